@@ -18,6 +18,8 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <optional>
+#include <ranges>
 #include <set>
 #include <utility>
 
@@ -138,6 +140,21 @@ bool is_wanted(const Attempt& attempt, Asked asked) {
     return false;
 }
 
+// Why a list of backends as in a manifest ("name,name") has no device: if all are known and have none.
+std::optional<std::string> no_device(std::string_view names) {
+    const std::vector<BackendInfo> known = Registry::get().backends();
+    std::string text;
+    for (const auto part : std::views::split(names, ',')) {
+        const std::string_view name(part.begin(), part.end());
+        if (name.empty()) continue;
+        const auto backend = std::ranges::find(known, name, &BackendInfo::name);
+        if (backend == known.end() || backend->devices > 0) return std::nullopt;
+        text += fmt::format("{}{} has no device", text.empty() ? "" : ", ", name);
+    }
+    if (text.empty()) return std::nullopt;
+    return text;
+}
+
 // Throws PluginError with the bare reason. The attempt has what is known by then.
 void load(Attempt& attempt, Asked asked) {
     if (const auto off = switched_off()) throw PluginError(switched_off_text(*off));
@@ -151,7 +168,7 @@ void load(Attempt& attempt, Asked asked) {
     if (locked || audit_has_file()) attempt.info.sha256 = sha256_of(file.fd());
     if (!is_wanted(attempt, asked)) return;
     if (asked == Asked::by_folder) {
-        if (const auto reason = Registry::get().no_device(attempt.info.devices)) {
+        if (const auto reason = no_device(attempt.info.devices)) {
             loader.report.idle.push_back({attempt.info, *reason});
             // The log has one line for each backend, not for each plugin: see tell_of_idle().
             return audit_to_file("idle", attempt, *reason);

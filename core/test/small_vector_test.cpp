@@ -32,17 +32,10 @@ std::vector<int> range(int n) {
 
 }  // namespace
 
-TEST_CASE("a small vector copies and moves, from its own room and from the pool") {
+TEST_CASE("a small vector moves, from its own room and from the pool") {
     for (const int from : {0, 1, 2, 3, 9}) {
         for (const int to : {0, 2, 3, 8}) {
-            Vector source = up_to(from), target = up_to(to);
-            target = source;
-            CHECK(values(target) == range(from));
-            CHECK(values(source) == range(from));
-            const long shared = from ? source[0].use_count() : 2;
-            CHECK(shared == 2);
-
-            Vector other = up_to(to);
+            Vector source = up_to(from), other = up_to(to);
             other = std::move(source);
             CHECK(values(other) == range(from));
             CHECK(source.empty());  // NOLINT: empty after a move, and good for more
@@ -51,8 +44,6 @@ TEST_CASE("a small vector copies and moves, from its own room and from the pool"
 
             const Vector last(std::move(other));
             CHECK(values(last) == range(from));
-            const Vector copy(last);
-            CHECK(values(copy) == range(from));
         }
     }
 }
@@ -71,9 +62,6 @@ TEST_CASE("a small vector frees what it drops") {
         vector.append(&one, &one + 1);
         CHECK(one.use_count() == 4);
         vector.assign({one});
-        CHECK(one.use_count() == 2);
-        Vector& self = vector;
-        vector = self;
         CHECK(one.use_count() == 2);
     }
     CHECK(one.use_count() == 1);

@@ -3,10 +3,7 @@
 
 #include "device/device_state.hpp"
 
-#include <catena/core/array.hpp>
-
 #include <algorithm>
-#include <memory>
 
 namespace catena {
 

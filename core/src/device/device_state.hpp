@@ -12,14 +12,8 @@
 #include <catena/abi/host.h>
 #include <catena/core/config.hpp>
 
-#include <atomic>
-#include <cstdint>
 #include <exception>
-#include <memory>
 #include <shared_mutex>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace catena {
 class Variable;

@@ -4,20 +4,12 @@
 
 #include "device/raise.hpp"
 
-#include <catena/core/array.hpp>
-#include <catena/core/array.hpp>
 #include <catena/core/tables.hpp>
 
 #include <catena/abi/kernel.h>
 #include <catena/abi/plugin.h>
 
-#include <atomic>
 #include <filesystem>
-#include <functional>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
 
 namespace catena {
 

@@ -1,9 +1,8 @@
 // Throws errors with formatted texts.
 #pragma once
 
-#include <catena/core/dtype.hpp>
+#include <catena/core/array.hpp>
 #include <catena/core/error.hpp>
-#include <catena/core/shape.hpp>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

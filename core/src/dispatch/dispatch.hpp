@@ -3,13 +3,7 @@
 #pragma once
 
 #include "array/array_ops.hpp"
-#include "device/device_state.hpp"
 #include "registry/registry.hpp"
-
-#include <catena/core/config.hpp>
-
-#include <span>
-#include <string>
 
 namespace catena {
 

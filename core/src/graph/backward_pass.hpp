@@ -3,12 +3,7 @@
 
 #include <catena/core/variable.hpp>
 
-#include <functional>
-#include <memory>
 #include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
 
 namespace catena {
 

@@ -301,21 +301,6 @@ std::vector<BackendInfo> Registry::backends() {
     return all;
 }
 
-std::optional<std::string> Registry::no_device(std::string_view names) {
-    const std::lock_guard lock(mutex_);
-    std::string text;
-    for (const auto part : std::views::split(names, ',')) {
-        const std::string_view name(part.begin(), part.end());
-        if (name.empty()) continue;
-        const auto backend =
-            std::ranges::find_if(backends_, [&](const auto& b) { return b->table->name == name; });
-        if (backend == backends_.end() || count(**backend) > 0) return std::nullopt;
-        text += fmt::format("{}{} has no device", text.empty() ? "" : ", ", name);
-    }
-    if (text.empty()) return std::nullopt;
-    return text;
-}
-
 DeviceState& Registry::open(BackendEntry& backend, int ordinal) {
     const auto slot = static_cast<std::size_t>(ordinal);
     if (backend.devices.size() <= slot) backend.devices.resize(slot + 1);

@@ -8,14 +8,7 @@
 #include <catena/abi/plugin.h>
 #include <catena/core/plugin_function.hpp>
 
-#include <atomic>
-#include <map>
-#include <memory>
-#include <mutex>
 #include <optional>
-#include <span>
-#include <string>
-#include <vector>
 
 namespace catena {
 
@@ -168,9 +161,6 @@ struct Registry {
     using Functions = std::map<std::string, std::unique_ptr<FunctionEntry>, std::less<>>;
     const Functions& functions() const noexcept { return functions_; }
     std::vector<BackendInfo> backends();  // of what is loaded by now
-    // Why a list of backends as in a manifest ("name,name") has no device: if all of them are known
-    // and have none.
-    std::optional<std::string> no_device(std::string_view backends);
     // backend null: those that belong to no device.
     const void* const* extensions(const BackendEntry* backend, const char* id);
 

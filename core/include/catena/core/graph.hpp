@@ -2,10 +2,8 @@
 #pragma once
 
 #include <catena/core/array.hpp>
-#include <catena/core/memory.hpp>
 
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>

@@ -175,14 +175,7 @@ public:
         append(first, last);
     }
     SmallVector(std::initializer_list<T> values) : SmallVector(values.begin(), values.end()) {}
-    SmallVector(const SmallVector& other) : SmallVector(other.begin(), other.end()) {}
     SmallVector(SmallVector&& other) noexcept : SmallVector() { take(other); }
-    SmallVector& operator=(const SmallVector& other) {
-        if (this == &other) return *this;
-        clear();
-        append(other.begin(), other.end());
-        return *this;
-    }
     SmallVector& operator=(SmallVector&& other) noexcept {
         if (this == &other) return *this;
         clear();

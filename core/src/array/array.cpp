@@ -6,10 +6,6 @@
 
 namespace catena {
 
-namespace {
-constexpr std::int64_t most_elements = std::int64_t{1} << 59;  // 2^62 bytes at most
-}
-
 Ref<ArrayBody> new_body(DeviceState& device) {
     auto* body = new (pool_allocate(sizeof(ArrayBody))) ArrayBody;
     body->device = &device;
@@ -46,7 +42,7 @@ bool shape_known(ArrayBody& body) {
     body.tensor.dl.ndim = body.meta.ndim;
     body.tensor.dl.dtype = body.meta.dtype;
     body.tensor.nbytes = static_cast<std::uint64_t>(size) * item;
-    return sane && room <= most_elements;
+    return sane && room <= std::int64_t{1} << 59;  // 2^62 bytes at most
 }
 
 void alias(ArrayBody& view, const Ref<ArrayBody>& source) {
@@ -189,19 +185,14 @@ std::string beginning(std::string_view text) {
     return std::string(text.substr(0, n)) + "...";
 }
 
-namespace {
-
-template <catena_status... Known>
-void throw_known(catena_status status, const std::string& text) {
-    (..., (status == Known ? throw ErrorOf<Known>(text) : void()));
-}
-
-}  // namespace
-
 void throw_status(catena_status status, const std::string& text) {
-    throw_known<CATENA_E_INVALID, CATENA_E_DTYPE, CATENA_E_SHAPE, CATENA_E_UNSUPPORTED,
-                CATENA_E_NOMEM, CATENA_E_DEVICE, CATENA_E_INTERNAL, CATENA_E_NOT_DIFFERENTIABLE,
-                CATENA_E_VALUE>(status, text);
+    const auto throw_known = [&]<catena_status... S>(std::integer_sequence<catena_status, S...>) {
+        (..., (status == S ? throw ErrorOf<S>(text) : void()));
+    };
+    throw_known(
+        std::integer_sequence<catena_status, CATENA_E_INVALID, CATENA_E_DTYPE, CATENA_E_SHAPE,
+                              CATENA_E_UNSUPPORTED, CATENA_E_NOMEM, CATENA_E_DEVICE,
+                              CATENA_E_INTERNAL, CATENA_E_NOT_DIFFERENTIABLE, CATENA_E_VALUE>());
     throw Error(text + " (status " + std::to_string(status) + ")", status);
 }
 

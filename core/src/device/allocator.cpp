@@ -372,16 +372,6 @@ MemoryStats CachingAllocator::stats() const {
 
 // ---- pinned memory
 
-namespace {
-
-// Eight sizes from one power of two to the next, so that little is in vain; whole pages.
-std::uint64_t size_for(std::uint64_t bytes) {
-    const std::uint64_t step = std::max<std::uint64_t>(4096, std::bit_floor(bytes) / 8);
-    return std::max((bytes + step - 1) / step, std::uint64_t{1}) * step;
-}
-
-}  // namespace
-
 // Does not wait.
 bool PinnedPool::Block::done() {
     std::erase_if(uses, [](const auto& use) { return use.first->reached(use.second); });
@@ -393,7 +383,9 @@ const void* PinnedPool::backend() const noexcept { return &device_.table; }
 void* PinnedPool::allocate(std::uint64_t bytes, std::uint64_t& capacity) {
     if (!device_.memory || !device_.memory->host_alloc || !device_.memory->host_free)
         return nullptr;
-    capacity = size_for(bytes);
+    // Eight sizes from one power of two to the next, so that little is in vain; whole pages.
+    const std::uint64_t step = std::max<std::uint64_t>(4096, std::bit_floor(bytes) / 8);
+    capacity = std::max((bytes + step - 1) / step, std::uint64_t{1}) * step;
     {
         const std::lock_guard lock(mutex_);
         const auto found = std::find_if(free_.begin(), free_.end(), [&](Block& block) {

@@ -33,28 +33,25 @@ DeviceState::DeviceState(BackendEntry& backend_entry, int device_ordinal, int de
         const catena_status status = table.open(&ctx, ordinal, &dev);
         if (status != CATENA_OK) throw_failure(ctx, status, name, "the device could not be opened");
     }
+    // least: bytes of the table in the first release that had it.
+    const auto ask = [&]<class Table>(const Table*& given, const char* id,
+                                      std::size_t least = sizeof(Table)) {
+        given = static_cast<const Table*>(backend_extension(Device(this), id));
+        if (!given || given->struct_size >= least) return;
+        raise<DeviceError>("[{}] {}: struct_size: expected at least {}, got {}", name, id, least,
+                           given->struct_size);
+    };
     ask(threads, CATENA_THREADS_1,
         offsetof(catena_threads, parallel_for) + sizeof(catena_threads::parallel_for));
-    ask(memory, CATENA_MEMORY_DRAFT_1, sizeof(catena_memory));
-    ask(events, CATENA_EVENTS_DRAFT_1, sizeof(catena_events));
-    ask(graphs, CATENA_GRAPH_DRAFT_1, sizeof(catena_graph));
+    ask(memory, CATENA_MEMORY_DRAFT_1);
+    ask(events, CATENA_EVENTS_DRAFT_1);
+    ask(graphs, CATENA_GRAPH_DRAFT_1);
     if (threads && !(threads->count && threads->set_count && threads->parallel_for)) {
         raise<DeviceError>(
             "[{}] {}: expected count, set_count and parallel_for, got NULL among them", name,
             CATENA_THREADS_1);
     }
     main_ = &make_queue();
-}
-
-// least: bytes of the table in the first release that had it.
-template <class Table>
-void DeviceState::ask(const Table*& table_of, const char* id, std::size_t least) {
-    const auto* const given = static_cast<const Table*>(backend_extension(Device(this), id));
-    if (given && given->struct_size < least) {
-        raise<DeviceError>("[{}] {}: struct_size: expected at least {}, got {}", name, id, least,
-                           given->struct_size);
-    }
-    table_of = given;
 }
 
 Queue& DeviceState::make_queue() {

@@ -86,8 +86,6 @@ public:
 
 private:
     Queue& make_queue();
-    template <class Table>
-    void ask(const Table*& table_of, const char* id, std::size_t least);
 
     std::mutex mutex_;  // of the queues
     std::vector<std::unique_ptr<Queue>> queues_;

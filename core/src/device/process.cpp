@@ -21,21 +21,6 @@ void end_thread(void*) {
     }
 }
 
-}  // namespace
-
-// Destroyed through a pthread key: glibc ends the process if it has no memory to register a
-// thread_local object with a destructor.
-void keep_for_thread(std::unique_ptr<ThreadObject> object) {
-    static pthread_key_t key;
-    static const bool made = pthread_key_create(&key, end_thread) == 0;
-    if (!last_object && (!made || pthread_setspecific(key, &last_object) != 0))
-        throw std::bad_alloc();
-    object->next = last_object;
-    last_object = object.release();
-}
-
-namespace {
-
 constexpr std::size_t granule = 64;
 constexpr std::size_t classes = 16;
 constexpr std::size_t most_kept_bytes = std::size_t{16} << 20;  // in one class of one thread
@@ -55,7 +40,20 @@ struct FreeLists {
 
 __attribute__((tls_model("initial-exec"))) thread_local constinit PerThread<FreeLists> lists;
 
+thread_local constinit PerThread<Config> mine;
+
 }  // namespace
+
+// Destroyed through a pthread key: glibc ends the process if it has no memory to register a
+// thread_local object with a destructor.
+void keep_for_thread(std::unique_ptr<ThreadObject> object) {
+    static pthread_key_t key;
+    static const bool made = pthread_key_create(&key, end_thread) == 0;
+    if (!last_object && (!made || pthread_setspecific(key, &last_object) != 0))
+        throw std::bad_alloc();
+    object->next = last_object;
+    last_object = object.release();
+}
 
 void* pool_allocate(std::size_t bytes) {
     const std::size_t index = (bytes - 1) / granule;
@@ -81,21 +79,13 @@ void pool_free(void* memory, std::size_t bytes) noexcept {
 
 // ---- configuration
 
-namespace {
-
-thread_local constinit PerThread<Config> mine;
-
-Config from_environment() noexcept {
-    const char* debug = std::getenv("CATENA_DEBUG");
-    Config initial;
-    initial.debug = debug && *debug && std::string_view(debug) != "0";
-    return initial;
-}
-
-}  // namespace
-
 Config& global_config() noexcept {
-    static Config instance = from_environment();
+    static Config instance = [] {
+        const char* debug = std::getenv("CATENA_DEBUG");
+        Config initial;
+        initial.debug = debug && *debug && std::string_view(debug) != "0";
+        return initial;
+    }();
     return instance;
 }
 

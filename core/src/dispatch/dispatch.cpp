@@ -45,6 +45,34 @@ namespace {
                        x[first]->device->name, f.input_name(first), x[i]->device->name);
 }
 
+// The host has to know the size of what a kernel saves; the dtype is the kernel's own affair.
+bool has_whole_bytes(catena_dtype dtype) {
+    return dtype.lanes == 1 && dtype.bits >= 8 && dtype.bits <= 64 && dtype.bits % 8 == 0;
+}
+
+// Scratch memory for one call.
+class Scratch {
+public:
+    Scratch(const catena_function& function, Queue& queue, std::uint64_t bytes)
+        : pool_(*queue.pool.load(std::memory_order_relaxed)) {
+        if (bytes > largest_memory) {
+            raise<MemoryError>("[{}] plan(): scratch_bytes: expected at most {}, got {}",
+                               function.name, largest_memory, bytes);
+        }
+        if (bytes) block_ = pool_.allocate(bytes, capacity_);
+    }
+    Scratch(Scratch&&) = delete;
+    ~Scratch() {
+        if (block_) pool_.free(block_, capacity_);
+    }
+    void* get() const noexcept { return block_; }
+
+private:
+    CachingAllocator& pool_;
+    void* block_ = nullptr;
+    std::uint64_t capacity_ = 0;
+};
+
 }  // namespace
 
 // Local variables are faster here than members.
@@ -87,38 +115,6 @@ void TypeKey::refuse(int type, catena_dtype given, const std::string& port) cons
 }
 
 // ---- the call engine
-
-namespace {
-
-// The host has to know the size of what a kernel saves; the dtype is the kernel's own affair.
-bool has_whole_bytes(catena_dtype dtype) {
-    return dtype.lanes == 1 && dtype.bits >= 8 && dtype.bits <= 64 && dtype.bits % 8 == 0;
-}
-
-// Scratch memory for one call.
-class Scratch {
-public:
-    Scratch(const catena_function& function, Queue& queue, std::uint64_t bytes)
-        : pool_(*queue.pool.load(std::memory_order_relaxed)) {
-        if (bytes > largest_memory) {
-            raise<MemoryError>("[{}] plan(): scratch_bytes: expected at most {}, got {}",
-                               function.name, largest_memory, bytes);
-        }
-        if (bytes) block_ = pool_.allocate(bytes, capacity_);
-    }
-    Scratch(Scratch&&) = delete;
-    ~Scratch() {
-        if (block_) pool_.free(block_, capacity_);
-    }
-    void* get() const noexcept { return block_; }
-
-private:
-    CachingAllocator& pool_;
-    void* block_ = nullptr;
-    std::uint64_t capacity_ = 0;
-};
-
-}  // namespace
 
 std::uint32_t call_flags(const Config& now) noexcept {
     std::uint32_t flags = 0;
@@ -307,6 +303,11 @@ void make_view(const FunctionEntry& f, std::span<ArrayBody* const> x, const Arra
     seal(*y.body());
 }
 
+template <class T>
+std::vector<T> to_vector(SmallVector<T, 2>&& values) {
+    return {std::make_move_iterator(values.begin()), std::make_move_iterator(values.end())};
+}
+
 }  // namespace
 
 // All ways out return `result`, so that it is made in the caller's place.
@@ -449,15 +450,6 @@ PluginFunction PluginFunction::with(std::initializer_list<Attribute> attributes)
 
 std::string_view PluginFunction::name() const noexcept { return entry_->descriptor.name; }
 const catena_function& PluginFunction::descriptor() const noexcept { return entry_->descriptor; }
-
-namespace {
-
-template <class T>
-std::vector<T> to_vector(SmallVector<T, 2>&& values) {
-    return {std::make_move_iterator(values.begin()), std::make_move_iterator(values.end())};
-}
-
-}  // namespace
 
 std::vector<Variable> PluginFunction::operator()(std::span<const Variable* const> inputs) const {
     return to_vector(call_function(*entry_, *attributes_, inputs));

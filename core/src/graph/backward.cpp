@@ -279,21 +279,6 @@ void run_from(const Variable& y, BackwardPass::Mode mode) {
     pass.run(mode.consume ? &start : nullptr);
 }
 
-}  // namespace
-
-void Variable::backward(bool retain_grad, bool enable_double_backprop) const& {
-    run_from(*this, {.retain_grad = retain_grad, .on_variables = enable_double_backprop});
-}
-
-// A gradient of higher order goes through the graph once more: there is nothing to free.
-void Variable::backward(bool retain_grad, bool enable_double_backprop) && {
-    run_from(*this, {.retain_grad = retain_grad,
-                     .on_variables = enable_double_backprop,
-                     .consume = !enable_double_backprop});
-}
-
-namespace {
-
 // what: such as "[grad] grad_inputs".
 void check(const char* what, const std::vector<Variable>& variables,
            const std::vector<Variable>& of) {
@@ -319,6 +304,17 @@ Variable ones_like(const Variable& y, std::size_t i) {
 }
 
 }  // namespace
+
+void Variable::backward(bool retain_grad, bool enable_double_backprop) const& {
+    run_from(*this, {.retain_grad = retain_grad, .on_variables = enable_double_backprop});
+}
+
+// A gradient of higher order goes through the graph once more: there is nothing to free.
+void Variable::backward(bool retain_grad, bool enable_double_backprop) && {
+    run_from(*this, {.retain_grad = retain_grad,
+                     .on_variables = enable_double_backprop,
+                     .consume = !enable_double_backprop});
+}
 
 std::vector<Variable> grad(const std::vector<Variable>& outputs,
                            const std::vector<Variable>& inputs,

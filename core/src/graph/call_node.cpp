@@ -25,6 +25,24 @@ bool contains(std::span<const std::uint64_t> targets, std::size_t i) {
     return targets[i / 64] >> (i % 64) & 1;
 }
 
+// Where any input is bool, calls the function on numbers in place of masks. False if none is one.
+bool call_on_numbers(FunctionEntry& f, const BoundAttributes& attributes,
+                     std::span<const Variable* const> given, std::span<ArrayBody* const> x,
+                     Results& results) {
+    SmallVector<Array, 6> numbers;
+    if (!masks_as_numbers(f, x, numbers)) return false;
+    SmallVector<Variable, 6> variables(given.size());
+    SmallVector<const Variable*, 6> inputs(given.begin(), given.end());
+    for (std::size_t i = 0; i < given.size(); ++i) {
+        if (!numbers[i]) continue;
+        variables[i] = as_variable(numbers[i]);
+        variables[i].set_volatile(given[i]->is_volatile());
+        inputs[i] = &variables[i];
+    }
+    results = call_function(f, attributes, inputs);
+    return true;
+}
+
 }  // namespace
 
 // The graph's node of a call of a registered function.
@@ -321,28 +339,6 @@ private:
     const std::uint32_t flags_;
     SmallVector<Array, 2> saved_;
 };
-
-namespace {
-
-// Where any input is bool, calls the function on numbers in place of masks. False if none is one.
-bool call_on_numbers(FunctionEntry& f, const BoundAttributes& attributes,
-                     std::span<const Variable* const> given, std::span<ArrayBody* const> x,
-                     Results& results) {
-    SmallVector<Array, 6> numbers;
-    if (!masks_as_numbers(f, x, numbers)) return false;
-    SmallVector<Variable, 6> variables(given.size());
-    SmallVector<const Variable*, 6> inputs(given.begin(), given.end());
-    for (std::size_t i = 0; i < given.size(); ++i) {
-        if (!numbers[i]) continue;
-        variables[i] = as_variable(numbers[i]);
-        variables[i].set_volatile(given[i]->is_volatile());
-        inputs[i] = &variables[i];
-    }
-    results = call_function(f, attributes, inputs);
-    return true;
-}
-
-}  // namespace
 
 Results call_function(FunctionEntry& f, const BoundAttributes& attributes,
                       std::span<const Variable* const> given) {

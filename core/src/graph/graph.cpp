@@ -29,6 +29,27 @@ Array require_floating(Array data) {
                       data ? name(data.dtype()) : "none");
 }
 
+constexpr auto is_changed = [](const auto& kept) {
+    return version_of(*kept.array.body()) != kept.version;
+};
+
+// The sum as a call of the function that plugins declared as the addition.
+Variable sum(const Variable& a, const Variable& b) {
+    FunctionEntry* addition = Registry::get().addition();
+    if (!addition) {
+        throw PluginError(
+            with_plugin_report("[backward] gradients meet: expected a plugin with an addition "
+                               "(CATENA_FUNCTION_ADDITION), got none"));
+    }
+    const Variable* const inputs[2] = {&a, &b};
+    return std::move(call_function(*addition, *addition->defaults, inputs)[0]);
+}
+
+Array sum(const Array& a, const Array& b) {
+    const no_backprop_mode scope;
+    return sum(as_variable(a), as_variable(b)).data();
+}
+
 }  // namespace
 
 Parameter::Parameter(Array data) : Variable(require_floating(std::move(data))) {
@@ -319,14 +340,6 @@ void GraphNode::keep(RetainedArrays& list, std::size_t i, const Variable& variab
                     variable.requires_grad()});
 }
 
-namespace {
-
-constexpr auto is_changed = [](const auto& kept) {
-    return version_of(*kept.array.body()) != kept.version;
-};
-
-}  // namespace
-
 std::string GraphNode::changed() const {
     for (const Retained& kept : retained_x_)
         if (is_changed(kept)) return input_name(kept.index);
@@ -388,27 +401,6 @@ void GraphNode::backward(std::span<const Array> gy, BackwardPass& pass) {
     for (const Array& array : gy) variables.push_back(array ? as_variable(array) : Variable());
     pass.compose(*this, variables);
 }
-
-namespace {
-
-// The sum as a call of the function that plugins declared as the addition.
-Variable sum(const Variable& a, const Variable& b) {
-    FunctionEntry* addition = Registry::get().addition();
-    if (!addition) {
-        throw PluginError(
-            with_plugin_report("[backward] gradients meet: expected a plugin with an addition "
-                               "(CATENA_FUNCTION_ADDITION), got none"));
-    }
-    const Variable* const inputs[2] = {&a, &b};
-    return std::move(call_function(*addition, *addition->defaults, inputs)[0]);
-}
-
-Array sum(const Array& a, const Array& b) {
-    const no_backprop_mode scope;
-    return sum(as_variable(a), as_variable(b)).data();
-}
-
-}  // namespace
 
 void BackwardPass::add(VariableNode& input, Array gradient) {
     Gradient* const there = slot(input);

@@ -173,6 +173,9 @@ catena_value to_abi(const AttributeValue& given) {
     return out;
 }
 
+const catena_value& value_of(const catena_named_value& given) { return given.value; }
+catena_value value_of(const Attribute& given) { return to_abi(given.value); }
+
 }  // namespace
 
 // Copies lists and strings.
@@ -212,13 +215,6 @@ const BoundAttributes* BoundAttributes::make_defaults(const catena_function& f) 
     bound->finish(f, 0);
     return bound;
 }
-
-namespace {
-
-const catena_value& value_of(const catena_named_value& given) { return given.value; }
-catena_value value_of(const Attribute& given) { return to_abi(given.value); }
-
-}  // namespace
 
 template <class Given>
 Ref<const BoundAttributes> BoundAttributes::bind(const FunctionEntry& entry,

@@ -16,6 +16,21 @@ namespace {
 
 const Broken refused([](const std::string& text) { throw PluginError(text); });
 
+// The number of its devices; reason: why there is none.
+int count(const BackendEntry& backend, std::string* reason = nullptr) {
+    catena_ctx ctx;
+    std::int32_t n = 0;
+    const PluginStep step(backend.plugin->file, "count()");
+    const catena_status status = backend.table->count(&ctx, &n);
+    if (status == CATENA_OK && n > 0 && n <= most_devices) return n;
+    if (!reason) return 0;
+    if (!ctx.error.empty()) *reason = one_line(ctx.error);
+    else if (status) *reason = fmt::format("status {}", status);
+    else if (n > 0) *reason = fmt::format("expected at most {} devices, got {}", most_devices, n);
+    else *reason = "it found none";
+    return 0;
+}
+
 }  // namespace
 
 void check_grad_function(const catena_function& f, const catena_function& g) {
@@ -265,25 +280,6 @@ const catena_function& function_descriptor(std::string_view name) {
 }
 
 // ---- devices of the registered backends, by name
-
-namespace {
-
-// The number of its devices; reason: why there is none.
-int count(const BackendEntry& backend, std::string* reason = nullptr) {
-    catena_ctx ctx;
-    std::int32_t n = 0;
-    const PluginStep step(backend.plugin->file, "count()");
-    const catena_status status = backend.table->count(&ctx, &n);
-    if (status == CATENA_OK && n > 0 && n <= most_devices) return n;
-    if (!reason) return 0;
-    if (!ctx.error.empty()) *reason = one_line(ctx.error);
-    else if (status) *reason = fmt::format("status {}", status);
-    else if (n > 0) *reason = fmt::format("expected at most {} devices, got {}", most_devices, n);
-    else *reason = "it found none";
-    return 0;
-}
-
-}  // namespace
 
 std::vector<BackendInfo> Registry::backends() {
     const std::lock_guard lock(mutex_);

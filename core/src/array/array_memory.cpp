@@ -138,8 +138,8 @@ Queue& reading_queue(ArrayBody& body) {
 // Whether the device can copy to and from it by itself.
 bool is_pinned_for(ArrayBody& body, const DeviceState& device) {
     const ArrayExtra* extra = owner_of(body).extra.load(std::memory_order_acquire);
-    return extra && extra->pinned && extra->pinned->backend() == &device.table && device.memory &&
-           device.memory->copy_async;
+    return extra && extra->pinned && &extra->pinned->device.table == &device.table &&
+           device.memory && device.memory->copy_async;
 }
 
 // Gives the queue work of its backend that writes `to` and reads `from`. False where the backend cannot.

@@ -378,11 +378,8 @@ bool PinnedPool::Block::done() {
     return uses.empty();
 }
 
-const void* PinnedPool::backend() const noexcept { return &device_.table; }
-
 void* PinnedPool::allocate(std::uint64_t bytes, std::uint64_t& capacity) {
-    if (!device_.memory || !device_.memory->host_alloc || !device_.memory->host_free)
-        return nullptr;
+    if (!device.memory || !device.memory->host_alloc || !device.memory->host_free) return nullptr;
     // Eight sizes from one power of two to the next, so that little is in vain; whole pages.
     const std::uint64_t step = std::max<std::uint64_t>(4096, std::bit_floor(bytes) / 8);
     capacity = std::max((bytes + step - 1) / step, std::uint64_t{1}) * step;
@@ -399,14 +396,13 @@ void* PinnedPool::allocate(std::uint64_t bytes, std::uint64_t& capacity) {
     }
     for (int attempt = 0;; ++attempt) {
         catena_ctx ctx;
-        ctx.device = &device_;
+        ctx.device = &device;
         void* memory = nullptr;
-        const catena_status status =
-            device_.memory->host_alloc(&ctx, device_.dev, capacity, &memory);
+        const catena_status status = device.memory->host_alloc(&ctx, device.dev, capacity, &memory);
         if (status == CATENA_OK) return memory;
         if (status == CATENA_E_UNSUPPORTED) return nullptr;
         if (attempt > 0 || !make_room(ctx, status)) {
-            throw_failure(ctx, status, device_.name,
+            throw_failure(ctx, status, device.name,
                           fmt::format("{} bytes of pinned host memory wanted", capacity));
         }
     }
@@ -418,11 +414,11 @@ void PinnedPool::free(void* block, std::uint64_t capacity, Uses uses) noexcept {
 }
 
 void PinnedPool::release() noexcept {
-    if (device_.heap.recordings.load() > 0) return;
+    if (device.heap.recordings.load() > 0) return;
     const std::lock_guard lock(mutex_);
     std::erase_if(free_, [&](Block& block) {
         if (!block.done()) return false;
-        device_.memory->host_free(device_.dev, block.memory, block.capacity);
+        device.memory->host_free(device.dev, block.memory, block.capacity);
         return true;
     });
 }

@@ -2,16 +2,38 @@
 // are registered.
 #pragma once
 
-#include "device/raise.hpp"
-
+#include <catena/core/array.hpp>
+#include <catena/core/error.hpp>
 #include <catena/core/tables.hpp>
 
 #include <catena/abi/kernel.h>
 #include <catena/abi/plugin.h>
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <filesystem>
 
+template <>
+struct fmt::formatter<catena::Shape> : formatter<std::string> {
+    auto format(const catena::Shape& shape, format_context& ctx) const {
+        return formatter<std::string>::format(to_string(shape), ctx);
+    }
+};
+template <>
+struct fmt::formatter<catena::Dtype> : formatter<std::string_view> {
+    auto format(catena::Dtype dtype, format_context& ctx) const {
+        return formatter<std::string_view>::format(name(dtype), ctx);
+    }
+};
+
 namespace catena {
+
+// Throws an error with a formatted text.
+template <class E, class... Args>
+[[noreturn, gnu::cold]] void raise(fmt::format_string<Args...> text, Args&&... args) {
+    throw E(fmt::format(text, std::forward<Args>(args)...));
+}
 
 // The core knows no files: a loader registers itself here.
 class PluginSource {

@@ -37,14 +37,6 @@ void throw_shape(const FunctionEntry& f, const char* what, const catena_meta& me
 
 namespace {
 
-[[noreturn]] void throw_elsewhere(const FunctionEntry& f, std::span<ArrayBody* const> x,
-                                  std::size_t i) {
-    std::size_t first = 0;
-    while (!x[first]) ++first;
-    raise<DeviceError>("[{}] {}: expected {} as {}, got {}", f.descriptor.name, f.input_name(i),
-                       x[first]->device->name, f.input_name(first), x[i]->device->name);
-}
-
 // The host has to know the size of what a kernel saves; the dtype is the kernel's own affair.
 bool has_whole_bytes(catena_dtype dtype) {
     return dtype.lanes == 1 && dtype.bits >= 8 && dtype.bits <= 64 && dtype.bits % 8 == 0;
@@ -93,7 +85,13 @@ ForwardInputs::ForwardInputs(const FunctionEntry& f, std::span<ArrayBody* const>
                                 f.input_name(i));
         }
         if (!found) found = body->device;
-        else if (body->device != found) throw_elsewhere(f, x, i);
+        else if (body->device != found) {
+            std::uint32_t first = 0;
+            while (!x[first]) ++first;
+            raise<DeviceError>("[{}] {}: expected {} as {}, got {}", f.descriptor.name,
+                               f.input_name(i), found->name, f.input_name(first),
+                               body->device->name);
+        }
         types.add(f.input_type[f.port(i)], body->meta.dtype, [&] { return f.input_name(i); });
     }
     key = types;
@@ -117,10 +115,8 @@ void TypeKey::refuse(int type, catena_dtype given, const std::string& port) cons
 // ---- the call engine
 
 std::uint32_t call_flags(const Config& now) noexcept {
-    std::uint32_t flags = 0;
-    if (now.train) flags |= CATENA_CALL_TRAIN;
-    if (now.deterministic) flags |= CATENA_CALL_DETERMINISTIC;
-    return flags;
+    return (now.train ? std::uint32_t{CATENA_CALL_TRAIN} : 0) |
+           (now.deterministic ? std::uint32_t{CATENA_CALL_DETERMINISTIC} : 0);
 }
 
 void add_mutated(Writes& writes, const FunctionEntry& f, std::span<ArrayBody* const> x) {

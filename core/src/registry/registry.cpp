@@ -58,17 +58,14 @@ void Registry::check(std::string_view id, const catena_plugin& table) {
         if (other->id == id) refused("id {} is already loaded from {}", id, other->file.string());
     }
     const auto known = [&](std::string_view name) -> const catena_function* {
-        const auto found = functions_.find(name);
-        return found == functions_.end() ? nullptr : &found->second->descriptor;
+        const FunctionEntry* const there = loaded(name);
+        return there ? &there->descriptor : nullptr;
     };
     check_rules(table, known, refused);
     const char* sums = addition() ? addition()->descriptor.name : nullptr;
     for (const catena_function* f : std::span(table.functions, table.n_functions)) {
-        if (const auto found = functions_.find(std::string_view(f->name));
-            found != functions_.end()) {
-            refused("function {} is already there, from {}", f->name,
-                    found->second->plugin.file.string());
-        }
+        if (const FunctionEntry* there = loaded(f->name))
+            refused("function {} is already there, from {}", f->name, there->plugin.file.string());
         if (!(f->flags & CATENA_FUNCTION_ADDITION)) continue;
         if (sums) refused("function {} claims to be the addition, which is {}", f->name, sums);
         sums = f->name;
@@ -109,10 +106,9 @@ const PluginEntry& Registry::add(std::string id, std::filesystem::path file,
     }
     for (const catena_kernel* k : std::span(table.kernels, table.n_kernels)) {
         kernels_[k->function].push_back({k, &plugin});
-        if (const auto found = functions_.find(std::string_view(k->function));
-            found != functions_.end()) {
-            found->second->kernels_.push_back({k, &plugin});
-            found->second->forget_selections();
+        if (FunctionEntry* const function = loaded(k->function)) {
+            function->kernels_.push_back({k, &plugin});
+            function->forget_selections();
         }
     }
     for (const catena_backend* b : std::span(table.backends, table.n_backends))
@@ -175,6 +171,10 @@ void Registry::remove(const PluginEntry& plugin) {
 FunctionEntry* Registry::find(std::string_view name) {
     load_plugins_once();
     const std::lock_guard lock(mutex_);
+    return loaded(name);
+}
+
+FunctionEntry* Registry::loaded(std::string_view name) {
     const auto found = functions_.find(name);
     return found == functions_.end() ? nullptr : found->second.get();
 }

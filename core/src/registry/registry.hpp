@@ -152,8 +152,9 @@ struct Registry {
     const PluginEntry& add(std::string id, std::filesystem::path file, const catena_plugin& table);
     void remove(const PluginEntry& plugin);  // for an init() that failed
 
-    // Null if there is none.
+    // Null if there is none; loaded(): of what is loaded by now.
     FunctionEntry* find(std::string_view name);
+    FunctionEntry* loaded(std::string_view name);
     // What sums gradients; null if no plugin has it.
     FunctionEntry* addition() const noexcept { return addition_.load(std::memory_order_acquire); }
     // Throws PluginError that says where it looked.

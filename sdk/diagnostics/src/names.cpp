@@ -142,8 +142,8 @@ std::string nearest_function(std::string_view name) {
 namespace {
 
 // When the library is loaded, the core gets its hooks.
-constinit CoreDiagnostics here;
-[[maybe_unused]] const bool registered = (registered_diagnostics.store(&here), true);
+constinit CoreDiagnostics installed;
+[[maybe_unused]] const bool registered = (registered_diagnostics.store(&installed), true);
 
 }  // namespace
 }  // namespace catena

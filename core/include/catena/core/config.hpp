@@ -70,12 +70,10 @@ private:
 };
 
 // Calls in the scope record no graph.
-class [[nodiscard]] no_backprop_mode : using_config {
-public:
+struct [[nodiscard]] no_backprop_mode : private using_config {
     no_backprop_mode() : using_config(&Config::enable_backprop, false) {}
 };
-class [[nodiscard]] force_backprop_mode : using_config {
-public:
+struct [[nodiscard]] force_backprop_mode : private using_config {
     force_backprop_mode() : using_config(&Config::enable_backprop, true) {}
 };
 

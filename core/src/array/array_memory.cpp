@@ -54,79 +54,6 @@ SmallVector<Queue*, 2> take_readers(ArrayBody& owner) {
     return extra ? std::exchange(extra->readers, {}) : SmallVector<Queue*, 2>();
 }
 
-}  // namespace
-
-ArrayExtra& extra_of(ArrayBody& body) {
-    const std::lock_guard lock(extras());
-    ArrayExtra* extra = body.extra.load(std::memory_order_acquire);
-    if (!extra) body.extra.store(extra = new ArrayExtra, std::memory_order_release);
-    return *extra;
-}
-
-void read_elsewhere(ArrayBody& owner, Queue& queue) {
-    if (Recorder* recorder = queue.recording.load()) recorder->uses(owner, false);
-    if (owner.home && owner.home->recorded()) recorder_of(owner).used_by(queue, false);
-    Queue* writer = owner.queue.load(std::memory_order_acquire);
-    queue.after(*writer, owner.ticket);
-    if (!queue.async) {  // the host has waited: nobody has to any more
-        if (!writer->async || owner.device == &queue.device) owner.queue.store(&queue);
-        return;
-    }
-    ArrayExtra& extra = extra_of(owner);
-    const std::lock_guard lock(extras());
-    if (std::find(extra.readers.begin(), extra.readers.end(), &queue) == extra.readers.end())
-        extra.readers.push_back(&queue);
-}
-
-void write_elsewhere(ArrayBody& owner, Queue& queue) {
-    Recorder* const recorder = queue.recording.load();
-    if (recorder && owner.queue.load() != &queue) recorder->uses(owner, true);
-    if (owner.home && owner.home->recorded()) recorder_of(owner).used_by(queue, true);
-    queue.after(*owner.queue.load(std::memory_order_acquire), Queue::end);
-    for (Queue* reader : take_readers(owner)) queue.after(*reader, Queue::end);
-}
-
-void before_host(ArrayBody& body, bool writes) {
-    ArrayBody& owner = owner_of(body);
-    Queue& writer = *owner.queue.load(std::memory_order_acquire);
-    writer.finish(writes ? Queue::end : owner.ticket);
-    if (!writes) return;
-    for (Queue* reader : take_readers(owner)) reader->finish();
-}
-
-void give_back_memory(ArrayBody& body) noexcept {
-    const std::unique_ptr<ArrayExtra> extra(body.extra.load(std::memory_order_acquire));
-    Queue& last = *body.queue.load(std::memory_order_acquire);
-    CachingAllocator* home = body.home;
-    if (home) {
-        settle(home->queue, last);
-        if (extra)
-            for (Queue* reader : extra->readers) settle(home->queue, *reader);
-        home->free(body.block, body.capacity);
-    } else if (extra && extra->pinned) {  // its next user waits
-        PinnedPool::Uses uses{{&last, last.now()}};
-        for (Queue* reader : extra->readers) uses.emplace_back(reader, reader->now());
-        extra->pinned->free(body.block, body.capacity, std::move(uses));
-    } else if (extra && extra->release) {
-        try {
-            last.finish();
-            for (Queue* reader : extra->readers) reader->finish();
-        } catch (...) {  // the device is lost
-        }
-        try {
-            extra->release();
-        } catch (...) {
-        }
-    }
-    body.block = nullptr;
-    body.home = nullptr;
-    body.extra.store(nullptr, std::memory_order_relaxed);
-}
-
-// ---- copies
-
-namespace {
-
 bool plain(const DeviceState& device) { return device.host_accessible() && !device.async(); }
 
 // A queue of the device that comes after the last write anyway, else the thread's.
@@ -211,6 +138,75 @@ void copy_on(Queue& queue, ArrayBody& to, ArrayBody& from) {
 }
 
 }  // namespace
+
+ArrayExtra& extra_of(ArrayBody& body) {
+    const std::lock_guard lock(extras());
+    ArrayExtra* extra = body.extra.load(std::memory_order_acquire);
+    if (!extra) body.extra.store(extra = new ArrayExtra, std::memory_order_release);
+    return *extra;
+}
+
+void read_elsewhere(ArrayBody& owner, Queue& queue) {
+    if (Recorder* recorder = queue.recording.load()) recorder->uses(owner, false);
+    if (owner.home && owner.home->recorded()) recorder_of(owner).used_by(queue, false);
+    Queue* writer = owner.queue.load(std::memory_order_acquire);
+    queue.after(*writer, owner.ticket);
+    if (!queue.async) {  // the host has waited: nobody has to any more
+        if (!writer->async || owner.device == &queue.device) owner.queue.store(&queue);
+        return;
+    }
+    ArrayExtra& extra = extra_of(owner);
+    const std::lock_guard lock(extras());
+    if (std::find(extra.readers.begin(), extra.readers.end(), &queue) == extra.readers.end())
+        extra.readers.push_back(&queue);
+}
+
+void write_elsewhere(ArrayBody& owner, Queue& queue) {
+    Recorder* const recorder = queue.recording.load();
+    if (recorder && owner.queue.load() != &queue) recorder->uses(owner, true);
+    if (owner.home && owner.home->recorded()) recorder_of(owner).used_by(queue, true);
+    queue.after(*owner.queue.load(std::memory_order_acquire), Queue::end);
+    for (Queue* reader : take_readers(owner)) queue.after(*reader, Queue::end);
+}
+
+void before_host(ArrayBody& body, bool writes) {
+    ArrayBody& owner = owner_of(body);
+    Queue& writer = *owner.queue.load(std::memory_order_acquire);
+    writer.finish(writes ? Queue::end : owner.ticket);
+    if (!writes) return;
+    for (Queue* reader : take_readers(owner)) reader->finish();
+}
+
+void give_back_memory(ArrayBody& body) noexcept {
+    const std::unique_ptr<ArrayExtra> extra(body.extra.load(std::memory_order_acquire));
+    Queue& last = *body.queue.load(std::memory_order_acquire);
+    CachingAllocator* home = body.home;
+    if (home) {
+        settle(home->queue, last);
+        if (extra)
+            for (Queue* reader : extra->readers) settle(home->queue, *reader);
+        home->free(body.block, body.capacity);
+    } else if (extra && extra->pinned) {  // its next user waits
+        PinnedPool::Uses uses{{&last, last.now()}};
+        for (Queue* reader : extra->readers) uses.emplace_back(reader, reader->now());
+        extra->pinned->free(body.block, body.capacity, std::move(uses));
+    } else if (extra && extra->release) {
+        try {
+            last.finish();
+            for (Queue* reader : extra->readers) reader->finish();
+        } catch (...) {  // the device is lost
+        }
+        try {
+            extra->release();
+        } catch (...) {
+        }
+    }
+    body.block = nullptr;
+    body.home = nullptr;
+    body.extra.store(nullptr, std::memory_order_relaxed);
+}
+
+// ---- copies
 
 const void* on_host(const ArrayBody& body, std::unique_ptr<char[]>& staging) {
     auto& from = const_cast<ArrayBody&>(body);

@@ -1,6 +1,5 @@
 // The caching allocator of a queue, its segments, and pinned memory.
 #include "device/device_state.hpp"
-#include "device/queue.hpp"
 
 #include <limits.hpp>
 

@@ -1,6 +1,5 @@
 // Devices: what they share with their backend, and the thread's current one; their streams.
 #include "device/device_state.hpp"
-#include "device/hooks.hpp"
 
 #include <limits.hpp>
 
@@ -168,7 +167,6 @@ void call_backend(Device device, std::string_view what,
 Device Device::current() { return Device(catena::current ? catena::current : &default_device()); }
 
 const std::string& Device::name() const { return state_of(*this).name; }
-
 std::string_view Device::backend() const { return state_of(*this).table.name; }
 int Device::ordinal() const { return state_of(*this).ordinal; }
 bool Device::host_accessible() const { return state_of(*this).host_accessible(); }

@@ -22,6 +22,44 @@ bool supports_isa(const DeviceState& device, const char* isa) {
     return device.table.supports_isa(device.dev, isa) != 0;
 }
 
+[[noreturn]] void refuse(const catena_function& f, std::string_view attribute,
+                         std::string_view why) {
+    raise<InvalidError>("[{}] attribute '{}': {}", f.name, attribute, why);
+}
+
+std::uint32_t find(const catena_function& f, std::string_view attribute) {
+    for (std::uint32_t i = 0; i < f.n_attrs; ++i)
+        if (f.attrs[i]->name == attribute) return i;
+    std::vector<std::string_view> known;
+    for (std::uint32_t i = 0; i < f.n_attrs; ++i) known.push_back(f.attrs[i]->name);
+    if (known.empty()) refuse(f, attribute, "it has none");
+    refuse(f, attribute, fmt::format("expected one of {}", fmt::join(known, ", ")));
+}
+
+// AttributeValue has its alternatives in the order of CATENA_ATTR_*.
+static_assert(CATENA_ATTR_DTYPE == 7 && std::variant_size_v<AttributeValue> == 7);
+catena_value to_abi(const AttributeValue& given) {
+    catena_value out{};
+    out.kind = static_cast<std::int32_t>(given.index()) + CATENA_ATTR_INT;
+    const auto list = [&](const auto& values) {
+        out.n = static_cast<std::uint32_t>(values.size());
+        return values.data();
+    };
+    switch (out.kind) {
+        case CATENA_ATTR_INT: out.v.i = std::get<std::int64_t>(given); break;
+        case CATENA_ATTR_FLOAT: out.v.f = std::get<double>(given); break;
+        case CATENA_ATTR_BOOL: out.v.i = std::get<bool>(given); break;
+        case CATENA_ATTR_STRING: out.v.s = std::get<std::string>(given).c_str(); break;
+        case CATENA_ATTR_INTS: out.v.ints = list(std::get<std::vector<std::int64_t>>(given)); break;
+        case CATENA_ATTR_FLOATS: out.v.floats = list(std::get<std::vector<double>>(given)); break;
+        default: out.v.dtype = catena::to_abi(std::get<Dtype>(given));
+    }
+    return out;
+}
+
+const catena_value& value_of(const catena_named_value& given) { return given.value; }
+catena_value value_of(const Attribute& given) { return to_abi(given.value); }
+
 }  // namespace
 
 FunctionEntry::FunctionEntry(const catena_function& given, const PluginEntry& from)
@@ -135,48 +173,6 @@ const Selection& FunctionEntry::collect(std::uint64_t key, DeviceState& device) 
 }
 
 // ---- attributes, checked against the schema
-
-namespace {
-
-[[noreturn]] void refuse(const catena_function& f, std::string_view attribute,
-                         std::string_view why) {
-    raise<InvalidError>("[{}] attribute '{}': {}", f.name, attribute, why);
-}
-
-std::uint32_t find(const catena_function& f, std::string_view attribute) {
-    for (std::uint32_t i = 0; i < f.n_attrs; ++i)
-        if (f.attrs[i]->name == attribute) return i;
-    std::vector<std::string_view> known;
-    for (std::uint32_t i = 0; i < f.n_attrs; ++i) known.push_back(f.attrs[i]->name);
-    if (known.empty()) refuse(f, attribute, "it has none");
-    refuse(f, attribute, fmt::format("expected one of {}", fmt::join(known, ", ")));
-}
-
-// AttributeValue has its alternatives in the order of CATENA_ATTR_*.
-static_assert(CATENA_ATTR_DTYPE == 7 && std::variant_size_v<AttributeValue> == 7);
-catena_value to_abi(const AttributeValue& given) {
-    catena_value out{};
-    out.kind = static_cast<std::int32_t>(given.index()) + CATENA_ATTR_INT;
-    const auto list = [&](const auto& values) {
-        out.n = static_cast<std::uint32_t>(values.size());
-        return values.data();
-    };
-    switch (out.kind) {
-        case CATENA_ATTR_INT: out.v.i = std::get<std::int64_t>(given); break;
-        case CATENA_ATTR_FLOAT: out.v.f = std::get<double>(given); break;
-        case CATENA_ATTR_BOOL: out.v.i = std::get<bool>(given); break;
-        case CATENA_ATTR_STRING: out.v.s = std::get<std::string>(given).c_str(); break;
-        case CATENA_ATTR_INTS: out.v.ints = list(std::get<std::vector<std::int64_t>>(given)); break;
-        case CATENA_ATTR_FLOATS: out.v.floats = list(std::get<std::vector<double>>(given)); break;
-        default: out.v.dtype = catena::to_abi(std::get<Dtype>(given));
-    }
-    return out;
-}
-
-const catena_value& value_of(const catena_named_value& given) { return given.value; }
-catena_value value_of(const Attribute& given) { return to_abi(given.value); }
-
-}  // namespace
 
 // Copies lists and strings.
 void BoundAttributes::set(const catena_function& f, std::uint32_t index, catena_value value) {

@@ -337,8 +337,9 @@ Device Device::get(std::string_view name) {
         raise<DeviceError>("[device] {}: expected an ordinal below {}, got {}", kind, n, ordinal);
     }
     if (!registry.backends_.empty()) diagnostics().no_device(name, kind);
-    throw DeviceError(with_plugin_report(
-        fmt::format("[device] {}: expected a plugin with backends, got none", name)));
+    throw DeviceError(
+        with_plugin_report(fmt::format("[device] {}: expected a plugin with {}, got none", name,
+                                       registry.backends_.empty() ? "backends" : "this backend")));
 }
 
 DeviceState& default_device() {

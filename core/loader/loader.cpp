@@ -3,8 +3,8 @@
 #include "plugin_file.hpp"
 #include "trusted_file.hpp"
 
-#include "device/context.hpp"
-#include "device/plugin.hpp"
+#include "device/device_state.hpp"
+#include "device/hooks.hpp"
 #include "registry/registry.hpp"
 
 #include <catena/core/error.hpp>
@@ -18,6 +18,8 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <optional>
+#include <ranges>
 #include <set>
 #include <utility>
 
@@ -138,6 +140,21 @@ bool is_wanted(const Attempt& attempt, Asked asked) {
     return false;
 }
 
+// Why a list of backends as in a manifest ("name,name") has no device: if all are known and have none.
+std::optional<std::string> no_device(std::string_view names) {
+    const std::vector<BackendInfo> known = Registry::get().backends();
+    std::string text;
+    for (const auto part : std::views::split(names, ',')) {
+        const std::string_view name(part.begin(), part.end());
+        if (name.empty()) continue;
+        const auto backend = std::ranges::find(known, name, &BackendInfo::name);
+        if (backend == known.end() || backend->devices > 0) return std::nullopt;
+        text += fmt::format("{}{} has no device", text.empty() ? "" : ", ", name);
+    }
+    if (text.empty()) return std::nullopt;
+    return text;
+}
+
 // Throws PluginError with the bare reason. The attempt has what is known by then.
 void load(Attempt& attempt, Asked asked) {
     if (const auto off = switched_off()) throw PluginError(switched_off_text(*off));
@@ -151,7 +168,7 @@ void load(Attempt& attempt, Asked asked) {
     if (locked || audit_has_file()) attempt.info.sha256 = sha256_of(file.fd());
     if (!is_wanted(attempt, asked)) return;
     if (asked == Asked::by_folder) {
-        if (const auto reason = Registry::get().no_device(attempt.info.devices)) {
+        if (const auto reason = no_device(attempt.info.devices)) {
             loader.report.idle.push_back({attempt.info, *reason});
             // The log has one line for each backend, not for each plugin: see tell_of_idle().
             return audit_to_file("idle", attempt, *reason);
@@ -240,7 +257,7 @@ void tell_of_idle() {
 void tell_of_kernels_without_function() {
     if (!loader.default_done || loader.loading) return;
     static std::set<std::string> told;
-    for (const KernelsWithoutFunction& kernels : Registry::get().kernels_without_function()) {
+    for (const KernelsWithoutFunction& kernels : diagnostics().kernels_without_function()) {
         const std::string text = one_line("[plugin] " + to_string(kernels));
         if (!told.insert(text).second) continue;
         tell(kernels.guess.empty() ? CATENA_LOG_INFO : CATENA_LOG_WARNING, text);
@@ -320,7 +337,7 @@ void load_default_plugins() {
         loader.loading = false;
     }
     loader.default_done = true;
-    Registry::get().report_pins();
+    diagnostics().report_pins();
     tell_of_kernels_without_function();
     done.store(true, std::memory_order_release);
 }
@@ -345,7 +362,7 @@ PluginReport plugin_report() {
     PluginReport report = loader.report;
     report.switched_off = switched_off();
     report.backends = Registry::get().backends();
-    report.kernels_without_function = Registry::get().kernels_without_function();
+    report.kernels_without_function = diagnostics().kernels_without_function();
     return report;
 }
 

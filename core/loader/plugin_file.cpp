@@ -5,7 +5,7 @@
 #include "lock.hpp"
 #include "trusted_file.hpp"
 
-#include "device/context.hpp"
+#include "device/device_state.hpp"
 
 #include <catena/abi/plugin.h>
 #include <catena/core/error.hpp>

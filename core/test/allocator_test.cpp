@@ -3,8 +3,8 @@
 
 #include <catena/core/array.hpp>
 #include <catena/core/error.hpp>
+#include <catena/core/memory.hpp>
 #include <catena/core/plugin_function.hpp>
-#include <catena/core/pool.hpp>
 
 #include <doctest/doctest.h>
 

@@ -1,7 +1,7 @@
 // The thread's configuration, its device, random streams, threads of a device.
 #include "toys.hpp"
 
-#include "device/context.hpp"
+#include "device/device_state.hpp"
 
 #include <catena/core/config.hpp>
 #include <catena/core/error.hpp>

@@ -1,7 +1,7 @@
 // Debug mode: NaN is an error that names the function, the port and the place of the call.
 #include "toys.hpp"
 
-#include "device/diagnostics.hpp"
+#include "device/hooks.hpp"
 
 #include <catena/core/config.hpp>
 #include <catena/core/error.hpp>

@@ -1,7 +1,7 @@
 // Pins: the user's wish goes before priorities, for kernels and for extensions.
 #include "toys.hpp"
 
-#include "device/context.hpp"
+#include "device/device_state.hpp"
 
 #include <catena/core/error.hpp>
 #include <catena/core/plugin_function.hpp>

@@ -1,7 +1,7 @@
 // Registration: all of a plugin or nothing, and the reasons of refusals.
 #include "toys.hpp"
 
-#include "device/context.hpp"
+#include "device/device_state.hpp"
 
 #include <catena/core/error.hpp>
 #include <catena/core/plugin_function.hpp>

@@ -1,5 +1,5 @@
 // SmallVector: elements inside the object and in the pool, moves in both directions, nothing lost or freed twice.
-#include <catena/core/small_vector.hpp>
+#include <catena/core/memory.hpp>
 
 #include <doctest/doctest.h>
 
@@ -32,17 +32,10 @@ std::vector<int> range(int n) {
 
 }  // namespace
 
-TEST_CASE("a small vector copies and moves, from its own room and from the pool") {
+TEST_CASE("a small vector moves, from its own room and from the pool") {
     for (const int from : {0, 1, 2, 3, 9}) {
         for (const int to : {0, 2, 3, 8}) {
-            Vector source = up_to(from), target = up_to(to);
-            target = source;
-            CHECK(values(target) == range(from));
-            CHECK(values(source) == range(from));
-            const long shared = from ? source[0].use_count() : 2;
-            CHECK(shared == 2);
-
-            Vector other = up_to(to);
+            Vector source = up_to(from), other = up_to(to);
             other = std::move(source);
             CHECK(values(other) == range(from));
             CHECK(source.empty());  // NOLINT: empty after a move, and good for more
@@ -51,8 +44,6 @@ TEST_CASE("a small vector copies and moves, from its own room and from the pool"
 
             const Vector last(std::move(other));
             CHECK(values(last) == range(from));
-            const Vector copy(last);
-            CHECK(values(copy) == range(from));
         }
     }
 }
@@ -72,9 +63,6 @@ TEST_CASE("a small vector frees what it drops") {
         CHECK(one.use_count() == 4);
         vector.assign({one});
         CHECK(one.use_count() == 2);
-        Vector& self = vector;
-        vector = self;
-        CHECK(one.use_count() == 2);
     }
     CHECK(one.use_count() == 1);
 }
@@ -83,7 +71,7 @@ TEST_CASE("a small vector takes an element of its own while it grows") {
     SmallVector<std::string, 1> words{"a text that is too long for a string's own room"};
     for (int i = 0; i < 6; ++i) words.push_back(words[0]);
     CHECK(words.size() == 7);
-    for (const auto& word : words) CHECK(word == words.front());
+    for (const auto& word : words) CHECK(word == words[0]);
 }
 
 TEST_CASE("new elements of a small vector of numbers are zero") {

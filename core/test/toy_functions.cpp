@@ -1,7 +1,7 @@
 // The functions that the tests call: each shows one thing that a function can be.
 #include "toys.hpp"
 
-#include "device/context.hpp"
+#include "device/device_state.hpp"
 
 #include <catena/loader/plugins.hpp>
 

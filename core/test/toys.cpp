@@ -1,7 +1,7 @@
 // The tables of the tests' plugins, and their two devices.
 #include "toys.hpp"
 
-#include "device/context.hpp"
+#include "device/device_state.hpp"
 
 #include <fmt/format.h>
 

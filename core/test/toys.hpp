@@ -3,7 +3,7 @@
 
 #include "registry/registry.hpp"
 
-#include "device/recycle.hpp"
+#include "device/queue.hpp"
 
 #include <catena/abi/plugin.h>
 #include <catena/core/plugin_function.hpp>

@@ -1,7 +1,6 @@
 // What the loaded plugins have, as JSON.
 #include "inspect.hpp"
 
-#include <catena/core/backend.hpp>
 #include <catena/core/device.hpp>
 #include <catena/core/dtype.hpp>
 #include <catena/core/error.hpp>

@@ -164,7 +164,7 @@ def manners(tree):
     part of one, and plugin.cpp ends a process that a plugin is ending."""
     for path, text in tree.code("core", "sdk", "plugins"):
         if is_test(path) or pathlib.PurePosixPath(path).stem == "main" or \
-                path.startswith("sdk/program/") or path == "core/src/device/plugin.cpp":
+                path.startswith("sdk/program/") or path == "core/src/device/process.cpp":
             continue
         for pattern, what in MANNERS:
             yield from found(pattern, path, bare(text), lambda match: f"{what} in a library")

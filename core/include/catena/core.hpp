@@ -2,7 +2,6 @@
 #pragma once
 
 #include <catena/core/array.hpp>
-#include <catena/core/backend.hpp>
 #include <catena/core/config.hpp>
 #include <catena/core/device.hpp>
 #include <catena/core/error.hpp>

@@ -1,21 +1,10 @@
-// Arrays: memory, views, copies between host and devices.
+// Arrays: bodies, views, shapes and dtypes.
 #include "array/array_ops.hpp"
-
-#include <catena/core/error.hpp>
-#include <catena/core/pool.hpp>
-
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstring>
-#include <new>
 
 namespace catena {
-
-namespace {
-constexpr std::int64_t most_elements = std::int64_t{1} << 59;  // 2^62 bytes at most
-}
 
 Ref<ArrayBody> new_body(DeviceState& device) {
     auto* body = new (pool_allocate(sizeof(ArrayBody))) ArrayBody;
@@ -53,7 +42,7 @@ bool shape_known(ArrayBody& body) {
     body.tensor.dl.ndim = body.meta.ndim;
     body.tensor.dl.dtype = body.meta.dtype;
     body.tensor.nbytes = static_cast<std::uint64_t>(size) * item;
-    return sane && room <= most_elements;
+    return sane && room <= std::int64_t{1} << 59;  // 2^62 bytes at most
 }
 
 void alias(ArrayBody& view, const Ref<ArrayBody>& source) {
@@ -91,9 +80,8 @@ Ref<ArrayBody> make_body(const Shape& shape, Dtype dtype, DeviceState& device) {
     body->meta.ndim = shape.ndim();
     std::copy(shape.begin(), shape.end(), body->meta.shape);
     if (!shape_known(*body)) {
-        throw MemoryError(fmt::format(
-            "[array] shape {}: expected extents other than 0 that multiply to at most 2^59",
-            to_string(shape)));
+        raise<MemoryError>(
+            "[array] shape {}: expected extents other than 0 that multiply to at most 2^59", shape);
     }
     seal(*body);
     return body;
@@ -102,7 +90,7 @@ Ref<ArrayBody> make_body(const Shape& shape, Dtype dtype, DeviceState& device) {
 namespace {
 
 const ArrayBody& need(const Array& array) {
-    if (!array) throw InvalidError("[array] expected an array, got an empty handle");
+    if (!array) raise<InvalidError>("[array] expected an array, got an empty handle");
     return *array.body();
 }
 
@@ -111,9 +99,9 @@ const ArrayBody& need(const Array& array) {
 ArrayBody& need_memory(const Array& array) {
     need(array);
     if (!has_memory(*array.body())) {
-        throw GraphError(
-            "[array] expected elements, got the shape alone: the graph keeps no more "
-            "of a variable that nobody holds");
+        raise<GraphError>(
+            "[array] expected elements, got the shape alone: the graph keeps no more of a variable "
+            "that nobody holds");
     }
     return *array.body();
 }
@@ -156,8 +144,8 @@ Array Array::reshape(std::initializer_list<std::int64_t> extents) const {
     std::int64_t others = 1;
     for (std::int64_t extent : extents) others *= extent == -1 ? 1 : extent;
     if (others <= 0 ? size() != 0 : size() % others != 0) {
-        throw ShapeError(fmt::format("[reshape] shape: expected {} elements as in {}, got ({})",
-                                     size(), catena::to_string(shape()), fmt::join(extents, ", ")));
+        raise<ShapeError>("[reshape] shape: expected {} elements as in {}, got ({})", size(),
+                          shape(), fmt::join(extents, ", "));
     }
     std::vector<std::int64_t> known(extents);
     std::replace(known.begin(), known.end(), std::int64_t{-1}, others ? size() / others : 0);
@@ -167,9 +155,8 @@ Array Array::reshape(std::initializer_list<std::int64_t> extents) const {
 Array Array::reshape(const Shape& target) const {
     const ArrayBody& body = need_memory(*this);
     if (target.size() != size()) {
-        throw ShapeError(fmt::format("[reshape] shape: expected {} elements as in {}, got {}",
-                                     size(), catena::to_string(shape()),
-                                     catena::to_string(target)));
+        raise<ShapeError>("[reshape] shape: expected {} elements as in {}, got {}", size(), shape(),
+                          target);
     }
     Ref<ArrayBody> view = make_body(target, dtype(), *body.device);
     alias(*view, body_);
@@ -181,6 +168,119 @@ Array Array::copy() const {
     seal(*target.body());
     target.copy_from(*this);
     return target;
+}
+
+// ---- errors, shapes and dtypes: their texts, and the conversion of elements on the host
+
+std::string one_line(std::string text) {
+    const auto control = [](unsigned char c) { return c < ' ' || c == 0x7f; };
+    std::ranges::replace_if(text, control, '?');
+    return text;
+}
+
+std::string beginning(std::string_view text) {
+    std::size_t n = 200;
+    if (text.size() <= n) return std::string(text);
+    while (n > 0 && (text[n] & 0xc0) == 0x80) --n;
+    return std::string(text.substr(0, n)) + "...";
+}
+
+void throw_status(catena_status status, const std::string& text) {
+    const auto throw_known = [&]<catena_status... S>(std::integer_sequence<catena_status, S...>) {
+        (..., (status == S ? throw ErrorOf<S>(text) : void()));
+    };
+    throw_known(
+        std::integer_sequence<catena_status, CATENA_E_INVALID, CATENA_E_DTYPE, CATENA_E_SHAPE,
+                              CATENA_E_UNSUPPORTED, CATENA_E_NOMEM, CATENA_E_DEVICE,
+                              CATENA_E_INTERNAL, CATENA_E_NOT_DIFFERENTIABLE, CATENA_E_VALUE>());
+    throw Error(text + " (status " + std::to_string(status) + ")", status);
+}
+
+Shape::Shape(std::span<const std::int64_t> extents) : ndim_(static_cast<int>(extents.size())) {
+    if (extents.size() > CATENA_MAX_NDIM) {
+        raise<ShapeError>("[shape] rank: expected at most {}, got {}",
+                          static_cast<int>(CATENA_MAX_NDIM), extents.size());
+    }
+    for (std::int64_t extent : extents) {
+        if (extent < 0) {
+            raise<ShapeError>("[shape] extents: expected none below 0, got ({})",
+                              fmt::join(extents, ", "));
+        }
+    }
+    std::copy(extents.begin(), extents.end(), extents_);
+}
+
+std::int64_t Shape::size() const noexcept {
+    std::int64_t size = 1;
+    for (std::int64_t extent : *this) size *= extent;
+    return size;
+}
+
+bool Shape::operator==(const Shape& other) const noexcept {
+    return std::equal(begin(), end(), other.begin(), other.end());
+}
+
+std::string shape_to_string(const std::int64_t* extents, int ndim) {
+    return fmt::format("({}{})", fmt::join(extents, extents + ndim, ", "), ndim == 1 ? "," : "");
+}
+
+std::string to_string(const Shape& shape) { return shape_to_string(shape.data(), shape.ndim()); }
+
+namespace {
+
+constexpr std::string_view dtype_names[dtype_count] = {"float16", "bfloat16", "float32", "float64",
+                                                       "int32",   "int64",    "uint8",   "bool"};
+
+template <class T>
+constexpr bool is_half = std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>;
+
+// The value of an element in a type wide enough for arithmetic.
+template <class T>
+auto widen(T value) {
+    if constexpr (is_half<T>) return to_float(value);
+    else return value;
+}
+
+template <class To, class From>
+To narrow(From value) {
+    if constexpr (is_half<To> && !std::is_same_v<From, float>) {
+        return narrow<To>(catena_to_float_odd(static_cast<double>(value)));
+    } else if constexpr (std::is_same_v<To, float16>) return to_float16(value);
+    else if constexpr (std::is_same_v<To, bfloat16>) return to_bfloat16(value);
+    else if constexpr (std::is_same_v<To, bool>) return value != From(0);
+    else return static_cast<To>(value);
+}
+
+}  // namespace
+
+std::string_view name(Dtype dtype) noexcept { return dtype_names[static_cast<int>(dtype)]; }
+
+std::string name(catena_dtype abi) {
+    Dtype dtype;
+    if (from_abi(abi, dtype)) return std::string(name(dtype));
+    return fmt::format("dtype(code {}, {} bits, {} lanes)", abi.code, abi.bits, abi.lanes);
+}
+
+Dtype dtype_from_name(std::string_view text) {
+    for (int i = 0; i < dtype_count; ++i)
+        if (dtype_names[i] == text) return static_cast<Dtype>(i);
+    raise<DtypeError>("[dtype] name: expected one of {}, got '{}'", fmt::join(dtype_names, " "),
+                      beginning(text));
+}
+
+void convert(Dtype from, const void* source, Dtype to, void* target, std::int64_t n) {
+    if (n == 0) return;
+    if (from == to) {
+        std::memcpy(target, source, static_cast<std::size_t>(n * item_size(from)));
+        return;
+    }
+    with_type(from, [&]<class From>(From) {
+        with_type(to, [&]<class To>(To) {
+            const auto* in = static_cast<const From*>(source);
+            auto* out = static_cast<To*>(target);
+            for (std::int64_t i = 0; i < n; ++i) out[i] = narrow<To>(widen(in[i]));
+        });
+    });
 }
 
 }  // namespace catena

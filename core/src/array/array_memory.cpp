@@ -1,19 +1,58 @@
-// Memory of arrays: copies between host and devices, on which queue, and who waits.
+// Memory of arrays: the order of uses on several queues, and copies between host and devices.
 #include "array/array_ops.hpp"
-#include "array/recording.hpp"
-#include "device/context.hpp"
-
-#include <catena/core/error.hpp>
-
-#include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <bit>
 #include <cstring>
+#include <mutex>
 
 namespace catena {
+
+Queue& queue_in_scopes(DeviceState& device) noexcept {
+    for (const using_stream* scope = streams; scope; scope = scope->outer()) {
+        Queue& queue = *scope->stream().queue();
+        if (&queue.device == &device) return recorded(queue);
+    }
+    return recorded(device.main());
+}
+
+void use(const Stream& stream, const Array& array, bool writes) {
+    Queue& queue = recorded(queue_of(stream));
+    if (!array) raise<InvalidError>("[stream] use(): expected an array, got an empty handle");
+    if (!writes) return before_read(*array.body(), queue);
+    before_write(*array.body(), queue);
+    written(*array.body());
+    after_write(*array.body(), queue, Queue::end);  // whenever it is given
+    queue.advance();
+}
+
 namespace {
+
+std::mutex& extras() {
+    static auto* mutex = new std::mutex;  // of all lists of readers
+    return *mutex;
+}
+
+// Whose work made the array: its memory is that of a recording.
+Recorder& recorder_of(ArrayBody& owner) { return static_cast<Recorder&>(owner.home->queue); }
+
+// Work of the queue, and later of others, comes after what the other was given so far; never fails.
+void settle(Queue& queue, Queue& other) noexcept {
+    try {
+        queue.after(other, Queue::end);
+    } catch (...) {
+        try {
+            other.finish();
+        } catch (...) {  // the device is lost: every later call will say so
+        }
+    }
+}
+
+SmallVector<Queue*, 2> take_readers(ArrayBody& owner) {
+    const std::lock_guard lock(extras());
+    ArrayExtra* extra = owner.extra.load(std::memory_order_acquire);
+    return extra ? std::exchange(extra->readers, {}) : SmallVector<Queue*, 2>();
+}
 
 bool plain(const DeviceState& device) { return device.host_accessible() && !device.async(); }
 
@@ -26,8 +65,8 @@ Queue& reading_queue(ArrayBody& body) {
 // Whether the device can copy to and from it by itself.
 bool is_pinned_for(ArrayBody& body, const DeviceState& device) {
     const ArrayExtra* extra = owner_of(body).extra.load(std::memory_order_acquire);
-    return extra && extra->pinned && extra->pinned->backend() == &device.table && device.memory &&
-           device.memory->copy_async;
+    return extra && extra->pinned && &extra->pinned->device.table == &device.table &&
+           device.memory && device.memory->copy_async;
 }
 
 // Gives the queue work of its backend that writes `to` and reads `from`. False where the backend cannot.
@@ -98,37 +137,76 @@ void copy_on(Queue& queue, ArrayBody& to, ArrayBody& from) {
     copy_from_host(queue, to, elements);
 }
 
-// Into another dtype, on the device itself. False where the backend cannot.
-bool convert_there(ArrayBody& to, ArrayBody& from) {
-    DeviceState& device = *to.device;
-    if (!device.memory || !device.memory->convert || from.tensor.nbytes == 0) return false;
-    Queue& queue = current_queue(device);
-    return give(queue, to, from, [&](catena_ctx* ctx) {
-        return device.memory->convert(ctx, device.dev, queue.native, memory_of(to), to.meta.dtype,
-                                      memory_of(from), from.meta.dtype,
-                                      from.tensor.nbytes / (from.meta.dtype.bits / 8u));
-    });
-}
-
-// Writes n elements of `width` bytes on the device. Only where the backend has fill().
-void fill_there(Queue& queue, void* target, const void* element, std::size_t width,
-                std::uint64_t n) {
-    DeviceState& device = queue.device;
-    queue.give([&](catena_ctx* ctx) {
-        return device.memory->fill(ctx, device.dev, queue.native, target, element,
-                                   static_cast<std::uint32_t>(width), n);
-    });
-}
-
-bool can_fill(const DeviceState& device) { return device.memory && device.memory->fill; }
-
-DeviceState& host_device() {
-    DeviceState& state = default_device();
-    if (plain(state)) return state;
-    throw DeviceError("[array] pinned(): expected a device in the host's memory, got none");
-}
-
 }  // namespace
+
+ArrayExtra& extra_of(ArrayBody& body) {
+    const std::lock_guard lock(extras());
+    ArrayExtra* extra = body.extra.load(std::memory_order_acquire);
+    if (!extra) body.extra.store(extra = new ArrayExtra, std::memory_order_release);
+    return *extra;
+}
+
+void read_elsewhere(ArrayBody& owner, Queue& queue) {
+    if (Recorder* recorder = queue.recording.load()) recorder->uses(owner, false);
+    if (owner.home && owner.home->recorded()) recorder_of(owner).used_by(queue, false);
+    Queue* writer = owner.queue.load(std::memory_order_acquire);
+    queue.after(*writer, owner.ticket);
+    if (!queue.async) {  // the host has waited: nobody has to any more
+        if (!writer->async || owner.device == &queue.device) owner.queue.store(&queue);
+        return;
+    }
+    ArrayExtra& extra = extra_of(owner);
+    const std::lock_guard lock(extras());
+    if (std::find(extra.readers.begin(), extra.readers.end(), &queue) == extra.readers.end())
+        extra.readers.push_back(&queue);
+}
+
+void write_elsewhere(ArrayBody& owner, Queue& queue) {
+    Recorder* const recorder = queue.recording.load();
+    if (recorder && owner.queue.load() != &queue) recorder->uses(owner, true);
+    if (owner.home && owner.home->recorded()) recorder_of(owner).used_by(queue, true);
+    queue.after(*owner.queue.load(std::memory_order_acquire), Queue::end);
+    for (Queue* reader : take_readers(owner)) queue.after(*reader, Queue::end);
+}
+
+void before_host(ArrayBody& body, bool writes) {
+    ArrayBody& owner = owner_of(body);
+    Queue& writer = *owner.queue.load(std::memory_order_acquire);
+    writer.finish(writes ? Queue::end : owner.ticket);
+    if (!writes) return;
+    for (Queue* reader : take_readers(owner)) reader->finish();
+}
+
+void give_back_memory(ArrayBody& body) noexcept {
+    const std::unique_ptr<ArrayExtra> extra(body.extra.load(std::memory_order_acquire));
+    Queue& last = *body.queue.load(std::memory_order_acquire);
+    CachingAllocator* home = body.home;
+    if (home) {
+        settle(home->queue, last);
+        if (extra)
+            for (Queue* reader : extra->readers) settle(home->queue, *reader);
+        home->free(body.block, body.capacity);
+    } else if (extra && extra->pinned) {  // its next user waits
+        PinnedPool::Uses uses{{&last, last.now()}};
+        for (Queue* reader : extra->readers) uses.emplace_back(reader, reader->now());
+        extra->pinned->free(body.block, body.capacity, std::move(uses));
+    } else if (extra && extra->release) {
+        try {
+            last.finish();
+            for (Queue* reader : extra->readers) reader->finish();
+        } catch (...) {  // the device is lost
+        }
+        try {
+            extra->release();
+        } catch (...) {
+        }
+    }
+    body.block = nullptr;
+    body.home = nullptr;
+    body.extra.store(nullptr, std::memory_order_relaxed);
+}
+
+// ---- copies
 
 const void* on_host(const ArrayBody& body, std::unique_ptr<char[]>& staging) {
     auto& from = const_cast<ArrayBody&>(body);
@@ -155,13 +233,13 @@ Array Array::to(Device device) const {
 Array Array::to(Device device, const Stream& stream) const {
     const ArrayBody& body = need_memory(*this);
     if (body.device == device.state()) return *this;
-    if (!device || !stream) throw InvalidError("[to] expected a device and a stream, got none");
+    if (!device || !stream) raise<InvalidError>("[to] expected a device and a stream, got none");
     Queue& queue = recorded(*stream.queue());
     DeviceState& a = *device.state();
     const bool out = &queue.device == body.device && plain(a);
     if (!out && &queue.device != &a) {
-        throw DeviceError(fmt::format("[to] stream: expected one of {}, got one of {}",
-                                      (plain(a) ? *body.device : a).name, queue.device.name));
+        raise<DeviceError>("[to] stream: expected one of {}, got one of {}",
+                           (plain(a) ? *body.device : a).name, queue.device.name);
     }
     Array target =
         out ? pinned(shape(), dtype(), stream.device()) : empty_on(queue, shape(), dtype());
@@ -174,8 +252,8 @@ Array Array::to(Device device, const Stream& stream) const {
 Array Array::from_host(const void* data, std::int64_t count, Dtype dtype, const Shape& shape,
                        const std::int64_t* strides, Device device) {
     if (count != shape.size()) {
-        throw ShapeError(fmt::format("[array] values: expected {} for shape {}, got {}",
-                                     shape.size(), catena::to_string(shape), count));
+        raise<ShapeError>("[array] values: expected {} for shape {}, got {}", shape.size(), shape,
+                          count);
     }
     Array array = empty(shape, dtype, device);
     ArrayBody& to = *array.body_;
@@ -203,12 +281,21 @@ Array Array::astype(Dtype target) const {
     if (target == dtype()) return *this;
     Array converted = empty(shape(), target, Device(body.device));
     ArrayBody& to = *converted.body_;
-    if (convert_there(to, body)) return converted;
+    DeviceState& device = *body.device;
+    Queue& queue = current_queue(device);
+    const auto convert_there = [&](catena_ctx* ctx) {
+        return device.memory->convert(ctx, device.dev, queue.native, memory_of(to), to.meta.dtype,
+                                      memory_of(body), body.meta.dtype,
+                                      static_cast<std::uint64_t>(size()));
+    };
+    if (device.memory && device.memory->convert && size() != 0 &&
+        give(queue, to, body, convert_there))
+        return converted;
     std::unique_ptr<char[]> staging, result;
     const void* const source = on_host(body, staging);
-    if (!plain(*body.device)) result = std::make_unique_for_overwrite<char[]>(to.tensor.nbytes);
+    if (!plain(device)) result = std::make_unique_for_overwrite<char[]>(to.tensor.nbytes);
     convert(dtype(), source, target, result ? result.get() : memory_of(to), size());
-    if (result) copy_from_host(current_queue(*body.device), to, result.get());
+    if (result) copy_from_host(queue, to, result.get());
     return converted;
 }
 
@@ -216,38 +303,16 @@ void Array::copy_from(const Array& source) const {
     ArrayBody& to = need_memory(*this);
     ArrayBody& from = need_memory(source);
     if (!(shape() == source.shape()) || dtype() != source.dtype()) {
-        throw ShapeError(fmt::format("[copy] source: expected {} {}, got {} {}",
-                                     catena::to_string(shape()), name(dtype()),
-                                     catena::to_string(source.shape()), name(source.dtype())));
+        raise<ShapeError>("[copy] source: expected {} {}, got {} {}", shape(), dtype(),
+                          source.shape(), source.dtype());
     }
     written(to);
     copy_on(current_queue(*to.device), to, from);
 }
 
-void write_bytes(const Array& array, const void* bytes) {
-    ArrayBody& to = need_memory(array);
-    Queue& queue = current_queue(*to.device);
-    written(to);
-    if (!can_fill(*to.device)) return copy_from_host(queue, to, bytes);
-    before_write(to, queue);
-    const auto* const source = static_cast<const char*>(bytes);
-    char* const target = static_cast<char*>(memory_of(to));
-    const std::uint64_t n = to.tensor.nbytes;
-    for (std::uint64_t at = 0, width = 0; at < n; at += width) {
-        width = 16;  // as much as is left, and the address is a multiple of
-        while (width > n - at || reinterpret_cast<std::uintptr_t>(target + at) % width != 0)
-            width /= 2;
-        alignas(16) char element[16];
-        std::memcpy(element, source + at, width);
-        fill_there(queue, target + at, element, width, 1);
-    }
-    after_write(to, queue, queue.last());
-}
-
 void Array::fill(double value) const {
     ArrayBody& body = need_memory(*this);
-    const std::int64_t n = size();
-    if (n == 0) return;
+    if (size() == 0) return;
     written(body);
     DeviceState& device = *body.device;
     const std::size_t item = body.meta.dtype.bits / 8u;
@@ -264,7 +329,7 @@ void Array::fill(double value) const {
         return after_write(body, device.main(), 0);
     }
     Queue& queue = current_queue(device);
-    if (!can_fill(device)) {
+    if (!device.memory || !device.memory->fill) {
         std::vector<char> staging(bytes);
         fill_host(staging.data());
         return copy_from_host(queue, body, staging.data());
@@ -272,22 +337,22 @@ void Array::fill(double value) const {
     alignas(16) char element[16];
     convert(Dtype::float64, &value, dtype(), element, 1);
     before_write(body, queue);
-    fill_there(queue, memory_of(body), element, item, static_cast<std::uint64_t>(n));
+    queue.give([&](catena_ctx* ctx) {
+        return device.memory->fill(ctx, device.dev, queue.native, memory_of(body), element,
+                                   static_cast<std::uint32_t>(item), bytes / item);
+    });
     after_write(body, queue, queue.last());
 }
 
 void* Array::host_data(Dtype wanted, bool writes) const {
     ArrayBody& body = need_memory(*this);
     if (!body.device->host_accessible()) {
-        throw DeviceError(
-            fmt::format("[array] host(): expected a device that the host can reach, "
-                        "got {}; copy it with to()",
-                        body.device->name));
+        raise<DeviceError>(
+            "[array] host(): expected a device that the host can reach, got {}; copy it with to()",
+            body.device->name);
     }
-    if (wanted != dtype()) {
-        throw DtypeError(
-            fmt::format("[array] host(): expected {}, got {}", name(wanted), name(dtype())));
-    }
+    if (wanted != dtype())
+        raise<DtypeError>("[array] host(): expected {}, got {}", wanted, dtype());
     before_host(body, writes);
     if (writes) {
         // Threads that fill parts of an array may be here at once: one change or several is the same.
@@ -298,10 +363,8 @@ void* Array::host_data(Dtype wanted, bool writes) const {
 }
 
 void Array::require_item() const {
-    if (size() != 1) {
-        throw ShapeError(fmt::format("[array] item(): expected one element, got shape {}",
-                                     catena::to_string(shape())));
-    }
+    if (size() != 1)
+        raise<ShapeError>("[array] item(): expected one element, got shape {}", shape());
 }
 
 void Array::to_host(Dtype wanted, void* target) const {
@@ -322,10 +385,8 @@ Array Array::wrap(Device device, void* data, const Shape& shape, Dtype dtype,
     const auto address = reinterpret_cast<std::uintptr_t>(data);
     const auto item = static_cast<std::uintptr_t>(item_size(dtype));
     if (address % item != 0 || (!data && body->tensor.nbytes)) {
-        throw InvalidError(
-            fmt::format("[array] wrap(): expected an address aligned to {} bytes, "
-                        "got {}",
-                        item, data));
+        raise<InvalidError>("[array] wrap(): expected an address aligned to {} bytes, got {}", item,
+                            data);
     }
     static char nothing;  // has_memory() tells arrays from mere shapes by their block
     Queue& queue = current_queue(*device.state());
@@ -341,7 +402,9 @@ Array Array::wrap(Device device, void* data, const Shape& shape, Dtype dtype,
 
 Array Array::pinned(const Shape& shape, Dtype dtype, Device device) {
     if (!device) device = Device::current();
-    DeviceState& host = host_device();
+    DeviceState& host = default_device();
+    if (!plain(host))
+        raise<DeviceError>("[array] pinned(): expected a device in the host's memory, got none");
     Ref<ArrayBody> body = make_body(shape, dtype, host);
     PinnedPool& pool = device.state()->pinned;
     std::uint64_t capacity = 0;

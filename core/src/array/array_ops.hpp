@@ -3,10 +3,7 @@
 
 #include "device/device_state.hpp"
 
-#include <catena/core/array.hpp>
-
 #include <algorithm>
-#include <memory>
 
 namespace catena {
 
@@ -17,9 +14,6 @@ Ref<ArrayBody> make_body(const Shape& shape, Dtype dtype, DeviceState& device);
 Array empty_on(Queue& queue, const Shape& shape, Dtype dtype);
 // Throws if it holds nothing, or a shape alone.
 ArrayBody& need_memory(const Array& array);
-// Fills it from the host, in the order of the thread's current stream. For few bytes: they go with
-// launches, so that nobody waits, and nothing has to be kept until the device has read them.
-void write_bytes(const Array& array, const void* bytes);
 // Completes the descriptors from meta. False if no array can have this shape.
 bool shape_known(ArrayBody& body);
 // Gives it memory of its own, for work of the queue.

@@ -1,22 +1,10 @@
-// The caching allocator of a queue, and its segments.
-#include "device/allocator.hpp"
-
-#include "device/context.hpp"
+// The caching allocator of a queue, its segments, and pinned memory.
 #include "device/device_state.hpp"
-#include "device/recycle.hpp"
-
-#include <catena/core/error.hpp>
-#include <catena/core/per_thread.hpp>
-
-#include <fmt/format.h>
 
 #include <limits.hpp>
 
 #include <algorithm>
 #include <bit>
-#include <iterator>
-#include <new>
-#include <utility>
 
 namespace catena {
 
@@ -134,18 +122,18 @@ inline List list_of(CachingAllocator& owner, int slot, int index) noexcept {
 }  // namespace
 
 // Some allocators have a place in the threads' lists; those of recordings need none.
-CachingAllocator::CachingAllocator(Queue& owner, Kind kind)
+CachingAllocator::CachingAllocator(Queue& owner, bool recorded)
     : queue(owner),
       memory_(owner.device.heap),
-      kind_(kind),
-      slot_(kind == Kind::shared ? next_slot.fetch_add(1) : most_slots),
-      kept_(kind == Kind::recorded) {
+      recorded_(recorded),
+      slot_(recorded ? most_slots : next_slot.fetch_add(1)),
+      kept_(recorded) {
     const std::lock_guard lock(memory_.mutex);
     memory_.pools.push_back(this);
 }
 
 // A recording cannot ask for memory, and launches write what it has freed.
-bool CachingAllocator::keeps() const noexcept { return recycle || kind_ == Kind::recorded; }
+bool CachingAllocator::keeps() const noexcept { return recycle || recorded_; }
 
 void* CachingAllocator::allocate(std::uint64_t bytes, std::uint64_t& capacity) {
     const int index = class_of(bytes);
@@ -170,8 +158,8 @@ void* CachingAllocator::take_uncached(std::uint64_t capacity) {
 
 void* CachingAllocator::take_large(std::uint64_t bytes, std::uint64_t& capacity) {
     if (bytes > largest_memory) {  // sums of larger ones would overflow
-        throw MemoryError(fmt::format("[{}] memory: expected at most {} bytes, got {}",
-                                      queue.device.name, largest_memory, bytes));
+        raise<MemoryError>("[{}] memory: expected at most {} bytes, got {}", queue.device.name,
+                           largest_memory, bytes);
     }
     capacity = (bytes + Segments::unit - 1) / Segments::unit * Segments::unit;
     if (!keeps()) return take_uncached(capacity);
@@ -216,10 +204,11 @@ void CachingAllocator::return_to_backend(void* block, std::uint64_t bytes) noexc
     if (memory_.recordings.load() > 0) {
         memory_.release_wanted = true;
         try {
-            late_.push_back({block, bytes});
+            segments_.add(block, bytes);
+            return count(0, static_cast<std::int64_t>(bytes));
         } catch (const std::bad_alloc&) {  // the block is leaked
+            return;
         }
-        return;
     }
     queue.device.table.free(queue.device.dev, queue.native, block, bytes);
 }
@@ -261,9 +250,7 @@ void* CachingAllocator::grow(std::uint64_t capacity) {
 // Free segments go back, largest first, as long as more() says so. Under the lock.
 template <class More>
 void CachingAllocator::release_segments(const More& more) noexcept {
-    if (memory_.recordings.load() > 0) return;
-    for (const Late& late : std::exchange(late_, {})) return_to_backend(late.block, late.bytes);
-    if (kept_) return;
+    if (memory_.recordings.load() > 0 || kept_) return;
     segments_.release([&](void* memory, std::uint64_t bytes) {
         return_to_backend(memory, bytes);
         count(0, -static_cast<std::int64_t>(bytes));
@@ -380,6 +367,59 @@ MemoryStats CachingAllocator::stats() const {
     stats.in_use -= at_hand();
     stats.cached += at_hand();
     return stats;
+}
+
+// ---- pinned memory
+
+// Does not wait.
+bool PinnedPool::Block::done() {
+    std::erase_if(uses, [](const auto& use) { return use.first->reached(use.second); });
+    return uses.empty();
+}
+
+void* PinnedPool::allocate(std::uint64_t bytes, std::uint64_t& capacity) {
+    if (!device.memory || !device.memory->host_alloc || !device.memory->host_free) return nullptr;
+    // Eight sizes from one power of two to the next, so that little is in vain; whole pages.
+    const std::uint64_t step = std::max<std::uint64_t>(4096, std::bit_floor(bytes) / 8);
+    capacity = std::max((bytes + step - 1) / step, std::uint64_t{1}) * step;
+    {
+        const std::lock_guard lock(mutex_);
+        const auto found = std::find_if(free_.begin(), free_.end(), [&](Block& block) {
+            return block.capacity == capacity && block.done();
+        });
+        if (found != free_.end()) {
+            void* memory = found->memory;
+            free_.erase(found);
+            return memory;
+        }
+    }
+    for (int attempt = 0;; ++attempt) {
+        catena_ctx ctx;
+        ctx.device = &device;
+        void* memory = nullptr;
+        const catena_status status = device.memory->host_alloc(&ctx, device.dev, capacity, &memory);
+        if (status == CATENA_OK) return memory;
+        if (status == CATENA_E_UNSUPPORTED) return nullptr;
+        if (attempt > 0 || !make_room(ctx, status)) {
+            throw_failure(ctx, status, device.name,
+                          fmt::format("{} bytes of pinned host memory wanted", capacity));
+        }
+    }
+}
+
+void PinnedPool::free(void* block, std::uint64_t capacity, Uses uses) noexcept {
+    const std::lock_guard lock(mutex_);
+    free_.push_back({block, capacity, std::move(uses)});
+}
+
+void PinnedPool::release() noexcept {
+    if (device.heap.recordings.load() > 0) return;
+    const std::lock_guard lock(mutex_);
+    std::erase_if(free_, [&](Block& block) {
+        if (!block.done()) return false;
+        device.memory->host_free(device.dev, block.memory, block.capacity);
+        return true;
+    });
 }
 
 }  // namespace catena

@@ -1,11 +1,5 @@
-// Devices: what they share with their backend, and the thread's current one.
-#include "device/context.hpp"
-#include "device/plugin.hpp"
-
-#include <catena/core/backend.hpp>
-#include <catena/core/error.hpp>
-
-#include <fmt/format.h>
+// Devices: what they share with their backend, and the thread's current one; their streams.
+#include "device/device_state.hpp"
 
 #include <limits.hpp>
 
@@ -38,28 +32,25 @@ DeviceState::DeviceState(BackendEntry& backend_entry, int device_ordinal, int de
         const catena_status status = table.open(&ctx, ordinal, &dev);
         if (status != CATENA_OK) throw_failure(ctx, status, name, "the device could not be opened");
     }
+    // least: bytes of the table in the first release that had it.
+    const auto ask = [&]<class Table>(const Table*& given, const char* id,
+                                      std::size_t least = sizeof(Table)) {
+        given = static_cast<const Table*>(backend_extension(Device(this), id));
+        if (!given || given->struct_size >= least) return;
+        raise<DeviceError>("[{}] {}: struct_size: expected at least {}, got {}", name, id, least,
+                           given->struct_size);
+    };
     ask(threads, CATENA_THREADS_1,
         offsetof(catena_threads, parallel_for) + sizeof(catena_threads::parallel_for));
-    ask(memory, CATENA_MEMORY_DRAFT_1, sizeof(catena_memory));
-    ask(events, CATENA_EVENTS_DRAFT_1, sizeof(catena_events));
-    ask(graphs, CATENA_GRAPH_DRAFT_1, sizeof(catena_graph));
+    ask(memory, CATENA_MEMORY_DRAFT_1);
+    ask(events, CATENA_EVENTS_DRAFT_1);
+    ask(graphs, CATENA_GRAPH_DRAFT_1);
     if (threads && !(threads->count && threads->set_count && threads->parallel_for)) {
-        throw DeviceError(
-            fmt::format("[{}] {}: expected count, set_count and parallel_for, got NULL among them",
-                        name, CATENA_THREADS_1));
+        raise<DeviceError>(
+            "[{}] {}: expected count, set_count and parallel_for, got NULL among them", name,
+            CATENA_THREADS_1);
     }
     main_ = &make_queue();
-}
-
-// least: bytes of the table in the first release that had it.
-template <class Table>
-void DeviceState::ask(const Table*& table_of, const char* id, std::size_t least) {
-    const auto* const given = static_cast<const Table*>(backend_extension(Device(this), id));
-    if (given && given->struct_size < least) {
-        throw DeviceError(fmt::format("[{}] {}: struct_size: expected at least {}, got {}", name,
-                                      id, least, given->struct_size));
-    }
-    table_of = given;
 }
 
 Queue& DeviceState::make_queue() {
@@ -86,35 +77,16 @@ void DeviceState::give_back_queue(Queue& queue) noexcept {
     idle_.push_back(&queue);
 }
 
-Queue& DeviceState::take_recorder(Queue& queue) {
+Queue& DeviceState::add_queue(std::unique_ptr<Queue> queue) {
     const std::lock_guard lock(mutex_);
-    const auto idle =
-        std::find_if(idle_recorders_.begin(), idle_recorders_.end(), [&](const Queue* recorder) {
-            return recorder->native == queue.native && recorder->own.stats().in_use == 0;
-        });
-    if (idle == idle_recorders_.end())
-        return *queues_.emplace_back(
-            std::make_unique<Queue>(*this, queue.native, CachingAllocator::Kind::recorded));
-    Queue& recorder = **idle;
-    idle_recorders_.erase(idle);
-    recorder.forget_users();
-    recorder.own.keep(true);
-    return recorder;
+    return *queues_.emplace_back(std::move(queue));
 }
 
-void DeviceState::give_back_recorder(Queue& recorder) noexcept {
-    recorder.own.keep(false);
+std::vector<Queue*> DeviceState::queues() {
     const std::lock_guard lock(mutex_);
-    idle_recorders_.push_back(&recorder);
-}
-
-void DeviceState::order_after_all(Queue& queue) {
     std::vector<Queue*> all;
-    {
-        const std::lock_guard lock(mutex_);
-        for (const auto& other : queues_) all.push_back(other.get());
-    }
-    for (Queue* other : all) queue.after(*other, Queue::end);
+    for (const auto& queue : queues_) all.push_back(queue.get());
+    return all;
 }
 
 void DeviceState::copy(Queue& queue, void* target, const void* source, std::uint64_t bytes,
@@ -132,10 +104,7 @@ void DeviceState::synchronize() {
     const std::shared_lock waiting(waits);
     if (heap.recordings.load() > 0) main_->refuse("a wait of the host");
     std::vector<std::pair<Queue*, std::uint64_t>> reached;
-    if (async()) {
-        const std::lock_guard lock(mutex_);
-        for (const auto& queue : queues_) reached.emplace_back(queue.get(), queue->now());
-    }
+    for (Queue* queue : queues()) reached.emplace_back(queue, queue->now());
     on_backend(*this, [&](catena_ctx* ctx) { return table.sync(ctx, dev); });
     for (const auto& [queue, ticket] : reached) queue->known_done(ticket);
 }
@@ -168,23 +137,8 @@ bool make_room(catena_ctx& ctx, catena_status status) noexcept {
     return true;
 }
 
-void DeviceState::begin_recording() {
-    const std::lock_guard nobody_waits(waits);
-    const std::lock_guard lock(heap.mutex);
-    ++heap.recordings;
-}
-
-void DeviceState::end_recording() noexcept {
-    bool release = false;
-    {
-        const std::lock_guard lock(heap.mutex);
-        release = --heap.recordings == 0 && heap.release_wanted;
-    }
-    if (release) release_cached();
-}
-
 DeviceState& state_of(Device device) {
-    if (!device) throw InvalidError("[device] expected a device, got an empty handle");
+    if (!device) raise<InvalidError>("[device] expected a device, got an empty handle");
     return *device.state();
 }
 
@@ -213,7 +167,6 @@ void call_backend(Device device, std::string_view what,
 Device Device::current() { return Device(catena::current ? catena::current : &default_device()); }
 
 const std::string& Device::name() const { return state_of(*this).name; }
-
 std::string_view Device::backend() const { return state_of(*this).table.name; }
 int Device::ordinal() const { return state_of(*this).ordinal; }
 bool Device::host_accessible() const { return state_of(*this).host_accessible(); }
@@ -279,8 +232,8 @@ std::uint64_t initial_seed() {
     std::uint64_t value = 0;
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
     if (error != std::errc() || end != digits.data() + digits.size()) {
-        throw InvalidError(fmt::format(
-            "[seed] CATENA_SEED: expected a number from 0 to 2^64 - 1, got '{}'", digits));
+        raise<InvalidError>("[seed] CATENA_SEED: expected a number from 0 to 2^64 - 1, got '{}'",
+                            digits);
     }
     return value;
 }
@@ -301,5 +254,183 @@ void set_random_state(Device device, RandomState to) {
     state.random_seed = to.seed;
     state.random_offset = to.offset;
 }
+
+// ---- streams: tickets, and the events behind them
+
+constinit thread_local const using_stream* streams = nullptr;
+
+Queue::Queue(DeviceState& of, catena_stream* stream, bool recorder)
+    : device(of), native(stream), async(of.async()), own(*this, recorder) {}
+
+// The device's own: it is not given back.
+Stream Queue::as_stream() noexcept {
+    return Stream(std::shared_ptr<Queue>(std::shared_ptr<void>(), this));
+}
+
+void Queue::refuse(const char* what) const {
+    raise<UnsupportedError>(
+        "[recording] {}: expected work that stays on the recorded stream, got {}", device.name,
+        what);
+}
+
+// The earliest event that is behind a ticket, or null. Under mutex_.
+Queue::Point* Queue::find(std::uint64_t ticket) {
+    Point* best = nullptr;
+    for (Point& p : points_)
+        if (p.ticket >= ticket && (!best || p.ticket < best->ticket)) best = &p;
+    return best;
+}
+
+Queue::Point& Queue::point(std::uint64_t ticket) {
+    if (Point* known = find(ticket)) return *known;
+    Point& p = points_[next_point_++ % std::size(points_)];
+    p.ticket = 0;  // until it is recorded
+    const catena_backend& b = device.table;
+    on_backend(device, [&](catena_ctx* ctx) {
+        return p.event ? CATENA_OK : b.event_create(ctx, device.dev, &p.event);
+    });
+    const std::uint64_t until = now();
+    on_backend(device,
+               [&](catena_ctx* ctx) { return b.event_record(ctx, device.dev, p.event, native); });
+    p.ticket = until;
+    return p;
+}
+
+void Queue::after(Queue& other, std::uint64_t ticket) {
+    if (&other == this || !other.async) return;
+    if (other.native == native && &other.device == &device) return;  // a recorder and its stream
+    ticket = std::min(ticket, other.now());
+    if (ticket <= other.done_.load(std::memory_order_acquire)) return;
+    if (!async || &other.device.table != &device.table) return other.finish(ticket);
+    {
+        const std::lock_guard lock(mutex_);
+        if (seen_[&other] >= ticket) return;
+    }
+    if (recording.load() || other.recording.load()) refuse("a wait for another stream");
+    std::uint64_t until = 0;
+    {
+        const std::lock_guard lock(other.mutex_);
+        const Point& p = other.point(ticket);
+        until = p.ticket;
+        on_backend(device, [&](catena_ctx* ctx) {
+            return device.table.event_wait(ctx, device.dev, p.event, native);
+        });
+    }
+    advance();
+    const std::lock_guard lock(mutex_);
+    std::uint64_t& known = seen_[&other];
+    known = std::max(known, until);
+}
+
+void Queue::finish(std::uint64_t ticket) {
+    if (!async) return;
+    std::uint64_t until = now();
+    ticket = std::min(ticket, until);
+    if (ticket <= done_.load(std::memory_order_acquire)) return;
+    if (recording.load()) refuse("a wait of the host");
+    catena_event* event = nullptr;
+    if (device.events) {  // exactly what is needed, where there is an event for it
+        const std::lock_guard lock(mutex_);
+        if (const Point* known = find(ticket)) {
+            event = known->event;
+            until = known->ticket;
+        }
+    }
+    on_backend(device, [&](catena_ctx* ctx) {
+        return event ? device.events->event_sync(ctx, device.dev, event)
+                     : device.table.stream_sync(ctx, device.dev, native);
+    });
+    known_done(until);
+}
+
+void Queue::known_done(std::uint64_t ticket) noexcept {
+    std::uint64_t before = done_.load(std::memory_order_relaxed);
+    while (before < ticket &&
+           !done_.compare_exchange_weak(before, ticket, std::memory_order_acq_rel)) {
+    }
+}
+
+bool Queue::done() {
+    const std::uint64_t until = now();
+    if (!async || until <= done_.load(std::memory_order_acquire)) return true;
+    if (!device.events) {
+        raise<UnsupportedError>("[stream] done(): expected a backend that can say it, got {}",
+                                device.name);
+    }
+    return ask(nullptr, until);
+}
+
+// Whether the event, or all of the stream, is reached.
+bool Queue::ask(const Point* point, std::uint64_t until) {
+    std::int32_t done = 0;
+    on_backend(device, [&](catena_ctx* ctx) {
+        return point ? device.events->event_query(ctx, device.dev, point->event, &done)
+                     : device.events->stream_query(ctx, device.dev, native, &done);
+    });
+    if (done) known_done(until);
+    return done != 0;
+}
+
+bool Queue::reached(std::uint64_t ticket) noexcept {
+    ticket = std::min(ticket, now());
+    if (!async || ticket <= done_.load(std::memory_order_acquire)) return true;
+    if (recording.load()) return false;
+    try {
+        if (!device.events) return finish(ticket), true;
+        const std::lock_guard lock(mutex_);
+        const Point* known = find(ticket);
+        return ask(known, known ? known->ticket : now());
+    } catch (...) {  // nobody knows: not yet
+        return false;
+    }
+}
+
+void Queue::mark() {
+    if (!async || recording.load()) return;
+    const std::lock_guard lock(mutex_);
+    point(now());
+}
+
+// ---- streams, as programs have them
+
+Queue& queue_of(const Stream& stream) {
+    if (!stream) raise<InvalidError>("[stream] expected a stream, got an empty handle");
+    return *stream.queue();
+}
+
+Stream::Stream(Device device) {
+    DeviceState& state = state_or_current(device);
+    Queue& queue = state.take_queue();
+    if (&queue == &state.main()) *this = queue.as_stream();
+    else queue_ = {&queue, [](Queue* done) { done->device.give_back_queue(*done); }};
+}
+
+Stream Stream::current(Device device) {
+    DeviceState& state = state_or_current(device);
+    for (const using_stream* scope = streams; scope; scope = scope->outer())
+        if (&scope->stream().queue()->device == &state) return scope->stream();
+    return state.main().as_stream();
+}
+
+Device Stream::device() const { return Device(&queue_of(*this).device); }
+void Stream::synchronize() const {
+    Queue& queue = queue_of(*this);
+    if (queue.recording.load()) queue.refuse("a wait of the host");
+    queue.finish();
+}
+bool Stream::done() const {
+    Queue& queue = queue_of(*this);
+    if (queue.recording.load()) queue.refuse("a question of the host");
+    return queue.done();
+}
+void Stream::wait(const Stream& other) const { queue_of(*this).after(queue_of(other), Queue::end); }
+MemoryStats Stream::memory() const { return queue_of(*this).own.stats(); }
+catena_stream* Stream::native() const { return queue_of(*this).native; }
+
+using_stream::using_stream(const Stream& stream) : stream_(stream), outer_(streams) {
+    queue_of(stream);
+    streams = this;
+}
+using_stream::~using_stream() { streams = outer_; }
 
 }  // namespace catena

@@ -1,25 +1,34 @@
-// One opened device: its backend, queues, threads and random stream.
+// One opened device: its backend, queues, threads and random stream. catena_ctx: one call into a plugin.
 #pragma once
 
-#include "device/diagnostics.hpp"
-#include "device/pinned.hpp"
-#include "device/plugin.hpp"
+#include "device/hooks.hpp"
 #include "device/queue.hpp"
-
-#include <catena/core/device.hpp>
 
 #include <catena/abi/backend.h>
 #include <catena/abi/ext/draft/events.h>
 #include <catena/abi/ext/draft/graph.h>
 #include <catena/abi/ext/draft/memory.h>
 #include <catena/abi/ext/threads.h>
+#include <catena/abi/host.h>
+#include <catena/core/config.hpp>
 
-#include <atomic>
-#include <cstdint>
-#include <memory>
+#include <exception>
 #include <shared_mutex>
-#include <string>
-#include <vector>
+
+namespace catena {
+class Variable;
+}
+
+struct catena_ctx {
+    catena::DeviceState* device = nullptr;
+    catena_status status = CATENA_OK;
+    std::uint32_t draws = 0;       // of a kernel, by philox()
+    std::string error;             // the first failure's text
+    std::exception_ptr exception;  // of the first failure, if it is the host's own
+    catena::SmallVector<catena::Variable, 8>* variables = nullptr;  // made in a gradient callback
+    catena::RandomState drawn{};  // where the first of the draws starts
+    bool draws_again = false;     // a second run of the kernel gets the same
+};
 
 namespace catena {
 
@@ -57,11 +66,8 @@ public:
     // once there is the main one alone.
     Queue& take_queue();
     void give_back_queue(Queue& queue) noexcept;
-    // A queue on the same stream for a recording of it. One that was given back serves again when no
-    // array has memory of it any more.
-    Queue& take_recorder(Queue& queue);
-    void give_back_recorder(Queue& recorder) noexcept;
-    void order_after_all(Queue& queue);  // of the device
+    Queue& add_queue(std::unique_ptr<Queue> queue);
+    std::vector<Queue*> queues();  // all that were made
 
     std::atomic<void*> call_log{nullptr};  // of catena::diagnostics
 
@@ -77,18 +83,13 @@ public:
     // A wait for the whole device would break every recording: one that begins waits until such a
     // wait is over, and while there is one the device refuses to be waited for.
     std::shared_mutex waits;
-    void begin_recording();
-    void end_recording() noexcept;
 
 private:
     Queue& make_queue();
-    template <class Table>
-    void ask(const Table*& table_of, const char* id, std::size_t least);
 
     std::mutex mutex_;  // of the queues
     std::vector<std::unique_ptr<Queue>> queues_;
     std::vector<Queue*> idle_;
-    std::vector<Queue*> idle_recorders_;
     Queue* main_ = nullptr;
 };
 
@@ -108,5 +109,56 @@ DeviceState& default_device();
 std::uint64_t seed_of(std::uint64_t seed, int ordinal) noexcept;
 
 inline Queue& main_queue(DeviceState& device) noexcept { return device.main(); }
+
+// ---- calls into plugins
+
+// Of this thread while a call runs on another device than its own: its own, which numbers are drawn
+// from.
+inline thread_local DeviceState* draws_from = nullptr;
+
+// The values of config(), for reading. Allocates nothing: a thread without a copy reads global_config().
+const Config& read_config() noexcept;
+// A copy with now.named. Calls of a thread that were made with the same settings share it.
+std::shared_ptr<const Config> keep_named(const Config& now);
+
+// The table that every plugin gets.
+const catena_host& host_table() noexcept;
+
+// Writes to the log; level: CATENA_LOG_*.
+inline void tell(std::int32_t level, const std::string& text) {
+    host_table().log(nullptr, level, text.c_str());
+}
+
+// A kernel that declines leaves no failure to the next one.
+inline void forget_failure(catena_ctx& ctx) noexcept {
+    ctx.status = CATENA_OK;
+    ctx.error.clear();
+    ctx.exception = nullptr;
+}
+
+// After a call into a plugin that gave the status: true if it found no memory, and what the device has
+// cached was given back, so that the same call may go now; its failure is forgotten. Not while work of
+// the device is recorded.
+bool make_room(catena_ctx& ctx, catena_status status) noexcept;
+
+// Throws the host's own exception if it was the first failure; else the one of status with the
+// plugin's text, "[where] " put before it if it is not there.
+[[noreturn]] void throw_failure(const catena_ctx& ctx, catena_status status,
+                                const std::string& where, const std::string& hint = {});
+
+// Calls the backend; throws its error with the device's name.
+template <class Call>
+void on_backend(DeviceState& device, const Call& call, const char* hint = "") {
+    catena_ctx ctx;
+    ctx.device = &device;
+    const catena_status status = call(&ctx);
+    if (status != CATENA_OK) throw_failure(ctx, status, device.name, hint);
+}
+
+template <class Call>
+void Queue::give(const Call& call) {
+    on_backend(device, call);
+    advance();
+}
 
 }  // namespace catena

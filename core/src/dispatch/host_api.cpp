@@ -1,18 +1,8 @@
 // The host's side of the ABI: the table of services that every plugin gets.
-#include "array/array_ops.hpp"
-#include "array/recording.hpp"
-#include "device/context.hpp"
-#include "device/named_config.hpp"
 #include "dispatch/dispatch.hpp"
-#include "registry/attributes.hpp"
-#include "registry/registry.hpp"
 
 #include <catena/abi/ext/draws.h>
-#include <catena/core/config.hpp>
-#include <catena/core/device.hpp>
-#include <catena/core/error.hpp>
 
-#include <fmt/format.h>
 #include <ids.hpp>
 
 #include <algorithm>
@@ -132,18 +122,12 @@ catena_status host_call(catena_ctx* ctx, const catena_callable* function,
                         std::uint32_t n_y) {
     return guarded(ctx, [&] {
         auto& entry = *const_cast<FunctionEntry*>(reinterpret_cast<const FunctionEntry*>(function));
-        if (!ctx || !ctx->variables) {
-            throw InvalidError("call(): only within a gradient callback");
-        }
+        if (!ctx || !ctx->variables) raise<InvalidError>("call(): only within a gradient callback");
         if (n_y > entry.descriptor.n_outputs) {
-            throw InvalidError(fmt::format("[{}] outputs: expected at most {}, got {}",
-                                           entry.descriptor.name, entry.descriptor.n_outputs, n_y));
+            raise<InvalidError>("[{}] outputs: expected at most {}, got {}", entry.descriptor.name,
+                                entry.descriptor.n_outputs, n_y);
         }
-        const bool defaults = n_attrs == 0 && entry.defaults;
-        const Ref<const BoundAttributes> bound =
-            defaults ? Ref<const BoundAttributes>(entry.defaults)
-                     : Ref<const BoundAttributes>::adopt(
-                           BoundAttributes::make(entry.descriptor, std::span(attrs, n_attrs)));
+        const auto bound = BoundAttributes::make(entry, std::span(attrs, n_attrs));
         SmallVector<Variable, 4> inputs;
         SmallVector<const Variable*, 4> pointers;
         for (std::uint32_t i = 0; i < n_x; ++i) {
@@ -151,7 +135,7 @@ catena_status host_call(catena_ctx* ctx, const catena_callable* function,
         }
         for (const Variable& input : inputs) pointers.push_back(&input);
         const using_device scope{Device(ctx->device)};  // for a call without inputs
-        Results results = call_function(entry, *bound, {pointers.data(), pointers.size()});
+        Results results = call_function(entry, *bound, pointers);
         for (std::uint32_t i = 0; i < n_y; ++i) {
             y[i] = static_cast<catena_var*>(&results[i].node());
             ctx->variables->push_back(std::move(results[i]));
@@ -173,13 +157,13 @@ catena_status host_meta(catena_ctx*, const catena_var* var, catena_meta* out) {
 catena_status host_reserve(catena_ctx* ctx, std::uint64_t n, std::uint64_t* seed,
                            std::uint64_t* offset, const std::int64_t** where) {
     *where = nullptr;
-    Recording* const recording =
+    Recorder* const recorder =
         ctx && ctx->device ? current_queue(*ctx->device).recording.load(std::memory_order_acquire)
                            : nullptr;
-    if (!recording) return host_philox(ctx, n, seed, offset);
+    if (!recorder) return host_philox(ctx, n, seed, offset);
     return guarded(ctx, [&] {
         const Array state = empty_on(ctx->device->main(), {2}, Dtype::int64);
-        recording->note_draws({state, draws_from ? *draws_from : *ctx->device, n});
+        recorder->draws(state, draws_from ? *draws_from : *ctx->device, n);
         *where = static_cast<const std::int64_t*>(state.body()->tensor.dl.data);
     });
 }

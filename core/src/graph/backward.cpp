@@ -1,22 +1,18 @@
-// Backpropagation: from one head or several into every leaf.
+// Backpropagation: from one output or several into every leaf, or to chosen inputs.
 #include "array/array_ops.hpp"
-#include "device/named_config.hpp"
 #include "graph/backward_pass.hpp"
 
-#include <catena/core/config.hpp>
-#include <catena/core/error.hpp>
 #include <catena/core/grad.hpp>
-
-#include <fmt/format.h>
 
 #include <algorithm>
 
 namespace catena {
+
 void check_graph(const GraphNode& node) {
     if (!node.outputs().empty()) return;
-    throw GraphError(fmt::format(
+    raise<GraphError>(
         "[{}] backward: expected its graph, got one that an earlier backward() consumed",
-        node.label()));
+        node.label());
 }
 
 PassCall::PassCall(GraphNode& call, BackwardPass& of)
@@ -98,7 +94,15 @@ void BackwardPass::step(GraphNode& node) {
 
 // With the named settings that the call was made with.
 [[gnu::cold]] void BackwardPass::step_as_called(GraphNode& node) {
-    const using_kept_named scope(*node.named_);
+    auto& named = config().named;
+    const auto& kept = node.named_->named;
+    if (named == kept) return step(node);
+    const struct Restored {
+        decltype(Config::named)& named;
+        decltype(Config::named) before;
+        ~Restored() { named.swap(before); }
+    } restored{named, named};
+    for (const auto& [name, value] : kept) named.insert_or_assign(name, value);
     step(node);
 }
 
@@ -121,7 +125,7 @@ void BackwardPass::let_go(VariableNode* consumed) {
     GraphNode& node = *running_->node;
     for (Gradient& g : running_->gy) g.held.reset();
     if (!consumed || consumed->creator.get() != &node || !consumed->unique()) return;
-    if (node.references_.load(std::memory_order_acquire) != 2) return;  // running_ and consumed
+    if (node.references_.get() != 2) return;  // running_ and consumed
     node.unchain();
     consumed->creator = running_->node;  // an empty call: another backward() finds it and says so
 }
@@ -140,7 +144,7 @@ void BackwardPass::step_arrays(GraphNode& node) {
             output->grad = g;
         }
     }
-    node.backward(std::span<const Array>(gy.data(), gy.size()), *this);
+    node.backward(gy, *this);
 }
 
 void BackwardPass::step_variables(GraphNode& node) {
@@ -156,7 +160,7 @@ void BackwardPass::step_variables(GraphNode& node) {
         }
     }
     const force_backprop_mode scope;
-    compose(node, std::span<const Variable>(gy.data(), gy.size()));
+    compose(node, gy);
 }
 
 void BackwardPass::compose(GraphNode& node, std::span<const Variable> gy) {
@@ -190,6 +194,54 @@ void BackwardPass::compose(GraphNode& node, std::span<const Variable> gy) {
     }
 }
 
+// ---- grad(): the calls between inputs and outputs
+
+void BackwardPass::select(const std::vector<Variable>& outputs,
+                          const std::vector<Variable>& inputs) {
+    Paths& paths = paths_.emplace();
+    int least = inputs.empty() ? 0 : inputs.front().rank();  // no path goes below
+    for (const Variable& input : inputs) {
+        least = std::min(least, input.rank());
+        paths.wanted.push_back({&input.node(), {}});
+    }
+    std::ranges::sort(paths.wanted, std::less(), &Wanted::input);
+    const auto copies = std::ranges::unique(paths.wanted, {}, &Wanted::input);
+    paths.wanted.resize(static_cast<std::size_t>(copies.begin() - paths.wanted.begin()));
+    auto& calls = paths.calls;
+    const auto see = [&](GraphNode* call) {
+        if (!call || call->rank() <= least || call_of(*call)) return;
+        check_graph(*call);
+        calls.push_back(std::make_unique<PassCall>(*call, *this));
+        calls.back()->leads = false;
+    };
+    for (const Variable& output : outputs) see(output.creator());
+    for (std::size_t i = 0; i < calls.size(); ++i) {
+        for (const Ref<VariableNode>& input : calls[i]->node->inputs())
+            if (input && input->requires_grad) see(input->creator.get());
+    }
+    std::ranges::sort(calls, {}, [](const auto& call) { return call->rank; });
+    for (std::size_t i = 0; i < calls.size(); ++i) {  // after those that made its inputs
+        calls[i]->at = i;
+        calls[i]->leads = std::ranges::any_of(
+            calls[i]->node->inputs(),
+            [&](const Ref<VariableNode>& x) { return x && x->requires_grad && useful(*x); });
+    }
+}
+
+const Gradient* BackwardPass::find_wanted(const VariableNode& node) const noexcept {
+    if (!paths_) return nullptr;
+    const auto at = std::ranges::lower_bound(paths_->wanted, &node, std::less(), &Wanted::input);
+    return at != paths_->wanted.end() && at->input == &node ? &at->gradient : nullptr;
+}
+
+Variable BackwardPass::gradient_of(const VariableNode& input) const {
+    const Gradient& there = *find_wanted(input);
+    if (there.variable || !there.array) return there.variable;
+    return as_variable(there.array);
+}
+
+// ---- what users call
+
 namespace {
 
 // The gradient that a head starts with: the one that is set, or 1 for a single element.
@@ -197,22 +249,20 @@ void set_start(VariableNode& node) {
     if (node.grad) return;
     const Variable y{Ref<VariableNode>(&node)};
     if (y.size() != 1) {
-        throw GraphError(
-            fmt::format("[backward] grad of the start: expected one to be set for shape {}, got "
-                        "none (only a variable of one element starts with 1)",
-                        to_string(y.shape())));
+        raise<GraphError>(
+            "[backward] grad of the start: expected one to be set for shape {}, got none (only a "
+            "variable of one element starts with 1)",
+            y.shape());
     }
-    if (!is_floating(y.dtype())) {
-        throw DtypeError(
-            fmt::format("[backward] start: expected a floating dtype, got {}", name(y.dtype())));
-    }
+    if (!is_floating(y.dtype()))
+        raise<DtypeError>("[backward] start: expected a floating dtype, got {}", y.dtype());
     node.grad = Array::ones(y.shape(), y.dtype(), y.device());
 }
 
 // Whether there is a graph to go through. A leaf has none and needs none.
 bool has_graph(const VariableNode& start) {
     if (!start.creator && start.unchained) {
-        throw GraphError(
+        raise<GraphError>(
             "[backward] start: expected a variable with its graph, got one whose graph "
             "unchain_backward() has freed");
     }
@@ -229,6 +279,30 @@ void run_from(const Variable& y, BackwardPass::Mode mode) {
     pass.run(mode.consume ? &start : nullptr);
 }
 
+// what: such as "[grad] grad_inputs".
+void check(const char* what, const std::vector<Variable>& variables,
+           const std::vector<Variable>& of) {
+    if (!variables.empty() && variables.size() != of.size())
+        raise<InvalidError>("{}: expected {} or none, got {}", what, of.size(), variables.size());
+    for (std::size_t i = 0; i < variables.size(); ++i) {
+        if (!variables[i]) continue;
+        check_gradient(of[i].node(), variables[i].data(), fmt::format("{}[{}]", what, i));
+    }
+}
+
+void check_present(const char* what, const std::vector<Variable>& variables) {
+    const auto empty = std::ranges::find_if(variables, [](const auto& v) { return !v; });
+    if (empty == variables.end()) return;
+    raise<InvalidError>("[grad] {}[{}]: expected a variable, got an empty handle", what,
+                        empty - variables.begin());
+}
+
+Variable ones_like(const Variable& y, std::size_t i) {
+    if (!is_floating(y.dtype()))
+        raise<DtypeError>("[grad] outputs[{}]: expected a floating dtype, got {}", i, y.dtype());
+    return as_variable(Array::ones(y.shape(), y.dtype(), y.device()));
+}
+
 }  // namespace
 
 void Variable::backward(bool retain_grad, bool enable_double_backprop) const& {
@@ -242,20 +316,43 @@ void Variable::backward(bool retain_grad, bool enable_double_backprop) && {
                      .consume = !enable_double_backprop});
 }
 
+std::vector<Variable> grad(const std::vector<Variable>& outputs,
+                           const std::vector<Variable>& inputs,
+                           const std::vector<Variable>& grad_outputs,
+                           const std::vector<Variable>& grad_inputs, GradOptions options) {
+    check_present("outputs", outputs);
+    check_present("inputs", inputs);
+    check("[grad] grad_outputs", grad_outputs, outputs);
+    check("[grad] grad_inputs", grad_inputs, inputs);
+    BackwardPass pass(
+        {.retain_grad = options.retain_grad, .on_variables = options.enable_double_backprop});
+    pass.select(outputs, inputs);
+    for (std::size_t i = 0; i < grad_inputs.size(); ++i) {
+        if (grad_inputs[i]) pass.start(inputs[i].node(), grad_inputs[i]);
+    }
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+        if (!pass.useful(outputs[i].node())) continue;
+        const bool given = !grad_outputs.empty() && grad_outputs[i];
+        pass.start(outputs[i].node(), given ? grad_outputs[i] : ones_like(outputs[i], i));
+    }
+    pass.run();
+    std::vector<Variable> results;
+    results.reserve(inputs.size());
+    for (const Variable& input : inputs) results.push_back(pass.gradient_of(input.node()));
+    if (options.set_grad) {
+        for (std::size_t i = 0; i < inputs.size(); ++i) inputs[i].set_grad(results[i]);
+    }
+    return results;
+}
+
 void backward(const std::vector<Variable>& outputs, const std::vector<Variable>& grad_outputs,
               BackwardOptions options) {
-    if (!grad_outputs.empty() && grad_outputs.size() != outputs.size()) {
-        throw InvalidError(fmt::format("[backward] grad_outputs: expected {} or none, got {}",
-                                       outputs.size(), grad_outputs.size()));
-    }
+    check("[backward] grad_outputs", grad_outputs, outputs);
     BackwardPass pass(
         {.retain_grad = options.retain_grad, .on_variables = options.enable_double_backprop});
     for (std::size_t i = 0; i < outputs.size(); ++i) {
         VariableNode& start = outputs[i].node();
         Variable gradient = grad_outputs.empty() ? Variable() : grad_outputs[i];
-        if (gradient) {
-            check_gradient(start, gradient.data(), fmt::format("[backward] grad_outputs[{}]", i));
-        }
         if (!has_graph(start)) continue;
         if (!gradient) {
             set_start(start);

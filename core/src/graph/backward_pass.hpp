@@ -3,10 +3,7 @@
 
 #include <catena/core/variable.hpp>
 
-#include <memory>
 #include <optional>
-#include <string_view>
-#include <vector>
 
 namespace catena {
 
@@ -20,8 +17,7 @@ struct Gradient {
 // What a pass knows of a call: the gradients of its outputs, which it gathers until the call runs.
 struct PassCall : Pooled {
     PassCall(GraphNode& call, BackwardPass& of);
-    PassCall(const PassCall&) = delete;
-    PassCall& operator=(const PassCall&) = delete;
+    PassCall(PassCall&&) = delete;
     ~PassCall();
 
     const Ref<GraphNode> node;
@@ -42,8 +38,7 @@ public:
         bool consume = false;       // what a call kept is freed as soon as it ran
     };
     explicit BackwardPass(Mode mode);
-    BackwardPass(const BackwardPass&) = delete;
-    BackwardPass& operator=(const BackwardPass&) = delete;
+    BackwardPass(BackwardPass&&) = delete;
 
     // For grad(): only the calls between inputs and outputs run, and the gradients of the inputs
     // stay in the pass.
@@ -126,6 +121,10 @@ private:
     std::unique_ptr<PassCall> running_;
 };
 
+[[noreturn]] void throw_released(std::string_view label, const std::string& input);
+// Throws GraphError if one of the inputs must not be next to volatile variables.
+void check_volatile(std::span<const Variable* const> inputs, std::string_view label,
+                    const std::function<std::string(std::size_t)>& name_of);
 // Throws GraphError if a consuming pass has been here.
 void check_graph(const GraphNode& node);
 

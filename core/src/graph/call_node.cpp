@@ -1,37 +1,11 @@
 // Calls on variables, and their gradients: by a kernel, or as a composition of functions.
-#include "graph/call_node.hpp"
-
-#include "dispatch/call_inputs.hpp"
-#include "dispatch/kernel_run.hpp"
+#include "dispatch/dispatch.hpp"
 #include "graph/backward_pass.hpp"
-
-#include <catena/core/config.hpp>
-#include <catena/core/error.hpp>
-
-#include <fmt/format.h>
 
 #include <algorithm>
 
 namespace catena {
 namespace {
-
-// Where any input is bool, calls the function on numbers in place of masks. False if none is one.
-bool call_on_numbers(FunctionEntry& f, const BoundAttributes& attributes,
-                     std::span<const Variable* const> given, std::span<ArrayBody* const> x,
-                     Results& results) {
-    SmallVector<Array, 6> numbers;
-    if (!masks_as_numbers(f, x, numbers)) return false;
-    SmallVector<Variable, 6> variables(given.size());
-    SmallVector<const Variable*, 6> inputs(given.begin(), given.end());
-    for (std::size_t i = 0; i < given.size(); ++i) {
-        if (!numbers[i]) continue;
-        variables[i] = as_variable(numbers[i]);
-        variables[i].set_volatile(given[i]->is_volatile());
-        inputs[i] = &variables[i];
-    }
-    results = call_function(f, attributes, {inputs.data(), inputs.size()});
-    return true;
-}
 
 bool retains(std::uint64_t set, std::uint32_t i, const FunctionEntry& f) {
     const std::uint32_t rest = f.variadic ? f.descriptor.n_inputs - 1 : 63;
@@ -51,7 +25,320 @@ bool contains(std::span<const std::uint64_t> targets, std::size_t i) {
     return targets[i / 64] >> (i % 64) & 1;
 }
 
+// Where any input is bool, calls the function on numbers in place of masks. False if none is one.
+bool call_on_numbers(FunctionEntry& f, const BoundAttributes& attributes,
+                     std::span<const Variable* const> given, std::span<ArrayBody* const> x,
+                     Results& results) {
+    SmallVector<Array, 6> numbers;
+    if (!masks_as_numbers(f, x, numbers)) return false;
+    SmallVector<Variable, 6> variables(given.size());
+    SmallVector<const Variable*, 6> inputs(given.begin(), given.end());
+    for (std::size_t i = 0; i < given.size(); ++i) {
+        if (!numbers[i]) continue;
+        variables[i] = as_variable(numbers[i]);
+        variables[i].set_volatile(given[i]->is_volatile());
+        inputs[i] = &variables[i];
+    }
+    results = call_function(f, attributes, inputs);
+    return true;
+}
+
 }  // namespace
+
+// The graph's node of a call of a registered function.
+class CallNode final : public GraphNode {
+public:
+    // Makes the node and connects it with inputs and outputs.
+    static void record(FunctionEntry& f, const BoundAttributes& attributes,
+                       std::span<const Variable* const> inputs, ForwardResult& forward,
+                       std::span<const Variable> outputs, const Config& now) {
+        const catena_function& d = f.descriptor;
+        const catena_kernel* const paired = forward.paired;
+        const std::uint64_t retain_x = d.retain_x | (paired ? paired->retain_x : 0);
+        const std::uint64_t retain_y = d.retain_y | (paired ? paired->retain_y : 0);
+        const Ref<GraphNode> owner(new CallNode(f, attributes, forward));
+        auto& node = static_cast<CallNode&>(*owner);
+        for (std::uint32_t i = 0; i < inputs.size(); ++i)
+            if (inputs[i] && retains(retain_x, i, f)) node.retain_input(i, *inputs[i]);
+        for (std::uint32_t i = 0; i < outputs.size(); ++i)
+            if (retain_y >> i & 1) node.retain_output(i, outputs[i]);
+        node.connect(inputs, outputs, now);
+        while (node.inputs_.size() < d.n_inputs) node.inputs_.push_back({});
+    }
+
+    std::string_view label() const noexcept override { return function_.descriptor.name; }
+    std::string input_name(std::size_t i) const override { return function_.input_name(i); }
+    std::string output_name(std::size_t i) const override {
+        return function_.descriptor.outputs[i]->name;
+    }
+    std::vector<Array> forward(std::span<const Array> inputs) const override {
+        SmallVector<Array, 2> all = forward_arrays(function_, *attributes_, inputs).y;
+        std::vector<Array> y;
+        for (std::size_t i = 0; i < all.size(); ++i) {
+            if (!(function_.descriptor.outputs[i]->flags & CATENA_PORT_HIDDEN))
+                y.push_back(std::move(all[i]));
+        }
+        return y;
+    }
+    void unchain() override {
+        const Ref<GraphNode> keep(this);
+        GraphNode::unchain();
+        saved_.clear();
+    }
+
+private:
+    using Words = SmallVector<std::uint64_t, 1>;
+
+    // The gradients of a call by backward kernels of a device. Arrays of other devices are copied to this
+    // one, and gradients back.
+    class KernelGradients {
+    public:
+        KernelGradients(CallNode& node, Queue& queue, std::span<const Array> gy,
+                        std::span<const std::uint64_t> targets, BackwardPass& pass)
+            : node_(node),
+              queue_(queue),
+              pass_(pass),
+              targets_(targets),
+              tensors_(2 * node.inputs_.size() + 2 * gy.size() + node.saved_.size(), nullptr),
+              gx_tensors_(tensors_.data() + node.inputs_.size()),
+              gx_(node.inputs_.size()),
+              req_(node.inputs_.size(), CATENA_REQ_NONE),
+              run_(node.function_, *node.attributes_, queue, CATENA_PHASE_BACKWARD,
+                   node.flags_ | (call_flags(config()) & CATENA_CALL_DETERMINISTIC)) {
+            catena_tensor** const x = tensors_.data();
+            catena_tensor** const y = gx_tensors_ + gx_.size();
+            catena_tensor** const all_gy = y + gy.size();
+            catena_tensor** const saved = all_gy + gy.size();
+            for (const Retained& kept : node.retained_x_) x[kept.index] = read(kept.array);
+            for (const Retained& kept : node.retained_y_) y[kept.index] = read(kept.array);
+            for (std::size_t i = 0; i < gy.size(); ++i)
+                if (gy[i]) all_gy[i] = read(gy[i]);
+            for (std::size_t i = 0; i < node.saved_.size(); ++i) {
+                ArrayBody& body =
+                    *node.saved_[i].body();  // of use to a kernel on its own device alone
+                if (body.device == &queue.device) before_read(body, queue);
+                saved[i] = &body.tensor;
+            }
+            catena_call& call = run_.call;
+            call.n_saved = static_cast<std::uint32_t>(node.saved_.size());
+            call.n_x = static_cast<std::uint32_t>(gx_.size());
+            call.n_y = static_cast<std::uint32_t>(gy.size());
+            call.x = x;
+            call.y = y;
+            call.gy = all_gy;
+            call.saved = saved;
+            call.targets = targets.data();
+            call.gx = gx_tensors_;
+            call.req = req_.data();
+        }
+        // False if the kernel declines.
+        bool attempt(const catena_kernel& kernel) {
+            run_.writes.clear();
+            for (std::size_t i = 0; i < gx_.size(); ++i)
+                if (contains(targets_, i)) place(i, kernel.flags & CATENA_KERNEL_ADDS);
+            if (!run_.attempt(kernel)) return false;
+            for (std::size_t i = 0; i < gx_.size(); ++i)  // the pass holds them alone again
+                if (req_[i] == CATENA_REQ_ADD) gx_[i] = Array();
+            for (std::size_t i = 0; i < gx_.size(); ++i) {
+                if (req_[i] != CATENA_REQ_WRITE) continue;
+                VariableNode& input = *node_.inputs_[i];
+                DeviceState* const home = input.data.body()->device;
+                pass_.add(input,
+                          home == &queue_.device ? std::move(gx_[i]) : gx_[i].to(Device(home)));
+            }
+            return true;
+        }
+        std::uint32_t flags() const { return run_.call.flags; }
+
+    private:
+        catena_tensor* read(const Array& array) {
+            if (array.body()->device != &queue_.device)
+                return &copies_.emplace_back(array.to(Device(&queue_.device))).body()->tensor;
+            before_read(*array.body(), queue_);
+            return &array.body()->tensor;
+        }
+        // Where a gradient goes: straight into what is there, or into new memory.
+        void place(std::size_t i, bool adds) {
+            const VariableNode& input = *node_.inputs_[i];
+            if (req_[i] == CATENA_REQ_ADD) gx_[i] = Array();  // of a kernel that declined
+            const Array* const there = adds ? pass_.so_far(input) : nullptr;
+            if (there && can_add_to(i, *there)) {
+                gx_[i] = *there;
+                req_[i] = CATENA_REQ_ADD;
+                run_.writes.add(*there->body());
+            } else {
+                if (!gx_[i]) gx_[i] = empty_like(*input.data.body(), queue_);
+                req_[i] = CATENA_REQ_WRITE;
+                run_.writes.add_new(*gx_[i].body());
+            }
+            gx_tensors_[i] = &gx_[i].body()->tensor;
+        }
+        // A gradient that others see may be an input of this call, or part of a graph.
+        bool can_add_to(std::size_t i, const Array& there) const {
+            const auto& inputs = node_.inputs_;
+            return there.body()->device == &queue_.device && there.body()->exclusive() &&
+                   !inputs[i]->grad_node &&
+                   std::find(inputs.begin(), inputs.begin() + i, inputs[i]) == inputs.begin() + i;
+        }
+
+        CallNode& node_;
+        Queue& queue_;
+        BackwardPass& pass_;
+        const std::span<const std::uint64_t> targets_;
+        SmallVector<Array, 2> copies_;
+        SmallVector<catena_tensor*, 18> tensors_;  // of x, gx, y, gy and saved, in this order
+        catena_tensor** const gx_tensors_;
+        SmallVector<Array, 4> gx_;
+        SmallVector<std::uint8_t, 6> req_;
+        KernelRun run_;
+    };
+
+    CallNode(FunctionEntry& function, const BoundAttributes& attributes, ForwardResult& forward)
+        : function_(function),
+          attributes_(&attributes),
+          device_(forward.device),
+          paired_(forward.paired),
+          key_(forward.key),
+          flags_(forward.flags),
+          saved_(std::move(forward.saved)) {}
+    // A bit for each input that is differentiable and wanted.
+    template <class Wanted>
+    Words targets_of(const Wanted& wanted) const {
+        Words targets((inputs_.size() + 63) / 64, 0);
+        for (std::size_t i = 0; i < inputs_.size(); ++i)
+            if (function_.is_differentiable(i) && wanted(i))
+                targets[i / 64] |= std::uint64_t{1} << (i % 64);
+        return targets;
+    }
+    // False if there is no kernel for it.
+    bool run_kernel(DeviceState& device, std::uint64_t call_key, std::span<const Array> gy,
+                    BackwardPass& pass) {
+        const Words targets =
+            targets_of([&](std::size_t i) { return pass.wants(inputs_[i].get()); });
+        KernelGradients call(*this, current_queue(device), gy, targets, pass);
+        const bool deterministic = call.flags() & CATENA_CALL_DETERMINISTIC;
+        const std::uint64_t key = (call_key & ~(std::uint64_t{1} << 16)) |
+                                  static_cast<std::uint64_t>(deterministic) << 16;
+        std::size_t tried = 0;
+        if (paired_ && &device == device_) {
+            // A pin that was set since comes before the variant that the call was made with.
+            const Selection* wish = function_.pinned() ? &function_.select(key, device) : nullptr;
+            if (wish && wish->n_pinned && !has_kernel(*wish->pin->table, *paired_)) {
+                for (; tried < wish->n_pinned; ++tried) {
+                    if (call.attempt(*wish->backward[tried])) return true;
+                }
+            }
+            if (call.attempt(*paired_)) return true;
+        }
+        const auto& others = function_.select(key, device).backward;
+        for (; tried < others.size(); ++tried) {
+            if (call.attempt(*others[tried])) return true;
+        }
+        return false;
+    }
+    void backward(std::span<const Array> gy, BackwardPass& pass) override {
+        check_retained();
+        if (run_kernel(*device_, key_, gy, pass)) return;
+        const catena_function& d = function_.descriptor;
+        DeviceState* other = d.gradient || d.grad_function ? nullptr : Device::fallback().state();
+        const std::uint64_t dtypes = key_ & 0xffff;
+        if (other && other != device_ &&
+            run_kernel(*other, selection_key(other->index, false, dtypes), gy, pass))
+            return;
+        GraphNode::backward(gy, pass);
+    }
+    void gradients(std::span<const Variable> gy, std::span<const bool> wanted,
+                   std::span<Variable> gx) override {
+        const catena_function& d = function_.descriptor;
+        const using_config train(&Config::train,
+                                 flags_ & CATENA_CALL_TRAIN);  // as the call was made
+        SmallVector<Variable, 4> x(gx.size());
+        SmallVector<Variable, 2> y(gy.size());
+        for (std::size_t i = 0; i < x.size(); ++i) x[i] = retained_input(i);
+        for (std::size_t i = 0; i < y.size(); ++i) y[i] = retained_output(i);
+        const std::span<const Variable> inputs(x.data(), x.size()), outputs(y.data(), y.size());
+        if (d.grad_function) return call_grad_function(inputs, outputs, gy, wanted, gx);
+        if (!d.gradient) {
+            throw NotDifferentiableError(
+                config().enable_backprop
+                    ? fmt::format("[{}] backward: it has no gradient of higher order: neither "
+                                  "gradient() nor grad_function",
+                                  d.name)
+                    : fmt::format("[{}] backward: no kernel for it on {} and no gradient()", d.name,
+                                  device_->name));
+        }
+        call_gradient(inputs, outputs, gy, targets_of([&](std::size_t i) { return wanted[i]; }),
+                      gx);
+    }
+    void call_grad_function(std::span<const Variable> x, std::span<const Variable> y,
+                            std::span<const Variable> gy, std::span<const bool> wanted,
+                            std::span<Variable> gx) {
+        const catena_function& d = function_.descriptor;
+        SmallVector<const Variable*, 6> inputs;
+        for (std::uint32_t i = 0; i < x.size(); ++i)
+            if (retains(d.retain_x, i, function_)) inputs.push_back(&x[i]);
+        for (std::uint32_t i = 0; i < y.size(); ++i)
+            if (d.retain_y >> i & 1) inputs.push_back(&y[i]);
+        for (const Variable& g : gy) inputs.push_back(&g);
+        const Results results = call_function(function_.gradient(), *attributes_, inputs);
+        std::size_t next = 0;
+        for (std::size_t i = 0; i < gx.size() && next < results.size(); ++i) {
+            if (!function_.is_differentiable(i)) continue;
+            if (wanted[i]) gx[i] = results[next];
+            ++next;
+        }
+    }
+    void call_gradient(std::span<const Variable> x, std::span<const Variable> y,
+                       std::span<const Variable> gy, const Words& targets, std::span<Variable> gx) {
+        const catena_function& d = function_.descriptor;
+        SmallVector<catena_var*, 6> x_vars;
+        SmallVector<catena_var*, 3> y_vars;
+        SmallVector<catena_var*, 3> gy_vars;
+        SmallVector<catena_var*, 6> gx_vars(gx.size(), nullptr);
+        for (const Variable& v : x) x_vars.push_back(handle(v));
+        for (const Variable& v : y) y_vars.push_back(handle(v));
+        for (const Variable& v : gy) gy_vars.push_back(handle(v));
+        SmallVector<Variable, 8> made;
+        catena_ctx ctx;
+        ctx.device = device_;
+        ctx.variables = &made;
+        SmallVector<const catena_meta*, 6> x_metas;
+        for (const auto& input : inputs_)
+            x_metas.push_back(input ? &input->data.body()->meta : nullptr);
+        const catena_gradient_call call{.struct_size = sizeof(catena_gradient_call),
+                                        .flags = flags_,
+                                        .function = &d,
+                                        .attrs = attributes_->values(),
+                                        .n_x = static_cast<std::uint32_t>(x.size()),
+                                        .n_y = static_cast<std::uint32_t>(y.size()),
+                                        .x = x_vars.data(),
+                                        .y = y_vars.data(),
+                                        .gy = gy_vars.data(),
+                                        .gx = gx_vars.data(),
+                                        .targets = targets.data(),
+                                        .x_meta = x_metas.data()};
+        const catena_status status = d.gradient(&ctx, &call);
+        bool complete = true;
+        for (std::size_t i = 0; i < gx.size(); ++i) {
+            if (!contains(targets, i)) continue;
+            complete = complete && gx_vars[i];
+            gx[i] = Variable(Ref<VariableNode>(reinterpret_cast<VariableNode*>(gx_vars[i])));
+        }
+        // A gradient that is not there because a call failed is no zero, whatever the plugin says.
+        if (status != CATENA_OK || (!complete && ctx.status != CATENA_OK)) {
+            throw_failure(ctx, status != CATENA_OK ? status : ctx.status,
+                          std::string(d.name) + " gradient");
+        }
+    }
+
+    FunctionEntry& function_;
+    const Ref<const BoundAttributes> attributes_;
+    DeviceState* const device_;  // where forward ran
+    const catena_kernel* const paired_;
+    const std::uint64_t key_;
+    const std::uint32_t flags_;
+    SmallVector<Array, 2> saved_;
+};
 
 Results call_function(FunctionEntry& f, const BoundAttributes& attributes,
                       std::span<const Variable* const> given) {
@@ -66,27 +353,24 @@ Results call_function(FunctionEntry& f, const BoundAttributes& attributes,
         const bool present = input && *input;
         x.push_back(present ? input->data().body() : nullptr);
         if (!present) continue;
-        if (!has_memory(*x.back()))
-            throw_released(d.name, f.input_name(static_cast<std::uint32_t>(i)));
+        if (!has_memory(*x.back())) throw_released(d.name, f.input_name(i));
         is_volatile = is_volatile || input->is_volatile();
         any_bool = any_bool || x.back()->meta.dtype.code == CATENA_CODE_BOOL;
         wanted = wanted || (input->requires_grad() && f.is_differentiable(i));
     }
     while (x.size() < d.n_inputs) x.push_back(nullptr);
     Results results;
-    if (any_bool && call_on_numbers(f, attributes, given, {x.data(), x.size()}, results))
-        return results;
+    if (any_bool && call_on_numbers(f, attributes, given, x, results)) return results;
     if (is_volatile) {
-        check_volatile(given, d.name,
-                       [&](std::size_t i) { return f.input_name(static_cast<std::uint32_t>(i)); });
+        check_volatile(given, d.name, [&](std::size_t i) { return f.input_name(i); });
     }
     const Config& now = config();
     const bool graph = wanted && !is_volatile && now.enable_backprop &&
                        !(d.flags & CATENA_FUNCTION_NOT_DIFFERENTIABLE);
 
-    ForwardResult forward = run_forward(f, attributes, {x.data(), x.size()}, now, graph);
+    ForwardResult forward = run_forward(f, attributes, x, now, graph);
     if (now.debug) [[unlikely]]
-        diagnostics().check_forward(f, {x.data(), x.size()}, {forward.y.data(), forward.y.size()});
+        diagnostics().check_forward(f, x, forward.y);
     for (std::uint32_t i = 0; i < d.n_outputs; ++i) {
         Ref<VariableNode> node(new VariableNode(forward.y[i]));
         node->is_volatile = node->volatile_result = is_volatile;
@@ -97,300 +381,9 @@ Results call_function(FunctionEntry& f, const BoundAttributes& attributes,
         results.push_back(Variable(std::move(node)));
     }
     if (graph) {
-        CallNode::record(f, attributes, given, forward, {results.data(), results.size()}, now);
+        CallNode::record(f, attributes, given, forward, results, now);
     }
     return results;
-}
-
-CallNode::CallNode(FunctionEntry& function, const BoundAttributes& attributes,
-                   ForwardResult& forward)
-    : function_(function),
-      attributes_(&attributes),
-      device_(forward.device),
-      paired_(forward.paired),
-      key_(forward.key),
-      flags_(forward.flags),
-      saved_(std::move(forward.saved)) {}
-
-void CallNode::record(FunctionEntry& f, const BoundAttributes& attributes,
-                      std::span<const Variable* const> inputs, ForwardResult& forward,
-                      std::span<const Variable> outputs, const Config& now) {
-    const catena_function& d = f.descriptor;
-    const catena_kernel* const paired = forward.paired;
-    const std::uint64_t retain_x = d.retain_x | (paired ? paired->retain_x : 0);
-    const std::uint64_t retain_y = d.retain_y | (paired ? paired->retain_y : 0);
-    const Ref<GraphNode> owner(new CallNode(f, attributes, forward));
-    auto& node = static_cast<CallNode&>(*owner);
-    for (std::uint32_t i = 0; i < inputs.size(); ++i)
-        if (inputs[i] && retains(retain_x, i, f)) node.retain_input(i, *inputs[i]);
-    for (std::uint32_t i = 0; i < outputs.size(); ++i)
-        if (retain_y >> i & 1) node.retain_output(i, outputs[i]);
-    node.connect(inputs, outputs, now);
-    while (node.inputs_.size() < d.n_inputs) node.inputs_.push_back({});
-}
-
-std::vector<Array> CallNode::forward(std::span<const Array> inputs) const {
-    SmallVector<Array, 2> all = forward_arrays(function_, *attributes_, inputs).y;
-    std::vector<Array> y;
-    for (std::size_t i = 0; i < all.size(); ++i) {
-        if (!(function_.descriptor.outputs[i]->flags & CATENA_PORT_HIDDEN))
-            y.push_back(std::move(all[i]));
-    }
-    return y;
-}
-
-// A bit for each input that is differentiable and wanted.
-template <class Wanted>
-CallNode::Words CallNode::targets_of(const Wanted& wanted) const {
-    Words targets((inputs_.size() + 63) / 64, 0);
-    for (std::size_t i = 0; i < inputs_.size(); ++i)
-        if (function_.is_differentiable(i) && wanted(i))
-            targets[i / 64] |= std::uint64_t{1} << (i % 64);
-    return targets;
-}
-
-// The gradients of a call by backward kernels of a device. Arrays of other devices are copied to this
-// one, and gradients back.
-class CallNode::KernelGradients {
-public:
-    KernelGradients(CallNode& node, Queue& queue, std::span<const Array> gy,
-                    std::span<const std::uint64_t> targets, BackwardPass& pass);
-    // False if the kernel declines.
-    bool attempt(const catena_kernel& kernel);
-    std::uint32_t flags() const { return run_.call.flags; }
-
-private:
-    catena_tensor* read(const Array& array);
-    void place(std::size_t i, bool adds);
-    bool can_add_to(std::size_t i, const Array& there) const;
-
-    CallNode& node_;
-    Queue& queue_;
-    BackwardPass& pass_;
-    const std::span<const std::uint64_t> targets_;
-    SmallVector<Array, 2> copies_;
-    SmallVector<catena_tensor*, 18> tensors_;  // of x, gx, y, gy and saved, in this order
-    catena_tensor** const gx_tensors_;
-    SmallVector<Array, 4> gx_;
-    SmallVector<std::uint8_t, 6> req_;
-    KernelRun run_;
-};
-
-CallNode::KernelGradients::KernelGradients(CallNode& node, Queue& queue, std::span<const Array> gy,
-                                           std::span<const std::uint64_t> targets,
-                                           BackwardPass& pass)
-    : node_(node),
-      queue_(queue),
-      pass_(pass),
-      targets_(targets),
-      tensors_(2 * node.inputs_.size() + 2 * gy.size() + node.saved_.size(), nullptr),
-      gx_tensors_(tensors_.data() + node.inputs_.size()),
-      gx_(node.inputs_.size()),
-      req_(node.inputs_.size(), CATENA_REQ_NONE),
-      run_(node.function_, *node.attributes_, queue,
-           node.flags_ | (call_flags(config()) & CATENA_CALL_DETERMINISTIC)) {
-    catena_tensor** const x = tensors_.data();
-    catena_tensor** const y = gx_tensors_ + gx_.size();
-    catena_tensor** const all_gy = y + gy.size();
-    catena_tensor** const saved = all_gy + gy.size();
-    for (const Retained& kept : node.retained_x_) x[kept.index] = read(kept.array);
-    for (const Retained& kept : node.retained_y_) y[kept.index] = read(kept.array);
-    for (std::size_t i = 0; i < gy.size(); ++i)
-        if (gy[i]) all_gy[i] = read(gy[i]);
-    for (std::size_t i = 0; i < node.saved_.size(); ++i) {
-        ArrayBody& body = *node.saved_[i].body();  // of use to a kernel on its own device alone
-        if (body.device == &queue.device) before_read(body, queue);
-        saved[i] = &body.tensor;
-    }
-    catena_call& call = run_.call;
-    call.n_saved = static_cast<std::uint32_t>(node.saved_.size());
-    call.n_x = static_cast<std::uint32_t>(gx_.size());
-    call.n_y = static_cast<std::uint32_t>(gy.size());
-    call.x = x;
-    call.y = y;
-    call.gy = all_gy;
-    call.saved = saved;
-    call.targets = targets.data();
-    call.gx = gx_tensors_;
-    call.req = req_.data();
-}
-
-catena_tensor* CallNode::KernelGradients::read(const Array& array) {
-    if (array.body()->device != &queue_.device)
-        return &copies_.emplace_back(array.to(Device(&queue_.device))).body()->tensor;
-    before_read(*array.body(), queue_);
-    return &array.body()->tensor;
-}
-
-// A gradient that others see may be an input of this call, or part of a graph.
-bool CallNode::KernelGradients::can_add_to(std::size_t i, const Array& there) const {
-    const auto& inputs = node_.inputs_;
-    return there.body()->device == &queue_.device && there.body()->exclusive() &&
-           !inputs[i]->grad_node &&
-           std::find(inputs.begin(), inputs.begin() + i, inputs[i]) == inputs.begin() + i;
-}
-
-// Where a gradient goes: straight into what is there, or into new memory.
-void CallNode::KernelGradients::place(std::size_t i, bool adds) {
-    const VariableNode& input = *node_.inputs_[i];
-    if (req_[i] == CATENA_REQ_ADD) gx_[i] = Array();  // of a kernel that declined
-    const Array* const there = adds ? pass_.so_far(input) : nullptr;
-    if (there && can_add_to(i, *there)) {
-        gx_[i] = *there;
-        req_[i] = CATENA_REQ_ADD;
-        run_.writes.add(*there->body());
-    } else {
-        if (!gx_[i]) gx_[i] = empty_like(*input.data.body(), queue_);
-        req_[i] = CATENA_REQ_WRITE;
-        run_.writes.add_new(*gx_[i].body());
-    }
-    gx_tensors_[i] = &gx_[i].body()->tensor;
-}
-
-bool CallNode::KernelGradients::attempt(const catena_kernel& kernel) {
-    run_.writes.clear();
-    for (std::size_t i = 0; i < gx_.size(); ++i)
-        if (contains(targets_, i)) place(i, kernel.flags & CATENA_KERNEL_ADDS);
-    if (!run_.attempt(kernel)) return false;
-    for (std::size_t i = 0; i < gx_.size(); ++i)  // the pass holds them alone again
-        if (req_[i] == CATENA_REQ_ADD) gx_[i] = Array();
-    for (std::size_t i = 0; i < gx_.size(); ++i) {
-        if (req_[i] != CATENA_REQ_WRITE) continue;
-        VariableNode& input = *node_.inputs_[i];
-        DeviceState* const home = input.data.body()->device;
-        pass_.add(input, home == &queue_.device ? std::move(gx_[i]) : gx_[i].to(Device(home)));
-    }
-    return true;
-}
-
-// False if there is no kernel for it.
-bool CallNode::run_kernel(DeviceState& device, std::uint64_t call_key, std::span<const Array> gy,
-                          BackwardPass& pass) {
-    const Words targets = targets_of([&](std::size_t i) { return pass.wants(inputs_[i].get()); });
-    KernelGradients call(*this, current_queue(device), gy, {targets.data(), targets.size()}, pass);
-    const bool deterministic = call.flags() & CATENA_CALL_DETERMINISTIC;
-    const std::uint64_t key =
-        (call_key & ~(std::uint64_t{1} << 16)) | static_cast<std::uint64_t>(deterministic) << 16;
-    std::size_t tried = 0;
-    if (paired_ && &device == device_) {
-        // A pin that was set since comes before the variant that the call was made with.
-        const Selection* wish = function_.pinned() ? &function_.select(key, device) : nullptr;
-        if (wish && wish->n_pinned && !has_kernel(*wish->pin->table, *paired_)) {
-            for (; tried < wish->n_pinned; ++tried) {
-                if (call.attempt(*wish->backward[tried])) return true;
-            }
-        }
-        if (call.attempt(*paired_)) return true;
-    }
-    const auto& others = function_.select(key, device).backward;
-    for (; tried < others.size(); ++tried) {
-        if (call.attempt(*others[tried])) return true;
-    }
-    return false;
-}
-
-void CallNode::backward(std::span<const Array> gy, BackwardPass& pass) {
-    check_retained();
-    if (run_kernel(*device_, key_, gy, pass)) return;
-    const catena_function& d = function_.descriptor;
-    DeviceState* other = d.gradient || d.grad_function ? nullptr : Device::fallback().state();
-    const std::uint64_t dtypes = key_ & 0xffff;
-    if (other && other != device_ &&
-        run_kernel(*other, selection_key(other->index, false, dtypes), gy, pass))
-        return;
-    GraphNode::backward(gy, pass);
-}
-
-void CallNode::gradients(std::span<const Variable> gy, std::span<const bool> wanted,
-                         std::span<Variable> gx) {
-    const catena_function& d = function_.descriptor;
-    const using_config train(&Config::train, flags_ & CATENA_CALL_TRAIN);  // as the call was made
-    SmallVector<Variable, 4> x(gx.size());
-    SmallVector<Variable, 2> y(gy.size());
-    for (std::size_t i = 0; i < x.size(); ++i) x[i] = retained_input(i);
-    for (std::size_t i = 0; i < y.size(); ++i) y[i] = retained_output(i);
-    const std::span<const Variable> inputs(x.data(), x.size()), outputs(y.data(), y.size());
-    if (d.grad_function) return call_grad_function(inputs, outputs, gy, wanted, gx);
-    if (!d.gradient) {
-        throw NotDifferentiableError(
-            config().enable_backprop
-                ? fmt::format("[{}] backward: it has no gradient of higher order: neither "
-                              "gradient() nor grad_function",
-                              d.name)
-                : fmt::format("[{}] backward: no kernel for it on {} and no gradient()", d.name,
-                              device_->name));
-    }
-    call_gradient(inputs, outputs, gy, targets_of([&](std::size_t i) { return wanted[i]; }), gx);
-}
-
-void CallNode::call_grad_function(std::span<const Variable> x, std::span<const Variable> y,
-                                  std::span<const Variable> gy, std::span<const bool> wanted,
-                                  std::span<Variable> gx) {
-    const catena_function& d = function_.descriptor;
-    SmallVector<const Variable*, 6> inputs;
-    for (std::uint32_t i = 0; i < x.size(); ++i)
-        if (retains(d.retain_x, i, function_)) inputs.push_back(&x[i]);
-    for (std::uint32_t i = 0; i < y.size(); ++i)
-        if (d.retain_y >> i & 1) inputs.push_back(&y[i]);
-    for (const Variable& g : gy) inputs.push_back(&g);
-    const Results results =
-        call_function(function_.gradient(), *attributes_, {inputs.data(), inputs.size()});
-    std::size_t next = 0;
-    for (std::size_t i = 0; i < gx.size() && next < results.size(); ++i) {
-        if (!function_.is_differentiable(i)) continue;
-        if (wanted[i]) gx[i] = results[next];
-        ++next;
-    }
-}
-
-void CallNode::call_gradient(std::span<const Variable> x, std::span<const Variable> y,
-                             std::span<const Variable> gy, const Words& targets,
-                             std::span<Variable> gx) {
-    const catena_function& d = function_.descriptor;
-    SmallVector<catena_var*, 6> x_vars;
-    SmallVector<catena_var*, 3> y_vars;
-    SmallVector<catena_var*, 3> gy_vars;
-    SmallVector<catena_var*, 6> gx_vars(gx.size(), nullptr);
-    for (const Variable& v : x) x_vars.push_back(handle(v));
-    for (const Variable& v : y) y_vars.push_back(handle(v));
-    for (const Variable& v : gy) gy_vars.push_back(handle(v));
-    SmallVector<Variable, 8> made;
-    catena_ctx ctx;
-    ctx.device = device_;
-    ctx.variables = &made;
-    SmallVector<const catena_meta*, 6> x_metas;
-    for (const auto& input : inputs_)
-        x_metas.push_back(input ? &input->data.body()->meta : nullptr);
-    const catena_gradient_call call{.struct_size = sizeof(catena_gradient_call),
-                                    .flags = flags_,
-                                    .function = &d,
-                                    .attrs = attributes_->values(),
-                                    .n_x = static_cast<std::uint32_t>(x.size()),
-                                    .n_y = static_cast<std::uint32_t>(y.size()),
-                                    .x = x_vars.data(),
-                                    .y = y_vars.data(),
-                                    .gy = gy_vars.data(),
-                                    .gx = gx_vars.data(),
-                                    .targets = targets.data(),
-                                    .x_meta = x_metas.data()};
-    const catena_status status = d.gradient(&ctx, &call);
-    bool complete = true;
-    for (std::size_t i = 0; i < gx.size(); ++i) {
-        if (!contains({targets.data(), targets.size()}, i)) continue;
-        complete = complete && gx_vars[i];
-        gx[i] = Variable(Ref<VariableNode>(reinterpret_cast<VariableNode*>(gx_vars[i])));
-    }
-    // A gradient that is not there because a call failed is no zero, whatever the plugin says.
-    if (status != CATENA_OK || (!complete && ctx.status != CATENA_OK)) {
-        throw_failure(ctx, status != CATENA_OK ? status : ctx.status,
-                      std::string(d.name) + " gradient");
-    }
-}
-
-void CallNode::unchain() {
-    const Ref<GraphNode> keep(this);
-    GraphNode::unchain();
-    saved_.clear();
 }
 
 }  // namespace catena

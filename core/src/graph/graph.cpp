@@ -1,18 +1,184 @@
-// Nodes of the graph: edges, lifetime, what calls keep, accumulation of gradients.
-#include "array/array_ops.hpp"
-#include "device/named_config.hpp"
-#include "device/plugin.hpp"
+// Variables, and the nodes of the graph: edges, lifetime, what calls keep, accumulation of gradients.
+#include "dispatch/dispatch.hpp"
 #include "graph/backward_pass.hpp"
-#include "graph/call_node.hpp"
-
-#include <catena/core/config.hpp>
-#include <catena/core/error.hpp>
-
-#include <fmt/format.h>
 
 #include <algorithm>
 
 namespace catena {
+
+// ---- variables
+
+Variable::Variable(Array data, bool is_volatile) {
+    if (!data) raise<InvalidError>("[variable] data: expected an array, got an empty handle");
+    const bool floating = is_floating(data.dtype());
+    node_ = Ref<VariableNode>(new VariableNode(std::move(data)));
+    node_->add_user();
+    node_->requires_grad = floating;
+    node_->is_volatile = is_volatile;
+}
+
+Variable::Variable(Ref<VariableNode> node) : node_(std::move(node)) {
+    if (node_) node_->add_user();
+}
+
+namespace {
+
+Array require_floating(Array data) {
+    if (data && is_floating(data.dtype())) return data;
+    raise<DtypeError>("[Parameter] data: expected a floating array, got {}",
+                      data ? name(data.dtype()) : "none");
+}
+
+constexpr auto is_changed = [](const auto& kept) {
+    return version_of(*kept.array.body()) != kept.version;
+};
+
+// The sum as a call of the function that plugins declared as the addition.
+Variable sum(const Variable& a, const Variable& b) {
+    FunctionEntry* addition = Registry::get().addition();
+    if (!addition) {
+        throw PluginError(
+            with_plugin_report("[backward] gradients meet: expected a plugin with an addition "
+                               "(CATENA_FUNCTION_ADDITION), got none"));
+    }
+    const Variable* const inputs[2] = {&a, &b};
+    return std::move(call_function(*addition, *addition->defaults, inputs)[0]);
+}
+
+Array sum(const Array& a, const Array& b) {
+    const no_backprop_mode scope;
+    return sum(as_variable(a), as_variable(b)).data();
+}
+
+}  // namespace
+
+Parameter::Parameter(Array data) : Variable(require_floating(std::move(data))) {
+    node().is_parameter = true;
+}
+
+Variable as_variable(Array data) {
+    Variable variable(std::move(data));
+    variable.set_requires_grad(false);
+    return variable;
+}
+
+VariableNode& Variable::node() const {
+    if (!node_) raise<InvalidError>("[variable] expected a variable, got an empty handle");
+    return *node_;
+}
+
+void Variable::set_data(Array data) const {
+    if (!data) raise<InvalidError>("[variable] data: expected an array, got an empty handle");
+    VariableNode& n = node();
+    if (!(data.shape() == shape()) || data.dtype() != dtype() || !(data.device() == device())) {
+        if (n.in_graph()) {
+            raise<GraphError>(
+                "[variable] data: expected {} {} on {} while a graph refers to it, got {} {} on {}",
+                shape(), dtype(), device().name(), data.shape(), data.dtype(),
+                data.device().name());
+        }
+        n.set_grad_node({});
+        n.grad = Array();  // it belongs to the old shape
+    }
+    n.data = std::move(data);
+}
+
+void check_gradient(const VariableNode& node, const Array& grad, std::string_view what) {
+    const Array& data = node.data;
+    if (!(grad.shape() == data.shape()))
+        raise<ShapeError>("{}: expected shape {}, got {}", what, data.shape(), grad.shape());
+    if (grad.dtype() != data.dtype())
+        raise<DtypeError>("{}: expected {}, got {}", what, data.dtype(), grad.dtype());
+    if (!(grad.device() == data.device())) {
+        raise<DeviceError>("{}: expected {}, got {}", what, data.device().name(),
+                           grad.device().name());
+    }
+}
+
+void VariableNode::set_grad_node(Ref<VariableNode> next) noexcept {
+    if (next) next->add_user();
+    if (grad_node) grad_node->drop_user();
+    grad_node = std::move(next);
+}
+
+Variable Variable::grad_variable() const {
+    VariableNode& n = node();
+    if (!n.grad) return {};
+    if (!n.grad_node) n.set_grad_node(as_variable(n.grad).node_ref());
+    return Variable(n.grad_node);
+}
+
+void Variable::set_grad(Array grad) const {
+    if (!grad) return cleargrad();
+    VariableNode& n = node();
+    check_gradient(n, grad, "[variable] grad");
+    n.set_grad_node({});
+    n.write_grad(std::move(grad));
+}
+
+void Variable::set_grad(const Variable& grad) const {
+    if (!grad) return cleargrad();
+    VariableNode& n = node();
+    check_gradient(n, grad.data(), "[variable] grad");
+    n.set_grad_node(grad.node_ref());
+    n.write_grad(grad.data());
+}
+
+void Variable::cleargrad() const {
+    VariableNode& n = node();
+    n.set_grad_node({});
+    if (n.grad_in_place && n.grad) n.grad.fill(0);
+    else n.grad = Array();
+}
+
+void Variable::set_requires_grad(bool value) const {
+    node().requires_grad = value;
+    node().volatile_result = false;
+}
+
+void Variable::set_volatile(bool value) const {
+    VariableNode& n = node();
+    n.is_volatile = value;
+    if (value || !n.volatile_result) return;
+    n.volatile_result = false;
+    n.requires_grad = is_floating(n.data.dtype());
+}
+
+void Variable::zerograd() const {
+    VariableNode& n = node();
+    n.set_grad_node({});
+    if (n.grad && (n.grad_in_place || n.grad.body()->exclusive())) n.grad.fill(0);
+    else n.grad = Array::zeros(shape(), dtype(), device());
+}
+
+const std::string& Variable::name() const {
+    static const std::string none;
+    return node().name ? *node().name : none;
+}
+
+void Variable::set_name(std::string name) const {
+    node().name = std::make_unique<std::string>(std::move(name));
+}
+
+void Variable::unchain_backward() const {
+    std::vector<Ref<GraphNode>> todo;
+    const auto add = [&](VariableNode& variable) {
+        if (!variable.creator) return;
+        if (variable.creator->outputs().empty()) variable.creator.reset();  // consumed
+        else todo.push_back(variable.creator);
+    };
+    add(node());
+    while (!todo.empty()) {
+        const Ref<GraphNode> call = std::move(todo.back());
+        todo.pop_back();
+        for (const Ref<VariableNode>& input : call->inputs()) {
+            if (input) add(*input);
+        }
+        call->unchain();
+    }
+}
+
+// ---- nodes
 
 VariableNode::VariableNode(Array array) : data(std::move(array)) {}
 
@@ -21,8 +187,7 @@ VariableNode::~VariableNode() {
     for (Ref<VariableNode> next = std::move(grad_node); next;) {
         next->drop_user();
         Ref<VariableNode> after;
-        if (next->references_.load(std::memory_order_acquire) == 1)
-            after = std::move(next->grad_node);
+        if (next->unique()) after = std::move(next->grad_node);
         next = std::move(after);
     }
     if (creator && !creator->outputs_.empty()) {
@@ -39,8 +204,8 @@ void VariableNode::write_grad(Array gradient) {
 
 // The last handle of the user is gone: keep the shape, which backward needs, and free the rest.
 void VariableNode::forget() noexcept {
-    if (references_.load(std::memory_order_acquire) == 1) return;  // the destructor does it all
-    users_.store(0, std::memory_order_relaxed);  // the last user did not count itself down
+    if (unique()) return;  // the destructor does it all
+    users_.reset();        // the last user did not count itself down
     if (data) make_shell(data);
     grad = Array();
     set_grad_node({});
@@ -49,10 +214,10 @@ void VariableNode::forget() noexcept {
 GraphNode::~GraphNode() = default;
 
 std::vector<Array> GraphNode::forward(std::span<const Array>) const {
-    throw UnsupportedError(
-        fmt::format("[{}] forward: expected a call that can be computed anew, got one of a class "
-                    "without forward()",
-                    label()));
+    raise<UnsupportedError>(
+        "[{}] forward: expected a call that can be computed anew, got one of a class without "
+        "forward()",
+        label());
 }
 
 // A long chain must not recurse: a node that dies inside another's death waits in a list, linked
@@ -78,10 +243,10 @@ std::string GraphNode::output_name(std::size_t i) const { return fmt::format("ou
 std::string GraphNode::created_at() const { return trace_ ? diagnostics().to_string(*trace_) : ""; }
 
 void throw_released(std::string_view label, const std::string& input) {
-    throw GraphError(fmt::format(
+    raise<GraphError>(
         "[{}] {}: expected data, got a variable that nobody held, of which the graph kept the "
         "shape alone",
-        label, input));
+        label, input);
 }
 
 void GraphNode::check_data(std::span<const Variable> inputs) const {
@@ -96,10 +261,10 @@ void check_volatile(std::span<const Variable* const> inputs, std::string_view la
                     const std::function<std::string(std::size_t)>& name_of) {
     for (std::size_t i = inputs.size(); i-- > 0;) {
         if (!inputs[i] || !*inputs[i] || !inputs[i]->node().opposes_volatile()) continue;
-        throw GraphError(
-            fmt::format("[{}] {}: expected a volatile variable as another input is, or a Parameter "
-                        "(what a link learns, named in its visit()), got neither",
-                        label, name_of(i)));
+        raise<GraphError>(
+            "[{}] {}: expected a volatile variable as another input is, or a Parameter (what a "
+            "link learns, named in its visit()), got neither",
+            label, name_of(i));
     }
 }
 
@@ -175,14 +340,6 @@ void GraphNode::keep(RetainedArrays& list, std::size_t i, const Variable& variab
                     variable.requires_grad()});
 }
 
-namespace {
-
-constexpr auto is_changed = [](const auto& kept) {
-    return version_of(*kept.array.body()) != kept.version;
-};
-
-}  // namespace
-
 std::string GraphNode::changed() const {
     for (const Retained& kept : retained_x_)
         if (is_changed(kept)) return input_name(kept.index);
@@ -192,16 +349,14 @@ std::string GraphNode::changed() const {
 }
 
 void GraphNode::check_retained() const {
-    if (outputs_.empty()) {
-        throw GraphError(fmt::format("[{}] backward: the graph was unchained here", label()));
-    }
+    if (outputs_.empty()) raise<GraphError>("[{}] backward: the graph was unchained here", label());
     if (std::ranges::none_of(retained_x_, is_changed) &&
         std::ranges::none_of(retained_y_, is_changed))
         return;
-    throw GraphError(fmt::format(
-        "[{}] backward: expected {} unmodified since the call, got one that was changed "
-        "in place; host<T>() counts as a change unless T is const",
-        label(), changed()));
+    raise<GraphError>(
+        "[{}] backward: expected {} unmodified since the call, got one that was changed in place; "
+        "host<T>() counts as a change unless T is const",
+        label(), changed());
 }
 
 const GraphNode::Retained* GraphNode::find(const RetainedArrays& list, std::size_t i) {
@@ -217,8 +372,8 @@ Variable GraphNode::retained_input(std::size_t i) const {
     VariableNode& node = *inputs_[i];
     if (!has_memory(*node.data.body())) node.data = kept->array;
     if (node.data.body() != kept->array.body()) {
-        throw GraphError(fmt::format("[{}] backward: the data of {} was replaced after the call",
-                                     label(), input_name(i)));
+        raise<GraphError>("[{}] backward: the data of {} was replaced after the call", label(),
+                          input_name(i));
     }
     return Variable(inputs_[i]);
 }
@@ -244,29 +399,8 @@ void GraphNode::backward(std::span<const Array> gy, BackwardPass& pass) {
     const no_backprop_mode scope;
     SmallVector<Variable, 2> variables;
     for (const Array& array : gy) variables.push_back(array ? as_variable(array) : Variable());
-    pass.compose(*this, {variables.data(), variables.size()});
+    pass.compose(*this, variables);
 }
-
-namespace {
-
-// The sum as a call of the function that plugins declared as the addition.
-Variable sum(const Variable& a, const Variable& b) {
-    FunctionEntry* addition = Registry::get().addition();
-    if (!addition) {
-        throw PluginError(
-            with_plugin_report("[backward] gradients meet: expected a plugin with an addition "
-                               "(CATENA_FUNCTION_ADDITION), got none"));
-    }
-    const Variable* const inputs[2] = {&a, &b};
-    return std::move(call_function(*addition, *addition->defaults, inputs)[0]);
-}
-
-Array sum(const Array& a, const Array& b) {
-    const no_backprop_mode scope;
-    return sum(as_variable(a), as_variable(b)).data();
-}
-
-}  // namespace
 
 void BackwardPass::add(VariableNode& input, Array gradient) {
     Gradient* const there = slot(input);

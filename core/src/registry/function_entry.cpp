@@ -1,17 +1,11 @@
-// One registered function: what its descriptor says, and the choice of its kernels.
+// One registered function: what its descriptor says, the choice of its kernels, its attributes.
 #include "registry/registry.hpp"
-
-#include "device/plugin.hpp"
-#include "registry/attributes.hpp"
-
-#include <fmt/format.h>
 
 #include <table_rules.hpp>
 
 #include <algorithm>
 #include <cstring>
 #include <deque>
-#include <iterator>
 
 namespace catena {
 namespace {
@@ -27,6 +21,44 @@ bool supports_isa(const DeviceState& device, const char* isa) {
     const PluginStep step(device.backend.plugin->file, "supports_isa()");
     return device.table.supports_isa(device.dev, isa) != 0;
 }
+
+[[noreturn]] void refuse(const catena_function& f, std::string_view attribute,
+                         std::string_view why) {
+    raise<InvalidError>("[{}] attribute '{}': {}", f.name, attribute, why);
+}
+
+std::uint32_t find(const catena_function& f, std::string_view attribute) {
+    for (std::uint32_t i = 0; i < f.n_attrs; ++i)
+        if (f.attrs[i]->name == attribute) return i;
+    std::vector<std::string_view> known;
+    for (std::uint32_t i = 0; i < f.n_attrs; ++i) known.push_back(f.attrs[i]->name);
+    if (known.empty()) refuse(f, attribute, "it has none");
+    refuse(f, attribute, fmt::format("expected one of {}", fmt::join(known, ", ")));
+}
+
+// AttributeValue has its alternatives in the order of CATENA_ATTR_*.
+static_assert(CATENA_ATTR_DTYPE == 7 && std::variant_size_v<AttributeValue> == 7);
+catena_value to_abi(const AttributeValue& given) {
+    catena_value out{};
+    out.kind = static_cast<std::int32_t>(given.index()) + CATENA_ATTR_INT;
+    const auto list = [&](const auto& values) {
+        out.n = static_cast<std::uint32_t>(values.size());
+        return values.data();
+    };
+    switch (out.kind) {
+        case CATENA_ATTR_INT: out.v.i = std::get<std::int64_t>(given); break;
+        case CATENA_ATTR_FLOAT: out.v.f = std::get<double>(given); break;
+        case CATENA_ATTR_BOOL: out.v.i = std::get<bool>(given); break;
+        case CATENA_ATTR_STRING: out.v.s = std::get<std::string>(given).c_str(); break;
+        case CATENA_ATTR_INTS: out.v.ints = list(std::get<std::vector<std::int64_t>>(given)); break;
+        case CATENA_ATTR_FLOATS: out.v.floats = list(std::get<std::vector<double>>(given)); break;
+        default: out.v.dtype = catena::to_abi(std::get<Dtype>(given));
+    }
+    return out;
+}
+
+const catena_value& value_of(const catena_named_value& given) { return given.value; }
+catena_value value_of(const Attribute& given) { return to_abi(given.value); }
 
 }  // namespace
 
@@ -57,7 +89,7 @@ FunctionEntry::FunctionEntry(const catena_function& given, const PluginEntry& fr
     defaults = required ? nullptr : BoundAttributes::make_defaults(d);
 }
 
-std::string FunctionEntry::input_name(std::uint32_t i) const {
+std::string FunctionEntry::input_name(std::size_t i) const {
     if (i < descriptor.n_inputs && !(variadic && i + 1 == descriptor.n_inputs))
         return descriptor.inputs[i]->name;
     return fmt::format("{}[{}]", descriptor.inputs[descriptor.n_inputs - 1]->name,
@@ -138,6 +170,73 @@ const Selection& FunctionEntry::collect(std::uint64_t key, DeviceState& device) 
     const auto free = std::ranges::find_if(cache_, [](const auto& s) { return !s.load(); });
     (free == std::end(cache_) ? slot : *free).store(selection, std::memory_order_release);
     return *selection;
+}
+
+// ---- attributes, checked against the schema
+
+// Copies lists and strings.
+void BoundAttributes::set(const catena_function& f, std::uint32_t index, catena_value value) {
+    const catena_attr_spec& spec = *f.attrs[index];
+    fit_value(spec, value, Broken([&](const std::string& text) { refuse(f, spec.name, text); }));
+    const auto own = [&]() -> Owned& { return *owned_.emplace_back(std::make_unique<Owned>()); };
+    if (spec.kind == CATENA_ATTR_STRING) {
+        value.v.s = own().text.assign(value.v.s).c_str();
+    } else if (spec.kind == CATENA_ATTR_INTS) {
+        auto& ints = own().ints;
+        const std::int64_t* from = value.kind == CATENA_ATTR_INT ? &value.v.i : value.v.ints;
+        ints.append(from, from + value.n);
+        value.v.ints = ints.data();
+    } else if (spec.kind == CATENA_ATTR_FLOATS) {
+        auto& floats = own().floats;
+        for (std::uint32_t i = 0; i < value.n; ++i) floats.push_back(number_of(value, i));
+        value.v.floats = floats.data();
+    }
+    value.kind = spec.kind;
+    values_[index] = value;
+}
+
+void BoundAttributes::finish(const catena_function& f, std::uint64_t seen) {
+    for (std::uint32_t i = 0; i < f.n_attrs; ++i) {
+        if (seen >> i & 1) continue;
+        const catena_attr_spec& spec = *f.attrs[i];
+        if (spec.flags & CATENA_ATTR_REQUIRED)
+            refuse(f, spec.name, fmt::format("expected {}, got nothing", kind_text(spec.kind)));
+        values_[i] = spec.def;
+    }
+}
+
+const BoundAttributes* BoundAttributes::make_defaults(const catena_function& f) {
+    auto* bound = new BoundAttributes(f);
+    bound->immortal_ = true;
+    bound->finish(f, 0);
+    return bound;
+}
+
+template <class Given>
+Ref<const BoundAttributes> BoundAttributes::bind(const FunctionEntry& entry,
+                                                 std::span<const Given> given) {
+    if (given.empty() && entry.defaults) return Ref(entry.defaults);
+    const catena_function& f = entry.descriptor;
+    std::unique_ptr<BoundAttributes> bound(new BoundAttributes(f));
+    std::uint64_t seen = 0;
+    for (const Given& attribute : given) {
+        const std::uint32_t index = find(f, attribute.name);
+        if (seen >> index & 1) refuse(f, attribute.name, "expected once, got twice");
+        seen |= std::uint64_t{1} << index;
+        bound->set(f, index, value_of(attribute));
+    }
+    bound->finish(f, seen);
+    return Ref<const BoundAttributes>::adopt(bound.release());
+}
+
+Ref<const BoundAttributes> BoundAttributes::make(const FunctionEntry& entry,
+                                                 std::span<const Attribute> given) {
+    return bind(entry, given);
+}
+
+Ref<const BoundAttributes> BoundAttributes::make(const FunctionEntry& entry,
+                                                 std::span<const catena_named_value> given) {
+    return bind(entry, given);
 }
 
 }  // namespace catena

@@ -1,25 +1,35 @@
-// Registration, and the choice of kernels.
+// Registration, pins, tables of extensions, devices by name.
 #include "registry/registry.hpp"
 
-#include "device/context.hpp"
-#include "device/diagnostics.hpp"
-#include "device/plugin.hpp"
-
-#include <catena/core/error.hpp>
-
-#include <fmt/format.h>
 #include <ids.hpp>
+#include <limits.hpp>
 #include <table_rules.hpp>
 
 #include <algorithm>
+#include <charconv>
+#include <cstdlib>
 #include <cstring>
-#include <set>
-#include <span>
+#include <ranges>
 
 namespace catena {
 namespace {
 
 const Broken refused([](const std::string& text) { throw PluginError(text); });
+
+// The number of its devices; reason: why there is none.
+int count(const BackendEntry& backend, std::string* reason = nullptr) {
+    catena_ctx ctx;
+    std::int32_t n = 0;
+    const PluginStep step(backend.plugin->file, "count()");
+    const catena_status status = backend.table->count(&ctx, &n);
+    if (status == CATENA_OK && n > 0 && n <= most_devices) return n;
+    if (!reason) return 0;
+    if (!ctx.error.empty()) *reason = one_line(ctx.error);
+    else if (status) *reason = fmt::format("status {}", status);
+    else if (n > 0) *reason = fmt::format("expected at most {} devices, got {}", most_devices, n);
+    else *reason = "it found none";
+    return 0;
+}
 
 }  // namespace
 
@@ -48,17 +58,14 @@ void Registry::check(std::string_view id, const catena_plugin& table) {
         if (other->id == id) refused("id {} is already loaded from {}", id, other->file.string());
     }
     const auto known = [&](std::string_view name) -> const catena_function* {
-        const auto found = functions_.find(name);
-        return found == functions_.end() ? nullptr : &found->second->descriptor;
+        const FunctionEntry* const there = loaded(name);
+        return there ? &there->descriptor : nullptr;
     };
     check_rules(table, known, refused);
     const char* sums = addition() ? addition()->descriptor.name : nullptr;
     for (const catena_function* f : std::span(table.functions, table.n_functions)) {
-        if (const auto found = functions_.find(std::string_view(f->name));
-            found != functions_.end()) {
-            refused("function {} is already there, from {}", f->name,
-                    found->second->plugin.file.string());
-        }
+        if (const FunctionEntry* there = loaded(f->name))
+            refused("function {} is already there, from {}", f->name, there->plugin.file.string());
         if (!(f->flags & CATENA_FUNCTION_ADDITION)) continue;
         if (sums) refused("function {} claims to be the addition, which is {}", f->name, sums);
         sums = f->name;
@@ -99,21 +106,20 @@ const PluginEntry& Registry::add(std::string id, std::filesystem::path file,
     }
     for (const catena_kernel* k : std::span(table.kernels, table.n_kernels)) {
         kernels_[k->function].push_back({k, &plugin});
-        if (const auto found = functions_.find(std::string_view(k->function));
-            found != functions_.end()) {
-            found->second->kernels_.push_back({k, &plugin});
-            found->second->forget_selections();
+        if (FunctionEntry* const function = loaded(k->function)) {
+            function->kernels_.push_back({k, &plugin});
+            function->forget_selections();
         }
     }
     for (const catena_backend* b : std::span(table.backends, table.n_backends))
         backends_.push_back(std::make_unique<BackendEntry>(BackendEntry{b, &plugin, {}}));
     for (const catena_extension* e : std::span(table.extensions, table.n_extensions)) {
-        const std::string id(stable_id(e->id));
-        auto& versions = extensions_[{e->device, id}];
+        const std::string name(stable_id(e->id));
+        auto& versions = extensions_[{e->device, name}];
         std::vector<Offer> offers;
         if (!versions.empty()) offers = versions.back()->sorted;
         offers.push_back({e, &plugin});
-        set_extensions(versions, id, std::move(offers));
+        set_extensions(versions, name, std::move(offers));
     }
     epoch_.fetch_add(1, std::memory_order_release);
     return plugin;
@@ -165,46 +171,20 @@ void Registry::remove(const PluginEntry& plugin) {
 FunctionEntry* Registry::find(std::string_view name) {
     load_plugins_once();
     const std::lock_guard lock(mutex_);
+    return loaded(name);
+}
+
+FunctionEntry* Registry::loaded(std::string_view name) {
     const auto found = functions_.find(name);
     return found == functions_.end() ? nullptr : found->second.get();
 }
 
 FunctionEntry& Registry::require(std::string_view name) {
     if (FunctionEntry* entry = find(name)) return *entry;
-    const std::string guess = diagnostics().nearest(name, false);
+    const std::string guess = diagnostics().nearest(name);
     throw PluginError(
         with_plugin_report(fmt::format("no plugin has the function {}{}", name,
                                        guess.empty() ? "" : "; did you mean " + guess + "?")));
-}
-
-std::vector<std::string> Registry::function_names() {
-    load_plugins_once();
-    const std::lock_guard lock(mutex_);
-    std::vector<std::string> names;
-    for (const auto& [name, entry] : functions_) names.push_back(name);
-    return names;
-}
-
-std::vector<KernelsWithoutFunction> Registry::kernels_without_function() {
-    const std::lock_guard lock(mutex_);
-    std::vector<KernelsWithoutFunction> list;
-    for (const auto& plugin : plugins_) {
-        std::set<std::string_view> seen;
-        for (std::uint32_t i = 0; i < plugin->table->n_kernels; ++i) {
-            const std::string_view name = plugin->table->kernels[i]->function;
-            if (functions_.contains(name) || !seen.insert(name).second) continue;
-            list.push_back({plugin->id, std::string(name), diagnostics().nearest(name, true)});
-        }
-    }
-    return list;
-}
-
-std::vector<PluginTable> Registry::tables() {
-    load_plugins_once();
-    const std::lock_guard lock(mutex_);
-    std::vector<PluginTable> list;
-    for (const auto& plugin : plugins_) list.push_back({plugin->id, plugin->table});
-    return list;
 }
 
 const void* const* Registry::extensions(const BackendEntry* backend, const char* id) {
@@ -237,9 +217,183 @@ const void* const* Registry::extensions(const BackendEntry* backend, const char*
     return tables;
 }
 
-std::vector<PluginTable> plugin_tables() { return Registry::get().tables(); }
-std::vector<std::string> function_names() { return Registry::get().function_names(); }
+// ---- pins: which plugin's kernels or extension the user wants first
+
+Registry::Registry() {
+    const char* list = secure_getenv("CATENA_PIN");
+    for (const auto part : std::views::split(std::string_view(list ? list : ""), ',')) {
+        const std::string_view item(part.begin(), part.end());
+        if (item.empty()) continue;
+        const std::size_t equals = std::min(item.find('='), item.size());
+        PinWish wish{std::string(item), std::string(stable_id(item.substr(0, equals))),
+                     std::string(item.substr(std::min(equals + 1, item.size())))};
+        if (wish.name.find('.') == wish.name.npos) wish.name = "catena." + wish.name;
+        if (!wish.plugin.empty()) pins_[wish.name] = wish.plugin;
+        asked_pins_.push_back(std::move(wish));
+    }
+}
+
+std::string_view Registry::pin_of(std::string_view name) const {
+    const auto found = pins_.find(name);
+    return found == pins_.end() ? std::string_view() : found->second;
+}
+
+void pin_kernels(std::string_view name, std::string_view plugin) {
+    name = stable_id(name);
+    Registry& registry = Registry::get();
+    FunctionEntry* const function = registry.find(name);
+    const std::lock_guard lock(registry.mutex());
+    std::vector<Registry::Versions*> places;
+    for (auto& [place, versions] : registry.extensions_)
+        if (place.second == name) places.push_back(&versions);
+    if (!function && places.empty()) {
+        throw PluginError(
+            with_plugin_report(fmt::format("no plugin has the function or extension {}", name)));
+    }
+    registry.pins_[std::string(name)] = plugin;
+    if (function) function->set_pin(plugin);
+    for (Registry::Versions* place : places)
+        registry.set_extensions(*place, name, place->back()->sorted);
+    registry.epoch_.fetch_add(1, std::memory_order_release);
+}
+
+std::vector<PluginTable> plugin_tables() {
+    load_plugins_once();
+    Registry& registry = Registry::get();
+    const std::lock_guard lock(registry.mutex());
+    std::vector<PluginTable> list;
+    for (const auto& plugin : registry.plugins_) list.push_back({plugin->id, plugin->table});
+    return list;
+}
+
+std::vector<std::string> function_names() {
+    load_plugins_once();
+    Registry& registry = Registry::get();
+    const std::lock_guard lock(registry.mutex());
+    std::vector<std::string> names;
+    for (const auto& [name, entry] : registry.functions()) names.push_back(name);
+    return names;
+}
+
 const catena_function& function_descriptor(std::string_view name) {
     return Registry::get().require(name).descriptor;
 }
+
+// ---- devices of the registered backends, by name
+
+std::vector<BackendInfo> Registry::backends() {
+    const std::lock_guard lock(mutex_);
+    std::vector<BackendInfo> all;
+    for (const auto& backend : backends_) {
+        const catena_backend& table = *backend->table;
+        BackendInfo& info = all.emplace_back();
+        info.name = table.name;
+        info.doc = table.doc ? table.doc : "";
+        info.plugin = backend->plugin->id;
+        info.devices = count(*backend, &info.reason);
+        info.host_memory = table.flags & CATENA_BACKEND_HOST_MEMORY;
+        info.async = table.flags & CATENA_BACKEND_ASYNC;
+    }
+    return all;
+}
+
+DeviceState& Registry::open(BackendEntry& backend, int ordinal) {
+    const auto slot = static_cast<std::size_t>(ordinal);
+    if (backend.devices.size() <= slot) backend.devices.resize(slot + 1);
+    if (!backend.devices[slot]) {
+        const std::uint64_t seed = seed_ ? *seed_ : initial_seed();
+        auto state =
+            std::make_unique<DeviceState>(backend, ordinal, static_cast<int>(opened_.size()));
+        state->random_seed = seed_of(seed, ordinal);
+        opened_.push_back(state.get());
+        backend.devices[slot] = std::move(state);
+    }
+    return *backend.devices[slot];
+}
+
+Device Device::get(std::string_view name) {
+    load_plugins_once();
+    Registry& registry = Registry::get();
+    const std::lock_guard lock(registry.mutex());
+    const std::size_t colon = name.find(':');
+    const std::string_view kind = name.substr(0, colon);
+    int ordinal = 0;
+    if (colon != std::string_view::npos) {
+        const std::string_view digits = name.substr(colon + 1);
+        const auto [end, error] =
+            std::from_chars(digits.data(), digits.data() + digits.size(), ordinal);
+        if (error != std::errc() || end != digits.data() + digits.size() || ordinal < 0)
+            raise<DeviceError>("[device] name: expected NAME:ORDINAL, got '{}'", name);
+    }
+    for (const auto& backend : registry.backends_) {
+        if (backend->table->name != kind) continue;
+        std::string reason;
+        const int n = count(*backend, &reason);
+        if (ordinal < n) return Device(&registry.open(*backend, ordinal));
+        if (n == 0) {
+            raise<DeviceError>("[device] {}: expected a device, got none: {}", backend->table->name,
+                               reason);
+        }
+        raise<DeviceError>("[device] {}: expected an ordinal below {}, got {}", kind, n, ordinal);
+    }
+    if (!registry.backends_.empty()) diagnostics().no_device(name, kind);
+    throw DeviceError(
+        with_plugin_report(fmt::format("[device] {}: expected a plugin with {}, got none", name,
+                                       registry.backends_.empty() ? "backends" : "this backend")));
+}
+
+DeviceState& default_device() {
+    Registry& registry = Registry::get();
+    if (DeviceState* known = registry.default_device_.load(std::memory_order_acquire))
+        return *known;
+    load_plugins_once();
+    const std::lock_guard lock(registry.mutex());
+    for (const bool host_memory : {true, false}) {
+        for (const auto& backend : registry.backends_) {
+            const bool has = backend->table->flags & CATENA_BACKEND_HOST_MEMORY;
+            if (has != host_memory || count(*backend) < 1) continue;
+            DeviceState& state = registry.open(*backend, 0);
+            registry.default_device_.store(&state, std::memory_order_release);
+            return state;
+        }
+    }
+    throw DeviceError(with_plugin_report("no plugin has a backend with a device"));
+}
+
+std::vector<BackendInfo> Device::backends() {
+    load_plugins_once();
+    return Registry::get().backends();
+}
+
+std::vector<std::string> Device::list() {
+    std::vector<std::string> names;
+    for (const BackendInfo& backend : backends()) {
+        for (int i = 0; i < backend.devices; ++i)
+            names.push_back(fmt::format("{}:{}", backend.name, i));
+    }
+    return names;
+}
+
+std::vector<Device> Device::opened() {
+    Registry& registry = Registry::get();
+    const std::lock_guard lock(registry.mutex());
+    return {registry.opened_.begin(), registry.opened_.end()};
+}
+
+std::span<const void* const> Device::extensions(const char* id) const {
+    const BackendEntry& backend = state_of(*this).backend;
+    load_plugins_once();
+    const void* const* tables = Registry::get().extensions(&backend, id);
+    std::size_t n = 0;
+    while (tables[n]) ++n;
+    return {tables, n};
+}
+
+void seed(std::uint64_t value) {
+    Registry& registry = Registry::get();
+    const std::lock_guard lock(registry.mutex());
+    registry.seed_ = value;
+    for (DeviceState* device : registry.opened_) seed(value, Device(device));
+}
+
 }  // namespace catena

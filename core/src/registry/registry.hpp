@@ -4,19 +4,54 @@
 
 #include "device/device_state.hpp"
 
+#include <catena/abi/attribute.h>
 #include <catena/abi/plugin.h>
 #include <catena/core/plugin_function.hpp>
-#include <catena/core/tables.hpp>
 
-#include <atomic>
-#include <map>
-#include <memory>
-#include <mutex>
 #include <optional>
-#include <string>
-#include <vector>
 
 namespace catena {
+
+// Attributes of one call: dense, in the order of the schema, checked once. Immutable. values() points
+// into itself.
+class BoundAttributes : public Pooled {
+public:
+    // All defaults; never freed.
+    static const BoundAttributes* make_defaults(const catena_function& function);
+    // Those given, and the defaults of others. Throws InvalidError naming function and attribute.
+    static Ref<const BoundAttributes> make(const FunctionEntry& function,
+                                           std::span<const Attribute> given);
+    static Ref<const BoundAttributes> make(const FunctionEntry& function,
+                                           std::span<const catena_named_value> given);
+
+    const catena_value* values() const noexcept { return values_.data(); }
+
+    void retain() const noexcept {
+        if (!immortal_) references_.add();
+    }
+    void release() const noexcept {
+        if (!immortal_ && references_.drop()) delete this;
+    }
+
+private:
+    explicit BoundAttributes(const catena_function& function) : values_(function.n_attrs) {}
+    template <class Given>
+    static Ref<const BoundAttributes> bind(const FunctionEntry& function,
+                                           std::span<const Given> given);
+    void set(const catena_function& function, std::uint32_t index, catena_value value);
+    void finish(const catena_function& function, std::uint64_t seen);
+
+    // Copies of strings and lists that values point to.
+    struct Owned : Pooled {
+        SmallVector<std::int64_t, 8> ints;
+        SmallVector<double, 4> floats;
+        std::string text;
+    };
+    SmallVector<catena_value, 4> values_;
+    SmallVector<std::unique_ptr<Owned>, 1> owned_;
+    bool immortal_ = false;
+    mutable RefCount references_{1};
+};
 
 struct KernelEntry {
     const catena_kernel* kernel;
@@ -53,17 +88,17 @@ public:
     const BoundAttributes* defaults;  // null if an attribute is required
 
     // The port that input i belongs to.
-    std::uint32_t port(std::uint32_t i) const noexcept {
+    std::size_t port(std::size_t i) const noexcept {
         return i < descriptor.n_inputs ? i : descriptor.n_inputs - 1;
     }
     std::uint32_t input_flags(std::size_t i) const noexcept {
-        return descriptor.inputs[port(static_cast<std::uint32_t>(i))]->flags;
+        return descriptor.inputs[port(i)]->flags;
     }
     bool is_mutated(std::size_t i) const noexcept { return input_flags(i) & CATENA_PORT_MUTATED; }
     bool is_differentiable(std::size_t i) const noexcept {
         return !(input_flags(i) & CATENA_PORT_NON_DIFFERENTIABLE);
     }
-    std::string input_name(std::uint32_t i) const;
+    std::string input_name(std::size_t i) const;
     // The function that descriptor.grad_function names. Throws PluginError if it is not there, or no
     // gradient of this one.
     FunctionEntry& gradient();
@@ -79,11 +114,12 @@ public:
         return collect(key, device);
     }
 
+    void set_pin(std::string_view wish);
+
 private:
-    friend class Registry;
+    friend struct Registry;
     const Selection& collect(std::uint64_t key, DeviceState& device);
     void forget_selections();
-    void set_pin(std::string_view wish);
 
     static constexpr int cache_size = 16;
     std::atomic<const Selection*> cache_[cache_size] = {};
@@ -108,45 +144,29 @@ bool comes_before(std::string_view pin, const PluginEntry& a, std::int32_t prior
 // Throws PluginError unless g's ports and attributes are those of a grad_function of f.
 void check_grad_function(const catena_function& f, const catena_function& g);
 
-class Registry {
-public:
+// Data and functions that are not documented otherwise are for users that hold the mutex.
+struct Registry {
     static Registry& get();
 
     // Registers all of a plugin or nothing. Throws PluginError with the reason.
     const PluginEntry& add(std::string id, std::filesystem::path file, const catena_plugin& table);
     void remove(const PluginEntry& plugin);  // for an init() that failed
 
-    // Null if there is none.
+    // Null if there is none; loaded(): of what is loaded by now.
     FunctionEntry* find(std::string_view name);
+    FunctionEntry* loaded(std::string_view name);
     // What sums gradients; null if no plugin has it.
     FunctionEntry* addition() const noexcept { return addition_.load(std::memory_order_acquire); }
     // Throws PluginError that says where it looked.
     FunctionEntry& require(std::string_view name);
-    std::vector<std::string> function_names();
     using Functions = std::map<std::string, std::unique_ptr<FunctionEntry>, std::less<>>;
-    const Functions& functions() const noexcept { return functions_; }  // under mutex()
-    std::vector<PluginTable> tables();
-    void pin(std::string_view name, std::string_view plugin);
-    // Warns once of pins in the environment that fit nothing.
-    void report_pins();
-    // Of what is loaded by now, by plugin.
-    std::vector<KernelsWithoutFunction> kernels_without_function();
-
-    // Throws DeviceError.
-    DeviceState& device(std::string_view name);
-    DeviceState& default_device();
+    const Functions& functions() const noexcept { return functions_; }
     std::vector<BackendInfo> backends();  // of what is loaded by now
-    // Why a list of backends as in a manifest ("name,name") has no device: if all of them are known
-    // and have none.
-    std::optional<std::string> no_device(std::string_view backends);
-    std::vector<DeviceState*> opened();
-
     // backend null: those that belong to no device.
     const void* const* extensions(const BackendEntry* backend, const char* id);
 
     std::recursive_mutex& mutex() { return mutex_; }
 
-private:
     struct Offer {
         const catena_extension* extension;
         const PluginEntry* plugin;
@@ -155,15 +175,11 @@ private:
         std::vector<Offer> sorted;
         std::vector<const void*> tables;  // of sorted, NULL-terminated
     };
-    Registry();
     void check(std::string_view id, const catena_plugin& table);
     using Versions = std::vector<std::unique_ptr<Extensions>>;
     void set_extensions(Versions& versions, std::string_view id, std::vector<Offer> offers);
     std::string_view pin_of(std::string_view name) const;
     DeviceState& open(BackendEntry& backend, int ordinal);
-    // Of devices; reason: why there is none.
-    int count(const BackendEntry& backend, std::string* reason = nullptr);
-    std::string unknown_device(std::string_view name, std::string_view kind);
 
     std::recursive_mutex mutex_;
     std::vector<std::unique_ptr<PluginEntry>> plugins_;
@@ -183,7 +199,9 @@ private:
     std::atomic<DeviceState*> default_device_{nullptr};
     std::atomic<FunctionEntry*> addition_{nullptr};
     std::optional<std::uint64_t> seed_;  // none: initial_seed()
-    friend void seed(std::uint64_t);
+
+private:
+    Registry();
 };
 
 // Index of a dtype in keys, or -1.

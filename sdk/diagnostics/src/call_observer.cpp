@@ -1,6 +1,6 @@
 // When a run began and ended, and what it wrote.
 #include "device/device_state.hpp"
-#include "device/diagnostics.hpp"
+#include "device/hooks.hpp"
 
 #include <catena/diagnostics/call_observer.hpp>
 #include <catena/diagnostics/named_call.hpp>

@@ -1,7 +1,7 @@
 // What the library adds to the core. Each source file defines a part of this class.
 #pragma once
 
-#include "device/diagnostics.hpp"
+#include "device/hooks.hpp"
 #include "registry/registry.hpp"
 
 namespace catena {
@@ -19,8 +19,10 @@ class CoreDiagnostics final : public Diagnostics {
                   const std::function<Array(std::size_t)>& gradient,
                   const std::function<void()>& step) override;
     // names.cpp
-    std::string nearest(std::string_view function, bool internal) override;
-    std::string nearest(std::string_view name, std::span<const std::string> known) override;
+    std::string nearest(std::string_view function) override;
+    std::vector<KernelsWithoutFunction> kernels_without_function() override;
+    void report_pins() override;
+    void no_device(std::string_view name, std::string_view backend) override;
     // kernels.cpp
     void no_kernel(const FunctionEntry& function, std::span<ArrayBody* const> x,
                    const DeviceState& device, std::uint64_t key, bool declined) override;

@@ -1,7 +1,7 @@
 // Lists of kernels, and the error for a call that no kernel takes.
 #include "diagnostics.hpp"
 
-#include "dispatch/call_inputs.hpp"
+#include "dispatch/dispatch.hpp"
 
 #include <catena/core/error.hpp>
 #include <catena/diagnostics/kernels.hpp>
@@ -191,7 +191,7 @@ void CoreDiagnostics::no_kernel(const FunctionEntry& f, std::span<ArrayBody* con
                             anywhere ? "" : fmt::format(" (needs {})", any_of(needs)));
     }
     // A kernel that was meant for this function has a name with a slip in it.
-    for (const KernelsWithoutFunction& k : Registry::get().kernels_without_function()) {
+    for (const KernelsWithoutFunction& k : kernels_without_function()) {
         if (k.guess == f.descriptor.name) {
             have += fmt::format("\n  {} has kernels for {}, a function that no plugin has",
                                 k.plugin, k.function);

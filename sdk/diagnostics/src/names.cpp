@@ -1,12 +1,12 @@
-// What was meant by the name of a function that is not there.
+// Names that nothing has: functions, devices, pins; and what was meant.
 #include "diagnostics.hpp"
-
-#include "device/plugin.hpp"
 
 #include <catena/diagnostics/kernels.hpp>
 
 #include <algorithm>
 #include <numeric>
+#include <ranges>
+#include <set>
 #include <utility>
 
 namespace catena {
@@ -41,7 +41,9 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 
 }  // namespace
 
-std::string CoreDiagnostics::nearest(std::string_view name, bool internal) {
+namespace {
+
+std::string nearest(std::string_view name, bool internal) {
     Registry& registry = Registry::get();
     const std::lock_guard lock(registry.mutex());
     const std::string wanted = folded(name);
@@ -59,7 +61,7 @@ std::string CoreDiagnostics::nearest(std::string_view name, bool internal) {
     return guess;
 }
 
-std::string CoreDiagnostics::nearest(std::string_view name, std::span<const std::string> known) {
+std::string nearest(std::string_view name, std::span<const std::string> known) {
     std::string guess;
     std::size_t least = name.size() / 2 + 1;
     for (const std::string& candidate : known) {
@@ -70,16 +72,78 @@ std::string CoreDiagnostics::nearest(std::string_view name, std::span<const std:
     return guess;
 }
 
+}  // namespace
+
+std::string CoreDiagnostics::nearest(std::string_view function) {
+    return catena::nearest(function, false);
+}
+
+std::vector<KernelsWithoutFunction> CoreDiagnostics::kernels_without_function() {
+    Registry& registry = Registry::get();
+    const std::lock_guard lock(registry.mutex());
+    std::vector<KernelsWithoutFunction> list;
+    for (const auto& plugin : registry.plugins_) {
+        std::set<std::string_view> seen;
+        for (std::uint32_t i = 0; i < plugin->table->n_kernels; ++i) {
+            const std::string_view name = plugin->table->kernels[i]->function;
+            if (registry.functions().contains(name) || !seen.insert(name).second) continue;
+            list.push_back({plugin->id, std::string(name), catena::nearest(name, true)});
+        }
+    }
+    return list;
+}
+
+void CoreDiagnostics::report_pins() {
+    Registry& registry = Registry::get();
+    const std::lock_guard lock(registry.mutex());
+    for (const Registry::PinWish& wish : std::exchange(registry.asked_pins_, {})) {
+        const auto is_of = [&](const auto& offer) { return offer.plugin->id == wish.plugin; };
+        const auto function = registry.functions_.find(wish.name);
+        bool known = function != registry.functions_.end();
+        bool offered = known && std::ranges::any_of(function->second->kernels(), is_of);
+        for (const auto& [place, versions] : registry.extensions_) {
+            if (place.second != wish.name) continue;
+            known = true;
+            offered = offered || std::ranges::any_of(versions.back()->sorted, is_of);
+        }
+        if (offered) continue;
+        const char* why = "that plugin has nothing for it so far";
+        if (wish.plugin.empty()) why = "expected FUNCTION=PLUGIN or EXTENSION=PLUGIN";
+        else if (!known) why = "no plugin so far has a function or an extension of that name";
+        else if (std::ranges::none_of(registry.plugins_,
+                                      [&](const auto& p) { return p->id == wish.plugin; }))
+            why = "no plugin of that id is loaded so far";
+        tell(CATENA_LOG_WARNING, fmt::format("CATENA_PIN: {}: {}", wish.item, why));
+    }
+}
+
+void CoreDiagnostics::no_device(std::string_view name, std::string_view backend) {
+    std::string there;
+    std::vector<std::string> names;
+    for (const BackendInfo& b : Registry::get().backends()) {
+        there += fmt::format("{}{} ({} device{})", there.empty() ? "" : ", ", b.name,
+                             b.devices == 0 ? "no" : std::to_string(b.devices),
+                             b.devices > 1 ? "s" : "");
+        names.push_back(b.name);
+    }
+    const std::string guess = catena::nearest(backend, names);
+    raise<DeviceError>(
+        "[device] name: expected a device of {}, got '{}'{}{}\nplugins bring backends; 'catena "
+        "plugins' or to_string(plugin_report()) has the details",
+        there, name, guess.empty() ? "" : fmt::format("; did you mean {}?", guess),
+        plugin_refusals());
+}
+
 std::string nearest_function(std::string_view name) {
     load_plugins_once();
-    return diagnostics().nearest(name, false);
+    return nearest(name, false);
 }
 
 namespace {
 
 // When the library is loaded, the core gets its hooks.
-constinit CoreDiagnostics here;
-[[maybe_unused]] const bool registered = (registered_diagnostics.store(&here), true);
+constinit CoreDiagnostics installed;
+[[maybe_unused]] const bool registered = (registered_diagnostics.store(&installed), true);
 
 }  // namespace
 }  // namespace catena

@@ -1,22 +1,144 @@
 // Recordings: a queue of their own for what is recorded, and the order of their launches.
 #include <catena/capture.hpp>
 
+#include "write_bytes.hpp"
+
 #include "array/array_ops.hpp"
-#include "array/recording.hpp"
-#include "device/context.hpp"
+#include "device/device_state.hpp"
 
 #include <catena/core/error.hpp>
 #include <catena/diagnostics/named_call.hpp>
 
 #include <fmt/format.h>
 
+#include <cstring>
+#include <map>
+#include <mutex>
 #include <optional>
+#include <shared_mutex>
+#include <utility>
+#include <vector>
 
 namespace catena {
 
+void write_bytes(const Array& array, const void* bytes) {
+    ArrayBody& to = need_memory(array);
+    Queue& queue = current_queue(*to.device);
+    DeviceState& device = queue.device;
+    const std::uint64_t n = to.tensor.nbytes;
+    const auto* const source = static_cast<const char*>(bytes);
+    char* const target = static_cast<char*>(memory_of(to));
+    written(to);
+    before_write(to, queue);
+    if (!device.memory || !device.memory->fill) {
+        device.copy(queue, target, source, n, CATENA_COPY_HOST_TO_DEVICE);
+        return after_write(to, queue, queue.last());
+    }
+    for (std::uint64_t at = 0, width = 0; at < n; at += width) {
+        width = 16;  // as much as is left, and the address is a multiple of
+        while (width > n - at || reinterpret_cast<std::uintptr_t>(target + at) % width != 0)
+            width /= 2;
+        alignas(16) char element[16];
+        std::memcpy(element, source + at, width);
+        queue.give([&](catena_ctx* ctx) {
+            return device.memory->fill(ctx, device.dev, queue.native, target + at, element,
+                                       static_cast<std::uint32_t>(width), 1);
+        });
+    }
+    after_write(to, queue, queue.last());
+}
+
+// Notes what the work uses that it did not make, and who uses what it made.
+class CaptureRecorder final : public Recorder {
+public:
+    using Recorder::Recorder;
+
+    // One that records the queue. One that was given back serves again when no array has memory of it.
+    static CaptureRecorder& take(Queue& queue) {
+        for (Queue* made : queue.device.queues()) {
+            auto* const idle = dynamic_cast<CaptureRecorder*>(made);
+            if (!idle || idle->native != queue.native || idle->own.stats().in_use != 0) continue;
+            if (!idle->idle_.exchange(false)) continue;
+            idle->users_.clear();
+            idle->own.keep(true);
+            return *idle;
+        }
+        auto made = std::make_unique<CaptureRecorder>(queue);
+        return static_cast<CaptureRecorder&>(queue.device.add_queue(std::move(made)));
+    }
+    void give_back() noexcept {
+        own.keep(false);
+        idle_ = true;
+    }
+
+    // An array that it did not make lives as long as the recording.
+    struct Use {
+        explicit Use(ArrayBody& owner) : array(Ref<ArrayBody>(&owner)) { ++owner.recordings; }
+        Use(Use&&) = delete;
+        ~Use() { --array.body()->recordings; }
+
+        Array array;
+        bool writes = false;
+    };
+    using Uses = std::map<ArrayBody*, Use>;
+    void uses(ArrayBody& owner, bool writes) override {
+        const std::lock_guard lock(mutex_);
+        Use& use = uses_.try_emplace(&owner, owner).first->second;
+        use.writes = use.writes || writes;
+    }
+    Uses take_uses() {
+        const std::lock_guard lock(mutex_);
+        return std::exchange(uses_, {});
+    }
+
+    // Random numbers of its work: where a launch writes the beginning of n blocks of draws.
+    struct Draws {
+        Array state;
+        DeviceState& of;
+        std::uint64_t n;
+    };
+    void draws(const Array& state, DeviceState& of, std::uint64_t n) override {
+        const std::lock_guard lock(mutex_);
+        draws_.push_back({state, of, n});
+    }
+    std::vector<Draws> take_draws() {
+        const std::lock_guard lock(mutex_);
+        return std::exchange(draws_, {});
+    }
+
+    void used_by(Queue& other, bool writes) override {
+        if (&other == this) return;
+        const std::lock_guard lock(mutex_);
+        bool& wrote = users_[&other];
+        wrote = wrote || writes;
+    }
+    // A launch comes after those that used what it made, and before what the writers do next.
+    void after_users() {
+        std::unique_lock lock(mutex_);
+        const auto users = users_;
+        std::erase_if(users_, [](const auto& user) { return !user.second; });
+        lock.unlock();
+        for (const auto& [user, writes] : users) after(*user, end);
+    }
+    void before_writers() {
+        std::unique_lock lock(mutex_);
+        const auto users = users_;
+        lock.unlock();
+        for (const auto& [user, writes] : users)
+            if (writes) user->after(*this, end);
+    }
+
+private:
+    std::atomic<bool> idle_{false};
+    std::mutex mutex_;              // of what follows
+    std::map<Queue*, bool> users_;  // and whether they write
+    Uses uses_;
+    std::vector<Draws> draws_;
+};
+
 struct Capture::State {
     explicit State(const Stream& of)
-        : stream(of), device(of.queue()->device), recorder(device.take_recorder(*of.queue())) {}
+        : stream(of), device(of.queue()->device), recorder(CaptureRecorder::take(*of.queue())) {}
     State(const State&) = delete;
     State& operator=(const State&) = delete;
     ~State() {
@@ -30,7 +152,7 @@ struct Capture::State {
             Queue* last = &recorder;
             owner->queue.compare_exchange_strong(last, stream.queue());
         }
-        device.give_back_recorder(recorder);
+        recorder.give_back();
     }
 
     void warm_up(const std::function<void()>& body);
@@ -44,15 +166,15 @@ struct Capture::State {
         ctx.device = &device;
         catena_status status = of_table(&ctx);
         if (make_room(ctx, status)) status = of_table(&ctx);
-        recorder.check(ctx, status);
+        if (status != CATENA_OK) throw_failure(ctx, status, device.name);
     }
 
     Stream stream;
     DeviceState& device;
-    Queue& recorder;
+    CaptureRecorder& recorder;
     catena_graph_exec* graph = nullptr;
-    Recording::Uses uses;
-    std::vector<Recording::Draws> draws;
+    CaptureRecorder::Uses uses;
+    std::vector<CaptureRecorder::Draws> draws;
     std::optional<CallName> name;
     std::mutex mutex;  // one launch at a time
 };
@@ -72,17 +194,25 @@ void Capture::State::warm_up(const std::function<void()>& body) {
 void Capture::State::record(const std::function<void()>& body, std::string_view its_name) {
     Queue& queue = *stream.queue();
     // The stream comes after all that was given by now, so that arrays of others can be used.
-    device.order_after_all(queue);
+    for (Queue* other : device.queues()) queue.after(*other, Queue::end);
     recorder.sees_as(queue);
     const struct Kept {
         DeviceState& device;
-        explicit Kept(DeviceState& of) : device(of) { device.begin_recording(); }
-        ~Kept() { device.end_recording(); }
+        explicit Kept(DeviceState& of) : device(of) {
+            const std::lock_guard nobody_waits(device.waits);
+            const std::lock_guard lock(device.heap.mutex);
+            ++device.heap.recordings;
+        }
+        ~Kept() {
+            std::unique_lock lock(device.heap.mutex);
+            const bool release = --device.heap.recordings == 0 && device.heap.release_wanted;
+            lock.unlock();
+            if (release) device.release_cached();
+        }
     } kept(device);
-    Recording recording(recorder);
     call([&](catena_ctx* ctx) { return device.graphs->begin(ctx, device.dev, queue.native); });
-    queue.recording = &recording;
-    recorder.recording = &recording;
+    queue.recording = &recorder;
+    recorder.recording = &recorder;
     const auto end = [&](catena_ctx* ctx) {
         queue.recording = nullptr;
         recorder.recording = nullptr;
@@ -94,13 +224,13 @@ void Capture::State::record(const std::function<void()>& body, std::string_view 
     } catch (...) {
         catena_ctx ctx;
         end(&ctx);
-        uses = recording.take();
+        uses = recorder.take_uses();
         throw;
     }
     call(end);
     if (!graph) throw DeviceError(fmt::format("[recording] {}: nothing was kept", device.name));
-    uses = recording.take();
-    draws = recording.take_draws();
+    uses = recorder.take_uses();
+    draws = recorder.take_draws();
     const std::uint64_t n = device.graphs->size(graph);
     name.emplace(its_name.empty()
                      ? fmt::format("recording of {}",

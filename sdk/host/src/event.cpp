@@ -1,7 +1,7 @@
 // Events: recorded in queues of the core.
 #include <catena/event.hpp>
 
-#include "device/context.hpp"
+#include "device/device_state.hpp"
 
 #include <catena/core/error.hpp>
 
@@ -67,8 +67,15 @@ void Event::record(const Stream& stream) const {
         throw DeviceError(fmt::format("[event] record(): expected a stream of {}, got one of {}",
                                       state.device.name, queue.device.name));
     }
-    if (state.native) queue.record(state.native);
-    else state.time = State::Clock::now();
+    if (state.native) {
+        if (queue.recording.load()) queue.refuse("an event");
+        on_backend(state.device, [&](catena_ctx* ctx) {
+            return state.device.table.event_record(ctx, state.device.dev, state.native,
+                                                   queue.native);
+        });
+    } else {
+        state.time = State::Clock::now();
+    }
     state.queue = &queue;
     state.ticket = queue.now();
 }
@@ -119,8 +126,11 @@ void Event::hold_back(const Stream& stream) const {
     Queue& queue = queue_of(stream);
     const State& state = need();
     if (!state.native) return;
-    if (queue.async && &queue.device.table == &state.device.table) queue.after(state.native);
-    else synchronize();
+    if (!queue.async || &queue.device.table != &state.device.table) return synchronize();
+    if (queue.recording.load()) queue.refuse("a wait for an event");
+    queue.give([&](catena_ctx* ctx) {
+        return queue.device.table.event_wait(ctx, queue.device.dev, state.native, queue.native);
+    });
 }
 
 }  // namespace catena

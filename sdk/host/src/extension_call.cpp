@@ -2,8 +2,8 @@
 #include <catena/extension_call.hpp>
 
 #include "array/array_ops.hpp"
-#include "device/context.hpp"
-#include "device/plugin.hpp"
+#include "device/device_state.hpp"
+#include "device/hooks.hpp"
 #include "device/queue.hpp"
 #include "registry/registry.hpp"
 

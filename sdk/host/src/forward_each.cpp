@@ -1,7 +1,6 @@
 // One function on many lists of inputs: what kernels take together goes in one call.
-#include "dispatch/call_inputs.hpp"
 #include "dispatch/dispatch.hpp"
-#include "dispatch/kernel_run.hpp"
+#include "write_bytes.hpp"
 
 #include <catena/abi/ext/draft/many.h>
 #include <catena/core/error.hpp>
@@ -71,7 +70,7 @@ void CallGroup::add(std::span<ArrayBody* const> x) {
         return run_alone(x, device);
     Queue& queue = current_queue(device);
     const std::uint32_t flags = call_flags(now_);
-    KernelRun checked(f_, *function_.attributes(), queue, flags, x, nullptr);
+    KernelRun checked(f_, *function_.attributes(), queue, CATENA_PHASE_FORWARD, flags, x);
     checked.call.n_x = static_cast<std::uint32_t>(x.size());
     const catena_status status = f_.descriptor.infer(&checked.ctx, checked.call.attrs,
                                                      in.metas.data(), checked.call.n_x, nullptr, 0);

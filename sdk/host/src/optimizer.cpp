@@ -2,7 +2,7 @@
 #include "support.hpp"
 
 #include <catena/capture.hpp>
-#include <catena/core/small_vector.hpp>
+#include <catena/core/memory.hpp>
 #include <catena/cuda/device.hpp>
 #include <catena/operators.hpp>
 #include <catena/optimizer.hpp>

@@ -1,6 +1,6 @@
 // Elementwise kernels from formulas: values in all forms, dtypes, shapes, and what is wrong.
 #include <catena/catena.hpp>
-#include <catena/core/array_body.hpp>
+#include <catena/core/array.hpp>
 
 #include "formula_values.hpp"
 #include "temporary.hpp"

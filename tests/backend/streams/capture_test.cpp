@@ -1,5 +1,5 @@
 // Recorded work: launched as often as wanted, on memory that stays, in an order that is safe.
-#include "device/recycle.hpp"
+#include "device/queue.hpp"
 #include "river.hpp"
 
 using namespace river;

@@ -1,5 +1,5 @@
 // Work that fails after its call has returned.
-#include "device/recycle.hpp"
+#include "device/queue.hpp"
 #include "river.hpp"
 
 #include <catena/abi/ext/draft/memory.h>

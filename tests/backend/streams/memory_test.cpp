@@ -1,5 +1,5 @@
 // Memory of streams: pinned and foreign arrays, copies between devices, what is counted, what runs out.
-#include "device/recycle.hpp"
+#include "device/queue.hpp"
 #include "river.hpp"
 
 #include <thread>

@@ -9,7 +9,7 @@
 #if CATENA_EMULATED
 #include "emulator/control.h"
 #endif
-#include "device/recycle.hpp"
+#include "device/queue.hpp"
 
 namespace F = catena::functions;
 

@@ -1,6 +1,6 @@
 // cuDNN through the core: who may use it, per call and per thread, and recordings.
 #include <catena/catena.hpp>
-#include <catena/core/array_body.hpp>
+#include <catena/core/array.hpp>
 #include <catena/cuda.hpp>
 
 #include <thread>

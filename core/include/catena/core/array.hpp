@@ -1,12 +1,13 @@
 // Array: a dense, row-major block of elements on one device.
 #pragma once
 
-#include <catena/core/array_body.hpp>
+#include <catena/abi/tensor.h>
 #include <catena/core/device.hpp>
 #include <catena/core/dtype.hpp>
-#include <catena/core/ref.hpp>
-#include <catena/core/shape.hpp>
+#include <catena/core/memory.hpp>
 
+#include <atomic>
+#include <cstdint>
 #include <functional>
 #include <initializer_list>
 #include <span>
@@ -16,8 +17,76 @@
 
 namespace catena {
 
-class ArrayBody;
+// The extents of an array, at most 16, without heap memory.
+class Shape {
+public:
+    Shape() = default;  // 0-d: a scalar
+    Shape(std::initializer_list<std::int64_t> extents) : Shape(std::span(extents)) {}
+    // Throws ShapeError for more than 16 extents or a negative one.
+    explicit Shape(std::span<const std::int64_t> extents);
+
+    int ndim() const noexcept { return ndim_; }
+    std::int64_t operator[](int i) const noexcept { return extents_[i]; }
+    std::int64_t& operator[](int i) noexcept { return extents_[i]; }
+    const std::int64_t* data() const noexcept { return extents_; }
+    const std::int64_t* begin() const noexcept { return extents_; }
+    const std::int64_t* end() const noexcept { return extents_ + ndim_; }
+    // Number of elements; 1 for a scalar.
+    std::int64_t size() const noexcept;
+    bool operator==(const Shape& other) const noexcept;
+
+private:
+    int ndim_ = 0;
+    std::int64_t extents_[CATENA_MAX_NDIM];
+};
+
+// NumPy's format: "(2, 3)", "(5,)", "()".
+std::string to_string(const Shape& shape);
+std::string shape_to_string(const std::int64_t* extents, int ndim);
+
+class CachingAllocator;
+class DeviceState;
+class Queue;
 class Stream;
+struct ArrayExtra;
+
+// The object behind an Array: its memory, and the descriptors that kernels receive without conversion.
+// Allocated from a pool. Only the functions in array.cpp create and destroy it.
+class ArrayBody {
+public:
+    void retain() noexcept { references_.add(); }
+    void release() noexcept {
+        if (references_.drop()) destroy();
+    }
+    bool unique() const noexcept { return references_.get() == 1; }
+    // Whether nobody else can see the memory, except recordings, which use its content at launch.
+    bool exclusive() const noexcept {
+        const ArrayBody& owner = base ? *base : *this;
+        return (!base || unique()) &&
+               owner.references_.get() == 1 + owner.recordings.load(std::memory_order_relaxed);
+    }
+
+    catena_tensor tensor;  // shape points into meta, strides to the field below
+    catena_meta meta;
+    std::int64_t strides[CATENA_MAX_NDIM];
+    DeviceState* device = nullptr;
+    void* block = nullptr;             // the memory, or null
+    std::uint64_t capacity = 0;        // bytes of block
+    CachingAllocator* home = nullptr;  // owner of the block; null for foreign memory
+    ArrayBody* base = nullptr;         // a view keeps the owner of its memory alive
+
+    // In the owner of the memory: the work that must be done before it is used.
+    std::atomic<Queue*> queue{nullptr};        // of the last writer
+    std::uint64_t ticket = 0;                  // of the last writer in its queue
+    std::atomic<ArrayExtra*> extra{nullptr};   // fields that few arrays need
+    std::uint32_t version = 0;                 // changes when a call writes into the memory
+    std::atomic<std::uint32_t> recordings{0};  // references that recordings hold
+
+private:
+    void destroy() noexcept;
+
+    RefCount references_{1};
+};
 
 // A shared handle: copies refer to the same elements. A default-constructed Array is empty. Copying
 // and destroying handles is thread-safe; writing elements needs synchronization by the caller.

@@ -38,8 +38,7 @@ public:
     using_config(bool Config::*field, bool value) : field_(field), before_(config().*field) {
         config().*field = value;
     }
-    using_config(const using_config&) = delete;
-    using_config& operator=(const using_config&) = delete;
+    using_config(using_config&&) = delete;
     ~using_config() { config().*field_ = before_; }
 
 private:
@@ -56,8 +55,7 @@ public:
         if (const auto found = named.find(name_); found != named.end()) before_ = found->second;
         named[name_] = value;
     }
-    using_named_config(const using_named_config&) = delete;
-    using_named_config& operator=(const using_named_config&) = delete;
+    using_named_config(using_named_config&&) = delete;
     ~using_named_config() {
         auto& named = config().named;
         const auto found = named.find(name_);
@@ -72,12 +70,10 @@ private:
 };
 
 // Calls in the scope record no graph.
-class [[nodiscard]] no_backprop_mode : using_config {
-public:
+struct [[nodiscard]] no_backprop_mode : private using_config {
     no_backprop_mode() : using_config(&Config::enable_backprop, false) {}
 };
-class [[nodiscard]] force_backprop_mode : using_config {
-public:
+struct [[nodiscard]] force_backprop_mode : private using_config {
     force_backprop_mode() : using_config(&Config::enable_backprop, true) {}
 };
 

@@ -1,7 +1,10 @@
 // Devices: found by name, provided by backends of plugins. Each has a caching allocator.
 #pragma once
 
+#include <catena/abi/base.h>
+
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -98,8 +101,7 @@ class [[nodiscard]] using_device {
 public:
     explicit using_device(Device device);
     explicit using_device(std::string_view name) : using_device(Device::get(name)) {}
-    using_device(const using_device&) = delete;
-    using_device& operator=(const using_device&) = delete;
+    using_device(using_device&&) = delete;
     ~using_device();
 
 private:
@@ -117,8 +119,7 @@ class [[nodiscard]] using_fallback {
 public:
     explicit using_fallback(Device device);
     explicit using_fallback(std::string_view name) : using_fallback(Device::get(name)) {}
-    using_fallback(const using_fallback&) = delete;
-    using_fallback& operator=(const using_fallback&) = delete;
+    using_fallback(using_fallback&&) = delete;
     ~using_fallback();
 
 private:
@@ -142,5 +143,20 @@ RandomState random_state(Device device);
 // Reserves n blocks of the stream and returns their start. Thread-safe.
 RandomState reserve_random(Device device, std::uint64_t n);
 void set_random_state(Device device, RandomState state);
+
+// ---- the backend, for programs that use an extension's table directly
+
+// The table that the backend provides under an id ("catena.threads/1"), or null. Stays valid.
+const void* backend_extension(Device device, const char* id);
+
+// The result of the backend's open(), which its calls take as dev.
+void* backend_device(Device device);
+
+// Runs a call of the backend and throws its error with the prefix "[what] ":
+//     call_backend(device, "sharing", [&](catena_ctx* ctx, void* dev) {
+//         return table->memory_export(ctx, dev, data, &handle, &offset);
+//     });
+void call_backend(Device device, std::string_view what,
+                  const std::function<catena_status(catena_ctx*, void*)>& call);
 
 }  // namespace catena

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 namespace catena {
 
@@ -67,28 +68,19 @@ constexpr float to_float(bfloat16 value) noexcept { return catena_from_bfloat16(
 constexpr float16 to_float16(float value) noexcept { return {catena_to_float16(value)}; }
 constexpr bfloat16 to_bfloat16(float value) noexcept { return {catena_to_bfloat16(value)}; }
 
+// The C++ types, in the order of Dtype.
+template <class... T>
+struct TypeList {};
+using ElementTypes =
+    TypeList<float16, bfloat16, float, double, std::int32_t, std::int64_t, std::uint8_t, bool>;
 // The Dtype of a C++ type.
 template <class T>
-inline constexpr Dtype dtype_of = [] {
-    static_assert(sizeof(T) == 0, "catena has no dtype for this type");
-    return Dtype::float32;
-}();
-template <>
-inline constexpr Dtype dtype_of<float16> = Dtype::float16;
-template <>
-inline constexpr Dtype dtype_of<bfloat16> = Dtype::bfloat16;
-template <>
-inline constexpr Dtype dtype_of<float> = Dtype::float32;
-template <>
-inline constexpr Dtype dtype_of<double> = Dtype::float64;
-template <>
-inline constexpr Dtype dtype_of<std::int32_t> = Dtype::int32;
-template <>
-inline constexpr Dtype dtype_of<std::int64_t> = Dtype::int64;
-template <>
-inline constexpr Dtype dtype_of<std::uint8_t> = Dtype::uint8;
-template <>
-inline constexpr Dtype dtype_of<bool> = Dtype::bool8;
+inline constexpr Dtype dtype_of = []<class... E>(TypeList<E...>) {
+    static_assert((std::is_same_v<T, E> || ...), "catena has no dtype for this type");
+    int i = 0;
+    (void)((std::is_same_v<T, E> || (++i, false)) || ...);
+    return static_cast<Dtype>(i);
+}(ElementTypes());
 
 // body(T()), where T is the C++ type of the dtype.
 template <class Body>

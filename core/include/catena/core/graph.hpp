@@ -2,13 +2,8 @@
 #pragma once
 
 #include <catena/core/array.hpp>
-#include <catena/core/pool.hpp>
-#include <catena/core/ref.hpp>
-#include <catena/core/small_vector.hpp>
 
-#include <atomic>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -21,7 +16,6 @@ struct PassCall;
 class GraphNode;
 class Variable;
 struct Config;
-struct NamedConfig;
 
 // One variable, as the graph sees it. It outlives the user's handles as long as the graph needs it;
 // the data does not, unless a call retained it.
@@ -30,32 +24,23 @@ public:
     explicit VariableNode(Array array);
     ~VariableNode();
 
-    void retain() noexcept { references_.fetch_add(1, std::memory_order_relaxed); }
+    void retain() noexcept { references_.add(); }
     void release() noexcept {
-        if (references_.load(std::memory_order_acquire) == 1 ||
-            references_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
-            delete this;
-        }
+        if (references_.drop()) delete this;
     }
     // Handles of the user, counted separately: when the last is gone, data and gradient are freed.
-    void add_user() noexcept { users_.fetch_add(1, std::memory_order_relaxed); }
+    void add_user() noexcept { users_.add(); }
     void drop_user() noexcept {
-        if (users_.load(std::memory_order_acquire) == 1 ||
-            users_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
-            forget();
-        }
+        if (users_.drop()) forget();
     }
     // A call uses or made it, so its shape must be kept.
-    bool in_graph() const noexcept {
-        return creator ||
-               references_.load(std::memory_order_acquire) > users_.load(std::memory_order_acquire);
-    }
+    bool in_graph() const noexcept { return creator || references_.get() > users_.get(); }
     // Mixing it with volatile variables would silently lose its graph.
     bool opposes_volatile() const noexcept {
         return requires_grad && !is_volatile && !is_parameter;
     }
-    bool has_users() const noexcept { return users_.load(std::memory_order_acquire) != 0; }
-    bool unique() const noexcept { return references_.load(std::memory_order_acquire) == 1; }
+    bool has_users() const noexcept { return users_.get() != 0; }
+    bool unique() const noexcept { return references_.get() == 1; }
     int rank() const noexcept;
     // Keeps next, and its data, as the gradient's variable.
     void set_grad_node(Ref<VariableNode> next) noexcept;
@@ -80,8 +65,8 @@ public:
 private:
     void forget() noexcept;
 
-    std::atomic<std::uint32_t> references_{0};
-    std::atomic<std::uint32_t> users_{0};
+    RefCount references_{0};
+    RefCount users_{0};
 };
 
 // One call: edges to its inputs, what it keeps for its gradients, and how to compute them. Hosts
@@ -90,12 +75,9 @@ class GraphNode : public Pooled {
 public:
     virtual ~GraphNode();
 
-    void retain() noexcept { references_.fetch_add(1, std::memory_order_relaxed); }
+    void retain() noexcept { references_.add(); }
     void release() noexcept {
-        if (references_.load(std::memory_order_acquire) == 1 ||
-            references_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
-            destroy(this);
-        }
+        if (references_.drop()) destroy(this);
     }
 
     virtual std::string_view label() const noexcept = 0;
@@ -106,12 +88,8 @@ public:
     std::string created_at() const;
     int rank() const noexcept { return rank_; }
     // Null for a missing optional input. An output is null when nobody else holds it.
-    std::span<const Ref<VariableNode>> inputs() const noexcept {
-        return {inputs_.data(), inputs_.size()};
-    }
-    std::span<VariableNode* const> outputs() const noexcept {
-        return {outputs_.data(), outputs_.size()};
-    }
+    std::span<const Ref<VariableNode>> inputs() const noexcept { return inputs_; }
+    std::span<VariableNode* const> outputs() const noexcept { return outputs_; }
 
     // Computes the function from other arrays, with the attributes of this call. Records nothing
     // and leaves hidden outputs out. If a program defines the function, forward() may change the
@@ -176,12 +154,12 @@ private:
     SmallVector<VariableNode*, 2> outputs_;
     RetainedArrays retained_x_;
     RetainedArrays retained_y_;
-    std::atomic<std::uint32_t> references_{0};
+    RefCount references_{0};
     int rank_ = 0;
     PassCall* in_pass_ = nullptr;  // of the backward pass under way
     GraphNode* next_dead_ = nullptr;
     std::unique_ptr<std::vector<void*>> trace_;  // in debug mode
-    std::shared_ptr<const NamedConfig> named_;   // null: no settings during the call
+    std::shared_ptr<const Config> named_;        // null: no named settings during the call
 };
 
 // Adds to the gradient of a leaf; may keep gradient's memory if nobody else holds it.

@@ -72,19 +72,21 @@ public:
     template <std::derived_from<Variable>... V>
     Variable operator()(const Variable& x, const V&... others) const {
         const Variable* const inputs[] = {&x, &others...};
-        return only(std::span<const Variable* const>(inputs));
+        return call(std::span<const Variable* const>(inputs), only_output());
     }
     template <std::same_as<Array>... A>
     Array operator()(const Array& x, const A&... others) const {
         const Array inputs[] = {x, others...};
-        return only(std::span<const Array>(inputs));
+        return call(std::span<const Array>(inputs), only_output());
     }
     // Returns only the first output, without heap allocation.
-    Variable first(std::span<const Variable* const> inputs) const;
+    Variable first(std::span<const Variable* const> inputs) const {
+        return call(inputs, first_output());
+    }
     Variable first(std::initializer_list<const Variable*> inputs) const {
         return first(std::span(inputs.begin(), inputs.size()));
     }
-    Array first(std::span<const Array> inputs) const;
+    Array first(std::span<const Array> inputs) const { return call(inputs, first_output()); }
 
     // Calls it on arrays, without a graph.
     std::vector<Array> forward(std::span<const Array> inputs) const;
@@ -92,17 +94,17 @@ public:
     void forward(std::span<const Array> inputs, std::span<Array> outputs) const;
 
     FunctionEntry& entry() const noexcept { return *entry_; }
-    const BoundAttributes* attributes() const noexcept { return attributes_; }
+    const BoundAttributes* attributes() const noexcept { return attributes_.get(); }
 
 private:
     PluginFunction(FunctionEntry& entry, std::span<const Attribute> attributes);
-    void require_output() const;
+    std::size_t first_output() const;
     std::size_t only_output() const;
-    Variable only(std::span<const Variable* const> inputs) const;
-    Array only(std::span<const Array> inputs) const;
+    Variable call(std::span<const Variable* const> inputs, std::size_t output) const;
+    Array call(std::span<const Array> inputs, std::size_t output) const;
 
     FunctionEntry* entry_;
-    const BoundAttributes* attributes_;
+    Ref<const BoundAttributes> attributes_;
 };
 
 // Names of all registered functions, sorted; and what a plugin says of one (PluginError if none).

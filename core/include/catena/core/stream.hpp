@@ -58,8 +58,7 @@ private:
 class [[nodiscard]] using_stream {
 public:
     explicit using_stream(const Stream& stream);
-    using_stream(const using_stream&) = delete;
-    using_stream& operator=(const using_stream&) = delete;
+    using_stream(using_stream&&) = delete;
     ~using_stream();
 
     const Stream& stream() const noexcept { return stream_; }

@@ -1,7 +1,6 @@
 // Variable: an array that records how it was computed, with its gradient.
 #pragma once
 
-#include <catena/core/array.hpp>
 #include <catena/core/graph.hpp>
 
 #include <concepts>

@@ -1,7 +1,7 @@
 // BoundFunction: a function whose attributes change, bound once for each set of attributes.
 #pragma once
 
-#include <catena/core/per_thread.hpp>
+#include <catena/core/memory.hpp>
 #include <catena/core/plugin_function.hpp>
 #include <catena/lists.hpp>
 

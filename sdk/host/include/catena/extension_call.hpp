@@ -3,7 +3,7 @@
 #pragma once
 
 #include <catena/core/array.hpp>
-#include <catena/core/small_vector.hpp>
+#include <catena/core/memory.hpp>
 #include <catena/diagnostics/named_call.hpp>
 
 #include <catena/abi/host.h>

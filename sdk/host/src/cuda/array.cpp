@@ -2,7 +2,7 @@
 #include "../support.hpp"
 
 #include <catena/abi/ext/draft/vendor.h>
-#include <catena/core/backend.hpp>
+#include <catena/core/device.hpp>
 #include <catena/cuda/memory.hpp>
 #include <catena/cuda/random.hpp>
 #include <catena/cuda/stream.hpp>

@@ -5,7 +5,7 @@
 #include <catena/cuda/ipc.hpp>
 
 #include <catena/abi/ext/draft/ipc.h>
-#include <catena/core/backend.hpp>
+#include <catena/core/device.hpp>
 
 #include <unistd.h>
 

@@ -2,7 +2,7 @@
 #include "gpus.hpp"
 #include "ipc_peer.hpp"
 
-#include <catena/core/backend.hpp>
+#include <catena/core/device.hpp>
 
 #include <catena/abi/ext/draft/about.h>
 

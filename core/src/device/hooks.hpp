@@ -1,0 +1,143 @@
+// The hooks of the libraries above the core, catena::loader and catena::diagnostics, and the plugins that
+// are registered.
+#pragma once
+
+#include <catena/core/array.hpp>
+#include <catena/core/error.hpp>
+#include <catena/core/tables.hpp>
+
+#include <catena/abi/kernel.h>
+#include <catena/abi/plugin.h>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <filesystem>
+
+template <>
+struct fmt::formatter<catena::Shape> : formatter<std::string> {
+    auto format(const catena::Shape& shape, format_context& ctx) const {
+        return formatter<std::string>::format(to_string(shape), ctx);
+    }
+};
+template <>
+struct fmt::formatter<catena::Dtype> : formatter<std::string_view> {
+    auto format(catena::Dtype dtype, format_context& ctx) const {
+        return formatter<std::string_view>::format(name(dtype), ctx);
+    }
+};
+
+namespace catena {
+
+// Throws an error with a formatted text.
+template <class E, class... Args>
+[[noreturn, gnu::cold]] void raise(fmt::format_string<Args...> text, Args&&... args) {
+    throw E(fmt::format(text, std::forward<Args>(args)...));
+}
+
+// The core knows no files: a loader registers itself here.
+class PluginSource {
+public:
+    virtual void load() = 0;             // called before each search; loads the first time
+    virtual std::string report() = 0;    // what was searched, loaded and refused, for messages
+    virtual std::string refusals() = 0;  // the refused files alone; "" if there are none
+
+protected:
+    ~PluginSource() = default;
+};
+
+// The source must live until the process ends.
+void set_plugin_source(PluginSource* source) noexcept;
+void load_plugins_once();
+// `what`, and on lines of its own where plugins were searched.
+std::string with_plugin_report(std::string what);
+// The refused files, on lines of their own after a line break; "" if there are none.
+std::string plugin_refusals();
+
+// A registered plugin.
+struct PluginEntry {
+    std::string id;  // of its manifest
+    std::filesystem::path file;
+    const catena_plugin* table = nullptr;
+    int order = 0;  // of loading
+};
+
+// While one exists, a call of exit() on this thread is taken for the plugin's. The process then ends with
+// exit code 1 and a message that names the plugin's file. Handlers that were registered with atexit()
+// before the first plugin was loaded do not run.
+class PluginStep {
+public:
+    using Tell = std::function<void(const std::string& reason)>;
+    // step: the code that runs, such as "count()". tell: called after the message.
+    PluginStep(const std::filesystem::path& file, const char* step, Tell tell = {});
+    PluginStep(PluginStep&&) = delete;
+    ~PluginStep();
+    void enters(const char* step) { step_ = step; }
+
+private:
+    static void process_ends();
+
+    const std::filesystem::path& file_;
+    const char* step_;
+    Tell tell_;
+    PluginStep* before_;
+};
+
+class FunctionEntry;
+class GraphNode;
+
+// What catena::diagnostics adds: debug mode, observers of calls, better messages. Without that library
+// these functions do nothing.
+class Diagnostics {
+public:
+    // ---- debug mode
+    virtual std::vector<void*> stack() { return {}; }  // the addresses of the callers
+    virtual std::string to_string(std::span<void* const>) { return {}; }
+    // Throws NanError if the array has a NaN. trace: where the call was made.
+    virtual void check(const Array&, std::string_view /*function*/, std::string_view /*what*/,
+                       std::span<void* const> /*trace*/) {}
+    // The same for the results that callers see, and for the inputs that the call wrote.
+    virtual void check_forward(const FunctionEntry&, std::span<ArrayBody* const> /*x*/,
+                               std::span<const Array> /*y*/) {}
+    // Runs a step of a backward pass. gradient(i): that of input i so far, or none.
+    virtual void backward(const GraphNode&, std::span<void* const> /*trace*/,
+                          const std::function<Array(std::size_t)>& /*gradient*/,
+                          const std::function<void()>& step) {
+        step();
+    }
+
+    // ---- messages
+    // The registered function that was probably meant; "" if none is near.
+    virtual std::string nearest(std::string_view /*function*/) { return {}; }
+    // Of what is loaded by now, by plugin.
+    virtual std::vector<KernelsWithoutFunction> kernels_without_function() { return {}; }
+    // Warns once of pins in the environment that match nothing.
+    virtual void report_pins() {}
+    // Throws an error that lists the devices, for the name of a backend that is not there.
+    virtual void no_device(std::string_view /*name*/, std::string_view /*backend*/) {}
+    // Throws an error that lists the kernels of the function. key: 4 bits of Dtype for each type_var;
+    // declined: kernels for it exist, but their supports() returned false.
+    virtual void no_kernel(const FunctionEntry&, std::span<ArrayBody* const> /*x*/,
+                           const DeviceState&, std::uint64_t /*key*/, bool /*declined*/) {}
+    // Before a launch that may fail after its call has returned.
+    virtual void launches(DeviceState&, const catena_function&, std::int32_t /*phase*/) noexcept {}
+    // "\nthe last calls on ...", or "".
+    virtual std::string last_launches(const DeviceState&) { return {}; }
+};
+
+// Not inline: libraries may be built with hidden symbols.
+extern std::atomic<Diagnostics*> registered_diagnostics;
+inline Diagnostics& diagnostics() noexcept {
+    return *registered_diagnostics.load(std::memory_order_acquire);
+}
+
+// Around each run of a kernel; null unless an observer is set.
+struct RunHook {
+    std::int64_t (*begin)(Queue& queue) noexcept;
+    // began: the result of begin(); calls: the lists of inputs that the run processed.
+    void (*end)(Queue& queue, std::int64_t began, const catena_kernel& kernel,
+                std::span<const catena_call* const> calls) noexcept;
+};
+extern std::atomic<const RunHook*> run_hook;
+
+}  // namespace catena

@@ -1,0 +1,157 @@
+// What the process and its threads have: objects, free lists of small blocks, configuration, hooks.
+#include "device/device_state.hpp"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace catena {
+
+namespace {
+
+thread_local constinit ThreadObject* last_object = nullptr;
+
+// In the reverse order of construction. A destructor may construct another object.
+void end_thread(void*) {
+    while (ThreadObject* const object = last_object) {
+        last_object = object->next;
+        delete object;
+    }
+}
+
+constexpr std::size_t granule = 64;
+constexpr std::size_t classes = 16;
+constexpr std::size_t most_kept_bytes = std::size_t{16} << 20;  // in one class of one thread
+
+struct Block {
+    Block* next;
+};
+
+struct FreeLists {
+    ~FreeLists() {
+        for (Block* block : head)
+            while (block) ::operator delete(std::exchange(block, block->next));
+    }
+    Block* head[classes] = {};
+    std::size_t count[classes] = {};
+};
+
+__attribute__((tls_model("initial-exec"))) thread_local constinit PerThread<FreeLists> lists;
+
+thread_local constinit PerThread<Config> mine;
+
+}  // namespace
+
+// Destroyed through a pthread key: glibc ends the process if it has no memory to register a
+// thread_local object with a destructor.
+void keep_for_thread(std::unique_ptr<ThreadObject> object) {
+    static pthread_key_t key;
+    static const bool made = pthread_key_create(&key, end_thread) == 0;
+    if (!last_object && (!made || pthread_setspecific(key, &last_object) != 0))
+        throw std::bad_alloc();
+    object->next = last_object;
+    last_object = object.release();
+}
+
+void* pool_allocate(std::size_t bytes) {
+    const std::size_t index = (bytes - 1) / granule;
+    if (!recycle || index >= classes) return ::operator new(bytes);
+    if (FreeLists* mine = lists.find()) {
+        if (Block* block = mine->head[index]) {
+            mine->head[index] = block->next;
+            --mine->count[index];
+            return block;
+        }
+    }
+    return ::operator new((index + 1) * granule);
+}
+
+void pool_free(void* memory, std::size_t bytes) noexcept {
+    const std::size_t index = (bytes - 1) / granule;
+    FreeLists* mine = recycle && index < classes ? lists.try_get() : nullptr;
+    if (!mine || mine->count[index] * (index + 1) * granule >= most_kept_bytes)
+        return ::operator delete(memory);
+    mine->head[index] = new (memory) Block{mine->head[index]};
+    ++mine->count[index];
+}
+
+// ---- configuration
+
+Config& global_config() noexcept {
+    static Config instance = [] {
+        const char* debug = std::getenv("CATENA_DEBUG");
+        Config initial;
+        initial.debug = debug && *debug && std::string_view(debug) != "0";
+        return initial;
+    }();
+    return instance;
+}
+
+Config& config() { return mine.get(global_config()); }
+
+const Config& read_config() noexcept {
+    const Config* found = mine.find();
+    return found != nullptr ? *found : global_config();
+}
+
+std::shared_ptr<const Config> keep_named(const Config& now) {
+    static thread_local constinit PerThread<std::shared_ptr<const Config>> kept;
+    auto& last = kept.get();
+    if (!last || last->named != now.named) last = std::make_shared<const Config>(now);
+    return last;
+}
+
+// ---- hooks of the loader and of catena::diagnostics, and the plugin that ends the process
+
+namespace {
+
+constinit std::atomic<PluginSource*> source{nullptr};
+constinit Diagnostics no_diagnostics;
+thread_local PluginStep* current_step = nullptr;
+
+}  // namespace
+
+constinit std::atomic<Diagnostics*> registered_diagnostics{&no_diagnostics};
+constinit std::atomic<const RunHook*> run_hook{nullptr};
+
+void set_plugin_source(PluginSource* registered) noexcept { source = registered; }
+
+void load_plugins_once() {
+    if (PluginSource* const loader = source.load(std::memory_order_acquire)) loader->load();
+}
+
+std::string with_plugin_report(std::string what) {
+    PluginSource* const loader = source;
+    return std::move(what) + '\n' +
+           (loader ? loader->report() : "no plugin loader is linked: see catena::loader");
+}
+
+std::string plugin_refusals() {
+    PluginSource* const loader = source;
+    const std::string text = loader ? loader->refusals() : "";
+    return text.empty() ? text : '\n' + text;
+}
+
+// exit() does not unwind the stack, so the step still exists.
+void PluginStep::process_ends() {
+    const PluginStep* const step = std::exchange(current_step, nullptr);
+    if (!step) return;
+    const std::string reason = fmt::format("its {} called exit()", step->step_);
+    tell(CATENA_LOG_ERROR, fmt::format("[plugin] {}: {}: the process ends with code {}",
+                                       step->file_.string(), reason, EXIT_FAILURE));
+    if (step->tell_) step->tell_(reason);
+    std::fflush(nullptr);
+    _exit(EXIT_FAILURE);
+}
+
+PluginStep::PluginStep(const std::filesystem::path& file, const char* step, Tell tell)
+    : file_(file), step_(step), tell_(std::move(tell)), before_(std::exchange(current_step, this)) {
+    static const bool registered =
+        std::atexit(process_ends) + std::at_quick_exit(process_ends) == 0;
+    (void)registered;
+}
+PluginStep::~PluginStep() { current_step = before_; }
+
+}  // namespace catena

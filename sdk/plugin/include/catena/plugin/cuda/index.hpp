@@ -124,27 +124,28 @@ struct Fold {
     // summed(d) says whether axis d of shape is summed. No extent is 0.
     template <class Summed>
     Fold(Shape shape, const Summed& summed) {
+        // Of both sorts, filled from the end on.
         std::int64_t extents[2][CATENA_MAX_NDIM];
         std::int64_t strides[2][CATENA_MAX_NDIM][1];
-        std::size_t n[2] = {};
-        std::int64_t inner = 1;  // the extent of the innermost axes of one sort
+        std::size_t first[] = {CATENA_MAX_NDIM, CATENA_MAX_NDIM};
+        std::int64_t step = 1;
+        std::int64_t inner = 1;  // elements of the innermost axes that are of one sort
         bool among = true;       // these axes
-        for (std::size_t d = 0; d < shape.size(); ++d) {
+        for (std::size_t d = shape.size(); d-- > 0; step *= shape[d]) {
             const bool s = summed(d);
-            extents[s][n[s]] = shape[d];
-            strides[s][n[s]++][0] = 1;
-            for (const std::size_t sort : {0, 1})
-                for (std::size_t k = 0; k + (sort == s) < n[sort]; ++k)
-                    strides[sort][k][0] *= shape[d];
-        }
-        for (std::size_t d = shape.size(); d-- > 0;) {
+            extents[s][--first[s]] = shape[d];
+            strides[s][first[s]][0] = step;
             if (shape[d] == 1) continue;
-            if (inner == 1) rows = summed(d);
-            among = among && rows == static_cast<int>(summed(d));
+            if (inner == 1) rows = s;
+            among = among && s == (rows != 0);
             if (among) inner *= shape[d];
         }
-        kept.build_strided(Shape(extents[0], n[0]), strides[0]);
-        reduced.build_strided(Shape(extents[1], n[1]), strides[1]);
+        const auto build = [&](Walk<1>& walk, int s) {
+            walk.build_strided(Shape(extents[s] + first[s], CATENA_MAX_NDIM - first[s]),
+                               strides[s] + first[s]);
+        };
+        build(kept, 0);
+        build(reduced, 1);
         share(inner);
     }
 

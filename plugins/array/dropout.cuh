@@ -1,17 +1,12 @@
 // Dropout, on CUDA: the same draws for the same seed as on the CPU.
 #pragma once
 
-#include <catena/plugin/cuda/launch.cuh>
-#include <catena/plugin/cuda/pack.cuh>
+#include <catena/plugin/cuda/elementwise.cuh>
 #include <catena/plugin/draws.hpp>
 
 #include "dropout.hpp"
 
 namespace catena::plugins {
-
-// A thread takes neighbouring blocks of draws, and with them packs of elements, 64 apart (see
-// dropout_group).
-inline constexpr int dropout_width = 4;
 
 // Where draws begin: here, or in memory of the device.
 struct DrawsOnDevice {
@@ -19,65 +14,59 @@ struct DrawsOnDevice {
     const std::int64_t* where;  // null: here
     std::int64_t any;           // below 0: there as well
 };
+// A block of draws is for four elements: see dropout_group.
 template <class T>
-__global__ void __launch_bounds__(cuda::block)
-    dropout_kernel(std::int64_t n, std::int64_t units, const DrawsOnDevice draws,
-                   std::uint32_t limit, cuda::Compute<T> scale, const T* x, T* y, bool aligned,
-                   bool add, std::int64_t* kept) {
+struct Dropped {
     using C = cuda::Compute<T>;
-    constexpr int w = dropout_width;
-    static_assert(philox_lanes % w == 0);
-    const bool there = draws.where != nullptr;
-    const std::uint64_t seed = there ? static_cast<std::uint64_t>(draws.where[0]) : draws.seed;
-    const std::uint64_t offset = there ? static_cast<std::uint64_t>(draws.where[1]) : draws.offset;
-    const bool any = draws.any < 0 ? draws.where[2] != 0 : draws.any != 0;
-    if (kept != nullptr && blockIdx.x == 0 && threadIdx.x == 0) {
-        kept[0] = static_cast<std::int64_t>(seed);
-        kept[1] = static_cast<std::int64_t>(offset);
-        kept[2] = any ? 1 : 0;
-    }
-    const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * cuda::block;
-    for (std::int64_t u = static_cast<std::int64_t>(blockIdx.x) * cuda::block + threadIdx.x;
-         u < units; u += step) {
-        const std::int64_t b = u * w;
-        Philox4 drawn[w] = {};
-        if (any) {
-            CATENA_UNROLL
-            for (int j = 0; j < w; ++j)
-                drawn[j] = philox(seed, offset + static_cast<std::uint64_t>(b + j));
+    __device__ __forceinline__ void operator()(std::int64_t b) const {
+        const bool there = draws.where != nullptr;
+        const std::uint64_t seed = there ? static_cast<std::uint64_t>(draws.where[0]) : draws.seed;
+        const std::uint64_t offset =
+            there ? static_cast<std::uint64_t>(draws.where[1]) : draws.offset;
+        const bool any = draws.any < 0 ? draws.where[2] != 0 : draws.any != 0;
+        if (kept != nullptr && b == 0) {
+            kept[0] = static_cast<std::int64_t>(seed);
+            kept[1] = static_cast<std::int64_t>(offset);
+            kept[2] = any ? 1 : 0;
         }
+        Philox4 drawn = {};
+        if (any) drawn = philox(seed, offset + static_cast<std::uint64_t>(b));
         const std::int64_t first = b / philox_lanes * dropout_group + b % philox_lanes;
         CATENA_UNROLL
         for (int k = 0; k < 4; ++k) {
             const std::int64_t e = first + k * philox_lanes;
             if (e >= n) continue;
-            const int count = n - e < w ? static_cast<int>(n - e) : w;
-            const bool whole = aligned && count == w;
-            C v[w];
-            cuda::load<w>(x + e, whole, count, v);
-            CATENA_UNROLL
-            for (int j = 0; j < w; ++j) {
-                const C survivor = any ? v[j] * scale : v[j];
-                v[j] = any && drawn[j].v[k] < limit ? C(0) : survivor;
-            }
-            cuda::store(y + e, whole, count, add, v);
+            const auto v = cuda::load_as<C>(x[e]);
+            const C survivor = any ? v * scale : v;
+            cuda::store(y[e], add != 0, any && drawn.v[k] < limit ? C(0) : survivor);
         }
     }
-}
+    const T* x;
+    T* y;
+    std::int64_t* kept;
+    std::int64_t n;
+    DrawsOnDevice draws;
+    C scale;
+    std::uint32_t limit, add;
+};
 
 template <class T>
 void drop_on_device(const auto& call, Tensor<const T> x, const DrawsOnDevice& draws, Tensor<T> y,
                     std::int64_t* kept) {
     using C = cuda::Compute<T>;
-    constexpr int w = dropout_width;
     const double ratio = call.template attr<"ratio">();
-    const std::int64_t n = y.size();
-    const auto units = static_cast<std::int64_t>(dropout_blocks(n)) / w;
-    const bool aligned = cuda::is_aligned<T, w>(x.data) && cuda::is_aligned<T, w>(y.data);
-    // One block at least, for what is kept.
-    call.launch(&dropout_kernel<T>, call.queue().grid(units), cuda::block, n, units, draws,
-                dropout_limit(ratio), C(1) / (C(1) - static_cast<C>(ratio)), x.data, y.data,
-                aligned, call.adds(0), kept);
+    const Dropped<T> rule = {.x = x.data,
+                             .y = y.data,
+                             .kept = kept,
+                             .n = y.size(),
+                             .draws = draws,
+                             .scale = C(1) / (C(1) - static_cast<C>(ratio)),
+                             .limit = dropout_limit(ratio),
+                             .add = call.adds(0)};
+    // One thread at least, for what is kept.
+    cuda::each(call.queue(),
+               std::max<std::int64_t>(static_cast<std::int64_t>(dropout_blocks(y.size())), 1),
+               rule);
 }
 inline DrawsOnDevice draws_there(const std::int64_t* kept) { return {0, 0, kept, -1}; }
 

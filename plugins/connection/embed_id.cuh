@@ -5,23 +5,33 @@
 
 namespace catena::plugins {
 
-// Bytes of scratch for the rows of a call's ids, added up into a table.
-template <class T>
-std::uint64_t plan_rows(const auto& call, Shape table) {
-    Room room;
-    RowSumPlan<T>(call.queue().function, size_of(*call.raw().x[0]), table[0], table[1], room);
-    return room.bytes();
-}
 // table[ids[i]] += rows[i]. Without `add` the table starts as zeros.
 template <class I, class T>
 void scatter_on_device(const auto& call, const T* rows, Tensor<T> table, bool add) {
     if (!add) call.zero(table);
     if (rows == nullptr) return;
     const auto x = call.template x<I>(0);
-    Room room(call.template scratch<void>());
-    const RowSumPlan<T> plan(call.queue().function, x.size(), table.dim(0), table.dim(1), room);
-    const IdList ids = id_list(x.data, table.dim(0), call.template attr<"ignore_label">());
-    sum_rows_on_device<T>(call.queue(), plan, ids, rows, nullptr, 1, table.data, add);
+    sum_rows_on_device<T>(call.queue(),
+                          id_list(x.data, table.dim(0), call.template attr<"ignore_label">()),
+                          {.keys = nullptr,
+                           .n = x.size(),
+                           .n_rows = table.dim(0),
+                           .bits = 0,
+                           .size = table.dim(1),
+                           .rows = rows,
+                           .factors = nullptr,
+                           .each = 1,
+                           .table = table.data,
+                           .add = add},
+                          call.template scratch<std::uint64_t>());
+}
+// y[i] = table[ids[i]], or added to y.
+template <class I, class T>
+void gather_on_device(const auto& call, Tensor<const T> table, T* y, bool add) {
+    const auto x = call.template x<I>(0);
+    const Gathered<T> rule = {id_list(x.data, table.dim(0), call.template attr<"ignore_label">()),
+                              table.data, y, table.dim(1), add};
+    cuda::each(call.queue(), x.size() * table.dim(1), rule);
 }
 
 }  // namespace catena::plugins
@@ -35,18 +45,13 @@ struct catena::plugin::cuda::Kernels<catena::plugins::EmbedId> {
     }
     template <class I, class T>
     static void plan(const auto& call, catena_plan& plan) {
-        const auto gw =
-            call.raw().phase == CATENA_PHASE_BACKWARD ? call.template gx<T>(1) : Tensor<T>{};
-        if (gw) plan.scratch_bytes = catena::plugins::plan_rows<T>(call, gw.shape);
+        if (call.raw().phase == CATENA_PHASE_BACKWARD)
+            plan.scratch_bytes = catena::plugins::row_sums_bytes(call.template x<I>(0).size());
     }
     template <class I, class T>
     static void forward(const auto& call) {
-        const auto x = call.template x<I>(0);
-        const auto w = call.template x<T>(1);
-        catena::plugins::gather_on_device(
-            call.queue(),
-            catena::plugins::id_list(x.data, w.dim(0), call.template attr<"ignore_label">()),
-            x.size(), w.data, w.dim(1), call.template y<T>(0).data, call.adds(0));
+        catena::plugins::gather_on_device<I>(call, call.template x<T>(1),
+                                             call.template y<T>(0).data, call.adds(0));
     }
     template <class I, class T>
     static void backward(const auto& call) {
@@ -66,7 +71,7 @@ struct catena::plugin::cuda::Kernels<catena::plugins::EmbedIdGradient> {
     template <class I, class T>
     static void plan(const auto& call, catena_plan& plan) {
         if (call.raw().phase == CATENA_PHASE_FORWARD)
-            plan.scratch_bytes = catena::plugins::plan_rows<T>(call, call.template y<T>(0).shape);
+            plan.scratch_bytes = catena::plugins::row_sums_bytes(call.template x<I>(0).size());
     }
     template <class I, class T>
     static void forward(const auto& call) {
@@ -75,14 +80,10 @@ struct catena::plugin::cuda::Kernels<catena::plugins::EmbedIdGradient> {
     }
     template <class I, class T>
     static void backward(const auto& call) {
-        const auto x = call.template x<I>(0);
         const auto gy = call.template gy<T>(0);
         const auto gx = call.template gx<T>(1);
         if (!gx) return;
         if (!gy) return call.adds(1) ? void() : call.zero(gx);
-        catena::plugins::gather_on_device(
-            call.queue(),
-            catena::plugins::id_list(x.data, gy.dim(0), call.template attr<"ignore_label">()),
-            x.size(), gy.data, gy.dim(1), gx.data, call.adds(1));
+        catena::plugins::gather_on_device<I>(call, gy, gx.data, call.adds(1));
     }
 };

@@ -1,8 +1,6 @@
 // connection.cuda.catena, table of contents: layers with weights.
 #include "binary_hierarchical_softmax.cuh"
-#include "convolution_2d.cuh"
-#include "convolution_2d_grad_w.cuh"
-#include "deconvolution_2d.cuh"
+#include "convolution.cuh"
 #include "embed_id.cuh"
 #include "linear.cuh"
 

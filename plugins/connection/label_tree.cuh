@@ -8,7 +8,8 @@
 #include <array>
 #include <memory>
 
-#include "columns.cuh"
+#include <catena/plugin/cuda/launch.cuh>
+
 #include "label_tree.hpp"
 
 namespace catena::plugins {

@@ -1,7 +1,7 @@
 // cuBLAS thinks in columns: C = A B by rows is C^T = B^T A^T by columns, the same bytes.
 //
 // The same bits each time: the handle has one stream, a workspace of its own, and no atomics.
-#include "blas.hpp"
+#include "extensions.hpp"
 
 #include <cublas_v2.h>
 #include <dlfcn.h>
@@ -23,12 +23,24 @@ using GemmEx = cublasStatus_t (*)(cublasHandle_t, cublasOperation_t, cublasOpera
                                   cudaDataType, int, const void*, void*, cudaDataType, int,
                                   cublasComputeType_t, cublasGemmAlgo_t);
 
+struct Type {
+    uint8_t code;
+    uint8_t bits;
+    cudaDataType data;
+    cublasComputeType_t compute;  // also of alpha and beta
+};
 constexpr Type types[] = {
     {CATENA_CODE_FLOAT, 32, CUDA_R_32F, CUBLAS_COMPUTE_32F},
     {CATENA_CODE_FLOAT, 64, CUDA_R_64F, CUBLAS_COMPUTE_64F},
     {CATENA_CODE_FLOAT, 16, CUDA_R_16F, CUBLAS_COMPUTE_32F},
     {CATENA_CODE_BFLOAT, 16, CUDA_R_16BF, CUBLAS_COMPUTE_32F},
 };
+
+const Type* type_of(catena_dtype dtype) {
+    for (const Type& t : types)
+        if (t.code == dtype.code && t.bits == dtype.bits && dtype.lanes == 1) return &t;
+    return nullptr;
+}
 
 int32_t supports(const catena_gemm* gemm) {
     const int64_t largest = std::max({gemm->m, gemm->n, gemm->k, gemm->lda, gemm->ldb, gemm->ldc});
@@ -39,14 +51,6 @@ catena_status check_ld(catena_ctx* ctx, const char* name, int64_t ld, int64_t co
     if (ld >= std::max<int64_t>(columns, 1)) return CATENA_OK;
     return fail(ctx, CATENA_E_INVALID, "[gemm] %s: expected at least %" PRId64 ", got %" PRId64,
                 name, std::max<int64_t>(columns, 1), ld);
-}
-
-}  // namespace
-
-const Type* type_of(catena_dtype dtype) {
-    for (const Type& t : types)
-        if (t.code == dtype.code && t.bits == dtype.bits && dtype.lanes == 1) return &t;
-    return nullptr;
 }
 
 catena_status check(catena_ctx* ctx, const catena_gemm& gemm) {
@@ -72,23 +76,6 @@ catena_status check(catena_ctx* ctx, const catena_gemm& gemm) {
     return CATENA_OK;
 }
 
-catena_status handle_for(catena_ctx* ctx, const catena_gemm& gemm, int* device, void** handle) {
-    const cudaStream_t stream = cuda(gemm.stream);
-    if (const cudaError_t error = owner_of(stream, device); error != cudaSuccess)
-        return fail(ctx, CATENA_E_DEVICE, "[gemm] cudaStreamGetDevice: %s (%s)",
-                    cudaGetErrorName(error), cudaGetErrorString(error));
-    return handle_of(ctx, *device, stream, "cublas", User::backend, handle);
-}
-
-catena_status fail_product(catena_ctx* ctx, const char* call, int status, int device,
-                           const catena_gemm& gemm) {
-    return fail(ctx, status == CUBLAS_STATUS_ALLOC_FAILED ? CATENA_E_NOMEM : CATENA_E_DEVICE,
-                "[gemm] %s on device %d: status %d, of %" PRId64 " x %" PRId64 " x %" PRId64, call,
-                device, status, gemm.m, gemm.n, gemm.k);
-}
-
-namespace {
-
 cublasOperation_t operation(uint8_t transpose) {
     return transpose != 0 ? CUBLAS_OP_T : CUBLAS_OP_N;
 }
@@ -96,9 +83,15 @@ cublasOperation_t operation(uint8_t transpose) {
 catena_status multiply(catena_ctx* ctx, const catena_gemm* gemm) {
     const catena_status status = check(ctx, *gemm);
     if (status != CATENA_OK || gemm->m == 0 || gemm->n == 0) return status;
+    const cudaStream_t stream = cuda(gemm->stream);
     int device = 0;
+    if (const cudaError_t error = owner_of(stream, &device); error != cudaSuccess)
+        return fail(ctx, CATENA_E_DEVICE, "[gemm] cudaStreamGetDevice: %s (%s)",
+                    cudaGetErrorName(error), cudaGetErrorString(error));
     void* handle = nullptr;
-    if (const catena_status s = handle_for(ctx, *gemm, &device, &handle); s != CATENA_OK) return s;
+    if (const catena_status s = handle_of(ctx, device, stream, "cublas", User::backend, &handle);
+        s != CATENA_OK)
+        return s;
     static const auto gemm_ex =
         reinterpret_cast<GemmEx>(dlsym(library("cublas")->dl, "cublasGemmEx"));
     if (gemm_ex == nullptr)
@@ -119,7 +112,10 @@ catena_status multiply(catena_ctx* ctx, const catena_gemm* gemm) {
                 gemm->c, type.data, static_cast<int>(gemm->ldc),
                 tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : type.compute, CUBLAS_GEMM_DEFAULT);
     if (result == CUBLAS_STATUS_SUCCESS) return scope.status();
-    return fail_product(ctx, "cublasGemmEx", result, device, *gemm);
+    return fail(ctx, result == CUBLAS_STATUS_ALLOC_FAILED ? CATENA_E_NOMEM : CATENA_E_DEVICE,
+                "[gemm] cublasGemmEx on device %d: status %d, of %" PRId64 " x %" PRId64
+                " x %" PRId64,
+                device, static_cast<int>(result), gemm->m, gemm->n, gemm->k);
 }
 
 catena_status run(catena_ctx* ctx, const catena_gemm* gemm) {

@@ -1,12 +1,14 @@
 // The tables of the backend's extensions that have no header of their own.
 #pragma once
 
+#include "catena/abi/ext/blas.h"
 #include "catena/abi/ext/compiler.h"
 #include "catena/abi/ext/draft/graph.h"
 #include "catena/abi/ext/draft/ipc.h"
 
 namespace catena_cuda {
 
+extern const catena_blas blas_table;          // cuBLAS
 extern const catena_compiler compiler_table;  // NVRTC, opened when the first kernel is made
 extern const catena_graph graph_table;        // work of a stream, recorded once
 extern const catena_ipc ipc_table;            // memory and events that processes share

@@ -3,7 +3,6 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "blas.hpp"
 #include "catena/abi/ext/draft/about.h"
 #include "device.hpp"
 #include "extensions.hpp"
@@ -77,8 +76,7 @@ using catena::plugin::extension;
 constexpr catena_extension blas = extension(CATENA_BLAS_1, "cuda", &blas_table);
 constexpr catena_extension compiler = extension(CATENA_COMPILER_1, "cuda", &compiler_table);
 constexpr catena_extension vendor = extension(CATENA_VENDOR_DRAFT_1, "cuda", &vendor_table);
-constexpr catena_extension affine = extension(CATENA_AFFINE_DRAFT_1, "cuda", &affine_table);
-const catena_extension* const extensions[] = {&blas, &compiler, &vendor, &affine};
+const catena_extension* const extensions[] = {&blas, &compiler, &vendor};
 
 catena_status init(const catena_host*, catena_ctx* ctx) {
     return read_settings()

@@ -386,13 +386,6 @@ catena_status handle_of(catena_ctx* ctx, int device, cudaStream_t stream, const 
     return CATENA_OK;
 }
 
-Workspace workspace_of(int device, cudaStream_t stream) {
-    const std::lock_guard lock(streams().mutex);
-    const auto found = streams().handles.find({device, stream});
-    void* const data = found == streams().handles.end() ? nullptr : found->second.workspace;
-    return {data, data == nullptr ? 0 : workspace_bytes(device)};
-}
-
 void drop_handles(int device, cudaStream_t stream) {
     StreamHandles mine;
     {

@@ -39,13 +39,6 @@ enum class User { backend, others };
 catena_status handle_of(catena_ctx* ctx, int device, cudaStream_t stream, const char* name,
                         User user, void** handle);
 
-// The memory that products of a stream work in, the stream's own, once it has a handle of cuBLAS.
-struct Workspace {
-    void* data;
-    std::size_t bytes;
-};
-Workspace workspace_of(int device, cudaStream_t stream);
-
 // The stream's handles end with it; its device is the current one.
 void drop_handles(int device, cudaStream_t stream);
 

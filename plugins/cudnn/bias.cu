@@ -1,5 +1,5 @@
 // The kernels of this plugin's own, for all dtypes.
-#include "bias.hpp"
+#include "kernels.hpp"
 
 #include <catena/plugin/cuda/reduce.cuh>
 
@@ -19,14 +19,6 @@ cuda::Queue queue_of(const catena_call& call, const catena_tensor& t) {
 }
 
 bool all_but_channels(std::size_t d) { return d != 1; }
-
-template <class T>
-__global__ void __launch_bounds__(cuda::block) scale_kernel(T* values, std::int64_t n, T factor) {
-    const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
-    for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < n;
-         i += step)
-        values[i] *= factor;
-}
 
 }  // namespace
 
@@ -53,17 +45,6 @@ void sum_channels(const catena_call& call, const catena_tensor& images, catena_t
         cuda::sum(queue_of(call, images), view<const T>(&images), all_but_channels,
                   data_of<T>(sums), add, scratch);
     });
-}
-
-void scale(const catena_call& call, catena_tensor& values, double factor) {
-    const cuda::Queue queue = queue_of(call, values);
-    const std::int64_t n = size_of(values);
-    if (values.dl.dtype.bits == 64)
-        queue.launch(&scale_kernel<double>, queue.grid(n), cuda::block, data_of<double>(values), n,
-                     factor);
-    else
-        queue.launch(&scale_kernel<float>, queue.grid(n), cuda::block, data_of<float>(values), n,
-                     static_cast<float>(factor));
 }
 
 }  // namespace catena_cudnn

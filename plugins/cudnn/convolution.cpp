@@ -1,12 +1,24 @@
 // convolution_2d, deconvolution_2d and the gradient for filters: each is one or two of three products.
 #include <algorithm>
 
-#include "bias.hpp"
-#include "operations.hpp"
+#include <catena/plugin/cuda/launch.cuh>
+
+#include "kernels.hpp"
 #include "plans.hpp"
 
 namespace catena_cudnn {
 namespace {
+
+constexpr const catena_dtype* floating_types[] = {Row<float>::dtypes, Row<double>::dtypes,
+                                                  Row<Float16>::dtypes, Row<BFloat16>::dtypes};
+
+cudnnDataType_t type_of(const catena_tensor& t) {
+    if (t.dl.dtype.code == CATENA_CODE_BFLOAT) return CUDNN_DATA_BFLOAT16;
+    return t.dl.dtype.bits == 64   ? CUDNN_DATA_DOUBLE
+           : t.dl.dtype.bits == 32 ? CUDNN_DATA_FLOAT
+                                   : CUDNN_DATA_HALF;
+}
+void* data(const catena_tensor* t) { return t == nullptr ? nullptr : data_of<char>(*t); }
 
 using Step = ConvolutionStep;
 using Read = ConvolutionCall (*)(const catena_call&);
@@ -62,18 +74,18 @@ Problem choose(catena_ctx* ctx, const catena_call& call, const Geometry& g, cons
 }
 
 // Kernels that may give other bits keep to the same ones where the call says so.
-bool is_deterministic(const catena_call& call, Rank rank) {
-    return rank != Rank::varying || (call.flags & CATENA_CALL_DETERMINISTIC) != 0;
+bool is_deterministic(const catena_call& call, bool varying) {
+    return !varying || (call.flags & CATENA_CALL_DETERMINISTIC) != 0;
 }
 
-template <Read read, Rank rank>
+template <Read read, bool varying>
 catena_status plan(catena_ctx* ctx, const catena_call* call, catena_plan* plan) noexcept {
     return guarded(ctx, [&] {
         const cuda::OnDevice device(call->function->name, call->device_id);
         const ConvolutionCall work = read(*call);
         std::uint64_t bytes = work.sum != nullptr ? sum_channels_scratch(*work.summed) : 0;
         for (const Step& s : work.products()) {
-            const Problem p = choose(ctx, *call, work.sizes, s, is_deterministic(*call, rank));
+            const Problem p = choose(ctx, *call, work.sizes, s, is_deterministic(*call, varying));
             if (!can(ctx, *call, p))
                 fail(CATENA_E_UNSUPPORTED, call->function->name, "cuDNN", "an engine for this call",
                      "none");
@@ -83,13 +95,13 @@ catena_status plan(catena_ctx* ctx, const catena_call* call, catena_plan* plan) 
     });
 }
 
-template <Read read, Rank rank>
+template <Read read, bool varying>
 catena_status run(catena_ctx* ctx, const catena_call* call) noexcept {
     return guarded(ctx, [&] {
         const cuda::OnDevice device(call->function->name, call->device_id);
         const ConvolutionCall work = read(*call);
         for (const Step& s : work.products()) {
-            const Problem p = choose(ctx, *call, work.sizes, s, is_deterministic(*call, rank));
+            const Problem p = choose(ctx, *call, work.sizes, s, is_deterministic(*call, varying));
             Pointers pointers = {};
             pointers[tensor_x] = data(s.x);
             pointers[tensor_w] = data(s.w);
@@ -103,27 +115,36 @@ catena_status run(catena_ctx* ctx, const catena_call* call) noexcept {
     });
 }
 
-template <Read read, Rank rank>
+template <Read read, bool varying>
 void append(std::vector<catena_kernel>& all, const char* function) {
     for (const catena_dtype* types : floating_types)
         for (const int phase : {CATENA_PHASE_FORWARD, CATENA_PHASE_BACKWARD}) {
-            all.push_back(kernel(function, phase, types, rank, supports<read>, plan<read, rank>,
-                                 run<read, rank>));
-            all.back().version_max = 2;  // which has cover_all
+            catena_kernel k = plain_kernel(function, phase, "cuda", types);
+            k.name = varying ? "cuDNN, varying" : "cuDNN";
+            if (varying) k.flags = CATENA_KERNEL_ADDS;
+            k.priority = CATENA_PRIORITY_VENDOR + (varying ? 1 : 0);
+            k.version_max = 2;  // which has cover_all
+            k.supports = supports<read>;
+            k.plan = plan<read, varying>;
+            k.run = run<read, varying>;
+            all.push_back(k);
         }
 }
-template <Rank rank>
-void append_ranked(std::vector<catena_kernel>& all) {
-    append<convolution_2d, rank>(all, "catena.convolution_2d");
-    append<deconvolution_2d, rank>(all, "catena.deconvolution_2d");
-    append<convolution_2d_grad_w, rank>(all, "catena.convolution_2d_grad_w");
+// varying: faster, perhaps with other bits the next time.
+template <bool varying>
+void append_all(std::vector<catena_kernel>& all) {
+    append<convolution_2d, varying>(all, "catena.convolution_2d");
+    append<deconvolution_2d, varying>(all, "catena.deconvolution_2d");
+    append<convolution_2d_grad_w, varying>(all, "catena.convolution_2d_grad_w");
 }
 
 }  // namespace
 
-void append_convolutions(std::vector<catena_kernel>& all) {
-    append_ranked<Rank::always>(all);
-    if (settings().varying()) append_ranked<Rank::varying>(all);
+std::vector<catena_kernel> convolution_kernels() {
+    std::vector<catena_kernel> all;
+    append_all<false>(all);
+    if (settings().varying()) append_all<true>(all);
+    return all;
 }
 
 }  // namespace catena_cudnn

@@ -50,11 +50,6 @@ bool is_half(cudnnDataType_t dtype) {
 }
 
 // What cuDNN cannot do is no error: another engine can, or another kernel.
-bool is_no_memory(cudnnStatus_t status) {
-    return status == CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED ||
-           status == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED;
-}
-
 }  // namespace
 
 Key key_of(const Problem& p, int device, const void* handle) {

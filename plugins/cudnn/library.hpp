@@ -39,39 +39,17 @@ struct Library {
     // false: it lacks one of them.
     bool find(void* dl_handle);
 };
-// Those that are operations by themselves.
-struct Operations {
-    decltype(&cudnnCreateTensorDescriptor) create_tensor;
-    decltype(&cudnnSetTensor4dDescriptor) set_tensor;
-    decltype(&cudnnDestroyTensorDescriptor) destroy_tensor;
-    decltype(&cudnnCreatePoolingDescriptor) create_pooling;
-    decltype(&cudnnSetPooling2dDescriptor) set_pooling;
-    decltype(&cudnnDestroyPoolingDescriptor) destroy_pooling;
-    decltype(&cudnnCreateLRNDescriptor) create_lrn;
-    decltype(&cudnnSetLRNDescriptor) set_lrn;
-    decltype(&cudnnDestroyLRNDescriptor) destroy_lrn;
-    decltype(&cudnnPoolingForward) pooling_forward;
-    decltype(&cudnnPoolingBackward) pooling_backward;
-    decltype(&cudnnSoftmaxForward) softmax_forward;
-    decltype(&cudnnSoftmaxBackward) softmax_backward;
-    decltype(&cudnnLRNCrossChannelForward) lrn_forward;
-    decltype(&cudnnLRNCrossChannelBackward) lrn_backward;
-    decltype(&cudnnBatchNormalizationForwardTraining) batch_forward;
-    decltype(&cudnnBatchNormalizationForwardInference) batch_inference;
-    decltype(&cudnnBatchNormalizationBackward) batch_backward;
-
-    bool find(void* dl_handle);
-};
-
 // cuDNN 9, or null where it is not to be had; asked once. [any] ctx is of a call on "cuda".
 const Library* library(catena_ctx* ctx);
-// Those of a library that has them all: of many NVIDIA says that they will go.
-const Operations* operations(catena_ctx* ctx);
 // Whether this call may use it: there is one, and neither the environment nor the thread forbids it.
 bool wanted(catena_ctx* ctx);
 // The handle of the call's stream and thread. Throws.
 cudnnHandle_t handle_of(catena_ctx* ctx, const catena_call& call);
 
+inline bool is_no_memory(cudnnStatus_t status) {
+    return status == CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED ||
+           status == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED;
+}
 // What cuDNN refused.
 class Refusal : public Error {
 public:

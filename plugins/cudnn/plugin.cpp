@@ -1,22 +1,10 @@
 // cudnn.cuda.catena: the tables. It has no functions of its own; its kernels are for those of others.
-#include <vector>
-
 #include <catena/plugin/tables.hpp>
 
 #include "kernels.hpp"
 
 namespace catena_cudnn {
 namespace {
-
-std::vector<catena_kernel> all_kernels() {
-    std::vector<catena_kernel> all;
-    append_convolutions(all);
-    append_pooling(all);
-    append_softmax(all);
-    append_local_response_normalization(all);
-    append_batch_normalization(all);
-    return all;
-}
 
 catena_status init(const catena_host*, catena_ctx* ctx) {
     if (settings().wrong_workspace == nullptr) return CATENA_OK;
@@ -28,7 +16,7 @@ catena_status init(const catena_host*, catena_ctx* ctx) {
 
 const catena_plugin& table() {
     read_settings();
-    static const auto* const kernels = new auto(all_kernels());
+    static const auto* const kernels = new auto(convolution_kernels());
     static const auto* const list = [] {
         auto* const pointers = new std::vector<const catena_kernel*>;
         for (const catena_kernel& k : *kernels) pointers->push_back(&k);

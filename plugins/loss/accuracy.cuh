@@ -20,33 +20,24 @@ struct Largest {
     std::int64_t index;
 };
 
-template <class T>
-inline constexpr int hits_width = cuda::pack_width<T>();
-
 // How many labels have the largest score.
 template <class T>
-__global__ void __launch_bounds__(cuda::Lines::most_threads)
-    hits_kernel(const cuda::Lines lines, const T* y, bool packed, const Labels t, LabelSums* sums) {
+__global__ void __launch_bounds__(cuda::block)
+    hits_kernel(const cuda::Lines lines, const T* y, const Labels t, LabelSums* sums) {
     using C = cuda::Compute<T>;
-    constexpr int w = hits_width<T>;
-    __shared__ Largest<C> shared[cuda::Lines::most_threads];
     const cuda::Line line(lines);
-    constexpr C lowest = -std::numeric_limits<C>::infinity();
-    Largest<C> own = {lowest, std::numeric_limits<std::int64_t>::max()};
-    const std::int64_t step = line.step(lines);
-    C v[w];
-    for (std::int64_t turn = 0; turn < lines.turns; ++turn) {
-        const int n = cuda::load_turn<w>(lines, line, y, turn, packed, lowest, v);
-        const std::int64_t first = line.first(lines, turn);
-        CATENA_UNROLL
-        for (int j = 0; j < w; ++j)
-            if (j < n) own = Largest<C>::join(own, {v[j], first + j * step});
-    }
-    const Largest<C> best = cuda::join_lanes(lines, line, own, shared, &Largest<C>::join);
+    Largest<C> own = {-std::numeric_limits<C>::infinity(),
+                      std::numeric_limits<std::int64_t>::max()};
+    for (std::int64_t i = line.lane; i < line.end; i += lines.lanes)
+        own = Largest<C>::join(own, {cuda::load_as<C>(y[line.at(i)]), i});
+    const Largest<C> best = cuda::join_lanes(lines, line, own, &Largest<C>::join);
     const std::int64_t label = line.there ? t[line.index] : t.ignored;
-    const double count = counted(label, t.ignored, lines.length);
-    const double hit = label != t.ignored && label == best.index ? 1.0 : 0.0;
-    sum_lines(lines, line, {hit, count}, sums);
+    LabelSums sum = {0, 0};
+    if (line.lane == 0)
+        sum = {label != t.ignored && label == best.index ? 1.0 : 0.0,
+               counted(label, t.ignored, lines.length)};
+    sum = sum_block(sum);
+    if (threadIdx.x == 0) sums[blockIdx.x] = sum;
 }
 
 }  // namespace catena::plugins
@@ -55,25 +46,19 @@ template <>
 struct catena::plugin::cuda::Kernels<catena::plugins::Accuracy> {
     template <class T, class I>
     static void plan(const auto& call, catena_plan& plan) {
-        plan.scratch_bytes = catena::plugins::label_sums_bytes(lines_of<T>(call));
+        plan.scratch_bytes =
+            catena::plugins::label_sums_bytes(Lines(Axis(call.template x<T>(0).shape, 1)));
     }
     template <class T, class I>
     static void forward(const auto& call) {
         using namespace catena::plugins;
         const auto y = call.template x<T>(0);
         const auto t = call.template x<I>(1);
-        const Lines lines = lines_of<T>(call);
+        const Lines lines(Axis(y.shape, 1));
         if (t.size() > 0)
-            call.launch(&hits_kernel<T>, lines.blocks(), lines.threads, lines, y.data,
-                        turns_are_packs<T, hits_width<T>>(lines, y.data), Labels(call, t),
+            call.launch(&hits_kernel<T>, lines.blocks(), block, lines, y.data, Labels(call, t),
                         call.template scratch<LabelSums>());
         mean_on_device<T>(call, lines,
                           t.size() == 0 ? std::numeric_limits<double>::quiet_NaN() : 0.0);
-    }
-
-private:
-    template <class T>
-    static Lines lines_of(const auto& call) {
-        return Lines(Axis(call.template x<T>(0).shape, 1), catena::plugins::hits_width<T>);
     }
 };

@@ -37,44 +37,25 @@ inline bool every_axis(std::size_t) { return true; }
 
 // What labels give to a mean, and how many count.
 struct LabelSums {
+    static CATENA_FN LabelSums join(const LabelSums& a, const LabelSums& b) {
+        return {a.total + b.total, a.count + b.count};
+    }
     double total, count;
 };
-
-// Pairs up to n sums of a block, n a power of two; the first of them is the result, for thread 0.
-__device__ __forceinline__ void join_sums(LabelSums* sums, int n) {
-    const int t = static_cast<int>(threadIdx.x);
-    for (int half = n / 2; half > 0; half /= 2) {
-        __syncthreads();
-        if (t >= half) continue;
-        sums[t].total += sums[t + half].total;
-        sums[t].count += sums[t + half].count;
-    }
-}
-// Adds up the lines of a block, in a fixed order. own: of the thread's line, as its lane 0 has it. All
-// threads take part.
-__device__ __forceinline__ void sum_lines(const cuda::Lines& lines, const cuda::Line& line,
-                                          const LabelSums& own, LabelSums* of_blocks) {
-    __shared__ LabelSums sums[cuda::block];  // no block has more lines
-    if (line.lane == 0) sums[line.place] = line.there ? own : LabelSums{0, 0};
-    join_sums(sums, lines.threads / lines.lanes);
-    if (threadIdx.x == 0) of_blocks[blockIdx.x] = sums[0];
+// Adds up the values of a block's threads, in a fixed order. All threads take part.
+__device__ __forceinline__ LabelSums sum_block(const LabelSums& own) {
+    return cuda::join_lanes(own, static_cast<int>(threadIdx.x), cuda::block, 1, &LabelSums::join);
 }
 
 // y = total / count of all blocks' sums, or `none` where nothing counts. One block.
 template <class T>
 __global__ void __launch_bounds__(cuda::block)
     mean_kernel(const LabelSums* of_blocks, std::int64_t n, double none, T* y, bool add) {
-    __shared__ LabelSums sums[cuda::block];
     LabelSums own = {0, 0};
-    for (std::int64_t i = threadIdx.x; i < n; i += cuda::block) {
-        own.total += of_blocks[i].total;
-        own.count += of_blocks[i].count;
-    }
-    sums[threadIdx.x] = own;
-    join_sums(sums, cuda::block);
-    if (threadIdx.x != 0) return;
-    const double mean = sums[0].count == 0 ? none : sums[0].total / sums[0].count;
-    *y = add ? cuda::stored_sum(*y, mean) : cuda::store_as<T>(mean);
+    for (std::int64_t i = threadIdx.x; i < n; i += cuda::block)
+        own = LabelSums::join(own, of_blocks[i]);
+    const LabelSums all = sum_block(own);
+    if (threadIdx.x == 0) cuda::store(*y, add, all.count == 0 ? none : all.total / all.count);
 }
 
 // As many sums as a launch for the lines has blocks.

@@ -1,4 +1,4 @@
-// Normalisation over the minibatch, on CUDA: x is read once for the statistics and once for y.
+// Normalisation over the minibatch, on CUDA.
 #pragma once
 
 #include "batch_normalization.hpp"
@@ -6,99 +6,15 @@
 
 namespace catena::plugins {
 
-// Mean and sum of squared deviations, of parts that are joined (Chan, Golub and LeVeque, 1983). Values
-// are taken less the channel's first, so that a large mean takes no digits from small deviations.
-template <class T>
-struct ChannelMoments {
-    using Input = T;
-    using Value = cuda::Compute<T>;
-    static constexpr int n_in = 1;
-    struct Column {
-        Value origin;
-    };
-    struct State {
-        Value mean, squares, count;
-    };
-
-    CATENA_FN const T* in(int) const { return x; }
-    __device__ __forceinline__ Column column(std::int64_t c) const { return {origin(c)}; }
-    template <int b>
-    static __device__ __forceinline__ void take(State& s, const Column& c,
-                                                const Value (&v)[b][n_in], Value before,
-                                                Value weight) {
-        Value mean = 0;
-        CATENA_UNROLL
-        for (int i = 0; i < b; ++i) mean += v[i][0] - c.origin;
-        mean *= Value(1) / Value(b);
-        Value squares = 0;
-        CATENA_UNROLL
-        for (int i = 0; i < b; ++i) {
-            const Value d = (v[i][0] - c.origin) - mean;
-            squares += d * d;
-        }
-        const Value apart = mean - s.mean;
-        s.mean += apart * weight;
-        s.squares += squares + apart * apart * (weight * before);
+// gy, x, mean, inverse deviation, gamma, and the sums of gy and of gy times the normal value.
+template <class T, class S>
+struct NormalGradient : ChannelInputs<T, T, S, double, T, double, double> {
+    using Out = cuda::Types<T>;
+    __device__ __forceinline__ void operator()(const double* x, double* y) const {
+        const double normal = (x[1] - x[2]) * x[3];
+        y[0] = x[4] * x[3] * (x[0] - x[5] * share - normal * (x[6] * share));
     }
-    static __device__ __forceinline__ void close(State& s, int count) {
-        s.count = static_cast<Value>(count);
-    }
-    static __device__ __forceinline__ State join(const State& a, const State& b) {
-        if (b.count == 0) return a;
-        const Value count = a.count + b.count;
-        const Value weight = b.count / count;
-        const Value apart = b.mean - a.mean;
-        return {a.mean + apart * weight, a.squares + b.squares + apart * apart * (weight * a.count),
-                count};
-    }
-    __device__ __forceinline__ void finish(std::int64_t c, const State& s) const {
-        const double centre = static_cast<double>(origin(c)) + static_cast<double>(s.mean);
-        const double v = static_cast<double>(s.squares) / static_cast<double>(size);
-        const auto rounded = static_cast<Value>(centre);
-        mean[c] = (adds & 2) != 0 ? mean[c] + rounded : rounded;
-        var[c] = (adds & 4) != 0 ? var[c] + static_cast<Value>(v) : static_cast<Value>(v);
-        const double scale = cuda::load_as<double>(gamma[c]) / math::sqrt(v + eps);
-        // What rounding takes from the mean goes to the shift.
-        const double shift =
-            cuda::load_as<double>(beta[c]) - (centre - static_cast<double>(rounded)) * scale;
-        numbers[c] = {rounded, static_cast<Value>(scale), static_cast<Value>(shift), Value(0)};
-    }
-
-    const T* x;
-    const T* gamma;
-    const T* beta;
-    Value* mean;
-    Value* var;
-    ChannelNumbers<Value>* numbers;
-    std::int64_t plane, size;
-    double eps;
-    std::uint64_t adds;  // set of ports, as bits
-
-private:
-    // 0 in place of an infinity, which would make NaN of all values.
-    __device__ __forceinline__ Value origin(std::int64_t c) const {
-        const auto first = cuda::load_as<Value>(x[c * plane]);
-        return first - first == Value(0) ? first : Value(0);
-    }
-};
-
-// gx = gamma / sqrt(var + eps) (gy - mean of gy - normal * mean of gy * normal).
-template <class T>
-struct ChannelNormalGradient {
-    using Input = T;
-    using Value = cuda::Compute<T>;
-    using Numbers = ChannelNumbers<Value>;
-    static constexpr int n_in = 2;
-
-    CATENA_FN const T* in(int k) const { return k == 0 ? gy : x; }
-    __device__ __forceinline__ Numbers of(std::int64_t c) const { return numbers[c]; }
-    static __device__ __forceinline__ Value map(const Numbers& n, const Value (&v)[2]) {
-        return ((v[0] - n.shift) - (v[1] - n.centre) * n.slope) * n.scale;
-    }
-
-    const T* gy;
-    const T* x;
-    const Numbers* numbers;
+    double share;
 };
 
 }  // namespace catena::plugins
@@ -107,20 +23,12 @@ template <>
 struct catena::plugin::cuda::Kernels<catena::plugins::BatchNormalization> {
     template <class T, class S>
     static void plan(const auto& call, catena_plan& plan) {
-        using namespace catena::plugins;
-        const Shape shape = call.template x<T>(0).shape;
-        if (size_of(shape) == 0) return;
-        const ChannelWalk walk(shape, channel_width<T>);
-        plan.scratch_bytes =
-            numbers_bytes<T>(shape) + (call.raw().phase == CATENA_PHASE_FORWARD
-                                           ? channel_sums_bytes<ChannelMoments<T>>(walk)
-                                           : channel_sums_bytes<ChannelGradients<T>>(walk));
+        plan.scratch_bytes = catena::plugins::ChannelScratch::bytes(call.template x<T>(0).shape);
     }
     template <class T, class S>
     static void forward(const auto& call) {
         using namespace catena::plugins;
         const auto x = call.template x<T>(0);
-        const auto y = call.template y<T>(0);
         const auto mean = call.template y<S>(1);
         const auto var = call.template y<S>(2);
         if (x.size() == 0) {
@@ -128,26 +36,26 @@ struct catena::plugin::cuda::Kernels<catena::plugins::BatchNormalization> {
             zero_unless_added(call, 2, var);
             return;
         }
-        const ChannelWalk walk(x.shape, channel_width<T>);
-        auto* const numbers = call.template scratch<ChannelNumbers<S>>();
-        const ChannelMoments<T> moments = {.x = x.data,
-                                           .gamma = call.template x<T>(1).data,
-                                           .beta = call.template x<T>(2).data,
-                                           .mean = mean.data,
-                                           .var = var.data,
-                                           .numbers = numbers,
-                                           .plane = walk.plane,
-                                           .size = walk.size,
-                                           .eps = call.template attr<"eps">(),
-                                           .adds = added(call, 3)};
-        sum_channels(call, walk, moments, numbers + walk.channels);
-        map_channels(call, x.shape, ChannelLine<T>{.x = x.data, .numbers = numbers}, y.data,
-                     call.adds(0));
+        const ChannelScratch numbers(call, x.shape);
+        const ChannelShape& of = numbers.of;
+        const double share = share_of(x.shape);
+        numbers.sum(call, ScaledValue<T>{{}, share}, {Operand{x.data, x.shape}}, 0);
+        numbers.sum(call, SquaredDeviation<T>{{}, share},
+                    {Operand{x.data, x.shape}, of(numbers[0])}, 1);
+        map(call.queue(), ChannelStatistics<double, S>{{}, call.template attr<"eps">()}, of.list(),
+            {Operand{numbers[0], of.list()}, {numbers[1], of.list()}},
+            {Result{mean.data, call.adds(1)}, {var.data, call.adds(2)}, {numbers[2]}});
+        map(call.queue(), ChannelLine<T, double>(), x.shape,
+            {Operand{x.data, x.shape}, of(numbers[0]), of(numbers[2]),
+             of(call.template x<T>(1).data), of(call.template x<T>(2).data)},
+            {Result{call.template y<T>(0).data, call.adds(0)}});
     }
     template <class T, class S>
     static void backward(const auto& call) {
         using namespace catena::plugins;
         const auto x = call.template x<T>(0);
+        const T* const gamma = call.template x<T>(1).data;
+        const S* const mean = call.template y<S>(1).data;
         const auto gy = call.template gy<T>(0);
         const auto gx = call.template gx<T>(0);
         const auto ggamma = call.template gx<T>(1);
@@ -158,31 +66,28 @@ struct catena::plugin::cuda::Kernels<catena::plugins::BatchNormalization> {
             zero_unless_added(call, 2, gbeta);
             return;
         }
-        const ChannelWalk walk(x.shape, channel_width<T>);
-        auto* const numbers = call.template scratch<ChannelNumbers<S>>();
-        const ChannelGradients<T> sums = {.gy = gy.data,
-                                          .x = x.data,
-                                          .gamma = call.template x<T>(1).data,
-                                          .mean = call.template y<S>(1).data,
-                                          .var = call.template y<S>(2).data,
-                                          .ggamma = ggamma.data,
-                                          .gbeta = gbeta.data,
-                                          .gmean = nullptr,
-                                          .gvar = nullptr,
-                                          .numbers = numbers,
-                                          .eps = call.template attr<"eps">(),
-                                          .share = 1 / static_cast<double>(walk.size),
-                                          .adds = added(call, 3)};
-        sum_channels(call, walk, sums, numbers + walk.channels);
+        const ChannelScratch numbers(call, x.shape);
+        const ChannelShape& of = numbers.of;
+        numbers.inverse(call, mean, call.template y<S>(2).data, call.template attr<"eps">());
+        numbers.sums(call, gy.data, x.data, mean);
+        if (ggamma || gbeta)
+            map(call.queue(), ChannelGradients<T, S>(), of.list(),
+                {Operand{numbers[1], of.list()}, {numbers[2], of.list()}, {}, {}},
+                {Result{ggamma.data, call.adds(1)}, {gbeta.data, call.adds(2)}, {}, {}});
         if (gx)
-            map_channels(call, x.shape, ChannelNormalGradient<T>{gy.data, x.data, numbers}, gx.data,
-                         call.adds(0));
+            map(call.queue(), NormalGradient<T, S>{{}, share_of(x.shape)}, x.shape,
+                {Operand{gy.data, x.shape},
+                 {x.data, x.shape},
+                 of(mean),
+                 of(numbers[0]),
+                 of(gamma),
+                 of(numbers[1]),
+                 of(numbers[2])},
+                {Result{gx.data, call.adds(0)}});
     }
 
 private:
-    template <class T>
-    static std::uint64_t numbers_bytes(Shape shape) {
-        return static_cast<std::uint64_t>(shape[1]) *
-               sizeof(catena::plugins::ChannelNumbers<Compute<T>>);
+    static double share_of(Shape x) {
+        return static_cast<double>(x[1]) / static_cast<double>(size_of(x));
     }
 };

@@ -7,25 +7,18 @@
 template <>
 struct catena::plugin::cuda::Kernels<catena::plugins::FixedBatchNormalization> {
     template <class T, class S>
-    static void forward(const auto& call) {
-        using namespace catena::plugins;
-        const auto x = call.template x<T>(0);
-        const ChannelLine<T> line = {.x = x.data,
-                                     .gamma = call.template x<T>(1).data,
-                                     .beta = call.template x<T>(2).data,
-                                     .mean = call.template x<S>(3).data,
-                                     .var = call.template x<S>(4).data,
-                                     .eps = call.template attr<"eps">()};
-        map_channels(call, x.shape, line, call.template y<T>(0).data, call.adds(0));
+    static void plan(const auto& call, catena_plan& plan) {
+        plan.scratch_bytes = catena::plugins::ChannelScratch::bytes(call.template x<T>(0).shape);
     }
     template <class T, class S>
-    static void plan(const auto& call, catena_plan& plan) {
-        using namespace catena::plugins;
-        if (call.raw().phase != CATENA_PHASE_BACKWARD || !wants_sums(call)) return;
-        const Shape shape = call.template x<T>(0).shape;
-        if (size_of(shape) > 0)
-            plan.scratch_bytes =
-                channel_sums_bytes<ChannelGradients<T>>(ChannelWalk(shape, channel_width<T>));
+    static void forward(const auto& call) {
+        const auto x = call.template x<T>(0);
+        if (x.size() == 0) return;
+        const catena::plugins::ChannelScratch numbers(call, x.shape);
+        const S* const mean = call.template x<S>(3).data;
+        numbers.inverse(call, mean, call.template x<S>(4).data, call.template attr<"eps">());
+        scale<T, S>(call, numbers, x.data, mean, call.template x<T>(2).data,
+                    call.template y<T>(0).data);
     }
     template <class T, class S>
     static void backward(const auto& call) {
@@ -33,19 +26,6 @@ struct catena::plugin::cuda::Kernels<catena::plugins::FixedBatchNormalization> {
         const auto x = call.template x<T>(0);
         const auto gy = call.template gy<T>(0);
         const auto gx = call.template gx<T>(0);
-        const ChannelGradients<T> sums = {.gy = gy.data,
-                                          .x = x.data,
-                                          .gamma = call.template x<T>(1).data,
-                                          .mean = call.template x<S>(3).data,
-                                          .var = call.template x<S>(4).data,
-                                          .ggamma = call.template gx<T>(1).data,
-                                          .gbeta = call.template gx<T>(2).data,
-                                          .gmean = call.template gx<S>(3).data,
-                                          .gvar = call.template gx<S>(4).data,
-                                          .numbers = nullptr,
-                                          .eps = call.template attr<"eps">(),
-                                          .share = 0,
-                                          .adds = added(call, 5)};
         if (!gy || x.size() == 0) {
             zero_unless_added(call, 0, gx);
             zero_unless_added(call, 1, call.template gx<T>(1));
@@ -54,18 +34,36 @@ struct catena::plugin::cuda::Kernels<catena::plugins::FixedBatchNormalization> {
             zero_unless_added(call, 4, call.template gx<S>(4));
             return;
         }
-        if (wants_sums(call))
-            sum_channels(call, ChannelWalk(x.shape, channel_width<T>), sums,
-                         call.template scratch<void>());
-        if (gx)
-            map_channels(
-                call, x.shape,
-                ChannelLine<T>{.x = gy.data, .gamma = sums.gamma, .var = sums.var, .eps = sums.eps},
-                gx.data, call.adds(0));
+        const ChannelScratch numbers(call, x.shape);
+        const Shape list = numbers.of.list();
+        const S* const mean = call.template x<S>(3).data;
+        numbers.inverse(call, mean, call.template x<S>(4).data, call.template attr<"eps">());
+        if (call.wants(1) || call.wants(2) || call.wants(3) || call.wants(4)) {
+            numbers.sums(call, gy.data, x.data, mean);
+            map(call.queue(), ChannelGradients<T, S>(), list,
+                {Operand{numbers[1], list},
+                 {numbers[2], list},
+                 {numbers[0], list},
+                 {call.template x<T>(1).data, list}},
+                {result<T>(call, 1), result<T>(call, 2), result<S>(call, 3), result<S>(call, 4)});
+        }
+        if (gx) scale<T, S>(call, numbers, gy.data, nullptr, nullptr, gx.data);
     }
 
 private:
-    static bool wants_sums(const auto& call) {
-        return call.wants(1) || call.wants(2) || call.wants(3) || call.wants(4);
+    template <class T>
+    static Result result(const auto& call, std::size_t i) {
+        T* const data = call.template gx<T>(i).data;
+        return {data, data != nullptr && call.adds(i)};
+    }
+    // y = (x - mean) gamma / sqrt(var + eps) + beta, of inverse deviations that are there.
+    template <class T, class S>
+    static void scale(const auto& call, const catena::plugins::ChannelScratch& numbers, const T* x,
+                      const S* mean, const T* beta, T* y) {
+        const auto& of = numbers.of;
+        map(call.queue(), catena::plugins::ChannelLine<T, S>(), numbers.x,
+            {Operand{x, numbers.x}, of(mean), of(numbers[0]), of(call.template x<T>(1).data),
+             of(beta)},
+            {Result{y, call.adds(0)}});
     }
 };

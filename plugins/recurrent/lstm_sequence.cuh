@@ -8,59 +8,50 @@
 
 namespace catena::plugins {
 
-inline constexpr int lstm_block = 128;  // a step has few cells: small blocks reach more processors
-
-// packed: all gates of a cell are loaded and stored together.
 template <class T>
-__global__ void __launch_bounds__(lstm_block)
-    lstm_step_kernel(const LstmStep<T> s, bool packed_x, bool packed) {
+struct LstmStepRule {
     using C = cuda::Compute<T>;
-    const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * lstm_block;
-    for (std::int64_t p = static_cast<std::int64_t>(blockIdx.x) * lstm_block + threadIdx.x;
-         p < s.rows * s.units; p += step) {
-        C x[4], more[4] = {};
-        cuda::load<4>(s.x + 4 * p, packed_x, 4, x);
-        if (s.from_state != nullptr) cuda::load<4>(s.from_state + 4 * p, packed, 4, more);
-        const C c_prev = s.c_prev == nullptr ? C(0) : cuda::load_as<C>(s.c_prev[p]);
-        const auto v = LstmGates<C>{x[0] + more[0], x[1] + more[1], x[2] + more[2], x[3] + more[3]}
-                           .activated();
-        const C cell = v.cell(c_prev);
+    __device__ __forceinline__ void operator()(std::int64_t p) const {
+        const auto reached = [&](int k) {
+            const auto x = cuda::load_as<C>(s.x[4 * p + k]);
+            return s.from_state == nullptr ? x : x + cuda::load_as<C>(s.from_state[4 * p + k]);
+        };
+        const auto v = LstmGates<C>{reached(0), reached(1), reached(2), reached(3)}.activated();
+        const C cell = v.cell(s.c_prev == nullptr ? C(0) : cuda::load_as<C>(s.c_prev[p]));
         const C gates[4] = {v.a, v.i, v.f, v.o};
-        cuda::store(s.gates + 4 * p, packed, 4, false, gates);
+        CATENA_UNROLL
+        for (int k = 0; k < 4; ++k) s.gates[4 * p + k] = cuda::store_as<T>(gates[k]);
         s.c[p] = cuda::store_as<T>(cell);
         s.h[p] = cuda::store_as<T>(v.hidden(math::tanh(cell)));
     }
-}
+    LstmStep<T> s;
+};
 
 template <class T>
-__global__ void __launch_bounds__(lstm_block)
-    lstm_step_gradient_kernel(const LstmStepGradient<T> s, bool packed, bool packed_gradient) {
+struct LstmStepGradientRule {
     using C = cuda::Compute<T>;
-    const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * lstm_block;
-    for (std::int64_t p = static_cast<std::int64_t>(blockIdx.x) * lstm_block + threadIdx.x;
-         p < s.rows * s.units; p += step) {
+    __device__ __forceinline__ void operator()(std::int64_t p) const {
         const bool handed = p < s.rows_after * s.units;
         const auto value = [&](const T* from, bool there) {
             return there && from != nullptr ? cuda::load_as<C>(from[p]) : C(0);
         };
-        C x[4];
-        cuda::load<4>(s.gates + 4 * p, packed, 4, x);
-        const LstmGates<C> v = {x[0], x[1], x[2], x[3]};
+        const auto gate = [&](int k) { return cuda::load_as<C>(s.gates[4 * p + k]); };
+        const LstmGates<C> v = {gate(0), gate(1), gate(2), gate(3)};
         const C gh = value(s.gh, true) + value(s.gh_after, handed);
         const C gc = value(s.gc, true) + (handed ? s.carried[p] : C(0));
         const C t = math::tanh(cuda::load_as<C>(s.c[p]));
         const C g = v.of_cell(gc, gh, t);
         const auto of = v.gradient(g, gh, t, value(s.c_prev, true));
         const C of_gates[4] = {of.a, of.i, of.f, of.o};
-        cuda::store(s.of_gates + 4 * p, packed_gradient, 4, false, of_gates);
+        CATENA_UNROLL
+        for (int k = 0; k < 4; ++k) s.of_gates[4 * p + k] = cuda::store_as<T>(of_gates[k]);
         if (s.kept != nullptr) s.kept[p] = cuda::store_as<T>(value(s.h_prev, true));
         const C of_prev = g * v.f;
-        if (s.gc0 != nullptr)
-            s.gc0[p] =
-                s.add_gc0 != 0 ? cuda::stored_sum(s.gc0[p], of_prev) : cuda::store_as<T>(of_prev);
+        if (s.gc0 != nullptr) cuda::store(s.gc0[p], s.add_gc0 != 0, of_prev);
         else if (s.carried != nullptr) s.carried[p] = of_prev;
     }
-}
+    LstmStepGradient<T> s;
+};
 
 }  // namespace catena::plugins
 
@@ -89,13 +80,11 @@ private:
 
         template <class T>
         void run(const catena::plugins::LstmStep<T>& s) const {
-            launch(&catena::plugins::lstm_step_kernel<T>, s, is_aligned<T, 4>(s.x),
-                   is_aligned<T, 4>(s.gates));
+            each(call_.queue(), s.rows * s.units, catena::plugins::LstmStepRule<T>{s});
         }
         template <class T>
         void run(const catena::plugins::LstmStepGradient<T>& s) const {
-            launch(&catena::plugins::lstm_step_gradient_kernel<T>, s, is_aligned<T, 4>(s.gates),
-                   is_aligned<T, 4>(s.of_gates));
+            each(call_.queue(), s.rows * s.units, catena::plugins::LstmStepGradientRule<T>{s});
         }
         template <class T>
         void add(std::int64_t n, const T* from, T* to) const {
@@ -108,13 +97,6 @@ private:
         }
 
     private:
-        template <class Step>
-        void launch(void (*kernel)(Step, bool, bool), const Step& s, bool a, bool b) const {
-            constexpr int threads = catena::plugins::lstm_block;
-            if (const std::int64_t n = s.rows * s.units; n > 0)
-                call_.launch(kernel, call_.queue().grid(n * (block / threads)), threads, s, a, b);
-        }
-
         const Call& call_;
     };
 };

@@ -1,9 +1,7 @@
 // Products against plain loops, for every dtype, transposition and edge.
-#include <dlfcn.h>
 #include <catena/plugin/half.hpp>
 
 #include <cmath>
-#include <cstdlib>
 #include <limits>
 
 #include "host.hpp"
@@ -182,109 +180,4 @@ TEST_CASE("what is wrong is refused in words, as on the CPU") {
     catena_gemm large = g;
     large.n = large.ldb = large.ldc = int64_t{1} << 31;
     CHECK(plugin().blas->supports(&large) == 0);
-}
-
-namespace {
-
-const catena_affine& affine() {
-    const catena_plugin& table = *plugin().table;
-    for (std::uint32_t i = 0; i < table.n_extensions; ++i)
-        if (std::string(table.extensions[i]->id) == CATENA_AFFINE_DRAFT_1)
-            return *static_cast<const catena_affine*>(table.extensions[i]->table);
-    throw std::runtime_error("no " CATENA_AFFINE_DRAFT_1);
-}
-
-// As linear() has it: x W^T + b, written or added; data begin `off` elements behind what is aligned.
-template <class T>
-void check_affine(Stream& s, int64_t m, int64_t n, int64_t k, double beta, int64_t off) {
-    CAPTURE(m);
-    CAPTURE(n);
-    CAPTURE(off);
-    catena_gemm g = gemm_of<T>(m, n, k, 0, 1);
-    g.beta = beta;
-    const auto a = matrix<T>(m * k + off, 1);
-    const auto b = matrix<T>(n * k + off, 2);
-    const auto c = matrix<T>(m * n + off, 3);
-    const auto bias = matrix<T>(n + off, 4);
-    g.a = s.put(a) + off;
-    g.b = s.put(b) + off;
-    T* const out = s.put(c);
-    g.c = out + off;
-    g.stream = s.stream;
-    REQUIRE(affine().supports(&g) == 1);
-    const T* const added = s.put(bias) + off;
-    for (const int again : {0, 1}) {
-        CAPTURE(again);
-        if (again == 1 && beta != 0) break;
-        REQUIRE_MESSAGE(affine().gemm(ctx, &g, added) == CATENA_OK, failure);
-    }
-    const auto got = s.get(out, c.size());
-    const auto at = [off](int64_t i) { return static_cast<std::size_t>(off + i); };
-    for (int64_t i = 0; i < m; ++i)
-        for (int64_t j = 0; j < n; ++j) {
-            double sum = number(bias[at(j)]) + beta * number(c[at(i * n + j)]);
-            for (int64_t l = 0; l < k; ++l)
-                sum += number(a[at(i * k + l)]) * number(b[at(j * k + l)]);
-            CHECK(number(got[at(i * n + j)]) == sum);
-        }
-}
-
-}  // namespace
-
-TEST_CASE_TEMPLATE("a product and a bias in one pass", T, float, Float16, BFloat16) {
-    Stream s;
-    for (const double beta : {0.0, 1.0})
-        for (const int64_t off : {0, 1, 4}) {
-            check_affine<T>(s, 3, 5, 4, beta, off);
-            check_affine<T>(s, 1, 1, 1, beta, off);
-            check_affine<T>(s, 33, 20, 7, beta, off);
-        }
-}
-
-TEST_CASE("a product and a bias: what is left to others, and what is wrong") {
-    Stream s;
-    catena_gemm g = gemm_of<double>(2, 3, 4, 0, 1);
-    CHECK(affine().supports(&g) == 0);
-    g = gemm_of<float>(2, 3, 0, 0, 1);
-    CHECK(affine().supports(&g) == 0);
-    g = gemm_of<float>(2, 3, 4, 0, 1);
-    g.stream = s.stream;
-    failure.clear();
-    CHECK(affine().gemm(ctx, &g, nullptr) == CATENA_E_INVALID);
-    CHECK(failure == "[gemm] data: expected a, b and c, got NULL");
-    if (!emulated) return;
-    // The emulated cuBLASLt knows nothing for 13 columns, and refuses 17 when it is to run.
-    const auto asked = [] {
-        void* const dl = dlopen(std::getenv("CATENA_CUBLAS"), RTLD_NOW | RTLD_LOCAL);
-        REQUIRE(dl != nullptr);
-        return reinterpret_cast<long (*)()>(dlsym(dl, "catena_cublaslt_asked"))();
-    };
-    for (const int64_t n : {13, 17}) {
-        g = gemm_of<float>(2, n, 4, 0, 1);
-        g.stream = s.stream;
-        g.a = s.put(matrix<float>(8, 1));
-        g.b = s.put(matrix<float>(4 * n, 1));
-        g.c = s.put(matrix<float>(2 * n, 1));
-        const float* const bias = s.put(matrix<float>(n, 1));
-        const long before = asked();
-        for (int i = 0; i < 3; ++i) {
-            failure.clear();
-            CHECK(affine().gemm(ctx, &g, bias) == CATENA_E_UNSUPPORTED);
-            CHECK(failure.empty());
-        }
-        CHECK(asked() == before + 1);
-    }
-    // What is aligned to packs is as good as what is aligned to more.
-    g = gemm_of<float>(8, 8, 8, 0, 1);
-    g.stream = s.stream;
-    float* const a = s.put(matrix<float>(256, 1));
-    g.b = s.put(matrix<float>(64, 1));
-    g.c = s.put(matrix<float>(64, 1));
-    const float* const bias = s.put(matrix<float>(8, 1));
-    const long before = asked();
-    for (const int64_t off : {0, 4, 16, 64}) {
-        g.a = a + off;
-        CHECK(affine().gemm(ctx, &g, bias) == CATENA_OK);
-    }
-    CHECK(asked() == before + 1);
 }

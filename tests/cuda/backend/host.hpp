@@ -18,7 +18,6 @@
 #include "catena/abi.h"
 #include "catena/abi/ext/blas.h"
 #include "catena/abi/ext/draft/about.h"
-#include "catena/abi/ext/draft/affine.h"
 #include "catena/abi/ext/draft/events.h"
 #include "catena/abi/ext/draft/graph.h"
 #include "catena/abi/ext/draft/ipc.h"

@@ -216,27 +216,3 @@ TEST_CASE("what a run tells it is taken, up to the handle that there is none of"
     CHECK_THROWS_WITH(execute(*library, nullptr, plans[0], data, somewhere),
                       doctest::Contains("[cudnn] cudnnBackendExecute: expected success"));
 }
-
-TEST_CASE("descriptors of what is one call") {
-    const Library* const library = ready();
-    if (library == nullptr) return;
-    Operations cudnn;
-    REQUIRE(cudnn.find(opened()));
-    for (const cudnnDataType_t dtype : dtypes) {
-        cudnnTensorDescriptor_t tensor = nullptr;
-        REQUIRE(cudnn.create_tensor(&tensor) == CUDNN_STATUS_SUCCESS);
-        CHECK(cudnn.set_tensor(tensor, CUDNN_TENSOR_NCHW, dtype, 2, 3, 70000, 1) ==
-              CUDNN_STATUS_SUCCESS);
-        CHECK(cudnn.destroy_tensor(tensor) == CUDNN_STATUS_SUCCESS);
-    }
-    cudnnPoolingDescriptor_t pooling = nullptr;
-    REQUIRE(cudnn.create_pooling(&pooling) == CUDNN_STATUS_SUCCESS);
-    CHECK(cudnn.set_pooling(pooling, CUDNN_POOLING_AVERAGE_COUNT_INCLUDE_PADDING,
-                            CUDNN_PROPAGATE_NAN, 3, 2, 2, 1, 4, 1) == CUDNN_STATUS_SUCCESS);
-    CHECK(cudnn.destroy_pooling(pooling) == CUDNN_STATUS_SUCCESS);
-    cudnnLRNDescriptor_t lrn = nullptr;
-    REQUIRE(cudnn.create_lrn(&lrn) == CUDNN_STATUS_SUCCESS);
-    for (const unsigned n : {1u, 5u, 15u})
-        CHECK(cudnn.set_lrn(lrn, n, 0.3 * n, 0.75, 2) == CUDNN_STATUS_SUCCESS);
-    CHECK(cudnn.destroy_lrn(lrn) == CUDNN_STATUS_SUCCESS);
-}

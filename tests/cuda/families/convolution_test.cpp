@@ -1,4 +1,4 @@
-// Convolutions by our own kernels: edges of tiles and images, strides and what they leave out.
+// Convolutions by our own kernels: edges of images, strides and what they leave out.
 #include "both.hpp"
 
 #include <cmath>
@@ -11,8 +11,8 @@ struct Geometry {
 };
 const Geometry geometries[] = {
     {{2, 3, 5, 4}, {2, 3, 3, 3}, {1}, {1}},        {{1, 1, 1, 1}, {1, 1, 1, 1}, {1}, {0}},
-    {{3, 5, 13, 11}, {70, 5, 3, 2}, {1}, {1, 0}},  // more outputs than a tile
-    {{2, 20, 9, 17}, {6, 20, 5, 5}, {1}, {2}},     // many steps of taps
+    {{3, 5, 13, 11}, {70, 5, 3, 2}, {1}, {1, 0}},  // many outputs
+    {{2, 20, 9, 17}, {6, 20, 5, 5}, {1}, {2}},     // many taps
     {{2, 4, 16, 15}, {5, 4, 3, 3}, {2}, {1}},      {{2, 3, 17, 14}, {4, 3, 4, 3}, {3, 2}, {0, 2}},
     {{1, 2, 9, 23}, {3, 2, 2, 3}, {4, 5}, {1, 0}},  // pixels that no filter sees
     {{2, 2, 3, 3}, {3, 2, 3, 3}, {7}, {2}},         // steps longer than the image
@@ -52,9 +52,14 @@ TEST_CASE_TEMPLATE("convolution: every geometry, both ways", T, float, double, F
     }
 }
 
-TEST_CASE("convolution: sums over many pixels are split, and joined in order") {
+TEST_CASE("convolution: sums over many pixels, images in one part and in several") {
     check_both<float>("catena.convolution_2d", {draw<float>({5, 2, 40, 41}, 1),
                                                 draw<float>({3, 2, 3, 3}, 2), draw<float>({3}, 3)});
+    const Dims wide = {3, 1, 150, 280};  // two images have more than 2^22 numbers in their columns
+    const std::int64_t pad[] = {3};
+    check_both<float>("catena.convolution_2d",
+                      {draw<float>(wide, 1), draw<float>({1, 1, 7, 7}, 2), draw<float>({1}, 3)},
+                      {plugin::set("pad", plugin::Ints(pad))});
 }
 
 TEST_CASE("convolution: NaN stays where the filter sees it") {

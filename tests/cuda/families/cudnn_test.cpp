@@ -18,36 +18,26 @@ World* find_cudnn() {
 // One call, and its gradients for each set of targets, written or added.
 class Both {
 public:
-    // pinned: it runs for those alone who ask for it.
-    Both(World& world, std::string function, Attrs attrs, bool pinned = false)
-        : world_(world),
-          function_(std::move(function)),
-          attrs_(std::move(attrs)),
-          plugin_(pinned ? cudnn_id : nullptr) {}
+    Both(World& world, std::string function, Attrs attrs)
+        : world_(world), function_(std::move(function)), attrs_(std::move(attrs)) {}
 
     template <class T>
-    void check(const std::vector<Array>& x, bool gradients = true, bool adds = true) {
+    void check(const std::vector<Array>& x) {
         CAPTURE(function_);
         CAPTURE(plugin::text_of(plugin::dtype_of<T>()));
         for (const bool add : {false, true}) {
-            if (add && !adds) continue;
             CAPTURE(add);
             const auto y = forward(x, add);
             CHECK(compare(wide(y), wide(world_.forward(function_, wide(x), attrs_, on("cpu", add))),
                           scaled<T>(1)) == "");
             CHECK(compare(forward(x, add), y, {0, 0}) == "");
-            if (gradients) check_gradients<T>(x, y, add);
+            check_gradients<T>(x, y, add);
         }
     }
 
 private:
-    Options ours(bool add) const {
-        Options options = on("cuda", add);
-        options.plugin = plugin_;
-        return options;
-    }
     std::vector<Array> forward(const std::vector<Array>& x, bool add) {
-        auto y = world_.forward(function_, x, attrs_, ours(add));
+        auto y = world_.forward(function_, x, attrs_, on("cuda", add));
         CHECK(world_.ran() == cudnn_id);
         return y;
     }
@@ -61,7 +51,7 @@ private:
         for (std::size_t i = 0; i < all.size(); ++i) present |= std::uint64_t{bool(all[i])} << i;
         for (std::uint64_t targets = present; targets > 0; targets = (targets - 1) & present) {
             CAPTURE(targets);
-            Options options = ours(add);
+            Options options = on("cuda", add);
             options.targets = targets;
             const auto gx = world_.backward(function_, x, y, gy, attrs_, options);
             CHECK(world_.ran() == cudnn_id);
@@ -80,7 +70,6 @@ private:
     World& world_;
     const std::string function_;
     const Attrs attrs_;
-    const char* const plugin_;
 };
 
 struct Sizes {
@@ -187,88 +176,4 @@ TEST_CASE("what is no number stays where it is seen") {
     CHECK(compare(wide(y),
                   wide(world->forward("catena.convolution_2d", wide(inputs), {}, on("cpu"))),
                   tolerance<Float16>()) == "");
-}
-
-namespace {
-
-template <class T>
-void check_pinned(World& world) {
-    for (const std::int64_t axis : {0, 1, -1})
-        for (const Dims& shape : {Dims{3, 5}, Dims{2, 7, 3}, Dims{4, 1, 2, 3}})
-            Both(world, "catena.softmax", {set("axis", axis)}, true).check<T>({draw<T>(shape, 1)});
-    const Ints k3 = {3}, k2 = {2, 3}, s2 = {2}, p1 = {1}, p01 = {0, 1};
-    for (const Attrs& attrs :
-         {Attrs{set("ksize", plugin::Ints(k3))},
-          Attrs{set("ksize", plugin::Ints(k3)), set("stride", plugin::Ints(s2)),
-                set("pad", plugin::Ints(p1))},
-          Attrs{set("ksize", plugin::Ints(k2)), set("stride", plugin::Ints(s2)),
-                set("pad", plugin::Ints(p01))}}) {
-        const Array x = draw<T>({2, 3, 8, 11}, 2);
-        Both(world, "catena.average_pooling_2d", attrs, true).check<T>({x});
-        const Array y = world.forward("catena.average_pooling_2d", {x}, attrs, on("cpu"))[0];
-        Attrs back = attrs;
-        back.push_back(set("size", plugin::Ints(x.shape()).subspan(2)));
-        Both(world, "catena.average_pooling_2d_grad", back, true).check<T>({y});
-    }
-    if (std::is_same_v<T, BFloat16>) return;
-    for (const std::int64_t n : {1, 4, 5, 14})
-        for (const Dims& shape : {Dims{2, 6}, Dims{2, 3, 4, 5}, Dims{1, 17, 3}})
-            Both(world, "catena.local_response_normalization",
-                 {set("n", n), set("alpha", 0.3), set("k", 1.5)}, true)
-                .check<T>({draw<T>(shape, 3)});
-}
-// The host adds for these.
-template <class T>
-void check_batches(World& world) {
-    for (const Dims& shape : {Dims{5, 3}, Dims{4, 2, 3, 5}, Dims{1, 3, 7}}) {
-        const Array x = draw<T>(shape, 4, 1, 3);
-        const Array gamma = draw<T>({shape[1]}, 5);
-        const Array beta = draw<T>({shape[1]}, 6);
-        const Attrs attrs = {set("eps", 1e-3)};
-        Both(world, "catena.batch_normalization", attrs, true)
-            .check<T>({x, gamma, beta}, true, false);
-        Both(world, "catena.fixed_batch_normalization", attrs, true)
-            .check<T>({x, gamma, beta, draw<T>({shape[1]}, 7), draw<T>({shape[1]}, 8, 0.1, 2)},
-                      false, false);
-    }
-}
-
-}  // namespace
-
-TEST_CASE("what of cuDNN runs when it is pinned") {
-    World* const world = cudnn();
-    if (world == nullptr) return;
-    check_pinned<float>(*world);
-    check_pinned<double>(*world);
-    check_pinned<Float16>(*world);
-    check_pinned<BFloat16>(*world);
-    check_batches<float>(*world);
-    check_batches<double>(*world);
-}
-
-TEST_CASE("what cuDNN would compute otherwise is left to others") {
-    World* const world = cudnn();
-    if (world == nullptr) return;
-    Options pinned = on("cuda");
-    pinned.plugin = cudnn_id;
-    const auto done = [&](const std::string& name, const std::vector<Array>& x,
-                          const Attrs& attrs) -> std::string {
-        try {
-            world->forward(name, x, attrs, pinned);
-        } catch (const Failure&) {
-            return "none";
-        }
-        return world->ran();
-    };
-    const Array x = draw<float>({2, 3, 4, 5}, 1);
-    const std::string lrn = "catena.local_response_normalization";
-    CHECK(done(lrn, {x}, {set("n", std::int64_t{5})}) == cudnn_id);
-    CHECK(done(lrn, {x}, {set("n", std::int64_t{16})}) != cudnn_id);
-    CHECK(done(lrn, {x}, {set("k", 0.0)}) != cudnn_id);
-    const Ints size = {2}, pad = {2};
-    CHECK(done("catena.average_pooling_2d", {x},
-               {set("ksize", plugin::Ints(size)), set("pad", plugin::Ints(pad))}) != cudnn_id);
-    CHECK(done("catena.softmax", {draw<float>({0, 3}, 1)}, {}) != cudnn_id);
-    const Array one = draw<float>({1}, 1);
-    CHECK(done("catena.batch_normalization", {draw<float>({1, 1}, 1), one, one}, {}) != cudnn_id);
 }

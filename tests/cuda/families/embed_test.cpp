@@ -42,7 +42,7 @@ void check_embed(const Dims& shape, const Ids& ids, std::int64_t rows, std::int6
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("embed_id: packs, odd sizes, shapes, what is ignored", T, float, double, Float16,
+TEST_CASE_TEMPLATE("embed_id: sizes, shapes, what is ignored", T, float, double, Float16,
                    BFloat16) {
     for (const std::int64_t size : {1, 3, 8, 33, 128, 300}) {
         check_embed<T>({20}, draw_ids(20, 50, 1), 50, size);
@@ -56,7 +56,7 @@ TEST_CASE_TEMPLATE("embed_id: packs, odd sizes, shapes, what is ignored", T, flo
     check_embed<T>({5}, draw_ids(5, 4, 3), 4, 0);
 }
 
-TEST_CASE_TEMPLATE("embed_id: one id for all, runs across chunks, several tiles of the sort", T,
+TEST_CASE_TEMPLATE("embed_id: one id for all, many ids, numbers of them around powers of two", T,
                    float, double) {
     for (const std::int64_t n : {7, 8, 9, 16, 100, 1000, 2047, 2048, 2049}) {
         check_embed<T>({n}, Ids(static_cast<std::size_t>(n), 3), 5, 5);
@@ -69,7 +69,7 @@ TEST_CASE_TEMPLATE("embed_id: one id for all, runs across chunks, several tiles 
     Ids all(5000);
     std::iota(all.rbegin(), all.rend(), 0);
     check_embed<T>({5000}, all, 5000, 2);
-    // Two runs meet where two chunks do.
+    // Two runs meet in the middle.
     Ids halves(64, 1);
     std::fill(halves.begin() + 32, halves.end(), 2);
     check_embed<T>({64}, halves, 4, 9);

@@ -162,7 +162,6 @@ TEST_CASE_TEMPLATE("linear, the loss and the accuracy of a classifier", T, float
                   true);
     for (const Dims& w : {Dims{0, 7}, Dims{9, 0}})
         check_both<T>("catena.linear", {draw<T>({5, w[1]}, 1), draw<T>(w, 2), draw<T>({w[0]}, 3)});
-    // The emulated cuBLASLt knows nothing for 13: the bias goes before the product.
     for (const bool add : {false, true})
         check_both<T>("catena.linear", {draw<T>({5, 7}, 1), draw<T>({13, 7}, 2), draw<T>({13}, 3)},
                       {}, true, add);

@@ -1,6 +1,4 @@
 // Pooling in sizes and shapes that matter to a GPU.
-#include <catena/plugin/cuda/index.hpp>
-
 #include "both.hpp"
 
 #include <algorithm>
@@ -20,8 +18,8 @@ struct Pool {
     }
 };
 
-// Tiles, overlaps and gaps; windows of 2, 3 and more; packs of pixels, whole and not; many windows
-// and few large ones; padding all around.
+// Tiles, overlaps and gaps; windows of 2, 3 and more; many windows and few large ones; padding all
+// around.
 const Pool pools[] = {
     {{2, 3, 8, 8}, {2}},
     {{1, 2, 7, 9}, {2}, {}, {1}},
@@ -67,7 +65,7 @@ TEST_CASE_TEMPLATE("average pooling: windows of all sorts, and back", T, float, 
     }
 }
 
-TEST_CASE("pooling: so many windows that each is one thread's") {
+TEST_CASE("pooling: many windows") {
     const Pool large = {{2, 1, 200, 210}, {6}, {1}, {2}};
     check_both<float>("catena.max_pooling_2d", {draw<float>(large.x, 1)}, large.attrs());
     check_both<float>("catena.average_pooling_2d", {draw<float>(large.x, 1)}, large.attrs());
@@ -138,31 +136,4 @@ TEST_CASE_TEMPLATE("max pooling, twice differentiated: cells of both types, some
             check_both<T>("catena.average_pooling_2d_grad", {gy}, sized, true, add);
         }
     }
-}
-
-TEST_CASE("planes in boxes: every place once, however few fit") {
-    const std::int64_t shape[] = {3, 4, 5};
-    for (const std::int64_t limit : {1, 2, 5, 7, 10, 19, 20, 41, 60, 1000}) {
-        std::vector<int> seen(60);
-        plugin::cuda::for_each_box(
-            shape[0], shape[1], shape[2],
-            [&](const plugin::cuda::Box& box) {
-                CHECK(box.places <= limit);
-                for (std::uint32_t u = 0; u < box.places; ++u) {
-                    const auto place = box.locate(u);
-                    ++seen.at(static_cast<std::size_t>(
-                        (place.plane * shape[1] + place.row) * shape[2] + place.column));
-                }
-            },
-            limit);
-        CHECK(std::count(seen.begin(), seen.end(), 1) == 60);
-    }
-    int boxes = 0;
-    const std::int64_t many = std::int64_t{1} << 33;
-    plugin::cuda::for_each_box(1, 1, many, [&](const plugin::cuda::Box& box) {
-        CHECK(box.first.column == boxes++ * (std::int64_t{1} << 30));
-    });
-    CHECK(boxes == 8);
-    plugin::cuda::for_each_box(0, 5, 5, [&](const plugin::cuda::Box&) { ++boxes; });
-    CHECK(boxes == 8);
 }

@@ -141,23 +141,6 @@ enum cudnnBackendNumericalNote_t {
     CUDNN_NUMERICAL_NOTE_TYPE_COUNT = 10
 };
 
-/* Operations that are calls of their own. */
-typedef struct cudnnTensorStruct* cudnnTensorDescriptor_t;
-typedef struct cudnnPoolingStruct* cudnnPoolingDescriptor_t;
-typedef struct cudnnLRNStruct* cudnnLRNDescriptor_t;
-enum cudnnTensorFormat_t { CUDNN_TENSOR_NCHW = 0 };
-enum cudnnNanPropagation_t { CUDNN_NOT_PROPAGATE_NAN = 0, CUDNN_PROPAGATE_NAN = 1 };
-enum cudnnPoolingMode_t { CUDNN_POOLING_MAX = 0, CUDNN_POOLING_AVERAGE_COUNT_INCLUDE_PADDING = 1 };
-enum cudnnSoftmaxAlgorithm_t { CUDNN_SOFTMAX_FAST = 0, CUDNN_SOFTMAX_ACCURATE = 1 };
-enum cudnnSoftmaxMode_t { CUDNN_SOFTMAX_MODE_INSTANCE = 0, CUDNN_SOFTMAX_MODE_CHANNEL = 1 };
-enum cudnnLRNMode_t { CUDNN_LRN_CROSS_CHANNEL_DIM1 = 0 };
-enum cudnnBatchNormMode_t { CUDNN_BATCHNORM_PER_ACTIVATION = 0, CUDNN_BATCHNORM_SPATIAL = 1 };
-#define CUDNN_LRN_MIN_N 1
-#define CUDNN_LRN_MAX_N 16
-#define CUDNN_LRN_MIN_K 1e-5
-#define CUDNN_LRN_MIN_BETA 0.01
-#define CUDNN_BN_MIN_EPSILON 0.0
-
 size_t cudnnGetVersion(void);
 const char* cudnnGetErrorString(cudnnStatus_t status);
 cudnnStatus_t cudnnCreate(cudnnHandle_t* handle);
@@ -179,66 +162,6 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t descriptor,
                                        int64_t* count, void* values);
 cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan,
                                   cudnnBackendDescriptor_t pack);
-
-cudnnStatus_t cudnnCreateTensorDescriptor(cudnnTensorDescriptor_t* tensor);
-cudnnStatus_t cudnnSetTensor4dDescriptor(cudnnTensorDescriptor_t tensor, cudnnTensorFormat_t format,
-                                         cudnnDataType_t type, int n, int c, int h, int w);
-cudnnStatus_t cudnnDestroyTensorDescriptor(cudnnTensorDescriptor_t tensor);
-cudnnStatus_t cudnnCreatePoolingDescriptor(cudnnPoolingDescriptor_t* pooling);
-cudnnStatus_t cudnnSetPooling2dDescriptor(cudnnPoolingDescriptor_t pooling, cudnnPoolingMode_t mode,
-                                          cudnnNanPropagation_t nan, int height, int width,
-                                          int pad_y, int pad_x, int stride_y, int stride_x);
-cudnnStatus_t cudnnDestroyPoolingDescriptor(cudnnPoolingDescriptor_t pooling);
-cudnnStatus_t cudnnPoolingForward(cudnnHandle_t handle, cudnnPoolingDescriptor_t pooling,
-                                  const void* alpha, cudnnTensorDescriptor_t x_type, const void* x,
-                                  const void* beta, cudnnTensorDescriptor_t y_type, void* y);
-cudnnStatus_t cudnnPoolingBackward(cudnnHandle_t handle, cudnnPoolingDescriptor_t pooling,
-                                   const void* alpha, cudnnTensorDescriptor_t y_type, const void* y,
-                                   cudnnTensorDescriptor_t dy_type, const void* dy,
-                                   cudnnTensorDescriptor_t x_type, const void* x, const void* beta,
-                                   cudnnTensorDescriptor_t dx_type, void* dx);
-cudnnStatus_t cudnnSoftmaxForward(cudnnHandle_t handle, cudnnSoftmaxAlgorithm_t algorithm,
-                                  cudnnSoftmaxMode_t mode, const void* alpha,
-                                  cudnnTensorDescriptor_t x_type, const void* x, const void* beta,
-                                  cudnnTensorDescriptor_t y_type, void* y);
-cudnnStatus_t cudnnSoftmaxBackward(cudnnHandle_t handle, cudnnSoftmaxAlgorithm_t algorithm,
-                                   cudnnSoftmaxMode_t mode, const void* alpha,
-                                   cudnnTensorDescriptor_t y_type, const void* y,
-                                   cudnnTensorDescriptor_t dy_type, const void* dy,
-                                   const void* beta, cudnnTensorDescriptor_t dx_type, void* dx);
-cudnnStatus_t cudnnCreateLRNDescriptor(cudnnLRNDescriptor_t* lrn);
-cudnnStatus_t cudnnSetLRNDescriptor(cudnnLRNDescriptor_t lrn, unsigned n, double alpha, double beta,
-                                    double k);
-cudnnStatus_t cudnnDestroyLRNDescriptor(cudnnLRNDescriptor_t lrn);
-cudnnStatus_t cudnnLRNCrossChannelForward(cudnnHandle_t handle, cudnnLRNDescriptor_t lrn,
-                                          cudnnLRNMode_t mode, const void* alpha,
-                                          cudnnTensorDescriptor_t x_type, const void* x,
-                                          const void* beta, cudnnTensorDescriptor_t y_type,
-                                          void* y);
-cudnnStatus_t cudnnLRNCrossChannelBackward(cudnnHandle_t handle, cudnnLRNDescriptor_t lrn,
-                                           cudnnLRNMode_t mode, const void* alpha,
-                                           cudnnTensorDescriptor_t y_type, const void* y,
-                                           cudnnTensorDescriptor_t dy_type, const void* dy,
-                                           cudnnTensorDescriptor_t x_type, const void* x,
-                                           const void* beta, cudnnTensorDescriptor_t dx_type,
-                                           void* dx);
-cudnnStatus_t cudnnBatchNormalizationForwardTraining(
-    cudnnHandle_t handle, cudnnBatchNormMode_t mode, const void* alpha, const void* beta,
-    cudnnTensorDescriptor_t x_type, const void* x, cudnnTensorDescriptor_t y_type, void* y,
-    cudnnTensorDescriptor_t channel_type, const void* scale, const void* bias, double factor,
-    void* running_mean, void* running_variance, double epsilon, void* saved_mean,
-    void* saved_inverse);
-cudnnStatus_t cudnnBatchNormalizationForwardInference(
-    cudnnHandle_t handle, cudnnBatchNormMode_t mode, const void* alpha, const void* beta,
-    cudnnTensorDescriptor_t x_type, const void* x, cudnnTensorDescriptor_t y_type, void* y,
-    cudnnTensorDescriptor_t channel_type, const void* scale, const void* bias, const void* mean,
-    const void* variance, double epsilon);
-cudnnStatus_t cudnnBatchNormalizationBackward(
-    cudnnHandle_t handle, cudnnBatchNormMode_t mode, const void* alpha, const void* beta,
-    const void* alpha_param, const void* beta_param, cudnnTensorDescriptor_t x_type, const void* x,
-    cudnnTensorDescriptor_t dy_type, const void* dy, cudnnTensorDescriptor_t dx_type, void* dx,
-    cudnnTensorDescriptor_t channel_type, const void* scale, void* scale_diff, void* bias_diff,
-    double epsilon, const void* saved_mean, const void* saved_inverse);
 
 }  // extern "C"
 #pragma GCC visibility pop

@@ -143,5 +143,4 @@ extern "C" cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t 
     }
     return CUBLAS_STATUS_NOT_SUPPORTED;
 }
-#include "cublaslt.hpp"
 #pragma GCC visibility pop

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "catena/abi/ext/blas.h"
-#include "catena/abi/ext/draft/affine.h"
 #include "catena/plugin/kernel.hpp"
 #if defined(CATENA_CUDA)
 #include "catena/plugin/cuda/launch.cuh"
@@ -149,24 +148,6 @@ void multiply(const C& call, const Matrix<T>& a, const Matrix<T>& b, T* c, bool 
              .b = b.data,
              .c = c,
              .add = add});
-}
-
-// Computes one product and adds the n elements of bias to each row, if a plugin does both in one
-// pass. Otherwise returns false and changes nothing.
-template <class T>
-bool affine(catena_ctx* ctx, const catena_call& call, const Product<T>& p, const T* bias) {
-    if (p.m == 0 || p.n == 0) return true;
-    if (p.k == 0) return false;
-    const catena_gemm g = described(call, p);
-    for (const void* const* table = host().extensions(ctx, CATENA_AFFINE_DRAFT_1);
-         table != nullptr && *table != nullptr; ++table) {
-        const auto* both = static_cast<const catena_affine*>(*table);
-        if (both->supports(&g) == 0) continue;
-        const catena_status s = both->gemm(ctx, &g, bias);
-        if (s == CATENA_OK) return true;
-        if (s != CATENA_E_UNSUPPORTED) throw Error(s);
-    }
-    return false;
 }
 
 }  // namespace catena::plugin

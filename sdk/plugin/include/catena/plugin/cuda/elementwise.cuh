@@ -1,5 +1,6 @@
-// Elementwise work on CUDA: one kernel for operands with the shape of the results or with one
-// element, and one for operands that are broadcast. An operation is a struct:
+// Elementwise work on CUDA. each() runs a rule for each of n numbers. map() applies an operation, with
+// one kernel for operands with the shape of the results or with one element, and one for operands that
+// are broadcast. An operation is a struct:
 //
 //     struct Op {
 //         using In = Types<float, Float16>;   // of its inputs
@@ -9,8 +10,8 @@
 //         __device__ void operator()(const Value* x, Value* y) const;  // one element of each
 //     };
 //
-// Kernels take packs where all operands are aligned, else single elements. What the host does before
-// a launch is compiled once for each number of ports, not for each operation.
+// Without broadcasting, packs are taken where all operands are aligned; else single elements. What the
+// host does before a launch is compiled once for each number of ports, not for each operation.
 #pragma once
 
 #include <cstring>
@@ -21,6 +22,39 @@
 #include "catena/plugin/elementwise.hpp"
 
 namespace catena::plugin::cuda {
+
+template <class Rule>
+__global__ void __launch_bounds__(block)
+    each_kernel(const __grid_constant__ Rule rule, std::int64_t n) {
+    const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * block;
+    for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * block + threadIdx.x; i < n;
+         i += step)
+        rule(i);
+}
+// rule(i) for each i below n, by a thread each. A rule is a struct with
+// `__device__ void operator()(std::int64_t i) const`, whose members are its arguments.
+template <class Rule>
+void each(const Queue& queue, std::int64_t n, const Rule& rule) {
+    if (n > 0) queue.launch(&each_kernel<Rule>, queue.grid(n), block, rule, n);
+}
+
+// The values of a group of a block's threads, `step` apart, joined pairwise and in a fixed order: each
+// of them gets the result. The group has `lanes` threads, a power of two, of which this is the
+// `lane`-th. All threads of the block take part.
+template <class V, class Join>
+__device__ __forceinline__ V join_lanes(V own, int lane, int lanes, int step, const Join& join) {
+    __shared__ V shared[block];
+    const int t = static_cast<int>(threadIdx.x);
+    __syncthreads();  // what was there before has been read
+    shared[t] = own;
+    CATENA_ROLL
+    for (int half = lanes / 2; half > 0; half /= 2) {
+        __syncthreads();
+        if (lane < half) shared[t] = join(shared[t], shared[t + half * step]);
+    }
+    __syncthreads();
+    return shared[t - lane * step];
+}
 
 // Tensors of an operation. An input without data counts as zeros, an output without is not written.
 struct Operand {
@@ -66,7 +100,7 @@ struct Ports {
     Sets sets;
 };
 template <int inputs>
-using WalkOver = Walk<std::uint32_t, inputs == 0 ? 1 : inputs>;
+using WalkOver = Walk<inputs == 0 ? 1 : inputs>;
 template <int inputs, int outputs, std::size_t bytes>
 struct Flat : Ports<inputs, outputs, bytes> {
     std::int64_t n;      // elements
@@ -74,8 +108,6 @@ struct Flat : Ports<inputs, outputs, bytes> {
 };
 template <int inputs, int outputs, std::size_t bytes>
 struct Walked : Ports<inputs, outputs, bytes> {
-    std::uint32_t units;  // packs, or elements
-    std::uint32_t packed;
     WalkOver<inputs> walk;
 };
 template <template <int, int, std::size_t> class P, class Op>
@@ -85,8 +117,7 @@ using ParametersOf = P<n_in<Op>, n_out<Op>, op_bytes<Op>>;
 template <int w, class C, class... T, std::size_t... K>
 __device__ __forceinline__ void load_inputs(Types<T...>, std::index_sequence<K...>,
                                             const void* const* in, const std::int64_t* at,
-                                            const Sets& sets, C (&x)[sizeof...(T) + 1][w],
-                                            bool whole = true, int count = w) {
+                                            const Sets& sets, C (&x)[sizeof...(T) + 1][w]) {
     [[maybe_unused]] const auto load_input = [&]<class U>(int k, const U* p, C(&to)[w]) {
         const auto fill = [&](C value) {
             CATENA_UNROLL
@@ -94,7 +125,7 @@ __device__ __forceinline__ void load_inputs(Types<T...>, std::index_sequence<K..
         };
         if (p == nullptr) fill(C(0));
         else if (w > 1 && in_set(sets.single, k)) fill(load_as<C>(p[at[k]]));
-        else load<w>(p + at[k], whole, count, to);
+        else load_pack<w>(p + at[k], to);
     };
     (load_input(static_cast<int>(K), static_cast<const T*>(in[K]), x[K]), ...);
 }
@@ -166,11 +197,12 @@ __global__ void __launch_bounds__(block)
 template <class Op>
 __global__ void __launch_bounds__(block)
     walk_kernel(const __grid_constant__ ParametersOf<Walked, Op> p) {
-    const Op& op = p.template op<Op>();
-    for (std::uint32_t u = blockIdx.x * block + threadIdx.x; u < p.units; u += gridDim.x * block) {
-        const auto unit = p.walk.locate(u);
-        if (p.packed != 0) apply<Op, width<Op>>(op, p.in, p.out, unit.at, unit.first, p.sets);
-        else apply<Op, 1>(op, p.in, p.out, unit.at, unit.first, p.sets);
+    const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * block;
+    for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * block + threadIdx.x;
+         i < p.walk.size; i += step) {
+        std::int64_t at[n_in<Op> == 0 ? 1 : n_in<Op>];
+        p.walk.locate(i, at);
+        apply<Op, 1>(p.template op<Op>(), p.in, p.out, at, i, p.sets);
     }
 }
 
@@ -260,31 +292,13 @@ template <int inputs, int outputs, std::size_t bytes>
         queue.launch(kernels.flat, queue.grid(threads), block, p);
         return;
     }
-    WalkOver<inputs> walk;
     Shape shapes[inputs + 1];
     for (int k = 0; k < inputs; ++k) shapes[k] = in[k].data == nullptr ? shape : in[k].shape;
-    if (!walk.build(shape, shapes, kernels.width)) fail_walk(queue, walk.most);
     Walked<inputs, outputs, bytes> p;
     set_operation(p, op, kernels.op_size);
     set_ports(p);
-    for (int k = 0; k < inputs; ++k) {
-        p.sets.single |= bit(walk.single(k), k);
-        aligned =
-            aligned && (walk.single(k) || is_aligned(in[k].data, kernels.width, kernels.in[k]));
-    }
-    p.packed = aligned && walk.whole();
-    if (p.packed == 0) walk.build(shape, shapes, 1);
-    walk.for_each_part([&](const WalkOver<inputs>& part, std::int64_t first, const auto& at) {
-        for (int k = 0; k < inputs; ++k)
-            if (in[k].data != nullptr)
-                p.in[k] = static_cast<const char*>(in[k].data) + at[k] * kernels.in[k];
-        for (int k = 0; k < outputs; ++k)
-            if (out[k].data != nullptr)
-                p.out[k] = static_cast<char*>(out[k].data) + first * kernels.out[k];
-        p.walk = part;
-        p.units = static_cast<std::uint32_t>(part.units());
-        queue.launch(kernels.walk, queue.grid(p.units), block, p);
-    });
+    if (!p.walk.build(shape, shapes)) fail_walk(queue, p.walk.most);
+    queue.launch(kernels.walk, queue.grid(n), block, p);
 }
 
 }  // namespace detail

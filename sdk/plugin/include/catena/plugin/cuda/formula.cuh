@@ -83,18 +83,6 @@ inline std::size_t bytes_of(const catena_tensor& t) {
     return static_cast<std::size_t>(size_of(t)) * (t.dl.dtype.bits / 8);
 }
 
-// The inputs of Backward.
-template <std::size_t n>
-struct BackwardOperands {
-    BackwardOperands(const catena_call& call, Retained retained) {
-        in[0] = operand(call.gy[0]);
-        for (std::size_t i = 0; i < n; ++i)
-            in[1 + i] = operand(call.x[i], (retained.x >> i & 1) != 0);
-        in[1 + n] = operand(call.y[0], retained.y != 0);
-    }
-    Operand in[n + 2];
-};
-
 template <int n, std::size_t bytes>
 [[gnu::noinline]] void run_forward(const Queue& queue, const MapKernels<n, 1, bytes>& kernels,
                                    const void* op, const catena_call& call) {
@@ -105,9 +93,9 @@ template <int n, std::size_t bytes>
 }
 // Gradients of inputs with the output's shape come from one launch, those of inputs that were
 // repeated from a sum each.
-template <int inputs, int n, std::size_t bytes, bool walks>
+template <int inputs, int n, std::size_t bytes>
 [[gnu::noinline]] void run_backward(const Queue& queue, const MapKernels<inputs, n, bytes>& kernels,
-                                    const SumKernels<inputs, n, bytes, walks>& sums, const void* op,
+                                    const SumKernels<inputs, n, bytes>& sums, const void* op,
                                     Retained retained, const catena_call& call) {
     if (call.gy[0] == nullptr) {
         for (int i = 0; i < n; ++i)
@@ -117,36 +105,34 @@ template <int inputs, int n, std::size_t bytes, bool walks>
         return;
     }
     const Shape shape = shape_of(*call.gy[0]);
-    const BackwardOperands<n> operands(call, retained);
+    Operand in[n + 2] = {operand(call.gy[0])};
+    for (int i = 0; i < n; ++i) in[1 + i] = operand(call.x[i], (retained.x >> i & 1) != 0);
+    in[1 + n] = operand(call.y[0], retained.y != 0);
     Result out[n];
     bool any = false;
     for (int i = 0; i < n; ++i) {
         const catena_tensor* gx = call.gx[i];
         if (gx == nullptr) continue;
-        if (walks && !same_shape(*gx, *call.gy[0])) {
-            sum_ports(queue, sums, op, shape, operands.in, i,
-                      axes_where(shape, Repeats{shape, shape_of(*gx)}), result(gx, call.req[i]),
-                      call.scratch);
+        if (sums.walks && !same_shape(*gx, *call.gy[0])) {
+            sum_ports(queue, sums, op, shape, in, i, Axes(shape, Repeats{shape, shape_of(*gx)}),
+                      result(gx, call.req[i]), call.scratch);
             continue;
         }
         out[i] = result(gx, call.req[i]);
         any = true;
     }
-    if (any) map_ports(queue, kernels, op, shape, operands.in, out);
+    if (any) map_ports(queue, kernels, op, shape, in, out);
 }
 template <int n>
-[[gnu::noinline]] void plan_backward(const catena_call& call, Retained retained, int width,
-                                     std::size_t sum_size, catena_plan& plan) {
+[[gnu::noinline]] void plan_backward(const catena_call& call, std::size_t sum_size,
+                                     catena_plan& plan) {
     if (call.gy[0] == nullptr) return;
     const Shape shape = shape_of(*call.gy[0]);
-    const BackwardOperands<n> operands(call, retained);
     for (int i = 0; i < n; ++i) {
         const catena_tensor* gx = call.gx[i];
-        if (gx == nullptr || same_shape(*gx, *call.gy[0]) || size_of(shape) == 0) continue;
-        const std::uint32_t summed = axes_where(shape, Repeats{shape, shape_of(*gx)});
+        if (gx == nullptr || same_shape(*gx, *call.gy[0])) continue;
         plan.scratch_bytes = std::max(
-            plan.scratch_bytes,
-            partial_bytes(fold_of<n + 2, true>(shape, operands.in, summed, width), sum_size));
+            plan.scratch_bytes, partial_bytes(shape, Repeats{shape, shape_of(*gx)}, sum_size));
     }
 }
 }  // namespace detail
@@ -163,15 +149,14 @@ void backward_formula(const Queue& queue, const catena_call& call) {
     const Op op{detail::attributes_of<F, Compute<T>>(call.attrs)};
     constexpr auto sums = [] {
         if constexpr (Op::walks) return detail::sum_kernels<Op, T>;
-        else return detail::SumKernels<detail::n_in<Op>, 1, detail::op_bytes<Op>, false>();
+        else return detail::ParametersOf<detail::SumKernels, Op>();
     }();
     detail::run_backward(queue, detail::map_kernels<Op>, sums, &op, retained_by_formula<F>(), call);
 }
 template <class F, class T>
 void plan_backward_formula(const catena_call& call, catena_plan& plan) {
     using Op = detail::Backward<F, T>;
-    detail::plan_backward<static_cast<int>(n_inputs<F>)>(
-        call, retained_by_formula<F>(), detail::width<Op>, sizeof(typename Op::Value), plan);
+    detail::plan_backward<static_cast<int>(n_inputs<F>)>(call, sizeof(typename Op::Value), plan);
 }
 
 namespace detail {

@@ -148,7 +148,7 @@ std::int32_t CATENA_CALL supports(catena_ctx* ctx, const catena_call* call) noex
         std::fill_n(shapes, n, shape_of(*all));
         for (std::size_t i = 0; i < n_inputs<F>; ++i)
             if (call->x[i] != nullptr) shapes[i] = shape_of(*call->x[i]);
-        return Walk<std::uint32_t, static_cast<int>(n)>().build(shape_of(*all), shapes, 1) ? 1 : 0;
+        return Walk<static_cast<int>(n)>().build(shape_of(*all), shapes) ? 1 : 0;
     }
 }
 

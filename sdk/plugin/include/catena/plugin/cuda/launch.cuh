@@ -51,12 +51,11 @@ struct Queue {
             e != cudaSuccess)
             fail_cuda(function, "launch", e);
     }
-    void fill(void* data, std::uint8_t byte, std::size_t n) const {
-        if (n == 0) return;
-        if (const cudaError_t e = cudaMemsetAsync(data, byte, n, stream); e != cudaSuccess)
+    void zero(void* data, std::size_t bytes) const {
+        if (bytes == 0) return;
+        if (const cudaError_t e = cudaMemsetAsync(data, 0, bytes, stream); e != cudaSuccess)
             fail_cuda(function, "cudaMemsetAsync", e);
     }
-    void zero(void* data, std::size_t bytes) const { fill(data, 0, bytes); }
     // Blocks for n threads that walk on in steps of the whole grid: a few waves at most.
     dim3 grid(std::int64_t n) const {
         const std::int64_t needed = (n + block - 1) / block;

@@ -200,6 +200,11 @@ __device__ __forceinline__ T stored_sum(T old, C x) {
     using A = Compute<T>;
     return store_as<T>(static_cast<A>(load_as<A>(old) + store_as<A>(x)));
 }
+// Stores an element, or adds it to what is there.
+template <class T, class C>
+__device__ __forceinline__ void store(T& y, bool add, C x) {
+    y = add ? stored_sum(y, x) : store_as<T>(x);
+}
 // x[0 .. count) = p[0 .. count), the others 0. `whole`: p is aligned and count is `width`.
 template <int width, class C, class T>
 __device__ __forceinline__ void load(const T* p, bool whole, int count, C (&x)[width]) {
@@ -212,15 +217,7 @@ __device__ __forceinline__ void store(T* p, bool whole, int count, bool add, con
     if (whole) return store_pack(p, add, x);
     CATENA_UNROLL
     for (int j = 0; j < width; ++j)
-        if (j < count) p[j] = add ? stored_sum(p[j], x[j]) : store_as<T>(x[j]);
+        if (j < count) store(p[j], add, x[j]);
 }
-
-#if defined(CATENA_CUDA)
-// So many neighbouring lanes wait for each other: those of one warp need not wait for others.
-__device__ __forceinline__ void sync_lanes(int lanes) {
-    if (lanes <= 32) __syncwarp();
-    else __syncthreads();
-}
-#endif
 
 }  // namespace catena::plugin::cuda

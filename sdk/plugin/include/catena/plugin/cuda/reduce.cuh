@@ -1,7 +1,7 @@
 // Sums on CUDA of an operation's values, over any axes, computed on the fly. A block has lanes for
-// kept and for summed units (see Fold). With few sums, the summed range is also split over blocks,
-// whose partial sums in scratch memory are added in order. Terms are added in short runs, then
-// pairwise, in an order that depends only on the shape.
+// sums and for their terms (see Fold). With few sums, the terms are also split over blocks, whose
+// partial sums in scratch memory are added in order. Terms are added in short runs, then pairwise, in
+// an order that depends only on the shape.
 #pragma once
 
 #include "catena/plugin/cuda/elementwise.cuh"
@@ -11,6 +11,13 @@ namespace catena::plugin::cuda {
 // What values of C are added up in: floats in their type, integers modulo 2^64.
 template <class C>
 using Accumulator = std::conditional_t<std::is_integral_v<C>, std::uint64_t, C>;
+
+struct Plus {
+    template <class V>
+    CATENA_FN V operator()(V a, V b) const {
+        return a + b;
+    }
+};
 
 // Axes along which a tensor of shape `to` was repeated to `from`.
 struct Repeats {
@@ -23,166 +30,94 @@ struct Repeats {
 
 namespace detail {
 
-// Where operands are, for sums of an operation. The walk has a place only where they may differ in
-// shape.
-struct NoWalk {};
-template <int inputs, bool walks>
-using SumWalk = std::conditional_t<walks, Walk<std::uint64_t, inputs>, NoWalk>;
-
-template <int inputs, int outputs, std::size_t bytes, bool walks>
+template <int inputs, int outputs, std::size_t bytes>
 struct Summed : Ports<inputs, outputs, bytes> {
     Fold fold;
-    void* partial;                  // splits times n_kept sums; null with one split
+    Walk<inputs> walk;              // over operands that are broadcast
+    void* partial;                  // splits times as many sums; null with one split
     std::uint64_t wanted[outputs];  // all ones, or 0
-    std::uint32_t whole;            // units are aligned packs
-    std::uint32_t add;
-    [[no_unique_address]] SumWalk<inputs, walks> walk;
+    std::uint64_t add;
 };
 template <class Op>
-using SummedOf = Summed<n_in<Op>, n_out<Op>, op_bytes<Op>, Op::walks>;
+using SummedOf = Summed<n_in<Op>, n_out<Op>, op_bytes<Op>>;
 
-// The operands' elements of a unit; returns how many there are.
+// The operation's value at a place of the tensor.
 template <class Op>
-__device__ __forceinline__ int load_terms(const SummedOf<Op>& p, const Fold::Unit& kept,
-                                          std::int64_t unit,
-                                          typename Op::Value (&x)[n_in<Op> + 1][width<Op>]) {
-    const Fold::Unit reduced = p.fold.locate_reduced(static_cast<std::uint64_t>(unit));
-    const std::int64_t first = kept.at + reduced.at;
-    const int count = p.fold.rows ? reduced.count : kept.count;
+__device__ __forceinline__ typename Op::Value term_at(const SummedOf<Op>& p, std::int64_t place) {
     std::int64_t at[n_in<Op>];
     if constexpr (Op::walks) {
-        p.walk.locate(static_cast<std::uint64_t>(first), at);
+        p.walk.locate(place, at);
     } else {
         CATENA_UNROLL
-        for (int k = 0; k < n_in<Op>; ++k) at[k] = first;
+        for (int k = 0; k < n_in<Op>; ++k) at[k] = place;
     }
-    load_inputs<width<Op>>(typename Op::In(), std::make_index_sequence<n_in<Op>>(), p.in, at,
-                           p.sets, x, p.whole != 0, count);
-    return count;
-}
-template <class Op>
-__device__ __forceinline__ void add_terms(const SummedOf<Op>& p, int count,
-                                          const typename Op::Value (&x)[n_in<Op> + 1][width<Op>],
-                                          Accumulator<typename Op::Value> (&part)[width<Op>]) {
-    using C = typename Op::Value;
-    using Bits = std::conditional_t<sizeof(C) == 8, std::uint64_t, std::uint32_t>;
-    C y[n_out<Op> + 1][width<Op>];
-    compute<Op, width<Op>>(p.template op<Op>(), x, y);
-    CATENA_UNROLL
-    for (int j = 0; j < width<Op>; ++j) {
-        Bits bits = 0;
-        CATENA_UNROLL  // the one that is wanted; an index would put y into memory
-            for (int k = 0; k < n_out<Op>; ++k) bits |=
-            std::bit_cast<Bits>(y[k][j]) & static_cast<Bits>(p.wanted[k]);
-        if (j < count) part[j] += static_cast<Accumulator<C>>(std::bit_cast<C>(bits));
-    }
+    typename Op::Value x[n_in<Op> + 1][1];
+    typename Op::Value y[n_out<Op> + 1][1];
+    load_inputs<1>(typename Op::In(), std::make_index_sequence<n_in<Op>>(), p.in, at, p.sets, x);
+    compute<Op, 1>(p.template op<Op>(), x, y);
+    using Bits = std::conditional_t<sizeof(typename Op::Value) == 8, std::uint64_t, std::uint32_t>;
+    Bits bits = 0;
+    CATENA_UNROLL  // the one that is wanted; an index would put y into memory
+        for (int k = 0; k < n_out<Op>; ++k) bits |=
+        std::bit_cast<Bits>(y[k][0]) & static_cast<Bits>(p.wanted[k]);
+    return std::bit_cast<typename Op::Value>(bits);
 }
 // Stores a sum, or adds it to what is there.
 template <class Out, class Acc>
 __device__ __forceinline__ void store_sum(Out& out, Acc sum, bool add) {
-    const auto value = static_cast<Compute<Out>>(sum);
-    out = add ? stored_sum(out, value) : store_as<Out>(value);
+    store(out, add, static_cast<Compute<Out>>(sum));
 }
-
 template <class Op, class Out>
 __global__ void __launch_bounds__(block) sum_kernel(const __grid_constant__ SummedOf<Op> p) {
-    using C = typename Op::Value;
-    using Acc = Accumulator<C>;
-    constexpr int w = width<Op>;
-    constexpr int run = 16;  // units whose terms are added one after the other
-    __shared__ Acc shared[w * block];
+    using Acc = Accumulator<typename Op::Value>;
+    constexpr int run = 16;  // terms that are added one after the other
     const Fold& f = p.fold;
     const int t = static_cast<int>(threadIdx.x);
     const int kept_lane = f.rows ? t / f.reduced_lanes : t % f.kept_lanes;
     const int lane = f.rows ? t % f.reduced_lanes : t / f.kept_lanes;
-    const std::int64_t kept_unit = static_cast<std::int64_t>(blockIdx.x) * f.kept_lanes + kept_lane;
-    const bool there = kept_unit < f.kept_units;
-    const Fold::Unit kept = f.locate_kept(static_cast<std::uint64_t>(there ? kept_unit : 0));
-    std::int64_t unit = static_cast<std::int64_t>(blockIdx.y) * f.per_split;
-    const std::int64_t last = !there                                 ? 0
-                              : unit + f.per_split < f.reduced_units ? unit + f.per_split
-                                                                     : f.reduced_units;
-    unit += lane;
-
-    // Loads of several units are on their way at the same time, as far as registers go.
-    constexpr int batch = Op::walks ? 1 : std::clamp(64 / (w * static_cast<int>(sizeof(C))), 1, 4);
-    Acc total[w] = {};
+    const std::int64_t sum = static_cast<std::int64_t>(blockIdx.x) * f.kept_lanes + kept_lane;
+    const bool there = sum < f.kept.size;
+    const std::int64_t base = f.locate_kept(there ? sum : 0);
+    std::int64_t term = static_cast<std::int64_t>(blockIdx.y) * f.per_split;
+    const std::int64_t last = !there                                ? 0
+                              : term + f.per_split < f.reduced.size ? term + f.per_split
+                                                                    : f.reduced.size;
+    term += lane;
+    Acc total = 0;
     CATENA_ROLL
-    while (unit < last) {
-        Acc part[w] = {};
+    while (term < last) {
+        Acc part = 0;
         CATENA_ROLL
-        for (int i = 0; i < run && unit < last; i += batch, unit += batch * f.reduced_lanes) {
-            C x[batch][n_in<Op> + 1][w];
-            int count[batch];
-            CATENA_UNROLL
-            for (int b = 0; b < batch; ++b) {
-                const std::int64_t own = unit + b * f.reduced_lanes;
-                count[b] = own < last ? load_terms<Op>(p, kept, own, x[b]) : 0;
-            }
-            CATENA_UNROLL
-            for (int b = 0; b < batch; ++b)
-                if (count[b] > 0) add_terms<Op>(p, count[b], x[b], part);
-        }
-        CATENA_UNROLL
-        for (int j = 0; j < w; ++j) total[j] += part[j];
+        for (int i = 0; i < run && term < last; ++i, term += f.reduced_lanes)
+            part += static_cast<Acc>(term_at<Op>(p, base + f.locate_reduced(term)));
+        total += part;
     }
-
-    // The terms of a pack are one sum in rows, sums side by side in columns.
-    const int sums = f.rows ? 1 : w;
-    if (f.rows) {
-        CATENA_UNROLL
-        for (int j = 1; j < w; ++j) total[0] += total[j];
-    }
-    CATENA_UNROLL
-    for (int j = 0; j < w; ++j)
-        if (j < sums) shared[j * block + t] = total[j];
-    const int step = f.rows ? 1 : f.kept_lanes;
-    CATENA_ROLL
-    for (int half = f.reduced_lanes / 2; half > 0; half /= 2) {
-        __syncthreads();
-        if (lane >= half) continue;
-        CATENA_ROLL
-        for (int j = 0; j < sums; ++j) shared[j * block + t] += shared[j * block + t + half * step];
-    }
+    total = join_lanes(total, lane, f.reduced_lanes, f.rows ? 1 : f.kept_lanes, Plus());
     if (lane != 0 || !there) return;
-    const int count = f.rows ? 1 : kept.count;
-    CATENA_ROLL
-    for (int j = 0; j < count; ++j) {
-        const Acc sum = shared[j * block + t];
-        if (p.partial != nullptr)
-            static_cast<Acc*>(p.partial)[blockIdx.y * f.n_kept + kept.out + j] = sum;
-        else store_sum(static_cast<Out*>(p.out[0])[kept.out + j], sum, p.add != 0);
-    }
+    if (p.partial != nullptr) static_cast<Acc*>(p.partial)[blockIdx.y * f.kept.size + sum] = total;
+    else store_sum(static_cast<Out*>(p.out[0])[sum], total, p.add != 0);
 }
 // Adds up the parts of each sum. A block has `across` sums side by side, and lanes for each.
 template <class Acc, class Out>
 __global__ void __launch_bounds__(block)
     join_kernel(const Acc* partial, std::int64_t n, std::int64_t splits, int across, Out* out,
                 bool add) {
-    __shared__ Acc shared[block];
     const int t = static_cast<int>(threadIdx.x);
     const int lane = t / across;
     const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * across + t % across;
     Acc sum = 0;
     for (std::int64_t s = lane; i < n && s < splits; s += block / across) sum += partial[s * n + i];
-    shared[t] = sum;
-    CATENA_ROLL
-    for (int half = block / across / 2; half > 0; half /= 2) {
-        __syncthreads();
-        if (lane < half) shared[t] += shared[t + half * across];
-    }
-    if (lane == 0 && i < n) store_sum(out[i], shared[t], add);
+    sum = join_lanes(sum, lane, block / across, across, Plus());
+    if (lane == 0 && i < n) store_sum(out[i], sum, add);
 }
 
-template <int inputs, int outputs, std::size_t bytes, bool walks>
+template <int inputs, int outputs, std::size_t bytes>
 struct SumKernels {
-    void (*sum)(Summed<inputs, outputs, bytes, walks>);
+    void (*sum)(Summed<inputs, outputs, bytes>);
     void (*join)(const Queue& queue, const void* partial, std::int64_t n, std::int64_t splits,
                  const Result& out);
-    std::uint32_t op_size;
-    std::int32_t width;
-    std::uint32_t sum_size, out_size;
-    std::uint8_t in[inputs];
+    bool walks;
+    std::uint32_t op_size, out_size;
 };
 template <class Acc, class Out>
 void launch_join(const Queue& queue, const void* partial, std::int64_t n, std::int64_t splits,
@@ -194,96 +129,64 @@ void launch_join(const Queue& queue, const void* partial, std::int64_t n, std::i
                  static_cast<Out*>(out.data), out.add);
 }
 template <class Op, class Out>
-constexpr auto make_sum_kernels() {
-    using Acc = Accumulator<typename Op::Value>;
-    SumKernels<n_in<Op>, n_out<Op>, op_bytes<Op>, Op::walks> k = {};
-    k.sum = &sum_kernel<Op, Out>;
-    k.join = &launch_join<Acc, Out>;
-    k.op_size = sizeof(Op);
-    k.width = width<Op>;
-    k.sum_size = sizeof(Acc);
-    k.out_size = sizeof(Out);
-    set_sizes(typename Op::In(), k.in);
-    return k;
-}
-template <class Op, class Out>
-inline constexpr auto sum_kernels = make_sum_kernels<Op, Out>();
+inline constexpr ParametersOf<SumKernels, Op> sum_kernels = {
+    &sum_kernel<Op, Out>, &launch_join<Accumulator<typename Op::Value>, Out>, Op::walks, sizeof(Op),
+    sizeof(Out)};
 
-// A set of axes, as bits.
 template <class Summed>
-std::uint32_t axes_where(Shape shape, const Summed& summed) {
-    std::uint32_t set = 0;
-    for (std::size_t d = 0; d < shape.size(); ++d) set |= std::uint32_t{summed(d)} << d;
-    return set;
-}
-// The shapes of n operands; those that are not there have the whole's.
-inline void shapes_of(Shape shape, const Operand* in, int n, Shape* own) {
-    for (int k = 0; k < n; ++k) own[k] = in[k].data == nullptr ? shape : in[k].shape;
-}
-template <int inputs, bool walks>
-[[gnu::noinline]] Fold fold_of(Shape shape, const Operand* in, std::uint32_t summed, int width) {
-    const auto is_summed = [=](std::size_t d) { return (summed >> d & 1) != 0; };
-    std::uint64_t steps[CATENA_MAX_NDIM];
-    if constexpr (walks) {
-        Shape own[inputs];
-        shapes_of(shape, in, inputs, own);
-        for (std::size_t d = 0; d < shape.size(); ++d)
-            steps[d] = Walk<std::uint64_t, inputs>::steps(shape, d, own);
-    }
-    return Fold(shape, is_summed, width, walks ? steps : nullptr);
-}
-inline std::uint64_t partial_bytes(const Fold& fold, std::size_t sum_size) {
+std::uint64_t partial_bytes(Shape shape, const Summed& summed, std::size_t sum_size) {
+    if (size_of(shape) == 0) return 0;
+    const Fold fold(shape, summed);
     if (fold.splits == 1) return 0;
-    return static_cast<std::uint64_t>(fold.splits * fold.n_kept) * sum_size;
+    return static_cast<std::uint64_t>(fold.splits * fold.kept.size) * sum_size;
 }
+// A set of axes, as bits.
+struct Axes {
+    template <class Summed>
+    Axes(Shape shape, const Summed& summed) {
+        for (std::size_t d = 0; d < shape.size(); ++d) set |= std::uint32_t{summed(d)} << d;
+    }
+    bool operator()(std::size_t d) const { return (set >> d & 1) != 0; }
+    std::uint32_t set = 0;
+};
 
-template <int inputs, int outputs, std::size_t bytes, bool walks>
+template <int inputs, int outputs, std::size_t bytes>
 [[gnu::noinline]] void sum_ports(const Queue& queue,
-                                 const SumKernels<inputs, outputs, bytes, walks>& kernels,
-                                 const void* op, Shape shape, const Operand* in, int which,
-                                 std::uint32_t summed, const Result& out, void* scratch) {
+                                 const SumKernels<inputs, outputs, bytes>& kernels, const void* op,
+                                 Shape shape, const Operand* in, int which, const Axes& summed,
+                                 const Result& out, void* scratch) {
     if (size_of(shape) == 0) {
         std::size_t n = kernels.out_size;
         for (std::size_t d = 0; d < shape.size(); ++d)
-            if ((summed >> d & 1) == 0) n *= static_cast<std::size_t>(shape[d]);
+            if (!summed(d)) n *= static_cast<std::size_t>(shape[d]);
         if (!out.add) queue.zero(out.data, n);
         return;
     }
-    Summed<inputs, outputs, bytes, walks> p;
+    Summed<inputs, outputs, bytes> p;
     set_operation(p, op, kernels.op_size);
-    p.fold = fold_of<inputs, walks>(shape, in, summed, kernels.width);
+    p.fold = Fold(shape, summed);
     p.out[0] = out.data;
     p.add = out.add;
     p.wanted[which] = ~std::uint64_t{0};
     if (p.fold.splits > 1) p.partial = scratch;
-    if constexpr (walks) {
-        Shape own[inputs];
-        shapes_of(shape, in, inputs, own);
-        if (!p.walk.build(shape, own, kernels.width)) fail_walk(queue, p.walk.most);
-        for (int k = 0; k < inputs; ++k) p.sets.single |= bit(p.walk.single(k), k);
-    }
-    p.whole = p.fold.inner % kernels.width == 0;
+    Shape own[inputs];
     for (int k = 0; k < inputs; ++k) {
         p.in[k] = in[k].data;
-        if (!in_set(p.sets.single, k) && !is_aligned(p.in[k], kernels.width, kernels.in[k]))
-            p.whole = 0;
+        own[k] = in[k].data == nullptr ? shape : in[k].shape;
     }
+    if (kernels.walks && !p.walk.build(shape, own)) fail_walk(queue, p.walk.most);
     queue.launch(kernels.sum,
                  dim3(static_cast<unsigned>(p.fold.blocks), static_cast<unsigned>(p.fold.splits)),
                  block, p);
-    if (p.partial != nullptr) kernels.join(queue, p.partial, p.fold.n_kept, p.fold.splits, out);
+    if (p.partial != nullptr) kernels.join(queue, p.partial, p.fold.kept.size, p.fold.splits, out);
 }
 
 }  // namespace detail
 
-// Bytes of scratch that sum() takes for these operands; pointers count as there or not, no more.
+// Bytes of scratch that sum() takes for these operands.
 template <class Op, class Summed>
-std::uint64_t sum_scratch(Shape shape, const Operand* in, const Summed& summed) {
-    using namespace detail;
-    if (size_of(shape) == 0) return 0;
-    return partial_bytes(
-        fold_of<n_in<Op>, Op::walks>(shape, in, axes_where(shape, summed), width<Op>),
-        sizeof(Accumulator<typename Op::Value>));
+std::uint64_t sum_scratch(Shape shape, const Operand*, const Summed& summed) {
+    return detail::partial_bytes(shape, summed, sizeof(Accumulator<typename Op::Value>));
 }
 
 // out = sums of output `which` of op(operands) over the axes that summed(d) names, or added to out.
@@ -291,16 +194,14 @@ std::uint64_t sum_scratch(Shape shape, const Operand* in, const Summed& summed) 
 template <class Op, class Out, class Summed>
 void sum(const Queue& queue, const Op& op, Shape shape, const Operand* in, int which,
          const Summed& summed, Out* out, bool add, void* scratch) {
-    using namespace detail;
-    sum_ports(queue, sum_kernels<Op, Out>, &op, shape, in, which, axes_where(shape, summed),
-              Result{out, add}, scratch);
+    detail::sum_ports(queue, detail::sum_kernels<Op, Out>, &op, shape, in, which,
+                      detail::Axes(shape, summed), Result{out, add}, scratch);
 }
 
 // The same for sums of the elements of a tensor.
 template <class T, class Summed>
 std::uint64_t sum_scratch(Shape x, const Summed& summed) {
-    const Operand in[] = {{nullptr, x}};
-    return sum_scratch<Copy<Stored<T>, Stored<T>>>(x, in, summed);
+    return sum_scratch<Copy<Stored<T>, Stored<T>>>(x, nullptr, summed);
 }
 template <class T, class Out, class Summed>
 void sum(Queue queue, Tensor<const T> x, const Summed& summed, Out* out, bool add, void* scratch) {

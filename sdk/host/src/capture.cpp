@@ -8,8 +8,7 @@
 
 #include <catena/core/error.hpp>
 #include <catena/diagnostics/named_call.hpp>
-
-#include <fmt/format.h>
+#include <catena/fail.hpp>
 
 #include <cstring>
 #include <map>
@@ -228,7 +227,7 @@ void Capture::State::record(const std::function<void()>& body, std::string_view 
         throw;
     }
     call(end);
-    if (!graph) throw DeviceError(fmt::format("[recording] {}: nothing was kept", device.name));
+    if (!graph) fail<DeviceError>("[recording] {}: nothing was kept", device.name);
     uses = recorder.take_uses();
     draws = recorder.take_draws();
     const std::uint64_t n = device.graphs->size(graph);
@@ -277,10 +276,9 @@ Capture::Capture(const Stream& stream, const std::function<void()>& body, int wa
                  std::string_view name) {
     if (!stream || !body) throw InvalidError("[capture] expected a stream and a body, got none");
     DeviceState& device = stream.queue()->device;
-    if (!supported(stream.device())) {
-        throw UnsupportedError(fmt::format(
-            "[capture] stream: expected one of a device that records, got {}", device.name));
-    }
+    if (!supported(stream.device()))
+        fail<UnsupportedError>("[capture] stream: expected one of a device that records, got {}",
+                               device.name);
     if (stream.queue()->recording.load())
         throw InvalidError("[capture] stream: expected one that is not recorded yet");
     state_ = std::make_shared<State>(stream);

@@ -5,7 +5,7 @@
 
 #include <catena/core/error.hpp>
 
-#include <fmt/format.h>
+#include <catena/fail.hpp>
 
 #include <chrono>
 #include <optional>
@@ -24,10 +24,9 @@ struct Event::State {
 
     template <class Call>
     void ask(const char* what, const Call& call) const {
-        if (!device.events) {
-            throw UnsupportedError(fmt::format(
-                "[event] {}(): expected a backend that can say it, got {}", what, device.name));
-        }
+        if (!device.events)
+            fail<UnsupportedError>("[event] {}(): expected a backend that can say it, got {}", what,
+                                   device.name);
         on_backend(device, [&](catena_ctx* ctx) { return call(ctx, *device.events); });
     }
 
@@ -63,10 +62,9 @@ void Event::record(const Stream& stream) const {
     need();
     Queue& queue = queue_of(stream);
     State& state = *state_;
-    if (&queue.device != &state.device) {
-        throw DeviceError(fmt::format("[event] record(): expected a stream of {}, got one of {}",
-                                      state.device.name, queue.device.name));
-    }
+    if (&queue.device != &state.device)
+        fail<DeviceError>("[event] record(): expected a stream of {}, got one of {}",
+                          state.device.name, queue.device.name);
     if (state.native) {
         if (queue.recording.load()) queue.refuse("an event");
         on_backend(state.device, [&](catena_ctx* ctx) {
@@ -106,10 +104,9 @@ bool Event::done() const {
 double Event::elapsed_since(const Event& begin) const {
     const State& a = begin.need();
     const State& b = need();
-    if (&a.device != &b.device) {
-        throw DeviceError(fmt::format("[event] elapsed_since(): expected an event of {}, got {}",
-                                      b.device.name, a.device.name));
-    }
+    if (&a.device != &b.device)
+        fail<DeviceError>("[event] elapsed_since(): expected an event of {}, got {}", b.device.name,
+                          a.device.name);
     if (!a.queue || !b.queue)
         throw InvalidError("[event] elapsed_since(): expected record() first, got none");
     if (!b.native) return std::chrono::duration<double, std::milli>(*b.time - *a.time).count();

@@ -9,7 +9,7 @@
 
 #include <catena/core/error.hpp>
 
-#include <fmt/format.h>
+#include <catena/fail.hpp>
 
 #include <new>
 
@@ -53,10 +53,9 @@ catena_stream* ExtensionCall::stream() const noexcept { return queue_ ? queue_->
 
 ArrayBody& ExtensionCall::need(const Array& array) const {
     ArrayBody& body = need_memory(array);
-    if (!queue_ || body.device != &queue_->device) {
-        throw DeviceError(fmt::format("[call] device: expected {}, got an array on {}",
-                                      queue_ ? queue_->device.name : "none", body.device->name));
-    }
+    if (!queue_ || body.device != &queue_->device)
+        fail<DeviceError>("[call] device: expected {}, got an array on {}",
+                          queue_ ? queue_->device.name : "none", body.device->name);
     return body;
 }
 

@@ -6,7 +6,7 @@
 #include <catena/core/error.hpp>
 #include <catena/forward_each.hpp>
 
-#include <fmt/format.h>
+#include <catena/fail.hpp>
 
 #include <algorithm>
 #include <vector>
@@ -93,12 +93,11 @@ void CallGroup::add(std::span<ArrayBody* const> x) {
 }
 
 void CallGroup::run_alone(std::span<ArrayBody* const> x, DeviceState& device) {
-    if (memory_ && current_queue(device).recording.load()) {
-        throw UnsupportedError(fmt::format(
+    if (memory_ && current_queue(device).recording.load())
+        fail<UnsupportedError>(
             "[{}] recording: expected a kernel that reads attributes from memory, got one on {} "
             "that takes them with the call",
-            f_.descriptor.name, device.name));
-    }
+            f_.descriptor.name, device.name);
     run_forward(f_, *function_.attributes(), x, now_, false);
     if (now_.debug) diagnostics().check_forward(f_, x, {});
 }
@@ -112,11 +111,9 @@ const Array* CallGroup::attributes(const Same& same) {
         return p.kernel == same.kernel && p.bytes.device() == device;
     });
     if (place == memory_->places_.end()) {
-        if (recorded) {
-            throw UnsupportedError(
-                fmt::format("[{}] recording: expected a call like this one before, got none",
-                            f_.descriptor.name));
-        }
+        if (recorded)
+            fail<UnsupportedError>("[{}] recording: expected a call like this one before, got none",
+                                   f_.descriptor.name);
         const auto n = static_cast<std::int64_t>(same.many->attribute_bytes(same.kernel));
         memory_->places_.push_back(
             {same.many, same.kernel, Array::empty({n}, Dtype::uint8, device)});
@@ -172,12 +169,11 @@ void forward_each(const PluginFunction& function, std::size_t n,
                   const std::function<std::span<const Array>(std::size_t)>& inputs,
                   AttributeMemory* memory) {
     const FunctionEntry& f = function.entry();
-    if (f.descriptor.n_outputs != 0) {
-        throw InvalidError(
-            fmt::format("[{}] forward_each(): expected a function without outputs, "
-                        "got one with {}",
-                        f.descriptor.name, f.descriptor.n_outputs));
-    }
+    if (f.descriptor.n_outputs != 0)
+        fail<InvalidError>(
+            "[{}] forward_each(): expected a function without outputs, "
+            "got one with {}",
+            f.descriptor.name, f.descriptor.n_outputs);
     CallGroup group(function, memory);
     for (std::size_t i = 0; i < n; ++i) {
         const std::span<const Array> given = inputs(i);

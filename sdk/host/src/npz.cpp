@@ -8,6 +8,7 @@
 
 #include <unistd.h>
 #include <zip.h>
+#include <boost/endian/conversion.hpp>
 
 #include <algorithm>
 #include <cerrno>
@@ -328,13 +329,11 @@ std::string parse_header(const std::vector<std::byte>& bytes, std::uint64_t size
                          Layout& layout) {
     const std::string_view content(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     if (content.substr(0, 6) != npy_magic || content.size() < 12) return "no .npy data";
-    const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(content[i]); };
-    const bool short_length = byte(6) == 1;
+    const auto* header = reinterpret_cast<const unsigned char*>(bytes.data());
+    const bool short_length = header[6] == 1;
     const std::size_t start = short_length ? 10 : 12;
-    std::size_t length = byte(8) | static_cast<std::size_t>(byte(9)) << 8;
-    if (!short_length)
-        length |= static_cast<std::size_t>(byte(10)) << 16 | static_cast<std::size_t>(byte(11))
-                                                                 << 24;
+    const std::size_t length = short_length ? boost::endian::load_little_u16(header + 8)
+                                            : boost::endian::load_little_u32(header + 8);
     if (length > content.size() - start) return "a header that is cut off";
     const auto dict = content.substr(start, length);
     const std::uint64_t data = size - start - length;

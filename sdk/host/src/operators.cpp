@@ -1,6 +1,7 @@
 // Operators: each is one registered function.
+#include "support.hpp"
+
 #include <catena/bound_function.hpp>
-#include <catena/fail.hpp>
 #include <catena/operators.hpp>
 
 #include <algorithm>
@@ -71,18 +72,7 @@ Array scalar(double c, const Array& x) {
     return Array::full({}, c, x.dtype(), x.device());
 }
 
-// A name as a template argument.
-template <std::size_t n>
-struct Name {
-    consteval Name(const char (&literal)[n]) { std::copy_n(literal, n, text); }  // NOLINT
-    char text[n];
-};
-// The function of this name, and the one of its attribute "value".
-template <Name name>
-const PluginFunction& plain() {
-    static const PluginFunction function(name.text);
-    return function;
-}
+// The function of this name with its attribute "value".
 template <Name name>
 const PluginFunction& with(double value) {
     thread_local constinit ThreadFunction<double> function(name.text, {"value"});

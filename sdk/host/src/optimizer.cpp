@@ -231,19 +231,18 @@ void Optimizer::zero_grads() const {
 // Summed up on each device, then where the first gradient is. Not read, so that the device need not be
 // waited for, and a recording can hold it. None: there are no gradients.
 Array Optimizer::sum_of_squares() const {
-    static const PluginFunction squares("catena.sum_of_squares");
     static const PluginFunction join("catena.concat", {{"axis", std::int64_t{0}}});
-    static const PluginFunction sum("catena.sum");
     const auto total = [](const std::vector<Array>& terms) {
         if (terms.size() == 1) return terms[0];
         const Array all = join.forward(terms)[0];
-        return sum.forward(std::span(&all, 1))[0].reshape({1});
+        return plain<"catena.sum">().forward(std::span(&all, 1))[0].reshape({1});
     };
     std::vector<std::vector<Array>> sums;  // of one device each
     for (const auto& slot : slots_) {
         const Array& gradient = slot.parameter.variable.grad();
         if (!gradient) continue;
-        const Array own = squares.forward(std::span(&gradient, 1))[0].reshape({1});
+        const Array own =
+            plain<"catena.sum_of_squares">().forward(std::span(&gradient, 1))[0].reshape({1});
         const auto there = std::find_if(sums.begin(), sums.end(), [&](const auto& others) {
             return others[0].device() == own.device();
         });
@@ -287,8 +286,7 @@ void Optimizer::clip_grads(double maxnorm) const {
         inputs[1] = factor_for(inputs[0]);
         return inputs;
     };
-    static const PluginFunction scale("catena.scale_update");
-    forward_each(scale, slots_.size(), inputs_of);
+    forward_each(plain<"catena.scale_update">(), slots_.size(), inputs_of);
 }
 
 void Optimizer::weight_decay(double decay) const {

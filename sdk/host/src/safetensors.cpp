@@ -7,6 +7,7 @@
 #include <catena/text.hpp>
 #include <catena/write_file.hpp>
 
+#include <boost/endian/conversion.hpp>
 #include <parse_json.hpp>
 
 #include <algorithm>
@@ -66,8 +67,7 @@ public:
     Json header() {
         std::array<unsigned char, 8> bytes{};
         read(bytes.data(), bytes.size(), "the length of the header");
-        std::uint64_t length = 0;
-        for (std::size_t i = bytes.size(); i-- > 0;) length = length << 8 | bytes[i];
+        const std::uint64_t length = boost::endian::load_little_u64(bytes.data());
         if (length > max_header || length > size_ - bytes.size()) {
             bad_safetensors(file_, fmt::format("a header within {} bytes", size_ - bytes.size()),
                             fmt::format("a length of {}", length));
@@ -184,11 +184,9 @@ void write_safetensors(const std::filesystem::path& file, const Npz& arrays) {
     }
     std::string text = header.dump();
     text.resize((text.size() + 7) / 8 * 8, ' ');  // the data begins at a multiple of 8
-    std::array<char, 8> length{};
-    for (std::size_t i = 0; i < length.size(); ++i)
-        length[i] = static_cast<char>(text.size() >> 8 * i & 0xff);
+    const std::uint64_t length = boost::endian::native_to_little<std::uint64_t>(text.size());
     AtomicFile atomic(file);
-    atomic.write({length.data(), length.size()});
+    atomic.write({reinterpret_cast<const char*>(&length), sizeof length});
     atomic.write(text);
     for (const auto& [name, array] : arrays) {
         if (is_text(array)) continue;

@@ -1,9 +1,11 @@
 // What several sources of the library need.
 #pragma once
 
+#include <catena/core/plugin_function.hpp>
 #include <catena/fail.hpp>
 #include <catena/link.hpp>
 
+#include <algorithm>
 #include <typeinfo>
 
 namespace catena {
@@ -21,6 +23,19 @@ OnExit(F) -> OnExit<F>;
 inline std::byte* address_of(const Array& array) {
     const catena_dl_tensor& memory = array.body()->tensor.dl;
     return static_cast<std::byte*>(memory.data) + memory.byte_offset;
+}
+
+// A name as a template argument.
+template <std::size_t n>
+struct Name {
+    consteval Name(const char (&literal)[n]) { std::copy_n(literal, n, text); }  // NOLINT
+    char text[n];
+};
+// The function of this name, found at the first call.
+template <Name name>
+const PluginFunction& plain() {
+    static const PluginFunction function(name.text);
+    return function;
 }
 
 // "Linear" of catena::links::Linear; template arguments stay whole.

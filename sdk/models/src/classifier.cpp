@@ -8,7 +8,6 @@
 #include <catena/operators.hpp>
 
 #include <algorithm>
-#include <cmath>
 
 namespace catena::models {
 namespace F = functions;

@@ -1,7 +1,6 @@
 // Differentiable functions from formulas.
 #include <catena/elementwise_function.hpp>
 
-#include <catena/core/config.hpp>
 #include <catena/fail.hpp>
 #include <catena/function_node.hpp>
 #include <catena/functions.hpp>
@@ -13,13 +12,14 @@
 
 namespace catena {
 namespace detail {
-namespace {
 
 // One of a list: "T x" is {"T", "x"}.
 struct Port {
     std::string type;
     std::string name;
 };
+
+namespace {
 
 std::vector<Port> ports_of(const std::string& list) {
     std::vector<std::string> parts;

@@ -397,7 +397,9 @@ constexpr double least_call = 1e6;      // smaller ones are over before a primit
 constexpr double least_fullness = 0.7;  // of the channels that oneDNN computes
 constexpr double least_reuse = 64;      // multiply-adds for each number that a 1x1 filter moves
 
+// oneDNN computes whole blocks of channels, except of up to 3 as images have.
 double fullness(std::int64_t channels) {
+    if (channels <= 3) return 1;
     return static_cast<double>(channels) / static_cast<double>((channels + 15) / 16 * 16);
 }
 

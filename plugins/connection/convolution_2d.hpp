@@ -5,8 +5,8 @@
 
 namespace catena::plugins {
 
-struct Convolution2D : ConvolutionFunction<ConvolutionArrays::images, ConvolutionArrays::filters,
-                                           ConvolutionArrays::places> {
+struct Convolution2D : ConvolutionFunction<ConvolutionArray::images, ConvolutionArray::filters,
+                                           ConvolutionArray::places> {
     static constexpr auto about =
         describe("catena.convolution_2d",
                  "y = cross-correlation of the images x with the filters W, plus b\n\n"

@@ -5,9 +5,8 @@
 
 namespace catena::plugins {
 
-struct Convolution2DGradW
-    : ConvolutionFunction<ConvolutionArrays::images, ConvolutionArrays::places,
-                          ConvolutionArrays::filters> {
+struct Convolution2DGradW : ConvolutionFunction<ConvolutionArray::images, ConvolutionArray::places,
+                                                ConvolutionArray::filters> {
     static constexpr auto about =
         describe(
             "catena.convolution_2d_grad_w",

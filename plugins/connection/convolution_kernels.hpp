@@ -1,55 +1,279 @@
-// The three products behind convolutions: images with filters, its adjoint, images with images.
+// The three products behind convolutions: images with filters, its adjoint, images with images. Each is
+// matrix products with columns of images.
 #pragma once
 
+#include <utility>
+#include <vector>
+
+#include <catena/plugin/blas.hpp>
 #include <catena/plugin/reduce.hpp>
 
-#include "convolution_correlate.hpp"
-#include "convolution_gather.hpp"
-#include "convolution_spread.hpp"
+#include "convolution.hpp"
 
 namespace catena::plugins {
 
-// Whether the adjoint of c is best done as a convolution of gy with turned filters: adjoint_of(c).
-// With a stride, or much more of x than of y, it would mostly multiply zeros.
-inline bool gathers_back(const Convolution& c) {
-    return c.stride.y == 1 && c.stride.x == 1 && c.pad.y < c.kh && c.pad.x < c.kw &&
-           5 * c.height * c.width <= 6 * c.pixels();
-}
-inline Convolution adjoint_of(const Convolution& c) {
-    return {.n = c.n,
-            .channels = c.outputs,
-            .height = c.oh,
-            .width = c.ow,
-            .outputs = c.channels,
-            .oh = c.height,
-            .ow = c.width,
-            .kh = c.kh,
-            .kw = c.kw,
-            .stride = {1, 1},
-            .pad = {c.kh - 1 - c.pad.y, c.kw - 1 - c.pad.x}};
-}
+constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-// Scratch of a product, enough for each instruction set.
-template <class T, template <class, Isa> class Product, Isa... isa>
-std::uint64_t scratch_of(catena_ctx* ctx, const Convolution& c, IsaList<isa...>) {
-    return std::max({Product<T, isa>(ctx, c).bytes()...});
-}
+// The columns of an image: for each tap a row with what it sees of some rows of places.
+template <class T>
+class ImageColumns {
+public:
+    // Of channels [channel, channel + channels) and rows [row, row + rows) of places.
+    struct Part {
+        std::int64_t channel, channels;
+        std::int64_t row, rows;
+    };
+
+    explicit ImageColumns(const Convolution& c)
+        : c_(c),
+          is_image_(c.kh == 1 && c.kw == 1 && c.stride.y == 1 && c.stride.x == 1 && c.pad.y == 0 &&
+                    c.pad.x == 0) {}
+
+    // Whether the columns are the image itself, and no memory is needed.
+    bool is_image() const { return is_image_; }
+    // The elements of memory from one row of the columns to the next.
+    std::int64_t ld(const Part& p) const { return is_image_ ? c_.pixels() : p.rows * c_.ow; }
+    // Where the columns are: in `memory` or in the image.
+    template <class U>
+    U* place(const Part& p, U* image, U* memory) const {
+        return is_image_ ? image + p.channel * c_.pixels() + p.row * c_.ow : memory;
+    }
+    // Returns the columns.
+    CATENA_KERNEL const T* gather(const Part& p, const T* image, T* columns) const {
+        if (is_image_) return place<const T>(p, image, columns);
+        for_each_row(p, [&](std::int64_t to, const Row& r) CATENA_LAMBDA {
+            T* const row = columns + to;
+            std::fill_n(row, r.left, T(0));
+            for_each_place(
+                r, [&](std::int64_t x, std::int64_t at) CATENA_LAMBDA { row[x] = image[at]; });
+            std::fill_n(row + r.right, c_.ow - r.right, T(0));
+        });
+        return columns;
+    }
+    // The adjoint: adds the columns to the image.
+    CATENA_KERNEL void scatter(const Part& p, const T* columns, T* image) const {
+        if (is_image_) return;
+        for_each_row(p, [&](std::int64_t from, const Row& r) CATENA_LAMBDA {
+            const T* const row = columns + from;
+            for_each_place(
+                r, [&](std::int64_t x, std::int64_t at) CATENA_LAMBDA { image[at] += row[x]; });
+        });
+    }
+
+private:
+    // Places [left, right) of a row see the image: place x its element at + x * stride.
+    struct Row {
+        std::int64_t left, right;
+        std::int64_t at;
+    };
+    CATENA_KERNEL void for_each_row(const Part& p, const auto& body) const {
+        std::int64_t column = 0;
+        for (std::int64_t channel = p.channel; channel < p.channel + p.channels; ++channel)
+            for (std::int64_t tap = 0; tap < c_.kh * c_.kw; ++tap) {
+                const std::int64_t skip = c_.pad.x - tap % c_.kw;
+                const auto first_place = [&](std::int64_t x) {  // that sees x or what follows
+                    return std::min(ceil_div(std::max<std::int64_t>(x, 0), c_.stride.x), c_.ow);
+                };
+                const std::int64_t right = first_place(c_.width + skip);
+                const std::int64_t left = std::min(first_place(skip), right);
+                for (std::int64_t row = p.row; row < p.row + p.rows; ++row, column += c_.ow) {
+                    const std::int64_t y = row * c_.stride.y + tap / c_.kw - c_.pad.y;
+                    if (y < 0 || y >= c_.height) body(column, Row{0, 0, 0});
+                    else
+                        body(column, Row{left, right, (channel * c_.height + y) * c_.width - skip});
+                }
+            }
+    }
+    // A step of 1 has a loop of its own, which is vectorized.
+    CATENA_KERNEL void for_each_place(const Row& r, const auto& body) const {
+        if (c_.stride.x == 1) {
+            CATENA_LOOP
+            for (std::int64_t x = r.left; x < r.right; ++x) body(x, r.at + x);
+        } else {
+            for (std::int64_t x = r.left; x < r.right; ++x) body(x, r.at + x * c_.stride.x);
+        }
+    }
+
+    Convolution c_;
+    bool is_image_;
+};
 
 // The arrays of a convolution: x, W and y of convolution_2d.
-struct ConvolutionArrays {
-    enum Array { images, filters, places };
+enum class ConvolutionArray { images, filters, places };
+
+// How the product that computes one of the arrays is cut into pieces for threads: by images, channels
+// and bands of rows. The cut depends on the sizes alone, and so do the sums.
+template <class T>
+struct ConvolutionCut {
+    ConvolutionCut(const Convolution& c, ConvolutionArray result) {
+        const std::int64_t filters = c.outputs * c.taps();
+        if (result == ConvolutionArray::filters)
+            groups = std::clamp<std::int64_t>(most_sums / filters, 1, std::min(c.n, pieces));
+        const std::int64_t apart = result == ConvolutionArray::filters ? groups : c.n;
+        if (result != ConvolutionArray::places)
+            channels = ceil_div(c.channels, std::min(ceil_div(pieces, 2 * apart), c.channels));
+        else channels = c.channels;
+        const std::int64_t row = std::max<std::int64_t>(channels * c.kh * c.kw * c.ow, 1);
+        std::int64_t most = std::clamp<std::int64_t>(cache / row, 1, c.oh);
+        if (result == ConvolutionArray::places) most = std::min(most, ceil_div(c.oh * c.n, pieces));
+        rows = ceil_div(c.oh, ceil_div(c.oh, most));
+        parts = channels == 0 ? 1 : ceil_div(c.channels, channels);
+        bands = ceil_div(c.oh, rows);
+        columns = ImageColumns<T>(c).is_image() ? 0 : row * rows;
+        sums = groups > 1 ? groups * filters : 0;
+    }
+    typename ImageColumns<T>::Part part(const Convolution& c, std::int64_t part,
+                                        std::int64_t band) const {
+        return {part * channels, std::min(channels, c.channels - part * channels), band * rows,
+                std::min(rows, c.oh - band * rows)};
+    }
+    std::uint64_t bytes(std::int64_t slots) const {
+        Blocks blocks;
+        blocks.take<T>(sums);
+        for (std::int64_t i = 0; i < slots; ++i) blocks.take<T>(columns);
+        return static_cast<std::uint64_t>(blocks.bytes());
+    }
+
+    static constexpr std::int64_t pieces = 16;
+    static constexpr std::int64_t cache = (512 << 10) / sizeof(T);  // elements of columns
+    static constexpr std::int64_t most_sums = 1 << 21;              // elements
+
+    std::int64_t channels, parts;  // in a part
+    std::int64_t rows, bands;      // in a band
+    std::int64_t groups = 1;       // of images: each has its own sum of filters
+    std::int64_t columns, sums;    // elements
+};
+
+// One of the products, for a call.
+template <class T, class Call>
+class ConvolutionWork {
+public:
+    ConvolutionWork(const Call& call, const Convolution& c, ConvolutionArray result)
+        : call_(call), blas_(call), c_(c), cut_(c, result), columns_(c) {
+        Blocks blocks(call.template scratch<char>());
+        sums_ = blocks.take<T>(cut_.sums);
+        for (std::int64_t i = 0; i < call.slots(); ++i)
+            memory_.push_back(blocks.take<T>(cut_.columns));
+    }
+
+    CATENA_KERNEL void places(const T* x, const T* w, const T* bias, T* y, bool add) const {
+        for_each(c_.n * cut_.bands, [&](std::int64_t i, T* memory) CATENA_LAMBDA {
+            const Part p = cut_.part(c_, 0, i % cut_.bands);
+            const T* const image = x + i / cut_.bands * c_.image();
+            T* const to = y + i / cut_.bands * y_image() + p.row * c_.ow;
+            if (bias != nullptr) begin_with(bias, c_.outputs, p.rows * c_.ow, c_.pixels(), to, add);
+            blas_.gemm(Product<T>{.m = c_.outputs,
+                                  .n = p.rows * c_.ow,
+                                  .k = c_.taps(),
+                                  .a = w,
+                                  .b = columns_.gather(p, image, memory),
+                                  .c = to,
+                                  .add = add || bias != nullptr,
+                                  .ldb = columns_.ld(p),
+                                  .ldc = c_.pixels()});
+        });
+    }
+    CATENA_KERNEL void images(const T* y, const T* w, const T* bias, T* x, bool add) const {
+        for_each(c_.n * cut_.parts, [&](std::int64_t i, T* memory) CATENA_LAMBDA {
+            T* const image = x + i / cut_.parts * c_.image();
+            for (std::int64_t band = 0; band < cut_.bands; ++band) {
+                const Part p = cut_.part(c_, i % cut_.parts, band);
+                if (band == 0)
+                    begin_with(bias != nullptr ? bias + p.channel : nullptr, p.channels, x_plane(),
+                               x_plane(), image + p.channel * x_plane(), add);
+                blas_.gemm(Product<T>{.transpose_a = true,
+                                      .m = p.channels * c_.kh * c_.kw,
+                                      .n = p.rows * c_.ow,
+                                      .k = c_.outputs,
+                                      .a = w + p.channel * c_.kh * c_.kw,
+                                      .b = y + i / cut_.parts * y_image() + p.row * c_.ow,
+                                      .c = columns_.place(p, image, memory),
+                                      .add = columns_.is_image(),
+                                      .lda = c_.taps(),
+                                      .ldb = c_.pixels(),
+                                      .ldc = columns_.ld(p)});
+                columns_.scatter(p, memory, image);
+            }
+        });
+    }
+    CATENA_KERNEL void filters(const T* x, const T* y, T* w, bool add) const {
+        const std::int64_t size = c_.outputs * c_.taps();
+        for_each(cut_.groups * cut_.parts, [&](std::int64_t i, T* memory) CATENA_LAMBDA {
+            const std::int64_t group = i / cut_.parts;
+            const std::int64_t first = c_.n * group / cut_.groups;
+            const std::int64_t last = c_.n * (group + 1) / cut_.groups;
+            T* const sum = cut_.groups > 1 ? sums_ + group * size : w;
+            bool adds = cut_.groups == 1 && add;
+            for (std::int64_t n = first; n < last; ++n)
+                for (std::int64_t band = 0; band < cut_.bands; ++band) {
+                    const Part p = cut_.part(c_, i % cut_.parts, band);
+                    blas_.gemm(Product<T>{.transpose_b = true,
+                                          .m = c_.outputs,
+                                          .n = p.channels * c_.kh * c_.kw,
+                                          .k = p.rows * c_.ow,
+                                          .a = y + n * y_image() + p.row * c_.ow,
+                                          .b = columns_.gather(p, x + n * c_.image(), memory),
+                                          .c = sum + p.channel * c_.kh * c_.kw,
+                                          .add = std::exchange(adds, true),
+                                          .lda = c_.pixels(),
+                                          .ldb = columns_.ld(p),
+                                          .ldc = c_.taps()});
+                }
+        });
+        if (cut_.groups == 1) return;
+        call_.parallel(size, cut_.groups, [&](std::int64_t begin, std::int64_t end) CATENA_LAMBDA {
+            for (std::int64_t group = 0; group < cut_.groups; ++group) {
+                const T* const from = sums_ + group * size;
+                const bool adds = add || group > 0;
+                CATENA_LOOP
+                for (std::int64_t i = begin; i < end; ++i) store(w[i], adds, from[i]);
+            }
+        });
+    }
+
+private:
+    using Part = ImageColumns<T>::Part;
+
+    std::int64_t y_image() const { return c_.outputs * c_.pixels(); }
+    std::int64_t x_plane() const { return c_.height * c_.width; }
+    // body(piece, memory for columns), on all threads.
+    CATENA_KERNEL void for_each(std::int64_t pieces, const auto& body) const {
+        call_.parallel(pieces, c_.n * y_image() * c_.taps() / pieces / 8 + 1,
+                       [&](std::int64_t begin, std::int64_t end, std::int32_t slot) CATENA_LAMBDA {
+                           for (std::int64_t i = begin; i < end; ++i)
+                               body(i, memory_[static_cast<std::size_t>(slot)]);
+                       });
+    }
+    // Rows = bias (may be null: 0), or added to them.
+    CATENA_KERNEL static void begin_with(const T* bias, std::int64_t rows, std::int64_t n,
+                                         std::int64_t ld, T* to, bool add) {
+        for (std::int64_t r = 0; r < rows; ++r, to += ld) {
+            const T value = bias != nullptr ? bias[r] : T(0);
+            CATENA_LOOP
+            for (std::int64_t i = 0; i < n; ++i) store(to[i], add, value);
+        }
+    }
+
+    const Call& call_;
+    Blas blas_;
+    Convolution c_;
+    ConvolutionCut<T> cut_;
+    ImageColumns<T> columns_;
+    T* sums_;
+    std::vector<T*> memory_;  // for the columns of each thread
 };
 
 // Functions that compute one of these arrays, `result`, from the two others, which are the inputs.
 // Each gradient is such a function as well. Images and places may get a bias, a third input.
-template <ConvolutionArrays::Array first, ConvolutionArrays::Array second,
-          ConvolutionArrays::Array result>
-struct ConvolutionFunction : ConvolutionArrays {
+template <ConvolutionArray first, ConvolutionArray second, ConvolutionArray result>
+struct ConvolutionFunction {
+    using Array = ConvolutionArray;
+    using enum ConvolutionArray;
     static constexpr auto retain_x = ports(0, 1);
     static constexpr bool has_bias = result != filters;
 
     static void compose_gradient(const auto& g, bool cover_all) {
-        std::array<Var, 3> of;
+        Of<Var> of;
         of[first] = g.x(0), of[second] = g.x(1), of[result] = g.gy(0);
         const auto stride = g.same("stride"), pad = g.same("pad");
         const auto cover = set("cover_all", cover_all);
@@ -76,8 +300,9 @@ struct ConvolutionFunction : ConvolutionArrays {
         const bool forward = call.raw().phase == CATENA_PHASE_FORWARD;
         const Convolution c = sizes(call);
         const auto need = [&](bool wanted, Array array) {
-            if (wanted)
-                plan.scratch_bytes = std::max(plan.scratch_bytes, scratch<T>(call, c, array));
+            if (wanted && !is_empty(c, array))
+                plan.scratch_bytes =
+                    std::max(plan.scratch_bytes, ConvolutionCut<T>(c, array).bytes(call.slots()));
         };
         need(forward, result);
         need(!forward && call.wants(0), first);
@@ -91,7 +316,7 @@ struct ConvolutionFunction : ConvolutionArrays {
     }
     template <class T>
     CATENA_KERNEL static void backward(const auto& call) {
-        Arrays<T> of = inputs<T>(call);
+        Of<const T*> of = inputs<T>(call);
         const auto gy = call.template gy<T>(0);
         const T* const no_bias = nullptr;
         of[result] = gy.data;
@@ -106,19 +331,23 @@ struct ConvolutionFunction : ConvolutionArrays {
     }
 
 private:
-    template <class T>
-    using Arrays = std::array<const T*, 3>;
+    template <class V>
+    struct Of {
+        V& operator[](Array array) { return values[static_cast<std::size_t>(array)]; }
+        const V& operator[](Array array) const { return values[static_cast<std::size_t>(array)]; }
+        V values[3];
+    };
 
     template <class T>
-    CATENA_KERNEL static Arrays<T> inputs(const auto& call) {
-        Arrays<T> of{};
+    CATENA_KERNEL static Of<const T*> inputs(const auto& call) {
+        Of<const T*> of = {};
         of[first] = call.template x<T>(0).data;
         of[second] = call.template x<T>(1).data;
         return of;
     }
     static Convolution sizes(const auto& call) {
         const bool forward = call.raw().phase == CATENA_PHASE_FORWARD;
-        Shape of[3];
+        Of<Shape> of;
         of[first] = shape_of(*call.raw().x[0]);
         of[second] = shape_of(*call.raw().x[1]);
         of[result] = shape_of(*(forward ? call.raw().y[0] : call.raw().gy[0]));
@@ -129,34 +358,17 @@ private:
     }
     // to = the array, plus bias (may be null), or added to what is there.
     template <Array array, class T, class Call>
-    CATENA_KERNEL static void compute(const Call& call, const Arrays<T>& of, const T* bias, T* to,
-                                      bool add) {
-        catena_ctx* const ctx = call.context();
-        char* const memory = call.template scratch<char>();
+    CATENA_KERNEL static void compute(const Call& call, const Of<const T*>& of, const T* bias,
+                                      T* to, bool add) {
         const Convolution c = sizes(call);
-        const std::int64_t area = c.kh * c.kw, taps = c.taps();
-        const T* const w = of[filters];
-        if (is_empty(c, array)) {
-            if (array == filters && !add) std::fill_n(to, c.outputs * taps, T(0));
-        } else if constexpr (array == filters) {
-            Correlate<T, Call::isa>(ctx, c, memory).run(of[images], of[places], to, add);
-        } else if constexpr (array == places) {
-            Gather<T, Call::isa>(ctx, c, memory).run(of[images], {w, taps, area, 1}, bias, to, add);
-        } else if (gathers_back(c)) {
-            Gather<T, Call::isa>(ctx, adjoint_of(c), memory)
-                .run(of[places], {w + area - 1, area, taps, -1}, bias, to, add);
-        } else {
-            Spread<T, Call::isa>(ctx, c, memory).run(of[places], {w, taps, area, 1}, bias, to, add);
+        if (!is_empty(c, array)) {
+            const ConvolutionWork<T, Call> work(call, c, array);
+            if constexpr (array == places) work.places(of[images], of[filters], bias, to, add);
+            else if constexpr (array == images) work.images(of[places], of[filters], bias, to, add);
+            else work.filters(of[images], of[places], to, add);
+        } else if (array == filters && !add) {
+            std::fill_n(to, c.outputs * c.taps(), T(0));
         }
-    }
-    template <class T>
-    static std::uint64_t scratch(const auto& call, const Convolution& c, Array array) {
-        catena_ctx* const ctx = call.context();
-        if (is_empty(c, array)) return 0;
-        if (array == filters) return scratch_of<T, Correlate>(ctx, c, Isas());
-        if (array == places) return scratch_of<T, Gather>(ctx, c, Isas());
-        return gathers_back(c) ? scratch_of<T, Gather>(ctx, adjoint_of(c), Isas())
-                               : scratch_of<T, Spread>(ctx, c, Isas());
     }
 };
 

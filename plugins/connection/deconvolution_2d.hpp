@@ -5,8 +5,8 @@
 
 namespace catena::plugins {
 
-struct Deconvolution2D : ConvolutionFunction<ConvolutionArrays::places, ConvolutionArrays::filters,
-                                             ConvolutionArrays::images> {
+struct Deconvolution2D : ConvolutionFunction<ConvolutionArray::places, ConvolutionArray::filters,
+                                             ConvolutionArray::images> {
     static constexpr auto about =
         describe(
             "catena.deconvolution_2d",

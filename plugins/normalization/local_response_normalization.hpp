@@ -2,54 +2,39 @@
 #pragma once
 
 #include <catena/plugin.hpp>
+#include <catena/plugin/rows.hpp>
 
 namespace catena::plugins {
 
 using namespace catena::plugin;
 
-// Values of one image side by side: a strip of up to 64 of them in every channel.
-struct Strips {
-    Strips(Shape x, std::int64_t n)
-        : images(x[0]), channels(x[1]), reach(n / 2), rest(size_of(x.subspan(2))) {
-        per_image = (rest + width - 1) / width;
-        if (channels == 0) images = 0;  // no walk over images without pixels
+// Channels and how many of them on either side belong to the window of each.
+struct ChannelWindows {
+    explicit ChannelWindows(const auto& call, Shape x)
+        : axis(x, 1), reach(call.template attr<"n">() / 2) {
+        if (axis.length == 0) axis.outer = 0;  // no walk over images without channels
     }
-    // Calls body(first element, width) for each strip's part in channel 0.
-    template <class Body>
-    void for_each(const auto& call, const Body& body) const {
-        call.parallel(images * per_image, channels * std::min(width, rest) * (4 * reach + 16),
-                      [&](std::int64_t begin, std::int64_t end) CATENA_LAMBDA {
-                          for (std::int64_t s = begin; s < end; ++s) {
-                              const std::int64_t left = s % per_image * width;
-                              body(s / per_image * channels * rest + left,
-                                   std::min(width, rest - left));
-                          }
-                      });
-    }
-    // Calls body(row, sum) for each channel of the strip at `at`, n wide: `row` is its first element,
-    // and sum[k] is the sum of f(element) over the channel and its neighbours.
-    template <class T, class F, class Body>
-    CATENA_KERNEL void for_each_channel(std::int64_t at, std::int64_t n, const F& f,
-                                        const Body& body) const {
-        T sum[width];
-        for (std::int64_t c = 0; c < channels; ++c) {
-            std::fill_n(sum, n, T(0));
-            const std::int64_t to = std::min(c + reach + 1, channels);
+    // Calls body(row, sum) for each channel of a strip from for_each_strip(), of `width` elements
+    // from `at` on: `row` is the channel's first element, and sum[k] is the sum of f(element) over the
+    // channel and its neighbours.
+    template <class T>
+    CATENA_KERNEL void for_each_channel(std::int64_t at, std::int64_t width, const auto& f,
+                                        const auto& body) const {
+        T sum[64];
+        for (std::int64_t c = 0; c < axis.length; ++c) {
+            std::fill_n(sum, width, T(0));
+            const std::int64_t to = std::min(c + reach + 1, axis.length);
             for (std::int64_t j = std::max<std::int64_t>(0, c - reach); j < to; ++j) {
-                const std::int64_t row = at + j * rest;
+                const std::int64_t row = at + j * axis.inner;
                 CATENA_LOOP
-                for (std::int64_t k = 0; k < n; ++k) sum[k] += f(row + k);
+                for (std::int64_t k = 0; k < width; ++k) sum[k] += f(row + k);
             }
-            body(at + c * rest, sum);
+            body(at + c * axis.inner, sum);
         }
     }
 
-    static constexpr std::int64_t width = 64;
-    std::int64_t images;
-    std::int64_t channels;
-    std::int64_t reach;  // channels on either side
-    std::int64_t rest;
-    std::int64_t per_image;
+    Axis axis;
+    std::int64_t reach;
 };
 
 inline constexpr Attribute window_attr =
@@ -83,17 +68,18 @@ struct ChannelWindowSum {
 private:
     template <class T>
     CATENA_KERNEL static void apply(const auto& call, Tensor<const T> x, Tensor<T> y, bool add) {
-        const Strips strips(x.shape, call.template attr<"n">());
-        strips.for_each(call, [&](std::int64_t at, std::int64_t n) CATENA_LAMBDA {
-            const auto value = [&](std::int64_t i) CATENA_LAMBDA { return x.data[i]; };
-            strips.for_each_channel<T>(at, n, value,
-                                       [&](std::int64_t row, const T* sum) CATENA_LAMBDA {
-                                           T* const out = y.data + row;
-                                           CATENA_LOOP
-                                           for (std::int64_t k = 0; k < n; ++k)
-                                               store(out[k], add, sum[k]);
-                                       });
-        });
+        const ChannelWindows windows(call, x.shape);
+        for_each_strip(
+            call, windows.axis, [&](std::int64_t, std::int64_t at, std::int64_t n) CATENA_LAMBDA {
+                const auto value = [&](std::int64_t i) CATENA_LAMBDA { return x.data[i]; };
+                windows.for_each_channel<T>(at, n, value,
+                                            [&](std::int64_t row, const T* sum) CATENA_LAMBDA {
+                                                T* const out = y.data + row;
+                                                CATENA_LOOP
+                                                for (std::int64_t k = 0; k < n; ++k)
+                                                    store(out[k], add, sum[k]);
+                                            });
+            });
     }
 };
 
@@ -182,19 +168,20 @@ private:
         T* const y = call.template y<T>(0).data;
         const bool add = call.adds(0);
         const Rule<T> shared(call);
-        const Strips strips(call.template x<T>(0).shape, call.template attr<"n">());
-        strips.for_each(call, [&](std::int64_t at, std::int64_t n) CATENA_LAMBDA {
-            const Rule<T> rule = shared;  // no store can change a local one
-            const auto square = [&](std::int64_t i) CATENA_LAMBDA { return x[i] * x[i]; };
-            strips.for_each_channel<T>(
-                at, n, square, [&](std::int64_t row, const T* sum) CATENA_LAMBDA {
-                    CATENA_LOOP
-                    for (std::int64_t k = 0; k < n; ++k) {
-                        const T unit = rule.k + rule.alpha * sum[k];
-                        store(y[row + k], add, x[row + k] * power(unit, rule.beta));
-                    }
-                });
-        });
+        const ChannelWindows windows(call, call.template x<T>(0).shape);
+        for_each_strip(
+            call, windows.axis, [&](std::int64_t, std::int64_t at, std::int64_t n) CATENA_LAMBDA {
+                const Rule<T> rule = shared;  // no store can change a local one
+                const auto square = [&](std::int64_t i) CATENA_LAMBDA { return x[i] * x[i]; };
+                windows.for_each_channel<T>(
+                    at, n, square, [&](std::int64_t row, const T* sum) CATENA_LAMBDA {
+                        CATENA_LOOP
+                        for (std::int64_t k = 0; k < n; ++k) {
+                            const T unit = rule.k + rule.alpha * sum[k];
+                            store(y[row + k], add, x[row + k] * power(unit, rule.beta));
+                        }
+                    });
+            });
     }
     template <class T, class Power>
     CATENA_KERNEL static void backward_with(const auto& call, Power power) {
@@ -204,29 +191,30 @@ private:
         T* const inner = call.template scratch<T>();
         const bool add = call.adds(0);
         const Rule<T> shared(call);
-        const Strips strips(call.template x<T>(0).shape, call.template attr<"n">());
-        strips.for_each(call, [&](std::int64_t at, std::int64_t n) CATENA_LAMBDA {
-            const Rule<T> rule = shared;
-            const T slope = T(2) * rule.alpha * rule.beta;
-            const auto square = [&](std::int64_t i) CATENA_LAMBDA { return x[i] * x[i]; };
-            strips.for_each_channel<T>(
-                at, n, square, [&](std::int64_t row, const T* sum) CATENA_LAMBDA {
-                    CATENA_LOOP
-                    for (std::int64_t k = 0; k < n; ++k) {
-                        const T unit = rule.k + rule.alpha * sum[k];
-                        const T scaled = gy[row + k] * power(unit, rule.beta);
-                        store(gx[row + k], add, scaled);
-                        inner[row + k] = x[row + k] * scaled / unit;
-                    }
-                });
-            const auto term = [&](std::int64_t i) CATENA_LAMBDA { return inner[i]; };
-            strips.for_each_channel<T>(at, n, term,
-                                       [&](std::int64_t row, const T* sum) CATENA_LAMBDA {
-                                           CATENA_LOOP
-                                           for (std::int64_t k = 0; k < n; ++k)
-                                               gx[row + k] -= slope * x[row + k] * sum[k];
-                                       });
-        });
+        const ChannelWindows windows(call, call.template x<T>(0).shape);
+        for_each_strip(
+            call, windows.axis, [&](std::int64_t, std::int64_t at, std::int64_t n) CATENA_LAMBDA {
+                const Rule<T> rule = shared;
+                const T slope = T(2) * rule.alpha * rule.beta;
+                const auto square = [&](std::int64_t i) CATENA_LAMBDA { return x[i] * x[i]; };
+                windows.for_each_channel<T>(
+                    at, n, square, [&](std::int64_t row, const T* sum) CATENA_LAMBDA {
+                        CATENA_LOOP
+                        for (std::int64_t k = 0; k < n; ++k) {
+                            const T unit = rule.k + rule.alpha * sum[k];
+                            const T scaled = gy[row + k] * power(unit, rule.beta);
+                            store(gx[row + k], add, scaled);
+                            inner[row + k] = x[row + k] * scaled / unit;
+                        }
+                    });
+                const auto term = [&](std::int64_t i) CATENA_LAMBDA { return inner[i]; };
+                windows.for_each_channel<T>(at, n, term,
+                                            [&](std::int64_t row, const T* sum) CATENA_LAMBDA {
+                                                CATENA_LOOP
+                                                for (std::int64_t k = 0; k < n; ++k)
+                                                    gx[row + k] -= slope * x[row + k] * sum[k];
+                                            });
+            });
     }
 };
 

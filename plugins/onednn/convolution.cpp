@@ -15,9 +15,9 @@ using Geometry = ConvolutionSizes;
 using enum ConvolutionProduct;
 constexpr auto f32 = memory::data_type::f32;
 
-constexpr auto& convolution = "catena.convolution_2d";
-constexpr auto& deconvolution = "catena.deconvolution_2d";
-constexpr auto& grad_w = "catena.convolution_2d_grad_w";
+constexpr char convolution[] = "catena.convolution_2d";
+constexpr char deconvolution[] = "catena.deconvolution_2d";
+constexpr char grad_w[] = "catena.convolution_2d_grad_w";
 
 // What a step's images should fit into: the second-level cache, with room for the filters.
 constexpr std::int64_t cache_bytes = 1 << 20;
@@ -397,7 +397,9 @@ constexpr double least_call = 1e6;      // smaller ones are over before a primit
 constexpr double least_fullness = 0.7;  // of the channels that oneDNN computes
 constexpr double least_reuse = 64;      // multiply-adds for each number that a 1x1 filter moves
 
+// oneDNN computes whole blocks of channels, except of up to 3 as images have.
 double fullness(std::int64_t channels) {
+    if (channels <= 3) return 1;
     return static_cast<double>(channels) / static_cast<double>((channels + 15) / 16 * 16);
 }
 
@@ -491,24 +493,40 @@ struct Work {
 
     ConvolutionCall call;
 };
-std::unique_ptr<const Work> make(const catena_call& call) {
-    return std::make_unique<const Work>(Work{read(call)});
+// If oneDNN cannot make the primitives, another kernel runs.
+catena_status plan(catena_ctx* ctx, const catena_call* call, catena_plan* plan) {
+    return guarded(ctx, [&] {
+        try {
+            plan->scratch_bytes = Work{read(*call)}.scratch_bytes(host().slots(ctx));
+        } catch (const dnnl::error& e) {
+            throw Error(CATENA_E_UNSUPPORTED, std::string("oneDNN: ") + e.what());
+        }
+    });
+}
+catena_status run(catena_ctx* ctx, const catena_call* call) {
+    return guarded(ctx, [&] { Work{read(*call)}.run(ctx, *call); });
 }
 
-constexpr catena_kernel of(const char* function, int phase) {
-    catena_kernel k = kernel(function, phase, supports, plan_made<make>, run_made<make>);
+template <const char* function, int phase>
+constexpr catena_kernel kernel = [] {
+    catena_kernel k = plain_kernel(function, phase, "cpu", Row<float>::dtypes);
+    k.name = "oneDNN";
+    k.priority = CATENA_PRIORITY_VENDOR;
     k.version_max = 2;  // which has cover_all
+    k.supports = supports;
+    k.plan = plan;
+    k.run = run;
     return k;
-}
+}();
 
-constexpr catena_kernel kernels[] = {
-    of(convolution, CATENA_PHASE_FORWARD),   of(convolution, CATENA_PHASE_BACKWARD),
-    of(deconvolution, CATENA_PHASE_FORWARD), of(deconvolution, CATENA_PHASE_BACKWARD),
-    of(grad_w, CATENA_PHASE_FORWARD),        of(grad_w, CATENA_PHASE_BACKWARD),
+constexpr const catena_kernel* kernels[] = {
+    &kernel<convolution, CATENA_PHASE_FORWARD>,   &kernel<convolution, CATENA_PHASE_BACKWARD>,
+    &kernel<deconvolution, CATENA_PHASE_FORWARD>, &kernel<deconvolution, CATENA_PHASE_BACKWARD>,
+    &kernel<grad_w, CATENA_PHASE_FORWARD>,        &kernel<grad_w, CATENA_PHASE_BACKWARD>,
 };
 
 }  // namespace
 
-constinit const std::span<const catena_kernel> convolution_kernels = kernels;
+constinit const std::span<const catena_kernel* const> convolution_kernels = kernels;
 
 }  // namespace catena_onednn

@@ -164,106 +164,10 @@ private:
     std::uint64_t now_ = 0;
 };
 
-// T(spec), from a cache. Spec compares with ==.
-template <class T, class Spec>
-std::shared_ptr<const T> made_for(const Spec& spec) {
-    static auto* const cache = new Cache<T, Spec>;
-    return cache->get(spec, [&] { return std::make_shared<const T>(spec); });
-}
-
-// plan() and run() of a kernel whose primitives make(call) finds or makes. If oneDNN cannot make them,
-// another kernel runs.
-template <auto make>
-catena_status plan_made(catena_ctx* ctx, const catena_call* call, catena_plan* plan) {
-    return guarded(ctx, [&] {
-        try {
-            plan->scratch_bytes = make(*call)->scratch_bytes(host().slots(ctx));
-        } catch (const dnnl::error& e) {
-            throw Error(CATENA_E_UNSUPPORTED, std::string("oneDNN: ") + e.what());
-        }
-    });
-}
-template <auto make>
-catena_status run_made(catena_ctx* ctx, const catena_call* call) {
-    return guarded(ctx, [&] { make(*call)->run(ctx, *call); });
-}
-
-// Kernels that move more than they compute: images or channels in steps, each in a thread's own place.
-
-// An array (N, C, ...): what follows the channels is two axes.
-struct Images {
-    explicit Images(const catena_tensor& x) : Images(shape_of(x)) {}
-    explicit Images(Shape x) : n(x[0]), channels(x[1]), height(x.size() > 2 ? x[2] : 1) {
-        for (std::size_t i = 3; i < x.size(); ++i) width *= x[i];
-    }
-    std::int64_t plane() const { return height * width; }
-    std::int64_t image() const { return channels * plane(); }
-    bool operator==(const Images&) const = default;
-
-    std::int64_t n, channels, height, width = 1;
-};
-
-// Whether oneDNN takes these sizes.
-inline bool fit(std::initializer_list<std::int64_t> sizes) {
-    return std::min(sizes) >= 1 && std::max(sizes) <= INT_MAX;
-}
-inline bool fit(const Images& x) { return fit({x.n, x.channels, x.height, x.width}); }
-
-// A divisor of n, so that all steps are alike: images of `bytes` each that stay in the cache, in
-// pieces for all threads.
-inline std::int64_t images_of_step(std::int64_t n, std::int64_t bytes) {
-    constexpr std::int64_t cache_bytes = 1 << 19;
-    constexpr std::int64_t most_pieces = 16;
-    std::int64_t images = std::clamp<std::int64_t>(
-        std::min(cache_bytes / bytes, (n + most_pieces - 1) / most_pieces), 1, n);
-    while (n % images != 0) --images;
-    return images;
-}
-
-// One step's scratch memory, laid out once; every thread has its own.
-class Place : public Layout {
-public:
-    std::size_t scratch_bytes(std::int32_t slots) const {
-        return static_cast<std::size_t>(slots) * size();
-    }
-    // body(step, mine) for steps 0 .. n on the host's threads; mine(offset) is where a piece begins.
-    template <class Body>
-    void for_each(catena_ctx* ctx, std::int64_t n, void* scratch, const Body& body) const {
-        parallel(ctx, n, [&](std::int64_t begin, std::int64_t end, std::int32_t slot) {
-            const std::size_t own = static_cast<std::size_t>(slot) * size();
-            const auto mine = [&](std::size_t offset) { return at<float>(scratch, own + offset); };
-            for (std::int64_t i = begin; i < end; ++i) body(i, mine);
-        });
-    }
-};
-
-// The kernels of each file, which plugin.cpp lists.
-extern const std::span<const catena_kernel> convolution_kernels;
-extern const std::span<const catena_kernel> pooling_kernels;
-extern const std::span<const catena_kernel> batch_normalization_kernels;
-extern const std::span<const catena_kernel> local_response_normalization_kernels;
+extern const std::span<const catena_kernel* const> convolution_kernels;
 extern const catena_blas blas_table;
 
 // Generates the code of all products, if there is none yet. Throws Error. [any]
 void generate_products();
-
-// For kernels that are slower than the portable ones (README.md has the measurements). They run if they
-// are pinned, and in tests that compare two implementations.
-constexpr int below_portable = CATENA_PRIORITY_PORTABLE - 10;
-
-// A kernel in float32 for version 1 of a function.
-constexpr catena_kernel kernel(const char* function, int phase,
-                               decltype(catena_kernel::supports) supports,
-                               decltype(catena_kernel::plan) plan, decltype(catena_kernel::run) run,
-                               int priority = CATENA_PRIORITY_VENDOR,
-                               const catena_dtype* types = Row<float>::dtypes) {
-    catena_kernel kernel = plain_kernel(function, phase, "cpu", types);
-    kernel.name = "oneDNN";
-    kernel.priority = priority;
-    kernel.supports = supports;
-    kernel.plan = plan;
-    kernel.run = run;
-    return kernel;
-}
 
 }  // namespace catena_onednn

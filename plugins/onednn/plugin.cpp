@@ -1,7 +1,6 @@
 // onednn.catena: the tables. It has no functions of its own; its kernels are for those of others.
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include <catena/plugin/memory_limit.hpp>
 
@@ -14,14 +13,6 @@ namespace {
 constexpr catena_extension blas =
     extension(CATENA_BLAS_1, "cpu", &blas_table, CATENA_PRIORITY_VENDOR + 10);
 const catena_extension* const extensions[] = {&blas};
-
-std::vector<const catena_kernel*> all_kernels() {
-    std::vector<const catena_kernel*> all;
-    for (const auto& list : {convolution_kernels, pooling_kernels, batch_normalization_kernels,
-                             local_response_normalization_kernels})
-        for (const catena_kernel& k : list) all.push_back(&k);
-    return all;
-}
 
 // Under a memory limit, generates the code of products now, before other threads allocate. Primitives are made
 // later, so a low limit rules oneDNN out.
@@ -44,9 +35,8 @@ bool usable() {
 }
 
 const catena_plugin& table() {
-    static const auto* const kernels = new auto(all_kernels());
     static const catena_plugin plugin =
-        usable() ? table_of({.kernels = *kernels, .backends = {}, .extensions = extensions})
+        usable() ? table_of({.kernels = convolution_kernels, .extensions = extensions})
                  : table_of({});
     return plugin;
 }

@@ -15,8 +15,7 @@ using namespace catena::testing;
 inline constexpr const char* onednn_id = "org.catena.onednn";
 
 inline World& world() {
-    static World world({CONNECTION_PLUGIN, POOLING_PLUGIN, NORMALIZATION_PLUGIN, MATH_PLUGIN,
-                        ARRAY_PLUGIN, ONEDNN_PLUGIN});
+    static World world({CONNECTION_PLUGIN, MATH_PLUGIN, ARRAY_PLUGIN, ONEDNN_PLUGIN});
     return world;
 }
 
@@ -35,8 +34,6 @@ struct Call {
     std::string function;
     std::vector<Array> inputs;  // float64
     Attrs attrs = {};
-    const char* portable = "org.catena.connection";
-    const char* plugin = nullptr;  // this one's id: pinned, for the portable kernels come first
     Tolerance tolerance = {1e-4, 1e-4};
 };
 
@@ -59,7 +56,7 @@ inline std::string compare_plugins(const Call& c) {
         note(where, world().ran() == onednn_id ? "" : "done by " + world().ran());
     };
     Options portable;
-    portable.plugin = c.portable;
+    portable.plugin = "org.catena.connection";
     const std::vector<Array> y = world().forward(c.function, c.inputs, c.attrs, portable);
     std::vector<Array> gy;
     for (const Array& a : y)
@@ -75,7 +72,6 @@ inline std::string compare_plugins(const Call& c) {
     for (const int threads : {1, 3})
         for (const bool add : {false, true}) {
             Options options;
-            options.plugin = c.plugin;
             options.threads = threads;
             options.add = add;
             const std::string how = std::string(add ? " add, " : " ") + std::to_string(threads);

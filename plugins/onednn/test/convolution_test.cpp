@@ -37,6 +37,8 @@ const Shape shapes[] = {
     {{17, 64, 28, 28}, {32, 64, 3, 3}, {1}, {1}},  // these three by Winograd's algorithm
     {{7, 48, 23, 26}, {64, 48, 3, 3}, {1}, {1, 0}},
     {{5, 47, 31, 30}, {65, 47, 3, 3}},
+    {{3, 3, 31, 30}, {32, 3, 7, 7}, {2}, {3}},  // images
+    {{9, 1, 28, 28}, {32, 1, 5, 5}},
 };
 
 }  // namespace
@@ -129,7 +131,8 @@ TEST_CASE("what others do better is left to them") {
     CHECK(done_by({1, 2, 5, 5}, {2, 2, 3, 3}, {}, dtype_of<float>()) != onednn_id);
     CHECK(done_by({0, 16, 12, 12}, w, {}, dtype_of<float>()) != onednn_id);
     CHECK(done_by(x, w, attributes(one, three), dtype_of<float>()) != onednn_id);
-    CHECK(done_by({100, 1, 28, 28}, {32, 1, 5, 5}, {}, dtype_of<float>()) != onednn_id);
+    CHECK(done_by({100, 1, 28, 28}, {32, 1, 5, 5}, {}, dtype_of<float>()) == onednn_id);
+    CHECK(done_by({100, 5, 28, 28}, {32, 5, 5, 5}, {}, dtype_of<float>()) != onednn_id);
     CHECK(done_by({10, 20, 12, 12}, {50, 20, 5, 5}, {}, dtype_of<float>()) != onednn_id);
     CHECK(done_by({8, 64, 14, 14}, {64, 64, 1, 1}, {}, dtype_of<float>()) != onednn_id);
 }

@@ -12,8 +12,8 @@ namespace catena::plugin {
 // C (m x n) = alpha op(A) (m x k) op(B) (k x n), or added to C; row-major. op transposes.
 template <class T>
 struct Product {
-    bool transpose_a;
-    bool transpose_b;
+    bool transpose_a = false;
+    bool transpose_b = false;
     std::int64_t m;
     std::int64_t n;
     std::int64_t k;

@@ -1,5 +1,5 @@
 // The process's malloc and operator new: the C library's, but where a failure was asked for.
-#include "allocations.hpp"
+#include "control.hpp"
 
 #include <dlfcn.h>
 #include <link.h>
@@ -166,9 +166,5 @@ CATENA_REPLACES void* operator new(std::size_t bytes, const std::nothrow_t&) noe
 CATENA_REPLACES void* operator new[](std::size_t bytes, const std::nothrow_t&) noexcept {
     return CATENA_REFUSED ? nullptr : __libc_malloc(bytes == 0 ? 1 : bytes);
 }
-CATENA_REPLACES void operator delete(void* memory) noexcept { std::free(memory); }
-CATENA_REPLACES void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-CATENA_REPLACES void operator delete[](void* memory) noexcept { std::free(memory); }
-CATENA_REPLACES void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
 
 #endif

@@ -1,7 +1,7 @@
 // The child's side of a job: runs a check, and sends each finding to the parent at once, so that a
 // crash loses none.
 #include "job.hpp"
-#include "plugin.hpp"
+#include "rig.hpp"
 
 #include <catena/data_error.hpp>
 #include <catena/testing/report.hpp>

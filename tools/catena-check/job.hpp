@@ -45,8 +45,8 @@ struct Outcome {
 
 using Clock = std::chrono::steady_clock;
 
-// In the parent. A crash, a time-out and a silent exit are failures of the job's first check.
-Outcome run_job(const Job& job, const Subject& subject, double timeout);
+// In the parent. A crash, a time-out and a silent exit are failures of the check.
+Outcome run_check(const Subject& subject, const std::string& check, double timeout);
 Survey survey(const Subject& subject, double timeout);
 
 // In the child, with the arguments that the parent gave it. Does not return.

@@ -6,10 +6,12 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <spawn.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -19,8 +21,7 @@
 namespace catena::check {
 namespace {
 
-constexpr std::size_t most_output = 1 << 16;
-constexpr std::size_t most_results = 1 << 24;
+constexpr std::int64_t most_output = 1 << 16;
 
 // The value, unless it is negative.
 int need(int value, const char* what) {
@@ -28,56 +29,39 @@ int need(int value, const char* what) {
     throw std::system_error(errno, std::generic_category(), what);
 }
 
-class Fd {
-public:
-    explicit Fd(int fd = -1) : fd_(fd) {}
+struct Fd {
+    explicit Fd(int opened) : fd(opened) {}
     Fd(const Fd&) = delete;
     Fd& operator=(const Fd&) = delete;
-    ~Fd() { reset(); }
-    int get() const { return fd_; }
-    void reset(int fd = -1) {
-        if (fd_ >= 0) close(fd_);
-        fd_ = fd;
-    }
-
-private:
-    int fd_;
+    ~Fd() { close(fd); }
+    const int fd;
 };
 
-struct Pipe {
-    Pipe() {
-        int ends[2];
-        need(pipe2(ends, O_CLOEXEC), "pipe");
-        in.reset(ends[1]);
-        out.reset(ends[0]);
-        fcntl(ends[0], F_SETFL, O_NONBLOCK);
+// What a process writes, in memory: all of it, or its first bytes.
+struct Written : Fd {
+    explicit Written(std::int64_t most = 0)
+        : Fd(need(memfd_create("written", MFD_CLOEXEC | MFD_ALLOW_SEALING), "memfd_create")) {
+        if (most == 0) return;
+        need(ftruncate(fd, most), "ftruncate");
+        need(fcntl(fd, F_ADD_SEALS, F_SEAL_GROW), "F_ADD_SEALS");
     }
-    void drain() {
-        char buffer[4096];
-        for (ssize_t n; (n = read(out.get(), buffer, sizeof buffer)) != 0;) {
-            if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
-            if (n < 0) break;
-            text.append(buffer, std::min(static_cast<std::size_t>(n), most - text.size()));
-        }
-        out.reset();
+    std::string text() const {
+        std::string text(static_cast<std::size_t>(lseek(fd, 0, SEEK_CUR)), '\0');
+        text.resize(
+            static_cast<std::size_t>(std::max<ssize_t>(pread(fd, text.data(), text.size(), 0), 0)));
+        return text;
     }
-    Fd in, out;
-    std::size_t most = most_results;
-    std::string text;
 };
 
 class Process {
 public:
     explicit Process(std::vector<std::string> arguments) {
-        output.most = most_output;
         posix_spawn_file_actions_t actions;
         posix_spawn_file_actions_init(&actions);
         posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-        posix_spawn_file_actions_adddup2(&actions, output.in.get(), 1);
-        posix_spawn_file_actions_adddup2(&actions, output.in.get(), 2);
-        // dup2() to itself would leave the flag that closes it.
-        const Fd copy(fcntl(results.in.get(), F_DUPFD_CLOEXEC, 10));
-        posix_spawn_file_actions_adddup2(&actions, copy.get(), result_fd);
+        posix_spawn_file_actions_adddup2(&actions, output.fd, 1);
+        posix_spawn_file_actions_adddup2(&actions, output.fd, 2);
+        posix_spawn_file_actions_adddup2(&actions, results.fd, result_fd);
         posix_spawnattr_t attributes;
         posix_spawnattr_init(&attributes);
         posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
@@ -90,9 +74,6 @@ public:
         posix_spawnattr_destroy(&attributes);
         posix_spawn_file_actions_destroy(&actions);
         if (error != 0) throw std::system_error(error, std::generic_category(), "spawn");
-        output.in.reset();
-        results.in.reset();
-        ended_.reset(need(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)), "pidfd_open"));
     }
     Process(const Process&) = delete;
     Process& operator=(const Process&) = delete;
@@ -103,35 +84,23 @@ public:
     }
 
     // False: it did not end in time.
-    bool wait(std::chrono::duration<double> limit) {
-        const auto end = Clock::now() + limit;
-        for (;;) {
-            const auto left =
-                std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now()).count();
-            if (left <= 0) return false;
-            pollfd list[] = {{ended_.get(), POLLIN, 0},
-                             {results.out.get(), POLLIN, 0},
-                             {output.out.get(), POLLIN, 0}};
-            if (poll(list, 3, static_cast<int>(left)) < 0 && errno != EINTR) need(-1, "poll");
-            const bool ended = (list[0].revents & POLLIN) != 0;
-            if (ended) {
-                need(waitpid(pid_, &status, 0), "waitpid");
-                kill(-pid_, SIGKILL);  // what it left behind
-                pid_ = 0;
-            }
-            results.drain();
-            output.drain();
-            if (ended) return true;
-        }
+    bool wait(double seconds) {
+        const Fd process(need(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)), "pidfd_open"));
+        pollfd end = {process.fd, POLLIN, 0};
+        if (need(poll(&end, 1, static_cast<int>(std::min(seconds * 1000, 2e9))), "poll") == 0)
+            return false;
+        need(waitpid(pid_, &status, 0), "waitpid");
+        kill(-pid_, SIGKILL);  // what it left behind
+        pid_ = 0;
+        return true;
     }
     void signal(int number) const { kill(pid_, number); }
 
-    Pipe results, output;
+    const Written results, output{most_output};
     int status = 0;
 
 private:
     pid_t pid_ = 0;
-    Fd ended_;
 };
 
 std::vector<std::string> split(const std::string& text, char end) {
@@ -193,23 +162,24 @@ std::string ending(int status, bool done) {
         done ? " after the check" : " in the middle of the check: exit() was called");
 }
 
-Outcome run(const Subject& subject, const std::string& check, const std::string& blamed,
-            double timeout) {
+}  // namespace
+
+Outcome run_check(const Subject& subject, const std::string& check, double timeout) {
     const auto start = Clock::now();
     Process process(arguments_of(subject, check));
-    const bool in_time = process.wait(std::chrono::duration<double>(timeout));
+    const bool in_time = process.wait(timeout);
     if (!in_time) {
         process.signal(SIGALRM);  // it tells what it does
-        if (!process.wait(std::chrono::seconds(1))) {
+        if (!process.wait(1)) {
             process.signal(SIGKILL);
-            process.wait(std::chrono::seconds(5));
+            process.wait(5);
         }
     }
     Outcome outcome;
-    const Told told = read(process.results.text, subject.seed, outcome);
+    const Told told = read(process.results.text(), subject.seed, outcome);
     outcome.finished = told.done && in_time && !told.cut;
     outcome.timed_out = !in_time;
-    outcome.output = std::move(process.output.text);
+    outcome.output = process.output.text();
     outcome.time = Clock::now() - start;
     if (const std::size_t at = outcome.output.find(silence); at != outcome.output.npos) {
         outcome.output.erase(at, 1);
@@ -226,12 +196,10 @@ Outcome run(const Subject& subject, const std::string& check, const std::string&
                                   : fmt::format("it did not end within {:.3g} s", timeout);
     if (!problem.empty()) {
         if (!told.doing.empty() && !told.done) problem += fmt::format(", in: {}", told.doing);
-        outcome.failures.push_back({blamed, problem, told.of});
+        outcome.failures.push_back({check.empty() ? "survey" : check, problem, told.of});
     }
     return outcome;
 }
-
-}  // namespace
 
 std::vector<std::string> arguments_of(const Subject& s, const std::string& check) {
     const std::string numbers =
@@ -256,15 +224,8 @@ Subject subject_of(const std::vector<std::string>& arguments, std::string& check
     return s;
 }
 
-Outcome run_job(const Job& job, const Subject& subject, double timeout) {
-    const std::string blamed = name_of(*job.checks.front());
-    Subject mine = subject;
-    mine.function = job.function;
-    return run(mine, blamed, blamed, timeout);
-}
-
 Survey survey(const Subject& subject, double timeout) {
-    const Outcome outcome = run(subject, "", "survey", timeout);
+    const Outcome outcome = run_check(subject, "", timeout);
     Survey result = outcome.survey;
     if (!outcome.failures.empty()) {
         const bool others = !subject.with.empty() && !result.knows_with;

@@ -7,13 +7,28 @@
 #include <condition_variable>
 #include <deque>
 #include <exception>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <stdexcept>
+#include <string_view>
 #include <thread>
 
 namespace catena::check {
 namespace {
+
+std::deque<Check>& registered() {
+    static std::deque<Check> all;
+    return all;
+}
+
+// From what needs least of the plugin to what needs most.
+std::size_t rank(std::string_view group) {
+    static constexpr std::string_view order[] = {"static",    "load",   "schema",    "backend",
+                                                 "inference", "values", "gradients", "determinism",
+                                                 "faults",    "skew",   "fuzz"};
+    return static_cast<std::size_t>(std::ranges::find(order, group) - std::begin(order));
+}
 
 double seconds_since(Clock::time_point start) {
     return std::chrono::duration<double>(Clock::now() - start).count();
@@ -84,7 +99,7 @@ public:
 private:
     void work();
     Outcome run(const Job& job, const std::string& hung) const;
-    Outcome run_alone(const Job& job, Subject subject, bool hung) const;
+    Outcome run_alone(const Check& check, Subject subject, bool hung) const;
     void finish(Task& task, Outcome outcome);
     double left() const { return settings_.total - seconds_since(start_); }
 
@@ -131,7 +146,7 @@ void Team::work() {
 Outcome Team::run(const Job& job, const std::string& hung) const {
     Subject mine = subject_;
     mine.function = job.function;
-    if (!job.cut_by.empty()) return run_alone(job, mine, !hung.empty());
+    if (!job.cut_by.empty()) return run_alone(*job.checks.front(), mine, !hung.empty());
     Outcome none;  // of a job that is left out
     const double time = left();
     if (!hung.empty()) {
@@ -145,21 +160,20 @@ Outcome Team::run(const Job& job, const std::string& hung) const {
                          settings_.total),
              {subject_.seed, {}}});
     } else {
-        return run_job(job, mine, std::min(settings_.timeout, time));
+        return run_check(mine, name_of(*job.checks.front()), std::min(settings_.timeout, time));
     }
     return none;
 }
 
 // Once with all of its calls; if it crashes there, too, without some of them.
-Outcome Team::run_alone(const Job& job, Subject subject, bool hung) const {
-    const Check& check = *job.checks.front();
+Outcome Team::run_alone(const Check& check, Subject subject, bool hung) const {
     subject.only = name_of(check);
     // It hung where all together had this time: each gets a part of it, and no long calls.
     const double limit = hung ? settings_.timeout / 10 : settings_.timeout;
     subject.large = !hung;
     const auto once = [&] {
         const double time = left();
-        return time > 0 ? run_job(job, subject, std::min(limit, time)) : Outcome();
+        return time > 0 ? run_check(subject, subject.only, std::min(limit, time)) : Outcome();
     };
     const auto without = [&](Outcome outcome, const std::string& what, const std::string& why) {
         outcome.notes.push_back({subject.only, fmt::format("without {}, since {}", what, why), 1});
@@ -265,6 +279,24 @@ void need_all(const Survey& survey, const std::string& function) {
 }
 
 }  // namespace
+
+Registered::Registered(const Check& check) { registered().push_back(check); }
+
+std::vector<const Check*> all_checks() {
+    std::vector<const Check*> result;
+    for (const Check& check : registered()) result.push_back(&check);
+    std::ranges::stable_sort(result, {}, [](const Check* check) {
+        return std::pair(rank(check->group), std::string_view(check->group));
+    });
+    return result;
+}
+
+std::vector<const Check*> together_with(const Check& check) {
+    std::vector<const Check*> result;
+    for (const Check& other : registered())
+        if (other.run == check.run) result.push_back(&other);
+    return result;
+}
 
 std::size_t PluginReport::count(Verdict verdict) const {
     return static_cast<std::size_t>(std::ranges::count(results, verdict, &Result::verdict));

@@ -3,15 +3,12 @@
 
 #include <fmt/format.h>
 
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <clocale>
 #include <csignal>
-#include <cstdio>
 #include <cstring>
 #include <exception>
 #include <filesystem>
@@ -89,29 +86,6 @@ std::vector<std::string> ProcessState::changes(const char* group, const ProcessS
             lines.push_back(name == "files" ? fmt::format("expected no new file, got {}", value)
                                             : fmt::format("{}: expected none, got {}", key, value));
     return lines;
-}
-
-void Capture::begin() {
-    std::fflush(nullptr);
-    file_ = memfd_create("output", MFD_CLOEXEC);
-    for (int i = 0; i < 2; ++i) {
-        saved_[i] = dup(i + 1);
-        if (file_ < 0 || saved_[i] < 0 || dup2(file_, i + 1) < 0)
-            throw std::system_error(errno, std::generic_category(), "memfd");
-    }
-}
-
-std::string Capture::end() {
-    std::fflush(nullptr);
-    std::string text(4096, '\0');
-    const ssize_t n = pread(file_, text.data(), text.size(), 0);
-    text.resize(static_cast<std::size_t>(std::max<ssize_t>(n, 0)));
-    for (int i = 0; i < 2; ++i) {
-        dup2(saved_[i], i + 1);
-        close(saved_[i]);
-    }
-    close(file_);
-    return text;
 }
 
 }  // namespace catena::check

@@ -21,15 +21,4 @@ private:
     std::map<std::string, Values> groups_;
 };
 
-// What is written to stdout and stderr between begin() and end().
-class Capture {
-public:
-    void begin();
-    std::string end();
-
-private:
-    int file_ = -1;
-    int saved_[2] = {-1, -1};
-};
-
 }  // namespace catena::check

@@ -140,10 +140,7 @@ void excuse(const World& world, const catena_function& f, bool differentiable, R
         if (backward.empty()) skip({Check::backward}, "no backward kernel: the composition serves");
         skip({Check::missing_gy}, "one output: without its gradient nobody calls");
     }
-    bool updates = false;
-    for (std::uint32_t i = 0; i < f.n_inputs; ++i)
-        updates = updates || (f.inputs[i]->flags & CATENA_PORT_MUTATED) != 0;
-    if (updates) skip({Check::add}, "it updates its inputs and has nothing to add to");
+    if (updates(f)) skip({Check::add}, "it updates its inputs and has nothing to add to");
     else skip({Check::add}, "no kernel adds: the host does it, or results are integers");
 }
 

@@ -108,11 +108,6 @@ bool Exam::differentiable() const {
     for (std::size_t i = 0; i < f.n_outputs; ++i) out = out || gives_gradient(f, i, sample.y[i]);
     return in && out;
 }
-bool Exam::updates() const {
-    for (std::size_t i = 0; i < f.n_inputs; ++i)
-        if ((f.inputs[i]->flags & CATENA_PORT_MUTATED) != 0) return true;
-    return false;
-}
 // Gradients to feed to backward, one for each output that has one.
 std::vector<Array> Exam::draw_gy(const std::vector<Array>& y) const {
     std::vector<Array> gy;

@@ -37,7 +37,6 @@ public:
 
     bool composed() const { return f.gradient != nullptr || f.grad_function != nullptr; }
     bool differentiable() const;
-    bool updates() const;
     // In the sample's dtypes, with a gradient for each output that has one.
     Given base() const { return {sample.x, sample.y, draw_gy(sample.y)}; }
     // What backward kernels are compared with: the composed gradient, which has checks of its own, or,

@@ -95,7 +95,7 @@ void check_behaviour(Exam& exam, const Use& u) {
         return exam.compare(exam.run(u, u.given.changed(odd_address), plain), u.result, u.tolerance,
                             u.kernel->phase);
     });
-    if ((u.kernel->flags & CATENA_KERNEL_ADDS) != 0 && !exam.updates())
+    if ((u.kernel->flags & CATENA_KERNEL_ADDS) != 0 && !updates(exam.f))
         exam.step(Check::add, u.label, [&] {
             Options options;
             options.add = true;

@@ -145,4 +145,16 @@ std::vector<Row> rows_of(const World& world, const catena_function& f);
 bool gives_row(World& world, const catena_function& f, const Metas& x, const OwnedAttrs& attrs,
                const Row& row, std::string* why = nullptr);
 
+// Whether the function updates an input in place.
+inline bool updates(const catena_function& f) {
+    return std::any_of(f.inputs, f.inputs + f.n_inputs,
+                       [](const auto* port) { return (port->flags & CATENA_PORT_MUTATED) != 0; });
+}
+// A double, for the product of extents may be larger than any integer.
+inline double elements(const catena_meta& m) {
+    double n = 1;
+    for (std::int32_t d = 0; d < m.ndim; ++d) n *= static_cast<double>(m.shape[d]);
+    return n;
+}
+
 }  // namespace catena::testing::detail

@@ -1,6 +1,6 @@
 // Backends: devices, their memory, and copies to and from it.
-#include "allocations.hpp"
 #include "check.hpp"
+#include "control.hpp"
 
 #include <testing/library.hpp>
 

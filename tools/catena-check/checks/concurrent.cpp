@@ -7,7 +7,7 @@
 #include <optional>
 #include <thread>
 
-#include "plugin.hpp"
+#include "rig.hpp"
 
 namespace catena::check {
 namespace {

@@ -17,6 +17,7 @@ namespace {
 using plugin::value_of;
 using testing::Dims;
 using testing::Example;
+using testing::detail::elements;
 using testing::detail::Metas;
 
 constexpr std::int64_t least = std::numeric_limits<std::int64_t>::min();
@@ -189,11 +190,6 @@ constexpr std::size_t most_cases = 600;
 constexpr std::size_t all_cases = 12000;
 constexpr double most_elements = 20000;  // of tensors that kernels get
 
-double elements(const catena_meta& m) {
-    double n = 1;
-    for (std::int32_t d = 0; d < m.ndim; ++d) n *= static_cast<double>(m.shape[d]);
-    return n;
-}
 // Whether a host makes such a tensor: without those of 0, its extents multiply to 2^59 at most.
 bool exists(const catena_meta& m) {
     double n = 1;

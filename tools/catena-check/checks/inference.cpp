@@ -1,5 +1,5 @@
 // infer(): called by itself, with descriptions that no kernel could be run on.
-#include "plugin.hpp"
+#include "rig.hpp"
 
 #include <testing/functions.hpp>
 

@@ -1,5 +1,5 @@
 // Random numbers: of the host's, as many as are reserved, for any number of threads.
-#include "plugin.hpp"
+#include "rig.hpp"
 
 #include <catena/testing/sample.hpp>
 

@@ -1,5 +1,5 @@
 // What the table says of functions, kernels and devices: complete, and no contradiction.
-#include "plugin.hpp"
+#include "rig.hpp"
 
 #include <catena/testing/example.hpp>
 #include <testing/functions.hpp>

@@ -8,12 +8,10 @@
 #include <ids.hpp>
 #include <nlohmann/json.hpp>
 
-#include <regex.h>
-
 #include <algorithm>
 #include <iterator>
 #include <map>
-#include <optional>
+#include <regex>
 #include <set>
 #include <sstream>
 
@@ -26,11 +24,7 @@ std::string text_of(const ElfImage& elf, const ElfImage::Section& section) {
 }
 
 bool matches(const std::string& name, const char* pattern) {
-    regex_t compiled;
-    if (regcomp(&compiled, pattern, REG_EXTENDED | REG_NOSUB) != 0) return false;
-    const bool found = regexec(&compiled, name.c_str(), 0, nullptr, 0) == 0;
-    regfree(&compiled);
-    return found;
+    return std::regex_search(name, std::regex(pattern));
 }
 
 // What compilers and their libraries put into a plugin by themselves: no fault of the author's.

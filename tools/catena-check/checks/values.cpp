@@ -1,5 +1,5 @@
 // What catena::testing::conform() says of each function, by the names of its checks.
-#include "plugin.hpp"
+#include "rig.hpp"
 #include "state.hpp"
 
 #include <catena/testing/conform.hpp>

@@ -88,15 +88,6 @@ void parallel(catena_ctx* ctx, std::int64_t n, std::int64_t work, Body&& body) {
     Pieces(&Target<isa>::template range<B>, &body).run(ctx, n, grain);
 }
 
-// The context of a call and the instruction set of the kernel, for helper functions. A Call is one
-// as well.
-template <Isa instruction_set>
-struct Place {
-    static constexpr Isa isa = instruction_set;
-    catena_ctx* context() const { return ctx; }
-    catena_ctx* ctx;
-};
-
 namespace detail {
 
 // "[f] x: expected float64 for call.x<T>(0), got float32": the kernel uses the wrong type for a

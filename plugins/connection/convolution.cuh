@@ -103,6 +103,10 @@ struct RowsOf {
     std::int32_t into_places = 0, add = 0;
 };
 
+struct ConvolutionArrays {
+    enum Array { images, filters, places };  // as in ConvolutionArray, and indices of arrays
+};
+
 template <ConvolutionArrays::Array first, ConvolutionArrays::Array second,
           ConvolutionArrays::Array result>
 struct ConvolutionOnDevice : ConvolutionArrays {

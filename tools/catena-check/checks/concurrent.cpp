@@ -22,7 +22,7 @@ using testing::detail::Exam;
 using testing::detail::Use;
 
 constexpr unsigned n_threads = 3;
-constexpr int most_calls = 25;        // of each thread
+constexpr int most_calls = 25;         // of each thread
 constexpr double most_seconds = 0.15;  // of those of one kernel
 
 // One thread's: a host of its own, with numbers of its own.

@@ -15,7 +15,7 @@ def values(member):
 
 
 class Parallel(Case):
-    OPTIONS = ("--epochs", 1, "--batch", 150, "--lr", 0.05, "--seed", 4)
+    OPTIONS = ("--epochs", 1, "--batch", 150, "--seed", 4)
 
     def parameters(self, *options):
         file = self.folder / "a.npz"
@@ -35,9 +35,11 @@ class Parallel(Case):
                 self.assertLess(worst, TOLERANCE * scale, f"{other}: {name}")
 
     def test_replicas_learn_as_one(self):
-        for model in ("mlp", "cnn"):
+        # The cnn learns slowly: what differs in rounding grows with each step.
+        for model, rate in (("mlp", 0.05), ("cnn", 0.0005)):
             with self.subTest(model=model):
-                self.check_equal(("--model", model), "cpu:0,cpu:1", "cpu:0,cpu:1,cpu:2")
+                self.check_equal(("--model", model, "--lr", rate), "cpu:0,cpu:1",
+                                 "cpu:0,cpu:1,cpu:2")
 
     def test_columns_on_two_devices_learn_as_on_one(self):
         self.check_equal(("--model", "two-column"), "cpu:0,cpu:1")

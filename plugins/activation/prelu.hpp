@@ -2,7 +2,7 @@
 #pragma once
 
 #include <catena/plugin.hpp>
-#include <catena/plugin/reduce.hpp>
+#include <catena/plugin/rows.hpp>
 
 namespace catena::plugins {
 
@@ -53,12 +53,12 @@ struct Prelu {
         apply(call, x, x, call.template x<T>(1), call.template y<T>(0), call.adds(0));
     }
 
-    // What each element gives to W's gradient.
+    // Sums of W's gradient, by pieces of the lines.
     template <class T>
     static void plan(const auto& call, catena_plan& plan) {
-        if (call.raw().phase == CATENA_PHASE_BACKWARD && call.wants(1))
-            plan.scratch_bytes =
-                static_cast<std::uint64_t>(call.template x<T>(0).size()) * sizeof(T);
+        if (call.raw().phase != CATENA_PHASE_BACKWARD || !call.wants(1)) return;
+        const Lines at(call.template x<T>(0).shape, call.template x<T>(1).shape);
+        plan.scratch_bytes = static_cast<std::uint64_t>(at.pieces() * at.slopes) * sizeof(double);
     }
     template <class T>
     CATENA_KERNEL static void backward(const auto& call) {
@@ -68,17 +68,7 @@ struct Prelu {
         const auto gx = call.template gx<T>(0);
         const auto gw = call.template gx<T>(1);
         if (gx) apply(call, x, gy, w, gx, call.adds(0));
-        if (!gw) return;
-        T* const parts = call.template scratch<T>();
-        call.parallel(x.size(), 2, [&](std::int64_t begin, std::int64_t end) CATENA_LAMBDA {
-            CATENA_LOOP
-            for (std::int64_t i = begin; i < end; ++i) {
-                const T product = gy[i] * x[i];  // in any case: no branch
-                parts[i] = math::where(x[i] >= T(0), T(0), product);
-            }
-        });
-        const Reduction other_axes(x.shape, [&](std::size_t d) { return d == 0 || d > w.ndim(); });
-        sum_axes(call, other_axes, parts, gw.data, call.adds(1));
+        if (gw) sum_negative(call, x, gy, gw, call.adds(1));
     }
 
 private:
@@ -96,6 +86,9 @@ private:
             outer = x[0];
             inner = size_of(x.subspan(1 + w.size()));
             if (size == 0) outer = 0;  // no walk over rows without elements
+        }
+        std::int64_t pieces() const {
+            return std::clamp<std::int64_t>(std::min(outer, size / serial_work), 1, 64);
         }
         std::int64_t size = 1;
         std::int64_t slopes = 1;
@@ -128,6 +121,50 @@ private:
             }
         };
         call.parallel(flat ? at.outer : at.outer * at.slopes, length, body);
+    }
+
+    // gw = sum of gy * x where x < 0. Pieces do not depend on the number of threads.
+    template <class T>
+    CATENA_KERNEL static void sum_negative(const auto& call, Tensor<const T> x, Tensor<const T> gy,
+                                           Tensor<T> gw, bool add) {
+        const Lines at(x.shape, gw.shape);
+        const std::int64_t slopes = at.slopes;
+        const std::int64_t pieces = at.pieces();
+        double* const part = call.template scratch<double>();
+        const T* const from = x.data;
+        const T* const g = gy.data;
+        const auto negative = [=](std::int64_t i) CATENA_LAMBDA {
+            const T product = g[i] * from[i];  // in any case: no branch
+            return math::where(from[i] >= T(0), T(0), product);
+        };
+        auto body = [&](std::int64_t begin, std::int64_t end) CATENA_LAMBDA {
+            for (std::int64_t piece = begin; piece < end; ++piece) {
+                double* const sum = part + piece * slopes;
+                std::fill_n(sum, slopes, 0.0);
+                const std::int64_t last = at.outer * (piece + 1) / pieces;
+                for (std::int64_t row = at.outer * piece / pieces; row < last; ++row) {
+                    const std::int64_t base = row * slopes * at.inner;
+                    if (at.inner == 1) {
+                        CATENA_LOOP
+                        for (std::int64_t k = 0; k < slopes; ++k)
+                            sum[k] += static_cast<double>(negative(base + k));
+                        continue;
+                    }
+                    for (std::int64_t k = 0; k < slopes; ++k) {
+                        const std::int64_t p = base + k * at.inner;
+                        sum[k] += static_cast<double>(sum_lanes<T>(
+                            std::min(at.inner, at.size - p),
+                            [&](std::int64_t i) CATENA_LAMBDA { return negative(p + i); }));
+                    }
+                }
+            }
+        };
+        call.parallel(pieces, at.size / pieces, body);
+        for (std::int64_t k = 0; k < slopes; ++k) {
+            double total = 0;
+            for (std::int64_t piece = 0; piece < pieces; ++piece) total += part[piece * slopes + k];
+            store(gw[k], add, static_cast<T>(total));
+        }
     }
 };
 

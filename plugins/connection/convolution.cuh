@@ -103,13 +103,11 @@ struct RowsOf {
     std::int32_t into_places = 0, add = 0;
 };
 
-struct ConvolutionArrays {
-    enum Array { images, filters, places };  // as in ConvolutionArray, and indices of arrays
-};
-
-template <ConvolutionArrays::Array first, ConvolutionArrays::Array second,
-          ConvolutionArrays::Array result>
-struct ConvolutionOnDevice : ConvolutionArrays {
+template <ConvolutionArray first, ConvolutionArray second, ConvolutionArray result>
+struct ConvolutionOnDevice : ConvolutionCall<first, second, result> {
+    using Base = ConvolutionCall<first, second, result>;
+    using Base::has_bias, Base::sizes, typename Base::Array;
+    using enum ConvolutionArray;
     static constexpr bool any_half = false;  // dtypes are passed on
 
     template <class T>
@@ -118,7 +116,7 @@ struct ConvolutionOnDevice : ConvolutionArrays {
         c.n = images_at_once(c);
         plan.scratch_bytes =
             static_cast<std::uint64_t>((c.taps() + c.outputs) * c.n * c.pixels()) * sizeof(T);
-        if constexpr (result != filters)
+        if constexpr (has_bias)
             if (call.raw().phase == CATENA_PHASE_BACKWARD && call.wants(2))
                 plan.scratch_bytes =
                     std::max(plan.scratch_bytes,
@@ -127,12 +125,13 @@ struct ConvolutionOnDevice : ConvolutionArrays {
     template <class T>
     static void forward(const auto& call) {
         const T* bias = nullptr;
-        if constexpr (result != filters) bias = call.template x<T>(2).data;
-        compute(call, result, inputs<T>(call), bias, call.template y<T>(0).data, call.adds(0));
+        if constexpr (has_bias) bias = call.template x<T>(2).data;
+        compute(call, result, Base::template inputs<T>(call), bias, call.template y<T>(0).data,
+                call.adds(0));
     }
     template <class T>
     static void backward(const auto& call) {
-        Arrays<T> of = inputs<T>(call);
+        Arrays<T> of = Base::template inputs<T>(call);
         const auto gy = call.template gy<T>(0);
         of[result] = gy.data;
         const T* const no_bias = nullptr;
@@ -140,7 +139,7 @@ struct ConvolutionOnDevice : ConvolutionArrays {
             compute(call, first, of, no_bias, gx.data, call.adds(0));
         if (const auto gx = call.template gx<T>(1))
             compute(call, second, of, no_bias, gx.data, call.adds(1));
-        if constexpr (result != filters)
+        if constexpr (has_bias)
             if (const auto gb = call.template gx<T>(2))
                 cuda::sum(call.queue(), gy, all_but_channels, gb.data, call.adds(2),
                           call.template scratch<void>());
@@ -148,24 +147,9 @@ struct ConvolutionOnDevice : ConvolutionArrays {
 
 private:
     template <class T>
-    using Arrays = std::array<const T*, 3>;
+    using Arrays = typename Base::template Of<const T*>;
 
     static bool all_but_channels(std::size_t d) { return d != 1; }
-    template <class T>
-    static Arrays<T> inputs(const auto& call) {
-        Arrays<T> of{};
-        of[first] = call.template x<T>(0).data;
-        of[second] = call.template x<T>(1).data;
-        return of;
-    }
-    static Convolution sizes(const auto& call) {
-        const bool forward = call.raw().phase == CATENA_PHASE_FORWARD;
-        Shape of[3];
-        of[first] = shape_of(*call.raw().x[0]);
-        of[second] = shape_of(*call.raw().x[1]);
-        of[result] = shape_of(*(forward ? call.raw().y[0] : call.raw().gy[0]));
-        return convolution_of(call, of[images], of[places], of[filters]);
-    }
     static std::int64_t images_at_once(const Convolution& c) {
         constexpr std::int64_t most = 1 << 22;  // elements of columns
         const std::int64_t each = std::max<std::int64_t>(c.taps() * c.pixels(), 1);
@@ -229,16 +213,16 @@ private:
 
 template <>
 struct catena::plugin::cuda::Kernels<catena::plugins::Convolution2D>
-    : catena::plugins::ConvolutionOnDevice<catena::plugins::ConvolutionArrays::images,
-                                           catena::plugins::ConvolutionArrays::filters,
-                                           catena::plugins::ConvolutionArrays::places> {};
+    : catena::plugins::ConvolutionOnDevice<catena::plugins::ConvolutionArray::images,
+                                           catena::plugins::ConvolutionArray::filters,
+                                           catena::plugins::ConvolutionArray::places> {};
 template <>
 struct catena::plugin::cuda::Kernels<catena::plugins::Convolution2DGradW>
-    : catena::plugins::ConvolutionOnDevice<catena::plugins::ConvolutionArrays::images,
-                                           catena::plugins::ConvolutionArrays::places,
-                                           catena::plugins::ConvolutionArrays::filters> {};
+    : catena::plugins::ConvolutionOnDevice<catena::plugins::ConvolutionArray::images,
+                                           catena::plugins::ConvolutionArray::places,
+                                           catena::plugins::ConvolutionArray::filters> {};
 template <>
 struct catena::plugin::cuda::Kernels<catena::plugins::Deconvolution2D>
-    : catena::plugins::ConvolutionOnDevice<catena::plugins::ConvolutionArrays::places,
-                                           catena::plugins::ConvolutionArrays::filters,
-                                           catena::plugins::ConvolutionArrays::images> {};
+    : catena::plugins::ConvolutionOnDevice<catena::plugins::ConvolutionArray::places,
+                                           catena::plugins::ConvolutionArray::filters,
+                                           catena::plugins::ConvolutionArray::images> {};

@@ -101,6 +101,36 @@ private:
 // The arrays of a convolution: x, W and y of convolution_2d.
 enum class ConvolutionArray { images, filters, places };
 
+// What functions that compute one of these arrays, `result`, from the two others have on all devices.
+template <ConvolutionArray first, ConvolutionArray second, ConvolutionArray result>
+struct ConvolutionCall {
+    using Array = ConvolutionArray;
+    using enum ConvolutionArray;
+    static constexpr bool has_bias = result != filters;
+
+    template <class V>
+    struct Of {
+        V& operator[](Array array) { return values[static_cast<std::size_t>(array)]; }
+        const V& operator[](Array array) const { return values[static_cast<std::size_t>(array)]; }
+        V values[3];
+    };
+    template <class T>
+    CATENA_KERNEL static Of<const T*> inputs(const auto& call) {
+        Of<const T*> of = {};
+        of[first] = call.template x<T>(0).data;
+        of[second] = call.template x<T>(1).data;
+        return of;
+    }
+    static Convolution sizes(const auto& call) {
+        const bool forward = call.raw().phase == CATENA_PHASE_FORWARD;
+        Of<Shape> of;
+        of[first] = shape_of(*call.raw().x[0]);
+        of[second] = shape_of(*call.raw().x[1]);
+        of[result] = shape_of(*(forward ? call.raw().y[0] : call.raw().gy[0]));
+        return convolution_of(call, of[images], of[places], of[filters]);
+    }
+};
+
 // How the product that computes one of the arrays is cut into pieces for threads: by images, channels
 // and bands of rows. The cut depends on the sizes alone, and so do the sums.
 template <class T>
@@ -266,11 +296,13 @@ private:
 // Functions that compute one of these arrays, `result`, from the two others, which are the inputs.
 // Each gradient is such a function as well. Images and places may get a bias, a third input.
 template <ConvolutionArray first, ConvolutionArray second, ConvolutionArray result>
-struct ConvolutionFunction {
-    using Array = ConvolutionArray;
+struct ConvolutionFunction : ConvolutionCall<first, second, result> {
+    using Base = ConvolutionCall<first, second, result>;
+    using Base::has_bias, Base::sizes, typename Base::Array;
     using enum ConvolutionArray;
+    template <class V>
+    using Of = typename Base::template Of<V>;
     static constexpr auto retain_x = ports(0, 1);
-    static constexpr bool has_bias = result != filters;
 
     static void compose_gradient(const auto& g, bool cover_all) {
         Of<Var> of;
@@ -312,11 +344,12 @@ struct ConvolutionFunction {
     CATENA_KERNEL static void forward(const auto& call) {
         const T* bias = nullptr;
         if constexpr (has_bias) bias = call.template x<T>(2).data;
-        compute<result>(call, inputs<T>(call), bias, call.template y<T>(0).data, call.adds(0));
+        compute<result>(call, Base::template inputs<T>(call), bias, call.template y<T>(0).data,
+                        call.adds(0));
     }
     template <class T>
     CATENA_KERNEL static void backward(const auto& call) {
-        Of<const T*> of = inputs<T>(call);
+        Of<const T*> of = Base::template inputs<T>(call);
         const auto gy = call.template gy<T>(0);
         const T* const no_bias = nullptr;
         of[result] = gy.data;
@@ -331,28 +364,6 @@ struct ConvolutionFunction {
     }
 
 private:
-    template <class V>
-    struct Of {
-        V& operator[](Array array) { return values[static_cast<std::size_t>(array)]; }
-        const V& operator[](Array array) const { return values[static_cast<std::size_t>(array)]; }
-        V values[3];
-    };
-
-    template <class T>
-    CATENA_KERNEL static Of<const T*> inputs(const auto& call) {
-        Of<const T*> of = {};
-        of[first] = call.template x<T>(0).data;
-        of[second] = call.template x<T>(1).data;
-        return of;
-    }
-    static Convolution sizes(const auto& call) {
-        const bool forward = call.raw().phase == CATENA_PHASE_FORWARD;
-        Of<Shape> of;
-        of[first] = shape_of(*call.raw().x[0]);
-        of[second] = shape_of(*call.raw().x[1]);
-        of[result] = shape_of(*(forward ? call.raw().y[0] : call.raw().gy[0]));
-        return convolution_of(call, of[images], of[places], of[filters]);
-    }
     static bool is_empty(const Convolution& c, Array array) {
         return c.n * (array == images ? 1 : c.outputs) * (array == places ? 1 : c.channels) == 0;
     }

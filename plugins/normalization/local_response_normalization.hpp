@@ -162,6 +162,13 @@ private:
         else body(AnyPower{});
     }
 
+    // body(row, sum): the sums of squares around the n elements from row on, for each channel.
+    template <class T>
+    CATENA_KERNEL static void for_each_sum(const ChannelWindows& windows, const T* x,
+                                           std::int64_t at, std::int64_t n, const auto& body) {
+        const auto square = [&](std::int64_t i) CATENA_LAMBDA { return x[i] * x[i]; };
+        windows.for_each_channel<T>(at, n, square, body);
+    }
     template <class T, class Power>
     CATENA_KERNEL static void forward_with(const auto& call, Power power) {
         const T* const x = call.template x<T>(0).data;
@@ -172,15 +179,13 @@ private:
         for_each_strip(
             call, windows.axis, [&](std::int64_t, std::int64_t at, std::int64_t n) CATENA_LAMBDA {
                 const Rule<T> rule = shared;  // no store can change a local one
-                const auto square = [&](std::int64_t i) CATENA_LAMBDA { return x[i] * x[i]; };
-                windows.for_each_channel<T>(
-                    at, n, square, [&](std::int64_t row, const T* sum) CATENA_LAMBDA {
-                        CATENA_LOOP
-                        for (std::int64_t k = 0; k < n; ++k) {
-                            const T unit = rule.k + rule.alpha * sum[k];
-                            store(y[row + k], add, x[row + k] * power(unit, rule.beta));
-                        }
-                    });
+                for_each_sum(windows, x, at, n, [&](std::int64_t row, const T* sum) CATENA_LAMBDA {
+                    CATENA_LOOP
+                    for (std::int64_t k = 0; k < n; ++k) {
+                        const T unit = rule.k + rule.alpha * sum[k];
+                        store(y[row + k], add, x[row + k] * power(unit, rule.beta));
+                    }
+                });
             });
     }
     template <class T, class Power>
@@ -196,17 +201,15 @@ private:
             call, windows.axis, [&](std::int64_t, std::int64_t at, std::int64_t n) CATENA_LAMBDA {
                 const Rule<T> rule = shared;
                 const T slope = T(2) * rule.alpha * rule.beta;
-                const auto square = [&](std::int64_t i) CATENA_LAMBDA { return x[i] * x[i]; };
-                windows.for_each_channel<T>(
-                    at, n, square, [&](std::int64_t row, const T* sum) CATENA_LAMBDA {
-                        CATENA_LOOP
-                        for (std::int64_t k = 0; k < n; ++k) {
-                            const T unit = rule.k + rule.alpha * sum[k];
-                            const T scaled = gy[row + k] * power(unit, rule.beta);
-                            store(gx[row + k], add, scaled);
-                            inner[row + k] = x[row + k] * scaled / unit;
-                        }
-                    });
+                for_each_sum(windows, x, at, n, [&](std::int64_t row, const T* sum) CATENA_LAMBDA {
+                    CATENA_LOOP
+                    for (std::int64_t k = 0; k < n; ++k) {
+                        const T unit = rule.k + rule.alpha * sum[k];
+                        const T scaled = gy[row + k] * power(unit, rule.beta);
+                        store(gx[row + k], add, scaled);
+                        inner[row + k] = x[row + k] * scaled / unit;
+                    }
+                });
                 const auto term = [&](std::int64_t i) CATENA_LAMBDA { return inner[i]; };
                 windows.for_each_channel<T>(at, n, term,
                                             [&](std::int64_t row, const T* sum) CATENA_LAMBDA {

@@ -7,20 +7,31 @@
 
 namespace catena::plugins {
 
-// The cells of a call, and where their gates are: those of cell p begin at gate(p), `inner` apart.
+// The inputs of a call, and where the gates of its cells are: those of cell p begin at gate(p), `inner`
+// apart.
+template <class T>
 struct LstmCells {
-    LstmCells(Shape c, Shape x)
-        : inner(size_of(c.subspan(2))), own(x[0] * c[1] * inner), all(size_of(c)) {}
+    using C = cuda::Compute<T>;
+    explicit LstmCells(const auto& call) {
+        const auto of_cells = call.template x<T>(0);
+        const auto of_gates = call.template x<T>(1);
+        c_prev = of_cells.data;
+        x = of_gates.data;
+        inner = size_of(of_cells.shape.subspan(2));
+        all = of_cells.size();
+        own = of_gates.shape[0] * of_cells.shape[1] * inner;
+    }
     __device__ __forceinline__ std::int64_t gate(std::int64_t p) const {
         return 4 * p - 3 * (p % inner);
     }
-    template <class C, class T>
-    __device__ __forceinline__ LstmGates<C> load(const T* x, std::int64_t p) const {
+    __device__ __forceinline__ LstmGates<C> load(std::int64_t p) const {
         const T* const q = x + gate(p);
         return LstmGates<C>{cuda::load_as<C>(q[0]), cuda::load_as<C>(q[inner]),
                             cuda::load_as<C>(q[2 * inner]), cuda::load_as<C>(q[3 * inner])}
             .activated();
     }
+    const T* c_prev;
+    const T* x;
     std::int64_t inner;
     std::int64_t own;  // cells in the rows that x has
     std::int64_t all;  // and with those beyond
@@ -30,16 +41,14 @@ template <class T>
 struct LstmForward {
     using C = cuda::Compute<T>;
     __device__ __forceinline__ void operator()(std::int64_t p) const {
-        const auto prev = cuda::load_as<C>(c_prev[p]);
+        const auto prev = cuda::load_as<C>(cells.c_prev[p]);
         if (p >= cells.own) return cuda::store(c[p], add_c != 0, prev);
-        const auto gates = cells.load<C>(x, p);
+        const auto gates = cells.load(p);
         const C cell = gates.cell(prev);
         cuda::store(c[p], add_c != 0, cell);
         cuda::store(h[p], add_h != 0, gates.hidden(math::tanh(cell)));
     }
-    LstmCells cells;
-    const T* c_prev;
-    const T* x;
+    LstmCells<T> cells;
     T* c;
     T* h;
     std::int32_t add_c, add_h;
@@ -55,22 +64,20 @@ struct LstmBackward {
             if (gprev != nullptr) cuda::store(gprev[p], add_prev != 0, of_c);
             return;
         }
-        const auto gates = cells.load<C>(x, p);
+        const auto gates = cells.load(p);
         const C t = math::tanh(cuda::load_as<C>(c[p]));
         const C of_h = gh == nullptr ? C(0) : cuda::load_as<C>(gh[p]);
         const C g = gates.of_cell(of_c, of_h, t);
         if (gprev != nullptr) cuda::store(gprev[p], add_prev != 0, g * gates.f);
         if (gx == nullptr) return;
-        const auto of = gates.gradient(g, of_h, t, cuda::load_as<C>(c_prev[p]));
+        const auto of = gates.gradient(g, of_h, t, cuda::load_as<C>(cells.c_prev[p]));
         T* const q = gx + cells.gate(p);
         cuda::store(q[0], add_x != 0, of.a);
         cuda::store(q[cells.inner], add_x != 0, of.i);
         cuda::store(q[2 * cells.inner], add_x != 0, of.f);
         cuda::store(q[3 * cells.inner], add_x != 0, of.o);
     }
-    LstmCells cells;
-    const T* c_prev;
-    const T* x;
+    LstmCells<T> cells;
     const T* c;
     const T* gc;
     const T* gh;
@@ -85,31 +92,19 @@ template <>
 struct catena::plugin::cuda::Kernels<catena::plugins::Lstm> {
     template <class T>
     static void forward(const auto& call) {
-        const auto c_prev = call.template x<T>(0);
-        const auto x = call.template x<T>(1);
-        each(call.queue(), c_prev.size(),
-             catena::plugins::LstmForward<T>{{c_prev.shape, x.shape},
-                                             c_prev.data,
-                                             x.data,
-                                             call.template y<T>(0).data,
-                                             call.template y<T>(1).data,
-                                             call.adds(0),
+        const catena::plugins::LstmCells<T> cells(call);
+        each(call.queue(), cells.all,
+             catena::plugins::LstmForward<T>{cells, call.template y<T>(0).data,
+                                             call.template y<T>(1).data, call.adds(0),
                                              call.adds(1)});
     }
     template <class T>
     static void backward(const auto& call) {
-        const auto c_prev = call.template x<T>(0);
-        const auto x = call.template x<T>(1);
-        each(call.queue(), c_prev.size(),
-             catena::plugins::LstmBackward<T>{{c_prev.shape, x.shape},
-                                              c_prev.data,
-                                              x.data,
-                                              call.template y<T>(0).data,
-                                              call.template gy<T>(0).data,
-                                              call.template gy<T>(1).data,
-                                              call.template gx<T>(0).data,
-                                              call.template gx<T>(1).data,
-                                              call.adds(0),
-                                              call.adds(1)});
+        const catena::plugins::LstmCells<T> cells(call);
+        each(call.queue(), cells.all,
+             catena::plugins::LstmBackward<T>{
+                 cells, call.template y<T>(0).data, call.template gy<T>(0).data,
+                 call.template gy<T>(1).data, call.template gx<T>(0).data,
+                 call.template gx<T>(1).data, call.adds(0), call.adds(1)});
     }
 };

@@ -4,6 +4,8 @@
 #include <command_line.hpp>
 #include <ids.hpp>
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -77,8 +79,9 @@ std::string replaced(std::string_view text, const Names& names) {
 
 std::string read_file(const fs::path& file) {
     std::ifstream in(file, std::ios::binary);
-    std::string text{std::istreambuf_iterator<char>(in), {}};
-    if (!in) throw Error(fmt::format("[template] {}: cannot be read", file.string()));
+    std::string text;
+    for (char c = 0; in.get(c);) text += c;
+    if (!in.eof()) throw Error(fmt::format("[template] {}: cannot be read", file.string()));
     return text;
 }
 
@@ -88,6 +91,54 @@ void save(const fs::path& file, const std::string& text) {
     out << text << std::flush;
     if (!out) throw Error(fmt::format("[output] {}: cannot be written", file.string()));
 }
+
+// A folder that becomes the one that is wanted, or is gone again. Where that one is there already,
+// it is kept: it may be a mount point, or where the user's shell is.
+class Draft {
+public:
+    explicit Draft(const fs::path& folder) : folder_(folder), into_(fs::exists(folder)) {
+        const fs::path place = into_ ? folder : folder.parent_path();
+        path_ = place / fmt::format(".{}.{}", folder.filename().string(), ::getpid());
+        fs::create_directories(place);
+        if (!fs::create_directory(path_)) throw taken(path_);
+    }
+    Draft(const Draft&) = delete;
+    Draft& operator=(const Draft&) = delete;
+    ~Draft() {
+        std::error_code ignored;
+        fs::remove_all(path_, ignored);
+    }
+    const fs::path& path() const { return path_; }
+    void keep() {
+        if (into_) move_entries();
+        else fs::rename(path_, folder_);  // refused if somebody has filled it by now
+    }
+
+private:
+    static Error taken(const fs::path& path) {
+        return Error(fmt::format("[output] {}: expected to be new", path.string()));
+    }
+    void move_entries() {
+        std::vector<fs::path> names, moved;
+        for (const auto& entry : fs::directory_iterator(path_))
+            names.push_back(entry.path().filename());
+        try {
+            for (const fs::path& name : names) {
+                if (fs::exists(fs::symlink_status(folder_ / name))) throw taken(folder_ / name);
+                fs::rename(path_ / name, folder_ / name);
+                moved.push_back(name);
+            }
+        } catch (...) {
+            std::error_code ignored;
+            for (const fs::path& name : moved) fs::rename(folder_ / name, path_ / name, ignored);
+            throw;
+        }
+    }
+
+    fs::path folder_;
+    bool into_;
+    fs::path path_;
+};
 
 // "[name] expected ..., got ..." unless it is good for files, targets and identifiers.
 void check_name(const std::string& name) {
@@ -137,15 +188,9 @@ void write_project(const std::vector<fs::path>& templates, const Names& names,
         throw Error(fmt::format("[output] {}: expected to be new or an empty folder, got {}",
                                 target.string(),
                                 fs::is_directory(target) ? "something in it" : "no folder"));
-    const bool there = fs::exists(target);
-    try {
-        for (const auto& [name, text] : files) save(target / name, text);
-    } catch (...) {
-        std::error_code ignored;
-        for (const auto& [name, text] : files) fs::remove_all(target / *name.begin(), ignored);
-        if (!there) fs::remove(target, ignored);
-        throw;
-    }
+    Draft draft(target);
+    for (const auto& [name, text] : files) save(draft.path() / name, text);
+    draft.keep();
 }
 
 // Relative to the program: bin and share are in one folder, which may be moved.

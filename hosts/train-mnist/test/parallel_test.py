@@ -15,19 +15,19 @@ def values(member):
 
 
 class Parallel(Case):
-    OPTIONS = ("--epochs", 1, "--batch", 150, "--seed", 4)
+    OPTIONS = ("--epochs", 1, "--lr", 0.05, "--seed", 4, "--batch", 150)
 
-    def parameters(self, *options):
+    def parameters(self, batch, *options):
         file = self.folder / "a.npz"
-        self.run_program(*self.OPTIONS, *options, "--save", file)
+        self.run_program(*self.OPTIONS[:-1], batch, *options, "--save", file)
         return {name: values(member) for name, member in members(file).items()
                 if name.startswith("model/")}
 
-    def check_equal(self, options, *others):
-        one = self.parameters("--device", "cpu:0", *options)
+    def check_equal(self, options, *others, batch=150):
+        one = self.parameters(batch, "--device", "cpu:0", *options)
         self.assertGreater(len(one), 3)
         for other in others:
-            several = self.parameters("--device", other, *options)
+            several = self.parameters(batch, "--device", other, *options)
             self.assertEqual(several.keys(), one.keys())
             for name, expected in one.items():
                 scale = max(map(abs, expected))
@@ -35,11 +35,10 @@ class Parallel(Case):
                 self.assertLess(worst, TOLERANCE * scale, f"{other}: {name}")
 
     def test_replicas_learn_as_one(self):
-        # The cnn learns slowly: what differs in rounding grows with each step.
-        for model, rate in (("mlp", 0.05), ("cnn", 0.0005)):
+        # Few steps of the cnn: in 66, rounding makes some of its maxima and signs others.
+        for model, batch in (("mlp", 150), ("cnn", 1500)):
             with self.subTest(model=model):
-                self.check_equal(("--model", model, "--lr", rate), "cpu:0,cpu:1",
-                                 "cpu:0,cpu:1,cpu:2")
+                self.check_equal(("--model", model), "cpu:0,cpu:1", "cpu:0,cpu:1,cpu:2", batch=batch)
 
     def test_columns_on_two_devices_learn_as_on_one(self):
         self.check_equal(("--model", "two-column"), "cpu:0,cpu:1")

@@ -52,22 +52,34 @@ class CaptureRecorder final : public Recorder {
 public:
     using Recorder::Recorder;
 
-    // One that records the queue. One that was given back serves again when no array has memory of it.
+    // One that records the queue. One that was given back serves again when no array has memory of it, the
+    // one that has waited longest first.
     static CaptureRecorder& take(Queue& queue) {
-        for (Queue* made : queue.device.queues()) {
-            auto* const idle = dynamic_cast<CaptureRecorder*>(made);
-            if (!idle || idle->native != queue.native || idle->own.stats().in_use != 0) continue;
-            if (!idle->idle_.exchange(false)) continue;
-            idle->users_.clear();
-            idle->own.keep(true);
-            return *idle;
+        for (;;) {
+            CaptureRecorder* oldest = nullptr;
+            std::uint64_t since = 0;
+            for (Queue* made : queue.device.queues()) {
+                auto* const idle = dynamic_cast<CaptureRecorder*>(made);
+                if (!idle || idle->native != queue.native || idle->own.stats().in_use != 0)
+                    continue;
+                const std::uint64_t turn = idle->idle_since_;
+                if (turn == 0 || (oldest && turn > since)) continue;
+                oldest = idle;
+                since = turn;
+            }
+            if (!oldest) break;
+            if (!oldest->idle_since_.compare_exchange_strong(since, 0)) continue;
+            oldest->users_.clear();
+            oldest->own.keep(true);
+            return *oldest;
         }
         auto made = std::make_unique<CaptureRecorder>(queue);
         return static_cast<CaptureRecorder&>(queue.device.add_queue(std::move(made)));
     }
     void give_back() noexcept {
+        static std::atomic<std::uint64_t> turns{0};
         own.keep(false);
-        idle_ = true;
+        idle_since_ = ++turns;
     }
 
     // An array that it did not make lives as long as the recording.
@@ -128,9 +140,9 @@ public:
     }
 
 private:
-    std::atomic<bool> idle_{false};
-    std::mutex mutex_;              // of what follows
-    std::map<Queue*, bool> users_;  // and whether they write
+    std::atomic<std::uint64_t> idle_since_{0};  // 0: it records, or a recording has it
+    std::mutex mutex_;                          // of what follows
+    std::map<Queue*, bool> users_;              // and whether they write
     Uses uses_;
     std::vector<Draws> draws_;
 };

@@ -256,8 +256,7 @@ TEST_CASE("memory is given back when the recording is over, which CUDA would not
     const Array x = drawn({100}, gpu(), 1);
     Array::zeros({1 << 20}, Dtype::float32, gpu());  // 4 MiB, kept
     Array::pinned({1 << 12}, Dtype::float32, gpu());
-    const std::int64_t cached = gpu().memory().cached;
-    REQUIRE(cached >= 4 << 20);
+    REQUIRE(gpu().memory().cached >= 4 << 20);
     Array y;
     int run = 0;
     const auto body = [&] {
@@ -267,7 +266,7 @@ TEST_CASE("memory is given back when the recording is over, which CUDA would not
     };
     Capture capture;
     CHECK(failure_of([&] { capture = Capture(Stream(gpu()), body); }) == "none");
-    CHECK(gpu().memory().cached <= cached - (4 << 20));  // some is the recorder's
+    CHECK(gpu().memory().cached < 4 << 20);
     y.fill(0);
     REQUIRE(capture);
     capture.launch();

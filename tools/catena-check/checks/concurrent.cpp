@@ -22,8 +22,8 @@ using testing::detail::Exam;
 using testing::detail::Use;
 
 constexpr unsigned n_threads = 3;
-constexpr int most_calls = 25;         // of each thread
-constexpr double most_seconds = 0.15;  // of those of one kernel
+constexpr int most_calls = 25;        // of each thread
+constexpr double most_seconds = 0.5;  // of those of one kernel
 
 // One thread's: a host of its own, with numbers of its own.
 struct Caller {
@@ -82,7 +82,7 @@ public:
         const catena_function& f = world.function(subject_.function);
         for (const Example& example : examples_of(world, f, example_seed).calls) {
             // A call that takes a while, but not long.
-            const auto sample = longer(world, f, example, 250'000, 501, subject_.seed32());
+            const auto sample = longer(world, f, example, 1'000'000, 1001, subject_.seed32());
             for (const Example& call : {sample ? sample->example : example, example}) try {
                     for (Caller& c : callers_) c.take(c.world->function(f.name), call);
                     kernels(f, call);

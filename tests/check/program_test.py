@@ -6,6 +6,7 @@ import json
 import os
 import resource
 import shlex
+import signal
 import struct
 import subprocess
 import sys
@@ -127,6 +128,16 @@ class Program(unittest.TestCase):
         self.assertEqual(words[words.index("--with") + 1], os.path.abspath(GOOD))
         self.assertEqual(words[words.index("--timeout") + 1], "50")
         self.assertEqual(problems(*words[1:]), first)
+
+    def test_a_program_that_was_stopped_continues(self):
+        with subprocess.Popen([PROGRAM, "--only", "values", "--jobs", "1", GOOD],
+                              stdout=subprocess.PIPE, text=True) as process:
+            for _ in range(5):
+                time.sleep(0.02)
+                process.send_signal(signal.SIGSTOP)
+                process.send_signal(signal.SIGCONT)
+            out, _ = process.communicate(timeout=300)
+        self.assertEqual(process.returncode, 0, out)
 
     def test_the_time_limit(self):
         start = time.monotonic()

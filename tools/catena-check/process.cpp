@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -21,7 +22,8 @@
 namespace catena::check {
 namespace {
 
-constexpr std::int64_t most_output = 1 << 16;
+constexpr std::int64_t most_output = 1 << 30;  // bytes that a process may print
+constexpr std::int64_t most_shown = 1 << 16;   // those that are read
 
 // The value, unless it is negative.
 int need(int value, const char* what) {
@@ -45,8 +47,9 @@ struct Written : Fd {
         need(ftruncate(fd, most), "ftruncate");
         need(fcntl(fd, F_ADD_SEALS, F_SEAL_GROW), "F_ADD_SEALS");
     }
-    std::string text() const {
-        std::string text(static_cast<std::size_t>(lseek(fd, 0, SEEK_CUR)), '\0');
+    std::string text(std::int64_t most = INT64_MAX) const {
+        const std::int64_t bytes = std::min<std::int64_t>(lseek(fd, 0, SEEK_CUR), most);
+        std::string text(static_cast<std::size_t>(bytes), '\0');
         text.resize(
             static_cast<std::size_t>(std::max<ssize_t>(pread(fd, text.data(), text.size(), 0), 0)));
         return text;
@@ -87,8 +90,13 @@ public:
     bool wait(double seconds) {
         const Fd process(need(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)), "pidfd_open"));
         pollfd end = {process.fd, POLLIN, 0};
-        if (need(poll(&end, 1, static_cast<int>(std::min(seconds * 1000, 2e9))), "poll") == 0)
-            return false;
+        const auto limit = Clock::now() + std::chrono::duration<double>(seconds);
+        for (int ended = 0; ended <= 0;) {  // a stopped program that continues interrupts poll()
+            const std::chrono::duration<double, std::milli> left = limit - Clock::now();
+            if (left.count() <= 0) return false;
+            ended = poll(&end, 1, static_cast<int>(std::min(std::ceil(left.count()), 2e9)));
+            if (ended < 0 && errno != EINTR) need(ended, "poll");
+        }
         need(waitpid(pid_, &status, 0), "waitpid");
         kill(-pid_, SIGKILL);  // what it left behind
         pid_ = 0;
@@ -179,7 +187,7 @@ Outcome run_check(const Subject& subject, const std::string& check, double timeo
     const Told told = read(process.results.text(), subject.seed, outcome);
     outcome.finished = told.done && in_time && !told.cut;
     outcome.timed_out = !in_time;
-    outcome.output = process.output.text();
+    outcome.output = process.output.text(most_shown);
     outcome.time = Clock::now() - start;
     if (const std::size_t at = outcome.output.find(silence); at != outcome.output.npos) {
         outcome.output.erase(at, 1);

@@ -18,6 +18,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <deque>
 #include <optional>
 #include <ranges>
 #include <set>
@@ -77,19 +78,20 @@ auto guarded(const char* what, const Body& body) {
 // The library stays open until the process ends: arrays, kernels and type information may point into
 // it.
 boost::dll::shared_library& open_library(const TrustedFile& file) {
+    static auto& all = *new std::deque<boost::dll::shared_library>;
     file.check_unchanged();
+    boost::dll::shared_library library;
     std::error_code error;
-    auto* const library = new boost::dll::shared_library;
-    library->load(file.path(), error,
-                  boost::dll::load_mode::rtld_now | boost::dll::load_mode::rtld_local);
+    library.load(file.path(), error,
+                 boost::dll::load_mode::rtld_now | boost::dll::load_mode::rtld_local);
     if (error) {
-        delete library;
         const char* reason = dlerror();
         throw PluginError(fmt::format("the system's loader refuses it: {}",
                                       reason ? reason : "it gives no reason"));
     }
+    all.push_back(std::move(library));
     file.check_unchanged();
-    return *library;
+    return all.back();
 }
 
 void start(LoadedPlugin& info, const TrustedFile& file, PluginStep& step) {

@@ -103,7 +103,7 @@ def environment(work, prefix, libdir, cmake):
     path = f"{prefix}/bin:{os.path.dirname(shutil.which(cmake))}:{os.environ['PATH']}"
     # What a test compiles is compiled more often than run.
     variables = kept | {"HOME": str(work / "home"), "PATH": path, "CMAKE_GENERATOR": "Ninja",
-                        "CMAKE_BUILD_TYPE": "None", "CXXFLAGS": "-O1",
+                        "CMAKE_BUILD_TYPE": "None", "CXXFLAGS": "-O0",
                         "PKG_CONFIG_PATH": f"{prefix}/{libdir}/pkgconfig"}
     (work / "home").mkdir()
     have = subprocess.run(["python3", "-c", "import numpy"], env=variables, capture_output=True)

@@ -292,7 +292,7 @@ void load_folders(std::vector<SearchedFolder> folders) {
     tell_of_idle();
 }
 
-// The core calls load() before its first search for a function, and the others for error messages.
+// The core calls load() before each search for a function, and the others for error messages.
 struct Source : PluginSource {
     Source() { set_plugin_source(this); }
     void load() override { load_default_plugins(); }

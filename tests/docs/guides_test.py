@@ -166,7 +166,7 @@ def main():
     parser.add_argument("--build", help="a build folder to install first, instead of --prefix")
     parser.add_argument("--cmake", default="cmake")
     parser.add_argument("--libdir", default="lib")
-    parser.add_argument("--change", metavar="FILE", help="only apply the diff from standard input to this file")
+    parser.add_argument("--change", metavar="FILE", help="only apply the diff from stdin to this file")
     parser.add_argument("pages", nargs="*", help="names of pages; default: all")
     arguments = parser.parse_args()
     if arguments.change:

@@ -168,7 +168,7 @@ void manifest(const ElfImage& elf, Findings& findings) {
     for (const ElfImage::Relocation& r : elf.relocations())
         if (r.at >= begin && r.at < begin + section->header.sh_size) {
             findings.fail(
-                "expected flat bytes, got a pointer at byte {} that the dynamic loader fills in",
+                "expected plain data, got a pointer at byte {} that the dynamic loader fills in",
                 r.at - begin);
             break;
         }

@@ -1,4 +1,4 @@
-// Lock files: which plugins may be loaded, by id, version and hash.
+// Lock files: they list the plugins that may be loaded, by id, version and hash.
 #pragma once
 
 #include <catena/loader/plugins.hpp>
@@ -13,10 +13,10 @@
 
 namespace catena {
 
-// "ID VERSION SHA256" a line; '#' begins a comment. An id may have several lines.
+// A lock file. Each line is "ID VERSION SHA256"; '#' begins a comment. An id may have several lines.
 class PluginLock {
 public:
-    // Throws PluginError, "lock FILE, line N: ..." where a line is at fault.
+    // Throws PluginError; if a line is invalid, the message is "lock FILE, line N: ...".
     static PluginLock read(const std::filesystem::path& file);
     // Throws PluginError unless a line has this id, version and hash.
     void check(const LoadedPlugin& plugin) const;
@@ -30,39 +30,39 @@ private:
     std::vector<Line> lines_;
 };
 
-// The folder of the name that was asked for, and the folder of the file behind it: a lock in either
-// applies, so that a link does not bypass a lock.
+// The folder of the path that a plugin is loaded by, and the folder of the file after links are
+// resolved. A lock in either folder applies, so that a link does not bypass a lock.
 struct PluginFolders {
     std::filesystem::path named, real;
 };
 
-// Which locks apply to a plugin: what the program set, else $CATENA_PLUGIN_LOCK, else a lock file in
-// one of its folders, which is strict.
+// Decides which locks apply to a plugin: those that the program set, else those of
+// $CATENA_PLUGIN_LOCK, else a lock file in one of its folders, in strict mode.
 class PluginLocks {
 public:
     void set(PluginLockMode mode, const std::filesystem::path& file);
-    // Off if nothing asks for a lock. Throws PluginError if $CATENA_PLUGIN_LOCK is invalid.
+    // Off if no lock is set and no lock file exists. Throws PluginError if $CATENA_PLUGIN_LOCK is invalid.
     PluginLockMode mode(const PluginFolders& folders) const;
-    // Throws PluginError if a lock does not allow the plugin or cannot be read. In mode warn, returns
-    // these texts instead, each once.
+    // Throws PluginError if a lock does not allow the plugin or cannot be read. In warn mode, returns
+    // the messages instead, each only once.
     std::vector<std::string> check(const LoadedPlugin& plugin, const PluginFolders& folders);
 
 private:
-    struct Wish {
+    struct Setting {
         PluginLockMode mode;
-        std::filesystem::path file;  // "": beside the plugins
+        std::filesystem::path file;  // "": the lock files in the plugin's folders
     };
-    // nullopt: neither the program nor the environment asks for one.
-    std::optional<Wish> wish() const;
-    // The locks that are asked for or exist.
+    // The setting of the program, else of the environment, else nullopt.
+    std::optional<Setting> setting() const;
+    // The lock files that apply to a plugin in these folders.
     std::vector<std::filesystem::path> files_for(const PluginFolders& folders) const;
 
-    std::optional<Wish> program_;
+    std::optional<Setting> program_;
     std::map<std::filesystem::path, PluginLock> read_;
     std::set<std::string> warned_;
 };
 
-// A text as one word: spaces, control characters, # and % become %XX; nothing becomes "-".
+// The text as one word: spaces, control characters, # and % become %XX; an empty text becomes "-".
 std::string as_word(std::string_view text);
 
 }  // namespace catena

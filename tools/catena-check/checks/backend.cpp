@@ -148,9 +148,9 @@ void devices(const Subject& subject, Findings& findings) {
                           ": get_extension(): expected NULL for org.example.none/1, got another");
     });
 }
-const Registered r1{{"backend", "devices",
-                     "count(), open() and close(); a device that is not there is refused in words",
-                     devices}};
+const Registered r1{
+    {"backend", "devices",
+     "count(), open() and close() work; open() refuses a missing device with a message", devices}};
 
 void check_sizes(Device& device, Findings& findings) {
     std::vector<std::pair<std::uint8_t*, std::uint64_t>> blocks;
@@ -198,9 +198,10 @@ void memory(const Subject& subject, Findings& findings) {
                 device.name, left, all);
     });
 }
-const Registered r2{
-    {"backend", "memory",
-     "blocks of 0, 1 and odd bytes, aligned and apart; too much is refused in words", memory}};
+const Registered r2{{"backend", "memory",
+                     "blocks of 0, 1 and odd sizes are aligned and separate; too large ones are "
+                     "refused with a message",
+                     memory}};
 
 // Different at each place.
 Bytes pattern(std::size_t bytes, std::uint8_t first) {
@@ -251,8 +252,8 @@ void copies(const Subject& subject, Findings& findings) {
             for (const std::size_t shift : {0, 1, 12}) round_trip(device, bytes, shift, findings);
     });
 }
-const Registered r3{{"backend", "copy",
-                     "bytes come back as they went, by every direction and at any offset", copies}};
+const Registered r3{
+    {"backend", "copy", "copies in every direction and at any offset preserve all bytes", copies}};
 
 void streams(const Subject& subject, Findings& findings) {
     Backends backends(subject);

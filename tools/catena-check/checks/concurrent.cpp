@@ -144,8 +144,8 @@ private:
 
 void concurrent(const Subject& subject, Findings& findings) { Concurrent(subject, findings).run(); }
 const Registered r1{{"determinism", "concurrent",
-                     "calls from three threads at once give what each gives alone", concurrent,
-                     Each::function}};
+                     "concurrent calls from three threads give the same results as single calls",
+                     concurrent, Each::function}};
 
 }  // namespace
 }  // namespace catena::check

@@ -36,8 +36,8 @@ void allocation(const Subject& subject, Findings& findings) {
            [](long n) { fail_allocation(n, true); });
 }
 const Registered r1{{"faults", "allocation",
-                     "where the n-th allocation fails, a status with a text comes back", allocation,
-                     Each::function}};
+                     "if the n-th allocation fails, the call returns a status with a message",
+                     allocation, Each::function}};
 
 // entry() and init(), each time of a fresh copy.
 void load(const Subject& subject, Findings& findings) {
@@ -76,7 +76,8 @@ void load(const Subject& subject, Findings& findings) {
     }
 }
 const Registered r0{
-    {"faults", "load", "entry and init survive that the n-th allocation fails", load}};
+    {"faults", "load",
+     "if the n-th allocation fails, entry() and init() succeed or fail with a message", load}};
 
 // Called again and again: what each call leaves on the heap is lost.
 void leak(const Subject& subject, Findings& findings) {
@@ -102,14 +103,14 @@ void leak(const Subject& subject, Findings& findings) {
     });
 }
 const Registered r5{
-    {"faults", "leak", "no callback leaves memory behind with each call", leak, Each::function}};
+    {"faults", "leak", "repeated calls of a callback leak no memory", leak, Each::function}};
 
 void host_call(const Subject& subject, Findings& findings) {
     faults(subject, findings, "failing call of the host", [](long n) { control.failing_call = n; });
 }
 const Registered r2{{"faults", "host-call",
-                     "where the n-th call of the host fails, its failure is passed on", host_call,
-                     Each::function}};
+                     "if the n-th call of the host fails, the plugin passes the failure on",
+                     host_call, Each::function}};
 
 // Numbers that no kernel expects, and calls that infer() has to refuse.
 void exception(const Subject& subject, Findings& findings) {
@@ -158,8 +159,8 @@ void exception(const Subject& subject, Findings& findings) {
 }
 const Registered r3{
     {"faults", "exception",
-     "no exception gets out, whatever numbers and shapes come; texts say what, where", exception,
-     Each::function}};
+     "no exception escapes, for any numbers and shapes; messages say what is wrong, and where",
+     exception, Each::function}};
 
 void pieces(const Subject& subject, Findings& findings) {
     Rig rig(subject);
@@ -193,8 +194,8 @@ void pieces(const Subject& subject, Findings& findings) {
     else skip_if_idle(findings);
 }
 const Registered r4{{"faults", "pieces",
-                     "parallel_for() in any order, on any thread and slot, gives the same", pieces,
-                     Each::function}};
+                     "parallel_for() gives the same results in any order, on any thread and slot",
+                     pieces, Each::function}};
 
 }  // namespace
 }  // namespace catena::check

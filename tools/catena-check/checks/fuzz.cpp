@@ -375,7 +375,7 @@ void attributes(const Subject& subject, Findings& findings) {
     });
 }
 const Registered r1{{"fuzz", "attributes",
-                     "any attributes that the schema allows are served or refused in words",
+                     "any attributes that the schema allows are accepted or refused with a message",
                      attributes, Each::function}};
 
 void shapes(const Subject& subject, Findings& findings) {
@@ -387,7 +387,7 @@ void shapes(const Subject& subject, Findings& findings) {
     });
 }
 const Registered r2{{"fuzz", "shapes",
-                     "inputs of any shape and dtype are served or refused in words", shapes,
+                     "inputs of any shape and dtype are accepted or refused with a message", shapes,
                      Each::function}};
 
 void ranks(const Subject& subject, Findings& findings) {
@@ -396,8 +396,8 @@ void ranks(const Subject& subject, Findings& findings) {
     fuzz.every_rank();
 }
 const Registered r3{{"fuzz", "ranks",
-                     "each input with 0 to 16 axes, from each example: served or refused in words, "
-                     "and no axis is read that is not there",
+                     "each input with 0 to 16 axes, from each example: accepted or refused with a "
+                     "message, and only existing axes are read",
                      ranks, Each::function}};
 
 }  // namespace

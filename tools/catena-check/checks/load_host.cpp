@@ -136,7 +136,7 @@ void host(const Subject& subject, Findings& findings) {
     }
 }
 const Registered r1{
-    {"load", "host", "catena itself takes it, and its own plugins beside it", host}};
+    {"load", "host", "catena loads the plugin, and loads its own plugins beside it", host}};
 
 }  // namespace
 }  // namespace catena::check

@@ -63,8 +63,9 @@ void random(const Subject& subject, Findings& findings) {
             "it is STOCHASTIC: expected other numbers with another seed or offset, got the same");
 }
 const Registered r1{{"determinism", "random",
-                     "random numbers are the host's: by seed and offset, not by threads", random,
-                     Each::function}};
+                     "random numbers come from the host and depend on seed and offset, not on the "
+                     "number of threads",
+                     random, Each::function}};
 
 }  // namespace
 }  // namespace catena::check

@@ -80,10 +80,9 @@ void table(const Subject& subject, Findings& findings) {
         findings.skip("see load/entry");
     }
 }
-const Registered r1{
-    {"schema", "table",
-     "no entry is NULL, or lacks what it must have; sizes, counts and kinds are such as there are",
-     table, Each::plugin, false}};
+const Registered r1{{"schema", "table",
+                     "required entries are present and not NULL; sizes, counts and kinds are valid",
+                     table, Each::plugin, false}};
 
 // What wrappers in any language can be called.
 bool identifier(const std::string& name) {
@@ -131,8 +130,8 @@ void names(const Subject& subject, Findings& findings) {
     }
 }
 const Registered r2{{"schema", "names",
-                     "functions are named in reverse DNS; ports and attributes once, by "
-                     "identifiers; devices and extensions without blanks",
+                     "function names are in reverse DNS; port and attribute names are unique "
+                     "identifiers; device and extension names have no blanks",
                      names}};
 
 void docs(const Subject& subject, Findings& findings) {
@@ -145,7 +144,7 @@ void docs(const Subject& subject, Findings& findings) {
                               f.attrs[i]->name);
     });
 }
-const Registered r3{{"schema", "docs", "functions and attributes say what they are", docs}};
+const Registered r3{{"schema", "docs", "functions and attributes have a description", docs}};
 
 void attributes(const Subject& subject, Findings& findings) {
     const Table table(subject);
@@ -161,8 +160,8 @@ void attributes(const Subject& subject, Findings& findings) {
         }
     });
 }
-const Registered r4{
-    {"schema", "attributes", "kinds, ranges, choices, and defaults within them", attributes}};
+const Registered r4{{"schema", "attributes",
+                     "kinds, ranges and choices are valid and include the defaults", attributes}};
 
 void ports(const Subject& subject, Findings& findings) {
     const Table table(subject);
@@ -192,8 +191,9 @@ void ports(const Subject& subject, Findings& findings) {
         if (f != nullptr) check_kernel_of(*f, k, each_to(findings));
     });
 }
-const Registered r5{{"schema", "ports",
-                     "flags and type variables are legal, retained sets within the ports", ports}};
+const Registered r5{
+    {"schema", "ports",
+     "flags and type variables are valid; retained sets contain only existing ports", ports}};
 
 void versions(const Subject& subject, Findings& findings) {
     const Table table(subject);
@@ -206,8 +206,9 @@ void versions(const Subject& subject, Findings& findings) {
                           label(k), f->version, k.version_min, k.version_max);
     });
 }
-const Registered r6{
-    {"schema", "versions", "from 1; kernels compute their function's version", versions}};
+const Registered r6{{"schema", "versions",
+                     "versions are 1 or higher; kernels compute their function's version",
+                     versions}};
 
 void gradient(const Subject& subject, Findings& findings) {
     const Table table(subject);
@@ -224,9 +225,10 @@ void gradient(const Subject& subject, Findings& findings) {
                           f.name, f.grad_function);
     });
 }
-const Registered r7{{"schema", "gradient",
-                     "one gradient at most; a grad_function is there, with the ports that it needs",
-                     gradient}};
+const Registered r7{
+    {"schema", "gradient",
+     "a function has at most one gradient; a grad_function exists and has the required ports",
+     gradient}};
 
 bool legal(catena_dtype d) {
     const bool power = d.bits == 8 || d.bits == 16 || d.bits == 32 || d.bits == 64;
@@ -279,9 +281,9 @@ void kernels(const Subject& subject, Findings& findings) {
             findings.fail("{}: expected a forward kernel, got none: nobody can call it", f.name);
     });
 }
-const Registered r8{{"schema", "kernels",
-                     "each has a function, and each function a kernel; rows of dtypes are legal",
-                     kernels}};
+const Registered r8{
+    {"schema", "kernels",
+     "each kernel has a function, and each function a kernel; rows of dtypes are valid", kernels}};
 
 void variants(const Subject& subject, Findings& findings) {
     const Table table(subject);
@@ -301,7 +303,7 @@ void variants(const Subject& subject, Findings& findings) {
     });
 }
 const Registered r9{{"schema", "variants",
-                     "forward and backward of a variant come together, with the same saved tensors",
+                     "a variant has both forward and backward kernels, with the same saved tensors",
                      variants}};
 
 void examples(const Subject& subject, Findings& findings) {
@@ -317,7 +319,8 @@ void examples(const Subject& subject, Findings& findings) {
     });
 }
 const Registered r10{
-    {"schema", "examples", "they name what there is, and give what is required", examples}};
+    {"schema", "examples",
+     "examples name existing inputs and attributes, and give all that are required", examples}};
 
 void devices(const Subject& subject, Findings& findings) {
     const Table table(subject);

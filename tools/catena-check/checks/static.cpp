@@ -168,7 +168,7 @@ void manifest(const ElfImage& elf, Findings& findings) {
     for (const ElfImage::Relocation& r : elf.relocations())
         if (r.at >= begin && r.at < begin + section->header.sh_size) {
             findings.fail(
-                "expected flat bytes, got a pointer at byte {} that the dynamic loader fills in",
+                "expected plain data, got a pointer at byte {} that the dynamic loader fills in",
                 r.at - begin);
             break;
         }
@@ -368,24 +368,28 @@ void file(const Subject& subject, Findings&) {
 }
 
 const bool registered = [] {
-    Registered({"static", "file", "a whole 64-bit shared library: no table is cut or damaged", file,
+    Registered({"static", "file",
+                "a complete 64-bit shared library; no table is truncated or damaged", file,
                 Each::plugin, false});
     add<manifest>("manifest",
-                  "flat bytes in section .catena: magic, sizes, UTF-8, id in reverse DNS, version");
-    add<exports>("exports", "the two symbols of the ABI, and no other");
-    add<needed>(
-        "needed",
-        "no library of catena's, no OpenMP or TBB and no filters among the needed libraries");
-    add<imports>(
-        "imports",
-        "no symbol of the host, of OpenMP, of random numbers, or that changes or ends the process");
+                  "plain data in section .catena: magic, sizes, UTF-8, id in reverse DNS, version");
+    add<exports>("exports", "exactly the two symbols of the ABI are exported");
+    add<needed>("needed",
+                "no library of catena, OpenMP or TBB is linked; DT_NEEDED has no paths; there is "
+                "no DT_FILTER");
+    add<imports>("imports",
+                 "no symbols of catena, OpenMP or random number generators, and none that change "
+                 "or end the process");
     add<unique>("unique",
-                "no STB_GNU_UNIQUE symbols, which plugins share and which pin the library");
+                "no STB_GNU_UNIQUE symbols: plugins would share them, and the library could not be "
+                "unloaded");
     add<writable_code>("writable-code",
-                       "no executable stack, no writable code, no relocations in the code");
-    add<run_path>("run-path",
-                  "libraries are looked for beside the plugin alone: $ORIGIN or nothing");
-    add<constructors>("constructors", "nothing runs when the library is mapped");
+                       "the stack is not executable; code is not writable and has no relocations");
+    add<run_path>(
+        "run-path",
+        "RPATH and RUNPATH, if present, have only paths relative to the plugin ($ORIGIN)");
+    add<constructors>("constructors",
+                      "dlopen() runs no code of the plugin, such as static constructors");
     return true;
 }();
 

@@ -20,10 +20,10 @@ using In = testing::Check;
 // Checks that share the run beside those of conform(): the first is blamed for a crash.
 constexpr Check survives = {
     "values", "survives",
-    "calls of every shape and with NaN, right or wrong, come back: no crash, no hang"};
+    "calls with every shape and with NaN, valid or invalid, neither crash nor hang"};
 constexpr Check unchanged = {"values", "process",
-                             "calls leave floating-point mode, signals, environment, files and "
-                             "threads as they were, and print nothing"};
+                             "calls do not change floating-point mode, signals, environment, files "
+                             "and threads, and print nothing"};
 
 std::string name_here(In check) { return std::string(info(check).group) + "/" + info(check).check; }
 template <class Body>

@@ -1,14 +1,13 @@
 // Recordings: a queue of their own for what is recorded, and the order of their launches.
 #include <catena/capture.hpp>
 
-#include "write_bytes.hpp"
+#include "support.hpp"
 
 #include "array/array_ops.hpp"
 #include "device/device_state.hpp"
 
 #include <catena/core/error.hpp>
 #include <catena/diagnostics/named_call.hpp>
-#include <catena/fail.hpp>
 
 #include <cstring>
 #include <map>
@@ -97,10 +96,7 @@ public:
         Use& use = uses_.try_emplace(&owner, owner).first->second;
         use.writes = use.writes || writes;
     }
-    Uses take_uses() {
-        const std::lock_guard lock(mutex_);
-        return std::exchange(uses_, {});
-    }
+    Uses take_uses() { return take(uses_); }
 
     // Random numbers of its work: where a launch writes the beginning of n blocks of draws.
     struct Draws {
@@ -112,10 +108,7 @@ public:
         const std::lock_guard lock(mutex_);
         draws_.push_back({state, of, n});
     }
-    std::vector<Draws> take_draws() {
-        const std::lock_guard lock(mutex_);
-        return std::exchange(draws_, {});
-    }
+    std::vector<Draws> take_draws() { return take(draws_); }
 
     void used_by(Queue& other, bool writes) override {
         if (&other == this) return;
@@ -140,6 +133,12 @@ public:
     }
 
 private:
+    template <class T>
+    T take(T& list) {
+        const std::lock_guard lock(mutex_);
+        return std::exchange(list, {});
+    }
+
     std::atomic<std::uint64_t> idle_since_{0};  // 0: it records, or a recording has it
     std::mutex mutex_;                          // of what follows
     std::map<Queue*, bool> users_;              // and whether they write

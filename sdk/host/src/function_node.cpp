@@ -231,7 +231,7 @@ void UserCall::unchain() {
     node_.reset();
 }
 
-std::vector<Variable> FunctionNode::apply(std::span<const Variable> inputs) {
+std::vector<Variable> FunctionNode::apply(VariableList inputs) {
     std::shared_ptr<FunctionNode> self = weak_from_this().lock();
     if (!self)
         fail<InvalidError>(
@@ -242,7 +242,7 @@ std::vector<Variable> FunctionNode::apply(std::span<const Variable> inputs) {
         fail<GraphError>(
             "[{}] apply: expected a new node for each call, got one that was applied before",
             label());
-    return UserCall::run(std::move(self), inputs);
+    return UserCall::run(std::move(self), inputs.view());
 }
 
 Arrays FunctionNode::forward(ArraySpan inputs) {
@@ -255,16 +255,16 @@ Variables FunctionNode::backward(Targets target_input_indexes, VariableSpan) {
     return Variables(target_input_indexes.size());
 }
 
-void FunctionNode::retain_inputs(std::span<const std::size_t> indexes) {
+void FunctionNode::retain_inputs(std::vector<std::size_t> indexes) {
     if (stage_ != Stage::forward)
         fail<InvalidError>("[{}] retain_inputs: only within forward()", label());
-    retained_inputs_.emplace(indexes.begin(), indexes.end());
+    retained_inputs_ = std::move(indexes);
 }
 
-void FunctionNode::retain_outputs(std::span<const std::size_t> indexes) {
+void FunctionNode::retain_outputs(std::vector<std::size_t> indexes) {
     if (stage_ != Stage::forward)
         fail<InvalidError>("[{}] retain_outputs: only within forward()", label());
-    retained_outputs_.emplace(indexes.begin(), indexes.end());
+    retained_outputs_ = std::move(indexes);
 }
 
 void FunctionNode::check_retained(const char* what, bool said) const {

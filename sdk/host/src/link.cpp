@@ -1,8 +1,8 @@
 // Link: everything that follows from a link's visit().
 #include "support.hpp"
 
-#include <catena/copy.hpp>
 #include <catena/core/plugin_function.hpp>
+#include <catena/function_forms.hpp>
 
 #include <map>
 #include <set>

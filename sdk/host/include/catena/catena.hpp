@@ -7,7 +7,6 @@
 #include <catena/array_text.hpp>
 #include <catena/capture.hpp>
 #include <catena/computational_graph.hpp>
-#include <catena/copy.hpp>
 #include <catena/core.hpp>
 #include <catena/cuda.hpp>
 #include <catena/curves.hpp>
@@ -27,7 +26,6 @@
 #include <catena/function_set.hpp>
 #include <catena/functions.hpp>
 #include <catena/gradient_check.hpp>
-#include <catena/idx.hpp>
 #include <catena/initializers.hpp>
 #include <catena/interrupt.hpp>
 #include <catena/link.hpp>
@@ -49,7 +47,6 @@
 #include <catena/reduction.hpp>
 #include <catena/schedules.hpp>
 #include <catena/serializer.hpp>
-#include <catena/split_axis.hpp>
 #include <catena/summary.hpp>
 #include <catena/text.hpp>
 #include <catena/text_batches.hpp>

@@ -1,7 +1,7 @@
 // Summary: means of the values that the steps of a loop report.
 #pragma once
 
-#include <catena/core/array.hpp>
+#include <catena/lists.hpp>
 #include <catena/visitor.hpp>
 
 namespace catena {
@@ -20,10 +20,7 @@ public:
 
     // Adds an array of one element for each name. Throws ShapeError for another number of arrays,
     // InvalidError for a weight that is not finite and positive.
-    void add(std::span<const Array> values, double weight);
-    void add(std::initializer_list<Array> values, double weight) {
-        add(std::span(values.begin(), values.size()), weight);
-    }
+    void add(const ArrayList& values, double weight);
 
     // NaN before the first add(). Throws InvalidError if the name does not exist.
     double mean(std::string_view name) const;

@@ -3,8 +3,9 @@
 
 #include <catena/fail.hpp>
 
+#include <boost/lexical_cast/try_lexical_convert.hpp>
+
 #include <algorithm>
-#include <charconv>
 #include <sstream>
 
 using namespace catena;
@@ -33,10 +34,8 @@ std::string About::text(const std::string& name) const {
 }
 
 double About::number(const std::string& name) const {
-    const std::string value = text(name);
     double number = 0;
-    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-    if (error != std::errc() || end != value.data() + value.size()) missing(*this, name);
+    if (!boost::conversion::try_lexical_convert(text(name), number)) missing(*this, name);
     return number;
 }
 

@@ -96,7 +96,7 @@ public:
         Use& use = uses_.try_emplace(&owner, owner).first->second;
         use.writes = use.writes || writes;
     }
-    Uses take_uses() { return take(uses_); }
+    Uses take_uses() { return taken(uses_); }
 
     // Random numbers of its work: where a launch writes the beginning of n blocks of draws.
     struct Draws {
@@ -108,7 +108,7 @@ public:
         const std::lock_guard lock(mutex_);
         draws_.push_back({state, of, n});
     }
-    std::vector<Draws> take_draws() { return take(draws_); }
+    std::vector<Draws> take_draws() { return taken(draws_); }
 
     void used_by(Queue& other, bool writes) override {
         if (&other == this) return;
@@ -134,7 +134,7 @@ public:
 
 private:
     template <class T>
-    T take(T& list) {
+    T taken(T& list) {
         const std::lock_guard lock(mutex_);
         return std::exchange(list, {});
     }

@@ -79,10 +79,10 @@ Array scalar(double c, const Array& x) {
         return call(plain<NAME>(), x0, x1);                     \
     }                                                           \
     Array OPERATOR(const Array& x0, const Array& x1) { return call(plain<NAME>(), x0, x1); }
-#define CATENA_WITH_NUMBER(OPERATOR, NAME)                                            \
+#define CATENA_WITH_NUMBER(OPERATOR, NAME)                                                     \
     Variable OPERATOR(const Variable& x, double c) { return call(with<NAME, "value">(c), x); } \
     Array OPERATOR(const Array& x, double c) { return call(with<NAME, "value">(c), x); }
-#define CATENA_OF_NUMBER(OPERATOR, NAME)                                              \
+#define CATENA_OF_NUMBER(OPERATOR, NAME)                                                       \
     Variable OPERATOR(double c, const Variable& x) { return call(with<NAME, "value">(c), x); } \
     Array OPERATOR(double c, const Array& x) { return call(with<NAME, "value">(c), x); }
 

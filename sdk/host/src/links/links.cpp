@@ -195,7 +195,8 @@ Variable BatchNormalization::normalize(const Variable& x, std::optional<double> 
         const Variable var(avg_var.astype(dtype), x.is_volatile());
         mean.set_requires_grad(false);
         var.set_requires_grad(false);
-        return with<"catena.fixed_batch_normalization", "eps">(eps).first({&x, &gamma, &beta, &mean, &var});
+        return with<"catena.fixed_batch_normalization", "eps">(eps).first(
+            {&x, &gamma, &beta, &mean, &var});
     }
     const Variable* const inputs[] = {&x, &gamma, &beta};
     auto y = with<"catena.batch_normalization", "eps">(eps)(inputs);

@@ -18,39 +18,30 @@ using Task = std::packaged_task<void()>;
 
 class DeviceThreads::Worker {
 public:
-    explicit Worker(Device device) : thread_([this, device] { work(device); }) {}
-    ~Worker() {
-        start(Task());  // ends the thread
-        thread_.join();
-    }
+    explicit Worker(Device device)
+        : thread_([this, device](const std::stop_token& stop) { work(device, stop); }) {}
     void start(Task task) {
-        {
-            const std::lock_guard lock(mutex_);
-            task_ = std::move(task);
-            has_task_ = true;
-        }
+        const std::lock_guard lock(mutex_);
+        task_ = std::move(task);
         changed_.notify_one();
     }
 
 private:
-    void work(Device device) {
+    void work(Device device, const std::stop_token& stop) {
         const using_device scope(device);
-        for (;;) {
-            std::unique_lock lock(mutex_);
-            changed_.wait(lock, [&] { return has_task_; });
-            has_task_ = false;
+        std::unique_lock lock(mutex_);
+        while (changed_.wait(lock, stop, [&] { return task_.valid(); })) {
             Task task = std::move(task_);
             lock.unlock();
-            if (!task.valid()) return;
             task();
+            lock.lock();
         }
     }
 
     std::mutex mutex_;
-    std::condition_variable changed_;
+    std::condition_variable_any changed_;
     Task task_;
-    bool has_task_ = false;
-    std::thread thread_;  // last: it uses the others
+    std::jthread thread_;  // last: it uses the others
 };
 
 DeviceThreads::DeviceThreads(std::vector<Device> devices) : devices_(std::move(devices)) {

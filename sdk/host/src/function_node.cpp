@@ -48,8 +48,7 @@ public:
     std::vector<Array> forward(std::span<const Array> inputs) const override;
     void unchain() override;
 
-    std::vector<Variable> retained_inputs() const;
-    std::vector<Variable> retained_outputs();
+    using GraphNode::retained_input, GraphNode::retained_output;
 
 private:
     explicit UserCall(std::shared_ptr<FunctionNode> node);
@@ -165,18 +164,6 @@ std::vector<Array> UserCall::forward(std::span<const Array> given) const {
     return run_forward(*node, given);
 }
 
-std::vector<Variable> UserCall::retained_inputs() const {
-    std::vector<Variable> result;
-    for (const std::size_t i : *node_->retained_inputs_) result.push_back(retained_input(i));
-    return result;
-}
-
-std::vector<Variable> UserCall::retained_outputs() {
-    std::vector<Variable> result;
-    for (const std::size_t i : *node_->retained_outputs_) result.push_back(retained_output(i));
-    return result;
-}
-
 void UserCall::gradients(std::span<const Variable> gy, std::span<const bool> wanted,
                          std::span<Variable> gx) {
     std::vector<std::size_t> targets;
@@ -276,12 +263,16 @@ void FunctionNode::check_retained(const char* what, bool said) const {
 
 std::vector<Variable> FunctionNode::get_retained_inputs() const {
     check_retained("inputs", retained_inputs_.has_value());
-    return call_->retained_inputs();
+    std::vector<Variable> result;
+    for (const std::size_t i : *retained_inputs_) result.push_back(call_->retained_input(i));
+    return result;
 }
 
 std::vector<Variable> FunctionNode::get_retained_outputs() const {
     check_retained("outputs", retained_outputs_.has_value());
-    return call_->retained_outputs();
+    std::vector<Variable> result;
+    for (const std::size_t i : *retained_outputs_) result.push_back(call_->retained_output(i));
+    return result;
 }
 
 }  // namespace catena

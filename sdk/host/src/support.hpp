@@ -61,6 +61,9 @@ inline void require_parameter(std::string_view where, std::string_view name,
     node.is_parameter = true;
 }
 
+// As visit() lists them, some perhaps several times.
+std::vector<NamedParameter> listed_parameters(Visitable& object);
+
 // Adds gradients to those of the parameters, in their order; an empty array adds nothing. Devices may
 // differ. Throws ShapeError, "[where] ...", and changes nothing, if numbers, shapes or dtypes differ.
 void add_gradients(std::string_view where, std::span<const NamedParameter> parameters,

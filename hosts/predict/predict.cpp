@@ -17,13 +17,6 @@ namespace {
                     about.file().string(), name);
 }
 
-Array array(const About& about, const std::string& name) {
-    const auto arrays = load_arrays(about.file(), cuda::host(), name);
-    const auto found = arrays.find(name);
-    if (found == arrays.end()) missing(about, name);
-    return found->second;
-}
-
 }  // namespace
 
 std::string About::text(const std::string& name) const {
@@ -40,8 +33,8 @@ double About::number(const std::string& name) const {
 }
 
 std::int64_t About::integer(const std::string& name) const {
-    const Array value = array(*this, name);
-    if (value.dtype() != Dtype::int64 || value.size() != 1) missing(*this, name);
+    const Array value = load_arrays(file_, cuda::host(), name)[name];
+    if (!value || value.dtype() != Dtype::int64 || value.size() != 1) missing(*this, name);
     const auto number = value.item<std::int64_t>();
     constexpr std::int64_t most = std::int64_t{1} << 30;  // larger than any size of a net
     if (number < 1 || number > most)

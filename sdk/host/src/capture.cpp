@@ -192,10 +192,7 @@ struct Capture::State {
 // The stream's own work, in memory of the recording.
 void Capture::State::warm_up(const std::function<void()>& body) {
     Queue& queue = *stream.queue();
-    struct Pool {
-        Queue& queue;
-        ~Pool() { queue.pool = &queue.own; }
-    } const restored{queue};
+    const OnExit restored{[&] { queue.pool = &queue.own; }};
     queue.pool = &recorder.own;
     const using_stream scope(stream);
     body();
@@ -206,20 +203,17 @@ void Capture::State::record(const std::function<void()>& body, std::string_view 
     // The stream comes after all that was given by now, so that arrays of others can be used.
     for (Queue* other : device.queues()) queue.after(*other, Queue::end);
     recorder.sees_as(queue);
-    const struct Kept {
-        DeviceState& device;
-        explicit Kept(DeviceState& of) : device(of) {
-            const std::lock_guard nobody_waits(device.waits);
-            const std::lock_guard lock(device.heap.mutex);
-            ++device.heap.recordings;
-        }
-        ~Kept() {
-            std::unique_lock lock(device.heap.mutex);
-            const bool release = --device.heap.recordings == 0 && device.heap.release_wanted;
-            lock.unlock();
-            if (release) device.release_cached();
-        }
-    } kept(device);
+    {
+        const std::lock_guard nobody_waits(device.waits);
+        const std::lock_guard lock(device.heap.mutex);
+        ++device.heap.recordings;
+    }
+    const OnExit recorded{[&] {
+        std::unique_lock lock(device.heap.mutex);
+        const bool release = --device.heap.recordings == 0 && device.heap.release_wanted;
+        lock.unlock();
+        if (release) device.release_cached();
+    }};
     call([&](catena_ctx* ctx) { return device.graphs->begin(ctx, device.dev, queue.native); });
     queue.recording = &recorder;
     recorder.recording = &recorder;

@@ -10,14 +10,11 @@
 #include <thread>
 
 namespace catena {
-namespace {
-
-using Task = std::packaged_task<void()>;
-
-}  // namespace
 
 class DeviceThreads::Worker {
 public:
+    using Task = std::packaged_task<void()>;
+
     explicit Worker(Device device)
         : thread_([this, device](const std::stop_token& stop) { work(device, stop); }) {}
     void start(Task task) {
@@ -57,7 +54,7 @@ void DeviceThreads::run(const std::function<void(std::size_t)>& body) {
         throw InvalidError("[DeviceThreads] run(): expected no concurrent run(), got one");
     const OnExit ended{[&] { runs_ = false; }};
     const Config settings = config();
-    std::vector<Task> tasks;
+    std::vector<Worker::Task> tasks;
     std::vector<std::future<void>> results;
     for (std::size_t i = 1; i < size(); ++i) {
         tasks.emplace_back([&, i] {

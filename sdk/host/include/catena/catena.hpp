@@ -16,7 +16,6 @@
 #include <catena/diagnostics/kernels.hpp>
 #include <catena/elementwise.hpp>
 #include <catena/elementwise_function.hpp>
-#include <catena/evaluator.hpp>
 #include <catena/event.hpp>
 #include <catena/extension_call.hpp>
 #include <catena/forward_each.hpp>
@@ -37,7 +36,6 @@
 #include <catena/operators.hpp>
 #include <catena/optimizer.hpp>
 #include <catena/optimizers.hpp>
-#include <catena/pair.hpp>
 #include <catena/plugin_lock.hpp>
 #include <catena/prefetch.hpp>
 #include <catena/profile.hpp>

@@ -39,10 +39,6 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
     return row.back();
 }
 
-}  // namespace
-
-namespace {
-
 std::string nearest(std::string_view name, bool internal) {
     Registry& registry = Registry::get();
     const std::lock_guard lock(registry.mutex());

@@ -13,8 +13,8 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
-#include <abi_sizes.hpp>
 #include <ids.hpp>
+#include <limits.hpp>
 
 #include <fcntl.h>
 #include <sys/stat.h>

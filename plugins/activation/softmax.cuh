@@ -31,7 +31,7 @@ __global__ void __launch_bounds__(cuda::block)
     C own = 0;
     for (std::int64_t i = line.lane; i < line.end; i += lines.lanes)
         own += cuda::load_as<C>(y[line.at(i)]) * cuda::load_as<C>(gy[line.at(i)]);
-    const C dot = cuda::join_lanes(lines, line, own, cuda::Plus());
+    const C dot = cuda::join_lanes(lines, line, own, std::plus());
     for (std::int64_t i = line.lane; i < line.end; i += lines.lanes)
         cuda::store(gx[line.at(i)], add,
                     cuda::load_as<C>(y[line.at(i)]) * (cuda::load_as<C>(gy[line.at(i)]) - dot));

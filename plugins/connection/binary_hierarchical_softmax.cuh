@@ -58,7 +58,7 @@ __global__ void __launch_bounds__(cuda::block)
     C own = 0;
     for (std::int64_t j = lane; node >= 0 && j < p.size; j += 32)
         own += cuda::load_as<C>(x[j]) * cuda::load_as<C>(w[j]);
-    const C dot = cuda::join_lanes(own, lane, 32, 1, cuda::Plus());
+    const C dot = cuda::join_lanes(own, lane, 32, 1, std::plus());
     if (lane != 0 || k >= p.n) return;
     const auto code =
         static_cast<double>(p.codes[k]);  // of no node: 0 or NaN, as its loss and factor

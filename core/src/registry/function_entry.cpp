@@ -213,7 +213,7 @@ const BoundAttributes* BoundAttributes::make_defaults(const catena_function& f) 
 }
 
 template <class Given>
-Ref<const BoundAttributes> BoundAttributes::bind(const FunctionEntry& entry,
+Ref<const BoundAttributes> BoundAttributes::make(const FunctionEntry& entry,
                                                  std::span<const Given> given) {
     if (given.empty() && entry.defaults) return Ref(entry.defaults);
     const catena_function& f = entry.descriptor;
@@ -229,14 +229,9 @@ Ref<const BoundAttributes> BoundAttributes::bind(const FunctionEntry& entry,
     return Ref<const BoundAttributes>::adopt(bound.release());
 }
 
-Ref<const BoundAttributes> BoundAttributes::make(const FunctionEntry& entry,
-                                                 std::span<const Attribute> given) {
-    return bind(entry, given);
-}
-
-Ref<const BoundAttributes> BoundAttributes::make(const FunctionEntry& entry,
-                                                 std::span<const catena_named_value> given) {
-    return bind(entry, given);
-}
+template Ref<const BoundAttributes> BoundAttributes::make(const FunctionEntry&,
+                                                          std::span<const Attribute>);
+template Ref<const BoundAttributes> BoundAttributes::make(const FunctionEntry&,
+                                                          std::span<const catena_named_value>);
 
 }  // namespace catena

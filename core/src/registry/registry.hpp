@@ -18,11 +18,11 @@ class BoundAttributes : public Pooled {
 public:
     // All defaults; never freed.
     static const BoundAttributes* make_defaults(const catena_function& function);
-    // Those given, and the defaults of others. Throws InvalidError naming function and attribute.
+    // Those given, Attribute or catena_named_value, and the defaults of others. Throws InvalidError naming
+    // function and attribute.
+    template <class Given>
     static Ref<const BoundAttributes> make(const FunctionEntry& function,
-                                           std::span<const Attribute> given);
-    static Ref<const BoundAttributes> make(const FunctionEntry& function,
-                                           std::span<const catena_named_value> given);
+                                           std::span<const Given> given);
 
     const catena_value* values() const noexcept { return values_.data(); }
 
@@ -35,9 +35,6 @@ public:
 
 private:
     explicit BoundAttributes(const catena_function& function) : values_(function.n_attrs) {}
-    template <class Given>
-    static Ref<const BoundAttributes> bind(const FunctionEntry& function,
-                                           std::span<const Given> given);
     void set(const catena_function& function, std::uint32_t index, catena_value value);
     void finish(const catena_function& function, std::uint64_t seen);
 

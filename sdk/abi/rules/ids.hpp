@@ -2,7 +2,12 @@
 // sdk/doc/plugin-guide.md explains it to authors.
 #pragma once
 
+#include <algorithm>
+#include <numeric>
+#include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace catena {
 
@@ -34,6 +39,32 @@ constexpr std::string_view stable_id(std::string_view id) {
     for (const auto& [draft, stable] : promoted)
         if (id == draft) return stable;
     return id;
+}
+
+// Levenshtein's distance.
+inline std::size_t edit_distance(std::string_view a, std::string_view b) {
+    std::vector<std::size_t> row(b.size() + 1);
+    std::iota(row.begin(), row.end(), std::size_t{0});
+    for (std::size_t i = 0; i < a.size(); ++i) {
+        std::size_t diagonal = std::exchange(row[0], i + 1);
+        for (std::size_t j = 0; j < b.size(); ++j) {
+            const std::size_t replaced = diagonal + (a[i] != b[j]);
+            diagonal = row[j + 1];
+            row[j + 1] = std::min({replaced, diagonal + 1, row[j] + 1});
+        }
+    }
+    return row.back();
+}
+// The known name that is nearest, if the distance is below `least`; else "".
+template <class Names>
+std::string nearest_name(std::string_view name, const Names& known, std::size_t least) {
+    std::string nearest;
+    for (const std::string& candidate : known) {
+        const std::size_t distance = edit_distance(name, candidate);
+        if (distance < least) nearest = candidate;
+        least = std::min(least, distance);
+    }
+    return nearest;
 }
 
 }  // namespace catena

@@ -1,7 +1,9 @@
-// Bounds of what a plugin's tables may count, for the core and for catena-check. They lie far above what
-// any plugin needs: a number beyond them is garbage, and reading that many entries would run past the
-// list.
+// Sizes of structs, and bounds of what a plugin's tables may count, for the core and for the tools. The
+// bounds lie far above what any plugin needs: a number beyond them is garbage, and reading that many
+// entries would run past the list.
 #pragma once
+
+#include <catena/abi/plugin.h>
 
 #include <cstdint>
 
@@ -23,5 +25,18 @@ inline constexpr std::int32_t last_device_type = 255;
 // Rows of dtypes that a kernel of a function with so many type variables may have: a host tells at most
 // 16 dtypes apart.
 constexpr std::uint32_t most_rows(std::uint32_t type_vars) { return 1u << 4 * type_vars; }
+
+// Sizes of the structs of ABI 1.0: the least that a plugin may hand over, whatever this host has
+// added since. Never changed; later fields are read after CATENA_HAS() alone.
+constexpr std::uint32_t size_in_1_0(const catena_manifest*) { return 312; }
+constexpr std::uint32_t size_in_1_0(const catena_plugin*) { return 72; }
+constexpr std::uint32_t size_in_1_0(const catena_extension*) { return 32; }
+constexpr std::uint32_t size_in_1_0(const catena_function*) { return 104; }
+constexpr std::uint32_t size_in_1_0(const catena_kernel*) { return 120; }
+constexpr std::uint32_t size_in_1_0(const catena_backend*) { return 168; }
+constexpr std::uint32_t size_in_1_0(const catena_port_spec*) { return 32; }
+constexpr std::uint32_t size_in_1_0(const catena_attr_spec*) { return 88; }
+template <class T>
+inline constexpr std::uint32_t size_1_0 = size_in_1_0(static_cast<const T*>(nullptr));
 
 }  // namespace catena

@@ -1,7 +1,6 @@
 // Checks the table that a plugin hands over.
 #include "table_rules.hpp"
 
-#include <abi_sizes.hpp>
 #include <ids.hpp>
 #include <limits.hpp>
 
@@ -42,7 +41,7 @@ struct Walk {
 
     template <class T>
     void size(const T& item, std::string_view what, std::uint32_t index) const {
-        static_assert(size_1_0<T> != 0 && size_1_0<T> <= sizeof(T));
+        static_assert(size_1_0<T> <= sizeof(T));
         const std::uint32_t most = checks.known_headers ? sizeof(T) : largest_struct;
         if (item.struct_size < size_1_0<T>) {
             broken("{} {}: struct_size: expected at least {}, got {}", what, index, size_1_0<T>,

@@ -3,8 +3,9 @@
 
 #include <catena/diagnostics/kernels.hpp>
 
+#include <ids.hpp>
+
 #include <algorithm>
-#include <numeric>
 #include <ranges>
 #include <set>
 #include <utility>
@@ -24,21 +25,6 @@ std::string folded(std::string_view name) {
 
 std::string_view last_word(std::string_view name) { return name.substr(name.rfind('.') + 1); }
 
-// Levenshtein's distance.
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-    std::vector<std::size_t> row(b.size() + 1);
-    std::iota(row.begin(), row.end(), std::size_t{0});
-    for (std::size_t i = 0; i < a.size(); ++i) {
-        std::size_t diagonal = std::exchange(row[0], i + 1);
-        for (std::size_t j = 0; j < b.size(); ++j) {
-            const std::size_t replaced = diagonal + (a[i] != b[j]);
-            diagonal = row[j + 1];
-            row[j + 1] = std::min({replaced, diagonal + 1, row[j] + 1});
-        }
-    }
-    return row.back();
-}
-
 std::string nearest(std::string_view name, bool internal) {
     Registry& registry = Registry::get();
     const std::lock_guard lock(registry.mutex());
@@ -53,17 +39,6 @@ std::string nearest(std::string_view name, bool internal) {
         if (bare) d = std::min(d, edit_distance(wanted, last_word(known)));
         if (d < least) guess = candidate;
         least = std::min(least, d);
-    }
-    return guess;
-}
-
-std::string nearest(std::string_view name, std::span<const std::string> known) {
-    std::string guess;
-    std::size_t least = name.size() / 2 + 1;
-    for (const std::string& candidate : known) {
-        const std::size_t distance = edit_distance(name, candidate);
-        if (distance < least) guess = candidate;
-        least = std::min(least, distance);
     }
     return guess;
 }
@@ -122,7 +97,7 @@ void CoreDiagnostics::no_device(std::string_view name, std::string_view backend)
                              b.devices > 1 ? "s" : "");
         names.push_back(b.name);
     }
-    const std::string guess = catena::nearest(backend, names);
+    const std::string guess = nearest_name(backend, names, backend.size() / 2 + 1);
     raise<DeviceError>(
         "[device] name: expected a device of {}, got '{}'{}{}\nplugins bring backends; 'catena "
         "plugins' or to_string(plugin_report()) has the details",

@@ -25,6 +25,16 @@ void CATENA_CALL Pieces::guarded_piece(void* pieces, std::int64_t begin, std::in
 
 namespace detail {
 
+void fail_unretained(const char* function, const char* what, char port, std::size_t i) {
+    plugin::fail(
+        CATENA_E_INTERNAL, function, what,
+        std::string(port == 'x' ? "inputs" : "outputs") + " that retain_" + port + " names",
+        std::string(1, port) + "(" + std::to_string(i) + ")");
+}
+void fail_missing(const char* function, const char* what, std::size_t i) {
+    plugin::fail(CATENA_E_INTERNAL, function, what, "inputs that has() says are there",
+                 "x(" + std::to_string(i) + ")");
+}
 void fail_type(const catena_function& f, const char* member, std::size_t i, catena_dtype wanted,
                catena_dtype got) {
     const bool input = std::string_view(member).ends_with('x') || *member == 'm';

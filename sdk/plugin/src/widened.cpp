@@ -71,32 +71,21 @@ private:
     catena_tensor** list_ = few_list_;
 };
 
-template <Isa isa, class From, class To>
-void convert_tensor(catena_ctx* ctx, const catena_tensor& from, const catena_tensor& to) {
-    const From* const source = data_of<const From>(from);
-    To* const target = data_of<To>(to);
-    parallel<Isa::baseline>(ctx, size_of(from), 1, [&](std::int64_t begin, std::int64_t end) {
-        convert_halves<isa>(source + begin, target + begin, end - begin);
-    });
-}
-// Copies those tensors of a list for which a half stands in the call, to float32 or back.
-template <Isa isa, class Wanted>
-void widen(catena_ctx* ctx, const catena_tensor* const* half, const catena_tensor* const* wide,
-           std::uint32_t n, const Wanted& wanted) {
+// Copies those tensors of a list for which a half stands in the call: to float32, or back.
+template <Isa isa, bool widens, class Wanted>
+void convert(catena_ctx* ctx, const catena_tensor* const* half, const catena_tensor* const* wide,
+             std::uint32_t n, const Wanted& wanted) {
     for (std::uint32_t i = 0; i < n; ++i) {
         if (half[i] == wide[i] || !wanted(i)) continue;
         with_type(Halves(), index_in(Halves(), half[i]->dl.dtype), [&]<class Half>(Half) {
-            convert_tensor<isa, Half, float>(ctx, *half[i], *wide[i]);
-        });
-    }
-}
-template <Isa isa, class Wanted>
-void narrow(catena_ctx* ctx, const catena_tensor* const* wide, const catena_tensor* const* half,
-            std::uint32_t n, const Wanted& wanted) {
-    for (std::uint32_t i = 0; i < n; ++i) {
-        if (half[i] == wide[i] || !wanted(i)) continue;
-        with_type(Halves(), index_in(Halves(), half[i]->dl.dtype), [&]<class Half>(Half) {
-            convert_tensor<isa, float, Half>(ctx, *wide[i], *half[i]);
+            Half* const narrow = data_of<Half>(*half[i]);
+            float* const wider = data_of<float>(*wide[i]);
+            auto body = [&](std::int64_t begin, std::int64_t end) {
+                if constexpr (widens)
+                    convert_halves<isa>(narrow + begin, wider + begin, end - begin);
+                else convert_halves<isa>(wider + begin, narrow + begin, end - begin);
+            };
+            parallel<Isa::baseline>(ctx, size_of(*half[i]), 1, body);
         });
     }
 }
@@ -110,20 +99,20 @@ catena_status run_on_copies_for(catena_ctx* ctx, const catena_call& call, Run in
         const auto all = [](std::uint32_t) { return true; };
         const auto added = [&](std::uint32_t i) { return call.req[i] == CATENA_REQ_ADD; };
         const bool backward = call.phase == CATENA_PHASE_BACKWARD;
-        widen<isa>(ctx, call.x, wide.x, call.n_x, all);
+        convert<isa, true>(ctx, call.x, wide.x, call.n_x, all);
         if (backward) {
-            widen<isa>(ctx, call.y, wide.y, call.n_y, all);
-            widen<isa>(ctx, call.gy, wide.gy, call.n_y, all);
-            widen<isa>(ctx, call.gx, wide.gx, call.n_x, added);
+            convert<isa, true>(ctx, call.y, wide.y, call.n_y, all);
+            convert<isa, true>(ctx, call.gy, wide.gy, call.n_y, all);
+            convert<isa, true>(ctx, call.gx, wide.gx, call.n_x, added);
         } else {
-            widen<isa>(ctx, call.y, wide.y, call.n_y, added);
+            convert<isa, true>(ctx, call.y, wide.y, call.n_y, added);
         }
         status = inner(ctx, &wide);
         if (status != CATENA_OK) return;
-        if (backward) return narrow<isa>(ctx, wide.gx, call.gx, call.n_x, all);
-        narrow<isa>(ctx, wide.y, call.y, call.n_y, all);
+        if (backward) return convert<isa, false>(ctx, call.gx, wide.gx, call.n_x, all);
+        convert<isa, false>(ctx, call.y, wide.y, call.n_y, all);
         const catena_function& f = *call.function;
-        narrow<isa>(ctx, wide.x, call.x, call.n_x, [&](std::uint32_t i) {
+        convert<isa, false>(ctx, call.x, wide.x, call.n_x, [&](std::uint32_t i) {
             return (f.inputs[std::min(i, f.n_inputs - 1)]->flags & CATENA_PORT_MUTATED) != 0;
         });
     });

@@ -30,8 +30,9 @@ std::string who(const World& world, const catena_function& f, const catena_kerne
 // Throws what is wrong with the reply.
 void need(const Reply& r, const std::string& kernel) {
     if (!r.piece_thrown.empty())
-        throw Thrown(CATENA_E_INTERNAL,
-                     kernel + "an exception leaves a piece of parallel_for(): " + r.piece_thrown);
+        throw Violation(
+            CATENA_E_INTERNAL,
+            kernel + "an exception leaves a piece of parallel_for(): " + r.piece_thrown);
     if (!r.thrown.empty()) throw std::runtime_error(r.thrown);
     if (!r.misuse.empty()) throw Failure(CATENA_E_INTERNAL, kernel + r.misuse);
     if (r.status != CATENA_OK) throw Failure(r.status, r.text);

@@ -4,8 +4,7 @@
 #include <functional>
 #include <map>
 
-#include "catena/testing/report.hpp"
-#include "catena/testing/settings.hpp"
+#include "catena/testing/conform.hpp"
 #include "testing/engine.hpp"
 
 namespace catena::testing::detail {

@@ -44,14 +44,8 @@ public:
         // `backward` is measured by the composition where there is one.
         const Check check = e_.composed() ? Check::gradient : Check::backward;
         if (reads_unretained()) return;
-        std::vector<Array> gx;
-        e_.step(
-            check, "the gradient",
-            [&] {
-                gx = e_.exact_gradient(given_);
-                return "";
-            },
-            false);
+        const std::vector<Array> gx =
+            result_of(check, "the gradient", [&] { return e_.exact_gradient(given_); });
         if (gx.empty()) return;
         Measured measured;
         for (const std::size_t i : targets_)
@@ -75,17 +69,14 @@ public:
             g.y = e_.forward(g.x);
             return dot(ggx, e_.gradient(g));
         };
-        std::vector<Array> got;
-        e_.step(
-            Check::second_order, "the gradient of the gradient",
-            [&] {
-                Options options;
-                options.train = e_.sample.train;
-                got = e_.world.second(e_.f.name, given_.x, given_.y, given_.gy, ggx,
-                                      e_.sample.example.attrs.list(), options);
-                return "";
-            },
-            false);
+        const auto second = [&] {
+            Options options;
+            options.train = e_.sample.train;
+            return e_.world.second(e_.f.name, given_.x, given_.y, given_.gy, ggx,
+                                   e_.sample.example.attrs.list(), options);
+        };
+        const std::vector<Array> got =
+            result_of(Check::second_order, "the gradient of the gradient", second);
         if (got.empty()) return;
         Measured measured;
         for (const std::size_t i : targets_)
@@ -137,20 +128,32 @@ private:
 
     const Settings& settings() const { return e_.settings; }
     double step() const { return exact_ ? settings().step : 1e-2; }
+    // Empty if it throws, which fails the check.
+    template <class Body>
+    std::vector<Array> result_of(Check check, const std::string& what, const Body& body) {
+        std::vector<Array> result;
+        const auto keep = [&] {
+            result = body();
+            return "";
+        };
+        e_.step(check, what, keep, false);
+        return result;
+    }
     // A set of ports in words.
-    std::string inputs(std::uint64_t set) const {
+    template <class Name>
+    static std::string words(const std::vector<std::size_t>& ports, std::uint64_t set,
+                             const Name& name) {
         std::string list;
-        for (const std::size_t i : targets_)
-            if (i >= 64 || (set >> i & 1) != 0)
-                list += (list.empty() ? "" : ", ") + input_name(e_.f, i);
+        for (const std::size_t i : ports)
+            if (i >= 64 || (set >> i & 1) != 0) list += (list.empty() ? "" : ", ") + name(i);
         return list;
     }
+    std::string inputs(std::uint64_t set) const {
+        return words(targets_, set, [&](std::size_t i) { return input_name(e_.f, i); });
+    }
     std::string outputs(std::uint64_t set) const {
-        std::string list;
-        for (const std::size_t i : sources_)
-            if ((set >> i & 1) != 0)
-                list += (list.empty() ? "" : ", ") + std::string(e_.f.outputs[i]->name);
-        return list;
+        return words(sources_, set,
+                     [&](std::size_t i) { return std::string(e_.f.outputs[i]->name); });
     }
     // Where there is nothing in float64.
     Tolerance differences() const {
@@ -194,14 +197,9 @@ private:
         std::uint64_t all = 0;  // of the first 64: the others are wanted always
         for (const std::size_t i : targets_)
             if (i < 64) all |= std::uint64_t{1} << i;
-        std::vector<Array> complete;
-        e_.step(
-            adds && !settings().wants(Check::targets) ? Check::add : Check::targets, who,
-            [&] {
-                complete = run(g, Options());
-                return "";
-            },
-            false);
+        const std::vector<Array> complete =
+            result_of(adds && !settings().wants(Check::targets) ? Check::add : Check::targets, who,
+                      [&] { return run(g, Options()); });
         if (complete.empty()) return;
         for (const std::uint64_t set : subsets(all))
             for (const bool add : {false, true}) {

@@ -1,5 +1,4 @@
 // Checks of kernels: the same numbers from each of them, however they are called.
-#include <algorithm>
 #include <map>
 
 #include "testing/exam.hpp"

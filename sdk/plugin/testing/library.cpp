@@ -1,13 +1,11 @@
 // Files of plugins.
 #include "testing/library.hpp"
 
-#include <dirent.h>
 #include <dlfcn.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <map>
 
@@ -15,13 +13,11 @@ namespace catena::testing::detail {
 namespace {
 
 std::string real_path(const std::string& path) {
-    char* real = realpath(path.c_str(), nullptr);
-    if (real == nullptr)
-        throw Failure(CATENA_E_INVALID,
-                      "expected a file, got none (" + std::string(std::strerror(errno)) + ")");
-    const std::string result = real;
-    std::free(real);
-    return result;
+    std::error_code error;
+    const auto real = std::filesystem::canonical(path, error);
+    if (error)
+        throw Failure(CATENA_E_INVALID, "expected a file, got none (" + error.message() + ")");
+    return real.string();
 }
 
 std::string version(unsigned major, unsigned minor) {
@@ -92,15 +88,13 @@ const Library& open_library(const std::string& path, World& world) try {
 
 std::vector<std::string> plugins_with(const std::string& name, const std::string& folder) {
     std::vector<std::string> files;
-    DIR* open = folder.empty() ? nullptr : opendir(folder.c_str());
-    if (open == nullptr) return files;
-    while (const dirent* entry = readdir(open)) {
-        const std::string file = entry->d_name;
+    std::error_code error;  // there may be no such folder
+    for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+        const std::string file = entry.path().filename().string();
         const std::size_t dot = file.find('.');
         if (dot != std::string::npos && file.substr(dot) == ".catena")
             files.push_back(folder + "/" + file);
     }
-    closedir(open);
     std::sort(files.begin(), files.end());
     std::erase_if(files, [&](const std::string& file) {
         std::ifstream in(file, std::ios::binary | std::ios::ate);

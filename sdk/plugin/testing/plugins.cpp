@@ -1,8 +1,9 @@
 // World's plugins: loading, attributes, and which kernels serve a call.
 #include <algorithm>
 #include <cstdlib>
+#include <ids.hpp>
 #include <mutex>
-#include <utility>
+#include <ranges>
 
 #include "catena/abi/ext/blas.h"
 #include "catena/testing/plain_blas.hpp"
@@ -19,29 +20,6 @@ bool has(const std::string& isa) {
                __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
 #endif
     return isa.empty();
-}
-
-// The name in `known` that is most similar to `name`, or an empty text.
-std::string nearest(const std::string& name,
-                    const std::map<std::string, const catena_function&>& known) {
-    std::string best;
-    std::size_t least = name.size() / 4 + 2;  // slips
-    for (const auto& [other, ignored] : known) {
-        std::vector<std::size_t> row(other.size() + 1);
-        for (std::size_t k = 0; k < row.size(); ++k) row[k] = k;
-        for (std::size_t i = 0; i < name.size(); ++i) {
-            std::size_t corner = std::exchange(row[0], i + 1);
-            for (std::size_t k = 0; k < other.size(); ++k) {
-                const std::size_t replaced = corner + (name[i] == other[k] ? 0 : 1);
-                corner = row[k + 1];
-                row[k + 1] = std::min({replaced, row[k] + 1, row[k + 1] + 1});
-            }
-        }
-        if (row.back() >= least) continue;
-        least = row.back();
-        best = other;
-    }
-    return best;
 }
 
 }  // namespace
@@ -156,7 +134,8 @@ const catena_function& World::function(const std::string& name) {
         state_->load(file, false);
         if ((found = functions.find(name)) != functions.end()) return found->second;
     }
-    const std::string near = nearest(name, functions);
+    const std::string near =
+        nearest_name(name, std::views::keys(functions), name.size() / 4 + 2);
     throw Failure(
         CATENA_E_INVALID,
         "[world] " + name + ": expected a function of the loaded plugins" +

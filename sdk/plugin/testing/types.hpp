@@ -22,25 +22,22 @@ T from_double(double value) {
     else return static_cast<T>(value);
 }
 
-template <class Body, class... T>
-auto with_one_of(catena_dtype dtype, const Body& body) {
-    using Result = decltype(body(float()));
-    if constexpr (std::is_void_v<Result>) {
-        if (!((plugin::same(dtype, dtype_of<T>()) && (body(T()), true)) || ...))
-            throw std::logic_error("an array of " + plugin::text_of(dtype));
-    } else {
-        Result result{};
-        if (!((plugin::same(dtype, dtype_of<T>()) && (result = body(T()), true)) || ...))
-            throw std::logic_error("an array of " + plugin::text_of(dtype));
-        return result;
-    }
-}
+// The types of all dtypes that arrays have.
+using EveryType =
+    plugin::Row<float, double, Float16, BFloat16, std::int8_t, std::int16_t, std::int32_t,
+                std::int64_t, std::uint8_t, std::uint16_t, std::uint32_t, std::uint64_t, bool>;
 // body(T()) for the C++ type of a dtype.
 template <class Body>
 auto with_type(catena_dtype dtype, const Body& body) {
-    return with_one_of<Body, float, double, Float16, BFloat16, std::int8_t, std::int16_t,
-                       std::int32_t, std::int64_t, std::uint8_t, std::uint16_t, std::uint32_t,
-                       std::uint64_t, bool>(dtype, body);
+    const int type = plugin::index_in(EveryType(), dtype);
+    if (type < 0) throw std::logic_error("an array of " + plugin::text_of(dtype));
+    if constexpr (std::is_void_v<decltype(body(float()))>) {
+        plugin::with_type(EveryType(), type, body);
+    } else {
+        decltype(body(float())) result{};
+        plugin::with_type(EveryType(), type, [&](auto t) { result = body(t); });
+        return result;
+    }
 }
 
 }  // namespace catena::testing::detail

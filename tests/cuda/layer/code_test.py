@@ -12,7 +12,7 @@ import unittest
 NVCC, SOURCE, *INCLUDES = sys.argv[1:]
 OPTIONS = ["-std=c++20", "--expt-relaxed-constexpr", "-O3", "-arch=sm_80",
            *("-I" + folder for folder in INCLUDES)]
-KINDS = ("flat_kernel", "walk_kernel", "sum_kernel")
+KINDS = ("flat_kernel", "each_kernel", "sum_kernel")
 # What 16 bytes are in PTX, by the type as it is in a kernel's name.
 WIDE = {"f": r"\.v4\.(f32|u32|b32)", "d": r"\.v2\.(f64|u64|b64)|\.v4\.u32",
         "AnyHalf": r"\.v4\.(f32|u32|b32)"}

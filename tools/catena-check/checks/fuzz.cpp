@@ -1,7 +1,6 @@
 // Fuzz: calls that no example has. They are refused in words or served; nothing is touched that was
 // not lent.
 
-#include <catena/testing/attributes.hpp>
 #include <testing/types.hpp>
 
 #include <algorithm>
@@ -44,8 +43,8 @@ public:
     bool chance(int of) { return pick(1, of) == 1; }
 
 private:
-    template <class T>
-    const T& one_of(const std::vector<T>& list) {
+    template <class List>
+    const auto& one_of(const List& list) {
         return list[static_cast<std::size_t>(pick(0, static_cast<std::int64_t>(list.size()) - 1))];
     }
     std::int64_t whole(const catena_attr_spec& spec);
@@ -163,16 +162,7 @@ Example Garbage::shapes(const catena_function& f, const Example& from, bool wild
     return e;
 }
 
-catena_dtype Garbage::dtype() {
-    using namespace testing;
-    static const std::vector<catena_dtype> all = {
-        dtype_of<float>(),         dtype_of<double>(),        dtype_of<Float16>(),
-        dtype_of<BFloat16>(),      dtype_of<std::int8_t>(),   dtype_of<std::int16_t>(),
-        dtype_of<std::int32_t>(),  dtype_of<std::int64_t>(),  dtype_of<std::uint8_t>(),
-        dtype_of<std::uint16_t>(), dtype_of<std::uint32_t>(), dtype_of<std::uint64_t>(),
-        dtype_of<bool>()};
-    return one_of(all);
-}
+catena_dtype Garbage::dtype() { return one_of(std::span(testing::detail::EveryType::dtypes)); }
 
 Array Garbage::numbers(const Example::Input& in, catena_dtype dtype) {
     Array a = testing::detail::draw(in, dtype, static_cast<unsigned>(engine_()));

@@ -3,9 +3,9 @@
 
 #include <fmt/ranges.h>
 
-#include <abi_sizes.hpp>
 #include <elf_image.hpp>
 #include <ids.hpp>
+#include <limits.hpp>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>

@@ -198,11 +198,11 @@ private:
         if (call_.phase != CATENA_PHASE_FORWARD && tensor == nullptr) [[unlikely]]
             detail::fail_unretained(F::about.name, "backward", port, i);
     }
-    // One 32-bit comparison per tensor, none per element.
+    // One 32-bit comparison per tensor, none per element. A type without a dtype is not compared.
     template <class T>
     Tensor<T> typed(const char* member, std::size_t i, const catena_tensor* tensor) const {
         using U = std::remove_const_t<T>;
-        if constexpr (!std::is_same_v<U, std::byte>) {
+        if constexpr (!std::is_same_v<U, std::byte> && requires { dtype_of<U>(); }) {
             constexpr catena_dtype wanted = dtype_of<U>();
             if (tensor != nullptr && std::bit_cast<std::uint32_t>(tensor->dl.dtype) !=
                                          std::bit_cast<std::uint32_t>(wanted)) [[unlikely]]

@@ -8,8 +8,6 @@
 // ports(1);` lists inputs that are a single number () for all elements.
 #pragma once
 
-#include <tuple>
-
 #include "catena/plugin/elementwise.hpp"
 #include "catena/plugin/kernel.hpp"
 
@@ -20,37 +18,64 @@ concept Update = requires {
     F::template update<float>;  // nvcc takes no & here
 };
 
-namespace detail {
-
+// Sets of ports: those that change, and those with a single number for all elements.
 template <class F>
-constexpr bool is_single(std::size_t port) {
-    if constexpr (requires { F::single_x; }) return (F::single_x >> port & 1) != 0;
-    else return false;
+constexpr std::uint64_t mutated_ports() {
+    std::uint64_t set = 0;
+    for (std::size_t i = 0; i < n_inputs<F>; ++i)
+        set |= std::uint64_t{(F::about.inputs[i].flags & CATENA_PORT_MUTATED) != 0} << i;
+    return set;
+}
+template <class F>
+constexpr std::uint64_t single_ports() {
+    if constexpr (requires { F::single_x; }) return F::single_x;
+    else return 0;
 }
 
-template <class F, class T, std::size_t... A>
-auto prepared(const catena_value* attrs, std::index_sequence<A...>) {
-    const auto values = formula_attributes<F, double>(attrs);
-    if constexpr (requires { F::template prepare<T>; })
-        return std::tuple(F::template prepare<T>(values[A]...));
-    else return std::tuple(static_cast<T>(values[A])...);
+// What a formula gets after the ports: the result of prepare(), or an array of the attributes.
+template <class F, class T>
+auto constants_of(const catena_value* attrs) {
+    if constexpr (requires { F::template prepare<T>; }) {
+        const auto values = formula_attributes<F, double>(attrs);
+        return [&]<std::size_t... A>(std::index_sequence<A...>) {
+            return F::template prepare<T>(values[A]...);
+        }
+        (std::make_index_sequence<n_attributes<F>>());
+    } else {
+        return formula_attributes<F, T>(attrs);
+    }
+}
+template <class F, class T>
+using update_constants = decltype(constants_of<F, T>(nullptr));
+
+namespace detail {
+
+template <class F, class T, std::size_t... X, std::size_t... A>
+CATENA_FN void update_element(T* v, const update_constants<F, T>& constants,
+                              std::index_sequence<X...>, std::index_sequence<A...>) {
+    if constexpr (requires { F::template prepare<T>; }) F::template update<T>(v[X]..., constants);
+    else F::template update<T>(v[X]..., constants.data()[A]...);
+}
+// Updates one element of each port.
+template <class F, class T>
+CATENA_FN void update_element(T* v, const update_constants<F, T>& constants) {
+    update_element<F, T>(v, constants, std::make_index_sequence<n_inputs<F>>(),
+                         std::make_index_sequence<n_attributes<F>>());
 }
 
 template <class F, class T, Isa isa, std::size_t... X>
 void update(catena_ctx* ctx, const catena_call* call, std::index_sequence<X...>) {
-    const auto constants = prepared<F, T>(call->attrs, std::make_index_sequence<n_attributes<F>>());
+    constexpr std::uint64_t mutated = mutated_ports<F>(), single = single_ports<F>();
+    const auto constants = constants_of<F, T>(call->attrs);
     T* const p[] = {data_of<T>(*call->x[X])...};
     auto body = [&](std::int64_t begin, std::int64_t end) CATENA_LAMBDA {
         T* const q[] = {p[X]...};
         const auto c = constants;
         CATENA_LOOP
         for (std::int64_t i = begin; i < end; ++i) {
-            T v[] = {q[X][is_single<F>(X) ? 0 : i]...};
-            std::apply(
-                [&](const auto&... a) CATENA_LAMBDA { F::template update<T>(v[X]..., a...); }, c);
-            (((F::about.inputs[X].flags & CATENA_PORT_MUTATED) != 0 ? void(q[X][i] = v[X])
-                                                                    : void()),
-             ...);
+            T v[] = {q[X][(single >> X & 1) != 0 ? 0 : i]...};
+            update_element<F, T>(v, c);
+            (((mutated >> X & 1) != 0 ? void(q[X][i] = v[X]) : void()), ...);
         }
     };
     parallel<isa>(ctx, size_of(*call->x[0]), 1, body);
@@ -74,7 +99,7 @@ catena_status CATENA_CALL infer_update(catena_ctx* ctx, const catena_value*,
         const Shape first(x[0]->shape, static_cast<std::size_t>(x[0]->ndim));
         for (std::size_t i = 1; i < n_inputs<F>; ++i) {
             const Shape other(x[i]->shape, static_cast<std::size_t>(x[i]->ndim));
-            const Shape wanted = detail::is_single<F>(i) ? Shape() : first;
+            const Shape wanted = (single_ports<F>() >> i & 1) != 0 ? Shape() : first;
             if (!std::ranges::equal(wanted, other))
                 fail(CATENA_E_SHAPE, F::about.name,
                      (std::string(F::about.inputs[i].name) + ".shape").c_str(), wanted, other);

@@ -37,11 +37,21 @@ private:
     double constant_ = 0;
 };
 
+namespace detail {
+void call_all(std::atomic<const catena_callable*>& found, const char* name,
+              std::span<const Var> inputs, std::span<const catena_named_value> attrs,
+              std::span<Var> y);
+}
 // Calls a host function by its full name, which is looked up once. Constants among the inputs
 // become 0-d arrays like the first variable; at least one input must be a variable.
 template <Name name, std::size_t n_y = 1>
 std::array<Var, n_y> call_all(std::initializer_list<Var> inputs,
-                              std::initializer_list<catena_named_value> attrs = {});
+                              std::initializer_list<catena_named_value> attrs = {}) {
+    static constinit std::atomic<const catena_callable*> found{nullptr};
+    std::array<Var, n_y> y;
+    detail::call_all(found, name.text, inputs, attrs, y);
+    return y;
+}
 template <Name name>
 Var call(std::initializer_list<Var> inputs, std::initializer_list<catena_named_value> attrs = {}) {
     return call_all<name>(inputs, attrs)[0];
@@ -49,20 +59,6 @@ Var call(std::initializer_list<Var> inputs, std::initializer_list<catena_named_v
 
 // A 0-d array with x's dtype, on its device.
 Var scalar_like(const Var& x, double value);
-
-namespace detail {
-void call_all(std::atomic<const catena_callable*>& found, const char* name,
-              std::span<const Var> inputs, std::span<const catena_named_value> attrs,
-              std::span<Var> y);
-}
-template <Name name, std::size_t n_y>
-std::array<Var, n_y> call_all(std::initializer_list<Var> inputs,
-                              std::initializer_list<catena_named_value> attrs) {
-    static constinit std::atomic<const catena_callable*> found{nullptr};
-    std::array<Var, n_y> y;
-    detail::call_all(found, name.text, inputs, attrs, y);
-    return y;
-}
 
 Var operator-(const Var& a);
 Var operator+(const Var& a, const Var& b);

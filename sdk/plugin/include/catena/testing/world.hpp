@@ -9,9 +9,7 @@
 #include <vector>
 
 #include "catena/plugin/error.hpp"
-#include "catena/testing/array.hpp"
-#include "catena/testing/attributes.hpp"
-#include "catena/testing/failure.hpp"
+#include "catena/testing/example.hpp"
 
 namespace catena::testing {
 class World;

@@ -10,11 +10,12 @@
 //         __device__ void operator()(const Value* x, Value* y) const;  // one element of each
 //     };
 //
-// Without broadcasting, packs are taken where all operands are aligned; else single elements. What the
-// host does before a launch is compiled once for each number of ports, not for each operation.
+// Without broadcasting, packs are taken where all operands are aligned; else single elements.
 #pragma once
 
+#include <array>
 #include <cstring>
+#include <functional>
 
 #include "catena/plugin/cuda/index.hpp"
 #include "catena/plugin/cuda/launch.cuh"
@@ -78,8 +79,6 @@ template <class Op>
 inline constexpr int n_in = Op::In::n;
 template <class Op>
 inline constexpr int n_out = Op::Out::n;
-template <class Op>
-inline constexpr std::size_t op_bytes = (sizeof(Op) + 7) / 8 * 8;
 
 // Sets of ports, as bits: inputs with one value for all, outputs that are added to.
 struct Sets {
@@ -87,32 +86,25 @@ struct Sets {
 };
 CATENA_FN bool in_set(std::uint64_t set, int i) { return (set >> i & 1) != 0; }
 
-// The parameters of a kernel: its operation, as bytes, and its ports.
-template <int inputs, int outputs, std::size_t bytes>
-struct Ports {
-    template <class Op>
-    CATENA_FN const Op& op() const {
-        return *reinterpret_cast<const Op*>(operation);
-    }
-    alignas(8) unsigned char operation[bytes];
-    const void* in[inputs + 1];
-    void* out[outputs + 1];
+// An operation as bytes: a kernel's parameters are trivial.
+template <class Operation>
+struct Packed {
+    static_assert(std::is_trivially_copyable_v<Operation> && alignof(Operation) <= 8);
+    CATENA_FN const Operation& op() const { return *reinterpret_cast<const Operation*>(operation); }
+    alignas(8) unsigned char operation[sizeof(Operation)];
+};
+// The parameters of a kernel: its operation and its ports.
+template <class Op>
+struct Ports : Packed<Op> {
+    const void* in[n_in<Op> + 1];
+    void* out[n_out<Op> + 1];
     Sets sets;
 };
-template <int inputs>
-using WalkOver = Walk<inputs == 0 ? 1 : inputs>;
-template <int inputs, int outputs, std::size_t bytes>
-struct Flat : Ports<inputs, outputs, bytes> {
+template <class Op>
+struct Flat : Ports<Op> {
     std::int64_t n;      // elements
     std::int64_t packs;  // of them; the others are taken one by one
 };
-template <int inputs, int outputs, std::size_t bytes>
-struct Walked : Ports<inputs, outputs, bytes> {
-    WalkOver<inputs> walk;
-};
-template <template <int, int, std::size_t> class P, class Op>
-using ParametersOf = P<n_in<Op>, n_out<Op>, op_bytes<Op>>;
-
 // x[k] = the elements of input k from at[k] on, or its one value `w` times.
 template <int w, class C, class... T, std::size_t... K>
 __device__ __forceinline__ void load_inputs(Types<T...>, std::index_sequence<K...>,
@@ -188,63 +180,38 @@ __device__ __forceinline__ void apply_flat(const Op& op, const void* const* in, 
 }
 
 template <class Op>
-__global__ void __launch_bounds__(block)
-    flat_kernel(const __grid_constant__ ParametersOf<Flat, Op> p) {
+__global__ void __launch_bounds__(block) flat_kernel(const __grid_constant__ Flat<Op> p) {
     const std::int64_t thread = static_cast<std::int64_t>(blockIdx.x) * block + threadIdx.x;
-    apply_flat(p.template op<Op>(), p.in, p.out, p.sets, thread, p.packs,
-               p.packs * width<Op> + thread, p.n, static_cast<std::int64_t>(gridDim.x) * block);
+    apply_flat(p.op(), p.in, p.out, p.sets, thread, p.packs, p.packs * width<Op> + thread, p.n,
+               static_cast<std::int64_t>(gridDim.x) * block);
 }
+// The rule of each() for operands that are broadcast.
 template <class Op>
-__global__ void __launch_bounds__(block)
-    walk_kernel(const __grid_constant__ ParametersOf<Walked, Op> p) {
-    const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * block;
-    for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * block + threadIdx.x;
-         i < p.walk.size; i += step) {
-        std::int64_t at[n_in<Op> == 0 ? 1 : n_in<Op>];
-        p.walk.locate(i, at);
-        apply<Op, 1>(p.template op<Op>(), p.in, p.out, at, i, p.sets);
+struct Walked : Ports<Op> {
+    static constexpr int operands = n_in<Op> == 0 ? 1 : n_in<Op>;
+    __device__ __forceinline__ void operator()(std::int64_t i) const {
+        std::int64_t at[operands];
+        walk.locate(i, at);
+        apply<Op, 1>(this->op(), this->in, this->out, at, i, this->sets);
     }
-}
-
-// The kernels of an operation, and the sizes of its ports' elements.
-template <int inputs, int outputs, std::size_t bytes>
-struct MapKernels {
-    void (*flat)(Flat<inputs, outputs, bytes>);
-    void (*walk)(Walked<inputs, outputs, bytes>);  // null: operands are not broadcast
-    std::uint32_t op_size;
-    std::int32_t width;
-    std::uint8_t in[inputs + 1], out[outputs + 1];
+    Walk<operands> walk;
 };
-template <class... T, std::size_t n>
-constexpr void set_sizes(Types<T...>, std::uint8_t (&sizes)[n]) {
-    int k = 0;
-    ((sizes[k++] = sizeof(T)), ...);
-}
-template <class Op>
-constexpr auto make_map_kernels() {
-    static_assert(std::is_trivially_copyable_v<Op> && alignof(Op) <= 8);
-    ParametersOf<MapKernels, Op> k = {};
-    k.flat = &flat_kernel<Op>;
-    if constexpr (Op::walks) k.walk = &walk_kernel<Op>;
-    k.op_size = sizeof(Op);
-    k.width = width<Op>;
-    set_sizes(typename Op::In(), k.in);
-    set_sizes(typename Op::Out(), k.out);
-    return k;
-}
-template <class Op>
-inline constexpr auto map_kernels = make_map_kernels<Op>();
 
+// Whether packs of a port with elements of `size` bytes are aligned.
 inline bool is_aligned(const void* data, int width, std::size_t size) {
     const auto chunk = std::min<std::size_t>(16, static_cast<std::size_t>(width) * size);
     return reinterpret_cast<std::uintptr_t>(data) % chunk == 0;
 }
+template <class... T>
+constexpr std::array<std::size_t, sizeof...(T) + 1> sizes_of(Types<T...>) {
+    return {sizeof(T)...};
+}
 // All bytes of parameters are set: the same bytes for the same call.
-template <class P>
-void set_operation(P& p, const void* op, std::size_t size) {
+template <class P, class Op>
+void set_operation(P& p, const Op& op) {
     static_assert(std::is_trivially_copyable_v<P>);
     std::memset(static_cast<void*>(&p), 0, sizeof p);
-    std::memcpy(p.operation, op, size);
+    std::memcpy(p.operation, &op, sizeof op);
 }
 inline std::uint64_t bit(bool set, int k) { return std::uint64_t{set} << k; }
 
@@ -257,48 +224,12 @@ inline bool is_flat(Shape shape, const Operand* in, int n) {
     });
 }
 
-[[noreturn, gnu::cold]] inline void fail_walk(const Queue& queue, int most) {
-    fail(CATENA_E_UNSUPPORTED, queue.function, "broadcasting",
-         "at most " + std::to_string(most) + " axes that differ", "more");
-}
-
-template <int inputs, int outputs, std::size_t bytes>
-[[gnu::noinline]] void map_ports(const Queue& queue,
-                                 const MapKernels<inputs, outputs, bytes>& kernels, const void* op,
-                                 Shape shape, const Operand* in, const Result* out) {
-    const std::int64_t n = size_of(shape);
-    if (n == 0) return;
-    bool aligned = true;
-    const auto set_ports = [&](Ports<inputs, outputs, bytes>& p) {
-        for (int k = 0; k < inputs; ++k) p.in[k] = in[k].data;
-        for (int k = 0; k < outputs; ++k) {
-            p.out[k] = out[k].data;
-            p.sets.adds |= bit(out[k].add, k);
-            aligned = aligned && is_aligned(p.out[k], kernels.width, kernels.out[k]);
-        }
-    };
-    if (kernels.walk == nullptr || is_flat(shape, in, inputs)) {
-        Flat<inputs, outputs, bytes> p;
-        set_operation(p, op, kernels.op_size);
-        set_ports(p);
-        for (int k = 0; k < inputs; ++k) {
-            const bool single = in[k].data != nullptr && n > 1 && size_of(in[k].shape) == 1;
-            p.sets.single |= bit(single, k);
-            aligned = aligned && (single || is_aligned(p.in[k], kernels.width, kernels.in[k]));
-        }
-        p.n = n;
-        p.packs = aligned ? n / kernels.width : 0;
-        const std::int64_t threads = std::max(p.packs, n - p.packs * kernels.width);
-        queue.launch(kernels.flat, queue.grid(threads), block, p);
-        return;
-    }
-    Shape shapes[inputs + 1];
+// Sets the walk over operands that are broadcast; one without data is not walked over.
+template <int n>
+void build_walk(Walk<n>& walk, Shape shape, const Operand* in, int inputs) {
+    Shape shapes[n];
     for (int k = 0; k < inputs; ++k) shapes[k] = in[k].data == nullptr ? shape : in[k].shape;
-    Walked<inputs, outputs, bytes> p;
-    set_operation(p, op, kernels.op_size);
-    set_ports(p);
-    if (!p.walk.build(shape, shapes)) fail_walk(queue, p.walk.most);
-    queue.launch(kernels.walk, queue.grid(n), block, p);
+    walk.build(shape, shapes);
 }
 
 }  // namespace detail
@@ -306,7 +237,42 @@ template <int inputs, int outputs, std::size_t bytes>
 // results = op(operands), for results of a shape that all operands broadcast to.
 template <class Op>
 void map(const Queue& queue, const Op& op, Shape shape, const Operand* in, const Result* out) {
-    detail::map_ports(queue, detail::map_kernels<Op>, &op, shape, in, out);
+    using namespace detail;
+    constexpr int inputs = n_in<Op>, outputs = n_out<Op>;
+    const std::int64_t n = size_of(shape);
+    if (n == 0) return;
+    bool aligned = true;
+    const auto set_ports = [&](Ports<Op>& p) {
+        constexpr auto sizes = sizes_of(typename Op::Out());
+        for (int k = 0; k < inputs; ++k) p.in[k] = in[k].data;
+        for (int k = 0; k < outputs; ++k) {
+            p.out[k] = out[k].data;
+            p.sets.adds |= bit(out[k].add, k);
+            aligned = aligned && is_aligned(p.out[k], width<Op>, sizes[k]);
+        }
+    };
+    if constexpr (Op::walks) {
+        if (!is_flat(shape, in, inputs)) {
+            Walked<Op> p;
+            set_operation(p, op);
+            set_ports(p);
+            build_walk(p.walk, shape, in, inputs);
+            return each(queue, n, p);
+        }
+    }
+    Flat<Op> p;
+    set_operation(p, op);
+    set_ports(p);
+    constexpr auto sizes = sizes_of(typename Op::In());
+    for (int k = 0; k < inputs; ++k) {
+        const bool single = in[k].data != nullptr && n > 1 && size_of(in[k].shape) == 1;
+        p.sets.single |= bit(single, k);
+        aligned = aligned && (single || is_aligned(p.in[k], width<Op>, sizes[k]));
+    }
+    p.n = n;
+    p.packs = aligned ? n / width<Op> : 0;
+    queue.launch(&flat_kernel<Op>, queue.grid(std::max(p.packs, n - p.packs * width<Op>)), block,
+                 p);
 }
 template <class Op, std::size_t n, std::size_t m>
 void map(const Queue& queue, const Op& op, Shape shape, const Operand (&in)[n],

@@ -18,50 +18,43 @@
 
 namespace catena::plugin::cuda {
 
-CATENA_FN std::uint32_t multiply_high(std::uint32_t a, std::uint32_t b) {
-    return static_cast<std::uint32_t>(std::uint64_t{a} * b >> 32);
-}
-CATENA_FN std::uint64_t multiply_high(std::uint64_t a, std::uint64_t b) {
-#if defined(__CUDA_ARCH__)
-    return __umul64hi(a, b);
-#else
-    __extension__ using Wide = unsigned __int128;
-    return static_cast<std::uint64_t>(Wide{a} * b >> 64);
-#endif
+inline std::int64_t ceil2(std::int64_t n) {
+    return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(n)));
 }
 
-// n / d by a product and a shift, for n below 2^31 (2^63) and d from 1 to 2^31 (2^63).
-template <class U>
+// n / d by a product and a shift, for n below 2^63 and d from 1 to 2^63.
 class Divider {
 public:
     Divider() = default;
-    constexpr explicit Divider(U d) : d_(d) {
-        constexpr int bits = 8 * sizeof(U);
-        __extension__ using Wide = unsigned __int128;
+    constexpr explicit Divider(std::uint64_t d) : d_(d) {
         if (d <= 1) return;  // n itself; nothing is divided by 0
-        const auto log = static_cast<int>(std::bit_width(static_cast<U>(d - 1)));  // rounded up
-        factor_ = static_cast<U>(((Wide{1} << (bits - 1 + log)) + d - 1) / d);
-        shift_ = static_cast<U>(log - 1);
+        const auto log = static_cast<int>(std::bit_width(d - 1));  // rounded up
+        factor_ = static_cast<std::uint64_t>(((Wide{1} << (63 + log)) + d - 1) / d);
+        shift_ = static_cast<std::uint64_t>(log - 1);
     }
-    CATENA_FN U quotient(U n) const {
-        return factor_ == 0 ? n : multiply_high(n, factor_) >> shift_;
+    CATENA_FN std::uint64_t quotient(std::uint64_t n) const {
+        if (factor_ == 0) return n;
+#if defined(__CUDA_ARCH__)
+        return __umul64hi(n, factor_) >> shift_;
+#else
+        return static_cast<std::uint64_t>(Wide{n} * factor_ >> 64) >> shift_;
+#endif
     }
-    CATENA_FN U divisor() const { return d_; }
+    CATENA_FN std::uint64_t divisor() const { return d_; }
 
 private:
-    U d_ = 1;
-    U factor_ = 0;
-    U shift_ = 0;
+    __extension__ typedef unsigned __int128 Wide;
+    std::uint64_t d_ = 1;
+    std::uint64_t factor_ = 0;
+    std::uint64_t shift_ = 0;
 };
 
 // Where each element of a row-major tensor is in operands with other strides. Extents of 1 are left
 // out, and neighbouring axes that all operands walk along in the same way are merged.
 template <int n_operands>
 struct Walk {
-    static constexpr int most = n_operands <= 16 ? 16 : 8;  // axes; a kernel's parameters are few
-
-    // Of operands that are dense and broadcast to shape. false: more axes than there is room for.
-    [[gnu::noinline]] bool build(Shape shape, const Shape* operands) {
+    // Of operands that are dense and broadcast to shape.
+    [[gnu::noinline]] void build(Shape shape, const Shape* operands) {
         std::int64_t strides[CATENA_MAX_NDIM][n_operands];
         for (int k = 0; k < n_operands; ++k) {
             const std::size_t more = shape.size() - operands[k].size();
@@ -72,11 +65,11 @@ struct Walk {
                 step *= own;
             }
         }
-        return build_strided(shape, strides);
+        build_strided(shape, strides);
     }
     // strides[d][k] is how far operand k goes along axis d of shape, in elements, forwards or
     // backwards. No extent is 0.
-    bool build_strided(Shape shape, const std::int64_t (*strides)[n_operands]) {
+    void build_strided(Shape shape, const std::int64_t (*strides)[n_operands]) {
         n_axes = 0;
         size = 1;
         for (std::size_t d = 0; d < shape.size(); ++d) {
@@ -84,15 +77,12 @@ struct Walk {
             bool merged = n_axes > 0;
             for (int k = 0; merged && k < n_operands; ++k)
                 merged = stride[n_axes - 1][k] == strides[d][k] * shape[d];
-            if (!merged && n_axes == most) return false;
             const std::uint64_t before = merged ? extent[n_axes - 1].divisor() : 1;
             if (!merged) ++n_axes;
-            extent[n_axes - 1] =
-                Divider<std::uint64_t>(before * static_cast<std::uint64_t>(shape[d]));
+            extent[n_axes - 1] = Divider(before * static_cast<std::uint64_t>(shape[d]));
             for (int k = 0; k < n_operands; ++k) stride[n_axes - 1][k] = strides[d][k];
             size *= shape[d];
         }
-        return true;
     }
 
     CATENA_FN void locate(std::int64_t element, std::int64_t (&at)[n_operands]) const {
@@ -112,8 +102,8 @@ struct Walk {
     int n_axes = 0;
     int reserved = 0;       // no byte is left open
     std::int64_t size = 1;  // of the tensor
-    Divider<std::uint64_t> extent[most];
-    std::int64_t stride[most][n_operands] = {};
+    Divider extent[CATENA_MAX_NDIM];
+    std::int64_t stride[CATENA_MAX_NDIM][n_operands] = {};
 };
 
 // A row-major tensor whose axes are kept or summed: which terms each sum has, and how the threads of
@@ -173,9 +163,6 @@ private:
     }
     // Depends on nothing but the shape, so that results have the same bits on every device.
     void share(std::int64_t inner) {
-        const auto ceil2 = [](std::int64_t n) {
-            return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(n)));
-        };
         const std::int64_t terms = reduced.size;
         const std::int64_t beside =
             rows != 0 ? std::max(std::min<std::int64_t>(32, ceil2(terms)), ceil2((terms + 7) / 8))

@@ -20,6 +20,7 @@
 #include "catena/plugin/cuda/many.cuh"
 #include "catena/plugin/foreign.hpp"
 #include "catena/plugin/half.hpp"
+#include "catena/plugin/tables.hpp"
 
 namespace catena::plugin::cuda {
 
@@ -40,22 +41,18 @@ template <class... T>
 inline constexpr bool has_bfloat = (std::is_same_v<T, BFloat16> || ...);
 
 template <class F, class... T>
-concept ForwardByHand = requires(const Call<F>& call) {
-    Kernels<F>::template forward<T...>(call);
-};
-template <class F, class... T>
-concept BackwardByHand = requires(const Call<F>& call) {
-    Kernels<F>::template backward<T...>(call);
-};
-template <class F, class... T>
 concept PlanByHand = requires(const Call<F>& call, catena_plan& plan) {
     Kernels<F>::template plan<T...>(call, plan);
 };
 
 template <class F, int phase, class... T>
 constexpr bool by_hand() {
-    if constexpr (phase == CATENA_PHASE_FORWARD) return ForwardByHand<F, T...>;
-    else return BackwardByHand<F, T...>;
+    if constexpr (phase == CATENA_PHASE_FORWARD) return requires(const Call<F>& call) {
+            Kernels<F>::template forward<T...>(call);
+        };
+    else return requires(const Call<F>& call) {
+            Kernels<F>::template backward<T...>(call);
+        };
 }
 // Integers have no gradients.
 template <class F, int phase, class... T>
@@ -125,67 +122,32 @@ catena_status CATENA_CALL plan(catena_ctx* ctx, const catena_call* call,
     return guarded(ctx, [&] { plan_as<F, TypeFor<F, T>...>(ctx, *call, *plan, has_bfloat<T...>); });
 }
 
-// Parameters of a kernel have no room for more axes that differ, of so many operands.
-template <class F, int phase>
-inline constexpr bool walks_all_shapes =
-    WalkOver<static_cast<int>(n_inputs<F>) + (phase == CATENA_PHASE_FORWARD ? 0 : 2)>::most ==
-    CATENA_MAX_NDIM;
-
-// What a kernel cannot do is refused.
-template <class F, int phase>
+template <class F>
 std::int32_t CATENA_CALL supports(catena_ctx* ctx, const catena_call* call) noexcept {
     if constexpr (F::about.kernels_alone)  // what is not as described is taken: run() says why
         if (plugin::detail::described_as<F>(ctx, *call) != CATENA_OK) return 1;
-    if constexpr (requires { Kernels<F>::supports(*call); }) {
-        return Kernels<F>::supports(*call) ? 1 : 0;
-    } else {
-        if constexpr (plugin::detail::HasSupports<F>)
-            if (plugin::detail::supports_by_hand<F>(ctx, call) == 0) return 0;
-        const catena_tensor* const all = phase == CATENA_PHASE_FORWARD ? call->y[0] : call->gy[0];
-        if (all == nullptr) return 1;
-        constexpr std::size_t n = n_inputs<F> + (phase == CATENA_PHASE_FORWARD ? 0 : 2);
-        Shape shapes[n];
-        std::fill_n(shapes, n, shape_of(*all));
-        for (std::size_t i = 0; i < n_inputs<F>; ++i)
-            if (call->x[i] != nullptr) shapes[i] = shape_of(*call->x[i]);
-        return Walk<static_cast<int>(n)>().build(shape_of(*all), shapes) ? 1 : 0;
-    }
+    return Kernels<F>::supports(*call) ? 1 : 0;
 }
 
 template <class F, int phase, class... T>
 constexpr catena_kernel kernel_of() {
     constexpr Retained retained = retained_of<F>();
     constexpr bool hand = by_hand<F, phase, TypeFor<F, T>...>();
-    catena_kernel k = {
-        .struct_size = sizeof(catena_kernel),
-        .flags = CATENA_KERNEL_ADDS | CATENA_KERNEL_DETERMINISTIC,
-        .phase = phase,
-        .priority = F::about.priority,
-        .function = F::about.name,
-        .version_min = F::about.version,
-        .version_max = F::about.version,
-        .device = "cuda",
-        .isa = "",
-        .types = Row<T...>::dtypes,
-        .n_types = 1,
-        .n_saved = 0,
-        .variant = nullptr,
-        .retain_x = retained.x,
-        .retain_y = retained.y,
-        .supports = plugin::detail::supports_of<F>(),
-        .plan = nullptr,
-        .run = plugin::detail::entry_of<F, &run<F, phase, T...>>(),
-        .name = hand ? nullptr : "formula",
-    };
+    catena_kernel k = plain_kernel(F::about.name, phase, "cuda", Row<T...>::dtypes);
+    k.priority = F::about.priority;
+    k.version_min = k.version_max = F::about.version;
+    k.retain_x = retained.x;
+    k.retain_y = retained.y;
+    k.supports = plugin::detail::supports_of<F>();
+    k.run = plugin::detail::entry_of<F, &run<F, phase, T...>>();
+    k.name = hand ? nullptr : "formula";
     if constexpr (hand) {
         if constexpr (requires(const catena_call& call) { Kernels<F>::supports(call); })
-            k.supports = &supports<F, phase>;
+            k.supports = &supports<F>;
         if constexpr (PlanByHand<F, TypeFor<F, T>...>)
             k.plan = plugin::detail::planner_of<F, &plan<F, T...>>();
-    } else if constexpr (!Update<F> && (n_inputs<F> > 1)) {
-        if constexpr (!walks_all_shapes<F, phase>) k.supports = &supports<F, phase>;
-        if constexpr (phase == CATENA_PHASE_BACKWARD)
-            k.plan = plugin::detail::planner_of<F, &plan<F, T...>>();
+    } else if constexpr (!Update<F> && n_inputs<F> > 1 && phase == CATENA_PHASE_BACKWARD) {
+        k.plan = plugin::detail::planner_of<F, &plan<F, T...>>();
     }
     return k;
 }
@@ -281,11 +243,8 @@ struct ManyTable {
     }
     static constexpr catena_many table = {sizeof(catena_many), 0,          &has, &run,
                                           &attribute_bytes,    &attributes};
-    static constexpr catena_extension extension = {.struct_size = sizeof(catena_extension),
-                                                   .priority = CATENA_PRIORITY_PORTABLE,
-                                                   .id = CATENA_MANY_DRAFT_1,
-                                                   .device = "cuda",
-                                                   .table = &table};
+    static constexpr catena_extension extension =
+        plugin::extension(CATENA_MANY_DRAFT_1, "cuda", &table, CATENA_PRIORITY_PORTABLE);
 };
 
 }  // namespace catena::plugin::cuda

@@ -84,7 +84,7 @@ inline Queue queue_of(const char* function, const catena_call& call, bool bfloat
 }
 
 // The argument of a handwritten kernel: a Call as on the CPU, whose work is launched on a stream.
-// Pointers point to device memory.
+// Pointers point to device memory; AnyHalf is either half type.
 template <class F>
 class Call : public plugin::Call<F, Isa::baseline> {
     using Base = plugin::Call<F, Isa::baseline>;
@@ -92,28 +92,6 @@ class Call : public plugin::Call<F, Isa::baseline> {
 public:
     Call(catena_ctx* ctx, const catena_call& call, bool bfloat = false)
         : Base(ctx, call), queue_(queue_of(F::about.name, call, bfloat)) {}
-
-    // As those of the CPU's Call; AnyHalf is either half type.
-    template <class T>
-    Tensor<const T> x(std::size_t i) const {
-        return as<const T>(Base::template x<Checked<T>>(i));
-    }
-    template <class T>
-    Tensor<T> y(std::size_t i) const {
-        return as<T>(Base::template y<Checked<T>>(i));
-    }
-    template <class T>
-    Tensor<const T> gy(std::size_t i) const {
-        return as<const T>(Base::template gy<Checked<T>>(i));
-    }
-    template <class T>
-    Tensor<T> gx(std::size_t i) const {
-        return as<T>(Base::template gx<Checked<T>>(i));
-    }
-    template <class T>
-    Tensor<T> saved(std::size_t i) const {
-        return as<T>(Base::template saved<Checked<T>>(i));
-    }
 
     const Queue& queue() const { return queue_; }
     cudaStream_t stream() const { return queue_.stream; }
@@ -134,13 +112,6 @@ public:
     }
 
 private:
-    template <class T>
-    using Checked = std::conditional_t<std::is_same_v<T, AnyHalf>, std::byte, T>;
-    template <class T, class From>
-    static Tensor<T> as(Tensor<From> t) {
-        return {reinterpret_cast<T*>(t.data), t.shape};
-    }
-
     Queue queue_;
 };
 

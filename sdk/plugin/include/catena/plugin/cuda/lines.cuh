@@ -13,12 +13,9 @@ struct Lines {
           length(axis.length),
           inner(axis.inner),
           by_inner(static_cast<std::uint64_t>(std::max<std::int64_t>(axis.inner, 1))) {
-        const auto ceil2 = [](std::int64_t n) {
-            return static_cast<int>(std::bit_ceil(static_cast<std::uint64_t>(n)));
-        };
         // Neighbouring threads have neighbouring elements: of a line, or of lines side by side.
-        const int beside = inner == 1 ? 1 : ceil2(std::clamp<std::int64_t>(inner, 1, 32));
-        lanes = ceil2(std::clamp<std::int64_t>(length, 1, block / beside));
+        const std::int64_t beside = inner == 1 ? 1 : ceil2(std::clamp<std::int64_t>(inner, 1, 32));
+        lanes = static_cast<int>(ceil2(std::clamp<std::int64_t>(length, 1, block / beside)));
     }
     int lines_of_block() const { return block / lanes; }
     dim3 blocks() const {
@@ -28,7 +25,7 @@ struct Lines {
     std::int64_t count;  // of lines
     std::int64_t length;
     std::int64_t inner;  // the step from one element to the next
-    Divider<std::uint64_t> by_inner;
+    Divider by_inner;
     int lanes;
     int reserved = 0;  // no byte is left open
 };

@@ -16,24 +16,21 @@ struct Tensors {
     std::uint32_t first;    // block
     std::uint32_t aligned;  // all ports are
 };
-template <int ports, std::size_t bytes>
-struct Many {
-    static constexpr int most = static_cast<int>((4000 - bytes) / sizeof(Tensors<ports>));
+template <class Op>
+struct Many : Packed<Op> {
+    static constexpr int most = static_cast<int>((4000 - sizeof(Op)) / sizeof(Tensors<n_in<Op>>));
 
-    alignas(8) unsigned char operation[bytes];
     const void* constants;  // in memory; null: the operation's own
-    Tensors<ports> item[most];
+    Tensors<n_in<Op>> item[most];
     Sets sets;
     std::uint64_t written;  // ports
     std::int32_t n;
     std::int32_t reserved;
 };
-template <class Op>
-using ManyOf = Many<n_in<Op>, op_bytes<Op>>;
 inline constexpr std::int64_t many_units = 4 * block;  // packs of each block
 
 template <class Op>
-__global__ void __launch_bounds__(block) many_kernel(const __grid_constant__ ManyOf<Op> p) {
+__global__ void __launch_bounds__(block) many_kernel(const __grid_constant__ Many<Op> p) {
     constexpr int ports = n_in<Op>;
     int k = 0;
     for (int last = p.n; last - k > 1;) {
@@ -42,7 +39,7 @@ __global__ void __launch_bounds__(block) many_kernel(const __grid_constant__ Man
         else last = middle;
     }
     const auto& item = p.item[k];
-    Op op = *reinterpret_cast<const Op*>(p.operation);
+    Op op = p.op();
     if (p.constants != nullptr)
         op.constants = *static_cast<const decltype(op.constants)*>(p.constants);
     const void* in[ports + 1] = {};
@@ -61,43 +58,6 @@ __global__ void __launch_bounds__(block) many_kernel(const __grid_constant__ Man
                left, block);
 }
 
-struct ManyKernel {
-    std::uint64_t written, single;
-    std::uint32_t op_size;
-    std::int32_t width;
-    std::uint8_t size[CATENA_MAX_PORTS];
-};
-template <int ports, std::size_t bytes>
-[[gnu::noinline]] void launch_many(const Queue& queue, void (*kernel)(Many<ports, bytes>),
-                                   const ManyKernel& about, const void* op,
-                                   const catena_call* const* calls, std::uint32_t n,
-                                   const void* constants) {
-    Many<ports, bytes> p;
-    set_operation(p, op, about.op_size);
-    p.constants = constants;
-    p.sets.single = about.single;
-    p.written = about.written;
-    const std::int64_t chunk = many_units * about.width;
-    std::uint32_t blocks = 0;
-    for (std::uint32_t i = 0; i < n; ++i) {
-        auto& item = p.item[p.n];
-        item.n = size_of(*calls[i]->x[0]);
-        item.first = blocks;
-        item.aligned = 1;
-        for (int k = 0; k < ports; ++k) {
-            item.data[k] = data_of<char>(*calls[i]->x[k]);
-            if (!in_set(about.single, k) && !is_aligned(item.data[k], about.width, about.size[k]))
-                item.aligned = 0;
-        }
-        blocks += static_cast<std::uint32_t>((item.n + chunk - 1) / chunk);
-        if (item.n > 0) ++p.n;
-        if (p.n < p.most && i + 1 < n) continue;
-        if (blocks > 0) queue.launch(kernel, dim3(blocks), block, p);
-        p.n = 0;
-        blocks = 0;
-    }
-}
-
 }  // namespace detail
 
 // What update_formula() does, for each of n calls of the same attributes on one stream. constants: in
@@ -105,18 +65,33 @@ template <int ports, std::size_t bytes>
 template <class F, class... T>
 void update_many(const Queue& queue, const catena_call* const* calls, std::uint32_t n,
                  const void* constants) {
+    using namespace detail;
     using Op = UpdateOf<F, T...>;
-    constexpr auto about = [] {
-        detail::ManyKernel k = {detail::mutated_ports<F>(),
-                                detail::single_ports<F>(),
-                                sizeof(Op),
-                                detail::width<Op>,
-                                {}};
-        detail::set_sizes(typename Op::In(), k.size);
-        return k;
-    }();
-    const Op op{detail::constants_of<F, typename Op::Value>(calls[0]->attrs)};
-    detail::launch_many(queue, &detail::many_kernel<Op>, about, &op, calls, n, constants);
+    constexpr auto sizes = sizes_of(typename Op::In());
+    constexpr std::int64_t chunk = many_units * width<Op>;
+    detail::Many<Op> p;
+    set_operation(p, Op{constants_of<F, typename Op::Value>(calls[0]->attrs)});
+    p.constants = constants;
+    p.sets.single = single_ports<F>();
+    p.written = mutated_ports<F>();
+    std::uint32_t blocks = 0;
+    for (std::uint32_t i = 0; i < n; ++i) {
+        auto& item = p.item[p.n];
+        item.n = size_of(*calls[i]->x[0]);
+        item.first = blocks;
+        item.aligned = 1;
+        for (int k = 0; k < n_in<Op>; ++k) {
+            item.data[k] = data_of<char>(*calls[i]->x[k]);
+            if (!in_set(p.sets.single, k) && !is_aligned(item.data[k], width<Op>, sizes[k]))
+                item.aligned = 0;
+        }
+        blocks += static_cast<std::uint32_t>((item.n + chunk - 1) / chunk);
+        if (item.n > 0) ++p.n;
+        if (p.n < p.most && i + 1 < n) continue;
+        if (blocks > 0) queue.launch(&many_kernel<Op>, dim3(blocks), block, p);
+        p.n = 0;
+        blocks = 0;
+    }
 }
 
 }  // namespace catena::plugin::cuda

@@ -122,34 +122,14 @@ constexpr int pack_width() {
 template <class T, int width>
 inline constexpr std::size_t chunk_bytes = std::min<std::size_t>(16, width * sizeof(T));
 
-template <class T, int width>
-bool is_aligned(const void* data) {
-    return reinterpret_cast<std::uintptr_t>(data) % chunk_bytes<T, width> == 0;
-}
-
 namespace detail {
 
+// As words, which one instruction moves.
 template <std::size_t bytes>
-struct Chunk;
-template <>
-struct alignas(16) Chunk<16> {
-    std::uint32_t word[4];
-};
-template <>
-struct alignas(8) Chunk<8> {
-    std::uint32_t word[2];
-};
-template <>
-struct alignas(4) Chunk<4> {
-    std::uint32_t word[1];
-};
-template <>
-struct alignas(2) Chunk<2> {
-    std::uint16_t word[1];
-};
-template <>
-struct Chunk<1> {
-    std::uint8_t word[1];
+struct alignas(bytes) Chunk {
+    using Word = std::conditional_t<bytes == 1, std::uint8_t,
+                                    std::conditional_t<bytes == 2, std::uint16_t, std::uint32_t>>;
+    Word word[bytes / sizeof(Word)];
 };
 template <class T, std::size_t n>
 struct Elements {
@@ -194,30 +174,11 @@ __device__ __forceinline__ void store_pack(T* p, bool add, const C (&x)[width]) 
         reinterpret_cast<detail::Chunk<bytes>*>(p)[c] = std::bit_cast<detail::Chunk<bytes>>(e);
     }
 }
-// The sum of what is there and what comes, in the type that elements of T are computed in.
-template <class T, class C>
-__device__ __forceinline__ T stored_sum(T old, C x) {
-    using A = Compute<T>;
-    return store_as<T>(static_cast<A>(load_as<A>(old) + store_as<A>(x)));
-}
-// Stores an element, or adds it to what is there.
+// Stores an element, or adds it to what is there, in the type that elements of T are computed in.
 template <class T, class C>
 __device__ __forceinline__ void store(T& y, bool add, C x) {
-    y = add ? stored_sum(y, x) : store_as<T>(x);
-}
-// x[0 .. count) = p[0 .. count), the others 0. `whole`: p is aligned and count is `width`.
-template <int width, class C, class T>
-__device__ __forceinline__ void load(const T* p, bool whole, int count, C (&x)[width]) {
-    if (whole) return load_pack<width>(p, x);
-    CATENA_UNROLL
-    for (int j = 0; j < width; ++j) x[j] = j < count ? load_as<C>(p[j]) : C(0);
-}
-template <class T, int width, class C>
-__device__ __forceinline__ void store(T* p, bool whole, int count, bool add, const C (&x)[width]) {
-    if (whole) return store_pack(p, add, x);
-    CATENA_UNROLL
-    for (int j = 0; j < width; ++j)
-        if (j < count) store(p[j], add, x[j]);
+    using A = Compute<T>;
+    y = add ? store_as<T>(static_cast<A>(load_as<A>(y) + store_as<A>(x))) : store_as<T>(x);
 }
 
 }  // namespace catena::plugin::cuda

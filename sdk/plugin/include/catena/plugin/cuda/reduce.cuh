@@ -12,13 +12,6 @@ namespace catena::plugin::cuda {
 template <class C>
 using Accumulator = std::conditional_t<std::is_integral_v<C>, std::uint64_t, C>;
 
-struct Plus {
-    template <class V>
-    CATENA_FN V operator()(V a, V b) const {
-        return a + b;
-    }
-};
-
 // Axes along which a tensor of shape `to` was repeated to `from`.
 struct Repeats {
     bool operator()(std::size_t d) const {
@@ -30,20 +23,18 @@ struct Repeats {
 
 namespace detail {
 
-template <int inputs, int outputs, std::size_t bytes>
-struct Summed : Ports<inputs, outputs, bytes> {
+template <class Op>
+struct Summed : Ports<Op> {
     Fold fold;
-    Walk<inputs> walk;              // over operands that are broadcast
-    void* partial;                  // splits times as many sums; null with one split
-    std::uint64_t wanted[outputs];  // all ones, or 0
+    Walk<n_in<Op>> walk;              // over operands that are broadcast
+    void* partial;                    // splits times as many sums; null with one split
+    std::uint64_t wanted[n_out<Op>];  // all ones, or 0
     std::uint64_t add;
 };
-template <class Op>
-using SummedOf = Summed<n_in<Op>, n_out<Op>, op_bytes<Op>>;
 
 // The operation's value at a place of the tensor.
 template <class Op>
-__device__ __forceinline__ typename Op::Value term_at(const SummedOf<Op>& p, std::int64_t place) {
+__device__ __forceinline__ typename Op::Value term_at(const Summed<Op>& p, std::int64_t place) {
     std::int64_t at[n_in<Op>];
     if constexpr (Op::walks) {
         p.walk.locate(place, at);
@@ -54,7 +45,7 @@ __device__ __forceinline__ typename Op::Value term_at(const SummedOf<Op>& p, std
     typename Op::Value x[n_in<Op> + 1][1];
     typename Op::Value y[n_out<Op> + 1][1];
     load_inputs<1>(typename Op::In(), std::make_index_sequence<n_in<Op>>(), p.in, at, p.sets, x);
-    compute<Op, 1>(p.template op<Op>(), x, y);
+    compute<Op, 1>(p.op(), x, y);
     using Bits = std::conditional_t<sizeof(typename Op::Value) == 8, std::uint64_t, std::uint32_t>;
     Bits bits = 0;
     CATENA_UNROLL  // the one that is wanted; an index would put y into memory
@@ -68,7 +59,7 @@ __device__ __forceinline__ void store_sum(Out& out, Acc sum, bool add) {
     store(out, add, static_cast<Compute<Out>>(sum));
 }
 template <class Op, class Out>
-__global__ void __launch_bounds__(block) sum_kernel(const __grid_constant__ SummedOf<Op> p) {
+__global__ void __launch_bounds__(block) sum_kernel(const __grid_constant__ Summed<Op> p) {
     using Acc = Accumulator<typename Op::Value>;
     constexpr int run = 16;  // terms that are added one after the other
     const Fold& f = p.fold;
@@ -92,7 +83,7 @@ __global__ void __launch_bounds__(block) sum_kernel(const __grid_constant__ Summ
             part += static_cast<Acc>(term_at<Op>(p, base + f.locate_reduced(term)));
         total += part;
     }
-    total = join_lanes(total, lane, f.reduced_lanes, f.rows ? 1 : f.kept_lanes, Plus());
+    total = join_lanes(total, lane, f.reduced_lanes, f.rows ? 1 : f.kept_lanes, std::plus());
     if (lane != 0 || !there) return;
     if (p.partial != nullptr) static_cast<Acc*>(p.partial)[blockIdx.y * f.kept.size + sum] = total;
     else store_sum(static_cast<Out*>(p.out[0])[sum], total, p.add != 0);
@@ -107,78 +98,8 @@ __global__ void __launch_bounds__(block)
     const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * across + t % across;
     Acc sum = 0;
     for (std::int64_t s = lane; i < n && s < splits; s += block / across) sum += partial[s * n + i];
-    sum = join_lanes(sum, lane, block / across, across, Plus());
+    sum = join_lanes(sum, lane, block / across, across, std::plus());
     if (lane == 0 && i < n) store_sum(out[i], sum, add);
-}
-
-template <int inputs, int outputs, std::size_t bytes>
-struct SumKernels {
-    void (*sum)(Summed<inputs, outputs, bytes>);
-    void (*join)(const Queue& queue, const void* partial, std::int64_t n, std::int64_t splits,
-                 const Result& out);
-    bool walks;
-    std::uint32_t op_size, out_size;
-};
-template <class Acc, class Out>
-void launch_join(const Queue& queue, const void* partial, std::int64_t n, std::int64_t splits,
-                 const Result& out) {
-    const auto across =
-        static_cast<int>(std::bit_ceil(static_cast<std::uint64_t>(std::min<std::int64_t>(n, 32))));
-    queue.launch(&join_kernel<Acc, Out>, dim3(static_cast<unsigned>((n + across - 1) / across)),
-                 block, static_cast<const Acc*>(partial), n, splits, across,
-                 static_cast<Out*>(out.data), out.add);
-}
-template <class Op, class Out>
-inline constexpr ParametersOf<SumKernels, Op> sum_kernels = {
-    &sum_kernel<Op, Out>, &launch_join<Accumulator<typename Op::Value>, Out>, Op::walks, sizeof(Op),
-    sizeof(Out)};
-
-template <class Summed>
-std::uint64_t partial_bytes(Shape shape, const Summed& summed, std::size_t sum_size) {
-    if (size_of(shape) == 0) return 0;
-    const Fold fold(shape, summed);
-    if (fold.splits == 1) return 0;
-    return static_cast<std::uint64_t>(fold.splits * fold.kept.size) * sum_size;
-}
-// A set of axes, as bits.
-struct Axes {
-    template <class Summed>
-    Axes(Shape shape, const Summed& summed) {
-        for (std::size_t d = 0; d < shape.size(); ++d) set |= std::uint32_t{summed(d)} << d;
-    }
-    bool operator()(std::size_t d) const { return (set >> d & 1) != 0; }
-    std::uint32_t set = 0;
-};
-
-template <int inputs, int outputs, std::size_t bytes>
-[[gnu::noinline]] void sum_ports(const Queue& queue,
-                                 const SumKernels<inputs, outputs, bytes>& kernels, const void* op,
-                                 Shape shape, const Operand* in, int which, const Axes& summed,
-                                 const Result& out, void* scratch) {
-    if (size_of(shape) == 0) {
-        std::size_t n = kernels.out_size;
-        for (std::size_t d = 0; d < shape.size(); ++d)
-            if (!summed(d)) n *= static_cast<std::size_t>(shape[d]);
-        if (!out.add) queue.zero(out.data, n);
-        return;
-    }
-    Summed<inputs, outputs, bytes> p;
-    set_operation(p, op, kernels.op_size);
-    p.fold = Fold(shape, summed);
-    p.out[0] = out.data;
-    p.add = out.add;
-    p.wanted[which] = ~std::uint64_t{0};
-    if (p.fold.splits > 1) p.partial = scratch;
-    Shape own[inputs];
-    for (int k = 0; k < inputs; ++k) {
-        p.in[k] = in[k].data;
-        own[k] = in[k].data == nullptr ? shape : in[k].shape;
-    }
-    if (kernels.walks && !p.walk.build(shape, own)) fail_walk(queue, p.walk.most);
-    queue.launch(kernels.sum,
-                 dim3(static_cast<unsigned>(p.fold.blocks), static_cast<unsigned>(p.fold.splits)),
-                 block, p);
-    if (p.partial != nullptr) kernels.join(queue, p.partial, p.fold.kept.size, p.fold.splits, out);
 }
 
 }  // namespace detail
@@ -186,7 +107,11 @@ template <int inputs, int outputs, std::size_t bytes>
 // Bytes of scratch that sum() takes for these operands.
 template <class Op, class Summed>
 std::uint64_t sum_scratch(Shape shape, const Operand*, const Summed& summed) {
-    return detail::partial_bytes(shape, summed, sizeof(Accumulator<typename Op::Value>));
+    if (size_of(shape) == 0) return 0;
+    const Fold fold(shape, summed);
+    if (fold.splits == 1) return 0;
+    return static_cast<std::uint64_t>(fold.splits * fold.kept.size) *
+           sizeof(Accumulator<typename Op::Value>);
 }
 
 // out = sums of output `which` of op(operands) over the axes that summed(d) names, or added to out.
@@ -194,8 +119,32 @@ std::uint64_t sum_scratch(Shape shape, const Operand*, const Summed& summed) {
 template <class Op, class Out, class Summed>
 void sum(const Queue& queue, const Op& op, Shape shape, const Operand* in, int which,
          const Summed& summed, Out* out, bool add, void* scratch) {
-    detail::sum_ports(queue, detail::sum_kernels<Op, Out>, &op, shape, in, which,
-                      detail::Axes(shape, summed), Result{out, add}, scratch);
+    using namespace detail;
+    using Acc = Accumulator<typename Op::Value>;
+    if (size_of(shape) == 0) {
+        std::size_t n = sizeof(Out);
+        for (std::size_t d = 0; d < shape.size(); ++d)
+            if (!summed(d)) n *= static_cast<std::size_t>(shape[d]);
+        if (!add) queue.zero(out, n);
+        return;
+    }
+    detail::Summed<Op> p;
+    set_operation(p, op);
+    p.fold = Fold(shape, summed);
+    p.out[0] = out;
+    p.add = add;
+    p.wanted[which] = ~std::uint64_t{0};
+    if (p.fold.splits > 1) p.partial = scratch;
+    for (int k = 0; k < n_in<Op>; ++k) p.in[k] = in[k].data;
+    if (Op::walks) build_walk(p.walk, shape, in, n_in<Op>);
+    queue.launch(&sum_kernel<Op, Out>,
+                 dim3(static_cast<unsigned>(p.fold.blocks), static_cast<unsigned>(p.fold.splits)),
+                 block, p);
+    if (p.partial == nullptr) return;
+    const std::int64_t n = p.fold.kept.size;
+    const auto across = static_cast<int>(ceil2(std::min<std::int64_t>(n, 32)));
+    queue.launch(&join_kernel<Acc, Out>, dim3(static_cast<unsigned>((n + across - 1) / across)),
+                 block, static_cast<const Acc*>(p.partial), n, p.fold.splits, across, out, add);
 }
 
 // The same for sums of the elements of a tensor.

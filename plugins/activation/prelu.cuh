@@ -53,11 +53,6 @@ struct catena::plugin::cuda::Kernels<catena::plugins::Prelu> {
         const auto gy = call.template gy<T>(0);
         const auto gx = call.template gx<T>(0);
         const auto gw = call.template gx<T>(1);
-        if (!gy) {
-            if (gx && !call.adds(0)) call.zero(gx);
-            if (gw && !call.adds(1)) call.zero(gw);
-            return;
-        }
         if (gx) apply<T>(call, x, gy, call.template x<T>(1), gx, call.adds(0));
         const Operand in[] = {{x.data, x.shape}, {gy.data, x.shape}};
         if (gw)

@@ -154,9 +154,7 @@ struct catena::plugin::cuda::Kernels<catena::plugins::BinaryHierarchicalSoftmax>
         const auto gy = call.template gy<T>(0);
         const auto gx = call.template gx<T>(0);
         const auto gw = call.template gx<T>(2);
-        if (gx && !call.adds(0) && !gy) call.zero(gx);
         if (gw && !call.adds(2)) call.zero(gw);
-        if (!gy) return;
         const Pairs<T> pairs = work<T, I>(call, gy.data);
         if (gx)
             each(call.queue(), gx.size(),

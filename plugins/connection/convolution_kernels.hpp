@@ -101,35 +101,19 @@ private:
 // The arrays of a convolution: x, W and y of convolution_2d.
 enum class ConvolutionArray { images, filters, places };
 
-// What functions that compute one of these arrays, `result`, from the two others have on all devices.
-template <ConvolutionArray first, ConvolutionArray second, ConvolutionArray result>
-struct ConvolutionCall {
-    using Array = ConvolutionArray;
-    using enum ConvolutionArray;
-    static constexpr bool has_bias = result != filters;
-
-    template <class V>
-    struct Of {
-        V& operator[](Array array) { return values[static_cast<std::size_t>(array)]; }
-        const V& operator[](Array array) const { return values[static_cast<std::size_t>(array)]; }
-        V values[3];
-    };
-    template <class T>
-    CATENA_KERNEL static Of<const T*> inputs(const auto& call) {
-        Of<const T*> of = {};
-        of[first] = call.template x<T>(0).data;
-        of[second] = call.template x<T>(1).data;
-        return of;
+template <class V>
+struct ConvolutionArrays {
+    V& operator[](ConvolutionArray array) { return values[static_cast<std::size_t>(array)]; }
+    const V& operator[](ConvolutionArray array) const {
+        return values[static_cast<std::size_t>(array)];
     }
-    static Convolution sizes(const auto& call) {
-        const bool forward = call.raw().phase == CATENA_PHASE_FORWARD;
-        Of<Shape> of;
-        of[first] = shape_of(*call.raw().x[0]);
-        of[second] = shape_of(*call.raw().x[1]);
-        of[result] = shape_of(*(forward ? call.raw().y[0] : call.raw().gy[0]));
-        return convolution_of(call, of[images], of[places], of[filters]);
-    }
+    V values[3];
 };
+inline bool is_empty(const Convolution& c, ConvolutionArray array) {
+    return c.n * (array == ConvolutionArray::images ? 1 : c.outputs) *
+               (array == ConvolutionArray::places ? 1 : c.channels) ==
+           0;
+}
 
 // How the product that computes one of the arrays is cut into pieces for threads: by images, channels
 // and bands of rows. The cut depends on the sizes alone, and so do the sums.
@@ -293,23 +277,35 @@ private:
     std::vector<T*> memory_;  // for the columns of each thread
 };
 
+// to = the array, plus bias (may be null), or added to what is there; overloaded for CUDA.
+template <ConvolutionArray array, class T, class Call>
+CATENA_KERNEL void convolve(const Call& call, const Convolution& c,
+                            const ConvolutionArrays<const T*>& of, const T* bias, T* to, bool add) {
+    using enum ConvolutionArray;
+    if (!is_empty(c, array)) {
+        const ConvolutionWork<T, Call> work(call, c, array);
+        if constexpr (array == places) work.places(of[images], of[filters], bias, to, add);
+        else if constexpr (array == images) work.images(of[places], of[filters], bias, to, add);
+        else work.filters(of[images], of[places], to, add);
+    } else if (array == filters && !add) {
+        std::fill_n(to, c.outputs * c.taps(), T(0));
+    }
+}
+
 // Functions that compute one of these arrays, `result`, from the two others, which are the inputs.
 // Each gradient is such a function as well. Images and places may get a bias, a third input.
 template <ConvolutionArray first, ConvolutionArray second, ConvolutionArray result>
-struct ConvolutionFunction : ConvolutionCall<first, second, result> {
-    using Base = ConvolutionCall<first, second, result>;
-    using Base::has_bias, Base::sizes, typename Base::Array;
+struct ConvolutionFunction {
     using enum ConvolutionArray;
-    template <class V>
-    using Of = typename Base::template Of<V>;
     static constexpr auto retain_x = ports(0, 1);
+    static constexpr bool has_bias = result != filters;
 
     static void compose_gradient(const auto& g, bool cover_all) {
-        Of<Var> of;
+        ConvolutionArrays<Var> of;
         of[first] = g.x(0), of[second] = g.x(1), of[result] = g.gy(0);
         const auto stride = g.same("stride"), pad = g.same("pad");
         const auto cover = set("cover_all", cover_all);
-        const Array inputs[] = {first, second};
+        const ConvolutionArray inputs[] = {first, second};
         for (std::size_t i = 0; i < 2; ++i) {
             if (!g.wants(i)) continue;
             const Shape size = g.x_shape(i).subspan(2);
@@ -331,7 +327,7 @@ struct ConvolutionFunction : ConvolutionCall<first, second, result> {
     static void plan(const auto& call, catena_plan& plan) {
         const bool forward = call.raw().phase == CATENA_PHASE_FORWARD;
         const Convolution c = sizes(call);
-        const auto need = [&](bool wanted, Array array) {
+        const auto need = [&](bool wanted, ConvolutionArray array) {
             if (wanted && !is_empty(c, array))
                 plan.scratch_bytes =
                     std::max(plan.scratch_bytes, ConvolutionCut<T>(c, array).bytes(call.slots()));
@@ -344,42 +340,43 @@ struct ConvolutionFunction : ConvolutionCall<first, second, result> {
     CATENA_KERNEL static void forward(const auto& call) {
         const T* bias = nullptr;
         if constexpr (has_bias) bias = call.template x<T>(2).data;
-        compute<result>(call, Base::template inputs<T>(call), bias, call.template y<T>(0).data,
-                        call.adds(0));
+        convolve<result>(call, sizes(call), inputs<T>(call), bias, call.template y<T>(0).data,
+                         call.adds(0));
     }
     template <class T>
     CATENA_KERNEL static void backward(const auto& call) {
-        Of<const T*> of = Base::template inputs<T>(call);
+        const Convolution c = sizes(call);
+        ConvolutionArrays<const T*> of = inputs<T>(call);
         const auto gy = call.template gy<T>(0);
         const T* const no_bias = nullptr;
         of[result] = gy.data;
         if (const auto gx = call.template gx<T>(0))
-            compute<first>(call, of, no_bias, gx.data, call.adds(0));
+            convolve<first>(call, c, of, no_bias, gx.data, call.adds(0));
         if (const auto gx = call.template gx<T>(1))
-            compute<second>(call, of, no_bias, gx.data, call.adds(1));
+            convolve<second>(call, c, of, no_bias, gx.data, call.adds(1));
         if constexpr (has_bias)
-            if (const auto gb = call.template gx<T>(2))
-                sum_axes(call, Reduction(gy.shape, [](std::size_t d) { return d != 1; }), gy.data,
-                         gb.data, call.adds(2));
+            if (const auto gb = call.template gx<T>(2)) {
+                const std::int64_t channels[] = {1, gb.dim(0), 1, 1};
+                sum_to_shape(call, gy.data, gy.shape, gb.data, channels, call.adds(2));
+            }
+    }
+
+    static Convolution sizes(const auto& call) {
+        const bool forward = call.raw().phase == CATENA_PHASE_FORWARD;
+        ConvolutionArrays<Shape> of;
+        of[first] = shape_of(*call.raw().x[0]);
+        of[second] = shape_of(*call.raw().x[1]);
+        of[result] = shape_of(*(forward ? call.raw().y[0] : call.raw().gy[0]));
+        return convolution_of(call, of[images], of[places], of[filters]);
     }
 
 private:
-    static bool is_empty(const Convolution& c, Array array) {
-        return c.n * (array == images ? 1 : c.outputs) * (array == places ? 1 : c.channels) == 0;
-    }
-    // to = the array, plus bias (may be null), or added to what is there.
-    template <Array array, class T, class Call>
-    CATENA_KERNEL static void compute(const Call& call, const Of<const T*>& of, const T* bias,
-                                      T* to, bool add) {
-        const Convolution c = sizes(call);
-        if (!is_empty(c, array)) {
-            const ConvolutionWork<T, Call> work(call, c, array);
-            if constexpr (array == places) work.places(of[images], of[filters], bias, to, add);
-            else if constexpr (array == images) work.images(of[places], of[filters], bias, to, add);
-            else work.filters(of[images], of[places], to, add);
-        } else if (array == filters && !add) {
-            std::fill_n(to, c.outputs * c.taps(), T(0));
-        }
+    template <class T>
+    CATENA_KERNEL static ConvolutionArrays<const T*> inputs(const auto& call) {
+        ConvolutionArrays<const T*> of = {};
+        of[first] = call.template x<T>(0).data;
+        of[second] = call.template x<T>(1).data;
+        return of;
     }
 };
 

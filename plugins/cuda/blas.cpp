@@ -1,7 +1,7 @@
 // cuBLAS thinks in columns: C = A B by rows is C^T = B^T A^T by columns, the same bytes.
 //
 // The same bits each time: the handle has one stream, a workspace of its own, and no atomics.
-#include "extensions.hpp"
+#include "backend.hpp"
 
 #include <cublas_v2.h>
 #include <dlfcn.h>
@@ -10,9 +10,6 @@
 #include <cinttypes>
 #include <climits>
 
-#include "device.hpp"
-#include "host.hpp"
-#include "stream.hpp"
 #include "vendor.hpp"
 
 namespace catena_cuda {

@@ -1,10 +1,7 @@
 // CUDA's stream capture. It forbids to this thread alone what cannot be recorded: others work on.
-#include "extensions.hpp"
+#include "backend.hpp"
 
 #include <new>
-
-#include "device.hpp"
-#include "host.hpp"
 
 struct catena_graph_exec {
     cudaGraphExec_t exec;

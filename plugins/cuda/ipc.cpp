@@ -1,13 +1,9 @@
 // A handle of CUDA stands for a whole block of cudaMalloc: an address in it goes along as an offset.
-#include "extensions.hpp"
+#include "backend.hpp"
 
 #include <cstring>
 #include <map>
 #include <mutex>
-
-#include "device.hpp"
-#include "host.hpp"
-#include "stream.hpp"
 
 namespace catena_cuda {
 namespace {

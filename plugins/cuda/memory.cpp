@@ -1,13 +1,9 @@
 // Blocks come from cudaMalloc: the host keeps what it frees, so that this is rare.
-#include "memory.hpp"
+#include "backend.hpp"
 
 #include <cinttypes>
 #include <cstdio>
 #include <cstring>
-
-#include "device.hpp"
-#include "extensions.hpp"
-#include "host.hpp"
 
 namespace catena_cuda {
 namespace {

@@ -1,8 +1,7 @@
 // Kernels at run time: NVRTC makes a cubin for the device's architecture, or PTX for one that is newer
 // than itself. It needs neither a GPU nor a driver; loading does.
-#include "extensions.hpp"
+#include "vendor.hpp"
 
-#include <cuda_runtime.h>
 #include <dlfcn.h>
 #include <sys/stat.h>
 
@@ -14,10 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "device.hpp"
 #include "dialect.hpp"
-#include "host.hpp"
-#include "vendor.hpp"
 
 struct catena_compiled {
     cudaKernel_t kernel;
@@ -58,7 +54,7 @@ Nvrtc open() {
     Nvrtc n = {};
     const Library& found = *library("nvrtc");
     if (found.dl == nullptr) {
-        n.missing = found.error;
+        n.missing = found.error.c_str();
         return n;
     }
     look_up(n, found.dl, "nvrtcVersion", n.version);

@@ -1,11 +1,9 @@
 // Streams do not wait for CUDA's stream 0, nor it for them.
-#include "stream.hpp"
+#include "backend.hpp"
 
 #include <mutex>
 #include <unordered_map>
 
-#include "device.hpp"
-#include "host.hpp"
 #include "vendor.hpp"
 
 namespace catena_cuda {

@@ -2,22 +2,21 @@
 // thread.
 #pragma once
 
-#include <cuda_runtime.h>
+#include <string>
 
-#include <cstdint>
-
+#include "backend.hpp"
 #include "catena/abi/ext/draft/vendor.h"
 
 namespace catena_cuda {
 
-// What the environment says, read once where no other thread runs.
+// What the environment says, read where no other thread runs. Paths or names of the libraries; empty if
+// unset.
 struct Settings {
-    char cublas[1024];  // CATENA_CUBLAS: path or name of the library; empty if unset
-    char cudnn[1024];   // CATENA_CUDNN_LIBRARY
-    char nvrtc[1024];   // CATENA_NVRTC
-    bool tf32;          // CATENA_CUDA_TF32=1: products of float32 may round their inputs
+    std::string cublas;  // CATENA_CUBLAS
+    std::string cudnn;   // CATENA_CUDNN_LIBRARY
+    std::string nvrtc;   // CATENA_NVRTC
+    bool tf32 = false;   // CATENA_CUDA_TF32=1: products of float32 may round their inputs
 };
-bool read_settings();  // [load] false if a setting is too long
 const Settings& settings();
 
 extern const catena_vendor vendor_table;
@@ -26,7 +25,7 @@ extern const catena_vendor vendor_table;
 struct Library {
     void* dl = nullptr;
     std::int64_t version = 0;
-    char error[512] = {};  // why dl is NULL
+    std::string error;  // why dl is NULL
 };
 
 // [any] NULL if it is none of these. This and handle_of() throw std::bad_alloc.

@@ -62,7 +62,7 @@ const double* count_on_device(const auto& call, Tensor<const I> t, std::int64_t 
     return count;
 }
 
-// gx = (softmax(x) - one_hot(t)) * gy / count; 0 for ignored labels. gy is null for zero.
+// gx = (softmax(x) - one_hot(t)) * gy / count; 0 for ignored labels.
 template <class T, class S>
 struct EntropyGradient {
     using C = cuda::Compute<T>;
@@ -70,8 +70,7 @@ struct EntropyGradient {
         const std::int64_t outer = i / (inner * classes);
         const std::int64_t line = outer * inner + i % inner;
         const std::int64_t label = t[line];
-        const C scale =
-            gy != nullptr && *count != 0 ? cuda::load_as<C>(*gy) / static_cast<C>(*count) : C(0);
+        const C scale = *count != 0 ? cuda::load_as<C>(*gy) / static_cast<C>(*count) : C(0);
         C g = 0;
         if (label != t.ignored && scale != C(0)) {  // else 0, whatever the scores are
             g = math::exp(cuda::load_as<C>(x[i]) - static_cast<C>(largest[line])) *

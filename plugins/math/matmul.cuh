@@ -6,15 +6,6 @@
 #include "matmul.hpp"
 
 template <>
-struct catena::plugin::cuda::Kernels<catena::plugins::Matmul> {
+struct catena::plugin::cuda::Kernels<catena::plugins::Matmul> : catena::plugins::Matmul {
     static constexpr bool any_half = false;  // dtypes are passed on
-
-    template <class T>
-    static void forward(const auto& call) {
-        catena::plugins::Matmul::forward<T>(call);
-    }
-    template <class T>
-    static void backward(const auto& call) {
-        catena::plugins::Matmul::backward<T>(call);
-    }
 };

@@ -120,7 +120,7 @@ struct ChannelScratch {
     double* numbers;
 };
 
-// A call without gy, or without elements: gradients are zero.
+// Of x without elements, what each channel has one of is zero.
 template <class T>
 void zero_unless_added(const auto& call, std::size_t i, Tensor<T> gx) {
     if (gx && !call.adds(i)) call.zero(gx);

@@ -40,7 +40,22 @@ struct ChannelWindows {
 inline constexpr Attribute window_attr =
     attr("n", 5, "number of channels in the window: n / 2 on either side").range(1, 1 << 30);
 
-// Linear, and its own adjoint.
+// y = the sums over the windows of x, or added to y. It is its own adjoint.
+template <class T>
+CATENA_KERNEL void sum_windows(const auto& call, Tensor<const T> x, Tensor<T> y, bool add) {
+    const ChannelWindows windows(call, x.shape);
+    for_each_strip(call, windows.axis,
+                   [&](std::int64_t, std::int64_t at, std::int64_t n) CATENA_LAMBDA {
+                       const auto value = [&](std::int64_t i) CATENA_LAMBDA { return x.data[i]; };
+                       windows.for_each_channel<T>(
+                           at, n, value, [&](std::int64_t row, const T* sum) CATENA_LAMBDA {
+                               T* const out = y.data + row;
+                               CATENA_LOOP
+                               for (std::int64_t k = 0; k < n; ++k) store(out[k], add, sum[k]);
+                           });
+                   });
+}
+
 struct ChannelWindowSum {
     static constexpr auto about =
         describe("catena.channel_window_sum", "y = x summed over n / 2 channels on either side",
@@ -58,28 +73,11 @@ struct ChannelWindowSum {
     }
     template <class T>
     CATENA_KERNEL static void forward(const auto& call) {
-        apply(call, call.template x<T>(0), call.template y<T>(0), call.adds(0));
+        sum_windows(call, call.template x<T>(0), call.template y<T>(0), call.adds(0));
     }
     template <class T>
     CATENA_KERNEL static void backward(const auto& call) {
-        apply(call, call.template gy<T>(0), call.template gx<T>(0), call.adds(0));
-    }
-
-private:
-    template <class T>
-    CATENA_KERNEL static void apply(const auto& call, Tensor<const T> x, Tensor<T> y, bool add) {
-        const ChannelWindows windows(call, x.shape);
-        for_each_strip(
-            call, windows.axis, [&](std::int64_t, std::int64_t at, std::int64_t n) CATENA_LAMBDA {
-                const auto value = [&](std::int64_t i) CATENA_LAMBDA { return x.data[i]; };
-                windows.for_each_channel<T>(at, n, value,
-                                            [&](std::int64_t row, const T* sum) CATENA_LAMBDA {
-                                                T* const out = y.data + row;
-                                                CATENA_LOOP
-                                                for (std::int64_t k = 0; k < n; ++k)
-                                                    store(out[k], add, sum[k]);
-                                            });
-            });
+        sum_windows(call, call.template gy<T>(0), call.template gx<T>(0), call.adds(0));
     }
 };
 

@@ -1,6 +1,7 @@
 // The plugin's table, generated from the descriptions: constant data, no code runs at load.
 #pragma once
 
+#include <cstring>
 #include <span>
 
 #include "catena/plugin/elementwise.hpp"
@@ -75,7 +76,8 @@ catena_status CATENA_CALL infer_formula(catena_ctx* ctx, const catena_value* att
                                         const catena_meta* const* x, std::uint32_t,
                                         catena_meta* const* y, std::uint32_t) noexcept;
 // Whether no output that callers see has a gradient. The gradients of all inputs are zero then, which these set.
-bool set_zero_gradients(const catena_call& call);
+using SetZero = void(const void* queue, void* data, std::size_t bytes);
+bool set_zero_gradients(const catena_call& call, SetZero* set_zero, const void* queue = nullptr);
 bool set_zero_gradients(const catena_gradient_call& call);
 
 template <class F>
@@ -179,8 +181,11 @@ struct ByHand {
         const Call<F, isa> c(ctx, *call);
         if constexpr (phase == CATENA_PHASE_FORWARD) {
             F::template forward<T...>(c);
-        } else if (!set_zero_gradients(*call)) {
-            F::template backward<T...>(c);
+        } else {
+            const auto zero = [](const void*, void* data, std::size_t n) {
+                std::memset(data, 0, n);
+            };
+            if (!set_zero_gradients(*call, zero)) F::template backward<T...>(c);
         }
     }
 };
@@ -393,7 +398,7 @@ const catena_plugin& table_of(const Contents* const* begin, const Contents* cons
     CATENA_EXPORT_PLUGIN(                                                                        \
         id, version, ::catena::plugin::Plugin<>::devices,                                        \
         ::catena::plugin::detail::table_of(__start_catena_parts, __stop_catena_parts))
-// CUDA families list their functions in CATENA_PLUGIN, after the specializations of Kernels<F>.
+// A .cu file lists its functions in CATENA_PLUGIN, after the specializations of Kernels<F>.
 #if defined(CATENA_CUDA)
 #define CATENA_FUNCTIONS(...) static_assert(true)
 #else

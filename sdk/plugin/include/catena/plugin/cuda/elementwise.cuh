@@ -325,4 +325,10 @@ struct Copy {
     __device__ __forceinline__ void operator()(const Value* x, Value* y) const { y[0] = x[0]; }
 };
 
+// As for a Call on the CPU: y of shape `to` = x of shape `from`, repeated; or adds it to y.
+template <class F, class T>
+void broadcast_copy(const Call<F>& call, const T* x, Shape from, T* y, Shape to, bool add) {
+    map(call.queue(), Copy<Stored<T>, Stored<T>, true>(), to, {Operand{x, from}}, {Result{y, add}});
+}
+
 }  // namespace catena::plugin::cuda

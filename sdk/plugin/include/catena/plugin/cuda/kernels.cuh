@@ -10,7 +10,13 @@
 //         static bool supports(const catena_call& call);                             // if need be
 //     };
 //
-// T are the dtypes of the function's rows, with AnyHalf for Float16 and BFloat16: load_as() and
+// Where the description's own kernels call what is overloaded for a cuda::Call, that is
+//
+//     template <>
+//     struct catena::plugin::cuda::Kernels<Transpose> : Transpose {};
+//
+// backward() is called where an output that callers see has a gradient: without any, gradients of inputs
+// are zero. T are the dtypes of the function's rows, with AnyHalf for Float16 and BFloat16: load_as() and
 // store_as() convert elements. A kernel that needs to know which of them it is (for dtype_of<T>(), say)
 // has `static constexpr bool any_half = false;`. The phases of a formula may be handwritten too. Without
 // a supports() here, that of the function's description applies, if it has one.
@@ -71,8 +77,15 @@ template <class F, int phase, class First, class... T>
     const OnDevice device(F::about.name, call.device_id);
     if constexpr (by_hand<F, phase, First, T...>()) {
         const Call<F> c(ctx, call, bfloat);
-        if constexpr (phase == CATENA_PHASE_FORWARD) Kernels<F>::template forward<First, T...>(c);
-        else Kernels<F>::template backward<First, T...>(c);
+        if constexpr (phase == CATENA_PHASE_FORWARD) {
+            Kernels<F>::template forward<First, T...>(c);
+        } else {
+            const auto zero = [](const void* queue, void* data, std::size_t bytes) {
+                static_cast<const Queue*>(queue)->zero(data, bytes);
+            };
+            if (!plugin::detail::set_zero_gradients(call, zero, &c.queue()))
+                Kernels<F>::template backward<First, T...>(c);
+        }
     } else {
         const Queue queue = queue_of(F::about.name, call, bfloat);
         if constexpr (phase == CATENA_PHASE_BACKWARD) backward_formula<F, First>(queue, call);
@@ -240,7 +253,7 @@ constexpr auto kernels_of(Rows<R...>) {
 template <class F>
 struct KernelTable {
     static constexpr auto entries = detail::kernels_of<F>(typename TypesOf<F>::type());
-    static_assert(!entries.empty(),
+    static_assert(!entries.empty() || (F::about.flags & CATENA_FUNCTION_VIEW) != 0,
                   "CATENA_PLUGIN in a .cu file takes functions that are formulas, and those for "
                   "which there is a catena::plugin::cuda::Kernels<F>");
     static constexpr auto list = [] {

@@ -1,4 +1,4 @@
-// The square of a norm, on CUDA.
+// The norm of gradients and what they are scaled by, on CUDA.
 #pragma once
 
 #include <catena/plugin/cuda/reduce.cuh>
@@ -16,6 +16,17 @@ struct Square {
     __device__ __forceinline__ void operator()(const double* x, double* y) const {
         y[0] = x[0] * x[0];
     }
+};
+
+struct Clipped {
+    using In = cuda::Types<double>;
+    using Out = cuda::Types<double>;
+    using Value = double;
+    static constexpr bool walks = false;
+    __device__ __forceinline__ void operator()(const double* x, double* y) const {
+        y[0] = ClipFactor::factor(x[0], maxnorm);
+    }
+    double maxnorm;
 };
 
 }  // namespace catena::plugins
@@ -36,5 +47,15 @@ struct catena::plugin::cuda::Kernels<catena::plugins::SumOfSquares> {
         const Operand in[] = {{x.data, x.shape}};
         sum(call.queue(), catena::plugins::Square<T>(), x.shape, in, 0, all,
             call.template y<S>(0).data, call.adds(0), call.template scratch<void>());
+    }
+};
+
+template <>
+struct catena::plugin::cuda::Kernels<catena::plugins::ClipFactor> {
+    template <class T>
+    static void forward(const auto& call) {
+        const auto y = call.template y<T>(0);
+        map(call.queue(), catena::plugins::Clipped{call.template attr<"maxnorm">()}, y.shape,
+            {Operand{call.template x<T>(0).data, y.shape}}, {Result{y.data, call.adds(0)}});
     }
 };

@@ -22,9 +22,8 @@ struct Problem {
     bool add;                // to what is there
     bool deterministic;      // the same bits each time
     std::int64_t alignment;  // of all data, in bytes
+    auto operator<=>(const Problem&) const = default;
 };
-using Key = std::array<std::int64_t, 21>;
-Key key_of(const Problem& p, int device, const void* handle);
 
 // The tensors by their numbers in the graph.
 enum Role : std::int64_t { tensor_x = 1, tensor_w, tensor_y, tensor_b, tensor_sum };

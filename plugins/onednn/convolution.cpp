@@ -2,6 +2,8 @@
 // A product runs in steps of a few images, each on one thread, with tensors in oneDNN's blocked layout
 // within that thread's cache.
 #include <algorithm>
+#include <memory>
+#include <vector>
 
 #include <catena/plugin/isa.hpp>
 
@@ -14,10 +16,6 @@ using Dims = memory::dims;
 using Geometry = ConvolutionSizes;
 using enum ConvolutionProduct;
 constexpr auto f32 = memory::data_type::f32;
-
-constexpr char convolution[] = "catena.convolution_2d";
-constexpr char deconvolution[] = "catena.deconvolution_2d";
-constexpr char grad_w[] = "catena.convolution_2d_grad_w";
 
 // What a step's images should fit into: the second-level cache, with room for the filters.
 constexpr std::int64_t cache_bytes = 1 << 20;
@@ -94,7 +92,7 @@ struct Spec {
     bool bias;  // for each channel of the result
     bool add;   // to the result
 
-    bool operator==(const Spec&) const = default;
+    auto operator<=>(const Spec&) const = default;
 };
 
 // A product of n images, and the layouts that it wants.
@@ -382,14 +380,18 @@ private:
 // Not every CPU has code for Winograd's.
 template <class T>
 std::shared_ptr<const T> made_for_product(const Spec& spec) {
-    static auto* const cache = new Cache<T, Spec>;
-    return cache->get(spec, [&] {
-        try {
-            return std::make_shared<const T>(spec, true);
-        } catch (const dnnl::error&) {
-            return std::make_shared<const T>(spec, false);
-        }
-    });
+    static auto* const cache = new Cache<Spec, std::shared_ptr<const T>>(128);
+    if (auto found = cache->find(spec)) return *found;
+    require_memory();
+    const Undisturbed guard;  // oneDNN makes code for the number of threads that it sees
+    std::shared_ptr<const T> made;
+    try {
+        made = std::make_shared<const T>(spec, true);
+    } catch (const dnnl::error&) {
+        made = std::make_shared<const T>(spec, false);
+    }
+    cache->keep(spec, made);
+    return made;
 }
 
 // What the portable kernels do not do as fast, measured: README.md has the numbers.
@@ -417,14 +419,8 @@ bool worth_it(const Geometry& g) {
            static_cast<double>(g.n) * static_cast<double>(g.work()) >= least_call;
 }
 
-ConvolutionCall read(const catena_call& call) {
-    const std::string_view function = call.function->name;
-    if (function == convolution) return convolution_2d(call);
-    return function == deconvolution ? deconvolution_2d(call) : convolution_2d_grad_w(call);
-}
-
 std::int32_t supports(catena_ctx*, const catena_call* call) {
-    return outcome(*call) != nullptr && worth_it(read(*call).sizes) ? 1 : 0;
+    return outcome(*call) != nullptr && worth_it(convolution_call(*call).sizes) ? 1 : 0;
 }
 
 // A convolution's gradient for the bias comes with that for the filters.
@@ -497,14 +493,14 @@ struct Work {
 catena_status plan(catena_ctx* ctx, const catena_call* call, catena_plan* plan) {
     return guarded(ctx, [&] {
         try {
-            plan->scratch_bytes = Work{read(*call)}.scratch_bytes(host().slots(ctx));
+            plan->scratch_bytes = Work{convolution_call(*call)}.scratch_bytes(host().slots(ctx));
         } catch (const dnnl::error& e) {
             throw Error(CATENA_E_UNSUPPORTED, std::string("oneDNN: ") + e.what());
         }
     });
 }
 catena_status run(catena_ctx* ctx, const catena_call* call) {
-    return guarded(ctx, [&] { Work{read(*call)}.run(ctx, *call); });
+    return guarded(ctx, [&] { Work{convolution_call(*call)}.run(ctx, *call); });
 }
 
 template <const char* function, int phase>
@@ -520,9 +516,12 @@ constexpr catena_kernel kernel = [] {
 }();
 
 constexpr const catena_kernel* kernels[] = {
-    &kernel<convolution, CATENA_PHASE_FORWARD>,   &kernel<convolution, CATENA_PHASE_BACKWARD>,
-    &kernel<deconvolution, CATENA_PHASE_FORWARD>, &kernel<deconvolution, CATENA_PHASE_BACKWARD>,
-    &kernel<grad_w, CATENA_PHASE_FORWARD>,        &kernel<grad_w, CATENA_PHASE_BACKWARD>,
+    &kernel<convolution_2d, CATENA_PHASE_FORWARD>,
+    &kernel<convolution_2d, CATENA_PHASE_BACKWARD>,
+    &kernel<deconvolution_2d, CATENA_PHASE_FORWARD>,
+    &kernel<deconvolution_2d, CATENA_PHASE_BACKWARD>,
+    &kernel<convolution_2d_grad_w, CATENA_PHASE_FORWARD>,
+    &kernel<convolution_2d_grad_w, CATENA_PHASE_BACKWARD>,
 };
 
 }  // namespace

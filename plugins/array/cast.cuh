@@ -27,8 +27,3 @@ void convert(const cuda::Call<F>& call, Tensor<const From> x, Tensor<To> y, bool
 }
 
 }  // namespace catena::plugins
-
-template <>
-struct catena::plugin::cuda::Kernels<catena::plugins::Cast> : catena::plugins::Cast {
-    static constexpr bool any_half = false;  // dtypes are passed on
-};

@@ -50,6 +50,8 @@ struct Cast {
             .example("x=(2,3) dtype=\"float64\"");
     using isas = IsaList<Isa::baseline>;
     using types = Pairs<AllTypes>::type;
+    static constexpr bool any_device = true;
+    static constexpr bool any_half = false;  // dtypes are passed on
 
     static void infer(const auto& s) { s.y(0, s.x(0), s.template attr<"dtype">()); }
     static void gradient(const auto& g) { g.gx(0, cast(g.gy(0), g.x_meta(0).dtype)); }

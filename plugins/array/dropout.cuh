@@ -77,10 +77,6 @@ void drop(const cuda::Call<F>& call, Tensor<const T> x, const std::int64_t* kept
 }  // namespace catena::plugins
 
 template <>
-struct catena::plugin::cuda::Kernels<catena::plugins::ApplyDropout>
-    : catena::plugins::ApplyDropout {};
-
-template <>
 struct catena::plugin::cuda::Kernels<catena::plugins::Dropout> : catena::plugins::Dropout {
     template <class T, class>
     static void forward(const auto& call) {

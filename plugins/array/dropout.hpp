@@ -78,6 +78,7 @@ struct ApplyDropout {
             .example("x=(2,3) draws=(3)[0,1]");
     using types = DropoutTypes;
     static constexpr auto retain_x = ports(1);
+    static constexpr bool any_device = true;
 
     static void infer(const auto& s) {
         check_ratio(s);

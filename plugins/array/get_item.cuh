@@ -33,9 +33,3 @@ void put_slice(const cuda::Call<F>& call, const Slices& slices, const T* y, Tens
 }
 
 }  // namespace catena::plugins
-
-template <>
-struct catena::plugin::cuda::Kernels<catena::plugins::GetItem> : catena::plugins::GetItem {};
-
-template <>
-struct catena::plugin::cuda::Kernels<catena::plugins::PutItem> : catena::plugins::PutItem {};

@@ -15,6 +15,3 @@ void permute(const cuda::Call<F>& call, Tensor<const T> x, Tensor<T> y, bool inv
 }
 
 }  // namespace catena::plugins
-
-template <>
-struct catena::plugin::cuda::Kernels<catena::plugins::Transpose> : catena::plugins::Transpose {};

@@ -76,6 +76,7 @@ struct Transpose {
             .example("x=(2,3) axes=[-1,0]");
     using isas = IsaList<Isa::baseline>;
     using types = Numbers;
+    static constexpr bool any_device = true;
 
     static void infer(const auto& s) {
         const Ints axes = s.template attr<"axes">();

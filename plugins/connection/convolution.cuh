@@ -1,5 +1,5 @@
 // Convolutions on CUDA, as products of matrices (im2col): the images' columns hold for each tap of the
-// filters what it meets at each place. See convolution_kernels.hpp for the three products.
+// filters what it meets at each place. See convolution.hpp for the three products.
 #pragma once
 
 #include <catena/plugin/blas.hpp>
@@ -19,18 +19,18 @@ struct ColumnsOf {
         const std::int64_t strides[][3] = {{c.height * c.width, 0, 0},
                                            {c.width, 1, 0},
                                            {1, 0, 1},
-                                           {c.image(), 0, 0},
-                                           {c.stride.y * c.width, c.stride.y, 0},
-                                           {c.stride.x, 0, c.stride.x}};
+                                           {c.x_image(), 0, 0},
+                                           {c.stride_y * c.width, c.stride_y, 0},
+                                           {c.stride_x, 0, c.stride_x}};
         walk.build_strided(Shape(shape), strides);
     }
     __device__ __forceinline__ void operator()(std::int64_t i) const {
         std::int64_t at[3];  // in x; its row and its column, from the padding's edge on
         walk.locate(i, at);
-        const std::int64_t row = at[1] - c.pad.y;
-        const std::int64_t column = at[2] - c.pad.x;
+        const std::int64_t row = at[1] - c.pad_y;
+        const std::int64_t column = at[2] - c.pad_x;
         const bool within = row >= 0 && row < c.height && column >= 0 && column < c.width;
-        columns[i] = within ? x[at[0] - c.pad.y * c.width - c.pad.x] : T{};
+        columns[i] = within ? x[at[0] - c.pad_y * c.width - c.pad_x] : T{};
     }
     cuda::Walk<3> walk;
     Convolution c;
@@ -48,14 +48,14 @@ struct ImagesOf {
     __device__ __forceinline__ void operator()(std::int64_t i) const {
         const std::int64_t channel = i / (c.height * c.width) % c.channels;
         const std::int64_t image = i / (c.height * c.width) / c.channels;
-        const std::int64_t y = i / c.width % c.height + c.pad.y;
-        const std::int64_t x = i % c.width + c.pad.x;
+        const std::int64_t y = i / c.width % c.height + c.pad_y;
+        const std::int64_t x = i % c.width + c.pad_x;
         C sum = 0;
-        for (std::int64_t oy = first(y, c.kh, c.stride.y); oy < c.oh && oy * c.stride.y <= y; ++oy)
-            for (std::int64_t ox = first(x, c.kw, c.stride.x); ox < c.ow && ox * c.stride.x <= x;
+        for (std::int64_t oy = first(y, c.kh, c.stride_y); oy < c.oh && oy * c.stride_y <= y; ++oy)
+            for (std::int64_t ox = first(x, c.kw, c.stride_x); ox < c.ow && ox * c.stride_x <= x;
                  ++ox) {
                 const std::int64_t tap =
-                    (channel * c.kh + y - oy * c.stride.y) * c.kw + x - ox * c.stride.x;
+                    (channel * c.kh + y - oy * c.stride_y) * c.kw + x - ox * c.stride_x;
                 sum += cuda::load_as<C>(columns[((tap * c.n + image) * c.oh + oy) * c.ow + ox]);
             }
         if (bias != nullptr) sum += cuda::load_as<C>(bias[channel]);
@@ -75,7 +75,7 @@ struct RowsOf {
     using C = cuda::Compute<T>;
     RowsOf(const Convolution& c, const T* places, T* rows) : from(places), to(rows) {
         const std::int64_t shape[] = {c.outputs, c.n, c.pixels()};
-        const std::int64_t strides[][1] = {{c.pixels()}, {c.outputs * c.pixels()}, {1}};
+        const std::int64_t strides[][1] = {{c.pixels()}, {c.y_image()}, {1}};
         walk.build_strided(Shape(shape), strides);
     }
     RowsOf(const Convolution& c, const T* rows, const T* of_outputs, T* places, bool adds)
@@ -127,8 +127,8 @@ void convolve(const cuda::Call<F>& call, const Convolution& all,
         const std::int64_t pixels = c.n * c.pixels();
         T* const columns = call.template scratch<T>();
         T* const rows = columns + c.taps() * pixels;
-        const T* const x = of[images] + n * c.image();
-        const T* const y = of[places] + n * c.outputs * c.pixels();
+        const T* const x = of[images] + n * c.x_image();
+        const T* const y = of[places] + n * c.y_image();
         if (array != images)
             cuda::each(queue, c.taps() * pixels, ColumnsOf<Stored>(c, stored(x), stored(columns)));
         if (array != places)
@@ -139,15 +139,15 @@ void convolve(const cuda::Call<F>& call, const Convolution& all,
                         add || n > 0);
         } else if (array == places) {
             multiply<T>(call, w, {columns, c.taps(), pixels}, rows, false);
-            cuda::each(queue, c.outputs * pixels,
-                       RowsOf<Stored>(c, stored(rows), stored(bias),
-                                      stored(to + n * c.outputs * c.pixels()), add));
+            cuda::each(
+                queue, c.outputs * pixels,
+                RowsOf<Stored>(c, stored(rows), stored(bias), stored(to + n * c.y_image()), add));
         } else {
             multiply<T>(call, {w.data, w.rows, w.columns, true}, {rows, c.outputs, pixels}, columns,
                         false);
-            cuda::each(queue, c.n * c.image(),
+            cuda::each(queue, c.n * c.x_image(),
                        ImagesOf<Stored>{c, stored(columns), stored(bias),
-                                        stored(to + n * c.image()), add});
+                                        stored(to + n * c.x_image()), add});
         }
     }
 }

@@ -11,14 +11,10 @@ void scatter_rows(const cuda::Call<F>& call, Tensor<const I> x, const T* rows, T
     if (!add) call.zero(table);
     sum_rows_on_device<T>(call.queue(),
                           id_list(x.data, table.dim(0), call.template attr<"ignore_label">()),
-                          {.keys = nullptr,
-                           .n = x.size(),
+                          {.n = x.size(),
                            .n_rows = table.dim(0),
-                           .bits = 0,
                            .size = table.dim(1),
                            .rows = rows,
-                           .factors = nullptr,
-                           .each = 1,
                            .table = table.data,
                            .add = add},
                           call.template scratch<std::uint64_t>());

@@ -6,8 +6,7 @@
 
 #include <catena/plugin/blas.hpp>
 
-#include "openblas.hpp"
-#include "threads.hpp"
+#include "cpu.hpp"
 
 namespace catena_cpu {
 namespace {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <exception>
 #include <new>
+#include <string>
 
 #include <catena/plugin/cuda/current.hpp>
 #include <catena/plugin/tables.hpp>
@@ -17,6 +18,7 @@
 #include "catena/abi/ext/draft/graph.h"
 #include "catena/abi/ext/draft/ipc.h"
 #include "catena/abi/ext/draft/memory.h"
+#include "catena/abi/ext/draft/vendor.h"
 
 namespace catena_cuda {
 
@@ -105,10 +107,6 @@ catena_status CATENA_CALL copy(catena_ctx* ctx, void* dev, catena_stream* stream
                                const void* src, uint64_t bytes, int32_t direction);
 catena_status CATENA_CALL memory(catena_ctx* ctx, void* dev, uint64_t* free_bytes,
                                  uint64_t* total_bytes);
-// The blocks that alloc() gave out, so that the start of a block is found from an address in it. ipc.cpp;
-// throws std::bad_alloc.
-void note_block(void* data, uint64_t bytes);
-void forget_block(void* data);
 
 // elements.cu. The lowest capability that the modules of this build have code for: 80 for 8.0.
 int least_capability();
@@ -136,8 +134,40 @@ cudaError_t owner_of(cudaStream_t stream, int* ordinal);
 // With CUDA's flags.
 catena_status make_event(catena_ctx* ctx, void* dev, unsigned flags, catena_event** event);
 
+// vendor.cpp: NVIDIA's libraries, opened when they are first asked for; their handles are made for each
+// stream and thread. What the environment says is read where no other thread runs. Paths or names of the libraries; empty if
+// unset.
+struct Settings {
+    std::string cublas;  // CATENA_CUBLAS
+    std::string cudnn;   // CATENA_CUDNN_LIBRARY
+    std::string nvrtc;   // CATENA_NVRTC
+    bool tf32 = false;   // CATENA_CUDA_TF32=1: products of float32 may round their inputs
+};
+const Settings& settings();
+
+// A library as dlopen() gave it. name: "cublas", "cudnn" or "nvrtc".
+struct Library {
+    void* dl = nullptr;
+    std::int64_t version = 0;
+    std::string error;  // why dl is NULL
+};
+
+// [any] NULL if it is none of these. This and handle_of() throw std::bad_alloc.
+const Library* library(const char* name);
+
+// Whose a handle is: what others set in theirs does not reach the backend's own products.
+enum class User { backend, others };
+// [compute] The handle of a library for the stream, which is the device's, and the calling thread.
+// Threads that ended leave theirs to later ones.
+catena_status handle_of(catena_ctx* ctx, int device, cudaStream_t stream, const char* name,
+                        User user, void** handle);
+
+// The stream's handles end with it; its device is the current one.
+void drop_handles(int device, cudaStream_t stream);
+
 extern const catena_memory memory_table;
 extern const catena_events events_table;
+extern const catena_vendor vendor_table;
 extern const catena_blas blas_table;          // cuBLAS
 extern const catena_compiler compiler_table;  // NVRTC, opened when the first kernel is made
 extern const catena_graph graph_table;        // work of a stream, recorded once

@@ -1,7 +1,7 @@
 // cuBLAS thinks in columns: C = A B by rows is C^T = B^T A^T by columns, the same bytes.
 //
 // The same bits each time: the handle has one stream, a workspace of its own, and no atomics.
-#include "vendor.hpp"
+#include "backend.hpp"
 
 #include <cublas_v2.h>
 #include <dlfcn.h>

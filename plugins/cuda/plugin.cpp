@@ -1,5 +1,5 @@
 // cuda.catena, table of contents: the backend "cuda", its extensions, and its matrix products.
-#include "vendor.hpp"
+#include "backend.hpp"
 
 #include <cstdlib>
 #include <cstring>

@@ -1,6 +1,6 @@
 // Libraries and handles. A handle of cuBLAS has the stream's own workspace, so that results do not
 // depend on what other streams do and nothing is allocated while a graph is recorded.
-#include "vendor.hpp"
+#include "backend.hpp"
 
 #include <cublas_v2.h>
 #include <dlfcn.h>

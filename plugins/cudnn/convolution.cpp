@@ -3,7 +3,6 @@
 
 #include <catena/plugin/cuda/launch.cuh>
 
-#include "kernels.hpp"
 #include "plans.hpp"
 
 namespace catena_cudnn {

@@ -61,7 +61,6 @@ struct catena::plugin::cuda::Kernels<catena::plugins::BatchNormalization> {
         const auto ggamma = call.template gx<T>(1);
         const auto gbeta = call.template gx<T>(2);
         if (x.size() == 0) {
-            zero_unless_added(call, 0, gx);
             zero_unless_added(call, 1, ggamma);
             zero_unless_added(call, 2, gbeta);
             return;

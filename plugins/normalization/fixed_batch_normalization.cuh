@@ -27,7 +27,6 @@ struct catena::plugin::cuda::Kernels<catena::plugins::FixedBatchNormalization> {
         const auto gy = call.template gy<T>(0);
         const auto gx = call.template gx<T>(0);
         if (x.size() == 0) {
-            zero_unless_added(call, 0, gx);
             zero_unless_added(call, 1, call.template gx<T>(1));
             zero_unless_added(call, 2, call.template gx<T>(2));
             zero_unless_added(call, 3, call.template gx<S>(3));

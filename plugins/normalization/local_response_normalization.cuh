@@ -55,13 +55,13 @@ struct Response {
     }
     ChannelWindow window;
     const T* x;
-    const T* gy;
-    T* y;
-    C* scaled;
-    C* inner;
     C k, alpha, beta;
     std::int32_t quick;
-    std::int64_t add;
+    const T* gy = nullptr;
+    T* y = nullptr;
+    C* scaled = nullptr;
+    C* inner = nullptr;
+    std::int64_t add = 0;
 };
 // gx = scaled - slope x (sum of inner over the window).
 template <class T>
@@ -87,10 +87,6 @@ void sum_windows(const cuda::Call<F>& call, Tensor<const T> x, Tensor<T> y, bool
 }
 
 }  // namespace catena::plugins
-
-template <>
-struct catena::plugin::cuda::Kernels<catena::plugins::ChannelWindowSum>
-    : catena::plugins::ChannelWindowSum {};
 
 template <>
 struct catena::plugin::cuda::Kernels<catena::plugins::LocalResponseNormalization> {
@@ -129,14 +125,9 @@ private:
         const double beta = call.template attr<"beta">();
         return {.window = {x.shape, call.template attr<"n">()},
                 .x = x.data,
-                .gy = nullptr,
-                .y = nullptr,
-                .scaled = nullptr,
-                .inner = nullptr,
                 .k = static_cast<C>(call.template attr<"k">()),
                 .alpha = static_cast<C>(call.template attr<"alpha">()),
                 .beta = static_cast<C>(beta),
-                .quick = beta == 0.75,
-                .add = 0};
+                .quick = beta == 0.75};
     }
 };

@@ -229,9 +229,8 @@ public:
                               at<float>(scratch, static_cast<std::size_t>(part) * w_stride));
         };
         if (!weights_.direct())
-            parallel(ctx, parts_, [&](std::int64_t begin, std::int64_t end, std::int32_t) {
-                for (std::int64_t i = begin; i < end; ++i)
-                    convert(weights_.convert, view(weights_.plain, w + i * w_part), weights_of(i));
+            parallel(ctx, parts_, [&](std::int64_t i, std::int32_t) {
+                convert(weights_.convert, view(weights_.plain, w + i * w_part), weights_of(i));
             });
         const auto run_step = [&](char* own, std::int64_t first, std::int64_t part) {
             const Step& s = step(first);
@@ -256,11 +255,9 @@ public:
                 }
             if (!straight) convert(to(s).convert, result, plain);
         };
-        parallel(ctx, steps_ * parts_,
-                 [&](std::int64_t begin, std::int64_t end, std::int32_t slot) {
-                     for (std::int64_t i = begin; i < end; ++i)
-                         run_step(own(scratch, slot), i / parts_ * images_, i % parts_);
-                 });
+        parallel(ctx, steps_ * parts_, [&](std::int64_t i, std::int32_t slot) {
+            run_step(own(scratch, slot), i / parts_ * images_, i % parts_);
+        });
     }
 
 private:
@@ -332,41 +329,32 @@ public:
             add_to(w_sum, w, w_floats);
             if (s_.bias) add_to(b_sum, b, part_);
         };
-        parallel(ctx, groups_ * parts_,
-                 [&](std::int64_t begin, std::int64_t end, std::int32_t slot) {
-                     for (std::int64_t i = begin; i < end; ++i) {
-                         const std::int64_t group = i / parts_;
-                         const std::int64_t part = i % parts_;
-                         const std::int64_t from = group * group_ * images_;
-                         const std::int64_t to = std::min(from + group_ * images_, g_.n);
-                         for (std::int64_t first = from; first < to; first += images_)
-                             add_step(own(scratch, slot), first, part, sum_of(group, part),
-                                      bias_of(group, part), first == from);
-                     }
-                 });
+        parallel(ctx, groups_ * parts_, [&](std::int64_t i, std::int32_t slot) {
+            const std::int64_t group = i / parts_, part = i % parts_;
+            const std::int64_t from = group * group_ * images_;
+            const std::int64_t to = std::min(from + group_ * images_, g_.n);
+            for (std::int64_t first = from; first < to; first += images_)
+                add_step(own(scratch, slot), first, part, sum_of(group, part), bias_of(group, part),
+                         first == from);
+        });
         // In the order of the groups, on any number of threads.
         constexpr std::int64_t stretch = 4096;
         const std::int64_t stretches = ceil_div(w_floats, stretch);
         if (groups_ > 1)
-            parallel(ctx, parts_ * stretches,
-                     [&](std::int64_t begin, std::int64_t end, std::int32_t) {
-                         for (std::int64_t i = begin; i < end; ++i) {
-                             const std::int64_t first = i % stretches * stretch;
-                             const std::int64_t n = std::min(stretch, w_floats - first);
-                             for (std::int64_t group = 1; group < groups_; ++group)
-                                 add_to(sum_of(0, i / stretches) + first,
-                                        sum_of(group, i / stretches) + first, n);
-                         }
-                     });
-        parallel(ctx, parts_, [&](std::int64_t begin, std::int64_t end, std::int32_t) {
-            for (std::int64_t part = begin; part < end; ++part) {
-                convert(weights_.convert, view(weights_.inner, sum_of(0, part)),
-                        view(weights_.plain, gw + part * part_ * g_.taps()));
-                for (std::int64_t group = 1; s_.bias && group < groups_; ++group)
-                    add_to(bias_of(0, part), bias_of(group, part), part_);
-                for (std::int64_t o = 0; s_.bias && o < part_; ++o)
-                    store(gb[part * part_ + o], add_b, bias_of(0, part)[o]);
-            }
+            parallel(ctx, parts_ * stretches, [&](std::int64_t i, std::int32_t) {
+                const std::int64_t first = i % stretches * stretch;
+                const std::int64_t n = std::min(stretch, w_floats - first);
+                for (std::int64_t group = 1; group < groups_; ++group)
+                    add_to(sum_of(0, i / stretches) + first, sum_of(group, i / stretches) + first,
+                           n);
+            });
+        parallel(ctx, parts_, [&](std::int64_t part, std::int32_t) {
+            convert(weights_.convert, view(weights_.inner, sum_of(0, part)),
+                    view(weights_.plain, gw + part * part_ * g_.taps()));
+            for (std::int64_t group = 1; s_.bias && group < groups_; ++group)
+                add_to(bias_of(0, part), bias_of(group, part), part_);
+            for (std::int64_t o = 0; s_.bias && o < part_; ++o)
+                store(gb[part * part_ + o], add_b, bias_of(0, part)[o]);
         });
     }
 
@@ -441,17 +429,15 @@ void sum_channels(catena_ctx* ctx, const catena_tensor& images, catena_tensor& s
     const float* const data = data_of<const float>(images);
     float* const out = data_of<float>(sums);
     const std::int64_t plane = shape[2] * shape[3];
-    parallel(ctx, shape[1], [&](std::int64_t begin, std::int64_t end, std::int32_t) {
-        for (std::int64_t c = begin; c < end; ++c) {
-            double sum = 0;
-            for (std::int64_t n = 0; n < shape[0]; ++n) {
-                const float* const pixels = data + (n * shape[1] + c) * plane;
-                float part[16] = {};  // independent, so that vectors can add them
-                for (std::int64_t p = 0; p < plane; ++p) part[p % 16] += pixels[p];
-                for (const float value : part) sum += static_cast<double>(value);
-            }
-            store(out[c], add, static_cast<float>(sum));
+    parallel(ctx, shape[1], [&](std::int64_t c, std::int32_t) {
+        double sum = 0;
+        for (std::int64_t n = 0; n < shape[0]; ++n) {
+            const float* const pixels = data + (n * shape[1] + c) * plane;
+            float part[16] = {};  // independent, so that vectors can add them
+            for (std::int64_t p = 0; p < plane; ++p) part[p % 16] += pixels[p];
+            for (const float value : part) sum += static_cast<double>(value);
         }
+        store(out[c], add, static_cast<float>(sum));
     });
 }
 

@@ -39,16 +39,16 @@ private:
 const dnnl::engine& engine();  // [any]
 dnnl::stream& stream();        // [any] the calling thread's; calls return when the work is done
 
-// Runs body(begin, end, slot) over pieces of 0 .. n on the host's threads, with oneDNN on each of
-// them alone. Throws what a piece threw.
+// Runs body(i, slot) for each i below n on the host's threads, with oneDNN on each of them alone. Throws
+// what a body threw.
 template <class Body>
-void parallel(catena_ctx* ctx, std::int64_t n, Body&& body, std::int64_t grain = 1) {
+void parallel(catena_ctx* ctx, std::int64_t n, Body&& body) {
     using B = std::remove_reference_t<Body>;
     const auto piece = [](void* user, std::int64_t begin, std::int64_t end, std::int32_t slot) {
         const Undisturbed guard;
-        (*static_cast<B*>(user))(begin, end, slot);
+        for (std::int64_t i = begin; i < end; ++i) (*static_cast<B*>(user))(i, slot);
     };
-    Pieces(piece, &body).run(ctx, n, grain);
+    Pieces(piece, &body).run(ctx, n, 1);
 }
 
 inline memory view(const memory::desc& desc, const void* data) {

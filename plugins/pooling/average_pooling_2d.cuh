@@ -64,11 +64,3 @@ void spread(const cuda::Call<F>& call, const Tensor<const T>& gy, const Tensor<T
 }
 
 }  // namespace catena::plugins
-
-template <>
-struct catena::plugin::cuda::Kernels<catena::plugins::AveragePooling2D>
-    : catena::plugins::AveragePooling2D {};
-
-template <>
-struct catena::plugin::cuda::Kernels<catena::plugins::AveragePooling2DGrad>
-    : catena::plugins::AveragePooling2DGrad {};

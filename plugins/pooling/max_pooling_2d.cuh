@@ -107,15 +107,3 @@ void gather(const cuda::Call<F>& call, const Tensor<const T>& x, const M* at, co
 }
 
 }  // namespace catena::plugins
-
-template <>
-struct catena::plugin::cuda::Kernels<catena::plugins::MaxPooling2D>
-    : catena::plugins::MaxPooling2D {};
-
-template <>
-struct catena::plugin::cuda::Kernels<catena::plugins::MaxPooling2DGrad>
-    : catena::plugins::MaxPooling2DGrad {};
-
-template <>
-struct catena::plugin::cuda::Kernels<catena::plugins::MaxPooling2DAt>
-    : catena::plugins::MaxPooling2DAt {};

@@ -72,9 +72,3 @@ void zero_elements(const cuda::Call<F>& call, Tensor<T> to) {
 }
 
 }  // namespace catena::plugins
-
-template <>
-struct catena::plugin::cuda::Kernels<catena::plugins::LstmSequence>
-    : catena::plugins::LstmSequence {
-    static constexpr bool any_half = false;  // dtypes are passed on
-};

@@ -204,6 +204,8 @@ struct LstmSequence {
             .example("x=(4,8) W=(8,2) rows=[2,2]");
     static constexpr auto retain_x = ports(0, 1, 2, 3);
     static constexpr auto retain_y = ports(0, 1, 2);
+    static constexpr bool any_device = true;
+    static constexpr bool any_half = false;  // dtypes are passed on
 
     static void infer(const auto& s) {
         const Shape x = s.x(0);

@@ -48,7 +48,9 @@ bool has_gradient(const Call& call) {
 
 }  // namespace
 
-bool set_zero_gradients(const catena_call& call, SetZero* set_zero, const void* queue) {
+bool set_zero_gradients(const catena_call& call,
+                        void (*set_zero)(const void* queue, void* data, std::size_t bytes),
+                        const void* queue) {
     if (has_gradient(call)) return false;
     for (std::uint32_t i = 0; i < call.n_x; ++i) {
         const catena_tensor* const gx = call.gx[i];
@@ -57,6 +59,10 @@ bool set_zero_gradients(const catena_call& call, SetZero* set_zero, const void* 
                      static_cast<std::size_t>(size_of(*gx)) * gx->dl.dtype.bits / 8);
     }
     return true;
+}
+bool set_zero_gradients(const catena_call& call) {
+    const auto here = [](const void*, void* data, std::size_t n) { std::memset(data, 0, n); };
+    return set_zero_gradients(call, here, nullptr);
 }
 bool set_zero_gradients(const catena_gradient_call& call) {
     if (has_gradient(call)) return false;

@@ -1,7 +1,6 @@
 // The plugin's table, generated from the descriptions: constant data, no code runs at load.
 #pragma once
 
-#include <cstring>
 #include <span>
 
 #include "catena/plugin/elementwise.hpp"
@@ -76,8 +75,7 @@ catena_status CATENA_CALL infer_formula(catena_ctx* ctx, const catena_value* att
                                         const catena_meta* const* x, std::uint32_t,
                                         catena_meta* const* y, std::uint32_t) noexcept;
 // Whether no output that callers see has a gradient. The gradients of all inputs are zero then, which these set.
-using SetZero = void(const void* queue, void* data, std::size_t bytes);
-bool set_zero_gradients(const catena_call& call, SetZero* set_zero, const void* queue = nullptr);
+bool set_zero_gradients(const catena_call& call);
 bool set_zero_gradients(const catena_gradient_call& call);
 
 template <class F>
@@ -181,11 +179,8 @@ struct ByHand {
         const Call<F, isa> c(ctx, *call);
         if constexpr (phase == CATENA_PHASE_FORWARD) {
             F::template forward<T...>(c);
-        } else {
-            const auto zero = [](const void*, void* data, std::size_t n) {
-                std::memset(data, 0, n);
-            };
-            if (!set_zero_gradients(*call, zero)) F::template backward<T...>(c);
+        } else if (!set_zero_gradients(*call)) {
+            F::template backward<T...>(c);
         }
     }
 };

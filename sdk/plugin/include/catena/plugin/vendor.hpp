@@ -25,10 +25,9 @@ inline const catena_value& attribute(const catena_call& call, const char* name) 
     throw Error(CATENA_E_UNSUPPORTED, std::string("no attribute ") + name);
 }
 // Of an attribute that is one number for both axes of an image, (y, x), or empty.
-inline std::int64_t attribute_of_axis(const catena_call& call, const char* name, int axis,
-                                      std::int64_t if_empty = 0) {
+inline std::int64_t attribute_of_axis(const catena_call& call, const char* name, int axis) {
     const catena_value& v = attribute(call, name);
-    return v.n == 0 ? if_empty : v.v.ints[v.n == 1 ? 0 : axis];
+    return v.n == 0 ? 0 : v.v.ints[v.n == 1 ? 0 : axis];
 }
 
 inline bool adds(const catena_call& call, int i) { return call.req[i] == CATENA_REQ_ADD; }
@@ -53,6 +52,7 @@ struct ConvolutionSizes {
     std::int64_t x_image() const { return channels * height * width; }
     std::int64_t y_image() const { return outputs * oh * ow; }
     std::int64_t taps() const { return channels * kh * kw; }
+    std::int64_t pixels() const { return oh * ow; }
     auto operator<=>(const ConvolutionSizes&) const = default;
 
     // Nothing is empty, numbers have 31 bits, and no place lies beyond the pad, as with cover_all:

@@ -10,10 +10,8 @@
 //         static bool supports(const catena_call& call);                             // if need be
 //     };
 //
-// Where the description's own kernels call what is overloaded for a cuda::Call, that is
-//
-//     template <>
-//     struct catena::plugin::cuda::Kernels<Transpose> : Transpose {};
+// A description with `static constexpr bool any_device = true;` has its own forward() and backward() as
+// kernels for CUDA: they call what is overloaded for a cuda::Call.
 //
 // backward() is called where an output that callers see has a gradient: without any, gradients of inputs
 // are zero. T are the dtypes of the function's rows, with AnyHalf for Float16 and BFloat16: load_as() and
@@ -27,10 +25,20 @@
 #include "catena/plugin/foreign.hpp"
 #include "catena/plugin/half.hpp"
 
+// As that of the CPU, in memory of a device.
+namespace catena::plugin::detail {
+bool set_zero_gradients(const catena_call& call,
+                        void (*set_zero)(const void* queue, void* data, std::size_t bytes),
+                        const void* queue);
+}
+
 namespace catena::plugin::cuda {
 
 template <class F>
 struct Kernels {};
+template <class F>
+requires F::any_device struct Kernels<F> : F {
+};
 
 namespace detail {
 

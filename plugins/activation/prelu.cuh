@@ -9,22 +9,16 @@ namespace catena::plugins {
 
 // v where x >= 0, v * w where x < 0, NaN where x is NaN.
 template <class T>
-struct PreluScaled {
-    using In = cuda::Types<T, T, T>;
-    using Out = cuda::Types<T>;
+struct PreluScaled : cuda::Operation<cuda::Types<T, T, T>, cuda::Types<T>, cuda::Compute<T>, true> {
     using Value = cuda::Compute<T>;
-    static constexpr bool walks = true;
     __device__ __forceinline__ void operator()(const Value* in, Value* y) const {
         y[0] = math::where(in[0] >= Value(0), in[1], math::unless_nan(in[0], in[1] * in[2]));
     }
 };
 // What an element gives to its slope's gradient.
 template <class T>
-struct PreluNegative {
-    using In = cuda::Types<T, T>;
-    using Out = cuda::Types<T>;
+struct PreluNegative : cuda::Operation<cuda::Types<T, T>, cuda::Types<T>, cuda::Compute<T>> {
     using Value = cuda::Compute<T>;
-    static constexpr bool walks = false;
     __device__ __forceinline__ void operator()(const Value* in, Value* y) const {
         y[0] = math::where(in[0] >= Value(0), Value(0), in[0] * in[1]);
     }

@@ -3,7 +3,7 @@
 
 #include <catena/plugin/cuda/launch.cuh>
 
-#include "plans.hpp"
+#include "graph.hpp"
 
 namespace catena_cudnn {
 namespace {

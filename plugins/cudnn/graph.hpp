@@ -1,4 +1,5 @@
-// A convolution as cuDNN's graph API describes it, and the ways in which cuDNN can compute it.
+// A convolution as cuDNN's graph API describes it, the ways in which cuDNN can compute it, and plans by
+// what they were made for: chosen once, by cuDNN's heuristics or by timing, and kept.
 #pragma once
 
 #include <array>
@@ -70,5 +71,12 @@ std::vector<Plan> plans_for(const Library& cudnn, const Problem& p, const Teller
 using Pointers = std::array<void*, tensor_sum + 1>;
 void execute(const Library& cudnn, cudnnHandle_t handle, const Plan& plan, const Pointers& data,
              void* workspace);
+
+// plans.cpp. Whether cuDNN can do this within the workspace that is allowed.
+bool can(catena_ctx* ctx, const catena_call& call, const Problem& p);
+// Scratch bytes that run() takes; 0 if it cannot.
+std::uint64_t scratch_for(catena_ctx* ctx, const catena_call& call, const Problem& p);
+// Enqueues it. data: x, W, y and b as p has them. With CATENA_CUDNN_AUTOTUNE the first run measures.
+void run(catena_ctx* ctx, const catena_call& call, const Problem& p, const Pointers& data);
 
 }  // namespace catena_cudnn

@@ -1,6 +1,6 @@
 // Chooses plans. A plan belongs to the handle that it was made with, so to one thread at a time, which
 // cuDNN's plans want; what was measured holds for all handles of a device.
-#include "plans.hpp"
+#include "graph.hpp"
 
 #include <algorithm>
 #include <exception>

@@ -34,11 +34,7 @@ __global__ void __launch_bounds__(cuda::block)
 
 // How many labels count: a sum of this.
 template <class I>
-struct CountedLabel {
-    using In = cuda::Types<I>;
-    using Out = cuda::Types<I>;
-    using Value = double;
-    static constexpr bool walks = false;
+struct CountedLabel : cuda::Operation<cuda::Types<I>, cuda::Types<I>, double> {
     __device__ __forceinline__ void operator()(const double* t, double* y) const {
         y[0] = counted(t[0], ignored, classes);
     }
@@ -57,8 +53,8 @@ const double* count_on_device(const auto& call, Tensor<const I> t, std::int64_t 
     auto* const count = call.template scratch<double>();
     const cuda::Operand in[] = {{t.data, t.shape}};
     const auto ignored = static_cast<I>(call.template attr<"ignore_label">());
-    cuda::sum(call.queue(), CountedLabel<I>{static_cast<double>(ignored), classes}, t.shape, in, 0,
-              every_axis, count, false, reinterpret_cast<char*>(count) + count_bytes);
+    cuda::sum(call.queue(), CountedLabel<I>{{}, static_cast<double>(ignored), classes}, t.shape, in,
+              0, every_axis, count, false, reinterpret_cast<char*>(count) + count_bytes);
     return count;
 }
 

@@ -8,21 +8,13 @@
 namespace catena::plugins {
 
 template <class T>
-struct Square {
-    using In = cuda::Types<T>;
-    using Out = cuda::Types<T>;
-    using Value = double;
-    static constexpr bool walks = false;
+struct Square : cuda::Operation<cuda::Types<T>, cuda::Types<T>, double> {
     __device__ __forceinline__ void operator()(const double* x, double* y) const {
         y[0] = x[0] * x[0];
     }
 };
 
-struct Clipped {
-    using In = cuda::Types<double>;
-    using Out = cuda::Types<double>;
-    using Value = double;
-    static constexpr bool walks = false;
+struct Clipped : cuda::Operation<cuda::Types<double>, cuda::Types<double>, double> {
     __device__ __forceinline__ void operator()(const double* x, double* y) const {
         y[0] = ClipFactor::factor(x[0], maxnorm);
     }
@@ -55,7 +47,7 @@ struct catena::plugin::cuda::Kernels<catena::plugins::ClipFactor> {
     template <class T>
     static void forward(const auto& call) {
         const auto y = call.template y<T>(0);
-        map(call.queue(), catena::plugins::Clipped{call.template attr<"maxnorm">()}, y.shape,
+        map(call.queue(), catena::plugins::Clipped{{}, call.template attr<"maxnorm">()}, y.shape,
             {Operand{call.template x<T>(0).data, y.shape}}, {Result{y.data, call.adds(0)}});
     }
 };

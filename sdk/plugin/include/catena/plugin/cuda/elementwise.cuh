@@ -10,7 +10,7 @@
 //         __device__ void operator()(const Value* x, Value* y) const;  // one element of each
 //     };
 //
-// Without broadcasting, packs are taken where all operands are aligned; else single elements. What the
+// The first four can come from a base, Operation<In, Out, Value, walks>. Without broadcasting, packs are taken where all operands are aligned; else single elements. What the
 // host does before a launch is compiled once for each number of ports, not for each operation.
 #pragma once
 
@@ -315,13 +315,18 @@ void map(const Queue& queue, const Op& op, Shape shape, const Operand (&in)[n],
     map(queue, op, shape, static_cast<const Operand*>(in), static_cast<const Result*>(out));
 }
 
+// What an operation declares, to inherit from.
+template <class Inputs, class Outputs, class V, bool broadcasts = false>
+struct Operation {
+    using In = Inputs;
+    using Out = Outputs;
+    using Value = V;
+    static constexpr bool walks = broadcasts;
+};
 // y = x, in another type, or repeated.
 template <class From, class To, bool repeats = false>
-struct Copy {
-    using In = Types<From>;
-    using Out = Types<To>;
+struct Copy : Operation<Types<From>, Types<To>, Compute<From>, repeats> {
     using Value = Compute<From>;
-    static constexpr bool walks = repeats;
     __device__ __forceinline__ void operator()(const Value* x, Value* y) const { y[0] = x[0]; }
 };
 

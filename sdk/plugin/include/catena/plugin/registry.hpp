@@ -393,7 +393,7 @@ const catena_plugin& table_of(const Contents* const* begin, const Contents* cons
     CATENA_EXPORT_PLUGIN(                                                                        \
         id, version, ::catena::plugin::Plugin<>::devices,                                        \
         ::catena::plugin::detail::table_of(__start_catena_parts, __stop_catena_parts))
-// CUDA families list their functions in CATENA_PLUGIN, after the specializations of Kernels<F>.
+// A .cu file lists its functions in CATENA_PLUGIN, after the specializations of Kernels<F>.
 #if defined(CATENA_CUDA)
 #define CATENA_FUNCTIONS(...) static_assert(true)
 #else

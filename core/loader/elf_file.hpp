@@ -1,12 +1,16 @@
-// A shared library as a file, read by libelf: none of its code runs. Offsets and counts are checked
-// against the size of the file; a damaged file throws and does no harm.
+// What a shared library says about itself, read by libelf: none of its code runs. Offsets and counts are
+// checked against the size of the file; a damaged file throws and does no harm.
 #pragma once
 
+#include <catena/abi/plugin.h>
 #include <catena/core/error.hpp>
 
 #include <gelf.h>
+#include <descriptor.hpp>
 
 #include <cstdint>
+#include <cstring>
+#include <filesystem>
 #include <memory>
 #include <span>
 #include <string>
@@ -22,10 +26,21 @@ public:
         std::string name;
         Elf64_Shdr header;
     };
+    struct Symbol {
+        std::string name;
+        unsigned char binding, type, visibility;
+        bool defined, absolute;  // absolute: the name of a version, no code or data
+        std::uint64_t value, size;
+    };
+    // What the system's loader writes to an address: for most, another address of the library.
+    struct Relocation {
+        std::uint64_t at, addend;
+    };
 
     // Refuses a file that is no 64-bit little-endian shared library with sections, or is truncated. The
     // caller owns the descriptor, and keeps it open.
     explicit ElfFile(int fd);
+    explicit ElfFile(const std::filesystem::path& file);  // which stays open
 
     std::uint64_t size() const { return size_; }
     const Elf64_Ehdr& header() const { return header_; }
@@ -43,17 +58,44 @@ public:
         return {static_cast<const T*>(bytes_at(offset, bytes, what)), bytes / sizeof(T)};
     }
 
+    std::string machine() const;   // "x86-64"
+    std::string build_id() const;  // hexadecimal; "" if it has none
+
+    // Of the dynamic section, where the system's loader looks for them.
+    std::vector<std::uint64_t> values(std::int64_t tag) const;
+    std::vector<std::string> strings(std::int64_t tag) const;
+    // Libraries that the system's loader maps besides DT_NEEDED: "libx.so (DT_FILTER)".
+    std::vector<std::string> stand_ins() const;
+
+    std::vector<Symbol> symbols(std::uint32_t section_type) const;  // SHT_DYNSYM or SHT_SYMTAB
+    std::vector<Relocation> relocations() const;
+
 private:
+    explicit ElfFile(Descriptor open) : ElfFile(open.get()) { open_ = std::move(open); }
+    // Where the file has what is mapped to these addresses.
+    std::uint64_t offset_of(std::uint64_t address, std::uint64_t bytes, const char* what) const;
+    // The table whose address and size the dynamic section has under these tags.
+    template <class T>
+    std::span<const T> mapped(std::int64_t begin, std::int64_t bytes, const char* what) const;
     void need(std::uint64_t offset, std::uint64_t bytes, const char* what) const;
     const void* bytes_at(std::uint64_t offset, std::uint64_t bytes, const char* what) const;
     void read_segments();
     void read_sections();
 
+    Descriptor open_;
     std::uint64_t size_ = 0;
     Elf64_Ehdr header_{};
     std::shared_ptr<Elf> elf_;
     std::vector<Elf64_Phdr> segments_;
     std::vector<Section> sections_;
 };
+
+// The manifest in a plugin's file; zero where that of an older plugin ends.
+catena_manifest manifest_of(const ElfFile& file);
+// A text of it, which need not end with a zero.
+template <std::size_t N>
+std::string field_text(const char (&field)[N]) {
+    return {field, strnlen(field, N)};
+}
 
 }  // namespace catena

@@ -1,6 +1,8 @@
 // Files that nobody but root and the user can change: core/doc/threat-model.md.
 #pragma once
 
+#include <descriptor.hpp>
+
 #include <sys/stat.h>
 
 #include <filesystem>
@@ -19,11 +21,8 @@ class TrustedFile {
 public:
     // Throws PluginError with the bare reason.
     TrustedFile(const std::filesystem::path& path, Writers writers);
-    TrustedFile(const TrustedFile&) = delete;
-    TrustedFile& operator=(const TrustedFile&) = delete;
-    ~TrustedFile();
 
-    int fd() const { return fd_; }
+    int fd() const { return file_.get(); }
     const std::filesystem::path& path() const { return path_; }  // without links
     // Throws PluginError if the path names another file now, or if the file was written to. An upgrade
     // may replace plugins while a program starts.
@@ -31,7 +30,7 @@ public:
 
 private:
     std::filesystem::path path_;
-    int fd_;
+    Descriptor file_;
     struct stat status_ {};
 };
 

@@ -1,7 +1,5 @@
 // Finds, checks, loads and registers plugins, and reports what became of them.
-#include "lock.hpp"
 #include "plugin_file.hpp"
-#include "trusted_file.hpp"
 
 #include "device/device_state.hpp"
 #include "device/hooks.hpp"

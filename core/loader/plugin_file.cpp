@@ -2,8 +2,6 @@
 #include "plugin_file.hpp"
 
 #include "elf_file.hpp"
-#include "lock.hpp"
-#include "trusted_file.hpp"
 
 #include "device/device_state.hpp"
 

@@ -1,5 +1,5 @@
 // Checks owners, modes and access lists along a path, and hashes files.
-#include "trusted_file.hpp"
+#include "plugin_file.hpp"
 
 #include <catena/core/error.hpp>
 

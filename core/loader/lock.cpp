@@ -1,8 +1,5 @@
 // Reads and checks lock files.
-#include "lock.hpp"
-
 #include "plugin_file.hpp"
-#include "trusted_file.hpp"
 
 #include <catena/core/error.hpp>
 #include <catena/core/tables.hpp>

@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-namespace catena::check {
+namespace catena::check::backend {
 namespace {
 
 using testing::World;
@@ -101,7 +101,7 @@ public:
                 device.close();
             }
         }
-        if (!any) findings.skip(without);
+        if (!any) findings.skip("{}", without);
     }
     std::int32_t count(const catena_backend& b) {
         catena_ctx ctx{&world_, {}, {}};
@@ -135,17 +135,18 @@ void devices(const Subject& subject, Findings& findings) {
                           b->name, n, again);
         Device none(*b, backends.world(), std::max(n, 0));
         const std::string what = fmt::format("open() of {}, where there are {}", none.name, n);
-        doing(what);
+        doing("{}", what);
         need_refusal(findings, what, b->open(&none.ctx, std::max(n, 0), &none.dev), none.ctx);
     }
     backends.devices(findings, [&](Device& device) {
         doing("{}: supports_isa(), get_extension()", device.name);
         if (device.table.supports_isa(device.dev, "org.example.none") != 0)
-            findings.fail(device.name + ": supports_isa(): expected 0 for org.example.none, got 1");
+            findings.fail("{}: supports_isa(): expected 0 for org.example.none, got 1",
+                          device.name);
         if (device.table.get_extension != nullptr &&
             device.table.get_extension(device.dev, "org.example.none/1") != nullptr)
-            findings.fail(device.name +
-                          ": get_extension(): expected NULL for org.example.none/1, got another");
+            findings.fail("{}: get_extension(): expected NULL for org.example.none/1, got another",
+                          device.name);
     });
 }
 const Registered r1{
@@ -180,7 +181,7 @@ void memory(const Subject& subject, Findings& findings) {
         for (const std::uint64_t bytes : {std::uint64_t{1} << 62, ~std::uint64_t{0}}) {
             if (!allocations_fail()) break;  // a sanitizer's malloc() ends the process
             const std::string what = fmt::format("{}: alloc() of {} bytes", device.name, bytes);
-            doing(what);
+            doing("{}", what);
             void* data = nullptr;
             device.ctx.error.clear();
             need_refusal(findings, what,
@@ -280,4 +281,4 @@ const Registered r4{{"backend", "streams",
                      "an asynchronous backend has streams and events, and they work", streams}};
 
 }  // namespace
-}  // namespace catena::check
+}  // namespace catena::check::backend

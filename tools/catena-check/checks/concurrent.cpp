@@ -9,7 +9,7 @@
 
 #include "rig.hpp"
 
-namespace catena::check {
+namespace catena::check::concurrent {
 namespace {
 
 using testing::Example;
@@ -92,7 +92,7 @@ public:
                 }
         }
         if (!ran_ && why_.empty()) why_ = "no kernel that runs on host memory here";
-        if (!ran_) findings_.skip(why_);
+        if (!ran_) findings_.skip("{}", why_);
     }
 
 private:
@@ -148,4 +148,4 @@ const Registered r1{{"determinism", "concurrent",
                      concurrent, Each::function}};
 
 }  // namespace
-}  // namespace catena::check
+}  // namespace catena::check::concurrent

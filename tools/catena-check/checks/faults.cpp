@@ -6,7 +6,7 @@
 
 #include "rig.hpp"
 
-namespace catena::check {
+namespace catena::check::faults {
 namespace {
 
 // Lets the n-th of something fail, for all n that there are: from 200 on more seldom.
@@ -14,7 +14,7 @@ template <class Arm>
 void each_fault(const Callback& callback, const char* what, Findings& findings, const Arm& arm) {
     for (long n = 1; n < 100000; n += n < 200 ? 1 : n / 8) {
         const std::string label = fmt::format("{}, {} {}", callback.label, what, n);
-        doing(label);
+        doing("{}", label);
         const Reply r = callback.call({[&] { arm(n); }, {}});
         std::string problem = r.fired ? callback.judge(r) : callback.judge_success(r);
         if (!problem.empty() && !r.fired && n > 1) problem = "the next call: " + problem;
@@ -70,9 +70,9 @@ void load(const Subject& subject, Findings& findings) {
         fired = allocation_failed();
         fail_allocation(0);
         const std::string label = fmt::format("{}, failing allocation {}", in, n);
-        if (thrown) findings.fail(label + " lets an exception out");
-        else if (failed && control.failures == 0) findings.fail(label + " fails without fail()");
-        else if (failed && !fired) findings.fail(label + " fails: " + control.text);
+        if (thrown) findings.fail("{} lets an exception out", label);
+        else if (failed && control.failures == 0) findings.fail("{} fails without fail()", label);
+        else if (failed && !fired) findings.fail("{} fails: {}", label, control.text);
     }
 }
 const Registered r0{
@@ -85,7 +85,7 @@ void leak(const Subject& subject, Findings& findings) {
     constexpr int n_calls = 8;
     constexpr std::int64_t least = 32;  // bytes that the smallest block takes
     Rig(subject).each_callback(findings, [&](const Callback& callback) {
-        doing(callback.label + ", again and again");
+        doing("{}, again and again", callback.label);
         const auto grows_by = [&] {
             const std::int64_t before = heap_in_use();
             for (int i = 0; i < n_calls; ++i) callback.call({});
@@ -117,7 +117,7 @@ void exception(const Subject& subject, Findings& findings) {
     Rig rig(subject);
     const catena_function& f = rig.function();
     const auto check = [&](const std::string& label, const auto& call) {
-        doing(label);
+        doing("{}", label);
         const std::string problem = judge(call(), f);
         if (!problem.empty()) findings.fail("{}: {}", label, problem);
     };
@@ -198,4 +198,4 @@ const Registered r4{{"faults", "pieces",
                      pieces, Each::function}};
 
 }  // namespace
-}  // namespace catena::check
+}  // namespace catena::check::faults

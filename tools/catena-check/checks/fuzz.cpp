@@ -10,7 +10,7 @@
 
 #include "rig.hpp"
 
-namespace catena::check {
+namespace catena::check::fuzz {
 namespace {
 
 using plugin::value_of;
@@ -319,7 +319,7 @@ private:
         Engine caller = rig_.caller(e.attrs, train, {{}, {Placement::Kind::fenced}});
         std::vector<catena_meta> y;
         if (rig_.brings()) {
-            doing("infer() of " + words);
+            doing("infer() of {}", words);
             const Reply r = caller.infer(x);
             if (report(words, judge(r, f_)) || r.status != CATENA_OK ||
                 report(words, shapes_of(r.metas, x)))
@@ -341,7 +341,7 @@ private:
         for (const catena_kernel* k : rig_.kernels(CATENA_PHASE_FORWARD)) {
             if (!testing::detail::fits(f_, *k, x, Metas(y.begin(), y.end()))) continue;
             const std::string label = fmt::format("forward '{}' of {}", k->isa, words);
-            doing(label);
+            doing("{}", label);
             report(label, judge(caller.forward(*k, arrays, y, Step::run), f_));
         }
     }
@@ -391,4 +391,4 @@ const Registered r3{{"fuzz", "ranks",
                      ranks, Each::function}};
 
 }  // namespace
-}  // namespace catena::check
+}  // namespace catena::check::fuzz

@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-namespace catena::check {
+namespace catena::check::inference {
 namespace {
 
 using namespace testing;
@@ -233,4 +233,4 @@ const Registered r3{{"inference", "ranks",
                      ranks, Each::function}};
 
 }  // namespace
-}  // namespace catena::check
+}  // namespace catena::check::inference

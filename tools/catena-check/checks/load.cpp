@@ -7,7 +7,7 @@
 #include <chrono>
 #include <ctime>
 
-namespace catena::check {
+namespace catena::check::load {
 namespace {
 
 using testing::World;
@@ -48,10 +48,10 @@ void loading(const Subject& subject, Findings& findings) {
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
     const ProcessState after = ProcessState::now();
 
-    if (!problem.empty()) findings.fail(problem);
+    if (!problem.empty()) findings.fail("{}", problem);
     for (const char* const group : ProcessState::groups) {
         Findings mine = findings.of(fmt::format("load/{}", group));
-        for (const std::string& line : before.changes(group, after)) mine.fail(line);
+        for (const std::string& line : before.changes(group, after)) mine.fail("{}", line);
         if (!problem.empty()) mine.skip("see load/entry");
     }
     if (!problem.empty()) {  // they say nothing about a plugin that is not there
@@ -90,7 +90,7 @@ void end(const Subject& subject, Findings& findings) {
     const ProcessState before = ProcessState::now();
     if (table->deinit != nullptr) table->deinit();
     for (const std::string& line : before.changes("signals", ProcessState::now()))
-        findings.fail(line);
+        findings.fail("{}", line);
     doing("exit");
     end_normally();
 }
@@ -98,4 +98,4 @@ const Registered r9{
     {"load", "end", "deinit() returns, and the process exits without a crash", end}};
 
 }  // namespace
-}  // namespace catena::check
+}  // namespace catena::check::load

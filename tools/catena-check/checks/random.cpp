@@ -3,7 +3,7 @@
 
 #include <catena/testing/sample.hpp>
 
-namespace catena::check {
+namespace catena::check::random {
 namespace {
 
 using namespace testing;
@@ -31,7 +31,7 @@ void random(const Subject& subject, Findings& findings) {
     const auto world = make_world(subject);
     const catena_function& f = world->function(subject.function);
     if (const std::string absent = absent_in(*world, subject); !absent.empty())
-        return findings.skip(absent);
+        return findings.skip("{}", absent);
     if ((f.flags & CATENA_FUNCTION_STOCHASTIC) == 0) return findings.skip("it draws none");
     if (!CATENA_HAS(&f, catena_function, examples) || f.examples == nullptr ||
         world->kernels(f.name, CATENA_PHASE_FORWARD).empty())
@@ -68,4 +68,4 @@ const Registered r1{{"determinism", "random",
                      random, Each::function}};
 
 }  // namespace
-}  // namespace catena::check
+}  // namespace catena::check::random

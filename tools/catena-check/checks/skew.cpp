@@ -2,7 +2,7 @@
 
 #include "rig.hpp"
 
-namespace catena::check {
+namespace catena::check::skew {
 namespace {
 
 using testing::detail::Ground;
@@ -59,7 +59,7 @@ void refusal(const Subject& subject, Findings& findings) {
     const auto ask = [&](std::uint16_t major, std::uint16_t minor, Release release) {
         const std::string label =
             fmt::format("catena_plugin_entry_v1() of a host with ABI {}.{}", major, minor);
-        doing(label);
+        doing("{}", label);
         Ground ground({Kind::strict, release});
         catena_host host = controlled_host();
         host.abi_major = major;
@@ -72,12 +72,12 @@ void refusal(const Subject& subject, Findings& findings) {
         try {
             table = copy.entry(lent, &ctx);
         } catch (...) {
-            return findings.fail(label + " lets an exception out");
+            return findings.fail("{} lets an exception out", label);
         }
         if (table == nullptr && control.failures == 0)
-            findings.fail(label + " returns NULL without fail(): expected a text that says why");
+            findings.fail("{} returns NULL without fail(): expected a text that says why", label);
         if (table != nullptr && control.failures > 0)
-            findings.fail(label + " returns a table after fail(\"" + control.text + "\")");
+            findings.fail("{} returns a table after fail(\"{}\")", label, control.text);
     };
     ask(CATENA_ABI_MAJOR + 1, 0, releases[0]);
     const std::uint16_t needed = needed_by(subject);
@@ -98,4 +98,4 @@ const Registered r4{{"skew", "extensions",
                      extensions, Each::function}};
 
 }  // namespace
-}  // namespace catena::check
+}  // namespace catena::check::skew

@@ -1,3 +1,4 @@
+// ELF tables, read and checked entry by entry.
 #include "elf_tables.hpp"
 
 #include <fmt/format.h>

@@ -2,7 +2,7 @@
 #
 # One doctest executable, <build>/bin/test/NAME, and one ctest entry. main() comes with it: sources
 # only include <doctest/doctest.h>; a source with its own main() replaces it. Tests of the host SDK and
-# of plugins use the precompiled headers of sdk/host/test and sdk/plugin/test.
+# of plugins use the precompiled headers of sdk/host/test and sdk/plugin.
 if(CATENA_BUILD_TESTS)
     enable_testing()
     # However ctest is started, tests see neither the settings nor the plugins of who runs them.

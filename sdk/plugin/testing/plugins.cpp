@@ -134,8 +134,7 @@ const catena_function& World::function(const std::string& name) {
         state_->load(file, false);
         if ((found = functions.find(name)) != functions.end()) return found->second;
     }
-    const std::string near =
-        nearest_name(name, std::views::keys(functions), name.size() / 4 + 2);
+    const std::string near = nearest_name(name, std::views::keys(functions), name.size() / 4 + 2);
     throw Failure(
         CATENA_E_INVALID,
         "[world] " + name + ": expected a function of the loaded plugins" +

@@ -2,13 +2,13 @@
 #include "elf_file.hpp"
 
 #include <fmt/format.h>
+#include <limits.hpp>
 
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <new>
 
 namespace catena {
@@ -96,6 +96,21 @@ void ElfFile::read_sections() {
 const ElfFile::Section* ElfFile::section(std::string_view name) const {
     const auto found = std::ranges::find(sections_, name, &Section::name);
     return found == sections_.end() ? nullptr : &*found;
+}
+
+catena_manifest manifest_of(const ElfFile& file) {
+    const ElfFile::Section* const section = file.section(CATENA_MANIFEST_SECTION);
+    if (!section) throw PluginError("no catena plugin: it has no manifest (section .catena)");
+    const auto bytes = file.contents(*section);
+    if (bytes.size() < size_1_0<catena_manifest>) {
+        throw PluginError(fmt::format("its manifest: expected at least {} bytes, got {}",
+                                      size_1_0<catena_manifest>, bytes.size()));
+    }
+    catena_manifest manifest{};
+    std::memcpy(&manifest, bytes.data(), std::min(bytes.size(), sizeof(manifest)));
+    if (std::memcmp(manifest.magic, CATENA_MANIFEST_MAGIC, sizeof(manifest.magic)) != 0)
+        throw PluginError("its manifest does not begin with CATENAPL");
+    return manifest;
 }
 
 }  // namespace catena

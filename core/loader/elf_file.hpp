@@ -1,12 +1,14 @@
-// A shared library as a file, read by libelf: none of its code runs. Offsets and counts are checked
-// against the size of the file; a damaged file throws and does no harm.
+// What a shared library says about itself, read by libelf: none of its code runs. Offsets and counts are
+// checked against the size of the file; a damaged file throws and does no harm.
 #pragma once
 
+#include <catena/abi/plugin.h>
 #include <catena/core/error.hpp>
 
 #include <gelf.h>
 
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <span>
 #include <string>
@@ -55,5 +57,13 @@ private:
     std::vector<Elf64_Phdr> segments_;
     std::vector<Section> sections_;
 };
+
+// The manifest in a plugin's file; zero where that of an older plugin ends.
+catena_manifest manifest_of(const ElfFile& file);
+// A text of it, which need not end with a zero.
+template <std::size_t N>
+std::string field_text(const char (&field)[N]) {
+    return {field, strnlen(field, N)};
+}
 
 }  // namespace catena

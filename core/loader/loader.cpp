@@ -1,7 +1,5 @@
-// Finds, checks, loads and registers plugins.
-#include "lock.hpp"
+// Finds, checks, loads and registers plugins, and reports what became of them.
 #include "plugin_file.hpp"
-#include "trusted_file.hpp"
 
 #include "device/device_state.hpp"
 #include "device/hooks.hpp"
@@ -36,7 +34,7 @@ struct Loader {
     std::vector<std::string> unwanted;  // ids
     bool default_done = false;
     bool loading = false;
-    std::size_t idle_told = 0;  // of report.idle, in the log
+    std::size_t idle_told = 0;  // the number of entries of report.idle that are in the log
 };
 Loader& loader = *new Loader;
 
@@ -52,18 +50,18 @@ struct AtExit {
     }
 };
 
-// Any value but "on" switches plugins off, so that a misspelled "off" does, too.
+// Returns $CATENA_PLUGINS unless it is empty or "on". A misspelled "off" disables plugins, too.
 std::optional<std::string> switched_off() {
-    const char* wish = std::getenv("CATENA_PLUGINS");
-    if (!wish || !*wish || std::string_view(wish) == "on") return std::nullopt;
-    return wish;
+    const char* setting = std::getenv("CATENA_PLUGINS");
+    if (!setting || !*setting || std::string_view(setting) == "on") return std::nullopt;
+    return setting;
 }
 
 std::string_view reason_of(const catena_ctx& ctx) {
     return ctx.error.empty() ? "it gave no reason" : std::string_view(ctx.error);
 }
 
-// Runs code of the plugin. An exception, which it must not throw, becomes the reason of a refusal.
+// Calls code of the plugin. It must not throw; if it does, the plugin is refused.
 template <class Body>
 auto guarded(const char* what, const Body& body) {
     try {
@@ -123,7 +121,7 @@ void start(LoadedPlugin& info, const TrustedFile& file, PluginStep& step) {
 
 enum class Asked { by_name, by_folder };
 
-// False if the plugin is skipped: left out by the program, or overridden by one of an earlier folder.
+// Returns false if the program left the plugin out, or if an earlier folder has a plugin with its id.
 bool is_wanted(const Attempt& attempt, Asked asked) {
     const LoadedPlugin& info = attempt.info;
     if (std::ranges::count(loader.unwanted, info.id) > 0) {
@@ -142,7 +140,8 @@ bool is_wanted(const Attempt& attempt, Asked asked) {
     return false;
 }
 
-// Why a list of backends as in a manifest ("name,name") has no device: if all are known and have none.
+// Returns a reason if the backends in a manifest's list ("name,name") are all known, but none of them
+// has a device.
 std::optional<std::string> no_device(std::string_view names) {
     const std::vector<BackendInfo> known = Registry::get().backends();
     std::string text;
@@ -157,7 +156,7 @@ std::optional<std::string> no_device(std::string_view names) {
     return text;
 }
 
-// Throws PluginError with the bare reason. The attempt has what is known by then.
+// Throws PluginError with the reason only. Stores in the attempt what it has read so far.
 void load(Attempt& attempt, Asked asked) {
     if (const auto off = switched_off()) throw PluginError(switched_off_text(*off));
     const fs::path path = attempt.info.path;
@@ -197,12 +196,12 @@ void refused(const Attempt& attempt, const RefusedPlugin& refusal) {
     audit("refused", attempt, refusal.reason);
 }
 
-// The same for folders, and for invalid entries of the environment.
+// The same for folders and for invalid settings in the environment.
 void refused(const std::vector<RefusedPlugin>& all) {
     for (const RefusedPlugin& refusal : all) refused(Attempt(refusal.path), refusal);
 }
 
-// Loads one file. Reports a refusal and throws it again, with its bare reason.
+// Loads one file. Reports a refusal and rethrows it, with the reason only.
 void load_file(const fs::path& file, Asked asked) {
     std::error_code error;
     Attempt attempt(fs::absolute(file, error));
@@ -221,8 +220,8 @@ bool already_loaded(const fs::path& path) {
     });
 }
 
-// Moves plugins that name no devices to the front, because they may bring devices. Two plugins with the
-// same id keep their order.
+// Moves plugins that name no devices to the front, because they may provide devices for the others.
+// Plugins with the same id keep their order.
 void backends_first(std::vector<fs::path>& files) {
     std::vector<std::string> later;
     std::stable_partition(files.begin(), files.end(), [&](const fs::path& file) {
@@ -230,13 +229,13 @@ void backends_first(std::vector<fs::path>& files) {
             const LoadedPlugin info = read_manifest(file);
             if (info.devices.empty() && std::ranges::count(later, info.id) == 0) return true;
             later.push_back(info.id);
-        } catch (const PluginError&) {  // it will be refused
+        } catch (const PluginError&) {  // load_file() will refuse it
         }
         return false;
     });
 }
 
-// Logs one line for each backend without a device: there may be many plugins for it.
+// Logs one line for each backend without a device, with the ids of all plugins for that backend.
 void tell_of_idle() {
     const std::size_t told = std::exchange(loader.idle_told, loader.report.idle.size());
     const auto idle = std::span(loader.report.idle).subspan(std::min(told, loader.idle_told));
@@ -254,8 +253,9 @@ void tell_of_idle() {
     }
 }
 
-// Logs each function once, after the usual folders were searched: until then a plugin may still bring
-// it. It is a warning if the name is probably misspelled; otherwise the functions may not be installed.
+// Logs kernels for functions that no plugin has, once for each function. Waits until the default
+// folders were searched, since a plugin there may have the function. The line is a warning if the name
+// is probably misspelled; otherwise the function's plugin is probably not installed.
 void tell_of_kernels_without_function() {
     if (!loader.default_done || loader.loading) return;
     static std::set<std::string> told;
@@ -284,13 +284,13 @@ void load_folders(std::vector<SearchedFolder> folders) {
         if (already_loaded(file)) continue;
         try {
             load_file(file, Asked::by_folder);
-        } catch (const std::exception&) {  // the other files are loaded all the same
+        } catch (const std::exception&) {  // it is reported; the other files are loaded
         }
     }
     tell_of_idle();
 }
 
-// The core calls these when it searches and when it finds nothing.
+// The core calls load() before each search for a function, and the others for error messages.
 struct Source : PluginSource {
     Source() { set_plugin_source(this); }
     void load() override { load_default_plugins(); }
@@ -315,7 +315,7 @@ void load_plugin(const fs::path& file) {
 void load_plugins(const fs::path& folder) {
     const std::lock_guard lock(Registry::get().mutex());
     if (switched_off()) return;
-    std::error_code error;  // a usual place may be missing, a folder that is named may not
+    std::error_code error;  // default folders may be missing, but this folder must exist
     (void)fs::directory_iterator(folder, error);
     if (error) {
         throw PluginError(fmt::format("[plugins] expected a folder, got '{}': {}", folder.string(),
@@ -332,9 +332,9 @@ void load_default_plugins() {
     if (loader.loading) return;  // called by a plugin that is being loaded
     if (!loader.default_done && !switched_off()) {
         loader.loading = true;
-        std::vector<RefusedPlugin> odd;
-        std::vector<SearchedFolder> folders = usual_folders(odd);
-        refused(odd);
+        std::vector<RefusedPlugin> invalid;
+        std::vector<SearchedFolder> folders = usual_folders(invalid);
+        refused(invalid);
         load_folders(std::move(folders));
         loader.loading = false;
     }
@@ -369,8 +369,8 @@ PluginReport plugin_report() {
 }
 
 std::vector<SearchedFolder> default_plugin_folders() {
-    std::vector<RefusedPlugin> odd;
-    return usual_folders(odd);
+    std::vector<RefusedPlugin> invalid;
+    return usual_folders(invalid);
 }
 
 // ---- the report as text

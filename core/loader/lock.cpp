@@ -1,8 +1,5 @@
 // Reads and checks lock files.
-#include "lock.hpp"
-
 #include "plugin_file.hpp"
-#include "trusted_file.hpp"
 
 #include <catena/core/error.hpp>
 #include <catena/core/tables.hpp>
@@ -21,7 +18,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* default_name = "catena.plugins.lock";
 
-// True for a link without a target, too: somebody wanted a lock there.
+// Also true for a link without a target: the user intended a lock, so loading must fail.
 bool is_there(const fs::path& lock) {
     std::error_code error;
     return fs::symlink_status(lock, error).type() != fs::file_type::not_found;
@@ -95,11 +92,11 @@ void PluginLock::check(const LoadedPlugin& plugin) const {
 }
 
 void PluginLocks::set(PluginLockMode mode, const fs::path& file) {
-    program_ = Wish{mode, file.empty() ? file : fs::absolute(file)};
+    program_ = Setting{mode, file.empty() ? file : fs::absolute(file)};
     read_.clear();
 }
 
-std::optional<PluginLocks::Wish> PluginLocks::wish() const {
+std::optional<PluginLocks::Setting> PluginLocks::setting() const {
     if (program_) return program_;
     const char* words = secure_getenv("CATENA_PLUGIN_LOCK");
     if (!words || !*words) return std::nullopt;
@@ -114,23 +111,23 @@ std::optional<PluginLocks::Wish> PluginLocks::wish() const {
             "'{}'",
             text));
     }
-    return Wish{static_cast<PluginLockMode>(found - modes), file};
+    return Setting{static_cast<PluginLockMode>(found - modes), file};
 }
 
 std::vector<fs::path> PluginLocks::files_for(const PluginFolders& folders) const {
-    const auto said = wish();
-    if (said && !said->file.empty()) return {said->file};
+    const auto set = setting();
+    if (set && !set->file.empty()) return {set->file};
     std::error_code error;
     const bool same = fs::equivalent(folders.named, folders.real, error);
     std::vector<fs::path> files;
     const fs::path beside = folders.named / default_name, real = folders.real / default_name;
-    if (said || is_there(beside)) files.push_back(beside);
+    if (set || is_there(beside)) files.push_back(beside);
     if (!same && is_there(real)) files.push_back(real);
     return files;
 }
 
 PluginLockMode PluginLocks::mode(const PluginFolders& folders) const {
-    if (const auto said = wish()) return said->mode;
+    if (const auto set = setting()) return set->mode;
     return files_for(folders).empty() ? PluginLockMode::off : PluginLockMode::strict;
 }
 

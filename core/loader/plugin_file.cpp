@@ -2,8 +2,6 @@
 #include "plugin_file.hpp"
 
 #include "elf_file.hpp"
-#include "lock.hpp"
-#include "trusted_file.hpp"
 
 #include "device/device_state.hpp"
 
@@ -32,44 +30,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-catena_manifest read_raw_manifest(const ElfFile& file) {
-    const auto section = file.section(CATENA_MANIFEST_SECTION);
-    if (!section) throw PluginError("no catena plugin: it has no manifest (section .catena)");
-    const auto bytes = file.contents(*section);
-    if (bytes.size() < size_1_0<catena_manifest>) {
-        throw PluginError(fmt::format("its manifest: expected at least {} bytes, got {}",
-                                      size_1_0<catena_manifest>, bytes.size()));
-    }
-    catena_manifest manifest{};  // an older plugin's may be shorter than this host's
-    std::memcpy(&manifest, bytes.data(), std::min(bytes.size(), sizeof(manifest)));
-    if (std::memcmp(manifest.magic, CATENA_MANIFEST_MAGIC, sizeof(manifest.magic)) != 0)
-        throw PluginError("its manifest does not begin with CATENAPL");
-    return manifest;
-}
-
-LoadedPlugin check_manifest(const catena_manifest& m, const fs::path& path) {
-    if (m.abi_major != CATENA_ABI_MAJOR) {
-        throw PluginError(
-            fmt::format("ABI major: expected {}, got {}", CATENA_ABI_MAJOR, m.abi_major));
-    }
-    if (m.abi_minor_needed > CATENA_ABI_MINOR) {
-        throw PluginError(fmt::format("ABI minor: it needs {}.{}, this host has {}.{}", m.abi_major,
-                                      m.abi_minor_needed, CATENA_ABI_MAJOR, CATENA_ABI_MINOR));
-    }
-    if (m.struct_size < size_1_0<catena_manifest>) {
-        throw PluginError(fmt::format("its manifest: struct_size: expected at least {}, got {}",
-                                      size_1_0<catena_manifest>, m.struct_size));
-    }
-    const auto field = [](const auto& text) {
-        return std::string(text, strnlen(text, sizeof text));
-    };
-    LoadedPlugin info{field(m.id), field(m.version), field(m.vendor), field(m.devices), path};
-    if (info.id.empty()) throw PluginError("its manifest has no id");
-    if (!is_id(info.id))
-        throw PluginError(fmt::format("its manifest: id: expected {}, got '{}'", id_rule, info.id));
-    return info;
-}
-
 const char* audit_file() {
     const char* file = secure_getenv("CATENA_PLUGIN_AUDIT");
     return file && *file ? file : nullptr;
@@ -79,10 +39,9 @@ const char* audit_file() {
 void append(const char* file, const std::string& line) {
     constexpr int flags = O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY;
     const bool absolute = *file == '/';  // never in the current directory
-    const int fd = absolute ? open(file, flags, 0600) : -1;
+    const Descriptor log(absolute ? open(file, flags, 0600) : -1);
     const bool written =
-        fd >= 0 && write(fd, line.data(), line.size()) == static_cast<ssize_t>(line.size());
-    if (fd >= 0) close(fd);
+        log && write(log.get(), line.data(), line.size()) == static_cast<ssize_t>(line.size());
     static bool told = false;
     if (written || std::exchange(told, true)) return;
     tell(CATENA_LOG_WARNING,
@@ -105,7 +64,25 @@ std::string line_of(std::string_view verdict, const Attempt& a, std::string_view
 }  // namespace
 
 LoadedPlugin read_manifest(int fd, const fs::path& path) {
-    return check_manifest(read_raw_manifest(ElfFile(fd)), path);
+    const catena_manifest m = manifest_of(ElfFile(fd));
+    if (m.abi_major != CATENA_ABI_MAJOR) {
+        throw PluginError(
+            fmt::format("ABI major: expected {}, got {}", CATENA_ABI_MAJOR, m.abi_major));
+    }
+    if (m.abi_minor_needed > CATENA_ABI_MINOR) {
+        throw PluginError(fmt::format("ABI minor: it needs {}.{}, this host has {}.{}", m.abi_major,
+                                      m.abi_minor_needed, CATENA_ABI_MAJOR, CATENA_ABI_MINOR));
+    }
+    if (m.struct_size < size_1_0<catena_manifest>) {
+        throw PluginError(fmt::format("its manifest: struct_size: expected at least {}, got {}",
+                                      size_1_0<catena_manifest>, m.struct_size));
+    }
+    LoadedPlugin info{field_text(m.id), field_text(m.version), field_text(m.vendor),
+                      field_text(m.devices), path};
+    if (info.id.empty()) throw PluginError("its manifest has no id");
+    if (!is_id(info.id))
+        throw PluginError(fmt::format("its manifest: id: expected {}, got '{}'", id_rule, info.id));
+    return info;
 }
 
 // secure_getenv(): a setuid program must not follow the environment of the user who starts it.

@@ -1,15 +1,55 @@
-// Plugin files: where they are, what their manifests say, and an audit line for each.
+// Plugin files: where they are, who can change them, what their manifests and locks say, and an audit line
+// for each.
 #pragma once
 
 #include <catena/loader/plugins.hpp>
 
-#include <sys/types.h>
+#include <descriptor.hpp>
 
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <map>
 #include <optional>
+#include <set>
+#include <string>
 #include <string_view>
 #include <vector>
 
 namespace catena {
+
+// ---- files that nobody but root and the user can change: core/doc/threat-model.md
+
+// Who may write to a file: its owner alone, or also a group that has no other members.
+enum class Writers { owner, private_group };
+
+// An open file. The constructor refuses a file, folder or link that belongs to neither root nor the
+// user, and every folder on the path, links included, that others can write to. Sticky folders are
+// accepted above the file's own folder. The folders above catena's libraries are not checked: a
+// user who can write there can replace catena itself.
+class TrustedFile {
+public:
+    // Throws PluginError with the bare reason.
+    TrustedFile(const std::filesystem::path& path, Writers writers);
+
+    int fd() const { return file_.get(); }
+    const std::filesystem::path& path() const { return path_; }  // without links
+    // Throws PluginError if the path names another file now, or if the file was written to. An upgrade
+    // may replace plugins while a program starts.
+    void check_unchanged() const;
+
+private:
+    std::filesystem::path path_;
+    Descriptor file_;
+    struct stat status_ {};
+};
+
+// The folder of catena's libraries, without links; "" if it is unknown.
+std::filesystem::path own_folder();
+// SHA-256 of a file, in hexadecimal. Throws PluginError with the bare reason.
+std::string sha256_of(int fd);
+
+// ---- folders, manifests, the audit
 
 // The usual folders in order of precedence, never the current directory. Invalid entries of the
 // environment are added to `refused`.
@@ -37,5 +77,59 @@ bool audit_has_file();
 void audit(std::string_view verdict, const Attempt& attempt, std::string_view reason);
 // Appends to the file only.
 void audit_to_file(std::string_view verdict, const Attempt& attempt, std::string_view reason);
+
+// ---- locks: which plugins may be loaded, by id, version and hash
+
+// A lock file. Each line is "ID VERSION SHA256"; '#' begins a comment. An id may have several lines.
+class PluginLock {
+public:
+    // Throws PluginError; if a line is invalid, the message is "lock FILE, line N: ...".
+    static PluginLock read(const std::filesystem::path& file);
+    // Throws PluginError unless a line has this id, version and hash.
+    void check(const LoadedPlugin& plugin) const;
+
+private:
+    struct Line {
+        int number;
+        std::string id, version, sha256;
+    };
+    std::filesystem::path file_;
+    std::vector<Line> lines_;
+};
+
+// The folder of the path that a plugin is loaded by, and the folder of the file after links are
+// resolved. A lock in either folder applies, so that a link does not bypass a lock.
+struct PluginFolders {
+    std::filesystem::path named, real;
+};
+
+// Decides which locks apply to a plugin: those that the program set, else those of
+// $CATENA_PLUGIN_LOCK, else a lock file in one of its folders, in strict mode.
+class PluginLocks {
+public:
+    void set(PluginLockMode mode, const std::filesystem::path& file);
+    // Off if no lock is set and no lock file exists. Throws PluginError if $CATENA_PLUGIN_LOCK is invalid.
+    PluginLockMode mode(const PluginFolders& folders) const;
+    // Throws PluginError if a lock does not allow the plugin or cannot be read. In warn mode, returns
+    // the messages instead, each only once.
+    std::vector<std::string> check(const LoadedPlugin& plugin, const PluginFolders& folders);
+
+private:
+    struct Setting {
+        PluginLockMode mode;
+        std::filesystem::path file;  // "": the lock files in the plugin's folders
+    };
+    // The setting of the program, else of the environment, else nullopt.
+    std::optional<Setting> setting() const;
+    // The lock files that apply to a plugin in these folders.
+    std::vector<std::filesystem::path> files_for(const PluginFolders& folders) const;
+
+    std::optional<Setting> program_;
+    std::map<std::filesystem::path, PluginLock> read_;
+    std::set<std::string> warned_;
+};
+
+// The text as one word: spaces, control characters, # and % become %XX; an empty text becomes "-".
+std::string as_word(std::string_view text);
 
 }  // namespace catena

@@ -1,5 +1,5 @@
 // Checks owners, modes and access lists along a path, and hashes files.
-#include "trusted_file.hpp"
+#include "plugin_file.hpp"
 
 #include <catena/core/error.hpp>
 
@@ -214,12 +214,10 @@ TrustedFile::TrustedFile(const fs::path& path, Writers writers) {
     status_ = walk.status;
     check_owner("file", path_, status_);
     check_mode("file", path_, status_, writers);
-    fd_ = open(path_.c_str(), O_RDONLY | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC);
-    if (fd_ < 0)
+    file_ = Descriptor(open(path_.c_str(), O_RDONLY | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC));
+    if (!file_)
         throw PluginError(fmt::format("the file cannot be opened: {}", std::strerror(errno)));
 }
-
-TrustedFile::~TrustedFile() { close(fd_); }
 
 void TrustedFile::check_unchanged() const {
     struct stat now {};

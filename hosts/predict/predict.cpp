@@ -3,8 +3,9 @@
 
 #include <catena/fail.hpp>
 
+#include <boost/lexical_cast/try_lexical_convert.hpp>
+
 #include <algorithm>
-#include <charconv>
 #include <sstream>
 
 using namespace catena;
@@ -14,13 +15,6 @@ namespace {
 [[noreturn]] void missing(const About& about, const std::string& name) {
     fail<DataError>("[predict] {}: expected a snapshot with {}, got one without",
                     about.file().string(), name);
-}
-
-Array array(const About& about, const std::string& name) {
-    const auto arrays = load_arrays(about.file(), cuda::host(), name);
-    const auto found = arrays.find(name);
-    if (found == arrays.end()) missing(about, name);
-    return found->second;
 }
 
 }  // namespace
@@ -33,16 +27,14 @@ std::string About::text(const std::string& name) const {
 }
 
 double About::number(const std::string& name) const {
-    const std::string value = text(name);
     double number = 0;
-    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-    if (error != std::errc() || end != value.data() + value.size()) missing(*this, name);
+    if (!boost::conversion::try_lexical_convert(text(name), number)) missing(*this, name);
     return number;
 }
 
 std::int64_t About::integer(const std::string& name) const {
-    const Array value = array(*this, name);
-    if (value.dtype() != Dtype::int64 || value.size() != 1) missing(*this, name);
+    const Array value = load_arrays(file_, cuda::host(), name)[name];
+    if (!value || value.dtype() != Dtype::int64 || value.size() != 1) missing(*this, name);
     const auto number = value.item<std::int64_t>();
     constexpr std::int64_t most = std::int64_t{1} << 30;  // larger than any size of a net
     if (number < 1 || number > most)

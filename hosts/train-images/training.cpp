@@ -34,9 +34,9 @@ ImageScaling scaling_of(const Program& program, const Options& options, const Im
     return scaling;
 }
 
-Training::Training(const Options& how, std::int64_t number, const Images& images,
+Training::Training(const Options& how, std::int64_t seed, const Images& images,
                    const ImageScaling& how_scaled, Device where)
-    : Trainer(how.optimizer,
+    : Trainer(how.optimizer, seed,
               {.unit = "images",
                .scores = {"loss", "accuracy"},
                .columns = {"train loss", "valid loss", "train accuracy", "valid accuracy"},
@@ -44,14 +44,13 @@ Training::Training(const Options& how, std::int64_t number, const Images& images
       model(models::make_image_net(how.net, std::ssize(images.train.classes),
                                    {.image = how.size, .width = how.width})),
       options(how),
-      seed(number),
       classes(fmt::format("{}\n", fmt::join(images.train.classes, "\n"))),
       scaling(how_scaled),
       valid(images.valid),
       device(where),
       batches(images.train, scaling,
               {.batch_size = how.batch,
-               .seed = static_cast<std::uint64_t>(number),
+               .seed = static_cast<std::uint64_t>(seed),
                .loaders = how.loaders,
                .device = device}),
       random(device) {
@@ -72,13 +71,11 @@ void Training::step() {
 }
 
 void Training::visit(Visitor& v) {
+    Trainer::visit(v);
     v.require("about/net", options.net).require("about/classes", classes);
     v.require("about/width", fmt::format("{}", options.width));
-    v("options", options.optimizer);
     v.require("options/weight_decay", fmt::format("{}", options.weight_decay));
-    v.require("options/seed", seed);
-    v("scaling", scaling)("model", *model)("optimizer", *optimizer)("batches", batches);
-    v("random", random)("score", score);
+    v("scaling", scaling)("model", *model)("batches", batches)("random", random);
 }
 
 Summary Training::evaluate(const Program& program) {

@@ -35,7 +35,6 @@ public:
     Training(const Options& how, std::int64_t seed, const Images& images,
              const catena::ImageScaling& scaling, catena::Device device);
 
-    // With the options that decide the result: a snapshot resumes only under the same ones.
     void visit(catena::Visitor& v) override;
 
     std::unique_ptr<catena::models::Classifier> model;
@@ -53,7 +52,6 @@ private:
     catena::Summary evaluate(const catena::Program& program);
 
     Options options;
-    std::int64_t seed;
     std::string classes;  // a line for each
     catena::ImageScaling scaling;
     catena::ImageFolder valid;

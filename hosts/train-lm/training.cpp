@@ -34,15 +34,15 @@ std::unique_ptr<TextReader> open(const std::vector<std::int32_t>& tokens, const 
 
 }  // namespace
 
-Training::Training(const Options& how, std::int64_t number, Corpus data, Device device)
-    : Trainer(how.optimizer, {.unit = unit_of(how.tokens),
-                              .scores = {"loss"},
-                              .columns = {"train perplexity", "valid perplexity"}}),
+Training::Training(const Options& how, std::int64_t seed, Corpus data, Device device)
+    : Trainer(how.optimizer, seed,
+              {.unit = unit_of(how.tokens),
+               .scores = {"loss"},
+               .columns = {"train perplexity", "valid perplexity"}}),
       corpus(std::move(data)),
       model({corpus.vocabulary.size(), how.units, how.layers, how.cell, how.dropout}),
       options(how),
-      seed(number),
-      text(open(corpus.train, how, corpus.vocabulary, how.batch, static_cast<std::uint64_t>(number),
+      text(open(corpus.train, how, corpus.vocabulary, how.batch, static_cast<std::uint64_t>(seed),
                 device)),
       state(model.begin(how.batch)),
       random(device) {
@@ -69,15 +69,14 @@ void Training::step() {
 // [/step]
 
 void Training::visit(Visitor& v) {
+    Trainer::visit(v);
     v.require("about/net", "language model").require("about/cell", to_string(options.cell));
     v.require("about/units", options.units).require("about/layers", options.layers);
     v.require("about/dropout", fmt::format("{}", options.dropout));
     v.require("options/sentences", options.sentences);
-    v("options", options.optimizer).require("options/clip", fmt::format("{}", options.clip));
-    v.require("options/seed", seed);
-    v("vocabulary", corpus.vocabulary)("model", model)("optimizer", *optimizer)("text", *text);
+    v.require("options/clip", fmt::format("{}", options.clip));
+    v("vocabulary", corpus.vocabulary)("model", model)("text", *text)("random", random);
     if (!options.sentences) v("state", state);
-    v("random", random)("score", score);
 }
 
 double Training::perplexity(const Program& program, const std::vector<std::int32_t>& tokens) {

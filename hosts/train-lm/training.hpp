@@ -44,7 +44,6 @@ class Training final : public catena::Trainer {
 public:
     Training(const Options& how, std::int64_t seed, Corpus text, catena::Device device);
 
-    // With the options that decide the result: a snapshot resumes only under the same ones.
     void visit(catena::Visitor& v) override;
 
     Corpus corpus;
@@ -67,7 +66,6 @@ private:
     double perplexity(const catena::Program& program, const std::vector<std::int32_t>& tokens);
 
     Options options;
-    std::int64_t seed;
     std::unique_ptr<catena::TextReader> text;
     catena::models::LanguageModel::State state;  // of the running text
     catena::RandomStream random;                 // of dropout

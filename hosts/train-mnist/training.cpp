@@ -49,12 +49,11 @@ Device device_of_batches(const Options& options, const std::vector<Device>& devi
 
 Training::Training(const Options& options, std::int64_t seed, const Mnist& mnist,
                    const std::vector<Device>& devices)
-    : Trainer(options.optimizer,
+    : Trainer(options.optimizer, seed,
               {.unit = "images",
                .scores = {"loss", "accuracy"},
                .columns = {"train loss", "test loss", "train accuracy", "test accuracy"}}),
       options_(options),
-      seed_(seed),
       classes_(names_of(options.dataset)),
       test_(mnist.test),
       device_(devices[0]),
@@ -123,21 +122,19 @@ void Training::step() {
 }
 
 void Training::visit(Visitor& v) {
+    Trainer::visit(v);
     v.require("about/net", options_.model).require("about/units", options_.units);
     v.require("about/classes", classes_);
     v.require("about/height", model().image_shape()[1]);
     v.require("about/width", model().image_shape()[2]);
     v.require("options/batch", options_.batch);
-    v("options", options_.optimizer);
     v.require("options/dropout", fmt::format("{}", options_.dropout));
-    v.require("options/seed", seed_);
-    v("model", model())("optimizer", *optimizer)("batches", batches_);
+    v("model", model())("batches", batches_);
     // What is dropped depends on how many devices there are; without dropout any number may go on.
     const bool drops = options_.dropout > 0;
     if (drops) v.require("options/devices", std::ssize(random_));
     for (std::size_t i = 0; i < (drops ? random_.size() : 1); ++i)
         v(i == 0 ? "random" : fmt::format("random{}", i), random_[i]);
-    v("score", score);
 }
 
 Summary Training::evaluate(const Program& program) const {

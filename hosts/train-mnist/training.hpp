@@ -24,7 +24,6 @@ public:
              const std::vector<catena::Device>& devices);
 
     void share();  // gives the first model's parameters to the others: after they were loaded
-    // With the options that decide the result: a snapshot resumes only under the same ones.
     void visit(catena::Visitor& v) override;
     catena::models::Classifier& model() const { return *replicas_[0]; }
 
@@ -44,7 +43,6 @@ private:
     void learn_side_by_side(std::span<const catena::Array> batch);
 
     Options options_;
-    std::int64_t seed_;
     std::string classes_;  // a line for each
     catena::Dataset test_;
     catena::Device device_;

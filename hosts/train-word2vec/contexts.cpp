@@ -40,13 +40,12 @@ Contexts::Contexts(std::vector<std::int32_t> text, std::int64_t window, std::int
 }
 
 void Contexts::order_epoch() {
-    if (ordered_epoch_ == epoch_ && ordered_seed_ == seed_) return;
+    if (ordered_ == std::pair(epoch_, seed_)) return;
     Generator generator(seed_ ^ 0x636f6e7465787473u, static_cast<std::uint64_t>(epoch_) << 32);
     order_.resize(static_cast<std::size_t>(places_));
     std::iota(order_.begin(), order_.end(), window_);
     generator.shuffle(order_);
-    ordered_epoch_ = epoch_;
-    ordered_seed_ = seed_;
+    ordered_ = {epoch_, seed_};
 }
 
 Contexts::Batch Contexts::next() {

@@ -38,7 +38,6 @@ private:
     catena::Device device_;
     std::int64_t places_;
     std::int64_t epoch_ = 0, position_ = 0;
-    std::int64_t ordered_epoch_ = -1;
-    std::uint64_t ordered_seed_ = 0;
+    std::pair<std::int64_t, std::uint64_t> ordered_{-1, 0};  // the epoch and seed of order_
     std::vector<std::int64_t> order_;
 };

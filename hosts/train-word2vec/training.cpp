@@ -25,15 +25,14 @@ WordsOfText::WordsOfText(const TextPieces& text, const Options& how)
     for (const std::int32_t word : words) ++counts[static_cast<std::size_t>(word)];
 }
 
-Training::Training(const Options& how, std::int64_t number, WordsOfText text, Device device)
-    : Trainer(how.optimizer, {.unit = "words", .scores = {"loss"}, .columns = {"train loss"}}),
+Training::Training(const Options& how, std::int64_t seed, WordsOfText text, Device device)
+    : Trainer(how.optimizer, seed,
+              {.unit = "words", .scores = {"loss"}, .columns = {"train loss"}}),
       vocabulary(std::move(text.vocabulary)),
       model(vocabulary.size(), how.units, huffman_tree(text.counts), how.model),
-      contexts(
-          subsample(text.words, text.counts, how.subsample, static_cast<std::uint64_t>(number)),
-          how.window, how.batch, static_cast<std::uint64_t>(number), device),
-      options(how),
-      seed(number) {
+      contexts(subsample(text.words, text.counts, how.subsample, static_cast<std::uint64_t>(seed)),
+               how.window, how.batch, static_cast<std::uint64_t>(seed), device),
+      options(how) {
     optimizer->setup(model);
 }
 
@@ -49,12 +48,10 @@ void Training::step() {
 }
 
 void Training::visit(Visitor& v) {
+    Trainer::visit(v);
     v.require("about/net", "word vectors").require("about/kind", to_string(options.model));
-    v("options", options.optimizer);
     v.require("options/subsample", fmt::format("{}", options.subsample));
-    v.require("options/seed", seed);
-    v("vocabulary", vocabulary)("model", model)("optimizer", *optimizer)("contexts", contexts);
-    v("score", score);
+    v("vocabulary", vocabulary)("model", model)("contexts", contexts);
 }
 
 Trainer::Report Training::report(const Program&) {

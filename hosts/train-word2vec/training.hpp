@@ -35,7 +35,6 @@ class Training final : public catena::Trainer {
 public:
     Training(const Options& how, std::int64_t seed, WordsOfText text, catena::Device device);
 
-    // With the options that decide the result: a snapshot resumes only under the same ones.
     void visit(catena::Visitor& v) override;
 
     catena::Vocabulary vocabulary;
@@ -54,5 +53,4 @@ private:
     void print_nearest(const catena::Program& program, const std::string& word) const;
 
     Options options;
-    std::int64_t seed;
 };

@@ -9,22 +9,16 @@ namespace catena::plugins {
 
 // v where x >= 0, v * w where x < 0, NaN where x is NaN.
 template <class T>
-struct PreluScaled {
-    using In = cuda::Types<T, T, T>;
-    using Out = cuda::Types<T>;
+struct PreluScaled : cuda::Operation<cuda::Types<T, T, T>, cuda::Types<T>, cuda::Compute<T>, true> {
     using Value = cuda::Compute<T>;
-    static constexpr bool walks = true;
     __device__ __forceinline__ void operator()(const Value* in, Value* y) const {
         y[0] = math::where(in[0] >= Value(0), in[1], math::unless_nan(in[0], in[1] * in[2]));
     }
 };
 // What an element gives to its slope's gradient.
 template <class T>
-struct PreluNegative {
-    using In = cuda::Types<T, T>;
-    using Out = cuda::Types<T>;
+struct PreluNegative : cuda::Operation<cuda::Types<T, T>, cuda::Types<T>, cuda::Compute<T>> {
     using Value = cuda::Compute<T>;
-    static constexpr bool walks = false;
     __device__ __forceinline__ void operator()(const Value* in, Value* y) const {
         y[0] = math::where(in[0] >= Value(0), Value(0), in[0] * in[1]);
     }
@@ -53,11 +47,6 @@ struct catena::plugin::cuda::Kernels<catena::plugins::Prelu> {
         const auto gy = call.template gy<T>(0);
         const auto gx = call.template gx<T>(0);
         const auto gw = call.template gx<T>(1);
-        if (!gy) {
-            if (gx && !call.adds(0)) call.zero(gx);
-            if (gw && !call.adds(1)) call.zero(gw);
-            return;
-        }
         if (gx) apply<T>(call, x, gy, call.template x<T>(1), gx, call.adds(0));
         const Operand in[] = {{x.data, x.shape}, {gy.data, x.shape}};
         if (gw)

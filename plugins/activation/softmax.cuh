@@ -56,7 +56,6 @@ struct catena::plugin::cuda::Kernels<catena::plugins::Softmax> {
         const auto gy = call.template gy<T>(0);
         const auto gx = call.template gx<T>(0);
         if (gx.size() == 0) return;
-        if (!gy) return call.adds(0) ? void() : call.zero(gx);
         const Lines lines = lines_of(call, y.shape);
         call.launch(&catena::plugins::softmax_gradient_kernel<T>, lines.blocks(), block, lines,
                     y.data, gy.data, gx.data, call.adds(0));

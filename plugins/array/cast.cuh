@@ -20,28 +20,10 @@ struct Converted {
     std::int32_t type, add;
 };
 
+template <class F, class From, class To>
+void convert(const cuda::Call<F>& call, Tensor<const From> x, Tensor<To> y, bool add) {
+    cuda::each(call.queue(), y.size(),
+               Converted<From>{x.data, y.data, index_in(AllTypes(), dtype_of<To>()), add});
+}
+
 }  // namespace catena::plugins
-
-template <>
-struct catena::plugin::cuda::Kernels<catena::plugins::Cast> {
-    static constexpr bool any_half = false;  // dtypes are passed on
-
-    template <class T, class U>
-    static void forward(const auto& call) {
-        convert(call, call.template x<T>(0), call.template y<U>(0));
-    }
-    template <class T, class U>
-    requires catena::plugins::is_float<T> && catena::plugins::is_float<U>
-    static void backward(const auto& call) {
-        if (const auto gy = call.template gy<U>(0)) convert(call, gy, call.template gx<T>(0));
-        else if (!call.adds(0)) call.zero(call.template gx<T>(0));
-    }
-
-private:
-    template <class From, class To>
-    static void convert(const auto& call, Tensor<const From> x, Tensor<To> y) {
-        each(call.queue(), y.size(),
-             catena::plugins::Converted<From>{x.data, y.data, index_in(AllTypes(), dtype_of<To>()),
-                                              call.adds(0)});
-    }
-};

@@ -24,6 +24,24 @@ constexpr To convert_to(From x) {
     else return static_cast<To>(x);
 }
 
+// y = x, or added to y.
+template <class From, class To>
+void convert(const auto& call, Tensor<const From> x, Tensor<To> y, bool add) {
+    call.parallel(x.size(), 1, [&](std::int64_t begin, std::int64_t end) {
+        const From* from = x.data;
+        To* to = y.data;
+        if (add) {
+            using N = decltype(number(To()));
+            for (std::int64_t i = begin; i < end; ++i)
+                to[i] =
+                    convert_to<To>(static_cast<N>(number(to[i]) + static_cast<N>(number(from[i]))));
+            return;
+        }
+        CATENA_LOOP
+        for (std::int64_t i = begin; i < end; ++i) to[i] = convert_to<To>(number(from[i]));
+    });
+}
+
 struct Cast {
     static constexpr auto about =
         describe("catena.cast",
@@ -32,6 +50,8 @@ struct Cast {
             .example("x=(2,3) dtype=\"float64\"");
     using isas = IsaList<Isa::baseline>;
     using types = Pairs<AllTypes>::type;
+    static constexpr bool any_device = true;
+    static constexpr bool any_half = false;  // dtypes are passed on
 
     static void infer(const auto& s) { s.y(0, s.x(0), s.template attr<"dtype">()); }
     static void gradient(const auto& g) { g.gx(0, cast(g.gy(0), g.x_meta(0).dtype)); }
@@ -43,24 +63,6 @@ struct Cast {
     template <class T, class U>
     requires is_float<T> && is_float<U> CATENA_KERNEL static void backward(const auto& call) {
         convert(call, call.template gy<U>(0), call.template gx<T>(0), call.adds(0));
-    }
-
-private:
-    template <class From, class To>
-    static void convert(const auto& call, Tensor<const From> x, Tensor<To> y, bool add) {
-        call.parallel(x.size(), 1, [&](std::int64_t begin, std::int64_t end) {
-            const From* from = x.data;
-            To* to = y.data;
-            if (add) {
-                using N = decltype(number(To()));
-                for (std::int64_t i = begin; i < end; ++i)
-                    to[i] = convert_to<To>(
-                        static_cast<N>(number(to[i]) + static_cast<N>(number(from[i]))));
-                return;
-            }
-            CATENA_LOOP
-            for (std::int64_t i = begin; i < end; ++i) to[i] = convert_to<To>(number(from[i]));
-        });
     }
 };
 

@@ -80,10 +80,6 @@ struct catena::plugin::cuda::Kernels<catena::plugins::Concat> {
         for (std::size_t i = 0; i < call.raw().n_x; ++i) {
             const auto gx = call.template gx<T>(i);
             if (!gx || gx.size() == 0) continue;
-            if (!gy) {
-                if (!call.adds(i)) call.zero(gx);
-                continue;
-            }
             const std::size_t axis = axis_index(call.template attr<"axis">(), gx.ndim());
             each(call.queue(), gx.size(),
                  catena::plugins::Parted<T>{.gy = gy.data,

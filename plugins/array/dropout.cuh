@@ -52,7 +52,7 @@ struct Dropped {
 
 template <class T>
 void drop_on_device(const auto& call, Tensor<const T> x, const DrawsOnDevice& draws, Tensor<T> y,
-                    std::int64_t* kept) {
+                    std::int64_t* kept, bool add) {
     using C = cuda::Compute<T>;
     const double ratio = call.template attr<"ratio">();
     const Dropped<T> rule = {.x = x.data,
@@ -62,58 +62,33 @@ void drop_on_device(const auto& call, Tensor<const T> x, const DrawsOnDevice& dr
                              .draws = draws,
                              .scale = C(1) / (C(1) - static_cast<C>(ratio)),
                              .limit = dropout_limit(ratio),
-                             .add = call.adds(0)};
+                             .add = add};
     // One thread at least, for what is kept.
     cuda::each(call.queue(),
                std::max<std::int64_t>(static_cast<std::int64_t>(dropout_blocks(y.size())), 1),
                rule);
 }
-inline DrawsOnDevice draws_there(const std::int64_t* kept) { return {0, 0, kept, -1}; }
+template <class F, class T>
+void drop(const cuda::Call<F>& call, Tensor<const T> x, const std::int64_t* kept, Tensor<T> y,
+          bool add) {
+    drop_on_device(call, x, {0, 0, kept, -1}, y, nullptr, add);
+}
 
 }  // namespace catena::plugins
 
 template <>
-struct catena::plugin::cuda::Kernels<catena::plugins::ApplyDropout> {
+struct catena::plugin::cuda::Kernels<catena::plugins::Dropout> : catena::plugins::Dropout {
     template <class T, class>
     static void forward(const auto& call) {
-        using namespace catena::plugins;
-        drop_on_device(call, call.template x<T>(0),
-                       draws_there(call.template x<std::int64_t>(1).data), call.template y<T>(0),
-                       nullptr);
-    }
-    template <class T, class>
-    static void backward(const auto& call) {
-        using namespace catena::plugins;
-        drop_on_device(call, call.template gy<T>(0),
-                       draws_there(call.template x<std::int64_t>(1).data), call.template gx<T>(0),
-                       nullptr);
-    }
-};
-
-template <>
-struct catena::plugin::cuda::Kernels<catena::plugins::Dropout> {
-    template <class T, class>
-    static void forward(const auto& call) {
-        using namespace catena::plugins;
         const auto x = call.template x<T>(0);
         const bool any = call.train() && call.template attr<"ratio">() != 0;
-        DrawsOnDevice draws = {0, 0, nullptr, any ? 1 : 0};
+        catena::plugins::DrawsOnDevice draws = {0, 0, nullptr, any ? 1 : 0};
         if (any) {
-            const Reserved reserved = reserve_draws(call.context(), dropout_blocks(x.size()));
-            draws.seed = reserved.seed;
-            draws.offset = reserved.offset;
-            draws.where = reserved.where;
+            const Reserved reserved =
+                reserve_draws(call.context(), catena::plugins::dropout_blocks(x.size()));
+            draws = {reserved.seed, reserved.offset, reserved.where, 1};
         }
-        drop_on_device(call, x, draws, call.template y<T>(0),
-                       call.template y<std::int64_t>(1).data);
-    }
-    template <class T, class>
-    static void backward(const auto& call) {
-        using namespace catena::plugins;
-        const auto gx = call.template gx<T>(0);
-        if (const auto gy = call.template gy<T>(0))
-            drop_on_device(call, gy, draws_there(call.template y<std::int64_t>(1).data), gx,
-                           nullptr);
-        else if (!call.adds(0)) call.zero(gx);
+        drop_on_device(call, x, draws, call.template y<T>(0), call.template y<std::int64_t>(1).data,
+                       call.adds(0));
     }
 };

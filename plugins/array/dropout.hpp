@@ -15,13 +15,6 @@ using DropoutTypes = Rows<Row<float, std::int64_t>, Row<double, std::int64_t>>;
 // Where the draws of a call begin, as `draws` keeps it: seed, offset, and whether there are any. They are
 // drawn again where they are needed, for a mask would be a fourth of x.
 inline constexpr std::int64_t draws_shape[] = {3};
-struct Draws {
-    std::uint64_t seed, offset;
-    bool any;
-};
-inline Draws draws_in(const std::int64_t* kept) {
-    return {static_cast<std::uint64_t>(kept[0]), static_cast<std::uint64_t>(kept[1]), kept[2] != 0};
-}
 // Elements go in groups of 256, a group takes 64 blocks of draws: element e of a group has word e / 64
 // of block e % 64.
 inline constexpr std::int64_t dropout_group = 4 * philox_lanes;
@@ -40,26 +33,27 @@ inline std::uint32_t dropout_limit(double ratio) {
 
 // y = x, without the elements that are dropped, or added to y. It is its own gradient.
 template <class T>
-CATENA_KERNEL void drop(const auto& call, Tensor<const T> x, const Draws& draws, Tensor<T> y,
+CATENA_KERNEL void drop(const auto& call, Tensor<const T> x, const std::int64_t* kept, Tensor<T> y,
                         bool add) {
     const double ratio = call.template attr<"ratio">();
     const T scale = T(1) / (T(1) - static_cast<T>(ratio));
     const std::int64_t n = y.size();
-    if (!draws.any) {
+    if (kept[2] == 0) {
         call.parallel(n, 1, [&](std::int64_t begin, std::int64_t end) CATENA_LAMBDA {
             CATENA_LOOP
             for (std::int64_t i = begin; i < end; ++i) store(y.data[i], add, x.data[i]);
         });
         return;
     }
+    const auto seed = static_cast<std::uint64_t>(kept[0]);
+    const auto offset = static_cast<std::uint64_t>(kept[1]);
     const std::uint32_t limit = dropout_limit(ratio);
     call.parallel((n + dropout_group - 1) / dropout_group, 4 * dropout_group,
                   [&](std::int64_t begin, std::int64_t end) CATENA_LAMBDA {
                       const T factor = scale;
                       for (std::int64_t g = begin; g < end; ++g) {
                           std::uint32_t word[4][philox_lanes];
-                          philox(draws.seed,
-                                 draws.offset + static_cast<std::uint64_t>(g * philox_lanes), word);
+                          philox(seed, offset + static_cast<std::uint64_t>(g * philox_lanes), word);
                           const std::uint32_t* const drawn = word[0];
                           const T* const from = x.data + g * dropout_group;
                           T* const to = y.data + g * dropout_group;
@@ -84,6 +78,7 @@ struct ApplyDropout {
             .example("x=(2,3) draws=(3)[0,1]");
     using types = DropoutTypes;
     static constexpr auto retain_x = ports(1);
+    static constexpr bool any_device = true;
 
     static void infer(const auto& s) {
         check_ratio(s);
@@ -95,12 +90,12 @@ struct ApplyDropout {
     }
     template <class T, class>
     CATENA_KERNEL static void forward(const auto& call) {
-        drop(call, call.template x<T>(0), draws_in(call.template x<std::int64_t>(1).data),
+        drop(call, call.template x<T>(0), call.template x<std::int64_t>(1).data,
              call.template y<T>(0), call.adds(0));
     }
     template <class T, class>
     CATENA_KERNEL static void backward(const auto& call) {
-        drop(call, call.template gy<T>(0), draws_in(call.template x<std::int64_t>(1).data),
+        drop(call, call.template gy<T>(0), call.template x<std::int64_t>(1).data,
              call.template gx<T>(0), call.adds(0));
     }
 };
@@ -135,20 +130,21 @@ struct Dropout {
     CATENA_KERNEL static void forward(const auto& call) {
         const auto x = call.template x<T>(0);
         std::int64_t* const kept = call.template y<std::int64_t>(1).data;
-        Draws draws = {0, 0, call.train() && call.template attr<"ratio">() != 0};
-        if (draws.any) {
+        std::uint64_t seed = 0, offset = 0;
+        const bool any = call.train() && call.template attr<"ratio">() != 0;
+        if (any) {
             const catena_status status =
-                host().philox(call.context(), dropout_blocks(x.size()), &draws.seed, &draws.offset);
+                host().philox(call.context(), dropout_blocks(x.size()), &seed, &offset);
             if (status != CATENA_OK) throw Error(status);
         }
-        kept[0] = static_cast<std::int64_t>(draws.seed);
-        kept[1] = static_cast<std::int64_t>(draws.offset);
-        kept[2] = draws.any ? 1 : 0;
-        drop(call, x, draws, call.template y<T>(0), call.adds(0));
+        kept[0] = static_cast<std::int64_t>(seed);
+        kept[1] = static_cast<std::int64_t>(offset);
+        kept[2] = any ? 1 : 0;
+        drop(call, x, kept, call.template y<T>(0), call.adds(0));
     }
     template <class T, class>
     CATENA_KERNEL static void backward(const auto& call) {
-        drop(call, call.template gy<T>(0), draws_in(call.template y<std::int64_t>(1).data),
+        drop(call, call.template gy<T>(0), call.template y<std::int64_t>(1).data,
              call.template gx<T>(0), call.adds(0));
     }
 };

@@ -151,6 +151,7 @@ struct GetItem {
             .example("x=(3) begin=[2] end=[1]");
     using isas = IsaList<Isa::baseline>;
     using types = Numbers;
+    static constexpr bool any_device = true;
 
     static void infer(const auto& s) {
         check_slices(s, s.x(0));
@@ -184,6 +185,7 @@ struct PutItem {
             .example("x=(2,2) shape=[4,5] begin=[-1,0] end=[-4,5] step=[-2,3]");
     using isas = IsaList<Isa::baseline>;
     using types = Numbers;
+    static constexpr bool any_device = true;
 
     static void infer(const auto& s) {
         const Ints shape = s.template attr<"shape">();

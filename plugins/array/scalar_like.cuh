@@ -8,11 +8,8 @@
 namespace catena::plugins {
 
 template <class T>
-struct Filled {
-    using In = cuda::Types<>;
-    using Out = cuda::Types<T>;
+struct Filled : cuda::Operation<cuda::Types<>, cuda::Types<T>, cuda::Compute<T>> {
     using Value = cuda::Compute<T>;
-    static constexpr bool walks = false;
     __device__ __forceinline__ void operator()(const Value*, Value* y) const { y[0] = value; }
     Value value;
 };
@@ -26,6 +23,6 @@ struct catena::plugin::cuda::Kernels<catena::plugins::ScalarLike> {
         const auto y = call.template y<T>(0);
         const auto value = static_cast<Compute<T>>(call.template attr<"value">());
         const Result out[] = {{y.data, call.adds(0)}};
-        map(call.queue(), catena::plugins::Filled<T>{value}, y.shape, nullptr, out);
+        map(call.queue(), catena::plugins::Filled<T>{{}, value}, y.shape, nullptr, out);
     }
 };

@@ -26,9 +26,11 @@ struct Strided {
 // how far apart they are there along axis d, in elements. No extent is 0.
 template <class T>
 void move_strided(const cuda::Queue& queue, Direction direction, Shape shape,
-                  const std::int64_t (*strides)[1], const T* from, T* to, bool add) {
+                  const std::int64_t* strides, const T* from, T* to, bool add) {
     Strided<T> p = {{}, from, to, direction == Direction::scatter, add};
-    p.walk.build_strided(shape, strides);
+    std::int64_t of_operand[CATENA_MAX_NDIM][1];
+    for (std::size_t d = 0; d < shape.size(); ++d) of_operand[d][0] = strides[d];
+    p.walk.build_strided(shape, of_operand);
     cuda::each(queue, p.walk.size, p);
 }
 

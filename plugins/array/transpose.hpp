@@ -7,6 +7,66 @@ namespace catena::plugins {
 
 using namespace catena::plugin;
 
+// The strides of x in the order of y's axes: y's axis d is x's axis axes[d]; the other way round if
+// inverted.
+template <class T>
+void permuted_strides(const auto& call, Tensor<T> x, bool inverted, std::int64_t* strides) {
+    const Ints axes = call.template attr<"axes">();
+    const std::size_t n = x.ndim();
+    for (std::size_t d = 0; d < n; ++d) {
+        const std::size_t from = axes.empty() ? n - 1 - d : axis_index(axes[d], n);
+        if (inverted) strides[from] = x.count(d + 1, n);
+        else strides[d] = x.count(from + 1, n);
+    }
+}
+// y = x with its axes in another order, or added to y.
+template <class T>
+void permute(const auto& call, Tensor<const T> x, Tensor<T> y, bool inverted, bool add) {
+    const std::size_t n = y.ndim();
+    if (n == 0) return store(y[0], add, x[0]);
+    if (y.size() == 0) return;
+    std::int64_t strides[CATENA_MAX_NDIM];
+    permuted_strides(call, x, inverted, strides);
+    // The axis that is contiguous in x is walked in tiles together with y's last one.
+    std::size_t fast = 0;
+    for (std::size_t d = 0; d < n; ++d)
+        if (y.dim(d) != 1 && (y.dim(fast) == 1 || strides[d] < strides[fast])) fast = d;
+    const std::size_t last = n - 1;
+    const std::int64_t width = y.dim(last);
+    const std::int64_t step = strides[last];
+    const std::int64_t tall = fast == last ? 1 : y.dim(fast);
+    const std::int64_t jump = fast == last ? 0 : strides[fast];
+    const std::int64_t leap = fast == last ? 0 : y.count(fast + 1, n);
+    // One unit of work: a tile's height of rows, for one index of all other axes.
+    constexpr std::int64_t tile = 32;
+    const std::int64_t tiles = (tall + tile - 1) / tile;
+    const std::int64_t others = y.size() / (width * tall);
+    call.parallel(
+        others * tiles, width * std::min(tile, tall), [&](std::int64_t begin, std::int64_t end) {
+            for (std::int64_t u = begin; u < end; ++u) {
+                std::int64_t from = 0;
+                std::int64_t to = 0;
+                std::int64_t rest = u / tiles;
+                std::int64_t stride = width;
+                for (std::size_t d = last; d-- > 0; stride *= y.dim(d)) {
+                    if (d == fast) continue;
+                    from += rest % y.dim(d) * strides[d];
+                    to += rest % y.dim(d) * stride;
+                    rest /= y.dim(d);
+                }
+                const std::int64_t top = u % tiles * tile;
+                const std::int64_t bottom = std::min(top + tile, tall);
+                for (std::int64_t left = 0; left < width; left += tile) {
+                    const std::int64_t right = tall == 1 ? width : std::min(left + tile, width);
+                    for (std::int64_t i = top; i < bottom; ++i)
+                        for (std::int64_t j = left; j < right; ++j)
+                            store(y[to + i * leap + j], add, x[from + i * jump + j * step]);
+                    if (tall == 1) break;
+                }
+            }
+        });
+}
+
 struct Transpose {
     static constexpr auto about =
         describe("catena.transpose", "y = x with its axes in another order", in("x"), out("y"),
@@ -16,6 +76,7 @@ struct Transpose {
             .example("x=(2,3) axes=[-1,0]");
     using isas = IsaList<Isa::baseline>;
     using types = Numbers;
+    static constexpr bool any_device = true;
 
     static void infer(const auto& s) {
         const Ints axes = s.template attr<"axes">();
@@ -48,61 +109,6 @@ struct Transpose {
     template <class T>
     CATENA_KERNEL static void backward(const auto& call) {
         permute(call, call.template gy<T>(0), call.template gx<T>(0), true, call.adds(0));
-    }
-
-private:
-    // y's axis d is x's axis axes[d]; the other way round if inverted.
-    template <class T>
-    static void permute(const auto& call, Tensor<const T> x, Tensor<T> y, bool inverted, bool add) {
-        const std::size_t n = y.ndim();
-        if (n == 0) return store(y[0], add, x[0]);
-        if (y.size() == 0) return;
-        const Ints axes = call.template attr<"axes">();
-        std::int64_t strides[CATENA_MAX_NDIM];  // x's, in the order of y's axes
-        for (std::size_t d = 0; d < n; ++d) {
-            const std::size_t from = axes.empty() ? n - 1 - d : axis_index(axes[d], n);
-            if (inverted) strides[from] = x.count(d + 1, n);
-            else strides[d] = x.count(from + 1, n);
-        }
-        // The axis that is contiguous in x is walked in tiles together with y's last one.
-        std::size_t fast = 0;
-        for (std::size_t d = 0; d < n; ++d)
-            if (y.dim(d) != 1 && (y.dim(fast) == 1 || strides[d] < strides[fast])) fast = d;
-        const std::size_t last = n - 1;
-        const std::int64_t width = y.dim(last);
-        const std::int64_t step = strides[last];
-        const std::int64_t tall = fast == last ? 1 : y.dim(fast);
-        const std::int64_t jump = fast == last ? 0 : strides[fast];
-        const std::int64_t leap = fast == last ? 0 : y.count(fast + 1, n);
-        // One unit of work: a tile's height of rows, for one index of all other axes.
-        constexpr std::int64_t tile = 32;
-        const std::int64_t tiles = (tall + tile - 1) / tile;
-        const std::int64_t others = y.size() / (width * tall);
-        call.parallel(
-            others * tiles, width * std::min(tile, tall),
-            [&](std::int64_t begin, std::int64_t end) {
-                for (std::int64_t u = begin; u < end; ++u) {
-                    std::int64_t from = 0;
-                    std::int64_t to = 0;
-                    std::int64_t rest = u / tiles;
-                    std::int64_t stride = width;
-                    for (std::size_t d = last; d-- > 0; stride *= y.dim(d)) {
-                        if (d == fast) continue;
-                        from += rest % y.dim(d) * strides[d];
-                        to += rest % y.dim(d) * stride;
-                        rest /= y.dim(d);
-                    }
-                    const std::int64_t top = u % tiles * tile;
-                    const std::int64_t bottom = std::min(top + tile, tall);
-                    for (std::int64_t left = 0; left < width; left += tile) {
-                        const std::int64_t right = tall == 1 ? width : std::min(left + tile, width);
-                        for (std::int64_t i = top; i < bottom; ++i)
-                            for (std::int64_t j = left; j < right; ++j)
-                                store(y[to + i * leap + j], add, x[from + i * jump + j * step]);
-                        if (tall == 1) break;
-                    }
-                }
-            });
     }
 };
 

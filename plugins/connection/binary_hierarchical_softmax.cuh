@@ -96,38 +96,29 @@ template <class T>
 struct PairsInScratch {
     PairsInScratch(const catena_call& call, const LabelTree& tree, void* scratch = nullptr)
         : depth(std::max<std::int64_t>(tree.depth(), 1)),  // even one label may be wrong
-          n(shape_of(*call.x[0])[0] * depth),
-          at(static_cast<char*>(scratch)) {
-        nodes = take<std::int32_t>(n);
-        codes = take<cuda::Compute<T>>(n);
+          n(shape_of(*call.x[0])[0] * depth) {
+        Blocks blocks(scratch);
+        nodes = blocks.take<std::int32_t>(n);
+        codes = blocks.take<cuda::Compute<T>>(n);
         if (call.phase == CATENA_PHASE_FORWARD) {
-            losses = take<double>(n);
-            sums = take<char>(
+            losses = blocks.take<double>(n);
+            sums = blocks.take<char>(
                 static_cast<std::int64_t>(cuda::sum_scratch<double>(Shape(&n, 1), every_axis)));
         } else {
-            keys = take<std::uint64_t>(2 * n);
+            keys = blocks.take<std::uint64_t>(2 * n);
         }
-        tables = take<char>(0);
-    }
-    // Parts of scratch, one behind the other.
-    template <class P>
-    P* take(std::int64_t count) {
-        constexpr std::uint64_t alignment = 64;
-        auto* const part = reinterpret_cast<P*>(reinterpret_cast<std::uintptr_t>(at) + bytes);
-        bytes +=
-            (static_cast<std::uint64_t>(count) * sizeof(P) + alignment - 1) / alignment * alignment;
-        return part;
+        bytes = static_cast<std::uint64_t>(blocks.bytes());
+        if (scratch != nullptr) tables = static_cast<char*>(scratch) + bytes;
     }
 
     std::int64_t depth, n;
-    char* at;
-    std::uint64_t bytes = 0;
+    std::uint64_t bytes;
     std::int32_t* nodes;
     cuda::Compute<T>* codes;
     double* losses = nullptr;
     char* sums = nullptr;
     std::uint64_t* keys = nullptr;
-    char* tables;
+    char* tables = nullptr;
 };
 
 }  // namespace catena::plugins
@@ -154,9 +145,7 @@ struct catena::plugin::cuda::Kernels<catena::plugins::BinaryHierarchicalSoftmax>
         const auto gy = call.template gy<T>(0);
         const auto gx = call.template gx<T>(0);
         const auto gw = call.template gx<T>(2);
-        if (gx && !call.adds(0) && !gy) call.zero(gx);
         if (gw && !call.adds(2)) call.zero(gw);
-        if (!gy) return;
         const Pairs<T> pairs = work<T, I>(call, gy.data);
         if (gx)
             each(call.queue(), gx.size(),
@@ -165,10 +154,8 @@ struct catena::plugin::cuda::Kernels<catena::plugins::BinaryHierarchicalSoftmax>
         if (gw)
             sum_rows_on_device<T>(call.queue(),
                                   id_list(static_cast<const std::int32_t*>(pairs.nodes), w.dim(0)),
-                                  {.keys = nullptr,
-                                   .n = pairs.n,
+                                  {.n = pairs.n,
                                    .n_rows = w.dim(0),
-                                   .bits = 0,
                                    .size = w.dim(1),
                                    .rows = x.data,
                                    .factors = pairs.codes,
@@ -182,10 +169,6 @@ private:
     template <class T>
     using Pairs = catena::plugins::PairsInScratch<T>;
 
-    static auto tree_of(const auto& call) {
-        return catena::plugins::tree_of(catena::plugins::BinaryHierarchicalSoftmax::about.name,
-                                        call.template attr<"tree">());
-    }
     // The ways of the samples, and then their losses or the factors of their gradients.
     template <class T, class I>
     static Pairs<T> work(const auto& call, const T* gy) {
@@ -227,11 +210,5 @@ struct catena::plugin::cuda::Kernels<catena::plugins::TreeWays> {
         const Ways<I, I, T> ways = {
             tables, t.data, nodes.data, call.template y<T>(1).data, nodes.dim(1), call.adds(1)};
         each(call.queue(), t.size(), ways);
-    }
-
-private:
-    static auto tree_of(const auto& call) {
-        return catena::plugins::tree_of(catena::plugins::TreeWays::about.name,
-                                        call.template attr<"tree">());
     }
 };

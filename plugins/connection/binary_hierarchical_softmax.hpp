@@ -12,6 +12,9 @@ using TreeTypes = Rows<Row<float, std::int32_t>, Row<float, std::int64_t>,
 inline constexpr Attribute tree_attribute = required<const char*>(
     "tree", "JSON: a label, or [left, right], nested: \"[[0, 1], 2]\"; each label once");
 
+auto tree_of(const auto& call) {
+    return tree_of(call.raw().function->name, call.template attr<"tree">());
+}
 inline void check_samples(const auto& s) {
     s.check_ndim(0, 2);
     s.check_shape(1, s.x(0).first(1));
@@ -78,7 +81,7 @@ struct BinaryHierarchicalSoftmax {
         const std::int64_t n = call.template x<T>(0).dim(0);
         std::int64_t bytes = n * static_cast<std::int64_t>(sizeof(double) + sizeof(void*));
         if (call.raw().phase == CATENA_PHASE_BACKWARD) {
-            const auto tree = tree_of(about.name, call.template attr<"tree">());
+            const auto tree = tree_of(call);
             bytes +=
                 samples_at_once(*tree, n) * tree->depth() * static_cast<std::int64_t>(sizeof(T));
         }
@@ -90,7 +93,7 @@ struct BinaryHierarchicalSoftmax {
         const auto x = call.template x<T>(0);
         const auto t = call.template x<I>(1);
         const auto w = call.template x<T>(2);
-        const auto tree = tree_of(about.name, call.template attr<"tree">());
+        const auto tree = tree_of(call);
         const std::int64_t n = x.dim(0);
         const std::int64_t size = x.dim(1);
         auto** const leaves = call.template scratch<const LabelTree::Leaf*>();
@@ -118,7 +121,7 @@ struct BinaryHierarchicalSoftmax {
         const auto gy = call.template gy<T>(0);
         const auto gx = call.template gx<T>(0);
         const auto gw = call.template gx<T>(2);
-        const auto tree = tree_of(about.name, call.template attr<"tree">());
+        const auto tree = tree_of(call);
         const std::int64_t n = x.dim(0);
         const std::int64_t size = x.dim(1);
         const std::int64_t depth = tree->depth();
@@ -219,7 +222,7 @@ struct TreeWays {
         const auto t = call.template x<I>(1);
         const auto nodes = call.template y<I>(0);
         const auto codes = call.template y<T>(1);
-        const auto tree = tree_of(about.name, call.template attr<"tree">());
+        const auto tree = tree_of(call);
         const std::int64_t depth = tree->depth();
         auto** const leaves = call.template scratch<const LabelTree::Leaf*>();
         find_leaves(call, *tree, t, leaves);

@@ -1,5 +1,5 @@
 // Convolutions on CUDA, as products of matrices (im2col): the images' columns hold for each tap of the
-// filters what it meets at each place. See convolution_kernels.hpp for the three products.
+// filters what it meets at each place. See convolution.hpp for the three products.
 #pragma once
 
 #include <catena/plugin/blas.hpp>
@@ -19,18 +19,18 @@ struct ColumnsOf {
         const std::int64_t strides[][3] = {{c.height * c.width, 0, 0},
                                            {c.width, 1, 0},
                                            {1, 0, 1},
-                                           {c.image(), 0, 0},
-                                           {c.stride.y * c.width, c.stride.y, 0},
-                                           {c.stride.x, 0, c.stride.x}};
+                                           {c.x_image(), 0, 0},
+                                           {c.stride_y * c.width, c.stride_y, 0},
+                                           {c.stride_x, 0, c.stride_x}};
         walk.build_strided(Shape(shape), strides);
     }
     __device__ __forceinline__ void operator()(std::int64_t i) const {
         std::int64_t at[3];  // in x; its row and its column, from the padding's edge on
         walk.locate(i, at);
-        const std::int64_t row = at[1] - c.pad.y;
-        const std::int64_t column = at[2] - c.pad.x;
+        const std::int64_t row = at[1] - c.pad_y;
+        const std::int64_t column = at[2] - c.pad_x;
         const bool within = row >= 0 && row < c.height && column >= 0 && column < c.width;
-        columns[i] = within ? x[at[0] - c.pad.y * c.width - c.pad.x] : T{};
+        columns[i] = within ? x[at[0] - c.pad_y * c.width - c.pad_x] : T{};
     }
     cuda::Walk<3> walk;
     Convolution c;
@@ -48,14 +48,14 @@ struct ImagesOf {
     __device__ __forceinline__ void operator()(std::int64_t i) const {
         const std::int64_t channel = i / (c.height * c.width) % c.channels;
         const std::int64_t image = i / (c.height * c.width) / c.channels;
-        const std::int64_t y = i / c.width % c.height + c.pad.y;
-        const std::int64_t x = i % c.width + c.pad.x;
+        const std::int64_t y = i / c.width % c.height + c.pad_y;
+        const std::int64_t x = i % c.width + c.pad_x;
         C sum = 0;
-        for (std::int64_t oy = first(y, c.kh, c.stride.y); oy < c.oh && oy * c.stride.y <= y; ++oy)
-            for (std::int64_t ox = first(x, c.kw, c.stride.x); ox < c.ow && ox * c.stride.x <= x;
+        for (std::int64_t oy = first(y, c.kh, c.stride_y); oy < c.oh && oy * c.stride_y <= y; ++oy)
+            for (std::int64_t ox = first(x, c.kw, c.stride_x); ox < c.ow && ox * c.stride_x <= x;
                  ++ox) {
                 const std::int64_t tap =
-                    (channel * c.kh + y - oy * c.stride.y) * c.kw + x - ox * c.stride.x;
+                    (channel * c.kh + y - oy * c.stride_y) * c.kw + x - ox * c.stride_x;
                 sum += cuda::load_as<C>(columns[((tap * c.n + image) * c.oh + oy) * c.ow + ox]);
             }
         if (bias != nullptr) sum += cuda::load_as<C>(bias[channel]);
@@ -75,7 +75,7 @@ struct RowsOf {
     using C = cuda::Compute<T>;
     RowsOf(const Convolution& c, const T* places, T* rows) : from(places), to(rows) {
         const std::int64_t shape[] = {c.outputs, c.n, c.pixels()};
-        const std::int64_t strides[][1] = {{c.pixels()}, {c.outputs * c.pixels()}, {1}};
+        const std::int64_t strides[][1] = {{c.pixels()}, {c.y_image()}, {1}};
         walk.build_strided(Shape(shape), strides);
     }
     RowsOf(const Convolution& c, const T* rows, const T* of_outputs, T* places, bool adds)
@@ -103,109 +103,72 @@ struct RowsOf {
     std::int32_t into_places = 0, add = 0;
 };
 
-template <ConvolutionArray first, ConvolutionArray second, ConvolutionArray result>
-struct ConvolutionOnDevice : ConvolutionCall<first, second, result> {
-    using Base = ConvolutionCall<first, second, result>;
-    using Base::has_bias, Base::sizes, typename Base::Array;
+inline std::int64_t images_at_once(const Convolution& c) {
+    constexpr std::int64_t most = 1 << 22;  // elements of columns
+    const std::int64_t each = std::max<std::int64_t>(c.taps() * c.pixels(), 1);
+    return std::min(c.n, std::max<std::int64_t>(most / each, 1));
+}
+template <ConvolutionArray array, class T, class F>
+void convolve(const cuda::Call<F>& call, const Convolution& all,
+              const ConvolutionArrays<const T*>& of, const T* bias, T* to, bool add) {
     using enum ConvolutionArray;
+    using Stored = cuda::Stored<T>;
+    const auto stored = []<class U>(U* data) {
+        using S = std::conditional_t<std::is_const_v<U>, const Stored, Stored>;
+        return reinterpret_cast<S*>(data);
+    };
+    Convolution c = all;
+    const cuda::Queue& queue = call.queue();
+    if (array == filters && c.n * c.pixels() == 0 && !add)
+        queue.zero(to, static_cast<std::size_t>(c.outputs * c.taps()) * sizeof(T));
+    const std::int64_t step = std::max<std::int64_t>(images_at_once(all), 1);
+    for (std::int64_t n = 0; n < all.n; n += step) {
+        c.n = std::min(step, all.n - n);
+        const std::int64_t pixels = c.n * c.pixels();
+        T* const columns = call.template scratch<T>();
+        T* const rows = columns + c.taps() * pixels;
+        const T* const x = of[images] + n * c.x_image();
+        const T* const y = of[places] + n * c.y_image();
+        if (array != images)
+            cuda::each(queue, c.taps() * pixels, ColumnsOf<Stored>(c, stored(x), stored(columns)));
+        if (array != places)
+            cuda::each(queue, c.outputs * pixels, RowsOf<Stored>(c, stored(y), stored(rows)));
+        const Matrix<T> w = {of[filters], c.outputs, c.taps()};
+        if (array == filters) {
+            multiply<T>(call, {rows, c.outputs, pixels}, {columns, c.taps(), pixels, true}, to,
+                        add || n > 0);
+        } else if (array == places) {
+            multiply<T>(call, w, {columns, c.taps(), pixels}, rows, false);
+            cuda::each(
+                queue, c.outputs * pixels,
+                RowsOf<Stored>(c, stored(rows), stored(bias), stored(to + n * c.y_image()), add));
+        } else {
+            multiply<T>(call, {w.data, w.rows, w.columns, true}, {rows, c.outputs, pixels}, columns,
+                        false);
+            cuda::each(queue, c.n * c.x_image(),
+                       ImagesOf<Stored>{c, stored(columns), stored(bias),
+                                        stored(to + n * c.x_image()), add});
+        }
+    }
+}
+
+template <class F>
+struct ConvolutionOnDevice : F {
     static constexpr bool any_half = false;  // dtypes are passed on
 
     template <class T>
     static void plan(const auto& call, catena_plan& plan) {
-        Convolution c = sizes(call);
+        Convolution c = F::sizes(call);
         c.n = images_at_once(c);
         plan.scratch_bytes =
             static_cast<std::uint64_t>((c.taps() + c.outputs) * c.n * c.pixels()) * sizeof(T);
-        if constexpr (has_bias)
-            if (call.raw().phase == CATENA_PHASE_BACKWARD && call.wants(2))
-                plan.scratch_bytes =
-                    std::max(plan.scratch_bytes,
-                             cuda::sum_scratch<T>(call.template gy<T>(0).shape, all_but_channels));
-    }
-    template <class T>
-    static void forward(const auto& call) {
-        const T* bias = nullptr;
-        if constexpr (has_bias) bias = call.template x<T>(2).data;
-        compute(call, result, Base::template inputs<T>(call), bias, call.template y<T>(0).data,
-                call.adds(0));
-    }
-    template <class T>
-    static void backward(const auto& call) {
-        Arrays<T> of = Base::template inputs<T>(call);
-        const auto gy = call.template gy<T>(0);
-        of[result] = gy.data;
-        const T* const no_bias = nullptr;
-        if (const auto gx = call.template gx<T>(0))
-            compute(call, first, of, no_bias, gx.data, call.adds(0));
-        if (const auto gx = call.template gx<T>(1))
-            compute(call, second, of, no_bias, gx.data, call.adds(1));
-        if constexpr (has_bias)
-            if (const auto gb = call.template gx<T>(2))
-                cuda::sum(call.queue(), gy, all_but_channels, gb.data, call.adds(2),
-                          call.template scratch<void>());
-    }
-
-private:
-    template <class T>
-    using Arrays = typename Base::template Of<const T*>;
-
-    static bool all_but_channels(std::size_t d) { return d != 1; }
-    static std::int64_t images_at_once(const Convolution& c) {
-        constexpr std::int64_t most = 1 << 22;  // elements of columns
-        const std::int64_t each = std::max<std::int64_t>(c.taps() * c.pixels(), 1);
-        return std::min(c.n, std::max<std::int64_t>(most / each, 1));
-    }
-
-    // to = the array, plus bias (may be null), or added to what is there.
-    template <class T>
-    static void compute(const auto& call, Array array, const Arrays<T>& of, const T* bias, T* to,
-                        bool add) {
-        const Convolution all = sizes(call);
-        Convolution c = all;
-        const cuda::Queue& queue = call.queue();
-        if (array == filters && c.n * c.pixels() == 0 && !add)
-            queue.zero(to, static_cast<std::size_t>(c.outputs * c.taps()) * sizeof(T));
-        const std::int64_t step = std::max<std::int64_t>(images_at_once(all), 1);
-        for (std::int64_t n = 0; n < all.n; n += step) {
-            c.n = std::min(step, all.n - n);
-            const std::int64_t pixels = c.n * c.pixels();
-            T* const columns = call.template scratch<T>();
-            T* const rows = columns + c.taps() * pixels;
-            const T* const x = of[images] + n * c.image();
-            const T* const y = of[places] + n * c.outputs * c.pixels();
-            if (array != images)
-                cuda::each(queue, c.taps() * pixels,
-                           ColumnsOf<Stored<T>>(c, stored(x), stored(columns)));
-            if (array != places)
-                cuda::each(queue, c.outputs * pixels,
-                           RowsOf<Stored<T>>(c, stored(y), stored(rows)));
-            const Matrix<T> w = {of[filters], c.outputs, c.taps()};
-            if (array == filters) {
-                multiply<T>(call, {rows, c.outputs, pixels}, {columns, c.taps(), pixels, true}, to,
-                            add || n > 0);
-            } else if (array == places) {
-                multiply<T>(call, w, {columns, c.taps(), pixels}, rows, false);
-                cuda::each(queue, c.outputs * pixels,
-                           RowsOf<Stored<T>>(c, stored(rows), stored(bias),
-                                             stored(to + n * c.outputs * c.pixels()), add));
-            } else {
-                multiply<T>(call, {w.data, w.rows, w.columns, true}, {rows, c.outputs, pixels},
-                            columns, false);
-                cuda::each(queue, c.n * c.image(),
-                           ImagesOf<Stored<T>>{c, stored(columns), stored(bias),
-                                               stored(to + n * c.image()), add});
+        if constexpr (F::has_bias)
+            if (call.raw().phase == CATENA_PHASE_BACKWARD && call.wants(2)) {
+                const Shape gy = call.template gy<T>(0).shape;
+                const std::int64_t channels[] = {1, gy[1], 1, 1};
+                plan.scratch_bytes = std::max(
+                    plan.scratch_bytes, cuda::sum_scratch<T>(gy, cuda::Repeats{gy, channels}));
             }
-        }
-    }
-    template <class T>
-    using Stored = cuda::Stored<T>;
-    template <class T>
-    static const Stored<T>* stored(const T* data) {
-        return reinterpret_cast<const Stored<T>*>(data);
-    }
-    template <class T>
-    static Stored<T>* stored(T* data) {
-        return reinterpret_cast<Stored<T>*>(data);
     }
 };
 
@@ -213,16 +176,12 @@ private:
 
 template <>
 struct catena::plugin::cuda::Kernels<catena::plugins::Convolution2D>
-    : catena::plugins::ConvolutionOnDevice<catena::plugins::ConvolutionArray::images,
-                                           catena::plugins::ConvolutionArray::filters,
-                                           catena::plugins::ConvolutionArray::places> {};
+    : catena::plugins::ConvolutionOnDevice<catena::plugins::Convolution2D> {};
+
 template <>
 struct catena::plugin::cuda::Kernels<catena::plugins::Convolution2DGradW>
-    : catena::plugins::ConvolutionOnDevice<catena::plugins::ConvolutionArray::images,
-                                           catena::plugins::ConvolutionArray::places,
-                                           catena::plugins::ConvolutionArray::filters> {};
+    : catena::plugins::ConvolutionOnDevice<catena::plugins::Convolution2DGradW> {};
+
 template <>
 struct catena::plugin::cuda::Kernels<catena::plugins::Deconvolution2D>
-    : catena::plugins::ConvolutionOnDevice<catena::plugins::ConvolutionArray::places,
-                                           catena::plugins::ConvolutionArray::filters,
-                                           catena::plugins::ConvolutionArray::images> {};
+    : catena::plugins::ConvolutionOnDevice<catena::plugins::Deconvolution2D> {};

@@ -1,7 +1,15 @@
-// What the functions around convolution share: attributes, sizes, and checks of both.
+// What the functions around convolution share: attributes, sizes, checks of both; and the three products
+// behind them: images with filters, its adjoint, images with images. Each is matrix products with columns
+// of images.
 #pragma once
 
+#include <utility>
+#include <vector>
+
 #include <catena/plugin.hpp>
+#include <catena/plugin/blas.hpp>
+#include <catena/plugin/reduce.hpp>
+#include <catena/plugin/vendor.hpp>
 
 namespace catena::plugins {
 
@@ -50,22 +58,11 @@ constexpr Pair beyond_of(Pair stride, bool cover) {
     return cover ? Pair{stride.y - 1, stride.x - 1} : Pair{0, 0};
 }
 
-// Sizes of y = convolution of x with W: x (n, channels, height, width), W (outputs, channels, kh, kw),
-// y (n, outputs, oh, ow).
-struct Convolution {
-    std::int64_t n;
-    std::int64_t channels, height, width;
-    std::int64_t outputs, oh, ow;
-    std::int64_t kh, kw;
-    Pair stride, pad;
-
-    std::int64_t taps() const { return channels * kh * kw; }
-    std::int64_t pixels() const { return oh * ow; }
-    std::int64_t image() const { return channels * height * width; }
-};
-
+using Convolution = ConvolutionSizes;
 // From x, y and the filter's size; attributes of the call.
 inline Convolution convolution_of(const auto& call, Shape x, Shape y, Shape w) {
+    const Pair stride = pair_of(call.template attr<"stride">());
+    const Pair pad = pair_of(call.template attr<"pad">());
     return {.n = x[0],
             .channels = x[1],
             .height = x[2],
@@ -75,8 +72,10 @@ inline Convolution convolution_of(const auto& call, Shape x, Shape y, Shape w) {
             .ow = y[3],
             .kh = w[w.size() - 2],
             .kw = w[w.size() - 1],
-            .stride = pair_of(call.template attr<"stride">()),
-            .pad = pair_of(call.template attr<"pad">())};
+            .stride_y = stride.y,
+            .stride_x = stride.x,
+            .pad_y = pad.y,
+            .pad_x = pad.x};
 }
 
 inline std::string pair_text(Pair p) {
@@ -102,5 +101,372 @@ inline Pair checked_places(const auto& s, const char* what, Pair filter, Shape x
     check_fit(s, what, filter, {x[2], x[3]}, pad, beyond_of(stride, cover));
     return filter_positions({x[2], x[3]}, filter, stride, pad, cover);
 }
+
+constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+// The columns of an image: for each tap a row with what it sees of some rows of places.
+template <class T>
+class ImageColumns {
+public:
+    // Of channels [channel, channel + channels) and rows [row, row + rows) of places.
+    struct Part {
+        std::int64_t channel, channels;
+        std::int64_t row, rows;
+    };
+
+    explicit ImageColumns(const Convolution& c)
+        : c_(c),
+          is_image_(c.kh == 1 && c.kw == 1 && c.stride_y == 1 && c.stride_x == 1 && c.pad_y == 0 &&
+                    c.pad_x == 0) {}
+
+    // Whether the columns are the image itself, and no memory is needed.
+    bool is_image() const { return is_image_; }
+    // The elements of memory from one row of the columns to the next.
+    std::int64_t ld(const Part& p) const { return is_image_ ? c_.pixels() : p.rows * c_.ow; }
+    // Where the columns are: in `memory` or in the image.
+    template <class U>
+    U* place(const Part& p, U* image, U* memory) const {
+        return is_image_ ? image + p.channel * c_.pixels() + p.row * c_.ow : memory;
+    }
+    // Returns the columns.
+    CATENA_KERNEL const T* gather(const Part& p, const T* image, T* columns) const {
+        if (is_image_) return place<const T>(p, image, columns);
+        for_each_row(p, [&](std::int64_t to, const Row& r) CATENA_LAMBDA {
+            T* const row = columns + to;
+            std::fill_n(row, r.left, T(0));
+            for_each_place(
+                r, [&](std::int64_t x, std::int64_t at) CATENA_LAMBDA { row[x] = image[at]; });
+            std::fill_n(row + r.right, c_.ow - r.right, T(0));
+        });
+        return columns;
+    }
+    // The adjoint: adds the columns to the image.
+    CATENA_KERNEL void scatter(const Part& p, const T* columns, T* image) const {
+        if (is_image_) return;
+        for_each_row(p, [&](std::int64_t from, const Row& r) CATENA_LAMBDA {
+            const T* const row = columns + from;
+            for_each_place(
+                r, [&](std::int64_t x, std::int64_t at) CATENA_LAMBDA { image[at] += row[x]; });
+        });
+    }
+
+private:
+    // Places [left, right) of a row see the image: place x its element at + x * stride.
+    struct Row {
+        std::int64_t left, right;
+        std::int64_t at;
+    };
+    CATENA_KERNEL void for_each_row(const Part& p, const auto& body) const {
+        std::int64_t column = 0;
+        for (std::int64_t channel = p.channel; channel < p.channel + p.channels; ++channel)
+            for (std::int64_t tap = 0; tap < c_.kh * c_.kw; ++tap) {
+                const std::int64_t skip = c_.pad_x - tap % c_.kw;
+                const auto first_place = [&](std::int64_t x) {  // that sees x or what follows
+                    return std::min(ceil_div(std::max<std::int64_t>(x, 0), c_.stride_x), c_.ow);
+                };
+                const std::int64_t right = first_place(c_.width + skip);
+                const std::int64_t left = std::min(first_place(skip), right);
+                for (std::int64_t row = p.row; row < p.row + p.rows; ++row, column += c_.ow) {
+                    const std::int64_t y = row * c_.stride_y + tap / c_.kw - c_.pad_y;
+                    if (y < 0 || y >= c_.height) body(column, Row{0, 0, 0});
+                    else
+                        body(column, Row{left, right, (channel * c_.height + y) * c_.width - skip});
+                }
+            }
+    }
+    // A step of 1 has a loop of its own, which is vectorized.
+    CATENA_KERNEL void for_each_place(const Row& r, const auto& body) const {
+        if (c_.stride_x == 1) {
+            CATENA_LOOP
+            for (std::int64_t x = r.left; x < r.right; ++x) body(x, r.at + x);
+        } else {
+            for (std::int64_t x = r.left; x < r.right; ++x) body(x, r.at + x * c_.stride_x);
+        }
+    }
+
+    Convolution c_;
+    bool is_image_;
+};
+
+// The arrays of a convolution: x, W and y of convolution_2d.
+enum class ConvolutionArray { images, filters, places };
+
+template <class V>
+struct ConvolutionArrays {
+    V& operator[](ConvolutionArray array) { return values[static_cast<std::size_t>(array)]; }
+    const V& operator[](ConvolutionArray array) const {
+        return values[static_cast<std::size_t>(array)];
+    }
+    V values[3];
+};
+inline bool is_empty(const Convolution& c, ConvolutionArray array) {
+    return c.n * (array == ConvolutionArray::images ? 1 : c.outputs) *
+               (array == ConvolutionArray::places ? 1 : c.channels) ==
+           0;
+}
+
+// How the product that computes one of the arrays is cut into pieces for threads: by images, channels
+// and bands of rows. The cut depends on the sizes alone, and so do the sums.
+template <class T>
+struct ConvolutionCut {
+    ConvolutionCut(const Convolution& c, ConvolutionArray result) {
+        const std::int64_t filters = c.outputs * c.taps();
+        if (result == ConvolutionArray::filters)
+            groups = std::clamp<std::int64_t>(most_sums / filters, 1, std::min(c.n, pieces));
+        const std::int64_t apart = result == ConvolutionArray::filters ? groups : c.n;
+        if (result != ConvolutionArray::places)
+            channels = ceil_div(c.channels, std::min(ceil_div(pieces, 2 * apart), c.channels));
+        else channels = c.channels;
+        const std::int64_t row = std::max<std::int64_t>(channels * c.kh * c.kw * c.ow, 1);
+        std::int64_t most = std::clamp<std::int64_t>(cache / row, 1, c.oh);
+        if (result == ConvolutionArray::places) most = std::min(most, ceil_div(c.oh * c.n, pieces));
+        rows = ceil_div(c.oh, ceil_div(c.oh, most));
+        parts = channels == 0 ? 1 : ceil_div(c.channels, channels);
+        bands = ceil_div(c.oh, rows);
+        columns = ImageColumns<T>(c).is_image() ? 0 : row * rows;
+        sums = groups > 1 ? groups * filters : 0;
+    }
+    typename ImageColumns<T>::Part part(const Convolution& c, std::int64_t part,
+                                        std::int64_t band) const {
+        return {part * channels, std::min(channels, c.channels - part * channels), band * rows,
+                std::min(rows, c.oh - band * rows)};
+    }
+    std::uint64_t bytes(std::int64_t slots) const {
+        Blocks blocks;
+        blocks.take<T>(sums);
+        for (std::int64_t i = 0; i < slots; ++i) blocks.take<T>(columns);
+        return static_cast<std::uint64_t>(blocks.bytes());
+    }
+
+    static constexpr std::int64_t pieces = 16;
+    static constexpr std::int64_t cache = (512 << 10) / sizeof(T);  // elements of columns
+    static constexpr std::int64_t most_sums = 1 << 21;              // elements
+
+    std::int64_t channels, parts;  // in a part
+    std::int64_t rows, bands;      // in a band
+    std::int64_t groups = 1;       // of images: each has its own sum of filters
+    std::int64_t columns, sums;    // elements
+};
+
+// One of the products, for a call.
+template <class T, class Call>
+class ConvolutionWork {
+public:
+    ConvolutionWork(const Call& call, const Convolution& c, ConvolutionArray result)
+        : call_(call), blas_(call), c_(c), cut_(c, result), columns_(c) {
+        Blocks blocks(call.template scratch<char>());
+        sums_ = blocks.take<T>(cut_.sums);
+        for (std::int64_t i = 0; i < call.slots(); ++i)
+            memory_.push_back(blocks.take<T>(cut_.columns));
+    }
+
+    CATENA_KERNEL void places(const T* x, const T* w, const T* bias, T* y, bool add) const {
+        for_each(c_.n * cut_.bands, [&](std::int64_t i, T* memory) CATENA_LAMBDA {
+            const Part p = cut_.part(c_, 0, i % cut_.bands);
+            const T* const image = x + i / cut_.bands * c_.x_image();
+            T* const to = y + i / cut_.bands * c_.y_image() + p.row * c_.ow;
+            if (bias != nullptr) begin_with(bias, c_.outputs, p.rows * c_.ow, c_.pixels(), to, add);
+            blas_.gemm(Product<T>{.m = c_.outputs,
+                                  .n = p.rows * c_.ow,
+                                  .k = c_.taps(),
+                                  .a = w,
+                                  .b = columns_.gather(p, image, memory),
+                                  .c = to,
+                                  .add = add || bias != nullptr,
+                                  .ldb = columns_.ld(p),
+                                  .ldc = c_.pixels()});
+        });
+    }
+    CATENA_KERNEL void images(const T* y, const T* w, const T* bias, T* x, bool add) const {
+        for_each(c_.n * cut_.parts, [&](std::int64_t i, T* memory) CATENA_LAMBDA {
+            T* const image = x + i / cut_.parts * c_.x_image();
+            for (std::int64_t band = 0; band < cut_.bands; ++band) {
+                const Part p = cut_.part(c_, i % cut_.parts, band);
+                if (band == 0)
+                    begin_with(bias != nullptr ? bias + p.channel : nullptr, p.channels, x_plane(),
+                               x_plane(), image + p.channel * x_plane(), add);
+                blas_.gemm(Product<T>{.transpose_a = true,
+                                      .m = p.channels * c_.kh * c_.kw,
+                                      .n = p.rows * c_.ow,
+                                      .k = c_.outputs,
+                                      .a = w + p.channel * c_.kh * c_.kw,
+                                      .b = y + i / cut_.parts * c_.y_image() + p.row * c_.ow,
+                                      .c = columns_.place(p, image, memory),
+                                      .add = columns_.is_image(),
+                                      .lda = c_.taps(),
+                                      .ldb = c_.pixels(),
+                                      .ldc = columns_.ld(p)});
+                columns_.scatter(p, memory, image);
+            }
+        });
+    }
+    CATENA_KERNEL void filters(const T* x, const T* y, T* w, bool add) const {
+        const std::int64_t size = c_.outputs * c_.taps();
+        for_each(cut_.groups * cut_.parts, [&](std::int64_t i, T* memory) CATENA_LAMBDA {
+            const std::int64_t group = i / cut_.parts;
+            const std::int64_t first = c_.n * group / cut_.groups;
+            const std::int64_t last = c_.n * (group + 1) / cut_.groups;
+            T* const sum = cut_.groups > 1 ? sums_ + group * size : w;
+            bool adds = cut_.groups == 1 && add;
+            for (std::int64_t n = first; n < last; ++n)
+                for (std::int64_t band = 0; band < cut_.bands; ++band) {
+                    const Part p = cut_.part(c_, i % cut_.parts, band);
+                    blas_.gemm(Product<T>{.transpose_b = true,
+                                          .m = c_.outputs,
+                                          .n = p.channels * c_.kh * c_.kw,
+                                          .k = p.rows * c_.ow,
+                                          .a = y + n * c_.y_image() + p.row * c_.ow,
+                                          .b = columns_.gather(p, x + n * c_.x_image(), memory),
+                                          .c = sum + p.channel * c_.kh * c_.kw,
+                                          .add = std::exchange(adds, true),
+                                          .lda = c_.pixels(),
+                                          .ldb = columns_.ld(p),
+                                          .ldc = c_.taps()});
+                }
+        });
+        if (cut_.groups == 1) return;
+        call_.parallel(size, cut_.groups, [&](std::int64_t begin, std::int64_t end) CATENA_LAMBDA {
+            for (std::int64_t group = 0; group < cut_.groups; ++group) {
+                const T* const from = sums_ + group * size;
+                const bool adds = add || group > 0;
+                CATENA_LOOP
+                for (std::int64_t i = begin; i < end; ++i) store(w[i], adds, from[i]);
+            }
+        });
+    }
+
+private:
+    using Part = ImageColumns<T>::Part;
+
+    std::int64_t x_plane() const { return c_.height * c_.width; }
+    // body(piece, memory for columns), on all threads.
+    CATENA_KERNEL void for_each(std::int64_t pieces, const auto& body) const {
+        call_.parallel(pieces, c_.n * c_.work() / pieces / 8 + 1,
+                       [&](std::int64_t begin, std::int64_t end, std::int32_t slot) CATENA_LAMBDA {
+                           for (std::int64_t i = begin; i < end; ++i)
+                               body(i, memory_[static_cast<std::size_t>(slot)]);
+                       });
+    }
+    // Rows = bias (may be null: 0), or added to them.
+    CATENA_KERNEL static void begin_with(const T* bias, std::int64_t rows, std::int64_t n,
+                                         std::int64_t ld, T* to, bool add) {
+        for (std::int64_t r = 0; r < rows; ++r, to += ld) {
+            const T value = bias != nullptr ? bias[r] : T(0);
+            CATENA_LOOP
+            for (std::int64_t i = 0; i < n; ++i) store(to[i], add, value);
+        }
+    }
+
+    const Call& call_;
+    Blas blas_;
+    Convolution c_;
+    ConvolutionCut<T> cut_;
+    ImageColumns<T> columns_;
+    T* sums_;
+    std::vector<T*> memory_;  // for the columns of each thread
+};
+
+// to = the array, plus bias (may be null), or added to what is there; overloaded for CUDA.
+template <ConvolutionArray array, class T, class Call>
+CATENA_KERNEL void convolve(const Call& call, const Convolution& c,
+                            const ConvolutionArrays<const T*>& of, const T* bias, T* to, bool add) {
+    using enum ConvolutionArray;
+    if (!is_empty(c, array)) {
+        const ConvolutionWork<T, Call> work(call, c, array);
+        if constexpr (array == places) work.places(of[images], of[filters], bias, to, add);
+        else if constexpr (array == images) work.images(of[places], of[filters], bias, to, add);
+        else work.filters(of[images], of[places], to, add);
+    } else if (array == filters && !add) {
+        std::fill_n(to, c.outputs * c.taps(), T(0));
+    }
+}
+
+// Functions that compute one of these arrays, `result`, from the two others, which are the inputs.
+// Each gradient is such a function as well. Images and places may get a bias, a third input.
+template <ConvolutionArray first, ConvolutionArray second, ConvolutionArray result>
+struct ConvolutionFunction {
+    using enum ConvolutionArray;
+    static constexpr auto retain_x = ports(0, 1);
+    static constexpr bool has_bias = result != filters;
+
+    static void compose_gradient(const auto& g, bool cover_all) {
+        ConvolutionArrays<Var> of;
+        of[first] = g.x(0), of[second] = g.x(1), of[result] = g.gy(0);
+        const auto stride = g.same("stride"), pad = g.same("pad");
+        const auto cover = set("cover_all", cover_all);
+        const ConvolutionArray inputs[] = {first, second};
+        for (std::size_t i = 0; i < 2; ++i) {
+            if (!g.wants(i)) continue;
+            const Shape size = g.x_shape(i).subspan(2);
+            if (inputs[i] == images)
+                g.gx(i, call<"catena.deconvolution_2d">({of[places], of[filters]},
+                                                        {stride, pad, set("outsize", size)}));
+            else if (inputs[i] == places)
+                g.gx(i, call<"catena.convolution_2d">({of[images], of[filters]},
+                                                      {stride, pad, cover}));
+            else
+                g.gx(i, call<"catena.convolution_2d_grad_w">(
+                            {of[images], of[places]}, {set("ksize", size), stride, pad, cover}));
+        }
+        if constexpr (has_bias)
+            if (g.wants(2)) g.gx(2, sum(g.gy(0), {0, 2, 3}, false));
+    }
+
+    template <class T>
+    static void plan(const auto& call, catena_plan& plan) {
+        const bool forward = call.raw().phase == CATENA_PHASE_FORWARD;
+        const Convolution c = sizes(call);
+        const auto need = [&](bool wanted, ConvolutionArray array) {
+            if (wanted && !is_empty(c, array))
+                plan.scratch_bytes =
+                    std::max(plan.scratch_bytes, ConvolutionCut<T>(c, array).bytes(call.slots()));
+        };
+        need(forward, result);
+        need(!forward && call.wants(0), first);
+        need(!forward && call.wants(1), second);
+    }
+    template <class T>
+    CATENA_KERNEL static void forward(const auto& call) {
+        const T* bias = nullptr;
+        if constexpr (has_bias) bias = call.template x<T>(2).data;
+        convolve<result>(call, sizes(call), inputs<T>(call), bias, call.template y<T>(0).data,
+                         call.adds(0));
+    }
+    template <class T>
+    CATENA_KERNEL static void backward(const auto& call) {
+        const Convolution c = sizes(call);
+        ConvolutionArrays<const T*> of = inputs<T>(call);
+        const auto gy = call.template gy<T>(0);
+        const T* const no_bias = nullptr;
+        of[result] = gy.data;
+        if (const auto gx = call.template gx<T>(0))
+            convolve<first>(call, c, of, no_bias, gx.data, call.adds(0));
+        if (const auto gx = call.template gx<T>(1))
+            convolve<second>(call, c, of, no_bias, gx.data, call.adds(1));
+        if constexpr (has_bias)
+            if (const auto gb = call.template gx<T>(2)) {
+                const std::int64_t channels[] = {1, gb.dim(0), 1, 1};
+                sum_to_shape(call, gy.data, gy.shape, gb.data, channels, call.adds(2));
+            }
+    }
+
+    static Convolution sizes(const auto& call) {
+        const bool forward = call.raw().phase == CATENA_PHASE_FORWARD;
+        ConvolutionArrays<Shape> of;
+        of[first] = shape_of(*call.raw().x[0]);
+        of[second] = shape_of(*call.raw().x[1]);
+        of[result] = shape_of(*(forward ? call.raw().y[0] : call.raw().gy[0]));
+        return convolution_of(call, of[images], of[places], of[filters]);
+    }
+
+private:
+    template <class T>
+    CATENA_KERNEL static ConvolutionArrays<const T*> inputs(const auto& call) {
+        ConvolutionArrays<const T*> of = {};
+        of[first] = call.template x<T>(0).data;
+        of[second] = call.template x<T>(1).data;
+        return of;
+    }
+};
 
 }  // namespace catena::plugins

@@ -1,7 +1,7 @@
 // Convolution of images with filters.
 #pragma once
 
-#include "convolution_kernels.hpp"
+#include "convolution.hpp"
 
 namespace catena::plugins {
 

@@ -1,7 +1,7 @@
 // The gradient of a convolution for its filters.
 #pragma once
 
-#include "convolution_kernels.hpp"
+#include "convolution.hpp"
 
 namespace catena::plugins {
 

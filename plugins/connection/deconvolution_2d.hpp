@@ -1,7 +1,7 @@
 // Transposed convolution: what a convolution's gradient does to images.
 #pragma once
 
-#include "convolution_kernels.hpp"
+#include "convolution.hpp"
 
 namespace catena::plugins {
 

@@ -49,18 +49,20 @@ private:
     bool all_ = false;
 };
 
-// y[i] = table[ids[i]], rows of `width` elements, or added to y.
+// y[i] = table[x[i]], rows of a table, or added to y.
 template <class I, class T>
-CATENA_KERNEL void gather_rows(const auto& call, const Ids<I>& ids, std::int64_t n, const T* table,
-                               std::int64_t width, T* y, bool add) {
-    call.parallel(n, width, [&](std::int64_t begin, std::int64_t end) CATENA_LAMBDA {
+CATENA_KERNEL void gather_rows(const auto& call, Tensor<const I> x, Tensor<const T> table, T* y,
+                               bool add) {
+    const Ids<I> ids(call, x, table.dim(0));
+    const std::int64_t width = table.dim(1);
+    call.parallel(x.size(), width, [&](std::int64_t begin, std::int64_t end) CATENA_LAMBDA {
         for (std::int64_t i = begin; i < end; ++i) {
             T* const to = y + i * width;
             if (ids.ignores(i)) {
                 if (!add) std::fill_n(to, width, T(0));
                 continue;
             }
-            const T* const from = table + ids[i] * width;
+            const T* const from = table.data + ids[i] * width;
             if (!add) {
                 std::copy_n(from, width, to);
                 continue;
@@ -71,11 +73,13 @@ CATENA_KERNEL void gather_rows(const auto& call, const Ids<I>& ids, std::int64_t
     });
 }
 
-// table[ids[i]] += rows[i], in the order of i: columns are shared out among threads, rows are not,
+// table[x[i]] += rows[i], in the order of i: columns are shared out among threads, rows are not,
 // so that an id may come several times. Without `add` the table starts as zeros.
 template <class I, class T>
-CATENA_KERNEL void scatter_rows(const auto& call, const Ids<I>& ids, std::int64_t n, const T* rows,
-                                Tensor<T> table, bool add) {
+CATENA_KERNEL void scatter_rows(const auto& call, Tensor<const I> x, const T* rows, Tensor<T> table,
+                                bool add) {
+    const Ids<I> ids(call, x, table.dim(0));
+    const std::int64_t n = x.size();
     const std::int64_t width = table.dim(1);
     if (!add)
         call.parallel(table.dim(0), width, [&](std::int64_t begin, std::int64_t end) CATENA_LAMBDA {
@@ -128,19 +132,14 @@ struct EmbedId {
 
     template <class I, class T>
     CATENA_KERNEL static void forward(const auto& call) {
-        const auto x = call.template x<I>(0);
-        const auto w = call.template x<T>(1);
-        const Ids<I> ids(call, x, w.dim(0));
-        gather_rows(call, ids, x.size(), w.data, w.dim(1), call.template y<T>(0).data,
+        gather_rows(call, call.template x<I>(0), call.template x<T>(1), call.template y<T>(0).data,
                     call.adds(0));
     }
     template <class I, class T>
     CATENA_KERNEL static void backward(const auto& call) {
-        const auto x = call.template x<I>(0);
-        const auto gw = call.template gx<T>(1);
-        if (!gw) return;
-        const Ids<I> ids(call, x, gw.dim(0));
-        scatter_rows(call, ids, x.size(), call.template gy<T>(0).data, gw, call.adds(1));
+        if (const auto gw = call.template gx<T>(1))
+            scatter_rows(call, call.template x<I>(0), call.template gy<T>(0).data, gw,
+                         call.adds(1));
     }
 };
 
@@ -174,19 +173,13 @@ struct EmbedIdGradient {
 
     template <class I, class T>
     CATENA_KERNEL static void forward(const auto& call) {
-        const auto x = call.template x<I>(0);
-        const auto y = call.template y<T>(0);
-        const Ids<I> ids(call, x, y.dim(0));
-        scatter_rows(call, ids, x.size(), call.template x<T>(1).data, y, call.adds(0));
+        scatter_rows(call, call.template x<I>(0), call.template x<T>(1).data, call.template y<T>(0),
+                     call.adds(0));
     }
     template <class I, class T>
     CATENA_KERNEL static void backward(const auto& call) {
-        const auto x = call.template x<I>(0);
-        const auto gy = call.template gy<T>(0);
-        const auto gx = call.template gx<T>(1);
-        if (!gx) return;
-        const Ids<I> ids(call, x, gy.dim(0));
-        gather_rows(call, ids, x.size(), gy.data, gy.dim(1), gx.data, call.adds(1));
+        if (const auto gx = call.template gx<T>(1))
+            gather_rows(call, call.template x<I>(0), call.template gy<T>(0), gx.data, call.adds(1));
     }
 };
 

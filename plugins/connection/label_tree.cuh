@@ -76,14 +76,10 @@ private:
     };
     struct All {
         const Entry* find(int device, const std::shared_ptr<const LabelTree>& tree) const {
-            const auto first = [&](const auto& is_it) -> const Entry* {
-                const auto found = std::ranges::find_if(entries, [&](const Entry& entry) {
-                    return entry.device == device && is_it(entry);
-                });
-                return found == entries.end() ? nullptr : &*found;
-            };
-            const Entry* const same = first([&](const Entry& e) { return e.tree == tree; });
-            return same ? same : first([&](const Entry& e) { return *e.tree == *tree; });
+            const auto found = std::ranges::find_if(entries, [&](const Entry& e) {
+                return e.device == device && (e.tree == tree || *e.tree == *tree);
+            });
+            return found == entries.end() ? nullptr : &*found;
         }
         // A free one, as long as the device has no more than its share.
         Entry* vacant(int device) {

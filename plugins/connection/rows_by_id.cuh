@@ -113,13 +113,14 @@ struct RowSums {
         }
         cuda::store(table[static_cast<std::int64_t>(row) * size + column], add != 0, sum);
     }
-    const std::uint64_t* keys;
-    std::int64_t n, n_rows, bits, size;
-    const T* rows;     // of place i: row i / each, times factors[i]
-    const C* factors;  // null: all 1
-    std::int64_t each;
+    std::int64_t n, n_rows, size;
+    const T* rows;               // of place i: row i / each, times factors[i]
+    const C* factors = nullptr;  // null: all 1
+    std::int64_t each = 1;
     T* table;
     std::int64_t add;
+    const std::uint64_t* keys = nullptr;
+    std::int64_t bits = 0;
 };
 
 // Bytes of scratch for n rows that are added up.

@@ -1,12 +1,12 @@
 // One product is cut into tiles of C, each one call of OpenBLAS on one thread. K is never cut.
 #include <algorithm>
 #include <atomic>
-#include <cinttypes>
 #include <climits>
 #include <cstdlib>
 
-#include "openblas.hpp"
-#include "threads.hpp"
+#include <catena/plugin/blas.hpp>
+
+#include "cpu.hpp"
 
 namespace catena_cpu {
 namespace {
@@ -179,38 +179,10 @@ int32_t supports(const catena_gemm* gemm) {
     return (is_float(gemm->dtype, 32) || is_float(gemm->dtype, 64)) && largest <= INT_MAX ? 1 : 0;
 }
 
-catena_status check_ld(catena_ctx* ctx, const char* name, int64_t ld, int64_t columns) {
-    if (ld >= std::max<int64_t>(columns, 1)) return CATENA_OK;
-    return fail(ctx, CATENA_E_INVALID, "[gemm] %s: expected at least %" PRId64 ", got %" PRId64,
-                name, std::max<int64_t>(columns, 1), ld);
-}
-
-catena_status check(catena_ctx* ctx, const catena_gemm& gemm) {
-    if (supports(&gemm) == 0)
-        return fail(ctx, CATENA_E_UNSUPPORTED,
-                    "[gemm] product: expected float32 or float64 and extents below 2^31, got code "
-                    "%d, %d bits, %" PRId64 " x %" PRId64 " x %" PRId64,
-                    gemm.dtype.code, gemm.dtype.bits, gemm.m, gemm.n, gemm.k);
-    if (gemm.m < 0 || gemm.n < 0 || gemm.k < 0)
-        return fail(ctx, CATENA_E_SHAPE,
-                    "[gemm] extents: expected none below 0, got %" PRId64 " x %" PRId64
-                    " x %" PRId64,
-                    gemm.m, gemm.n, gemm.k);
-    const catena_status status[] = {
-        check_ld(ctx, "lda", gemm.lda, gemm.transpose_a != 0 ? gemm.m : gemm.k),
-        check_ld(ctx, "ldb", gemm.ldb, gemm.transpose_b != 0 ? gemm.k : gemm.n),
-        check_ld(ctx, "ldc", gemm.ldc, gemm.n)};
-    for (const catena_status s : status)
-        if (s != CATENA_OK) return s;
-    return CATENA_OK;
-}
-
 catena_status run(catena_ctx* ctx, const catena_gemm* gemm) {
-    const catena_status status = check(ctx, *gemm);
+    const catena_status status =
+        catena::plugin::check_gemm(ctx, *gemm, supports(gemm) != 0, "float32 or float64");
     if (status != CATENA_OK || gemm->m == 0 || gemm->n == 0) return status;
-    const bool reads = gemm->k > 0;
-    if (gemm->c == nullptr || (reads && (gemm->a == nullptr || gemm->b == nullptr)))
-        return fail(ctx, CATENA_E_INVALID, "[gemm] data: expected a, b and c, got NULL");
     const OpenBlas& blas = openblas();
     if (blas.sgemm == nullptr)
         return fail(ctx, blas.status, "[gemm] library: %s", blas.error.c_str());

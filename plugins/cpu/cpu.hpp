@@ -1,6 +1,10 @@
 // What the files of the plugin provide to each other.
 #pragma once
 
+#include <pthread.h>
+
+#include <atomic>
+#include <semaphore>
 #include <string>
 
 #include <catena/plugin/tables.hpp>
@@ -23,8 +27,132 @@ catena_status CATENA_CALL copy(catena_ctx* ctx, void* dev, catena_stream* stream
 catena_status CATENA_CALL memory(catena_ctx* ctx, void* dev, uint64_t* free_bytes,
                                  uint64_t* total_bytes);
 
-// threads.cpp
+// threads.cpp: the worker threads of the process, one pool that all CPU devices share.
+//
+// Runs one parallel_for at a time. The range is cut into chunks; every thread owns a run of them,
+// the same in every call of the same size so that data stays in its cache, and takes over what
+// others have left when it is done. Every other call goes through its chunks backwards: it begins
+// with what the call before used last, which is still in a cache that is too small for all. A
+// worker spins for a moment after a job, then sleeps; the caller never waits for one that has not
+// begun.
+class ThreadPool {
+public:
+    constexpr ThreadPool() = default;
+
+    // [any] Threads of a parallel_for, the caller included.
+    int32_t count();
+
+    // [any] n < 1: the processors that this process may use. Holds from the next parallel_for.
+    void set_count(int32_t n);
+
+    // [compute] A call from inside fn, and one while another thread's is running, runs on the
+    // calling thread alone, as one piece. fn must not throw.
+    void parallel_for(int64_t n, int64_t grain, catena_range_fn fn, void* user);
+
+    // [any] Whether a parallel_for from this thread would run on this thread alone.
+    bool is_serial();
+
+    // [load] Ends the workers; a later parallel_for starts them again.
+    void stop();
+
+private:
+    struct Seat;  // a thread's place: the chunks it owns, and whether it sleeps
+
+    struct Job {
+        catena_range_fn fn;
+        void* user;
+        int64_t n;
+        int64_t chunk;  // elements
+        int32_t threads;
+        bool reversed;  // the last chunks first
+    };
+
+    static void* run_worker(void* seat);
+    void resize(int32_t threads);
+    void publish();
+    void work(int32_t id);
+    bool await_job(Seat& seat, uint32_t served, uint64_t* state);
+
+    // Epoch of the job, threads it takes, whether workers may still join, how many have joined.
+    alignas(64) std::atomic<uint64_t> state_ = 0;
+    Job job_ = {};           // written while nobody has joined
+    Seat* seats_ = nullptr;  // seat 0 is the caller's
+    int32_t n_seats_ = 0;    // fewer than size_ if the system refused a thread
+    int32_t size_ = 0;
+    alignas(64) std::atomic<bool> busy_ = false;  // guards everything above but state_
+    std::atomic<bool> stopping_ = false;
+    std::atomic<int32_t> spin_ns_ = 0;
+    std::atomic<int32_t> count_ = 0;  // 0: not asked for yet
+};
+
+// Constant-initialised and never destroyed: no static constructor.
+extern ThreadPool pool;
+
+// [any] Processors that this process may use: its affinity mask and its cgroup's quota.
+int32_t processors();
 extern const catena_threads threads_table;
+
+// openblas.cpp: OpenBLAS, loaded at run time, for its kernels must be chosen before it is loaded.
+//
+// Constants of cblas.h, which is not included because it differs between builds of OpenBLAS.
+enum { cblas_row_major = 101, cblas_no_trans = 111, cblas_trans = 112 };
+
+template <class T>
+using Gemm = void (*)(int order, int trans_a, int trans_b, int m, int n, int k, T alpha, const T* a,
+                      int lda, const T* b, int ldb, T beta, T* c, int ldc);
+
+struct OpenBlas {
+    Gemm<float> sgemm = nullptr;
+    Gemm<double> dgemm = nullptr;
+    int (*omp_get_max_threads)() = nullptr;  // NULL in builds without OpenMP
+    void (*omp_set_num_threads)(int) = nullptr;
+    std::string error;  // why sgemm and dgemm are NULL, or why few products run at a time
+    catena_status status = CATENA_E_DEVICE;  // what a product returns if they are NULL
+    int32_t buffers = 0;                     // products that may run at the same time
+};
+
+// The first call loads the library. It sets and unsets an environment variable, so no other thread may
+// read the environment at that time. Later calls: [any].
+const OpenBlas& openblas();
+
+// [compute] A product holds a lease while it runs. OpenBLAS uses one buffer for each running product,
+// and it tries forever to allocate another one if memory is short. So openblas() reserves the buffers,
+// and a product waits while all of them are in use.
+class BufferLease {
+public:
+    BufferLease() { unused().acquire(); }
+    ~BufferLease() { unused().release(); }
+    BufferLease(const BufferLease&) = delete;
+    BufferLease& operator=(const BufferLease&) = delete;
+
+private:
+    static std::counting_semaphore<>& unused() {
+        static std::counting_semaphore<> buffers(openblas().buffers);
+        return buffers;
+    }
+};
+
+// While it lives, OpenBLAS uses the calling thread alone. OpenMP keeps this setting for each thread,
+// and the destructor restores it.
+class SingleThreaded {
+public:
+    explicit SingleThreaded(const OpenBlas& blas) : blas_(blas) {
+        if (blas.omp_get_max_threads == nullptr) return;
+        threads_ = blas.omp_get_max_threads();
+        if (threads_ != 1) blas.omp_set_num_threads(1);
+    }
+
+    ~SingleThreaded() {
+        if (threads_ != 1) blas_.omp_set_num_threads(threads_);
+    }
+
+    SingleThreaded(const SingleThreaded&) = delete;
+    SingleThreaded& operator=(const SingleThreaded&) = delete;
+
+private:
+    const OpenBlas& blas_;
+    int threads_ = 1;
+};
 
 // blas.cpp: products of OpenBLAS, divided among the threads of the pool.
 extern const catena_blas blas_table;

@@ -15,11 +15,9 @@ namespace catena_kernel {
 #else
 #define CATENA_PARALLEL _Pragma("GCC ivdep")
 #endif
-)dialect";
 
-inline constexpr char dialect_body[] = R"dialect(
-// Mathematics by the names of C, for float and double; of an integer it is double. CATENA_MVEC: what the
-// system has vectors of, 1 the oldest few, 2 all that are marked here.
+// CATENA_MVEC: which vector functions the system's libmvec has, 1 the oldest few, 2 all of level 1 and 2.
+#define CATENA_VECTOR0
 #if CATENA_MVEC >= 1 && !defined(__clang__)
 #define CATENA_VECTOR1 __attribute__((simd("notinbranch")))
 #else
@@ -30,52 +28,26 @@ inline constexpr char dialect_body[] = R"dialect(
 #else
 #define CATENA_VECTOR2
 #endif
-#define CATENA_MATH(ATTRIBUTE, NAME) \
-    extern "C" ATTRIBUTE double NAME(double) noexcept __attribute__((const)); \
-    extern "C" ATTRIBUTE float NAME##f(float) noexcept __attribute__((const)); \
-    CATENA_FN float NAME(float x) { return NAME##f(x); } \
-    template <class I> CATENA_FN typename when<is_whole<I>::value>::type NAME(I x) { \
-        return NAME((double)x); \
-    }
-#define CATENA_MATH_2(ATTRIBUTE, NAME) \
-    extern "C" ATTRIBUTE double NAME(double, double) noexcept __attribute__((const)); \
-    extern "C" ATTRIBUTE float NAME##f(float, float) noexcept __attribute__((const)); \
-    CATENA_FN float NAME(float x, float y) { return NAME##f(x, y); } \
-    template <class X, class Y> CATENA_FN double NAME(X x, Y y) { \
-        return NAME((double)x, (double)y); \
-    }
-CATENA_MATH(CATENA_VECTOR1, exp) CATENA_MATH(CATENA_VECTOR1, log)
-CATENA_MATH(CATENA_VECTOR1, sin) CATENA_MATH(CATENA_VECTOR1, cos)
-CATENA_MATH(CATENA_VECTOR2, exp2) CATENA_MATH(CATENA_VECTOR2, expm1)
-CATENA_MATH(CATENA_VECTOR2, log2) CATENA_MATH(CATENA_VECTOR2, log10) CATENA_MATH(CATENA_VECTOR2, log1p)
-CATENA_MATH(CATENA_VECTOR2, tan) CATENA_MATH(CATENA_VECTOR2, asin) CATENA_MATH(CATENA_VECTOR2, acos)
-CATENA_MATH(CATENA_VECTOR2, atan) CATENA_MATH(CATENA_VECTOR2, sinh) CATENA_MATH(CATENA_VECTOR2, cosh)
-CATENA_MATH(CATENA_VECTOR2, tanh) CATENA_MATH(CATENA_VECTOR2, asinh) CATENA_MATH(CATENA_VECTOR2, acosh)
-CATENA_MATH(CATENA_VECTOR2, atanh) CATENA_MATH(CATENA_VECTOR2, erf) CATENA_MATH(CATENA_VECTOR2, erfc)
-CATENA_MATH(CATENA_VECTOR2, cbrt) CATENA_MATH(, tgamma) CATENA_MATH(, lgamma)
-CATENA_MATH_2(CATENA_VECTOR2, atan2) CATENA_MATH_2(CATENA_VECTOR2, hypot)
-CATENA_MATH_2(CATENA_VECTOR1, pow) CATENA_MATH_2(, fmod)
-CATENA_FN float pow(float x, int y) { return powf(x, (float)y); }
-
-#define CATENA_BUILTIN(NAME) \
+#define CATENA_MATH(LEVEL, NAME) \
+    extern "C" CATENA_VECTOR##LEVEL double NAME(double) noexcept __attribute__((const)); \
+    extern "C" CATENA_VECTOR##LEVEL float NAME##f(float) noexcept __attribute__((const)); \
+    CATENA_FN float NAME(float x) { return NAME##f(x); }
+#define CATENA_MATH_2(LEVEL, NAME) \
+    extern "C" CATENA_VECTOR##LEVEL double NAME(double, double) noexcept __attribute__((const)); \
+    extern "C" CATENA_VECTOR##LEVEL float NAME##f(float, float) noexcept __attribute__((const)); \
+    CATENA_FN float NAME(float x, float y) { return NAME##f(x, y); }
+#define CATENA_EXACT(NAME) \
     CATENA_FN float NAME(float x) { return __builtin_##NAME##f(x); } \
-    CATENA_FN double NAME(double x) { return __builtin_##NAME(x); } \
-    template <class I> CATENA_FN typename when<is_whole<I>::value>::type NAME(I x) { \
-        return NAME((double)x); \
-    }
-CATENA_BUILTIN(sqrt) CATENA_BUILTIN(floor) CATENA_BUILTIN(ceil) CATENA_BUILTIN(trunc)
-CATENA_BUILTIN(rint) CATENA_BUILTIN(round) CATENA_BUILTIN(fabs)
+    CATENA_FN double NAME(double x) { return __builtin_##NAME(x); }
+#define CATENA_EXACT_2(NAME) \
+    CATENA_FN float NAME(float x, float y) { return __builtin_##NAME##f(x, y); } \
+    CATENA_FN double NAME(double x, double y) { return __builtin_##NAME(x, y); }
+)dialect";
+
+inline constexpr char dialect_body[] = R"dialect(
 CATENA_FN float rsqrt(float x) { return 1 / sqrt(x); }
-CATENA_FN double rsqrt(double x) { return 1 / sqrt(x); }
-CATENA_FN float copysign(float x, float y) { return __builtin_copysignf(x, y); }
-CATENA_FN double copysign(double x, double y) { return __builtin_copysign(x, y); }
-template <class X, class Y> CATENA_FN double copysign(X x, Y y) {
-    return copysign((double)x, (double)y);
-}
 CATENA_FN float fma(float x, float y, float z) { return __builtin_fmaf(x, y, z); }
 CATENA_FN double fma(double x, double y, double z) { return __builtin_fma(x, y, z); }
-CATENA_FN float abs(float x) { return __builtin_fabsf(x); }
-CATENA_FN double abs(double x) { return __builtin_fabs(x); }
 
 // *p += x as one step, where several elements may meet. Gives what was there.
 template <class T> CATENA_FN T add_at_once(T* p, T x) {

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <fstream>
 
-#include "threads.hpp"
+#include "cpu.hpp"
 
 namespace catena_cpu {
 namespace {

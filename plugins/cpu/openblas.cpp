@@ -3,7 +3,7 @@
 // An OpenBLAS that is built for many CPUs recognizes them by model. For a model newer than itself it
 // chooses SSE3 kernels, which are five times slower. It chooses while it is loaded, so this plugin
 // sets an environment variable and opens it at run time instead of linking it.
-#include "openblas.hpp"
+#include "cpu.hpp"
 
 #include <dlfcn.h>
 #include <sys/mman.h>
@@ -14,8 +14,6 @@
 #include <cstdlib>
 
 #include <catena/plugin/memory_limit.hpp>
-
-#include "threads.hpp"
 
 namespace catena_cpu {
 

@@ -2,8 +2,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "openblas.hpp"
-#include "threads.hpp"
+#include "cpu.hpp"
 
 namespace catena_cpu {
 

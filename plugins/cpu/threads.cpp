@@ -1,5 +1,5 @@
 // The pool's protocol: one atomic word says what is to be done and who is doing it.
-#include "threads.hpp"
+#include "cpu.hpp"
 
 #include <sched.h>
 #include <signal.h>

@@ -1,7 +1,7 @@
 // cuBLAS thinks in columns: C = A B by rows is C^T = B^T A^T by columns, the same bytes.
 //
 // The same bits each time: the handle has one stream, a workspace of its own, and no atomics.
-#include "extensions.hpp"
+#include "backend.hpp"
 
 #include <cublas_v2.h>
 #include <dlfcn.h>
@@ -10,10 +10,7 @@
 #include <cinttypes>
 #include <climits>
 
-#include "device.hpp"
-#include "host.hpp"
-#include "stream.hpp"
-#include "vendor.hpp"
+#include <catena/plugin/blas.hpp>
 
 namespace catena_cuda {
 namespace {
@@ -47,41 +44,13 @@ int32_t supports(const catena_gemm* gemm) {
     return type_of(gemm->dtype) != nullptr && largest <= INT_MAX ? 1 : 0;
 }
 
-catena_status check_ld(catena_ctx* ctx, const char* name, int64_t ld, int64_t columns) {
-    if (ld >= std::max<int64_t>(columns, 1)) return CATENA_OK;
-    return fail(ctx, CATENA_E_INVALID, "[gemm] %s: expected at least %" PRId64 ", got %" PRId64,
-                name, std::max<int64_t>(columns, 1), ld);
-}
-
-catena_status check(catena_ctx* ctx, const catena_gemm& gemm) {
-    if (supports(&gemm) == 0)
-        return fail(ctx, CATENA_E_UNSUPPORTED,
-                    "[gemm] product: expected float32, float64, float16 or bfloat16 and extents "
-                    "below 2^31, got code %d, %d bits, %" PRId64 " x %" PRId64 " x %" PRId64,
-                    gemm.dtype.code, gemm.dtype.bits, gemm.m, gemm.n, gemm.k);
-    if (gemm.m < 0 || gemm.n < 0 || gemm.k < 0)
-        return fail(ctx, CATENA_E_SHAPE,
-                    "[gemm] extents: expected none below 0, got %" PRId64 " x %" PRId64
-                    " x %" PRId64,
-                    gemm.m, gemm.n, gemm.k);
-    const catena_status status[] = {
-        check_ld(ctx, "lda", gemm.lda, gemm.transpose_a != 0 ? gemm.m : gemm.k),
-        check_ld(ctx, "ldb", gemm.ldb, gemm.transpose_b != 0 ? gemm.k : gemm.n),
-        check_ld(ctx, "ldc", gemm.ldc, gemm.n)};
-    for (const catena_status s : status)
-        if (s != CATENA_OK) return s;
-    const bool empty = gemm.m == 0 || gemm.n == 0;
-    if (!empty && (gemm.c == nullptr || (gemm.k > 0 && (gemm.a == nullptr || gemm.b == nullptr))))
-        return fail(ctx, CATENA_E_INVALID, "[gemm] data: expected a, b and c, got NULL");
-    return CATENA_OK;
-}
-
 cublasOperation_t operation(uint8_t transpose) {
     return transpose != 0 ? CUBLAS_OP_T : CUBLAS_OP_N;
 }
 
 catena_status multiply(catena_ctx* ctx, const catena_gemm* gemm) {
-    const catena_status status = check(ctx, *gemm);
+    const catena_status status = catena::plugin::check_gemm(
+        ctx, *gemm, supports(gemm) != 0, "float32, float64, float16 or bfloat16");
     if (status != CATENA_OK || gemm->m == 0 || gemm->n == 0) return status;
     const cudaStream_t stream = cuda(gemm->stream);
     int device = 0;

@@ -1,5 +1,5 @@
 // Devices that there are, and why there are none.
-#include "device.hpp"
+#include "backend.hpp"
 
 #include <unistd.h>
 
@@ -8,8 +8,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
-
-#include "host.hpp"
 
 namespace catena_cuda {
 namespace {

@@ -13,6 +13,15 @@ inline constexpr char dialect_head[] = R"dialect(
 #define CATENA_OWN_FLOAT16
 #endif
 
+#define CATENA_EXACT(NAME) \
+    CATENA_FN float NAME(float x) { return ::NAME##f(x); } \
+    CATENA_FN double NAME(double x) { return ::NAME(x); }
+#define CATENA_EXACT_2(NAME) \
+    CATENA_FN float NAME(float x, float y) { return ::NAME##f(x, y); } \
+    CATENA_FN double NAME(double x, double y) { return ::NAME(x, y); }
+#define CATENA_MATH(LEVEL, NAME) CATENA_EXACT(NAME)
+#define CATENA_MATH_2(LEVEL, NAME) CATENA_EXACT_2(NAME)
+
 namespace catena_kernel {
 )dialect";
 
@@ -28,35 +37,9 @@ CATENA_FN void store(float16& h, float x) {
 }
 #endif
 
-// Mathematics by the names of C, for float and double; of an integer it is double.
-#define CATENA_MATH(NAME) \
-    CATENA_FN float NAME(float x) { return ::NAME##f(x); } \
-    CATENA_FN double NAME(double x) { return ::NAME(x); } \
-    template <class I> CATENA_FN typename when<is_whole<I>::value>::type NAME(I x) { \
-        return ::NAME((double)x); \
-    }
-#define CATENA_MATH_2(NAME) \
-    CATENA_FN float NAME(float x, float y) { return ::NAME##f(x, y); } \
-    CATENA_FN double NAME(double x, double y) { return ::NAME(x, y); } \
-    template <class X, class Y> CATENA_FN double NAME(X x, Y y) { \
-        return ::NAME((double)x, (double)y); \
-    }
-CATENA_MATH(exp) CATENA_MATH(log) CATENA_MATH(sin) CATENA_MATH(cos) CATENA_MATH(exp2)
-CATENA_MATH(expm1) CATENA_MATH(log2) CATENA_MATH(log10) CATENA_MATH(log1p) CATENA_MATH(tan)
-CATENA_MATH(asin) CATENA_MATH(acos) CATENA_MATH(atan) CATENA_MATH(sinh) CATENA_MATH(cosh)
-CATENA_MATH(tanh) CATENA_MATH(asinh) CATENA_MATH(acosh) CATENA_MATH(atanh) CATENA_MATH(erf)
-CATENA_MATH(erfc) CATENA_MATH(cbrt) CATENA_MATH(tgamma) CATENA_MATH(lgamma) CATENA_MATH(sqrt)
-CATENA_MATH(floor) CATENA_MATH(ceil) CATENA_MATH(trunc) CATENA_MATH(rint) CATENA_MATH(round)
-CATENA_MATH(fabs)
-CATENA_MATH_2(atan2) CATENA_MATH_2(hypot) CATENA_MATH_2(pow) CATENA_MATH_2(fmod)
-CATENA_MATH_2(copysign)
-CATENA_FN float pow(float x, int y) { return ::powf(x, (float)y); }
 CATENA_FN float rsqrt(float x) { return ::rsqrtf(x); }
-CATENA_FN double rsqrt(double x) { return 1 / ::sqrt(x); }
 CATENA_FN float fma(float x, float y, float z) { return ::fmaf(x, y, z); }
 CATENA_FN double fma(double x, double y, double z) { return ::fma(x, y, z); }
-CATENA_FN float abs(float x) { return ::fabsf(x); }
-CATENA_FN double abs(double x) { return ::fabs(x); }
 
 // *p += x as one step, where several elements may meet. Gives what was there.
 CATENA_FN float atomic_add(float* p, float x) { return atomicAdd(p, x); }

@@ -1,13 +1,12 @@
-// Memory filled with one value, and the same numbers in another dtype, for arrays that change it outside
+// The capability that this build has code for. Memory filled with one value, and the same numbers in
+// another dtype, for arrays that change it outside
 // of any function: a thread for each element.
 #include <cuda_runtime.h>
 
 #include <cstring>
 
+#include "backend.hpp"
 #include "catena/plugin/cuda/elementwise.cuh"
-#include "device.hpp"
-#include "host.hpp"
-#include "memory.hpp"
 
 namespace catena_cuda {
 namespace {
@@ -64,6 +63,15 @@ struct Converted {
 };
 
 }  // namespace
+
+int least_capability() {
+#if defined(__CUDA_ARCH_LIST__)
+    constexpr int built[] = {__CUDA_ARCH_LIST__};  // 800 ..., the lowest first
+    return built[0] / 10;
+#else  // an emulator's compiler
+    return 80;
+#endif
+}
 
 cudaError_t launch_fill(cudaStream_t stream, int processors, void* dst, const void* value,
                         uint32_t value_bytes, uint64_t n) {

@@ -1,8 +1,7 @@
 // Kernels at run time: NVRTC makes a cubin for the device's architecture, or PTX for one that is newer
 // than itself. It needs neither a GPU nor a driver; loading does.
-#include "extensions.hpp"
+#include "backend.hpp"
 
-#include <cuda_runtime.h>
 #include <dlfcn.h>
 #include <sys/stat.h>
 
@@ -14,10 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "device.hpp"
 #include "dialect.hpp"
-#include "host.hpp"
-#include "vendor.hpp"
 
 struct catena_compiled {
     cudaKernel_t kernel;
@@ -31,55 +27,42 @@ constexpr int64_t blocks_per_processor = 16;
 
 // NVRTC's functions, with programs as pointers and results as numbers.
 struct Nvrtc {
-    int (*version)(int*, int*);
-    int (*n_archs)(int*);
-    int (*archs)(int*);
-    int (*create)(void**, const char*, const char*, int, const char* const*, const char* const*);
-    int (*destroy)(void**);
-    int (*compile)(void*, int, const char* const*);
-    int (*log_size)(void*, size_t*);
-    int (*log)(void*, char*);
-    int (*cubin_size)(void*, size_t*);
-    int (*cubin)(void*, char*);
-    int (*ptx_size)(void*, size_t*);
-    int (*ptx)(void*, char*);
-    const char* (*error)(int);
-    const char* missing = nullptr;  // why it cannot be used
+    struct Found {
+        template <class F>
+        operator F*() const {  // NOLINT: of whatever type
+            return reinterpret_cast<F*>(function);
+        }
+        void* function;
+    };
+    Found find(const char* name) {
+        void* const found = opened.dl != nullptr ? dlsym(opened.dl, name) : nullptr;
+        if (found == nullptr && missing == nullptr)
+            missing = "expected a newer NVRTC, got one that lacks a function";
+        return {found};
+    }
+
+    const Library& opened = *library("nvrtc");
+    const char* missing =
+        opened.dl == nullptr ? opened.error.c_str() : nullptr;  // why it cannot be used
+    int (*version)(int*, int*) = find("nvrtcVersion");
+    int (*n_archs)(int*) = find("nvrtcGetNumSupportedArchs");
+    int (*archs)(int*) = find("nvrtcGetSupportedArchs");
+    int (*create)(void**, const char*, const char*, int, const char* const*,
+                  const char* const*) = find("nvrtcCreateProgram");
+    int (*destroy)(void**) = find("nvrtcDestroyProgram");
+    int (*compile)(void*, int, const char* const*) = find("nvrtcCompileProgram");
+    int (*log_size)(void*, size_t*) = find("nvrtcGetProgramLogSize");
+    int (*log)(void*, char*) = find("nvrtcGetProgramLog");
+    int (*cubin_size)(void*, size_t*) = find("nvrtcGetCUBINSize");
+    int (*cubin)(void*, char*) = find("nvrtcGetCUBIN");
+    int (*ptx_size)(void*, size_t*) = find("nvrtcGetPTXSize");
+    int (*ptx)(void*, char*) = find("nvrtcGetPTX");
+    const char* (*error)(int) = find("nvrtcGetErrorString");
 };
 
-template <class F>
-void look_up(Nvrtc& nvrtc, void* dl, const char* name, F*& function) {
-    function = reinterpret_cast<F*>(dlsym(dl, name));
-    if (function == nullptr)
-        nvrtc.missing = "expected a newer NVRTC, got one that lacks a function";
-}
-
-Nvrtc open() {
-    Nvrtc n = {};
-    const Library& found = *library("nvrtc");
-    if (found.dl == nullptr) {
-        n.missing = found.error;
-        return n;
-    }
-    look_up(n, found.dl, "nvrtcVersion", n.version);
-    look_up(n, found.dl, "nvrtcGetNumSupportedArchs", n.n_archs);
-    look_up(n, found.dl, "nvrtcGetSupportedArchs", n.archs);
-    look_up(n, found.dl, "nvrtcCreateProgram", n.create);
-    look_up(n, found.dl, "nvrtcDestroyProgram", n.destroy);
-    look_up(n, found.dl, "nvrtcCompileProgram", n.compile);
-    look_up(n, found.dl, "nvrtcGetProgramLogSize", n.log_size);
-    look_up(n, found.dl, "nvrtcGetProgramLog", n.log);
-    look_up(n, found.dl, "nvrtcGetCUBINSize", n.cubin_size);
-    look_up(n, found.dl, "nvrtcGetCUBIN", n.cubin);
-    look_up(n, found.dl, "nvrtcGetPTXSize", n.ptx_size);
-    look_up(n, found.dl, "nvrtcGetPTX", n.ptx);
-    look_up(n, found.dl, "nvrtcGetErrorString", n.error);
-    return n;
-}
-
 const Nvrtc& nvrtc() {
-    static const Nvrtc opened = open();
-    return opened;
+    static const Nvrtc functions;
+    return functions;
 }
 
 // sm_90 where NVRTC knows 9.0; the newest PTX that it knows where the device is newer.

@@ -1,26 +1,24 @@
 // cuda.catena, table of contents: the backend "cuda", its extensions, and its matrix products.
-#include <cstdio>
+#include "backend.hpp"
+
 #include <cstdlib>
 #include <cstring>
 
 #include "catena/abi/ext/draft/about.h"
-#include "device.hpp"
-#include "extensions.hpp"
-#include "host.hpp"
-#include "memory.hpp"
-#include "stream.hpp"
-#include "vendor.hpp"
 
 namespace catena_cuda {
 
 namespace {
 
-constinit Settings current_settings = {};
+// Made on the first call, never destroyed: no static constructor.
+Settings& current_settings() {
+    static auto* const all = new Settings;
+    return *all;
+}
 
-bool read_path(const char* variable, char (&path)[1024]) {
-    const char* text = std::getenv(variable);  // NOLINT(concurrency-mt-unsafe)
-    if (text == nullptr) return true;
-    return std::snprintf(path, sizeof path, "%s", text) < static_cast<int>(sizeof path);
+std::string variable(const char* name) {
+    const char* text = std::getenv(name);  // NOLINT(concurrency-mt-unsafe)
+    return text != nullptr ? text : "";
 }
 
 const catena_about about_table = {
@@ -79,11 +77,11 @@ constexpr catena_extension vendor = extension(CATENA_VENDOR_DRAFT_1, "cuda", &ve
 const catena_extension* const extensions[] = {&blas, &compiler, &vendor};
 
 catena_status init(const catena_host*, catena_ctx* ctx) {
-    return read_settings()
-               ? CATENA_OK
-               : fail(ctx, CATENA_E_INVALID,
-                      "[cuda init] CATENA_CUBLAS, CATENA_CUDNN_LIBRARY, CATENA_NVRTC: expected "
-                      "paths of less than 1024 bytes, got a longer one");
+    return guarded(ctx, "init", [] {
+        current_settings() = {variable("CATENA_CUBLAS"), variable("CATENA_CUDNN_LIBRARY"),
+                              variable("CATENA_NVRTC"), variable("CATENA_CUDA_TF32") == "1"};
+        return CATENA_OK;
+    });
 }
 
 constexpr catena_plugin plugin = catena::plugin::table_of(
@@ -91,14 +89,7 @@ constexpr catena_plugin plugin = catena::plugin::table_of(
 
 }  // namespace
 
-bool read_settings() {
-    const char* tf32 = std::getenv("CATENA_CUDA_TF32");  // NOLINT(concurrency-mt-unsafe)
-    current_settings.tf32 = tf32 != nullptr && std::strcmp(tf32, "1") == 0;
-    return read_path("CATENA_CUBLAS", current_settings.cublas) &&
-           read_path("CATENA_CUDNN_LIBRARY", current_settings.cudnn) &&
-           read_path("CATENA_NVRTC", current_settings.nvrtc);
-}
-const Settings& settings() { return current_settings; }
+const Settings& settings() { return current_settings(); }
 
 }  // namespace catena_cuda
 

@@ -1,12 +1,15 @@
-// Streams do not wait for CUDA's stream 0, nor it for them.
-#include "stream.hpp"
+// Streams do not wait for CUDA's stream 0, nor it for them. CUDA's stream capture forbids to this thread
+// alone what cannot be recorded: others work on.
+#include "backend.hpp"
 
 #include <mutex>
+#include <new>
 #include <unordered_map>
 
-#include "device.hpp"
-#include "host.hpp"
-#include "vendor.hpp"
+struct catena_graph_exec {
+    cudaGraphExec_t exec;
+    uint64_t nodes;
+};
 
 namespace catena_cuda {
 namespace {
@@ -58,8 +61,44 @@ catena_status elapsed(catena_ctx* ctx, void* dev, catena_event* begin, catena_ev
     return scope.status();
 }
 
-catena_status timed_event_create(catena_ctx* ctx, void* dev, catena_event** event) {
-    return make_event(ctx, dev, cudaEventDefault, event);
+catena_status graph_begin(catena_ctx* ctx, void* dev, catena_stream* stream) {
+    Scope scope(ctx, "graph begin", dev);
+    scope.check(cudaStreamBeginCapture(cuda(stream), cudaStreamCaptureModeThreadLocal),
+                "cudaStreamBeginCapture");
+    return scope.status();
+}
+
+catena_status graph_end(catena_ctx* ctx, void* dev, catena_stream* stream,
+                        catena_graph_exec** graph) {
+    *graph = nullptr;
+    Scope scope(ctx, "graph end", dev);
+    cudaGraph_t recorded = nullptr;
+    if (!scope.check(cudaStreamEndCapture(cuda(stream), &recorded), "cudaStreamEndCapture"))
+        return scope.status();
+    size_t nodes = 0;
+    cudaGraphExec_t exec = nullptr;
+    if (scope.check(cudaGraphGetNodes(recorded, nullptr, &nodes), "cudaGraphGetNodes"))
+        scope.check(cudaGraphInstantiate(&exec, recorded, 0), "cudaGraphInstantiate");
+    scope.check(cudaGraphDestroy(recorded), "cudaGraphDestroy");
+    if (scope.ok()) *graph = new (std::nothrow) catena_graph_exec{exec, nodes};
+    if (*graph != nullptr) return CATENA_OK;
+    if (exec != nullptr) static_cast<void>(cudaGraphExecDestroy(exec));
+    return scope.ok() ? fail(ctx, CATENA_E_NOMEM, "[cuda graph end] out of memory")
+                      : scope.status();
+}
+
+catena_status graph_launch(catena_ctx* ctx, void* dev, catena_graph_exec* graph,
+                           catena_stream* stream) {
+    Scope scope(ctx, "graph launch", dev);
+    scope.check(cudaGraphLaunch(graph->exec, cuda(stream)), "cudaGraphLaunch");
+    return scope.status();
+}
+
+void graph_destroy(void* dev, catena_graph_exec* graph) {
+    if (graph == nullptr) return;
+    Scope scope(nullptr, "graph destroy", dev);
+    scope.check(cudaGraphExecDestroy(graph->exec), "cudaGraphExecDestroy");
+    delete graph;
 }
 
 }  // namespace
@@ -157,7 +196,20 @@ const catena_events events_table = {
     .event_query = event_query,
     .event_sync = event_sync,
     .elapsed = elapsed,
-    .timed_event_create = timed_event_create,
+    .timed_event_create =
+        [](catena_ctx* ctx, void* dev, catena_event** event) {
+            return make_event(ctx, dev, cudaEventDefault, event);
+        },
+};
+
+const catena_graph graph_table = {
+    .struct_size = sizeof(catena_graph),
+    .reserved = 0,
+    .begin = graph_begin,
+    .end = graph_end,
+    .launch = graph_launch,
+    .destroy = graph_destroy,
+    .size = [](const catena_graph_exec* graph) { return graph->nodes; },
 };
 
 }  // namespace catena_cuda

@@ -1,21 +1,17 @@
 // Libraries and handles. A handle of cuBLAS has the stream's own workspace, so that results do not
 // depend on what other streams do and nothing is allocated while a graph is recorded.
-#include "vendor.hpp"
+#include "backend.hpp"
 
 #include <cublas_v2.h>
 #include <dlfcn.h>
 
 #include <algorithm>
 #include <atomic>
-#include <cstdio>
 #include <cstring>
 #include <map>
 #include <mutex>
 #include <utility>
 #include <vector>
-
-#include "device.hpp"
-#include "host.hpp"
 
 namespace catena_cuda {
 namespace {
@@ -26,9 +22,9 @@ struct Kind {
     const char* name;
     const char* soname;
     const char* variable;
-    const char* (*path)();  // of the setting
-    const char* version;    // size_t f(), int f(property, int*) or int f(int*, int*)
-    const char* create;     // NULL: it has no handles
+    std::string Settings::*path;
+    const char* version;  // size_t f(), int f(property, int*) or int f(int*, int*)
+    const char* create;   // NULL: it has no handles
     const char* destroy;
     const char* set_stream;
     const char* error_name;  // const char* f(status)
@@ -43,7 +39,7 @@ constexpr Kind kinds[] = {
     {"cublas",
      is_13 ? "libcublas.so.13" : "libcublas.so.12",
      "CATENA_CUBLAS",
-     [] { return settings().cublas; },
+     &Settings::cublas,
      "cublasGetProperty",
      "cublasCreate_v2",
      "cublasDestroy_v2",
@@ -53,7 +49,7 @@ constexpr Kind kinds[] = {
     {"cudnn",
      "libcudnn.so.9",
      "CATENA_CUDNN_LIBRARY",
-     [] { return settings().cudnn; },
+     &Settings::cudnn,
      "cudnnGetVersion",
      "cudnnCreate",
      "cudnnDestroy",
@@ -63,7 +59,7 @@ constexpr Kind kinds[] = {
     {"nvrtc",
      is_13 ? "libnvrtc.so.13" : "libnvrtc.so.12",
      "CATENA_NVRTC",
-     [] { return settings().nvrtc; },
+     &Settings::nvrtc,
      "nvrtcVersion",
      nullptr,
      nullptr,
@@ -106,42 +102,31 @@ void open_builtins(const Library& nvrtc) {
     if (dladdr(dlsym(nvrtc.dl, "nvrtcVersion"), &info) == 0 || info.dli_fname == nullptr) return;
     const char* const slash = std::strrchr(info.dli_fname, '/');
     if (slash == nullptr) return;
-    const auto folder = static_cast<int>(slash - info.dli_fname);
-    char path[1280];
-    std::snprintf(path, sizeof path, "%.*s/libnvrtc-builtins.so.%d.%d", folder, info.dli_fname,
-                  static_cast<int>(nvrtc.version / 1000),
-                  static_cast<int>(nvrtc.version % 1000 / 10));
-    static_cast<void>(dlopen(path, RTLD_NOW | RTLD_LOCAL));
+    const std::string path = std::string(info.dli_fname, slash) + "/libnvrtc-builtins.so." +
+                             std::to_string(nvrtc.version / 1000) + "." +
+                             std::to_string(nvrtc.version % 1000 / 10);
+    static_cast<void>(dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL));
 }
 
 Library open_library(const Kind& kind) {
     Library library;
-    const char* path = kind.path();
-    char usual[128];
-    std::snprintf(usual, sizeof usual, "/usr/local/cuda/lib64/%s", kind.soname);
-    library.dl = dlopen(*path != 0 ? path : kind.soname, RTLD_NOW | RTLD_LOCAL);
-    const char* reason = library.dl == nullptr ? dlerror() : nullptr;
-    if (library.dl == nullptr && *path == 0) {
-        std::snprintf(library.error, sizeof library.error, "%s", reason);
-        library.dl = dlopen(usual, RTLD_NOW | RTLD_LOCAL);
-        reason = library.error;
-    }
-    char text[sizeof library.error];
-    const char* missing = nullptr;
-    if (library.dl != nullptr)
-        for (const char* name : {kind.version, kind.create, kind.destroy, kind.set_stream})
-            if (missing == nullptr && name != nullptr && dlsym(library.dl, name) == nullptr)
-                missing = name;
-    if (library.dl == nullptr || missing != nullptr) {
-        std::snprintf(text, sizeof text, "expected %s (a path in %s goes first), got: %.360s%s",
-                      kind.soname, kind.variable,
-                      missing != nullptr ? "a library without " : reason,
-                      missing != nullptr ? missing : "");
+    const std::string& path = settings().*kind.path;
+    library.dl = dlopen(path.empty() ? kind.soname : path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    std::string reason = library.dl == nullptr ? dlerror() : "";
+    if (library.dl == nullptr && path.empty())
+        library.dl = dlopen((std::string("/usr/local/cuda/lib64/") + kind.soname).c_str(),
+                            RTLD_NOW | RTLD_LOCAL);
+    for (const char* name : {kind.version, kind.create, kind.destroy, kind.set_stream}) {
+        if (library.dl == nullptr || name == nullptr || dlsym(library.dl, name) != nullptr)
+            continue;
+        reason = std::string("a library without ") + name;
         library.dl = nullptr;
-        std::memcpy(library.error, text, sizeof text);
+    }
+    if (library.dl == nullptr) {
+        library.error = std::string("expected ") + kind.soname + " (a path in " + kind.variable +
+                        " goes first), got: " + reason;
         return library;
     }
-    library.error[0] = 0;
     library.version = version_of(library, kind);
     if (std::strcmp(kind.name, "nvrtc") == 0) open_builtins(library);
     return library;
@@ -337,7 +322,8 @@ catena_status CATENA_CALL find_library(catena_ctx* ctx, const char* name, void**
             return fail(ctx, CATENA_E_UNSUPPORTED,
                         "[cuda vendor] library: expected cublas, cudnn or nvrtc, got '%s'", name);
         if (found->dl == nullptr)
-            return fail(ctx, CATENA_E_UNSUPPORTED, "[cuda vendor] %s: %s", name, found->error);
+            return fail(ctx, CATENA_E_UNSUPPORTED, "[cuda vendor] %s: %s", name,
+                        found->error.c_str());
         *dl_handle = found->dl;
         *version = found->version;
         return CATENA_OK;
@@ -367,7 +353,7 @@ catena_status handle_of(catena_ctx* ctx, int device, cudaStream_t stream, const 
     }
     const Library& library = library_of(kind);
     if (library.dl == nullptr)
-        return fail(ctx, CATENA_E_UNSUPPORTED, "[cuda vendor] %s: %s", name, library.error);
+        return fail(ctx, CATENA_E_UNSUPPORTED, "[cuda vendor] %s: %s", name, library.error.c_str());
     const int thread = ThreadNumber::get();
     {
         const std::lock_guard lock(streams().mutex);

@@ -1,5 +1,5 @@
 // The kernels of this plugin's own, for all dtypes.
-#include "kernels.hpp"
+#include "library.hpp"
 
 #include <catena/plugin/cuda/reduce.cuh>
 

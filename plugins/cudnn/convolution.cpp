@@ -3,8 +3,7 @@
 
 #include <catena/plugin/cuda/launch.cuh>
 
-#include "kernels.hpp"
-#include "plans.hpp"
+#include "graph.hpp"
 
 namespace catena_cudnn {
 namespace {
@@ -21,7 +20,6 @@ cudnnDataType_t type_of(const catena_tensor& t) {
 void* data(const catena_tensor* t) { return t == nullptr ? nullptr : data_of<char>(*t); }
 
 using Step = ConvolutionStep;
-using Read = ConvolutionCall (*)(const catena_call&);
 
 // No tensor whose elements 32 bits do not count: not all of cuDNN's engines take such rightly.
 bool fits(const Geometry& g) {
@@ -32,11 +30,10 @@ bool fits(const Geometry& g) {
            std::ranges::all_of(shapes, [](const auto& s) { return size_of(Shape(s)) <= INT_MAX; });
 }
 
-template <Read read>
 std::int32_t supports(catena_ctx* ctx, const catena_call* call) noexcept {
     try {
         if (!wanted(ctx) || outcome(*call) == nullptr) return 0;
-        return fits(read(*call).sizes) ? 1 : 0;
+        return fits(convolution_call(*call).sizes) ? 1 : 0;
     } catch (const std::exception&) {
         return 0;
     }
@@ -78,11 +75,11 @@ bool is_deterministic(const catena_call& call, bool varying) {
     return !varying || (call.flags & CATENA_CALL_DETERMINISTIC) != 0;
 }
 
-template <Read read, bool varying>
+template <bool varying>
 catena_status plan(catena_ctx* ctx, const catena_call* call, catena_plan* plan) noexcept {
     return guarded(ctx, [&] {
         const cuda::OnDevice device(call->function->name, call->device_id);
-        const ConvolutionCall work = read(*call);
+        const ConvolutionCall work = convolution_call(*call);
         std::uint64_t bytes = work.sum != nullptr ? sum_channels_scratch(*work.summed) : 0;
         for (const Step& s : work.products()) {
             const Problem p = choose(ctx, *call, work.sizes, s, is_deterministic(*call, varying));
@@ -95,11 +92,11 @@ catena_status plan(catena_ctx* ctx, const catena_call* call, catena_plan* plan) 
     });
 }
 
-template <Read read, bool varying>
+template <bool varying>
 catena_status run(catena_ctx* ctx, const catena_call* call) noexcept {
     return guarded(ctx, [&] {
         const cuda::OnDevice device(call->function->name, call->device_id);
-        const ConvolutionCall work = read(*call);
+        const ConvolutionCall work = convolution_call(*call);
         for (const Step& s : work.products()) {
             const Problem p = choose(ctx, *call, work.sizes, s, is_deterministic(*call, varying));
             Pointers pointers = {};
@@ -115,35 +112,30 @@ catena_status run(catena_ctx* ctx, const catena_call* call) noexcept {
     });
 }
 
-template <Read read, bool varying>
-void append(std::vector<catena_kernel>& all, const char* function) {
-    for (const catena_dtype* types : floating_types)
-        for (const int phase : {CATENA_PHASE_FORWARD, CATENA_PHASE_BACKWARD}) {
-            catena_kernel k = plain_kernel(function, phase, "cuda", types);
-            k.name = varying ? "cuDNN, varying" : "cuDNN";
-            if (varying) k.flags = CATENA_KERNEL_ADDS;
-            k.priority = CATENA_PRIORITY_VENDOR + (varying ? 1 : 0);
-            k.version_max = 2;  // which has cover_all
-            k.supports = supports<read>;
-            k.plan = plan<read, varying>;
-            k.run = run<read, varying>;
-            all.push_back(k);
-        }
-}
 // varying: faster, perhaps with other bits the next time.
 template <bool varying>
-void append_all(std::vector<catena_kernel>& all) {
-    append<convolution_2d, varying>(all, "catena.convolution_2d");
-    append<deconvolution_2d, varying>(all, "catena.deconvolution_2d");
-    append<convolution_2d_grad_w, varying>(all, "catena.convolution_2d_grad_w");
+void append(std::vector<catena_kernel>& all) {
+    for (const char* function : {convolution_2d, deconvolution_2d, convolution_2d_grad_w})
+        for (const catena_dtype* types : floating_types)
+            for (const int phase : {CATENA_PHASE_FORWARD, CATENA_PHASE_BACKWARD}) {
+                catena_kernel k = plain_kernel(function, phase, "cuda", types);
+                k.name = varying ? "cuDNN, varying" : "cuDNN";
+                if (varying) k.flags = CATENA_KERNEL_ADDS;
+                k.priority = CATENA_PRIORITY_VENDOR + (varying ? 1 : 0);
+                k.version_max = 2;  // which has cover_all
+                k.supports = supports;
+                k.plan = plan<varying>;
+                k.run = run<varying>;
+                all.push_back(k);
+            }
 }
 
 }  // namespace
 
 std::vector<catena_kernel> convolution_kernels() {
     std::vector<catena_kernel> all;
-    append_all<false>(all);
-    if (settings().varying()) append_all<true>(all);
+    append<false>(all);
+    if (settings().varying()) append<true>(all);
     return all;
 }
 

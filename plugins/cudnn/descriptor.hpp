@@ -10,38 +10,18 @@
 
 namespace catena_cudnn {
 
-namespace detail {
-
-template <class T>
-struct TypeOf;
-template <cudnnBackendAttributeType_t type>
-struct Is {
-    static constexpr cudnnBackendAttributeType_t value = type;
-};
-template <>
-struct TypeOf<bool> : Is<CUDNN_TYPE_BOOLEAN> {};
-template <>
-struct TypeOf<std::int64_t> : Is<CUDNN_TYPE_INT64> {};
-template <>
-struct TypeOf<float> : Is<CUDNN_TYPE_FLOAT> {};
-template <>
-struct TypeOf<double> : Is<CUDNN_TYPE_DOUBLE> {};
-template <>
-struct TypeOf<void*> : Is<CUDNN_TYPE_VOID_PTR> {};
-template <>
-struct TypeOf<cudnnHandle_t> : Is<CUDNN_TYPE_HANDLE> {};
-template <>
-struct TypeOf<cudnnDataType_t> : Is<CUDNN_TYPE_DATA_TYPE> {};
-template <>
-struct TypeOf<cudnnConvolutionMode_t> : Is<CUDNN_TYPE_CONVOLUTION_MODE> {};
-template <>
-struct TypeOf<cudnnPointwiseMode_t> : Is<CUDNN_TYPE_POINTWISE_MODE> {};
-template <>
-struct TypeOf<cudnnBackendHeurMode_t> : Is<CUDNN_TYPE_HEUR_MODE> {};
-template <>
-struct TypeOf<cudnnBackendNumericalNote_t> : Is<CUDNN_TYPE_NUMERICAL_NOTE> {};
-
-}  // namespace detail
+// The type of an attribute's values.
+constexpr auto type_of(bool) { return CUDNN_TYPE_BOOLEAN; }
+constexpr auto type_of(std::int64_t) { return CUDNN_TYPE_INT64; }
+constexpr auto type_of(float) { return CUDNN_TYPE_FLOAT; }
+constexpr auto type_of(double) { return CUDNN_TYPE_DOUBLE; }
+constexpr auto type_of(void*) { return CUDNN_TYPE_VOID_PTR; }
+constexpr auto type_of(cudnnHandle_t) { return CUDNN_TYPE_HANDLE; }
+constexpr auto type_of(cudnnDataType_t) { return CUDNN_TYPE_DATA_TYPE; }
+constexpr auto type_of(cudnnConvolutionMode_t) { return CUDNN_TYPE_CONVOLUTION_MODE; }
+constexpr auto type_of(cudnnPointwiseMode_t) { return CUDNN_TYPE_POINTWISE_MODE; }
+constexpr auto type_of(cudnnBackendHeurMode_t) { return CUDNN_TYPE_HEUR_MODE; }
+constexpr auto type_of(cudnnBackendNumericalNote_t) { return CUDNN_TYPE_NUMERICAL_NOTE; }
 
 // Where one refers to another, both have to live.
 class Descriptor {
@@ -66,7 +46,7 @@ public:
 
     template <class T>
     void set(Name name, std::span<const T> values) {
-        set(name, detail::TypeOf<T>::value, values.size(), values.data());
+        set(name, type_of(T()), values.size(), values.data());
     }
     template <class T>
     void set(Name name, std::initializer_list<T> values) {
@@ -91,13 +71,13 @@ public:
     template <class T>
     T get(Name name) const {
         T value = {};
-        get(name, detail::TypeOf<T>::value, 1, &value);
+        get(name, type_of(T()), 1, &value);
         return value;
     }
     template <class T>
     std::vector<T> get(Name name, std::size_t room) const {
         std::vector<T> values(room);
-        values.resize(get(name, detail::TypeOf<T>::value, room, values.data()));
+        values.resize(get(name, type_of(T()), room, values.data()));
         return values;
     }
     // cuDNN fills in descriptors that the caller made.

@@ -49,33 +49,7 @@ bool is_half(cudnnDataType_t dtype) {
     return dtype == CUDNN_DATA_HALF || dtype == CUDNN_DATA_BFLOAT16;
 }
 
-// What cuDNN cannot do is no error: another engine can, or another kernel.
 }  // namespace
-
-Key key_of(const Problem& p, int device, const void* handle) {
-    const Geometry& g = p.g;
-    return {static_cast<std::int64_t>(p.direction),
-            p.dtype,
-            p.bias,
-            p.add,
-            p.deterministic,
-            p.alignment,
-            device,
-            static_cast<std::int64_t>(reinterpret_cast<std::intptr_t>(handle)),
-            g.n,
-            g.channels,
-            g.height,
-            g.width,
-            g.outputs,
-            g.oh,
-            g.ow,
-            g.kh,
-            g.kw,
-            g.stride_y,
-            g.stride_x,
-            g.pad_y,
-            g.pad_x};
-}
 
 Teller teller_of(cudnnHandle_t handle) { return {tell_handle, handle}; }
 

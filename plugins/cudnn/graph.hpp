@@ -1,4 +1,5 @@
-// A convolution as cuDNN's graph API describes it, and the ways in which cuDNN can compute it.
+// A convolution as cuDNN's graph API describes it, the ways in which cuDNN can compute it, and plans by
+// what they were made for: chosen once, by cuDNN's heuristics or by timing, and kept.
 #pragma once
 
 #include <array>
@@ -22,9 +23,8 @@ struct Problem {
     bool add;                // to what is there
     bool deterministic;      // the same bits each time
     std::int64_t alignment;  // of all data, in bytes
+    auto operator<=>(const Problem&) const = default;
 };
-using Key = std::array<std::int64_t, 21>;
-Key key_of(const Problem& p, int device, const void* handle);
 
 // The tensors by their numbers in the graph.
 enum Role : std::int64_t { tensor_x = 1, tensor_w, tensor_y, tensor_b, tensor_sum };
@@ -71,5 +71,12 @@ std::vector<Plan> plans_for(const Library& cudnn, const Problem& p, const Teller
 using Pointers = std::array<void*, tensor_sum + 1>;
 void execute(const Library& cudnn, cudnnHandle_t handle, const Plan& plan, const Pointers& data,
              void* workspace);
+
+// plans.cpp. Whether cuDNN can do this within the workspace that is allowed.
+bool can(catena_ctx* ctx, const catena_call& call, const Problem& p);
+// Scratch bytes that run() takes; 0 if it cannot.
+std::uint64_t scratch_for(catena_ctx* ctx, const catena_call& call, const Problem& p);
+// Enqueues it. data: x, W, y and b as p has them. With CATENA_CUDNN_AUTOTUNE the first run measures.
+void run(catena_ctx* ctx, const catena_call& call, const Problem& p, const Pointers& data);
 
 }  // namespace catena_cudnn

@@ -1,9 +1,11 @@
-// cuDNN as the backend opened it, found by name: nothing is linked with it. And what the user says.
+// cuDNN as the backend opened it, found by name: nothing is linked with it. What the user says. And the
+// kernels: those that plugin.cpp lists, and those of this plugin's own.
 #pragma once
 
 #include <cudnn.h>
 
 #include <cstdint>
+#include <vector>
 
 #include <catena/plugin/kernel.hpp>
 
@@ -59,5 +61,15 @@ inline void check(const Library& cudnn, const char* call, cudnnStatus_t status) 
     if (status != CUDNN_STATUS_SUCCESS) [[unlikely]]
         throw Refusal(cudnn, call, status);
 }
+
+std::vector<catena_kernel> convolution_kernels();
+
+// y (n, c, ...) += b (c), on the call's stream.
+void add_bias(const catena_call& call, const catena_tensor& b, catena_tensor& y);
+
+// sums (c) = images (n, c, ...) summed over all but c, or added to sums.
+void sum_channels(const catena_call& call, const catena_tensor& images, catena_tensor& sums,
+                  bool add, void* scratch);
+std::uint64_t sum_channels_scratch(const catena_tensor& images);
 
 }  // namespace catena_cudnn

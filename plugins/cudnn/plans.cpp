@@ -1,6 +1,6 @@
 // Chooses plans. A plan belongs to the handle that it was made with, so to one thread at a time, which
 // cuDNN's plans want; what was measured holds for all handles of a device.
-#include "plans.hpp"
+#include "graph.hpp"
 
 #include <algorithm>
 #include <exception>
@@ -30,13 +30,19 @@ struct Prepared {
     Plans plans;  // several: still to be timed; none: cuDNN cannot do it
 };
 
-Cache<std::shared_ptr<Prepared>>& prepared() {
-    static auto* const cache = new Cache<std::shared_ptr<Prepared>>(most_kept);
+struct Key {
+    Problem problem;
+    int device;
+    const void* handle;
+    auto operator<=>(const Key&) const = default;
+};
+Cache<Key, std::shared_ptr<Prepared>>& prepared() {
+    static auto* const cache = new Cache<Key, std::shared_ptr<Prepared>>(most_kept);
     return *cache;
 }
 // Places in the list of candidates, which is the same for all handles of a device.
-Cache<std::size_t>& fastest() {
-    static auto* const cache = new Cache<std::size_t>(most_kept);
+Cache<Key, std::size_t>& fastest() {
+    static auto* const cache = new Cache<Key, std::size_t>(most_kept);
     return *cache;
 }
 
@@ -68,12 +74,12 @@ Plans make(catena_ctx* ctx, cudnnHandle_t handle, const Problem& p, std::int64_t
 
 std::shared_ptr<Prepared> prepare(catena_ctx* ctx, const catena_call& call, const Problem& p) {
     const cudnnHandle_t handle = handle_of(ctx, call);
-    const Key key = key_of(p, call.device_id, handle);
+    const Key key = {p, call.device_id, handle};
     if (auto found = prepared().find(key)) return *found;
     const auto made = std::make_shared<Prepared>();
     made->plans = make(ctx, handle, p, settings().workspace, times(p) ? most_timed : 1);
     if (times(p))
-        if (const auto known = fastest().find(key_of(p, call.device_id, nullptr)))
+        if (const auto known = fastest().find({p, call.device_id, nullptr}))
             leave_one(*made, *known);
     prepared().keep(key, made);
     return made;
@@ -202,7 +208,7 @@ void run(catena_ctx* ctx, const catena_call& call, const Problem& p, const Point
                 workspace + round_up(static_cast<std::uint64_t>(all->workspace()));
         if (const auto chosen = time_all(queue, cudnn, handle, *all, written, workspace)) {
             leave_one(*all, *chosen);
-            fastest().keep(key_of(p, call.device_id, nullptr), *chosen);
+            fastest().keep({p, call.device_id, nullptr}, *chosen);
         } else {
             all->plans.clear();
         }

@@ -1,7 +1,7 @@
 // cudnn.cuda.catena: the tables. It has no functions of its own; its kernels are for those of others.
 #include <catena/plugin/tables.hpp>
 
-#include "kernels.hpp"
+#include "library.hpp"
 
 namespace catena_cudnn {
 namespace {

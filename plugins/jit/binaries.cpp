@@ -155,10 +155,6 @@ std::optional<Binary> Folder::read(const std::string& file, std::string& why) co
     return Binary{std::move(bytes), std::move(fd)};
 }
 
-bool Folder::write_binary(const std::string& file, const std::string& bytes, unsigned mode) const {
-    return write(file, bytes + trailer_of(bytes), mode);
-}
-
 bool Folder::write(const std::string& file, std::string_view bytes, unsigned mode) const {
     // Machines and containers that share a folder have processes of the same number. Nobody but the owner
     // can write to it, so the name need not be a secret.
@@ -230,7 +226,7 @@ Binary BinaryCache::store(const std::string& name, const std::string& key, std::
     }
     const std::string stem = stem_of(name, key), file = binary_of(stem);
     // A full disk costs the next process a compilation, and this one nothing.
-    if (!folder_.write_binary(file, bytes, 0600)) return {std::move(bytes), {}};
+    if (!folder_.write(file, bytes + trailer_of(bytes), 0600)) return {std::move(bytes), {}};
     evict(stem);
     return {std::move(bytes),
             Descriptor(openat(folder_.get(), file.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC))};
@@ -345,7 +341,7 @@ void Shipped::put(const std::string& name, const std::string& key, const char* t
     const std::lock_guard guard(mutex_);
     if (target != nullptr) {
         const std::string file = binary_of(stem_of(name, key) + "." + target);
-        if (!export_folder_.write_binary(file, bytes, 0644))
+        if (!export_folder_.write(file, bytes + trailer_of(bytes), 0644))
             warn("CATENA_KERNEL_EXPORT: " + file + ": cannot be written: " + system_error());
     } else if (!said_) {
         said_ = true;

@@ -40,7 +40,6 @@ public:
 
     // None if there is no such file (why is "" then), or if it must not be run or is damaged.
     std::optional<Binary> read(const std::string& file, std::string& why) const;
-    bool write_binary(const std::string& file, const std::string& bytes, unsigned mode) const;
     // Under another name first, then renamed. False, and errno, if it cannot be written.
     bool write(const std::string& file, std::string_view bytes, unsigned mode) const;
 

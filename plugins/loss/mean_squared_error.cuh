@@ -8,11 +8,7 @@ namespace catena::plugins {
 
 // What two elements give to the mean. In doubles, which neither overflow nor lose small terms.
 template <class T>
-struct SquaredDifference {
-    using In = cuda::Types<T, T>;
-    using Out = cuda::Types<T>;
-    using Value = double;
-    static constexpr bool walks = false;
+struct SquaredDifference : cuda::Operation<cuda::Types<T, T>, cuda::Types<T>, double> {
     __device__ __forceinline__ void operator()(const double* x, double* y) const {
         const double d = x[0] - x[1];
         y[0] = d * d * share;
@@ -21,11 +17,9 @@ struct SquaredDifference {
 };
 // The gradients of both: inputs are x0, x1 and gy.
 template <class T>
-struct DifferenceGradient {
-    using In = cuda::Types<T, T, T>;
-    using Out = cuda::Types<T, T>;
+struct DifferenceGradient
+    : cuda::Operation<cuda::Types<T, T, T>, cuda::Types<T, T>, cuda::Compute<T>> {
     using Value = cuda::Compute<T>;
-    static constexpr bool walks = false;
     __device__ __forceinline__ void operator()(const Value* x, Value* y) const {
         y[0] = x[2] * Value(2) / n * (x[0] - x[1]);
         y[1] = -y[0];
@@ -55,7 +49,7 @@ struct catena::plugin::cuda::Kernels<catena::plugins::MeanSquaredError> {
             return call.launch(&mean_kernel<T>, dim3(1), cuda::block, nullptr, std::int64_t{0},
                                std::numeric_limits<double>::quiet_NaN(), y, call.adds(0));
         const Operand in[] = {{a.data, a.shape}, {b.data, b.shape}};
-        const SquaredDifference<T> op{1.0 / static_cast<double>(a.size())};
+        const SquaredDifference<T> op{{}, 1.0 / static_cast<double>(a.size())};
         sum(call.queue(), op, a.shape, in, 0, every_axis, y, call.adds(0),
             call.template scratch<void>());
     }
@@ -64,7 +58,7 @@ struct catena::plugin::cuda::Kernels<catena::plugins::MeanSquaredError> {
         using namespace catena::plugins;
         const auto a = call.template x<T>(0);
         const auto b = call.template x<T>(1);
-        const DifferenceGradient<T> op{static_cast<Compute<T>>(a.size())};
+        const DifferenceGradient<T> op{{}, static_cast<Compute<T>>(a.size())};
         map(call.queue(), op, a.shape,
             {Operand{a.data, a.shape}, {b.data, b.shape}, {call.template gy<T>(0).data, Shape()}},
             {Result{call.template gx<T>(0).data, call.adds(0)},

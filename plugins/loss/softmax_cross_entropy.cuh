@@ -34,11 +34,7 @@ __global__ void __launch_bounds__(cuda::block)
 
 // How many labels count: a sum of this.
 template <class I>
-struct CountedLabel {
-    using In = cuda::Types<I>;
-    using Out = cuda::Types<I>;
-    using Value = double;
-    static constexpr bool walks = false;
+struct CountedLabel : cuda::Operation<cuda::Types<I>, cuda::Types<I>, double> {
     __device__ __forceinline__ void operator()(const double* t, double* y) const {
         y[0] = counted(t[0], ignored, classes);
     }
@@ -57,12 +53,12 @@ const double* count_on_device(const auto& call, Tensor<const I> t, std::int64_t 
     auto* const count = call.template scratch<double>();
     const cuda::Operand in[] = {{t.data, t.shape}};
     const auto ignored = static_cast<I>(call.template attr<"ignore_label">());
-    cuda::sum(call.queue(), CountedLabel<I>{static_cast<double>(ignored), classes}, t.shape, in, 0,
-              every_axis, count, false, reinterpret_cast<char*>(count) + count_bytes);
+    cuda::sum(call.queue(), CountedLabel<I>{{}, static_cast<double>(ignored), classes}, t.shape, in,
+              0, every_axis, count, false, reinterpret_cast<char*>(count) + count_bytes);
     return count;
 }
 
-// gx = (softmax(x) - one_hot(t)) * gy / count; 0 for ignored labels. gy is null for zero.
+// gx = (softmax(x) - one_hot(t)) * gy / count; 0 for ignored labels.
 template <class T, class S>
 struct EntropyGradient {
     using C = cuda::Compute<T>;
@@ -70,8 +66,7 @@ struct EntropyGradient {
         const std::int64_t outer = i / (inner * classes);
         const std::int64_t line = outer * inner + i % inner;
         const std::int64_t label = t[line];
-        const C scale =
-            gy != nullptr && *count != 0 ? cuda::load_as<C>(*gy) / static_cast<C>(*count) : C(0);
+        const C scale = *count != 0 ? cuda::load_as<C>(*gy) / static_cast<C>(*count) : C(0);
         C g = 0;
         if (label != t.ignored && scale != C(0)) {  // else 0, whatever the scores are
             g = math::exp(cuda::load_as<C>(x[i]) - static_cast<C>(largest[line])) *

@@ -1,6 +1,8 @@
 // Comparisons of arrays, and choices between them.
 #pragma once
 
+#include <functional>
+
 #include <catena/plugin.hpp>
 
 namespace catena::plugins {
@@ -15,37 +17,27 @@ constexpr auto comparison(const char* name, const char* doc) {
         .example("x0=(3)[1,1] x1=()[1,1]");
 }
 
-struct Equal {
+template <class Compare>
+struct Comparison {
+    using types = Numbers;
+
+    template <class T>
+    CATENA_FN static T forward(T x0, T x1) {
+        return math::where(Compare()(x0, x1), T(1), T(0));
+    }
+};
+
+struct Equal : Comparison<std::equal_to<>> {
     static constexpr auto about =
         comparison("catena.equal", "y = 1 where x0 equals x1, else 0, in the inputs' dtype");
-    using types = Numbers;
-
-    template <class T>
-    CATENA_FN static T forward(T x0, T x1) {
-        return math::where(x0 == x1, T(1), T(0));
-    }
 };
-
-struct Greater {
+struct Greater : Comparison<std::greater<>> {
     static constexpr auto about =
         comparison("catena.greater", "y = 1 where x0 > x1, else 0, in the inputs' dtype");
-    using types = Numbers;
-
-    template <class T>
-    CATENA_FN static T forward(T x0, T x1) {
-        return math::where(x0 > x1, T(1), T(0));
-    }
 };
-
-struct GreaterEqual {
+struct GreaterEqual : Comparison<std::greater_equal<>> {
     static constexpr auto about =
         comparison("catena.greater_equal", "y = 1 where x0 >= x1, else 0, in the inputs' dtype");
-    using types = Numbers;
-
-    template <class T>
-    CATENA_FN static T forward(T x0, T x1) {
-        return math::where(x0 >= x1, T(1), T(0));
-    }
 };
 
 constexpr auto extreme(const char* name, const char* doc) {

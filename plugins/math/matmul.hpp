@@ -19,6 +19,8 @@ struct Matmul {
             .example("a=(3,2) b=(4,3) transa=true transb=true");
     using isas = IsaList<Isa::baseline>;  // catena.blas/1 does the work
     static constexpr auto retain_x = ports(0, 1);
+    static constexpr bool any_device = true;
+    static constexpr bool any_half = false;  // dtypes are passed on
 
     static void infer(const auto& s) {
         const bool ta = s.template attr<"transa">();

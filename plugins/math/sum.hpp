@@ -47,8 +47,7 @@ struct Sum {
     CATENA_KERNEL static void forward(const auto& call) {
         const auto x = call.template x<T>(0);
         const Kept kept(x.shape, call.template attr<"axis">());
-        const Reduction r(x.shape, [&](std::size_t d) { return kept.summed(d); });
-        sum_axes(call, r, x.data, call.template y<T>(0).data, call.adds(0));
+        sum_to_shape(call, x.data, x.shape, call.template y<T>(0).data, kept.shape(), call.adds(0));
     }
     template <class T>
     CATENA_KERNEL static void backward(const auto& call) {

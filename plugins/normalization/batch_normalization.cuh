@@ -8,8 +8,8 @@ namespace catena::plugins {
 
 // gy, x, mean, inverse deviation, gamma, and the sums of gy and of gy times the normal value.
 template <class T, class S>
-struct NormalGradient : ChannelInputs<T, T, S, double, T, double, double> {
-    using Out = cuda::Types<T>;
+struct NormalGradient
+    : ChannelOperation<cuda::Types<T, T, S, double, T, double, double>, cuda::Types<T>> {
     __device__ __forceinline__ void operator()(const double* x, double* y) const {
         const double normal = (x[1] - x[2]) * x[3];
         y[0] = x[4] * x[3] * (x[0] - x[5] * share - normal * (x[6] * share));
@@ -60,8 +60,7 @@ struct catena::plugin::cuda::Kernels<catena::plugins::BatchNormalization> {
         const auto gx = call.template gx<T>(0);
         const auto ggamma = call.template gx<T>(1);
         const auto gbeta = call.template gx<T>(2);
-        if (!gy || x.size() == 0) {
-            zero_unless_added(call, 0, gx);
+        if (x.size() == 0) {
             zero_unless_added(call, 1, ggamma);
             zero_unless_added(call, 2, gbeta);
             return;

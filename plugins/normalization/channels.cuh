@@ -8,16 +8,11 @@
 
 namespace catena::plugins {
 
-template <class... I>
-struct ChannelInputs {
-    using In = cuda::Types<I...>;
-    using Value = double;
-    static constexpr bool walks = true;
-};
+template <class In, class Out>
+using ChannelOperation = cuda::Operation<In, Out, double, true>;
 
 template <class T>
-struct ScaledValue : ChannelInputs<T> {
-    using Out = cuda::Types<T>;
+struct ScaledValue : ChannelOperation<cuda::Types<T>, cuda::Types<T>> {
     __device__ __forceinline__ void operator()(const double* x, double* y) const {
         y[0] = x[0] * share;
     }
@@ -25,8 +20,7 @@ struct ScaledValue : ChannelInputs<T> {
 };
 // x, mean
 template <class T>
-struct SquaredDeviation : ChannelInputs<T, double> {
-    using Out = cuda::Types<T>;
+struct SquaredDeviation : ChannelOperation<cuda::Types<T, double>, cuda::Types<T>> {
     __device__ __forceinline__ void operator()(const double* x, double* y) const {
         y[0] = (x[0] - x[1]) * (x[0] - x[1]) * share;
     }
@@ -34,8 +28,7 @@ struct SquaredDeviation : ChannelInputs<T, double> {
 };
 // mean, var: both, and 1 / sqrt(var + eps).
 template <class V, class S>
-struct ChannelStatistics : ChannelInputs<V, V> {
-    using Out = cuda::Types<S, S, double>;
+struct ChannelStatistics : ChannelOperation<cuda::Types<V, V>, cuda::Types<S, S, double>> {
     __device__ __forceinline__ void operator()(const double* x, double* y) const {
         y[0] = x[0];
         y[1] = x[1];
@@ -45,16 +38,14 @@ struct ChannelStatistics : ChannelInputs<V, V> {
 };
 // x, mean, inverse deviation, gamma, beta
 template <class T, class M>
-struct ChannelLine : ChannelInputs<T, M, double, T, T> {
-    using Out = cuda::Types<T>;
+struct ChannelLine : ChannelOperation<cuda::Types<T, M, double, T, T>, cuda::Types<T>> {
     __device__ __forceinline__ void operator()(const double* x, double* y) const {
         y[0] = (x[0] - x[1]) * (x[2] * x[3]) + x[4];
     }
 };
 // gy, x, mean, inverse deviation
 template <class T, class S>
-struct NormalProduct : ChannelInputs<T, T, S, double> {
-    using Out = cuda::Types<T>;
+struct NormalProduct : ChannelOperation<cuda::Types<T, T, S, double>, cuda::Types<T>> {
     __device__ __forceinline__ void operator()(const double* x, double* y) const {
         y[0] = x[0] * ((x[1] - x[2]) * x[3]);
     }
@@ -62,8 +53,8 @@ struct NormalProduct : ChannelInputs<T, T, S, double> {
 // The sums of gy and of gy times the normal value, inverse deviation, gamma: the gradients of gamma,
 // beta, mean and var.
 template <class T, class S>
-struct ChannelGradients : ChannelInputs<double, double, double, T> {
-    using Out = cuda::Types<T, T, S, S>;
+struct ChannelGradients
+    : ChannelOperation<cuda::Types<double, double, double, T>, cuda::Types<T, T, S, S>> {
     __device__ __forceinline__ void operator()(const double* x, double* y) const {
         y[0] = x[1];
         y[1] = x[0];
@@ -120,7 +111,7 @@ struct ChannelScratch {
     double* numbers;
 };
 
-// A call without gy, or without elements: gradients are zero.
+// Of x without elements, what each channel has one of is zero.
 template <class T>
 void zero_unless_added(const auto& call, std::size_t i, Tensor<T> gx) {
     if (gx && !call.adds(i)) call.zero(gx);

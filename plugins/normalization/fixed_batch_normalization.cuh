@@ -26,8 +26,7 @@ struct catena::plugin::cuda::Kernels<catena::plugins::FixedBatchNormalization> {
         const auto x = call.template x<T>(0);
         const auto gy = call.template gy<T>(0);
         const auto gx = call.template gx<T>(0);
-        if (!gy || x.size() == 0) {
-            zero_unless_added(call, 0, gx);
+        if (x.size() == 0) {
             zero_unless_added(call, 1, call.template gx<T>(1));
             zero_unless_added(call, 2, call.template gx<T>(2));
             zero_unless_added(call, 3, call.template gx<S>(3));

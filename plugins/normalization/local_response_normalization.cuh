@@ -55,13 +55,13 @@ struct Response {
     }
     ChannelWindow window;
     const T* x;
-    const T* gy;
-    T* y;
-    C* scaled;
-    C* inner;
     C k, alpha, beta;
     std::int32_t quick;
-    std::int64_t add;
+    const T* gy = nullptr;
+    T* y = nullptr;
+    C* scaled = nullptr;
+    C* inner = nullptr;
+    std::int64_t add = 0;
 };
 // gx = scaled - slope x (sum of inner over the window).
 template <class T>
@@ -80,29 +80,13 @@ struct ResponseGradient {
     std::int64_t add;
 };
 
+template <class F, class T>
+void sum_windows(const cuda::Call<F>& call, Tensor<const T> x, Tensor<T> y, bool add) {
+    cuda::each(call.queue(), y.size(),
+               WindowSum<T>{{x.shape, call.template attr<"n">()}, x.data, y.data, add});
+}
+
 }  // namespace catena::plugins
-
-template <>
-struct catena::plugin::cuda::Kernels<catena::plugins::ChannelWindowSum> {
-    template <class T>
-    static void forward(const auto& call) {
-        apply(call, call.template x<T>(0), call.template y<T>(0));
-    }
-    template <class T>
-    static void backward(const auto& call) {
-        const auto gx = call.template gx<T>(0);
-        if (const auto gy = call.template gy<T>(0)) apply(call, gy, gx);
-        else if (!call.adds(0)) call.zero(gx);
-    }
-
-private:
-    template <class T>
-    static void apply(const auto& call, Tensor<const T> x, Tensor<T> y) {
-        each(call.queue(), y.size(),
-             catena::plugins::WindowSum<T>{
-                 {x.shape, call.template attr<"n">()}, x.data, y.data, call.adds(0)});
-    }
-};
 
 template <>
 struct catena::plugin::cuda::Kernels<catena::plugins::LocalResponseNormalization> {
@@ -124,7 +108,6 @@ struct catena::plugin::cuda::Kernels<catena::plugins::LocalResponseNormalization
         const auto gx = call.template gx<T>(0);
         auto rule = response_of<T>(call);
         rule.gy = call.template gy<T>(0).data;
-        if (rule.gy == nullptr) return call.adds(0) ? void() : call.zero(gx);
         rule.scaled = call.template scratch<Compute<T>>();
         rule.inner = rule.scaled + gx.size();
         each(call.queue(), gx.size(), rule);
@@ -142,14 +125,9 @@ private:
         const double beta = call.template attr<"beta">();
         return {.window = {x.shape, call.template attr<"n">()},
                 .x = x.data,
-                .gy = nullptr,
-                .y = nullptr,
-                .scaled = nullptr,
-                .inner = nullptr,
                 .k = static_cast<C>(call.template attr<"k">()),
                 .alpha = static_cast<C>(call.template attr<"alpha">()),
                 .beta = static_cast<C>(beta),
-                .quick = beta == 0.75,
-                .add = 0};
+                .quick = beta == 0.75};
     }
 };

@@ -40,7 +40,22 @@ struct ChannelWindows {
 inline constexpr Attribute window_attr =
     attr("n", 5, "number of channels in the window: n / 2 on either side").range(1, 1 << 30);
 
-// Linear, and its own adjoint.
+// y = the sums over the windows of x, or added to y. It is its own adjoint.
+template <class T>
+CATENA_KERNEL void sum_windows(const auto& call, Tensor<const T> x, Tensor<T> y, bool add) {
+    const ChannelWindows windows(call, x.shape);
+    for_each_strip(call, windows.axis,
+                   [&](std::int64_t, std::int64_t at, std::int64_t n) CATENA_LAMBDA {
+                       const auto value = [&](std::int64_t i) CATENA_LAMBDA { return x.data[i]; };
+                       windows.for_each_channel<T>(
+                           at, n, value, [&](std::int64_t row, const T* sum) CATENA_LAMBDA {
+                               T* const out = y.data + row;
+                               CATENA_LOOP
+                               for (std::int64_t k = 0; k < n; ++k) store(out[k], add, sum[k]);
+                           });
+                   });
+}
+
 struct ChannelWindowSum {
     static constexpr auto about =
         describe("catena.channel_window_sum", "y = x summed over n / 2 channels on either side",
@@ -48,6 +63,7 @@ struct ChannelWindowSum {
             .internal()
             .example("x=(2,4,3)")
             .example("x=(1,6) n=3");
+    static constexpr bool any_device = true;
 
     static void infer(const auto& s) {
         s.check_least_ndim(0, 2);
@@ -58,28 +74,11 @@ struct ChannelWindowSum {
     }
     template <class T>
     CATENA_KERNEL static void forward(const auto& call) {
-        apply(call, call.template x<T>(0), call.template y<T>(0), call.adds(0));
+        sum_windows(call, call.template x<T>(0), call.template y<T>(0), call.adds(0));
     }
     template <class T>
     CATENA_KERNEL static void backward(const auto& call) {
-        apply(call, call.template gy<T>(0), call.template gx<T>(0), call.adds(0));
-    }
-
-private:
-    template <class T>
-    CATENA_KERNEL static void apply(const auto& call, Tensor<const T> x, Tensor<T> y, bool add) {
-        const ChannelWindows windows(call, x.shape);
-        for_each_strip(
-            call, windows.axis, [&](std::int64_t, std::int64_t at, std::int64_t n) CATENA_LAMBDA {
-                const auto value = [&](std::int64_t i) CATENA_LAMBDA { return x.data[i]; };
-                windows.for_each_channel<T>(at, n, value,
-                                            [&](std::int64_t row, const T* sum) CATENA_LAMBDA {
-                                                T* const out = y.data + row;
-                                                CATENA_LOOP
-                                                for (std::int64_t k = 0; k < n; ++k)
-                                                    store(out[k], add, sum[k]);
-                                            });
-            });
+        sum_windows(call, call.template gy<T>(0), call.template gx<T>(0), call.adds(0));
     }
 };
 
@@ -131,7 +130,26 @@ struct LocalResponseNormalization {
 
     template <class T>
     CATENA_KERNEL static void forward(const auto& call) {
-        with_power(call, [&](auto power) CATENA_LAMBDA { forward_with<T>(call, power); });
+        with_power(call, [&](auto power) CATENA_LAMBDA {
+            const T* const x = call.template x<T>(0).data;
+            T* const y = call.template y<T>(0).data;
+            const bool add = call.adds(0);
+            const Rule<T> shared(call);
+            const ChannelWindows windows(call, call.template x<T>(0).shape);
+            for_each_strip(call, windows.axis,
+                           [&](std::int64_t, std::int64_t at, std::int64_t n) CATENA_LAMBDA {
+                               const Rule<T> rule = shared;  // no store can change a local one
+                               for_each_sum(windows, x, at, n,
+                                            [&](std::int64_t row, const T* sum) CATENA_LAMBDA {
+                                                CATENA_LOOP
+                                                for (std::int64_t k = 0; k < n; ++k) {
+                                                    const T unit = rule.k + rule.alpha * sum[k];
+                                                    store(y[row + k], add,
+                                                          x[row + k] * power(unit, rule.beta));
+                                                }
+                                            });
+                           });
+        });
     }
     // The second sum needs x gy unit^(-beta - 1) of all channels: in scratch.
     template <class T>
@@ -142,7 +160,38 @@ struct LocalResponseNormalization {
     }
     template <class T>
     CATENA_KERNEL static void backward(const auto& call) {
-        with_power(call, [&](auto power) CATENA_LAMBDA { backward_with<T>(call, power); });
+        with_power(call, [&](auto power) CATENA_LAMBDA {
+            const T* const x = call.template x<T>(0).data;
+            const T* const gy = call.template gy<T>(0).data;
+            T* const gx = call.template gx<T>(0).data;
+            T* const inner = call.template scratch<T>();
+            const bool add = call.adds(0);
+            const Rule<T> shared(call);
+            const ChannelWindows windows(call, call.template x<T>(0).shape);
+            for_each_strip(
+                call, windows.axis,
+                [&](std::int64_t, std::int64_t at, std::int64_t n) CATENA_LAMBDA {
+                    const Rule<T> rule = shared;
+                    const T slope = T(2) * rule.alpha * rule.beta;
+                    for_each_sum(windows, x, at, n,
+                                 [&](std::int64_t row, const T* sum) CATENA_LAMBDA {
+                                     CATENA_LOOP
+                                     for (std::int64_t k = 0; k < n; ++k) {
+                                         const T unit = rule.k + rule.alpha * sum[k];
+                                         const T scaled = gy[row + k] * power(unit, rule.beta);
+                                         store(gx[row + k], add, scaled);
+                                         inner[row + k] = x[row + k] * scaled / unit;
+                                     }
+                                 });
+                    const auto term = [&](std::int64_t i) CATENA_LAMBDA { return inner[i]; };
+                    windows.for_each_channel<T>(at, n, term,
+                                                [&](std::int64_t row, const T* sum) CATENA_LAMBDA {
+                                                    CATENA_LOOP
+                                                    for (std::int64_t k = 0; k < n; ++k)
+                                                        gx[row + k] -= slope * x[row + k] * sum[k];
+                                                });
+                });
+        });
     }
 
 private:
@@ -168,56 +217,6 @@ private:
                                            std::int64_t at, std::int64_t n, const auto& body) {
         const auto square = [&](std::int64_t i) CATENA_LAMBDA { return x[i] * x[i]; };
         windows.for_each_channel<T>(at, n, square, body);
-    }
-    template <class T, class Power>
-    CATENA_KERNEL static void forward_with(const auto& call, Power power) {
-        const T* const x = call.template x<T>(0).data;
-        T* const y = call.template y<T>(0).data;
-        const bool add = call.adds(0);
-        const Rule<T> shared(call);
-        const ChannelWindows windows(call, call.template x<T>(0).shape);
-        for_each_strip(
-            call, windows.axis, [&](std::int64_t, std::int64_t at, std::int64_t n) CATENA_LAMBDA {
-                const Rule<T> rule = shared;  // no store can change a local one
-                for_each_sum(windows, x, at, n, [&](std::int64_t row, const T* sum) CATENA_LAMBDA {
-                    CATENA_LOOP
-                    for (std::int64_t k = 0; k < n; ++k) {
-                        const T unit = rule.k + rule.alpha * sum[k];
-                        store(y[row + k], add, x[row + k] * power(unit, rule.beta));
-                    }
-                });
-            });
-    }
-    template <class T, class Power>
-    CATENA_KERNEL static void backward_with(const auto& call, Power power) {
-        const T* const x = call.template x<T>(0).data;
-        const T* const gy = call.template gy<T>(0).data;
-        T* const gx = call.template gx<T>(0).data;
-        T* const inner = call.template scratch<T>();
-        const bool add = call.adds(0);
-        const Rule<T> shared(call);
-        const ChannelWindows windows(call, call.template x<T>(0).shape);
-        for_each_strip(
-            call, windows.axis, [&](std::int64_t, std::int64_t at, std::int64_t n) CATENA_LAMBDA {
-                const Rule<T> rule = shared;
-                const T slope = T(2) * rule.alpha * rule.beta;
-                for_each_sum(windows, x, at, n, [&](std::int64_t row, const T* sum) CATENA_LAMBDA {
-                    CATENA_LOOP
-                    for (std::int64_t k = 0; k < n; ++k) {
-                        const T unit = rule.k + rule.alpha * sum[k];
-                        const T scaled = gy[row + k] * power(unit, rule.beta);
-                        store(gx[row + k], add, scaled);
-                        inner[row + k] = x[row + k] * scaled / unit;
-                    }
-                });
-                const auto term = [&](std::int64_t i) CATENA_LAMBDA { return inner[i]; };
-                windows.for_each_channel<T>(at, n, term,
-                                            [&](std::int64_t row, const T* sum) CATENA_LAMBDA {
-                                                CATENA_LOOP
-                                                for (std::int64_t k = 0; k < n; ++k)
-                                                    gx[row + k] -= slope * x[row + k] * sum[k];
-                                            });
-            });
     }
 };
 

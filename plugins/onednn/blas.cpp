@@ -100,9 +100,8 @@ catena_status gemm(catena_ctx* ctx, const catena_gemm* g) {
         generate_products();
         const bool fixed = (g->flags & CATENA_CALL_DETERMINISTIC) != 0;
         const Pieces pieces = cut(*g, fixed ? fixed_pieces : host().slots(ctx));
-        parallel(ctx, pieces.count(), [&](std::int64_t begin, std::int64_t end, std::int32_t) {
-            for (std::int64_t i = begin; i < end; ++i) multiply(*g, pieces, i);
-        });
+        parallel(ctx, pieces.count(),
+                 [&](std::int64_t i, std::int32_t) { multiply(*g, pieces, i); });
     });
 }
 

@@ -2,6 +2,8 @@
 // A product runs in steps of a few images, each on one thread, with tensors in oneDNN's blocked layout
 // within that thread's cache.
 #include <algorithm>
+#include <memory>
+#include <vector>
 
 #include <catena/plugin/isa.hpp>
 
@@ -14,10 +16,6 @@ using Dims = memory::dims;
 using Geometry = ConvolutionSizes;
 using enum ConvolutionProduct;
 constexpr auto f32 = memory::data_type::f32;
-
-constexpr char convolution[] = "catena.convolution_2d";
-constexpr char deconvolution[] = "catena.deconvolution_2d";
-constexpr char grad_w[] = "catena.convolution_2d_grad_w";
 
 // What a step's images should fit into: the second-level cache, with room for the filters.
 constexpr std::int64_t cache_bytes = 1 << 20;
@@ -94,7 +92,7 @@ struct Spec {
     bool bias;  // for each channel of the result
     bool add;   // to the result
 
-    bool operator==(const Spec&) const = default;
+    auto operator<=>(const Spec&) const = default;
 };
 
 // A product of n images, and the layouts that it wants.
@@ -231,9 +229,8 @@ public:
                               at<float>(scratch, static_cast<std::size_t>(part) * w_stride));
         };
         if (!weights_.direct())
-            parallel(ctx, parts_, [&](std::int64_t begin, std::int64_t end, std::int32_t) {
-                for (std::int64_t i = begin; i < end; ++i)
-                    convert(weights_.convert, view(weights_.plain, w + i * w_part), weights_of(i));
+            parallel(ctx, parts_, [&](std::int64_t i, std::int32_t) {
+                convert(weights_.convert, view(weights_.plain, w + i * w_part), weights_of(i));
             });
         const auto run_step = [&](char* own, std::int64_t first, std::int64_t part) {
             const Step& s = step(first);
@@ -258,11 +255,9 @@ public:
                 }
             if (!straight) convert(to(s).convert, result, plain);
         };
-        parallel(ctx, steps_ * parts_,
-                 [&](std::int64_t begin, std::int64_t end, std::int32_t slot) {
-                     for (std::int64_t i = begin; i < end; ++i)
-                         run_step(own(scratch, slot), i / parts_ * images_, i % parts_);
-                 });
+        parallel(ctx, steps_ * parts_, [&](std::int64_t i, std::int32_t slot) {
+            run_step(own(scratch, slot), i / parts_ * images_, i % parts_);
+        });
     }
 
 private:
@@ -334,41 +329,32 @@ public:
             add_to(w_sum, w, w_floats);
             if (s_.bias) add_to(b_sum, b, part_);
         };
-        parallel(ctx, groups_ * parts_,
-                 [&](std::int64_t begin, std::int64_t end, std::int32_t slot) {
-                     for (std::int64_t i = begin; i < end; ++i) {
-                         const std::int64_t group = i / parts_;
-                         const std::int64_t part = i % parts_;
-                         const std::int64_t from = group * group_ * images_;
-                         const std::int64_t to = std::min(from + group_ * images_, g_.n);
-                         for (std::int64_t first = from; first < to; first += images_)
-                             add_step(own(scratch, slot), first, part, sum_of(group, part),
-                                      bias_of(group, part), first == from);
-                     }
-                 });
+        parallel(ctx, groups_ * parts_, [&](std::int64_t i, std::int32_t slot) {
+            const std::int64_t group = i / parts_, part = i % parts_;
+            const std::int64_t from = group * group_ * images_;
+            const std::int64_t to = std::min(from + group_ * images_, g_.n);
+            for (std::int64_t first = from; first < to; first += images_)
+                add_step(own(scratch, slot), first, part, sum_of(group, part), bias_of(group, part),
+                         first == from);
+        });
         // In the order of the groups, on any number of threads.
         constexpr std::int64_t stretch = 4096;
         const std::int64_t stretches = ceil_div(w_floats, stretch);
         if (groups_ > 1)
-            parallel(ctx, parts_ * stretches,
-                     [&](std::int64_t begin, std::int64_t end, std::int32_t) {
-                         for (std::int64_t i = begin; i < end; ++i) {
-                             const std::int64_t first = i % stretches * stretch;
-                             const std::int64_t n = std::min(stretch, w_floats - first);
-                             for (std::int64_t group = 1; group < groups_; ++group)
-                                 add_to(sum_of(0, i / stretches) + first,
-                                        sum_of(group, i / stretches) + first, n);
-                         }
-                     });
-        parallel(ctx, parts_, [&](std::int64_t begin, std::int64_t end, std::int32_t) {
-            for (std::int64_t part = begin; part < end; ++part) {
-                convert(weights_.convert, view(weights_.inner, sum_of(0, part)),
-                        view(weights_.plain, gw + part * part_ * g_.taps()));
-                for (std::int64_t group = 1; s_.bias && group < groups_; ++group)
-                    add_to(bias_of(0, part), bias_of(group, part), part_);
-                for (std::int64_t o = 0; s_.bias && o < part_; ++o)
-                    store(gb[part * part_ + o], add_b, bias_of(0, part)[o]);
-            }
+            parallel(ctx, parts_ * stretches, [&](std::int64_t i, std::int32_t) {
+                const std::int64_t first = i % stretches * stretch;
+                const std::int64_t n = std::min(stretch, w_floats - first);
+                for (std::int64_t group = 1; group < groups_; ++group)
+                    add_to(sum_of(0, i / stretches) + first, sum_of(group, i / stretches) + first,
+                           n);
+            });
+        parallel(ctx, parts_, [&](std::int64_t part, std::int32_t) {
+            convert(weights_.convert, view(weights_.inner, sum_of(0, part)),
+                    view(weights_.plain, gw + part * part_ * g_.taps()));
+            for (std::int64_t group = 1; s_.bias && group < groups_; ++group)
+                add_to(bias_of(0, part), bias_of(group, part), part_);
+            for (std::int64_t o = 0; s_.bias && o < part_; ++o)
+                store(gb[part * part_ + o], add_b, bias_of(0, part)[o]);
         });
     }
 
@@ -382,14 +368,18 @@ private:
 // Not every CPU has code for Winograd's.
 template <class T>
 std::shared_ptr<const T> made_for_product(const Spec& spec) {
-    static auto* const cache = new Cache<T, Spec>;
-    return cache->get(spec, [&] {
-        try {
-            return std::make_shared<const T>(spec, true);
-        } catch (const dnnl::error&) {
-            return std::make_shared<const T>(spec, false);
-        }
-    });
+    static auto* const cache = new Cache<Spec, std::shared_ptr<const T>>(128);
+    if (auto found = cache->find(spec)) return *found;
+    require_memory();
+    const Undisturbed guard;  // oneDNN makes code for the number of threads that it sees
+    std::shared_ptr<const T> made;
+    try {
+        made = std::make_shared<const T>(spec, true);
+    } catch (const dnnl::error&) {
+        made = std::make_shared<const T>(spec, false);
+    }
+    cache->keep(spec, made);
+    return made;
 }
 
 // What the portable kernels do not do as fast, measured: README.md has the numbers.
@@ -417,14 +407,8 @@ bool worth_it(const Geometry& g) {
            static_cast<double>(g.n) * static_cast<double>(g.work()) >= least_call;
 }
 
-ConvolutionCall read(const catena_call& call) {
-    const std::string_view function = call.function->name;
-    if (function == convolution) return convolution_2d(call);
-    return function == deconvolution ? deconvolution_2d(call) : convolution_2d_grad_w(call);
-}
-
 std::int32_t supports(catena_ctx*, const catena_call* call) {
-    return outcome(*call) != nullptr && worth_it(read(*call).sizes) ? 1 : 0;
+    return outcome(*call) != nullptr && worth_it(convolution_call(*call).sizes) ? 1 : 0;
 }
 
 // A convolution's gradient for the bias comes with that for the filters.
@@ -445,17 +429,15 @@ void sum_channels(catena_ctx* ctx, const catena_tensor& images, catena_tensor& s
     const float* const data = data_of<const float>(images);
     float* const out = data_of<float>(sums);
     const std::int64_t plane = shape[2] * shape[3];
-    parallel(ctx, shape[1], [&](std::int64_t begin, std::int64_t end, std::int32_t) {
-        for (std::int64_t c = begin; c < end; ++c) {
-            double sum = 0;
-            for (std::int64_t n = 0; n < shape[0]; ++n) {
-                const float* const pixels = data + (n * shape[1] + c) * plane;
-                float part[16] = {};  // independent, so that vectors can add them
-                for (std::int64_t p = 0; p < plane; ++p) part[p % 16] += pixels[p];
-                for (const float value : part) sum += static_cast<double>(value);
-            }
-            store(out[c], add, static_cast<float>(sum));
+    parallel(ctx, shape[1], [&](std::int64_t c, std::int32_t) {
+        double sum = 0;
+        for (std::int64_t n = 0; n < shape[0]; ++n) {
+            const float* const pixels = data + (n * shape[1] + c) * plane;
+            float part[16] = {};  // independent, so that vectors can add them
+            for (std::int64_t p = 0; p < plane; ++p) part[p % 16] += pixels[p];
+            for (const float value : part) sum += static_cast<double>(value);
         }
+        store(out[c], add, static_cast<float>(sum));
     });
 }
 
@@ -497,14 +479,14 @@ struct Work {
 catena_status plan(catena_ctx* ctx, const catena_call* call, catena_plan* plan) {
     return guarded(ctx, [&] {
         try {
-            plan->scratch_bytes = Work{read(*call)}.scratch_bytes(host().slots(ctx));
+            plan->scratch_bytes = Work{convolution_call(*call)}.scratch_bytes(host().slots(ctx));
         } catch (const dnnl::error& e) {
             throw Error(CATENA_E_UNSUPPORTED, std::string("oneDNN: ") + e.what());
         }
     });
 }
 catena_status run(catena_ctx* ctx, const catena_call* call) {
-    return guarded(ctx, [&] { Work{read(*call)}.run(ctx, *call); });
+    return guarded(ctx, [&] { Work{convolution_call(*call)}.run(ctx, *call); });
 }
 
 template <const char* function, int phase>
@@ -520,9 +502,12 @@ constexpr catena_kernel kernel = [] {
 }();
 
 constexpr const catena_kernel* kernels[] = {
-    &kernel<convolution, CATENA_PHASE_FORWARD>,   &kernel<convolution, CATENA_PHASE_BACKWARD>,
-    &kernel<deconvolution, CATENA_PHASE_FORWARD>, &kernel<deconvolution, CATENA_PHASE_BACKWARD>,
-    &kernel<grad_w, CATENA_PHASE_FORWARD>,        &kernel<grad_w, CATENA_PHASE_BACKWARD>,
+    &kernel<convolution_2d, CATENA_PHASE_FORWARD>,
+    &kernel<convolution_2d, CATENA_PHASE_BACKWARD>,
+    &kernel<deconvolution_2d, CATENA_PHASE_FORWARD>,
+    &kernel<deconvolution_2d, CATENA_PHASE_BACKWARD>,
+    &kernel<convolution_2d_grad_w, CATENA_PHASE_FORWARD>,
+    &kernel<convolution_2d_grad_w, CATENA_PHASE_BACKWARD>,
 };
 
 }  // namespace

@@ -1,16 +1,12 @@
 // What every kernel here needs: oneDNN's engine, its calls on one thread, and made primitives kept.
 #pragma once
 
-#include <algorithm>
 #include <climits>
 #include <csignal>
 #include <cstdint>
 #include <initializer_list>
-#include <memory>
-#include <mutex>
 #include <span>
 #include <unordered_map>
-#include <vector>
 
 #include <oneapi/dnnl/dnnl.hpp>
 
@@ -43,16 +39,16 @@ private:
 const dnnl::engine& engine();  // [any]
 dnnl::stream& stream();        // [any] the calling thread's; calls return when the work is done
 
-// Runs body(begin, end, slot) over pieces of 0 .. n on the host's threads, with oneDNN on each of
-// them alone. Throws what a piece threw.
+// Runs body(i, slot) for each i below n on the host's threads, with oneDNN on each of them alone. Throws
+// what a body threw.
 template <class Body>
-void parallel(catena_ctx* ctx, std::int64_t n, Body&& body, std::int64_t grain = 1) {
+void parallel(catena_ctx* ctx, std::int64_t n, Body&& body) {
     using B = std::remove_reference_t<Body>;
     const auto piece = [](void* user, std::int64_t begin, std::int64_t end, std::int32_t slot) {
         const Undisturbed guard;
-        (*static_cast<B*>(user))(begin, end, slot);
+        for (std::int64_t i = begin; i < end; ++i) (*static_cast<B*>(user))(i, slot);
     };
-    Pieces(piece, &body).run(ctx, n, grain);
+    Pieces(piece, &body).run(ctx, n, 1);
 }
 
 inline memory view(const memory::desc& desc, const void* data) {
@@ -125,44 +121,6 @@ inline dnnl::primitive_attr with_scratchpad() {
     attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
     return attr;
 }
-
-// What was made, by what it was made for; the least recently used makes room. [any]
-template <class T, class Spec>
-class Cache {
-public:
-    template <class Make>
-    std::shared_ptr<const T> get(const Spec& spec, const Make& make) {
-        if (auto found = find(spec)) return found;
-        require_memory();
-        const Undisturbed guard;  // oneDNN makes code for the number of threads that it sees
-        std::shared_ptr<const T> made = make();
-        const std::lock_guard lock(mutex_);
-        if (entries_.size() == most)
-            entries_.erase(std::ranges::min_element(entries_, {}, &Entry::used));
-        entries_.push_back({spec, made, ++now_});
-        return made;
-    }
-
-private:
-    static constexpr std::size_t most = 128;
-    struct Entry {
-        Spec spec;
-        std::shared_ptr<const T> value;
-        std::uint64_t used;
-    };
-
-    std::shared_ptr<const T> find(const Spec& spec) {
-        const std::lock_guard lock(mutex_);
-        const auto entry = std::ranges::find(entries_, spec, &Entry::spec);
-        if (entry == entries_.end()) return nullptr;
-        entry->used = ++now_;
-        return entry->value;
-    }
-
-    std::mutex mutex_;
-    std::vector<Entry> entries_;
-    std::uint64_t now_ = 0;
-};
 
 extern const std::span<const catena_kernel* const> convolution_kernels;
 extern const catena_blas blas_table;

@@ -48,45 +48,19 @@ struct GiveShare {
     std::int32_t add;
 };
 
-template <class T>
-void average_on_device(const auto& call, Tensor<const T> x, Tensor<T> y) {
+template <class F, class T>
+void average(const cuda::Call<F>& call, const Tensor<const T>& x, const Tensor<T>& y, bool add) {
     using C = cuda::Compute<T>;
-    if (!x) return call.adds(0) ? void() : call.zero(y);
     const Windows w = windows_of(call, x.shape, y.shape);
     cuda::each(call.queue(), y.size(),
-               TakeMean<T>{w, x.data, y.data, C(1) / static_cast<C>(w.cells()), call.adds(0)});
+               TakeMean<T>{w, x.data, y.data, C(1) / static_cast<C>(w.cells()), add});
 }
-template <class T>
-void spread_on_device(const auto& call, Tensor<const T> gy, Tensor<T> gx) {
+template <class F, class T>
+void spread(const cuda::Call<F>& call, const Tensor<const T>& gy, const Tensor<T>& gx, bool add) {
     using C = cuda::Compute<T>;
-    if (!gy) return call.adds(0) ? void() : call.zero(gx);
     const Windows w = windows_of(call, gx.shape, gy.shape);
     cuda::each(call.queue(), gx.size(),
-               GiveShare<T>{w, gy.data, gx.data, C(1) / static_cast<C>(w.cells()), call.adds(0)});
+               GiveShare<T>{w, gy.data, gx.data, C(1) / static_cast<C>(w.cells()), add});
 }
 
 }  // namespace catena::plugins
-
-template <>
-struct catena::plugin::cuda::Kernels<catena::plugins::AveragePooling2D> {
-    template <class T>
-    static void forward(const auto& call) {
-        catena::plugins::average_on_device(call, call.template x<T>(0), call.template y<T>(0));
-    }
-    template <class T>
-    static void backward(const auto& call) {
-        catena::plugins::spread_on_device(call, call.template gy<T>(0), call.template gx<T>(0));
-    }
-};
-
-template <>
-struct catena::plugin::cuda::Kernels<catena::plugins::AveragePooling2DGrad> {
-    template <class T>
-    static void forward(const auto& call) {
-        catena::plugins::spread_on_device(call, call.template x<T>(0), call.template y<T>(0));
-    }
-    template <class T>
-    static void backward(const auto& call) {
-        catena::plugins::average_on_device(call, call.template gy<T>(0), call.template gx<T>(0));
-    }
-};

@@ -307,6 +307,7 @@ struct AveragePooling2D {
             .example("x=(2,2,4,6) ksize=2")
             .example("x=(1,2,5,4) ksize=3 stride=2 pad=1")
             .example("x=(2,1,5,4) ksize=[3,2] stride=[2,1] pad=[1,0]");
+    static constexpr bool any_device = true;
 
     static void infer(const auto& s) { infer_pooling(s, false); }
     static void gradient(const auto& g) {
@@ -333,6 +334,7 @@ struct AveragePooling2DGrad {
             .internal()
             .example("gy=(2,2,2,3) ksize=2 size=[4,6]")
             .example("gy=(1,2,3,2) ksize=3 stride=2 pad=1 size=[5,4]");
+    static constexpr bool any_device = true;
 
     static void infer(const auto& s) { infer_images(s, false); }
     static void gradient(const auto& g) {

@@ -86,66 +86,24 @@ struct AtMaximum {
     std::int64_t add;
 };
 
-// gx = gy at the maxima, 0 elsewhere; or added to gx. Without gy: zero.
-template <class T, class M>
-void scatter_on_device(const auto& call, Tensor<const T> gy, const M* at, Tensor<T> gx) {
-    if (!gy) return call.adds(0) ? void() : call.zero(gx);
-    cuda::each(call.queue(), gx.size(),
-               GiveMaximum<T>{windows_of(call, gx.shape, gy.shape), gy.data, gx.data, Cells(at),
-                              call.adds(0)});
+template <class F, class T, class M>
+void maxima(const cuda::Call<F>& call, const Tensor<const T>& x, const Tensor<T>& y, M* at,
+            bool add) {
+    cuda::each(call.queue(), y.size(),
+               TakeMaximum<T>{windows_of(call, x.shape, y.shape), x.data, y.data, Cells(at), add});
 }
-template <class T, class M>
-void gather_on_device(const auto& call, Tensor<const T> x, const M* at, Tensor<T> y) {
-    if (!x) return call.adds(0) ? void() : call.zero(y);
+template <class F, class T, class M>
+void scatter(const cuda::Call<F>& call, const Tensor<const T>& gy, const M* at, const Tensor<T>& gx,
+             bool add) {
     cuda::each(
-        call.queue(), y.size(),
-        AtMaximum<T>{windows_of(call, x.shape, y.shape), x.data, y.data, Cells(at), call.adds(0)});
+        call.queue(), gx.size(),
+        GiveMaximum<T>{windows_of(call, gx.shape, gy.shape), gy.data, gx.data, Cells(at), add});
+}
+template <class F, class T, class M>
+void gather(const cuda::Call<F>& call, const Tensor<const T>& x, const M* at, const Tensor<T>& y,
+            bool add) {
+    cuda::each(call.queue(), y.size(),
+               AtMaximum<T>{windows_of(call, x.shape, y.shape), x.data, y.data, Cells(at), add});
 }
 
 }  // namespace catena::plugins
-
-template <>
-struct catena::plugin::cuda::Kernels<catena::plugins::MaxPooling2D> {
-    template <class T, class M>
-    static void forward(const auto& call) {
-        const auto x = call.template x<T>(0);
-        const auto y = call.template y<T>(0);
-        each(call.queue(), y.size(),
-             catena::plugins::TakeMaximum<T>{windows_of(call, x.shape, y.shape), x.data, y.data,
-                                             catena::plugins::Cells(call.template y<M>(1).data),
-                                             call.adds(0)});
-    }
-    template <class T, class M>
-    static void backward(const auto& call) {
-        catena::plugins::scatter_on_device(call, call.template gy<T>(0), call.template y<M>(1).data,
-                                           call.template gx<T>(0));
-    }
-};
-
-template <>
-struct catena::plugin::cuda::Kernels<catena::plugins::MaxPooling2DGrad> {
-    template <class T, class M>
-    static void forward(const auto& call) {
-        catena::plugins::scatter_on_device(call, call.template x<T>(0), call.template x<M>(1).data,
-                                           call.template y<T>(0));
-    }
-    template <class T, class M>
-    static void backward(const auto& call) {
-        catena::plugins::gather_on_device(call, call.template gy<T>(0), call.template x<M>(1).data,
-                                          call.template gx<T>(0));
-    }
-};
-
-template <>
-struct catena::plugin::cuda::Kernels<catena::plugins::MaxPooling2DAt> {
-    template <class T, class M>
-    static void forward(const auto& call) {
-        catena::plugins::gather_on_device(call, call.template x<T>(0), call.template x<M>(1).data,
-                                          call.template y<T>(0));
-    }
-    template <class T, class M>
-    static void backward(const auto& call) {
-        catena::plugins::scatter_on_device(call, call.template gy<T>(0), call.template x<M>(1).data,
-                                           call.template gx<T>(0));
-    }
-};

@@ -248,6 +248,7 @@ struct MaxPooling2D {
             .example("x=(1,1,17,17) ksize=16 stride=1");
     using types = CellTypes;
     static constexpr auto retain_y = ports(1);
+    static constexpr bool any_device = true;
 
     static void infer(const auto& s) {
         const Windows w = infer_pooling(s, s.template attr<"cover_all">());
@@ -284,6 +285,7 @@ struct MaxPooling2DGrad {
             .example("gy=(1,1,2,2) at=(1,1,2,2)[0,255] ksize=16 stride=1 size=[17,17]");
     using types = CellTypes;
     static constexpr auto retain_x = ports(1);
+    static constexpr bool any_device = true;
 
     static void infer(const auto& s) {
         infer_images(s, s.template attr<"cover_all">());
@@ -320,6 +322,7 @@ struct MaxPooling2DAt {
             .example("x=(1,1,17,17) at=(1,1,2,2)[0,255] ksize=16 stride=1");
     using types = CellTypes;
     static constexpr auto retain_x = ports(1);
+    static constexpr bool any_device = true;
 
     static void infer(const auto& s) {
         const Windows w = infer_pooling(s, s.template attr<"cover_all">());

@@ -53,50 +53,22 @@ struct LstmStepGradientRule {
     LstmStepGradient<T> s;
 };
 
+template <class F, class T>
+void run_step(const cuda::Call<F>& call, const LstmStep<T>& s) {
+    cuda::each(call.queue(), s.rows * s.units, LstmStepRule<T>{s});
+}
+template <class F, class T>
+void run_step(const cuda::Call<F>& call, const LstmStepGradient<T>& s) {
+    cuda::each(call.queue(), s.rows * s.units, LstmStepGradientRule<T>{s});
+}
+template <class F, class T>
+void add_elements(const cuda::Call<F>& call, const T* from, Tensor<T> to) {
+    cuda::map(call.queue(), cuda::Copy<T, T>(), to.shape, {cuda::Operand{from, to.shape}},
+              {cuda::Result{to.data, true}});
+}
+template <class F, class T>
+void zero_elements(const cuda::Call<F>& call, Tensor<T> to) {
+    call.zero(to);
+}
+
 }  // namespace catena::plugins
-
-template <>
-struct catena::plugin::cuda::Kernels<catena::plugins::LstmSequence> {
-    static constexpr bool any_half = false;  // dtypes are passed on
-
-    template <class T>
-    static void plan(const auto& call, catena_plan& plan) {
-        catena::plugins::LstmSequence::plan<T>(call, plan);
-    }
-    template <class T>
-    static void forward(const auto& call) {
-        catena::plugins::LstmSequence::run_forward<T>(call, OnCuda(call));
-    }
-    template <class T>
-    static void backward(const auto& call) {
-        catena::plugins::LstmSequence::run_backward<T>(call, OnCuda(call));
-    }
-
-private:
-    template <class Call>
-    class OnCuda {
-    public:
-        explicit OnCuda(const Call& call) : call_(call) {}
-
-        template <class T>
-        void run(const catena::plugins::LstmStep<T>& s) const {
-            each(call_.queue(), s.rows * s.units, catena::plugins::LstmStepRule<T>{s});
-        }
-        template <class T>
-        void run(const catena::plugins::LstmStepGradient<T>& s) const {
-            each(call_.queue(), s.rows * s.units, catena::plugins::LstmStepGradientRule<T>{s});
-        }
-        template <class T>
-        void add(std::int64_t n, const T* from, T* to) const {
-            map(call_.queue(), Copy<T, T>(), Shape(&n, 1), {Operand{from, Shape(&n, 1)}},
-                {Result{to, true}});
-        }
-        template <class T>
-        void zero(std::int64_t n, T* to) const {
-            call_.queue().zero(to, static_cast<std::size_t>(n) * sizeof(T));
-        }
-
-    private:
-        const Call& call_;
-    };
-};

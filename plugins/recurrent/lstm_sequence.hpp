@@ -99,10 +99,81 @@ struct LstmStepGradient {
     std::int64_t add_gc0;
 };
 
-// A device is an object with
-//     run(LstmStep<T>), run(LstmStepGradient<T>)
-//     add(n, from, to), zero(n, to)
-// What it is asked for comes one after the other.
+// What runs on a device, one after the other; overloaded for CUDA.
+template <class T>
+CATENA_KERNEL void run_step(const auto& call, const LstmStep<T>& s) {
+    LstmLayout(s.rows, s.units)
+        .for_each_run(call, [&](std::int64_t p, std::int64_t q, std::int64_t n) CATENA_LAMBDA {
+            LstmRun<T> gates;
+            LstmRun<T> more;
+            T prev[LstmRun<T>::most];
+            gates.load(s.x + q, 1, n);
+            if (s.from_state != nullptr) {
+                more.load(s.from_state + q, 1, n);
+                CATENA_LOOP
+                for (std::int64_t k = 0; k < n; ++k) {
+                    const LstmGates<T> v = gates[k], w = more[k];
+                    gates.set(k, {v.a + w.a, v.i + w.i, v.f + w.f, v.o + w.o});
+                }
+            }
+            LstmRun<T>::get(prev, s.c_prev == nullptr ? nullptr : s.c_prev + p, n);
+            T* const c = s.c + p;
+            T* const h = s.h + p;
+            CATENA_LOOP
+            for (std::int64_t k = 0; k < n; ++k) {
+                const LstmGates<T> v = gates[k].activated();
+                const T cell = v.cell(prev[k]);
+                gates.set(k, v);
+                c[k] = cell;
+                h[k] = v.hidden(math::tanh(cell));
+            }
+            gates.store(s.gates + q, 1, n, false);
+        });
+}
+template <class T>
+CATENA_KERNEL void run_step(const auto& call, const LstmStepGradient<T>& s) {
+    const std::int64_t cells_after = s.rows_after * s.units;
+    LstmLayout(s.rows, s.units)
+        .for_each_run(call, [&](std::int64_t p, std::int64_t q, std::int64_t n) CATENA_LAMBDA {
+            const bool handed = p < cells_after;  // whole rows are, and a run is within one
+            LstmRun<T> gates;
+            T prev[LstmRun<T>::most];
+            T gh[LstmRun<T>::most], gh_after[LstmRun<T>::most];
+            T gc[LstmRun<T>::most], gc_after[LstmRun<T>::most];
+            gates.load(s.gates + q, 1, n);
+            LstmRun<T>::get(prev, s.c_prev == nullptr ? nullptr : s.c_prev + p, n);
+            LstmRun<T>::get(gh, s.gh == nullptr ? nullptr : s.gh + p, n);
+            LstmRun<T>::get(gc, s.gc == nullptr ? nullptr : s.gc + p, n);
+            LstmRun<T>::get(gh_after, handed ? s.gh_after + p : nullptr, n);
+            LstmRun<T>::get(gc_after, handed ? s.carried + p : nullptr, n);
+            const T* const c = s.c + p;
+            CATENA_LOOP
+            for (std::int64_t k = 0; k < n; ++k) {
+                const LstmGates<T> v = gates[k];
+                const T t = math::tanh(c[k]);
+                const T of_h = gh[k] + gh_after[k];
+                const T g = v.of_cell(gc[k] + gc_after[k], of_h, t);
+                gates.set(k, v.gradient(g, of_h, t, prev[k]));
+                gc[k] = g * v.f;
+            }
+            gates.store(s.of_gates + q, 1, n, false);
+            if (s.kept != nullptr)
+                LstmRun<T>::get(s.kept + p, s.h_prev == nullptr ? nullptr : s.h_prev + p, n);
+            if (s.gc0 != nullptr) LstmRun<T>::put(s.gc0 + p, gc, n, s.add_gc0 != 0);
+            else if (s.carried != nullptr) LstmRun<T>::put(s.carried + p, gc, n, false);
+        });
+}
+template <class T>
+CATENA_KERNEL void add_elements(const auto& call, const T* from, Tensor<T> to) {
+    call.parallel(to.size(), 1, [&](std::int64_t begin, std::int64_t end) CATENA_LAMBDA {
+        LstmRun<T>::put(to.data + begin, from + begin, end - begin, true);
+    });
+}
+template <class T>
+CATENA_KERNEL void zero_elements(const auto&, Tensor<T> to) {
+    std::fill_n(to.data, to.size(), T(0));
+}
+
 struct LstmSequence {
     static constexpr auto about =
         describe(
@@ -133,6 +204,8 @@ struct LstmSequence {
             .example("x=(4,8) W=(8,2) rows=[2,2]");
     static constexpr auto retain_x = ports(0, 1, 2, 3);
     static constexpr auto retain_y = ports(0, 1, 2);
+    static constexpr bool any_device = true;
+    static constexpr bool any_half = false;  // dtypes are passed on
 
     static void infer(const auto& s) {
         const Shape x = s.x(0);
@@ -228,16 +301,6 @@ struct LstmSequence {
     }
     template <class T>
     CATENA_KERNEL static void forward(const auto& call) {
-        run_forward<T>(call, OnCpu(call));
-    }
-    template <class T>
-    CATENA_KERNEL static void backward(const auto& call) {
-        run_backward<T>(call, OnCpu(call));
-    }
-
-    // The same on every device.
-    template <class T>
-    CATENA_KERNEL static void run_forward(const auto& call, const auto& device) {
         const Steps steps = steps_of(call, call.template x<T>(0).shape);
         const auto w = call.template x<T>(1);
         const std::int64_t units = w.dim(1);
@@ -248,22 +311,21 @@ struct LstmSequence {
             if (h_prev != nullptr)
                 multiply<T>(call, {h_prev, s.rows, units}, {w.data, 4 * units, units, true},
                             to.gates + 4 * at, false);
-            device.run(LstmStep<T>{
-                .rows = s.rows,
-                .units = units,
-                .x = call.template x<T>(0).data + 4 * at,
-                .from_state = h_prev != nullptr ? to.gates + 4 * at : nullptr,
-                .c_prev = s.is_first() ? call.template x<T>(3).data : to.c + before,
-                .gates = to.gates + 4 * at,
-                .c = to.c + at,
-                .h = to.h + at,
-            });
+            run_step(call, LstmStep<T>{
+                               .rows = s.rows,
+                               .units = units,
+                               .x = call.template x<T>(0).data + 4 * at,
+                               .from_state = h_prev != nullptr ? to.gates + 4 * at : nullptr,
+                               .c_prev = s.is_first() ? call.template x<T>(3).data : to.c + before,
+                               .gates = to.gates + 4 * at,
+                               .c = to.c + at,
+                               .h = to.h + at,
+                           });
         });
-        for (std::size_t i = 0; i < 3; ++i)
-            to.finish(device, i, call.template y<T>(i), call.adds(i));
+        for (std::size_t i = 0; i < 3; ++i) to.finish(call, i);
     }
     template <class T>
-    CATENA_KERNEL static void run_backward(const auto& call, const auto& device) {
+    CATENA_KERNEL static void backward(const auto& call) {
         const Steps steps = steps_of(call, call.template x<T>(0).shape);
         const auto w = call.template x<T>(1);
         const auto h0 = call.template x<T>(2);
@@ -280,31 +342,31 @@ struct LstmSequence {
         steps.for_each_back([&](const Steps::Step& s) CATENA_LAMBDA {
             const std::int64_t at = s.first * units, before = s.before * units;
             T* const of_gates = to.of_gates + 4 * at;
-            device.run(LstmStepGradient<T>{
-                .rows = s.rows,
-                .units = units,
-                .rows_after = s.after,
-                .gates = call.template y<T>(2).data + 4 * at,
-                .c = c + at,
-                .c_prev = s.is_first() ? call.template x<T>(3).data : c + before,
-                .h_prev = s.is_first() ? h0.data : h + before,
-                .gh = gh != nullptr ? gh + at : nullptr,
-                .gc = gc != nullptr ? gc + at : nullptr,
-                .gh_after = to.gh,
-                .carried = to.gc,
-                .of_gates = of_gates,
-                .kept = to.states != nullptr ? to.states + at : nullptr,
-                .gc0 = s.is_first() ? gc0.data : nullptr,
-                .add_gc0 = call.adds(3) ? 1 : 0,
-            });
+            run_step(call, LstmStepGradient<T>{
+                               .rows = s.rows,
+                               .units = units,
+                               .rows_after = s.after,
+                               .gates = call.template y<T>(2).data + 4 * at,
+                               .c = c + at,
+                               .c_prev = s.is_first() ? call.template x<T>(3).data : c + before,
+                               .h_prev = s.is_first() ? h0.data : h + before,
+                               .gh = gh != nullptr ? gh + at : nullptr,
+                               .gc = gc != nullptr ? gc + at : nullptr,
+                               .gh_after = to.gh,
+                               .carried = to.gc,
+                               .of_gates = of_gates,
+                               .kept = to.states != nullptr ? to.states + at : nullptr,
+                               .gc0 = s.is_first() ? gc0.data : nullptr,
+                               .add_gc0 = call.adds(3) ? 1 : 0,
+                           });
             T* const gh_prev = s.is_first() ? gh0.data : to.gh;
             if (gh_prev != nullptr)
                 multiply<T>(call, {of_gates, s.rows, 4 * units}, {w.data, 4 * units, units},
                             gh_prev, s.is_first() && call.adds(2));
         });
         if (steps.count() == 0) {
-            if (gh0 && !call.adds(2)) device.zero(gh0.size(), gh0.data);
-            if (gc0 && !call.adds(3)) device.zero(gc0.size(), gc0.data);
+            if (gh0 && !call.adds(2)) zero_elements(call, gh0);
+            if (gc0 && !call.adds(3)) zero_elements(call, gc0);
         }
         if (gw) {  // the rows of h stand before those of the gates by one step, or are in `states`
             const std::int64_t first = to.states != nullptr ? 0 : steps.most();
@@ -312,7 +374,7 @@ struct LstmSequence {
             multiply<T>(call, {to.of_gates + first * 4 * units, rows, 4 * units, true},
                         {to.states != nullptr ? to.states : h, rows, units}, gw.data, call.adds(1));
         }
-        if (gx && to.of_gates != gx.data) device.add(gx.size(), to.of_gates, gx.data);
+        if (gx && to.of_gates != gx.data) add_elements(call, to.of_gates, gx);
     }
 
 private:
@@ -339,9 +401,9 @@ private:
             }
             bytes = scratch.bytes();
         }
-        CATENA_KERNEL void finish(const auto& device, std::size_t i, Tensor<T> y, bool add) const {
+        CATENA_KERNEL void finish(const auto& call, std::size_t i) const {
             const T* const from[] = {h, c, gates};
-            if (add) device.add(y.size(), from[i], y.data);
+            if (call.adds(i)) add_elements(call, from[i], call.template y<T>(i));
         }
         T *h, *c, *gates;
         std::int64_t bytes;
@@ -368,92 +430,6 @@ private:
         LstmSum<T>* gc;
         T* states;
         std::int64_t bytes;
-    };
-
-    template <class Call>
-    class OnCpu {
-    public:
-        explicit OnCpu(const Call& call) : call_(call) {}
-
-        template <class T>
-        CATENA_KERNEL void run(const LstmStep<T>& s) const {
-            LstmLayout(s.rows, s.units)
-                .for_each_run(
-                    call_, [&](std::int64_t p, std::int64_t q, std::int64_t n) CATENA_LAMBDA {
-                        LstmRun<T> gates;
-                        LstmRun<T> more;
-                        T prev[LstmRun<T>::most];
-                        gates.load(s.x + q, 1, n);
-                        if (s.from_state != nullptr) {
-                            more.load(s.from_state + q, 1, n);
-                            CATENA_LOOP
-                            for (std::int64_t k = 0; k < n; ++k) {
-                                const LstmGates<T> v = gates[k], w = more[k];
-                                gates.set(k, {v.a + w.a, v.i + w.i, v.f + w.f, v.o + w.o});
-                            }
-                        }
-                        LstmRun<T>::get(prev, s.c_prev == nullptr ? nullptr : s.c_prev + p, n);
-                        T* const c = s.c + p;
-                        T* const h = s.h + p;
-                        CATENA_LOOP
-                        for (std::int64_t k = 0; k < n; ++k) {
-                            const LstmGates<T> v = gates[k].activated();
-                            const T cell = v.cell(prev[k]);
-                            gates.set(k, v);
-                            c[k] = cell;
-                            h[k] = v.hidden(math::tanh(cell));
-                        }
-                        gates.store(s.gates + q, 1, n, false);
-                    });
-        }
-        template <class T>
-        CATENA_KERNEL void run(const LstmStepGradient<T>& s) const {
-            const std::int64_t cells_after = s.rows_after * s.units;
-            LstmLayout(s.rows, s.units)
-                .for_each_run(call_, [&](std::int64_t p, std::int64_t q,
-                                         std::int64_t n) CATENA_LAMBDA {
-                    const bool handed = p < cells_after;  // whole rows are, and a run is within one
-                    LstmRun<T> gates;
-                    T prev[LstmRun<T>::most];
-                    T gh[LstmRun<T>::most], gh_after[LstmRun<T>::most];
-                    T gc[LstmRun<T>::most], gc_after[LstmRun<T>::most];
-                    gates.load(s.gates + q, 1, n);
-                    LstmRun<T>::get(prev, s.c_prev == nullptr ? nullptr : s.c_prev + p, n);
-                    LstmRun<T>::get(gh, s.gh == nullptr ? nullptr : s.gh + p, n);
-                    LstmRun<T>::get(gc, s.gc == nullptr ? nullptr : s.gc + p, n);
-                    LstmRun<T>::get(gh_after, handed ? s.gh_after + p : nullptr, n);
-                    LstmRun<T>::get(gc_after, handed ? s.carried + p : nullptr, n);
-                    const T* const c = s.c + p;
-                    CATENA_LOOP
-                    for (std::int64_t k = 0; k < n; ++k) {
-                        const LstmGates<T> v = gates[k];
-                        const T t = math::tanh(c[k]);
-                        const T of_h = gh[k] + gh_after[k];
-                        const T g = v.of_cell(gc[k] + gc_after[k], of_h, t);
-                        gates.set(k, v.gradient(g, of_h, t, prev[k]));
-                        gc[k] = g * v.f;
-                    }
-                    gates.store(s.of_gates + q, 1, n, false);
-                    if (s.kept != nullptr)
-                        LstmRun<T>::get(s.kept + p, s.h_prev == nullptr ? nullptr : s.h_prev + p,
-                                        n);
-                    if (s.gc0 != nullptr) LstmRun<T>::put(s.gc0 + p, gc, n, s.add_gc0 != 0);
-                    else if (s.carried != nullptr) LstmRun<T>::put(s.carried + p, gc, n, false);
-                });
-        }
-        template <class T>
-        CATENA_KERNEL void add(std::int64_t n, const T* from, T* to) const {
-            call_.parallel(n, 1, [&](std::int64_t begin, std::int64_t end) CATENA_LAMBDA {
-                LstmRun<T>::put(to + begin, from + begin, end - begin, true);
-            });
-        }
-        template <class T>
-        CATENA_KERNEL void zero(std::int64_t n, T* to) const {
-            std::fill_n(to, n, T(0));
-        }
-
-    private:
-        const Call& call_;
     };
 };
 

@@ -1,12 +1,12 @@
-// catena-bench: measures catena and its peers in turns and prints one table of ratios.
+// catena-bench: measures catena and its peers alternately and prints a table of ratios.
 //
-// The machine's speed changes from minute to minute, so only the ratio of numbers from the same
-// moments counts: each round measures one block on either side, a few milliseconds apart, and the
-// table shows medians over the rounds. Either side runs in a process of its own (see worker.hpp):
-// in one process the peer's OpenMP threads would spin on into our time and ours into theirs, and
-// both would share one OpenBLAS. The pause between blocks is longer than the threads of either
-// side spin before they sleep. Threads that meet at barriers become a hundred times slower when
-// another program takes a processor from one of them: such blocks are noticed and repeated.
+// The machine's speed changes from minute to minute, so only ratios of times that are measured at the
+// same moment are meaningful. Each round measures one block of each side, a few milliseconds apart,
+// and the table shows medians over the rounds. Each side runs in its own process (see worker.hpp): in
+// one process, OpenMP threads of one side would still spin while the other side is measured, and both
+// would share one OpenBLAS. The pause between blocks is longer than the threads of any side spin
+// before they sleep. If another program takes a processor from a thread, the threads that wait for it
+// at a barrier can become a hundred times slower: such blocks are detected and repeated.
 #include "table.hpp"
 #include "worker.hpp"
 
@@ -36,7 +36,7 @@ namespace catena_bench {
 namespace {
 
 constexpr auto pause = std::chrono::milliseconds(10);
-// A block is calm if its threads waited for a processor for less than this share of its time.
+// A block is undisturbed if its threads waited for a processor for at most this share of its time.
 constexpr double calm = 0.05;
 constexpr int most_attempts = 4;
 
@@ -67,8 +67,8 @@ struct Planned {
 
 void set_default(const char* name, const std::string& value) { setenv(name, value.c_str(), 0); }
 
-// The kernels that Debian's OpenBLAS and libtorch choose by themselves are slow on CPUs newer than
-// they are: peers are measured with the best that this CPU runs.
+// On CPUs that are newer than the library, Debian's OpenBLAS and libtorch select slow kernels. So peers
+// are measured with the best kernels for this CPU.
 void prepare_peer(int threads) {
     setenv("OMP_NUM_THREADS", std::to_string(threads).c_str(), 1);
 #if defined(__x86_64__)
@@ -162,7 +162,7 @@ std::vector<Planned> make_plan(const Options& options) {
     return plan;
 }
 
-// The least disturbed of a few blocks, the first one that was not disturbed at all.
+// Measures blocks until one is undisturbed, a few at most. Returns the least disturbed one.
 Block measure_block(Worker& worker, const std::string& work) {
     Block best{0, std::numeric_limits<double>::infinity()};
     for (int attempt = 0; attempt < most_attempts && best.waiting > calm; ++attempt) {
@@ -181,7 +181,7 @@ struct SideResult {
 
 Result measure(const Planned& planned, std::map<std::string, Worker>& workers, int rounds) {
     const bool memory = planned.comparison->memory;
-    if (memory) rounds = 1;  // afterwards the process is no longer fresh
+    if (memory) rounds = 1;  // a second round would find memory that the first has allocated
     Result result{planned.comparison, planned.work, planned.goal, planned.flops, {}, {}, {}, false};
     std::vector<SideResult> sides{{planned.ours, &result.ours}};
     if (*planned.theirs) sides.push_back({planned.theirs, &result.theirs});
@@ -246,7 +246,7 @@ int run(const Options& options) {
     if (progress) fmt::print(stderr, "\r\033[K");
     fmt::print("{}", to_table(results));
     if (std::any_of(results.begin(), results.end(), [](const Result& r) { return r.disturbed; })) {
-        fmt::print(stderr, "disturbed: other programs were using the processors; measure again\n");
+        fmt::print(stderr, "disturbed: other programs used the processors; measure again\n");
     }
     bool ok = true;
     for (const Result& result : results) {
@@ -271,17 +271,20 @@ int main(int argc, char** argv) {
             namespace po = boost::program_options;
             catena_bench::Options options;
             po::options_description description(
-                "catena-bench [OPTION...]: catena and its peers, measured in turns. Options");
-            description.add_options()("help,h", "print this")(
-                "filter", po::value(&options.filter), "measure only works that match this regex")(
+                "usage: catena-bench [OPTION...]\n\nCompares the speed of catena and its "
+                "peers.\n\nOptions");
+            description.add_options()("help,h", "print this text")(
+                "filter", po::value(&options.filter),
+                "measure only benchmarks whose name matches this regex")(
                 "rounds", po::value(&options.rounds)->default_value(options.rounds),
-                "blocks measured on each side of a work")(
+                "blocks to measure on each side of a benchmark")(
                 "block", po::value(&options.block)->default_value(options.block, "0.03"),
-                "seconds of one block")("threads",
-                                        po::value(&options.threads)->default_value(options.threads),
-                                        "threads of every side")("json", po::value(&options.json),
-                                                                 "write all numbers to this file")(
-                "no-torch", "leave libtorch out")("no-onednn", "leave catena's oneDNN plugin out")(
+                "duration of one block in seconds")(
+                "threads", po::value(&options.threads)->default_value(options.threads),
+                "number of threads of each side")("json", po::value(&options.json),
+                                                  "write all results to this JSON file")(
+                "no-torch", "do not measure libtorch")("no-onednn",
+                                                       "do not load catena's oneDNN plugin")(
                 "check", "exit with 1 if a goal is missed");
             const po::variables_map given = catena::parse_command_line(argc, argv, description);
             if (given.count("help")) {

@@ -1,12 +1,12 @@
-# Tests on CUDA, each written once and run twice: with the emulated modules (tests/cuda/emulator)
-# everywhere, label "cuda", and with the genuine ones on a GPU, label "gpu", by tools/gpu-tests or
-# by ctest -L gpu. There is the second where there is a CUDA toolkit.
+# Functions for CUDA tests. Each test is written once and added twice: with the label "cuda" it runs the
+# emulated modules (tests/cuda/emulator) on any machine; with the label "gpu" it runs the genuine modules
+# on a GPU, through tools/gpu-tests or ctest -L gpu. The second needs a CUDA toolkit.
 get_property(cuda_modules GLOBAL PROPERTY CATENA_CUDA_MODULES)
 list(TRANSFORM cuda_modules PREPEND emulated- OUTPUT_VARIABLE emulated_targets)
 list(APPEND emulated_targets emulated-libraries)
 set(emulated_plugins "${PROJECT_BINARY_DIR}/tests/cuda/plugins")
 set(genuine_plugins "${CMAKE_LIBRARY_OUTPUT_DIRECTORY}/catena/plugins")
-# What a program finds the emulated modules and the stand-ins of NVIDIA's libraries by.
+# The environment variables that select the emulated modules and the replacements of NVIDIA's libraries.
 set(emulated_cuda "CATENA_PLUGIN_PATH=${emulated_plugins}")
 foreach(library IN ITEMS CUBLAS=libcublas.so.13 CUDNN_LIBRARY=libcudnn.so.9 NVRTC=libnvrtc.so.13)
     string(REPLACE "=" "=${PROJECT_BINARY_DIR}/tests/cuda/vendor/" library "${library}")
@@ -15,9 +15,9 @@ endforeach()
 
 # catena_add_cuda_program(NAME [SOURCES file...] [EMULATED file...] [LIBS target...] [INCLUDES folder...])
 #
-# A doctest program that calls the CUDA runtime itself: cuda-NAME with the emulator's, and gpu-NAME
-# with NVIDIA's, without the files that want the EMULATED one. CATENA_EMULATED is 1 in the first and 0
-# in the second.
+# Adds a doctest program that calls the CUDA runtime, as two targets: cuda-NAME uses the emulator's
+# runtime, and gpu-NAME uses NVIDIA's. The files after EMULATED are only in cuda-NAME. The macro
+# CATENA_EMULATED is 1 in cuda-NAME and 0 in gpu-NAME.
 function(catena_add_cuda_program name)
     cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;EMULATED;LIBS;INCLUDES")
     catena_emulated_sources(sources "${CMAKE_CURRENT_SOURCE_DIR}" ${arg_SOURCES} ${arg_EMULATED})
@@ -25,13 +25,13 @@ function(catena_add_cuda_program name)
     add_dependencies(cuda-${name} ${emulated_targets} ${plugin_targets})
     if(CATENA_HAS_CUDA AND arg_SOURCES)
         _catena_cuda_program(gpu-${name} 0 "${arg_SOURCES}" ${arg_LIBS} CUDA::cudart_static)
-        set_target_properties(gpu-${name} PROPERTIES CUDA_ARCHITECTURES 80-virtual)  # soon compiled
+        set_target_properties(gpu-${name} PROPERTIES CUDA_ARCHITECTURES 80-virtual)  # compiles fast
         target_compile_options(gpu-${name} PRIVATE
             "$<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr>")
         add_dependencies(gpu-${name} ${plugin_targets})
     endif()
 endfunction()
-# Reads the caller's arg_ variables.
+# Uses the caller's arg_ variables.
 function(_catena_cuda_program target emulated sources)
     add_executable(${target} ${sources})
     target_link_libraries(${target} PRIVATE ${ARGN} catena-test-main Threads::Threads ${CMAKE_DL_LIBS})
@@ -44,17 +44,18 @@ endfunction()
 # catena_add_cuda_test(NAME COMMAND program word... [LATE] [LABELS label...] [ENVIRONMENT setting...]
 #                      [EMULATOR setting...] [ON_EMULATOR word...] [ON_GPU word...])
 #
-# cuda-NAME, and gpu-NAME, which says "skipped" where there is no GPU. PROGRAM is a target, the NAME
-# of a catena_add_cuda_program(), or found in PATH. Words and settings name all files that are read,
-# so that they can be taken elsewhere; "MODULES" in them is the folder of the modules.
+# Adds the tests cuda-NAME and gpu-NAME; gpu-NAME is skipped if there is no GPU. PROGRAM is a target, the
+# NAME of a catena_add_cuda_program(), or a program in PATH. The words of the command and the settings of
+# the environment must name all files that the test reads, because tools/gpu-tests copies these files to
+# another machine. "MODULES" in them is replaced by the folder of the modules.
 #
-# What runs on a GPU runs once more on an emulator with one device, as cuda-NAME-one, for machines with
-# one GPU; copies from pageable memory wait there, as they may. What takes long says EMULATOR DEVICES=1,
-# and runs with one device alone.
-#   LATE        once more on the emulator, as cuda-NAME-late, with streams that take their time, blocks
-#               on two threads and the last threads first: code that does not wait fails
-#   EMULATOR    settings, without CATENA_EMULATOR_
-#   ON_...      further words of one of the two, or NEVER: that one is left out
+# A test that also runs on a GPU gets a third test, cuda-NAME-one, on an emulator with one device, like a
+# machine with one GPU; there, copies from pageable memory first wait for their stream, as CUDA allows. A
+# slow test sets EMULATOR DEVICES=1 and runs only with one device.
+#   LATE        also adds cuda-NAME-late: in the emulator streams are delayed, blocks run on two threads,
+#               and the last threads of a block run first. Code that does not synchronize fails there.
+#   EMULATOR    settings of the emulator, without the prefix CATENA_EMULATOR_
+#   ON_...      further words of the command on the emulator or on the GPU; NEVER: do not add that test
 function(catena_add_cuda_test name)
     cmake_parse_arguments(PARSE_ARGV 1 arg "LATE" ""
                           "COMMAND;LABELS;ENVIRONMENT;EMULATOR;ON_EMULATOR;ON_GPU")
@@ -75,7 +76,7 @@ function(catena_add_cuda_test name)
         set_tests_properties(gpu-${name} PROPERTIES SKIP_RETURN_CODE 77 RUN_SERIAL ON)
     endif()
 endfunction()
-# These read the caller's arg_ variables.
+# These functions use the caller's arg_ variables.
 function(_catena_emulated_test test)
     set(settings ${arg_EMULATOR} ${ARGN})
     list(TRANSFORM settings PREPEND CATENA_EMULATOR_)

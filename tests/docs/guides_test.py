@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
-"""Runs the commands of the README and of the pages of an installed catena, each page in an empty folder.
-The README and the walkthrough start in a checkout.
+"""Runs the commands in the README and in the pages of an installed catena.
 
-Each page is a script: its sh blocks run in order in one shell, which stops at the first failure, with
-catena's bin in PATH. A comment above a block changes what the block does:
+Each page runs in its own empty folder. For the README and the walkthrough, the folder is like a checkout.
+
+The sh blocks of a page run in order, in one shell that stops at the first failure and has catena's bin
+folder in PATH. A comment above a block changes what happens with it:
 
     <!-- file: PATH -->      write the block to this file
     <!-- end of: PATH -->    append it to this file
-    <!-- change: PATH -->    a diff block: apply it to this file, which must contain each old text once
-    <!-- not run: WHY -->    an sh block: do not run it
+    <!-- change: PATH -->    apply the diff in the block to this file, which must contain each old text once
+    <!-- not run: WHY -->    do not run this sh block
 
-Some pages use a plugin swish.catena: the one that catena-new writes.
+Some pages use the plugin swish.catena, which catena-new creates; it is built first.
 """
 import argparse
 import os
@@ -27,7 +28,7 @@ from docs_test import FENCE
 
 IN_CHECKOUT = ("README.md", "sdk/doc/walkthrough.md")
 DIRECTIVE = re.compile(r"<!-- (file|end of|change|not run): ([^\n]+) -->\n")
-# What the pages use of NumPy, where it is not installed.
+# Replaces NumPy if it is not installed: the functions of NumPy that the pages use.
 NUMPY = '''
 import struct, zipfile
 def linspace(low, high, n): return [low + (high - low) * i / (n - 1) for i in range(n)]
@@ -43,7 +44,7 @@ def savez(file, **arrays):
 
 
 def script(page, text):
-    """A page as a script for bash, and how many of its blocks are in it."""
+    """Returns a page as a script for bash, and the number of its blocks in the script."""
     lines = ["set -euo pipefail"]
     count = 0
     for match in FENCE.finditer(text):
@@ -67,7 +68,7 @@ def script(page, text):
 
 
 def change(file, diff):
-    """What each hunk takes away, or leaves, becomes what it leaves, or brings."""
+    """Applies a diff to a file: each hunk's old lines (" ", "-") are replaced by its new ones (" ", "+")."""
     text = file.read_text()
     for hunk in re.split(r"^@@\n", diff, flags=re.M):
         lines = hunk.splitlines(keepends=True)
@@ -79,7 +80,7 @@ def change(file, diff):
 
 
 def self_test():
-    """A page that does what it should, and some that do not."""
+    """Checks script() and change() with a page that succeeds and with pages that fail."""
     page = ("<!-- file: a/b -->\n```cpp\n$x'\n```\n<!-- end of: a/b -->\n```cmake\ny\n```\n```cpp\n?\n```\n"
             "<!-- not run: no -->\n```sh\nexit 3\n```\n```sh\nz=1\n```\n\n```sh\ncat a/b; echo $z{}\n```\n")
     said = "== p:16\n== p:20\n$x'\ny\n1\n"
@@ -101,9 +102,9 @@ def self_test():
 def environment(work, prefix, libdir, cmake):
     kept = {name: os.environ[name] for name in ("CC", "CXX", "LANG", "TMPDIR") if name in os.environ}
     path = f"{prefix}/bin:{os.path.dirname(shutil.which(cmake))}:{os.environ['PATH']}"
-    # What a test compiles is compiled more often than run.
+    # The pages' programs run only briefly, so they are compiled with -O1 to save time.
     variables = kept | {"HOME": str(work / "home"), "PATH": path, "CMAKE_GENERATOR": "Ninja",
-                        "CMAKE_BUILD_TYPE": "None", "CXXFLAGS": "-O1",
+                        "CMAKE_BUILD_TYPE": "None", "CXXFLAGS": "-O0",
                         "PKG_CONFIG_PATH": f"{prefix}/{libdir}/pkgconfig"}
     (work / "home").mkdir()
     have = subprocess.run(["python3", "-c", "import numpy"], env=variables, capture_output=True)
@@ -115,7 +116,7 @@ def environment(work, prefix, libdir, cmake):
 
 
 def run(command, folder, variables):
-    """Its exit code; what it printed is printed if it fails."""
+    """Returns the exit code of a command. If it fails, prints its output."""
     done = subprocess.run(["bash", "-c", command], cwd=folder, env=variables, stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if done.returncode != 0:
@@ -124,7 +125,7 @@ def run(command, folder, variables):
 
 
 def checkout(folder, source, build):
-    """A checkout: the tools, and what they built."""
+    """Makes a folder like a checkout: it has the tools and the build folder."""
     (folder / "build").mkdir(parents=True)
     (folder / "build/release").symlink_to(pathlib.Path(build).resolve())
     shutil.copytree(source / "tools", folder / "tools")
@@ -132,7 +133,7 @@ def checkout(folder, source, build):
 
 
 def follow(work, prefix, variables, only, build):
-    """How many pages failed."""
+    """Runs the pages. Returns the number of pages that failed."""
     if run("catena-new plugin swish && cmake -S swish -B build && "
            "cmake --build build --target swish.catena", work, variables) != 0:
         return 1
@@ -162,11 +163,11 @@ def follow(work, prefix, variables, only, build):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--prefix", help="an installed catena")
-    parser.add_argument("--build", help="or a build folder of this source, which is installed first")
+    parser.add_argument("--build", help="a build folder to install first, instead of --prefix")
     parser.add_argument("--cmake", default="cmake")
     parser.add_argument("--libdir", default="lib")
-    parser.add_argument("--change", metavar="FILE", help="instead: apply the diff that is read")
-    parser.add_argument("pages", nargs="*", help="names of pages; without them all")
+    parser.add_argument("--change", metavar="FILE", help="only apply the diff from stdin to this file")
+    parser.add_argument("pages", nargs="*", help="names of pages; default: all")
     arguments = parser.parse_args()
     if arguments.change:
         return change(pathlib.Path(arguments.change), sys.stdin.read())

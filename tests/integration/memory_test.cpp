@@ -1,4 +1,4 @@
-// What a training step asks of the system after warm-up: nothing.
+// After warm-up, a training step allocates no memory from the system.
 #include <catena/catena.hpp>
 
 #include <doctest/doctest.h>
@@ -75,7 +75,8 @@ std::int64_t resident_bytes() {
 
 }  // namespace
 
-TEST_CASE("a training step takes neither array memory nor heap memory" * doctest::skip(!counts)) {
+TEST_CASE("a training step allocates no array memory from the system and no heap memory" *
+          doctest::skip(!counts)) {
     optimizers::SGD sgd(0.01);
     optimizers::Adam adam(0.001);
     for (Optimizer* optimizer : std::initializer_list<Optimizer*>{&sgd, &adam}) {
@@ -90,7 +91,7 @@ TEST_CASE("a training step takes neither array memory nor heap memory" * doctest
     }
 }
 
-TEST_CASE("a call takes no heap memory" * doctest::skip(!counts)) {
+TEST_CASE("a call allocates no heap memory" * doctest::skip(!counts)) {
     const Variable a(Array::ones({1})), b(Array::ones({1}));
     const Variable wide(Array::ones({64, 64}));
     const auto calls = [&] {
@@ -112,7 +113,7 @@ TEST_CASE("a call takes no heap memory" * doctest::skip(!counts)) {
     CHECK(after - before == 0);
 }
 
-TEST_CASE("ten thousand steps leave the process as large as it was" * doctest::skip(!counts)) {
+TEST_CASE("the process does not grow during ten thousand steps" * doctest::skip(!counts)) {
     optimizers::SGD sgd(0.01);
     Work work(8, sgd);
     for (int i = 0; i < 500; ++i) work.step();
@@ -121,7 +122,7 @@ TEST_CASE("ten thousand steps leave the process as large as it was" * doctest::s
     CHECK(resident_bytes() - before <= 128 << 10);
 }
 
-TEST_CASE("memory of a step is back when its variables are gone") {
+TEST_CASE("the array memory of a training step is freed with its variables") {
     const std::int64_t before = Device::current().memory().in_use;
     {
         optimizers::Adam adam;

@@ -1,7 +1,6 @@
 // The steps of loading: hashes, checked files, replaced files, lock files; the names of loaded plugins.
 #include "../bad_plugins/folder.hpp"
-#include "lock.hpp"
-#include "trusted_file.hpp"
+#include "plugin_file.hpp"
 
 #include <catena/core/device.hpp>
 #include <catena/core/error.hpp>

@@ -49,21 +49,18 @@ class Findings {
 public:
     explicit Findings(std::string check) : check_(std::move(check)) {}
 
-    void fail(const std::string& text);
-    void skip(const std::string& why);
+    template <class... Args>
+    void fail(fmt::format_string<Args...> text, Args&&... args) {
+        add("fail", fmt::format(text, std::forward<Args>(args)...));
+    }
+    template <class... Args>
+    void skip(fmt::format_string<Args...> why, Args&&... args) {
+        add("skip", fmt::format(why, std::forward<Args>(args)...));
+    }
     // Worth knowing, and no fault.
-    void note(const std::string& text);
     template <class... Args>
-    requires(sizeof...(Args) > 0) void fail(fmt::format_string<Args...> text, Args&&... args) {
-        fail(fmt::format(text, std::forward<Args>(args)...));
-    }
-    template <class... Args>
-    requires(sizeof...(Args) > 0) void skip(fmt::format_string<Args...> text, Args&&... args) {
-        skip(fmt::format(text, std::forward<Args>(args)...));
-    }
-    template <class... Args>
-    requires(sizeof...(Args) > 0) void note(fmt::format_string<Args...> text, Args&&... args) {
-        note(fmt::format(text, std::forward<Args>(args)...));
+    void note(fmt::format_string<Args...> text, Args&&... args) {
+        add("note", fmt::format(text, std::forward<Args>(args)...));
     }
     // A failure that several calls may have: of texts of one kind the first is told. Kinds that
     // name a kernel are the same if they differ only in numbers, dtypes and instruction sets.
@@ -76,6 +73,8 @@ public:
     Findings of(const std::string& check) const { return Findings(check); }
 
 private:
+    void add(const char* kind, const std::string& text) const;
+
     std::string check_;
     std::set<std::string> told_;  // kinds, of fail_once()
 };
@@ -84,10 +83,10 @@ private:
 void end_normally();
 
 // What is going on, for the report of a crash or of a time-out. Cheap.
-void doing(const std::string& what);
+void now_doing(const std::string& what);
 template <class... Args>
-requires(sizeof...(Args) > 0) void doing(fmt::format_string<Args...> text, Args&&... args) {
-    doing(fmt::format(text, std::forward<Args>(args)...));
+void doing(fmt::format_string<Args...> text, Args&&... args) {
+    now_doing(fmt::format(text, std::forward<Args>(args)...));
 }
 
 enum class Each {

@@ -10,6 +10,7 @@
 #include <testing/resize.hpp>
 
 #include <fmt/ranges.h>
+#include <elf_file.hpp>
 
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -89,11 +90,6 @@ void find_own_plugins() {
     }
 }
 
-template <std::size_t N>
-std::string field(const char (&text)[N]) {
-    return {text, strnlen(text, N)};
-}
-
 // The table of a plugin that can be read. Throws what is wrong with it.
 const catena_plugin& sound_table(const Module& module, testing::World& world, const char* hint) {
     const catena_plugin& table = module.table(testing::World::host(), world, false);
@@ -110,7 +106,7 @@ void tell_others(const Subject& subject) {
             const Module module(path);
             const catena_plugin& table = sound_table(module, world, "");
             const testing::World whole(path.string());  // its init(), too
-            tell({"with", path.string(), field(module.manifest->id),
+            tell({"with", path.string(), field_text(module.manifest->id),
                   std::to_string(table.n_functions)});
         } catch (const std::exception& e) {
             return tell({"with_problem", fmt::format("'{}': {}", path.string(), e.what())});
@@ -124,7 +120,7 @@ void tell_subject(const Subject& subject) {
     try {
         doing("loads the plugin");
         const Module module(subject.file);
-        tell({"plugin", field(module.manifest->id), field(module.manifest->version)});
+        tell({"plugin", field_text(module.manifest->id), field_text(module.manifest->version)});
         const catena_plugin& table = sound_table(module, world, ": see schema/table");
         for (std::uint32_t i = 0; i < table.n_functions; ++i)
             functions.insert(table.functions[i]->name);
@@ -143,7 +139,7 @@ void run(const std::string& name, const Subject& subject) {
         try {
             naming_file("check", subject.file, [&] { check->run(subject, findings); });
         } catch (const std::exception& e) {
-            findings.fail(e.what());
+            findings.fail("{}", e.what());
             tell({"cut"});
         }
         return;
@@ -153,12 +149,10 @@ void run(const std::string& name, const Subject& subject) {
 
 }  // namespace
 
-void Findings::fail(const std::string& text) { tell({"fail", check_, text}); }
+void Findings::add(const char* kind, const std::string& text) const { tell({kind, check_, text}); }
 void Findings::fail_once(const std::string& kind, const std::string& text) {
-    if (told_.insert(testing::detail::kind_of(kind)).second) fail(text);
+    if (told_.insert(testing::detail::kind_of(kind)).second) fail("{}", text);
 }
-void Findings::skip(const std::string& why) { tell({"skip", check_, why}); }
-void Findings::note(const std::string& text) { tell({"note", check_, text}); }
 void Findings::seed(std::uint64_t seed) { tell({"seed", std::to_string(seed)}); }
 void Findings::silent() {
     std::fflush(nullptr);
@@ -167,7 +161,7 @@ void Findings::silent() {
 
 void end_normally() { ends_normally = true; }
 
-void doing(const std::string& what) {
+void now_doing(const std::string& what) {
     std::snprintf(testing::doing, sizeof testing::doing, "%s", what.c_str());
 }
 

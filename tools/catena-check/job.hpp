@@ -1,5 +1,4 @@
-// One process: a run() with the checks that share it, for one function or the whole plugin; and
-// what comes back from it.
+// One process: a run() of checks, for one function or the whole plugin; and what comes back from it.
 #pragma once
 
 #include "check.hpp"
@@ -7,13 +6,6 @@
 #include <chrono>
 
 namespace catena::check {
-
-struct Job {
-    std::vector<const Check*> checks;  // of which it says something
-    std::string function;
-    // One check by itself, since this ended the run that it shared. Empty: none did.
-    std::string cut_by;
-};
 
 struct Finding {
     std::string check;

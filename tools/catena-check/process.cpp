@@ -2,6 +2,7 @@
 #include "job.hpp"
 
 #include <fmt/format.h>
+#include <descriptor.hpp>
 
 #include <fcntl.h>
 #include <poll.h>
@@ -31,27 +32,20 @@ int need(int value, const char* what) {
     throw std::system_error(errno, std::generic_category(), what);
 }
 
-struct Fd {
-    explicit Fd(int opened) : fd(opened) {}
-    Fd(const Fd&) = delete;
-    Fd& operator=(const Fd&) = delete;
-    ~Fd() { close(fd); }
-    const int fd;
-};
-
 // What a process writes, in memory: all of it, or its first bytes.
-struct Written : Fd {
+struct Written : Descriptor {
     explicit Written(std::int64_t most = 0)
-        : Fd(need(memfd_create("written", MFD_CLOEXEC | MFD_ALLOW_SEALING), "memfd_create")) {
+        : Descriptor(
+              need(memfd_create("written", MFD_CLOEXEC | MFD_ALLOW_SEALING), "memfd_create")) {
         if (most == 0) return;
-        need(ftruncate(fd, most), "ftruncate");
-        need(fcntl(fd, F_ADD_SEALS, F_SEAL_GROW), "F_ADD_SEALS");
+        need(ftruncate(get(), most), "ftruncate");
+        need(fcntl(get(), F_ADD_SEALS, F_SEAL_GROW), "F_ADD_SEALS");
     }
     std::string text(std::int64_t most = INT64_MAX) const {
-        const std::int64_t bytes = std::min<std::int64_t>(lseek(fd, 0, SEEK_CUR), most);
+        const std::int64_t bytes = std::min<std::int64_t>(lseek(get(), 0, SEEK_CUR), most);
         std::string text(static_cast<std::size_t>(bytes), '\0');
-        text.resize(
-            static_cast<std::size_t>(std::max<ssize_t>(pread(fd, text.data(), text.size(), 0), 0)));
+        text.resize(static_cast<std::size_t>(
+            std::max<ssize_t>(pread(get(), text.data(), text.size(), 0), 0)));
         return text;
     }
 };
@@ -62,9 +56,9 @@ public:
         posix_spawn_file_actions_t actions;
         posix_spawn_file_actions_init(&actions);
         posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-        posix_spawn_file_actions_adddup2(&actions, output.fd, 1);
-        posix_spawn_file_actions_adddup2(&actions, output.fd, 2);
-        posix_spawn_file_actions_adddup2(&actions, results.fd, result_fd);
+        posix_spawn_file_actions_adddup2(&actions, output.get(), 1);
+        posix_spawn_file_actions_adddup2(&actions, output.get(), 2);
+        posix_spawn_file_actions_adddup2(&actions, results.get(), result_fd);
         posix_spawnattr_t attributes;
         posix_spawnattr_init(&attributes);
         posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
@@ -88,8 +82,9 @@ public:
 
     // False: it did not end in time.
     bool wait(double seconds) {
-        const Fd process(need(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)), "pidfd_open"));
-        pollfd end = {process.fd, POLLIN, 0};
+        const Descriptor process(
+            need(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)), "pidfd_open"));
+        pollfd end = {process.get(), POLLIN, 0};
         const auto limit = Clock::now() + std::chrono::duration<double>(seconds);
         for (int ended = 0; ended <= 0;) {  // a stopped program that continues interrupts poll()
             const std::chrono::duration<double, std::milli> left = limit - Clock::now();

@@ -13,13 +13,8 @@ namespace {
 constexpr std::size_t most_problems = 3;    // of one function in a check, in text
 constexpr std::size_t most_functions = 10;  // of one check
 
-const char* word(Verdict verdict) {
-    switch (verdict) {
-        case Verdict::passed: return "ok";
-        case Verdict::failed: return "FAILED";
-        default: return "skipped";
-    }
-}
+constexpr const char* words[] = {"ok", "FAILED", "skipped"};  // as in Verdict
+const char* word(Verdict verdict) { return words[static_cast<std::size_t>(verdict)]; }
 
 std::string indented(const std::string& text, const char* by) {
     std::string result;

@@ -255,7 +255,7 @@ std::string Callback::judge_success(const Reply& reply) const {
 void Callback::check(Findings& findings, const std::string& words, const Circumstances& now,
                      bool has_to_succeed) const {
     const std::string what = label + ", " + words;
-    doing(what);
+    doing("{}", what);
     const Reply reply = call(now);
     const std::string problem = has_to_succeed ? judge_success(reply) : judge(reply);
     if (!problem.empty()) findings.fail("{}: {}", what, problem);

@@ -34,14 +34,18 @@ double seconds_since(Clock::time_point start) {
     return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
+// A process, and what came back from it.
 struct Task {
-    Job job;
+    std::vector<const Check*> checks;  // of which it says something
+    std::string function = {};
+    // One check by itself, since this ended the run that it shared. Empty: none did.
+    std::string cut_by = {};
     Outcome outcome = {};
     bool done = false;
 };
 
-// Checks with the same run() share a job: one, or one for each function. A check that is not wanted
-// is left out of the results, not out of its job.
+// Checks with the same run() share a task: one, or one for each function. A check that is not wanted
+// is left out of the results, not out of its task.
 std::deque<Task> tasks_of(const Settings& settings, const Survey& survey) {
     std::deque<Task> tasks;
     std::vector<void (*)(const Subject&, Findings&)> seen;
@@ -51,12 +55,12 @@ std::deque<Task> tasks_of(const Settings& settings, const Survey& survey) {
         seen.push_back(wanted->run);
         const auto checks = together_with(*wanted);
         if (wanted->each == Each::plugin) {
-            tasks.push_back({{checks, "", ""}});
+            tasks.push_back({checks});
             continue;
         }
         for (const std::string& function : survey.functions)
             if (settings.subject.function.empty() || settings.subject.function == function)
-                tasks.push_back({{checks, function, ""}});
+                tasks.push_back({checks, function});
     }
     return tasks;
 }
@@ -88,17 +92,17 @@ public:
         changed_.wait(lock, [&] {
             result.clear();
             for (const Task& task : tasks_)
-                if (std::ranges::count(task.job.checks, &check) > 0) result.push_back(&task);
+                if (std::ranges::count(task.checks, &check) > 0) result.push_back(&task);
             return error_ || std::ranges::all_of(result, &Task::done);
         });
         if (error_) std::rethrow_exception(error_);
-        std::ranges::stable_sort(result, {}, [](const Task* task) { return task->job.function; });
+        std::ranges::stable_sort(result, {}, &Task::function);
         return result;
     }
 
 private:
     void work();
-    Outcome run(const Job& job, const std::string& hung) const;
+    Outcome run(const Task& task, const std::string& hung) const;
     Outcome run_alone(const Check& check, Subject subject, bool hung) const;
     void finish(Task& task, Outcome outcome);
     double left() const { return settings_.total - seconds_since(start_); }
@@ -123,14 +127,14 @@ void Team::work() {
         changed_.wait(lock, [&] { return stop_ || next_ < tasks_.size() || running_ == 0; });
         if (stop_ || next_ == tasks_.size()) return;
         Task& task = tasks_[next_++];
-        const auto hung = hung_.find(task.job.function);
+        const auto hung = hung_.find(task.function);
         const std::string other = hung != hung_.end() ? hung->second : "";
         ++running_;
         lock.unlock();
         Outcome outcome;
         std::exception_ptr error;
         try {
-            outcome = run(task.job, other);
+            outcome = run(task, other);
         } catch (...) {
             error = std::current_exception();
         }
@@ -143,24 +147,24 @@ void Team::work() {
     }
 }
 
-Outcome Team::run(const Job& job, const std::string& hung) const {
+Outcome Team::run(const Task& task, const std::string& hung) const {
     Subject mine = subject_;
-    mine.function = job.function;
-    if (!job.cut_by.empty()) return run_alone(*job.checks.front(), mine, !hung.empty());
-    Outcome none;  // of a job that is left out
+    mine.function = task.function;
+    if (!task.cut_by.empty()) return run_alone(*task.checks.front(), mine, !hung.empty());
+    Outcome none;  // of a task that is left out
     const double time = left();
     if (!hung.empty()) {
         none.finished = true;
-        for (const Check* check : job.checks)
+        for (const Check* check : task.checks)
             none.skipped.push_back({name_of(*check), "the function hangs: see " + hung});
     } else if (time <= 0) {
         none.failures.push_back(
-            {name_of(*job.checks.front()),
+            {name_of(*task.checks.front()),
              fmt::format("it was not begun: expected all checks to end within {} s (--total)",
                          settings_.total),
              {subject_.seed, {}}});
     } else {
-        return run_check(mine, name_of(*job.checks.front()), std::min(settings_.timeout, time));
+        return run_check(mine, name_of(*task.checks.front()), std::min(settings_.timeout, time));
     }
     return none;
 }
@@ -193,27 +197,26 @@ Outcome Team::run_alone(const Check& check, Subject subject, bool hung) const {
 }
 
 void Team::finish(Task& task, Outcome outcome) {
-    Job& job = task.job;
-    if (outcome.timed_out && !job.function.empty())
-        hung_.emplace(job.function, name_of(*job.checks.front()));
+    if (outcome.timed_out && !task.function.empty())
+        hung_.emplace(task.function, name_of(*task.checks.front()));
     task.outcome = std::move(outcome);
     task.done = true;
     const auto& failures = task.outcome.failures;
     const bool cut = !task.outcome.finished && !failures.empty();
-    if (!cut || !job.cut_by.empty() || job.function.empty()) return;
-    // Of loading all of a job's checks have one look; of a function's calls each may have its own.
-    for (std::size_t i = 1; i < job.checks.size(); ++i)
-        if (std::ranges::count(settings_.checks, job.checks[i]) > 0)
-            tasks_.push_back({{{job.checks[i]}, job.function, failures.back().text}});
-    job.checks.resize(1);
+    if (!cut || !task.cut_by.empty() || task.function.empty()) return;
+    // Of loading all of a task's checks have one look; of a function's calls each may have its own.
+    for (std::size_t i = 1; i < task.checks.size(); ++i)
+        if (std::ranges::count(settings_.checks, task.checks[i]) > 0)
+            tasks_.push_back({{task.checks[i]}, task.function, failures.back().text});
+    task.checks.resize(1);
 }
 
-// Why the job says nothing of the check; empty: it says something.
+// Why the task says nothing of the check; empty: it says something.
 std::string cut_off(const Task& task, const Check& check) {
     const Outcome& outcome = task.outcome;
     const std::string first = name_of(*together_with(check).front());
     if (outcome.finished || first == name_of(check)) return {};
-    const std::string& cut_by = task.job.cut_by;
+    const std::string& cut_by = task.cut_by;
     if (cut_by.empty() || outcome.failures.empty() || outcome.failures.back().text == cut_by)
         return "it did not come to it: see " + first;
     return (outcome.timed_out ? "the function hangs" : outcome.failures.back().text) + ": see " +
@@ -228,24 +231,23 @@ Result put_together(const Check& check, const std::vector<const Task*>& tasks,
     bool passed = false;
     std::vector<std::string> missed;  // functions of which the check knows nothing
     for (const Task* task : tasks) {
-        const Job& job = task->job;
         const Outcome& outcome = task->outcome;
-        if (job.checks.front() == &check) result.seconds += outcome.time.count();
+        if (task->checks.front() == &check) result.seconds += outcome.time.count();
         const std::string cut = cut_off(*task, check);
         bool good = true;
         for (const Finding& f : outcome.failures) {
-            if (f.check != name || (!job.cut_by.empty() && !cut.empty())) continue;
-            result.problems.push_back({job.function, f.text, f.of});
+            if (f.check != name || (!task->cut_by.empty() && !cut.empty())) continue;
+            result.problems.push_back({task->function, f.text, f.of});
             good = false;
         }
         for (const Finding& f : outcome.notes)
             if (f.check == name)
-                result.notes.push_back(job.function.empty() ? f.text
-                                                            : job.function + ": " + f.text);
+                result.notes.push_back(task->function.empty() ? f.text
+                                                              : task->function + ": " + f.text);
         if (!good && result.output.empty()) result.output = outcome.output;
         if (!cut.empty() && good) {
             result.why = cut;
-            missed.push_back(job.function + ": " + cut);
+            missed.push_back(task->function + ": " + cut);
             continue;
         }
         for (const Finding& f : outcome.skipped) {

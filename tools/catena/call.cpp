@@ -81,38 +81,28 @@ AttributeValue parse(const catena_function& function, const catena_attr_spec& sp
 // The attributes that the settings stand for, in the kinds that the function declares. VALUE is
 // JSON; what is not JSON, or not of the kind, is taken as it stands where the attribute is a text
 // or a dtype. Throws InvalidError for anything else.
-class Attributes {
-public:
-    Attributes(const catena_function& function, const Settings& settings);
-    bool has(std::string_view name) const { return values_.contains(name); }
-    void set(const std::string& name, AttributeValue value) { values_[name] = std::move(value); }
-    PluginFunction bind() const;
-
-private:
-    const catena_function& function_;
-    std::map<std::string, AttributeValue, std::less<>> values_;
-};
-
-Attributes::Attributes(const catena_function& function, const Settings& settings)
-    : function_(function) {
+using Attributes = std::map<std::string, AttributeValue>;
+Attributes attributes_of(const catena_function& function, const Settings& settings) {
+    Attributes values;
     for (const std::string& setting : settings) {
         const auto equals = setting.find('=');
         if (equals == setting.npos || equals == 0)
             throw InvalidError(fmt::format("[{}] attribute: expected NAME=VALUE, got {}",
                                            function.name, beginning(setting)));
         const std::string name = setting.substr(0, equals);
-        if (has(name))
+        const catena_attr_spec& spec = spec_of(function, name);
+        if (!values.emplace(name, parse(function, spec, setting.substr(equals + 1))).second)
             throw InvalidError(
                 fmt::format("[{}] attribute {}: expected once, got twice", function.name, name));
-        values_[name] = parse(function, spec_of(function, name), setting.substr(equals + 1));
     }
+    return values;
 }
 
-PluginFunction Attributes::bind() const {
+PluginFunction bound(const catena_function& function, const Attributes& values) {
     std::vector<Attribute> list;
-    for (const auto& [name, value] : values_)
+    for (const auto& [name, value] : values)
         std::visit([&, &key = name](const auto& v) { list.emplace_back(key, v); }, value);
-    return PluginFunction(function_.name, list);
+    return PluginFunction(function.name, list);
 }
 
 // The largest N of the names PREFIXN; none: -1.
@@ -270,11 +260,11 @@ const catena_function& find_function(std::string_view name) {
 Arrays call(const std::string& function, const Settings& settings, const Arrays& given,
             Order order) {
     const catena_function& f = find_function(function);
-    const PluginFunction bound = Attributes(f, settings).bind();
+    const PluginFunction called = bound(f, attributes_of(f, settings));
     const auto inputs = inputs_of(f, given);
     std::vector<const Variable*> pointers;
     for (const Named& input : inputs) pointers.push_back(&input.variable);
-    const auto outputs = outputs_of(f, bound(pointers));
+    const auto outputs = outputs_of(f, called(pointers));
     Arrays result;
     for (const Named& y : outputs) result["out_" + y.name] = y.variable.data();
     if (f.n_outputs == 0)  // what an update changed in place
@@ -341,13 +331,13 @@ Arrays update(const std::string& optimizer, const Settings& settings, const Arra
     bool counts = false;
     for (const auto* spec : std::span(f.attrs, f.n_attrs))
         counts |= spec->name == std::string_view("t") && spec->kind == CATENA_ATTR_INT;
-    Attributes attributes(f, settings);
-    counts = counts && !attributes.has("t");
+    Attributes attributes = attributes_of(f, settings);
+    counts = counts && !attributes.contains("t");
     Arrays result;
     for (std::int64_t t = 1; t <= last; ++t) {
         inputs[1] = need(f, given, grads[static_cast<std::size_t>(t - 1)]);
-        if (counts) attributes.set("t", t);
-        attributes.bind().forward(inputs);
+        if (counts) attributes["t"] = t;
+        bound(f, attributes).forward(inputs);
         result[fmt::format("param{}", t)] = inputs[0].copy();
     }
     for (std::size_t i = 0; i < states.size(); ++i) result[states[i]] = inputs[i + 2];

@@ -1,8 +1,34 @@
-# What makes a build from nothing faster. With CATENA_FAST_BUILD off, as in the preset dev, each file is
+# How everything is compiled: warnings, sanitizers, and what makes a build from nothing faster.
+
+# With CATENA_FAST_BUILD off, as in the preset dev, each file is
 # compiled alone: that shows whether it includes what it uses.
 option(CATENA_FAST_BUILD "Unity builds and precompiled headers" ON)
 if(NOT CATENA_FAST_BUILD)
     set(CMAKE_DISABLE_PRECOMPILE_HEADERS ON)
+endif()
+
+# The project's warnings, for every target; packages come as system headers and stay silent.
+set(catena_warnings -Wall -Wextra -Wpedantic -Wshadow -Wconversion)
+if(CATENA_WERROR)
+    list(APPEND catena_warnings -Werror)
+endif()
+add_compile_options("$<$<COMPILE_LANGUAGE:C,CXX>:${catena_warnings}>")
+# GCC 12 takes std::string's own copies for overlapping ones.
+add_compile_options("$<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict>")
+
+# CATENA_SANITIZE, e.g. "address,undefined" or "thread": in every target; a finding is fatal.
+if(CATENA_SANITIZE)
+    if(CATENA_SANITIZE MATCHES "thread" AND CATENA_SANITIZE MATCHES "address")
+        message(FATAL_ERROR "CATENA_SANITIZE: thread and address exclude each other, "
+                            "got '${CATENA_SANITIZE}'")
+    endif()
+    set(catena_sanitize "-fsanitize=${CATENA_SANITIZE}" -fno-sanitize-recover=all
+                        -fno-omit-frame-pointer)
+    add_compile_options("$<$<COMPILE_LANGUAGE:C,CXX>:${catena_sanitize}>")
+    add_link_options("$<$<LINK_LANGUAGE:C,CXX>:-fsanitize=${CATENA_SANITIZE}>")
+    if(CATENA_SANITIZE MATCHES "thread" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+        add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:-Wno-tsan>")
+    endif()
 endif()
 
 # catena_unity_build(TARGET N): compiles up to N files of the target as one. There a local name may be

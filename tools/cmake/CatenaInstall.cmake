@@ -1,15 +1,22 @@
 # What belongs to no single folder: the packages for CMake and pkg-config, documents, examples.
 include(CMakePackageConfigHelpers)
 set(catena_package "${CMAKE_INSTALL_LIBDIR}/cmake/catena")
+set(catena_here "${PROJECT_BINARY_DIR}/${catena_package}")  # the build tree is a package, too
 configure_package_config_file("${CMAKE_CURRENT_LIST_DIR}/catenaConfig.cmake.in"
-    "${PROJECT_BINARY_DIR}/catenaConfig.cmake" INSTALL_DESTINATION "${catena_package}"
+    "${catena_here}/catenaConfig.cmake" INSTALL_DESTINATION "${catena_package}"
     PATH_VARS CMAKE_INSTALL_LIBDIR CMAKE_INSTALL_BINDIR)
-write_basic_package_version_file("${PROJECT_BINARY_DIR}/catenaConfigVersion.cmake"
+write_basic_package_version_file("${catena_here}/catenaConfigVersion.cmake"
     COMPATIBILITY SameMinorVersion)
-install(FILES "${PROJECT_BINARY_DIR}/catenaConfig.cmake"
-              "${PROJECT_BINARY_DIR}/catenaConfigVersion.cmake"
+install(FILES "${catena_here}/catenaConfig.cmake" "${catena_here}/catenaConfigVersion.cmake"
         DESTINATION "${catena_package}")
 install(EXPORT catena-targets NAMESPACE catena:: DESTINATION "${catena_package}")
+export(EXPORT catena-targets NAMESPACE catena:: FILE "${catena_here}/catena-targets.cmake")
+foreach(file IN ITEMS plugin/cmake/CatenaPlugin.cmake plugin/cmake/plugin.map
+                      host/cmake/CatenaHeader.cmake)
+    get_filename_component(catena_link "${file}" NAME)
+    install(FILES "sdk/${file}" DESTINATION "${catena_package}")
+    file(CREATE_LINK "${PROJECT_SOURCE_DIR}/sdk/${file}" "${catena_here}/${catena_link}" SYMBOLIC)
+endforeach()
 
 # From the folder of the .pc files back to the prefix, so that the tree may be moved.
 set(catena_pc "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
@@ -51,6 +58,6 @@ foreach(kind IN ITEMS plugin host)
         file(CREATE_LINK \"${catena_examples}\"
              \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${catena_link}/examples\" SYMBOLIC)")
 endforeach()
-foreach(variable IN ITEMS catena_package catena_pc catena_pc_prefix catena_examples catena_link)
+foreach(variable IN ITEMS catena_package catena_here catena_pc catena_pc_prefix catena_examples catena_link)
     unset(${variable})
 endforeach()

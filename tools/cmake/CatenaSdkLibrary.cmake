@@ -1,19 +1,15 @@
-# catena_add_sdk_library(NAME [PUBLIC target...] [PRIVATE target...])
+# catena_add_library(NAME UNITY n SOURCES file... PUBLIC target... PRIVATE target...)
 #
-# A part of the SDK above catena::host, in the current folder: catena::NAME, of src/*.cpp, with its
-# headers in include/ and its tests in test/.
-function(catena_add_sdk_library name)
-    cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "PUBLIC;PRIVATE")
-    file(GLOB sources CONFIGURE_DEPENDS "src/*.cpp")
-    add_library(catena-${name} SHARED ${sources})
+# The shared library catena::NAME with the versions of the SDK, and its headers in include/.
+function(catena_add_library name)
+    cmake_parse_arguments(PARSE_ARGV 1 arg "" "UNITY" "SOURCES;PUBLIC;PRIVATE")
+    add_library(catena-${name} SHARED ${arg_SOURCES})
     add_library(catena::${name} ALIAS catena-${name})
     target_include_directories(catena-${name} PUBLIC
         "$<BUILD_INTERFACE:${CMAKE_CURRENT_SOURCE_DIR}/include>"
         "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>")
-    target_link_libraries(catena-${name}
-        PUBLIC catena::host ${arg_PUBLIC}
-        PRIVATE fmt::fmt ${arg_PRIVATE})
-    catena_unity_build(catena-${name} 6)
+    target_link_libraries(catena-${name} PUBLIC ${arg_PUBLIC} PRIVATE fmt::fmt ${arg_PRIVATE})
+    catena_unity_build(catena-${name} ${arg_UNITY})
     set_target_properties(catena-${name} PROPERTIES
         EXPORT_NAME ${name}
         CXX_VISIBILITY_PRESET default
@@ -21,6 +17,16 @@ function(catena_add_sdk_library name)
     install(TARGETS catena-${name} EXPORT catena-targets
             LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
     install(DIRECTORY include/ DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+endfunction()
+
+# catena_add_sdk_library(NAME [PUBLIC target...] [PRIVATE target...])
+#
+# Such a library above catena::host, of src/*.cpp, with its tests in test/.
+function(catena_add_sdk_library name)
+    cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "PUBLIC;PRIVATE")
+    file(GLOB sources CONFIGURE_DEPENDS "src/*.cpp")
+    catena_add_library(${name} UNITY 6 SOURCES ${sources}
+        PUBLIC catena::host ${arg_PUBLIC} PRIVATE ${arg_PRIVATE})
     if(CATENA_BUILD_TESTS)
         add_subdirectory(test)
     endif()

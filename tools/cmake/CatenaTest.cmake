@@ -1,8 +1,8 @@
 # catena_add_test(NAME SOURCES file... [LIBS target...] [LABELS label...])
 #
 # One doctest executable, <build>/bin/test/NAME, and one ctest entry. main() comes with it: sources
-# only include <doctest/doctest.h>; a source with its own main() replaces it. Tests of the host SDK use
-# the precompiled headers of sdk/host/test.
+# only include <doctest/doctest.h>; a source with its own main() replaces it. Tests of the host SDK and
+# of plugins use the precompiled headers of sdk/host/test and sdk/plugin.
 if(CATENA_BUILD_TESTS)
     enable_testing()
     # However ctest is started, tests see neither the settings nor the plugins of who runs them.
@@ -19,9 +19,9 @@ if(CATENA_BUILD_TESTS)
     add_library(catena-test-main STATIC "${PROJECT_BINARY_DIR}/doctest_main.cpp")
     target_link_libraries(catena-test-main PUBLIC doctest::doctest)
     target_include_directories(catena-test-main PUBLIC "${PROJECT_SOURCE_DIR}/tests/include")
-    # Tests are compiled more often than run, and what takes time in them is elsewhere.
+    # Compiling tests takes longer than running them; the code that takes time is in the libraries.
     target_compile_options(catena-test-main PUBLIC
-        "$<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O1>")
+        "$<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O0>")
     set_target_properties(catena-test-main PROPERTIES
         ARCHIVE_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin/test")
 endif()
@@ -46,6 +46,8 @@ function(catena_add_test name)
     target_link_libraries(${name} PRIVATE ${arg_LIBS} catena-test-main)
     if(arg_LIBS MATCHES "catena::(host|images|models|program)")
         target_precompile_headers(${name} REUSE_FROM host-test-headers)
+    elseif("catena::testing" IN_LIST arg_LIBS)
+        target_precompile_headers(${name} REUSE_FROM plugin-test-headers)
     endif()
     set_target_properties(${name} PROPERTIES
         INSTALL_RPATH "$ORIGIN/../../lib"

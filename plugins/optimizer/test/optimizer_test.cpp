@@ -1,4 +1,4 @@
-// optimizer.catena alone: updates against their formulas in double.
+// Tests optimizer.catena alone: compares updates with their formulas in double.
 #include <doctest/doctest.h>
 
 #include <catena/testing.hpp>
@@ -14,7 +14,7 @@ World& world() {
     return world;
 }
 
-// Runs steps of Adam on every instruction set; what comes back are param, m and v.
+// Runs steps of Adam with the kernels for one instruction set. Returns param, m and v.
 std::vector<Array> adam(std::vector<Array> state, const Array& grad, int steps, const char* isa,
                         int threads) {
     Options options;
@@ -83,7 +83,7 @@ TEST_CASE("adam_update") {
                       Array::from<double>(expected, {70001}), {1e-12, 1e-12}) == "");
 }
 
-TEST_CASE("sum_of_squares: in double, the same bits with any number of threads") {
+TEST_CASE("sum_of_squares adds in double and gives the same bits with any number of threads") {
     for (const std::int64_t n : {0, 1, 31, 33, 16384, 16385, 100003}) {
         CAPTURE(n);
         const Array x = Array::random<float>({n}, 1);
@@ -131,7 +131,7 @@ TEST_CASE("scale_update and decay_update work in place") {
                       "[catena.decay_update] param.shape: expected (3, 30001), got ()");
 }
 
-TEST_CASE("clip_factor: 1 up to the limit, and for a norm that is no number") {
+TEST_CASE("clip_factor is 1 for a norm up to the limit and for a NaN norm") {
     const auto of = [](double squares, double maxnorm) {
         return world()
             .forward("catena.clip_factor", {Array::from<double>({squares}, {})},

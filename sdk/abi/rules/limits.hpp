@@ -9,9 +9,8 @@
 
 namespace catena {
 
-inline constexpr std::uint32_t largest_struct = 1u
-                                                << 16;  // bytes; later minors make structs larger
-inline constexpr std::uint32_t most_entries = 100'000;  // functions, kernels, backends, extensions
+inline constexpr std::uint32_t largest_struct = 65'536;  // bytes; later minors make structs larger
+inline constexpr std::uint32_t most_entries = 100'000;   // functions, kernels, backends, extensions
 inline constexpr std::uint32_t newest_version = 1'000'000;  // of a function
 inline constexpr std::uint32_t most_saved = 64;             // tensors that a kernel saves
 inline constexpr std::uint32_t longest_list = 100'000;      // values of a default

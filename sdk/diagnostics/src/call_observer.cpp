@@ -6,19 +6,12 @@
 #include <catena/diagnostics/named_call.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <map>
 #include <mutex>
 #include <new>
 
 namespace catena {
 namespace {
-
-std::int64_t now() noexcept {
-    return std::chrono::duration_cast<std::chrono::nanoseconds>(
-               std::chrono::steady_clock::now().time_since_epoch())
-        .count();
-}
 
 std::uint64_t bytes_written(const catena_call& call) noexcept {
     std::uint64_t bytes = 0;
@@ -49,14 +42,14 @@ std::int64_t begin(Queue& queue) noexcept {
     const CallObserver* const observer = call_observer();
     if (!observer) return 0;
     wait(queue, *observer);  // work that was launched before is not this kernel's time
-    return now();
+    return call_time();
 }
 
 void tell(Queue& queue, std::int64_t began, KernelCall call) {
     CallObserver* const observer = call_observer();
     if (!observer || !began) return;
     wait(queue, *observer);
-    call.end = now();
+    call.end = call_time();
     call.begin = began;
     call.device = Device(&queue.device);
     call.memory = static_cast<std::uint64_t>(call.device.memory().in_use);

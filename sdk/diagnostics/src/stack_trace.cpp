@@ -3,19 +3,17 @@
 
 #include <fmt/format.h>
 
-#include <cxxabi.h>
 #include <dlfcn.h>
 #include <execinfo.h>
 #include <fcntl.h>
 #include <gelf.h>
 #include <sys/auxv.h>
 #include <unistd.h>
+#include <boost/core/demangle.hpp>
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
 #include <filesystem>
-#include <memory>
 
 namespace catena {
 namespace {
@@ -45,13 +43,6 @@ std::string symbol_in(const char* path, std::uintptr_t base, std::uintptr_t addr
     elf_end(elf);
     close(fd);
     return name;
-}
-
-std::string demangle(const std::string& name) {
-    int status = 0;
-    const std::unique_ptr<char, decltype(&std::free)> text(
-        abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status), std::free);
-    return text ? text.get() : name;
 }
 
 void* base_of(const void* address) {
@@ -94,7 +85,8 @@ Frame describe(void* return_address) {
     frame.file = std::filesystem::path(info.dli_fname).filename().string();
     frame.offset = address - base;
     const char* const file = info.dli_fbase == program ? "/proc/self/exe" : info.dli_fname;
-    frame.function = demangle(info.dli_sname ? info.dli_sname : symbol_in(file, base, address));
+    const std::string name = info.dli_sname ? info.dli_sname : symbol_in(file, base, address);
+    frame.function = boost::core::demangle(name.c_str());
     const std::string head = head_of(frame.function);
     frame.ours = info.dli_fbase == own || frame.file.starts_with("libcatena-") ||
                  head.starts_with("catena::") || head.find(" catena::") != head.npos;

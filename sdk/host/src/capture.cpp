@@ -1,14 +1,13 @@
 // Recordings: a queue of their own for what is recorded, and the order of their launches.
 #include <catena/capture.hpp>
 
-#include "write_bytes.hpp"
+#include "support.hpp"
 
 #include "array/array_ops.hpp"
 #include "device/device_state.hpp"
 
 #include <catena/core/error.hpp>
 #include <catena/diagnostics/named_call.hpp>
-#include <catena/fail.hpp>
 
 #include <cstring>
 #include <map>
@@ -97,10 +96,7 @@ public:
         Use& use = uses_.try_emplace(&owner, owner).first->second;
         use.writes = use.writes || writes;
     }
-    Uses take_uses() {
-        const std::lock_guard lock(mutex_);
-        return std::exchange(uses_, {});
-    }
+    Uses take_uses() { return taken(uses_); }
 
     // Random numbers of its work: where a launch writes the beginning of n blocks of draws.
     struct Draws {
@@ -112,10 +108,7 @@ public:
         const std::lock_guard lock(mutex_);
         draws_.push_back({state, of, n});
     }
-    std::vector<Draws> take_draws() {
-        const std::lock_guard lock(mutex_);
-        return std::exchange(draws_, {});
-    }
+    std::vector<Draws> take_draws() { return taken(draws_); }
 
     void used_by(Queue& other, bool writes) override {
         if (&other == this) return;
@@ -140,6 +133,12 @@ public:
     }
 
 private:
+    template <class T>
+    T taken(T& list) {
+        const std::lock_guard lock(mutex_);
+        return std::exchange(list, {});
+    }
+
     std::atomic<std::uint64_t> idle_since_{0};  // 0: it records, or a recording has it
     std::mutex mutex_;                          // of what follows
     std::map<Queue*, bool> users_;              // and whether they write
@@ -193,10 +192,7 @@ struct Capture::State {
 // The stream's own work, in memory of the recording.
 void Capture::State::warm_up(const std::function<void()>& body) {
     Queue& queue = *stream.queue();
-    struct Pool {
-        Queue& queue;
-        ~Pool() { queue.pool = &queue.own; }
-    } const restored{queue};
+    const OnExit restored{[&] { queue.pool = &queue.own; }};
     queue.pool = &recorder.own;
     const using_stream scope(stream);
     body();
@@ -207,20 +203,17 @@ void Capture::State::record(const std::function<void()>& body, std::string_view 
     // The stream comes after all that was given by now, so that arrays of others can be used.
     for (Queue* other : device.queues()) queue.after(*other, Queue::end);
     recorder.sees_as(queue);
-    const struct Kept {
-        DeviceState& device;
-        explicit Kept(DeviceState& of) : device(of) {
-            const std::lock_guard nobody_waits(device.waits);
-            const std::lock_guard lock(device.heap.mutex);
-            ++device.heap.recordings;
-        }
-        ~Kept() {
-            std::unique_lock lock(device.heap.mutex);
-            const bool release = --device.heap.recordings == 0 && device.heap.release_wanted;
-            lock.unlock();
-            if (release) device.release_cached();
-        }
-    } kept(device);
+    {
+        const std::lock_guard nobody_waits(device.waits);
+        const std::lock_guard lock(device.heap.mutex);
+        ++device.heap.recordings;
+    }
+    const OnExit recorded{[&] {
+        std::unique_lock lock(device.heap.mutex);
+        const bool release = --device.heap.recordings == 0 && device.heap.release_wanted;
+        lock.unlock();
+        if (release) device.release_cached();
+    }};
     call([&](catena_ctx* ctx) { return device.graphs->begin(ctx, device.dev, queue.native); });
     queue.recording = &recorder;
     recorder.recording = &recorder;

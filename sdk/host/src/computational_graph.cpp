@@ -114,9 +114,9 @@ void draw(const std::filesystem::path& from, const std::string& format,
 
 }  // namespace
 
-ComputationalGraph build_computational_graph(std::span<const Variable> outputs, const Link* link) {
+ComputationalGraph build_computational_graph(VariableList outputs, const Link* link) {
     Builder builder(link);
-    builder.add(outputs);
+    builder.add(outputs.view());
     return builder.build();
 }
 

@@ -10,47 +10,35 @@
 #include <thread>
 
 namespace catena {
-namespace {
-
-using Task = std::packaged_task<void()>;
-
-}  // namespace
 
 class DeviceThreads::Worker {
 public:
-    explicit Worker(Device device) : thread_([this, device] { work(device); }) {}
-    ~Worker() {
-        start(Task());  // ends the thread
-        thread_.join();
-    }
+    using Task = std::packaged_task<void()>;
+
+    explicit Worker(Device device)
+        : thread_([this, device](const std::stop_token& stop) { work(device, stop); }) {}
     void start(Task task) {
-        {
-            const std::lock_guard lock(mutex_);
-            task_ = std::move(task);
-            has_task_ = true;
-        }
+        const std::lock_guard lock(mutex_);
+        task_ = std::move(task);
         changed_.notify_one();
     }
 
 private:
-    void work(Device device) {
+    void work(Device device, const std::stop_token& stop) {
         const using_device scope(device);
-        for (;;) {
-            std::unique_lock lock(mutex_);
-            changed_.wait(lock, [&] { return has_task_; });
-            has_task_ = false;
+        std::unique_lock lock(mutex_);
+        while (changed_.wait(lock, stop, [&] { return task_.valid(); })) {
             Task task = std::move(task_);
             lock.unlock();
-            if (!task.valid()) return;
             task();
+            lock.lock();
         }
     }
 
     std::mutex mutex_;
-    std::condition_variable changed_;
+    std::condition_variable_any changed_;
     Task task_;
-    bool has_task_ = false;
-    std::thread thread_;  // last: it uses the others
+    std::jthread thread_;  // last: it uses the others
 };
 
 DeviceThreads::DeviceThreads(std::vector<Device> devices) : devices_(std::move(devices)) {
@@ -66,7 +54,7 @@ void DeviceThreads::run(const std::function<void(std::size_t)>& body) {
         throw InvalidError("[DeviceThreads] run(): expected no concurrent run(), got one");
     const OnExit ended{[&] { runs_ = false; }};
     const Config settings = config();
-    std::vector<Task> tasks;
+    std::vector<Worker::Task> tasks;
     std::vector<std::future<void>> results;
     for (std::size_t i = 1; i < size(); ++i) {
         tasks.emplace_back([&, i] {

@@ -74,8 +74,6 @@ catena_tensor* ExtensionCall::writes(const Array& array) {
     return &body.tensor;
 }
 
-void ExtensionCall::runs(CallName name) noexcept { runs(name, "extension"); }
-
 void ExtensionCall::runs(CallName name, const char* kind) noexcept {
     if (!queue_) return;
     note_launch(*queue_, name);

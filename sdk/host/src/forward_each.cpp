@@ -1,12 +1,10 @@
 // One function on many lists of inputs: what kernels take together goes in one call.
 #include "dispatch/dispatch.hpp"
-#include "write_bytes.hpp"
+#include "support.hpp"
 
 #include <catena/abi/ext/draft/many.h>
 #include <catena/core/error.hpp>
 #include <catena/forward_each.hpp>
-
-#include <catena/fail.hpp>
 
 #include <algorithm>
 #include <vector>

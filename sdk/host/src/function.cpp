@@ -66,14 +66,6 @@ private:
     std::vector<Array> gradients_;
 };
 
-class Collector final : public Visitor {
-public:
-    std::vector<Variable> found;
-
-private:
-    void parameter(const std::string&, Variable& value) override { found.push_back(value); }
-};
-
 }  // namespace
 
 class ArrayFunctionNode final : public FunctionNode {
@@ -238,10 +230,10 @@ std::vector<Variable> ArrayFunction::apply(std::shared_ptr<ArrayFunction> functi
                                            std::span<const Variable> inputs) {
     std::vector<Variable> all(inputs.begin(), inputs.end());
     for (const Learned& each : function->shared()) all.push_back(each.variable);
-    Collector collector;
-    function->visit(collector);
-    for (Variable& each : collector.found) {
-        const auto same = [&](const Variable& other) { return &other.node() == &each.node(); };
+    for (auto& [path, each] : listed_parameters(*function)) {
+        const auto same = [node = &each.node()](const Variable& other) {
+            return &other.node() == node;
+        };
         if (std::none_of(all.begin() + static_cast<std::ptrdiff_t>(inputs.size()), all.end(), same))
             all.push_back(std::move(each));
     }

@@ -48,8 +48,7 @@ public:
     std::vector<Array> forward(std::span<const Array> inputs) const override;
     void unchain() override;
 
-    std::vector<Variable> retained_inputs() const;
-    std::vector<Variable> retained_outputs();
+    using GraphNode::retained_input, GraphNode::retained_output;
 
 private:
     explicit UserCall(std::shared_ptr<FunctionNode> node);
@@ -165,18 +164,6 @@ std::vector<Array> UserCall::forward(std::span<const Array> given) const {
     return run_forward(*node, given);
 }
 
-std::vector<Variable> UserCall::retained_inputs() const {
-    std::vector<Variable> result;
-    for (const std::size_t i : *node_->retained_inputs_) result.push_back(retained_input(i));
-    return result;
-}
-
-std::vector<Variable> UserCall::retained_outputs() {
-    std::vector<Variable> result;
-    for (const std::size_t i : *node_->retained_outputs_) result.push_back(retained_output(i));
-    return result;
-}
-
 void UserCall::gradients(std::span<const Variable> gy, std::span<const bool> wanted,
                          std::span<Variable> gx) {
     std::vector<std::size_t> targets;
@@ -231,7 +218,7 @@ void UserCall::unchain() {
     node_.reset();
 }
 
-std::vector<Variable> FunctionNode::apply(std::span<const Variable> inputs) {
+std::vector<Variable> FunctionNode::apply(VariableList inputs) {
     std::shared_ptr<FunctionNode> self = weak_from_this().lock();
     if (!self)
         fail<InvalidError>(
@@ -242,7 +229,7 @@ std::vector<Variable> FunctionNode::apply(std::span<const Variable> inputs) {
         fail<GraphError>(
             "[{}] apply: expected a new node for each call, got one that was applied before",
             label());
-    return UserCall::run(std::move(self), inputs);
+    return UserCall::run(std::move(self), inputs.view());
 }
 
 Arrays FunctionNode::forward(ArraySpan inputs) {
@@ -255,16 +242,16 @@ Variables FunctionNode::backward(Targets target_input_indexes, VariableSpan) {
     return Variables(target_input_indexes.size());
 }
 
-void FunctionNode::retain_inputs(std::span<const std::size_t> indexes) {
+void FunctionNode::retain_inputs(std::vector<std::size_t> indexes) {
     if (stage_ != Stage::forward)
         fail<InvalidError>("[{}] retain_inputs: only within forward()", label());
-    retained_inputs_.emplace(indexes.begin(), indexes.end());
+    retained_inputs_ = std::move(indexes);
 }
 
-void FunctionNode::retain_outputs(std::span<const std::size_t> indexes) {
+void FunctionNode::retain_outputs(std::vector<std::size_t> indexes) {
     if (stage_ != Stage::forward)
         fail<InvalidError>("[{}] retain_outputs: only within forward()", label());
-    retained_outputs_.emplace(indexes.begin(), indexes.end());
+    retained_outputs_ = std::move(indexes);
 }
 
 void FunctionNode::check_retained(const char* what, bool said) const {
@@ -276,12 +263,16 @@ void FunctionNode::check_retained(const char* what, bool said) const {
 
 std::vector<Variable> FunctionNode::get_retained_inputs() const {
     check_retained("inputs", retained_inputs_.has_value());
-    return call_->retained_inputs();
+    std::vector<Variable> result;
+    for (const std::size_t i : *retained_inputs_) result.push_back(call_->retained_input(i));
+    return result;
 }
 
 std::vector<Variable> FunctionNode::get_retained_outputs() const {
     check_retained("outputs", retained_outputs_.has_value());
-    return call_->retained_outputs();
+    std::vector<Variable> result;
+    for (const std::size_t i : *retained_outputs_) result.push_back(call_->retained_output(i));
+    return result;
 }
 
 }  // namespace catena

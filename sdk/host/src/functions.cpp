@@ -1,10 +1,8 @@
 // F::split_axis by get_item, and F::copy.
-#include <catena/copy.hpp>
 #include <catena/cuda/device.hpp>
 #include <catena/fail.hpp>
+#include <catena/function_forms.hpp>
 #include <catena/function_node.hpp>
-#include <catena/functions.hpp>
-#include <catena/split_axis.hpp>
 
 #include <fmt/ranges.h>
 

@@ -20,7 +20,7 @@ constexpr std::size_t piece = std::size_t{1} << 24;
 }  // namespace
 
 GzipReader::GzipReader(const std::filesystem::path& file, std::string reader)
-    : name_(file.string()), reader_(std::move(reader)) {
+    : name_(file.string()), reader_(std::move(reader)), file_(nullptr, gzclose) {
     std::error_code error;
     file_size_ = std::filesystem::file_size(file, error);
     if (error) fail("a file", error.message());
@@ -35,8 +35,6 @@ GzipReader::GzipReader(const std::filesystem::path& file, std::string reader)
     if (!file_) fail("a readable file", "one that cannot be opened");
     gzbuffer(file_.get(), 1 << 17);
 }
-
-void GzipReader::Close::operator()(gzFile_s* file) const { gzclose(file); }
 
 std::vector<std::uint8_t> GzipReader::read(std::uint64_t size, const std::string& what) {
     std::vector<std::uint8_t> bytes;

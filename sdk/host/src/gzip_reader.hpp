@@ -31,16 +31,13 @@ public:
     [[noreturn]] void fail(const std::string& expected, const std::string& got) const;
 
 private:
-    struct Close {
-        void operator()(gzFile_s* file) const;
-    };
     std::string zlib_error() const;
 
     std::string name_;
     std::string reader_;
     std::uint64_t file_size_ = 0;
     bool compressed_ = false;
-    std::unique_ptr<gzFile_s, Close> file_;
+    std::unique_ptr<gzFile_s, int (*)(gzFile_s*)> file_;
 };
 
 }  // namespace catena

@@ -1,24 +1,14 @@
 // Link: everything that follows from a link's visit().
 #include "support.hpp"
 
-#include <catena/copy.hpp>
 #include <catena/core/plugin_function.hpp>
+#include <catena/function_forms.hpp>
 
 #include <map>
 #include <set>
 
 namespace catena {
 namespace {
-
-class Collector final : public Visitor {
-public:
-    std::vector<NamedParameter> found;
-
-private:
-    void parameter(const std::string& path, Variable& value) override {
-        found.push_back({path, value});
-    }
-};
 
 // Arrays by what they become: those that were one stay one.
 class Replaced {
@@ -128,6 +118,20 @@ void add_gradients(std::string_view where, std::span<const NamedParameter> param
     }
 }
 
+std::vector<NamedParameter> listed_parameters(Visitable& object) {
+    class Collector final : public Visitor {
+    public:
+        std::vector<NamedParameter> found;
+
+    private:
+        void parameter(const std::string& path, Variable& value) override {
+            found.push_back({path, value});
+        }
+    } collector;
+    object.visit(collector);
+    return std::move(collector.found);
+}
+
 std::vector<NamedParameter> each_once(std::vector<NamedParameter> parameters) {
     std::map<std::string, const VariableNode*> names;
     std::set<const VariableNode*> seen;
@@ -153,10 +157,8 @@ Variable Link::operator()(const Variable&) const {
 Variable Link::operator()(const Variable& x) { return std::as_const(*this)(x); }
 
 std::vector<NamedParameter> Link::collect_parameters() const {
-    Collector collector;
-    // Sound: the collector copies handles and writes nothing.
-    const_cast<Link*>(this)->visit(collector);
-    return each_once(std::move(collector.found));
+    // Sound: listing copies handles and writes nothing.
+    return each_once(listed_parameters(const_cast<Link&>(*this)));
 }
 
 std::vector<Variable> Link::parameters() const {

@@ -60,7 +60,7 @@ Minibatches::Minibatches(Dataset data, std::int64_t batch_size, std::uint64_t se
 }
 
 void Minibatches::order_epoch() {
-    if (ordered_epoch_ == epoch_ && ordered_seed_ == seed_) return;
+    if (ordered_ == std::pair(epoch_, seed_)) return;
     order_.resize(static_cast<std::size_t>(size_));
     std::iota(order_.begin(), order_.end(), 0);
     if (shuffle_) {
@@ -68,8 +68,7 @@ void Minibatches::order_epoch() {
         Generator generator(seed_ ^ 0x6d696e6962617463u, static_cast<std::uint64_t>(epoch_) << 32);
         generator.shuffle(order_);
     }
-    ordered_epoch_ = epoch_;
-    ordered_seed_ = seed_;
+    ordered_ = {epoch_, seed_};
 }
 
 std::vector<Array> Minibatches::next() {

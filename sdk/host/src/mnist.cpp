@@ -4,7 +4,6 @@
 #include <catena/cuda/device.hpp>
 #include <catena/data_error.hpp>
 #include <catena/fail.hpp>
-#include <catena/idx.hpp>
 #include <catena/mnist.hpp>
 
 #include <fmt/ranges.h>

@@ -18,13 +18,10 @@ constexpr const char* descrs[dtype_count] = {"<f2", "|V2", "<f4", "<f8",
 
 const char* descr_of(Dtype dtype) noexcept { return descrs[static_cast<int>(dtype)]; }
 
-bool dtype_of_descr(std::string_view descr, Dtype& dtype) noexcept {
-    for (int i = 0; i < dtype_count; ++i) {
-        if (descr != descrs[i]) continue;
-        dtype = static_cast<Dtype>(i);
-        return true;
-    }
-    return false;
+std::optional<Dtype> dtype_of_descr(std::string_view descr) noexcept {
+    const auto* found = std::ranges::find(descrs, descr);
+    if (found == std::end(descrs)) return {};
+    return static_cast<Dtype>(found - descrs);
 }
 
 bool is_text(const NpyArray& npy) noexcept {
@@ -71,13 +68,13 @@ std::map<std::string, Array> load_arrays(const std::filesystem::path& file, Devi
         std::map<std::string, Array> arrays;
         for (const auto& [name, npy] : read_stored(file, path)) {
             if (is_text(npy)) continue;
-            Dtype dtype{};
-            if (!dtype_of_descr(npy.descr, dtype))
+            const auto dtype = dtype_of_descr(npy.descr);
+            if (!dtype)
                 fail<DataError>(
                     "[load_arrays] {}: {}: expected dtypes float16, bfloat16 (as |V2), float32, "
                     "float64, int32, int64, uint8 or bool, got '{}'",
                     file.string(), name, npy.descr);
-            arrays[name] = to_array(npy, dtype, device);
+            arrays[name] = to_array(npy, *dtype, device);
         }
         return arrays;
     });

@@ -43,14 +43,11 @@ std::string npy_header(const NpyArray& array) {
     return header + dict;
 }
 
-struct Discard {
-    void operator()(zip_t* archive) const { zip_discard(archive); }
-};
-using Archive = std::unique_ptr<zip_t, Discard>;
+using Archive = std::unique_ptr<zip_t, void (*)(zip_t*)>;
 
 Archive open(const std::filesystem::path& file) {
     int code = 0;
-    Archive archive(zip_open(file.c_str(), ZIP_RDONLY, &code));
+    Archive archive(zip_open(file.c_str(), ZIP_RDONLY, &code), zip_discard);
     if (!archive) {
         zip_error_t error;
         zip_error_init_with_code(&error, code);
@@ -401,8 +398,9 @@ void write_npz(const std::filesystem::path& file, const Npz& arrays) {
     }
     zip_error_t error{};
     zip_source_t* target = zip_source_function_create(write_output, &output, &error);
-    Archive archive(target ? zip_open_from_source(target, ZIP_CREATE | ZIP_TRUNCATE, &error)
-                           : nullptr);
+    Archive archive(
+        target ? zip_open_from_source(target, ZIP_CREATE | ZIP_TRUNCATE, &error) : nullptr,
+        zip_discard);
     if (!archive) {
         zip_source_free(target);
         bad_npz(file, "an archive that can be written", zip_error_strerror(&error));

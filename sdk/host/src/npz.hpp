@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <map>
+#include <optional>
 
 namespace catena {
 
@@ -34,8 +35,8 @@ Npz read_npz(const std::filesystem::path& file, std::string_view path = {},
 
 // NumPy's name of a dtype: "<f4". bfloat16, which NumPy lacks, is "|V2".
 const char* descr_of(Dtype dtype) noexcept;
-// False if catena has no such dtype.
-bool dtype_of_descr(std::string_view descr, Dtype& dtype) noexcept;
+// Empty if catena has no such dtype.
+std::optional<Dtype> dtype_of_descr(std::string_view descr) noexcept;
 
 // Texts, as NumPy has them: bytes "|S5"; an empty one takes a byte. A text does not end in '\0'.
 bool is_text(const NpyArray& npy) noexcept;

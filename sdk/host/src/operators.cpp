@@ -1,7 +1,6 @@
 // Operators: each is one registered function.
 #include "support.hpp"
 
-#include <catena/bound_function.hpp>
 #include <catena/operators.hpp>
 
 #include <algorithm>
@@ -72,13 +71,6 @@ Array scalar(double c, const Array& x) {
     return Array::full({}, c, x.dtype(), x.device());
 }
 
-// The function of this name with its attribute "value".
-template <Name name>
-const PluginFunction& with(double value) {
-    thread_local constinit ThreadFunction<double> function(name.text, {"value"});
-    return function(value);
-}
-
 }  // namespace
 
 // Each operator on variables, and the same on arrays.
@@ -87,12 +79,12 @@ const PluginFunction& with(double value) {
         return call(plain<NAME>(), x0, x1);                     \
     }                                                           \
     Array OPERATOR(const Array& x0, const Array& x1) { return call(plain<NAME>(), x0, x1); }
-#define CATENA_WITH_NUMBER(OPERATOR, NAME)                                            \
-    Variable OPERATOR(const Variable& x, double c) { return call(with<NAME>(c), x); } \
-    Array OPERATOR(const Array& x, double c) { return call(with<NAME>(c), x); }
-#define CATENA_OF_NUMBER(OPERATOR, NAME)                                              \
-    Variable OPERATOR(double c, const Variable& x) { return call(with<NAME>(c), x); } \
-    Array OPERATOR(double c, const Array& x) { return call(with<NAME>(c), x); }
+#define CATENA_WITH_NUMBER(OPERATOR, NAME)                                                     \
+    Variable OPERATOR(const Variable& x, double c) { return call(with<NAME, "value">(c), x); } \
+    Array OPERATOR(const Array& x, double c) { return call(with<NAME, "value">(c), x); }
+#define CATENA_OF_NUMBER(OPERATOR, NAME)                                                       \
+    Variable OPERATOR(double c, const Variable& x) { return call(with<NAME, "value">(c), x); } \
+    Array OPERATOR(double c, const Array& x) { return call(with<NAME, "value">(c), x); }
 
 CATENA_OF_TWO(operator+, "catena.add")
 CATENA_OF_TWO(operator-, "catena.sub")

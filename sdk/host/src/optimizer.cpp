@@ -267,8 +267,8 @@ void Optimizer::clip_grads(double maxnorm) const {
     if (std::isinf(maxnorm)) return;  // which nothing is above
     const Array sum = sum_of_squares();
     if (!sum) return;
-    const PluginFunction factor_of("catena.clip_factor", {{"maxnorm", maxnorm}});
-    const Array factor = factor_of.forward(std::span(&sum, 1))[0];
+    const Array factor =
+        with<"catena.clip_factor", "maxnorm">(maxnorm).forward(std::span(&sum, 1))[0];
     if (factor.device().host_accessible() && factor.item<double>() == 1) return;
     std::vector<Array> factors;  // one for each device and dtype
     const auto factor_for = [&](const Array& gradient) {
@@ -298,8 +298,7 @@ void Optimizer::weight_decay(double decay) const {
         inputs[1] = variable.data();
         return inputs;
     };
-    const PluginFunction update("catena.decay_update", {{"rate", decay}});
-    forward_each(update, slots_.size(), inputs_of);
+    forward_each(with<"catena.decay_update", "rate">(decay), slots_.size(), inputs_of);
 }
 
 void Optimizer::accumulate_grads(std::span<const Array> gradients) const {

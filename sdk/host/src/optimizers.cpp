@@ -13,34 +13,26 @@ struct Entry {
     std::unique_ptr<Optimizer> (*make)(std::optional<double> rate);
 };
 
+template <class T>
+constexpr std::optional<double> rate_of{};
+template <class T>
+requires(T::default_rate > 0) constexpr std::optional<double> rate_of<T> = T::default_rate;
+
 // The rate, if there is one, is the constructor's first argument.
 template <class T>
-Entry entry(const T*) {
-    if constexpr (requires { T::default_rate; }) {
-        return {T::name, T::default_rate,
-                [](std::optional<double> rate) -> std::unique_ptr<Optimizer> {
-                    return std::make_unique<T>(rate.value_or(T::default_rate));
-                }};
-    } else {
-        return {T::name, {}, [](std::optional<double>) -> std::unique_ptr<Optimizer> {
-                    return std::make_unique<T>();
-                }};
-    }
+std::unique_ptr<Optimizer> make_one(std::optional<double> rate) {
+    if constexpr (rate_of<T>.has_value())
+        return std::make_unique<T>(rate ? *rate : T::default_rate);
+    else return std::make_unique<T>();
 }
 
-template <class... T>
-std::array<Entry, sizeof...(T)> entries(const std::tuple<T...>*) {
-    return {entry(static_cast<const T*>(nullptr))...};
-}
-
-const auto& all() {
-    static const auto list = entries(static_cast<const All*>(nullptr));
-    return list;
-}
+constexpr auto all = []<class... T>(const std::tuple<T...>*) {
+    return std::array{Entry{T::name, rate_of<T>, make_one<T>}...};
+}(static_cast<const All*>(nullptr));
 
 const Entry& find(std::string_view name) {
-    const auto found = std::ranges::find(all(), name, &Entry::name);
-    if (found != all().end()) return *found;
+    const auto found = std::ranges::find(all, name, &Entry::name);
+    if (found != all.end()) return *found;
     fail<InvalidError>("[optimizers] name: expected one of {}, got '{}'", fmt::join(names(), ", "),
                        name);
 }
@@ -49,7 +41,7 @@ const Entry& find(std::string_view name) {
 
 std::vector<std::string_view> names() {
     std::vector<std::string_view> result;
-    for (const Entry& optimizer : all()) result.push_back(optimizer.name);
+    for (const Entry& optimizer : all) result.push_back(optimizer.name);
     return result;
 }
 

@@ -8,18 +8,11 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <chrono>
 
 namespace catena {
 namespace {
 
 constexpr std::size_t most_events = 1'000'000;
-
-std::int64_t now() {
-    return std::chrono::duration_cast<std::chrono::nanoseconds>(
-               std::chrono::steady_clock::now().time_since_epoch())
-        .count();
-}
 
 // The plugin whose table has the kernel; "" for work that is no registered kernel.
 std::string plugin_of(const catena_kernel* kernel) {
@@ -49,7 +42,7 @@ std::string megabytes(std::uint64_t bytes) {
 
 }  // namespace
 
-Profile::Profile() : begin_(now()) {
+Profile::Profile() : begin_(call_time()) {
     if (call_observer())
         throw InvalidError("[Profile] expected no other observer of calls, got another profile");
     set_call_observer(this);
@@ -99,7 +92,7 @@ std::string Profile::table(std::size_t most) const {
     const std::vector<Row> all = rows();
     double total = 0;
     for (const Row& row : all) total += row.seconds;
-    const double wall = static_cast<double>(now() - begin_) / 1e9;
+    const double wall = static_cast<double>(call_time() - begin_) / 1e9;
     std::size_t name = 8, kernel = 6;
     for (std::size_t i = 0; i < std::min(most, all.size()); ++i) {
         name = std::max(name, all[i].function.size());

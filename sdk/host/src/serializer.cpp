@@ -67,10 +67,9 @@ private:
     bool fits(const Want& want, const NpyArray& header) const {
         if (want.descr.empty()) return is_text(header) && text_size(header) <= want.text;
         if (!std::ranges::equal(header.shape, want.shape)) return false;
-        Dtype there{}, here{};
+        const auto there = dtype_of_descr(header.descr), here = dtype_of_descr(want.descr);
         return header.descr == want.descr ||
-               (convert_ && dtype_of_descr(header.descr, there) &&
-                dtype_of_descr(want.descr, here) && same_kind(there, here));
+               (convert_ && there && here && same_kind(*there, *here));
     }
 
     void parameter(const std::string& path, Variable& value) override { put(path, value.data()); }
@@ -146,18 +145,13 @@ private:
     void integer(const std::string& path, std::uint64_t&) override { find(path, "<u8", {}); }
     void integer_within(const std::string& path, std::int64_t& /*value*/, std::int64_t low,
                         std::int64_t high) override {
-        const NpyArray* npy = find(path, "<i8", {});
-        std::int64_t got = low;
-        if (npy) std::memcpy(&got, npy->bytes.data(), sizeof got);
-        if (got < low || got > high)
-            problems_ += fmt::format("\n  {}: expected {} to {}, got {}", path, low, high, got);
+        const std::int64_t got = integer_or(path, low);
+        if (got < low || got > high) expect(path, fmt::format("{} to {}", low, high), got);
     }
     void real(const std::string& path, double&) override { find(path, "<f8", {}); }
     void required(const std::string& path, std::int64_t value) override {
-        const NpyArray* npy = find(path, "<i8", {});
-        std::int64_t got = value;
-        if (npy) std::memcpy(&got, npy->bytes.data(), sizeof got);
-        compare(path, value, got);
+        const std::int64_t got = integer_or(path, value);
+        if (got != value) expect(path, value, got);
     }
     void required(const std::string& path, std::string_view value) override {
         const NpyArray* npy = find(path);
@@ -178,8 +172,15 @@ private:
         else conversions_.emplace_back(array, conversion);
     }
 
-    void compare(const std::string& path, std::int64_t value, std::int64_t got) {
-        if (got != value) problems_ += fmt::format("\n  {}: expected {}, got {}", path, value, got);
+    template <class Expected, class Got>
+    void expect(const std::string& path, const Expected& expected, const Got& got) {
+        problems_ += fmt::format("\n  {}: expected {}, got {}", path, expected, got);
+    }
+    // An integer of the file, or the other if it has none.
+    std::int64_t integer_or(const std::string& path, std::int64_t value) {
+        const NpyArray* npy = find(path, "<i8", {});
+        if (npy) std::memcpy(&value, npy->bytes.data(), sizeof value);
+        return value;
     }
     void compare(const std::string& path, std::string_view value, std::string_view got) {
         if (got == value) return;
@@ -193,7 +194,7 @@ private:
             return fmt::format("{}{}{}", from > 0 ? "..." : "", text.substr(from, most),
                                text.size() > from + most ? "..." : "");
         };
-        problems_ += fmt::format("\n  {}: expected {}, got {}", path, shown(value), shown(got));
+        expect(path, shown(value), shown(got));
     }
 
     // Values with several names are saved under each; one of them is enough, more must agree.
@@ -209,17 +210,14 @@ private:
         if (convert(path, value)) {
             if (shared.found &&
                 staged_[path].to_vector<double>() != staged_.at(shared.path).to_vector<double>())
-                problems_ += fmt::format("\n  {}: expected the same values as {}, got others", path,
-                                         shared.path);
+                expect(path, "the same values as " + shared.path, "others");
             shared.path = path;
             shared.found = true;
             return;
         }
         const NpyArray* npy = find(path, descr_of(value.dtype()), value.shape());
-        if (npy && shared.npy && npy->bytes != shared.npy->bytes) {
-            problems_ += fmt::format("\n  {}: expected the same values as {}, got others", path,
-                                     shared.path);
-        }
+        if (npy && shared.npy && npy->bytes != shared.npy->bytes)
+            expect(path, "the same values as " + shared.path, "others");
         if (npy && !shared.npy) {
             staged_[path] = to_array(*npy, value.dtype(), value.device());
             shared = {path, true, npy};
@@ -229,15 +227,14 @@ private:
     // Stages what has the shape and another dtype of the same kind, if that is wanted.
     bool convert(const std::string& path, const Array& value) {
         const NpyArray& npy = file_.at(path);
-        Dtype dtype{};
-        if (!std::ranges::equal(npy.shape, value.shape()) || !dtype_of_descr(npy.descr, dtype))
-            return false;
-        if (dtype == value.dtype() || !same_kind(dtype, value.dtype())) return false;
+        const auto dtype = dtype_of_descr(npy.descr);
+        if (!dtype || !std::ranges::equal(npy.shape, value.shape())) return false;
+        if (dtype == value.dtype() || !same_kind(*dtype, value.dtype())) return false;
         convertible_ = convertible_ || !options_.convert;
         if (!options_.convert) return false;
-        const Array there = to_array(npy, dtype, value.device());
+        const Array there = to_array(npy, *dtype, value.device());
         Array converted = there.astype(value.dtype());
-        if (!is_floating(dtype) &&
+        if (!is_floating(*dtype) &&
             converted.to_vector<std::int64_t>() != there.to_vector<std::int64_t>())
             return false;  // the error that follows names both dtypes
         seen_.insert(path);
@@ -260,15 +257,13 @@ private:
                           : fmt::format("{} {}", dtype_name(npy->descr),
                                         shape_to_string(npy->shape.data(),
                                                         static_cast<int>(npy->shape.size())));
-        problems_ += fmt::format("\n  {}: expected {} {}, got {}", path, dtype_name(descr),
-                                 to_string(shape), got);
+        expect(path, fmt::format("{} {}", dtype_name(descr), to_string(shape)), got);
         return nullptr;
     }
 
     // "float32" for "<f4"; as the file has it where catena lacks the dtype.
     static std::string dtype_name(const std::string& descr) {
-        Dtype dtype{};
-        if (dtype_of_descr(descr, dtype)) return std::string(name(dtype));
+        if (const auto dtype = dtype_of_descr(descr)) return std::string(name(*dtype));
         return descr.empty() ? "a dtype that catena lacks" : "'" + descr + "'";
     }
 

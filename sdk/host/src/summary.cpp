@@ -12,7 +12,8 @@ Summary::Summary(std::initializer_list<std::string_view> names)
     : Summary(std::vector<std::string>(names.begin(), names.end())) {}
 Summary::Summary(std::vector<std::string> names) : names_(std::move(names)), sums_(names_.size()) {}
 
-void Summary::add(std::span<const Array> values, double weight) {
+void Summary::add(const ArrayList& list, double weight) {
+    const ArraySpan values = list.view();
     if (values.size() != names_.size())
         fail<ShapeError>("[Summary] values: expected {}, one for each name, got {}", names_.size(),
                          values.size());

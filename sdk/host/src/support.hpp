@@ -1,7 +1,7 @@
 // What several sources of the library need.
 #pragma once
 
-#include <catena/core/plugin_function.hpp>
+#include <catena/bound_function.hpp>
 #include <catena/fail.hpp>
 #include <catena/link.hpp>
 
@@ -25,6 +25,10 @@ inline std::byte* address_of(const Array& array) {
     return static_cast<std::byte*>(memory.data) + memory.byte_offset;
 }
 
+// Fills an array in the order of the thread's current stream. The bytes go with launches, so that nobody
+// waits, and nothing has to be kept until the device has read them.
+void write_bytes(const Array& array, const void* bytes);
+
 // A name as a template argument.
 template <std::size_t n>
 struct Name {
@@ -36,6 +40,12 @@ template <Name name>
 const PluginFunction& plain() {
     static const PluginFunction function(name.text);
     return function;
+}
+// The same with an attribute.
+template <Name name, Name attribute>
+const PluginFunction& with(double value) {
+    thread_local constinit ThreadFunction<double> function(name.text, {attribute.text});
+    return function(value);
 }
 
 // "Linear" of catena::links::Linear; template arguments stay whole.
@@ -50,6 +60,9 @@ inline void require_parameter(std::string_view where, std::string_view name,
                            node.creator ? "a call made" : "takes no gradient");
     node.is_parameter = true;
 }
+
+// As visit() lists them, some perhaps several times.
+std::vector<NamedParameter> listed_parameters(Visitable& object);
 
 // Adds gradients to those of the parameters, in their order; an empty array adds nothing. Devices may
 // differ. Throws ShapeError, "[where] ...", and changes nothing, if numbers, shapes or dtypes differ.

@@ -299,16 +299,6 @@ void tokenize(const TextPieces& text, Tokens tokens,
     tokenize(rest, tokens, take);
 }
 
-Vocabulary Vocabulary::of(std::string_view text, Tokens tokens, std::int64_t min_count,
-                          std::int64_t most) {
-    return of(one_piece(text), tokens, min_count, most);
-}
-
-Vocabulary Vocabulary::of(const TextPieces& text, Tokens tokens, std::int64_t min_count,
-                          std::int64_t most) {
-    return of(text, tokens, Options{.min_count = min_count, .most = most});
-}
-
 Vocabulary Vocabulary::of(std::string_view text, Tokens tokens, const Options& options) {
     return of(one_piece(text), tokens, options);
 }

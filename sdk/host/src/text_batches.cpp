@@ -89,7 +89,7 @@ Sentences::Sentences(std::vector<std::int32_t> tokens, std::int32_t end, std::in
 }
 
 void Sentences::order_epoch() {
-    if (ordered_epoch_ == epoch_ && ordered_seed_ == seed_) return;
+    if (ordered_ == std::pair(epoch_, seed_)) return;
     // A key of its own: other streams of the same seed draw other numbers.
     Generator generator(seed_ ^ 0x73656e74656e6365u, static_cast<std::uint64_t>(epoch_) << 32);
     std::vector<std::size_t> order(sentences_.size());
@@ -117,8 +117,7 @@ void Sentences::order_epoch() {
     generator.shuffle(places);
     batches_.clear();
     for (const std::size_t place : places) batches_.push_back(std::move(batches[place]));
-    ordered_epoch_ = epoch_;
-    ordered_seed_ = seed_;
+    ordered_ = {epoch_, seed_};
 }
 
 TextBatch Sentences::next() {

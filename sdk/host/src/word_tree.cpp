@@ -4,7 +4,7 @@
 
 #include <functional>
 #include <queue>
-#include <tuple>
+#include <utility>
 
 namespace catena {
 
@@ -58,21 +58,15 @@ std::string WordTree::to_json() const {
 WordTree create_huffman_tree(const std::map<std::int64_t, std::int64_t>& counts) {
     if (counts.empty())
         throw InvalidError("[create_huffman_tree] counts: expected at least one word, got none");
-    struct Made {
-        std::int64_t word;
-        std::int64_t size;
-        std::size_t left;
-        std::size_t right;
-    };
-    std::vector<Made> made;  // words in ascending order, then what was joined
-    using Entry = std::tuple<std::int64_t, std::size_t>;  // count, index
+    std::vector<WordTree> trees;  // words in ascending order, then what was joined
+    using Entry = std::pair<std::int64_t, std::size_t>;  // count, index
     std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue;
     for (const auto& [word, count] : counts) {
         if (count < 0)
             fail<InvalidError>("[create_huffman_tree] count of {}: expected at least 0, got {}",
                                word, count);
-        queue.emplace(count, made.size());
-        made.push_back({word, 1, 0, 0});
+        queue.emplace(count, trees.size());
+        trees.emplace_back(word);
     }
     const auto pop = [&] {
         const Entry top = queue.top();
@@ -87,21 +81,10 @@ WordTree create_huffman_tree(const std::map<std::int64_t, std::int64_t>& counts)
             throw InvalidError(
                 "[create_huffman_tree] counts: expected a sum that fits into 64 bits, got a larger "
                 "one");
-        queue.emplace(sum, made.size());
-        made.push_back({0, 1 + made[left].size + made[right].size, left, right});
+        queue.emplace(sum, trees.size());
+        trees.push_back({std::exchange(trees[left], 0), std::exchange(trees[right], 0)});
     }
-    WordTree tree(0);
-    tree.nodes_.clear();
-    std::vector<std::size_t> open{made.size() - 1};
-    while (!open.empty()) {
-        const Made node = made[open.back()];
-        open.pop_back();
-        tree.nodes_.push_back({node.word, node.size});
-        if (node.size == 1) continue;
-        open.push_back(node.right);
-        open.push_back(node.left);
-    }
-    return tree;
+    return trees.back();
 }
 
 }  // namespace catena

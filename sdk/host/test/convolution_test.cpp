@@ -2,7 +2,6 @@
 #include <catena/core/error.hpp>
 #include <catena/function_set.hpp>
 #include <catena/links.hpp>
-#include <catena/pair.hpp>
 
 #include "temporary.hpp"
 

@@ -1,6 +1,5 @@
 // The IDX reader and MNIST: good files, and every way in which a file can be bad.
 #include <catena/data_error.hpp>
-#include <catena/idx.hpp>
 #include <catena/mnist.hpp>
 
 #include "temporary.hpp"

@@ -1,9 +1,8 @@
 // Classifier, and the nets for small images.
 #include "side.hpp"
 
-#include <catena/copy.hpp>
 #include <catena/fail.hpp>
-#include <catena/functions.hpp>
+#include <catena/function_forms.hpp>
 #include <catena/models/classifier.hpp>
 #include <catena/operators.hpp>
 

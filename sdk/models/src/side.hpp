@@ -2,7 +2,7 @@
 #pragma once
 
 #include <catena/fail.hpp>
-#include <catena/pair.hpp>
+#include <catena/links.hpp>
 
 namespace catena::models {
 

@@ -1,7 +1,11 @@
 // What kernels need besides their loops: pieces on threads, and checks that fail.
 #include "catena/plugin/kernel.hpp"
 
+#include <cinttypes>
+
+#include "catena/plugin/blas.hpp"
 #include "catena/plugin/foreign.hpp"
+#include "catena/plugin/tables.hpp"
 
 namespace catena::plugin {
 
@@ -21,6 +25,35 @@ void CATENA_CALL Pieces::guarded_piece(void* pieces, std::int64_t begin, std::in
     } catch (...) {
         if (!self.failed_.exchange(true)) self.thrown_ = std::current_exception();
     }
+}
+
+catena_status check_gemm(catena_ctx* ctx, const catena_gemm& g, bool supported,
+                         const char* dtypes) {
+    if (!supported)
+        return fail(ctx, CATENA_E_UNSUPPORTED,
+                    "[gemm] product: expected %s and extents below 2^31, got code %d, %d bits, "
+                    "%" PRId64 " x %" PRId64 " x %" PRId64,
+                    dtypes, g.dtype.code, g.dtype.bits, g.m, g.n, g.k);
+    if (g.m < 0 || g.n < 0 || g.k < 0)
+        return fail(ctx, CATENA_E_SHAPE,
+                    "[gemm] extents: expected none below 0, got %" PRId64 " x %" PRId64
+                    " x %" PRId64,
+                    g.m, g.n, g.k);
+    const struct {
+        const char* name;
+        std::int64_t ld, columns;
+    } sides[] = {{"lda", g.lda, g.transpose_a != 0 ? g.m : g.k},
+                 {"ldb", g.ldb, g.transpose_b != 0 ? g.k : g.n},
+                 {"ldc", g.ldc, g.n}};
+    for (const auto& [name, ld, columns] : sides)
+        if (ld < std::max<std::int64_t>(columns, 1))
+            return fail(ctx, CATENA_E_INVALID,
+                        "[gemm] %s: expected at least %" PRId64 ", got %" PRId64, name,
+                        std::max<std::int64_t>(columns, 1), ld);
+    const bool empty = g.m == 0 || g.n == 0;
+    if (!empty && (g.c == nullptr || (g.k > 0 && (g.a == nullptr || g.b == nullptr))))
+        return fail(ctx, CATENA_E_INVALID, "[gemm] data: expected a, b and c, got NULL");
+    return CATENA_OK;
 }
 
 namespace detail {

@@ -48,15 +48,21 @@ bool has_gradient(const Call& call) {
 
 }  // namespace
 
-bool set_zero_gradients(const catena_call& call) {
+bool set_zero_gradients(const catena_call& call,
+                        void (*set_zero)(const void* queue, void* data, std::size_t bytes),
+                        const void* queue) {
     if (has_gradient(call)) return false;
     for (std::uint32_t i = 0; i < call.n_x; ++i) {
         const catena_tensor* const gx = call.gx[i];
         if (gx != nullptr && call.req[i] != CATENA_REQ_ADD)
-            std::memset(data_of<char>(*gx), 0,
-                        static_cast<std::size_t>(size_of(*gx)) * gx->dl.dtype.bits / 8);
+            set_zero(queue, data_of<char>(*gx),
+                     static_cast<std::size_t>(size_of(*gx)) * gx->dl.dtype.bits / 8);
     }
     return true;
+}
+bool set_zero_gradients(const catena_call& call) {
+    const auto here = [](const void*, void* data, std::size_t n) { std::memset(data, 0, n); };
+    return set_zero_gradients(call, here, nullptr);
 }
 bool set_zero_gradients(const catena_gradient_call& call) {
     if (has_gradient(call)) return false;

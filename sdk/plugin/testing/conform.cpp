@@ -136,11 +136,12 @@ void excuse(const World& world, const catena_function& f, bool differentiable, R
     } else {
         if (f.gradient == nullptr && f.grad_function == nullptr)
             skip({Check::gradient, Check::second_order}, "it has a backward kernel alone");
-        if (backward.empty()) skip({Check::backward}, "no backward kernel: the composition serves");
-        skip({Check::missing_gy}, "one output: without its gradient nobody calls");
+        if (backward.empty())
+            skip({Check::backward}, "no backward kernel: the composed gradient is used");
+        skip({Check::missing_gy}, "a single output: backward is not called without its gradient");
     }
-    if (updates(f)) skip({Check::add}, "it updates its inputs and has nothing to add to");
-    else skip({Check::add}, "no kernel adds: the host does it, or results are integers");
+    if (updates(f)) skip({Check::add}, "it updates its inputs: it has no outputs to add to");
+    else skip({Check::add}, "no kernel supports REQ_ADD: the host adds, or results are integers");
 }
 
 }  // namespace

@@ -75,7 +75,7 @@ private:
                     break;
                 }
             }
-        if (!any) report_.skip(Check::empty, "an error with text: there is no empty call");
+        if (!any) report_.skip(Check::empty, "refused with a message: inputs may not be empty");
     }
     void size_one() {
         Example e = example_;
@@ -97,7 +97,7 @@ private:
         }
         if (smallest) numbers(Check::size_one, *smallest);
         else if (elements(example_) == 1) report_.pass(Check::size_one);
-        else report_.skip(Check::size_one, "an error with text: no extent can be 1");
+        else report_.skip(Check::size_one, "refused with a message: no extent may be 1");
     }
     bool integer_port(std::size_t i) const {
         const auto rows = rows_of(world_, f_);
@@ -123,7 +123,7 @@ private:
                 any = true;
             }
         }
-        if (!any) report_.skip(Check::zero_d, "an error with text: every input has axes");
+        if (!any) report_.skip(Check::zero_d, "refused with a message: every input needs axes");
     }
 
     // Long enough for vectors and for threads.
@@ -133,7 +133,7 @@ private:
         constexpr std::int64_t any = std::numeric_limits<std::int64_t>::max();
         if (const auto sample = longer_first(example_, settings_.elements, any, make))
             values(told(*sample), true);
-        else report_.skip(Check::threads, "no larger call is accepted");
+        else report_.skip(Check::threads, "it accepts no larger call");
     }
     // Reports whether the last enlarge() was cut short.
     const Sample& told(const Sample& sample) {
@@ -209,13 +209,15 @@ private:
             }
         }
         if (refused) report_.pass(check);
-        else report_.skip(check, std::string("it takes ") + what + ", and keeps within its inputs");
+        else
+            report_.skip(check,
+                         std::string("it accepts ") + what + ", and reads only within its inputs");
     }
 
     // A dtype that no row has, and one that is not that of the other inputs of its type.
     void dtypes() {
         if ((f_.flags & CATENA_FUNCTION_VIEW) != 0)
-            return report_.skip(Check::wrong_dtype, "a view: it takes every dtype");
+            return report_.skip(Check::wrong_dtype, "a view: it accepts every dtype");
         Sample sample = make_sample(world_, f_, example_, settings_.seed);
         const TypeVars vars(f_);
         Exam exam(world_, f_, sample, report_, settings_);

@@ -26,11 +26,8 @@ namespace {
 constexpr unsigned width = 100;
 
 // --log-file outlives Program, because run_program() still logs how the program ended.
-struct Close {
-    void operator()(std::FILE* file) const { std::fclose(file); }
-};
-std::unique_ptr<std::FILE, Close>& log_file() {
-    static std::unique_ptr<std::FILE, Close> file;
+auto& log_file() {
+    static std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(nullptr, std::fclose);
     return file;
 }
 
@@ -55,7 +52,6 @@ Program::Program(std::string name, std::string about)
       about_(std::move(about)),
       own_("options", width),
       training_("snapshots and curves", width) {}
-Program::~Program() = default;
 
 // Boost would read a path only up to its first space.
 po::typed_value<std::string>* Program::path(std::filesystem::path& variable, const char* name) {

@@ -6,11 +6,18 @@
 
 namespace catena {
 
-Trainer::Trainer(const OptimizerOptions& options, Words words)
+Trainer::Trainer(const OptimizerOptions& options, std::int64_t seed, Words words)
     : optimizer(options.make()),
       score(words.scores),
+      options_(options),
+      seed_(seed),
       words_(std::move(words)),
       rate_(options.rate()) {}
+
+void Trainer::visit(Visitor& visitor) {
+    visitor("options", options_).require("options/seed", seed_);
+    visitor("optimizer", *optimizer)("score", score);
+}
 
 void Trainer::draw_once(const Variable& loss) {
     if (const auto draw = std::exchange(draw_, nullptr)) draw(loss);

@@ -1,5 +1,5 @@
-// A few functions of catena on the device "river": enough for sums, gradients, updates in place and
-// scratch memory. Nothing of a call is there any more when the work is done.
+// Kernels for a few of catena's functions on the device "river": sums, gradients, updates in place and
+// scratch memory. The work runs after the call has returned, so it must not use the call's structs.
 #include "river.hpp"
 
 #include <catena/plugin/philox.hpp>
@@ -26,7 +26,7 @@ std::int32_t same_shapes(catena_ctx*, const catena_call* call) {
     return call->x[0]->nbytes == call->x[1]->nbytes;
 }
 
-// y = f(x0, x1), by way of scratch memory, so that its reuse is tested too.
+// y = f(x0, x1), computed in scratch memory first, so that the reuse of scratch memory is tested.
 template <class T, class Formula>
 catena_status binary(catena_ctx* ctx, const catena_call* call, Formula formula) {
     const T* a = at<const T>(call, call->x[0]);
@@ -56,7 +56,7 @@ template <class T>
 void put(T* to, std::int64_t i, T value, bool adds) {
     to[i] = adds ? to[i] + value : value;
 }
-// gx[k] = gy * factor[k], a missing factor being 1.
+// gx[k] = gy * factor[k]; a NULL factor means 1.
 template <class T>
 catena_status gradient(catena_ctx* ctx, const catena_call* call, const T* factor0,
                        const T* factor1) {
@@ -111,7 +111,8 @@ catena_status sgd(catena_ctx* ctx, const catena_call* call) {
                 });
 }
 
-// Element i is dropped by the lowest bit of block i of the draws; then work that may find no memory.
+// The lowest bit of random block i decides whether element i is kept. The blocks are drawn before
+// give(), which may fail for lack of memory.
 template <class T>
 catena_status dropout(catena_ctx* ctx, const catena_call* call) {
     const std::int64_t n = size_of(call->y[0]);

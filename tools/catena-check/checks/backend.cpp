@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-namespace catena::check {
+namespace catena::check::backend {
 namespace {
 
 using testing::World;
@@ -101,7 +101,7 @@ public:
                 device.close();
             }
         }
-        if (!any) findings.skip(without);
+        if (!any) findings.skip("{}", without);
     }
     std::int32_t count(const catena_backend& b) {
         catena_ctx ctx{&world_, {}, {}};
@@ -135,22 +135,23 @@ void devices(const Subject& subject, Findings& findings) {
                           b->name, n, again);
         Device none(*b, backends.world(), std::max(n, 0));
         const std::string what = fmt::format("open() of {}, where there are {}", none.name, n);
-        doing(what);
+        doing("{}", what);
         need_refusal(findings, what, b->open(&none.ctx, std::max(n, 0), &none.dev), none.ctx);
     }
     backends.devices(findings, [&](Device& device) {
         doing("{}: supports_isa(), get_extension()", device.name);
         if (device.table.supports_isa(device.dev, "org.example.none") != 0)
-            findings.fail(device.name + ": supports_isa(): expected 0 for org.example.none, got 1");
+            findings.fail("{}: supports_isa(): expected 0 for org.example.none, got 1",
+                          device.name);
         if (device.table.get_extension != nullptr &&
             device.table.get_extension(device.dev, "org.example.none/1") != nullptr)
-            findings.fail(device.name +
-                          ": get_extension(): expected NULL for org.example.none/1, got another");
+            findings.fail("{}: get_extension(): expected NULL for org.example.none/1, got another",
+                          device.name);
     });
 }
-const Registered r1{{"backend", "devices",
-                     "count(), open() and close(); a device that is not there is refused in words",
-                     devices}};
+const Registered r1{
+    {"backend", "devices",
+     "count(), open() and close() work; open() refuses a missing device with a message", devices}};
 
 void check_sizes(Device& device, Findings& findings) {
     std::vector<std::pair<std::uint8_t*, std::uint64_t>> blocks;
@@ -180,7 +181,7 @@ void memory(const Subject& subject, Findings& findings) {
         for (const std::uint64_t bytes : {std::uint64_t{1} << 62, ~std::uint64_t{0}}) {
             if (!allocations_fail()) break;  // a sanitizer's malloc() ends the process
             const std::string what = fmt::format("{}: alloc() of {} bytes", device.name, bytes);
-            doing(what);
+            doing("{}", what);
             void* data = nullptr;
             device.ctx.error.clear();
             need_refusal(findings, what,
@@ -198,9 +199,10 @@ void memory(const Subject& subject, Findings& findings) {
                 device.name, left, all);
     });
 }
-const Registered r2{
-    {"backend", "memory",
-     "blocks of 0, 1 and odd bytes, aligned and apart; too much is refused in words", memory}};
+const Registered r2{{"backend", "memory",
+                     "blocks of 0, 1 and odd sizes are aligned and separate; too large ones are "
+                     "refused with a message",
+                     memory}};
 
 // Different at each place.
 Bytes pattern(std::size_t bytes, std::uint8_t first) {
@@ -251,8 +253,8 @@ void copies(const Subject& subject, Findings& findings) {
             for (const std::size_t shift : {0, 1, 12}) round_trip(device, bytes, shift, findings);
     });
 }
-const Registered r3{{"backend", "copy",
-                     "bytes come back as they went, by every direction and at any offset", copies}};
+const Registered r3{
+    {"backend", "copy", "copies in every direction and at any offset preserve all bytes", copies}};
 
 void streams(const Subject& subject, Findings& findings) {
     Backends backends(subject);
@@ -279,4 +281,4 @@ const Registered r4{{"backend", "streams",
                      "an asynchronous backend has streams and events, and they work", streams}};
 
 }  // namespace
-}  // namespace catena::check
+}  // namespace catena::check::backend

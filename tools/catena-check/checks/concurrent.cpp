@@ -9,7 +9,7 @@
 
 #include "rig.hpp"
 
-namespace catena::check {
+namespace catena::check::concurrent {
 namespace {
 
 using testing::Example;
@@ -92,7 +92,7 @@ public:
                 }
         }
         if (!ran_ && why_.empty()) why_ = "no kernel that runs on host memory here";
-        if (!ran_) findings_.skip(why_);
+        if (!ran_) findings_.skip("{}", why_);
     }
 
 private:
@@ -144,8 +144,8 @@ private:
 
 void concurrent(const Subject& subject, Findings& findings) { Concurrent(subject, findings).run(); }
 const Registered r1{{"determinism", "concurrent",
-                     "calls from three threads at once give what each gives alone", concurrent,
-                     Each::function}};
+                     "concurrent calls from three threads give the same results as single calls",
+                     concurrent, Each::function}};
 
 }  // namespace
-}  // namespace catena::check
+}  // namespace catena::check::concurrent

@@ -6,7 +6,7 @@
 
 #include "rig.hpp"
 
-namespace catena::check {
+namespace catena::check::faults {
 namespace {
 
 // Lets the n-th of something fail, for all n that there are: from 200 on more seldom.
@@ -14,7 +14,7 @@ template <class Arm>
 void each_fault(const Callback& callback, const char* what, Findings& findings, const Arm& arm) {
     for (long n = 1; n < 100000; n += n < 200 ? 1 : n / 8) {
         const std::string label = fmt::format("{}, {} {}", callback.label, what, n);
-        doing(label);
+        doing("{}", label);
         const Reply r = callback.call({[&] { arm(n); }, {}});
         std::string problem = r.fired ? callback.judge(r) : callback.judge_success(r);
         if (!problem.empty() && !r.fired && n > 1) problem = "the next call: " + problem;
@@ -36,8 +36,8 @@ void allocation(const Subject& subject, Findings& findings) {
            [](long n) { fail_allocation(n, true); });
 }
 const Registered r1{{"faults", "allocation",
-                     "where the n-th allocation fails, a status with a text comes back", allocation,
-                     Each::function}};
+                     "if the n-th allocation fails, the call returns a status with a message",
+                     allocation, Each::function}};
 
 // entry() and init(), each time of a fresh copy.
 void load(const Subject& subject, Findings& findings) {
@@ -70,13 +70,14 @@ void load(const Subject& subject, Findings& findings) {
         fired = allocation_failed();
         fail_allocation(0);
         const std::string label = fmt::format("{}, failing allocation {}", in, n);
-        if (thrown) findings.fail(label + " lets an exception out");
-        else if (failed && control.failures == 0) findings.fail(label + " fails without fail()");
-        else if (failed && !fired) findings.fail(label + " fails: " + control.text);
+        if (thrown) findings.fail("{} lets an exception out", label);
+        else if (failed && control.failures == 0) findings.fail("{} fails without fail()", label);
+        else if (failed && !fired) findings.fail("{} fails: {}", label, control.text);
     }
 }
 const Registered r0{
-    {"faults", "load", "entry and init survive that the n-th allocation fails", load}};
+    {"faults", "load",
+     "if the n-th allocation fails, entry() and init() succeed or fail with a message", load}};
 
 // Called again and again: what each call leaves on the heap is lost.
 void leak(const Subject& subject, Findings& findings) {
@@ -84,7 +85,7 @@ void leak(const Subject& subject, Findings& findings) {
     constexpr int n_calls = 8;
     constexpr std::int64_t least = 32;  // bytes that the smallest block takes
     Rig(subject).each_callback(findings, [&](const Callback& callback) {
-        doing(callback.label + ", again and again");
+        doing("{}, again and again", callback.label);
         const auto grows_by = [&] {
             const std::int64_t before = heap_in_use();
             for (int i = 0; i < n_calls; ++i) callback.call({});
@@ -102,21 +103,21 @@ void leak(const Subject& subject, Findings& findings) {
     });
 }
 const Registered r5{
-    {"faults", "leak", "no callback leaves memory behind with each call", leak, Each::function}};
+    {"faults", "leak", "repeated calls of a callback leak no memory", leak, Each::function}};
 
 void host_call(const Subject& subject, Findings& findings) {
     faults(subject, findings, "failing call of the host", [](long n) { control.failing_call = n; });
 }
 const Registered r2{{"faults", "host-call",
-                     "where the n-th call of the host fails, its failure is passed on", host_call,
-                     Each::function}};
+                     "if the n-th call of the host fails, the plugin passes the failure on",
+                     host_call, Each::function}};
 
 // Numbers that no kernel expects, and calls that infer() has to refuse.
 void exception(const Subject& subject, Findings& findings) {
     Rig rig(subject);
     const catena_function& f = rig.function();
     const auto check = [&](const std::string& label, const auto& call) {
-        doing(label);
+        doing("{}", label);
         const std::string problem = judge(call(), f);
         if (!problem.empty()) findings.fail("{}: {}", label, problem);
     };
@@ -158,8 +159,8 @@ void exception(const Subject& subject, Findings& findings) {
 }
 const Registered r3{
     {"faults", "exception",
-     "no exception gets out, whatever numbers and shapes come; texts say what, where", exception,
-     Each::function}};
+     "no exception escapes, for any numbers and shapes; messages say what is wrong, and where",
+     exception, Each::function}};
 
 void pieces(const Subject& subject, Findings& findings) {
     Rig rig(subject);
@@ -193,8 +194,8 @@ void pieces(const Subject& subject, Findings& findings) {
     else skip_if_idle(findings);
 }
 const Registered r4{{"faults", "pieces",
-                     "parallel_for() in any order, on any thread and slot, gives the same", pieces,
-                     Each::function}};
+                     "parallel_for() gives the same results in any order, on any thread and slot",
+                     pieces, Each::function}};
 
 }  // namespace
-}  // namespace catena::check
+}  // namespace catena::check::faults

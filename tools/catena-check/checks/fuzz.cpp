@@ -10,7 +10,7 @@
 
 #include "rig.hpp"
 
-namespace catena::check {
+namespace catena::check::fuzz {
 namespace {
 
 using plugin::value_of;
@@ -319,7 +319,7 @@ private:
         Engine caller = rig_.caller(e.attrs, train, {{}, {Placement::Kind::fenced}});
         std::vector<catena_meta> y;
         if (rig_.brings()) {
-            doing("infer() of " + words);
+            doing("infer() of {}", words);
             const Reply r = caller.infer(x);
             if (report(words, judge(r, f_)) || r.status != CATENA_OK ||
                 report(words, shapes_of(r.metas, x)))
@@ -341,7 +341,7 @@ private:
         for (const catena_kernel* k : rig_.kernels(CATENA_PHASE_FORWARD)) {
             if (!testing::detail::fits(f_, *k, x, Metas(y.begin(), y.end()))) continue;
             const std::string label = fmt::format("forward '{}' of {}", k->isa, words);
-            doing(label);
+            doing("{}", label);
             report(label, judge(caller.forward(*k, arrays, y, Step::run), f_));
         }
     }
@@ -365,7 +365,7 @@ void attributes(const Subject& subject, Findings& findings) {
     });
 }
 const Registered r1{{"fuzz", "attributes",
-                     "any attributes that the schema allows are served or refused in words",
+                     "any attributes that the schema allows are accepted or refused with a message",
                      attributes, Each::function}};
 
 void shapes(const Subject& subject, Findings& findings) {
@@ -377,7 +377,7 @@ void shapes(const Subject& subject, Findings& findings) {
     });
 }
 const Registered r2{{"fuzz", "shapes",
-                     "inputs of any shape and dtype are served or refused in words", shapes,
+                     "inputs of any shape and dtype are accepted or refused with a message", shapes,
                      Each::function}};
 
 void ranks(const Subject& subject, Findings& findings) {
@@ -386,9 +386,9 @@ void ranks(const Subject& subject, Findings& findings) {
     fuzz.every_rank();
 }
 const Registered r3{{"fuzz", "ranks",
-                     "each input with 0 to 16 axes, from each example: served or refused in words, "
-                     "and no axis is read that is not there",
+                     "each input with 0 to 16 axes, from each example: accepted or refused with a "
+                     "message, and only existing axes are read",
                      ranks, Each::function}};
 
 }  // namespace
-}  // namespace catena::check
+}  // namespace catena::check::fuzz

@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-namespace catena::check {
+namespace catena::check::inference {
 namespace {
 
 using namespace testing;
@@ -150,8 +150,8 @@ void pure(const Subject& subject, Findings& findings) {
     });
 }
 const Registered r1{{"inference", "pure",
-                     "the result depends on the arguments alone, and these are left as they are",
-                     pure, Each::function}};
+                     "the result depends only on the arguments, and they are not modified", pure,
+                     Each::function}};
 
 void overflow(const Subject& subject, Findings& findings) {
     Inference inference(subject, findings);
@@ -179,9 +179,10 @@ void overflow(const Subject& subject, Findings& findings) {
         }
     });
 }
-const Registered r2{{"inference", "overflow",
-                     "extents up to 2^63 - 1 are refused or right: no crash, no negative extent",
-                     overflow, Each::function}};
+const Registered r2{
+    {"inference", "overflow",
+     "extents up to 2^63 - 1 are refused or inferred correctly: no crash, no negative extent",
+     overflow, Each::function}};
 
 // The same with other numbers around the axes that there are: of shape, [0, ndim) alone is valid.
 Metas surrounded(Metas x, std::int32_t before, std::int64_t behind) {
@@ -227,9 +228,9 @@ void ranks(const Subject& subject, Findings& findings) {
     });
 }
 const Registered r3{{"inference", "ranks",
-                     "0 to 16 axes, extents of 0 and 1: outputs have at most 16 axes, and no axis "
-                     "is read that is not there",
+                     "0 to 16 axes, extents of 0 and 1: outputs have at most 16 axes, and only "
+                     "existing axes are read",
                      ranks, Each::function}};
 
 }  // namespace
-}  // namespace catena::check
+}  // namespace catena::check::inference

@@ -7,7 +7,7 @@
 #include <chrono>
 #include <ctime>
 
-namespace catena::check {
+namespace catena::check::load {
 namespace {
 
 using testing::World;
@@ -48,10 +48,10 @@ void loading(const Subject& subject, Findings& findings) {
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
     const ProcessState after = ProcessState::now();
 
-    if (!problem.empty()) findings.fail(problem);
+    if (!problem.empty()) findings.fail("{}", problem);
     for (const char* const group : ProcessState::groups) {
         Findings mine = findings.of(fmt::format("load/{}", group));
-        for (const std::string& line : before.changes(group, after)) mine.fail(line);
+        for (const std::string& line : before.changes(group, after)) mine.fail("{}", line);
         if (!problem.empty()) mine.skip("see load/entry");
     }
     if (!problem.empty()) {  // they say nothing about a plugin that is not there
@@ -64,19 +64,23 @@ void loading(const Subject& subject, Findings& findings) {
     else time.note("{:.0f} ms", 1000 * took.count());
 }
 
-const Registered r1{{"load", "entry", "dlopen(), entry and init() succeed, with a table", loading,
+const Registered r1{{"load", "entry",
+                     "dlopen(), entry() and init() succeed, and entry() returns a table", loading,
                      Each::plugin, false}};
-const Registered r2{{"load", "float-mode",
-                     "rounding, flush-to-zero and traps are as before (-ffast-math at link time)",
-                     loading}};
-const Registered r3{{"load", "signals", "no handler of a signal is set", loading}};
-const Registered r4{{"load", "environment",
-                     "environment, locale, working directory, umask, std::terminate are as before",
-                     loading}};
-const Registered r5{{"load", "files", "no file is left open, none is closed", loading}};
-const Registered r6{{"load", "threads", "no thread is started", loading}};
-const Registered r7{{"load", "silent", "nothing is printed", loading}};
-const Registered r8{{"load", "time", "at most a second of CPU time", loading}};
+const Registered r2{
+    {"load", "float-mode",
+     "loading does not change rounding, flush-to-zero and traps (-ffast-math at link time does)",
+     loading}};
+const Registered r3{{"load", "signals", "loading sets no signal handlers", loading}};
+const Registered r4{
+    {"load", "environment",
+     "loading does not change environment, locale, working directory, umask and std::terminate",
+     loading}};
+const Registered r5{{"load", "files", "loading leaves no file open and closes none", loading}};
+const Registered r6{{"load", "threads", "loading starts no threads", loading}};
+const Registered r7{{"load", "silent", "loading prints nothing", loading}};
+const Registered r8{
+    {"load", "time", "loading takes at most 1 s of CPU time and 10 s in total", loading}};
 
 void end(const Subject& subject, Findings& findings) {
     World world{std::vector<std::string>()};
@@ -86,11 +90,12 @@ void end(const Subject& subject, Findings& findings) {
     const ProcessState before = ProcessState::now();
     if (table->deinit != nullptr) table->deinit();
     for (const std::string& line : before.changes("signals", ProcessState::now()))
-        findings.fail(line);
+        findings.fail("{}", line);
     doing("exit");
     end_normally();
 }
-const Registered r9{{"load", "end", "deinit() returns, and the process ends without a crash", end}};
+const Registered r9{
+    {"load", "end", "deinit() returns, and the process exits without a crash", end}};
 
 }  // namespace
-}  // namespace catena::check
+}  // namespace catena::check::load

@@ -14,7 +14,7 @@
 #include <map>
 #include <system_error>
 
-namespace catena::check {
+namespace catena::check::load_host {
 namespace {
 
 namespace fs = std::filesystem;
@@ -114,9 +114,9 @@ void ask(const fs::path& program, const Subject& subject, Findings& findings) {
     // It may lie where others can write to: no fault of the plugin's.
     for (const char* const trust : {"owner of the ", "mode of the "})
         if (found->second.find(trust) != std::string::npos)
-            return findings.skip("where it lies, catena would not load it: " +
+            return findings.skip("where it lies, catena would not load it: {}",
                                  links.named(found->second));
-    if (!found->second.empty()) return findings.fail(links.named(found->second));
+    if (!found->second.empty()) return findings.fail("{}", links.named(found->second));
     std::error_code error;
     for (const auto& [path, reason] : states)
         if (!reason.empty() && without.contains(path) && without[path].empty() &&
@@ -136,7 +136,7 @@ void host(const Subject& subject, Findings& findings) {
     }
 }
 const Registered r1{
-    {"load", "host", "catena itself takes it, and its own plugins beside it", host}};
+    {"load", "host", "catena loads the plugin, and loads its own plugins beside it", host}};
 
 }  // namespace
-}  // namespace catena::check
+}  // namespace catena::check::load_host

@@ -3,7 +3,7 @@
 
 #include <catena/testing/sample.hpp>
 
-namespace catena::check {
+namespace catena::check::random {
 namespace {
 
 using namespace testing;
@@ -31,7 +31,7 @@ void random(const Subject& subject, Findings& findings) {
     const auto world = make_world(subject);
     const catena_function& f = world->function(subject.function);
     if (const std::string absent = absent_in(*world, subject); !absent.empty())
-        return findings.skip(absent);
+        return findings.skip("{}", absent);
     if ((f.flags & CATENA_FUNCTION_STOCHASTIC) == 0) return findings.skip("it draws none");
     if (!CATENA_HAS(&f, catena_function, examples) || f.examples == nullptr ||
         world->kernels(f.name, CATENA_PHASE_FORWARD).empty())
@@ -63,8 +63,9 @@ void random(const Subject& subject, Findings& findings) {
             "it is STOCHASTIC: expected other numbers with another seed or offset, got the same");
 }
 const Registered r1{{"determinism", "random",
-                     "random numbers are the host's: by seed and offset, not by threads", random,
-                     Each::function}};
+                     "random numbers come from the host and depend on seed and offset, not on the "
+                     "number of threads",
+                     random, Each::function}};
 
 }  // namespace
-}  // namespace catena::check
+}  // namespace catena::check::random

@@ -7,12 +7,15 @@
 
 #include <fmt/ranges.h>
 
+#include <elf_file.hpp>
 #include <table_rules.hpp>
 
 #include <algorithm>
 #include <set>
+#include <span>
+#include <sstream>
 
-namespace catena::check {
+namespace catena::check::schema {
 namespace {
 
 using testing::World;
@@ -28,22 +31,21 @@ public:
 
     template <class Body>
     void functions(const Body& body) const {
-        for (std::uint32_t i = 0; i < table_.n_functions; ++i) body(*table_.functions[i]);
+        for (const auto* f : std::span(table_.functions, table_.n_functions)) body(*f);
     }
     template <class Body>
     void kernels(const Body& body) const {
-        for (std::uint32_t i = 0; i < table_.n_kernels; ++i) body(*table_.kernels[i]);
+        for (const auto* k : std::span(table_.kernels, table_.n_kernels)) body(*k);
     }
     // With those of --with.
     const std::vector<const catena_kernel*>& all_kernels() const { return world_->kernels(); }
     const catena_plugin& raw() const { return table_; }
+    auto backends() const { return std::span(table_.backends, table_.n_backends); }
+    auto extensions() const { return std::span(table_.extensions, table_.n_extensions); }
     const catena_manifest& manifest() const { return *module_.manifest; }
     const catena_function* find(const std::string& name) const {
-        const catena_function* found = nullptr;
-        functions([&](const catena_function& f) {
-            if (name == f.name) found = &f;
-        });
-        if (found != nullptr) return found;
+        for (const auto* f : std::span(table_.functions, table_.n_functions))
+            if (name == f->name) return f;
         try {
             return &world_->function(name);
         } catch (const testing::Failure&) {
@@ -58,10 +60,8 @@ private:
 };
 
 Broken each_to(Findings& findings) {
-    return Broken([&](const std::string& text) { findings.fail(text); });
+    return Broken([&](const std::string& text) { findings.fail("{}", text); });
 }
-
-std::string field(const char* text, std::size_t n) { return {text, strnlen(text, n)}; }
 
 std::string label(const catena_kernel& k) {
     return fmt::format("{} kernel of {} on {}{}{}",
@@ -75,15 +75,14 @@ void table(const Subject& subject, Findings& findings) {
         const Module module(subject.file);
         const std::string text =
             damage(*module.manifest, module.table(World::host(), world, false));
-        if (!text.empty()) findings.fail(text);
+        if (!text.empty()) findings.fail("{}", text);
     } catch (const testing::Failure&) {
         findings.skip("see load/entry");
     }
 }
-const Registered r1{
-    {"schema", "table",
-     "no entry is NULL, or lacks what it must have; sizes, counts and kinds are such as there are",
-     table, Each::plugin, false}};
+const Registered r1{{"schema", "table",
+                     "required entries are present and not NULL; sizes, counts and kinds are valid",
+                     table, Each::plugin, false}};
 
 // What wrappers in any language can be called.
 bool identifier(const std::string& name) {
@@ -97,12 +96,12 @@ bool identifier(const std::string& name) {
 
 void names(const Subject& subject, Findings& findings) {
     const Table table(subject);
-    const std::string id = field(table.manifest().id, sizeof table.manifest().id);
+    const std::string id = field_text(table.manifest().id);
     std::set<std::string> seen;
     table.functions([&](const catena_function& f) {
         const std::string name = f.name;
         check_id(f.name, "a function", each_to(findings));
-        if (!seen.insert(name).second) findings.fail(name + ": it is there twice");
+        if (!seen.insert(name).second) findings.fail("{}: it is there twice", name);
         if (name.rfind("catena.", 0) == 0 && id.rfind("org.catena.", 0) != 0)
             findings.fail("{}: catena.* are catena's own: expected a name as in org.example.thing",
                           name);
@@ -114,55 +113,49 @@ void names(const Subject& subject, Findings& findings) {
             if (!known.insert(text).second)
                 findings.fail("{}: {} {}: it is there twice", name, what, text);
         };
-        for (std::uint32_t i = 0; i < f.n_inputs; ++i) meet(arguments, "input", f.inputs[i]->name);
-        for (std::uint32_t i = 0; i < f.n_attrs; ++i)
-            meet(arguments, "attribute", f.attrs[i]->name);
-        for (std::uint32_t i = 0; i < f.n_outputs; ++i) meet(outputs, "output", f.outputs[i]->name);
+        for (const auto* x : std::span(f.inputs, f.n_inputs)) meet(arguments, "input", x->name);
+        for (const auto* a : std::span(f.attrs, f.n_attrs)) meet(arguments, "attribute", a->name);
+        for (const auto* y : std::span(f.outputs, f.n_outputs)) meet(outputs, "output", y->name);
     });
     const Broken broken = each_to(findings);
     table.kernels(
         [&](const catena_kernel& k) { check_name(k.device, "a kernel's device", broken); });
-    for (std::uint32_t i = 0; i < table.raw().n_backends; ++i)
-        check_name(table.raw().backends[i]->name, "a backend", broken);
-    for (std::uint32_t i = 0; i < table.raw().n_extensions; ++i) {
-        const catena_extension& e = *table.raw().extensions[i];
-        check_name(e.id, "an extension", broken);
-        if (*e.device != 0) check_name(e.device, "an extension's device", broken);
+    for (const auto* b : table.backends()) check_name(b->name, "a backend", broken);
+    for (const auto* e : table.extensions()) {
+        check_name(e->id, "an extension", broken);
+        if (*e->device != 0) check_name(e->device, "an extension's device", broken);
     }
 }
 const Registered r2{{"schema", "names",
-                     "functions are named in reverse DNS; ports and attributes once, by "
-                     "identifiers; devices and extensions without blanks",
+                     "function names are in reverse DNS; port and attribute names are unique "
+                     "identifiers; device and extension names have no blanks",
                      names}};
 
 void docs(const Subject& subject, Findings& findings) {
     const Table table(subject);
     table.functions([&](const catena_function& f) {
         if (*f.doc == 0) findings.fail("{}: expected a text, got none", f.name);
-        for (std::uint32_t i = 0; i < f.n_attrs; ++i)
-            if (*f.attrs[i]->doc == 0)
-                findings.fail("{}: attribute {}: expected a text, got none", f.name,
-                              f.attrs[i]->name);
+        for (const auto* a : std::span(f.attrs, f.n_attrs))
+            if (*a->doc == 0)
+                findings.fail("{}: attribute {}: expected a text, got none", f.name, a->name);
     });
 }
-const Registered r3{{"schema", "docs", "functions and attributes say what they are", docs}};
+const Registered r3{{"schema", "docs", "functions and attributes have a description", docs}};
 
 void attributes(const Subject& subject, Findings& findings) {
     const Table table(subject);
     table.functions([&](const catena_function& f) {
         check_attributes(f, each_to(findings));
-        for (std::uint32_t i = 0; i < f.n_attrs; ++i) {
-            const catena_attr_spec& a = *f.attrs[i];
-            constexpr std::uint32_t known =
-                CATENA_ATTR_REQUIRED | CATENA_ATTR_RANGED | CATENA_ATTR_HINT;
-            if ((a.flags & ~known) != 0 || a.reserved != 0)
+        constexpr std::uint32_t known =
+            CATENA_ATTR_REQUIRED | CATENA_ATTR_RANGED | CATENA_ATTR_HINT;
+        for (const auto* a : std::span(f.attrs, f.n_attrs))
+            if ((a->flags & ~known) != 0 || a->reserved != 0)
                 findings.fail("{}: attribute {}: flags: expected those of the ABI, got {:#x}",
-                              f.name, a.name, a.flags);
-        }
+                              f.name, a->name, a->flags);
     });
 }
-const Registered r4{
-    {"schema", "attributes", "kinds, ranges, choices, and defaults within them", attributes}};
+const Registered r4{{"schema", "attributes",
+                     "kinds, ranges and choices are valid and include the defaults", attributes}};
 
 void ports(const Subject& subject, Findings& findings) {
     const Table table(subject);
@@ -192,8 +185,9 @@ void ports(const Subject& subject, Findings& findings) {
         if (f != nullptr) check_kernel_of(*f, k, each_to(findings));
     });
 }
-const Registered r5{{"schema", "ports",
-                     "flags and type variables are legal, retained sets within the ports", ports}};
+const Registered r5{
+    {"schema", "ports",
+     "flags and type variables are valid; retained sets contain only existing ports", ports}};
 
 void versions(const Subject& subject, Findings& findings) {
     const Table table(subject);
@@ -206,8 +200,9 @@ void versions(const Subject& subject, Findings& findings) {
                           label(k), f->version, k.version_min, k.version_max);
     });
 }
-const Registered r6{
-    {"schema", "versions", "from 1; kernels compute their function's version", versions}};
+const Registered r6{{"schema", "versions",
+                     "versions are 1 or higher; kernels compute their function's version",
+                     versions}};
 
 void gradient(const Subject& subject, Findings& findings) {
     const Table table(subject);
@@ -224,9 +219,10 @@ void gradient(const Subject& subject, Findings& findings) {
                           f.name, f.grad_function);
     });
 }
-const Registered r7{{"schema", "gradient",
-                     "one gradient at most; a grad_function is there, with the ports that it needs",
-                     gradient}};
+const Registered r7{
+    {"schema", "gradient",
+     "a function has at most one gradient; a grad_function exists and has the required ports",
+     gradient}};
 
 bool legal(catena_dtype d) {
     const bool power = d.bits == 8 || d.bits == 16 || d.bits == 32 || d.bits == 64;
@@ -279,9 +275,9 @@ void kernels(const Subject& subject, Findings& findings) {
             findings.fail("{}: expected a forward kernel, got none: nobody can call it", f.name);
     });
 }
-const Registered r8{{"schema", "kernels",
-                     "each has a function, and each function a kernel; rows of dtypes are legal",
-                     kernels}};
+const Registered r8{
+    {"schema", "kernels",
+     "each kernel has a function, and each function a kernel; rows of dtypes are valid", kernels}};
 
 void variants(const Subject& subject, Findings& findings) {
     const Table table(subject);
@@ -301,7 +297,7 @@ void variants(const Subject& subject, Findings& findings) {
     });
 }
 const Registered r9{{"schema", "variants",
-                     "forward and backward of a variant come together, with the same saved tensors",
+                     "a variant has both forward and backward kernels, with the same saved tensors",
                      variants}};
 
 void examples(const Subject& subject, Findings& findings) {
@@ -312,29 +308,25 @@ void examples(const Subject& subject, Findings& findings) {
         for (std::size_t i = 0; f.examples[i] != nullptr && i < 64; ++i) try {
                 (void)testing::parse_example(f, f.examples[i]);
             } catch (const std::exception& e) {
-                findings.fail(e.what());
+                findings.fail("{}", e.what());
             }
     });
 }
 const Registered r10{
-    {"schema", "examples", "they name what there is, and give what is required", examples}};
+    {"schema", "examples",
+     "examples name existing inputs and attributes, and give all that are required", examples}};
 
 void devices(const Subject& subject, Findings& findings) {
     const Table table(subject);
     std::set<std::string> has, own, says;
     table.kernels([&](const catena_kernel& k) { has.insert(k.device); });
     // Hosts ask whether others bring a device, and not of those that the plugin brings itself.
-    for (std::uint32_t i = 0; i < table.raw().n_backends; ++i)
-        own.insert(table.raw().backends[i]->name);
-    for (std::uint32_t i = 0; i < table.raw().n_extensions; ++i)
-        if (const char* const device = table.raw().extensions[i]->device; *device != 0)
-            has.insert(device);  // an empty one: it belongs to none
-    const std::string text = field(table.manifest().devices, sizeof table.manifest().devices);
-    for (std::size_t begin = 0; begin < text.size();) {
-        const std::size_t end = std::min(text.find(',', begin), text.size());
-        says.insert(text.substr(begin, end - begin));
-        begin = end + 1;
-    }
+    for (const auto* b : table.backends()) own.insert(b->name);
+    for (const auto* e : table.extensions())
+        if (*e->device != 0) has.insert(e->device);  // an empty one: it belongs to none
+    const std::string text = field_text(table.manifest().devices);
+    std::istringstream names(text);
+    for (std::string name; std::getline(names, name, ',');) says.insert(name);
     for (const std::string& device : own)
         if (says.count(device) == 0) has.erase(device);
         else has.insert(device);
@@ -347,4 +339,4 @@ void devices(const Subject& subject, Findings& findings) {
 const Registered r11{{"schema", "devices", "the manifest lists the devices of the table", devices}};
 
 }  // namespace
-}  // namespace catena::check
+}  // namespace catena::check::schema

@@ -2,7 +2,7 @@
 
 #include "rig.hpp"
 
-namespace catena::check {
+namespace catena::check::skew {
 namespace {
 
 using testing::detail::Ground;
@@ -41,15 +41,16 @@ void old_host(const Subject& subject, Findings& findings) {
 }
 const Registered r1{
     {"skew", "old-host",
-     "it reads no further than each struct goes, and writes to nothing that is const", old_host,
-     Each::function}};
+     "with an older host, nothing past the end of a struct is read, and nothing const is written",
+     old_host, Each::function}};
 
 void new_host(const Subject& subject, Findings& findings) {
     Placement placement;
     placement.kind = Kind::larger;
     play(subject, findings, placement, "in larger structs of a newer host");
 }
-const Registered r2{{"skew", "new-host", "larger structs and a newer minor change nothing",
+const Registered r2{{"skew", "new-host",
+                     "a newer host, with larger structs and a newer minor, gives the same results",
                      new_host, Each::function}};
 
 // The entry of a host that should have refused it by its manifest: any answer, but in words.
@@ -58,7 +59,7 @@ void refusal(const Subject& subject, Findings& findings) {
     const auto ask = [&](std::uint16_t major, std::uint16_t minor, Release release) {
         const std::string label =
             fmt::format("catena_plugin_entry_v1() of a host with ABI {}.{}", major, minor);
-        doing(label);
+        doing("{}", label);
         Ground ground({Kind::strict, release});
         catena_host host = controlled_host();
         host.abi_major = major;
@@ -71,12 +72,12 @@ void refusal(const Subject& subject, Findings& findings) {
         try {
             table = copy.entry(lent, &ctx);
         } catch (...) {
-            return findings.fail(label + " lets an exception out");
+            return findings.fail("{} lets an exception out", label);
         }
         if (table == nullptr && control.failures == 0)
-            findings.fail(label + " returns NULL without fail(): expected a text that says why");
+            findings.fail("{} returns NULL without fail(): expected a text that says why", label);
         if (table != nullptr && control.failures > 0)
-            findings.fail(label + " returns a table after fail(\"" + control.text + "\")");
+            findings.fail("{} returns a table after fail(\"{}\")", label, control.text);
     };
     ask(CATENA_ABI_MAJOR + 1, 0, releases[0]);
     const std::uint16_t needed = needed_by(subject);
@@ -84,7 +85,7 @@ void refusal(const Subject& subject, Findings& findings) {
         if (release.minor < needed) ask(CATENA_ABI_MAJOR, release.minor, release);
 }
 const Registered r3{
-    {"skew", "refusal", "a host that is not for it gets an answer in words", refusal}};
+    {"skew", "refusal", "entry() refuses an incompatible host only with a message", refusal}};
 
 void extensions(const Subject& subject, Findings& findings) {
     Rig(subject).each_callback(findings, [&](const Callback& callback) {
@@ -93,8 +94,8 @@ void extensions(const Subject& subject, Findings& findings) {
     });
 }
 const Registered r4{{"skew", "extensions",
-                     "on a host without extensions it works, or says what it misses", extensions,
-                     Each::function}};
+                     "on a host without extensions, calls succeed or report what is missing",
+                     extensions, Each::function}};
 
 }  // namespace
-}  // namespace catena::check
+}  // namespace catena::check::skew

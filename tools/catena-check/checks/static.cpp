@@ -3,7 +3,7 @@
 
 #include <fmt/ranges.h>
 
-#include <elf_image.hpp>
+#include <elf_tables.hpp>
 #include <ids.hpp>
 #include <limits.hpp>
 #include <nlohmann/json.hpp>
@@ -15,10 +15,10 @@
 #include <set>
 #include <sstream>
 
-namespace catena::check {
+namespace catena::check::static_checks {
 namespace {
 
-std::string text_of(const ElfImage& elf, const ElfImage::Section& section) {
+std::string text_of(const ElfTables& elf, const ElfTables::Section& section) {
     const auto bytes = elf.contents(section);
     return {bytes.begin(), bytes.end()};
 }
@@ -31,9 +31,9 @@ bool matches(const std::string& name, const char* pattern) {
 class Toolchain {
 public:
     // The marks are texts and sections, since names may be stripped.
-    explicit Toolchain(const ElfImage& elf) : elf_(elf) {
+    explicit Toolchain(const ElfTables& elf) : elf_(elf) {
         gpu_ = elf.section(".nv_fatbin") != nullptr;
-        if (const ElfImage::Section* const section = elf.section(".rodata")) {
+        if (const ElfTables::Section* const section = elf.section(".rodata")) {
             const std::string texts = text_of(elf, *section);
             library_ = texts.find("N10__cxxabiv117__class_type_infoE") != texts.npos;
             profiler_ = texts.find("GCOV_PREFIX") != texts.npos;  // in LLVM's, too
@@ -70,7 +70,7 @@ public:
     // libgcc's constructor for __builtin_cpu_supports(), also without its name.
     bool reads_cpu(std::uint64_t address) const {
         constexpr std::string_view cpuid = "\x0f\xa2";
-        for (const ElfImage::Section& s : elf_.sections()) {
+        for (const ElfTables::Section& s : elf_.sections()) {
             const std::uint64_t begin = s.header.sh_addr;
             if ((s.header.sh_flags & SHF_EXECINSTR) == 0 || address < begin ||
                 address - begin >= s.header.sh_size)
@@ -82,7 +82,7 @@ public:
     }
 
 private:
-    const ElfImage& elf_;
+    const ElfTables& elf_;
     bool library_ = false, profiler_ = false, gpu_ = false;
 };
 
@@ -90,17 +90,17 @@ private:
 constexpr std::size_t least_manifest = size_1_0<catena_manifest>;
 
 // Runs a check that looks at the file alone.
-template <void (*look)(const ElfImage&, Findings&)>
+template <void (*look)(const ElfTables&, Findings&)>
 void at_file(const Subject& subject, Findings& findings) {
-    std::unique_ptr<ElfImage> elf;
+    std::unique_ptr<ElfTables> elf;
     try {
-        elf = std::make_unique<ElfImage>(subject.file);
+        elf = std::make_unique<ElfTables>(subject.file);
     } catch (const PluginError&) {
         return findings.skip("it is no whole shared library: see static/file");
     }
     look(*elf, findings);
 }
-template <void (*look)(const ElfImage&, Findings&)>
+template <void (*look)(const ElfTables&, Findings&)>
 void add(const char* name, const char* doc) {
     Registered({"static", name, doc, at_file<look>, Each::plugin, false});
 }
@@ -119,7 +119,7 @@ bool is_text(const std::string& text) {
 
 template <std::size_t N>
 std::string field(const char (&text)[N], const char* name, Findings& findings) {
-    const std::string result(text, strnlen(text, N));
+    const std::string result = field_text(text);
     if (result.size() == N)
         findings.fail("{}: expected a zero within its {} bytes, got none", name, N);
     if (!is_text(result)) findings.fail("{}: expected UTF-8 text, got other bytes", name);
@@ -147,8 +147,8 @@ void check_manifest(const catena_manifest& m, Findings& findings) {
         findings.fail("devices: expected names with commas and no spaces, got '{}'", devices);
 }
 
-void manifest(const ElfImage& elf, Findings& findings) {
-    const ElfImage::Section* const section = elf.section(CATENA_MANIFEST_SECTION);
+void manifest(const ElfTables& elf, Findings& findings) {
+    const ElfTables::Section* const section = elf.section(CATENA_MANIFEST_SECTION);
     if (section == nullptr)
         return findings.fail("expected a section " CATENA_MANIFEST_SECTION ", got none");
     const auto bytes = elf.contents(*section);
@@ -165,24 +165,24 @@ void manifest(const ElfImage& elf, Findings& findings) {
                              least_manifest, bytes.size(), m.struct_size);
     check_manifest(m, findings);
     const std::uint64_t begin = section->header.sh_addr;
-    for (const ElfImage::Relocation& r : elf.relocations())
+    for (const ElfTables::Relocation& r : elf.relocations())
         if (r.at >= begin && r.at < begin + section->header.sh_size) {
             findings.fail(
-                "expected flat bytes, got a pointer at byte {} that the dynamic loader fills in",
+                "expected plain data, got a pointer at byte {} that the dynamic loader fills in",
                 r.at - begin);
             break;
         }
-    for (const ElfImage::Symbol& s : elf.symbols(SHT_DYNSYM))
+    for (const ElfTables::Symbol& s : elf.symbols(SHT_DYNSYM))
         if (s.defined && s.name == "catena_manifest_v1" && s.value != begin)
             findings.fail(
                 "catena_manifest_v1: expected it at the beginning of its section, got it "
                 "elsewhere");
 }
 
-void exports(const ElfImage& elf, Findings& findings) {
+void exports(const ElfTables& elf, Findings& findings) {
     std::set<std::string> missing = {"catena_manifest_v1", "catena_plugin_entry_v1"};
     std::vector<std::string> others;
-    for (const ElfImage::Symbol& s : elf.symbols(SHT_DYNSYM)) {
+    for (const ElfTables::Symbol& s : elf.symbols(SHT_DYNSYM)) {
         if (!s.defined || s.absolute || s.binding == STB_LOCAL || s.type == STT_SECTION) continue;
         if (s.visibility == STV_HIDDEN || s.visibility == STV_INTERNAL) continue;
         if (s.binding == STB_GNU_UNIQUE) continue;  // static/unique names them
@@ -204,7 +204,7 @@ void exports(const ElfImage& elf, Findings& findings) {
                   fmt::join(others, ", "), n > others.size() ? " ..." : "");
 }
 
-void needed(const ElfImage& elf, Findings& findings) {
+void needed(const ElfTables& elf, Findings& findings) {
     std::vector<std::string> rest;
     for (const std::string& name : elf.strings(DT_NEEDED)) {
         const auto is = [&](const char* start) { return name.rfind(start, 0) == 0; };
@@ -229,7 +229,7 @@ std::set<std::string> words(const std::string& list) {
     return {std::istream_iterator<std::string>(in), {}};
 }
 
-void imports(const ElfImage& elf, Findings& findings) {
+void imports(const ElfTables& elf, Findings& findings) {
     // What ends, forks or changes the whole process, or unwinds past a callback.
     static const auto process = words(
         "exit _exit _Exit quick_exit fork vfork daemon system popen signal sigaction setlocale "
@@ -241,7 +241,7 @@ void imports(const ElfImage& elf, Findings& findings) {
         "srand48 getrandom getentropy arc4random arc4random_buf arc4random_uniform "
         "_ZNSt13random_device9_M_getvalEv");
     const Toolchain toolchain(elf);
-    for (const ElfImage::Symbol& s : elf.symbols(SHT_DYNSYM)) {
+    for (const ElfTables::Symbol& s : elf.symbols(SHT_DYNSYM)) {
         if (s.defined || s.binding == STB_WEAK || toolchain.imports(s.name)) continue;
         const auto is = [&](const char* start) { return s.name.rfind(start, 0) == 0; };
         if (is("catena"))
@@ -259,8 +259,8 @@ void imports(const ElfImage& elf, Findings& findings) {
     }
 }
 
-void unique(const ElfImage& elf, Findings& findings) {
-    for (const ElfImage::Symbol& s : elf.symbols(SHT_DYNSYM))
+void unique(const ElfTables& elf, Findings& findings) {
+    for (const ElfTables::Symbol& s : elf.symbols(SHT_DYNSYM))
         if (s.defined && s.binding == STB_GNU_UNIQUE)
             findings.fail(
                 "expected no unique symbol, got {}: plugins would share it (-fno-gnu-unique, "
@@ -268,7 +268,7 @@ void unique(const ElfImage& elf, Findings& findings) {
                 s.name);
 }
 
-void writable_code(const ElfImage& elf, Findings& findings) {
+void writable_code(const ElfTables& elf, Findings& findings) {
     bool stack = false;
     for (const Elf64_Phdr& s : elf.segments()) {
         if (s.p_type == PT_GNU_STACK) {
@@ -292,7 +292,7 @@ void writable_code(const ElfImage& elf, Findings& findings) {
             "expected position-independent code (-fPIC), got relocations in the code (TEXTREL)");
 }
 
-void run_path(const ElfImage& elf, Findings& findings) {
+void run_path(const ElfTables& elf, Findings& findings) {
     for (const std::int64_t tag : {DT_RPATH, DT_RUNPATH})
         for (const std::string& path : elf.strings(tag)) {
             std::istringstream parts(path + ":");  // an empty part is the current folder
@@ -304,19 +304,19 @@ void run_path(const ElfImage& elf, Findings& findings) {
 }
 // Runs with the library, before or after its lists: as a rule the linker's own, where its section
 // is.
-void lone_function(const ElfImage& elf, std::int64_t tag, const char* own, Findings& findings) {
-    const ElfImage::Section* const section = elf.section(own);
+void lone_function(const ElfTables& elf, std::int64_t tag, const char* own, Findings& findings) {
+    const ElfTables::Section* const section = elf.section(own);
     for (const std::uint64_t address : elf.values(tag)) {
         if (address == 0 || (section != nullptr && address == section->header.sh_addr)) continue;
         std::string name = fmt::format("one at {:#x}", address);
-        for (const ElfImage::Symbol& s : elf.symbols(SHT_SYMTAB))
+        for (const ElfTables::Symbol& s : elf.symbols(SHT_SYMTAB))
             if (s.type == STT_FUNC && s.value == address) name = s.name;
         findings.fail("{}: expected the linker's, got {}", tag == DT_INIT ? "DT_INIT" : "DT_FINI",
                       name);
     }
 }
 
-void constructors(const ElfImage& elf, Findings& findings) {
+void constructors(const ElfTables& elf, Findings& findings) {
     lone_function(elf, DT_INIT, ".init", findings);
     lone_function(elf, DT_FINI, ".fini", findings);
     if (!elf.values(DT_PREINIT_ARRAY).empty())
@@ -326,23 +326,21 @@ void constructors(const ElfImage& elf, Findings& findings) {
     if (addresses.empty() || sizes.empty()) return;
     // In the file, or filled in by the dynamic loader.
     std::map<std::uint64_t, std::uint64_t> functions;
-    if (const ElfImage::Section* const section = elf.section(".init_array")) {
+    if (const ElfTables::Section* const section = elf.section(".init_array")) {
         const auto bytes = elf.contents(*section);
         for (std::size_t i = 0; i + 8 <= bytes.size(); i += 8)
             std::memcpy(&functions[section->header.sh_addr + i], bytes.data() + i, 8);
     }
-    for (const ElfImage::Relocation& r : elf.relocations())
+    for (const ElfTables::Relocation& r : elf.relocations())
         if (r.at >= addresses[0] && r.at < addresses[0] + sizes[0]) functions[r.at] = r.addend;
-    const std::vector<ElfImage::Symbol> symbols = elf.symbols(SHT_SYMTAB);
+    std::vector<ElfTables::Symbol> symbols = elf.symbols(SHT_SYMTAB);
+    std::erase_if(symbols, [](const auto& s) { return s.type != STT_FUNC; });
     const Toolchain toolchain(elf);
     std::vector<std::string> named;
     std::vector<std::uint64_t> nameless;
     for (const auto& [at, address] : functions) {
-        const std::uint64_t target = address;
-        const auto found = std::find_if(symbols.begin(), symbols.end(), [&](const auto& s) {
-            return s.type == STT_FUNC && s.value == target;
-        });
-        if (found == symbols.end()) nameless.push_back(target);
+        const auto found = std::ranges::find(symbols, address, &ElfTables::Symbol::value);
+        if (found == symbols.end()) nameless.push_back(address);
         else if (!toolchain.constructs(found->name)) named.push_back(found->name);
     }
     const std::size_t usual = 1 + std::ranges::any_of(nameless, [&](std::uint64_t address) {
@@ -360,7 +358,7 @@ void constructors(const ElfImage& elf, Findings& findings) {
 }
 
 void file(const Subject& subject, Findings&) {
-    const ElfImage elf(subject.file);
+    const ElfTables elf(subject.file);
     elf.symbols(SHT_DYNSYM);
     elf.symbols(SHT_SYMTAB);
     elf.relocations();
@@ -368,26 +366,30 @@ void file(const Subject& subject, Findings&) {
 }
 
 const bool registered = [] {
-    Registered({"static", "file", "a whole 64-bit shared library: no table is cut or damaged", file,
+    Registered({"static", "file",
+                "a complete 64-bit shared library; no table is truncated or damaged", file,
                 Each::plugin, false});
     add<manifest>("manifest",
-                  "flat bytes in section .catena: magic, sizes, UTF-8, id in reverse DNS, version");
-    add<exports>("exports", "the two symbols of the ABI, and no other");
-    add<needed>(
-        "needed",
-        "no library of catena's, no OpenMP or TBB and no filters among the needed libraries");
-    add<imports>(
-        "imports",
-        "no symbol of the host, of OpenMP, of random numbers, or that changes or ends the process");
+                  "plain data in section .catena: magic, sizes, UTF-8, id in reverse DNS, version");
+    add<exports>("exports", "exactly the two symbols of the ABI are exported");
+    add<needed>("needed",
+                "no library of catena, OpenMP or TBB is linked; DT_NEEDED has no paths; there is "
+                "no DT_FILTER");
+    add<imports>("imports",
+                 "no symbols of catena, OpenMP or random number generators, and none that change "
+                 "or end the process");
     add<unique>("unique",
-                "no STB_GNU_UNIQUE symbols, which plugins share and which pin the library");
+                "no STB_GNU_UNIQUE symbols: plugins would share them, and the library could not be "
+                "unloaded");
     add<writable_code>("writable-code",
-                       "no executable stack, no writable code, no relocations in the code");
-    add<run_path>("run-path",
-                  "libraries are looked for beside the plugin alone: $ORIGIN or nothing");
-    add<constructors>("constructors", "nothing runs when the library is mapped");
+                       "the stack is not executable; code is not writable and has no relocations");
+    add<run_path>(
+        "run-path",
+        "RPATH and RUNPATH, if present, have only paths relative to the plugin ($ORIGIN)");
+    add<constructors>("constructors",
+                      "dlopen() runs no code of the plugin, such as static constructors");
     return true;
 }();
 
 }  // namespace
-}  // namespace catena::check
+}  // namespace catena::check::static_checks

@@ -10,7 +10,7 @@
 #include <sstream>
 #include <thread>
 
-namespace catena::check {
+namespace catena::check::values {
 namespace {
 
 using testing::Report;
@@ -20,10 +20,10 @@ using In = testing::Check;
 // Checks that share the run beside those of conform(): the first is blamed for a crash.
 constexpr Check survives = {
     "values", "survives",
-    "calls of every shape and with NaN, right or wrong, come back: no crash, no hang"};
+    "calls with every shape and with NaN, valid or invalid, neither crash nor hang"};
 constexpr Check unchanged = {"values", "process",
-                             "calls leave floating-point mode, signals, environment, files and "
-                             "threads as they were, and print nothing"};
+                             "calls do not change floating-point mode, signals, environment, files "
+                             "and threads, and print nothing"};
 
 std::string name_here(In check) { return std::string(info(check).group) + "/" + info(check).check; }
 template <class Body>
@@ -54,14 +54,14 @@ bool follows(const Report& report, In check, const std::string& line) {
 void tell(const Report& report, In check, Findings findings) {
     const Report::Entry& entry = report[check];
     if (entry.verdict == Verdict::not_applicable || entry.verdict == Verdict::none)
-        return findings.skip(entry.text);
+        return findings.skip("{}", entry.text);
     if (entry.verdict == Verdict::passed) return;
     if (entry.text == "no example reaches it\n") return findings.skip("no example reaches it");
     bool said = false;
     std::istringstream text(entry.text);
     for (std::string line; std::getline(text, line);) {
         if (follows(report, check, line)) continue;
-        findings.fail(line);
+        findings.fail("{}", line);
         said = true;
     }
     if (!said) findings.skip("it fails in another check, too");
@@ -84,8 +84,8 @@ void exam(const Subject& subject, Findings& findings) {
     const std::string absent = absent_in(*world, subject);
     if (!absent.empty()) {
         for (const Check* check : {&survives, &unchanged})
-            findings.of(name_of(*check)).skip(absent);
-        return each_check([&](In check) { findings.of(name_here(check)).skip(absent); });
+            findings.of(name_of(*check)).skip("{}", absent);
+        return each_check([&](In check) { findings.of(name_here(check)).skip("{}", absent); });
     }
     testing::Settings settings;
     settings.seed = subject.seed32();
@@ -108,8 +108,9 @@ void exam(const Subject& subject, Findings& findings) {
         if (ran || check == In::reached) tell(report, check, found);
         else found.skip("no kernel of the plugin ran: see values/reached");
     });
-    for (const std::string& line : report.shortened) findings.of("determinism/threads").note(line);
-    for (const std::string& line : report.skipped) findings.of("values/reached").note(line);
+    for (const std::string& line : report.shortened)
+        findings.of("determinism/threads").note("{}", line);
+    for (const std::string& line : report.skipped) findings.of("values/reached").note("{}", line);
     bool device = false;
     for (const int phase : {CATENA_PHASE_FORWARD, CATENA_PHASE_BACKWARD})
         for (const catena_kernel* k : world->kernels(subject.function, phase))
@@ -117,7 +118,7 @@ void exam(const Subject& subject, Findings& findings) {
     if (device) process.note("files and threads may be those of a device's driver");
     for (const std::string_view group : ProcessState::groups)
         for (const std::string& line : before.changes(group.data(), after))
-            if (!device || (group != "files" && group != "threads")) process.fail(line);
+            if (!device || (group != "files" && group != "threads")) process.fail("{}", line);
 }
 
 const bool registered = [] {
@@ -131,4 +132,4 @@ const bool registered = [] {
 }();
 
 }  // namespace
-}  // namespace catena::check
+}  // namespace catena::check::values

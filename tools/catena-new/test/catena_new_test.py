@@ -63,6 +63,13 @@ class CatenaNew(unittest.TestCase):
             self.assertNotIn("MyName", text)
             self.assertTrue(text.endswith("\n") and not text.endswith("\n\n"))
 
+    def test_the_build_folder_is_a_package(self):
+        """What is printed works beside an installed program, and beside one that was just built."""
+        for kind in ("plugin", "host"):
+            command = self.written(kind, "a", "--output", kind).splitlines()[1]
+            run = subprocess.run(["sh", "-c", command], cwd=self.folder, capture_output=True, text=True)
+            self.assertEqual(run.returncode, 0, run.stderr)
+
     def test_languages(self):
         self.written("plugin", "a", "--lang", "c")
         self.assertIn("a.c", self.files("a"))

@@ -105,7 +105,7 @@ BINARIES = [
     ("links", "a", "c", GOOD, ["catena-core"], 1),
     ("links", "a", "c", GOOD, ["gomp"], 1),
     ("links", "a", "c", GOOD, ["openblas"], 1),
-    ("links", "cpu", "c", GOOD, ["openblas"], 0),
+    ("links", "cpu", "c", GOOD, ["openblas"], 1),
     ("presence", "a", "c", GOOD, [], 0),
     ("presence", None, "c", GOOD, [], 1),
     ("layers", None, "c", GOOD, [], 0),

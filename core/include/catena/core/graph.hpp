@@ -110,8 +110,8 @@ protected:
     void check_data(std::span<const Variable> inputs) const;
     // Ends a call. `outputs` are new leaves with the values that the call computed. They become its
     // results in the graph if config().enable_backprop is on, no input is volatile, and there is an
-    // input that requires a gradient or no input at all. An output whose requires_grad is off keeps
-    // it off; without a graph it goes off for all. A null pointer or an empty variable stands for a
+    // input that requires a gradient or no input at all. An output whose requires_grad is off stays
+    // so; without a graph it is turned off for all outputs. A null pointer or an empty variable is a
     // missing input. Returns whether there is a graph. Throws GraphError if volatile variables and
     // others are mixed, ValueError for NaN in debug mode.
     bool record(std::span<const Variable* const> inputs, std::span<const Variable> outputs);

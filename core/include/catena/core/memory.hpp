@@ -1,4 +1,4 @@
-// References, pooled memory and small vectors: what objects of the core are made of.
+// References, pooled memory and small vectors, which the classes of the core use.
 #pragma once
 
 #include <algorithm>
@@ -20,8 +20,8 @@ class RefCount {
 public:
     explicit RefCount(std::uint32_t n) : n_(n) {}
     void add() noexcept { n_.fetch_add(1, std::memory_order_relaxed); }
-    // Returns whether it was the last one. An acquire load is enough to know that there is no other
-    // reference, so the common case needs no locked instruction and leaves 1.
+    // Returns true if this was the last reference. If get() is 1, no other thread has a reference:
+    // then the count may stay 1, which saves the atomic decrement in the common case.
     bool drop() noexcept { return get() == 1 || n_.fetch_sub(1, std::memory_order_acq_rel) == 1; }
     std::uint32_t get() const noexcept { return n_.load(std::memory_order_acquire); }
     void reset() noexcept { n_.store(0, std::memory_order_relaxed); }
@@ -66,7 +66,7 @@ private:
     T* object_ = nullptr;
 };
 
-// ---- small memory blocks from thread-local free lists, used instead of heap memory during calls
+// ---- small memory blocks from thread-local free lists, which calls use instead of the heap
 
 // Blocks of up to 1 KiB are recycled; larger ones come from the heap. Any thread may free any
 // block.
@@ -104,12 +104,11 @@ struct ThreadObject {
 // Throws std::bad_alloc.
 void keep_for_thread(std::unique_ptr<ThreadObject> object);
 
-// A thread_local object whose allocation failure can be reported. Constructs a T for each thread at
-// the first get() there:
+// A thread_local object for which running out of memory is an exception: the first get() of a thread
+// allocates the thread's T, or throws std::bad_alloc.
 //     static thread_local constinit PerThread<T> mine;
 //     T& object = mine.get(arguments of T's constructor);
-// get() throws std::bad_alloc without memory; for a plain thread_local T with a destructor, glibc
-// would abort.
+// With a plain thread_local T that has a destructor, glibc aborts the process instead.
 template <class T>
 class PerThread {
 public:
@@ -119,7 +118,7 @@ public:
             make(std::forward<A>(arguments)...);
         return kept_->value;
     }
-    // The same, or NULL without memory.
+    // The same, but returns NULL if there is no memory.
     T* try_get() noexcept {
         try {
             return &get();
@@ -151,9 +150,9 @@ private:
 
 // ---- small vectors
 
-// A vector with inline storage for N elements; larger ones are in the pool. We do not use Boost's,
-// because public classes contain it, and a program must not depend on the Boost version of the
-// core.
+// A vector with inline storage for N elements; with more elements, its memory is from the pool. It
+// replaces boost::container::small_vector, because public classes contain it and a program must not
+// depend on the core's version of Boost.
 template <class T, std::size_t N>
 class SmallVector {
     static_assert(N > 0 && std::is_nothrow_move_constructible_v<T>);
@@ -163,7 +162,7 @@ public:
     using iterator = T*;
     using const_iterator = const T*;
 
-    SmallVector() noexcept {}  // NOLINT: the room stays as it is
+    SmallVector() noexcept {}  // NOLINT: inline_storage_ stays uninitialized
     explicit SmallVector(std::size_t n) : SmallVector() { resize(n); }
     SmallVector(std::size_t n, const T& value) : SmallVector() {
         reserve(n);
@@ -237,7 +236,7 @@ public:
     void clear() noexcept { shrink(0); }
 
 private:
-    T* room() noexcept { return reinterpret_cast<T*>(room_); }
+    T* inline_storage() noexcept { return reinterpret_cast<T*>(inline_storage_); }
     void shrink(std::size_t n) noexcept {
         if (n >= size_) return;
         std::destroy(data_ + n, data_ + size_);
@@ -259,26 +258,26 @@ private:
         capacity_ = n;
     }
     void free() noexcept {
-        if (data_ != room()) PoolAllocator<T>().deallocate(data_, capacity_);
+        if (data_ != inline_storage()) PoolAllocator<T>().deallocate(data_, capacity_);
     }
-    // Leaves other empty; this one is empty before.
+    // Moves the elements of other to this vector, which must be empty.
     void take(SmallVector& other) noexcept {
-        if (other.data_ == other.room()) {  // at most N, which fit
+        if (other.data_ == other.inline_storage()) {  // at most N elements, which fit
             std::uninitialized_move(other.begin(), other.end(), data_);
             size_ = other.size_;
             other.clear();
         } else {
             free();
-            data_ = std::exchange(other.data_, other.room());
+            data_ = std::exchange(other.data_, other.inline_storage());
             capacity_ = std::exchange(other.capacity_, N);
             size_ = std::exchange(other.size_, 0);
         }
     }
 
-    T* data_ = room();
+    T* data_ = inline_storage();
     std::size_t size_ = 0;
     std::size_t capacity_ = N;
-    alignas(T) std::byte room_[N * sizeof(T)];
+    alignas(T) std::byte inline_storage_[N * sizeof(T)];
 };
 
 }  // namespace catena

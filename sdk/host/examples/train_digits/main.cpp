@@ -22,7 +22,8 @@ int main(int argc, char** argv) try {
     while (batches.epoch() < 5) {
         const Arrays batch = batches.next();
         const Variable x = as_variable(batch[0]), t = as_variable(batch[1]);
-        const Variable loss = F::softmax_cross_entropy(model(x), t);  // running it defines the net
+        // the forward pass builds the graph
+        const Variable loss = F::softmax_cross_entropy(model(x), t);
         optimizer.cleargrads();
         loss.backward();
         optimizer.update();

@@ -7,7 +7,6 @@
 #include <catena/array_text.hpp>
 #include <catena/capture.hpp>
 #include <catena/computational_graph.hpp>
-#include <catena/copy.hpp>
 #include <catena/core.hpp>
 #include <catena/cuda.hpp>
 #include <catena/curves.hpp>
@@ -17,7 +16,6 @@
 #include <catena/diagnostics/kernels.hpp>
 #include <catena/elementwise.hpp>
 #include <catena/elementwise_function.hpp>
-#include <catena/evaluator.hpp>
 #include <catena/event.hpp>
 #include <catena/extension_call.hpp>
 #include <catena/forward_each.hpp>
@@ -27,7 +25,6 @@
 #include <catena/function_set.hpp>
 #include <catena/functions.hpp>
 #include <catena/gradient_check.hpp>
-#include <catena/idx.hpp>
 #include <catena/initializers.hpp>
 #include <catena/interrupt.hpp>
 #include <catena/link.hpp>
@@ -39,7 +36,6 @@
 #include <catena/operators.hpp>
 #include <catena/optimizer.hpp>
 #include <catena/optimizers.hpp>
-#include <catena/pair.hpp>
 #include <catena/plugin_lock.hpp>
 #include <catena/prefetch.hpp>
 #include <catena/profile.hpp>
@@ -49,7 +45,6 @@
 #include <catena/reduction.hpp>
 #include <catena/schedules.hpp>
 #include <catena/serializer.hpp>
-#include <catena/split_axis.hpp>
 #include <catena/summary.hpp>
 #include <catena/text.hpp>
 #include <catena/text_batches.hpp>

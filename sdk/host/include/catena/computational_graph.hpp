@@ -1,8 +1,8 @@
 // ComputationalGraph: shows how variables were computed.
 #pragma once
 
-#include <catena/core/variable.hpp>
 #include <catena/link.hpp>
+#include <catena/lists.hpp>
 
 #include <filesystem>
 
@@ -30,11 +30,6 @@ struct ComputationalGraph {
 
 // Returns the graph from which the outputs were computed. Parameters of the link are labelled with
 // their paths in it, other variables with their names.
-ComputationalGraph build_computational_graph(std::span<const Variable> outputs,
-                                             const Link* link = nullptr);
-inline ComputationalGraph build_computational_graph(std::initializer_list<Variable> outputs,
-                                                    const Link* link = nullptr) {
-    return build_computational_graph(std::span(outputs.begin(), outputs.size()), link);
-}
+ComputationalGraph build_computational_graph(VariableList outputs, const Link* link = nullptr);
 
 }  // namespace catena

@@ -1,4 +1,4 @@
-// DataError: a file of data or saved state is not what it should be.
+// DataError: a file of data or saved state is missing, unreadable or invalid.
 #pragma once
 
 #include <catena/core/error.hpp>

@@ -44,8 +44,7 @@ public:
     // Call it just before a function that launches work on the stream. Error reports use this name,
     // and an observer sees a kernel with this name, from here to the end of this object's lifetime.
     // kind: a string literal that the observer receives as the kernel's kind.
-    void runs(CallName name) noexcept;  // kind: "extension"
-    void runs(CallName name, const char* kind) noexcept;
+    void runs(CallName name, const char* kind = "extension") noexcept;
     // True if that function ran out of memory (CATENA_E_NOMEM) and the device's cached memory was
     // released, so it may be called once more.
     bool makes_room(catena_status status) noexcept;

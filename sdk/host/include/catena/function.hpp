@@ -141,16 +141,13 @@ public:
     }
     // Returns all outputs: const auto [c, h] = unpack<2>(Cell().apply({c_prev, x})). Throws the
     // errors of FunctionNode::apply().
-    Variables apply(VariableSpan inputs) const {
+    Variables apply(VariableList inputs) const {
         static_assert(detail::ListedByLink<Derived>,
                       "a Function has no parameters() or gradients() of its own, which a Link, an "
                       "optimizer and a FunctionSet would not call: override parameter_names() or "
                       "visit(), which they list");
         return ArrayFunction::apply(std::make_shared<Derived>(static_cast<const Derived&>(*this)),
-                                    inputs);
-    }
-    Variables apply(std::initializer_list<Variable> inputs) const {
-        return apply(std::span(inputs.begin(), inputs.size()));
+                                    inputs.view());
     }
 };
 

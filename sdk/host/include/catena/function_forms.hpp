@@ -1,6 +1,8 @@
-// Overloads of functions as in Chainer: with numbers, several variables, or an explicit mode.
+// Functions that the host computes itself, and overloads as in Chainer: with numbers, several variables,
+// or an explicit mode.
 #pragma once
 
+#include <catena/bound_function.hpp>
 #include <catena/core/config.hpp>
 #include <catena/functions.hpp>
 #include <catena/operators.hpp>
@@ -8,6 +10,41 @@
 #include <array>
 
 namespace catena::functions {
+
+// Copies x into new memory on a device, which may be its own. The gradient is copied back to the
+// device of x.
+Variable copy(const Variable& x, Device device);
+Array copy(const Array& x, Device device);
+// The same with the name of a device, as in Device::get(): F::copy(x, "cpu:1").
+inline Variable copy(const Variable& x, std::string_view device) {
+    return copy(x, Device::get(device));
+}
+inline Array copy(const Array& x, std::string_view device) { return copy(x, Device::get(device)); }
+// Copies to the GPU with this number, as in cuda::get_device(): F::copy(x, 1). -1 is the host, as
+// in Chainer. On a machine without a GPU, an x on the host is copied within host memory, so
+// programs for several GPUs run on the host. Throws DeviceError if there is no such GPU.
+Variable copy(const Variable& x, int gpu);
+Array copy(const Array& x, int gpu);
+
+// Splits x along an axis (negative: from the last) before each index, into one more piece than
+// there are indices. The indices must be within 0 and the axis's length and must not decrease.
+// Pieces are copies and may be empty. Differentiable to any order. Works like Chainer's and
+// numpy.split(). Throws ShapeError; InvalidError for an empty handle.
+std::vector<Variable> split_axis(const Variable& x, Ints indices, int axis);
+std::vector<Array> split_axis(const Array& x, Ints indices, int axis);
+
+// The indices for sections of equal length. Throws ShapeError if the length is not divisible.
+std::vector<std::int64_t> section_ends(const Shape& shape, std::int64_t sections, int axis);
+
+// Splits into sections of equal length. A list, even {2}, is a list of indices.
+template <std::integral N>
+std::vector<Variable> split_axis(const Variable& x, N sections, int axis) {
+    return split_axis(x, section_ends(x.shape(), sections, axis), axis);
+}
+template <std::integral N>
+std::vector<Array> split_axis(const Array& x, N sections, int axis) {
+    return split_axis(x, section_ends(x.shape(), sections, axis), axis);
+}
 
 // F::pow(x, 2), F::pow(2, x): catena::pow() with a number.
 template <Operand X>

@@ -45,20 +45,11 @@ public:
     // it. An empty Variable is a missing input. Returns one variable for each output. Throws
     // GraphError if the node was applied before, and InvalidError if forward returns no output or
     // an empty array.
-    std::vector<Variable> apply(std::span<const Variable> inputs);
-    std::vector<Variable> apply(std::initializer_list<Variable> inputs) {
-        return apply(std::span(inputs.begin(), inputs.size()));
-    }
+    std::vector<Variable> apply(VariableList inputs);
     // The same as catena::apply(), which is hidden in derived classes by the members apply().
     template <class Node, class... Arguments>
-    static std::vector<Variable> apply(std::span<const Variable> inputs, Arguments&&... arguments) {
+    static std::vector<Variable> apply(VariableList inputs, Arguments&&... arguments) {
         return std::make_shared<Node>(std::forward<Arguments>(arguments)...)->apply(inputs);
-    }
-    template <class Node, class... Arguments>
-    static std::vector<Variable> apply(std::initializer_list<Variable> inputs,
-                                       Arguments&&... arguments) {
-        return apply<Node>(std::span(inputs.begin(), inputs.size()),
-                           std::forward<Arguments>(arguments)...);
     }
     template <class Node, std::convertible_to<Variable>... V>
     static std::array<Variable, Node::n_outputs> apply(const V&... inputs) {
@@ -85,14 +76,8 @@ protected:
 
     // Call it in forward to keep the data of inputs or outputs for backward. By default none are
     // kept. If the data is changed in place afterwards, backward() throws GraphError.
-    void retain_inputs(std::span<const std::size_t> indexes);
-    void retain_inputs(std::initializer_list<std::size_t> indexes) {
-        retain_inputs(std::span(indexes.begin(), indexes.size()));
-    }
-    void retain_outputs(std::span<const std::size_t> indexes);
-    void retain_outputs(std::initializer_list<std::size_t> indexes) {
-        retain_outputs(std::span(indexes.begin(), indexes.size()));
-    }
+    void retain_inputs(std::vector<std::size_t> indexes);
+    void retain_outputs(std::vector<std::size_t> indexes);
     // Call it in backward: returns the kept inputs or outputs in the order of the indexes, as
     // variables of the graph. A missing input is empty. Throws GraphError if forward did not call
     // retain_..().
@@ -101,7 +86,7 @@ protected:
 
 private:
     template <std::size_t N>
-    std::array<Variable, N> outputs(std::initializer_list<Variable> inputs) {
+    std::array<Variable, N> outputs(VariableList inputs) {
         const Variables all = apply(inputs);
         if (all.size() != N) throw_count("outputs, as n_outputs says", N, all.size());
         return catena::unpack<N>(all);
@@ -120,11 +105,7 @@ private:
 
 // Creates a node from arguments and applies it.
 template <std::derived_from<FunctionNode> Node, class... Arguments>
-std::vector<Variable> apply(std::span<const Variable> inputs, Arguments&&... arguments) {
-    return FunctionNode::apply<Node>(inputs, std::forward<Arguments>(arguments)...);
-}
-template <std::derived_from<FunctionNode> Node, class... Arguments>
-std::vector<Variable> apply(std::initializer_list<Variable> inputs, Arguments&&... arguments) {
+std::vector<Variable> apply(VariableList inputs, Arguments&&... arguments) {
     return FunctionNode::apply<Node>(inputs, std::forward<Arguments>(arguments)...);
 }
 // The same for a node without arguments, for a structured binding: const auto [w] =

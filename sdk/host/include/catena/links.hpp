@@ -1,20 +1,39 @@
-// All links that come with catena.
+// All links that come with catena. New links are on the thread's current device, in float32. The
+// constructors throw ShapeError for sizes below 1, and PluginError if no plugin has the function.
 #pragma once
 
 #include <catena/core/plugin_function.hpp>
 #include <catena/link.hpp>
-#include <catena/pair.hpp>
 #include <catena/word_tree.hpp>
 
 #include <optional>
 
-namespace catena::links {
+namespace catena {
+
+// (y, x), or one number for both: filter sizes, strides, pads.
+struct Pair {
+    Pair(std::int64_t both) : y(both), x(both) {}  // NOLINT(google-explicit-constructor)
+    Pair(std::int64_t for_y, std::int64_t for_x) : y(for_y), x(for_x) {}
+    std::vector<std::int64_t> list() const { return {y, x}; }
+    friend bool operator==(const Pair&, const Pair&) = default;
+
+    std::int64_t y;
+    std::int64_t x;
+};
+
+// The number of positions of a window of k along `size` elements, with padding p on both sides and
+// stride s: floor((size + 2p - k) / s) + 1, or 0 if the window does not fit. With cover_all there
+// is one more if elements at the end would not be covered; the last window then extends beyond the
+// padding. Throws InvalidError if s < 1, k < 1, or size or p is negative.
+std::int64_t get_conv_outsize(std::int64_t size, std::int64_t k, std::int64_t s, std::int64_t p,
+                              bool cover_all = false);
+
+namespace links {
 
 // Linear: a fully connected layer.
 // y = x W^T + b, where x is (N, ...) with in_size values after the first axis.
 // Parameters: W (out_size, in_size), drawn from N(0, wscale^2 / in_size); b (out_size), unless
-// nobias. New links live on the thread's current device, in float32. Throws PluginError if no plugin
-// has catena.linear.
+// nobias.
 class Linear : public Link {
 public:
     Linear(std::int64_t in_size, std::int64_t out_size, double wscale = 1, double bias = 0,
@@ -30,9 +49,8 @@ public:
 // Convolution2D: a layer of filters over images.
 // y = convolution_2d(x, W, b): x is (N, in_channels, H, W), y (N, out_channels, ...).
 // Parameters: W (out_channels, in_channels, kh, kw), drawn from N(0, wscale^2 / (in_channels kh kw));
-// b (out_channels), unless nobias. ksize, stride and pad are one number or (y, x). New links live on
-// the thread's current device, in float32. Throws ShapeError for channels, sizes or strides below 1
-// and negative pads, PluginError if no plugin has catena.convolution_2d.
+// b (out_channels), unless nobias. ksize, stride and pad are one number or (y, x). Throws ShapeError
+// also for negative pads.
 class Convolution2D : public Link {
 public:
     Convolution2D(std::int64_t in_channels, std::int64_t out_channels, Pair ksize, Pair stride = 1,
@@ -52,9 +70,7 @@ private:
 // y = the rows of W for the ids in x: x has any shape, int32 or int64, and y has shape x.shape +
 // (out_size,). Calls throw ValueError for ids outside 0 .. in_size - 1; unlike in NumPy, negative
 // ids do not count from the end.
-// Parameter: W (in_size, out_size), drawn from N(0, 1). New links live on the thread's current
-// device, in float32. Throws ShapeError for sizes below 1, PluginError if no plugin has
-// catena.embed_id.
+// Parameter: W (in_size, out_size), drawn from N(0, 1).
 class EmbedID : public Link {
 public:
     EmbedID(std::int64_t in_size, std::int64_t out_size);
@@ -67,9 +83,8 @@ public:
 
 // PReLU: a rectifier with trainable slopes.
 // y = x where x >= 0, else W * x. The shape of W is that of the axes of x from axis 1 on, or a
-// prefix of them; () is one slope for all. Parameter: W, initially `init`. New links are on the
-// thread's current device, in float32. Throws PluginError if no plugin has catena.prelu; calls
-// throw ShapeError if x does not fit.
+// prefix of them; () is one slope for all. Parameter: W, initially `init`. Calls throw ShapeError if x
+// does not fit.
 class PReLU : public Link {
 public:
     explicit PReLU(const Shape& shape = {}, double init = 0.25);
@@ -98,10 +113,9 @@ public:
 // y = gamma (x - mean) / sqrt(var + eps) + beta for each channel (axis 1) of x (N, size, ...). A
 // size that is a shape, Shape{a, b}, means x (N, a, b, ...) with a * b channels, which is `size`
 // below. Parameters: gamma (size,), initially 1; beta (size,), initially 0. Persistent values:
-// avg_mean (size,), 0; avg_var (size,), 1; N, the number of fine-tuning batches. New links are on
-// the current device, in float32. (Ioffe and Szegedy, ICML 2015. Running statistics as in Chainer
-// 7: for a minibatch with m values per channel, the mean and the unbiased variance m / (m - 1) var
-// have weight 1 - decay.)
+// avg_mean (size,), 0; avg_var (size,), 1; N, the number of fine-tuning batches. (Ioffe and Szegedy,
+// ICML 2015. Running statistics as in Chainer 7: for a minibatch with m values per channel, the mean
+// and the unbiased variance m / (m - 1) var have weight 1 - decay.)
 class BatchNormalization : public Link {
 public:
     explicit BatchNormalization(std::int64_t size, double decay = 0.9, double eps = 1e-5);
@@ -152,11 +166,7 @@ private:
 // tree before. To use a file from catena in Chainer, negate W before saving.
 // The state of an optimizer is not converted, because the files do not show who wrote them: negate
 // sums of gradients of W from Chainer before loading (load_arrays(), save_arrays()). These are m of
-// Adam and v of MomentumSGD.
-//
-// New links are on the thread's current device, in float32. Throws ShapeError for sizes below 1,
-// InvalidError for a word that occurs twice, PluginError if no plugin has
-// catena.binary_hierarchical_softmax.
+// Adam and v of MomentumSGD. The constructor throws InvalidError for a word that occurs twice.
 //
 //     links::BinaryHierarchicalSoftmax loss(650, create_huffman_tree(counts));
 class BinaryHierarchicalSoftmax : public Link {
@@ -197,4 +207,5 @@ private:
     PluginFunction relu_, concat_, pool_;
 };
 
-}  // namespace catena::links
+}  // namespace links
+}  // namespace catena

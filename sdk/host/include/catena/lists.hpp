@@ -61,17 +61,13 @@ private:
 
 // The N values of a list, for a structured binding: const auto [c, h] = unpack<2>(f({&x, &y})).
 // Throws InvalidError if there are not N.
-template <std::size_t N, class T>
-std::array<T, N> unpack(std::span<const T> values) {
+template <std::size_t N, class List>
+auto unpack(const List& values) {
     if (values.size() != N) throw_count("unpack", N, values.size());
     return [&]<std::size_t... I>(std::index_sequence<I...>) {
-        return std::array<T, N>{values[I]...};
+        return std::array<std::remove_cvref_t<decltype(values[0])>, N>{values[I]...};
     }
     (std::make_index_sequence<N>());
-}
-template <std::size_t N, class T>
-std::array<T, N> unpack(const std::vector<T>& values) {
-    return unpack<N>(std::span<const T>(values));
 }
 
 }  // namespace catena

@@ -41,8 +41,7 @@ private:
     Device device_;
     std::int64_t epoch_ = 0;
     std::int64_t position_ = 0;
-    std::int64_t ordered_epoch_ = -1;  // the epoch and seed of order_
-    std::uint64_t ordered_seed_ = 0;
+    std::pair<std::int64_t, std::uint64_t> ordered_{-1, 0};  // the epoch and seed of order_
     std::vector<std::int64_t> order_;
 };
 

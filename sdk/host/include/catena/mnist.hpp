@@ -1,5 +1,5 @@
-// MNIST, handwritten digits in four IDX files, and data sets in the same format, such as
-// Fashion-MNIST.
+// IDX files, plain or compressed with gzip; and MNIST, handwritten digits in four of them, and data
+// sets in the same format, such as Fashion-MNIST.
 #pragma once
 
 #include <catena/minibatches.hpp>
@@ -7,6 +7,24 @@
 #include <filesystem>
 
 namespace catena {
+
+// An array of bytes, row-major.
+struct IdxFile {
+    std::vector<std::int64_t> shape;
+    std::vector<std::uint8_t> values;
+};
+
+// Reads a file of unsigned bytes with ndim dimensions. Throws DataError with the file, the expected
+// and the actual content: missing file, not gzip although its name ends in .gz, wrong magic number,
+// sizes larger than the file, too few or too many bytes. Memory is allocated only for sizes that
+// fit into the file.
+// Format: two zero bytes, the type (8: unsigned bytes), ndim, the sizes as big-endian 32-bit
+// numbers, the values (http://yann.lecun.com/exdb/mnist).
+IdxFile read_idx(const std::filesystem::path& file, int ndim);
+
+// The number of dimensions that the header of such a file declares, or 0 if it is another kind of
+// file. Throws DataError if it cannot be read.
+int idx_dimensions(const std::filesystem::path& file);
 
 struct Mnist {
     Dataset train;  // images, float32 (N, height * width) in 0 .. 1; labels, int32 (N), 0 .. 9

@@ -6,51 +6,30 @@
 
 namespace catena {
 
-Variable operator+(const Variable& x0, const Variable& x1);
-Variable operator-(const Variable& x0, const Variable& x1);
-Variable operator*(const Variable& x0, const Variable& x1);
-Variable operator/(const Variable& x0, const Variable& x1);
-Variable pow(const Variable& x0, const Variable& x1);
-// The product of two matrices. NumPy's x.dot(W.T) is dot(x, F::transpose(W)); F::matmul(x, W,
+// dot() is the product of two matrices. NumPy's x.dot(W.T) is dot(x, F::transpose(W)); F::matmul(x, W,
 // false, true) gives the same without copying W.
-Variable dot(const Variable& a, const Variable& b);
-
-Variable operator-(const Variable& x);
-inline Variable operator+(const Variable& x) { return x; }
-
-Variable operator+(const Variable& x, double c);
-Variable operator*(const Variable& x, double c);
-Variable operator-(double c, const Variable& x);
-Variable operator/(double c, const Variable& x);
-Variable pow(const Variable& x, double c);
-Variable pow(double c, const Variable& x);
-
-inline Variable operator+(double c, const Variable& x) { return x + c; }
-inline Variable operator*(double c, const Variable& x) { return x * c; }
-inline Variable operator-(const Variable& x, double c) { return x + -c; }
-inline Variable operator/(const Variable& x, double c) { return x * (1 / c); }
-
-Array operator+(const Array& x0, const Array& x1);
-Array operator-(const Array& x0, const Array& x1);
-Array operator*(const Array& x0, const Array& x1);
-Array operator/(const Array& x0, const Array& x1);
-Array pow(const Array& x0, const Array& x1);
-Array dot(const Array& a, const Array& b);
-
-Array operator-(const Array& x);
-inline Array operator+(const Array& x) { return x; }
-
-Array operator+(const Array& x, double c);
-Array operator*(const Array& x, double c);
-Array operator-(double c, const Array& x);
-Array operator/(double c, const Array& x);
-Array pow(const Array& x, double c);
-Array pow(double c, const Array& x);
-
-inline Array operator+(double c, const Array& x) { return x + c; }
-inline Array operator*(double c, const Array& x) { return x * c; }
-inline Array operator-(const Array& x, double c) { return x + -c; }
-inline Array operator/(const Array& x, double c) { return x * (1 / c); }
+#define CATENA_ARITHMETIC(X)                                    \
+    X operator+(const X& x0, const X& x1);                      \
+    X operator-(const X& x0, const X& x1);                      \
+    X operator*(const X& x0, const X& x1);                      \
+    X operator/(const X& x0, const X& x1);                      \
+    X pow(const X& x0, const X& x1);                            \
+    X dot(const X& a, const X& b);                              \
+    X operator-(const X& x);                                    \
+    inline X operator+(const X& x) { return x; }                \
+    X operator+(const X& x, double c);                          \
+    X operator*(const X& x, double c);                          \
+    X operator-(double c, const X& x);                          \
+    X operator/(double c, const X& x);                          \
+    X pow(const X& x, double c);                                \
+    X pow(double c, const X& x);                                \
+    inline X operator+(double c, const X& x) { return x + c; }  \
+    inline X operator*(double c, const X& x) { return x * c; }  \
+    inline X operator-(const X& x, double c) { return x + -c; } \
+    inline X operator/(const X& x, double c) { return x * (1 / c); }
+CATENA_ARITHMETIC(Variable)
+CATENA_ARITHMETIC(Array)
+#undef CATENA_ARITHMETIC
 
 // Masks are bool arrays. F::where() selects by a mask. &, | and ~ combine masks, and throw
 // DtypeError for other dtypes. In arithmetic a mask counts as 1 and 0, in the dtype of the other

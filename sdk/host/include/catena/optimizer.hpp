@@ -116,8 +116,8 @@ private:
     };
     struct NoStep;
 
-    // For recordings of update(): from now on, until setup(), the function's attributes lie in
-    // memory of the device, and a recorded update() is one that an update() like it went before.
+    // For recordings of update(): until the next setup(), the attributes of the function are in device
+    // memory. An update() can be recorded only after the same update() has run without a recording.
     void prepare_recording();
     // Call before each launch: increases t and writes the attributes of that step with the current
     // values.

@@ -30,14 +30,13 @@ public:
         : make_(std::move(make)), taken_(first), started_(first), made_(ahead) {
         if (threads < 1 || ahead < 1)
             throw InvalidError("[Prefetch] threads, ahead: expected at least 1, got less");
-        try {
-            for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
-        } catch (...) {
-            end();
-            throw;
-        }
+        for (int i = 0; i < threads; ++i)
+            threads_.emplace_back([this](const std::stop_token& stop) { work(stop); });
     }
-    ~Prefetch() { end(); }
+    ~Prefetch() {
+        for (std::jthread& thread : threads_)
+            thread.request_stop();  // all, before one is waited for
+    }
 
     T next() {
         std::unique_lock lock(mutex_);
@@ -65,22 +64,12 @@ private:
     // The next items, starting at taken_, each have a slot.
     Made& slot_of(std::int64_t n) { return made_[static_cast<std::uint64_t>(n) % made_.size()]; }
 
-    void end() {
-        {
-            const std::lock_guard lock(mutex_);
-            ends_ = true;
-        }
-        changed_.notify_all();
-        for (std::thread& thread : threads_) thread.join();
-    }
-
-    void work() {
+    void work(const std::stop_token& stop) {
         std::unique_lock lock(mutex_);
-        for (;;) {
-            changed_.wait(lock, [&] {
-                return ends_ || started_ < taken_ + static_cast<std::int64_t>(made_.size());
-            });
-            if (ends_) return;
+        const auto has_room = [&] {
+            return started_ < taken_ + static_cast<std::int64_t>(made_.size());
+        };
+        while (changed_.wait(lock, stop, has_room) && !stop.stop_requested()) {
             const std::int64_t n = started_++;
             const std::uint64_t generation = generation_;
             lock.unlock();
@@ -98,13 +87,12 @@ private:
 
     Make make_;
     std::mutex mutex_;
-    std::condition_variable changed_;
+    std::condition_variable_any changed_;
     std::int64_t taken_;    // next item to return
     std::int64_t started_;  // next item to make
     std::uint64_t generation_ = 0;
     std::vector<Made> made_;  // allocated once, as threads cannot report bad_alloc
-    bool ends_ = false;
-    std::vector<std::thread> threads_;
+    std::vector<std::jthread> threads_;
 };
 
 }  // namespace catena

@@ -21,30 +21,23 @@ public:
     // Over all elements, or over the axes in along().
     template <class... A>
     auto operator()(const A&... arguments) const {
-        const KernelArgument all[] = {KernelArgument(arguments)...};
-        return result(all);
+        return result({KernelArgument(arguments)...});
     }
     // Over one or several axes of an array; negative ones count from the last.
     auto operator()(const Array& x, int axis, bool keepdims) const {
-        const along where(axis, keepdims);
-        const KernelArgument all[] = {x, where};
-        return result(all);
+        return result({x, along(axis, keepdims)});
     }
     auto operator()(const Array& x, int axis) const {
-        if (inputs() == 1) return (*this)(x, axis, false);
-        const KernelArgument all[] = {x, axis};
-        return result(all);
+        return inputs() == 1 ? (*this)(x, axis, false) : result({x, axis});
     }
     auto operator()(const Array& x, std::initializer_list<int> axes, bool keepdims = false) const {
-        const along where(std::vector<int>(axes), keepdims);
-        const KernelArgument all[] = {x, where};
-        return result(all);
+        return result({x, along(axes, keepdims)});
     }
 
 private:
-    auto result(std::span<const KernelArgument> all) const {
+    auto result(std::initializer_list<KernelArgument> all) const {
         std::array<Array, N> y;
-        run(all, y.data());
+        run({all.begin(), all.size()}, y.data());
         if constexpr (N == 1) return std::move(y[0]);
         else return y;
     }

@@ -64,13 +64,14 @@ public:
     };
 
     Vocabulary() = default;
-    static Vocabulary of(std::string_view text, Tokens tokens, const Options& options);
-    static Vocabulary of(std::string_view text, Tokens tokens, std::int64_t min_count = 1,
-                         std::int64_t most = 0);
-    // The same for pieces. Throws DataError for more than 2^26 different tokens.
+    // Of a text or pieces of one. Throws DataError for more than 2^26 different tokens.
     static Vocabulary of(const TextPieces& text, Tokens tokens, const Options& options);
-    static Vocabulary of(const TextPieces& text, Tokens tokens, std::int64_t min_count = 1,
-                         std::int64_t most = 0);
+    static Vocabulary of(std::string_view text, Tokens tokens, const Options& options);
+    template <class Text>
+    static Vocabulary of(const Text& text, Tokens tokens, std::int64_t min_count = 1,
+                         std::int64_t most = 0) {
+        return of(text, tokens, Options{.min_count = min_count, .most = most});
+    }
     // Loads the vocabulary of a snapshot, saved under path. Throws DataError if there is none.
     static Vocabulary load(const std::filesystem::path& file,
                            std::string_view path = "vocabulary/");

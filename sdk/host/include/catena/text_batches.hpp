@@ -84,10 +84,9 @@ private:
     std::uint64_t seed_;
     Device device_;
     std::int64_t size_;
-    std::int64_t batch_ = 0;     // in this epoch
-    std::int64_t position_ = 0;  // tokens in earlier batches
-    std::int64_t ordered_epoch_ = -1;
-    std::uint64_t ordered_seed_ = 0;
+    std::int64_t batch_ = 0;                                 // in this epoch
+    std::int64_t position_ = 0;                              // tokens in earlier batches
+    std::pair<std::int64_t, std::uint64_t> ordered_{-1, 0};  // the epoch and seed of batches_
     std::vector<std::vector<std::size_t>> batches_;
 };
 

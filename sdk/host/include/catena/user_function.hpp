@@ -19,14 +19,10 @@ protected:
 
     // N arrays or variables as a std::array, for a structured binding. Throws InvalidError if there
     // are not N.
-    template <std::size_t N, class T>
-    std::array<T, N> unpack(std::span<const T> values) const {
+    template <std::size_t N, class List>
+    auto unpack(const List& values) const {
         if (values.size() != N) throw_count("unpack", N, values.size());
         return catena::unpack<N>(values);
-    }
-    template <std::size_t N, class T>
-    std::array<T, N> unpack(const std::vector<T>& values) const {
-        return unpack<N>(std::span<const T>(values));
     }
     // Throws InvalidError: "[label] what: expected .., got ..".
     [[noreturn]] void throw_count(const char* what, std::size_t expected, std::size_t got) const;

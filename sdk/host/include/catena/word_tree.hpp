@@ -33,8 +33,6 @@ public:
     bool operator==(const WordTree&) const = default;
 
 private:
-    friend WordTree create_huffman_tree(const std::map<std::int64_t, std::int64_t>& counts);
-
     struct Node {
         std::int64_t word;  // 0 for inner nodes
         std::int64_t size;  // number of nodes in this subtree

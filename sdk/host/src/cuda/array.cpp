@@ -3,8 +3,6 @@
 
 #include <catena/abi/ext/draft/vendor.h>
 #include <catena/core/device.hpp>
-#include <catena/cuda/memory.hpp>
-#include <catena/cuda/random.hpp>
 #include <catena/cuda/stream.hpp>
 #include <catena/random.hpp>
 

@@ -35,15 +35,19 @@ struct IPCMessage {
     char device[64] = {};   // its name
     std::uint64_t sum = 0;  // of all bytes before it
 
-    // Throws InvalidError, "[what] bytes: ...", unless they are a message of this kind.
-    static IPCMessage read(std::string_view what, std::string_view bytes, Kind kind);
     std::string write() const {
         IPCMessage whole = *this;
         whole.sum = whole.computed_sum();
         return {reinterpret_cast<const char*>(&whole), sizeof whole};
     }
     // FNV-1a: what was damaged on the way is not taken for an address.
-    std::uint64_t computed_sum() const;
+    std::uint64_t computed_sum() const {
+        const auto* bytes = reinterpret_cast<const unsigned char*>(this);
+        std::uint64_t hash = 0xcbf29ce484222325;
+        for (std::size_t i = 0; i < offsetof(IPCMessage, sum); ++i)
+            hash = (hash ^ bytes[i]) * 0x100000001b3;
+        return hash;
+    }
     void set_device(Device value) {
         const std::string& name = value.name();
         if (name.size() >= sizeof device)
@@ -65,14 +69,6 @@ struct IPCMessage {
 
 static_assert(std::is_trivially_copyable_v<IPCMessage> && sizeof(IPCMessage) == 304);
 
-std::uint64_t IPCMessage::computed_sum() const {
-    const auto* bytes = reinterpret_cast<const unsigned char*>(this);
-    std::uint64_t hash = 0xcbf29ce484222325;
-    for (std::size_t i = 0; i < offsetof(IPCMessage, sum); ++i)
-        hash = (hash ^ bytes[i]) * 0x100000001b3;
-    return hash;
-}
-
 // A reason why these are no bytes of that kind, or none.
 const char* problem(const IPCMessage& message, IPCMessage::Kind kind) {
     if (std::memcmp(message.magic, IPCMessage().magic, sizeof message.magic) != 0) return "others";
@@ -91,7 +87,8 @@ const char* problem(const IPCMessage& message, IPCMessage::Kind kind) {
     return nullptr;
 }
 
-IPCMessage IPCMessage::read(std::string_view what, std::string_view bytes, Kind kind) {
+// Throws InvalidError, "[what] bytes: ...", unless they are a message of this kind.
+IPCMessage read_message(std::string_view what, std::string_view bytes, IPCMessage::Kind kind) {
     IPCMessage message;
     const char* wrong = bytes.size() == sizeof message ? nullptr : "another number of them";
     if (!wrong) {
@@ -100,11 +97,11 @@ IPCMessage IPCMessage::read(std::string_view what, std::string_view bytes, Kind 
     }
     if (!wrong) return message;
     fail<InvalidError>("[{}] bytes: expected the result of bytes() of {}, got {}", what,
-                       kind == event ? "an event" : "an array", wrong);
+                       kind == IPCMessage::event ? "an event" : "an array", wrong);
 }
 
 IPCMessage read_array(std::string_view bytes) {
-    return IPCMessage::read("IPCArrayHandle", bytes, IPCMessage::array);
+    return read_message("IPCArrayHandle", bytes, IPCMessage::array);
 }
 
 // This process, as no other that lives on this machine.
@@ -264,7 +261,7 @@ IPCEvent::IPCEvent(const DeviceLike& like) {
 }
 
 IPCEvent IPCEvent::from_bytes(std::string_view bytes, const DeviceLike& like) {
-    const IPCMessage message = IPCMessage::read("IPCEvent", bytes, IPCMessage::event);
+    const IPCMessage message = read_message("IPCEvent", bytes, IPCMessage::event);
     const Device device = message.here("IPCEvent", like);
     const catena_ipc& ipc = ipc_table("IPCEvent", device);
     if (message.process == this_process()) throw_own("IPCEvent", "event");

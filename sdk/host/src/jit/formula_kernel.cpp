@@ -13,12 +13,13 @@ namespace {
 
 constexpr std::size_t max_arguments = CATENA_MAX_PORTS;
 
+const void* need_extension(const char* id, const char* what) {
+    if (const void* found = extension(id)) return found;
+    fail<PluginError>("no plugin {} ({})\n{}", what, id, to_string(plugin_report()));
+}
 const catena_kernels& table() {
-    const void* found = extension(CATENA_KERNELS_1);
-    if (!found)
-        throw PluginError("no plugin has kernels from formulas (" CATENA_KERNELS_1 ")\n" +
-                          to_string(plugin_report()));
-    return *static_cast<const catena_kernels*>(found);
+    return *static_cast<const catena_kernels*>(
+        need_extension(CATENA_KERNELS_1, "has kernels from formulas"));
 }
 
 const char* or_null(const char* text) { return text && *text ? text : nullptr; }
@@ -205,10 +206,7 @@ KernelStats kernel_stats() {
 }
 
 void use_compiled_kernels(const std::filesystem::path& folder) {
-    const void* found = extension(CATENA_COMPILED_KERNELS_1);
-    if (!found)
-        throw PluginError("no plugin takes compiled kernels (" CATENA_COMPILED_KERNELS_1 ")\n" +
-                          to_string(plugin_report()));
+    const void* found = need_extension(CATENA_COMPILED_KERNELS_1, "takes compiled kernels");
     ExtensionCall call;
     call.check(static_cast<const catena_compiled_kernels*>(found)->use(
                    call.context(), std::filesystem::absolute(folder).c_str()),

@@ -2,7 +2,6 @@
 // before any work.
 #include "../support.hpp"
 
-#include <catena/bound_function.hpp>
 #include <catena/core/config.hpp>
 #include <catena/initializers.hpp>
 #include <catena/links.hpp>
@@ -123,16 +122,6 @@ void Inception::visit(Visitor& visitor) {
 
 namespace {
 
-ThreadFunction<double>& by_minibatch() {
-    thread_local constinit ThreadFunction<double> function("catena.batch_normalization", {"eps"});
-    return function;
-}
-ThreadFunction<double>& by_statistics() {
-    thread_local constinit ThreadFunction<double> function("catena.fixed_batch_normalization",
-                                                           {"eps"});
-    return function;
-}
-
 // average = share * average + (1 - share) * scale * value, in the average's memory.
 void blend(const Array& average, const Array& value, double share, double scale = 1) {
     thread_local constinit ThreadFunction<double, double> update("catena.running_update",
@@ -163,7 +152,7 @@ BatchNormalization::BatchNormalization(const Shape& shape, double share_kept, do
     require_positive(size, to_string(shape));
     if (!(decay >= 0 && decay <= 1))
         fail<InvalidError>("[BatchNormalization] decay: expected 0 to 1, got {}", decay);
-    (void)by_minibatch()(eps);
+    (void)with<"catena.batch_normalization", "eps">(eps);
     gamma = as_parameter(Array::ones({size}));
     beta = as_parameter(Array::zeros({size}));
     avg_mean = Array::zeros({size});
@@ -206,10 +195,11 @@ Variable BatchNormalization::normalize(const Variable& x, std::optional<double> 
         const Variable var(avg_var.astype(dtype), x.is_volatile());
         mean.set_requires_grad(false);
         var.set_requires_grad(false);
-        return by_statistics()(eps).first({&x, &gamma, &beta, &mean, &var});
+        return with<"catena.fixed_batch_normalization", "eps">(eps).first(
+            {&x, &gamma, &beta, &mean, &var});
     }
     const Variable* const inputs[] = {&x, &gamma, &beta};
-    auto y = by_minibatch()(eps)(inputs);
+    auto y = with<"catena.batch_normalization", "eps">(eps)(inputs);
     const std::int64_t m = x.size() / gamma.size();
     if (m > 0) {
         blend(avg_mean, y[1].data(), *share);

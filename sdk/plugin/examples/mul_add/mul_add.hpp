@@ -1,4 +1,4 @@
-// w = x * y + z: one description for the CPU and for CUDA.
+// w = x * y + z, defined once for the CPU and CUDA.
 #pragma once
 
 #include <catena/plugin.hpp>

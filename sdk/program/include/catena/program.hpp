@@ -38,7 +38,6 @@ public:
     Program(std::string name, std::string about);
     Program(const Program&) = delete;
     Program& operator=(const Program&) = delete;
-    ~Program();
 
     // Add the program's own options here, before parse().
     boost::program_options::options_description& options() noexcept { return own_; }

@@ -18,6 +18,10 @@ public:
     // Trains up to this many epochs, counted from the first run if it resumed from a snapshot.
     // Returns the program's exit code.
     int run(const Program& program, std::int64_t epochs);
+    // Lists the options and the state of the optimizer, the seed and `score`. A subclass calls it, and
+    // lists the net, the data, and its options that decide the result: a snapshot resumes only under
+    // the same ones.
+    void visit(Visitor& visitor) override;
 
 protected:
     struct Words {
@@ -36,7 +40,7 @@ protected:
         std::vector<double> numbers;  // one for each of Words::columns
     };
 
-    Trainer(const OptimizerOptions& options, Words words);
+    Trainer(const OptimizerOptions& options, std::int64_t seed, Words words);
 
     virtual void step() = 0;  // one minibatch
     virtual Place place() const = 0;
@@ -65,6 +69,8 @@ private:
     bool epoch_over() const { return place().position == 0 && score.weight() > 0; }
     std::optional<double> run_epoch(const Program& program, const std::string& label);
 
+    OptimizerOptions options_;
+    std::int64_t seed_;
     Words words_;
     schedules::Schedule rate_;  // by epochs; may be empty
     std::function<void(const Variable&)> draw_;

@@ -5,6 +5,7 @@
 #include <catena/abi/kernel.h>
 #include <catena/core/device.hpp>
 
+#include <chrono>
 #include <cstdint>
 
 namespace catena {
@@ -19,8 +20,12 @@ struct KernelCall {
     Device device;
     std::uint64_t bytes;      // written: results, saved state, gradients, updated inputs
     std::uint64_t memory;     // bytes in use on the device after the call
-    std::int64_t begin, end;  // nanoseconds of std::chrono::steady_clock
+    std::int64_t begin, end;  // as call_time() has them
 };
+// Nanoseconds of std::chrono::steady_clock.
+inline std::int64_t call_time() noexcept {
+    return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 class CallObserver {
 public:

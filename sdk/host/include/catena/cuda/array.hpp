@@ -1,4 +1,4 @@
-// cuda: arrays on GPUs, and copies between GPU and host.
+// cuda: arrays and raw memory on GPUs, copies between GPU and host, and random numbers.
 #pragma once
 
 #include <catena/cuda/device.hpp>
@@ -49,5 +49,58 @@ Array empty_like(const Array& array);
 Array full_like(const Array& array, double value);
 inline Array zeros_like(const Array& array) { return full_like(array, 0); }
 inline Array ones_like(const Array& array) { return full_like(array, 1); }
+
+// Bytes of GPU memory from the device's cache, released with the last handle.
+class Memory {
+public:
+    Memory() = default;
+    explicit Memory(Array bytes) : bytes_(std::move(bytes)) {}
+
+    // The address on the device, for kernels. Aligned to 64 bytes; null if empty.
+    void* data() const;
+    std::int64_t size() const { return bytes_ ? bytes_.nbytes() : 0; }
+    Device device() const { return bytes_ ? bytes_.device() : Device(); }
+    // The same memory as uint8 (size,).
+    const Array& array() const { return bytes_; }
+
+private:
+    Array bytes_;
+};
+
+// Uninitialized. Throws the errors of get_gpu(), MemoryError, and InvalidError if nbytes is
+// negative.
+Memory mem_alloc(std::int64_t nbytes, const DeviceLike& device = {});
+
+// Statistics of a GPU's memory cache: see MemoryStats.
+MemoryStats memory_stats(const DeviceLike& device = {});
+// Releases cached memory to the driver.
+void release_cached(const DeviceLike& device = {});
+
+// A handle to a device's random stream, which dropout and initializers also use; see
+// catena::seed(). Thread-safe.
+class RandomGenerator {
+public:
+    explicit RandomGenerator(Device device) : device_(device) {}
+
+    Device device() const { return device_; }
+    RandomState state() const { return random_state(device_); }
+    void set_state(RandomState state) const { set_random_state(device_, state); }
+
+    // New arrays of a floating dtype on the device: from [0, 1), and from N(0, 1). They are
+    // computed on the host, and are bit-identical for devices with the same number in their
+    // backend.
+    Array gen_uniform(const Shape& shape, Dtype dtype = Dtype::float32) const;
+    Array gen_normal(const Shape& shape, Dtype dtype = Dtype::float32) const;
+
+private:
+    Device device_;
+};
+
+// Throws the errors of get_gpu().
+RandomGenerator get_generator(const DeviceLike& device = {});
+// Restarts the stream of one GPU: with a seed as catena::seed(s) does for all devices, without one
+// from a random number of the system. The initial seed is catena::initial_seed(), that is
+// $CATENA_SEED. Throws the errors of get_gpu().
+void seed(std::optional<std::uint64_t> s = {}, const DeviceLike& device = {});
 
 }  // namespace catena::cuda

@@ -35,9 +35,8 @@ public:
     DeviceLike(Device device) : kind_(Kind::device), device_(device) {}             // NOLINT
     DeviceLike(const Array& array) : kind_(Kind::home), device_(array.device()) {}  // NOLINT
     DeviceLike(const Variable& variable) : DeviceLike(variable.data()) {}           // NOLINT
-    DeviceLike(std::string_view name) : DeviceLike(Device::get(name)) {}            // NOLINT
-    DeviceLike(const std::string& name) : DeviceLike(Device::get(name)) {}          // NOLINT
-    DeviceLike(const char* name) : DeviceLike(Device::get(name)) {}                 // NOLINT
+    template <std::convertible_to<std::string_view> Name>
+    DeviceLike(const Name& name) : DeviceLike(Device::get(name)) {}  // NOLINT
 
     // An empty Device counts as nothing too.
     bool is_nothing() const { return kind_ != Kind::id && !device_; }

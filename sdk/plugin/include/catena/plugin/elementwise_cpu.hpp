@@ -10,7 +10,7 @@
 
 namespace catena::plugin {
 
-// out[k][0 .. n) from in[k][0 .. n), all contiguous.
+// Computes out[k][0 .. n) from in[k][0 .. n), all contiguous.
 template <class T>
 using Loop = void (*)(std::int64_t n, T* const* out, const T* const* in, const T* attrs);
 
@@ -34,7 +34,7 @@ struct ForwardLoop {
     }
 };
 
-// in: gy, every x, y. Gradients outside the mask are not computed.
+// `in` is gy, every x, and y. Only the gradients in the mask are computed.
 template <class F, class T, std::uint64_t mask>
 struct BackwardLoop {
     CATENA_KERNEL static void run(std::int64_t n, T* const* out, const T* const* in,
@@ -66,7 +66,7 @@ constexpr Loop<T> loop_of() {
     return &Target<isa>::template call<K, std::int64_t, T* const*, const T* const*, const T*>;
 }
 
-// The cost of an element, in elements added: F::work where a function says so.
+// The cost of one element, in additions: F::work if the function defines it.
 template <class F>
 constexpr std::int64_t work_of() {
     if constexpr (requires { F::work; }) return F::work;
@@ -88,7 +88,7 @@ catena_status run_forward(catena_ctx* ctx, const catena_call& call,
 template <class T>
 catena_status run_backward(catena_ctx* ctx, const catena_call& call,
                            const ElementwiseLoops<T>& loops, const T* attrs) noexcept;
-// Gradients of broadcast inputs are computed whole into scratch, then summed.
+// Gradients of broadcast inputs are computed in full size in scratch memory, then summed.
 template <class T>
 catena_status CATENA_CALL plan_backward(catena_ctx*, const catena_call* call,
                                         catena_plan* plan) noexcept;
@@ -97,7 +97,7 @@ template <class F, class T, Isa isa>
 inline constexpr ElementwiseLoops<T> forward_loops = {
     loop_of<ForwardLoop<F, T>, T, isa>(), nullptr, work_of<F>(), {}, isa};
 
-// Loops for one gradient alone are worth their size where they run fast and inputs are few.
+// Loops for single gradients make the plugin larger, so they exist only if they are fast and inputs few.
 template <class F, Isa isa>
 inline constexpr bool loop_for_each = n_inputs<F> > 1 && n_inputs<F> <= 3 && isa != Isa::baseline;
 template <class F, class T, Isa isa>

@@ -34,7 +34,7 @@ catena_status described_as(catena_ctx* ctx, const catena_call& call) noexcept {
     return status;
 }
 
-// F::supports(call): false leaves a call to the next kernel. Data pointers may be null.
+// Calls F::supports(call). If it returns false, the next kernel is asked. Data pointers may be null.
 template <class F>
 concept HasSupports = requires(const Call<F, Isa::baseline>& call) {
     { F::supports(call) } -> std::same_as<bool>;
@@ -96,7 +96,7 @@ catena_status CATENA_CALL plan_foreign(catena_ctx* ctx, const catena_call* call,
     return status == CATENA_OK ? inner(ctx, call, plan) : status;
 }
 
-// As a table of kernels has them.
+// The pointers for the table of kernels.
 template <class F, decltype(catena_kernel::run) run>
 constexpr decltype(run) entry_of() {
     if constexpr (F::about.kernels_alone || HasSupports<F>) return &run_checked<F, run>;

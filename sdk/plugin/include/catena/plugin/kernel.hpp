@@ -49,8 +49,8 @@ inline bool same_shape(const catena_tensor& a, const catena_tensor& b) {
     return true;
 }
 
-// The amount of simple work, in elements, below which a second thread costs more than it saves, and
-// that a thread takes at a time.
+// Amounts of simple work, in elements: below serial_work a second thread costs more time than it saves;
+// a thread takes pieces of about piece_work.
 inline constexpr std::int64_t serial_work = 32768;
 inline constexpr std::int64_t piece_work = 8192;
 
@@ -279,7 +279,7 @@ public:
         check(shape.size() <= CATENA_MAX_NDIM, "y.ndim", "at most 16", shape.size());
         y_[i]->ndim = static_cast<std::int32_t>(shape.size());
         y_[i]->dtype = dtype;
-        for (std::size_t k = 0; k < n_x_; ++k) {  // without inputs the host's stays
+        for (std::size_t k = 0; k < n_x_; ++k) {  // without inputs, the host's value stays
             if (x_[k] == nullptr) continue;
             y_[i]->device_type = x_[k]->device_type;
             break;

@@ -1,5 +1,5 @@
-// Sums of contiguous elements, in fixed lanes, and over the axes of a tensor. Neither lanes nor
-// pieces depend on the number of threads, so results are bit-identical for any number.
+// Sums of contiguous elements and sums over the axes of a tensor. They are computed in lanes and pieces
+// that do not depend on the number of threads, so results are bit-identical for any number.
 #pragma once
 
 #include <algorithm>
@@ -8,8 +8,8 @@
 
 namespace catena::plugin {
 
-// The accumulator of sums of T: double for floats, integers modulo 2^64. Lane: the type for a few
-// of them.
+// Total: the accumulator for sums of T, double for floats, uint64 (modulo 2^64) for integers. Lane: the
+// accumulator for a few values.
 template <class T>
 using Total = std::conditional_t<std::is_integral_v<T>, std::uint64_t, double>;
 template <class T>
@@ -48,7 +48,7 @@ public:
             if (ndim_ > 0 && reduced_[ndim_ - 1] == r) {
                 size_[ndim_ - 1] *= shape[d];
             } else {
-                if (ndim_ < 2) first_[r] = ndim_;  // the sorts take turns
+                if (ndim_ < 2) first_[r] = ndim_;  // kept and summed axes alternate
                 size_[ndim_] = shape[d];
                 reduced_[ndim_++] = r;
             }
@@ -83,7 +83,7 @@ private:
     std::int64_t size_[CATENA_MAX_NDIM];
     std::int64_t stride_[CATENA_MAX_NDIM];
     bool reduced_[CATENA_MAX_NDIM];
-    std::size_t first_[2] = {};  // outermost axis of each sort
+    std::size_t first_[2] = {};  // the outermost kept and the outermost summed axis
     std::int64_t n_kept_ = 1;
     std::int64_t n_reduced_ = 1;
     std::int64_t inner_ = 1;

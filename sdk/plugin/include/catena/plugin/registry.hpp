@@ -74,7 +74,7 @@ template <class F>
 catena_status CATENA_CALL infer_formula(catena_ctx* ctx, const catena_value* attrs,
                                         const catena_meta* const* x, std::uint32_t,
                                         catena_meta* const* y, std::uint32_t) noexcept;
-// Whether no output that callers see has a gradient. The gradients of all inputs are zero then, which these set.
+// If no visible output has a gradient, sets the gradients of all inputs to zero and returns true.
 bool set_zero_gradients(const catena_call& call);
 bool set_zero_gradients(const catena_gradient_call& call);
 
@@ -275,7 +275,7 @@ constexpr catena_kernel widened_kernel_of(IsaList<own...>) {
     return kernel;
 }
 
-// A function can restrict its instruction sets: `using isas = IsaList<...>`.
+// A function can select fewer instruction sets: `using isas = IsaList<...>`.
 template <class F>
 constexpr auto isas_of() {
     if constexpr (requires { typename F::isas; }) return typename F::isas();
@@ -298,7 +298,7 @@ constexpr auto kernels_of_phase(IsaList<own...> list, IsaList<half...>) {
 }
 template <class F, class R>
 constexpr auto kernels_of_row() {
-    // Integer kernels are few and simple: other instruction sets are not worth their size.
+    // Integer kernels are few and simple, so kernels for other instruction sets would only add size.
     using isas =
         std::conditional_t<has_floats(R()), decltype(isas_of<F>()), IsaList<Isa::baseline>>;
     constexpr bool widens = halves_of<F, R>() != 0 && !has_halves(typename TypesOf<F>::type());
@@ -342,7 +342,7 @@ constexpr auto functions_of() {
 
 template <class... F>
 struct Plugin {
-#if defined(CATENA_CUDA)  // the plugin for the CPU brings the functions, this one kernels for them
+#if defined(CATENA_CUDA)  // the CPU plugin has the functions, this one has kernels for them
     static constexpr std::array<const catena_function*, 0> functions = {};
     static constexpr auto kernels =
         detail::joined<const catena_kernel*>(cuda::KernelTable<F>::list...);
@@ -369,15 +369,15 @@ struct Plugin {
 };
 
 namespace detail {
-// The table of all translation units, which lives as long as the module. A function of two units is
-// taken once. Throws std::bad_alloc.
+// The table of all translation units, which lives as long as the module. A function that two units list
+// is in it once. Throws std::bad_alloc.
 const catena_plugin& table_of(const Contents* const* begin, const Contents* const* end);
 }  // namespace detail
 
 }  // namespace catena::plugin
 
 // CATENA_PLUGIN("org.example.id", "1.0.0", Function...): the two symbols that a plugin exports.
-// Once in a plugin, at file scope. A plugin of several translation units has CATENA_PLUGIN without
+// Use it once in a plugin, at file scope. A plugin of several translation units has CATENA_PLUGIN without
 // functions in one of them, and CATENA_FUNCTIONS(Function...) in each that describes some.
 #define CATENA_PLUGIN(id, version, ...) \
     CATENA_PLUGIN_PARTS##__VA_OPT__(_NAMED)(id, version __VA_OPT__(, ) __VA_ARGS__)
@@ -393,7 +393,7 @@ const catena_plugin& table_of(const Contents* const* begin, const Contents* cons
     CATENA_EXPORT_PLUGIN(                                                                        \
         id, version, ::catena::plugin::Plugin<>::devices,                                        \
         ::catena::plugin::detail::table_of(__start_catena_parts, __stop_catena_parts))
-// CUDA families list their functions in CATENA_PLUGIN, after the specializations of Kernels<F>.
+// A .cu file lists its functions in CATENA_PLUGIN, after the specializations of Kernels<F>.
 #if defined(CATENA_CUDA)
 #define CATENA_FUNCTIONS(...) static_assert(true)
 #else

@@ -1,5 +1,5 @@
-// The tables of a plugin. Plugins with backends or extensions include this; one of functions and
-// kernels alone needs CATENA_PLUGIN() only.
+// Helpers for the tables of a plugin, for plugins with backends or extensions. A plugin that has only
+// functions and kernels uses CATENA_PLUGIN() instead.
 #pragma once
 
 #include <span>
@@ -37,8 +37,8 @@ constexpr catena_extension extension(const char* id, const char* device, const v
             .table = table};
 }
 
-// A deterministic kernel for version 1 of a function, which adds where the call asks for it. The caller
-// sets what else it has.
+// A deterministic kernel for version 1 of a function, which supports CATENA_REQ_ADD. The caller sets the
+// other members.
 constexpr catena_kernel plain_kernel(const char* function, int phase, const char* device,
                                      const catena_dtype* types) {
     catena_kernel kernel = {};
@@ -54,7 +54,7 @@ constexpr catena_kernel plain_kernel(const char* function, int phase, const char
     return kernel;
 }
 
-// What a plugin has; the lists have to live as long as the plugin.
+// The contents of a plugin. The lists must live as long as the plugin.
 struct Contents {
     std::span<const catena_function* const> functions = {};
     std::span<const catena_kernel* const> kernels = {};
@@ -78,13 +78,13 @@ constexpr catena_plugin table_of(const Contents& contents) {
             .deinit = contents.deinit};
 }
 
-// [any] Formats a reason as printf() does, hands it to the host and returns status.
+// [any] Formats a message as printf() does, passes it to the host and returns status.
 [[gnu::format(printf, 3, 4)]] catena_status fail(catena_ctx* ctx, catena_status status,
                                                  const char* format, ...);
 
 }  // namespace catena::plugin
 
-// Both come from catena_add_plugin().
+// catena_add_plugin() defines both.
 #if !defined(CATENA_PLUGIN_VENDOR)
 #define CATENA_PLUGIN_VENDOR ""
 #endif
@@ -93,7 +93,7 @@ constexpr catena_plugin table_of(const Contents& contents) {
 #endif
 
 // The two symbols that a plugin exports. `table` is an expression, the plugin's catena_plugin: it
-// is evaluated when a host loads the plugin, and may throw. Once in a plugin, at file scope.
+// is evaluated when a host loads the plugin, and may throw. Use it once in a plugin, at file scope.
 #define CATENA_EXPORT_PLUGIN(id, version, devices, table)                                    \
     extern "C" {                                                                             \
     __attribute__((section(CATENA_MANIFEST_SECTION),                                         \

@@ -1,10 +1,14 @@
-// For kernels on a vendor's library that serve catena's own functions: attributes by name, and
-// convolutions as the products that such libraries have.
+// For kernels on a vendor's library that serve catena's own functions: attributes by name, convolutions
+// as the products that such libraries have, and a cache of what was made for them.
 #pragma once
 
 #include <algorithm>
 #include <climits>
+#include <compare>
 #include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -21,10 +25,9 @@ inline const catena_value& attribute(const catena_call& call, const char* name) 
     throw Error(CATENA_E_UNSUPPORTED, std::string("no attribute ") + name);
 }
 // Of an attribute that is one number for both axes of an image, (y, x), or empty.
-inline std::int64_t attribute_of_axis(const catena_call& call, const char* name, int axis,
-                                      std::int64_t if_empty = 0) {
+inline std::int64_t attribute_of_axis(const catena_call& call, const char* name, int axis) {
     const catena_value& v = attribute(call, name);
-    return v.n == 0 ? if_empty : v.v.ints[v.n == 1 ? 0 : axis];
+    return v.n == 0 ? 0 : v.v.ints[v.n == 1 ? 0 : axis];
 }
 
 inline bool adds(const catena_call& call, int i) { return call.req[i] == CATENA_REQ_ADD; }
@@ -49,7 +52,8 @@ struct ConvolutionSizes {
     std::int64_t x_image() const { return channels * height * width; }
     std::int64_t y_image() const { return outputs * oh * ow; }
     std::int64_t taps() const { return channels * kh * kw; }
-    bool operator==(const ConvolutionSizes&) const = default;
+    std::int64_t pixels() const { return oh * ow; }
+    auto operator<=>(const ConvolutionSizes&) const = default;
 
     // Nothing is empty, numbers have 31 bits, and no place lies beyond the pad, as with cover_all:
     // libraries are told of the same pad on both sides.
@@ -92,31 +96,6 @@ struct ConvolutionCall {
 
 namespace detail {
 
-// x has the channels of the filters' second axis, y their first.
-inline ConvolutionCall convolution_call(const catena_call& call, const catena_tensor& x_tensor,
-                                        const catena_tensor& y_tensor,
-                                        const catena_tensor& w_tensor) {
-    const Shape x = shape_of(x_tensor), y = shape_of(y_tensor), w = shape_of(w_tensor);
-    ConvolutionCall result = {.sizes = {.n = x[0],
-                                        .channels = x[1],
-                                        .height = x[2],
-                                        .width = x[3],
-                                        .outputs = y[1],
-                                        .oh = y[2],
-                                        .ow = y[3],
-                                        .kh = w[2],
-                                        .kw = w[3],
-                                        .stride_y = attribute_of_axis(call, "stride", 0),
-                                        .stride_x = attribute_of_axis(call, "stride", 1),
-                                        .pad_y = attribute_of_axis(call, "pad", 0),
-                                        .pad_x = attribute_of_axis(call, "pad", 1)}};
-    if (!is_forward(call) && call.n_x > 2) {
-        result.summed = call.gy[0];
-        result.sum = call.gx[2];
-        result.add_sum = result.sum != nullptr && adds(call, 2);
-    }
-    return result;
-}
 // A function that computes one of the three tensors from the two others, and its gradients. The tensors
 // are named by the product that computes them; first and second are the function's inputs.
 inline ConvolutionCall convolution(const catena_call& call, ConvolutionProduct first,
@@ -129,7 +108,26 @@ inline ConvolutionCall convolution(const catena_call& call, ConvolutionProduct f
     made_by(first) = call.x[0];
     made_by(second) = call.x[1];
     made_by(result) = outcome(call);
-    ConvolutionCall c = convolution_call(call, *made_by(data), *made_by(forward), *made_by(filter));
+    const Shape x = shape_of(*made_by(data)), y = shape_of(*made_by(forward)),
+                w = shape_of(*made_by(filter));
+    ConvolutionCall c = {.sizes = {.n = x[0],
+                                   .channels = x[1],
+                                   .height = x[2],
+                                   .width = x[3],
+                                   .outputs = y[1],
+                                   .oh = y[2],
+                                   .ow = y[3],
+                                   .kh = w[2],
+                                   .kw = w[3],
+                                   .stride_y = attribute_of_axis(call, "stride", 0),
+                                   .stride_x = attribute_of_axis(call, "stride", 1),
+                                   .pad_y = attribute_of_axis(call, "pad", 0),
+                                   .pad_x = attribute_of_axis(call, "pad", 1)}};
+    if (!is_forward(call) && call.n_x > 2) {
+        c.summed = call.gy[0];
+        c.sum = call.gx[2];
+        c.add_sum = c.sum != nullptr && adds(call, 2);
+    }
     const auto add_step = [&](ConvolutionProduct product, catena_tensor* to,
                               const catena_tensor* bias, bool add) {
         if (to == nullptr) return;  // not wanted
@@ -149,17 +147,49 @@ inline ConvolutionCall convolution(const catena_call& call, ConvolutionProduct f
 
 }  // namespace detail
 
-inline ConvolutionCall convolution_2d(const catena_call& call) {
+inline constexpr char convolution_2d[] = "catena.convolution_2d";
+inline constexpr char deconvolution_2d[] = "catena.deconvolution_2d";
+inline constexpr char convolution_2d_grad_w[] = "catena.convolution_2d_grad_w";
+
+// Of a call of one of these.
+inline ConvolutionCall convolution_call(const catena_call& call) {
     using enum ConvolutionProduct;
-    return detail::convolution(call, data, filter, forward);
+    const std::string_view function = call.function->name;
+    if (function == convolution_2d) return detail::convolution(call, data, filter, forward);
+    return function == deconvolution_2d ? detail::convolution(call, forward, filter, data)
+                                        : detail::convolution(call, data, forward, filter);
 }
-inline ConvolutionCall deconvolution_2d(const catena_call& call) {
-    using enum ConvolutionProduct;
-    return detail::convolution(call, forward, filter, data);
-}
-inline ConvolutionCall convolution_2d_grad_w(const catena_call& call) {
-    using enum ConvolutionProduct;
-    return detail::convolution(call, data, forward, filter);
-}
+
+// Values by key; what was not used for longest makes room. [any]
+template <class Key, class T>
+class Cache {
+public:
+    explicit Cache(std::size_t most) : most_(most) {}
+
+    std::optional<T> find(const Key& key) {
+        const std::lock_guard lock(mutex_);
+        const auto found = entries_.find(key);
+        if (found == entries_.end()) return std::nullopt;
+        found->second.used = ++now_;
+        return found->second.value;
+    }
+    void keep(const Key& key, T value) {
+        const std::lock_guard lock(mutex_);
+        if (entries_.size() >= most_ && !entries_.contains(key))
+            entries_.erase(std::ranges::min_element(
+                entries_, {}, [](const auto& entry) { return entry.second.used; }));
+        entries_[key] = {std::move(value), ++now_};
+    }
+
+private:
+    struct Entry {
+        T value;
+        std::uint64_t used;
+    };
+    const std::size_t most_;
+    std::mutex mutex_;
+    std::map<Key, Entry> entries_;
+    std::uint64_t now_ = 0;
+};
 
 }  // namespace catena::plugin

@@ -1,5 +1,5 @@
-// Host arrays for tests of plugins: they own their memory, hold any dtype at any address that it
-// allows, and have guard bytes on both sides. Floating-point arrays start as NaN.
+// Host arrays for tests of plugins. They own their memory, can have any dtype and any address that is
+// valid for it, and have guard bytes on both sides. Floating-point arrays are initialized to NaN.
 #pragma once
 
 #include <cstddef>
@@ -29,13 +29,13 @@ public:
     static constexpr std::uint8_t usual_guard = 0xa5;
 
     Array() = default;
-    // Floating-point elements start as NaN, others as a pattern. The first element lies `shift` <
-    // 64 bytes behind an aligned address.
+    // Floating-point elements are initialized to NaN, others to a pattern. The first element lies
+    // `shift` < 64 bytes after an aligned address.
     Array(Dims shape, catena_dtype dtype, std::size_t shift = 0,
           std::uint8_t pattern = usual_guard);
-    // Memory without a dtype, as scratch is.
+    // Memory without a dtype, such as scratch memory.
     static Array room(std::int64_t bytes);
-    // In the order of catena::Array::from(): Array::from<float>({1, 2, 3}, {3}).
+    // Arguments as for catena::Array::from(): Array::from<float>({1, 2, 3}, {3}).
     template <class T>
     static Array from(const std::vector<T>& values, Dims shape) {
         Array a(std::move(shape), dtype_of<T>());
@@ -70,26 +70,25 @@ public:
     std::vector<T> values() const {
         return std::vector<T>(data<T>(), data<T>() + size_);
     }
-    // One element of any dtype, as double.
+    // Reads or writes one element of any dtype as a double.
     double at(std::int64_t i) const;
     void set(std::int64_t i, double value);
     // All elements.
     std::vector<double> numbers() const;
     void set_numbers(const std::vector<double>& values);
-    // All elements' bytes.
+    // Sets all bytes of the elements.
     void fill(std::uint8_t byte);
     Array to(catena_dtype dtype) const;
     Array reshaped(Dims shape) const;
-    // The same elements at another address, between other guards.
+    // A copy at another address, with other guard bytes.
     Array moved(std::size_t shift, std::uint8_t pattern = usual_guard) const;
-    // Which bytes were written before or behind the elements; empty: none.
+    // A text about the guard bytes that were overwritten; empty if there are none.
     std::string damage() const;
     bool intact() const { return damage().empty(); }
-    // The same shape, dtype and bits.
+    // True if shape, dtype and all bits are equal.
     bool operator==(const Array& other) const;
 
-    // All of the memory, guards included. The first element lies behind the first guard and the
-    // shift.
+    // The whole memory including guards. The first element lies after the first guard and the shift.
     std::byte* memory() { return chunks_.data()->bytes; }
     std::size_t memory_bytes() const { return chunks_.size() * sizeof(Chunk); }
     std::size_t shift() const { return shift_; }

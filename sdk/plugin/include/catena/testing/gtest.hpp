@@ -11,7 +11,7 @@
 
 namespace catena::testing::detail {
 
-// One empty name if the plugin cannot be loaded: its test says why.
+// If the plugin cannot be loaded, returns one empty name, whose test fails with the reason.
 inline std::vector<std::string> functions_of(const std::string& plugin) {
     try {
         std::vector<std::string> names = World(plugin).names();

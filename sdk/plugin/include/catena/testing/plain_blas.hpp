@@ -1,4 +1,4 @@
-// catena.blas as plain loops: for kernels that ask the host for products, and to measure others by.
+// catena.blas as plain loops: for kernels that ask the host for products, and as a reference for others.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What conform() found: a verdict for each check of one function.
+// Report: the results of conform(), a verdict for each check of one function.
 #pragma once
 
 #include <array>
@@ -45,51 +45,55 @@ inline constexpr std::size_t n_checks = static_cast<std::size_t>(Check::count);
 struct CheckInfo {
     const char* name;
     const char* doc;
-    const char* group;  // of catena-check, and its name there
-    const char* check;
+    const char* group;  // in catena-check
+    const char* check;  // the check's name there
 };
 inline constexpr std::array<CheckInfo, n_checks> check_infos = {{
-    {"example", "it has examples, or a call was found by trying; outputs are finite", "values",
-     "examples"},
-    {"dtypes", "every row of dtypes that a kernel declares gives what float64 gives", "values",
-     "dtypes"},
-    {"variants", "kernels for every instruction set of this machine and of every plugin agree",
+    {"example", "the function has examples, or trying found a valid call; outputs are finite",
+     "values", "examples"},
+    {"dtypes", "every row of dtypes that a kernel declares gives the same values as float64",
+     "values", "dtypes"},
+    {"variants", "the kernels of all plugins, for all instruction sets of this machine, agree",
      "values", "variants"},
-    {"threads", "1, 2 and 3 threads agree (bit for bit if the kernel says DETERMINISTIC)",
+    {"threads",
+     "1, 2 and 3 threads give the same results (bit for bit if the kernel is DETERMINISTIC)",
      "determinism", "threads"},
-    {"determinism", "the same call gives the same bits; the same seed the same random numbers",
+    {"determinism",
+     "the same call gives the same bits; the same seed gives the same random numbers",
      "determinism", "repeated"},
-    {"gradient", "the composed gradient is that of finite differences in float64", "gradients",
+    {"gradient", "the composed gradient agrees with finite differences in float64", "gradients",
      "composed"},
-    {"backward", "backward kernels give the same, in every dtype, on every instruction set",
+    {"backward",
+     "backward kernels agree with the composed gradient in every dtype and instruction set",
      "gradients", "kernel"},
-    {"second order", "the gradient of the composed gradient is that of finite differences",
+    {"second order", "the gradient of the composed gradient agrees with finite differences",
      "gradients", "second-order"},
-    {"targets", "every set of wanted gradients gives the same numbers as all of them", "gradients",
-     "targets"},
-    {"missing gy", "an output's gradient that did not come is zero", "gradients", "missing"},
-    {"add", "REQ_ADD adds to what is there, forward and backward", "values", "add"},
-    {"retained", "backward reads the inputs and outputs alone that are declared as retained",
+    {"targets", "any subset of the gradients has the same values as when all are computed",
+     "gradients", "targets"},
+    {"missing gy", "a missing gradient of an output counts as zero", "gradients", "missing"},
+    {"add", "REQ_ADD adds to the existing values, forward and backward", "values", "add"},
+    {"retained", "backward reads only inputs and outputs that are declared as retained",
      "gradients", "retained"},
-    {"empty", "first extents of 0", "values", "empty"},
-    {"size 1", "extents of 1", "values", "size-one"},
-    {"0-d", "inputs without axes", "values", "zero-d"},
-    {"layout", "inputs that came from strided host memory, and at odd addresses", "values",
-     "layout"},
-    {"inputs", "inputs, outputs and gradients that were lent are unmodified", "values", "inputs"},
-    {"guard", "nothing is written or read beside outputs, saved state, scratch and inputs",
+    {"empty", "calls are correct if inputs have a first extent of 0", "values", "empty"},
+    {"size 1", "calls are correct if inputs have extents of 1", "values", "size-one"},
+    {"0-d", "calls are correct if inputs have no axes", "values", "zero-d"},
+    {"layout",
+     "inputs copied from strided host memory, or at unaligned addresses, give the same results",
+     "values", "layout"},
+    {"inputs", "read-only inputs, outputs and gradients are not modified", "values", "inputs"},
+    {"guard", "nothing outside outputs, saved state, scratch and inputs is written or read",
      "values", "guard"},
-    {"written", "every byte of a result is written, none depends on uninitialised memory", "values",
-     "written"},
-    {"NaN", "NaN everywhere neither crashes nor hangs", "values", "nan"},
-    {"reached", "every kernel that can run here runs, in each of its rows of dtypes", "values",
-     "reached"},
-    {"wrong rank", "refused with \"[function] ...\" before any kernel ran", "inference",
-     "wrong-rank"},
-    {"wrong shape", "refused with \"[function] ...\" before any kernel ran", "inference",
-     "wrong-shape"},
-    {"wrong dtype", "refused with \"[function] ...\" before any kernel ran", "inference",
-     "wrong-dtype"},
+    {"written", "every byte of a result is written, and none depends on uninitialized memory",
+     "values", "written"},
+    {"NaN", "calls whose inputs are all NaN neither crash nor hang", "values", "nan"},
+    {"reached", "every kernel that this machine can run is run, in each of its rows of dtypes",
+     "values", "reached"},
+    {"wrong rank", "a wrong rank is refused with \"[function] ...\" before any kernel runs",
+     "inference", "wrong-rank"},
+    {"wrong shape", "a wrong shape is refused with \"[function] ...\" before any kernel runs",
+     "inference", "wrong-shape"},
+    {"wrong dtype", "a wrong dtype is refused with \"[function] ...\" before any kernel runs",
+     "inference", "wrong-dtype"},
 }};
 inline const CheckInfo& info(Check check) { return check_infos[static_cast<std::size_t>(check)]; }
 
@@ -99,41 +103,41 @@ class Report {
 public:
     struct Entry {
         Verdict verdict = Verdict::none;
-        std::string text;  // why not applicable; what failed, a line each
+        std::string text;  // why it is not applicable, or a line for each failure
     };
     explicit Report(std::string function = {}) : function_(std::move(function)) {}
 
     const std::string& function() const { return function_; }
     const Entry& operator[](Check check) const { return entries_[static_cast<std::size_t>(check)]; }
     void pass(Check check);
-    // Of several reasons the last one stays.
+    // If there are several reasons, the last one is kept.
     void skip(Check check, const std::string& reason);
-    // Texts that differ only in numbers and in the kernels' dtypes and instruction sets make one
-    // line: the first of them.
+    // Texts that differ only in numbers and in the kernels' dtypes and instruction sets are merged
+    // into the line of the first.
     void fail(Check check, const std::string& text);
     bool failed(Check check) const { return (*this)[check].verdict == Verdict::failed; }
-    // To be called after the last example. A check that has no verdict yet fails. If another check
-    // has failed, it is skipped, because that failure may have kept the test from it. With `only`,
-    // all other checks are skipped.
+    // Call it after the last example. A check without a verdict then fails, because no example
+    // reached it. If another check has failed, it is skipped instead, because that failure may be the
+    // reason. With `only`, all other checks are skipped.
     void finish(std::optional<Check> only = {});
     // A line "function: check: text" for each failure.
     std::vector<std::string> lines() const;
-    // All of them in one text; empty: nothing failed.
+    // All of these lines in one text; empty if nothing failed.
     std::string failures() const;
 
-    std::set<std::string> skipped;    // devices that are not there: a line each
-    std::set<std::string> shortened;  // long calls that time has limited: a line each
-    int examples = 0;                 // that the function declares
-    std::string found;                // the call that was found where it declares none
-    bool internal = false;            // part of other functions' gradients
-    std::set<std::pair<const catena_kernel*, std::string>> reached;  // in which row of dtypes
-    // Why a row did not fit an example.
+    std::set<std::string> skipped;    // a line for each device that is missing
+    std::set<std::string> shortened;  // a line for each long call that the time limit shortened
+    int examples = 0;                 // number of examples that the function declares
+    std::string found;                // if it declares none: the call that was found
+    bool internal = false;            // the function is a part of other functions' gradients
+    std::set<std::pair<const catena_kernel*, std::string>> reached;  // kernels, rows of dtypes
+    // Why a kernel's row of dtypes did not fit an example.
     std::map<std::pair<const catena_kernel*, std::string>, std::string> missed;
-    bool compared = false;  // whether all variants that run here were
+    bool compared = false;  // all variants that this machine can run were compared
 
 private:
-    // A failure, and the kernels that have it: where the text names dtypes and instruction set of
-    // the first, and those of the others.
+    // A failure and the kernels that have it: the position in the text of the dtypes and instruction
+    // set of the first kernel, and the dtypes and instruction sets of the others.
     struct Line {
         std::string kind;
         std::string text;
@@ -150,11 +154,11 @@ private:
 };
 
 namespace detail {
-// The text without its kernel's dtypes and instruction set, and with # for each number.
+// The text without the kernel's dtypes and instruction set, and with # in place of each number.
 std::string kind_of(const std::string& text);
 }  // namespace detail
 
-// What the tests do at the moment, for handlers of crashes and hangs.
+// What the tests are doing now, for messages about crashes and hangs.
 extern char doing[256];
 void now_doing(const std::string& function, const std::string& what);
 

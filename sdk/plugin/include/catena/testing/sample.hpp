@@ -1,4 +1,4 @@
-// Numbers for an example: which dtypes its reference has, what its inputs hold.
+// Samples: examples with dtypes and numbers for the inputs.
 #pragma once
 
 #include <optional>
@@ -17,20 +17,20 @@ struct Sample {
     bool train = true;
 };
 
-// Throws a Failure where the function refuses the call.
+// Throws a Failure if the function refuses the call.
 Sample make_sample(World& world, const catena_function& f, const Example& example, unsigned seed,
                    bool train = true);
 
-// A call that a function without examples accepts; the same seed finds the same.
+// Finds a call that a function without examples accepts. The same seed finds the same call.
 std::optional<Example> find_example(World& world, const catena_function& f, unsigned seed = 1,
                                     int tries = 20000);
 
-// Calls that a function is known to accept, as far as its examples can be read.
+// Calls that a function accepts: its examples, or a call that was found by trying.
 struct Examples {
     std::vector<Example> calls;
-    int declared = 0;                 // by the function
-    bool found = false;               // by trying, since it declares none
-    std::vector<std::string> faults;  // of those that cannot be read
+    int declared = 0;                 // number of examples that the function declares
+    bool found = false;               // it declares none, and a call was found by trying
+    std::vector<std::string> faults;  // a message for each example that cannot be read
 };
 Examples examples_of(World& world, const catena_function& f, unsigned seed = 1);
 

@@ -10,7 +10,8 @@
 //         __device__ void operator()(const Value* x, Value* y) const;  // one element of each
 //     };
 //
-// Without broadcasting, packs are taken where all operands are aligned; else single elements.
+// The first four can come from a base class, Operation<In, Out, Value, walks>. Without broadcasting, packs
+// are taken where all operands are aligned; else single elements.
 #pragma once
 
 #include <array>
@@ -281,14 +282,25 @@ void map(const Queue& queue, const Op& op, Shape shape, const Operand (&in)[n],
     map(queue, op, shape, static_cast<const Operand*>(in), static_cast<const Result*>(out));
 }
 
+// What an operation declares, to inherit from.
+template <class Inputs, class Outputs, class V, bool broadcasts = false>
+struct Operation {
+    using In = Inputs;
+    using Out = Outputs;
+    using Value = V;
+    static constexpr bool walks = broadcasts;
+};
 // y = x, in another type, or repeated.
 template <class From, class To, bool repeats = false>
-struct Copy {
-    using In = Types<From>;
-    using Out = Types<To>;
+struct Copy : Operation<Types<From>, Types<To>, Compute<From>, repeats> {
     using Value = Compute<From>;
-    static constexpr bool walks = repeats;
     __device__ __forceinline__ void operator()(const Value* x, Value* y) const { y[0] = x[0]; }
 };
+
+// As for a Call on the CPU: y of shape `to` = x of shape `from`, repeated; or adds it to y.
+template <class F, class T>
+void broadcast_copy(const Call<F>& call, const T* x, Shape from, T* y, Shape to, bool add) {
+    map(call.queue(), Copy<Stored<T>, Stored<T>, true>(), to, {Operand{x, from}}, {Result{y, add}});
+}
 
 }  // namespace catena::plugin::cuda

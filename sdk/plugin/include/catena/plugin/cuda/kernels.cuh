@@ -10,7 +10,11 @@
 //         static bool supports(const catena_call& call);                             // if need be
 //     };
 //
-// T are the dtypes of the function's rows, with AnyHalf for Float16 and BFloat16: load_as() and
+// A description with `static constexpr bool any_device = true;` has its own forward() and backward() as
+// kernels for CUDA: they call what is overloaded for a cuda::Call.
+//
+// backward() is called where an output that callers see has a gradient: without any, gradients of inputs
+// are zero. T are the dtypes of the function's rows, with AnyHalf for Float16 and BFloat16: load_as() and
 // store_as() convert elements. A kernel that needs to know which of them it is (for dtype_of<T>(), say)
 // has `static constexpr bool any_half = false;`. The phases of a formula may be handwritten too. Without
 // a supports() here, that of the function's description applies, if it has one.
@@ -22,10 +26,20 @@
 #include "catena/plugin/half.hpp"
 #include "catena/plugin/tables.hpp"
 
+// As that of the CPU, in memory of a device.
+namespace catena::plugin::detail {
+bool set_zero_gradients(const catena_call& call,
+                        void (*set_zero)(const void* queue, void* data, std::size_t bytes),
+                        const void* queue);
+}
+
 namespace catena::plugin::cuda {
 
 template <class F>
 struct Kernels {};
+template <class F>
+requires F::any_device struct Kernels<F> : F {
+};
 
 namespace detail {
 
@@ -70,8 +84,15 @@ catena_status CATENA_CALL run(catena_ctx* ctx, const catena_call* call) noexcept
         [[maybe_unused]] const Call<F> c(ctx, *call, has_bfloat<T...>);
         constexpr bool forward = phase == CATENA_PHASE_FORWARD;
         if constexpr (by_hand<F, phase, TypeFor<F, T>...>()) {
-            if constexpr (forward) Kernels<F>::template forward<TypeFor<F, T>...>(c);
-            else Kernels<F>::template backward<TypeFor<F, T>...>(c);
+            if constexpr (forward) {
+                Kernels<F>::template forward<TypeFor<F, T>...>(c);
+            } else {
+                const auto zero = [](const void* queue, void* data, std::size_t bytes) {
+                    static_cast<const Queue*>(queue)->zero(data, bytes);
+                };
+                if (!plugin::detail::set_zero_gradients(*call, zero, &c.queue()))
+                    Kernels<F>::template backward<TypeFor<F, T>...>(c);
+            }
         } else if constexpr (!forward) backward_formula<F, TypeFor<F, T>...>(c.queue(), *call);
         else if constexpr (Update<F>) update_formula<F, TypeFor<F, T>...>(c.queue(), *call);
         else forward_formula<F, TypeFor<F, T>...>(c.queue(), *call);
@@ -196,7 +217,7 @@ constexpr auto kernels_of(Rows<R...>) {
 template <class F>
 struct KernelTable {
     static constexpr auto entries = detail::kernels_of<F>(typename TypesOf<F>::type());
-    static_assert(!entries.empty(),
+    static_assert(!entries.empty() || (F::about.flags & CATENA_FUNCTION_VIEW) != 0,
                   "CATENA_PLUGIN in a .cu file takes functions that are formulas, and those for "
                   "which there is a catena::plugin::cuda::Kernels<F>");
     static constexpr auto list = [] {

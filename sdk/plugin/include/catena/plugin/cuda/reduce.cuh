@@ -160,4 +160,12 @@ void sum(Queue queue, Tensor<const T> x, const Summed& summed, Out* out, bool ad
         reinterpret_cast<Stored<Out>*>(out), add, scratch);
 }
 
+// As for a Call on the CPU: y = x of shape `from`, summed to the shape `to` that broadcasts to it. The
+// call's scratch has the bytes that sum_scratch<T>(from, Repeats{from, to}) says.
+template <class F, class T>
+void sum_to_shape(const Call<F>& call, const T* x, Shape from, T* y, Shape to, bool add) {
+    sum(call.queue(), Tensor<const T>{x, from}, Repeats{from, to}, y, add,
+        call.template scratch<void>());
+}
+
 }  // namespace catena::plugin::cuda

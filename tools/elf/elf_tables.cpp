@@ -1,10 +1,9 @@
-// The tables of an ELF file, checked entry by entry.
-#include "elf_image.hpp"
+// ELF tables, read and checked entry by entry.
+#include "elf_tables.hpp"
 
 #include <fmt/format.h>
 
 #include <fcntl.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -34,13 +33,9 @@ std::string text_at(std::span<const char> table, std::uint64_t at, const char* w
 
 }  // namespace
 
-OpenFile::OpenFile(const std::filesystem::path& file)
-    : fd(new int(opened(file)), [](const int* open) {
-          close(*open);
-          delete open;
-      }) {}
+ElfTables::ElfTables(const std::filesystem::path& file) : ElfTables(Descriptor(opened(file))) {}
 
-std::string ElfImage::machine() const {
+std::string ElfTables::machine() const {
     switch (header().e_machine) {
         case EM_X86_64: return "x86-64";
         case EM_AARCH64: return "aarch64";
@@ -49,7 +44,7 @@ std::string ElfImage::machine() const {
     }
 }
 
-std::string ElfImage::build_id() const {
+std::string ElfTables::build_id() const {
     const Section* const found = section(".note.gnu.build-id");
     if (!found) return {};
     const auto note = contents(*found);
@@ -63,7 +58,7 @@ std::string ElfImage::build_id() const {
     return fmt::format("{:02x}", fmt::join(id, id + bytes, ""));
 }
 
-std::vector<std::uint64_t> ElfImage::values(std::int64_t tag) const {
+std::vector<std::uint64_t> ElfTables::values(std::int64_t tag) const {
     std::vector<std::uint64_t> result;
     for (const Elf64_Phdr& s : segments()) {
         if (s.p_type != PT_DYNAMIC) continue;
@@ -75,7 +70,7 @@ std::vector<std::uint64_t> ElfImage::values(std::int64_t tag) const {
     return result;
 }
 
-std::vector<std::string> ElfImage::strings(std::int64_t tag) const {
+std::vector<std::string> ElfTables::strings(std::int64_t tag) const {
     std::vector<std::string> result;
     const auto offsets = values(tag);
     if (offsets.empty()) return result;
@@ -85,7 +80,7 @@ std::vector<std::string> ElfImage::strings(std::int64_t tag) const {
     return result;
 }
 
-std::vector<std::string> ElfImage::stand_ins() const {
+std::vector<std::string> ElfTables::stand_ins() const {
     std::vector<std::string> result;
     for (const auto& [tag, word] : {std::pair{DT_AUXILIARY, "DT_AUXILIARY"},
                                     {DT_FILTER, "DT_FILTER"},
@@ -97,7 +92,7 @@ std::vector<std::string> ElfImage::stand_ins() const {
     return result;
 }
 
-std::vector<ElfImage::Symbol> ElfImage::symbols(std::uint32_t section_type) const {
+std::vector<ElfTables::Symbol> ElfTables::symbols(std::uint32_t section_type) const {
     std::vector<Symbol> result;
     for (const Section& section : sections()) {
         const Elf64_Shdr& s = section.header;
@@ -119,7 +114,7 @@ std::vector<ElfImage::Symbol> ElfImage::symbols(std::uint32_t section_type) cons
     return result;
 }
 
-std::vector<ElfImage::Relocation> ElfImage::relocations() const {
+std::vector<ElfTables::Relocation> ElfTables::relocations() const {
     std::vector<Relocation> result;
     for (const auto& [begin, bytes] : {std::pair{DT_RELA, DT_RELASZ}, {DT_JMPREL, DT_PLTRELSZ}}) {
         for (const auto& r : mapped<Elf64_Rela>(begin, bytes, "its relocations"))
@@ -144,8 +139,8 @@ std::vector<ElfImage::Relocation> ElfImage::relocations() const {
     return result;
 }
 
-std::uint64_t ElfImage::offset_of(std::uint64_t address, std::uint64_t bytes,
-                                  const char* what) const {
+std::uint64_t ElfTables::offset_of(std::uint64_t address, std::uint64_t bytes,
+                                   const char* what) const {
     for (const Elf64_Phdr& s : segments()) {
         const std::uint64_t into = address - s.p_vaddr;
         if (s.p_type == PT_LOAD && address >= s.p_vaddr && into <= s.p_filesz &&
@@ -157,8 +152,8 @@ std::uint64_t ElfImage::offset_of(std::uint64_t address, std::uint64_t bytes,
 }
 
 template <class T>
-std::span<const T> ElfImage::mapped(std::int64_t begin, std::int64_t bytes,
-                                    const char* what) const {
+std::span<const T> ElfTables::mapped(std::int64_t begin, std::int64_t bytes,
+                                     const char* what) const {
     const auto address = values(begin), size = values(bytes);
     if (address.empty() && size.empty()) return {};
     if (address.size() != 1 || size.size() != 1)

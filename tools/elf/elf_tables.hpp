@@ -1,27 +1,16 @@
-// What a shared library says about itself, read without running any of it.
+// The tables of a shared library, for the programs that look into plugins; the loader needs none.
 #pragma once
 
+#include <descriptor.hpp>
 #include <elf_file.hpp>
 
-#include <cstdint>
 #include <filesystem>
-#include <memory>
-#include <string>
-#include <vector>
 
 namespace catena {
 
-// A file that is open while the object or a copy lives.
-struct OpenFile {
-    explicit OpenFile(const std::filesystem::path& file);
-    std::shared_ptr<const int> fd;
-};
-
-// All functions throw PluginError with the bare reason.
-class ElfImage : OpenFile, public ElfFile {
+// Checks each entry. All functions throw PluginError with the bare reason.
+class ElfTables : public ElfFile {
 public:
-    explicit ElfImage(const std::filesystem::path& file) : OpenFile(file), ElfFile(*fd) {}
-
     struct Symbol {
         std::string name;
         unsigned char binding, type, visibility;
@@ -32,6 +21,8 @@ public:
     struct Relocation {
         std::uint64_t at, addend;
     };
+
+    explicit ElfTables(const std::filesystem::path& file);  // which stays open
 
     std::string machine() const;   // "x86-64"
     std::string build_id() const;  // hexadecimal; "" if it has none
@@ -46,11 +37,14 @@ public:
     std::vector<Relocation> relocations() const;
 
 private:
+    explicit ElfTables(Descriptor open) : ElfFile(open.get()), open_(std::move(open)) {}
     // Where the file has what is mapped to these addresses.
     std::uint64_t offset_of(std::uint64_t address, std::uint64_t bytes, const char* what) const;
     // The table whose address and size the dynamic section has under these tags.
     template <class T>
     std::span<const T> mapped(std::int64_t begin, std::int64_t bytes, const char* what) const;
+
+    Descriptor open_;
 };
 
 }  // namespace catena

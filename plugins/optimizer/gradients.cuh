@@ -1,4 +1,4 @@
-// The square of a norm, on CUDA.
+// The norm of gradients and what they are scaled by, on CUDA.
 #pragma once
 
 #include <catena/plugin/cuda/reduce.cuh>
@@ -8,14 +8,17 @@
 namespace catena::plugins {
 
 template <class T>
-struct Square {
-    using In = cuda::Types<T>;
-    using Out = cuda::Types<T>;
-    using Value = double;
-    static constexpr bool walks = false;
+struct Square : cuda::Operation<cuda::Types<T>, cuda::Types<T>, double> {
     __device__ __forceinline__ void operator()(const double* x, double* y) const {
         y[0] = x[0] * x[0];
     }
+};
+
+struct Clipped : cuda::Operation<cuda::Types<double>, cuda::Types<double>, double> {
+    __device__ __forceinline__ void operator()(const double* x, double* y) const {
+        y[0] = ClipFactor::factor(x[0], maxnorm);
+    }
+    double maxnorm;
 };
 
 }  // namespace catena::plugins
@@ -36,5 +39,15 @@ struct catena::plugin::cuda::Kernels<catena::plugins::SumOfSquares> {
         const Operand in[] = {{x.data, x.shape}};
         sum(call.queue(), catena::plugins::Square<T>(), x.shape, in, 0, all,
             call.template y<S>(0).data, call.adds(0), call.template scratch<void>());
+    }
+};
+
+template <>
+struct catena::plugin::cuda::Kernels<catena::plugins::ClipFactor> {
+    template <class T>
+    static void forward(const auto& call) {
+        const auto y = call.template y<T>(0);
+        map(call.queue(), catena::plugins::Clipped{{}, call.template attr<"maxnorm">()}, y.shape,
+            {Operand{call.template x<T>(0).data, y.shape}}, {Result{y.data, call.adds(0)}});
     }
 };

@@ -12,10 +12,9 @@ enum class Direction { gather, scatter };  // into the dense array, out of it
 template <class T>
 struct Strided {
     __device__ __forceinline__ void operator()(std::int64_t i) const {
-        std::int64_t at[1];
-        walk.locate(i, at);
-        cuda::store(to[scatters ? at[0] : i], add != 0,
-                    cuda::load_as<cuda::Compute<T>>(from[scatters ? i : at[0]]));
+        const std::int64_t at = walk.locate(i);
+        cuda::store(to[scatters ? at : i], add != 0,
+                    cuda::load_as<cuda::Compute<T>>(from[scatters ? i : at]));
     }
     cuda::Walk<1> walk;  // over the dense array; its operand is the other one
     const T* from;

@@ -79,6 +79,15 @@ void set_clamped(testing::Array& a, std::int64_t i, double value) {
     });
 }
 
+std::vector<catena_value> values_of(const catena_function& f, const testing::OwnedAttrs& attrs) {
+    std::vector<catena_value> values;
+    for (std::uint32_t i = 0; i < f.n_attrs; ++i) {
+        const catena_value* given = attrs.find(f.attrs[i]->name);
+        values.push_back(given != nullptr ? *given : f.attrs[i]->def);
+    }
+    return values;
+}
+
 Module second_copy(const std::filesystem::path& file) {
     const int fd = memfd_create("copy.catena", 0);  // stays open: its name must not come again
     const std::string path = fmt::format("/proc/self/fd/{}", fd);
@@ -177,7 +186,7 @@ Engine Rig::caller(const testing::OwnedAttrs& attrs, bool train, const Circumsta
     const catena_function& f = function();
     testing::Options options;
     options.train = train;
-    Engine engine(*world_, f, world_->state().bind(f, attrs.list()), options);
+    Engine engine(*world_, f, values_of(f, attrs), options);
     engine.placement = now.placement;
     engine.owner = &fresh_;
     engine.watch = &control;

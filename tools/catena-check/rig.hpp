@@ -25,6 +25,8 @@ std::optional<testing::Sample> longer(testing::World& world, const catena_functi
                                       std::int64_t most, unsigned seed);
 // Sets an element to the nearest number that its dtype has; integers have no NaN.
 void set_clamped(testing::Array& a, std::int64_t i, double value);
+// A value for each attribute: the given one or its default. Its range is not checked.
+std::vector<catena_value> values_of(const catena_function& f, const testing::OwnedAttrs& attrs);
 
 using testing::Array;
 using testing::detail::Engine;

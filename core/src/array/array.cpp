@@ -164,7 +164,8 @@ Array Array::reshape(const Shape& target) const {
 }
 
 Array Array::copy() const {
-    Array target = empty_like(need(*this));
+    const ArrayBody& body = need(*this);
+    Array target = empty_like(body, current_queue(*body.device));
     seal(*target.body());
     target.copy_from(*this);
     return target;

@@ -76,9 +76,6 @@ inline Array empty_like(const ArrayBody& like, Queue& queue) {
     allocate(*body, queue);
     return Array(std::move(body));
 }
-inline Array empty_like(const ArrayBody& like) {
-    return empty_like(like, current_queue(*like.device));
-}
 // The elements in the host's memory: where they are, or copied to staging, which is made for them.
 const void* on_host(const ArrayBody& body, std::unique_ptr<char[]>& staging);
 

@@ -1,7 +1,7 @@
 // conform() against a function with one fault at a time: it can fail, and says why.
 #include <doctest/doctest.h>
 
-#include <catena/testing/check.hpp>
+#include <catena/testing/conform.hpp>
 #include <catena/testing/sample.hpp>
 
 #include "coverage.hpp"

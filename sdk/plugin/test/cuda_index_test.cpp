@@ -152,7 +152,7 @@ TEST_CASE("folds: every term once, at the sum that it belongs to") {
         std::vector<int> seen(static_cast<std::size_t>(size_of(drawn.shape)));
         for (std::int64_t sum = 0; sum < fold.kept.size; ++sum)
             for (std::int64_t term = 0; term < fold.reduced.size; ++term) {
-                const std::int64_t element = fold.locate_kept(sum) + fold.locate_reduced(term);
+                const std::int64_t element = fold.kept.locate(sum) + fold.reduced.locate(term);
                 ++seen.at(static_cast<std::size_t>(element));
                 REQUIRE(sum == offset_of(element, drawn.shape, kept));
             }

@@ -143,13 +143,13 @@ catena_tensor Array::tensor() {
     t.align_log2 = static_cast<std::uint32_t>(__builtin_ctzll(shift_ | guard));
     return t;
 }
-catena_meta Array::meta() const {
+catena_meta meta_of(const Dims& shape, catena_dtype dtype) {
     catena_meta m = {};
     m.struct_size = sizeof m;
-    m.ndim = static_cast<std::int32_t>(shape_.size());
-    m.dtype = dtype_;
+    m.ndim = static_cast<std::int32_t>(shape.size());
+    m.dtype = dtype;
     m.device_type = 1;
-    std::copy(shape_.begin(), shape_.end(), m.shape);
+    std::copy(shape.begin(), shape.end(), m.shape);
     return m;
 }
 

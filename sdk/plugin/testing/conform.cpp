@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "catena/testing/check.hpp"
 #include "testing/exam.hpp"
 
 namespace catena::testing {

@@ -57,13 +57,7 @@ bool gives_row(World& world, const catena_function& f, const Metas& x, const Own
 }
 std::optional<catena_meta> meta_of(const Example::Input& in, catena_dtype dtype) {
     if (!in.present) return std::nullopt;
-    catena_meta m = {};
-    m.struct_size = sizeof m;
-    m.ndim = static_cast<std::int32_t>(in.shape.size());
-    m.dtype = dtype;
-    m.device_type = 1;
-    std::copy(in.shape.begin(), in.shape.end(), m.shape);
-    return m;
+    return testing::meta_of(in.shape, dtype);
 }
 
 Metas metas_in(const catena_function& f, const Example& e, const Row& row) {

@@ -1,7 +1,7 @@
 // infer(): called by itself, with descriptions that no kernel could be run on.
 #include "rig.hpp"
 
-#include <testing/state.hpp>
+#include <testing/functions.hpp>
 
 #include <fmt/ranges.h>
 
@@ -48,7 +48,7 @@ public:
         const std::vector<Example> examples = examples_of(*world_, f_, example_seed).calls;
         if (examples.empty()) return findings_.skip("no call is known that it accepts");
         for (const Example& e : examples) {
-            const auto values = world_->state().bind(f_, e.attrs.list());
+            const auto values = values_of(f_, e.attrs);
             for (const detail::Row& row : detail::rows_of(*world_, f_)) {
                 const Metas x = detail::metas_in(f_, e, row);
                 if (ask(values, x, 0).status != CATENA_OK) continue;

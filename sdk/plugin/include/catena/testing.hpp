@@ -1,6 +1,5 @@
 // Tests of plugins, each loaded alone: catena::testing.
 #pragma once
 
-#include "catena/testing/check.hpp"
 #include "catena/testing/conform.hpp"
 #include "catena/testing/world.hpp"

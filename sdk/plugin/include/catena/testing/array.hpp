@@ -20,6 +20,9 @@ inline bool is_floating(catena_dtype dtype) {
     return dtype.code == CATENA_CODE_FLOAT || dtype.code == CATENA_CODE_BFLOAT;
 }
 
+// Of host memory.
+catena_meta meta_of(const Dims& shape, catena_dtype dtype);
+
 class Array {
 public:
     static constexpr std::size_t guard = 64;  // bytes on each side, and the usual alignment
@@ -91,7 +94,7 @@ public:
     std::size_t shift() const { return shift_; }
     // Valid as long as the array lives and is not assigned to.
     catena_tensor tensor();
-    catena_meta meta() const;
+    catena_meta meta() const { return meta_of(shape_, dtype_); }
 
 private:
     struct alignas(guard) Chunk {

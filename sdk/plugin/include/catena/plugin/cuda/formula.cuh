@@ -64,7 +64,8 @@ inline Result result(const catena_tensor* t, std::int32_t req = CATENA_REQ_WRITE
 
 }  // namespace detail
 
-template <class F, class T>
+// T: the type of all ports.
+template <class F, class T, class...>
 void forward_formula(const Queue& queue, const catena_call& call) {
     using Op = detail::Forward<F, T>;
     Operand in[n_inputs<F>];
@@ -74,7 +75,7 @@ void forward_formula(const Queue& queue, const catena_call& call) {
 }
 // Gradients of inputs with the output's shape come from one launch, those of inputs that were
 // repeated from a sum each.
-template <class F, class T>
+template <class F, class T, class...>
 void backward_formula(const Queue& queue, const catena_call& call) {
     using Op = detail::Backward<F, T>;
     constexpr std::size_t n = n_inputs<F>;
@@ -109,7 +110,7 @@ void backward_formula(const Queue& queue, const catena_call& call) {
     }
     if (any) map(queue, op, shape, in, out);
 }
-template <class F, class T>
+template <class F, class T, class...>
 void plan_backward_formula(const catena_call& call, catena_plan& plan) {
     if (call.gy[0] == nullptr) return;
     const Shape shape = shape_of(*call.gy[0]);
@@ -148,7 +149,7 @@ struct UpdateOp<F, std::index_sequence<X...>, T...> {
 
     __device__ __forceinline__ void operator()(const Value* x, Value* y) const {
         ((y[X] = x[X]), ...);
-        update_element<F, Value>(y, constants);
+        plugin::detail::update_element<F, Value>(y, constants);
     }
     update_constants<F, Value> constants;
 };

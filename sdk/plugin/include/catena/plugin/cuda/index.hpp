@@ -99,6 +99,13 @@ struct Walk {
         }
     }
 
+    // Of a single operand.
+    CATENA_FN std::int64_t locate(std::int64_t element) const requires(n_operands == 1) {
+        std::int64_t at[1];
+        locate(element, at);
+        return at[0];
+    }
+
     int n_axes = 0;
     int reserved = 0;       // no byte is left open
     std::int64_t size = 1;  // of the tensor
@@ -139,10 +146,6 @@ struct Fold {
         share(inner);
     }
 
-    // Where a sum's terms are in the tensor, apart from the term's own place.
-    CATENA_FN std::int64_t locate_kept(std::int64_t sum) const { return locate(kept, sum); }
-    CATENA_FN std::int64_t locate_reduced(std::int64_t term) const { return locate(reduced, term); }
-
     static constexpr int block = 256;  // threads: kept_lanes times reduced_lanes
 
     int rows = 1;  // or 0: columns
@@ -153,14 +156,10 @@ struct Fold {
     std::int64_t splits = 1;
     std::int64_t per_split = 0;
     std::int64_t blocks = 1;  // of sums
+    // Where a term is: the place of its sum among those that are kept, and its own.
     Walk<1> kept, reduced;
 
 private:
-    CATENA_FN static std::int64_t locate(const Walk<1>& walk, std::int64_t i) {
-        std::int64_t at[1];
-        walk.locate(i, at);
-        return at[0];
-    }
     // Depends on nothing but the shape, so that results have the same bits on every device.
     void share(std::int64_t inner) {
         const std::int64_t terms = reduced.size;

@@ -77,30 +77,26 @@ constexpr bool has_kernel() {
     else return by_hand<F, phase, TypeFor<F, T>...>() || ElementwiseGradient<F>;
 }
 
-template <class F, int phase, class First, class... T>
-[[gnu::noinline]] void run_as(catena_ctx* ctx, const catena_call& call, bool bfloat) {
-    const OnDevice device(F::about.name, call.device_id);
-    if constexpr (by_hand<F, phase, First, T...>()) {
-        const Call<F> c(ctx, call, bfloat);
-        if constexpr (phase == CATENA_PHASE_FORWARD) {
-            Kernels<F>::template forward<First, T...>(c);
-        } else {
-            const auto zero = [](const void* queue, void* data, std::size_t bytes) {
-                static_cast<const Queue*>(queue)->zero(data, bytes);
-            };
-            if (!plugin::detail::set_zero_gradients(call, zero, &c.queue()))
-                Kernels<F>::template backward<First, T...>(c);
-        }
-    } else {
-        const Queue queue = queue_of(F::about.name, call, bfloat);
-        if constexpr (phase == CATENA_PHASE_BACKWARD) backward_formula<F, First>(queue, call);
-        else if constexpr (Update<F>) update_formula<F, First, T...>(queue, call);
-        else forward_formula<F, First>(queue, call);
-    }
-}
 template <class F, int phase, class... T>
 catena_status CATENA_CALL run(catena_ctx* ctx, const catena_call* call) noexcept {
-    return guarded(ctx, [&] { run_as<F, phase, TypeFor<F, T>...>(ctx, *call, has_bfloat<T...>); });
+    return guarded(ctx, [&] {
+        const OnDevice device(F::about.name, call->device_id);
+        [[maybe_unused]] const Call<F> c(ctx, *call, has_bfloat<T...>);
+        constexpr bool forward = phase == CATENA_PHASE_FORWARD;
+        if constexpr (by_hand<F, phase, TypeFor<F, T>...>()) {
+            if constexpr (forward) {
+                Kernels<F>::template forward<TypeFor<F, T>...>(c);
+            } else {
+                const auto zero = [](const void* queue, void* data, std::size_t bytes) {
+                    static_cast<const Queue*>(queue)->zero(data, bytes);
+                };
+                if (!plugin::detail::set_zero_gradients(*call, zero, &c.queue()))
+                    Kernels<F>::template backward<TypeFor<F, T>...>(c);
+            }
+        } else if constexpr (!forward) backward_formula<F, TypeFor<F, T>...>(c.queue(), *call);
+        else if constexpr (Update<F>) update_formula<F, TypeFor<F, T>...>(c.queue(), *call);
+        else forward_formula<F, TypeFor<F, T>...>(c.queue(), *call);
+    });
 }
 // Calls of a kernel together: see catena_many.
 struct Together {
@@ -130,17 +126,15 @@ catena_status CATENA_CALL write_attributes(catena_ctx* ctx, const catena_value* 
 template <class F, class... T>
 inline constexpr Together together = {&run_many<F, T...>, &write_attributes<F, T...>,
                                       sizeof(UpdateOf<F, TypeFor<F, T>...>::constants)};
-template <class F, class First, class... T>
-[[gnu::noinline]] void plan_as(catena_ctx* ctx, const catena_call& call, catena_plan& plan,
-                               [[maybe_unused]] bool bfloat) {
-    if constexpr (PlanByHand<F, First, T...>)
-        Kernels<F>::template plan<First, T...>(Call<F>(ctx, call, bfloat), plan);
-    else plan_backward_formula<F, First>(call, plan);
-}
 template <class F, class... T>
 catena_status CATENA_CALL plan(catena_ctx* ctx, const catena_call* call,
                                catena_plan* plan) noexcept {
-    return guarded(ctx, [&] { plan_as<F, TypeFor<F, T>...>(ctx, *call, *plan, has_bfloat<T...>); });
+    return guarded(ctx, [&] {
+        if constexpr (PlanByHand<F, TypeFor<F, T>...>)
+            Kernels<F>::template plan<TypeFor<F, T>...>(Call<F>(ctx, *call, has_bfloat<T...>),
+                                                        *plan);
+        else plan_backward_formula<F, TypeFor<F, T>...>(*call, *plan);
+    });
 }
 
 template <class F>

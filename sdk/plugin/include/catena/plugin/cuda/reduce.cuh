@@ -68,7 +68,7 @@ __global__ void __launch_bounds__(block) sum_kernel(const __grid_constant__ Summ
     const int lane = f.rows ? t % f.reduced_lanes : t / f.kept_lanes;
     const std::int64_t sum = static_cast<std::int64_t>(blockIdx.x) * f.kept_lanes + kept_lane;
     const bool there = sum < f.kept.size;
-    const std::int64_t base = f.locate_kept(there ? sum : 0);
+    const std::int64_t base = f.kept.locate(there ? sum : 0);
     std::int64_t term = static_cast<std::int64_t>(blockIdx.y) * f.per_split;
     const std::int64_t last = !there                                ? 0
                               : term + f.per_split < f.reduced.size ? term + f.per_split
@@ -80,7 +80,7 @@ __global__ void __launch_bounds__(block) sum_kernel(const __grid_constant__ Summ
         Acc part = 0;
         CATENA_ROLL
         for (int i = 0; i < run && term < last; ++i, term += f.reduced_lanes)
-            part += static_cast<Acc>(term_at<Op>(p, base + f.locate_reduced(term)));
+            part += static_cast<Acc>(term_at<Op>(p, base + f.reduced.locate(term)));
         total += part;
     }
     total = join_lanes(total, lane, f.reduced_lanes, f.rows ? 1 : f.kept_lanes, std::plus());

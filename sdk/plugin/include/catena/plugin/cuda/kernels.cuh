@@ -222,7 +222,8 @@ struct KernelTable {
                   "which there is a catena::plugin::cuda::Kernels<F>");
     static constexpr auto list = [] {
         std::array<const catena_kernel*, entries.size()> result{};
-        for (std::size_t i = 0; i < result.size(); ++i) result[i] = &entries[i].kernel;
+        std::size_t i = 0;  // not compared with size(), which is 0 of a view: nvcc would warn
+        for (const detail::Entry& entry : entries) result[i++] = &entry.kernel;
         return result;
     }();
 };

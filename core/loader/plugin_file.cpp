@@ -5,24 +5,18 @@
 
 #include "device/device_state.hpp"
 
-#include <catena/abi/plugin.h>
-#include <catena/core/error.hpp>
-
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <abi_sizes.hpp>
-#include <descriptor.hpp>
 #include <ids.hpp>
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <ctime>
 #include <ranges>
 

@@ -1,5 +1,6 @@
 // Fuzz: calls that no example has. They are refused in words or served; nothing is touched that was
 // not lent.
+#include "rig.hpp"
 
 #include <catena/testing/attributes.hpp>
 #include <testing/types.hpp>
@@ -7,9 +8,6 @@
 #include <algorithm>
 #include <limits>
 #include <random>
-#include <set>
-
-#include "rig.hpp"
 
 namespace catena::check::fuzz {
 namespace {

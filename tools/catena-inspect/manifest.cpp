@@ -3,7 +3,6 @@
 
 #include <catena/core/error.hpp>
 #include <catena/data_error.hpp>
-#include <catena/loader/plugins.hpp>
 
 #include <elf_file.hpp>
 #include <nlohmann/json.hpp>

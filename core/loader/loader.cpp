@@ -17,9 +17,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <deque>
-#include <optional>
 #include <ranges>
-#include <set>
 #include <utility>
 
 namespace catena {

@@ -5,9 +5,6 @@
 
 #include "device/device_state.hpp"
 
-#include <catena/abi/plugin.h>
-#include <catena/core/error.hpp>
-
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
@@ -15,13 +12,11 @@
 #include <limits.hpp>
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <ctime>
 #include <ranges>
 

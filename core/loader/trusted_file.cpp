@@ -21,7 +21,6 @@
 #include <cstring>
 #include <list>
 #include <ranges>
-#include <vector>
 
 namespace catena {
 namespace {

@@ -5,8 +5,6 @@
 
 #include <catena/data_error.hpp>
 #include <catena/testing/report.hpp>
-#include <testing/engine.hpp>
-#include <testing/library.hpp>
 #include <testing/resize.hpp>
 
 #include <fmt/ranges.h>
@@ -122,10 +120,10 @@ void tell_subject(const Subject& subject) {
         const Module module(subject.file);
         tell({"plugin", field_text(module.manifest->id), field_text(module.manifest->version)});
         const catena_plugin& table = sound_table(module, world, ": see schema/table");
-        for (std::uint32_t i = 0; i < table.n_functions; ++i)
-            functions.insert(table.functions[i]->name);
-        for (std::uint32_t i = 0; i < table.n_kernels; ++i)
-            functions.insert(table.kernels[i]->function);
+        for (const auto* f : std::span(table.functions, table.n_functions))
+            functions.insert(f->name);
+        for (const auto* k : std::span(table.kernels, table.n_kernels))
+            functions.insert(k->function);
         for (const std::string& function : functions) tell({"function", function});
     } catch (const std::exception& e) {
         tell({"problem", e.what()});

@@ -59,8 +59,7 @@ struct Control : testing::detail::Watch {
     Pieces pieces = Pieces::whole;
     std::int32_t slots = 1;
 
-    int failures = 0;  // calls of fail()
-    catena_status status = CATENA_OK;
+    int failures = 0;    // calls of fail()
     std::string text;    // that the host keeps: the first
     std::string misuse;  // what no plugin may ask of a host
 

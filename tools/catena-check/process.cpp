@@ -1,7 +1,6 @@
 // The parent's side of a job: a process of this program, its results, its output, its end.
 #include "job.hpp"
 
-#include <fmt/format.h>
 #include <descriptor.hpp>
 
 #include <fcntl.h>

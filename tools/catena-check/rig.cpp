@@ -6,8 +6,6 @@
 #include <testing/state.hpp>
 #include <testing/types.hpp>
 
-#include <fmt/format.h>
-
 #include <sys/mman.h>
 
 #include <fstream>

@@ -12,8 +12,6 @@
 #include <cmath>
 #include <set>
 #include <sstream>
-#include <string_view>
-#include <vector>
 
 namespace catena::inspect {
 namespace {

@@ -1,4 +1,4 @@
-// What the loaded plugins have, as JSON; and which kernels serve a function on each device.
+// What plugins say of themselves before any of their code runs, and what the loaded ones have, as JSON.
 #include "inspect.hpp"
 
 #include <catena/core/device.hpp>
@@ -11,16 +11,71 @@
 #include <catena/abi/ext/draft/about.h>
 
 #include <fmt/ranges.h>
+#include <elf_tables.hpp>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <set>
+#include <sstream>
 #include <tuple>
 
 namespace catena::inspect {
 namespace {
+
+Json split(const std::string& list) {
+    Json words = Json::array();
+    std::istringstream in(list);
+    for (std::string word; std::getline(in, word, ',');) words.push_back(word);
+    return words;
+}
+
+std::vector<std::string> exports(const ElfTables& file) {
+    std::vector<std::string> names;
+    for (const ElfTables::Symbol& symbol : file.symbols(SHT_DYNSYM))
+        if (symbol.defined && !symbol.absolute && symbol.binding != STB_LOCAL)
+            names.push_back(symbol.name);
+    std::ranges::sort(names);
+    return names;
+}
+
+// "sha256", and "refused": why this catena would not load it, or null.
+Json judgement(const std::filesystem::path& file) {
+    Json result{{"sha256", ""}, {"refused", nullptr}};
+    try {
+        result["sha256"] = plugin_sha256(file);  // refuses the files of strangers
+        read_manifest(file);
+    } catch (const Error& error) {
+        const std::string text = error.what(), prefix = file.string() + ": ";
+        result["refused"] = text.starts_with(prefix) ? text.substr(prefix.size()) : text;
+    }
+    return result;
+}
+
+Json manifest(const std::filesystem::path& file) {
+    const ElfTables library(file);
+    const catena_manifest m = manifest_of(library);
+    Json result{{"file", file.string()}};
+    Json abi{{"major", m.abi_major}};
+    // What another major writes behind its number is not ours to read.
+    if (m.abi_major == CATENA_ABI_MAJOR) {
+        result.update({{"id", field_text(m.id)},
+                       {"version", field_text(m.version)},
+                       {"vendor", field_text(m.vendor)},
+                       {"license", field_text(m.license)},
+                       {"devices", split(field_text(m.devices))}});
+        abi.update({{"built", m.abi_minor_built}, {"needed", m.abi_minor_needed}});
+    }
+    result.update({{"abi", abi},
+                   {"size", library.size()},
+                   {"machine", library.machine()},
+                   {"build_id", library.build_id()},
+                   {"needs", library.strings(DT_NEEDED)},
+                   {"exports", exports(library)}});
+    result.update(judgement(file));
+    return result;
+}
 
 using Names = std::vector<std::string>;
 using Words = std::initializer_list<std::pair<std::uint32_t, const char*>>;
@@ -219,7 +274,47 @@ Json kernel(const catena_kernel& k, const std::string& plugin) {
     return result;
 }
 
+// A kernel as plugins call it, whatever the instruction set: "connection (formula)".
+std::string kernel_name(const Json& k) {
+    std::string plugin = text(k, "plugin");
+    if (plugin.starts_with("org.catena.")) plugin.erase(0, 11);
+    const std::string name = text(k, "name");
+    return name.empty() ? plugin : fmt::format("{} ({})", plugin, name);
+}
+
+// "connection, onednn (forward)": in the order in which they are tried.
+std::string names_of(const std::vector<const Json*>& kernels) {
+    std::vector<std::string> names;
+    std::map<std::string, std::set<std::string>> phases;
+    for (const Json* k : kernels) {
+        const std::string name = kernel_name(*k);
+        if (std::ranges::count(names, name) == 0) names.push_back(name);
+        phases[name].insert(text(*k, "phase"));
+    }
+    const bool differentiable =
+        std::ranges::any_of(kernels, [](const Json* k) { return text(*k, "phase") == "backward"; });
+    for (std::string& name : names) {
+        const auto& own = phases[name];
+        if (own.size() == 1 && differentiable) name += ", " + *own.begin();
+    }
+    return fmt::format("{}", fmt::join(names, "; "));
+}
+
 }  // namespace
+
+Json manifests(const std::vector<std::filesystem::path>& files) {
+    Json list = Json::array();
+    for (const auto& file : files) {
+        try {
+            list.push_back(naming_file("manifest", file, [&] { return manifest(file); }));
+        } catch (const MemoryError&) {
+            throw;  // says nothing about the file
+        } catch (const Error& error) {
+            list.push_back({{"file", file.string()}, {"error", error.what()}});
+        }
+    }
+    return {{"manifests", list}};
+}
 
 PluginReport load_plugins_of(const Names& files, const Names& folders, const Names& without) {
     for (const auto& id : without) leave_out_plugin(id);
@@ -276,69 +371,26 @@ Json kernels(const Choice& choice) {
     return {{"kernels", list}};
 }
 
-namespace {
-
-using Rows = std::vector<std::vector<std::string>>;
-
-// A kernel as plugins call it, whatever the instruction set: "connection (formula)".
-std::string kernel_name(const Json& k) {
-    std::string plugin = text(k, "plugin");
-    if (plugin.starts_with("org.catena.")) plugin.erase(0, 11);
-    const std::string name = text(k, "name");
-    return name.empty() ? plugin : fmt::format("{} ({})", plugin, name);
-}
-
-// "connection, onednn (forward)": in the order in which they are tried.
-std::string names_of(const std::vector<const Json*>& kernels) {
-    std::vector<std::string> names;
-    std::map<std::string, std::set<std::string>> phases;
-    for (const Json* k : kernels) {
-        const std::string name = kernel_name(*k);
-        if (std::ranges::count(names, name) == 0) names.push_back(name);
-        phases[name].insert(text(*k, "phase"));
-    }
-    const bool differentiable =
-        std::ranges::any_of(kernels, [](const Json* k) { return text(*k, "phase") == "backward"; });
-    for (std::string& name : names) {
-        const auto& own = phases[name];
-        if (own.size() == 1 && differentiable) name += ", " + *own.begin();
-    }
-    return fmt::format("{}", fmt::join(names, "; "));
-}
-
-}  // namespace
-
 Json coverage(const Choice& choice) {
-    const Json all = kernels(choice);
-    const Json described = functions(choice);
+    const Json all = kernels(choice), described = functions(choice);
     std::set<std::string> devices;
-    std::map<std::string, std::vector<const Json*>> by_function;
+    // By function, row of dtypes and device.
+    std::map<std::string, std::map<Row, std::map<std::string, std::vector<const Json*>>>> found;
     for (const Json& k : all["kernels"]) {
         devices.insert(text(k, "device"));
-        by_function[text(k, "function")].push_back(&k);
+        for (const auto& row : k["dtypes"])
+            found[text(k, "function")][row.get<Row>()][text(k, "device")].push_back(&k);
     }
     Json list = Json::array();
     for (const Json& f : described["functions"]) {
         const std::string name = text(f, "name");
-        Rows rows;
-        for (const Json* k : by_function[name])
-            for (const auto& row : (*k)["dtypes"].get<Rows>())
-                if (std::ranges::count(rows, row) == 0) rows.push_back(row);
-        std::ranges::sort(rows);
         // Those with the same kernels everywhere are one line.
-        std::vector<std::pair<Json, Rows>> lines;
-        for (const auto& row : rows) {
+        std::vector<std::pair<Json, std::vector<Row>>> lines;
+        for (auto& [row, by_device] : found[name]) {
             Json cells = Json::object();
-            for (const std::string& device : devices) {
-                std::vector<const Json*> own;
-                for (const Json* k : by_function[name]) {
-                    const auto theirs = (*k)["dtypes"].get<Rows>();
-                    if (text(*k, "device") == device && std::ranges::count(theirs, row) > 0)
-                        own.push_back(k);
-                }
-                cells[device] = names_of(own);
-            }
-            const auto same = std::ranges::find(lines, cells, &std::pair<Json, Rows>::first);
+            for (const std::string& device : devices) cells[device] = names_of(by_device[device]);
+            const auto same =
+                std::ranges::find(lines, cells, [](const auto& line) { return line.first; });
             if (same == lines.end()) lines.push_back({cells, {row}});
             else same->second.push_back(row);
         }

@@ -5,7 +5,6 @@
 #include <catena/core/plugin_function.hpp>
 #include <catena/core/tables.hpp>
 #include <catena/data_error.hpp>
-#include <catena/loader/plugins.hpp>
 #include <catena/write_file.hpp>
 
 #include <fmt/format.h>
@@ -15,7 +14,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <iterator>

@@ -32,9 +32,7 @@ struct Options {
     std::string output;
 };
 
-struct Error : std::runtime_error {
-    using std::runtime_error::runtime_error;
-};
+using Error = std::runtime_error;
 
 // How the templates' own names are replaced: my_name, MyName and org.example.my_name.
 struct Names {

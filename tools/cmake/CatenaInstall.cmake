@@ -58,6 +58,3 @@ foreach(kind IN ITEMS plugin host)
         file(CREATE_LINK \"${catena_examples}\"
              \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${catena_link}/examples\" SYMBOLIC)")
 endforeach()
-foreach(variable IN ITEMS catena_package catena_here catena_pc catena_pc_prefix catena_examples catena_link)
-    unset(${variable})
-endforeach()

@@ -17,8 +17,6 @@ set(CATENA_HOST_SOVERSION "${PROJECT_VERSION_MAJOR}")
 if(PROJECT_VERSION_MAJOR EQUAL 0)
     string(APPEND CATENA_HOST_SOVERSION ".${PROJECT_VERSION_MINOR}")
 endif()
-unset(abi_header)
-unset(line)
 
 # catena_add_version_to(SOURCE): it may name CATENA_VERSION and CATENA_ABI_VERSION.
 function(catena_add_version_to source)

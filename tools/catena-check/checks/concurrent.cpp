@@ -1,13 +1,10 @@
 // Calls of one kernel from several threads at once, as hosts make them.
-#include <testing/exam.hpp>
+#include "rig.hpp"
 
 #include <algorithm>
 #include <barrier>
 #include <chrono>
-#include <optional>
 #include <thread>
-
-#include "rig.hpp"
 
 namespace catena::check::concurrent {
 namespace {

@@ -1,10 +1,10 @@
 // Faults: what goes wrong around a plugin comes back as a status with a text, and the next call
 // works.
+#include "rig.hpp"
+
 #include <testing/resize.hpp>
 
 #include <cmath>
-
-#include "rig.hpp"
 
 namespace catena::check::faults {
 namespace {

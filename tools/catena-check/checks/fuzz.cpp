@@ -1,14 +1,12 @@
 // Fuzz: calls that no example has. They are refused in words or served; nothing is touched that was
 // not lent.
+#include "rig.hpp"
 
 #include <testing/types.hpp>
 
 #include <algorithm>
 #include <limits>
 #include <random>
-#include <set>
-
-#include "rig.hpp"
 
 namespace catena::check::fuzz {
 namespace {

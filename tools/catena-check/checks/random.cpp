@@ -1,8 +1,6 @@
 // Random numbers: of the host's, as many as are reserved, for any number of threads.
 #include "rig.hpp"
 
-#include <catena/testing/sample.hpp>
-
 namespace catena::check::random {
 namespace {
 

@@ -3,7 +3,6 @@
 
 #include <catena/testing/example.hpp>
 #include <testing/functions.hpp>
-#include <testing/library.hpp>
 
 #include <fmt/ranges.h>
 
@@ -11,7 +10,6 @@
 #include <table_rules.hpp>
 
 #include <algorithm>
-#include <set>
 #include <span>
 #include <sstream>
 

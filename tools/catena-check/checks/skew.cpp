@@ -1,5 +1,4 @@
 // Skew: hosts that are older or newer than the headers which the plugin was built with.
-
 #include "rig.hpp"
 
 namespace catena::check::skew {

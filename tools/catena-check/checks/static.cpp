@@ -12,7 +12,6 @@
 #include <iterator>
 #include <map>
 #include <regex>
-#include <set>
 #include <sstream>
 
 namespace catena::check::static_checks {
@@ -207,12 +206,11 @@ void exports(const ElfTables& elf, Findings& findings) {
 void needed(const ElfTables& elf, Findings& findings) {
     std::vector<std::string> rest;
     for (const std::string& name : elf.strings(DT_NEEDED)) {
-        const auto is = [&](const char* start) { return name.rfind(start, 0) == 0; };
-        if (is("libcatena"))
+        if (name.starts_with("libcatena"))
             findings.fail(
                 "expected no library of catena's, got {}: the host comes as a table of functions",
                 name);
-        else if (is("libgomp") || is("libomp") || is("libiomp") || is("libtbb"))
+        else if (matches(name, "^lib(gomp|omp|iomp|tbb)"))
             findings.fail("expected no threads of its own, got {}: parallel_for() is the host's",
                           name);
         else if (name.find('/') != name.npos)
@@ -243,11 +241,11 @@ void imports(const ElfTables& elf, Findings& findings) {
     const Toolchain toolchain(elf);
     for (const ElfTables::Symbol& s : elf.symbols(SHT_DYNSYM)) {
         if (s.defined || s.binding == STB_WEAK || toolchain.imports(s.name)) continue;
-        const auto is = [&](const char* start) { return s.name.rfind(start, 0) == 0; };
-        if (is("catena"))
+        if (s.name.starts_with("catena"))
             findings.fail("expected nothing of the host, got {}: it comes as a table of functions",
                           s.name);
-        else if (is("GOMP_") || is("omp_") || is("__kmpc_"))
+        else if (s.name.starts_with("GOMP_") || s.name.starts_with("omp_") ||
+                 s.name.starts_with("__kmpc_"))
             findings.fail("expected no threads of its own, got {}: parallel_for() is the host's",
                           s.name);
         else if (generators.contains(s.name))

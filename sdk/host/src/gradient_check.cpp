@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cmath>
 #include <exception>
+#include <numeric>
 
 namespace catena::gradient_check {
 namespace {
@@ -18,9 +19,7 @@ namespace {
 using Values = std::vector<double>;
 
 double dot(const Values& a, const Values& b) {
-    double sum = 0;
-    for (std::size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
-    return sum;
+    return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
 }
 
 Array to_array(const Values& values, const Array& like) {

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace catena::models {
 namespace F = functions;
@@ -55,11 +56,8 @@ std::vector<std::pair<std::int64_t, double>> nearest_words(const Array& W, std::
         fail<InvalidError>("[nearest_words] word: expected 0 to {}, got {}", words - 1, word);
     const std::vector<double> values = W.astype(Dtype::float64).to_vector<double>();
     const auto product = [&](std::int64_t a, std::int64_t b) {
-        double sum = 0;
-        for (std::int64_t i = 0; i < units; ++i)
-            sum += values[static_cast<std::size_t>(a * units + i)] *
-                   values[static_cast<std::size_t>(b * units + i)];
-        return sum;
+        const double* of_a = values.data() + a * units;
+        return std::inner_product(of_a, of_a + units, values.data() + b * units, 0.0);
     };
     std::vector<std::pair<std::int64_t, double>> all;
     const double own = std::sqrt(product(word, word));

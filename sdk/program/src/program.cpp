@@ -41,10 +41,6 @@ bool log_line(std::string_view line) {
     return std::fflush(file) == 0;
 }
 
-bool is_one_of(const fs::path& file, std::initializer_list<std::string_view> extensions) {
-    return std::ranges::count(extensions, file.extension().string()) > 0;
-}
-
 }  // namespace
 
 Program::Program(std::string name, std::string about)
@@ -144,9 +140,10 @@ void Program::require_options() const {
         require_at_least("save-every", save_every_, 1);
         require_with("save-every", "save");
     }
-    require(curves_.empty() || is_one_of(curves_, {".csv", ".jsonl"}), "curves",
+    const fs::path table = curves_.extension(), plot = plot_.extension();
+    require(curves_.empty() || table == ".csv" || table == ".jsonl", "curves",
             "a name that ends in .csv or .jsonl", curves_);
-    require(plot_.empty() || is_one_of(plot_, {".svg"}), "plot", "a name that ends in .svg", plot_);
+    require(plot_.empty() || plot == ".svg", "plot", "a name that ends in .svg", plot_);
     // A resumed run draws the whole plot again from the table.
     if (given("resume")) require_with("plot", "curves");
 }

@@ -6,15 +6,5 @@
 #include <catena/cuda/cudnn.hpp>
 #include <catena/cuda/device.hpp>
 #include <catena/cuda/ipc.hpp>
+#include <catena/cuda/kernels.hpp>
 #include <catena/cuda/stream.hpp>
-#include <catena/elementwise.hpp>
-#include <catena/reduction.hpp>
-
-namespace catena::cuda {
-
-// Kernels that a program writes as formulas, which run on the device of their arrays, GPU or not.
-using catena::elementwise;
-using catena::reduce;
-using catena::reduction;
-
-}  // namespace catena::cuda

@@ -36,6 +36,8 @@ struct over {
 // The axes of a reduction: l2norm(x, along(1)), l2norm(x, along({0, 2}, /*keepdims=*/true)).
 struct along {
     explicit along(int axis, bool keep = false) : axes{axis}, keepdims(keep) {}
+    explicit along(std::initializer_list<int> several, bool keep = false)
+        : axes(several), keepdims(keep) {}
     explicit along(std::vector<int> several, bool keep = false)
         : axes(std::move(several)), keepdims(keep) {}
     std::vector<int> axes;  // negative: counted from the last

@@ -16,50 +16,91 @@ inline constexpr std::int64_t most_cells = std::numeric_limits<std::int32_t>::ma
 inline catena_dtype cell_type(const Windows& w) {
     return w.cells() <= 255 ? dtype_of<std::uint8_t>() : dtype_of<std::int32_t>();
 }
-// Windows of a row that are worked on at once.
+// Windows of a row that are worked on side by side. Always this many: short loops with a rest, and
+// shorter ones, which GCC unrolls, would not become vectors.
 inline constexpr std::int64_t lanes = 32;
 template <class T>
 using Cell = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
 
-// The maxima of n windows from `begin` on in row `oy`, and the cells that they lie in. The first of equal
-// values wins, a NaN wins over all.
+// The largest value of each window so far and the cell it lies in, against cell `here` of each, whose
+// values are `from`. The first of equal values wins, a NaN wins over all.
 template <class T>
-CATENA_KERNEL void max_row(const Windows& w, const T* plane, std::int64_t oy, std::int64_t begin,
-                           std::int64_t n, T* best, Cell<T>* cell) {
-    Side x = w.x;
-    x.pad -= begin * x.stride;
-    x.count = n;
-    const std::int64_t top = w.y.first(oy);
-    const std::int64_t bottom = w.y.last(oy);
-    for (std::int64_t k = 0; k < n; ++k) {
-        const bool any = top < bottom && x.first(k) < x.last(k);
-        best[k] = -std::numeric_limits<T>::infinity();
-        cell[k] = static_cast<Cell<T>>(any ? top * x.ksize + x.first(k) : -1);
-    }
-    const auto compare = [&](std::int64_t k, T v, Cell<T> here) CATENA_LAMBDA {
+CATENA_KERNEL void compare(const T* from, Cell<T> here, T* best, Cell<T>* cell) {
+    CATENA_LOOP
+    for (std::int64_t k = 0; k < lanes; ++k) {
+        const T v = from[k];
         const T b = best[k];
         const bool wins = !(v <= b) & (b == b);
         best[k] = wins ? v : b;
         cell[k] = wins ? here : cell[k];
-    };
-    for (std::int64_t i = top; i < bottom; ++i) {
+    }
+}
+
+// Row `oy` of the windows from `begin` on, n of them. Where the windows reach beyond the image, or
+// the vectors beyond x (which ends at `end`), the image's row is copied between -inf: as a whole, or
+// cell by cell for windows that are large or far apart.
+template <class T>
+CATENA_KERNEL void max_row(const Windows& w, const T* plane, const T* end, std::int64_t oy,
+                           std::int64_t begin, std::int64_t n, T* best, Cell<T>* cell) {
+    constexpr T least = -std::numeric_limits<T>::infinity();
+    const Side& x = w.x;
+    const std::int64_t top = w.y.first(oy);
+    const std::int64_t left = begin * x.stride - x.pad;  // of the first window, in the image
+    const bool within = left >= 0 && left + (n - 1) * x.stride + x.ksize <= x.extent;
+    const bool any = top < w.y.last(oy);
+    std::fill_n(best, lanes, least);
+    std::fill_n(cell, lanes, static_cast<Cell<T>>(any && within ? top * x.ksize : -1));
+    for (std::int64_t k = 0; any && !within && k < n; ++k) {
+        const std::int64_t first = x.first(begin + k);
+        if (first < x.last(begin + k)) cell[k] = static_cast<Cell<T>>(top * x.ksize + first);
+    }
+    alignas(64) T line[4 * lanes];
+    const std::int64_t reach = (n - 1) * x.stride + x.ksize;
+    for (std::int64_t i = top; i < w.y.last(oy); ++i) {
         const T* const row = plane + (oy * w.y.stride - w.y.pad + i) * x.extent;
-        const auto cell_at = [&](std::int64_t o, std::int64_t column) CATENA_LAMBDA {
-            return static_cast<Cell<T>>(i * x.ksize + column - o * x.stride + x.pad);
-        };
-        for_each_run(
-            x, 0, x.extent,
-            [&](std::int64_t o, std::int64_t c, std::int64_t cells) CATENA_LAMBDA {
-                for (std::int64_t j = 0; j < cells; ++j) compare(o, row[c + j], cell_at(o, c + j));
-            },
-            [&](std::int64_t o, std::int64_t c, std::int64_t windows) CATENA_LAMBDA {
-                const Cell<T> here = cell_at(o, c);
-                with_step(x.stride, [&](auto step) CATENA_LAMBDA {
-                    CATENA_LOOP
-                    for (std::int64_t k = 0; k < windows; ++k)
-                        compare(o + k, row[c + k * step], here);
-                });
-            });
+        const T* cells = row + left;
+        bool gapless = within && x.stride <= 2 && end - cells >= x.ksize + lanes * x.stride;
+        if (!gapless && x.stride <= 2 && x.ksize <= lanes) {
+            std::fill_n(line, 4 * lanes, least);
+            const std::int64_t first = std::max<std::int64_t>(0, left);
+            const std::int64_t last = std::min(x.extent, left + reach);
+            if (first < last) std::copy_n(row + first, last - first, line + first - left);
+            cells = line;
+            gapless = true;
+        }
+        if (!gapless && x.ksize > x.extent) {  // mostly padding: each window by itself
+            for (std::int64_t k = 0; k < n; ++k)
+                for (std::int64_t j = x.first(begin + k); j < x.last(begin + k); ++j) {
+                    const T v = row[left + k * x.stride + j];
+                    if (v <= best[k] || best[k] != best[k]) continue;
+                    best[k] = v;
+                    cell[k] = static_cast<Cell<T>>(i * x.ksize + j);
+                }
+            continue;
+        }
+        for (std::int64_t j = 0; j < x.ksize; ++j) {
+            const auto here = static_cast<Cell<T>>(i * x.ksize + j);
+            const T* const from = cells + j;
+            T even[lanes];
+            T odd[lanes];
+            if (!gapless) {
+                for (std::int64_t k = 0; k < lanes; ++k) {
+                    const std::int64_t at = left + k * x.stride + j;
+                    even[k] = k < n && at >= 0 && at < x.extent ? row[at] : least;
+                }
+                compare(even, here, best, cell);
+            } else if (x.stride == 1) {
+                compare(from, here, best, cell);
+            } else {  // two cells at once: loads without gaps
+                CATENA_LOOP
+                for (std::int64_t k = 0; k < lanes; ++k) {
+                    even[k] = from[2 * k];
+                    odd[k] = from[2 * k + 1];
+                }
+                compare(even, here, best, cell);
+                if (++j < x.ksize) compare(odd, here + 1, best, cell);
+            }
+        }
     }
 }
 
@@ -77,8 +118,8 @@ CATENA_KERNEL void maxima(const auto& call, const Tensor<const T>& x, const Tens
             for (std::int64_t oy = 0; oy < w.y.count; ++oy) {
                 for (std::int64_t ox = 0; ox < w.x.count; ox += lanes) {
                     const std::int64_t n = std::min(lanes, w.x.count - ox);
-                    max_row(w, plane, oy, ox, n, best, cell);
-                    for (std::int64_t k = 0; k < n; ++k) narrow[k] = static_cast<M>(cell[k]);
+                    max_row(w, plane, x.data + w.planes * w.image(), oy, ox, n, best, cell);
+                    for (std::int64_t k = 0; k < lanes; ++k) narrow[k] = static_cast<M>(cell[k]);
                     const std::int64_t out = p * w.count() + oy * w.x.count + ox;
                     if (add)
                         for (std::int64_t k = 0; k < n; ++k) y[out + k] += best[k];

@@ -50,37 +50,6 @@ struct Side {
     std::int64_t count = 0;  // windows
 };
 
-// Calls f(step), with a constant where that makes loops into vectors.
-CATENA_KERNEL void with_step(std::int64_t step, const auto& f) {
-    if (step == 1) f(std::integral_constant<std::int64_t, 1>());
-    else if (step == 2) f(std::integral_constant<std::int64_t, 2>());
-    else f(step);
-}
-
-// Windows whose cell j lies left of a column.
-CATENA_KERNEL std::int64_t windows_before(const Side& x, std::int64_t j, std::int64_t column) {
-    const std::int64_t room = column + x.pad - j;
-    return room <= 0 ? 0 : std::min(x.count, (room - 1) / x.stride + 1);
-}
-
-// Visits all cells of a row of windows that lie in the columns [begin, end) of the image: calls
-// cells(window, column, n) for n adjacent cells of a wide window, windows(first, column, n) for one cell
-// each of n windows, `stride` columns apart. Columns count from begin.
-CATENA_KERNEL void for_each_run(const Side& x, std::int64_t begin, std::int64_t end,
-                                const auto& cells, const auto& windows) {
-    constexpr std::int64_t few = 16;
-    for (std::int64_t o = 0; x.ksize > few && o < x.count; ++o) {
-        const std::int64_t left = o * x.stride - x.pad;
-        const std::int64_t first = std::max(begin, left);
-        const std::int64_t last = std::min(end, left + x.ksize);
-        if (first < last) cells(o, first - begin, last - first);
-    }
-    for (std::int64_t j = 0; x.ksize <= few && j < x.ksize; ++j) {
-        const std::int64_t first = windows_before(x, j, begin);
-        windows(first, first * x.stride - x.pad + j - begin, windows_before(x, j, end) - first);
-    }
-}
-
 // Windows over images (..., height, width): planes of them.
 struct Windows {
     Side y;

@@ -55,7 +55,8 @@ abi_test_program(abi-kept-world-next kept_world_test.cpp NEXT LIBS catena::plugi
     PLUGINS ${families} NEXT=abi_NEXT NEEDED=abi_NEEDED)
 file(GLOB kit CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/sdk/plugin/testing/*.cpp")
 target_sources(abi-kept-world-next PRIVATE ${kit})
-target_include_directories(abi-kept-world-next PRIVATE "${PROJECT_SOURCE_DIR}/sdk/plugin")
+target_include_directories(abi-kept-world-next PRIVATE
+    "${PROJECT_SOURCE_DIR}/sdk/plugin" "${PROJECT_SOURCE_DIR}/sdk/abi/rules")
 target_compile_definitions(abi-kept-world-next PRIVATE
     $<TARGET_PROPERTY:catena-testing,INTERFACE_COMPILE_DEFINITIONS>)
 set_target_properties(abi-kept-world-next PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0)

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <set>
+#include <source_location>
 #include <string>
 #include <vector>
 
@@ -111,11 +112,12 @@ inline std::string name_of(const Check& check) {
 
 // A static object of it in checks/NAME.cpp takes a check into the program.
 struct Registered {
-    explicit Registered(const Check& check);
+    explicit Registered(const Check& check,
+                        std::source_location where = std::source_location::current());
 };
-// All of them, by group.
+// All of them, by group, file and line.
 std::vector<const Check*> all_checks();
-// Those that run together with it, as they were registered.
+// Those that run together with it, by file and line.
 std::vector<const Check*> together_with(const Check& check);
 
 }  // namespace catena::check

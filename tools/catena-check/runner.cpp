@@ -17,8 +17,9 @@
 namespace catena::check {
 namespace {
 
-std::deque<Check>& registered() {
-    static std::deque<Check> all;
+// By file and line, whatever the order in which the files were linked.
+std::multimap<std::pair<std::string_view, unsigned>, Check>& registered() {
+    static std::multimap<std::pair<std::string_view, unsigned>, Check> all;
     return all;
 }
 
@@ -282,11 +283,13 @@ void need_all(const Survey& survey, const std::string& function) {
 
 }  // namespace
 
-Registered::Registered(const Check& check) { registered().push_back(check); }
+Registered::Registered(const Check& check, std::source_location where) {
+    registered().emplace(std::pair(where.file_name(), where.line()), check);
+}
 
 std::vector<const Check*> all_checks() {
     std::vector<const Check*> result;
-    for (const Check& check : registered()) result.push_back(&check);
+    for (const auto& [where, check] : registered()) result.push_back(&check);
     std::ranges::stable_sort(result, {}, [](const Check* check) {
         return std::pair(rank(check->group), std::string_view(check->group));
     });
@@ -295,7 +298,7 @@ std::vector<const Check*> all_checks() {
 
 std::vector<const Check*> together_with(const Check& check) {
     std::vector<const Check*> result;
-    for (const Check& other : registered())
+    for (const auto& [where, other] : registered())
         if (other.run == check.run) result.push_back(&other);
     return result;
 }

@@ -23,7 +23,6 @@ endforeach()
 function(abi_test_program name source)
     cmake_parse_arguments(PARSE_ARGV 2 arg "NEXT" "" "LIBS;PLUGINS")
     add_executable(${name} ${source})
-    target_compile_options(${name} PRIVATE -O0)
     target_link_libraries(${name} PRIVATE ${arg_LIBS} catena-test-main)
     set_target_properties(${name} PROPERTIES
         INSTALL_RPATH "$ORIGIN/../../lib" RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin/test")

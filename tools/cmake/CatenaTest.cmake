@@ -19,9 +19,13 @@ if(CATENA_BUILD_TESTS)
     add_library(catena-test-main STATIC "${PROJECT_BINARY_DIR}/doctest_main.cpp")
     target_link_libraries(catena-test-main PUBLIC doctest::doctest)
     target_include_directories(catena-test-main PUBLIC "${PROJECT_SOURCE_DIR}/tests/include")
-    # Compiling tests takes longer than running them; the code that takes time is in the libraries.
+    # Compiling tests takes longer than running them, except where the test itself computes: with the
+    # test kit, and in targets with the property CATENA_OPTIMIZED.
+    set(optimized "$<IN_LIST:catena::testing,$<TARGET_PROPERTY:LINK_LIBRARIES>>"
+                  "$<BOOL:$<TARGET_PROPERTY:CATENA_OPTIMIZED>>")
+    list(JOIN optimized "," optimized)
     target_compile_options(catena-test-main PUBLIC
-        "$<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O0>")
+        "$<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:$<IF:$<OR:${optimized}>,-O1,-O0>>")
     set_target_properties(catena-test-main PROPERTIES
         ARCHIVE_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin/test")
 endif()
@@ -44,10 +48,10 @@ function(catena_add_test name)
     endif()
     add_executable(${name} ${arg_SOURCES})
     target_link_libraries(${name} PRIVATE ${arg_LIBS} catena-test-main)
-    if(arg_LIBS MATCHES "catena::(host|images|models|program)")
-        target_precompile_headers(${name} REUSE_FROM host-test-headers)
-    elseif("catena::testing" IN_LIST arg_LIBS)
+    if("catena::testing" IN_LIST arg_LIBS)
         target_precompile_headers(${name} REUSE_FROM plugin-test-headers)
+    elseif(arg_LIBS MATCHES "catena::(host|images|models|program)")
+        target_precompile_headers(${name} REUSE_FROM host-test-headers)
     endif()
     set_target_properties(${name} PROPERTIES
         INSTALL_RPATH "$ORIGIN/../../lib"

@@ -71,6 +71,7 @@ private:
     int done_ = 0;
     int current_ = 0;
     int in_barrier_ = 0;
+    int in_warp_ = 0;
     int predicates_ = 0;
     int last_count_ = 0;
     std::string failure_;
@@ -99,13 +100,18 @@ std::string Runner::run(const Grid& grid, std::uint64_t block) {
     reversed_ = config().reversed;
     const dim3 d = grid.threads;
     n_ = static_cast<int>(d.x * d.y * d.z);
-    next_ = done_ = in_barrier_ = predicates_ = 0;
+    next_ = done_ = in_barrier_ = in_warp_ = predicates_ = 0;
     failure_.clear();
     ready_.clear();
     threads_.assign(static_cast<std::size_t>(n_), {});
-    for (int i = 0; i < n_; ++i) {
-        const auto u = static_cast<unsigned>(i);
-        threads_[u].index = {u % d.x, u / d.x % d.y, u / d.x / d.y};
+    uint3 index = {};
+    for (Thread& thread : threads_) {
+        thread.index = index;
+        if (++index.x < d.x) continue;
+        index.x = 0;
+        if (++index.y < d.y) continue;
+        index.y = 0;
+        ++index.z;
     }
     // As on a device, nothing is known of shared memory at the start.
     shared_.resize((grid.shared_bytes + sizeof(std::max_align_t) - 1) / sizeof(std::max_align_t));
@@ -181,6 +187,7 @@ void Runner::finish(int thread) {
     me.state = Thread::State::done;
     me.fiber = nullptr;
     ++done_;
+    if (in_warp_ == 0) return;
     // Its warp may have waited for nobody else.
     const int warp = thread / lanes;
     for (int lane = 0; lane < lanes && warp * lanes + lane < n_; ++lane) {
@@ -239,6 +246,7 @@ std::uint64_t Runner::exchange(std::uint32_t mask, std::uint64_t value, Pick pic
     me.argument = argument;
     me.width = width;
     me.state = Thread::State::in_warp;
+    ++in_warp_;
     if (((waiting(warp, mask) | absent(warp)) & mask) == mask) complete_warp(warp, mask);
     else wait();
     me.state = Thread::State::ready;
@@ -259,6 +267,7 @@ void Runner::complete_warp(int warp, std::uint32_t mask) {
         Thread& t = threads_[static_cast<unsigned>(thread)];
         t.value = t.pick(values, present, lane, t.argument, t.width);
         t.state = Thread::State::ready;
+        --in_warp_;
         if (thread != current_) make_ready(thread);
     }
 }

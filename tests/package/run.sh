@@ -65,7 +65,9 @@ environment=(env -i "PATH=$(dirname "$cmake"):/usr/local/bin:/usr/bin:/bin" "HOM
 mkdir "$work/home" "$work/empty"
 cd "$work/empty"
 case $kind in
-installed) "${hidden[@]}" "${environment[@]}" "$work/use.sh" "$prefix" ;;
+installed) # compiled without optimization, which takes less time; the archive is used as templates say
+    "${hidden[@]}" "${environment[@]}" CXXFLAGS=-O0 CMAKE_BUILD_TYPE=None "$work/use.sh" "$prefix"
+    ;;
 archive)
     "${hidden[@]}" "${environment[@]}" "$work/use.sh" "$prefix"
     "$work/alone.sh" "$prefix" "$libdir"

@@ -1,4 +1,4 @@
-// Registration: all of a plugin or nothing, and the reasons of refusals.
+// Registration: a plugin is registered completely or not at all; errors state the reason.
 #include "toys.hpp"
 
 #include "device/device_state.hpp"
@@ -60,7 +60,7 @@ std::string refused(const Break& spoil) {
 
 }  // namespace
 
-TEST_CASE("a good plugin is accepted, and taken out again") {
+TEST_CASE("a valid plugin is registered and can be removed") {
     Candidate_plugin p;
     const PluginEntry& entry = p.plugin.add();
     CHECK(Candidate_plugin::there());
@@ -116,10 +116,10 @@ TEST_CASE("functions that are refused") {
           "input 0: struct_size: expected at least 32, got 0");
     CHECK(refused([](auto& p) {
               p.plugin.function("toy.add", {{"x"}}, {{"y"}}, toys::infer_same);
-          }) == "function toy.add is already there, from /toys/toys.functions");
+          }) == "function toy.add is already registered by /toys/toys.functions");
     CHECK(refused([](auto& p) {
               p.plugin.function("toy.candidate", {{"x"}}, {{"y"}}, toys::infer_same);
-          }) == "function toy.candidate is there twice");
+          }) == "function toy.candidate is declared twice");
     CHECK(refused([](auto& p) { p.f->flags = CATENA_FUNCTION_ADDITION; }) ==
           "function toy.candidate claims to be the addition, which is toy.add");
     CHECK(refused([](auto& p) {
@@ -134,7 +134,7 @@ TEST_CASE("functions that are refused") {
           }) == "function toy.types: more than 4 type variables");
 }
 
-TEST_CASE("views, retained ports and gradients by name that are refused") {
+TEST_CASE("views, retained ports and grad_functions that are refused") {
     const auto view = [](auto spoil) {
         return refused([&](auto& p) {
             auto& f = p.plugin.function("toy.seen", {{"x"}}, {{"y"}}, toys::infer_same);
@@ -145,14 +145,15 @@ TEST_CASE("views, retained ports and gradients by name that are refused") {
     const auto input = [](auto& f) { return const_cast<catena_port_spec*>(f.inputs[0]); };
     CHECK(view([](auto&, auto&) {}) == "accepted");
     const std::string shape =
-        "function toy.seen: a view has one output and a first input that is always there";
+        "function toy.seen: a view needs one output and a first input that is neither optional nor "
+        "mutated";
     CHECK(view([](auto&, auto& f) { f.n_outputs = 0; }) == shape);
     CHECK(view([](auto&, auto& f) { f.n_inputs = 0; }) == shape);
     CHECK(view([&](auto&, auto& f) { input(f)->flags = CATENA_PORT_OPTIONAL; }) == shape);
     CHECK(view([&](auto&, auto& f) { input(f)->type_var = "U"; }) ==
-          "function toy.seen: a view has one type_var, got U and T");
+          "function toy.seen: a view needs the same type_var for input and output, got U and T");
     CHECK(view([](auto& p, auto&) { p.plugin.kernel("toy.seen", run); }) ==
-          "kernel of toy.seen, which is a view");
+          "kernel of toy.seen: a view has no kernels");
 
     CHECK(refused([](auto& p) { p.f->retain_x = 3; }) == "accepted");
     CHECK(refused([](auto& p) { p.f->retain_x = 5; }) ==
@@ -197,7 +198,7 @@ TEST_CASE("views, retained ports and gradients by name that are refused") {
     CHECK(refused([](auto& p) { p.f->grad_function = "toy.comes_later"; }) == "accepted");
 }
 
-TEST_CASE("a gradient by name that comes later is looked up and checked once, at its first use") {
+TEST_CASE("a grad_function that is loaded later is looked up and checked once, on first use") {
     toys::Plugin early("toys.grad-early"), late("toys.grad-late");
     auto& f = early.function("toy.early", {{"x"}}, {{"y"}}, toys::infer_same);
     f.grad_function = "toy.late_grad";
@@ -224,10 +225,10 @@ TEST_CASE("a gradient by name that comes later is looked up and checked once, at
     y.backward();
     CHECK(toys::values(x.grad()) == toys::Values{1});
     Registry::get().remove(right);
-    CHECK_THROWS_AS(y.backward(), PluginError);  // not the one that is gone
+    CHECK_THROWS_AS(y.backward(), PluginError);  // the removed function is not used
 }
 
-TEST_CASE("examples that are refused, and structs that end before them") {
+TEST_CASE("examples that are refused, and structs without the field `examples`") {
     const auto with = [](std::initializer_list<const char*> texts) {
         static std::vector<const char*> list;
         list = texts;
@@ -248,13 +249,14 @@ TEST_CASE("examples that are refused, and structs that end before them") {
     CHECK(with({"x=(2)"}) == "function toy.candidate: example 'x=(2)': z is missing");
     CHECK(with({"x=() z=() w=()"}) ==
           "function toy.candidate: example 'x=() z=() w=()': it has no w");
-    CHECK(with({"x=() z=()\n"}) == "function toy.candidate: an example that is no text");
+    CHECK(with({"x=() z=()\n"}) ==
+          "function toy.candidate: an example contains control characters");
     static const std::string endless(1001, 'x');
     CHECK(with({endless.c_str()}) == "function toy.candidate: an example of over 1000 bytes");
     static const std::vector<const char*> many(65, "x=() z=()");
     CHECK(refused([](auto& p) { p.f->examples = many.data(); }) ==
-          "function toy.candidate: over 64 examples; is the list's end NULL?");
-    // A plugin of ABI 1.0: what lies behind its struct is not its own.
+          "function toy.candidate: over 64 examples; is the list NULL-terminated?");
+    // A plugin of ABI 1.0: its struct ends before `examples`, so the host must not read the field.
     static const char* const trap[] = {"\x01", nullptr};
     Candidate_plugin old("toys.old");
     old.f->struct_size = 104;
@@ -277,7 +279,7 @@ TEST_CASE("attributes that are refused") {
               p.a->flags = CATENA_ATTR_REQUIRED;
           }) == "accepted");
     CHECK(refused([](auto& p) { p.plugin.attribute(*p.f, "alpha", CATENA_ATTR_INT); }) ==
-          "function toy.candidate: attribute alpha is there twice");
+          "function toy.candidate: attribute alpha is declared twice");
     CHECK(refused([](auto& p) {
               p.plugin.attribute(*p.f, "text", CATENA_ATTR_STRING).def.v.s = nullptr;
           }) == "function toy.candidate: attribute text: its default is NULL");
@@ -345,11 +347,11 @@ TEST_CASE("kernels that are refused") {
 
 TEST_CASE("backends and extensions that are refused") {
     CHECK(refused([](auto& p) { p.plugin.backend("toy", 1, 0); }) ==
-          "backend toy is already there, from /toys/toys.devices");
+          "backend toy is already registered by /toys/toys.devices");
     CHECK(refused([](auto& p) {
               p.plugin.backend("abacus", 1, 0);
               p.plugin.backend("abacus", 1, 0);
-          }) == "backend abacus is there twice");
+          }) == "backend abacus is declared twice");
     CHECK(refused([](auto& p) { p.plugin.backend("abacus", 1, 0).copy = nullptr; }) ==
           "backend abacus lacks one of count, open, close, supports_isa, alloc, free, copy, sync");
     CHECK(refused([](auto& p) { p.plugin.backend("abacus", 0, 0); }) ==
@@ -363,7 +365,7 @@ TEST_CASE("backends and extensions that are refused") {
           "an extension has no name");
 }
 
-TEST_CASE("backends that count, or offer, what no machine has") {
+TEST_CASE("backends with too many devices, NULL memory or a short extension table") {
     toys::Plugin many("toys.many-devices"), none("toys.null-memory"), cut("toys.cut-extension");
     many.backend("multitude", 12, CATENA_BACKEND_HOST_MEMORY).count = [](catena_ctx*,
                                                                          std::int32_t* n) {
@@ -392,7 +394,7 @@ TEST_CASE("backends that count, or offer, what no machine has") {
     CHECK(toys::what<DeviceError>([] { Device::get("cut"); }) ==
           "[cut:0] catena.threads/1: struct_size: expected at least 32, got 8");
     for (const PluginEntry* entry : entries)
-        if (entry != entries[1]) Registry::get().remove(*entry);  // one device of it is open
+        if (entry != entries[1]) Registry::get().remove(*entry);  // "nowhere" has an open device
 }
 
 TEST_CASE("tables that are refused as a whole") {
@@ -410,7 +412,7 @@ TEST_CASE("tables that are refused as a whole") {
         return std::string("accepted");
     };
     table.n_kernels = 1;
-    CHECK(refusal() == "its table counts entries that are NULL");
+    CHECK(refusal() == "its table has a list that is NULL but not empty");
     const catena_kernel* const nothing[1] = {nullptr};
     table.kernels = nothing;
     CHECK(refusal() == "kernel 0 of its table is NULL");
@@ -418,7 +420,7 @@ TEST_CASE("tables that are refused as a whole") {
     CHECK(refusal() == "plugin table 0: struct_size: expected at least 72, got 8");
 }
 
-TEST_CASE("extensions: best priority first, and a plugin taken out leaves the others'") {
+TEST_CASE("extensions are sorted by priority; removing a plugin keeps those of others") {
     static const int one = 1, two = 2, three = 3;
     DeviceState& device = *Device::get("toy").state();
     static const char id[] = "toy.thing/1";
@@ -462,7 +464,7 @@ TEST_CASE("extensions: best priority first, and a plugin taken out leaves the ot
     CHECK(*host_table().extensions(nullptr, id) == nullptr);
 }
 
-TEST_CASE("a plugin taken out takes its kernels, not those of others") {
+TEST_CASE("removing a plugin removes its kernels, not those of others") {
     toys::Plugin functions("toys.stays"), kernels("toys.goes");
     functions.function("toy.stays", {{"x"}}, {{"y"}}, toys::infer_same);
     functions.add();
@@ -474,7 +476,7 @@ TEST_CASE("a plugin taken out takes its kernels, not those of others") {
     CHECK(Registry::get().addition() == Registry::get().find("toy.add"));
 }
 
-TEST_CASE("a function that is not there: which, and where it was looked for") {
+TEST_CASE("an unknown function: the error names it and suggests a similar name") {
     try {
         const PluginFunction f("toy.absent");
         FAIL("expected an error");
@@ -495,7 +497,7 @@ TEST_CASE("a function that is not there: which, and where it was looked for") {
     CHECK(std::count(names.begin(), names.end(), "toy.mul") == 1);
 }
 
-TEST_CASE("the host's table: versions, failures, errors of a composition") {
+TEST_CASE("the host's table: fields, fail(), errors of find() and call()") {
     const catena_host& host = host_table();
     CHECK(host.struct_size == sizeof(catena_host));
     CHECK(host.abi_major == CATENA_ABI_MAJOR);

@@ -1,4 +1,4 @@
-// Finding texts, and dividing one.
+// Loads the text; splits a single file into parts for training, validation and testing.
 #include "training.hpp"
 
 #include <catena/data_error.hpp>
@@ -11,7 +11,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// The file of a folder that has this in its name.
+// Returns the only file in the folder whose name contains `part`.
 fs::path find_part(const fs::path& folder, const std::string& part) {
     std::vector<fs::path> found;
     for (const auto& entry : fs::directory_iterator(folder)) {

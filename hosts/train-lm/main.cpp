@@ -19,7 +19,7 @@ bool parse_options(Program& program, int argc, char** argv, Options& o) {
         ("tokens", Program::value(tokens),
          "words, spaces (split at spaces only, as in Penn Treebank files) or characters")
         ("min-count", Program::value(o.min_count),
-         "replace rarer words by <unk>")
+         "replace words that occur fewer than N times with <unk>")
         ("vocabulary", po::value(&o.vocabulary)->value_name("N"), "use only the N most frequent words")
         ("sentences", po::bool_switch(&o.sentences),
          "treat each line as a separate text, instead of one running text")
@@ -32,7 +32,7 @@ bool parse_options(Program& program, int argc, char** argv, Options& o) {
          "length of truncated backpropagation in tokens; with --sentences: the maximum length of a line")
         ("epochs", Program::value(o.epochs), "passes over the text")
         ("max-steps", po::value(&o.max_steps)->value_name("N"), "stop after at most N steps")
-        ("clip", Program::value(o.clip), "maximum norm of all gradients together")
+        ("clip", Program::value(o.clip), "maximum global norm of the gradients (gradient clipping)")
         ("sample", po::value(&o.sample)->value_name("N"), "generate N tokens after each epoch")
         ("prompt", po::value(&o.prompt), "beginning of the generated text")
         ("temperature", Program::value(o.temperature),

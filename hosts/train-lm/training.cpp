@@ -11,7 +11,7 @@ using models::LanguageModel;
 
 namespace {
 
-// Lines end with this.
+// The token at the end of each line.
 std::int32_t end_of(const Vocabulary& vocabulary) {
     const std::string_view end =
         vocabulary.tokens() == Tokens::characters ? "\n" : Vocabulary::end_of_line;

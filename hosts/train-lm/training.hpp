@@ -28,7 +28,7 @@ struct Options {
     double temperature = 1;
 };
 
-// The text to learn from, as numbers.
+// The text as token ids.
 struct Corpus {
     std::filesystem::path path;
     catena::Vocabulary vocabulary;  // of the part to train on
@@ -37,7 +37,7 @@ struct Corpus {
 
 // What tokens are called in output.
 std::string unit_of(catena::Tokens tokens);
-// From the option, else from what comes with the program. Throws DataError.
+// Loads the text of --data, or the one installed with the program. Throws DataError.
 Corpus load_corpus(const Options& options);
 
 class Training final : public catena::Trainer {
@@ -50,7 +50,7 @@ public:
     catena::models::LanguageModel model;
 
 private:
-    // One piece of text: backward as far as it goes, no further.
+    // Trains on one piece of text; gradients are truncated at its beginning.
     void step() override;
     Place place() const override { return {text->epoch(), text->position(), text->size()}; }
     const catena::Link& net() const override { return model; }

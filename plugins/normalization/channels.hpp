@@ -1,4 +1,4 @@
-// Channels: arrays (N, C, rest...) walked by groups of channels, for sums and maps over all but axis 1.
+// Channels of arrays (N, C, ...), processed in groups: sums and maps over all axes except axis 1.
 #pragma once
 
 #include <catena/plugin.hpp>
@@ -7,22 +7,23 @@ namespace catena::plugins {
 
 using namespace catena::plugin;
 
-// A value and statistics: halves keep their statistics in float32.
+// Dtypes of the values and of their statistics. float16 and bfloat16 have float32 statistics.
 using StatisticTypes = Rows<Row<float, float>, Row<double, double>>;
 
-// How many values of an image are worked on side by side at most.
+// The maximum number of columns of a group: see Channels.
 inline constexpr std::int64_t most_columns = 256;
 
-// Channels are worked on in groups: neighbours whose elements of an image are few are its columns
-// together; a channel with many is a group of its own, with one column for all.
+// Splits the channels into groups. Channels with few elements per image are grouped with their
+// neighbours, and each of their elements is a column. A channel with more than most_columns elements
+// per image is a group of its own, and all its elements are in column 0.
 struct Channels {
     explicit Channels(Shape x) : n(x[0]), channels(x[1]) {
         rest = size_of(x.subspan(2));
         if (rest == 0) n = 0;  // no walk over images without pixels
     }
-    std::int64_t size() const { return n * rest; }  // of a channel
+    std::int64_t size() const { return n * rest; }  // elements of one channel in all images
     bool alone() const { return rest > most_columns; }
-    std::int64_t width() const {  // channels of a group
+    std::int64_t width() const {  // channels per group; the last group may have fewer
         return alone() ? 1 : most_columns / std::max<std::int64_t>(rest, 1);
     }
 
@@ -31,22 +32,22 @@ struct Channels {
     std::int64_t rest = 1;
 };
 
-// The channels [first, first + width) of x, and what is computed of them.
+// The channels [first, first + width) of x, and loops over their elements.
 struct Group {
     const Channels& x;
     std::int64_t first;
     std::int64_t width;
 
-    // First element of image i.
+    // Index of the group's first element in image i.
     std::int64_t at(std::int64_t i) const { return (i * x.channels + first) * x.rest; }
-    // From a value for each channel to one for each column.
+    // values has one value per channel; expands it in place to one value per column.
     template <class T>
     void spread(T* values) const {
         if (x.alone() || x.rest == 1) return;
         for (std::int64_t c = width - 1; c >= 0; --c)
             std::fill_n(values + c * x.rest, x.rest, T(values[c]));
     }
-    // f(element, column) for all elements.
+    // Calls f(element, column) for each element of the group.
     template <class F>
     CATENA_KERNEL void map(const F& f) const {
         const std::int64_t columns = width * x.rest;
@@ -66,7 +67,7 @@ struct Group {
     CATENA_KERNEL void sum(double (&sums)[n_sums][most_columns], const F& f) const {
         for (auto& row : sums) std::fill_n(row, most_columns, 0.0);
         if (x.alone()) return sum_alone<T>(sums, f);
-        constexpr std::int64_t block = 16;  // images whose sums are kept in T
+        constexpr std::int64_t block = 16;  // so many images are summed in T, then in double
         const std::int64_t columns = width * x.rest;
         for (std::int64_t from = 0; from < x.n; from += block) {
             T part[n_sums][most_columns] = {};
@@ -115,7 +116,7 @@ private:
     }
 };
 
-// Calls body(group) for all channels, in parallel.
+// Calls body(group) for each group of channels, in parallel.
 template <class Body>
 void for_each_group(const auto& call, const Channels& x, const Body& body) {
     const std::int64_t width = x.width();
@@ -127,7 +128,8 @@ void for_each_group(const auto& call, const Channels& x, const Body& body) {
                   });
 }
 
-// All axes but 1, and a channel vector's shape for broadcasting: (1, C, 1 ...).
+// Sums and means over all axes except axis 1. shape() is (1, C, 1, ...): spread() reshapes a vector
+// with one value per channel to it, so that the vector broadcasts to x.
 struct AllButChannels {
     explicit AllButChannels(Shape x) : ndim(x.size()) {
         std::size_t k = 0;
@@ -154,7 +156,7 @@ private:
     std::int64_t shape_[CATENA_MAX_NDIM];
 };
 
-// x has channels, and each of the other inputs has one value for each channel.
+// Checks that x has at least two axes, and each other input one value per channel.
 template <class F>
 void check_channels(const Inference<F>& s) {
     s.check_least_ndim(0, 2);

@@ -1,4 +1,4 @@
-// The ABI against DLPack's header, and the promises of its macros.
+// Compares the structs of the ABI with DLPack's header, and tests CATENA_HAS.
 #include <catena/abi.h>
 #include <dlpack/dlpack.h>
 #include <doctest/doctest.h>
@@ -39,7 +39,7 @@ TEST_CASE("catena_dl_tensor is DLTensor") {
     CHECK(sizeof(catena_dl_tensor::ndim) == sizeof(DLTensor::ndim));
 }
 
-TEST_CASE("a tensor written here is read through DLPack") {
+TEST_CASE("a catena_dl_tensor can be read as a DLTensor") {
     int64_t shape[] = {2, 3};
     int64_t strides[] = {3, 1};
     float data[6] = {};
@@ -60,7 +60,7 @@ TEST_CASE("a tensor written here is read through DLPack") {
     CHECK(theirs.byte_offset == 8);
 }
 
-TEST_CASE("CATENA_HAS: a field is there only if the writer's struct reaches its end") {
+TEST_CASE("CATENA_HAS: true if the whole field is within struct_size") {
     catena_plan plan = {};
     plan.struct_size = offsetof(catena_plan, saved);
     CHECK(CATENA_HAS(&plan, catena_plan, scratch_bytes));

@@ -49,7 +49,7 @@ const std::map<std::string, std::string> reasons = {
     {"device_type.catena",
      "backend abacus: dlpack_type: expected a DLDeviceType, 1 to 255, got 2147483647"},
     {"endless_choices.catena",
-     "function test.endless_choices: attribute a: over 1000 choices; is the list's end NULL?"},
+     "function test.endless_choices: attribute a: over 1000 choices; is the list NULL-terminated?"},
     {"large_struct.catena", "function 0: struct_size: expected at most 65536, got 4294967295"},
     {"large_version.catena",
      "function test.large_version: version: expected at most 1000000, got 4294967295"},
@@ -69,7 +69,7 @@ const std::map<std::string, std::string> reasons = {
      "kernel of test.saved_differ: n_saved: expected 0 as in the other kernels of variant 'v', got "
      "2"},
     {"bad_name.catena", "a function 'test.bad name!': expected " + id_rule},
-    {"duplicate_within.catena", "function test.duplicate_within is there twice"},
+    {"duplicate_within.catena", "function test.duplicate_within is declared twice"},
     {"empty.catena", "not a shared library: it is too short"},
     {"folder.catena", "it is no regular file"},
     {"gone.catena", "there is no such file"},
@@ -82,7 +82,7 @@ const std::map<std::string, std::string> reasons = {
     {"no_manifest.catena", "no catena plugin: it has no manifest (section .catena)"},
     {"no_name.catena", "a function has no name"},
     {"null_function.catena", "function 1 of its table is NULL"},
-    {"null_list.catena", "its table counts entries that are NULL"},
+    {"null_list.catena", "its table has a list that is NULL but not empty"},
     {"other_magic.catena", "its manifest does not begin with CATENAPL"},
     {"pipe.catena", "it is no regular file"},
     {"returns_null.catena", "its entry failed: it gave no reason"},
@@ -131,7 +131,7 @@ TEST_CASE("good plugins load between bad ones; each bad one has its reason") {
 
     std::map<std::string, std::string> left = reasons;
     const std::string a = (folder / "a_good.catena").string();
-    left["duplicate_function.catena"] = "function test.a is already there, from " + a;
+    left["duplicate_function.catena"] = "function test.a is already registered by " + a;
     left["same_id.catena"] = "id org.example.a is already loaded from " + a;
     for (const catena::RefusedPlugin& refused : report.refused) {
         const std::string name = refused.path.filename().string();

@@ -1,5 +1,5 @@
-// Activations of a third party: the built-in sigmoid's formula, for being a third party must cost
-// nothing, and swish.
+// A third-party plugin for benchmarks: swish, and a sigmoid with the formula of the built-in one,
+// which must be as fast as the built-in one.
 #include <catena/plugin.hpp>
 
 using namespace catena::plugin;

@@ -40,7 +40,7 @@ bool matches(const Check& check, const std::string& pattern) {
     return pattern == check.group || pattern == name_of(check);
 }
 
-// GROUP or GROUP/NAME, of checks that there are.
+// Throws unless each pattern is the GROUP or GROUP/NAME of an existing check.
 void need_known(const std::vector<std::string>& patterns, const char* option) {
     for (const std::string& pattern : patterns)
         need_option(std::ranges::any_of(
@@ -61,11 +61,11 @@ std::vector<const Check*> chosen(const Options& o) {
     std::vector<const Check*> result;
     for (const Check* check : all_checks()) {
         const auto together = together_with(*check);
-        // The one that is blamed for a crash comes along with the others.
+        // The first of the checks that share a process reports its crash, so it always runs, too.
         if (wanted(check) || (check == together.front() && std::ranges::any_of(together, wanted)))
             result.push_back(check);
     }
-    need_option(!result.empty(), "--skip: expected to leave a check, got none");
+    need_option(!result.empty(), "--skip: expected at least one check to remain, got none");
     return result;
 }
 
@@ -159,7 +159,7 @@ int main(int argc, char** argv) {
             ("skip", po::value(&o.skip)->value_name("GROUP[/NAME]"),
              "do not run these checks. May be repeated")
             ("function", po::value(&s.subject.function)->value_name("NAME"),
-             "run the checks on functions only on this one")
+             "restrict the checks on functions to this function")
             ("with", po::value(&o.with)->value_name("PLUGIN"),
              "also load this plugin: it provides functions that gradients use or that the kernels "
              "are for. Catena's own plugins are loaded automatically. May be repeated")

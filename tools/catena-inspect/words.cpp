@@ -1,4 +1,4 @@
-// Documents in words.
+// Converts JSON documents to text.
 #include "inspect.hpp"
 
 #include <catena/core/error.hpp>
@@ -17,7 +17,7 @@ namespace {
 
 using Phrases = std::map<std::string, std::string>;
 
-// The flags that have a phrase, in their order.
+// The phrases for the flags in json, in the order of the flags.
 std::vector<std::string> phrases(const Json& json, const Phrases& known) {
     std::vector<std::string> list;
     for (const auto& flag : json.at("flags"))
@@ -26,19 +26,19 @@ std::vector<std::string> phrases(const Json& json, const Phrases& known) {
     return list;
 }
 
-// "a, b"; `none` of an empty list.
+// Returns "a, b", or `none` if the list is empty.
 std::string joined(const Json& list, const char* none = "") {
     if (list.empty()) return none;
     return fmt::format("{}", fmt::join(list.get<std::vector<std::string>>(), ", "));
 }
 
-// Numbers as short as they can be.
+// The shortest text for a number; "below 1" for the largest double below 1.
 std::string value_text(const Json& v) {
     if (v == std::nextafter(1.0, 0.0)) return "below 1";
     return v.is_number_float() ? fmt::format("{}", v.get<double>()) : v.dump();
 }
 
-// "0 to 1"; a bound beyond all use is none.
+// Returns ", 0 to 1". Bounds beyond +-1e18 mean that there is no bound.
 std::string range_text(const Json& range) {
     constexpr double most = 1e18;
     const bool low = range[0].is_number() && range[0].get<double>() > -most;
@@ -64,7 +64,7 @@ std::string attribute_words(const Json& a) {
     words += a.contains("default") ? ", default " + value_text(a["default"]) : ", required";
     if (a.contains("range")) words += range_text(a["range"]);
     if (a.contains("choices")) words += ", one of " + joined(a["choices"]);
-    return words + (is(a, "hint") ? ", changes speed alone" : "");
+    return words + (is(a, "hint") ? ", affects only speed" : "");
 }
 
 std::string size_words(std::uint64_t bytes) {
@@ -76,7 +76,8 @@ std::string size_words(std::uint64_t bytes) {
 std::string abi_words(const Json& manifest) {
     const Json& abi = manifest.at("abi");
     const int major = abi["major"].get<int>();
-    if (!abi.contains("needed")) return fmt::format("{}: another major, not read further", major);
+    if (!abi.contains("needed"))
+        return fmt::format("{}: unsupported major version, other fields not read", major);
     return fmt::format("needs {0}.{1}, built with {0}.{2}", major, abi["needed"].get<int>(),
                        abi["built"].get<int>());
 }
@@ -103,7 +104,7 @@ std::string broken(std::string text) {
     const std::string indent(text.find('(') + 1, ' ');
     std::string lines;
     while (text.size() > most) {
-        std::size_t comma = 0;  // the last that is in no list
+        std::size_t comma = 0;  // position of the last comma outside brackets
         int depth = 0;
         for (std::size_t i = indent.size(); i < most; ++i) {
             if (text[i] == '{' || text[i] == '[') ++depth;
@@ -182,7 +183,7 @@ std::string function_words(const Json& function) {
                         {"view", "shares its input's memory"},
                         {"elementwise", several ? "elementwise, inputs broadcast" : "elementwise"},
                         {"addition", "sums gradients"},
-                        {"internal", "part of other functions"}};
+                        {"internal", "used only by other functions"}};
     return fmt::format("{}", fmt::join(phrases(function, known), "; "));
 }
 
@@ -191,7 +192,7 @@ std::string dtypes_text(const std::string& function, const Json& rows) {
     kernel.dtypes = rows.get<std::vector<std::vector<std::string>>>();
     try {
         return dtypes_to_string(function_descriptor(function), {&kernel, 1});
-    } catch (const PluginError&) {  // of a function that is not there
+    } catch (const PluginError&) {  // the function is not loaded
         return "?";
     }
 }

@@ -65,7 +65,8 @@ void Registry::check(std::string_view id, const catena_plugin& table) {
     const char* sums = addition() ? addition()->descriptor.name : nullptr;
     for (const catena_function* f : std::span(table.functions, table.n_functions)) {
         if (const FunctionEntry* there = loaded(f->name))
-            refused("function {} is already there, from {}", f->name, there->plugin.file.string());
+            refused("function {} is already registered by {}", f->name,
+                    there->plugin.file.string());
         if (!(f->flags & CATENA_FUNCTION_ADDITION)) continue;
         if (sums) refused("function {} claims to be the addition, which is {}", f->name, sums);
         sums = f->name;
@@ -73,7 +74,7 @@ void Registry::check(std::string_view id, const catena_plugin& table) {
     for (const catena_backend* b : std::span(table.backends, table.n_backends)) {
         for (const auto& other : backends_) {
             if (std::strcmp(other->table->name, b->name) == 0) {
-                refused("backend {} is already there, from {}", b->name,
+                refused("backend {} is already registered by {}", b->name,
                         other->plugin->file.string());
             }
         }

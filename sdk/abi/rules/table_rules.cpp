@@ -58,7 +58,7 @@ struct Walk {
     void each(const T* const* list, std::uint32_t n, std::string_view what,
               const Body& body) const {
         at_most(most_entries, n, broken, "its table: n_{}s", what);
-        if (n && !list) broken("its table counts entries that are NULL");
+        if (n && !list) broken("its table has a list that is NULL but not empty");
         for (std::uint32_t i = 0; i < n; ++i) {
             if (!list[i]) broken("{} {} of its table is NULL", what, i);
             size(*list[i], what, i);
@@ -100,7 +100,7 @@ struct Walk {
             fault(fmt::format("unknown kind {}", a.kind));
         for (std::uint32_t i = 0; a.choices && a.choices[i]; ++i) {
             if (i == most_choices)
-                fault(fmt::format("over {} choices; is the list's end NULL?", most_choices));
+                fault(fmt::format("over {} choices; is the list NULL-terminated?", most_choices));
         }
         if (a.flags & CATENA_ATTR_REQUIRED) return;
         if (a.def.kind != a.kind)
@@ -249,7 +249,7 @@ void check_example(const catena_function& f, const char* example, const Broken& 
         return broken("function {}: an example of over {} bytes", f.name, longest_example);
     }
     if (std::ranges::any_of(text, [](unsigned char c) { return c < 0x20 || c == 0x7f; }))
-        return broken("function {}: an example that is no text", f.name);
+        return broken("function {}: an example contains control characters", f.name);
     std::set<std::string_view> given, known;
     std::string_view rest = text.substr(std::min(text.find_first_not_of(' '), text.size()));
     while (!rest.empty()) {
@@ -304,7 +304,7 @@ void check_rules(const catena_plugin& t, const KnownFunction& known, const Broke
         check_gradient(*f, broken);
         check_attributes(*f, broken);
         check_examples(*f, broken);
-        if (!own.emplace(f->name, f).second) broken("function {} is there twice", f->name);
+        if (!own.emplace(f->name, f).second) broken("function {} is declared twice", f->name);
     }
     const auto find = [&](std::string_view name) {
         const auto found = own.find(name);
@@ -324,7 +324,7 @@ void check_rules(const catena_plugin& t, const KnownFunction& known, const Broke
     std::set<std::string_view> backends;
     for (const catena_backend* b : std::span(t.backends, t.n_backends)) {
         check_name(b->name, "a backend", broken);
-        if (!backends.insert(b->name).second) broken("backend {} is there twice", b->name);
+        if (!backends.insert(b->name).second) broken("backend {} is declared twice", b->name);
     }
     for (const catena_extension* e : std::span(t.extensions, t.n_extensions)) {
         check_name(e->id, "an extension", broken);
@@ -378,12 +378,14 @@ void check_ports(const catena_function& f, const Broken& broken) {
     if (!(f.flags & CATENA_FUNCTION_VIEW)) return;
     if (f.n_outputs != 1 || !f.n_inputs ||
         (f.inputs[0]->flags & (CATENA_PORT_OPTIONAL | CATENA_PORT_MUTATED))) {
-        return broken("function {}: a view has one output and a first input that is always there",
-                      f.name);
+        return broken(
+            "function {}: a view needs one output and a first input that is neither optional nor "
+            "mutated",
+            f.name);
     }
     if (std::strcmp(f.inputs[0]->type_var, f.outputs[0]->type_var) != 0) {
-        broken("function {}: a view has one type_var, got {} and {}", f.name, f.inputs[0]->type_var,
-               f.outputs[0]->type_var);
+        broken("function {}: a view needs the same type_var for input and output, got {} and {}",
+               f.name, f.inputs[0]->type_var, f.outputs[0]->type_var);
     }
 }
 
@@ -393,7 +395,7 @@ void check_attributes(const catena_function& f, const Broken& broken) {
         const std::string where = fmt::format("function {}: attribute {}", f.name, a.name);
         if (std::any_of(f.attrs, f.attrs + i,
                         [&](const auto* b) { return std::strcmp(a.name, b->name) == 0; }))
-            broken("{} is there twice", where);
+            broken("{} is declared twice", where);
         if (a.kind == CATENA_ATTR_BOOL && !(a.flags & CATENA_ATTR_REQUIRED) && a.def.v.i != 0 &&
             a.def.v.i != 1)
             broken("{}: its default: expected 0 or 1, got {}", where, a.def.v.i);
@@ -406,7 +408,7 @@ void check_examples(const catena_function& f, const Broken& broken) {
     if (!CATENA_HAS(&f, catena_function, examples) || !f.examples) return;
     for (std::uint32_t i = 0; f.examples[i]; ++i) {
         if (i == most_examples) {
-            return broken("function {}: over {} examples; is the list's end NULL?", f.name,
+            return broken("function {}: over {} examples; is the list NULL-terminated?", f.name,
                           most_examples);
         }
         check_example(f, f.examples[i], broken);
@@ -442,7 +444,7 @@ void check_grad_function(const catena_function& f, const catena_function& g, con
 }
 
 void check_kernel_of(const catena_function& f, const catena_kernel& k, const Broken& broken) {
-    if (f.flags & CATENA_FUNCTION_VIEW) broken("kernel of {}, which is a view", k.function);
+    if (f.flags & CATENA_FUNCTION_VIEW) broken("kernel of {}: a view has no kernels", k.function);
     if (retains_beyond(k.retain_x, f.n_inputs, is_variadic(f)) ||
         retains_beyond(k.retain_y, f.n_outputs, false)) {
         broken("kernel of {} retains ports that are not there: x {:#x}, y {:#x}", k.function,

@@ -62,7 +62,7 @@ void World::State::add(const detail::Library& library, bool is_given) {
             if (is_given) names.insert(f.name);
         } else if (is_given) {
             throw Failure(CATENA_E_INVALID, "[plugin] " + library.path + ": function " + f.name +
-                                                " is already there, from " +
+                                                " is already registered by " +
                                                 world.origin(functions.at(f.name)));
         }
     }

@@ -31,7 +31,7 @@ Trainer::Report Trainer::compare(const Summary& tested, std::string_view name) c
             {loss, tested_loss, accuracy, tested_accuracy}};
 }
 
-// The rest of an epoch. Returns its rate; none: interrupted.
+// Runs the rest of the current epoch. Returns its units per second, or nullopt if interrupted.
 std::optional<double> Trainer::run_epoch(const Program& program, const std::string& label) {
     const std::int64_t size = place().size;
     const auto done = [&] { return epoch_over() ? size : place().position; };
@@ -71,7 +71,7 @@ int Trainer::run(const Program& program, std::int64_t epochs) {
         if (epoch_over()) score.clear();
         program.save(*this);
         program.print(fmt::format("epoch {:3}  {}  {:.{}f} {}/s", epoch, result.text, *rate,
-                                  words_.rate_digits, words_.unit));  // may fail: saved before
+                                  words_.rate_digits, words_.unit));  // may throw: saved before
         reported(program);
         if (program.interrupted()) return program.finish();
     }

@@ -1,4 +1,4 @@
-// Backward looks at y, which is not retained, and makes no use of what it sees.
+// Backward reads a field of y, which is NULL because it is not retained, and ignores the value.
 // expect: values/survives
 // options: --only values --only gradients
 // says: it follows a NULL pointer, and a host gives backward NULL for y y (not in retain_y)

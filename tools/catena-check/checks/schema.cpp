@@ -99,7 +99,7 @@ void names(const Subject& subject, Findings& findings) {
     table.functions([&](const catena_function& f) {
         const std::string name = f.name;
         check_id(f.name, "a function", each_to(findings));
-        if (!seen.insert(name).second) findings.fail("{}: it is there twice", name);
+        if (!seen.insert(name).second) findings.fail("{}: it is declared twice", name);
         if (name.rfind("catena.", 0) == 0 && id.rfind("org.catena.", 0) != 0)
             findings.fail("{}: catena.* are catena's own: expected a name as in org.example.thing",
                           name);
@@ -109,7 +109,7 @@ void names(const Subject& subject, Findings& findings) {
             if (!identifier(text))
                 findings.fail("{}: {} '{}': expected letters, digits and _", name, what, text);
             if (!known.insert(text).second)
-                findings.fail("{}: {} {}: it is there twice", name, what, text);
+                findings.fail("{}: {} {}: it is declared twice", name, what, text);
         };
         for (const auto* x : std::span(f.inputs, f.n_inputs)) meet(arguments, "input", x->name);
         for (const auto* a : std::span(f.attrs, f.n_attrs)) meet(arguments, "attribute", a->name);
@@ -260,7 +260,7 @@ void kernels(const Subject& subject, Findings& findings) {
                         d.code, d.bits, d.lanes));
                 row += fmt::format("{}:{} ", d.code, d.bits);
             }
-            if (!rows.insert(row).second) fail(fmt::format("row {}: it is there twice", r));
+            if (!rows.insert(row).second) fail(fmt::format("row {}: it is declared twice", r));
         }
     });
     table.functions([&](const catena_function& f) {

@@ -1,4 +1,4 @@
-// Manual of Chainer 1.0.1, 1.1.2: arithmetic on variables, and its gradient.
+// Section 1.1.2 of Chainer 1.0.1's manual: arithmetic on variables, and its gradient.
 #include <catena/catena.hpp>
 
 using namespace catena;

@@ -1,4 +1,4 @@
-// Manual of Chainer 1.0.1, 1.4.3: a function that owns arrays which are learned.
+// Section 1.4.3 of Chainer 1.0.1's manual: a function with trainable arrays.
 #include <catena/catena.hpp>
 
 using namespace catena;
@@ -32,7 +32,7 @@ struct EltwiseParamProduct : Function<EltwiseParamProduct> {
 
 Array draw() { return random::normal({4, 3}); }
 
-// The note: the same by a link that is nothing but a parameter.
+// As in the manual's note: the same with a link that has only a parameter.
 bool by_parameter() {
     const links::Parameter p(draw());
     const Variable x(draw());
@@ -51,7 +51,7 @@ void learn(EltwiseParamProduct& f, optimizers::SGD& optimizer) {
     y.backward();
     assert_allclose(f.gw, y.grad() * x.data());
     assert_allclose(x.grad(), y.grad() * w);
-    y.backward();  // more than once after one call
+    y.backward();  // a second backward pass adds to the gradients
     assert_allclose(f.gw, 2 * y.grad() * x.data());
     optimizer.update();
     assert_allclose(f.w, w - 0.5 * f.gw);
@@ -66,7 +66,7 @@ int main() {
     optimizer.setup(model.collect_parameters());
     learn(f, optimizer);
 
-    // parameters, gradients, to_cpu() and to_gpu() are those of every link.
+    // The function has the parameters(), gradients(), to_cpu() and to_gpu() of links.
     if (f.parameters().size() != 1 || f.gradients()[0].body() != f.gw.body()) return 1;
     if (cuda::available()) {
         f.to_gpu();

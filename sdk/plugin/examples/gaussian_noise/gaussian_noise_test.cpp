@@ -1,4 +1,4 @@
-// gaussian_noise: its moments, and the same numbers for any number of threads.
+// Tests the moments of gaussian_noise, and that its values do not depend on the number of threads.
 #include <doctest/doctest.h>
 
 #include <catena/testing.hpp>
@@ -23,7 +23,7 @@ TEST_CASE("gaussian_noise") {
     CHECK(std::abs(mean) < 0.03);  // five standard errors
     CHECK(square == doctest::Approx(4).epsilon(0.025));
 
-    CHECK_FALSE(world.forward(name, {zeros}, sigma)[0] == noise);  // the stream advanced
+    CHECK_FALSE(world.forward(name, {zeros}, sigma)[0] == noise);  // new random numbers
     world.drawn = 0;
     CHECK(world.forward(name, {zeros}, sigma, {.threads = 3})[0] == noise);
 

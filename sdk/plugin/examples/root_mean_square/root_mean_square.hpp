@@ -7,7 +7,8 @@
 using namespace catena::plugin;
 
 // [formulas]
-// The output is added to the old value, or to 0: `before` is the same array, or add is false.
+// `before` is the old value of the output, to which the result is added: y itself, used only if
+// `add` is true; in the gradient, gx itself or 0.
 inline constinit const Formula root_mean_square = Formula::reduction(
     "T x, T eps, raw T before, bool add", "T y", /*map=*/"x * x", /*reduce=*/"a + b",
     /*finish=*/"y = (add ? T(before[j]) : T(0)) + sqrt(a / n + eps)", /*identity=*/"0",

@@ -1,4 +1,4 @@
-// Classifier: a net that computes scores of classes; and the nets for small images.
+// Classifier: base class of nets that compute class scores; and nets for small images.
 #pragma once
 
 #include <catena/links.hpp>
@@ -14,10 +14,10 @@ public:
         Variable scores;
     };
 
-    // A class overrides one of these operators: scores (N, classes), before any softmax.
+    // Subclasses override one of these operators. It returns scores (N, classes), before softmax.
     using Chain::operator();
-    // The loss to minimize, and the scores. The loss is the mean softmax cross entropy with labels
-    // t (N,), plus, in training, further terms of the net.
+    // Returns the loss to minimize and the scores. The loss is the mean softmax cross entropy with
+    // labels t (N,). During training, a net may add other terms.
     virtual Outcome loss(const Variable& x, const Variable& t);
 
     // The shape of one image: (channels, height, width).
@@ -35,11 +35,11 @@ private:
     std::int64_t classes_;
 };
 
-// A smaller net, or one for smaller images. By default the nets are as in their papers, except that
-// GoogLeNet's auxiliary classifiers have no dropout, as in Chainer's example.
+// The size of a net. By default the nets are as in their papers, except that GoogLeNet's auxiliary
+// classifiers have no dropout, as in Chainer's example.
 struct Scale {
     std::int64_t image;  // height and width
-    double width = 1;    // of each layer: channels are multiplied, and rounded to at least 1
+    double width = 1;    // factor for the channels of every layer; the result is at least 1
 
     std::int64_t channels(std::int64_t n) const;
 };
@@ -80,10 +80,10 @@ private:
 };
 
 // TwoColumnMlp: a net on two devices.
-// Two columns of six layers with ReLU, one on each device, as in Chainer's manual. The columns are
-// added after the third layer, and both continue from the sum, and again after the sixth layer, for
-// the result. So little data is copied between devices. Inputs and scores are on the first device.
-// Both devices may be the same.
+// Two columns of six layers with ReLU, one on each device, as in Chainer's manual. The outputs of
+// the columns are added after the third layer, and both columns continue from the sum. They are
+// added again after the sixth layer; this sum is the result. In this way, little data is copied
+// between devices. Inputs and scores are on the first device. Both devices may be the same.
 class TwoColumnMlp : public Classifier {
 public:
     TwoColumnMlp(Shape image, std::int64_t classes, std::int64_t units, Device first,

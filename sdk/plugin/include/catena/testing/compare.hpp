@@ -23,7 +23,7 @@ std::string compare(const std::vector<Array>& got, const std::vector<Array>& exp
 
 bool has_nan(const Array& a);
 bool has_nan(const std::vector<Array>& arrays);
-// The sum of all products; missing arrays are zero.
+// The sum of a[k][i] * b[k][i] over all k and i. Missing arrays count as zeros.
 double dot(const std::vector<Array>& a, const std::vector<Array>& b);
 
 // The gradient of value(x) with respect to x[which], by finite differences. For float64, a hundredth of

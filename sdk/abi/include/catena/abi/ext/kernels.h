@@ -7,7 +7,7 @@
 
 #define CATENA_KERNELS_1 "catena.kernels/1" /* its id */
 
-typedef struct catena_formula_kernel catena_formula_kernel; /* of the extension; never freed */
+typedef struct catena_formula_kernel catena_formula_kernel; /* owned by the extension, not freed */
 
 enum {
     CATENA_FORMULA_ELEMENTWISE = 0, /* statements for each element */
@@ -15,7 +15,7 @@ enum {
 };
 
 enum {
-    CATENA_FORMULA_KEEP_SOURCE = 1u /* the source that is compiled stays in the folder of kernels */
+    CATENA_FORMULA_KEEP_SOURCE = 1u /* keep the compiled source in the cache folder */
 };
 
 /* A kernel's source; strings may be NULL where they are empty. An argument list is "T x, raw float32 y,
@@ -28,7 +28,7 @@ typedef struct catena_formula {
     int32_t kind;        /* CATENA_FORMULA_* */
     const char *name;    /* an identifier */
     const char *inputs;  /* argument list */
-    const char *outputs; /* argument list; may be empty where an input is written */
+    const char *outputs; /* argument list; may be empty if the formula writes to an input */
     /* Elementwise: statements with the arguments, the index i and the size n. Reduction: an expression,
      * the value of element i of the n reduced ones. */
     const char *operation;
@@ -51,19 +51,19 @@ typedef struct catena_formula {
 
 /* An argument of a call: an array or a number; frozen. */
 typedef struct catena_operand {
-    const catena_tensor *tensor; /* NULL: the number */
-    catena_dtype dtype;          /* of the number, as it was given */
+    const catena_tensor *tensor; /* NULL if the argument is a number */
+    catena_dtype dtype;          /* of the number, before conversion to the declared dtype */
     uint32_t reserved;
     union {
-        double f;  /* of a floating dtype */
-        int64_t i; /* of others */
-    } number;      /* where there is no tensor */
+        double f;  /* if dtype is floating-point */
+        int64_t i; /* otherwise */
+    } number;      /* if tensor is NULL */
 } catena_operand;
 
 enum {
-    CATENA_FORMULA_AXES = 1u,     /* reductions: along axes[0 .. n_axes); else along all */
-    CATENA_FORMULA_KEEPDIMS = 2u, /* reductions: reduced axes stay, of extent 1 */
-    CATENA_FORMULA_SHAPE = 4u     /* shape[0 .. ndim) is what the call runs over */
+    CATENA_FORMULA_AXES = 1u,     /* reductions: over axes[0 .. n_axes); otherwise over all axes */
+    CATENA_FORMULA_KEEPDIMS = 2u, /* reductions: keep the reduced axes, with extent 1 */
+    CATENA_FORMULA_SHAPE = 4u     /* the index range is shape[0 .. ndim) */
 };
 
 /* One call. Its arrays are on ctx's device. */
@@ -75,13 +75,13 @@ typedef struct catena_formula_call {
     uint32_t n_x;
     uint32_t n_y;
     const int32_t *axes;  /* may be negative, as in NumPy */
-    const int64_t *shape; /* of CATENA_FORMULA_SHAPE */
+    const int64_t *shape; /* if CATENA_FORMULA_SHAPE is set */
     int32_t n_axes;
     int32_t ndim;
     void *dev;              /* as in catena_call */
     catena_stream *stream;  /* as in catena_call */
     void *scratch;          /* run(): the bytes that infer() asked for, aligned to 64 */
-    uint64_t scratch_bytes; /* at scratch */
+    uint64_t scratch_bytes; /* size of scratch */
 } catena_formula_call;
 
 /* Since the start of the process. */
@@ -102,7 +102,7 @@ typedef struct catena_kernels {
      * a search then. */
     catena_status(CATENA_CALL *create)(catena_ctx *ctx, const catena_formula *formula,
                                        const catena_formula_kernel **kernel);
-    /* [any] Inputs and outputs that the kernel has. */
+    /* [any] The numbers of inputs and outputs. */
     void(CATENA_CALL *arity)(const catena_formula_kernel *kernel, uint32_t *n_x, uint32_t *n_y);
     /* [any] 1 if the kernel writes into input i. */
     int32_t(CATENA_CALL *writes)(const catena_formula_kernel *kernel, uint32_t i);
@@ -115,7 +115,7 @@ typedef struct catena_kernels {
      * may be an input's memory, exactly. */
     catena_status(CATENA_CALL *run)(catena_ctx *ctx, const catena_formula_kernel *kernel,
                                     const catena_formula_call *call);
-    /* [any] struct_size is the caller's. */
+    /* [any] The caller sets struct_size. */
     void(CATENA_CALL *stats)(catena_kernels_stats *stats);
 } catena_kernels;
 

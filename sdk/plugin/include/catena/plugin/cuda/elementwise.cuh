@@ -33,7 +33,7 @@ __global__ void __launch_bounds__(block)
          i += step)
         rule(i);
 }
-// rule(i) for each i below n, by a thread each. A rule is a struct with
+// Calls rule(i) for each i in [0, n). A rule is a struct with
 // `__device__ void operator()(std::int64_t i) const`, whose members are its arguments.
 template <class Rule>
 void each(const Queue& queue, std::int64_t n, const Rule& rule) {
@@ -47,7 +47,7 @@ template <class V, class Join>
 __device__ __forceinline__ V join_lanes(V own, int lane, int lanes, int step, const Join& join) {
     __shared__ V shared[block];
     const int t = static_cast<int>(threadIdx.x);
-    __syncthreads();  // what was there before has been read
+    __syncthreads();  // `shared` is no longer read by an earlier call
     shared[t] = own;
     CATENA_ROLL
     for (int half = lanes / 2; half > 0; half /= 2) {
@@ -58,7 +58,8 @@ __device__ __forceinline__ V join_lanes(V own, int lane, int lanes, int step, co
     return shared[t - lane * step];
 }
 
-// Tensors of an operation. An input without data counts as zeros, an output without is not written.
+// The operands and results of an operation. An operand whose data is null is read as zeros; a result
+// whose data is null is not written.
 struct Operand {
     const void* data = nullptr;
     Shape shape;
@@ -87,7 +88,7 @@ struct Sets {
 };
 CATENA_FN bool in_set(std::uint64_t set, int i) { return (set >> i & 1) != 0; }
 
-// An operation as bytes: a kernel's parameters are trivial.
+// An operation as raw bytes, so that the parameters of a kernel have a trivial type.
 template <class Operation>
 struct Packed {
     static_assert(std::is_trivially_copyable_v<Operation> && alignof(Operation) <= 8);
@@ -104,9 +105,9 @@ struct Ports : Packed<Op> {
 template <class Op>
 struct Flat : Ports<Op> {
     std::int64_t n;      // elements
-    std::int64_t packs;  // of them; the others are taken one by one
+    std::int64_t packs;  // number of packs; the remaining elements are processed one by one
 };
-// x[k] = the elements of input k from at[k] on, or its one value `w` times.
+// x[k] = w elements of input k, starting at at[k]; a single value is repeated w times.
 template <int w, class C, class... T, std::size_t... K>
 __device__ __forceinline__ void load_inputs(Types<T...>, std::index_sequence<K...>,
                                             const void* const* in, const std::int64_t* at,
@@ -147,7 +148,7 @@ __device__ __forceinline__ void compute(const Op& op,
         for (int k = 0; k < n_out<Op>; ++k) y[k][j] = to[k];
     }
 }
-// w elements: a pack, or one.
+// Applies the operation to w elements: one pack or one element.
 template <class Op, int w>
 __device__ __forceinline__ void apply(const Op& op, const void* const* in, void* const* out,
                                       const std::int64_t* at, std::int64_t first,
@@ -159,7 +160,7 @@ __device__ __forceinline__ void apply(const Op& op, const void* const* in, void*
     store_outputs<w>(typename Op::Out(), std::make_index_sequence<n_out<Op>>(), out, first, sets,
                      y);
 }
-// The elements from `begin` on to n, and packs before them, by threads that are `step` apart.
+// Processes packs `pack`, `pack` + step, ... below `packs`, then elements `element`, ... below n.
 template <class Op>
 __device__ __forceinline__ void apply_flat(const Op& op, const void* const* in, void* const* out,
                                            const Sets& sets, std::int64_t pack, std::int64_t packs,
@@ -207,7 +208,7 @@ template <class... T>
 constexpr std::array<std::size_t, sizeof...(T) + 1> sizes_of(Types<T...>) {
     return {sizeof(T)...};
 }
-// All bytes of parameters are set: the same bytes for the same call.
+// Zeroes the padding too, so that equal calls have bit-identical parameters.
 template <class P, class Op>
 void set_operation(P& p, const Op& op) {
     static_assert(std::is_trivially_copyable_v<P>);
@@ -216,7 +217,7 @@ void set_operation(P& p, const Op& op) {
 }
 inline std::uint64_t bit(bool set, int k) { return std::uint64_t{set} << k; }
 
-// Whether no operand has to be walked over: all have as many elements as the results, or one.
+// Whether no index arithmetic is needed: each operand has one element, or as many as the results.
 inline bool is_flat(Shape shape, const Operand* in, int n) {
     const std::int64_t size = size_of(shape);
     return std::all_of(in, in + n, [&](const Operand& x) {
@@ -225,7 +226,8 @@ inline bool is_flat(Shape shape, const Operand* in, int n) {
     });
 }
 
-// Sets the walk over operands that are broadcast; one without data is not walked over.
+// Prepares the index arithmetic for operands that are broadcast. An operand without data is treated
+// as if it had the shape of the results.
 template <int n>
 void build_walk(Walk<n>& walk, Shape shape, const Operand* in, int inputs) {
     Shape shapes[n];
@@ -235,7 +237,7 @@ void build_walk(Walk<n>& walk, Shape shape, const Operand* in, int inputs) {
 
 }  // namespace detail
 
-// results = op(operands), for results of a shape that all operands broadcast to.
+// results = op(operands). All operands must broadcast to `shape`, the shape of the results.
 template <class Op>
 void map(const Queue& queue, const Op& op, Shape shape, const Operand* in, const Result* out) {
     using namespace detail;
@@ -282,7 +284,7 @@ void map(const Queue& queue, const Op& op, Shape shape, const Operand (&in)[n],
     map(queue, op, shape, static_cast<const Operand*>(in), static_cast<const Result*>(out));
 }
 
-// What an operation declares, to inherit from.
+// Base class with the declarations of an operation.
 template <class Inputs, class Outputs, class V, bool broadcasts = false>
 struct Operation {
     using In = Inputs;
@@ -290,14 +292,14 @@ struct Operation {
     using Value = V;
     static constexpr bool walks = broadcasts;
 };
-// y = x, in another type, or repeated.
+// y = x, converted to another type; with `repeats`, also broadcast.
 template <class From, class To, bool repeats = false>
 struct Copy : Operation<Types<From>, Types<To>, Compute<From>, repeats> {
     using Value = Compute<From>;
     __device__ __forceinline__ void operator()(const Value* x, Value* y) const { y[0] = x[0]; }
 };
 
-// As for a Call on the CPU: y of shape `to` = x of shape `from`, repeated; or adds it to y.
+// Broadcasts x of shape `from` to y of shape `to`, or adds it to y, as broadcast_copy() on the CPU.
 template <class F, class T>
 void broadcast_copy(const Call<F>& call, const T* x, Shape from, T* y, Shape to, bool add) {
     map(call.queue(), Copy<Stored<T>, Stored<T>, true>(), to, {Operand{x, from}}, {Result{y, add}});

@@ -50,8 +50,8 @@ class Queue;
 class Stream;
 struct ArrayExtra;
 
-// The object behind an Array: its memory, and the descriptors that kernels receive without conversion.
-// Allocated from a pool. Only the functions in array.cpp create and destroy it.
+// The object behind an Array: its memory, and the descriptors that kernels receive without
+// conversion. Allocated from a pool. Only the functions in array.cpp create and destroy it.
 class ArrayBody {
 public:
     void retain() noexcept { references_.add(); }

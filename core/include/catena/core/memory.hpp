@@ -104,8 +104,8 @@ struct ThreadObject {
 // Throws std::bad_alloc.
 void keep_for_thread(std::unique_ptr<ThreadObject> object);
 
-// A thread_local object for which running out of memory is an exception: the first get() of a thread
-// allocates the thread's T, or throws std::bad_alloc.
+// A thread_local object for which running out of memory is an exception: the first get() of a
+// thread allocates the thread's T, or throws std::bad_alloc.
 //     static thread_local constinit PerThread<T> mine;
 //     T& object = mine.get(arguments of T's constructor);
 // With a plain thread_local T that has a destructor, glibc aborts the process instead.

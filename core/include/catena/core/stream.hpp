@@ -30,8 +30,8 @@ public:
     Device device() const;
     void synchronize() const;  // waits for all work; throws DeviceError if some of it failed
     bool done() const;         // all work is done; does not wait
-    // Makes later work on this stream wait for the other stream, or for an Event (catena/event.hpp).
-    // Does not block the caller.
+    // Makes later work on this stream wait for the other stream, or for an Event
+    // (catena/event.hpp). Does not block the caller.
     void wait(const Stream& other) const;
     template <class Event>
     void wait(const Event& event) const {

@@ -16,8 +16,8 @@ struct PluginTable {
 // In loading order. Searches the usual folders first.
 std::vector<PluginTable> plugin_tables();
 
-// Kernels for a function that no loaded plugin has: the name is misspelled, or the plugin that has the
-// function is not loaded yet.
+// Kernels for a function that no loaded plugin has: the name is misspelled, or the plugin that has
+// the function is not loaded yet.
 struct KernelsWithoutFunction {
     std::string plugin;    // id
     std::string function;  // as the kernels name it

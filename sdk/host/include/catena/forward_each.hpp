@@ -47,7 +47,8 @@ private:
 // Calls a function without outputs, which updates its inputs, on n lists of inputs; in few launches
 // where the device has a kernel for that. inputs(i) is list i; empty lists are skipped. The arrays
 // must live until the end, and no call may read what another one writes. Throws as
-// PluginFunction::forward() for the first list that is wrong; some of the others may be updated then.
+// PluginFunction::forward() for the first list that is wrong; some of the others may be updated
+// then.
 void forward_each(const PluginFunction& function, std::size_t n,
                   const std::function<std::span<const Array>(std::size_t)>& inputs,
                   AttributeMemory* memory = nullptr);

@@ -1,5 +1,5 @@
-// Functions that the host computes itself, and overloads as in Chainer: with numbers, several variables,
-// or an explicit mode.
+// Functions that the host computes itself, and overloads as in Chainer: with numbers, several
+// variables, or an explicit mode.
 #pragma once
 
 #include <catena/bound_function.hpp>

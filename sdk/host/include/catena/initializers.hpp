@@ -32,9 +32,9 @@ struct One : Constant {
     One() : Constant(1) {}
 };
 
-// A distribution with mean 0, whose width may depend on the number of inputs and outputs of each unit
-// of a weight (out, in, kernel...). Calls throw InvalidError unless the scale is finite, ShapeError for
-// fewer than two extents if the width depends on them.
+// A distribution with mean 0, whose width may depend on the number of inputs and outputs of each
+// unit of a weight (out, in, kernel...). Calls throw InvalidError unless the scale is finite,
+// ShapeError for fewer than two extents if the width depends on them.
 class Random : public Initializer {
 public:
     Array operator()(const Shape& shape, Dtype dtype = Dtype::float32) const final;

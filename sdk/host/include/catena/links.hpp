@@ -48,9 +48,9 @@ public:
 
 // Convolution2D: a layer of filters over images.
 // y = convolution_2d(x, W, b): x is (N, in_channels, H, W), y (N, out_channels, ...).
-// Parameters: W (out_channels, in_channels, kh, kw), drawn from N(0, wscale^2 / (in_channels kh kw));
-// b (out_channels), unless nobias. ksize, stride and pad are one number or (y, x). Throws ShapeError
-// also for negative pads.
+// Parameters: W (out_channels, in_channels, kh, kw), drawn from N(0, wscale^2 / (in_channels kh
+// kw)); b (out_channels), unless nobias. ksize, stride and pad are one number or (y, x). Throws
+// ShapeError also for negative pads.
 class Convolution2D : public Link {
 public:
     Convolution2D(std::int64_t in_channels, std::int64_t out_channels, Pair ksize, Pair stride = 1,
@@ -83,8 +83,8 @@ public:
 
 // PReLU: a rectifier with trainable slopes.
 // y = x where x >= 0, else W * x. The shape of W is that of the axes of x from axis 1 on, or a
-// prefix of them; () is one slope for all. Parameter: W, initially `init`. Calls throw ShapeError if x
-// does not fit.
+// prefix of them; () is one slope for all. Parameter: W, initially `init`. Calls throw ShapeError
+// if x does not fit.
 class PReLU : public Link {
 public:
     explicit PReLU(const Shape& shape = {}, double init = 0.25);
@@ -113,9 +113,9 @@ public:
 // y = gamma (x - mean) / sqrt(var + eps) + beta for each channel (axis 1) of x (N, size, ...). A
 // size that is a shape, Shape{a, b}, means x (N, a, b, ...) with a * b channels, which is `size`
 // below. Parameters: gamma (size,), initially 1; beta (size,), initially 0. Persistent values:
-// avg_mean (size,), 0; avg_var (size,), 1; N, the number of fine-tuning batches. (Ioffe and Szegedy,
-// ICML 2015. Running statistics as in Chainer 7: for a minibatch with m values per channel, the mean
-// and the unbiased variance m / (m - 1) var have weight 1 - decay.)
+// avg_mean (size,), 0; avg_var (size,), 1; N, the number of fine-tuning batches. (Ioffe and
+// Szegedy, ICML 2015. Running statistics as in Chainer 7: for a minibatch with m values per
+// channel, the mean and the unbiased variance m / (m - 1) var have weight 1 - decay.)
 class BatchNormalization : public Link {
 public:
     explicit BatchNormalization(std::int64_t size, double decay = 0.9, double eps = 1e-5);

@@ -6,8 +6,8 @@
 
 namespace catena {
 
-// dot() is the product of two matrices. NumPy's x.dot(W.T) is dot(x, F::transpose(W)); F::matmul(x, W,
-// false, true) gives the same without copying W.
+// dot() is the product of two matrices. NumPy's x.dot(W.T) is dot(x, F::transpose(W)); F::matmul(x,
+// W, false, true) gives the same without copying W.
 #define CATENA_ARITHMETIC(X)                                    \
     X operator+(const X& x0, const X& x1);                      \
     X operator-(const X& x0, const X& x1);                      \

@@ -116,8 +116,9 @@ private:
     };
     struct NoStep;
 
-    // For recordings of update(): until the next setup(), the attributes of the function are in device
-    // memory. An update() can be recorded only after the same update() has run without a recording.
+    // For recordings of update(): until the next setup(), the attributes of the function are in
+    // device memory. An update() can be recorded only after the same update() has run without a
+    // recording.
     void prepare_recording();
     // Call before each launch: increases t and writes the attributes of that step with the current
     // values.

@@ -1,4 +1,5 @@
-// Summary: means of the values that the steps of a loop report. Evaluator: those of a net on a data set.
+// Summary: means of the values that the steps of a loop report. Evaluator: those of a net on a data
+// set.
 #pragma once
 
 #include <catena/core/config.hpp>

@@ -1,5 +1,5 @@
-// Calls that run no registered kernel, such as kernels from formulas: their names for error reports and
-// observers.
+// Calls that run no registered kernel, such as kernels from formulas: their names for error reports
+// and observers.
 #pragma once
 
 #include <cstdint>

@@ -150,8 +150,8 @@ void multiply(const C& call, const Matrix<T>& a, const Matrix<T>& b, T* c, bool 
              .add = add});
 }
 
-// For a plugin that provides catena.blas/1: whether a product is one of its dtypes, which `dtypes` names,
-// and is described as the table says; else the host gets a text.
+// For a plugin that provides catena.blas/1: whether a product is one of its dtypes, which `dtypes`
+// names, and is described as the table says; else the host gets a text.
 catena_status check_gemm(catena_ctx* ctx, const catena_gemm& g, bool supported, const char* dtypes);
 
 }  // namespace catena::plugin

@@ -73,9 +73,9 @@ template <class T> CATENA_FN bool isnan(T x) { return x != x; }
 template <class T> CATENA_FN bool isfinite(T x) { return x - x == 0; }
 template <class T> CATENA_FN bool isinf(T x) { return x == x && !(x - x == 0); }
 
-// Mathematics by the names of C, for float and double; of an integer it is double. The head of a dialect
-// defines CATENA_MATH, with the level of the CPU's vectors of the function (0: none), and CATENA_EXACT, of
-// what processors have instructions for; both have a variant of two arguments.
+// Mathematics by the names of C, for float and double; of an integer it is double. The head of a
+// dialect defines CATENA_MATH, with the level of the CPU's vectors of the function (0: none), and
+// CATENA_EXACT, of what processors have instructions for; both have a variant of two arguments.
 #define CATENA_OF_WHOLE(NAME) \
     template <class I> CATENA_FN typename when<is_whole<I>::value>::type NAME(I x) { \
         return NAME((double)x); \
@@ -88,10 +88,10 @@ template <class T> CATENA_FN bool isinf(T x) { return x == x && !(x - x == 0); }
 #define CATENA_TWO(LEVEL, NAME) CATENA_MATH_2(LEVEL, NAME) CATENA_OF_ANY(NAME)
 #define CATENA_EXACT_ONE(NAME) CATENA_EXACT(NAME) CATENA_OF_WHOLE(NAME)
 CATENA_ONE(1, exp) CATENA_ONE(1, log) CATENA_ONE(1, sin) CATENA_ONE(1, cos) CATENA_ONE(2, exp2)
-CATENA_ONE(2, expm1) CATENA_ONE(2, log2) CATENA_ONE(2, log10) CATENA_ONE(2, log1p) CATENA_ONE(2, tan)
-CATENA_ONE(2, asin) CATENA_ONE(2, acos) CATENA_ONE(2, atan) CATENA_ONE(2, sinh) CATENA_ONE(2, cosh)
-CATENA_ONE(2, tanh) CATENA_ONE(2, asinh) CATENA_ONE(2, acosh) CATENA_ONE(2, atanh) CATENA_ONE(2, erf)
-CATENA_ONE(2, erfc) CATENA_ONE(2, cbrt) CATENA_ONE(0, tgamma) CATENA_ONE(0, lgamma)
+CATENA_ONE(2, expm1) CATENA_ONE(2, log2) CATENA_ONE(2, log10) CATENA_ONE(2, log1p)
+CATENA_ONE(2, tan) CATENA_ONE(2, asin) CATENA_ONE(2, acos) CATENA_ONE(2, atan) CATENA_ONE(2, sinh)
+CATENA_ONE(2, cosh) CATENA_ONE(2, tanh) CATENA_ONE(2, asinh) CATENA_ONE(2, acosh)
+CATENA_ONE(2, atanh) CATENA_ONE(2, erf) CATENA_ONE(2, erfc) CATENA_ONE(2, cbrt) CATENA_ONE(0, tgamma) CATENA_ONE(0, lgamma)
 CATENA_TWO(2, atan2) CATENA_TWO(2, hypot) CATENA_TWO(1, pow) CATENA_TWO(0, fmod)
 CATENA_EXACT_ONE(sqrt) CATENA_EXACT_ONE(floor) CATENA_EXACT_ONE(ceil) CATENA_EXACT_ONE(trunc)
 CATENA_EXACT_ONE(rint) CATENA_EXACT_ONE(round) CATENA_EXACT_ONE(fabs) CATENA_EXACT_2(copysign)

@@ -34,7 +34,8 @@ catena_status described_as(catena_ctx* ctx, const catena_call& call) noexcept {
     return status;
 }
 
-// Calls F::supports(call). If it returns false, the next kernel is asked. Data pointers may be null.
+// Calls F::supports(call). If it returns false, the next kernel is asked. Data pointers may be
+// null.
 template <class F>
 concept HasSupports = requires(const Call<F, Isa::baseline>& call) {
     { F::supports(call) } -> std::same_as<bool>;

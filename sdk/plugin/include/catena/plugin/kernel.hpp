@@ -49,8 +49,8 @@ inline bool same_shape(const catena_tensor& a, const catena_tensor& b) {
     return true;
 }
 
-// Amounts of simple work, in elements: below serial_work a second thread costs more time than it saves;
-// a thread takes pieces of about piece_work.
+// Amounts of simple work, in elements: below serial_work a second thread costs more time than it
+// saves; a thread takes pieces of about piece_work.
 inline constexpr std::int64_t serial_work = 32768;
 inline constexpr std::int64_t piece_work = 8192;
 

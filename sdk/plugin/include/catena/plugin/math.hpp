@@ -122,8 +122,8 @@ template <std::floating_point T>
 CATENA_FN bool isnan(T x) {
     return x != x;
 }
-// Returns value, or NaN if x is NaN: for gradients of functions that compare x. All comparisons with NaN
-// are false, so no branch of such a gradient gives the right result.
+// Returns value, or NaN if x is NaN: for gradients of functions that compare x. All comparisons
+// with NaN are false, so no branch of such a gradient gives the right result.
 template <Number T>
 CATENA_FN T unless_nan([[maybe_unused]] T x, T value) {
     if constexpr (std::floating_point<T>) return isnan(x) ? x : value;

@@ -1,5 +1,5 @@
-// Sums of contiguous elements and sums over the axes of a tensor. They are computed in lanes and pieces
-// that do not depend on the number of threads, so results are bit-identical for any number.
+// Sums of contiguous elements and sums over the axes of a tensor. They are computed in lanes and
+// pieces that do not depend on the number of threads, so results are bit-identical for any number.
 #pragma once
 
 #include <algorithm>
@@ -8,8 +8,8 @@
 
 namespace catena::plugin {
 
-// Total: the accumulator for sums of T, double for floats, uint64 (modulo 2^64) for integers. Lane: the
-// accumulator for a few values.
+// Total: the accumulator for sums of T, double for floats, uint64 (modulo 2^64) for integers. Lane:
+// the accumulator for a few values.
 template <class T>
 using Total = std::conditional_t<std::is_integral_v<T>, std::uint64_t, double>;
 template <class T>

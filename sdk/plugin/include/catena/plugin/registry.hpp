@@ -298,7 +298,8 @@ constexpr auto kernels_of_phase(IsaList<own...> list, IsaList<half...>) {
 }
 template <class F, class R>
 constexpr auto kernels_of_row() {
-    // Integer kernels are few and simple, so kernels for other instruction sets would only add size.
+    // Integer kernels are few and simple, so kernels for other instruction sets would only add
+    // size.
     using isas =
         std::conditional_t<has_floats(R()), decltype(isas_of<F>()), IsaList<Isa::baseline>>;
     constexpr bool widens = halves_of<F, R>() != 0 && !has_halves(typename TypesOf<F>::type());
@@ -369,16 +370,16 @@ struct Plugin {
 };
 
 namespace detail {
-// The table of all translation units, which lives as long as the module. A function that two units list
-// is in it once. Throws std::bad_alloc.
+// The table of all translation units, which lives as long as the module. A function that two units
+// list is in it once. Throws std::bad_alloc.
 const catena_plugin& table_of(const Contents* const* begin, const Contents* const* end);
 }  // namespace detail
 
 }  // namespace catena::plugin
 
 // CATENA_PLUGIN("org.example.id", "1.0.0", Function...): the two symbols that a plugin exports.
-// Use it once in a plugin, at file scope. A plugin of several translation units has CATENA_PLUGIN without
-// functions in one of them, and CATENA_FUNCTIONS(Function...) in each that describes some.
+// Use it once in a plugin, at file scope. A plugin of several translation units has CATENA_PLUGIN
+// without functions in one of them, and CATENA_FUNCTIONS(Function...) in each that describes some.
 #define CATENA_PLUGIN(id, version, ...) \
     CATENA_PLUGIN_PARTS##__VA_OPT__(_NAMED)(id, version __VA_OPT__(, ) __VA_ARGS__)
 #define CATENA_PLUGIN_PARTS_NAMED(id, version, ...)                                     \

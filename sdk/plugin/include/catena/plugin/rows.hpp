@@ -21,8 +21,8 @@ struct Axis {
     std::int64_t inner = 1;
 };
 
-// Calls body(p) for groups of 16 elements, p[0 .. 16). If the last group is shorter, p is a copy that is
-// padded with `padding`.
+// Calls body(p) for groups of 16 elements, p[0 .. 16). If the last group is shorter, p is a copy
+// that is padded with `padding`.
 template <class T, class Body>
 CATENA_KERNEL void by_sixteen(const T* p, std::int64_t n, T padding, const Body& body) {
     std::int64_t i = 0;
@@ -60,8 +60,8 @@ CATENA_KERNEL T sum_exp(const T* p, std::int64_t n, T shift) {
     return lane[0];
 }
 
-// For `width` adjacent lines of n numbers each, whose consecutive numbers lie `step` apart: the maximum
-// of each line, and the sum of e^(x - maximum).
+// For `width` adjacent lines of n numbers each, whose consecutive numbers lie `step` apart: the
+// maximum of each line, and the sum of e^(x - maximum).
 template <class T>
 CATENA_KERNEL void max_and_sum_exp(const T* x, std::int64_t n, std::int64_t step,
                                    std::int64_t width, T* most, T* sum) {

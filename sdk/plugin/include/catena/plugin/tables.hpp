@@ -1,5 +1,5 @@
-// Helpers for the tables of a plugin, for plugins with backends or extensions. A plugin that has only
-// functions and kernels uses CATENA_PLUGIN() instead.
+// Helpers for the tables of a plugin, for plugins with backends or extensions. A plugin that has
+// only functions and kernels uses CATENA_PLUGIN() instead.
 #pragma once
 
 #include <span>
@@ -37,8 +37,8 @@ constexpr catena_extension extension(const char* id, const char* device, const v
             .table = table};
 }
 
-// A deterministic kernel for version 1 of a function, which supports CATENA_REQ_ADD. The caller sets the
-// other members.
+// A deterministic kernel for version 1 of a function, which supports CATENA_REQ_ADD. The caller
+// sets the other members.
 constexpr catena_kernel plain_kernel(const char* function, int phase, const char* device,
                                      const catena_dtype* types) {
     catena_kernel kernel = {};

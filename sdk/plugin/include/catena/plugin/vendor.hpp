@@ -1,5 +1,5 @@
-// For kernels on a vendor's library that serve catena's own functions: attributes by name, convolutions
-// as the products that such libraries have, and a cache of what was made for them.
+// For kernels on a vendor's library that serve catena's own functions: attributes by name,
+// convolutions as the products that such libraries have, and a cache of what was made for them.
 #pragma once
 
 #include <algorithm>
@@ -96,8 +96,8 @@ struct ConvolutionCall {
 
 namespace detail {
 
-// A function that computes one of the three tensors from the two others, and its gradients. The tensors
-// are named by the product that computes them; first and second are the function's inputs.
+// A function that computes one of the three tensors from the two others, and its gradients. The
+// tensors are named by the product that computes them; first and second are the function's inputs.
 inline ConvolutionCall convolution(const catena_call& call, ConvolutionProduct first,
                                    ConvolutionProduct second, ConvolutionProduct result) {
     using enum ConvolutionProduct;

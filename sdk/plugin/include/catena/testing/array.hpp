@@ -1,5 +1,6 @@
-// Host arrays for tests of plugins. They own their memory, can have any dtype and any address that is
-// valid for it, and have guard bytes on both sides. Floating-point arrays are initialized to NaN.
+// Host arrays for tests of plugins. They own their memory, can have any dtype and any address that
+// is valid for it, and have guard bytes on both sides. Floating-point arrays are initialized to
+// NaN.
 #pragma once
 
 #include <cstddef>
@@ -88,7 +89,8 @@ public:
     // True if shape, dtype and all bits are equal.
     bool operator==(const Array& other) const;
 
-    // The whole memory including guards. The first element lies after the first guard and the shift.
+    // The whole memory including guards. The first element lies after the first guard and the
+    // shift.
     std::byte* memory() { return chunks_.data()->bytes; }
     std::size_t memory_bytes() const { return chunks_.size() * sizeof(Chunk); }
     std::size_t shift() const { return shift_; }

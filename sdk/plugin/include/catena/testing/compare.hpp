@@ -13,8 +13,8 @@ struct Tolerance {
     Tolerance times(double factor) const { return {relative * factor, absolute * factor}; }
 };
 
-// Returns an empty string if all elements agree, else the first difference. Integers and bools must be
-// equal. NaN agrees with NaN, and inf with inf of the same sign. Other floats must be within the
+// Returns an empty string if all elements agree, else the first difference. Integers and bools must
+// be equal. NaN agrees with NaN, and inf with inf of the same sign. Other floats must be within the
 // tolerance of the expected value, rounded to the dtype of `got`.
 std::string compare(const Array& got, const Array& expected, Tolerance tolerance);
 // The text begins with name(i) of the first array that differs, or with its number.
@@ -26,13 +26,15 @@ bool has_nan(const std::vector<Array>& arrays);
 // The sum of a[k][i] * b[k][i] over all k and i. Missing arrays count as zeros.
 double dot(const std::vector<Array>& a, const std::vector<Array>& b);
 
-// The gradient of value(x) with respect to x[which], by finite differences. For float64, a hundredth of
-// the step is tried too, in case the step is too large for the curvature of the function. An element is
-// NaN if no gradient was found. About `most` elements are computed; the others are NaN.
+// The gradient of value(x) with respect to x[which], by finite differences. For float64, a
+// hundredth of the step is tried too, in case the step is too large for the curvature of the
+// function. An element is NaN if no gradient was found. About `most` elements are computed; the
+// others are NaN.
 using ScalarFunction = std::function<double(const std::vector<Array>&)>;
 Array differences(std::vector<Array> x, std::size_t which, double step, std::int64_t most,
                   const ScalarFunction& value);
-// compare() for the elements for which differences() found a gradient. Adds their number to `compared`.
+// compare() for the elements for which differences() found a gradient. Adds their number to
+// `compared`.
 std::string compare_slopes(const Array& got, const Array& slopes, Tolerance tolerance,
                            std::int64_t& compared);
 

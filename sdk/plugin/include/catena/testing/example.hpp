@@ -1,5 +1,5 @@
-// A call of a function in words, as in catena_function.examples: "x=(2,3)[0.5,2] axis=1"; its attributes, and
-// the ways in which it fails. Needs no World: other hosts' tests may include it.
+// A call of a function in words, as in catena_function.examples: "x=(2,3)[0.5,2] axis=1"; its
+// attributes, and the ways in which it fails. Needs no World: other hosts' tests may include it.
 #pragma once
 
 #include <memory>

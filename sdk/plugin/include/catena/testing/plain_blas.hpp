@@ -1,4 +1,5 @@
-// catena.blas as plain loops: for kernels that ask the host for products, and as a reference for others.
+// catena.blas as plain loops: for kernels that ask the host for products, and as a reference for
+// others.
 #pragma once
 
 #include <algorithm>

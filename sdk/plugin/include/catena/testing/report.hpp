@@ -117,8 +117,8 @@ public:
     void fail(Check check, const std::string& text);
     bool failed(Check check) const { return (*this)[check].verdict == Verdict::failed; }
     // Call it after the last example. A check without a verdict then fails, because no example
-    // reached it. If another check has failed, it is skipped instead, because that failure may be the
-    // reason. With `only`, all other checks are skipped.
+    // reached it. If another check has failed, it is skipped instead, because that failure may be
+    // the reason. With `only`, all other checks are skipped.
     void finish(std::optional<Check> only = {});
     // A line "function: check: text" for each failure.
     std::vector<std::string> lines() const;
@@ -136,8 +136,8 @@ public:
     bool compared = false;  // all variants that this machine can run were compared
 
 private:
-    // A failure and the kernels that have it: the position in the text of the dtypes and instruction
-    // set of the first kernel, and the dtypes and instruction sets of the others.
+    // A failure and the kernels that have it: the position in the text of the dtypes and
+    // instruction set of the first kernel, and the dtypes and instruction sets of the others.
     struct Line {
         std::string kind;
         std::string text;

@@ -1,6 +1,6 @@
 /* catena.compiler/1: an extension between plugins; source text becomes kernels of a device. It is
- * offered for a backend by name, as catena.blas/1 is, and not by the backend itself: so another plugin
- * can bring a better compiler for a device that it did not make. Since 1.1. */
+ * offered for a backend by name, as catena.blas/1 is, and not by the backend itself: so another
+ * plugin can bring a better compiler for a device that it did not make. Since 1.1. */
 #ifndef CATENA_ABI_EXT_COMPILER_H
 #define CATENA_ABI_EXT_COMPILER_H
 
@@ -33,8 +33,8 @@ typedef struct catena_binary {
     const char *name; /* as in catena_compilation */
     const void *data; /* as binary() got it */
     uint64_t bytes;   /* at data */
-    /* A file that begins with these bytes, so that profilers find the code, or NULL. The name may stand
-     * for another file after the call. */
+    /* A file that begins with these bytes, so that profilers find the code, or NULL. The name may
+     * stand for another file after the call. */
     const char *path;
 } catena_binary;
 
@@ -64,14 +64,14 @@ typedef struct catena_compiler {
     uint32_t struct_size;
     uint32_t reserved;
     const char *name; /* for messages: "nvrtc" */
-    /* Source that stands before every kernel. What it has to define is said in plugins/jit/README.md:
-     * types, mathematics, and the macros that make an entry of a body. */
+    /* Source that stands before every kernel. What it has to define is said in
+     * plugins/jit/README.md: types, mathematics, and the macros that make an entry of a body. */
     const char *dialect;
     /* How a reduction is cut: more pieces than this are no faster, nor are smaller ones. */
     int64_t reduction_pieces;
     int64_t reduction_least; /* elements of a piece */
-    /* [any] The compiler, its version, settings and the target in one line: binaries of one identity can
-     * take each other's place. CATENA_E_UNSUPPORTED if there is no compiler. text has
+    /* [any] The compiler, its version, settings and the target in one line: binaries of one
+     * identity can take each other's place. CATENA_E_UNSUPPORTED if there is no compiler. text has
      * CATENA_COMPILER_IDENTITY bytes. */
     catena_status(CATENA_CALL *identity)(catena_ctx *ctx, void *dev, char *text);
     /* [any] CATENA_E_INVALID if the source or an option is wrong. */

@@ -18,28 +18,30 @@ enum {
     CATENA_FORMULA_KEEP_SOURCE = 1u /* keep the compiled source in the cache folder */
 };
 
-/* A kernel's source; strings may be NULL where they are empty. An argument list is "T x, raw float32 y,
- * const float* z": a dtype by name, or a placeholder, which is one capital letter and stands for the
- * dtype of the first argument that has it; then the name. Plain arguments are values: those of the
- * element at hand, all arrays broadcast against each other. raw ones are whole arrays to be indexed, a
- * pointer likewise; a pointer without const may be written. */
+/* The source of a kernel. Strings that are empty may be NULL. An argument list has a dtype and a
+ * name for each argument: "T x, raw float32 y, const float* z". The dtype is a name or a
+ * placeholder: one capital letter, which stands for the dtype of the first argument with this
+ * letter. A plain argument is the value of one element; plain arrays are broadcast against each
+ * other. A raw argument or a pointer is a whole array, to be indexed; a pointer without const may
+ * also be written to. */
 typedef struct catena_formula {
     uint32_t struct_size;
     int32_t kind;        /* CATENA_FORMULA_* */
     const char *name;    /* an identifier */
     const char *inputs;  /* argument list */
     const char *outputs; /* argument list; may be empty if the formula writes to an input */
-    /* Elementwise: statements with the arguments, the index i and the size n. Reduction: an expression,
-     * the value of element i of the n reduced ones. */
+    /* Elementwise: statements that use the arguments, the index i and the number n of elements.
+     * Reduction: an expression for the value of element i of the n elements that are reduced. */
     const char *operation;
     /* Before the kernel: includes, types, functions. Placeholders are types. */
     const char *preamble;
-    /* Elementwise: statements around the loop over a thread's share. */
+    /* Elementwise: statements before and after the loop over a thread's elements. */
     const char *loop_prep;
     const char *after_loop;
-    /* Reduction: the expression that joins a and b, in any order; the statements that make the outputs
-     * of a, the index j of the output and n; the value that changes nothing, NULL if there is none; the
-     * type of a and b, at most 64 bytes: NULL for that of the first output. */
+    /* Reduction. reduce: an expression that combines a and b, associative and commutative.
+     * finish: statements that compute the outputs from a, the index j of the output and n.
+     * identity: the neutral value, or NULL if there is none. reduce_type: the type of a and b, at
+     * most 64 bytes; NULL for the type of the first output. */
     const char *reduce;
     const char *finish;
     const char *identity;
@@ -98,21 +100,22 @@ typedef struct catena_kernels_stats {
 typedef struct catena_kernels {
     uint32_t struct_size;
     uint32_t reserved;
-    /* [any] Checks the argument lists; compiles nothing. Of equal formulas the same kernel: a call costs
-     * a search then. */
+    /* [any] Checks the argument lists; compiles nothing. Returns the same kernel for equal
+     * formulas, so a repeated call costs only a lookup. */
     catena_status(CATENA_CALL *create)(catena_ctx *ctx, const catena_formula *formula,
                                        const catena_formula_kernel **kernel);
     /* [any] The numbers of inputs and outputs. */
     void(CATENA_CALL *arity)(const catena_formula_kernel *kernel, uint32_t *n_x, uint32_t *n_y);
     /* [any] 1 if the kernel writes into input i. */
     int32_t(CATENA_CALL *writes)(const catena_formula_kernel *kernel, uint32_t i);
-    /* [any] Shapes and dtypes of the outputs, but for their struct_size and device_type; checks the call.
-     * y[k] is left alone where call->y[k] is there. scratch_bytes: what run() needs. */
+    /* [any] Checks the call. Sets shape and dtype of the outputs, but not their struct_size and
+     * device_type. y[k] is left unchanged if call->y[k] is not NULL. scratch_bytes: the size of the
+     * scratch memory that run() needs. */
     catena_status(CATENA_CALL *infer)(catena_ctx *ctx, const catena_formula_kernel *kernel,
                                       const catena_formula_call *call, catena_meta *const *y,
                                       uint64_t *scratch_bytes);
-    /* [compute] Compiles or loads what is not in memory yet, then enqueues or does the work. An output
-     * may be an input's memory, exactly. */
+    /* [compute] Loads or compiles the kernel if it is not in memory yet, then runs or enqueues it.
+     * An output may use exactly the memory of an input, but must not overlap it partially. */
     catena_status(CATENA_CALL *run)(catena_ctx *ctx, const catena_formula_kernel *kernel,
                                     const catena_formula_call *call);
     /* [any] The caller sets struct_size. */

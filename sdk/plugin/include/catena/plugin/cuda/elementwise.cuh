@@ -1,17 +1,17 @@
-// Elementwise work on CUDA. each() runs a rule for each of n numbers. map() applies an operation, with
-// one kernel for operands with the shape of the results or with one element, and one for operands that
-// are broadcast. An operation is a struct:
+// Elementwise operations on CUDA. each() calls a rule for each of n indices. map() applies an
+// operation. It has one kernel for operands that have the shape of the results or a single element,
+// and one for other operands that are broadcast. An operation is a struct:
 //
 //     struct Op {
 //         using In = Types<float, Float16>;   // of its inputs
 //         using Out = Types<Float16>;         // of its outputs
 //         using Value = float;                // what it computes in
-//         static constexpr bool walks = true; // over operands that are broadcast
+//         static constexpr bool walks = true; // also supports other operands that are broadcast
 //         __device__ void operator()(const Value* x, Value* y) const;  // one element of each
 //     };
 //
-// The first four can come from a base class, Operation<In, Out, Value, walks>. Without broadcasting, packs
-// are taken where all operands are aligned; else single elements.
+// The first four can come from a base class, Operation<In, Out, Value, walks>. The first kernel
+// processes packs of elements if all operands are aligned, otherwise single elements.
 #pragma once
 
 #include <array>
@@ -40,9 +40,9 @@ void each(const Queue& queue, std::int64_t n, const Rule& rule) {
     if (n > 0) queue.launch(&each_kernel<Rule>, queue.grid(n), block, rule, n);
 }
 
-// The values of a group of a block's threads, `step` apart, joined pairwise and in a fixed order: each
-// of them gets the result. The group has `lanes` threads, a power of two, of which this is the
-// `lane`-th. All threads of the block take part.
+// Combines the values of a group of threads pairwise, in a fixed order. Each of them gets the
+// result. The group has `lanes` threads, a power of two, whose indices in the block differ by
+// `step`; the calling thread is number `lane`. All threads of the block must call it.
 template <class V, class Join>
 __device__ __forceinline__ V join_lanes(V own, int lane, int lanes, int step, const Join& join) {
     __shared__ V shared[block];
@@ -58,8 +58,8 @@ __device__ __forceinline__ V join_lanes(V own, int lane, int lanes, int step, co
     return shared[t - lane * step];
 }
 
-// The operands and results of an operation. An operand whose data is null is read as zeros; a result
-// whose data is null is not written.
+// The operands and results of an operation. An operand whose data is null is read as zeros; a
+// result whose data is null is not written.
 struct Operand {
     const void* data = nullptr;
     Shape shape;

@@ -113,9 +113,9 @@ struct Walk {
     std::int64_t stride[CATENA_MAX_NDIM][n_operands] = {};
 };
 
-// A row-major tensor whose axes are kept or summed: which terms each sum has, and how the threads of
-// blocks share them. Neighbouring threads have neighbouring terms where the innermost axis is summed
-// ("rows"), else neighbouring sums ("columns").
+// A row-major tensor whose axes are kept or summed: which terms each sum has, and how the threads
+// of blocks share them. Neighbouring threads have neighbouring terms where the innermost axis is
+// summed ("rows"), else neighbouring sums ("columns").
 struct Fold {
     Fold() = default;
     // summed(d) says whether axis d of shape is summed. No extent is 0.

@@ -10,14 +10,15 @@
 //         static bool supports(const catena_call& call);                             // if need be
 //     };
 //
-// A description with `static constexpr bool any_device = true;` has its own forward() and backward() as
-// kernels for CUDA: they call what is overloaded for a cuda::Call.
+// A description with `static constexpr bool any_device = true;` has its own forward() and
+// backward() as kernels for CUDA: they call what is overloaded for a cuda::Call.
 //
-// backward() is called where an output that callers see has a gradient: without any, gradients of inputs
-// are zero. T are the dtypes of the function's rows, with AnyHalf for Float16 and BFloat16: load_as() and
-// store_as() convert elements. A kernel that needs to know which of them it is (for dtype_of<T>(), say)
-// has `static constexpr bool any_half = false;`. The phases of a formula may be handwritten too. Without
-// a supports() here, that of the function's description applies, if it has one.
+// backward() is called where an output that callers see has a gradient: without any, gradients of
+// inputs are zero. T are the dtypes of the function's rows, with AnyHalf for Float16 and BFloat16:
+// load_as() and store_as() convert elements. A kernel that needs to know which of them it is (for
+// dtype_of<T>(), say) has `static constexpr bool any_half = false;`. The phases of a formula may be
+// handwritten too. Without a supports() here, that of the function's description applies, if it has
+// one.
 #pragma once
 
 #include "catena/plugin/cuda/formula.cuh"

@@ -58,8 +58,8 @@ struct Line {
     bool there;
 };
 
-// Lanes' values joined pairwise, in a fixed order; all of a line's lanes get the result. All threads
-// of the block take part.
+// Lanes' values joined pairwise, in a fixed order; all of a line's lanes get the result. All
+// threads of the block take part.
 template <class V, class Join>
 __device__ __forceinline__ V join_lanes(const Lines& lines, const Line& line, V own,
                                         const Join& join) {

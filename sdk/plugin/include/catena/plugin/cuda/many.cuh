@@ -60,8 +60,8 @@ __global__ void __launch_bounds__(block) many_kernel(const __grid_constant__ Man
 
 }  // namespace detail
 
-// What update_formula() does, for each of n calls of the same attributes on one stream. constants: in
-// memory of the device, or null.
+// What update_formula() does, for each of n calls of the same attributes on one stream. constants:
+// in memory of the device, or null.
 template <class F, class... T>
 void update_many(const Queue& queue, const catena_call* const* calls, std::uint32_t n,
                  const void* constants) {

@@ -37,8 +37,8 @@ using Stored = std::conditional_t<is_half<T>, AnyHalf, T>;
 template <class T>
 using Compute = std::conditional_t<is_half<T>, float, T>;
 
-// Whether AnyHalf is BFloat16 in this launch. Queue::launch() says so by the size of the dynamic shared
-// memory, which no kernel has otherwise: it is the same for all threads, and known without a
+// Whether AnyHalf is BFloat16 in this launch. Queue::launch() says so by the size of the dynamic
+// shared memory, which no kernel has otherwise: it is the same for all threads, and known without a
 // parameter that every kernel would have to pass on.
 __device__ __forceinline__ bool any_half_is_bfloat() {
 #if defined(__CUDA_ARCH__)

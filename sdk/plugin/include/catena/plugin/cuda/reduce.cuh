@@ -1,7 +1,7 @@
 // Sums on CUDA of an operation's values, over any axes, computed on the fly. A block has lanes for
 // sums and for their terms (see Fold). With few sums, the terms are also split over blocks, whose
-// partial sums in scratch memory are added in order. Terms are added in short runs, then pairwise, in
-// an order that depends only on the shape.
+// partial sums in scratch memory are added in order. Terms are added in short runs, then pairwise,
+// in an order that depends only on the shape.
 #pragma once
 
 #include "catena/plugin/cuda/elementwise.cuh"
@@ -160,8 +160,8 @@ void sum(Queue queue, Tensor<const T> x, const Summed& summed, Out* out, bool ad
         reinterpret_cast<Stored<Out>*>(out), add, scratch);
 }
 
-// As for a Call on the CPU: y = x of shape `from`, summed to the shape `to` that broadcasts to it. The
-// call's scratch has the bytes that sum_scratch<T>(from, Repeats{from, to}) says.
+// As for a Call on the CPU: y = x of shape `from`, summed to the shape `to` that broadcasts to it.
+// The call's scratch has the bytes that sum_scratch<T>(from, Repeats{from, to}) says.
 template <class F, class T>
 void sum_to_shape(const Call<F>& call, const T* x, Shape from, T* y, Shape to, bool add) {
     sum(call.queue(), Tensor<const T>{x, from}, Repeats{from, to}, y, add,

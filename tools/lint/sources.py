@@ -179,12 +179,14 @@ def macros(tree):
 
 
 def length(tree):
-    """No file is too long to read."""
+    """No file is too long to read, and no line of a public header too wide."""
     for path, text in tree.texts.items():
         script = text.startswith("#!") or path.endswith((".py", ".sh", ".cmake", "CMakeLists.txt"))
         lines = text.count("\n")
         if (script or pathlib.PurePosixPath(path).suffix in CODE) and lines > MAX_LINES:
             yield f"{path}:{MAX_LINES + 1}: expected at most {MAX_LINES} lines, got {lines}"
+        if path.startswith(("core/", "sdk/")) and "/include/" in path:
+            yield from found(r"^.{101,}$", path, text, lambda _: "expected at most 100 columns")
 
 
 def heads(tree):

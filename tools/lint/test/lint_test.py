@@ -65,6 +65,8 @@ SOURCES = [
     ("length", "core/src/a.cpp", "// line\n" * 601, 1),
     ("length", "tools/a", "#!/bin/sh\n" * 601, 1),
     ("length", "core/src/a.cpp", "// line\n" * 600, 0),
+    ("length", "sdk/host/include/catena/a.hpp", "//" + "x" * 99 + "\n", 1),
+    ("length", "sdk/host/src/a.cpp", "//" + "x" * 99 + "\n", 0),
     ("heads", "core/src/a.cpp", "int x;\n" * 6, 1),
     ("heads", "core/src/a.cpp", '#include "a.hpp"\n\nA_LINE;\n', 0),
     ("heads", "core/src/a.hpp", HEAD + "int x;\n", 1),

@@ -6,7 +6,7 @@
 #include "catena/abi/host.h"
 
 /* catena.targets/1: the targets of the binaries that a catena.compiler/1 makes. The same plugin
- * provides both, for the same device. Without it, or if it names no target, no binary is shipped. */
+ * provides both, for the same device. Without targets, no binary is shipped. */
 #define CATENA_TARGETS_1 "catena.targets/1"
 
 /* The table of the extension. */

@@ -21,16 +21,21 @@ void append(std::vector<const T*>& all, std::span<const T* const> more) {
         if (std::find(all.begin(), all.end(), item) == all.end()) all.push_back(item);
 }
 
-}  // namespace
-
-const catena_plugin& table_of(const Contents* const* begin, const Contents* const* end) {
+std::unique_ptr<const Table> join(const Contents* const* begin, const Contents* const* end) {
     auto table = std::make_unique<Table>();
     for (const Contents* const* part = begin; part != end; ++part) {
         append(table->functions, (*part)->functions);
         append(table->kernels, (*part)->kernels);
     }
     table->plugin = plugin::table_of({.functions = table->functions, .kernels = table->kernels});
-    return table.release()->plugin;
+    return table;
+}
+
+}  // namespace
+
+const catena_plugin& table_of(const Contents* const* begin, const Contents* const* end) {
+    static const Table* const table = join(begin, end).release();  // hosts use it until they exit
+    return table->plugin;
 }
 
 namespace {

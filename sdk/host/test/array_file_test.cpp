@@ -114,6 +114,23 @@ TEST_CASE("members that overlap are refused before they are read") {
     }
 }
 
+TEST_CASE("a member that contains the next one is refused") {
+    const TemporaryFolder folder;
+    const auto file = folder.path / "a.npz";
+    save_arrays(file, {{"0000", Array::zeros({1000})}, {"1111", Array::zeros({1000})}});
+    std::string text = read_file(file);
+    const auto directory = static_cast<std::size_t>(number(text, text.size() - 6, 4));
+    const std::size_t header = 30 + std::string("0000.npy").size();
+    for (const std::size_t at :
+         {std::size_t{18}, directory + 20}) {      // of the member and of its record
+        put(text, at, directory - header, 4);      // the size in the file
+        put(text, at + 4, directory - header, 4);  // and unpacked
+    }
+    write_file(file, text);
+    contains(error_of<DataError>([&] { (void)load_arrays(file); }),
+             file.string() + ": expected members that do not overlap, got more bytes of them than");
+}
+
 TEST_CASE("two members of one name are refused by name") {
     const TemporaryFolder folder;
     const auto file = folder.path / "a.npz";

@@ -37,16 +37,14 @@ struct Loader {
 Loader& loader = *new Loader;
 
 // Calls deinit() at the end of the process, so that plugins end their threads.
-struct AtExit {
-    ~AtExit() {
-        for (; !loader.started.empty(); loader.started.pop_back()) {
-            const PluginEntry& plugin = *loader.started.back();
-            if (!plugin.table->deinit) continue;
-            const PluginStep step(plugin.file, "deinit()");
-            plugin.table->deinit();
-        }
+void end_plugins() {
+    for (; !loader.started.empty(); loader.started.pop_back()) {
+        const PluginEntry& plugin = *loader.started.back();
+        if (!plugin.table->deinit) continue;
+        const PluginStep step(plugin.file, "deinit()");
+        plugin.table->deinit();
     }
-};
+}
 
 // Returns $CATENA_PLUGINS unless it is empty or "on". A misspelled "off" disables plugins, too.
 std::optional<std::string> switched_off() {
@@ -65,9 +63,9 @@ auto guarded(const char* what, const Body& body) {
     try {
         return body();
     } catch (const std::exception& thrown) {
-        throw PluginError(fmt::format("its {} threw an exception: {}", what, thrown.what()));
+        raise<PluginError>("its {} threw an exception: {}", what, thrown.what());
     } catch (...) {
-        throw PluginError(fmt::format("its {} threw an exception", what));
+        raise<PluginError>("its {} threw an exception", what);
     }
 }
 
@@ -82,8 +80,8 @@ boost::dll::shared_library& open_library(const TrustedFile& file) {
                  boost::dll::load_mode::rtld_now | boost::dll::load_mode::rtld_local);
     if (error) {
         const char* reason = dlerror();
-        throw PluginError(fmt::format("the system's loader refuses it: {}",
-                                      reason ? reason : "it gives no reason"));
+        raise<PluginError>("the system's loader refuses it: {}",
+                           reason ? reason : "it gives no reason");
     }
     all.push_back(std::move(library));
     file.check_unchanged();
@@ -99,7 +97,7 @@ void start(LoadedPlugin& info, const TrustedFile& file, PluginStep& step) {
     catena_ctx ctx;
     step.enters("entry");
     const catena_plugin* table = guarded("entry", [&] { return entry(&host_table(), &ctx); });
-    if (!table) throw PluginError(fmt::format("its entry failed: {}", reason_of(ctx)));
+    if (!table) raise<PluginError>("its entry failed: {}", reason_of(ctx));
     info.n_functions = static_cast<int>(table->n_functions);
     info.n_kernels = static_cast<int>(table->n_kernels);
     info.n_backends = static_cast<int>(table->n_backends);
@@ -108,12 +106,12 @@ void start(LoadedPlugin& info, const TrustedFile& file, PluginStep& step) {
     forget_failure(ctx);
     try {
         if (table->init && guarded("init()", [&] { return table->init(&host_table(), &ctx); }))
-            throw PluginError(fmt::format("its init() failed: {}", reason_of(ctx)));
+            raise<PluginError>("its init() failed: {}", reason_of(ctx));
     } catch (const PluginError&) {
         Registry::get().remove(plugin);
         throw;
     }
-    [[maybe_unused]] static const AtExit at_exit;
+    [[maybe_unused]] static const int at_exit = std::atexit(end_plugins);
     loader.started.push_back(&plugin);
 }
 
@@ -130,8 +128,7 @@ bool is_wanted(const Attempt& attempt, Asked asked) {
     const auto first = std::ranges::find(loader.report.loaded, info.id, &LoadedPlugin::id);
     if (first == loader.report.loaded.end()) return true;
     if (asked == Asked::by_name || first->path.parent_path() == info.path.parent_path()) {
-        throw PluginError(
-            fmt::format("id {} is already loaded from {}", info.id, first->path.string()));
+        raise<PluginError>("id {} is already loaded from {}", info.id, first->path.string());
     }
     loader.report.overridden.push_back({info, first->path});
     audit("overridden", attempt, first->path.string() + " came first");
@@ -305,7 +302,7 @@ void load_plugin(const fs::path& file) {
     try {
         load_file(file, Asked::by_name);
     } catch (const PluginError& error) {
-        throw PluginError(fmt::format("[plugin] {}: refused: {}", file.string(), error.what()));
+        raise<PluginError>("[plugin] {}: refused: {}", file.string(), error.what());
     }
     tell_of_kernels_without_function();
 }
@@ -316,8 +313,8 @@ void load_plugins(const fs::path& folder) {
     std::error_code error;  // default folders may be missing, but this folder must exist
     (void)fs::directory_iterator(folder, error);
     if (error) {
-        throw PluginError(fmt::format("[plugins] expected a folder, got '{}': {}", folder.string(),
-                                      error.message()));
+        raise<PluginError>("[plugins] expected a folder, got '{}': {}", folder.string(),
+                           error.message());
     }
     load_folders({{fs::absolute(folder, error), "program"}});
     tell_of_kernels_without_function();

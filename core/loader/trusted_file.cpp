@@ -1,9 +1,8 @@
 // Checks owners, modes and access lists along a path, and hashes files.
 #include "plugin_file.hpp"
 
-#include <catena/core/error.hpp>
+#include "device/hooks.hpp"
 
-#include <fmt/format.h>
 #include <boost/dll/runtime_symbol_info.hpp>
 
 #include <acl/libacl.h>
@@ -54,8 +53,8 @@ Uids trusted_owners() {
         uid_t uid = 0;
         const auto [stop, error] = std::from_chars(word.begin(), word.end(), uid);
         if (error != std::errc() || stop != word.end()) {
-            throw PluginError(fmt::format(
-                "CATENA_PLUGIN_OWNERS: expected uids with ':' between, got '{}'", more));
+            raise<PluginError>("CATENA_PLUGIN_OWNERS: expected uids with ':' between, got '{}'",
+                               more);
         }
         owners.push_back(uid);
     }
@@ -93,10 +92,10 @@ bool is_private_group_of(uid_t user, gid_t group) {
 // what: "file", "folder" or "link".
 void check_owner(const char* what, const fs::path& path, const struct stat& status) {
     if (std::ranges::count(trusted_owners(), status.st_uid) > 0) return;
-    throw PluginError(fmt::format(
+    raise<PluginError>(
         "owner of the {} {}: expected root or this user (uid {}), got uid {}; if that owner is "
         "trusted: CATENA_PLUGIN_OWNERS={}",
-        what, path.string(), geteuid(), status.st_uid, status.st_uid));
+        what, path.string(), geteuid(), status.st_uid, status.st_uid);
 }
 
 void check_mode(const char* what, const fs::path& path, const struct stat& status,
@@ -108,16 +107,16 @@ void check_mode(const char* what, const fs::path& path, const struct stat& statu
                                    [&](uid_t u) { return is_private_group_of(u, status.st_gid); });
     };
     if (status.st_mode & S_IWOTH || writers == Writers::owner || !is_private()) {
-        throw PluginError(fmt::format(
+        raise<PluginError>(
             "mode of the {} {}: expected that only its owner can write, got {:04o} (group {}); "
             "chmod go-w {}",
-            what, path.string(), status.st_mode & 07777, status.st_gid, path.string()));
+            what, path.string(), status.st_mode & 07777, status.st_gid, path.string());
     }
     // The group's bits are then those of an access list (POSIX ACL), which may name other users.
     if (acl_extended_file(path.c_str()) > 0) {
-        throw PluginError(fmt::format(
+        raise<PluginError>(
             "access list of the {} {}: expected none where a group can write; setfacl -b {}", what,
-            path.string(), path.string()));
+            path.string(), path.string());
     }
 }
 
@@ -142,7 +141,7 @@ private:
         struct stat found {};
         if (lstat(path.c_str(), &found) == 0) return found;
         if (errno == ENOENT) throw PluginError("there is no such file");
-        throw PluginError(fmt::format("{}: {}", path.string(), std::strerror(errno)));
+        raise<PluginError>("{}: {}", path.string(), std::strerror(errno));
     }
 
     void enter(const fs::path& folder) {
@@ -172,10 +171,10 @@ private:
 
     void follow(const fs::path& link, const struct stat& found) {
         check_owner("link", link, found);
-        if (++links_ > 40) throw PluginError(fmt::format("{}: links in a circle", link.string()));
+        if (++links_ > 40) raise<PluginError>("{}: links in a circle", link.string());
         std::error_code error;
         const fs::path target = fs::read_symlink(link, error);
-        if (error) throw PluginError(fmt::format("{}: the link cannot be read", link.string()));
+        if (error) raise<PluginError>("{}: the link cannot be read", link.string());
         if (target.is_absolute()) enter("/");
         const fs::path relative = target.relative_path();
         rest_.insert(rest_.begin(), relative.begin(), relative.end());
@@ -214,8 +213,7 @@ TrustedFile::TrustedFile(const fs::path& path, Writers writers) {
     check_owner("file", path_, status_);
     check_mode("file", path_, status_, writers);
     file_ = Descriptor(open(path_.c_str(), O_RDONLY | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC));
-    if (!file_)
-        throw PluginError(fmt::format("the file cannot be opened: {}", std::strerror(errno)));
+    if (!file_) raise<PluginError>("the file cannot be opened: {}", std::strerror(errno));
 }
 
 void TrustedFile::check_unchanged() const {

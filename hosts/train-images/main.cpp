@@ -13,7 +13,6 @@ namespace po = boost::program_options;
 
 namespace {
 
-// Returns false after printing --help or --version. Throws boost::program_options::error.
 bool parse_options(Program& program, int argc, char** argv, Options& o) {
     // clang-format off
     program.options().add_options()

@@ -8,7 +8,6 @@ namespace po = boost::program_options;
 
 namespace {
 
-// Returns false after printing --help or --version. Throws boost::program_options::error.
 bool parse_options(Program& program, int argc, char** argv, Options& o) {
     std::string tokens(to_string(o.tokens)), cell(to_string(o.cell));
     // clang-format off

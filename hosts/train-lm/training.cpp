@@ -1,4 +1,4 @@
-// Truncated backpropagation through time.
+// Finding texts, and dividing one. Truncated backpropagation through time.
 #include "training.hpp"
 
 #include <catena/data_error.hpp>
@@ -8,6 +8,118 @@
 
 using namespace catena;
 using models::LanguageModel;
+namespace fs = std::filesystem;
+
+namespace {
+
+// The file of a folder that has this in its name.
+fs::path find_part(const fs::path& folder, const std::string& part) {
+    std::vector<fs::path> found;
+    for (const auto& entry : fs::directory_iterator(folder)) {
+        if (entry.path().filename().string().find(part) != std::string::npos)
+            found.push_back(entry.path());
+    }
+    if (found.size() != 1)
+        fail<DataError>("[corpus] {}: expected one file with '{}' in its name, got {}",
+                        folder.string(), part, found.size());
+    return found[0];
+}
+
+std::uint64_t size_of(const TextPieces& text) {
+    std::uint64_t size = 0;
+    text([&](std::string_view piece) { size += piece.size(); });
+    return size;
+}
+
+// Where these shares of a text end: after a line, or, where lines are long, after a word, or at least
+// after a character. The text is read once.
+std::array<std::uint64_t, 2> cuts(const TextPieces& text, std::uint64_t size,
+                                  std::array<double, 2> shares) {
+    constexpr std::uint64_t none = ~std::uint64_t{0};
+    struct Cut {
+        std::uint64_t target, near, line = none, word = none, character = none;
+    };
+    std::array<Cut, 2> all;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        const auto target = static_cast<std::uint64_t>(shares[i] * static_cast<double>(size));
+        all[i] = {target, target + size / 40};
+    }
+    const auto continues = [](char byte) {
+        return (static_cast<unsigned char>(byte) & 0xC0) == 0x80;
+    };
+    std::uint64_t at = 0;
+    part_of(text, 0, all.back().near + 1)([&](std::string_view piece) {
+        for (Cut& cut : all) {
+            for (std::uint64_t i = std::max(at, cut.target); i < at + piece.size() && i <= cut.near;
+                 ++i) {
+                const char c = piece[i - at];
+                if (c == '\n' && cut.line == none) cut.line = i + 1;
+                if (c == ' ' && cut.word == none) cut.word = i + 1;
+                if (!continues(c) && cut.character == none) cut.character = i;
+            }
+        }
+        at += piece.size();
+    });
+    std::array<std::uint64_t, 2> ends;
+    std::ranges::transform(all, ends.begin(), [&](const Cut& cut) {
+        return cut.line != none   ? cut.line
+               : cut.word != none ? cut.word
+                                  : std::min(cut.character, size);
+    });
+    ends[1] = std::max(ends[0], ends[1]);  // in a text of a few bytes
+    return ends;
+}
+
+// Reads a text of up to 64 MiB once and holds it; a longer one is read at each call.
+TextPieces held_if_short(const TextPieces& pieces) {
+    constexpr std::uint64_t most = std::uint64_t{1} << 26;
+    const auto text = std::make_shared<std::string>();
+    part_of(pieces, 0, most + 1)([&](std::string_view piece) { *text += piece; });
+    if (text->size() > most) return pieces;
+    return [text](const auto& take) { take(*text); };
+}
+
+}  // namespace
+
+std::string unit_of(Tokens tokens) { return tokens == Tokens::characters ? "characters" : "words"; }
+
+Corpus load_corpus(const Options& options) {
+    Corpus corpus{
+        options.data.empty() ? Program::shipped("shakespeare/shakespeare.txt.gz") : options.data,
+        {},
+        {},
+        {},
+        {}};
+    TextPieces train, valid, test;
+    if (fs::is_directory(corpus.path)) {
+        train = held_if_short(text_pieces(find_part(corpus.path, "train")));
+        valid = held_if_short(text_pieces(find_part(corpus.path, "valid")));
+        test = held_if_short(text_pieces(find_part(corpus.path, "test")));
+    } else {
+        const TextPieces text = held_if_short(text_pieces(corpus.path));
+        const std::uint64_t size = size_of(text);
+        if (size == 0)
+            fail<DataError>("[corpus] {}: expected text, got none", corpus.path.string());
+        const auto [first, second] = cuts(text, size, {0.9, 0.95});
+        train = part_of(text, 0, first);
+        const TextPieces rest = held_if_short(part_of(text, first, size));
+        valid = part_of(rest, 0, second - first);
+        test = part_of(rest, second - first, size - first);
+    }
+    corpus.vocabulary =
+        Vocabulary::of(train, options.tokens, options.min_count, options.vocabulary);
+    corpus.train = corpus.vocabulary.encode(train);
+    corpus.valid = corpus.vocabulary.encode(valid);
+    corpus.test = corpus.vocabulary.encode(test);
+    for (const auto* part : {&corpus.train, &corpus.valid, &corpus.test}) {
+        if (part->size() < 2)
+            fail<DataError>(
+                "[corpus] {}: expected at least two tokens each for training, validation and "
+                "testing, got {}, {} and {}",
+                corpus.path.string(), corpus.train.size(), corpus.valid.size(), corpus.test.size());
+    }
+    return corpus;
+}
 
 namespace {
 

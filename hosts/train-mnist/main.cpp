@@ -11,7 +11,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Returns false after printing --help or --version. Throws boost::program_options::error.
 bool parse_options(Program& program, int argc, char** argv, Options& o) {
     // clang-format off
     program.options().add_options()

@@ -175,22 +175,16 @@ Tool find_tool() {
     return tool;
 }
 
+// Throws if there is no compiler.
 const Tool& tool() {
     static const Tool found = find_tool();
+    if (found.command.empty()) throw Error(CATENA_E_UNSUPPORTED, "[cpu compiler] " + found.missing);
     return found;
 }
 
-// Throws if there is no compiler.
-const Tool& checked_tool() {
-    if (tool().command.empty())
-        throw Error(CATENA_E_UNSUPPORTED, "[cpu compiler] " + tool().missing);
-    return tool();
-}
-
 catena_status identity(catena_ctx* ctx, void*, char* text) {
-    return guarded(ctx, [&] {
-        std::snprintf(text, CATENA_COMPILER_IDENTITY, "%s", checked_tool().identity.c_str());
-    });
+    return guarded(
+        ctx, [&] { std::snprintf(text, CATENA_COMPILER_IDENTITY, "%s", tool().identity.c_str()); });
 }
 
 // A folder of its own, which is deleted with everything in it at the end.
@@ -219,7 +213,7 @@ private:
 
 catena_status compile(catena_ctx* ctx, void*, const catena_compilation* c) {
     return guarded(ctx, [&] {
-        std::vector<std::string> command = checked_tool().command;
+        std::vector<std::string> command = tool().command;
         const WorkFolder folder;
         const std::string stem = folder.path() + "/" + c->name;
         const std::string source = stem + ".cpp", library = stem + ".so";
@@ -307,13 +301,11 @@ catena_status launch(catena_ctx* ctx, const catena_launch* launch) {
     return CATENA_OK;
 }
 
-constexpr const char* levels[] = {"x86-64-v4", "x86-64-v3", "x86-64-v2", "x86-64", nullptr};
-
-const char* const* runs(void*) { return levels + 4 - isa_level(); }
+const char* const* runs(void*) { return isa_levels + 4 - isa_level(); }
 
 const char* makes(void*) {
     static const std::string march = target();
-    for (const char* level : levels)
+    for (const char* level : isa_levels)
         if (level != nullptr && march == level) return level;
     return nullptr;
 }

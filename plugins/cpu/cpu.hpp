@@ -4,7 +4,6 @@
 #include <pthread.h>
 
 #include <atomic>
-#include <semaphore>
 #include <string>
 
 #include <catena/plugin/tables.hpp>
@@ -17,15 +16,6 @@
 namespace catena_cpu {
 
 using catena::plugin::fail, catena::plugin::host;
-
-// memory.cpp: as in catena_backend; the stream is NULL.
-catena_status CATENA_CALL alloc(catena_ctx* ctx, void* dev, catena_stream* stream, uint64_t bytes,
-                                void** data);
-void CATENA_CALL release(void* dev, catena_stream* stream, void* data, uint64_t bytes);
-catena_status CATENA_CALL copy(catena_ctx* ctx, void* dev, catena_stream* stream, void* dst,
-                               const void* src, uint64_t bytes, int32_t direction);
-catena_status CATENA_CALL memory(catena_ctx* ctx, void* dev, uint64_t* free_bytes,
-                                 uint64_t* total_bytes);
 
 // threads.cpp: the worker threads of the process, one pool that all CPU devices share.
 //
@@ -92,70 +82,11 @@ extern ThreadPool pool;
 int32_t processors();
 extern const catena_threads threads_table;
 
-// openblas.cpp: OpenBLAS, loaded at run time, for its kernels must be chosen before it is loaded.
-//
-// Constants of cblas.h, which is not included because it differs between builds of OpenBLAS.
-enum { cblas_row_major = 101, cblas_no_trans = 111, cblas_trans = 112 };
-
-template <class T>
-using Gemm = void (*)(int order, int trans_a, int trans_b, int m, int n, int k, T alpha, const T* a,
-                      int lda, const T* b, int ldb, T beta, T* c, int ldc);
-
-struct OpenBlas {
-    Gemm<float> sgemm = nullptr;
-    Gemm<double> dgemm = nullptr;
-    int (*omp_get_max_threads)() = nullptr;  // NULL in builds without OpenMP
-    void (*omp_set_num_threads)(int) = nullptr;
-    std::string error;  // why sgemm and dgemm are NULL, or why few products run at a time
-    catena_status status = CATENA_E_DEVICE;  // what a product returns if they are NULL
-    int32_t buffers = 0;                     // products that may run at the same time
-};
-
-// The first call loads the library. It sets and unsets an environment variable, so no other thread may
-// read the environment at that time. Later calls: [any].
-const OpenBlas& openblas();
-
-// [compute] A product holds a lease while it runs. OpenBLAS uses one buffer for each running product,
-// and it tries forever to allocate another one if memory is short. So openblas() reserves the buffers,
-// and a product waits while all of them are in use.
-class BufferLease {
-public:
-    BufferLease() { unused().acquire(); }
-    ~BufferLease() { unused().release(); }
-    BufferLease(const BufferLease&) = delete;
-    BufferLease& operator=(const BufferLease&) = delete;
-
-private:
-    static std::counting_semaphore<>& unused() {
-        static std::counting_semaphore<> buffers(openblas().buffers);
-        return buffers;
-    }
-};
-
-// While it lives, OpenBLAS uses the calling thread alone. OpenMP keeps this setting for each thread,
-// and the destructor restores it.
-class SingleThreaded {
-public:
-    explicit SingleThreaded(const OpenBlas& blas) : blas_(blas) {
-        if (blas.omp_get_max_threads == nullptr) return;
-        threads_ = blas.omp_get_max_threads();
-        if (threads_ != 1) blas.omp_set_num_threads(1);
-    }
-
-    ~SingleThreaded() {
-        if (threads_ != 1) blas_.omp_set_num_threads(threads_);
-    }
-
-    SingleThreaded(const SingleThreaded&) = delete;
-    SingleThreaded& operator=(const SingleThreaded&) = delete;
-
-private:
-    const OpenBlas& blas_;
-    int threads_ = 1;
-};
-
 // blas.cpp: products of OpenBLAS, divided among the threads of the pool.
 extern const catena_blas blas_table;
+// Why products fail, or why few of them run at a time; or "". The first call loads OpenBLAS. It sets and
+// unsets an environment variable, so no other thread may read the environment at that time.
+const std::string& openblas_problem();
 
 // compiler.cpp: the system's C++ compiler, used at run time, and the levels of the x86-64 psABI.
 extern const catena_compiler compiler_table;
@@ -164,7 +95,8 @@ extern const catena_targets targets_table;
 // isa.cpp
 // [any] Highest level of the x86-64 psABI that the CPU and the system support: 1 .. 4; 0 on other CPUs.
 int isa_level();
-// [any] Whether code for isa may run: "", "x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4".
+constexpr const char* isa_levels[] = {"x86-64-v4", "x86-64-v3", "x86-64-v2", "x86-64", nullptr};
+// [any] Whether code for isa, a level or "", may run.
 bool supports_isa(const char* isa);
 // [any] What `-march=native` depends on: the model, and all its features.
 std::string cpu_signature();

@@ -68,10 +68,9 @@ int isa_level() { return 0; }
 #endif
 
 bool supports_isa(const char* isa) {
-    constexpr const char* names[] = {"", "x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4"};
-    for (int level = 0; level <= isa_level(); ++level)
-        if (std::strcmp(isa, names[level]) == 0) return true;
-    return false;
+    const char* const* level = isa_levels + 4 - isa_level();
+    while (*level != nullptr && std::strcmp(isa, *level) != 0) ++level;
+    return *isa == '\0' || *level != nullptr;
 }
 
 }  // namespace catena_cpu

@@ -307,11 +307,6 @@ Shipped::Shipped() {
     }
 }
 
-bool Shipped::empty() const {
-    const std::lock_guard guard(mutex_);
-    return folders_.empty();
-}
-
 void Shipped::use(const std::string& path) {
     std::string why;
     Folder folder(path, /*root_too=*/true, why);

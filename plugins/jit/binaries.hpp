@@ -86,7 +86,6 @@ class Shipped {
 public:
     Shipped();  // reads the environment
 
-    bool empty() const;
     // Throws Error.
     void use(const std::string& path);
     // For the first of the targets, NULL-terminated, that has a sound binary.

@@ -3,7 +3,6 @@
 
 #include <array>
 #include <cstddef>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -17,21 +16,20 @@ using catena::plugin::Error;  // "[name] what: expected X, got Y"
 
 struct Type {
     catena_dtype dtype;
-    const char* name;
-    const char* storage;  // in memory, by the dialect's name
-    const char* value;    // what a formula computes with
+    const char* name;   // the dialect's too
+    const char* value;  // what a formula computes with
 };
 
 // Halves are stored, and computed with in float32.
 inline constexpr std::array<Type, 8> types = {{
-    {{CATENA_CODE_FLOAT, 16, 1}, "float16", "float16", "float32"},
-    {{CATENA_CODE_BFLOAT, 16, 1}, "bfloat16", "bfloat16", "float32"},
-    {{CATENA_CODE_FLOAT, 32, 1}, "float32", "float32", "float32"},
-    {{CATENA_CODE_FLOAT, 64, 1}, "float64", "float64", "float64"},
-    {{CATENA_CODE_INT, 32, 1}, "int32", "int32", "int32"},
-    {{CATENA_CODE_INT, 64, 1}, "int64", "int64", "int64"},
-    {{CATENA_CODE_UINT, 8, 1}, "uint8", "uint8", "uint8"},
-    {{CATENA_CODE_BOOL, 8, 1}, "bool", "bool", "bool"},
+    {{CATENA_CODE_FLOAT, 16, 1}, "float16", "float32"},
+    {{CATENA_CODE_BFLOAT, 16, 1}, "bfloat16", "float32"},
+    {{CATENA_CODE_FLOAT, 32, 1}, "float32", "float32"},
+    {{CATENA_CODE_FLOAT, 64, 1}, "float64", "float64"},
+    {{CATENA_CODE_INT, 32, 1}, "int32", "int32"},
+    {{CATENA_CODE_INT, 64, 1}, "int64", "int64"},
+    {{CATENA_CODE_UINT, 8, 1}, "uint8", "uint8"},
+    {{CATENA_CODE_BOOL, 8, 1}, "bool", "bool"},
 }};
 
 constexpr bool is_half(int type) { return type < 2; }

@@ -1,16 +1,325 @@
-// jit.catena, table of contents: kernels from formulas that are written down at run time.
+// jit.catena, table of contents: kernels from formulas that are written down at run time; the two caches
+// around the compilers: binaries on disk, loaded kernels in memory.
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <shared_mutex>
+#include <string>
 
+#include <catena/plugin/tables.hpp>
+
+#include "binaries.hpp"
+#include "binding.hpp"
 #include "catena/abi/ext/compiled.h"
-#include "kernel.hpp"
+#include "catena/abi/ext/compiler.h"
+
+// A kernel in memory. They are a list that only grows, at its head: a call reads it without a lock.
+struct catena_variant {
+    catena_jit::Key key;
+    const catena_compiler* compiler = nullptr;
+    const catena_compiled* compiled = nullptr;
+    const catena_variant* next = nullptr;
+};
+
+// A formula with what was compiled of it so far.
+struct catena_formula_kernel {
+    explicit catena_formula_kernel(const catena_formula& source) : formula(source) {}
+
+    catena_jit::Formula formula;
+    mutable std::atomic<const catena_variant*> variants = nullptr;
+    mutable std::mutex compiling;
+};
 
 namespace catena_jit {
 namespace {
 
-using catena::plugin::extension, catena::plugin::guarded;
+using catena::plugin::extension, catena::plugin::guarded, catena::plugin::host;
+
+// Since the start of the process.
+struct Counts {
+    std::atomic<uint64_t> compiled = 0, loaded = 0, hits = 0;
+};
+constinit Counts counts;
+
+// A partial result's bytes at most, as dialects assert.
+constexpr uint64_t partial_bytes = 64;
+
+BinaryCache& binary_cache() {
+    static auto* cache = new BinaryCache;
+    return *cache;
+}
+
+Shipped& shipped() {
+    static auto* all = new Shipped;
+    return *all;
+}
+
+// The device's compilers, the best first; NULL-terminated.
+const catena_compiler* const* compilers(catena_ctx* ctx) {
+    return reinterpret_cast<const catena_compiler* const*>(
+        host().extensions(ctx, CATENA_COMPILER_1));
+}
+
+// A status of a compiler's table, whose failure has its text already.
+void check(catena_status status) {
+    if (status != CATENA_OK) throw Error(status);
+}
+
+void log(catena_ctx* ctx, int level, const Binding& b, const std::string& text) {
+    host().log(ctx, level, ("[" + b.formula.name + "] " + text).c_str());
+}
+
+// The compiler's answer lasts: it runs a program for it.
+const std::string& identity_of(catena_ctx* ctx, const catena_compiler& compiler, void* dev) {
+    static std::mutex mutex;
+    static auto* all = new std::map<std::pair<const catena_compiler*, void*>, std::string>;
+    const std::lock_guard guard(mutex);
+    std::string& identity = (*all)[{&compiler, dev}];
+    if (identity.empty()) {
+        char text[CATENA_COMPILER_IDENTITY] = {};
+        check(compiler.identity(ctx, dev, text));
+        identity = text;
+    }
+    return identity;
+}
+
+// made_by: the compiler's identity, or what a shipped binary has in its place.
+std::string key_of(const Formula& f, const std::string& made_by, const std::string& source) {
+    std::string all;
+    const auto add = [&](const std::string& text) {
+        const uint64_t size = text.size();
+        all.append(reinterpret_cast<const char*>(&size), sizeof size) += text;
+    };
+    add("catena kernel 1");
+    add(f.name);
+    add(made_by);
+    for (const std::string& option : f.options) add(option);
+    add(source);
+    return sha256(all);
+}
+
+// Returns the binary.
+std::string compile(catena_ctx* ctx, const Binding& b, const catena_compiler& compiler,
+                    const std::string& source) {
+    struct {
+        std::string binary, messages;
+    } result;
+    using Result = decltype(result);
+    std::vector<const char*> options;
+    for (const std::string& option : b.formula.options) options.push_back(option.c_str());
+    options.push_back(nullptr);
+    const std::string entry = b.formula.entry();
+    catena_compilation c = {};
+    c.struct_size = sizeof c;
+    c.name = entry.c_str();
+    c.source = source.c_str();
+    c.options = options.data();
+    c.binary = [](void* user, const void* data, uint64_t bytes) {
+        static_cast<Result*>(user)->binary.assign(static_cast<const char*>(data), bytes);
+    };
+    c.messages = [](void* user, const char* text) { static_cast<Result*>(user)->messages = text; };
+    c.user = &result;
+    const auto start = std::chrono::steady_clock::now();
+    const catena_status status = compiler.compile(ctx, b.call.dev, &c);
+    if (status != CATENA_OK && !result.messages.empty())
+        throw Error(status, explain(b, compiler.name, result.messages));
+    check(status);
+    const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - start;
+    counts.compiled.fetch_add(1, std::memory_order_relaxed);
+    log(ctx, CATENA_LOG_DEBUG, b,
+        "compiled in " + std::to_string(static_cast<int>(time.count())) + " ms: " + b.types_text());
+    return std::move(result.binary);
+}
+
+catena_status load(catena_ctx* ctx, const Binding& b, const catena_compiler& compiler,
+                   const Binary& binary, const catena_compiled** compiled) {
+    const std::string path = "/proc/self/fd/" + std::to_string(binary.file.get());
+    const std::string entry = b.formula.entry();
+    catena_binary loaded = {};
+    loaded.struct_size = sizeof loaded;
+    loaded.name = entry.c_str();
+    loaded.data = binary.bytes.data();
+    loaded.bytes = binary.bytes.size();
+    loaded.path = binary.file ? path.c_str() : nullptr;
+    return compiler.load(ctx, b.call.dev, &loaded, compiled);
+}
+
+// Whether code includes what is not a header of the compiler's by its plain name.
+bool includes_files(const std::string& code) {
+    for (std::size_t at = 0; (at = code.find('#', at)) != std::string::npos; ++at) {
+        const std::size_t word = code.find_first_not_of(" \t", at + 1);
+        if (word == std::string::npos || code.compare(word, 7, "include") != 0) continue;
+        const std::string what = code.substr(word + 7, code.find('\n', word) - word - 7);
+        const std::size_t begin = what.find_first_not_of(" \t");
+        if (begin == std::string::npos || what[begin] != '<' || what[begin + 1] == '/' ||
+            what.find("..") != std::string::npos)
+            return true;
+    }
+    return false;
+}
+
+// Files that the author may change: their text is not in the key.
+bool reads_files(const Formula& f) {
+    for (const std::string& option : f.options)
+        if (option.find('/') != std::string::npos || option.starts_with("@") ||
+            option.starts_with("-I") || option.starts_with("-i") || option.starts_with("--include"))
+            return true;
+    for (const Code* code : {&f.preamble, &f.operation, &f.loop_prep, &f.after_loop, &f.reduce,
+                             &f.finish, &f.identity})
+        if (includes_files(code->text)) return true;
+    return false;
+}
+
+void log_found(catena_ctx* ctx, const Binding& b) {
+    counts.loaded.fetch_add(1, std::memory_order_relaxed);
+    log(ctx, CATENA_LOG_DEBUG, b, "found compiled: " + b.types_text());
+}
+
+const catena_targets* targets_of(catena_ctx* ctx) {
+    return static_cast<const catena_targets*>(*host().extensions(ctx, CATENA_TARGETS_1));
+}
+
+// A kernel that was shipped with the program. NULL if there is none, or it does not load.
+const catena_compiled* load_shipped(catena_ctx* ctx, const Binding& b,
+                                    const catena_compiler& compiler, const std::string& key) {
+    const catena_targets* targets = targets_of(ctx);
+    if (targets == nullptr) return nullptr;
+    const std::optional<Binary> binary =
+        shipped().find(b.formula.name, key, targets->runs(b.call.dev));
+    if (!binary) return nullptr;
+    const catena_compiled* compiled = nullptr;
+    if (load(ctx, b, compiler, *binary, &compiled) == CATENA_OK) log_found(ctx, b);
+    else log(ctx, CATENA_LOG_WARNING, b, "the kernel that was shipped does not load here");
+    return compiled;
+}
+
+void keep_source(catena_ctx* ctx, const Binding& b, const std::string& key,
+                 const std::string& source) {
+    const std::string path = binary_cache().keep_source(b.formula.name, key, source);
+    if (!path.empty()) return log(ctx, CATENA_LOG_INFO, b, "the source is in " + path);
+    warn("source of " + b.formula.name +
+         ": expected a folder of compiled kernels to keep it in, see CATENA_KERNEL_CACHE, got none "
+         "that can be written to");
+}
+
+// With one compiler of the device. kernel.compiling is held.
+const catena_compiled* make(catena_ctx* ctx, const Binding& b, const catena_compiler& compiler) {
+    const std::string& name = b.formula.name;
+    const std::string source = make_source(b, compiler.dialect);
+    const bool keeps = !reads_files(b.formula);
+    const bool exports = keeps && shipped().exports();
+    // The same wherever it is compiled, and by what.
+    const std::string shipped_key =
+        key_of(b.formula, std::string("shipped ") + compiler.name, source);
+    const catena_compiled* compiled = nullptr;
+    if (keeps && !exports) compiled = load_shipped(ctx, b, compiler, shipped_key);
+    if (compiled != nullptr) return compiled;
+    const std::string key = key_of(b.formula, identity_of(ctx, compiler, b.call.dev), source);
+    BinaryCache& cache = binary_cache();
+    if (b.formula.keep_source) keep_source(ctx, b, key, source);
+    std::optional<Binary> binary;
+    if (keeps) binary = cache.find(name, key);
+    Descriptor lock;
+    if (keeps && !binary) {
+        lock = cache.lock(key);
+        binary = cache.find(name, key);  // made while this process waited
+    }
+    if (binary) {
+        log_found(ctx, b);
+    } else {
+        std::string bytes = compile(ctx, b, compiler, source);
+        binary = keeps ? cache.store(name, key, std::move(bytes)) : Binary{std::move(bytes), {}};
+    }
+    if (const catena_targets* targets = exports ? targets_of(ctx) : nullptr)
+        shipped().put(name, shipped_key, targets->makes(b.call.dev), binary->bytes);
+    check(load(ctx, b, compiler, *binary, &compiled));
+    return compiled;
+}
+
+const catena_variant* find(const catena_formula_kernel& kernel, const Key& key) {
+    const catena_variant* v = kernel.variants.load(std::memory_order_acquire);
+    while (v != nullptr && !(v->key == key)) v = v->next;
+    return v;
+}
+
+const catena_variant* make_variant(catena_ctx* ctx, const catena_formula_kernel& kernel,
+                                   const Binding& b) {
+    const std::lock_guard guard(kernel.compiling);
+    if (const catena_variant* variant = find(kernel, b.key)) return variant;
+    const catena_compiler* const* tables = compilers(ctx);
+    if (*tables == nullptr)
+        b.refuse(CATENA_E_UNSUPPORTED, "device", "one that has a compiler for kernels at run time",
+                 "one without");
+    auto made = std::make_unique<catena_variant>();
+    while (made->compiled == nullptr) {
+        made->compiler = *tables++;
+        try {
+            made->compiled = make(ctx, b, *made->compiler);
+        } catch (const Error& error) {  // the next compiler may support it
+            if (error.status() != CATENA_E_UNSUPPORTED || *tables == nullptr) throw;
+        }
+    }
+    made->key = b.key;
+    made->next = kernel.variants.load(std::memory_order_relaxed);
+    kernel.variants.store(made.get(), std::memory_order_release);
+    return made.release();
+}
+
+void launch(catena_ctx* ctx, const Binding& b, const catena_variant& variant, const Cut& cut) {
+    alignas(8) unsigned char args[max_args_bytes];
+    catena_launch launch = {};
+    launch.struct_size = sizeof launch;
+    launch.kernel = variant.compiled;
+    launch.kind = CATENA_LAUNCH_ELEMENTS;
+    launch.n = b.size;
+    launch.cost = launch.unit = 1;
+    if (b.formula.is_reduction()) {
+        const bool joins = cut.phase == 2;
+        const bool across = b.key.along == 0;
+        launch.kind = across ? CATENA_LAUNCH_COLUMNS : CATENA_LAUNCH_ROWS;
+        launch.n = joins ? b.outputs : b.outputs * cut.pieces;
+        launch.cost = joins ? cut.pieces : cut.length;
+        if (across && !joins) launch.unit = std::min<int64_t>(b.dims.extent[b.dims.n - 1], 128);
+    }
+    launch.args_bytes = pack_arguments(b, cut, args);
+    launch.args = args;
+    launch.dev = b.call.dev;
+    launch.stream = b.call.stream;
+    check(variant.compiler->launch(ctx, &launch));
+}
+
+// How a reduction is cut for that compiler: the same for any number of threads.
+Cut make_cut(const Binding& b, const catena_compiler& compiler) {
+    Cut cut;
+    cut.length = b.reduced;
+    if (b.outputs == 0 || b.outputs >= compiler.reduction_pieces) return cut;
+    const int64_t wanted = (compiler.reduction_pieces + b.outputs - 1) / b.outputs;
+    const int64_t pieces = std::min(wanted, b.reduced / compiler.reduction_least);
+    if (pieces < 2) return cut;
+    cut.length = (b.reduced + pieces - 1) / pieces;
+    cut.pieces = (b.reduced + cut.length - 1) / cut.length;
+    return cut;
+}
+
+// Finds, loads or compiles, and launches. Throws Error.
+void run(catena_ctx* ctx, const catena_formula_kernel& kernel, const Binding& b) {
+    if (b.outputs == 0) return;
+    const catena_variant* variant = find(kernel, b.key);
+    if (variant != nullptr) counts.hits.fetch_add(1, std::memory_order_relaxed);
+    else variant = make_variant(ctx, kernel, b);
+    if (!b.formula.is_reduction()) return launch(ctx, b, *variant, {});
+    Cut cut = make_cut(b, *variant->compiler);
+    if (cut.pieces == 1) return launch(ctx, b, *variant, cut);
+    const auto needed = static_cast<uint64_t>(cut.pieces * b.outputs) * partial_bytes;
+    if (b.call.scratch == nullptr || b.call.scratch_bytes < needed)
+        b.refuse(CATENA_E_INVALID, "scratch", std::to_string(needed) + " bytes, as infer() says",
+                 b.call.scratch_bytes);
+    cut.partial = b.call.scratch;
+    for (cut.phase = 1; cut.phase <= 2; ++cut.phase) launch(ctx, b, *variant, cut);
+}
 
 // All that makes two formulas the same.
 std::string identity_of(const catena_formula& f) {

@@ -60,7 +60,7 @@ private:
     }
     int type(std::size_t i) const { return b_.key.type[i]; }
     int form(std::size_t i) const { return b_.key.form[i]; }
-    std::string storage(std::size_t i) const { return type_at(type(i)).storage; }
+    std::string storage(std::size_t i) const { return type_at(type(i)).name; }
     std::string value(std::size_t i) const { return type_at(type(i)).value; }
     const std::string& name(std::size_t i) const { return f_.at(i).name; }
     bool writes(std::size_t i) const { return f_.is_output(i) || f_.at(i).writes; }

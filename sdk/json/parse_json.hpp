@@ -13,44 +13,31 @@ namespace catena {
 
 constexpr int max_json_depth = 64;
 
-// Whether arrays and objects nest at most max_json_depth deep.
-inline bool is_shallow_json(std::string_view text) {
-    int depth = 0;
-    bool quoted = false;
-    for (std::size_t i = 0; i < text.size(); ++i) {
-        const char c = text[i];
-        if (quoted) {
-            if (c == '\\') ++i;
-            else if (c == '"') quoted = false;
-        } else if (c == '"') {
-            quoted = true;
-        } else if (c == '[' || c == '{') {
-            if (++depth > max_json_depth) return false;
-        } else if (c == ']' || c == '}') {
-            --depth;
-        }
-    }
-    return true;
-}
-
-// The value of a text; is_discarded() if the text is no JSON or nests too deep. The depth is checked
-// first: the library copies and prints a tree by recursion, and a deep one would exhaust the stack.
-// The library keeps the last value of a key that an object has twice. With repeated, that is set to
-// the last such key, if there is one.
+// The value of a text; is_discarded() if the text is no JSON, or if arrays and objects nest deeper: the
+// library copies and prints a tree by recursion, and a deep one would exhaust the stack. The library
+// keeps the last value of a key that an object has twice. With repeated, that is set to the last such
+// key, if there is one.
 inline nlohmann::json parse_json(std::string_view text,
                                  std::optional<std::string>* repeated = nullptr) {
-    if (!is_shallow_json(text)) return nlohmann::json::value_t::discarded;
-    if (!repeated) return nlohmann::json::parse(text, nullptr, false);
-    using JsonEvent = nlohmann::json::parse_event_t;
+    using Json = nlohmann::json;
+    using Event = Json::parse_event_t;
+    struct TooDeep {};
     std::vector<std::set<std::string>> keys;  // of the objects that are open
-    const auto look = [&](int /*depth*/, JsonEvent event, nlohmann::json& value) {
-        if (event == JsonEvent::object_start) keys.emplace_back();
-        if (event == JsonEvent::object_end) keys.pop_back();
-        if (event == JsonEvent::key && !keys.back().insert(value.get<std::string>()).second)
+    const auto look = [&](int depth, Event event, Json& value) {
+        const bool opens = event == Event::object_start || event == Event::array_start;
+        if (opens && depth >= max_json_depth) throw TooDeep();
+        if (!repeated) return true;
+        if (event == Event::object_start) keys.emplace_back();
+        if (event == Event::object_end) keys.pop_back();
+        if (event == Event::key && !keys.back().insert(value.get<std::string>()).second)
             *repeated = value.get<std::string>();
         return true;
     };
-    return nlohmann::json::parse(text, look, false);
+    try {
+        return Json::parse(text, look, false);
+    } catch (const TooDeep&) {
+        return Json::value_t::discarded;
+    }
 }
 
 }  // namespace catena

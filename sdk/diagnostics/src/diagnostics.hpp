@@ -18,15 +18,14 @@ class CoreDiagnostics final : public Diagnostics {
     void backward(const GraphNode& node, std::span<void* const> trace,
                   const std::function<Array(std::size_t)>& gradient,
                   const std::function<void()>& step) override;
-    // names.cpp
+    // kernels.cpp
     std::string nearest(std::string_view function) override;
     std::vector<KernelsWithoutFunction> kernels_without_function() override;
     void report_pins() override;
     void no_device(std::string_view name, std::string_view backend) override;
-    // kernels.cpp
     void no_kernel(const FunctionEntry& function, std::span<ArrayBody* const> x,
                    const DeviceState& device, std::uint64_t key, bool declined) override;
-    // call_log.cpp
+    // call_observer.cpp
     void launches(DeviceState& device, const catena_function& function,
                   std::int32_t phase) noexcept override;
     std::string last_launches(const DeviceState& device) override;

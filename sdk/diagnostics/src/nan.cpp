@@ -3,10 +3,7 @@
 
 #include "array/array_ops.hpp"
 
-#include <catena/core/error.hpp>
 #include <catena/core/graph.hpp>
-
-#include <fmt/format.h>
 
 #include <cstring>
 
@@ -55,8 +52,8 @@ void CoreDiagnostics::check(const Array& array, std::string_view function, std::
                             std::span<void* const> trace) {
     const std::int64_t n = count_nan(array);
     if (n == 0) return;
-    throw NanError(fmt::format("[{}] {}: expected numbers, got NaN in {} of {} elements{}",
-                               function, what, n, array.size(), place(trace)));
+    raise<NanError>("[{}] {}: expected numbers, got NaN in {} of {} elements{}", function, what, n,
+                    array.size(), place(trace));
 }
 
 void CoreDiagnostics::check_forward(const FunctionEntry& f, std::span<ArrayBody* const> x,
@@ -94,8 +91,7 @@ void CoreDiagnostics::backward(const GraphNode& node, std::span<void* const> tra
     try {
         step();
     } catch (const NanError& error) {  // in a function that the gradient is composed of
-        throw NanError(
-            fmt::format("{}\nin the backward of {}{}", error.what(), node.label(), place(trace)));
+        raise<NanError>("{}\nin the backward of {}{}", error.what(), node.label(), place(trace));
     }
     check_inputs("");
 }

@@ -17,24 +17,19 @@ function(catena_generate_header target)
         set(program catena-inspect)  # a target, or in PATH
     endif()
     set(files "")
-    set(depends "")
     foreach(plugin IN LISTS arg_PLUGINS)
         if(NOT plugin MATCHES "[/$]")
-            list(APPEND depends "${plugin}")
-            list(APPEND files "$<TARGET_FILE:${plugin}>")
-            continue()
-        endif()
-        if(NOT plugin MATCHES "^[$]<")  # the command runs in the build folder
+            set(plugin "$<TARGET_FILE:${plugin}>")
+        elseif(NOT plugin MATCHES "^[$]<")  # the command runs in the build folder
             get_filename_component(plugin "${plugin}" ABSOLUTE)
         endif()
-        list(APPEND depends "${plugin}")
         list(APPEND files "${plugin}")
     endforeach()
     set(folder "${CMAKE_CURRENT_BINARY_DIR}/${target}.include")
     add_custom_command(OUTPUT "${folder}/${arg_HEADER}"
         COMMAND "${program}" header ${files} --prefix "${arg_PREFIX}"
                 --namespace "${arg_NAMESPACE}" --output "${folder}/${arg_HEADER}"
-        DEPENDS ${depends}
+        DEPENDS ${files}
         COMMENT "Writing ${arg_HEADER}" VERBATIM)
     target_sources(${target} PRIVATE "${folder}/${arg_HEADER}")
     target_include_directories(${target} PRIVATE "${folder}")

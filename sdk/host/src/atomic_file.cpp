@@ -4,6 +4,8 @@
 #include <catena/data_error.hpp>
 #include <catena/fail.hpp>
 
+#include <descriptor.hpp>
+
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -29,13 +31,8 @@ std::filesystem::path folder_of(const std::filesystem::path& file) {
 
 // Brings a folder's entries to the disk.
 bool flush(const std::filesystem::path& folder) {
-    const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0) return false;
-    const bool done = fsync(fd) == 0;
-    const int why = errno;
-    close(fd);
-    errno = why;
-    return done;
+    const Descriptor fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    return fd && fsync(fd.get()) == 0;
 }
 
 std::string host_name() {

@@ -14,7 +14,6 @@
 #include <cstring>
 #include <iomanip>
 #include <map>
-#include <numeric>
 #include <sstream>
 
 extern char** environ;  // NOLINT: POSIX's
@@ -25,74 +24,6 @@ namespace {
 bool is_text(const std::filesystem::path& file) {
     return file.extension() == ".dot" || file.extension() == ".gv";
 }
-
-class Builder {
-public:
-    explicit Builder(const Link* link) {
-        if (!link) return;
-        for (const auto& [name, variable] : link->collect_parameters())
-            names_[&variable.node()] = name;
-    }
-
-    void add(std::span<const Variable> outputs) {
-        std::vector<const VariableNode*> open;
-        for (const Variable& output : outputs) {
-            if (see(output.node())) open.push_back(&output.node());
-        }
-        while (!open.empty()) {
-            const VariableNode* variable = open.back();
-            open.pop_back();
-            const GraphNode* call = variable->creator.get();
-            if (!call) continue;
-            const bool first = see(*call);
-            edges_.emplace_back(call, variable);
-            if (!first) continue;
-            for (const auto& input : call->inputs()) {
-                if (!input) continue;
-                edges_.emplace_back(input.get(), call);
-                if (see(*input)) open.push_back(input.get());
-            }
-        }
-    }
-
-    ComputationalGraph build() const {
-        std::vector<std::size_t> order(nodes_.size()), place(nodes_.size());
-        std::iota(order.begin(), order.end(), std::size_t{0});
-        std::ranges::stable_sort(order, {}, [&](std::size_t i) {
-            return std::pair(nodes_[i].rank, !nodes_[i].is_call);
-        });
-        ComputationalGraph graph;
-        for (const std::size_t i : order) {
-            place[i] = graph.nodes.size();
-            graph.nodes.push_back(nodes_[i]);
-        }
-        for (const auto& [from, to] : edges_)
-            graph.edges.emplace_back(place[seen_.at(from)], place[seen_.at(to)]);
-        return graph;
-    }
-
-private:
-    bool see(const VariableNode& node) {
-        if (!seen_.try_emplace(&node, nodes_.size()).second) return false;
-        std::string label;
-        if (const auto found = names_.find(&node); found != names_.end())
-            label = found->second + ' ';
-        else if (node.name) label = *node.name + ' ';
-        label += fmt::format("{} {}", to_string(node.data.shape()), name(node.data.dtype()));
-        nodes_.push_back({false, label, node.rank()});
-        return true;
-    }
-    bool see(const GraphNode& call) {
-        if (!seen_.try_emplace(&call, nodes_.size()).second) return false;
-        nodes_.push_back({true, std::string(call.label()), call.rank()});
-        return true;
-    }
-
-    std::map<const void*, std::string> names_;
-    std::map<const void*, std::size_t> seen_;
-    std::vector<ComputationalGraph::Node> nodes_;
-    std::vector<std::pair<const void*, const void*>> edges_;
-};
 
 // Lets `dot` draw one file into another.
 void draw(const std::filesystem::path& from, const std::string& format,
@@ -115,9 +46,49 @@ void draw(const std::filesystem::path& from, const std::string& format,
 }  // namespace
 
 ComputationalGraph build_computational_graph(VariableList outputs, const Link* link) {
-    Builder builder(link);
-    builder.add(outputs.view());
-    return builder.build();
+    using Key = const void*;
+    std::map<Key, std::string> names;
+    if (link) {
+        for (const auto& [name, variable] : link->collect_parameters())
+            names[&variable.node()] = name + ' ';
+    }
+    std::map<Key, std::size_t> places;
+    std::vector<std::pair<Key, ComputationalGraph::Node>> found;
+    std::vector<std::pair<Key, Key>> edges;
+    std::vector<const VariableNode*> open;
+    const auto see = [&](const VariableNode& node) {
+        if (!places.try_emplace(&node).second) return;
+        std::string label = node.name ? *node.name + ' ' : "";
+        if (const auto known = names.find(&node); known != names.end()) label = known->second;
+        label += fmt::format("{} {}", to_string(node.data.shape()), name(node.data.dtype()));
+        found.push_back({&node, {false, label, node.rank()}});
+        open.push_back(&node);
+    };
+    for (const Variable& output : outputs.view()) see(output.node());
+    while (!open.empty()) {
+        const VariableNode* variable = open.back();
+        open.pop_back();
+        const GraphNode* call = variable->creator.get();
+        if (!call) continue;
+        edges.emplace_back(call, variable);
+        if (!places.try_emplace(call).second) continue;
+        found.push_back({call, {true, std::string(call->label()), call->rank()}});
+        for (const auto& input : call->inputs()) {
+            if (!input) continue;
+            edges.emplace_back(input.get(), call);
+            see(*input);
+        }
+    }
+    std::ranges::stable_sort(found, {}, [](const auto& each) {
+        return std::pair(each.second.rank, !each.second.is_call);
+    });
+    ComputationalGraph graph;
+    for (auto& [key, node] : found) {
+        places[key] = graph.nodes.size();
+        graph.nodes.push_back(std::move(node));
+    }
+    for (const auto& [from, to] : edges) graph.edges.emplace_back(places[from], places[to]);
+    return graph;
 }
 
 std::string ComputationalGraph::to_dot() const {

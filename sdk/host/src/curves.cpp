@@ -200,86 +200,64 @@ struct Axis {
     int marks() const { return static_cast<int>(std::lround((high - low) / step)); }
 };
 
-class Drawing {
-public:
-    Drawing(double x, const std::vector<std::string>& names,
-            const std::vector<std::vector<double>>& rows)
-        : x0_(x), names_(names), rows_(rows) {}
-
-    std::string draw(const Panel& panel) {
-        for (const auto& row : rows_) {
-            across_.see(row[0]);
-            for (const std::size_t column : panel.columns) up_.see(row[column]);
-        }
-        across_.round(std::ranges::all_of(
-            rows_, [](const auto& row) { return row[0] == std::floor(row[0]); }));
-        up_.round(false);
-        std::string svg =
-            fmt::format("<text x=\"{:.1f}\" y=\"18\" font-weight=\"bold\">{}</text>\n", x0_ + left,
-                        escaped(panel.quantity));
-        for (int i = 0; i <= up_.marks(); ++i) svg += grid_line(up_.low + i * up_.step);
-        for (int i = 0; i <= across_.marks(); ++i) svg += mark(across_.low + i * across_.step);
-        svg += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">{}</text>\n",
-                           x0_ + (left + panel_width - right) / 2, panel_height - 8,
-                           escaped(names_[0]));
-        for (std::size_t i = 0; i < panel.columns.size(); ++i) svg += line(panel, i);
-        return svg + legend(panel);
+// x0: the left edge.
+std::string draw(const Panel& panel, double x0, const std::vector<std::string>& names,
+                 const std::vector<Row>& rows) {
+    Axis across, up;
+    for (const Row& row : rows) {
+        across.see(row[0]);
+        for (const std::size_t column : panel.columns) up.see(row[column]);
     }
-
-private:
-    double x(double value) const {
-        return x0_ + left + across_.share(value) * (panel_width - left - right);
-    }
-    double y(double value) const {
-        return panel_height - bottom - up_.share(value) * (panel_height - top - bottom);
-    }
-
-    std::string grid_line(double value) const {
-        const double shown = std::abs(value) < up_.step * 1e-9 ? 0 : value;
-        return fmt::format(
+    across.round(
+        std::ranges::all_of(rows, [](const Row& row) { return row[0] == std::floor(row[0]); }));
+    up.round(false);
+    const auto x = [&](double value) {
+        return x0 + left + across.share(value) * (panel_width - left - right);
+    };
+    const auto y = [&](double value) {
+        return panel_height - bottom - up.share(value) * (panel_height - top - bottom);
+    };
+    std::string svg = fmt::format("<text x=\"{:.1f}\" y=\"18\" font-weight=\"bold\">{}</text>\n",
+                                  x0 + left, escaped(panel.quantity));
+    for (int i = 0; i <= up.marks(); ++i) {
+        const double value = up.low + i * up.step;
+        svg += fmt::format(
             "<path d=\"M{:.1f} {:.1f}H{:.1f}\" stroke=\"#ddd\"/>"
             "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"end\">{:.6g}</text>\n",
-            x0_ + left, y(value), x0_ + panel_width - right, x0_ + left - 6, y(value) + 4, shown);
+            x0 + left, y(value), x0 + panel_width - right, x0 + left - 6, y(value) + 4,
+            std::abs(value) < up.step * 1e-9 ? 0 : value);
     }
-    std::string mark(double value) const {
-        return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">{:.6g}</text>\n",
-                           x(value), panel_height - bottom + 16, value);
+    const auto below = [&](double at, double height, const std::string& text) {
+        svg += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">{}</text>\n", at,
+                           height, text);
+    };
+    for (int i = 0; i <= across.marks(); ++i) {
+        const double value = across.low + i * across.step;
+        below(x(value), panel_height - bottom + 16, fmt::format("{:.6g}", value));
     }
-    std::string line(const Panel& panel, std::size_t i) const {
+    below(x0 + (left + panel_width - right) / 2, panel_height - 8, escaped(names[0]));
+    std::string legend;  // above the lines, each name in the colour of its own
+    for (std::size_t i = 0; i < panel.columns.size(); ++i) {
         const std::size_t column = panel.columns[i];
         const char* colour = colours[i % std::size(colours)];
         std::string path, dots;
-        bool pen_down = false;
-        for (const auto& row : rows_) {
-            if (!std::isfinite(row[column])) {
-                pen_down = false;
-                continue;
-            }
-            path += fmt::format("{}{:.1f} {:.1f}", pen_down ? 'L' : 'M', x(row[0]), y(row[column]));
-            if (rows_.size() <= 60)
+        char move = 'M';
+        for (const Row& row : rows) {
+            const bool gap = !std::isfinite(row[column]);
+            if (!gap) path += fmt::format("{}{:.1f} {:.1f}", move, x(row[0]), y(row[column]));
+            if (!gap && rows.size() <= 60)
                 dots += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"2\" fill=\"{}\"/>",
                                     x(row[0]), y(row[column]), colour);
-            pen_down = true;
+            move = gap ? 'M' : 'L';
         }
-        return fmt::format("<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.5\"/>{}\n",
+        svg += fmt::format("<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.5\"/>{}\n",
                            path, colour, dots);
+        legend +=
+            fmt::format("<tspan dx=\"10\" fill=\"{}\">{}</tspan>", colour, escaped(names[column]));
     }
-    // Above the lines, each name in the colour of its own.
-    std::string legend(const Panel& panel) const {
-        std::string names;
-        for (std::size_t i = 0; i < panel.columns.size(); ++i)
-            names +=
-                fmt::format("<tspan dx=\"10\" fill=\"{}\">{}</tspan>",
-                            colours[i % std::size(colours)], escaped(names_[panel.columns[i]]));
-        return fmt::format("<text x=\"{:.1f}\" y=\"18\" text-anchor=\"end\">{}</text>\n",
-                           x0_ + panel_width - right, names);
-    }
-
-    double x0_;
-    const std::vector<std::string>& names_;
-    const std::vector<std::vector<double>>& rows_;
-    Axis across_, up_;
-};
+    return svg + fmt::format("<text x=\"{:.1f}\" y=\"18\" text-anchor=\"end\">{}</text>\n",
+                             x0 + panel_width - right, legend);
+}
 
 }  // namespace
 
@@ -298,7 +276,7 @@ std::string Curves::to_svg() const {
         "fill=\"white\"/>\n",
         panel_width * static_cast<double>(panels.size()), panel_height);
     for (std::size_t i = 0; i < panels.size(); ++i)
-        svg += Drawing(panel_width * static_cast<double>(i), columns_, rows_).draw(panels[i]);
+        svg += draw(panels[i], panel_width * static_cast<double>(i), columns_, rows_);
     return svg + "</svg>\n";
 }
 

@@ -56,29 +56,20 @@ void DeviceThreads::run(const std::function<void(std::size_t)>& body) {
     const Config settings = config();
     std::vector<Worker::Task> tasks;
     std::vector<std::future<void>> results;
-    for (std::size_t i = 1; i < size(); ++i) {
+    for (std::size_t i = 0; i < size(); ++i) {
         tasks.emplace_back([&, i] {
             config() = settings;
             body(i);
         });
         results.push_back(tasks.back().get_future());
     }
-    for (std::size_t i = 0; i < tasks.size(); ++i) workers_[i]->start(std::move(tasks[i]));
-    std::exception_ptr failure;
-    try {
+    for (std::size_t i = 1; i < size(); ++i) workers_[i - 1]->start(std::move(tasks[i]));
+    {
         const using_device scope(devices_[0]);
-        body(0);
-    } catch (...) {
-        failure = std::current_exception();
+        tasks[0]();
     }
-    for (std::future<void>& result : results) {
-        try {
-            result.get();
-        } catch (...) {
-            if (!failure) failure = std::current_exception();
-        }
-    }
-    if (failure) std::rethrow_exception(failure);
+    for (const std::future<void>& result : results) result.wait();  // all, before one throws
+    for (std::future<void>& result : results) result.get();
 }
 
 }  // namespace catena

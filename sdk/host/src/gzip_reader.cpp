@@ -7,8 +7,6 @@
 #include <zlib.h>
 
 #include <algorithm>
-#include <array>
-#include <fstream>
 
 namespace catena {
 namespace {
@@ -24,16 +22,15 @@ GzipReader::GzipReader(const std::filesystem::path& file, std::string reader)
     std::error_code error;
     file_size_ = std::filesystem::file_size(file, error);
     if (error) fail("a file", error.message());
-    std::array<char, 2> magic{};
-    std::ifstream(file, std::ios::binary).read(magic.data(), 2);
-    compressed_ = magic[0] == '\x1f' && magic[1] == '\x8b';
-    if (!compressed_ && file.extension() == ".gz") {
-        fail("gzip data (1f 8b)", fmt::format("{:02x} {:02x}", static_cast<unsigned char>(magic[0]),
-                                              static_cast<unsigned char>(magic[1])));
-    }
     file_.reset(gzopen(file.c_str(), "rb"));
     if (!file_) fail("a readable file", "one that cannot be opened");
     gzbuffer(file_.get(), 1 << 17);
+    compressed_ = gzdirect(file_.get()) == 0;
+    if (!compressed_ && file.extension() == ".gz") {
+        std::uint8_t magic[2] = {};
+        gzread(file_.get(), magic, sizeof magic);
+        fail("gzip data (1f 8b)", fmt::format("{:02x} {:02x}", magic[0], magic[1]));
+    }
 }
 
 std::vector<std::uint8_t> GzipReader::read(std::uint64_t size, const std::string& what) {

@@ -1,10 +1,12 @@
-// Link: everything that follows from a link's visit().
+// Link: everything that follows from a link's visit(). FunctionSet. Visitor.
 #include "support.hpp"
 
 #include <catena/core/plugin_function.hpp>
 #include <catena/function_forms.hpp>
+#include <catena/function_set.hpp>
 
 #include <map>
+#include <ranges>
 #include <set>
 
 namespace catena {
@@ -233,6 +235,125 @@ Link& Link::to_cpu() { return to(cuda::host()); }
 void Link::unshare() {
     Unsharer unsharer;
     visit(unsharer);
+}
+
+// ---- FunctionSet: the map of links
+
+FunctionSet::FunctionSet(std::initializer_list<std::pair<std::string_view, Child>> links) {
+    for (const auto& [name, child] : links) add(name, child);
+}
+
+Link& FunctionSet::add(std::string_view name, Child child) {
+    if (name.empty() || name.find('/') != name.npos)
+        fail<InvalidError>("[FunctionSet] add: expected a name without '/', got '{}'", name);
+    const auto [place, added] = children_.emplace(std::string(name), std::move(child));
+    if (!added) fail<InvalidError>("[FunctionSet] add: expected a new name, got '{}'", name);
+    return place->second.link();
+}
+
+Link& FunctionSet::operator[](std::string_view path) const {
+    const auto slash = path.find('/');
+    const auto child = children_.find(path.substr(0, slash));
+    if (child == children_.end()) {
+        const std::string names = fmt::format("{}", fmt::join(std::views::keys(children_), ", "));
+        fail<InvalidError>(
+            "[FunctionSet] link: expected {}, got '{}'",
+            names.empty() ? "the name of a link, of which there are none" : "one of " + names,
+            path);
+    }
+    Link& link = child->second.link();
+    if (slash == path.npos) return link;
+    const auto* set = dynamic_cast<const FunctionSet*>(&link);
+    if (!set) throw_wrong_kind(child->first, typeid(FunctionSet), link);
+    return (*set)[path.substr(slash + 1)];
+}
+
+bool FunctionSet::contains(std::string_view path) const {
+    const auto slash = path.find('/');
+    const auto child = children_.find(path.substr(0, slash));
+    if (child == children_.end() || slash == path.npos) return child != children_.end();
+    const auto* set = dynamic_cast<const FunctionSet*>(&child->second.link());
+    return set && set->contains(path.substr(slash + 1));
+}
+
+FunctionSet& FunctionSet::to_gpu(const cuda::DeviceLike& device) & {
+    Link::to_gpu(device);
+    return *this;
+}
+FunctionSet FunctionSet::to_gpu(const cuda::DeviceLike& device) && {
+    return std::move(to_gpu(device));
+}
+FunctionSet& FunctionSet::to_cpu() & {
+    Link::to_cpu();
+    return *this;
+}
+FunctionSet FunctionSet::to_cpu() && { return std::move(to_cpu()); }
+
+void FunctionSet::visit(Visitor& visitor) {
+    for (auto& [name, child] : children_) visitor(name, child.link());
+}
+
+void FunctionSet::throw_wrong_kind(std::string_view path, const std::type_info& expected,
+                                   const Link& got) {
+    fail<InvalidError>("[FunctionSet] {}: expected {}, got {}", path, class_name(expected),
+                       class_name(typeid(got)));
+}
+
+// ---- Visitor: joins the names on the way to a value
+
+// Calls visit() while the path ends in the name.
+template <class Visit>
+Visitor& Visitor::at(std::string_view name, const Visit& visit) {
+    const OnExit restore{[this, length = path_.size()] { path_.resize(length); }};
+    if (!path_.empty()) path_ += '/';
+    path_ += name;
+    visit();
+    return *this;
+}
+
+Visitor& Visitor::operator()(std::string_view name, Parameter& value) {
+    return value ? at(name, [&] { parameter(path_, value); }) : *this;
+}
+Visitor& Visitor::operator()(std::string_view name, Variable& value) {
+    if (!value) return *this;
+    return at(name, [&] {
+        require_parameter("visit", path_, value);
+        parameter(path_, value);
+    });
+}
+Visitor& Visitor::operator()(std::string_view name, Array& value) {
+    return value ? at(name, [&] { array(path_, value); }) : *this;
+}
+Visitor& Visitor::running(std::string_view name, Array& value) {
+    return value ? at(name, [&] { running_array(path_, value); }) : *this;
+}
+Visitor& Visitor::operator()(std::string_view name, std::int64_t& value) {
+    return at(name, [&] { integer(path_, value); });
+}
+Visitor& Visitor::within(std::string_view name, std::int64_t& value, std::int64_t low,
+                         std::int64_t high) {
+    return at(name, [&] { integer_within(path_, value, low, high); });
+}
+Visitor& Visitor::operator()(std::string_view name, std::uint64_t& value) {
+    return at(name, [&] { integer(path_, value); });
+}
+Visitor& Visitor::operator()(std::string_view name, double& value) {
+    return at(name, [&] { real(path_, value); });
+}
+Visitor& Visitor::operator()(std::string_view name, Visitable& part) {
+    return at(name, [&] { part.visit(*this); });
+}
+Visitor& Visitor::require(std::string_view name, std::int64_t value) {
+    return at(name, [&] { required(path_, value); });
+}
+Visitor& Visitor::require(std::string_view name, std::string_view value) {
+    return at(name, [&] { required(path_, value); });
+}
+Visitor& Visitor::require_or_convert(std::string_view name, std::string_view value,
+                                     std::string_view array, Convert convert) {
+    std::string array_path;
+    at(array, [&] { array_path = path_; });
+    return at(name, [&] { required_or_converted(path_, value, array_path, convert); });
 }
 
 }  // namespace catena

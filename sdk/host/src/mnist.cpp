@@ -13,37 +13,31 @@
 #include <cstdlib>
 
 namespace catena {
-namespace {
-
-IdxFile read(const std::filesystem::path& file, int ndim) {
-    GzipReader reader(file, "read_idx");
-    const auto magic = reader.read(4, "a magic number");
-    const std::uint32_t expected = 0x0800u | static_cast<std::uint32_t>(ndim);
-    if (boost::endian::load_big_u32(magic.data()) != expected) {
-        reader.fail(fmt::format("magic number 0x{:08x} (bytes, {} dimensions)", expected, ndim),
-                    fmt::format("0x{:08x}", boost::endian::load_big_u32(magic.data())));
-    }
-    const auto sizes = reader.read(4 * static_cast<std::uint64_t>(ndim), "the sizes");
-    IdxFile result;
-    std::uint64_t total = 1;
-    for (int i = 0; i < ndim; ++i) {
-        const std::uint32_t size = boost::endian::load_big_u32(sizes.data() + 4 * i);
-        result.shape.push_back(size);
-        if (size != 0 && total > reader.limit() / size) {
-            reader.fail(fmt::format("at most {} values in a file of this size", reader.limit()),
-                        fmt::format("sizes {}, ...", fmt::join(result.shape, ", ")));
-        }
-        total *= size;
-    }
-    result.values = reader.read(total, "the values");
-    reader.expect_end();
-    return result;
-}
-
-}  // namespace
 
 IdxFile read_idx(const std::filesystem::path& file, int ndim) {
-    return naming_file("read_idx", file, [&] { return read(file, ndim); });
+    return naming_file("read_idx", file, [&] {
+        GzipReader reader(file, "read_idx");
+        const auto magic = reader.read(4, "a magic number");
+        const std::uint32_t expected = 0x0800u | static_cast<std::uint32_t>(ndim);
+        const std::uint32_t got = boost::endian::load_big_u32(magic.data());
+        if (got != expected)
+            reader.fail(fmt::format("magic number 0x{:08x} (bytes, {} dimensions)", expected, ndim),
+                        fmt::format("0x{:08x}", got));
+        const auto sizes = reader.read(4 * static_cast<std::uint64_t>(ndim), "the sizes");
+        IdxFile result;
+        std::uint64_t total = 1;
+        for (int i = 0; i < ndim; ++i) {
+            const std::uint32_t size = boost::endian::load_big_u32(sizes.data() + 4 * i);
+            result.shape.push_back(size);
+            if (size != 0 && total > reader.limit() / size)
+                reader.fail(fmt::format("at most {} values in a file of this size", reader.limit()),
+                            fmt::format("sizes {}, ...", fmt::join(result.shape, ", ")));
+            total *= size;
+        }
+        result.values = reader.read(total, "the values");
+        reader.expect_end();
+        return result;
+    });
 }
 
 int idx_dimensions(const std::filesystem::path& file) {

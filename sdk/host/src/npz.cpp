@@ -2,6 +2,7 @@
 #include "npz.hpp"
 
 #include <catena/abi/tensor.h>
+#include <catena/array_file.hpp>
 #include <catena/data_error.hpp>
 #include <catena/fail.hpp>
 #include <catena/write_file.hpp>
@@ -45,17 +46,38 @@ std::string npy_header(const NpyArray& array) {
 
 using Archive = std::unique_ptr<zip_t, void (*)(zip_t*)>;
 
+// Where the archive ends. libzip's check of consistency takes no bytes behind it, as NumPy does.
+std::uint64_t end_of(const std::filesystem::path& file) {
+    constexpr std::int64_t end_size = 22, most_comment = 0xffff;
+    std::ifstream in(file, std::ios::binary | std::ios::ate);
+    const std::int64_t size = in.tellg(),
+                       begin = std::max<std::int64_t>(0, size - end_size - most_comment);
+    if (size < 0) bad_npz(file, "a zip archive of arrays", std::strerror(errno));
+    const std::string tail{std::istreambuf_iterator(in.seekg(begin)), {}};
+    const std::size_t at =
+        tail.size() < end_size ? tail.npos : tail.rfind("PK\5\6", tail.size() - end_size);
+    if (at == tail.npos) bad_npz(file, "a zip archive of arrays", "a file without a directory");
+    const auto* comment = reinterpret_cast<const unsigned char*>(&tail[at + 20]);
+    return static_cast<std::uint64_t>(begin + end_size) + at +
+           boost::endian::load_little_u16(comment);
+}
+
+// Every member lies before the directory, which says of it what its own header says. libzip's check of
+// that also refuses names that are there twice; read_npz() does so for those that it is asked for.
 Archive open(const std::filesystem::path& file) {
-    int code = 0;
-    Archive archive(zip_open(file.c_str(), ZIP_RDONLY, &code), zip_discard);
-    if (!archive) {
-        zip_error_t error;
-        zip_error_init_with_code(&error, code);
-        const std::string text = zip_error_strerror(&error);
-        zip_error_fini(&error);
-        bad_npz(file, "a zip archive of arrays", text);
+    zip_error_t error{};
+    for (const int check : {ZIP_CHECKCONS, 0}) {
+        zip_source_t* source = zip_source_file_create(
+            file.c_str(), 0, static_cast<std::int64_t>(end_of(file)), &error);
+        Archive archive(source ? zip_open_from_source(source, ZIP_RDONLY | check, &error) : nullptr,
+                        zip_discard);
+        if (archive) return archive;
+        zip_source_free(source);
+        if (zip_error_code_zip(&error) != ZIP_ER_EXISTS) break;
     }
-    return archive;
+    const std::string text = zip_error_strerror(&error);
+    zip_error_fini(&error);
+    bad_npz(file, "a zip archive of arrays", text);
 }
 
 // What libzip writes goes to an AtomicFile.
@@ -97,141 +119,22 @@ zip_int64_t write_output(void* user, void* data, zip_uint64_t length, zip_source
     }
 }
 
-struct ZipMember {
-    std::string name;          // its bytes in the directory
-    std::uint64_t packed = 0;  // bytes of its data in the file
-    std::uint64_t begin = 0;   // of its header
-    std::uint64_t end = 0;     // of its data
-};
-
-constexpr std::uint64_t end_size = 22, locator_size = 20, end64_size = 56;
-constexpr std::uint64_t record_size = 46, header_size = 30;
-constexpr std::uint64_t in_extra = 0xffffffff;  // in place of a number that needs 64 bits
-
-// A number in little endian. The caller has checked that it is there.
-std::uint64_t number(std::string_view text, std::size_t at, std::size_t bytes) {
-    std::uint64_t value = 0;
-    for (std::size_t i = bytes; i-- > 0;)
-        value = value << 8 | static_cast<unsigned char>(text[at + i]);
-    return value;
-}
-
-// The directory of a zip file, which libzip reads but does not show. The format is PKWARE's
-// APPNOTE.TXT, 4.3 and 4.5.3. Fails if the directory or a header is damaged, or a member does not lie
-// before the directory.
-class Directory {
-public:
-    explicit Directory(const std::filesystem::path& file)
-        : file_(file), in_(file, std::ios::binary) {
-        std::error_code error;
-        size_ = std::filesystem::file_size(file, error);
-        if (error) bad_npz(file_, "a file", error.message());
-        find();
+// Fails if members share bytes of the file, which makes a small file into any amount of data. (David
+// Fifield, "A better zip bomb", 2019.)
+std::vector<zip_stat_t> members_of(const std::filesystem::path& file, zip_t* archive) {
+    std::error_code error;
+    const std::uint64_t size = std::filesystem::file_size(file, error);
+    std::uint64_t packed = 0;
+    std::vector<zip_stat_t> members(static_cast<std::size_t>(zip_get_num_entries(archive, 0)));
+    for (std::size_t i = 0; i < members.size(); ++i) {
+        if (zip_stat_index(archive, i, 0, &members[i]) != 0)
+            bad_npz(file, "a readable archive", zip_strerror(archive));
+        if (members[i].comp_size > size - packed)
+            bad_npz(file, "members that do not overlap",
+                    fmt::format("more bytes of them than the {} of the file", size));
+        packed += members[i].comp_size;
     }
-
-    std::vector<ZipMember> members() {
-        const std::string all = read(begin_, bytes_, "a directory");
-        std::string_view rest = all;
-        std::vector<ZipMember> members;
-        for (std::uint64_t i = 0; i < count_; ++i) {
-            if (!rest.starts_with("PK\1\2") || rest.size() < record_size) damaged();
-            const std::uint64_t name = number(rest, 28, 2), extra = number(rest, 30, 2);
-            const std::uint64_t whole = record_size + name + extra + number(rest, 32, 2);
-            if (rest.size() < whole) damaged();
-            members.push_back(member(rest, rest.substr(record_size, name),
-                                     rest.substr(record_size + name, extra)));
-            rest.remove_prefix(whole);
-        }
-        return members;
-    }
-
-private:
-    [[noreturn]] void damaged() const { bad_npz(file_, "a directory of members", "a damaged one"); }
-
-    std::string read(std::uint64_t at, std::uint64_t bytes, const char* what) {
-        std::string text;
-        const bool there = at <= size_ && bytes <= size_ - at;
-        if (there) text.resize(bytes);
-        if (!there || !in_.seekg(static_cast<std::streamoff>(at)) ||
-            !in_.read(text.data(), static_cast<std::streamsize>(bytes)))
-            bad_npz(file_, fmt::format("{} of {} bytes at {}", what, bytes, at),
-                    "the end of the file");
-        return text;
-    }
-
-    // The record at the end of the file, behind which is a comment of at most 2^16 bytes.
-    void find() {
-        const std::uint64_t tail = std::min<std::uint64_t>(size_, end_size + 0xffff);
-        const std::string text = read(size_ - tail, tail, "an end");
-        const std::size_t at = tail < end_size ? text.npos : text.rfind("PK\5\6", tail - end_size);
-        if (at == text.npos)
-            bad_npz(file_, "a zip archive of arrays", "a file without a directory");
-        count_ = number(text, at + 10, 2);
-        bytes_ = number(text, at + 12, 4);
-        begin_ = number(text, at + 16, 4);
-        const std::uint64_t end = size_ - tail + at;
-        if (end < locator_size) return;
-        const std::string locator = read(end - locator_size, locator_size, "a locator");
-        if (!locator.starts_with("PK\6\7")) return;
-        const std::string end64 = read(number(locator, 8, 8), end64_size, "an end of 64 bits");
-        if (!end64.starts_with("PK\6\6")) damaged();
-        count_ = number(end64, 32, 8);
-        bytes_ = number(end64, 40, 8);
-        begin_ = number(end64, 48, 8);
-    }
-
-    ZipMember member(std::string_view record, std::string_view name, std::string_view extra) {
-        std::uint64_t size = number(record, 24, 4);
-        ZipMember found{std::string(name), number(record, 20, 4), number(record, 42, 4), 0};
-        while (extra.size() >= 4) {
-            const std::uint64_t id = number(extra, 0, 2);
-            std::string_view field = extra.substr(4, number(extra, 2, 2));
-            extra.remove_prefix(4 + field.size());
-            if (id != 1) continue;
-            for (std::uint64_t* value : {&size, &found.packed, &found.begin}) {
-                if (*value != in_extra) continue;
-                if (field.size() < 8) damaged();
-                *value = number(field, 0, 8);
-                field.remove_prefix(8);
-            }
-            break;
-        }
-        const std::string header = read(found.begin, header_size, "the header of a member");
-        if (!header.starts_with("PK\3\4")) damaged();
-        const std::uint64_t data =
-            found.begin + header_size + number(header, 26, 2) + number(header, 28, 2);
-        if (data > begin_ || found.packed > begin_ - data)
-            bad_npz(file_, "members before the directory",
-                    fmt::format("{} at {}", name, found.begin));
-        found.end = data + found.packed;
-        return found;
-    }
-
-    const std::filesystem::path& file_;
-    std::ifstream in_;
-    std::uint64_t size_ = 0, begin_ = 0, bytes_ = 0, count_ = 0;
-};
-
-// Members that share bytes of the file make a small file into any amount of data. (David Fifield, "A
-// better zip bomb", 2019.)
-void require_apart(const std::filesystem::path& file, zip_t* archive) {
-    std::vector<ZipMember> members = Directory(file).members();
-    // What is checked here has to be what libzip reads.
-    const auto same = [&](std::uint64_t i) {
-        zip_stat_t stat;
-        return zip_stat_index(archive, i, ZIP_FL_ENC_RAW, &stat) == 0 &&
-               stat.name == members[i].name && stat.comp_size == members[i].packed;
-    };
-    bool all = zip_get_num_entries(archive, 0) == std::ssize(members);
-    for (std::size_t i = 0; all && i < members.size(); ++i) all = same(i);
-    if (!all) bad_npz(file, "one directory of members", "several that differ");
-    std::ranges::stable_sort(members, {}, &ZipMember::begin);
-    const auto overlap = std::ranges::adjacent_find(
-        members, [](const ZipMember& a, const ZipMember& b) { return b.begin < a.end; });
-    if (overlap != members.end()) {
-        bad_npz(file, "members that do not overlap",
-                fmt::format("{} and {} that do", overlap->name, std::next(overlap)->name));
-    }
+    return members;
 }
 
 // The bytes of a member, or none if go_on(the first of them) is false. Memory grows with what arrives:
@@ -288,14 +191,6 @@ std::int64_t element_size(std::string_view descr) {
                     digits.size() <= most_digits &&
                     std::string_view("<|>=").find(descr[0]) != std::string_view::npos && size > 0;
     return ok ? size : 0;
-}
-
-// Whether the product of the extents, but for those of 0, is a number of 64 bits.
-bool fits(const std::vector<std::int64_t>& shape) {
-    std::int64_t product = 1;
-    return std::ranges::all_of(shape, [&](std::int64_t extent) {
-        return !__builtin_mul_overflow(product, std::max<std::int64_t>(extent, 1), &product);
-    });
 }
 
 // Elements from the order in which the first index runs fastest to that of the last.
@@ -364,15 +259,16 @@ std::string parse_header(const std::vector<std::byte>& bytes, std::uint64_t size
     }
     if (array.shape.size() > CATENA_MAX_NDIM)
         return fmt::format("{} axes, more than {}", array.shape.size(), CATENA_MAX_NDIM);
-    if (!fits(array.shape)) return "a shape of more elements than can be";
-    const bool empty = std::ranges::count(array.shape, 0) > 0;
-    auto& total = layout.total = static_cast<std::uint64_t>(empty ? 0 : layout.item);
-    for (const auto extent : array.shape) {  // the product itself may be too large for 64 bits
-        if (!empty && total > data / static_cast<std::uint64_t>(extent)) {
-            return fmt::format("only {} bytes of data", data);
-        }
-        total *= static_cast<std::uint64_t>(extent);
+    std::int64_t room = 1;  // elements, without the extents of 0
+    for (const auto extent : array.shape) {
+        if (__builtin_mul_overflow(room, std::max<std::int64_t>(extent, 1), &room))
+            return "a shape of more elements than can be";
     }
+    const auto item = static_cast<std::uint64_t>(layout.item);
+    const bool empty = std::ranges::count(array.shape, 0) > 0;
+    if (!empty && static_cast<std::uint64_t>(room) > data / item)
+        return fmt::format("only {} bytes of data", data);
+    const std::uint64_t total = layout.total = empty ? 0 : static_cast<std::uint64_t>(room) * item;
     if (total != data) return fmt::format("{} bytes of data, not {}", data, total);
     return {};
 }
@@ -438,13 +334,8 @@ void write_npz(const std::filesystem::path& file, const Npz& arrays) {
 
 Npz read_npz(const std::filesystem::path& file, std::string_view path, const Wanted& wanted) {
     const Archive archive = open(file);
-    require_apart(file, archive.get());
     Npz arrays;
-    const zip_int64_t n = zip_get_num_entries(archive.get(), 0);
-    for (zip_int64_t i = 0; i < n; ++i) {
-        zip_stat_t stat;
-        if (zip_stat_index(archive.get(), static_cast<zip_uint64_t>(i), 0, &stat) != 0)
-            bad_npz(file, "a readable archive", zip_strerror(archive.get()));
+    for (const zip_stat_t& stat : members_of(file, archive.get())) {
         std::string name = stat.name;
         if (!name.starts_with(path)) continue;
         if (!name.ends_with(".npy")) bad_npz(file, "members named *.npy", "'" + name + "'");
@@ -467,6 +358,100 @@ Npz read_npz(const std::filesystem::path& file, std::string_view path, const Wan
         else entry->second = std::move(header);
     }
     return arrays;
+}
+
+// ---- elements between arrays and .npy members: the same bytes
+
+namespace {
+
+constexpr const char* descrs[dtype_count] = {"<f2", "|V2", "<f4", "<f8",
+                                             "<i4", "<i8", "|u1", "|b1"};
+
+}  // namespace
+
+const char* descr_of(Dtype dtype) noexcept { return descrs[static_cast<int>(dtype)]; }
+
+std::optional<Dtype> dtype_of_descr(std::string_view descr) noexcept {
+    const auto* found = std::ranges::find(descrs, descr);
+    if (found == std::end(descrs)) return {};
+    return static_cast<Dtype>(found - descrs);
+}
+
+bool is_text(const NpyArray& npy) noexcept {
+    return npy.descr.starts_with("|S") && npy.shape.empty();
+}
+
+std::uint64_t text_size(const NpyArray& npy) { return std::stoull(npy.descr.substr(2)); }
+
+std::string text_of(const NpyArray& npy) {
+    const std::string_view text(reinterpret_cast<const char*>(npy.bytes.data()), npy.bytes.size());
+    return std::string(text.substr(0, text.find_last_not_of('\0') + 1));
+}
+
+NpyArray from_text(std::string_view text) {
+    NpyArray npy{"", {}, std::vector<std::byte>(std::max<std::size_t>(text.size(), 1))};
+    npy.descr = fmt::format("|S{}", npy.bytes.size());
+    std::ranges::copy(std::as_bytes(std::span(text)), npy.bytes.begin());
+    return npy;
+}
+
+NpyArray to_npy(const Array& array) {
+    const Shape shape = array.shape();
+    NpyArray npy{descr_of(array.dtype()),
+                 {shape.begin(), shape.end()},
+                 std::vector<std::byte>(static_cast<std::size_t>(array.nbytes()))};
+    array.to_host(array.dtype(), npy.bytes.data());
+    return npy;
+}
+
+Array to_array(const NpyArray& npy, Dtype dtype, Device device) {
+    const Shape shape{std::span<const std::int64_t>(npy.shape)};
+    return with_type(dtype, [&]<class T>(T) {
+        // std::vector<bool> has no elements in memory.
+        using Element = std::conditional_t<std::is_same_v<T, bool>, std::uint8_t, T>;
+        std::vector<Element> values(static_cast<std::size_t>(shape.size()));
+        if (!values.empty()) std::memcpy(values.data(), npy.bytes.data(), npy.bytes.size());
+        return Array::from(values, shape, device).astype(dtype);
+    });
+}
+
+std::map<std::string, Array> load_arrays(const std::filesystem::path& file, Device device,
+                                         std::string_view path) {
+    return naming_file("load_arrays", file, [&] {
+        std::map<std::string, Array> arrays;
+        for (const auto& [name, npy] : read_stored(file, path)) {
+            if (is_text(npy)) continue;
+            const auto dtype = dtype_of_descr(npy.descr);
+            if (!dtype)
+                fail<DataError>(
+                    "[load_arrays] {}: {}: expected dtypes float16, bfloat16 (as |V2), float32, "
+                    "float64, int32, int64, uint8 or bool, got '{}'",
+                    file.string(), name, npy.descr);
+            arrays[name] = to_array(npy, *dtype, device);
+        }
+        return arrays;
+    });
+}
+
+std::map<std::string, std::string> load_texts(const std::filesystem::path& file,
+                                              std::string_view path) {
+    return naming_file("load_texts", file, [&] {
+        std::map<std::string, std::string> texts;
+        for (const auto& [name, npy] : read_stored(file, path)) {
+            if (is_text(npy)) texts[name] = text_of(npy);
+        }
+        return texts;
+    });
+}
+
+void save_arrays(const std::filesystem::path& file, const std::map<std::string, Array>& arrays) {
+    naming_file("save_arrays", file, [&] {
+        Npz npz;
+        for (const auto& [name, array] : arrays) {
+            if (array) npz[name] = to_npy(array);
+        }
+        write_stored(file, npz);
+    });
 }
 
 }  // namespace catena

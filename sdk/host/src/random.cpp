@@ -1,7 +1,9 @@
-// Philox, and the normal distribution by Box and Muller from exactly rounded operations only.
+// Philox, and the normal distribution by Box and Muller from exactly rounded operations only;
+// initializers.
 #include "support.hpp"
 
 #include <catena/abi/philox.h>
+#include <catena/initializers.hpp>
 #include <catena/random.hpp>
 
 #include <algorithm>
@@ -32,17 +34,11 @@ double log_of(double x) noexcept {
     return 2 * s * sum + e * 0.69314718055994531;
 }
 
-// cos and sin of a in [-pi/4, pi/4], by their series.
-double cos_of(double a) noexcept {
+// The series of cos(a), or of sin(a) / a, up to a to the power of k, for a in [-pi/4, pi/4].
+double series(double a, int k) noexcept {
     double sum = 1;
-    for (int k = 16; k >= 2; k -= 2) sum = 1 - sum * a * a / (k * (k - 1));
+    for (; k >= 2; k -= 2) sum = 1 - sum * a * a / (k * (k - 1));
     return sum;
-}
-
-double sin_of(double a) noexcept {
-    double sum = 1;
-    for (int k = 17; k >= 3; k -= 2) sum = 1 - sum * a * a / (k * (k - 1));
-    return sum * a;
 }
 
 }  // namespace
@@ -81,8 +77,8 @@ void Generator::normal(std::span<double> values) noexcept {
         const std::uint64_t draw = (*this)();
         const double a =
             (static_cast<double>((draw << 2) >> 11) * 0x1p-53 - 0.5) * 1.5707963267948966;
-        double x = cos_of(a);
-        double y = sin_of(a);
+        double x = series(a, 16);
+        double y = series(a, 17) * a;
         for (std::uint64_t turns = draw >> 62; turns > 0; --turns) {
             const double before = x;
             x = -y;
@@ -153,3 +149,27 @@ void RandomStream::visit(Visitor& visitor) {
 }
 
 }  // namespace catena
+
+namespace catena::initializers {
+
+Array Random::operator()(const Shape& shape, Dtype dtype) const {
+    if (!is_floating(dtype))
+        fail<DtypeError>("[initializers] dtype: expected a floating one, got {}", name(dtype));
+    if (!std::isfinite(scale_))
+        fail<InvalidError>("[initializers] scale: expected a finite number, got {}", scale_);
+    double scale = scale_;
+    if (fan_ != Fan::none) {  // of a weight (out, in, kernel...)
+        if (shape.ndim() < 2)
+            fail<ShapeError>("[initializers] shape: expected (out, in, ...), got {}",
+                             to_string(shape));
+        std::int64_t kernel = 1;
+        for (int i = 2; i < shape.ndim(); ++i) kernel *= shape[i];
+        std::int64_t fan = std::max<std::int64_t>(shape[1] * kernel, 1);
+        if (fan_ == Fan::in_and_out) fan += std::max<std::int64_t>(shape[0] * kernel, 1);
+        scale *= std::sqrt(gain_ / static_cast<double>(fan));
+    }
+    return kind_ == Kind::normal ? random::normal(shape, 0, scale, dtype)
+                                 : random::uniform(shape, -scale, scale, dtype);
+}
+
+}  // namespace catena::initializers

@@ -78,10 +78,10 @@ RecordedStep::Recording* RecordedStep::find(std::span<const Array> inputs) {
         if (steps_ - oldest->last < patience) return nullptr;
         recordings_.erase(oldest);
     }
-    Recording added;
+    Recording& added = recordings_.emplace_back();
     for (const Array& input : inputs) added.kinds.emplace_back(input.shape(), input.dtype());
     added.last = steps_;
-    return &recordings_.emplace_back(std::move(added));
+    return &added;
 }
 
 // False if memory is too small. What the device has cached is given back before, for a recording takes

@@ -12,33 +12,35 @@
 namespace catena {
 namespace {
 
-template <class T>
-constexpr const char* descr_of_number = std::is_same_v<T, double>          ? "<f8"
-                                        : std::is_same_v<T, std::uint64_t> ? "<u8"
-                                                                           : "<i8";
+// Values as files have them: arrays, and numbers of 64 bits.
+class Values : public Visitor {
+    virtual void value(const std::string& path, const Array& array) = 0;
+    virtual void number(const std::string& path, const char* descr, void* bits) = 0;
 
-class Writer final : public Visitor {
+    void parameter(const std::string& path, Variable& v) final { value(path, v.data()); }
+    void array(const std::string& path, Array& v) final { value(path, v); }
+    void integer(const std::string& path, std::int64_t& v) final { number(path, "<i8", &v); }
+    void integer(const std::string& path, std::uint64_t& v) final { number(path, "<u8", &v); }
+    void real(const std::string& path, double& v) final { number(path, "<f8", &v); }
+};
+constexpr std::size_t number_bytes = 8;
+
+class Writer final : public Values {
 public:
     Npz result;
 
 private:
-    void parameter(const std::string& path, Variable& value) override { put(path, value.data()); }
-    void array(const std::string& path, Array& value) override { put(path, value); }
-    void integer(const std::string& path, std::int64_t& value) override { put(path, value); }
-    void integer(const std::string& path, std::uint64_t& value) override { put(path, value); }
-    void real(const std::string& path, double& value) override { put(path, value); }
-    void required(const std::string& path, std::int64_t value) override { put(path, value); }
+    void value(const std::string& path, const Array& array) override { add(path, to_npy(array)); }
+    void number(const std::string& path, const char* descr, void* bits) override {
+        const auto* bytes = static_cast<const std::byte*>(bits);
+        add(path, {descr, {}, {bytes, bytes + number_bytes}});
+    }
+    void required(const std::string& path, std::int64_t value) override {
+        number(path, "<i8", &value);
+    }
     void required(const std::string& path, std::string_view value) override {
         add(path, from_text(value));
     }
-
-    template <class T>
-    void put(const std::string& path, T value) {
-        NpyArray npy{descr_of_number<T>, {}, std::vector<std::byte>(sizeof value)};
-        std::memcpy(npy.bytes.data(), &value, sizeof value);
-        add(path, std::move(npy));
-    }
-    void put(const std::string& path, const Array& value) { add(path, to_npy(value)); }
     void add(const std::string& path, NpyArray npy) {
         if (!result.emplace(path, std::move(npy)).second)
             fail<InvalidError>("[save] names: expected each once, got {} twice", path);
@@ -49,7 +51,7 @@ bool same_kind(Dtype a, Dtype b) { return is_floating(a) == is_floating(b); }
 
 // Pass before the file is read: which arrays in it can fit. Elements of others are not read, so a
 // small file of large arrays does not take much memory.
-class Expected final : public Visitor {
+class Expected final : public Values {
 public:
     explicit Expected(bool convert) : convert_(convert) {}
 
@@ -72,28 +74,24 @@ private:
                (convert_ && there && here && same_kind(*there, *here));
     }
 
-    void parameter(const std::string& path, Variable& value) override { put(path, value.data()); }
-    void array(const std::string& path, Array& value) override { put(path, value); }
-    void integer(const std::string& path, std::int64_t&) override { put(path, "<i8"); }
-    void integer(const std::string& path, std::uint64_t&) override { put(path, "<u8"); }
-    void real(const std::string& path, double&) override { put(path, "<f8"); }
-    void required(const std::string& path, std::int64_t) override { put(path, "<i8"); }
+    void value(const std::string& path, const Array& array) override {
+        wants_.emplace(path, Want{descr_of(array.dtype()), array.shape()});
+    }
+    void number(const std::string& path, const char* descr, void*) override {
+        wants_.emplace(path, Want{descr, {}});
+    }
+    void required(const std::string& path, std::int64_t) override { number(path, "<i8", nullptr); }
     void required(const std::string& path, std::string_view value) override {
         constexpr std::uint64_t more = 1 << 20;  // so that a message can show where texts part
         wants_.emplace(path, Want{"", {}, value.size() + more});
     }
-
-    void put(const std::string& path, const Array& value) {
-        wants_.emplace(path, Want{descr_of(value.dtype()), value.shape()});
-    }
-    void put(const std::string& path, const char* descr) { wants_.emplace(path, Want{descr, {}}); }
 
     bool convert_;
     std::multimap<std::string, Want> wants_;
 };
 
 // First pass: compares, and brings what will be written to its device.
-class Checker final : public Visitor {
+class Checker final : public Values {
 public:
     // has_beside: whether the file has, by its own names, a value of this name beside this array.
     using HasBeside = std::function<bool(const std::string& array, std::string_view name)>;
@@ -139,16 +137,15 @@ public:
     }
 
 private:
-    void parameter(const std::string& path, Variable& value) override { check(path, value.data()); }
-    void array(const std::string& path, Array& value) override { check(path, value); }
-    void integer(const std::string& path, std::int64_t&) override { find(path, "<i8", {}); }
-    void integer(const std::string& path, std::uint64_t&) override { find(path, "<u8", {}); }
+    void value(const std::string& path, const Array& array) override { check(path, array); }
+    void number(const std::string& path, const char* descr, void*) override {
+        find(path, descr, {});
+    }
     void integer_within(const std::string& path, std::int64_t& /*value*/, std::int64_t low,
                         std::int64_t high) override {
         const std::int64_t got = integer_or(path, low);
         if (got < low || got > high) expect(path, fmt::format("{} to {}", low, high), got);
     }
-    void real(const std::string& path, double&) override { find(path, "<f8", {}); }
     void required(const std::string& path, std::int64_t value) override {
         const std::int64_t got = integer_or(path, value);
         if (got != value) expect(path, value, got);
@@ -280,26 +277,19 @@ private:
 };
 
 // Second pass: all of it fits.
-class Assigner final : public Visitor {
+class Assigner final : public Values {
 public:
     Assigner(const Npz& file, const std::map<std::string, Array>& staged)
         : file_(file), staged_(staged) {}
 
 private:
-    void parameter(const std::string& path, Variable& value) override { write(path, value.data()); }
-    void array(const std::string& path, Array& value) override { write(path, value); }
-    void integer(const std::string& path, std::int64_t& value) override { assign(path, value); }
-    void integer(const std::string& path, std::uint64_t& value) override { assign(path, value); }
-    void real(const std::string& path, double& value) override { assign(path, value); }
-
-    void write(const std::string& path, const Array& value) {
+    void value(const std::string& path, const Array& array) override {
         const auto found = staged_.find(path);
-        if (found != staged_.end()) value.copy_from(found->second);  // else by another name
+        if (found != staged_.end()) array.copy_from(found->second);  // else by another name
     }
-    template <class T>
-    void assign(const std::string& path, T& value) {
+    void number(const std::string& path, const char*, void* bits) override {
         const auto found = file_.find(path);
-        if (found != file_.end()) std::memcpy(&value, found->second.bytes.data(), sizeof value);
+        if (found != file_.end()) std::memcpy(bits, found->second.bytes.data(), number_bytes);
     }
 
     const Npz& file_;

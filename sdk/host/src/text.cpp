@@ -2,6 +2,7 @@
 #include "gzip_reader.hpp"
 
 #include <catena/array_file.hpp>
+#include <catena/core/tables.hpp>
 #include <catena/data_error.hpp>
 #include <catena/fail.hpp>
 #include <catena/text.hpp>
@@ -58,17 +59,15 @@ std::size_t next_word(std::string_view text) {
     return std::max<std::size_t>(n, 1);
 }
 
-// Returns whether a token ends before or with this byte, whatever follows. '<' may begin "<name>".
-bool is_boundary(char c, Tokens tokens) {
-    return ends_token(c) || (tokens == Tokens::words && !is_word(c) && c != '<');
-}
-
 // Returns how many bytes at the piece's beginning are whole tokens, whatever follows, or 0 if all of
 // it may be part of one token.
 std::size_t last_boundary(std::string_view piece, Tokens tokens) {
     if (tokens == Tokens::characters) return piece.size();
+    const auto is_boundary = [&](char c) {  // '<' may begin "<name>"
+        return ends_token(c) || (tokens == Tokens::words && !is_word(c) && c != '<');
+    };
     std::size_t n = piece.size();
-    while (n > 0 && !is_boundary(piece[n - 1], tokens)) --n;
+    while (n > 0 && !is_boundary(piece[n - 1])) --n;
     return n;
 }
 
@@ -89,18 +88,6 @@ std::size_t next_token(std::string_view text, Tokens tokens,
         take(text.substr(0, n));
     } else {
         while (n < text.size() && is_space(text[n])) ++n;
-    }
-    return n;
-}
-
-// Returns the length of the longest beginning of a text that ends with a code point and has at most
-// `most` bytes.
-std::size_t code_points_within(std::string_view text, std::size_t most) {
-    std::size_t n = 0;
-    while (n < text.size()) {
-        const std::size_t next = std::max<std::size_t>(code_point(text.substr(n)), 1);
-        if (n + next > most) break;
-        n += next;
     }
     return n;
 }
@@ -294,7 +281,7 @@ void tokenize(const TextPieces& text, Tokens tokens,
         if (rest.size() > longest_token)
             fail<DataError>(
                 "[tokenize] token: expected at most {} bytes, got more, beginning with '{}'",
-                longest_token, rest.substr(0, code_points_within(rest, 40)));
+                longest_token, beginning(rest));
     });
     tokenize(rest, tokens, take);
 }

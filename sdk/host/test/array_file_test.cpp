@@ -108,10 +108,27 @@ TEST_CASE("members that overlap are refused before they are read") {
             write_file(file, text);
             for (const char* path : {"", "0", "none"}) {  // also if it is not asked for
                 contains(error_of<DataError>([&] { (void)load_arrays(file, {}, path); }),
-                         "expected members that do not overlap, got 1000.npy and 1001.npy that do");
+                         file.string() + ": expected a zip archive of arrays, got");
             }
         }
     }
+}
+
+TEST_CASE("a member that contains the next one is refused") {
+    const TemporaryFolder folder;
+    const auto file = folder.path / "a.npz";
+    save_arrays(file, {{"0000", Array::zeros({1000})}, {"1111", Array::zeros({1000})}});
+    std::string text = read_file(file);
+    const auto directory = static_cast<std::size_t>(number(text, text.size() - 6, 4));
+    const std::size_t header = 30 + std::string("0000.npy").size();
+    for (const std::size_t at :
+         {std::size_t{18}, directory + 20}) {      // of the member and of its record
+        put(text, at, directory - header, 4);      // the size in the file
+        put(text, at + 4, directory - header, 4);  // and unpacked
+    }
+    write_file(file, text);
+    contains(error_of<DataError>([&] { (void)load_arrays(file); }),
+             file.string() + ": expected members that do not overlap, got more bytes of them than");
 }
 
 TEST_CASE("two members of one name are refused by name") {

@@ -1,13 +1,215 @@
-// Images of other sizes.
+// Images: their files and other sizes. PNG by libpng's simplified interface, which needs no error handlers, and JPEG by libjpeg.
 #include <catena/images/image.hpp>
 
+#include <catena/data_error.hpp>
 #include <catena/fail.hpp>
+#include <catena/write_file.hpp>
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
+#include <csetjmp>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
 #include <limits>
 
+#include <jpeglib.h>
+#include <png.h>
+
 namespace catena {
+namespace {
+
+constexpr std::int64_t max_pixels = std::int64_t{1} << 28;  // of a file: the largest photographs
+
+// Throws DataError, "[read_image] name: expected ..., got ...".
+[[noreturn]] void image_error(const std::string& name, const std::string& expected,
+                              const std::string& got) {
+    fail<DataError>("[read_image] {}: expected {}, got {}", name, expected, got);
+}
+
+// Throws unless there are pixels, and not too many.
+void check_size(const std::string& name, std::int64_t height, std::int64_t width) {
+    if (height < 1 || width < 1 || height > max_pixels / width)
+        image_error(name, fmt::format("an image of 1 to {} pixels", max_pixels),
+                    fmt::format("{} x {}", width, height));
+}
+
+bool begins_with(std::span<const std::byte> bytes, std::initializer_list<int> magic) {
+    return bytes.size() >= magic.size() &&
+           std::equal(magic.begin(), magic.end(), bytes.begin(),
+                      [](int a, std::byte b) { return a == std::to_integer<int>(b); });
+}
+
+struct Png {
+    png_image image{};
+    Png() { image.version = PNG_IMAGE_VERSION; }
+    ~Png() { png_image_free(&image); }
+};
+
+Image decode_png(std::span<const std::byte> bytes, const std::string& name) {
+    Png png;
+    if (!png_image_begin_read_from_memory(&png.image, bytes.data(), bytes.size()))
+        image_error(name, "a PNG image", png.image.message);
+    check_size(name, png.image.height, png.image.width);
+    // Deflate makes at most 1032 bytes of one, and a byte has at most 8 pixels: who says more lies.
+    if (std::uint64_t{png.image.height} * png.image.width / (8 * 1032) > bytes.size())
+        image_error(name, "an image that fits into its file",
+                    fmt::format("{} x {}", png.image.width, png.image.height));
+    png.image.format = PNG_FORMAT_RGB;
+    png.image.flags |= PNG_IMAGE_FLAG_16BIT_sRGB;  // as every program writes them
+    Image image{png.image.height, png.image.width,
+                std::vector<std::uint8_t>(PNG_IMAGE_SIZE(png.image))};
+    const png_color white{255, 255, 255};
+    if (!png_image_finish_read(&png.image, &white, image.pixels.data(), 0, nullptr))
+        image_error(name, "a PNG image", png.image.message);
+    // A warning is what libpng makes of data that end early.
+    if (png.image.warning_or_error & PNG_IMAGE_ERROR)
+        image_error(name, "a PNG image", png.image.message);
+    return image;
+}
+
+// libjpeg's errors come by longjmp: what is alive then lies outside of the part that jumps.
+struct Jpeg {
+    jpeg_decompress_struct info{};
+    jpeg_error_mgr errors{};
+    jpeg_progress_mgr progress{};
+    std::jmp_buf failed{};
+    char message[JMSG_LENGTH_MAX] = {};
+    Image image;
+    std::vector<std::uint8_t> line;
+
+    Jpeg() {
+        info.err = jpeg_std_error(&errors);
+        info.client_data = this;
+        errors.error_exit = [](j_common_ptr common) {
+            auto& self = *static_cast<Jpeg*>(common->client_data);
+            common->err->format_message(common, self.message);
+            std::longjmp(self.failed, 1);
+        };
+        // A warning is damage that libjpeg would hide by making pixels up.
+        errors.emit_message = [](j_common_ptr common, int level) {
+            if (level < 0) common->err->error_exit(common);
+        };
+        errors.output_message = [](j_common_ptr) {};
+        // Progressive files may say next to nothing in each of very many scans.
+        progress.progress_monitor = [](j_common_ptr common) {
+            constexpr int most_scans = 500;
+            auto& self = *static_cast<Jpeg*>(common->client_data);
+            if (self.info.input_scan_number <= most_scans) return;
+            std::snprintf(self.message, sizeof self.message, "more than %d scans", most_scans);
+            std::longjmp(self.failed, 1);
+        };
+        jpeg_create_decompress(&info);
+        info.progress = &progress;
+    }
+    ~Jpeg() { jpeg_destroy_decompress(&info); }
+
+    bool read_header(std::span<const std::byte> bytes) {
+        if (setjmp(failed)) return false;
+        jpeg_mem_src(&info, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
+        jpeg_read_header(&info, TRUE);
+        // What cannot become RGB here is converted below.
+        const bool cmyk = info.jpeg_color_space == JCS_CMYK || info.jpeg_color_space == JCS_YCCK;
+        info.out_color_space = cmyk ? JCS_CMYK : JCS_RGB;
+        return true;
+    }
+
+    bool read_pixels() {
+        if (setjmp(failed)) return false;
+        jpeg_start_decompress(&info);
+        while (info.output_scanline < info.output_height) {
+            std::uint8_t* to =
+                image.pixels.data() + std::size_t{info.output_scanline} * info.output_width * 3;
+            JSAMPROW row = info.out_color_space == JCS_CMYK ? line.data() : to;
+            jpeg_read_scanlines(&info, &row, 1);
+            if (info.out_color_space == JCS_CMYK) to_rgb(to);
+        }
+        jpeg_finish_decompress(&info);
+        return true;
+    }
+
+private:
+    void to_rgb(std::uint8_t* to) const {
+        const bool inverted = info.saw_Adobe_marker;  // as Adobe's programs write them
+        for (JDIMENSION x = 0; x < info.output_width; ++x) {
+            const std::uint8_t* cmyk = line.data() + std::size_t{x} * 4;
+            for (int i = 0; i < 3; ++i) {
+                const int colour = inverted ? cmyk[i] : 255 - cmyk[i];
+                const int key = inverted ? cmyk[3] : 255 - cmyk[3];
+                *to++ = static_cast<std::uint8_t>(colour * key / 255);
+            }
+        }
+    }
+};
+
+Image decode_jpeg(std::span<const std::byte> bytes, const std::string& name, std::int64_t least) {
+    Jpeg jpeg;
+    if (!jpeg.read_header(bytes)) image_error(name, "a JPEG image", jpeg.message);
+    const std::int64_t height = jpeg.info.image_height, width = jpeg.info.image_width;
+    check_size(name, height, width);
+    const std::int64_t shorter = height < width ? height : width;
+    while (least > 0 && jpeg.info.scale_denom < 8 && shorter / (2 * jpeg.info.scale_denom) >= least)
+        jpeg.info.scale_denom *= 2;
+    jpeg_calc_output_dimensions(&jpeg.info);
+    jpeg.image = {jpeg.info.output_height, jpeg.info.output_width, {}};
+    jpeg.image.pixels.resize(std::size_t{jpeg.info.output_height} * jpeg.info.output_width * 3);
+    jpeg.line.resize(std::size_t{jpeg.info.output_width} * 4);
+    if (!jpeg.read_pixels()) image_error(name, "a JPEG image", jpeg.message);
+    return std::move(jpeg.image);
+}
+
+}  // namespace
+
+Image decode_image(std::span<const std::byte> bytes, const std::string& name, std::int64_t least) {
+    if (begins_with(bytes, {0x89, 'P', 'N', 'G'})) return decode_png(bytes, name);
+    if (begins_with(bytes, {0xff, 0xd8, 0xff})) return decode_jpeg(bytes, name, least);
+    image_error(name, "a PNG or JPEG image", bytes.empty() ? "nothing" : "something else");
+}
+
+Image read_image(const std::filesystem::path& file, std::int64_t least) {
+    return naming_file("read_image", file, [&] {
+        std::error_code error;
+        const std::uintmax_t size = std::filesystem::file_size(file, error);
+        if (error) image_error(file.string(), "a file", error.message());
+        std::vector<std::byte> bytes(size);
+        std::ifstream in(file, std::ios::binary);
+        if (!in.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(size)))
+            image_error(file.string(), "a readable file", std::strerror(errno));
+        return decode_image(bytes, file.string(), least);
+    });
+}
+
+Image read_resized(const std::filesystem::path& file, std::int64_t side) {
+    return naming_file("read_image", file, [&] {
+        const Image image = read_image(file, side);
+        try {
+            return resize_shorter(image, side);
+        } catch (const ShapeError& error) {
+            image_error(file.string(),
+                        fmt::format("an image of at most {} pixels with a shorter side of {}",
+                                    max_resized, side),
+                        fmt::format("{} x {} ({})", image.width, image.height, error.what()));
+        }
+    });
+}
+
+void write_png(const std::filesystem::path& file, const Image& image) {
+    Png png;
+    png.image.format = PNG_FORMAT_RGB;
+    png.image.width = static_cast<png_uint_32>(image.width);
+    png.image.height = static_cast<png_uint_32>(image.height);
+    png_alloc_size_t size = PNG_IMAGE_PNG_SIZE_MAX(png.image);
+    std::string content(size, '\0');
+    if (!png_image_write_to_memory(&png.image, content.data(), &size, 0, image.pixels.data(), 0,
+                                   nullptr))
+        image_error(file.string(), "an image that can be written", png.image.message);
+    content.resize(size);
+    write_file(file, content);
+}
+
+// ---- other sizes
+
 namespace {
 
 // For each new pixel, which pixels it is made of, and how much of each.

@@ -5,8 +5,9 @@
 #include <catena/random.hpp>
 #include <catena/text.hpp>
 
+#include <boost/algorithm/string/case_conv.hpp>
+
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 
 namespace catena {
@@ -27,9 +28,7 @@ std::vector<fs::path> entries(const fs::path& folder, Wanted wanted) {
 }  // namespace
 
 bool is_image_file(const fs::path& file) {
-    std::string ending = file.extension().string();
-    std::ranges::transform(ending, ending.begin(),
-                           [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    const std::string ending = boost::to_lower_copy(file.extension().string());
     return ending == ".png" || ending == ".jpg" || ending == ".jpeg";
 }
 

@@ -1,9 +1,7 @@
-// Nets for photographs, and their names.
-#include "side.hpp"
-
+// Classifier, the nets for small images and for photographs, and their names.
 #include <catena/core/config.hpp>
 #include <catena/fail.hpp>
-#include <catena/functions.hpp>
+#include <catena/function_forms.hpp>
 #include <catena/models/image_nets.hpp>
 #include <catena/operators.hpp>
 
@@ -15,12 +13,132 @@ namespace F = functions;
 
 namespace {
 
+// A convolution, or a max pooling, which covers all.
+struct Windows {
+    std::int64_t k, stride = 1, pad = 0;
+    bool pools = false;
+};
+
+// least: from which on nothing gets too small, for the error's text.
+std::int64_t side_after(const char* net, std::int64_t image, std::int64_t least,
+                        std::initializer_list<Windows> layers) {
+    std::int64_t side = image;
+    for (const auto& [k, stride, pad, pools] : layers) {
+        side = pools && side < k ? 0 : get_conv_outsize(side, k, stride, pad, pools);
+        if (side < 1)
+            fail<ShapeError>("[{}] image: expected sides of {} or more, got {}", net, least, image);
+    }
+    return side;
+}
+
+std::int64_t last_side(std::int64_t image) {
+    return side_after("Cnn", image, 15, {{5}, {2, 2, 0, true}, {5}, {2, 2, 0, true}});
+}
+
+}  // namespace
+
+Classifier::Classifier(Shape image, std::int64_t classes) : image_(image), classes_(classes) {
+    if (image_.ndim() != 3 || image_[0] < 1 || image_[1] < 1 || image_[2] < 1)
+        fail<ShapeError>(
+            "[Classifier] image: expected channels, height and width of at least 1, got {}",
+            to_string(image_));
+    if (classes_ < 1)
+        fail<ShapeError>("[Classifier] classes: expected at least 1, got {}", classes_);
+}
+
+Variable Classifier::as_images(const Variable& x) const {
+    const Shape shape = x.shape();
+    const bool rows = shape.ndim() == 2 && shape[1] == image_.size();
+    if (!rows && !(shape.ndim() == 4 && shape[1] == image_[0] && shape[2] == image_[1] &&
+                   shape[3] == image_[2]))
+        fail<ShapeError>("[Classifier] x: expected (N, {}, {}, {}) or (N, {}), got {}", image_[0],
+                         image_[1], image_[2], image_.size(), to_string(shape));
+    return rows ? F::reshape(x, {shape[0], image_[0], image_[1], image_[2]}) : x;
+}
+
+Classifier::Outcome Classifier::loss(const Variable& x, const Variable& t) {
+    const Variable scores = (*this)(x);
+    return {F::softmax_cross_entropy(scores, t), scores};
+}
+
+std::int64_t Scale::channels(std::int64_t n) const {
+    return std::max<std::int64_t>(1, std::llround(width * static_cast<double>(n)));
+}
+
+Mlp::Mlp(Shape image, std::int64_t classes, std::int64_t units, double dropout)
+    : Classifier(image, classes),
+      l1(image.size(), units),
+      l2(units, units),
+      l3(units, classes),
+      dropout_(dropout) {}
+
+Variable Mlp::operator()(const Variable& x) const {
+    const auto hidden = [&](const links::Linear& layer, const Variable& below) {
+        const Variable h = F::relu(layer(below));
+        return dropout_ > 0 ? F::dropout(h, dropout_) : h;
+    };
+    return l3(hidden(l2, hidden(l1, x)));
+}
+
+Cnn::Cnn(Shape image, std::int64_t classes, std::int64_t units, double dropout)
+    : Classifier(image, classes),
+      conv1(image[0], 20, 5),
+      conv2(20, 50, 5),
+      l1(50 * last_side(image[1]) * last_side(image[2]), units),
+      l2(units, classes),
+      dropout_(dropout) {}
+
+Variable Cnn::operator()(const Variable& x) const {
+    const Variable edges = F::max_pooling_2d(F::relu(conv1(as_images(x))), {2});
+    const Variable parts = F::max_pooling_2d(F::relu(conv2(edges)), {2});
+    const Variable h = F::relu(l1(parts));
+    return l2(dropout_ > 0 ? F::dropout(h, dropout_) : h);
+}
+
+TwoColumnMlp::Column::Column(std::int64_t in, std::int64_t units, std::int64_t out)
+    : l1(in, units),
+      l2(units, units),
+      l3(units, 2 * units),
+      l4(2 * units, units),
+      l5(units, units),
+      l6(units, out) {}
+
+Variable TwoColumnMlp::Column::below(const Variable& x) const {
+    return F::relu(l3(F::relu(l2(F::relu(l1(x))))));
+}
+Variable TwoColumnMlp::Column::above(const Variable& h) const {
+    return F::relu(l6(F::relu(l5(F::relu(l4(h))))));
+}
+
+TwoColumnMlp::TwoColumnMlp(Shape image, std::int64_t classes, std::int64_t units,
+                           Device first_device, Device second_device)
+    : Classifier(image, classes),
+      first(image.size(), units, classes),
+      second(image.size(), units, classes) {
+    // Made on one device and moved: the same numbers wherever they go.
+    first.to(first_device);
+    second.to(second_device);
+}
+
+Variable TwoColumnMlp::operator()(const Variable& x) const {
+    const Device here = first.l1.W.device(), there = second.l1.W.device();
+    Variable h = first.below(x), other = second.below(F::copy(x, there));
+    h = h + F::copy(other, here);
+    other = F::copy(h, there);
+    return first.above(h) + F::copy(second.above(other), here);
+}
+
+// ---- nets for photographs
+
+namespace {
+
 Variable pool(const Variable& h) { return F::max_pooling_2d(h, {3}, {2}); }
+
+constexpr Windows pooling{3, 2, 0, true};
 
 // The side after the first convolution and three poolings of NIN and AlexNetBN.
 std::int64_t last_side(const char* net, std::int64_t image) {
-    Side side(net, image, 55);
-    return side.convolution(11, 4).max_pooling(3, 2).max_pooling(3, 2).max_pooling(3, 2);
+    return side_after(net, image, 55, {{11, 4}, pooling, pooling, pooling});
 }
 
 // Behind a ReLU, half of the values are 0: weights begin larger by the root of 2 (He et al., 2015).
@@ -108,11 +226,10 @@ std::int64_t channels(const links::Inception& module) {
 std::int64_t window(std::int64_t side) { return std::min<std::int64_t>(5, side); }
 
 std::int64_t middle_side(std::int64_t image) {
-    Side side("GoogLeNet", image, 47);
-    side.convolution(7, 2, 3).max_pooling(3, 2).max_pooling(3, 2).max_pooling(3, 2);
-    Side rest = side;
-    rest.max_pooling(3, 2);
-    return side.convolution(window(side), 3);
+    const std::int64_t side =
+        side_after("GoogLeNet", image, 47, {{7, 2, 3}, pooling, pooling, pooling});
+    (void)side_after("GoogLeNet", image, 47, {{7, 2, 3}, pooling, pooling, pooling, pooling});
+    return get_conv_outsize(side, window(side), 3, 0);
 }
 
 }  // namespace

@@ -183,6 +183,16 @@ std::vector<float> scores_at_begin(const LanguageModel& model) {
     return model.out.b.data().astype(Dtype::float32).to_vector<float>();
 }
 
+// After each token, the words of a batch step by step. Without dropout and without a graph.
+std::vector<float> scores_of(LanguageModel& model, std::span<const std::int32_t> tokens,
+                             std::span<const std::int64_t> rows, LanguageModel::State& state) {
+    const no_backprop_mode no_graph;
+    const using_config testing(&Config::train, false);
+    const Array x = Array::from(tokens, {std::ssize(tokens)}, model.embed.W.device());
+    const Array scores = model(as_variable(x), rows, state).data();
+    return scores.astype(Dtype::float32).to_vector<float>();
+}
+
 }  // namespace
 
 TextGenerator::TextGenerator(LanguageModel& model, std::span<const std::int32_t> prompt)
@@ -192,12 +202,8 @@ TextGenerator::TextGenerator(LanguageModel& model, std::span<const std::int32_t>
 }
 
 void TextGenerator::read(std::span<const std::int32_t> tokens) {
-    const no_backprop_mode no_graph;
-    const using_config testing(&Config::train, false);
     const std::vector<std::int64_t> rows(tokens.size(), 1);
-    const Array x = Array::from(tokens, {std::ssize(tokens)}, model_.embed.W.device());
-    const Array all = model_(as_variable(x), rows, state_).data().astype(Dtype::float32);
-    const std::vector<float> scores = all.to_vector<float>();
+    const std::vector<float> scores = scores_of(model_, tokens, rows, state_);
     scores_.assign(scores.end() - model_.sizes().words, scores.end());
 }
 
@@ -226,7 +232,6 @@ std::vector<std::vector<std::int32_t>> continue_texts(
             "{}",
             prompts.size(), generators.size(), n);
     const no_backprop_mode no_graph;
-    const using_config testing(&Config::train, false);
     // The longest first: they end last, and what has ended is no row any more.
     std::vector<std::size_t> order(prompts.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
@@ -256,11 +261,7 @@ std::vector<std::vector<std::int32_t>> continue_texts(
         const std::int64_t rows = std::ssize(tokens);
         keep(state.h, rows);
         keep(state.c, rows);
-        const Array x = Array::from(tokens, {rows}, model.embed.W.device());
-        const std::vector<float> scores = model(as_variable(x), std::vector{rows}, state)
-                                              .data()
-                                              .astype(Dtype::float32)
-                                              .to_vector<float>();
+        const std::vector<float> scores = scores_of(model, tokens, std::span(&rows, 1), state);
         const auto words = static_cast<std::size_t>(model.sizes().words);
         for (std::size_t row = 0; row < tokens.size(); ++row) {
             if (texts[row].size() > at + 1) continue;  // still in the prompt

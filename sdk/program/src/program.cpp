@@ -6,10 +6,10 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <fmt/chrono.h>
+#include <boost/algorithm/string/case_conv.hpp>
 #include <command_line.hpp>
 
 #include <algorithm>
-#include <cctype>
 #include <cerrno>
 #include <cmath>
 #include <cstdio>
@@ -59,8 +59,7 @@ po::typed_value<std::string>* Program::path(std::filesystem::path& variable, con
 std::string Program::usage() const {
     std::string inputs;
     if (const unsigned most = positional_.max_total_count(); most > 0) {
-        std::string name = positional_.name_for_position(0);
-        std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::toupper(c); });
+        const std::string name = boost::to_upper_copy(positional_.name_for_position(0));
         inputs = fmt::format(" [{}{}]", name, most > 1 ? "..." : "");
     }
     return fmt::format("usage: {} [OPTION...]{}\n\n{}\n", name_, inputs, about_);
@@ -203,8 +202,7 @@ void Program::resume(Visitable& training) const {
     if (!resume_.empty()) load_snapshot(resume_, training);
 }
 void Program::save(const Visitable& training) const {
-    if (save_.empty()) return;
-    save_snapshot(save_, training);
+    if (!save_.empty()) save_snapshot(save_, training);
 }
 void Program::save_after_step(std::int64_t t, const Visitable& training) const {
     if (save_every_ > 0 && t % save_every_ == 0) save(training);

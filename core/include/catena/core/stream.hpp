@@ -9,7 +9,6 @@
 
 #include <catena/abi/base.h>
 
-#include <cstdint>
 #include <memory>
 
 namespace catena {

@@ -6,5 +6,6 @@
 #include <catena/cuda/cudnn.hpp>
 #include <catena/cuda/device.hpp>
 #include <catena/cuda/ipc.hpp>
-#include <catena/cuda/kernels.hpp>
 #include <catena/cuda/stream.hpp>
+#include <catena/elementwise.hpp>
+#include <catena/reduction.hpp>

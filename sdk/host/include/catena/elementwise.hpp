@@ -58,4 +58,8 @@ inline ElementwiseKernel<0> elementwise(const char* arguments, const char* opera
     return elementwise<0>(arguments, "", operation, name, options);
 }
 
+namespace cuda {
+using catena::elementwise;
+}
+
 }  // namespace catena

@@ -9,7 +9,6 @@
 #include <catena/abi/host.h>
 
 #include <cstddef>
-#include <cstdint>
 #include <optional>
 #include <string_view>
 

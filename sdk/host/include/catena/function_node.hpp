@@ -60,12 +60,6 @@ public:
 protected:
     FunctionNode() = default;
 
-    // Computes the outputs. The current device is that of the inputs, and calls in forward record
-    // no graph. Outputs may be inputs or views of them. By default it calls forward_gpu() if an
-    // input is on a GPU, else forward_cpu(); these throw UnsupportedError unless overridden.
-    virtual Arrays forward(ArraySpan inputs);
-    virtual Arrays forward_cpu(ArraySpan inputs);
-    virtual Arrays forward_gpu(ArraySpan inputs);
     // Computes the gradients of the inputs from those of the outputs, which are empty if there are
     // none. target_input_indexes lists the inputs that need a gradient, in ascending order, at
     // least one unless there are no inputs. Returns a gradient for each input or for each target,

@@ -16,45 +16,37 @@ using ArraySpan = std::span<const Array>;
 using VariableSpan = std::span<const Variable>;
 using Targets = std::span<const std::size_t>;
 
-// Any number of variables as an argument: F::concat({a, b}). Non-owning, valid for the call only.
-class VariableList {
+// Any number of variables or arrays as an argument: F::concat({a, b}). A single array is a list too.
+// Non-owning, valid for the call only.
+template <class T>
+class ListOf {
 public:
-    VariableList(std::initializer_list<Variable> values) : view_(values.begin(), values.size()) {}
-    VariableList(VariableSpan values) : view_(values) {}      // NOLINT: is a list
-    VariableList(const Variables& values) : view_(values) {}  // NOLINT: is a list
-
-    VariableSpan view() const { return view_; }
-    // The inputs of a call: the variables of the function's first ports, followed by these.
-    auto after(std::initializer_list<const Variable*> first) const {
-        SmallVector<const Variable*, 16> pointers(first);
-        for (const Variable& variable : view_) pointers.push_back(&variable);
-        return pointers;
-    }
-
-private:
-    VariableSpan view_;
-};
-
-// The same for arrays. A single array is a list too.
-class ArrayList {
-public:
-    ArrayList(std::initializer_list<Array> values) : view_(values.begin(), values.size()) {}
-    ArrayList(ArraySpan values) : view_(values) {}       // NOLINT: is a list
-    ArrayList(const Arrays& values) : view_(values) {}   // NOLINT: is a list
-    ArrayList(const Array& value) : view_(&value, 1) {}  // NOLINT: is a list
+    ListOf(std::initializer_list<T> values) : view_(values.begin(), values.size()) {}
+    ListOf(std::span<const T> values) : view_(values) {}     // NOLINT: is a list
+    ListOf(const std::vector<T>& values) : view_(values) {}  // NOLINT: is a list
+    ListOf(const Array& value) requires(std::same_as<T, Array>)
+        : view_(&value, 1) {}  // NOLINT: is a list
     template <std::size_t N>
-    ArrayList(const std::array<Array, N>& values) : view_(values) {}  // NOLINT: is a list
+    ListOf(const std::array<T, N>& values) : view_(values) {}  // NOLINT: is a list
 
-    ArraySpan view() const { return view_; }
-    auto after(std::initializer_list<Array> first) const {
-        SmallVector<Array, 8> arrays(first);
-        arrays.append(view_.begin(), view_.end());
-        return arrays;
+    std::span<const T> view() const { return view_; }
+    // The inputs of a call, variables by their addresses: those of the function's first ports, then
+    // these.
+    using Input = std::conditional_t<std::same_as<T, Array>, Array, const T*>;
+    auto after(std::initializer_list<Input> first) const {
+        SmallVector<Input, 16> inputs(first);
+        for (const T& value : view_) {
+            if constexpr (std::same_as<T, Array>) inputs.push_back(value);
+            else inputs.push_back(&value);
+        }
+        return inputs;
     }
 
 private:
-    ArraySpan view_;
+    std::span<const T> view_;
 };
+using VariableList = ListOf<Variable>;
+using ArrayList = ListOf<Array>;
 
 // Throws InvalidError: "[where] what: expected .., got ..".
 [[noreturn]] void throw_count(const char* where, std::size_t expected, std::size_t got);

@@ -67,4 +67,8 @@ ReductionKernel<1> reduce(const char* arguments, const char* map, const char* re
                           const char* neutral, const char* name, Dtype dtype_out = Dtype::float32,
                           const ReductionOptions& options = {});
 
+namespace cuda {
+using catena::reduce, catena::reduction;
+}
+
 }  // namespace catena

@@ -17,6 +17,13 @@ protected:
     UserFunction(const UserFunction&) = default;
     UserFunction& operator=(const UserFunction&) = default;
 
+    // Computes the outputs. The current device is that of the inputs, and calls in forward record
+    // no graph. Outputs may be inputs or views of them. By default it calls forward_gpu() if an
+    // input is on a GPU, else forward_cpu(); these throw UnsupportedError unless overridden.
+    virtual Arrays forward(ArraySpan inputs);
+    virtual Arrays forward_cpu(ArraySpan inputs);
+    virtual Arrays forward_gpu(ArraySpan inputs);
+
     // N arrays or variables as a std::array, for a structured binding. Throws InvalidError if there
     // are not N.
     template <std::size_t N, class List>
@@ -28,11 +35,8 @@ protected:
     [[noreturn]] void throw_count(const char* what, std::size_t expected, std::size_t got) const;
 
     // Whether one of the arrays is on a GPU, as in cuda::is_gpu(). An empty array, which is a
-    // missing input, is not. If so, forward() and backward() call forward_gpu() and backward_gpu(),
-    // else forward_cpu() and backward_cpu().
+    // missing input, is not.
     static bool any_on_gpu(ArraySpan arrays);
-    // Throws UnsupportedError with the message that the class has no forward_WHERE().
-    [[noreturn]] void throw_missing(const char* where) const;
 };
 
 }  // namespace catena

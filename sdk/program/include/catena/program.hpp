@@ -11,6 +11,7 @@
 #include <boost/program_options.hpp>
 
 #include <chrono>
+#include <concepts>
 #include <stdexcept>
 
 namespace catena {
@@ -122,10 +123,7 @@ private:
     [[noreturn]] static void refuse(std::string_view option, std::string_view expected,
                                     const std::string& got);
     static std::string to_text(double value);
-    static std::string to_text(std::int64_t value) { return std::to_string(value); }
-    static std::string to_text(std::uint64_t value) { return std::to_string(value); }
-    static std::string to_text(int value) { return std::to_string(value); }
-    static std::string to_text(const std::string& value) { return value; }
+    static std::string to_text(std::integral auto value) { return std::to_string(value); }
     static std::string to_text(const std::filesystem::path& value) { return value.string(); }
 
     void require_options() const;

@@ -36,10 +36,9 @@ struct catena::plugin::cuda::Kernels<catena::plugins::Prelu> {
     template <class T>
     static void plan(const auto& call, catena_plan& plan) {
         if (call.raw().phase != CATENA_PHASE_BACKWARD || !call.wants(1)) return;
-        const auto x = call.template x<T>(0);
-        const Operand in[] = {{x.data, x.shape}, {x.data, x.shape}};
-        plan.scratch_bytes = sum_scratch<catena::plugins::PreluNegative<T>>(
-            x.shape, in, Summed{call.template gx<T>(1).ndim()});
+        plan.scratch_bytes =
+            sum_scratch(catena::plugins::PreluNegative<T>(), call.template x<T>(0).shape,
+                        Summed{call.template gx<T>(1).ndim()});
     }
     template <class T>
     static void backward(const auto& call) {

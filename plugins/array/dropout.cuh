@@ -2,8 +2,8 @@
 #pragma once
 
 #include <catena/plugin/cuda/elementwise.cuh>
-#include <catena/plugin/draws.hpp>
 
+#include "catena/abi/ext/draws.h"
 #include "dropout.hpp"
 
 namespace catena::plugins {
@@ -14,6 +14,15 @@ struct DrawsOnDevice {
     const std::int64_t* where;  // null: here
     std::int64_t any;           // below 0: there as well
 };
+// The start of n blocks of draws: in memory of the device if the call is recorded.
+inline DrawsOnDevice reserve_draws(catena_ctx* ctx, std::uint64_t n) {
+    DrawsOnDevice r = {0, 0, nullptr, 1};
+    const auto* const draws =
+        static_cast<const catena_draws*>(host().get_extension(&host(), CATENA_DRAWS_1));
+    check_status(draws != nullptr ? draws->reserve(ctx, n, &r.seed, &r.offset, &r.where)
+                                  : host().philox(ctx, n, &r.seed, &r.offset));
+    return r;
+}
 // A block of draws is for four elements: see dropout_group.
 template <class T>
 struct Dropped {
@@ -82,12 +91,10 @@ struct catena::plugin::cuda::Kernels<catena::plugins::Dropout> : catena::plugins
     static void forward(const auto& call) {
         const auto x = call.template x<T>(0);
         const bool any = call.train() && call.template attr<"ratio">() != 0;
-        catena::plugins::DrawsOnDevice draws = {0, 0, nullptr, any ? 1 : 0};
-        if (any) {
-            const Reserved reserved =
-                reserve_draws(call.context(), catena::plugins::dropout_blocks(x.size()));
-            draws = {reserved.seed, reserved.offset, reserved.where, 1};
-        }
+        catena::plugins::DrawsOnDevice draws = {0, 0, nullptr, 0};
+        if (any)
+            draws = catena::plugins::reserve_draws(call.context(),
+                                                   catena::plugins::dropout_blocks(x.size()));
         drop_on_device(call, x, draws, call.template y<T>(0), call.template y<std::int64_t>(1).data,
                        call.adds(0));
     }

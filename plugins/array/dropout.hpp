@@ -132,11 +132,8 @@ struct Dropout {
         std::int64_t* const kept = call.template y<std::int64_t>(1).data;
         std::uint64_t seed = 0, offset = 0;
         const bool any = call.train() && call.template attr<"ratio">() != 0;
-        if (any) {
-            const catena_status status =
-                host().philox(call.context(), dropout_blocks(x.size()), &seed, &offset);
-            if (status != CATENA_OK) throw Error(status);
-        }
+        if (any)
+            check_status(host().philox(call.context(), dropout_blocks(x.size()), &seed, &offset));
         kept[0] = static_cast<std::int64_t>(seed);
         kept[1] = static_cast<std::int64_t>(offset);
         kept[2] = any ? 1 : 0;

@@ -1,11 +1,12 @@
-// Elements moved between a dense array and places of another one that strides say, on CUDA.
+// Elements moved between a dense array and places of another one that strides say, on CUDA. A
+// permutation of axes is such a move.
 #pragma once
 
 #include <catena/plugin/cuda/elementwise.cuh>
 
-namespace catena::plugins {
+#include "transpose.hpp"
 
-using namespace catena::plugin;
+namespace catena::plugins {
 
 enum class Direction { gather, scatter };  // into the dense array, out of it
 
@@ -32,6 +33,14 @@ void move_strided(const cuda::Queue& queue, Direction direction, Shape shape,
     for (std::size_t d = 0; d < shape.size(); ++d) of_operand[d][0] = strides[d];
     p.walk.build_strided(shape, of_operand);
     cuda::each(queue, p.walk.size, p);
+}
+
+template <class F, class T>
+void permute(const cuda::Call<F>& call, Tensor<const T> x, Tensor<T> y, bool inverted, bool add) {
+    std::int64_t strides[CATENA_MAX_NDIM];
+    permuted_strides(call, x, inverted, strides);
+    if (y.size() > 0)
+        move_strided(call.queue(), Direction::gather, y.shape, strides, x.data, y.data, add);
 }
 
 }  // namespace catena::plugins

@@ -89,8 +89,6 @@ struct SampleGradients {
     std::int64_t depth, size, add;
 };
 
-inline bool every_axis(std::size_t) { return true; }
-
 // The pairs of a call, and where what is computed of them is in scratch.
 template <class T>
 struct PairsInScratch {
@@ -102,8 +100,8 @@ struct PairsInScratch {
         codes = blocks.take<cuda::Compute<T>>(n);
         if (call.phase == CATENA_PHASE_FORWARD) {
             losses = blocks.take<double>(n);
-            sums = blocks.take<char>(
-                static_cast<std::int64_t>(cuda::sum_scratch<double>(Shape(&n, 1), every_axis)));
+            sums = blocks.take<char>(static_cast<std::int64_t>(
+                cuda::sum_scratch<double>(Shape(&n, 1), cuda::every_axis)));
         } else {
             keys = blocks.take<std::uint64_t>(2 * n);
         }
@@ -134,8 +132,8 @@ struct catena::plugin::cuda::Kernels<catena::plugins::BinaryHierarchicalSoftmax>
     template <class T, class I>
     static void forward(const auto& call) {
         const Pairs<T> pairs = work<T, I>(call, nullptr);
-        sum(call.queue(), Tensor<const double>{pairs.losses, Shape(&pairs.n, 1)},
-            catena::plugins::every_axis, call.template y<T>(0).data, call.adds(0), pairs.sums);
+        sum(call.queue(), Tensor<const double>{pairs.losses, Shape(&pairs.n, 1)}, every_axis,
+            call.template y<T>(0).data, call.adds(0), pairs.sums);
     }
     template <class T, class I>
     static void backward(const auto& call) {

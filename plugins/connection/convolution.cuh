@@ -108,46 +108,42 @@ inline std::int64_t images_at_once(const Convolution& c) {
     const std::int64_t each = std::max<std::int64_t>(c.taps() * c.pixels(), 1);
     return std::min(c.n, std::max<std::int64_t>(most / each, 1));
 }
-template <ConvolutionArray array, class T, class F>
-void convolve(const cuda::Call<F>& call, const Convolution& all,
-              const ConvolutionArrays<const T*>& of, const T* bias, T* to, bool add) {
-    using enum ConvolutionArray;
+template <ConvolutionProduct product, class T, class F>
+void convolve(const cuda::Call<F>& call, const Convolution& all, const ConvolutionStep& s) {
+    using enum ConvolutionProduct;
     using Stored = cuda::Stored<T>;
-    const auto stored = []<class U>(U* data) {
-        using S = std::conditional_t<std::is_const_v<U>, const Stored, Stored>;
-        return reinterpret_cast<S*>(data);
-    };
+    const auto stored = [](T* data) { return reinterpret_cast<Stored*>(data); };
+    T* const filters = data_of<T>(*s.w);
+    T* const bias = view<T>(s.bias).data;
     Convolution c = all;
     const cuda::Queue& queue = call.queue();
-    if (array == filters && c.n * c.pixels() == 0 && !add)
-        queue.zero(to, static_cast<std::size_t>(c.outputs * c.taps()) * sizeof(T));
+    if (product == filter && c.n * c.pixels() == 0 && !s.add)
+        queue.zero(filters, static_cast<std::size_t>(c.outputs * c.taps()) * sizeof(T));
     const std::int64_t step = std::max<std::int64_t>(images_at_once(all), 1);
     for (std::int64_t n = 0; n < all.n; n += step) {
         c.n = std::min(step, all.n - n);
         const std::int64_t pixels = c.n * c.pixels();
         T* const columns = call.template scratch<T>();
         T* const rows = columns + c.taps() * pixels;
-        const T* const x = of[images] + n * c.x_image();
-        const T* const y = of[places] + n * c.y_image();
-        if (array != images)
+        T* const x = data_of<T>(*s.x) + n * c.x_image();
+        T* const y = data_of<T>(*s.y) + n * c.y_image();
+        if (product != data)
             cuda::each(queue, c.taps() * pixels, ColumnsOf<Stored>(c, stored(x), stored(columns)));
-        if (array != places)
+        if (product != forward)
             cuda::each(queue, c.outputs * pixels, RowsOf<Stored>(c, stored(y), stored(rows)));
-        const Matrix<T> w = {of[filters], c.outputs, c.taps()};
-        if (array == filters) {
-            multiply<T>(call, {rows, c.outputs, pixels}, {columns, c.taps(), pixels, true}, to,
-                        add || n > 0);
-        } else if (array == places) {
-            multiply<T>(call, w, {columns, c.taps(), pixels}, rows, false);
-            cuda::each(
-                queue, c.outputs * pixels,
-                RowsOf<Stored>(c, stored(rows), stored(bias), stored(to + n * c.y_image()), add));
-        } else {
-            multiply<T>(call, {w.data, w.rows, w.columns, true}, {rows, c.outputs, pixels}, columns,
+        if (product == filter) {
+            multiply<T>(call, {rows, c.outputs, pixels}, {columns, c.taps(), pixels, true}, filters,
+                        s.add || n > 0);
+        } else if (product == forward) {
+            multiply<T>(call, {filters, c.outputs, c.taps()}, {columns, c.taps(), pixels}, rows,
                         false);
+            cuda::each(queue, c.outputs * pixels,
+                       RowsOf<Stored>(c, stored(rows), stored(bias), stored(y), s.add));
+        } else {
+            multiply<T>(call, {filters, c.outputs, c.taps(), true}, {rows, c.outputs, pixels},
+                        columns, false);
             cuda::each(queue, c.n * c.x_image(),
-                       ImagesOf<Stored>{c, stored(columns), stored(bias),
-                                        stored(to + n * c.x_image()), add});
+                       ImagesOf<Stored>{c, stored(columns), stored(bias), stored(x), s.add});
         }
     }
 }
@@ -158,17 +154,16 @@ struct ConvolutionOnDevice : F {
 
     template <class T>
     static void plan(const auto& call, catena_plan& plan) {
-        Convolution c = F::sizes(call);
+        const ConvolutionCall work = convolution_call(call.raw());
+        Convolution c = work.sizes;
         c.n = images_at_once(c);
         plan.scratch_bytes =
             static_cast<std::uint64_t>((c.taps() + c.outputs) * c.n * c.pixels()) * sizeof(T);
-        if constexpr (F::has_bias)
-            if (call.raw().phase == CATENA_PHASE_BACKWARD && call.wants(2)) {
-                const Shape gy = call.template gy<T>(0).shape;
-                const std::int64_t channels[] = {1, gy[1], 1, 1};
-                plan.scratch_bytes = std::max(
-                    plan.scratch_bytes, cuda::sum_scratch<T>(gy, cuda::Repeats{gy, channels}));
-            }
+        if (work.sum == nullptr) return;
+        const Shape gy = shape_of(*work.summed);
+        const std::int64_t channels[] = {1, gy[1], 1, 1};
+        plan.scratch_bytes =
+            std::max(plan.scratch_bytes, cuda::sum_scratch<T>(gy, cuda::Repeats{gy, channels}));
     }
 };
 

@@ -1,6 +1,6 @@
-// What the functions around convolution share: attributes, sizes, checks of both; and the three products
-// behind them: images with filters, its adjoint, images with images. Each is matrix products with columns
-// of images.
+// What the functions around convolution share: attributes, checks of them and of sizes; and the three
+// products behind them: images with filters, its adjoint, images with images. Each is matrix products with
+// columns of images.
 #pragma once
 
 #include <utility>
@@ -59,24 +59,6 @@ constexpr Pair beyond_of(Pair stride, bool cover) {
 }
 
 using Convolution = ConvolutionSizes;
-// From x, y and the filter's size; attributes of the call.
-inline Convolution convolution_of(const auto& call, Shape x, Shape y, Shape w) {
-    const Pair stride = pair_of(call.template attr<"stride">());
-    const Pair pad = pair_of(call.template attr<"pad">());
-    return {.n = x[0],
-            .channels = x[1],
-            .height = x[2],
-            .width = x[3],
-            .outputs = y[1],
-            .oh = y[2],
-            .ow = y[3],
-            .kh = w[w.size() - 2],
-            .kw = w[w.size() - 1],
-            .stride_y = stride.y,
-            .stride_x = stride.x,
-            .pad_y = pad.y,
-            .pad_x = pad.x};
-}
 
 inline std::string pair_text(Pair p) {
     const std::int64_t shape[] = {p.y, p.x};
@@ -188,38 +170,29 @@ private:
     bool is_image_;
 };
 
-// The arrays of a convolution: x, W and y of convolution_2d.
-enum class ConvolutionArray { images, filters, places };
-
-template <class V>
-struct ConvolutionArrays {
-    V& operator[](ConvolutionArray array) { return values[static_cast<std::size_t>(array)]; }
-    const V& operator[](ConvolutionArray array) const {
-        return values[static_cast<std::size_t>(array)];
-    }
-    V values[3];
-};
-inline bool is_empty(const Convolution& c, ConvolutionArray array) {
-    return c.n * (array == ConvolutionArray::images ? 1 : c.outputs) *
-               (array == ConvolutionArray::places ? 1 : c.channels) ==
+// Whether the result of a product has no elements.
+inline bool is_empty(const Convolution& c, ConvolutionProduct product) {
+    return c.n * (product == ConvolutionProduct::data ? 1 : c.outputs) *
+               (product == ConvolutionProduct::forward ? 1 : c.channels) ==
            0;
 }
 
-// How the product that computes one of the arrays is cut into pieces for threads: by images, channels
+// How a product is cut into pieces for threads: by images, channels
 // and bands of rows. The cut depends on the sizes alone, and so do the sums.
 template <class T>
 struct ConvolutionCut {
-    ConvolutionCut(const Convolution& c, ConvolutionArray result) {
+    ConvolutionCut(const Convolution& c, ConvolutionProduct product) {
+        using enum ConvolutionProduct;
         const std::int64_t filters = c.outputs * c.taps();
-        if (result == ConvolutionArray::filters)
+        if (product == filter)
             groups = std::clamp<std::int64_t>(most_sums / filters, 1, std::min(c.n, pieces));
-        const std::int64_t apart = result == ConvolutionArray::filters ? groups : c.n;
-        if (result != ConvolutionArray::places)
+        const std::int64_t apart = product == filter ? groups : c.n;
+        if (product != forward)
             channels = ceil_div(c.channels, std::min(ceil_div(pieces, 2 * apart), c.channels));
         else channels = c.channels;
         const std::int64_t row = std::max<std::int64_t>(channels * c.kh * c.kw * c.ow, 1);
         std::int64_t most = std::clamp<std::int64_t>(cache / row, 1, c.oh);
-        if (result == ConvolutionArray::places) most = std::min(most, ceil_div(c.oh * c.n, pieces));
+        if (product == forward) most = std::min(most, ceil_div(c.oh * c.n, pieces));
         rows = ceil_div(c.oh, ceil_div(c.oh, most));
         parts = channels == 0 ? 1 : ceil_div(c.channels, channels);
         bands = ceil_div(c.oh, rows);
@@ -252,8 +225,8 @@ struct ConvolutionCut {
 template <class T, class Call>
 class ConvolutionWork {
 public:
-    ConvolutionWork(const Call& call, const Convolution& c, ConvolutionArray result)
-        : call_(call), blas_(call), c_(c), cut_(c, result), columns_(c) {
+    ConvolutionWork(const Call& call, const Convolution& c, ConvolutionProduct product)
+        : call_(call), blas_(call), c_(c), cut_(c, product), columns_(c) {
         Blocks blocks(call.template scratch<char>());
         sums_ = blocks.take<T>(cut_.sums);
         for (std::int64_t i = 0; i < call.slots(); ++i)
@@ -366,106 +339,83 @@ private:
     std::vector<T*> memory_;  // for the columns of each thread
 };
 
-// to = the array, plus bias (may be null), or added to what is there; overloaded for CUDA.
-template <ConvolutionArray array, class T, class Call>
-CATENA_KERNEL void convolve(const Call& call, const Convolution& c,
-                            const ConvolutionArrays<const T*>& of, const T* bias, T* to, bool add) {
-    using enum ConvolutionArray;
-    if (!is_empty(c, array)) {
-        const ConvolutionWork<T, Call> work(call, c, array);
-        if constexpr (array == places) work.places(of[images], of[filters], bias, to, add);
-        else if constexpr (array == images) work.images(of[places], of[filters], bias, to, add);
-        else work.filters(of[images], of[places], to, add);
-    } else if (array == filters && !add) {
-        std::fill_n(to, c.outputs * c.taps(), T(0));
+// A step of a call; overloaded for CUDA.
+template <ConvolutionProduct product, class T, class Call>
+CATENA_KERNEL void convolve(const Call& call, const Convolution& c, const ConvolutionStep& s) {
+    using enum ConvolutionProduct;
+    T *const x = data_of<T>(*s.x), *const w = data_of<T>(*s.w), *const y = data_of<T>(*s.y);
+    const T* const bias = view<T>(s.bias).data;
+    if (!is_empty(c, product)) {
+        const ConvolutionWork<T, Call> work(call, c, product);
+        if constexpr (product == forward) work.places(x, w, bias, y, s.add);
+        else if constexpr (product == data) work.images(y, w, bias, x, s.add);
+        else work.filters(x, y, w, s.add);
+    } else if (product == filter && !s.add) {
+        std::fill_n(w, c.outputs * c.taps(), T(0));
     }
 }
 
-// Functions that compute one of these arrays, `result`, from the two others, which are the inputs.
-// Each gradient is such a function as well. Images and places may get a bias, a third input.
-template <ConvolutionArray first, ConvolutionArray second, ConvolutionArray result>
+// Functions that compute the result of one of the products from the two other arrays, which are the
+// inputs. Each gradient is such a function as well. Images and places may get a bias, a third input.
+template <ConvolutionProduct first, ConvolutionProduct second, ConvolutionProduct result>
 struct ConvolutionFunction {
-    using enum ConvolutionArray;
     static constexpr auto retain_x = ports(0, 1);
-    static constexpr bool has_bias = result != filters;
 
     static void compose_gradient(const auto& g, bool cover_all) {
-        ConvolutionArrays<Var> of;
-        of[first] = g.x(0), of[second] = g.x(1), of[result] = g.gy(0);
+        using enum ConvolutionProduct;
+        Var arrays[3];
+        const auto of = [&](ConvolutionProduct p) -> Var& {
+            return arrays[static_cast<std::size_t>(p)];
+        };
+        of(first) = g.x(0), of(second) = g.x(1), of(result) = g.gy(0);
         const auto stride = g.same("stride"), pad = g.same("pad");
         const auto cover = set("cover_all", cover_all);
-        const ConvolutionArray inputs[] = {first, second};
+        const ConvolutionProduct inputs[] = {first, second};
         for (std::size_t i = 0; i < 2; ++i) {
             if (!g.wants(i)) continue;
             const Shape size = g.x_shape(i).subspan(2);
-            if (inputs[i] == images)
-                g.gx(i, call<"catena.deconvolution_2d">({of[places], of[filters]},
+            if (inputs[i] == data)
+                g.gx(i, call<"catena.deconvolution_2d">({of(forward), of(filter)},
                                                         {stride, pad, set("outsize", size)}));
-            else if (inputs[i] == places)
-                g.gx(i, call<"catena.convolution_2d">({of[images], of[filters]},
-                                                      {stride, pad, cover}));
+            else if (inputs[i] == forward)
+                g.gx(i,
+                     call<"catena.convolution_2d">({of(data), of(filter)}, {stride, pad, cover}));
             else
                 g.gx(i, call<"catena.convolution_2d_grad_w">(
-                            {of[images], of[places]}, {set("ksize", size), stride, pad, cover}));
+                            {of(data), of(forward)}, {set("ksize", size), stride, pad, cover}));
         }
-        if constexpr (has_bias)
+        if constexpr (result != filter)
             if (g.wants(2)) g.gx(2, sum(g.gy(0), {0, 2, 3}, false));
     }
 
     template <class T>
     static void plan(const auto& call, catena_plan& plan) {
-        const bool forward = call.raw().phase == CATENA_PHASE_FORWARD;
-        const Convolution c = sizes(call);
-        const auto need = [&](bool wanted, ConvolutionArray array) {
-            if (wanted && !is_empty(c, array))
+        const ConvolutionCall work = convolution_call(call.raw());
+        for (const ConvolutionStep& s : work.products())
+            if (!is_empty(work.sizes, s.product))
                 plan.scratch_bytes =
-                    std::max(plan.scratch_bytes, ConvolutionCut<T>(c, array).bytes(call.slots()));
-        };
-        need(forward, result);
-        need(!forward && call.wants(0), first);
-        need(!forward && call.wants(1), second);
+                    std::max(plan.scratch_bytes,
+                             ConvolutionCut<T>(work.sizes, s.product).bytes(call.slots()));
     }
     template <class T>
     CATENA_KERNEL static void forward(const auto& call) {
-        const T* bias = nullptr;
-        if constexpr (has_bias) bias = call.template x<T>(2).data;
-        convolve<result>(call, sizes(call), inputs<T>(call), bias, call.template y<T>(0).data,
-                         call.adds(0));
+        run<T, result>(call);
     }
     template <class T>
     CATENA_KERNEL static void backward(const auto& call) {
-        const Convolution c = sizes(call);
-        ConvolutionArrays<const T*> of = inputs<T>(call);
-        const auto gy = call.template gy<T>(0);
-        const T* const no_bias = nullptr;
-        of[result] = gy.data;
-        if (const auto gx = call.template gx<T>(0))
-            convolve<first>(call, c, of, no_bias, gx.data, call.adds(0));
-        if (const auto gx = call.template gx<T>(1))
-            convolve<second>(call, c, of, no_bias, gx.data, call.adds(1));
-        if constexpr (has_bias)
-            if (const auto gb = call.template gx<T>(2)) {
-                const std::int64_t channels[] = {1, gb.dim(0), 1, 1};
-                sum_to_shape(call, gy.data, gy.shape, gb.data, channels, call.adds(2));
-            }
-    }
-
-    static Convolution sizes(const auto& call) {
-        const bool forward = call.raw().phase == CATENA_PHASE_FORWARD;
-        ConvolutionArrays<Shape> of;
-        of[first] = shape_of(*call.raw().x[0]);
-        of[second] = shape_of(*call.raw().x[1]);
-        of[result] = shape_of(*(forward ? call.raw().y[0] : call.raw().gy[0]));
-        return convolution_of(call, of[images], of[places], of[filters]);
+        run<T, first, second>(call);
     }
 
 private:
-    template <class T>
-    CATENA_KERNEL static ConvolutionArrays<const T*> inputs(const auto& call) {
-        ConvolutionArrays<const T*> of = {};
-        of[first] = call.template x<T>(0).data;
-        of[second] = call.template x<T>(1).data;
-        return of;
+    template <class T, ConvolutionProduct... products>
+    CATENA_KERNEL static void run(const auto& call) {
+        const ConvolutionCall work = convolution_call(call.raw());
+        for (const ConvolutionStep& s : work.products())
+            ((s.product == products ? convolve<products, T>(call, work.sizes, s) : void()), ...);
+        if (work.sum == nullptr) return;
+        const auto gy = view<const T>(work.summed);
+        const std::int64_t channels[] = {1, gy.dim(1), 1, 1};
+        sum_to_shape(call, gy.data, gy.shape, data_of<T>(*work.sum), channels, work.add_sum);
     }
 };
 

@@ -5,8 +5,8 @@
 
 namespace catena::plugins {
 
-struct Convolution2D : ConvolutionFunction<ConvolutionArray::images, ConvolutionArray::filters,
-                                           ConvolutionArray::places> {
+struct Convolution2D : ConvolutionFunction<ConvolutionProduct::data, ConvolutionProduct::filter,
+                                           ConvolutionProduct::forward> {
     static constexpr auto about =
         describe("catena.convolution_2d",
                  "y = cross-correlation of the images x with the filters W, plus b\n\n"

@@ -5,8 +5,9 @@
 
 namespace catena::plugins {
 
-struct Convolution2DGradW : ConvolutionFunction<ConvolutionArray::images, ConvolutionArray::places,
-                                                ConvolutionArray::filters> {
+struct Convolution2DGradW
+    : ConvolutionFunction<ConvolutionProduct::data, ConvolutionProduct::forward,
+                          ConvolutionProduct::filter> {
     static constexpr auto about =
         describe(
             "catena.convolution_2d_grad_w",

@@ -5,8 +5,8 @@
 
 namespace catena::plugins {
 
-struct Deconvolution2D : ConvolutionFunction<ConvolutionArray::places, ConvolutionArray::filters,
-                                             ConvolutionArray::images> {
+struct Deconvolution2D : ConvolutionFunction<ConvolutionProduct::forward,
+                                             ConvolutionProduct::filter, ConvolutionProduct::data> {
     static constexpr auto about =
         describe(
             "catena.deconvolution_2d",

@@ -3,10 +3,10 @@
 
 #include <charconv>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include <catena/plugin.hpp>
+#include <catena/plugin/vendor.hpp>
 
 namespace catena::plugins {
 
@@ -112,24 +112,12 @@ inline LabelTree LabelTree::parse(const char* function, std::string_view text) {
 // The tree of a text, read once: the last few are kept, and found by their whole text. Errors name
 // the function.
 inline std::shared_ptr<const LabelTree> tree_of(const char* function, std::string_view text) {
-    struct Entry {
-        std::string text;
-        std::shared_ptr<const LabelTree> tree;
-    };
-    struct Cache {
-        std::mutex mutex;
-        Entry entries[8];
-        std::size_t next = 0;
-    };
-    static Cache& cache = *new Cache;  // plugins are never unloaded
-    {
-        const std::lock_guard lock(cache.mutex);
-        for (const Entry& entry : cache.entries)
-            if (entry.tree && entry.text == text) return entry.tree;
-    }
+    // Plugins are never unloaded.
+    static auto& cache = *new Cache<std::string, std::shared_ptr<const LabelTree>>(8);
+    const std::string key(text);
+    if (auto known = cache.find(key)) return *known;
     auto tree = std::make_shared<const LabelTree>(LabelTree::parse(function, text));
-    const std::lock_guard lock(cache.mutex);
-    cache.entries[cache.next++ % std::size(cache.entries)] = {std::string(text), tree};
+    cache.keep(key, tree);
     return tree;
 }
 

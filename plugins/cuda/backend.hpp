@@ -65,6 +65,11 @@ public:
     // Whether it was cudaSuccess. detail: what more there is to say.
     bool check(cudaError_t error, const char* call, const char* detail = "");
     catena_status status() const { return status_; }
+    // The last call of the function: what the function returns.
+    catena_status end(cudaError_t error, const char* call, const char* detail = "") {
+        check(error, call, detail);
+        return status_;
+    }
 
 private:
     catena_ctx* const ctx_;

@@ -32,14 +32,11 @@ catena_status host_alloc(catena_ctx* ctx, void* dev, uint64_t bytes, void** data
     char detail[64];
     std::snprintf(detail, sizeof detail, "expected %" PRIu64 " bytes of pinned memory", bytes);
     if (!scope.ok()) return scope.status();
-    scope.check(cudaHostAlloc(data, bytes, cudaHostAllocPortable), "cudaHostAlloc", detail);
-    return scope.status();
+    return scope.end(cudaHostAlloc(data, bytes, cudaHostAllocPortable), "cudaHostAlloc", detail);
 }
 
 void host_free(void* dev, void* data, uint64_t) {
-    if (data == nullptr) return;
-    Scope scope(nullptr, "host_free", dev);
-    scope.check(cudaFreeHost(data), "cudaFreeHost");
+    if (data != nullptr) Scope(nullptr, "host_free", dev).check(cudaFreeHost(data), "cudaFreeHost");
 }
 
 cudaMemcpyKind kind_of(int32_t direction) {
@@ -53,10 +50,8 @@ cudaMemcpyKind kind_of(int32_t direction) {
 catena_status copy_async(catena_ctx* ctx, void* dev, catena_stream* stream, void* dst,
                          const void* src, uint64_t bytes, int32_t direction) {
     if (bytes == 0) return CATENA_OK;
-    Scope scope(ctx, "copy_async", dev);
-    scope.check(cudaMemcpyAsync(dst, src, bytes, kind_of(direction), cuda(stream)),
-                "cudaMemcpyAsync");
-    return scope.status();
+    return Scope(ctx, "copy_async", dev)
+        .end(cudaMemcpyAsync(dst, src, bytes, kind_of(direction), cuda(stream)), "cudaMemcpyAsync");
 }
 
 catena_status fill(catena_ctx* ctx, void* dev, catena_stream* stream, void* dst, const void* value,
@@ -71,13 +66,11 @@ catena_status fill(catena_ctx* ctx, void* dev, catena_stream* stream, void* dst,
     bool same = true;
     for (uint32_t i = 1; i < value_bytes; ++i) same = same && bytes[i] == bytes[0];
     if (same)  // as zeros are
-        scope.check(cudaMemsetAsync(dst, bytes[0], n * value_bytes, cuda(stream)),
-                    "cudaMemsetAsync");
-    else
-        scope.check(
-            launch_fill(cuda(stream), device_of(dev).processors, dst, value, value_bytes, n),
-            "cudaLaunchKernelEx");
-    return scope.status();
+        return scope.end(cudaMemsetAsync(dst, bytes[0], n * value_bytes, cuda(stream)),
+                         "cudaMemsetAsync");
+    return scope.end(
+        launch_fill(cuda(stream), device_of(dev).processors, dst, value, value_bytes, n),
+        "cudaLaunchKernelEx");
 }
 
 // Once for each pair; without it copies go through the host, slower.
@@ -99,10 +92,9 @@ catena_status copy_peer(catena_ctx* ctx, void* dev, catena_stream* stream, void*
     if (bytes == 0) return CATENA_OK;
     const int from = device_of(src_dev).ordinal;
     enable_peer(device_of(dev), from);
-    Scope scope(ctx, "copy_peer", dev);
-    scope.check(cudaMemcpyPeerAsync(dst, device_of(dev).ordinal, src, from, bytes, cuda(stream)),
-                "cudaMemcpyPeerAsync");
-    return scope.status();
+    return Scope(ctx, "copy_peer", dev)
+        .end(cudaMemcpyPeerAsync(dst, device_of(dev).ordinal, src, from, bytes, cuda(stream)),
+             "cudaMemcpyPeerAsync");
 }
 
 static_assert(sizeof(catena_ipc_handle) == sizeof(cudaIpcMemHandle_t));
@@ -158,17 +150,16 @@ catena_status memory_import(catena_ctx* ctx, void* dev, const catena_ipc_handle*
     std::memcpy(&packed, handle->bytes, sizeof packed);
     // CUDA counts imports of the same handle itself, and gives the same address.
     if (!scope.ok()) return scope.status();
-    scope.check(cudaIpcOpenMemHandle(data, packed, cudaIpcMemLazyEnablePeerAccess),
-                "cudaIpcOpenMemHandle",
-                "the process that exported it cannot import it; nor can others where the "
-                "driver, or this container, lets none be shared");
-    return scope.status();
+    return scope.end(cudaIpcOpenMemHandle(data, packed, cudaIpcMemLazyEnablePeerAccess),
+                     "cudaIpcOpenMemHandle",
+                     "the process that exported it cannot import it; nor can others where the "
+                     "driver, or this container, lets none be shared");
 }
 
 void memory_close(void* dev, void* data) {
-    if (data == nullptr) return;
-    Scope scope(nullptr, "ipc close", dev);
-    scope.check(cudaIpcCloseMemHandle(data), "cudaIpcCloseMemHandle");
+    if (data != nullptr)
+        Scope(nullptr, "ipc close", dev)
+            .check(cudaIpcCloseMemHandle(data), "cudaIpcCloseMemHandle");
 }
 
 catena_status event_export(catena_ctx* ctx, void* dev, catena_event* event,

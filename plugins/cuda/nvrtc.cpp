@@ -233,10 +233,9 @@ catena_status launch(catena_ctx* ctx, const catena_launch* launch) {
     config.blockDim = threads;
     config.stream = cuda(launch->stream);
     void* args[] = {const_cast<void*>(launch->args)};
-    scope.check(
+    return scope.end(
         cudaLaunchKernelExC(&config, reinterpret_cast<const void*>(launch->kernel->kernel), args),
         "cudaLaunchKernelExC");
-    return scope.status();
 }
 
 }  // namespace

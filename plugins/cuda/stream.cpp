@@ -48,8 +48,7 @@ catena_status event_query(catena_ctx* ctx, void* dev, catena_event* event, int32
 catena_status event_sync(catena_ctx* ctx, void* dev, catena_event* event) {
     Scope scope(ctx, "event_sync", dev);
     const BesideRecording beside(scope);
-    scope.check(cudaEventSynchronize(cuda(event)), "cudaEventSynchronize");
-    return scope.status();
+    return scope.end(cudaEventSynchronize(cuda(event)), "cudaEventSynchronize");
 }
 
 catena_status elapsed(catena_ctx* ctx, void* dev, catena_event* begin, catena_event* end,
@@ -62,10 +61,9 @@ catena_status elapsed(catena_ctx* ctx, void* dev, catena_event* begin, catena_ev
 }
 
 catena_status graph_begin(catena_ctx* ctx, void* dev, catena_stream* stream) {
-    Scope scope(ctx, "graph begin", dev);
-    scope.check(cudaStreamBeginCapture(cuda(stream), cudaStreamCaptureModeThreadLocal),
-                "cudaStreamBeginCapture");
-    return scope.status();
+    return Scope(ctx, "graph begin", dev)
+        .end(cudaStreamBeginCapture(cuda(stream), cudaStreamCaptureModeThreadLocal),
+             "cudaStreamBeginCapture");
 }
 
 catena_status graph_end(catena_ctx* ctx, void* dev, catena_stream* stream,
@@ -89,15 +87,14 @@ catena_status graph_end(catena_ctx* ctx, void* dev, catena_stream* stream,
 
 catena_status graph_launch(catena_ctx* ctx, void* dev, catena_graph_exec* graph,
                            catena_stream* stream) {
-    Scope scope(ctx, "graph launch", dev);
-    scope.check(cudaGraphLaunch(graph->exec, cuda(stream)), "cudaGraphLaunch");
-    return scope.status();
+    return Scope(ctx, "graph launch", dev)
+        .end(cudaGraphLaunch(graph->exec, cuda(stream)), "cudaGraphLaunch");
 }
 
 void graph_destroy(void* dev, catena_graph_exec* graph) {
     if (graph == nullptr) return;
-    Scope scope(nullptr, "graph destroy", dev);
-    scope.check(cudaGraphExecDestroy(graph->exec), "cudaGraphExecDestroy");
+    Scope(nullptr, "graph destroy", dev)
+        .check(cudaGraphExecDestroy(graph->exec), "cudaGraphExecDestroy");
     delete graph;
 }
 
@@ -156,8 +153,7 @@ cudaError_t owner_of(cudaStream_t stream, int* ordinal) {
 catena_status stream_sync(catena_ctx* ctx, void* dev, catena_stream* stream) {
     Scope scope(ctx, "stream_sync", dev);
     const BesideRecording beside(scope);
-    scope.check(cudaStreamSynchronize(cuda(stream)), "cudaStreamSynchronize");
-    return scope.status();
+    return scope.end(cudaStreamSynchronize(cuda(stream)), "cudaStreamSynchronize");
 }
 
 // CUDA takes the time of each record unless it is told not to, which makes others wait longer.
@@ -166,27 +162,23 @@ catena_status event_create(catena_ctx* ctx, void* dev, catena_event** event) {
 }
 
 void event_destroy(void* dev, catena_event* event) {
-    if (event == nullptr) return;
-    Scope scope(nullptr, "event_destroy", dev);
-    scope.check(cudaEventDestroy(cuda(event)), "cudaEventDestroy");
+    if (event != nullptr)
+        Scope(nullptr, "event_destroy", dev)
+            .check(cudaEventDestroy(cuda(event)), "cudaEventDestroy");
 }
 
 catena_status event_record(catena_ctx* ctx, void* dev, catena_event* event, catena_stream* stream) {
-    Scope scope(ctx, "event_record", dev);
-    scope.check(cudaEventRecord(cuda(event), cuda(stream)), "cudaEventRecord");
-    return scope.status();
+    return Scope(ctx, "event_record", dev)
+        .end(cudaEventRecord(cuda(event), cuda(stream)), "cudaEventRecord");
 }
 
 catena_status event_wait(catena_ctx* ctx, void* dev, catena_event* event, catena_stream* stream) {
-    Scope scope(ctx, "event_wait", dev);
-    scope.check(cudaStreamWaitEvent(cuda(stream), cuda(event), 0), "cudaStreamWaitEvent");
-    return scope.status();
+    return Scope(ctx, "event_wait", dev)
+        .end(cudaStreamWaitEvent(cuda(stream), cuda(event), 0), "cudaStreamWaitEvent");
 }
 
 catena_status sync(catena_ctx* ctx, void* dev) {
-    Scope scope(ctx, "sync", dev);
-    scope.check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
-    return scope.status();
+    return Scope(ctx, "sync", dev).end(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
 }
 
 const catena_events events_table = {

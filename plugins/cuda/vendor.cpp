@@ -238,19 +238,13 @@ catena_status set_up_cublas(const Caller& call, cudaStream_t stream, void* handl
     void* workspace = nullptr;
     {
         const std::lock_guard lock(streams().mutex);
-        workspace = streams().handles[{call.device, stream}].workspace;
-    }
-    if (workspace == nullptr) {
-        if (!scope.check(cudaMalloc(&workspace, bytes), "cudaMalloc", "the workspace of cuBLAS"))
-            return scope.status();
-        const std::lock_guard lock(streams().mutex);
         void*& kept = streams().handles[{call.device, stream}].workspace;
-        if (kept == nullptr) kept = workspace;
-        else {
-            static_cast<void>(cudaFree(workspace));
-            workspace = kept;
-        }
+        if (kept == nullptr &&
+            scope.check(cudaMalloc(&workspace, bytes), "cudaMalloc", "the workspace of cuBLAS"))
+            kept = workspace;
+        workspace = kept;
     }
+    if (workspace == nullptr) return scope.status();
     auto* const set_workspace =
         function<int(void*, void*, size_t)>(call.opened, "cublasSetWorkspace_v2");
     auto* const set_mode = function<int(void*, int)>(call.opened, "cublasSetMathMode");

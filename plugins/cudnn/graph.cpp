@@ -36,22 +36,21 @@ constexpr Names names[] = {
      CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY},
 };
 
-// Below a name that only plans and graphs have: a handle's device.
-void tell_handle(Descriptor& descriptor, void* handle) {
-    const auto value = static_cast<cudnnHandle_t>(handle);
-    if (descriptor.type() == CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR)
-        descriptor.set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, value);
-    if (descriptor.type() == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR)
-        descriptor.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, value);
-}
-
 bool is_half(cudnnDataType_t dtype) {
     return dtype == CUDNN_DATA_HALF || dtype == CUDNN_DATA_BFLOAT16;
 }
 
 }  // namespace
 
-Teller teller_of(cudnnHandle_t handle) { return {tell_handle, handle}; }
+// Below a name that only plans and graphs have: a handle's device.
+Teller teller_of(cudnnHandle_t handle) {
+    return [handle](Descriptor& descriptor) {
+        if (descriptor.type() == CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR)
+            descriptor.set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, handle);
+        if (descriptor.type() == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR)
+            descriptor.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, handle);
+    };
+}
 
 Descriptor Graph::tensor(Role number, const Shape4& shape) const {
     Descriptor d(cudnn_, CUDNN_BACKEND_TENSOR_DESCRIPTOR);
@@ -118,7 +117,7 @@ Graph::Graph(const Library& cudnn, const Problem& p, const Teller& teller) : cud
         bias.finalize();
     }
     Descriptor graph(cudnn, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
-    teller.tell(graph, teller.what);
+    teller(graph);
     graph.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, operations);
     graph.finalize();
     for (Descriptor& d : operations) keep(std::move(d));
@@ -154,7 +153,7 @@ std::vector<Plan> plans_for(const Library& cudnn, const Problem& p, const Teller
         Descriptor heuristics(cudnn, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
         heuristics.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph->descriptor());
         heuristics.set(CUDNN_ATTR_ENGINEHEUR_MODE, mode);
-        teller.tell(heuristics, teller.what);
+        teller(heuristics);
         if (const cudnnStatus_t status = heuristics.try_finalize(); is_no_memory(status))
             check(cudnn, "cudnnBackendFinalize", status);
         else if (status != CUDNN_STATUS_SUCCESS) continue;
@@ -168,7 +167,7 @@ std::vector<Plan> plans_for(const Library& cudnn, const Problem& p, const Teller
                                                                  CUDNN_NUMERICAL_NOTE_TYPE_COUNT)))
                 continue;
             Descriptor plan(cudnn, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
-            teller.tell(plan, teller.what);
+            teller(plan);
             plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config);
             if (const cudnnStatus_t status = plan.try_finalize(); is_no_memory(status))
                 check(cudnn, "cudnnBackendFinalize", status);

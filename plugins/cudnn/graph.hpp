@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <memory>
 
 #include <catena/plugin/vendor.hpp>
@@ -30,10 +31,7 @@ struct Problem {
 enum Role : std::int64_t { tensor_x = 1, tensor_w, tensor_y, tensor_b, tensor_sum };
 
 // Tells a graph, its heuristics and its plans which device they are for, before they are finalised.
-struct Teller {
-    void (*tell)(Descriptor& descriptor, void* what);
-    void* what;
-};
+using Teller = std::function<void(Descriptor&)>;
 Teller teller_of(cudnnHandle_t handle);
 
 // An operation graph, with all that it refers to.

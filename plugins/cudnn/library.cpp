@@ -81,8 +81,7 @@ bool wanted(catena_ctx* ctx) {
 
 cudnnHandle_t handle_of(catena_ctx* ctx, const catena_call& call) {
     void* handle = nullptr;
-    const catena_status status = vendor(ctx)->handle(ctx, call.dev, call.stream, "cudnn", &handle);
-    if (status != CATENA_OK) throw Error(status);  // the host has the text
+    check_status(vendor(ctx)->handle(ctx, call.dev, call.stream, "cudnn", &handle));
     return static_cast<cudnnHandle_t>(handle);
 }
 

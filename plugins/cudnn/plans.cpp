@@ -85,14 +85,7 @@ std::shared_ptr<Prepared> prepare(catena_ctx* ctx, const catena_call& call, cons
     return made;
 }
 
-Role output_of(const Problem& p) {
-    switch (p.direction) {
-        case Direction::forward: return tensor_y;
-        case Direction::data: return tensor_x;
-        case Direction::filter: break;
-    }
-    return tensor_w;
-}
+constexpr Role outputs[] = {tensor_y, tensor_x, tensor_w};  // by Direction
 std::uint64_t output_bytes(const Problem& p) {
     const Geometry& g = p.g;
     const std::int64_t sizes[] = {g.n * g.outputs * g.oh * g.ow,
@@ -204,7 +197,7 @@ void run(catena_ctx* ctx, const catena_call& call, const Problem& p, const Point
         scratch_for(ctx, call, p) <= call.scratch_bytes) {
         Pointers written = data;
         if (writes_elsewhere(p, *all))
-            written[output_of(p)] =
+            written[outputs[static_cast<std::size_t>(p.direction)]] =
                 workspace + round_up(static_cast<std::uint64_t>(all->workspace()));
         if (const auto chosen = time_all(queue, cudnn, handle, *all, written, workspace)) {
             leave_one(*all, *chosen);

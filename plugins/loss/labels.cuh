@@ -33,8 +33,6 @@ struct Labels {
     std::int64_t wide;
 };
 
-inline bool every_axis(std::size_t) { return true; }
-
 // What labels give to a mean, and how many count.
 struct LabelSums {
     static CATENA_FN LabelSums join(const LabelSums& a, const LabelSums& b) {

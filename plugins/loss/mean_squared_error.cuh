@@ -34,10 +34,8 @@ struct catena::plugin::cuda::Kernels<catena::plugins::MeanSquaredError> {
     template <class T>
     static void plan(const auto& call, catena_plan& plan) {
         if (call.raw().phase != CATENA_PHASE_FORWARD) return;
-        const auto x = call.template x<T>(0);
-        const Operand in[] = {{x.data, x.shape}, {x.data, x.shape}};
-        plan.scratch_bytes = sum_scratch<catena::plugins::SquaredDifference<T>>(
-            x.shape, in, catena::plugins::every_axis);
+        plan.scratch_bytes = sum_scratch(catena::plugins::SquaredDifference<T>(),
+                                         call.template x<T>(0).shape, every_axis);
     }
     template <class T>
     static void forward(const auto& call) {

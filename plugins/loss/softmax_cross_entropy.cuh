@@ -45,8 +45,7 @@ struct CountedLabel : cuda::Operation<cuda::Types<I>, cuda::Types<I>, double> {
 inline constexpr std::uint64_t count_bytes = 64;
 template <class I>
 std::uint64_t count_scratch(Shape t) {
-    const cuda::Operand in[] = {{nullptr, t}};
-    return count_bytes + cuda::sum_scratch<CountedLabel<I>>(t, in, every_axis);
+    return count_bytes + cuda::sum_scratch(CountedLabel<I>(), t, cuda::every_axis);
 }
 template <class I>
 const double* count_on_device(const auto& call, Tensor<const I> t, std::int64_t classes) {
@@ -54,7 +53,7 @@ const double* count_on_device(const auto& call, Tensor<const I> t, std::int64_t 
     const cuda::Operand in[] = {{t.data, t.shape}};
     const auto ignored = static_cast<I>(call.template attr<"ignore_label">());
     cuda::sum(call.queue(), CountedLabel<I>{{}, static_cast<double>(ignored), classes}, t.shape, in,
-              0, every_axis, count, false, reinterpret_cast<char*>(count) + count_bytes);
+              0, cuda::every_axis, count, false, reinterpret_cast<char*>(count) + count_bytes);
     return count;
 }
 

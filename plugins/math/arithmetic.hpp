@@ -91,8 +91,6 @@ struct Neg {
     }
 };
 
-using namespace catena::plugin;
-
 constexpr auto with_constant(const char* name, const char* doc, const char* about_value) {
     return describe(name, doc, in("x"), out("y"), required<double>("value", about_value));
 }

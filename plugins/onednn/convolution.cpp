@@ -3,9 +3,8 @@
 // within that thread's cache.
 #include <algorithm>
 #include <memory>
-#include <vector>
 
-#include <catena/plugin/isa.hpp>
+#include <catena/plugin/reduce.hpp>
 
 #include "engine.hpp"
 
@@ -290,8 +289,8 @@ public:
         group_ = ceil_div(steps, std::min(steps, pieces));
         groups_ = ceil_div(steps, group_);
         for (std::int64_t i = 0; i < groups_ * parts_; ++i) {
-            sums_at_.push_back(shared_.add(weights_.bytes()));
-            biases_at_.push_back(shared_.add(bias_desc_.get_size()));
+            const std::size_t at = shared_.add(weights_.bytes());
+            bias_after_ = shared_.add(bias_desc_.get_size()) - at;
         }
         x_at_ = own_.add(usual_.x.bytes());
         gy_at_ = own_.add(usual_.y.bytes());
@@ -305,11 +304,12 @@ public:
              void* scratch) const {
         const std::int64_t gy_part = part_ * g_.oh * g_.ow;
         const auto w_floats = static_cast<std::int64_t>(weights_.bytes() / sizeof(float));
+        const std::size_t each = shared_.size() / static_cast<std::size_t>(groups_ * parts_);
         const auto sum_of = [&](std::int64_t group, std::int64_t part) {
-            return at<float>(scratch, sums_at_[static_cast<std::size_t>(group * parts_ + part)]);
+            return at<float>(scratch, static_cast<std::size_t>(group * parts_ + part) * each);
         };
         const auto bias_of = [&](std::int64_t group, std::int64_t part) {
-            return at<float>(scratch, biases_at_[static_cast<std::size_t>(group * parts_ + part)]);
+            return at<float>(sum_of(group, part), bias_after_);
         };
         const auto add_step = [&](char* place, std::int64_t first, std::int64_t part, float* w_sum,
                                   float* b_sum, bool begins) {
@@ -359,9 +359,9 @@ public:
     }
 
 private:
-    std::int64_t groups_;  // of steps: each has a sum of its own
-    std::int64_t group_;   // steps
-    std::vector<std::size_t> sums_at_, biases_at_;
+    std::int64_t groups_;         // of steps: each has a sum of its own
+    std::int64_t group_;          // steps
+    std::size_t bias_after_ = 0;  // bytes from a sum to that of the bias
     std::size_t x_at_, gy_at_, w_at_, b_at_, padding_at_;
 };
 
@@ -423,24 +423,6 @@ std::shared_ptr<const Correlation> correlation(const ConvolutionCall& work,
     return made_for_product<Correlation>({work.sizes, s.product, has_bias_sum(work, s), s.add});
 }
 
-// Sums images over all but their channels.
-void sum_channels(catena_ctx* ctx, const catena_tensor& images, catena_tensor& sums, bool add) {
-    const Shape shape = shape_of(images);
-    const float* const data = data_of<const float>(images);
-    float* const out = data_of<float>(sums);
-    const std::int64_t plane = shape[2] * shape[3];
-    parallel(ctx, shape[1], [&](std::int64_t c, std::int32_t) {
-        double sum = 0;
-        for (std::int64_t n = 0; n < shape[0]; ++n) {
-            const float* const pixels = data + (n * shape[1] + c) * plane;
-            float part[16] = {};  // independent, so that vectors can add them
-            for (std::int64_t p = 0; p < plane; ++p) part[p % 16] += pixels[p];
-            for (const float value : part) sum += static_cast<double>(value);
-        }
-        store(out[c], add, static_cast<float>(sum));
-    });
-}
-
 // All products of a call.
 struct Work {
     std::size_t scratch_bytes(std::int32_t slots) const {
@@ -470,7 +452,11 @@ struct Work {
                 summed = summed || sums;
             }
         }
-        if (!summed) sum_channels(ctx, *call.summed, *call.sum, call.add_sum);
+        if (summed) return;
+        const auto gy = catena::plugin::view<const float>(call.summed);
+        const std::int64_t channels[] = {1, gy.dim(1), 1, 1};
+        detail::sum_to_shape(ctx, Isa::baseline, gy.data, gy.shape, data_of<float>(*call.sum),
+                             Shape(channels), call.add_sum);
     }
 
     ConvolutionCall call;

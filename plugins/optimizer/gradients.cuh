@@ -25,19 +25,16 @@ struct Clipped : cuda::Operation<cuda::Types<double>, cuda::Types<double>, doubl
 
 template <>
 struct catena::plugin::cuda::Kernels<catena::plugins::SumOfSquares> {
-    static bool all(std::size_t) { return true; }
-
     template <class T, class>
     static void plan(const auto& call, catena_plan& plan) {
-        const auto x = call.template x<T>(0);
-        const Operand in[] = {{x.data, x.shape}};
-        plan.scratch_bytes = sum_scratch<catena::plugins::Square<T>>(x.shape, in, all);
+        plan.scratch_bytes =
+            sum_scratch(catena::plugins::Square<T>(), call.template x<T>(0).shape, every_axis);
     }
     template <class T, class S>
     static void forward(const auto& call) {
         const auto x = call.template x<T>(0);
         const Operand in[] = {{x.data, x.shape}};
-        sum(call.queue(), catena::plugins::Square<T>(), x.shape, in, 0, all,
+        sum(call.queue(), catena::plugins::Square<T>(), x.shape, in, 0, every_axis,
             call.template y<S>(0).data, call.adds(0), call.template scratch<void>());
     }
 };

@@ -42,14 +42,8 @@ void run_piece(catena_range_fn fn, void* user, Piece piece, std::int32_t slot) {
     const Inside plugin(true);
     const bool before = in_piece;
     in_piece = true;
-    std::string thrown;
-    try {
-        fn(user, piece.first, piece.second, slot);
-    } catch (const std::exception& e) {
-        thrown = e.what();
-    } catch (...) {
-        thrown = "not even a std::exception";
-    }
+    const std::string thrown =
+        testing::detail::thrown_by([&] { fn(user, piece.first, piece.second, slot); });
     in_piece = before;
     if (thrown.empty()) return;
     const Inside host(false);

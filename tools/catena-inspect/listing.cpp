@@ -13,6 +13,7 @@
 #include <fmt/ranges.h>
 #include <elf_tables.hpp>
 #include <nlohmann/json.hpp>
+#include <table_rules.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -115,15 +116,6 @@ const catena_function* find(std::string_view name) {
     } catch (const PluginError&) {
         return nullptr;
     }
-}
-
-// The type variables in order of first use: the columns of a kernel's table of dtypes.
-Names type_vars(const catena_function& f) {
-    Names names;
-    for (const auto ports : {inputs(f), outputs(f)})
-        for (const auto* port : ports)
-            if (std::ranges::count(names, port->type_var) == 0) names.push_back(port->type_var);
-    return names;
 }
 
 Json rows(const catena_kernel& kernel) {

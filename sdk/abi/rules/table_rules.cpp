@@ -13,8 +13,8 @@
 #include <compare>
 #include <cstring>
 #include <map>
+#include <set>
 #include <span>
-#include <vector>
 
 namespace catena {
 namespace {
@@ -471,27 +471,12 @@ void check_variants(const catena_plugin& table, const Broken& broken) {
     }
 }
 
-std::set<std::string_view> type_vars(const catena_function& f) {
-    std::set<std::string_view> names;
-    for (std::uint32_t i = 0; i < f.n_inputs; ++i) names.insert(f.inputs[i]->type_var);
-    for (std::uint32_t i = 0; i < f.n_outputs; ++i) names.insert(f.outputs[i]->type_var);
+std::vector<std::string> type_vars(const catena_function& f) {
+    std::vector<std::string> names;
+    for (const auto ports : {std::span(f.inputs, f.n_inputs), std::span(f.outputs, f.n_outputs)})
+        for (const auto* port : ports)
+            if (std::ranges::count(names, port->type_var) == 0) names.emplace_back(port->type_var);
     return names;
-}
-
-double number_of(const catena_value& value, std::uint32_t i) {
-    switch (value.kind) {
-        case CATENA_ATTR_FLOAT: return value.v.f;
-        case CATENA_ATTR_INTS: return static_cast<double>(value.v.ints[i]);
-        case CATENA_ATTR_FLOATS: return value.v.floats[i];
-        default: return static_cast<double>(value.v.i);
-    }
-}
-
-const char* kind_text(std::int32_t kind) {
-    constexpr const char* texts[] = {
-        "nothing",  "an integer",         "a number",          "a bool",
-        "a string", "a list of integers", "a list of numbers", "a dtype"};
-    return texts[kind];
 }
 
 namespace {
@@ -540,17 +525,8 @@ bool convert(catena_value& value, std::int32_t kind) {
 
 void fit_value(const catena_attr_spec& a, catena_value& value, const Broken& broken) {
     if (!convert(value, a.kind)) broken("expected {}, got {}", kind_text(a.kind), text_of(value));
-    for (std::uint32_t i = 0; a.flags & CATENA_ATTR_RANGED && i < value.n; ++i) {
-        const double x = number_of(value, i);
-        if (!(x >= number_of(a.lo) && x <= number_of(a.hi)))
-            broken("expected {} to {}, got {}", text_of(a.lo), text_of(a.hi), text_of(value));
-    }
-    if (a.kind != CATENA_ATTR_STRING || !a.choices) return;
-    const char* const* end = a.choices;
-    for (; *end; ++end)
-        if (std::strcmp(*end, value.v.s) == 0) return;
-    const std::vector<std::string_view> known(a.choices, end);
-    broken("expected one of {}, got {}", fmt::join(known, ", "), text_of(value));
+    const std::string why = why_refused(a, value, [](const catena_value& v) { return text_of(v); });
+    if (!why.empty()) broken("{}", why);
 }
 
 }  // namespace catena

@@ -8,10 +8,11 @@
 
 #include <cstdint>
 #include <functional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <values.hpp>
+#include <vector>
 
 namespace catena {
 
@@ -59,16 +60,13 @@ void check_variants(const catena_plugin& table, const Broken& broken);
 
 // ---- values of attributes
 
-const char* kind_text(std::int32_t kind);  // "an integer"
 // Converts a value that a caller gives, and checks its kind, range and choices; broken has to throw. A
 // number is converted where nothing is lost: 2 to 2.0, 2.0 to 2 and 1 to true. A number and a list of
 // integers can be a list of numbers: these keep their kind.
 void fit_value(const catena_attr_spec& a, catena_value& value, const Broken& broken);
 
-// The names of the type variables of all ports.
-std::set<std::string_view> type_vars(const catena_function& f);
-// Value i of a number or a list of numbers.
-double number_of(const catena_value& value, std::uint32_t i = 0);
+// The names of the type variables in order of first use: the columns of a kernel's table of dtypes.
+std::vector<std::string> type_vars(const catena_function& f);
 
 inline bool is_number(std::int32_t kind) {
     return kind == CATENA_ATTR_INT || kind == CATENA_ATTR_FLOAT;

@@ -113,7 +113,8 @@ void check_described(const Described& mine, const catena_function& f) {
     }
     // Ports of one type variable have one dtype; the variables' names may differ.
     const auto my_type = [&](std::size_t i) {
-        return std::string_view(i < n_in ? mine.inputs[i].type : mine.outputs[i - n_in].type);
+        return std::string_view(i < n_in ? mine.inputs[i].type_var
+                                         : mine.outputs[i - n_in].type_var);
     };
     const auto its_type = [&](std::size_t i) {
         return std::string_view((i < n_in ? f.inputs[i] : f.outputs[i - n_in])->type_var);

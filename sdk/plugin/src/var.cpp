@@ -11,7 +11,7 @@ namespace catena::plugin {
 catena_meta Var::meta() const {
     catena_meta meta;
     meta.struct_size = sizeof meta;
-    if (const catena_status s = host().meta(ctx_, var_, &meta); s != CATENA_OK) throw Error(s);
+    check_status(host().meta(ctx_, var_, &meta));
     return meta;
 }
 
@@ -29,8 +29,7 @@ void detail::call_all(std::atomic<const catena_callable*>& found, const char* na
     catena_ctx* ctx = first->context();
     const catena_callable* callable = found.load(std::memory_order_relaxed);
     if (callable == nullptr) {
-        if (const catena_status s = host().find(ctx, name, &callable); s != CATENA_OK)
-            throw Error(s);
+        check_status(host().find(ctx, name, &callable));
         found.store(callable, std::memory_order_relaxed);
     }
     std::array<catena_var*, CATENA_MAX_PORTS> x;
@@ -38,10 +37,8 @@ void detail::call_all(std::atomic<const catena_callable*>& found, const char* na
     for (const Var& input : inputs)
         x[n_x++] = input.is_constant() ? scalar_like(*first, input.constant()).get() : input.get();
     std::array<catena_var*, CATENA_MAX_PORTS> made{};
-    const catena_status s =
-        host().call(ctx, callable, attrs.data(), static_cast<std::uint32_t>(attrs.size()), x.data(),
-                    n_x, made.data(), static_cast<std::uint32_t>(y.size()));
-    if (s != CATENA_OK) throw Error(s);
+    check_status(host().call(ctx, callable, attrs.data(), static_cast<std::uint32_t>(attrs.size()),
+                             x.data(), n_x, made.data(), static_cast<std::uint32_t>(y.size())));
     for (std::size_t i = 0; i < y.size(); ++i) y[i] = Var(ctx, made[i]);
 }
 
@@ -86,7 +83,6 @@ Var operator/(const Var& a, const Var& b) {
     return call<"catena.div">({a, b});
 }
 
-// Comparisons give 1 and 0 in the operands' dtype, without a gradient.
 Var operator>(const Var& a, const Var& b) {
     if (a.is_constant() && b.is_constant()) return a.constant() > b.constant() ? 1.0 : 0.0;
     return call<"catena.greater">({a, b});
@@ -101,7 +97,6 @@ Var operator==(const Var& a, const Var& b) {
     if (a.is_constant() && b.is_constant()) return a.constant() == b.constant() ? 1.0 : 0.0;
     return call<"catena.equal">({a, b});
 }
-// Both of two comparisons.
 Var operator&(const Var& a, const Var& b) { return a * b; }
 
 namespace {

@@ -132,7 +132,7 @@ void Engine::enter(Reply& reply, Step step, bool last, const Body& body) {
     reply.piece_thrown = ctx.thrown;
 }
 
-Reply Engine::infer(const Metas& x) {
+Reply Engine::infer(const Metas& x, int before) {
     Ground ground(placement);
     Reply reply;
     std::vector<const catena_meta*> in;
@@ -140,18 +140,28 @@ Reply Engine::infer(const Metas& x) {
     std::vector<catena_meta*> out;
     for (std::uint32_t i = 0; i < f_.n_outputs; ++i) {
         catena_meta meta;
-        std::memset(&meta, 0xa7, sizeof meta);
-        meta.ndim = -1;
+        std::memset(&meta, before, sizeof meta);
         meta.device_type = 1;  // a function without inputs leaves it
         out.push_back(ground.lend_writable(meta));
     }
     const auto* in_list = ground.list(in);
     const auto* out_list = ground.list(out);
     const catena_value* attrs = attributes(ground);
+    const auto bytes_of = [](const auto* items, std::size_t n) {
+        return std::string(reinterpret_cast<const char*>(items), n);
+    };
+    const auto lent = [&] {
+        std::string bytes = bytes_of(attrs, attrs_.size() * sizeof *attrs);
+        for (const catena_meta* meta : in)
+            if (meta != nullptr) bytes += bytes_of(meta, size_in(placement.release, meta));
+        return bytes;
+    };
+    const std::string given = lent();
     enter(reply, Step::infer, true, [&] {
         return f_.infer(&ctx, attrs, in_list, static_cast<std::uint32_t>(in.size()), out_list,
                         f_.n_outputs);
     });
+    if (lent() != given) reply.changed = "its arguments: changed";
     for (const catena_meta* meta : out) {
         reply.metas.emplace_back();
         std::memcpy(&reply.metas.back(), meta,

@@ -166,7 +166,8 @@ public:
     std::uint64_t most_bytes = std::numeric_limits<std::uint64_t>::max();
     catena_ctx ctx;
 
-    Reply infer(const Metas& x);
+    // `before`: each byte of the outputs.
+    Reply infer(const Metas& x, int before = 0xff);
     // The callbacks up to `last`; outputs have the shapes and dtypes of y.
     Reply forward(const catena_kernel& k, const std::vector<Array>& x,
                   const std::vector<catena_meta>& y, Step last = Step::run) {

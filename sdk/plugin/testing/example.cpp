@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstring>
+#include <values.hpp>
 
 #include "catena/plugin/error.hpp"
 #include "testing/types.hpp"
@@ -63,10 +64,6 @@ std::string detail::text_of(const catena_value& v, const char* comma, char quote
     return text + quote;
 }
 
-namespace {
-std::string shown(const catena_value& v) { return detail::text_of(v, ", ", '\''); }
-}  // namespace
-
 catena_value detail::converted(const catena_attr_spec& spec, catena_value v) {
     if (spec.kind == CATENA_ATTR_FLOAT && v.kind == CATENA_ATTR_INT)
         v = plugin::value_of(static_cast<double>(v.v.i));
@@ -77,32 +74,10 @@ catena_value detail::converted(const catena_attr_spec& spec, catena_value v) {
 }
 
 std::string detail::refused(const catena_attr_spec& spec, const catena_value& v) {
-    static constexpr const char* kinds[] = {
-        "",         "an integer",         "a number",          "a bool",
-        "a string", "a list of integers", "a list of numbers", "a dtype"};
+    const auto shown = [](const catena_value& value) { return text_of(value, ", ", '\''); };
     if (v.kind != spec.kind)
-        return std::string("expected ") + kinds[spec.kind & 7] + ", got " + shown(v);
-    if (v.kind == CATENA_ATTR_STRING && spec.choices != nullptr) {
-        std::string known;
-        for (const char* const* c = spec.choices; *c != nullptr; ++c) {
-            if (std::strcmp(*c, v.v.s) == 0) return {};
-            known += (known.empty() ? "" : ", ") + std::string(*c);
-        }
-        return "expected one of " + known + ", got " + shown(v);
-    }
-    if ((spec.flags & CATENA_ATTR_RANGED) == 0) return {};
-    const auto number = [](const catena_value& w, std::uint32_t i) {
-        switch (w.kind) {
-            case CATENA_ATTR_FLOAT: return w.v.f;
-            case CATENA_ATTR_FLOATS: return w.v.floats[i];
-            case CATENA_ATTR_INTS: return static_cast<double>(w.v.ints[i]);
-            default: return static_cast<double>(w.v.i);
-        }
-    };
-    for (std::uint32_t i = 0; i < v.n; ++i)
-        if (!(number(spec.lo, 0) <= number(v, i) && number(v, i) <= number(spec.hi, 0)))
-            return "expected " + shown(spec.lo) + " to " + shown(spec.hi) + ", got " + shown(v);
-    return {};
+        return std::string("expected ") + kind_text(spec.kind) + ", got " + shown(v);
+    return why_refused(spec, v, shown);
 }
 
 namespace {

@@ -150,6 +150,18 @@ inline bool updates(const catena_function& f) {
     return std::any_of(f.inputs, f.inputs + f.n_inputs,
                        [](const auto* port) { return (port->flags & CATENA_PORT_MUTATED) != 0; });
 }
+// What body() throws, in words; empty: nothing.
+template <class Body>
+std::string thrown_by(const Body& body) {
+    try {
+        body();
+        return {};
+    } catch (const std::exception& e) {
+        return e.what();
+    } catch (...) {
+        return "not even a std::exception";
+    }
+}
 // A double, for the product of extents may be larger than any integer.
 inline double elements(const catena_meta& m) {
     double n = 1;

@@ -31,14 +31,8 @@ void parallel_for(catena_ctx* ctx, std::int64_t n, std::int64_t grain, catena_ra
     std::mutex mutex;
     // Nothing can be thrown through a plugin in C: the call's end says it.
     const auto run = [&](std::int64_t begin, std::int64_t end, std::int32_t slot) {
-        std::string thrown;
-        try {
-            return fn(user, begin, end, slot);
-        } catch (const std::exception& e) {
-            thrown = e.what();
-        } catch (...) {
-            thrown = "not even a std::exception";
-        }
+        const std::string thrown = detail::thrown_by([&] { fn(user, begin, end, slot); });
+        if (thrown.empty()) return;
         const std::lock_guard lock(mutex);
         if (ctx->thrown.empty()) ctx->thrown = thrown;
     };

@@ -63,12 +63,13 @@ std::string described(const Chip& chip) {
 }
 
 // In place of a handle, which there is none of without a GPU.
-void tell_properties(Descriptor& descriptor, void* what) {
-    const auto& properties = *static_cast<const Descriptor*>(what);
-    if (descriptor.type() == CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR)
-        descriptor.set(CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, properties);
-    if (descriptor.type() == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR)
-        descriptor.set(CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, properties);
+Teller teller_of(const Descriptor& properties) {
+    return [&properties](Descriptor& descriptor) {
+        if (descriptor.type() == CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR)
+            descriptor.set(CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, properties);
+        if (descriptor.type() == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR)
+            descriptor.set(CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, properties);
+    };
 }
 
 Descriptor properties_of(const Chip& chip) {
@@ -161,8 +162,7 @@ TEST_CASE("NVIDIA's cuDNN takes every graph, and has a plan for it") {
             CAPTURE(p.bias);
             CAPTURE(p.add);
             CAPTURE(p.alignment);
-            const auto plans =
-                plans_for(*library, p, {tell_properties, &properties}, false, limit, 3);
+            const auto plans = plans_for(*library, p, teller_of(properties), false, limit, 3);
             CHECK(!plans.empty());
             for (const Plan& plan : plans) {
                 CHECK(plan.workspace <= limit);
@@ -183,7 +183,7 @@ TEST_CASE("what is not allowed, and not within the limit, it would propose") {
     const Library* const library = ready();
     if (library == nullptr) return;
     Descriptor properties = properties_of(chips[1]);
-    const Teller teller = {tell_properties, &properties};
+    const Teller teller = teller_of(properties);
     Problem p = {Direction::forward, CUDNN_DATA_FLOAT, geometries[0], false, false, true, 16};
     const auto rounding = plans_for(*library, p, teller, true, limit, 1);
     REQUIRE(!rounding.empty());
@@ -208,7 +208,7 @@ TEST_CASE("what a run tells it is taken, up to the handle that there is none of"
     if (library == nullptr) return;
     Descriptor properties = properties_of(chips[0]);
     const Problem p = {Direction::forward, CUDNN_DATA_FLOAT, geometries[3], true, false, true, 16};
-    const auto plans = plans_for(*library, p, {tell_properties, &properties}, false, limit, 1);
+    const auto plans = plans_for(*library, p, teller_of(properties), false, limit, 1);
     REQUIRE(!plans.empty());
     alignas(16) char somewhere[64] = {};
     Pointers data = {};

@@ -16,7 +16,7 @@ std::vector<Out> sum_on_device(const std::vector<T>& x, const Extents& shape, st
         if (!summed(d)) n *= shape[d];
     const OnDevice<T> from(x, shift);
     const Operand in[] = {{from.data(), shape}};
-    const std::uint64_t bytes = cuda::sum_scratch<Op>(shape, in, summed);
+    const std::uint64_t bytes = cuda::sum_scratch(Op(), shape, summed);
     if (scratch_bytes != nullptr) *scratch_bytes = bytes;
     const OnDevice<std::uint64_t> scratch(std::vector<std::uint64_t>((bytes + 7) / 8, ~0ull));
     std::vector<Out> results[2];
@@ -140,7 +140,7 @@ void check_products(const Extents& shape, const Extents (&from)[3], std::uint32_
     const OnDevice<T> a(x[0], shift), b(x[1]), c(x[2], shift);
     const OnDevice<T> y(std::vector<T>(static_cast<std::size_t>(size_of(kept))));
     const Operand in[] = {{a.data(), from[0]}, {b.data(), from[1]}, {c.data(), from[2]}};
-    const OnDevice<char> scratch(std::vector<char>(cuda::sum_scratch<TwoOf<T>>(shape, in, summed)));
+    const OnDevice<char> scratch(std::vector<char>(cuda::sum_scratch(TwoOf<T>(), shape, summed)));
     cuda::sum(queue, TwoOf<T>(), shape, in, which, summed, y.data(), false, scratch.data());
     std::vector<double> wanted(static_cast<std::size_t>(size_of(kept)));
     for (std::int64_t i = 0; i < size_of(shape); ++i) {

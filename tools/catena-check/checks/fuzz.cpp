@@ -47,7 +47,8 @@ private:
     }
     std::int64_t whole(const catena_attr_spec& spec);
     double real(const catena_attr_spec& spec);
-    void attribute(const catena_attr_spec& spec, testing::OwnedAttrs& attrs);
+    // False: it drew a value that the schema does not allow.
+    bool attribute(const catena_attr_spec& spec, testing::OwnedAttrs& attrs);
     Dims shape(const Dims& from, bool wild);
 
     std::mt19937_64 engine_;
@@ -76,7 +77,7 @@ double Garbage::real(const catena_attr_spec& spec) {
     return one_of(list);
 }
 
-void Garbage::attribute(const catena_attr_spec& spec, testing::OwnedAttrs& attrs) {
+bool Garbage::attribute(const catena_attr_spec& spec, testing::OwnedAttrs& attrs) {
     static const std::vector<std::size_t> lengths = {0, 1, 1, 2, 2, 3, 4, 5, 16, 17, 1000};
     static const std::vector<std::string> words = {
         "", " ", "%s%n", "\n", "\xc3\xa4", "none", "\"", std::string(10000, 'x')};
@@ -86,42 +87,35 @@ void Garbage::attribute(const catena_attr_spec& spec, testing::OwnedAttrs& attrs
         attrs.set(spec.name, v);
         return true;
     };
-    for (int i = 0; i < 100; ++i) {  // until the schema allows it
-        bool done = false;
-        switch (spec.kind) {
-            case CATENA_ATTR_INT: done = try_value(whole(spec)); break;
-            case CATENA_ATTR_FLOAT: done = try_value(real(spec)); break;
-            case CATENA_ATTR_BOOL: done = try_value(chance(2)); break;
-            case CATENA_ATTR_DTYPE: done = try_value(dtype()); break;
-            case CATENA_ATTR_STRING: {
-                std::vector<std::string> list = words;
-                if (spec.choices != nullptr) list.clear();
-                for (const char* const* c = spec.choices; c != nullptr && *c != nullptr; ++c)
-                    list.emplace_back(*c);
-                const std::string word = one_of(list);
-                done = try_value(word.c_str());
-                break;
-            }
-            case CATENA_ATTR_INTS: {
-                Dims list(one_of(lengths));
-                for (std::int64_t& n : list) n = whole(spec);
-                done = try_value(plugin::Ints(list));
-                break;
-            }
-            default: {
-                std::vector<double> list(one_of(lengths));
-                for (double& d : list) d = real(spec);
-                done = try_value(plugin::Floats(list));
-            }
+    switch (spec.kind) {
+        case CATENA_ATTR_INT: return try_value(whole(spec));
+        case CATENA_ATTR_FLOAT: return try_value(real(spec));
+        case CATENA_ATTR_BOOL: return try_value(chance(2));
+        case CATENA_ATTR_DTYPE: return try_value(dtype());
+        case CATENA_ATTR_STRING: {
+            std::vector<std::string> list;
+            for (const char* const* c = spec.choices; c != nullptr && *c != nullptr; ++c)
+                list.emplace_back(*c);
+            return try_value(one_of(list.empty() ? words : list).c_str());
         }
-        if (done) return;
+        case CATENA_ATTR_INTS: {
+            Dims list(one_of(lengths));
+            for (std::int64_t& n : list) n = whole(spec);
+            return try_value(plugin::Ints(list));
+        }
+        default: {
+            std::vector<double> list(one_of(lengths));
+            for (double& d : list) d = real(spec);
+            return try_value(plugin::Floats(list));
+        }
     }
 }
 
 Example Garbage::attributes(const catena_function& f, const Example& from) {
     Example e = from;
     for (std::uint32_t i = 0; i < f.n_attrs; ++i)
-        if (!chance(3)) attribute(*f.attrs[i], e.attrs);
+        for (int tries = chance(3) ? 0 : 100; tries > 0; --tries)
+            if (attribute(*f.attrs[i], e.attrs)) break;
     return e;
 }
 

@@ -16,14 +16,6 @@ using detail::Metas;
 
 constexpr std::int32_t host_memory = 1;  // kDLCPU, as detail::meta_of() has it
 
-// What infer() says: a status with text, or outputs.
-struct Answer {
-    catena_status status = CATENA_OK;
-    std::string text;
-    std::vector<catena_meta> y;
-    bool changed = false;  // it wrote to what it may only read
-};
-
 std::string text_of(const Metas& x) {
     std::vector<std::string> shapes;
     for (const auto& m : x)
@@ -51,7 +43,7 @@ public:
             const auto values = values_of(f_, e.attrs);
             for (const detail::Row& row : detail::rows_of(*world_, f_)) {
                 const Metas x = detail::metas_in(f_, e, row);
-                if (ask(values, x, 0).status != CATENA_OK) continue;
+                if (ask(values, x).status != CATENA_OK) continue;
                 body(values, x);
                 break;  // dtypes make no difference here
             }
@@ -59,41 +51,19 @@ public:
     }
 
     // `before` is what lies in the outputs.
-    Answer ask(const std::vector<catena_value>& values, const Metas& x, int before) const {
+    Reply ask(const std::vector<catena_value>& values, const Metas& x, int before = 0) const {
         doing("infer() of {} for {}", f_.name, text_of(x));
-        Metas mine = x;
-        std::vector<const catena_meta*> in;
-        for (const auto& m : mine) in.push_back(m ? &*m : nullptr);
-        Answer answer;
-        answer.y.resize(f_.n_outputs);
-        std::vector<catena_meta*> out;
-        for (catena_meta& m : answer.y) {
-            std::memset(&m, before, sizeof m);
-            m.struct_size = sizeof m;
-            m.device_type = host_memory;
-            out.push_back(&m);
-        }
-        catena_ctx ctx{world_.get(), {}, {}};
-        const std::vector<catena_value> copy = values;
-        answer.status = f_.infer(&ctx, values.data(), in.data(),
-                                 static_cast<std::uint32_t>(in.size()), out.data(), f_.n_outputs);
-        answer.text = ctx.error;
-        const auto bytes_differ = [](const auto& a, const auto& b) {
-            return std::memcmp(&a, &b, sizeof a) != 0;
-        };
-        for (std::size_t i = 0; i < x.size(); ++i)
-            answer.changed = answer.changed || (x[i] && bytes_differ(*x[i], *mine[i]));
-        for (std::size_t i = 0; i < copy.size(); ++i)
-            answer.changed = answer.changed || bytes_differ(copy[i], values[i]);
-        return answer;
+        Reply reply = Engine(*world_, f_, values, {}).infer(x, before);
+        if (!reply.thrown.empty()) throw std::runtime_error(reply.thrown);
+        return reply;
     }
 
     // What every answer has to keep.
-    void sound(const Answer& a, const Metas& x) const {
+    void sound(const Reply& a, const Metas& x) const {
         const auto fail = [&](const char* kind, const std::string& text) {
             findings_.fail_once(kind, text_of(x) + ": " + text);
         };
-        if (a.changed) fail("arguments", "it writes to its arguments");
+        if (!a.changed.empty()) fail("arguments", "it writes to its arguments");
         if (a.status != CATENA_OK) {
             const std::string start = fmt::format("[{}] ", f_.name);
             if (!a.text.starts_with(start) || a.text.size() < start.size() + 4)
@@ -101,7 +71,7 @@ public:
                      fmt::format("expected a refusal as in \"{}...\", got \"{}\"", start, a.text));
             return;
         }
-        for (const catena_meta& m : a.y) {
+        for (const catena_meta& m : a.metas) {
             if (m.ndim < 0 || m.ndim > CATENA_MAX_NDIM)
                 return fail("axes", fmt::format("expected an output of 0 to {} axes, got {}",
                                                 +CATENA_MAX_NDIM, m.ndim));
@@ -120,10 +90,10 @@ private:
     Findings& findings_;
 };
 
-bool same(const Answer& a, const Answer& b) {
+bool same(const Reply& a, const Reply& b) {
     if (a.status != b.status || a.text != b.text) return false;
-    for (std::size_t i = 0; a.status == CATENA_OK && i < a.y.size(); ++i) {
-        const catena_meta &m = a.y[i], &n = b.y[i];
+    for (std::size_t i = 0; a.status == CATENA_OK && i < a.metas.size(); ++i) {
+        const catena_meta &m = a.metas[i], &n = b.metas[i];
         if (m.ndim != n.ndim || !plugin::same(m.dtype, n.dtype) || m.ndim < 0 ||
             m.ndim > CATENA_MAX_NDIM || !std::equal(m.shape, m.shape + m.ndim, n.shape))
             return false;
@@ -134,9 +104,9 @@ bool same(const Answer& a, const Answer& b) {
 void pure(const Subject& subject, Findings& findings) {
     Inference inference(subject, findings);
     inference.each([&](const std::vector<catena_value>& values, const Metas& x) {
-        const Answer first = inference.ask(values, x, 0);
+        const Reply first = inference.ask(values, x);
         inference.sound(first, x);
-        for (const catena_meta& m : first.y)
+        for (const catena_meta& m : first.metas)
             if (first.status == CATENA_OK && m.device_type != host_memory)
                 findings.fail_once("device_type",
                                    fmt::format("{}: device_type: expected it to stay on the device "
@@ -166,16 +136,16 @@ void overflow(const Subject& subject, Findings& findings) {
                 for (std::int32_t d = 0; d < x[i]->ndim; ++d) {
                     Metas single = x;
                     single[i]->shape[d] = whole[i]->shape[d] = all[i]->shape[d] = huge;
-                    inference.sound(inference.ask(values, single, 0), single);
+                    inference.sound(inference.ask(values, single), single);
                     // The same extent everywhere: shapes still fit each other.
                     Metas equal = x;
                     for (auto& m : equal)
                         if (m) std::replace(m->shape, m->shape + m->ndim, x[i]->shape[d], huge);
-                    inference.sound(inference.ask(values, equal, 0), equal);
+                    inference.sound(inference.ask(values, equal), equal);
                 }
-                inference.sound(inference.ask(values, whole, 0), whole);
+                inference.sound(inference.ask(values, whole), whole);
             }
-            inference.sound(inference.ask(values, all, 0), all);
+            inference.sound(inference.ask(values, all), all);
         }
     });
 }
@@ -199,12 +169,12 @@ void ranks(const Subject& subject, Findings& findings) {
     Inference inference(subject, findings);
     inference.each([&](const std::vector<catena_value>& values, const Metas& x) {
         const auto ask = [&](const Metas& changed) {
-            const Answer answer = inference.ask(values, changed, 0);
+            const Reply answer = inference.ask(values, changed);
             inference.sound(answer, changed);
-            for (const catena_meta& m : answer.y)
+            for (const catena_meta& m : answer.metas)
                 if (m.ndim < 0 || m.ndim > CATENA_MAX_NDIM) return;
-            if (!same(answer, inference.ask(values, surrounded(changed, 2, 3), 0)) ||
-                !same(answer, inference.ask(values, surrounded(changed, 7, 5), 0)))
+            if (!same(answer, inference.ask(values, surrounded(changed, 2, 3))) ||
+                !same(answer, inference.ask(values, surrounded(changed, 7, 5))))
                 findings.fail_once("ndim", text_of(changed) +
                                                ": expected ndim to be looked at first, got a "
                                                "result that depends on axes which are not there");

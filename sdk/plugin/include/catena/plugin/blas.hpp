@@ -87,8 +87,8 @@ public:
             g.c = c;
             if (blas == nullptr) {
                 if (!p.add) zero(c, g);
-            } else if (const catena_status s = blas->gemm(ctx_, &g); s != CATENA_OK) {
-                throw Error(s);
+            } else {
+                check_status(blas->gemm(ctx_, &g));
             }
         }
     }

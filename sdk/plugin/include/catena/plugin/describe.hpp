@@ -25,34 +25,29 @@ struct Name {
 
 namespace detail {
 // A copy of a description with another value of one member.
-template <class D, class M>
-constexpr D changed(D description, M D::*member, std::type_identity_t<M> value) {
+template <class D, class Spec, class M>
+constexpr D changed(D description, M Spec::*member, std::type_identity_t<M> value) {
     description.*member = value;
     return description;
 }
 }  // namespace detail
 
 // An input or an output. A plain string is a differentiable tensor of type T.
-struct Port {
+struct Port : catena_port_spec {
     constexpr Port(const char* port_name, const char* port_doc = "")  // NOLINT
-        : name(port_name), doc(port_doc) {}
+        : catena_port_spec{sizeof(catena_port_spec), 0, port_name, port_doc, "T"} {}
     constexpr Port with(std::uint32_t flag) const {
         return detail::changed(*this, &Port::flags, flags | flag);
     }
     // Ports of the same type variable have the same dtype.
-    constexpr Port of(const char* type_var) const {
-        return detail::changed(*this, &Port::type, type_var);
+    constexpr Port of(const char* type_variable) const {
+        return detail::changed(*this, &Port::type_var, type_variable);
     }
     constexpr Port optional() const { return with(CATENA_PORT_OPTIONAL); }
     constexpr Port variadic() const { return with(CATENA_PORT_VARIADIC); }
     constexpr Port not_differentiable() const { return with(CATENA_PORT_NON_DIFFERENTIABLE); }
     constexpr Port mutated() const { return with(CATENA_PORT_MUTATED); }
     constexpr Port hidden() const { return with(CATENA_PORT_HIDDEN); }
-
-    const char* name;
-    const char* doc;
-    const char* type = "T";
-    std::uint32_t flags = 0;
 };
 
 template <class... P>
@@ -122,7 +117,7 @@ constexpr bool is_whole(double v) {
 }  // namespace detail
 
 // An attribute; the type of its default is its type.
-struct Attribute {
+struct Attribute : catena_attr_spec {
     // The range of valid values, inclusive.
     constexpr Attribute range(double from, double to) const {
         Attribute a = *this;
@@ -146,27 +141,24 @@ struct Attribute {
     constexpr Attribute hint() const {
         return detail::changed(*this, &Attribute::flags, flags | CATENA_ATTR_HINT);
     }
-
-    const char* name;
-    const char* doc;
-    std::int32_t kind;
-    std::uint32_t flags;
-    catena_value def;
-    catena_value lo = {};
-    catena_value hi = {};
-    const char* const* choices = nullptr;
 };
+
+namespace detail {
+constexpr Attribute make_attribute(const char* name, const char* doc, std::uint32_t flags,
+                                   const catena_value& def) {
+    return {{sizeof(catena_attr_spec), def.kind, name, doc, flags, 0, def, {}, {}, nullptr}};
+}
+}  // namespace detail
 
 // attr("slope", 0.2, "..."): an attribute with a default, which may be Ints{}.
 template <class V>
 constexpr Attribute attr(const char* name, V def, const char* doc = "") {
-    if constexpr (std::is_same_v<V, int>) return attr(name, std::int64_t{def}, doc);
-    else return {name, doc, kind_of<V>(), 0, value_of(def)};
+    return detail::make_attribute(name, doc, 0, value_of(def));
 }
 // required<double>("value", "..."): the caller must pass it.
 template <class V>
 constexpr Attribute required(const char* name, const char* doc) {
-    return {name, doc, kind_of<V>(), CATENA_ATTR_REQUIRED, {kind_of<V>(), 0, {.i = 0}}};
+    return detail::make_attribute(name, doc, CATENA_ATTR_REQUIRED, {kind_of<V>(), 0, {.i = 0}});
 }
 
 template <std::size_t n_in, std::size_t n_out, std::size_t n_attrs>

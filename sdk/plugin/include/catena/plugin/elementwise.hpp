@@ -156,14 +156,10 @@ std::array<T, n_attributes<F> + 1> formula_attributes(const catena_value* attrs)
 
 // The dtypes for which F has kernels, including half precision: Floating by default.
 template <class F>
-struct TypesOf {
-    using type = Floating;
-};
-template <class F>
-requires requires { typename F::types; }
-struct TypesOf<F> {
-    using type = typename F::types;
-};
+constexpr auto types_of() {
+    if constexpr (requires { typename F::types; }) return typename F::types();
+    else return Floating();
+}
 
 namespace detail {
 // The shape that the inputs broadcast to by NumPy's rule: aligned at the last axis, extents are

@@ -30,6 +30,12 @@ private:
     std::string text_;
 };
 
+// Throws if a call of the host failed, which has the text.
+inline void check_status(catena_status status) {
+    if (status != CATENA_OK) [[unlikely]]
+        throw Error(status);
+}
+
 using Shape = std::span<const std::int64_t>;
 
 // The product of extents and sizes, at most 2^63 - 1. In infer() extents can have any size; the

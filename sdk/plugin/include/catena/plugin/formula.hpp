@@ -79,7 +79,7 @@ public:
              std::initializer_list<catena_tensor*> y, const FormulaRange& range = {}) const {
         const Arguments arguments(*this, x);
         const catena_formula_call c = arguments.call(call, y, range);
-        check(table().run(ctx, kernel(ctx), &c));
+        check_status(table().run(ctx, kernel(ctx), &c));
     }
     // Call it in plan(): the scratch memory in bytes that run() needs for the same arguments.
     // Elementwise kernels need none.
@@ -91,7 +91,7 @@ public:
         const catena_formula_call c = arguments.call(call, y, range);
         std::array<catena_meta*, CATENA_MAX_PORTS> none{};  // all outputs are there
         std::uint64_t bytes = 0;
-        check(table().infer(ctx, kernel(ctx), &c, none.data(), &bytes));
+        check_status(table().infer(ctx, kernel(ctx), &c, none.data(), &bytes));
         return bytes;
     }
 
@@ -149,9 +149,6 @@ private:
                   .flags = 0,
                   .reserved = 0} {}
 
-    static void check(catena_status status) {
-        if (status != CATENA_OK) throw Error(status);
-    }
     const catena_kernels& table() const {
         const void* found = *host().extensions(nullptr, CATENA_KERNELS_1);
         if (found == nullptr)
@@ -162,7 +159,7 @@ private:
     const catena_formula_kernel* kernel(catena_ctx* ctx) const {
         const catena_formula_kernel* made = kernel_.load(std::memory_order_acquire);
         if (made != nullptr) return made;
-        check(table().create(ctx, &source_, &made));
+        check_status(table().create(ctx, &source_, &made));
         kernel_.store(made, std::memory_order_release);
         return made;
     }

@@ -17,35 +17,9 @@ namespace catena::plugin {
 
 namespace detail {
 
-template <std::size_t n>
-constexpr std::array<catena_port_spec, n> port_specs(const std::array<Port, n>& ports) {
-    std::array<catena_port_spec, n> specs{};
-    for (std::size_t i = 0; i < n; ++i)
-        specs[i] = {sizeof(catena_port_spec), ports[i].flags, ports[i].name, ports[i].doc,
-                    ports[i].type};
-    return specs;
-}
-template <std::size_t n>
-constexpr std::array<catena_attr_spec, n> attr_specs(const std::array<Attribute, n>& attrs) {
-    std::array<catena_attr_spec, n> specs{};
-    for (std::size_t i = 0; i < n; ++i) {
-        const Attribute& a = attrs[i];
-        specs[i] = {sizeof(catena_attr_spec),
-                    a.kind,
-                    a.name,
-                    a.doc,
-                    a.flags,
-                    0,
-                    a.def,
-                    a.lo,
-                    a.hi,
-                    a.choices};
-    }
-    return specs;
-}
-template <class T, std::size_t n>
-constexpr std::array<const T*, n> pointers(const std::array<T, n>& items) {
-    std::array<const T*, n> result{};
+template <class Spec, class T, std::size_t n>
+constexpr std::array<const Spec*, n> pointers(const std::array<T, n>& items) {
+    std::array<const Spec*, n> result{};
     for (std::size_t i = 0; i < n; ++i) result[i] = &items[i];
     return result;
 }
@@ -110,12 +84,9 @@ concept HasGradient = requires(const Gradient<F>& g) {
 // The catena_function of a description.
 template <class F>
 struct FunctionTable {
-    static constexpr auto inputs = detail::port_specs(F::about.inputs);
-    static constexpr auto outputs = detail::port_specs(F::about.outputs);
-    static constexpr auto attrs = detail::attr_specs(F::about.attrs);
-    static constexpr auto input_list = detail::pointers(inputs);
-    static constexpr auto output_list = detail::pointers(outputs);
-    static constexpr auto attr_list = detail::pointers(attrs);
+    static constexpr auto inputs = detail::pointers<catena_port_spec>(F::about.inputs);
+    static constexpr auto outputs = detail::pointers<catena_port_spec>(F::about.outputs);
+    static constexpr auto attrs = detail::pointers<catena_attr_spec>(F::about.attrs);
 
     static constexpr bool has_gradient = ElementwiseGradient<F> || detail::HasGradient<F>;
     static constexpr bool differentiable =
@@ -147,9 +118,9 @@ struct FunctionTable {
         .n_attrs = static_cast<std::uint32_t>(attrs.size()),
         .n_inputs = static_cast<std::uint32_t>(inputs.size()),
         .n_outputs = static_cast<std::uint32_t>(outputs.size()),
-        .attrs = attr_list.data(),
-        .inputs = input_list.data(),
-        .outputs = output_list.data(),
+        .attrs = attrs.data(),
+        .inputs = inputs.data(),
+        .outputs = outputs.data(),
         .retain_x = retained_of<F>().x,
         .retain_y = retained_of<F>().y,
         .infer = infer(),
@@ -163,10 +134,46 @@ template <class F>
 catena_status CATENA_CALL detail::infer_formula(catena_ctx* ctx, const catena_value* attrs,
                                                 const catena_meta* const* x, std::uint32_t,
                                                 catena_meta* const* y, std::uint32_t) noexcept {
-    constexpr bool whole =
-        n_attributes<F> != 0 && std::is_same_v<typename TypesOf<F>::type, Numbers>;
+    constexpr bool whole = n_attributes<F> != 0 && std::is_same_v<decltype(types_of<F>()), Numbers>;
     return infer_elementwise(ctx, FunctionTable<F>::function, whole, attrs, x, *y[0]);
 }
+
+namespace detail {
+
+template <class... T>
+constexpr bool has_floats(Row<T...>) {
+    return ((!std::is_integral_v<T>) || ...);
+}
+// Whether K, which is F or has its kernels for a device, has a handwritten kernel for a phase. C: a call.
+template <class K, class C, int phase, template <class...> class List, class... T>
+constexpr bool by_hand(List<T...>) {
+    if constexpr (phase == CATENA_PHASE_FORWARD) return requires(const C& call) {
+            K::template forward<T...>(call);
+        };
+    else return requires(const C& call) {
+            K::template backward<T...>(call);
+        };
+}
+// Whether there is a kernel, handwritten or from a formula. Integers have no gradients.
+template <class F, int phase, class R>
+constexpr bool has_kernel(R row, bool is_by_hand) {
+    if constexpr (phase == CATENA_PHASE_FORWARD) return is_by_hand || Elementwise<F> || Update<F>;
+    else return has_floats(row) && (is_by_hand || ElementwiseGradient<F>);
+}
+// What the kernels of F have in common.
+template <class F>
+constexpr catena_kernel kernel_for(int phase, const char* device, const catena_dtype* types) {
+    constexpr Retained retained = retained_of<F>();
+    catena_kernel kernel = plain_kernel(F::about.name, phase, device, types);
+    kernel.priority = F::about.priority;
+    kernel.version_min = kernel.version_max = F::about.version;
+    kernel.retain_x = retained.x;
+    kernel.retain_y = retained.y;
+    kernel.supports = supports_of<F>();
+    return kernel;
+}
+
+}  // namespace detail
 
 #if !defined(CATENA_CUDA)
 
@@ -198,28 +205,7 @@ catena_status CATENA_CALL plan_by_hand(catena_ctx* ctx, const catena_call* call,
     });
 }
 
-template <class F, class... T>
-concept HasForward = requires(const Call<F, Isa::baseline>& call) {
-    F::template forward<T...>(call);
-};
-template <class F, class... T>
-concept HasBackward = requires(const Call<F, Isa::baseline>& call) {
-    F::template backward<T...>(call);
-};
-
-template <class... T>
-constexpr bool has_floats(Row<T...>) {
-    return ((!std::is_integral_v<T>) || ...);
-}
-
-// The kernel of a phase for which has_kernel() is true. Integers have no gradients.
-template <class F, int phase, class First, class... T>
-constexpr bool has_kernel(Row<First, T...> row) {
-    if constexpr (phase == CATENA_PHASE_FORWARD)
-        return Elementwise<F> || Update<F> || HasForward<F, First, T...>;
-    else if constexpr (!has_floats(row)) return false;
-    else return ElementwiseGradient<F> || HasBackward<F, First, T...>;
-}
+// The kernel of a phase for which has_kernel() is true.
 template <class F, Isa isa, int phase, class First, class... T>
 constexpr Run run_of(Row<First, T...>) {
     constexpr bool forward = phase == CATENA_PHASE_FORWARD;
@@ -243,14 +229,9 @@ constexpr Plan plan_of(int phase, Row<First, T...>) {
 
 template <class F, class R, Isa isa, int phase>
 constexpr catena_kernel kernel_of() {
-    constexpr Retained retained = retained_of<F>();
-    catena_kernel kernel = plain_kernel(F::about.name, phase, "cpu", R::dtypes);
-    kernel.priority = F::about.priority + static_cast<int>(isa);
-    kernel.version_min = kernel.version_max = F::about.version;
+    catena_kernel kernel = kernel_for<F>(phase, "cpu", R::dtypes);
+    kernel.priority += static_cast<int>(isa);
     kernel.isa = isa_name(isa);
-    kernel.retain_x = retained.x;
-    kernel.retain_y = retained.y;
-    kernel.supports = supports_of<F>();
     kernel.plan = planner_of<F, plan_of<F>(phase, R())>();
     kernel.run = entry_of<F, run_of<F, isa, phase>(R())>();
     kernel.name = F::about.kernel_name != nullptr ? F::about.kernel_name
@@ -291,7 +272,7 @@ constexpr auto widened_kernels_of_isa(IsaList<own...> list) {
 // The kernels of a phase for the row itself, and widened ones for its halves.
 template <class F, class R, int phase, Isa... own, Isa... half>
 constexpr auto kernels_of_phase(IsaList<own...> list, IsaList<half...>) {
-    if constexpr (has_kernel<F, phase>(R()))
+    if constexpr (has_kernel<F, phase>(R(), by_hand<F, Call<F, Isa::baseline>, phase>(R())))
         return joined<catena_kernel>(std::array{kernel_of<F, R, own, phase>()...},
                                      widened_kernels_of_isa<F, R, phase, half>(list)...);
     else return std::array<catena_kernel, 0>{};
@@ -302,7 +283,7 @@ constexpr auto kernels_of_row() {
     // size.
     using isas =
         std::conditional_t<has_floats(R()), decltype(isas_of<F>()), IsaList<Isa::baseline>>;
-    constexpr bool widens = halves_of<F, R>() != 0 && !has_halves(typename TypesOf<F>::type());
+    constexpr bool widens = halves_of<F, R>() != 0 && !has_halves(types_of<F>());
     using halves = std::conditional_t<widens, Isas, IsaList<>>;
     return joined<catena_kernel>(kernels_of_phase<F, R, CATENA_PHASE_FORWARD>(isas(), halves()),
                                  kernels_of_phase<F, R, CATENA_PHASE_BACKWARD>(isas(), halves()));
@@ -314,8 +295,8 @@ constexpr auto kernels_of(Rows<R...>) {
 
 template <class F>
 struct KernelTable {
-    static constexpr auto kernels = kernels_of<F>(typename TypesOf<F>::type());
-    static constexpr auto list = pointers(kernels);
+    static constexpr auto kernels = kernels_of<F>(types_of<F>());
+    static constexpr auto list = pointers<catena_kernel>(kernels);
 };
 
 }  // namespace detail

@@ -15,7 +15,6 @@ namespace catena::plugin::detail {
 
 using Run = decltype(catena_kernel::run);
 using Plan = decltype(catena_kernel::plan);
-using Supports = decltype(catena_kernel::supports);
 
 // Runs or plans a kernel for float32 on copies of the call's halves, which are converted with the
 // instructions of isa.

@@ -16,12 +16,8 @@ using Repeated = decltype(repeated<T>(std::make_index_sequence<n>()));
 
 // Inputs: x.
 template <class F, class T>
-struct Forward {
-    using In = Repeated<T, n_inputs<F>>;
-    using Out = Types<T>;
+struct Forward : Operation<Repeated<T, n_inputs<F>>, Types<T>, Compute<T>, (n_inputs<F> > 1)> {
     using Value = Compute<T>;
-    static constexpr bool walks = n_inputs<F> > 1;
-
     __device__ __forceinline__ void operator()(const Value* x, Value* y) const {
         y[0] = call(x, std::make_index_sequence<n_inputs<F>>(),
                     std::make_index_sequence<n_attributes<F>>());
@@ -36,12 +32,9 @@ struct Forward {
 
 // Inputs: gy, x, y; what the formula does not use is not there. Outputs: the gradients of x.
 template <class F, class T>
-struct Backward {
-    using In = Repeated<T, n_inputs<F> + 2>;
-    using Out = Repeated<T, n_inputs<F>>;
+struct Backward : Operation<Repeated<T, n_inputs<F> + 2>, Repeated<T, n_inputs<F>>, Compute<T>,
+                            (n_inputs<F> > 1)> {
     using Value = Compute<T>;
-    static constexpr bool walks = n_inputs<F> > 1;
-
     __device__ __forceinline__ void operator()(const Value* in, Value* out) const {
         const auto g = gradient_of<F, Value>(in[0], in + 1, in[1 + n_inputs<F>], attributes.data());
         CATENA_UNROLL
@@ -70,7 +63,7 @@ void forward_formula(const Queue& queue, const catena_call& call) {
     using Op = detail::Forward<F, T>;
     Operand in[n_inputs<F>];
     for (std::size_t i = 0; i < n_inputs<F>; ++i) in[i] = detail::operand(call.x[i]);
-    map(queue, Op{formula_attributes<F, Compute<T>>(call.attrs)}, shape_of(*call.y[0]), in,
+    map(queue, Op{{}, formula_attributes<F, Compute<T>>(call.attrs)}, shape_of(*call.y[0]), in,
         {detail::result(call.y[0], call.req[0])});
 }
 // Gradients of inputs with the output's shape come from one launch, those of inputs that were
@@ -87,7 +80,7 @@ void backward_formula(const Queue& queue, const catena_call& call) {
                 queue.zero(data_of<T>(*gx), static_cast<std::size_t>(size_of(*gx)) * sizeof(T));
         return;
     }
-    const Op op{formula_attributes<F, Compute<T>>(call.attrs)};
+    const Op op{{}, formula_attributes<F, Compute<T>>(call.attrs)};
     const Shape shape = shape_of(*call.gy[0]);
     Operand in[n + 2] = {detail::operand(call.gy[0])};
     for (std::size_t i = 0; i < n; ++i)
@@ -117,9 +110,9 @@ void plan_backward_formula(const catena_call& call, catena_plan& plan) {
     for (std::size_t i = 0; i < n_inputs<F>; ++i) {
         const catena_tensor* gx = call.gx[i];
         if (gx == nullptr || same_shape(*gx, *call.gy[0])) continue;
-        plan.scratch_bytes = std::max(
-            plan.scratch_bytes,
-            sum_scratch<detail::Backward<F, T>>(shape, nullptr, Repeats{shape, shape_of(*gx)}));
+        plan.scratch_bytes =
+            std::max(plan.scratch_bytes,
+                     sum_scratch(detail::Backward<F, T>(), shape, Repeats{shape, shape_of(*gx)}));
     }
 }
 
@@ -130,7 +123,8 @@ template <class F>
 consteval std::size_t type_index(std::size_t port) {
     const auto first = [](std::size_t i) {
         for (std::size_t k = 0; k < i; ++k)
-            if (std::string_view(F::about.inputs[k].type) == F::about.inputs[i].type) return k;
+            if (std::string_view(F::about.inputs[k].type_var) == F::about.inputs[i].type_var)
+                return k;
         return i;
     };
     std::size_t index = 0;

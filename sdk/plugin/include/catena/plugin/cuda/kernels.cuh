@@ -62,20 +62,7 @@ concept PlanByHand = requires(const Call<F>& call, catena_plan& plan) {
 
 template <class F, int phase, class... T>
 constexpr bool by_hand() {
-    if constexpr (phase == CATENA_PHASE_FORWARD) return requires(const Call<F>& call) {
-            Kernels<F>::template forward<T...>(call);
-        };
-    else return requires(const Call<F>& call) {
-            Kernels<F>::template backward<T...>(call);
-        };
-}
-// Integers have no gradients.
-template <class F, int phase, class... T>
-constexpr bool has_kernel() {
-    if constexpr (phase == CATENA_PHASE_FORWARD)
-        return by_hand<F, phase, TypeFor<F, T>...>() || Elementwise<F> || Update<F>;
-    else if constexpr (!((!std::is_integral_v<T>) || ...)) return false;
-    else return by_hand<F, phase, TypeFor<F, T>...>() || ElementwiseGradient<F>;
+    return plugin::detail::by_hand<Kernels<F>, Call<F>, phase>(Types<TypeFor<F, T>...>());
 }
 
 template <class F, int phase, class... T>
@@ -84,7 +71,7 @@ catena_status CATENA_CALL run(catena_ctx* ctx, const catena_call* call) noexcept
         const OnDevice device(F::about.name, call->device_id);
         [[maybe_unused]] const Call<F> c(ctx, *call, has_bfloat<T...>);
         constexpr bool forward = phase == CATENA_PHASE_FORWARD;
-        if constexpr (by_hand<F, phase, TypeFor<F, T>...>()) {
+        if constexpr (by_hand<F, phase, T...>()) {
             if constexpr (forward) {
                 Kernels<F>::template forward<TypeFor<F, T>...>(c);
             } else {
@@ -147,14 +134,8 @@ std::int32_t CATENA_CALL supports(catena_ctx* ctx, const catena_call* call) noex
 
 template <class F, int phase, class... T>
 constexpr catena_kernel kernel_of() {
-    constexpr Retained retained = retained_of<F>();
-    constexpr bool hand = by_hand<F, phase, TypeFor<F, T>...>();
-    catena_kernel k = plain_kernel(F::about.name, phase, "cuda", Row<T...>::dtypes);
-    k.priority = F::about.priority;
-    k.version_min = k.version_max = F::about.version;
-    k.retain_x = retained.x;
-    k.retain_y = retained.y;
-    k.supports = plugin::detail::supports_of<F>();
+    constexpr bool hand = by_hand<F, phase, T...>();
+    catena_kernel k = plugin::detail::kernel_for<F>(phase, "cuda", Row<T...>::dtypes);
     k.run = plugin::detail::entry_of<F, &run<F, phase, T...>>();
     k.name = hand ? nullptr : "formula";
     if constexpr (hand) {
@@ -174,12 +155,12 @@ struct Entry {
 };
 template <class F, int phase, class... T>
 constexpr auto kernels_of_phase(Row<T...>) {
-    if constexpr (!has_kernel<F, phase, T...>()) {
+    constexpr bool hand = by_hand<F, phase, T...>();
+    if constexpr (!plugin::detail::has_kernel<F, phase>(Row<T...>(), hand)) {
         return std::array<Entry, 0>{};
     } else {
         Entry entry = {kernel_of<F, phase, T...>(), nullptr};
-        if constexpr (Update<F> && !by_hand<F, phase, TypeFor<F, T>...>() &&
-                      !F::about.kernels_alone)
+        if constexpr (Update<F> && !hand && !F::about.kernels_alone)
             entry.many = &together<F, T...>;
         return std::array{entry};
     }
@@ -199,7 +180,7 @@ template <class F, class... T>
 constexpr auto kernels_of_row_and_halves(Row<T...> row) {
     using plugin::detail::joined;
     constexpr unsigned mask = plugin::detail::halves_of<F, Row<T...>>();
-    if constexpr (mask == 0 || plugin::detail::has_halves(typename TypesOf<F>::type())) {
+    if constexpr (mask == 0 || plugin::detail::has_halves(types_of<F>())) {
         return kernels_of_row<F>(row);
     } else {
         constexpr auto index = std::index_sequence_for<T...>();
@@ -217,7 +198,7 @@ constexpr auto kernels_of(Rows<R...>) {
 
 template <class F>
 struct KernelTable {
-    static constexpr auto entries = detail::kernels_of<F>(typename TypesOf<F>::type());
+    static constexpr auto entries = detail::kernels_of<F>(types_of<F>());
     static_assert(!entries.empty() || (F::about.flags & CATENA_FUNCTION_VIEW) != 0,
                   "CATENA_PLUGIN in a .cu file takes functions that are formulas, and those for "
                   "which there is a catena::plugin::cuda::Kernels<F>");

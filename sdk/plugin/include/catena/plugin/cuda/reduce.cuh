@@ -12,6 +12,7 @@ namespace catena::plugin::cuda {
 template <class C>
 using Accumulator = std::conditional_t<std::is_integral_v<C>, std::uint64_t, C>;
 
+inline bool every_axis(std::size_t) { return true; }
 // Axes along which a tensor of shape `to` was repeated to `from`.
 struct Repeats {
     bool operator()(std::size_t d) const {
@@ -104,9 +105,9 @@ __global__ void __launch_bounds__(block)
 
 }  // namespace detail
 
-// Bytes of scratch that sum() takes for these operands.
+// Bytes of scratch that sum() takes.
 template <class Op, class Summed>
-std::uint64_t sum_scratch(Shape shape, const Operand*, const Summed& summed) {
+std::uint64_t sum_scratch(const Op&, Shape shape, const Summed& summed) {
     if (size_of(shape) == 0) return 0;
     const Fold fold(shape, summed);
     if (fold.splits == 1) return 0;
@@ -150,7 +151,7 @@ void sum(const Queue& queue, const Op& op, Shape shape, const Operand* in, int w
 // The same for sums of the elements of a tensor.
 template <class T, class Summed>
 std::uint64_t sum_scratch(Shape x, const Summed& summed) {
-    return sum_scratch<Copy<Stored<T>, Stored<T>>>(x, nullptr, summed);
+    return sum_scratch(Copy<Stored<T>, Stored<T>>(), x, summed);
 }
 template <class T, class Out, class Summed>
 void sum(Queue queue, Tensor<const T> x, const Summed& summed, Out* out, bool add, void* scratch) {

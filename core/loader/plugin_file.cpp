@@ -140,13 +140,13 @@ namespace {
 
 constexpr const char* default_name = "catena.plugins.lock";
 
-// Also true for a link without a target: the user intended a lock, so loading must fail.
+// True also for a dangling symbolic link: a lock was intended, so loading must fail.
 bool is_there(const fs::path& lock) {
     std::error_code error;
     return fs::symlink_status(lock, error).type() != fs::file_type::not_found;
 }
 
-// read(file), with the name of the file before the reason of a refusal.
+// Returns read(file). The message of a PluginError that it throws begins with the file's name.
 template <class Read>
 auto of_file(const fs::path& file, const Read& read) {
     try {

@@ -1,4 +1,4 @@
-// Finding texts, and dividing one. Truncated backpropagation through time.
+// Loads the text and splits it into parts; trains with truncated backpropagation through time.
 #include "training.hpp"
 
 #include <catena/data_error.hpp>
@@ -12,7 +12,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// The file of a folder that has this in its name.
+// Returns the only file in the folder whose name contains `part`.
 fs::path find_part(const fs::path& folder, const std::string& part) {
     std::vector<fs::path> found;
     for (const auto& entry : fs::directory_iterator(folder)) {

@@ -43,9 +43,10 @@ protected:
     virtual std::vector<FunctionParameter> parameter_names() { return {}; }
 
     // Override forward() and backward(), or forward_cpu(), backward_cpu(), forward_gpu() and
-    // backward_gpu(), which they call by default: the GPU methods if an array is on a GPU. backward()
-    // returns one gradient for each input; an empty array means none. The gradient of an output is
-    // empty if there is none. If a class overrides no backward method, there are no gradients.
+    // backward_gpu(), which they call by default: the GPU methods if an array is on a GPU.
+    // backward() returns one gradient for each input; an empty array means none. The gradient of an
+    // output is empty if there is none. If a class overrides no backward method, there are no
+    // gradients.
     virtual Arrays backward(ArraySpan inputs, ArraySpan grad_outputs);
 
     virtual Arrays backward_cpu(ArraySpan inputs, ArraySpan grad_outputs);  // no gradients

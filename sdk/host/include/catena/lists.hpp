@@ -16,8 +16,8 @@ using ArraySpan = std::span<const Array>;
 using VariableSpan = std::span<const Variable>;
 using Targets = std::span<const std::size_t>;
 
-// Any number of variables or arrays as an argument: F::concat({a, b}). A single array is a list too.
-// Non-owning, valid for the call only.
+// Any number of variables or arrays as an argument: F::concat({a, b}). A single array is a list
+// too. Non-owning, valid for the call only.
 template <class T>
 class ListOf {
 public:

@@ -144,7 +144,8 @@ template <class... T>
 constexpr bool has_floats(Row<T...>) {
     return ((!std::is_integral_v<T>) || ...);
 }
-// Whether K, which is F or has its kernels for a device, has a handwritten kernel for a phase. C: a call.
+// Whether K, which is F or has its kernels for a device, has a handwritten kernel for a phase. C: a
+// call.
 template <class K, class C, int phase, template <class...> class List, class... T>
 constexpr bool by_hand(List<T...>) {
     if constexpr (phase == CATENA_PHASE_FORWARD) return requires(const C& call) {

@@ -145,7 +145,7 @@ std::vector<Planned> make_plan(const Options& options) {
     against_built_in("swish 1M, both ways", 0.95);
     against_built_in("swish 16M", 0.95);
     plan.push_back({&composed, "formula", "composed", "muladd of 1", {}, 0});
-    plan.push_back({&composed, "formula", "composed", "muladd 1M", 1.8, 0});
+    plan.push_back({&composed, "formula", "composed", "muladd 1M", 1.5, 0});
     plan.push_back({&composed, "formula", "composed", "muladd 16M", {}, 0});
     plan.push_back({&composed, "formula", "composed", "muladd 1M, by rows", {}, 0});
     plan.push_back({&composed, "formula", "composed", "norm 1M", 1.8, 0});

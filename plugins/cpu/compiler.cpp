@@ -24,10 +24,6 @@
 #include "descriptor.hpp"
 #include "dialect.hpp"
 
-struct catena_compiled {
-    void (*entry)(const void* args, int64_t begin, int64_t end);
-};
-
 namespace catena_cpu {
 namespace {
 
@@ -277,11 +273,14 @@ catena_status load(catena_ctx* ctx, void*, const catena_binary* binary,
         return fail(ctx, CATENA_E_DEVICE, "[%s] the system's loader refuses the kernel: %s",
                     binary->name, reason != nullptr ? reason : "no memory for it");
     }
-    auto* made = new (std::nothrow) catena_compiled;
-    if (made == nullptr) return fail(ctx, CATENA_E_NOMEM, "[%s] out of memory", binary->name);
-    std::memcpy(&made->entry, &entry, sizeof entry);
-    *kernel = made;
+    *kernel = static_cast<const catena_compiled*>(entry);
     return CATENA_OK;
+}
+
+// A compiled kernel is the address of its entry, which stays loaded: nothing has to be freed.
+auto entry_of(const catena_compiled* kernel) {
+    using Entry = void (*)(const void* args, int64_t begin, int64_t end);
+    return reinterpret_cast<Entry>(const_cast<catena_compiled*>(kernel));
 }
 
 catena_status launch(catena_ctx* ctx, const catena_launch* launch) {
@@ -290,12 +289,12 @@ catena_status launch(catena_ctx* ctx, const catena_launch* launch) {
                               ? grain
                               : (grain / std::max<int64_t>(launch->cost, 1) / unit + 1) * unit;
     if (launch->n <= items) {
-        launch->kernel->entry(launch->args, 0, launch->n);
+        entry_of(launch->kernel)(launch->args, 0, launch->n);
         return CATENA_OK;
     }
     const auto run = [](void* user, int64_t begin, int64_t end, int32_t) {
         const auto& share = *static_cast<const catena_launch*>(user);
-        share.kernel->entry(share.args, begin, end);
+        entry_of(share.kernel)(share.args, begin, end);
     };
     host().parallel_for(ctx, launch->n, items, run, const_cast<catena_launch*>(launch));
     return CATENA_OK;

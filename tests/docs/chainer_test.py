@@ -15,8 +15,8 @@ ROOT = HERE.parents[2]
 CODE_SPAN = re.compile(r"`([^`\n]+)`")
 # Where a qualified name has to be declared; elsewhere any public header will do.
 HOST = "sdk/host/include/catena"
-FOLDERS = {"links": f"{HOST}/links.hpp", "optimizers": f"{HOST}/optimizers.hpp",
-           "cuda": f"{HOST}/cuda"}
+FOLDERS = {"links": [f"{HOST}/links.hpp"], "optimizers": [f"{HOST}/optimizers.hpp"],
+           "cuda": [f"{HOST}/cuda", f"{HOST}/elementwise.hpp", f"{HOST}/reduction.hpp"]}
 NAMESPACES = {"catena", "std"}
 LANGUAGE = {"std", "vector", "struct", "static", "constexpr", "const", "auto", "throw", "false",
             "true", "return", "size_t", "int", "double", "using", "namespace", "bool"}
@@ -171,7 +171,7 @@ def self_test(declared, compiler):
 
 
 def main():
-    declared = {namespace: words(folder) for namespace, folder in FOLDERS.items()}
+    declared = {namespace: words(*folders) for namespace, folders in FOLDERS.items()}
     declared["F"] = functions()
     declared[""] = words("core/include", "sdk/host/include") | declared["F"]
     failures = self_test(declared, sys.argv[1:])

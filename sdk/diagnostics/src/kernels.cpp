@@ -8,7 +8,6 @@
 #include <ids.hpp>
 
 #include <algorithm>
-#include <ranges>
 #include <set>
 #include <utility>
 

@@ -197,6 +197,55 @@ private:
     int links_ = 0;
 };
 
+const char* audit_file() {
+    const char* file = secure_getenv("CATENA_PLUGIN_AUDIT");
+    return file && *file ? file : nullptr;
+}
+
+// Uses one write(), so that lines of several processes do not mix.
+void append(const char* file, const std::string& line) {
+    constexpr int flags = O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY;
+    const bool absolute = *file == '/';  // never in the current directory
+    const Descriptor log(absolute ? open(file, flags, 0600) : -1);
+    const bool written =
+        log && write(log.get(), line.data(), line.size()) == static_cast<ssize_t>(line.size());
+    static bool told = false;
+    if (written || std::exchange(told, true)) return;
+    tell(CATENA_LOG_WARNING,
+         fmt::format("[plugin] CATENA_PLUGIN_AUDIT: {}: cannot be written: {}", file,
+                     absolute ? std::strerror(errno) : "expected an absolute path"));
+}
+
+std::string line_of(std::string_view verdict, const Attempt& a, std::string_view reason) {
+    std::string line = fmt::format("{} id={} version={} sha256={}", verdict, as_word(a.info.id),
+                                   as_word(a.info.version), as_word(a.info.sha256));
+    if (a.owner) line += fmt::format(" owner={} mode={:04o}", *a.owner, a.mode);
+    else line += " owner=- mode=-";
+    line += fmt::format(" path={}", as_word(a.info.path.string()));
+    if (a.info.is_another_file()) line += fmt::format(" file={}", as_word(a.info.file.string()));
+    if (!reason.empty()) line += " reason=";
+    for (const char c : reason) line += static_cast<unsigned char>(c) < ' ' || c == 0x7f ? ' ' : c;
+    return line;
+}
+
+constexpr const char* default_name = "catena.plugins.lock";
+
+// True also for a dangling symbolic link: a lock was intended, so loading must fail.
+bool is_there(const fs::path& lock) {
+    std::error_code error;
+    return fs::symlink_status(lock, error).type() != fs::file_type::not_found;
+}
+
+// Returns read(file). The message of a PluginError that it throws begins with the file's name.
+template <class Read>
+auto of_file(const fs::path& file, const Read& read) {
+    try {
+        return read(TrustedFile(file, Writers::owner));
+    } catch (const PluginError& error) {
+        raise<PluginError>("{}: {}", file.string(), error.what());
+    }
+}
+
 }  // namespace
 
 fs::path own_folder() { return own_file.parent_path(); }
@@ -237,42 +286,7 @@ void TrustedFile::check_unchanged() const {
     throw PluginError("it was replaced or changed after it was checked");
 }
 
-// ---- the audit
-
-namespace {
-
-const char* audit_file() {
-    const char* file = secure_getenv("CATENA_PLUGIN_AUDIT");
-    return file && *file ? file : nullptr;
-}
-
-// Uses one write(), so that lines of several processes do not mix.
-void append(const char* file, const std::string& line) {
-    constexpr int flags = O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY;
-    const bool absolute = *file == '/';  // never in the current directory
-    const Descriptor log(absolute ? open(file, flags, 0600) : -1);
-    const bool written =
-        log && write(log.get(), line.data(), line.size()) == static_cast<ssize_t>(line.size());
-    static bool told = false;
-    if (written || std::exchange(told, true)) return;
-    tell(CATENA_LOG_WARNING,
-         fmt::format("[plugin] CATENA_PLUGIN_AUDIT: {}: cannot be written: {}", file,
-                     absolute ? std::strerror(errno) : "expected an absolute path"));
-}
-
-std::string line_of(std::string_view verdict, const Attempt& a, std::string_view reason) {
-    std::string line = fmt::format("{} id={} version={} sha256={}", verdict, as_word(a.info.id),
-                                   as_word(a.info.version), as_word(a.info.sha256));
-    if (a.owner) line += fmt::format(" owner={} mode={:04o}", *a.owner, a.mode);
-    else line += " owner=- mode=-";
-    line += fmt::format(" path={}", as_word(a.info.path.string()));
-    if (a.info.is_another_file()) line += fmt::format(" file={}", as_word(a.info.file.string()));
-    if (!reason.empty()) line += " reason=";
-    for (const char c : reason) line += static_cast<unsigned char>(c) < ' ' || c == 0x7f ? ' ' : c;
-    return line;
-}
-
-}  // namespace
+// ---- folders, manifests, the audit
 
 LoadedPlugin read_manifest(int fd, const fs::path& path) {
     const catena_manifest m = manifest_of(ElfFile(fd));
@@ -349,28 +363,6 @@ void audit_to_file(std::string_view verdict, const Attempt& attempt, std::string
 }
 
 // ---- locks
-
-namespace {
-
-constexpr const char* default_name = "catena.plugins.lock";
-
-// True also for a dangling symbolic link: a lock was intended, so loading must fail.
-bool is_there(const fs::path& lock) {
-    std::error_code error;
-    return fs::symlink_status(lock, error).type() != fs::file_type::not_found;
-}
-
-// Returns read(file). The message of a PluginError that it throws begins with the file's name.
-template <class Read>
-auto of_file(const fs::path& file, const Read& read) {
-    try {
-        return read(TrustedFile(file, Writers::owner));
-    } catch (const PluginError& error) {
-        raise<PluginError>("{}: {}", file.string(), error.what());
-    }
-}
-
-}  // namespace
 
 std::string as_word(std::string_view text) {
     std::string word;

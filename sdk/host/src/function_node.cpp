@@ -51,13 +51,6 @@ namespace {
         function.label(), where);
 }
 
-}  // namespace
-
-Arrays UserFunction::forward_cpu(ArraySpan) { throw_missing(*this, "cpu"); }
-Arrays UserFunction::forward_gpu(ArraySpan) { throw_missing(*this, "gpu"); }
-
-namespace {
-
 // Of the memory's owner: in-place writes count it up.
 std::uint32_t version_of(const ArrayBody& body) {
     return body.base ? body.base->version : body.version;
@@ -81,7 +74,31 @@ void check_indexes(const std::string& label, const char* what,
     }
 }
 
+// The place in a graph of gradients that were computed on arrays: they end here.
+class FirstOrder final : public FunctionNode {
+public:
+    FirstOrder(std::string function, std::vector<Array> gradients)
+        : function_(std::move(function)), gradients_(std::move(gradients)) {}
+    std::string label() const override { return function_; }
+
+private:
+    std::vector<Array> forward(std::span<const Array>) override { return std::move(gradients_); }
+    std::vector<Variable> backward(std::span<const std::size_t>,
+                                   std::span<const Variable>) override {
+        fail<NotDifferentiableError>(
+            "[{}] backward: it has no gradient of higher order: a Function computes its gradient "
+            "on arrays; derive from FunctionNode",
+            function_);
+    }
+
+    std::string function_;
+    std::vector<Array> gradients_;
+};
+
 }  // namespace
+
+Arrays UserFunction::forward_cpu(ArraySpan) { throw_missing(*this, "cpu"); }
+Arrays UserFunction::forward_gpu(ArraySpan) { throw_missing(*this, "gpu"); }
 
 // Runs forward as apply() does, and backward as the graph does.
 class UserCall final : public GraphNode {
@@ -290,31 +307,6 @@ std::vector<Variable> FunctionNode::get_retained_outputs() const {
 }
 
 // ---- Function
-
-namespace {
-
-// The place in a graph of gradients that were computed on arrays: they end here.
-class FirstOrder final : public FunctionNode {
-public:
-    FirstOrder(std::string function, std::vector<Array> gradients)
-        : function_(std::move(function)), gradients_(std::move(gradients)) {}
-    std::string label() const override { return function_; }
-
-private:
-    std::vector<Array> forward(std::span<const Array>) override { return std::move(gradients_); }
-    std::vector<Variable> backward(std::span<const std::size_t>,
-                                   std::span<const Variable>) override {
-        fail<NotDifferentiableError>(
-            "[{}] backward: it has no gradient of higher order: a Function computes its gradient "
-            "on arrays; derive from FunctionNode",
-            function_);
-    }
-
-    std::string function_;
-    std::vector<Array> gradients_;
-};
-
-}  // namespace
 
 class ArrayFunctionNode final : public FunctionNode {
 public:

@@ -79,6 +79,27 @@ TextPieces held_if_short(const TextPieces& pieces) {
     return [text](const auto& take) { take(*text); };
 }
 
+// The token at the end of each line.
+std::int32_t end_of(const Vocabulary& vocabulary) {
+    const std::string_view end =
+        vocabulary.tokens() == Tokens::characters ? "\n" : Vocabulary::end_of_line;
+    if (!vocabulary.contains(end))
+        fail<DataError>(
+            "[corpus] --sentences: expected a vocabulary of {} words that includes the end of a "
+            "line, got one without",
+            vocabulary.size());
+    return vocabulary.id(end);
+}
+
+std::unique_ptr<TextReader> open(const std::vector<std::int32_t>& tokens, const Options& options,
+                                 const Vocabulary& vocabulary, std::int64_t batch,
+                                 std::uint64_t seed, Device device) {
+    if (!options.sentences)
+        return std::make_unique<RunningText>(tokens, batch, options.steps, device);
+    return std::make_unique<Sentences>(tokens, end_of(vocabulary), batch, options.steps, seed,
+                                       device);
+}
+
 }  // namespace
 
 std::string unit_of(Tokens tokens) { return tokens == Tokens::characters ? "characters" : "words"; }
@@ -120,31 +141,6 @@ Corpus load_corpus(const Options& options) {
     }
     return corpus;
 }
-
-namespace {
-
-// The token at the end of each line.
-std::int32_t end_of(const Vocabulary& vocabulary) {
-    const std::string_view end =
-        vocabulary.tokens() == Tokens::characters ? "\n" : Vocabulary::end_of_line;
-    if (!vocabulary.contains(end))
-        fail<DataError>(
-            "[corpus] --sentences: expected a vocabulary of {} words that includes the end of a "
-            "line, got one without",
-            vocabulary.size());
-    return vocabulary.id(end);
-}
-
-std::unique_ptr<TextReader> open(const std::vector<std::int32_t>& tokens, const Options& options,
-                                 const Vocabulary& vocabulary, std::int64_t batch,
-                                 std::uint64_t seed, Device device) {
-    if (!options.sentences)
-        return std::make_unique<RunningText>(tokens, batch, options.steps, device);
-    return std::make_unique<Sentences>(tokens, end_of(vocabulary), batch, options.steps, seed,
-                                       device);
-}
-
-}  // namespace
 
 Training::Training(const Options& how, std::int64_t seed, Corpus data, Device device)
     : Trainer(how.optimizer, seed,

@@ -2,6 +2,7 @@
 // processes share stands for a whole block: an address in it goes along as an offset.
 #include "backend.hpp"
 
+#include <bit>
 #include <cinttypes>
 #include <cstdio>
 #include <cstring>
@@ -97,9 +98,6 @@ catena_status copy_peer(catena_ctx* ctx, void* dev, catena_stream* stream, void*
              "cudaMemcpyPeerAsync");
 }
 
-static_assert(sizeof(catena_ipc_handle) == sizeof(cudaIpcMemHandle_t));
-static_assert(sizeof(catena_ipc_handle) == sizeof(cudaIpcEventHandle_t));
-
 // The blocks that alloc() gave out, so that the start of a block is found from an address in it.
 struct Blocks {
     std::mutex mutex;
@@ -136,7 +134,7 @@ catena_status memory_export(catena_ctx* ctx, void* dev, const void* data, catena
         cudaIpcMemHandle_t packed;
         scope.check(cudaIpcGetMemHandle(&packed, reinterpret_cast<void*>(start)),
                     "cudaIpcGetMemHandle", "the driver, or this container, may share none");
-        std::memcpy(handle->bytes, &packed, sizeof packed);
+        *handle = std::bit_cast<catena_ipc_handle>(packed);
         *offset = address(data) - start;
         return scope.status();
     });
@@ -146,11 +144,10 @@ catena_status memory_import(catena_ctx* ctx, void* dev, const catena_ipc_handle*
                             void** data) {
     *data = nullptr;
     Scope scope(ctx, "ipc import", dev);
-    cudaIpcMemHandle_t packed;
-    std::memcpy(&packed, handle->bytes, sizeof packed);
     // CUDA counts imports of the same handle itself, and gives the same address.
     if (!scope.ok()) return scope.status();
-    return scope.end(cudaIpcOpenMemHandle(data, packed, cudaIpcMemLazyEnablePeerAccess),
+    return scope.end(cudaIpcOpenMemHandle(data, std::bit_cast<cudaIpcMemHandle_t>(*handle),
+                                          cudaIpcMemLazyEnablePeerAccess),
                      "cudaIpcOpenMemHandle",
                      "the process that exported it cannot import it; nor can others where the "
                      "driver, or this container, lets none be shared");
@@ -168,17 +165,16 @@ catena_status event_export(catena_ctx* ctx, void* dev, catena_event* event,
     cudaIpcEventHandle_t packed;
     scope.check(cudaIpcGetEventHandle(&packed, cuda(event)), "cudaIpcGetEventHandle",
                 "expected an event of event_create() of catena.ipc");
-    std::memcpy(handle->bytes, &packed, sizeof packed);
+    *handle = std::bit_cast<catena_ipc_handle>(packed);
     return scope.status();
 }
 
 catena_status event_import(catena_ctx* ctx, void* dev, const catena_ipc_handle* handle,
                            catena_event** event) {
     Scope scope(ctx, "ipc event_import", dev);
-    cudaIpcEventHandle_t packed;
-    std::memcpy(&packed, handle->bytes, sizeof packed);
     cudaEvent_t opened = nullptr;
-    scope.check(cudaIpcOpenEventHandle(&opened, packed), "cudaIpcOpenEventHandle");
+    scope.check(cudaIpcOpenEventHandle(&opened, std::bit_cast<cudaIpcEventHandle_t>(*handle)),
+                "cudaIpcOpenEventHandle");
     *event = reinterpret_cast<catena_event*>(opened);
     return scope.status();
 }

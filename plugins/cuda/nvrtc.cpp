@@ -6,9 +6,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <climits>
 #include <cstdio>
-#include <cstring>
 #include <new>
 #include <string>
 #include <vector>

@@ -52,7 +52,6 @@ inline bool is_no_memory(cudnnStatus_t status) {
     return status == CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED ||
            status == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED;
 }
-// What cuDNN refused.
 class Refusal : public Error {
 public:
     Refusal(const Library& cudnn, const char* call, cudnnStatus_t status);

@@ -1,7 +1,6 @@
 // Binds, broadcasts and lays out. All of it runs in every call: no memory is asked for.
 #include "binding.hpp"
 
-#include <algorithm>
 #include <cmath>
 
 namespace catena_jit {

@@ -304,23 +304,6 @@ Cut make_cut(const Binding& b, const catena_compiler& compiler) {
     return cut;
 }
 
-// Finds, loads or compiles, and launches. Throws Error.
-void run(catena_ctx* ctx, const catena_formula_kernel& kernel, const Binding& b) {
-    if (b.outputs == 0) return;
-    const catena_variant* variant = find(kernel, b.key);
-    if (variant != nullptr) counts.hits.fetch_add(1, std::memory_order_relaxed);
-    else variant = make_variant(ctx, kernel, b);
-    if (!b.formula.is_reduction()) return launch(ctx, b, *variant, {});
-    Cut cut = make_cut(b, *variant->compiler);
-    if (cut.pieces == 1) return launch(ctx, b, *variant, cut);
-    const auto needed = static_cast<uint64_t>(cut.pieces * b.outputs) * partial_bytes;
-    if (b.call.scratch == nullptr || b.call.scratch_bytes < needed)
-        b.refuse(CATENA_E_INVALID, "scratch", std::to_string(needed) + " bytes, as infer() says",
-                 b.call.scratch_bytes);
-    cut.partial = b.call.scratch;
-    for (cut.phase = 1; cut.phase <= 2; ++cut.phase) launch(ctx, b, *variant, cut);
-}
-
 // All that makes two formulas the same.
 std::string identity_of(const catena_formula& f) {
     std::string text = {static_cast<char>('0' + f.kind), keeps_source(f) ? 'k' : '-'};
@@ -382,14 +365,27 @@ catena_status infer(catena_ctx* ctx, const catena_formula_kernel* kernel,
     });
 }
 
-catena_status run_call(catena_ctx* ctx, const catena_formula_kernel* kernel,
-                       const catena_formula_call* call) {
+// Finds, loads or compiles, and launches.
+catena_status run(catena_ctx* ctx, const catena_formula_kernel* kernel,
+                  const catena_formula_call* call) {
     return guarded(ctx, [&] {
         const Binding b(kernel->formula, *call);
         for (uint32_t k = 0; k < kernel->formula.n_y; ++k)
             if (call->y == nullptr || call->y[k] == nullptr)
                 b.refuse(CATENA_E_INVALID, "outputs", "an array for each", "none");
-        run(ctx, *kernel, b);
+        if (b.outputs == 0) return;
+        const catena_variant* variant = find(*kernel, b.key);
+        if (variant != nullptr) counts.hits.fetch_add(1, std::memory_order_relaxed);
+        else variant = make_variant(ctx, *kernel, b);
+        if (!b.formula.is_reduction()) return launch(ctx, b, *variant, {});
+        Cut cut = make_cut(b, *variant->compiler);
+        if (cut.pieces == 1) return launch(ctx, b, *variant, cut);
+        const auto needed = static_cast<uint64_t>(cut.pieces * b.outputs) * partial_bytes;
+        if (b.call.scratch == nullptr || b.call.scratch_bytes < needed)
+            b.refuse(CATENA_E_INVALID, "scratch",
+                     std::to_string(needed) + " bytes, as infer() says", b.call.scratch_bytes);
+        cut.partial = b.call.scratch;
+        for (cut.phase = 1; cut.phase <= 2; ++cut.phase) launch(ctx, b, *variant, cut);
     });
 }
 
@@ -409,7 +405,7 @@ const catena_kernels table = {
         return kernel->formula.at(i).writes ? 1 : 0;
     },
     .infer = infer,
-    .run = run_call,
+    .run = run,
     .stats = stats,
 };
 

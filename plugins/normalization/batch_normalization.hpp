@@ -82,8 +82,7 @@ struct BatchNormalization {
                 scale[c] = static_cast<T>(static_cast<double>(gamma[at]) / std::sqrt(v + eps));
                 shift[c] = beta[at];
             }
-            group.spread(scale);
-            group.spread(shift);
+            group.spread(scale, shift);
             group.map([&](std::int64_t i, std::int64_t k) CATENA_LAMBDA {
                 store(y[i], add, (p[i] - centre[k]) * scale[k] + shift[k]);
             });
@@ -118,8 +117,7 @@ struct BatchNormalization {
                 inverse[c] = static_cast<T>(1 / std::sqrt(static_cast<double>(var[at]) + eps));
                 scale[c] = gamma[at] * inverse[c];
             }
-            group.spread(centre);
-            group.spread(inverse);
+            group.spread(centre, inverse);
             group.sum<T>(sums, [&](std::int64_t i, std::int64_t k) CATENA_LAMBDA {
                 return std::array<T, 2>{gy[i], gy[i] * ((p[i] - centre[k]) * inverse[k])};
             });
@@ -134,9 +132,7 @@ struct BatchNormalization {
             }
             T* const out = gx.data;
             if (!gx) return;
-            group.spread(scale);
-            group.spread(mean_g);
-            group.spread(mean_gn);
+            group.spread(scale, mean_g, mean_gn);
             group.map([&](std::int64_t i, std::int64_t k) CATENA_LAMBDA {
                 const T normal = (p[i] - centre[k]) * inverse[k];
                 store(out[i], add_x, scale[k] * (gy[i] - mean_g[k] - normal * mean_gn[k]));

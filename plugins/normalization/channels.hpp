@@ -40,12 +40,12 @@ struct Group {
 
     // Index of the group's first element in image i.
     std::int64_t at(std::int64_t i) const { return (i * x.channels + first) * x.rest; }
-    // values has one value per channel; expands it in place to one value per column.
-    template <class T>
-    void spread(T* values) const {
+    // Each of the lists has one value per channel; expands them in place to one value per column.
+    template <class... T>
+    void spread(T*... values) const {
         if (x.alone() || x.rest == 1) return;
         for (std::int64_t c = width - 1; c >= 0; --c)
-            std::fill_n(values + c * x.rest, x.rest, T(values[c]));
+            (std::fill_n(values + c * x.rest, x.rest, T(values[c])), ...);
     }
     // Calls f(element, column) for each element of the group.
     template <class F>

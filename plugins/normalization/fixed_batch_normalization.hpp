@@ -66,9 +66,7 @@ struct FixedBatchNormalization {
                 centre[c] = mean[at];
                 shift[c] = beta[at];
             }
-            group.spread(scale);
-            group.spread(centre);
-            group.spread(shift);
+            group.spread(scale, centre, shift);
             group.map([&](std::int64_t i, std::int64_t k) CATENA_LAMBDA {
                 store(y[i], add, (p[i] - centre[k]) * scale[k] + shift[k]);
             });
@@ -101,8 +99,7 @@ struct FixedBatchNormalization {
                 centre[c] = mean[at];
                 scale[c] = static_cast<T>(static_cast<double>(gamma[at]) / std::sqrt(v));
             }
-            group.spread(centre);
-            group.spread(scale);
+            group.spread(centre, scale);
             if (gx) {
                 T* const out = gx.data;
                 const bool add = call.adds(0);

@@ -4,7 +4,6 @@
 #include <dlfcn.h>
 #include <sys/mman.h>
 
-#include <cstring>
 #include <string_view>
 
 namespace catena_onednn {

@@ -1,10 +1,8 @@
 // What every kernel here needs: oneDNN's engine, its calls on one thread, and made primitives kept.
 #pragma once
 
-#include <climits>
 #include <csignal>
 #include <cstdint>
-#include <initializer_list>
 #include <span>
 #include <unordered_map>
 

@@ -111,7 +111,6 @@ struct LstmLayout {
         parallel<Call::isa>(call.context(), lines * pieces, 16 * std::min(line, most), run);
     }
 
-    // A shape by value.
     struct Extents {
         operator IntList() const { return Ints(values, ndim); }  // NOLINT: is a shape
         std::int64_t values[CATENA_MAX_NDIM + 1];

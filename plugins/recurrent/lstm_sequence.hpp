@@ -1,7 +1,6 @@
 // Long short-term memory: a layer over whole sequences.
 #pragma once
 
-#include <utility>
 #include <vector>
 
 #include <catena/plugin/blas.hpp>

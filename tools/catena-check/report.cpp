@@ -36,6 +36,39 @@ std::string again(const PluginReport& report, const Result& result,
     return text + " " + shell_word(report.file);
 }
 
+using nlohmann::json;
+
+json json_of(const PluginReport& report) {
+    json checks = json::array();
+    for (const Result& result : report.results) {
+        json entry = {
+            {"check", name_of(*result.check)},
+            {"verdict", result.verdict == Verdict::failed ? "failed" : word(result.verdict)},
+            {"seconds", result.seconds}};
+        if (result.verdict == Verdict::skipped) entry["why"] = result.why;
+        for (const Result::Problem& p : result.problems) {
+            json problem = {
+                {"text", p.text}, {"seed", p.of.seed}, {"again", again(report, result, p)}};
+            if (!p.function.empty()) problem["function"] = p.function;
+            entry["problems"].push_back(problem);
+        }
+        if (!result.notes.empty()) entry["notes"] = result.notes;
+        if (!result.output.empty()) entry["output"] = result.output;
+        checks.push_back(entry);
+    }
+    const std::string& problem = report.survey.problem;
+    return {{"plugin", report.file.string()},
+            {"id", report.survey.id},
+            {"version", report.survey.version},
+            {"problem", problem.empty() ? json() : json(problem)},  // why it cannot be loaded
+            {"seed", report.settings.subject.seed},
+            {"seconds", report.seconds},
+            {"ok", report.count(Verdict::passed)},
+            {"failed", report.count(Verdict::failed)},
+            {"skipped", report.count(Verdict::skipped)},
+            {"checks", checks}};
+}
+
 }  // namespace
 
 std::string head_of(const PluginReport& report) {
@@ -83,43 +116,6 @@ std::string summary_of(const PluginReport& report) {
                        report.seconds,
                        problem.empty() ? "" : "; the plugin cannot be loaded: " + problem);
 }
-
-namespace {
-
-using nlohmann::json;
-
-json json_of(const PluginReport& report) {
-    json checks = json::array();
-    for (const Result& result : report.results) {
-        json entry = {
-            {"check", name_of(*result.check)},
-            {"verdict", result.verdict == Verdict::failed ? "failed" : word(result.verdict)},
-            {"seconds", result.seconds}};
-        if (result.verdict == Verdict::skipped) entry["why"] = result.why;
-        for (const Result::Problem& p : result.problems) {
-            json problem = {
-                {"text", p.text}, {"seed", p.of.seed}, {"again", again(report, result, p)}};
-            if (!p.function.empty()) problem["function"] = p.function;
-            entry["problems"].push_back(problem);
-        }
-        if (!result.notes.empty()) entry["notes"] = result.notes;
-        if (!result.output.empty()) entry["output"] = result.output;
-        checks.push_back(entry);
-    }
-    const std::string& problem = report.survey.problem;
-    return {{"plugin", report.file.string()},
-            {"id", report.survey.id},
-            {"version", report.survey.version},
-            {"problem", problem.empty() ? json() : json(problem)},  // why it cannot be loaded
-            {"seed", report.settings.subject.seed},
-            {"seconds", report.seconds},
-            {"ok", report.count(Verdict::passed)},
-            {"failed", report.count(Verdict::failed)},
-            {"skipped", report.count(Verdict::skipped)},
-            {"checks", checks}};
-}
-
-}  // namespace
 
 std::string json_of(const std::vector<PluginReport>& reports) {
     json plugins = json::array();

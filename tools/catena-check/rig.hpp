@@ -70,7 +70,6 @@ struct Callback {
 
     // What is wrong with a reply: what crossed the border, and the numbers if it succeeded.
     std::string judge(const Reply& reply) const;
-    // Judges a call that has to succeed.
     std::string judge_success(const Reply& reply) const;
     // Calls it, and fails the check if the reply is wrong. `words`: the circumstances.
     void check(Findings& findings, const std::string& words, const Circumstances& now,

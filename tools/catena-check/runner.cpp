@@ -102,10 +102,94 @@ public:
     }
 
 private:
-    void work();
-    Outcome run(const Task& task, const std::string& hung) const;
-    Outcome run_alone(const Check& check, Subject subject, bool hung) const;
-    void finish(Task& task, Outcome outcome);
+    void work() {
+        std::unique_lock lock(mutex_);
+        for (;;) {
+            changed_.wait(lock, [&] { return stop_ || next_ < tasks_.size() || running_ == 0; });
+            if (stop_ || next_ == tasks_.size()) return;
+            Task& task = tasks_[next_++];
+            const auto hung = hung_.find(task.function);
+            const std::string other = hung != hung_.end() ? hung->second : "";
+            ++running_;
+            lock.unlock();
+            Outcome outcome;
+            std::exception_ptr error;
+            try {
+                outcome = run(task, other);
+            } catch (...) {
+                error = std::current_exception();
+            }
+            lock.lock();
+            --running_;
+            if (!error) finish(task, std::move(outcome));
+            else if (!error_) error_ = error;
+            stop_ = stop_ || error_;
+            changed_.notify_all();
+        }
+    }
+    Outcome run(const Task& task, const std::string& hung) const {
+        Subject mine = subject_;
+        mine.function = task.function;
+        if (!task.cut_by.empty()) return run_alone(*task.checks.front(), mine, !hung.empty());
+        Outcome none;  // of a task that is left out
+        const double time = left();
+        if (!hung.empty()) {
+            none.finished = true;
+            for (const Check* check : task.checks)
+                none.skipped.push_back({name_of(*check), "the function hangs: see " + hung});
+        } else if (time <= 0) {
+            none.failures.push_back(
+                {name_of(*task.checks.front()),
+                 fmt::format("it was not begun: expected all checks to end within {} s (--total)",
+                             settings_.total),
+                 {subject_.seed, {}}});
+        } else {
+            return run_check(mine, name_of(*task.checks.front()),
+                             std::min(settings_.timeout, time));
+        }
+        return none;
+    }
+    // Once with all of its calls; if it crashes there, too, without some of them.
+    Outcome run_alone(const Check& check, Subject subject, bool hung) const {
+        subject.only = name_of(check);
+        // It hung where all together had this time: each gets a part of it, and no long calls.
+        const double limit = hung ? settings_.timeout / 10 : settings_.timeout;
+        subject.large = !hung;
+        const auto once = [&] {
+            const double time = left();
+            return time > 0 ? run_check(subject, subject.only, std::min(limit, time)) : Outcome();
+        };
+        const auto without = [&](Outcome outcome, const std::string& what, const std::string& why) {
+            outcome.notes.push_back(
+                {subject.only, fmt::format("without {}, since {}", what, why), 1});
+            return outcome;
+        };
+        Outcome all = once();
+        if (hung) return all.finished ? without(all, "long calls", "the function hangs") : all;
+        if (all.finished || all.timed_out || all.failures.empty()) return all;
+        const std::string why = all.failures.back().text;
+        subject.large = false;
+        if (const Outcome some = once(); some.finished) return without(some, "long calls", why);
+        subject.large = true;
+        subject.gradients = false;
+        if (check.group == std::string("gradients")) return all;
+        if (const Outcome some = once(); some.finished) return without(some, "gradients", why);
+        return all;
+    }
+    void finish(Task& task, Outcome outcome) {
+        if (outcome.timed_out && !task.function.empty())
+            hung_.emplace(task.function, name_of(*task.checks.front()));
+        task.outcome = std::move(outcome);
+        task.done = true;
+        const auto& failures = task.outcome.failures;
+        const bool cut = !task.outcome.finished && !failures.empty();
+        if (!cut || !task.cut_by.empty() || task.function.empty()) return;
+        // Of loading all of a task's checks have one look; of a function's calls each may have its own.
+        for (std::size_t i = 1; i < task.checks.size(); ++i)
+            if (std::ranges::count(settings_.checks, task.checks[i]) > 0)
+                tasks_.push_back({{task.checks[i]}, task.function, failures.back().text});
+        task.checks.resize(1);
+    }
     double left() const { return settings_.total - seconds_since(start_); }
 
     const Subject subject_;
@@ -121,96 +205,6 @@ private:
     std::exception_ptr error_;
     std::vector<std::jthread> members_;
 };
-
-void Team::work() {
-    std::unique_lock lock(mutex_);
-    for (;;) {
-        changed_.wait(lock, [&] { return stop_ || next_ < tasks_.size() || running_ == 0; });
-        if (stop_ || next_ == tasks_.size()) return;
-        Task& task = tasks_[next_++];
-        const auto hung = hung_.find(task.function);
-        const std::string other = hung != hung_.end() ? hung->second : "";
-        ++running_;
-        lock.unlock();
-        Outcome outcome;
-        std::exception_ptr error;
-        try {
-            outcome = run(task, other);
-        } catch (...) {
-            error = std::current_exception();
-        }
-        lock.lock();
-        --running_;
-        if (!error) finish(task, std::move(outcome));
-        else if (!error_) error_ = error;
-        stop_ = stop_ || error_;
-        changed_.notify_all();
-    }
-}
-
-Outcome Team::run(const Task& task, const std::string& hung) const {
-    Subject mine = subject_;
-    mine.function = task.function;
-    if (!task.cut_by.empty()) return run_alone(*task.checks.front(), mine, !hung.empty());
-    Outcome none;  // of a task that is left out
-    const double time = left();
-    if (!hung.empty()) {
-        none.finished = true;
-        for (const Check* check : task.checks)
-            none.skipped.push_back({name_of(*check), "the function hangs: see " + hung});
-    } else if (time <= 0) {
-        none.failures.push_back(
-            {name_of(*task.checks.front()),
-             fmt::format("it was not begun: expected all checks to end within {} s (--total)",
-                         settings_.total),
-             {subject_.seed, {}}});
-    } else {
-        return run_check(mine, name_of(*task.checks.front()), std::min(settings_.timeout, time));
-    }
-    return none;
-}
-
-// Once with all of its calls; if it crashes there, too, without some of them.
-Outcome Team::run_alone(const Check& check, Subject subject, bool hung) const {
-    subject.only = name_of(check);
-    // It hung where all together had this time: each gets a part of it, and no long calls.
-    const double limit = hung ? settings_.timeout / 10 : settings_.timeout;
-    subject.large = !hung;
-    const auto once = [&] {
-        const double time = left();
-        return time > 0 ? run_check(subject, subject.only, std::min(limit, time)) : Outcome();
-    };
-    const auto without = [&](Outcome outcome, const std::string& what, const std::string& why) {
-        outcome.notes.push_back({subject.only, fmt::format("without {}, since {}", what, why), 1});
-        return outcome;
-    };
-    Outcome all = once();
-    if (hung) return all.finished ? without(all, "long calls", "the function hangs") : all;
-    if (all.finished || all.timed_out || all.failures.empty()) return all;
-    const std::string why = all.failures.back().text;
-    subject.large = false;
-    if (const Outcome some = once(); some.finished) return without(some, "long calls", why);
-    subject.large = true;
-    subject.gradients = false;
-    if (check.group == std::string("gradients")) return all;
-    if (const Outcome some = once(); some.finished) return without(some, "gradients", why);
-    return all;
-}
-
-void Team::finish(Task& task, Outcome outcome) {
-    if (outcome.timed_out && !task.function.empty())
-        hung_.emplace(task.function, name_of(*task.checks.front()));
-    task.outcome = std::move(outcome);
-    task.done = true;
-    const auto& failures = task.outcome.failures;
-    const bool cut = !task.outcome.finished && !failures.empty();
-    if (!cut || !task.cut_by.empty() || task.function.empty()) return;
-    // Of loading all of a task's checks have one look; of a function's calls each may have its own.
-    for (std::size_t i = 1; i < task.checks.size(); ++i)
-        if (std::ranges::count(settings_.checks, task.checks[i]) > 0)
-            tasks_.push_back({{task.checks[i]}, task.function, failures.back().text});
-    task.checks.resize(1);
-}
 
 // Why the task says nothing of the check; empty: it says something.
 std::string cut_off(const Task& task, const Check& check) {

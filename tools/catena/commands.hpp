@@ -6,9 +6,7 @@
 #include <catena/loader/plugins.hpp>
 #include <catena/plugin_lock.hpp>
 
-#include <cstdint>
 #include <map>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>

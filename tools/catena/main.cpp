@@ -13,7 +13,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <iostream>
 #include <set>
 
 namespace po = boost::program_options;

@@ -94,6 +94,29 @@ const ArrayBody& need(const Array& array) {
     return *array.body();
 }
 
+constexpr std::string_view dtype_names[dtype_count] = {"float16", "bfloat16", "float32", "float64",
+                                                       "int32",   "int64",    "uint8",   "bool"};
+
+template <class T>
+constexpr bool is_half = std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>;
+
+// The value of an element in a type wide enough for arithmetic.
+template <class T>
+auto widen(T value) {
+    if constexpr (is_half<T>) return to_float(value);
+    else return value;
+}
+
+template <class To, class From>
+To narrow(From value) {
+    if constexpr (is_half<To> && !std::is_same_v<From, float>) {
+        return narrow<To>(catena_to_float_odd(static_cast<double>(value)));
+    } else if constexpr (std::is_same_v<To, float16>) return to_float16(value);
+    else if constexpr (std::is_same_v<To, bfloat16>) return to_bfloat16(value);
+    else if constexpr (std::is_same_v<To, bool>) return value != From(0);
+    else return static_cast<To>(value);
+}
+
 }  // namespace
 
 ArrayBody& need_memory(const Array& array) {
@@ -226,33 +249,6 @@ std::string shape_to_string(const std::int64_t* extents, int ndim) {
 }
 
 std::string to_string(const Shape& shape) { return shape_to_string(shape.data(), shape.ndim()); }
-
-namespace {
-
-constexpr std::string_view dtype_names[dtype_count] = {"float16", "bfloat16", "float32", "float64",
-                                                       "int32",   "int64",    "uint8",   "bool"};
-
-template <class T>
-constexpr bool is_half = std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>;
-
-// The value of an element in a type wide enough for arithmetic.
-template <class T>
-auto widen(T value) {
-    if constexpr (is_half<T>) return to_float(value);
-    else return value;
-}
-
-template <class To, class From>
-To narrow(From value) {
-    if constexpr (is_half<To> && !std::is_same_v<From, float>) {
-        return narrow<To>(catena_to_float_odd(static_cast<double>(value)));
-    } else if constexpr (std::is_same_v<To, float16>) return to_float16(value);
-    else if constexpr (std::is_same_v<To, bfloat16>) return to_bfloat16(value);
-    else if constexpr (std::is_same_v<To, bool>) return value != From(0);
-    else return static_cast<To>(value);
-}
-
-}  // namespace
 
 std::string_view name(Dtype dtype) noexcept { return dtype_names[static_cast<int>(dtype)]; }
 

@@ -34,7 +34,6 @@ namespace catena {
 
 class DeviceState;
 
-// A backend of a registered plugin.
 struct BackendEntry {
     const catena_backend* table;
     const PluginEntry* plugin;

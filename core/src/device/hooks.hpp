@@ -29,7 +29,6 @@ struct fmt::formatter<catena::Dtype> : formatter<std::string_view> {
 
 namespace catena {
 
-// Throws an error with a formatted text.
 template <class E, class... Args>
 [[noreturn, gnu::cold]] void raise(fmt::format_string<Args...> text, Args&&... args) {
     throw E(fmt::format(text, std::forward<Args>(args)...));

@@ -42,6 +42,10 @@ __attribute__((tls_model("initial-exec"))) thread_local constinit PerThread<Free
 
 thread_local constinit PerThread<Config> mine;
 
+constinit std::atomic<PluginSource*> source{nullptr};
+constinit Diagnostics no_diagnostics;
+thread_local PluginStep* current_step = nullptr;
+
 }  // namespace
 
 // Destroyed through a pthread key: glibc ends the process if it has no memory to register a
@@ -104,14 +108,6 @@ std::shared_ptr<const Config> keep_named(const Config& now) {
 }
 
 // ---- hooks of the loader and of catena::diagnostics, and the plugin that ends the process
-
-namespace {
-
-constinit std::atomic<PluginSource*> source{nullptr};
-constinit Diagnostics no_diagnostics;
-thread_local PluginStep* current_step = nullptr;
-
-}  // namespace
 
 constinit std::atomic<Diagnostics*> registered_diagnostics{&no_diagnostics};
 constinit std::atomic<const RunHook*> run_hook{nullptr};

@@ -65,6 +65,91 @@ private:
     std::uint64_t capacity_ = 0;
 };
 
+// Where this call runs instead, or null.
+DeviceState* fallback_for(const DeviceState& device) {
+    DeviceState* other = Device::fallback().state();
+    return other == &device ? nullptr : other;
+}
+
+// On the device `other`; result.y is there already, to be filled.
+void run_elsewhere(FunctionEntry& f, const BoundAttributes& attributes,
+                   std::span<ArrayBody* const> x, const Config& now, bool needs_backward,
+                   DeviceState& other, ForwardResult& result) {
+    const catena_function& d = f.descriptor;
+    host_table().log(nullptr, CATENA_LOG_DEBUG,
+                     fmt::format("[{}] no kernel for {} on {}: runs on {}", d.name,
+                                 describe_inputs(f, x), result.device->name, other.name)
+                         .c_str());
+    SmallVector<Array, 6> copies;
+    SmallVector<ArrayBody*, 6> bodies;
+    for (ArrayBody* body : x) {
+        copies.push_back(body ? Array(Ref(body)).to(Device(&other)) : Array());
+        bodies.push_back(body ? copies.back().body() : nullptr);
+    }
+    const using_device scope{Device(&other)};  // for a call without inputs
+    const struct Draws {
+        DeviceState* before = draws_from;
+        explicit Draws(DeviceState* own) { draws_from = before ? before : own; }
+        ~Draws() { draws_from = before; }
+    } draws(result.device);
+    ForwardResult there = run_forward(f, attributes, bodies, now, needs_backward);
+    const auto bring = [](const Array& to, const Array& from) {
+        to.copy_from(from);
+        seal(*to.body());
+    };
+    for (std::uint32_t i = 0; i < d.n_outputs; ++i) bring(result.y[i], there.y[i]);
+    for (std::uint32_t i = 0; f.mutates && i < x.size(); ++i) {
+        if (x[i] && f.is_mutated(i)) bring(Array(Ref(x[i])), copies[i]);
+    }
+    there.y = std::move(result.y);
+    result = std::move(there);
+}
+
+// The results of a forward call as infer() and kernels get them.
+struct Outputs {
+    std::uint32_t n;
+    catena_meta* metas[CATENA_MAX_PORTS];
+    catena_tensor* tensors[CATENA_MAX_PORTS];
+    std::uint8_t req[CATENA_MAX_PORTS];
+};
+
+// Makes the results without their memory. Adds their dtypes to those of the inputs.
+void infer(const FunctionEntry& f, std::span<ArrayBody* const> x, ForwardInputs& in, KernelRun& run,
+           ForwardResult& result, Outputs& out) {
+    const catena_function& d = f.descriptor;
+    out.n = d.n_outputs;
+    for (std::uint32_t i = 0; i < out.n; ++i) {
+        ArrayBody& body = *result.y.emplace_back(Array(new_body(*in.device))).body();
+        out.metas[i] = &body.meta;
+        out.tensors[i] = &body.tensor;
+        out.req[i] = CATENA_REQ_WRITE;
+    }
+    const auto n_x = static_cast<std::uint32_t>(x.size());
+    const catena_status status =
+        d.infer(&run.ctx, run.call.attrs, in.metas.data(), n_x, out.metas, out.n);
+    if (status != CATENA_OK) run.fail(status);
+    for (std::uint32_t i = 0; i < out.n; ++i) {
+        if (!shape_known(*result.y[i].body())) throw_shape(f, d.outputs[i]->name, *out.metas[i], x);
+        in.key.add(f.output_type[i], out.metas[i]->dtype,
+                   [&] { return std::string(d.outputs[i]->name); });
+    }
+}
+
+void make_view(const FunctionEntry& f, std::span<ArrayBody* const> x, const Array& y) {
+    if (y.body()->tensor.nbytes != x[0]->tensor.nbytes) {
+        raise<ShapeError>("[{}] {}: expected a shape of {} elements as in {}, got {}",
+                          f.descriptor.name, f.descriptor.outputs[0]->name, Array(Ref(x[0])).size(),
+                          describe_inputs(f, x), y.shape());
+    }
+    alias(*y.body(), Ref<ArrayBody>(x[0]));
+    seal(*y.body());
+}
+
+template <class T>
+std::vector<T> to_vector(SmallVector<T, 2>&& values) {
+    return {std::make_move_iterator(values.begin()), std::make_move_iterator(values.end())};
+}
+
 }  // namespace
 
 // Local variables are faster here than members.
@@ -216,95 +301,6 @@ bool KernelRun::can_run_again() const noexcept {
 }
 
 // ---- forward calls
-
-namespace {
-
-// Where this call runs instead, or null.
-DeviceState* fallback_for(const DeviceState& device) {
-    DeviceState* other = Device::fallback().state();
-    return other == &device ? nullptr : other;
-}
-
-// On the device `other`; result.y is there already, to be filled.
-void run_elsewhere(FunctionEntry& f, const BoundAttributes& attributes,
-                   std::span<ArrayBody* const> x, const Config& now, bool needs_backward,
-                   DeviceState& other, ForwardResult& result) {
-    const catena_function& d = f.descriptor;
-    host_table().log(nullptr, CATENA_LOG_DEBUG,
-                     fmt::format("[{}] no kernel for {} on {}: runs on {}", d.name,
-                                 describe_inputs(f, x), result.device->name, other.name)
-                         .c_str());
-    SmallVector<Array, 6> copies;
-    SmallVector<ArrayBody*, 6> bodies;
-    for (ArrayBody* body : x) {
-        copies.push_back(body ? Array(Ref(body)).to(Device(&other)) : Array());
-        bodies.push_back(body ? copies.back().body() : nullptr);
-    }
-    const using_device scope{Device(&other)};  // for a call without inputs
-    const struct Draws {
-        DeviceState* before = draws_from;
-        explicit Draws(DeviceState* own) { draws_from = before ? before : own; }
-        ~Draws() { draws_from = before; }
-    } draws(result.device);
-    ForwardResult there = run_forward(f, attributes, bodies, now, needs_backward);
-    const auto bring = [](const Array& to, const Array& from) {
-        to.copy_from(from);
-        seal(*to.body());
-    };
-    for (std::uint32_t i = 0; i < d.n_outputs; ++i) bring(result.y[i], there.y[i]);
-    for (std::uint32_t i = 0; f.mutates && i < x.size(); ++i) {
-        if (x[i] && f.is_mutated(i)) bring(Array(Ref(x[i])), copies[i]);
-    }
-    there.y = std::move(result.y);
-    result = std::move(there);
-}
-
-// The results of a forward call as infer() and kernels get them.
-struct Outputs {
-    std::uint32_t n;
-    catena_meta* metas[CATENA_MAX_PORTS];
-    catena_tensor* tensors[CATENA_MAX_PORTS];
-    std::uint8_t req[CATENA_MAX_PORTS];
-};
-
-// Makes the results without their memory. Adds their dtypes to those of the inputs.
-void infer(const FunctionEntry& f, std::span<ArrayBody* const> x, ForwardInputs& in, KernelRun& run,
-           ForwardResult& result, Outputs& out) {
-    const catena_function& d = f.descriptor;
-    out.n = d.n_outputs;
-    for (std::uint32_t i = 0; i < out.n; ++i) {
-        ArrayBody& body = *result.y.emplace_back(Array(new_body(*in.device))).body();
-        out.metas[i] = &body.meta;
-        out.tensors[i] = &body.tensor;
-        out.req[i] = CATENA_REQ_WRITE;
-    }
-    const auto n_x = static_cast<std::uint32_t>(x.size());
-    const catena_status status =
-        d.infer(&run.ctx, run.call.attrs, in.metas.data(), n_x, out.metas, out.n);
-    if (status != CATENA_OK) run.fail(status);
-    for (std::uint32_t i = 0; i < out.n; ++i) {
-        if (!shape_known(*result.y[i].body())) throw_shape(f, d.outputs[i]->name, *out.metas[i], x);
-        in.key.add(f.output_type[i], out.metas[i]->dtype,
-                   [&] { return std::string(d.outputs[i]->name); });
-    }
-}
-
-void make_view(const FunctionEntry& f, std::span<ArrayBody* const> x, const Array& y) {
-    if (y.body()->tensor.nbytes != x[0]->tensor.nbytes) {
-        raise<ShapeError>("[{}] {}: expected a shape of {} elements as in {}, got {}",
-                          f.descriptor.name, f.descriptor.outputs[0]->name, Array(Ref(x[0])).size(),
-                          describe_inputs(f, x), y.shape());
-    }
-    alias(*y.body(), Ref<ArrayBody>(x[0]));
-    seal(*y.body());
-}
-
-template <class T>
-std::vector<T> to_vector(SmallVector<T, 2>&& values) {
-    return {std::make_move_iterator(values.begin()), std::make_move_iterator(values.end())};
-}
-
-}  // namespace
 
 // All ways out return `result`, so that it is made in the caller's place.
 ForwardResult run_forward(FunctionEntry& f, const BoundAttributes& attributes,

@@ -276,6 +276,46 @@ void check_example(const catena_function& f, const char* example, const Broken& 
     }
 }
 
+std::string text_of(catena_dtype dtype) {
+    constexpr const char* codes[] = {"int", "uint", "float", "?", "bfloat", "?", "bool"};
+    const std::string code = dtype.code < std::size(codes) ? codes[dtype.code] : "?";
+    return dtype.code == CATENA_CODE_BOOL ? code : code + std::to_string(dtype.bits);
+}
+
+std::string text_of(const catena_value& value) {
+    switch (value.kind) {
+        case CATENA_ATTR_INT: return std::to_string(value.v.i);
+        case CATENA_ATTR_FLOAT: return fmt::format("{}", value.v.f);
+        case CATENA_ATTR_BOOL: return value.v.i ? "true" : "false";
+        case CATENA_ATTR_STRING: return fmt::format("'{}'", value.v.s);
+        case CATENA_ATTR_INTS: return fmt::format("{}", std::span(value.v.ints, value.n));
+        case CATENA_ATTR_FLOATS: return fmt::format("{}", std::span(value.v.floats, value.n));
+        case CATENA_ATTR_DTYPE: return text_of(value.v.dtype);
+        default: return "?";
+    }
+}
+
+// False if the value cannot be of that kind.
+bool convert(catena_value& value, std::int32_t kind) {
+    if (!is_list(value.kind)) value.n = 1;
+    const bool whole = value.kind == CATENA_ATTR_FLOAT && std::trunc(value.v.f) == value.v.f &&
+                       std::fabs(value.v.f) < 0x1p53;
+    if (value.kind == CATENA_ATTR_INT &&
+        (kind == CATENA_ATTR_FLOAT || kind == CATENA_ATTR_FLOATS)) {
+        value.v.f = static_cast<double>(value.v.i);
+        value.kind = CATENA_ATTR_FLOAT;
+    } else if (kind == CATENA_ATTR_INT && whole) {
+        value.v.i = static_cast<std::int64_t>(value.v.f);
+        value.kind = CATENA_ATTR_INT;
+    } else if (kind == CATENA_ATTR_BOOL && value.kind == CATENA_ATTR_INT &&
+               (value.v.i == 0 || value.v.i == 1)) {
+        value.kind = CATENA_ATTR_BOOL;
+    }
+    return value.kind == kind || (kind == CATENA_ATTR_INTS && value.kind == CATENA_ATTR_INT) ||
+           (kind == CATENA_ATTR_FLOATS &&
+            (value.kind == CATENA_ATTR_FLOAT || value.kind == CATENA_ATTR_INTS));
+}
+
 }  // namespace
 
 void check_table(const catena_plugin& t, TableChecks checks, const Broken& broken) {
@@ -478,50 +518,6 @@ std::vector<std::string> type_vars(const catena_function& f) {
             if (std::ranges::count(names, port->type_var) == 0) names.emplace_back(port->type_var);
     return names;
 }
-
-namespace {
-
-std::string text_of(catena_dtype dtype) {
-    constexpr const char* codes[] = {"int", "uint", "float", "?", "bfloat", "?", "bool"};
-    const std::string code = dtype.code < std::size(codes) ? codes[dtype.code] : "?";
-    return dtype.code == CATENA_CODE_BOOL ? code : code + std::to_string(dtype.bits);
-}
-
-std::string text_of(const catena_value& value) {
-    switch (value.kind) {
-        case CATENA_ATTR_INT: return std::to_string(value.v.i);
-        case CATENA_ATTR_FLOAT: return fmt::format("{}", value.v.f);
-        case CATENA_ATTR_BOOL: return value.v.i ? "true" : "false";
-        case CATENA_ATTR_STRING: return fmt::format("'{}'", value.v.s);
-        case CATENA_ATTR_INTS: return fmt::format("{}", std::span(value.v.ints, value.n));
-        case CATENA_ATTR_FLOATS: return fmt::format("{}", std::span(value.v.floats, value.n));
-        case CATENA_ATTR_DTYPE: return text_of(value.v.dtype);
-        default: return "?";
-    }
-}
-
-// False if the value cannot be of that kind.
-bool convert(catena_value& value, std::int32_t kind) {
-    if (!is_list(value.kind)) value.n = 1;
-    const bool whole = value.kind == CATENA_ATTR_FLOAT && std::trunc(value.v.f) == value.v.f &&
-                       std::fabs(value.v.f) < 0x1p53;
-    if (value.kind == CATENA_ATTR_INT &&
-        (kind == CATENA_ATTR_FLOAT || kind == CATENA_ATTR_FLOATS)) {
-        value.v.f = static_cast<double>(value.v.i);
-        value.kind = CATENA_ATTR_FLOAT;
-    } else if (kind == CATENA_ATTR_INT && whole) {
-        value.v.i = static_cast<std::int64_t>(value.v.f);
-        value.kind = CATENA_ATTR_INT;
-    } else if (kind == CATENA_ATTR_BOOL && value.kind == CATENA_ATTR_INT &&
-               (value.v.i == 0 || value.v.i == 1)) {
-        value.kind = CATENA_ATTR_BOOL;
-    }
-    return value.kind == kind || (kind == CATENA_ATTR_INTS && value.kind == CATENA_ATTR_INT) ||
-           (kind == CATENA_ATTR_FLOATS &&
-            (value.kind == CATENA_ATTR_FLOAT || value.kind == CATENA_ATTR_INTS));
-}
-
-}  // namespace
 
 void fit_value(const catena_attr_spec& a, catena_value& value, const Broken& broken) {
     if (!convert(value, a.kind)) broken("expected {}, got {}", kind_text(a.kind), text_of(value));

@@ -92,34 +92,6 @@ const Named& named(const std::string& name, const char* kind) {
     return entry;
 }
 
-}  // namespace
-
-void set_call_observer(CallObserver* observer) noexcept {
-    current.store(observer, std::memory_order_release);
-    run_hook.store(observer ? &hook : nullptr, std::memory_order_release);
-}
-CallObserver* call_observer() noexcept { return current.load(std::memory_order_acquire); }
-
-NamedCall::NamedCall(Queue& queue, CallName name, const char* kind) noexcept
-    : queue_(queue), name_(name), kind_(kind), began_(begin(queue)) {}
-
-void NamedCall::end(std::uint64_t bytes) const noexcept try {
-    if (!began_) return;
-    const Named& what = named(name_.text(), kind_);
-    KernelCall told{};
-    told.function = &what.function;
-    told.kernel = &what.kernel;
-    told.phase = CATENA_PHASE_FORWARD;
-    told.lists = 1;
-    told.bytes = bytes;
-    tell(queue_, began_, told);
-} catch (const std::bad_alloc&) {
-}
-
-// ---- the last launches on each device
-
-namespace {
-
 // A ring that all threads write without a lock. A text that is made while others write is only nearly right.
 class CallLog {
 public:
@@ -167,6 +139,30 @@ void note(DeviceState& device, const void* called, CallLog::Kind kind) noexcept 
 }
 
 }  // namespace
+
+void set_call_observer(CallObserver* observer) noexcept {
+    current.store(observer, std::memory_order_release);
+    run_hook.store(observer ? &hook : nullptr, std::memory_order_release);
+}
+CallObserver* call_observer() noexcept { return current.load(std::memory_order_acquire); }
+
+NamedCall::NamedCall(Queue& queue, CallName name, const char* kind) noexcept
+    : queue_(queue), name_(name), kind_(kind), began_(begin(queue)) {}
+
+void NamedCall::end(std::uint64_t bytes) const noexcept try {
+    if (!began_) return;
+    const Named& what = named(name_.text(), kind_);
+    KernelCall told{};
+    told.function = &what.function;
+    told.kernel = &what.kernel;
+    told.phase = CATENA_PHASE_FORWARD;
+    told.lists = 1;
+    told.bytes = bytes;
+    tell(queue_, began_, told);
+} catch (const std::bad_alloc&) {
+}
+
+// ---- the last launches on each device
 
 CallName::CallName(std::string_view text) {
     static std::mutex mutex;

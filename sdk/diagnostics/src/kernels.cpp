@@ -8,7 +8,6 @@
 #include <ids.hpp>
 
 #include <algorithm>
-#include <ranges>
 #include <set>
 #include <utility>
 
@@ -42,6 +41,81 @@ bool join(Block& a, const Block& b) {
     sort_dtypes(a[odd]);
     return true;
 }
+
+using Row = std::vector<std::string>;
+
+// "a", "a or b", "a, b or c".
+std::string any_of(const Row& words) {
+    return fmt::format("{}{}{}", fmt::join(words.begin(), words.end() - 1, ", "),
+                       words.size() > 1 ? " or " : "", words.back());
+}
+
+// The first tensor of a type variable.
+std::string port_of(const FunctionEntry& f, int type, std::span<ArrayBody* const> x) {
+    for (std::uint32_t i = 0; i < x.size(); ++i) {
+        if (x[i] && f.input_type[f.port(i)] == type) return f.input_name(i);
+    }
+    const auto y = std::find(f.output_type.begin(), f.output_type.end(), type);
+    return y == f.output_type.end() ? "dtype"
+                                    : f.descriptor.outputs[y - f.output_type.begin()]->name;
+}
+
+// Throws if the dtype of one type variable is in no row, naming those that go with the others.
+void check_dtypes(const FunctionEntry& f, std::span<ArrayBody* const> x,
+                  const std::vector<Row>& rows, const Row& wanted) {
+    for (std::size_t t = 0; t < wanted.size() && !rows.empty(); ++t) {
+        Row all, fitting;
+        for (const Row& row : rows) {
+            const auto add = [&](Row& list) {
+                if (std::ranges::count(list, row[t]) == 0) list.push_back(row[t]);
+            };
+            add(all);
+            Row same = row;
+            same[t] = wanted[t];
+            if (same == wanted) add(fitting);
+        }
+        if (std::ranges::count(all, wanted[t]) > 0) continue;
+        Row& expected = fitting.empty() ? all : fitting;
+        sort_dtypes(expected);
+        raise<DtypeError>("[{}] {}: expected {}, got {}{}", f.descriptor.name,
+                          port_of(f, static_cast<int>(t), x), any_of(expected), wanted[t],
+                          wanted[t] == "bool" ? ": cast it" : "");
+    }
+}
+
+// "catena.Adam_Update" -> "adamupdate": what people mix up.
+std::string folded(std::string_view name) {
+    if (name.starts_with("catena.")) name.remove_prefix(7);
+    std::string text;
+    for (const char c : name) {
+        if (c != '_') text += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    }
+    return text;
+}
+
+std::string_view last_word(std::string_view name) { return name.substr(name.rfind('.') + 1); }
+
+std::string nearest(std::string_view name, bool internal) {
+    Registry& registry = Registry::get();
+    const std::lock_guard lock(registry.mutex());
+    const std::string wanted = folded(name);
+    const bool bare = wanted.find('.') == wanted.npos;  // whose it is was left out
+    std::size_t least = last_word(wanted).size() / 3 + 1;
+    std::string guess;
+    for (const auto& [candidate, entry] : registry.functions()) {
+        if (!internal && (entry->descriptor.flags & CATENA_FUNCTION_INTERNAL)) continue;
+        const std::string known = folded(candidate);
+        std::size_t d = edit_distance(wanted, known);
+        if (bare) d = std::min(d, edit_distance(wanted, last_word(known)));
+        if (d < least) guess = candidate;
+        least = std::min(least, d);
+    }
+    return guess;
+}
+
+// When the library is loaded, the core gets its hooks.
+constinit CoreDiagnostics installed;
+[[maybe_unused]] const bool registered = (registered_diagnostics.store(&installed), true);
 
 }  // namespace
 
@@ -111,51 +185,6 @@ std::string dtypes_to_string(const catena_function& f, std::span<const KernelInf
     return fmt::format("{}", fmt::join(words, " or "));
 }
 
-namespace {
-
-using Row = std::vector<std::string>;
-
-// "a", "a or b", "a, b or c".
-std::string any_of(const Row& words) {
-    return fmt::format("{}{}{}", fmt::join(words.begin(), words.end() - 1, ", "),
-                       words.size() > 1 ? " or " : "", words.back());
-}
-
-// The first tensor of a type variable.
-std::string port_of(const FunctionEntry& f, int type, std::span<ArrayBody* const> x) {
-    for (std::uint32_t i = 0; i < x.size(); ++i) {
-        if (x[i] && f.input_type[f.port(i)] == type) return f.input_name(i);
-    }
-    const auto y = std::find(f.output_type.begin(), f.output_type.end(), type);
-    return y == f.output_type.end() ? "dtype"
-                                    : f.descriptor.outputs[y - f.output_type.begin()]->name;
-}
-
-// Throws if the dtype of one type variable is in no row, naming those that go with the others.
-void check_dtypes(const FunctionEntry& f, std::span<ArrayBody* const> x,
-                  const std::vector<Row>& rows, const Row& wanted) {
-    for (std::size_t t = 0; t < wanted.size() && !rows.empty(); ++t) {
-        Row all, fitting;
-        for (const Row& row : rows) {
-            const auto add = [&](Row& list) {
-                if (std::ranges::count(list, row[t]) == 0) list.push_back(row[t]);
-            };
-            add(all);
-            Row same = row;
-            same[t] = wanted[t];
-            if (same == wanted) add(fitting);
-        }
-        if (std::ranges::count(all, wanted[t]) > 0) continue;
-        Row& expected = fitting.empty() ? all : fitting;
-        sort_dtypes(expected);
-        raise<DtypeError>("[{}] {}: expected {}, got {}{}", f.descriptor.name,
-                          port_of(f, static_cast<int>(t), x), any_of(expected), wanted[t],
-                          wanted[t] == "bool" ? ": cast it" : "");
-    }
-}
-
-}  // namespace
-
 // DtypeError where one dtype fits no kernel of the device, else UnsupportedError that lists the kernels.
 void CoreDiagnostics::no_kernel(const FunctionEntry& f, std::span<ArrayBody* const> x,
                                 const DeviceState& device, std::uint64_t key, bool declined) {
@@ -203,40 +232,6 @@ void CoreDiagnostics::no_kernel(const FunctionEntry& f, std::span<ArrayBody* con
 }
 
 // ---- names that nothing has: functions, devices, pins; and what was meant
-
-namespace {
-
-// "catena.Adam_Update" -> "adamupdate": what people mix up.
-std::string folded(std::string_view name) {
-    if (name.starts_with("catena.")) name.remove_prefix(7);
-    std::string text;
-    for (const char c : name) {
-        if (c != '_') text += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-    }
-    return text;
-}
-
-std::string_view last_word(std::string_view name) { return name.substr(name.rfind('.') + 1); }
-
-std::string nearest(std::string_view name, bool internal) {
-    Registry& registry = Registry::get();
-    const std::lock_guard lock(registry.mutex());
-    const std::string wanted = folded(name);
-    const bool bare = wanted.find('.') == wanted.npos;  // whose it is was left out
-    std::size_t least = last_word(wanted).size() / 3 + 1;
-    std::string guess;
-    for (const auto& [candidate, entry] : registry.functions()) {
-        if (!internal && (entry->descriptor.flags & CATENA_FUNCTION_INTERNAL)) continue;
-        const std::string known = folded(candidate);
-        std::size_t d = edit_distance(wanted, known);
-        if (bare) d = std::min(d, edit_distance(wanted, last_word(known)));
-        if (d < least) guess = candidate;
-        least = std::min(least, d);
-    }
-    return guess;
-}
-
-}  // namespace
 
 std::string CoreDiagnostics::nearest(std::string_view function) {
     return catena::nearest(function, false);
@@ -302,13 +297,5 @@ std::string nearest_function(std::string_view name) {
     load_plugins_once();
     return nearest(name, false);
 }
-
-namespace {
-
-// When the library is loaded, the core gets its hooks.
-constinit CoreDiagnostics installed;
-[[maybe_unused]] const bool registered = (registered_diagnostics.store(&installed), true);
-
-}  // namespace
 
 }  // namespace catena

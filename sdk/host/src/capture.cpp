@@ -164,10 +164,90 @@ struct Capture::State {
         recorder.give_back();
     }
 
-    void warm_up(const std::function<void()>& body);
-    void record(const std::function<void()>& body, std::string_view its_name);
-    void draw();
-    void launch();
+    // The stream's own work, in memory of the recording.
+    void warm_up(const std::function<void()>& body) {
+        Queue& queue = *stream.queue();
+        const OnExit restored{[&] { queue.pool = &queue.own; }};
+        queue.pool = &recorder.own;
+        const using_stream scope(stream);
+        body();
+    }
+    void record(const std::function<void()>& body, std::string_view its_name) {
+        Queue& queue = *stream.queue();
+        // The stream comes after all that was given by now, so that arrays of others can be used.
+        for (Queue* other : device.queues()) queue.after(*other, Queue::end);
+        recorder.sees_as(queue);
+        {
+            const std::lock_guard nobody_waits(device.waits);
+            const std::lock_guard lock(device.heap.mutex);
+            ++device.heap.recordings;
+        }
+        const OnExit recorded{[&] {
+            std::unique_lock lock(device.heap.mutex);
+            const bool release = --device.heap.recordings == 0 && device.heap.release_wanted;
+            lock.unlock();
+            if (release) device.release_cached();
+        }};
+        call([&](catena_ctx* ctx) { return device.graphs->begin(ctx, device.dev, queue.native); });
+        queue.recording = &recorder;
+        recorder.recording = &recorder;
+        const auto end = [&](catena_ctx* ctx) {
+            queue.recording = nullptr;
+            recorder.recording = nullptr;
+            return device.graphs->end(ctx, device.dev, queue.native, &graph);
+        };
+        try {
+            const using_stream scope(recorder.as_stream());
+            body();
+        } catch (...) {
+            catena_ctx ctx;
+            end(&ctx);
+            uses = recorder.take_uses();
+            throw;
+        }
+        call(end);
+        if (!graph) fail<DeviceError>("[recording] {}: nothing was kept", device.name);
+        uses = recorder.take_uses();
+        draws = recorder.take_draws();
+        const std::uint64_t n = device.graphs->size(graph);
+        name.emplace(its_name.empty()
+                         ? fmt::format("recording of {}",
+                                       n == 1 ? "1 kernel, copy or fill"
+                                              : fmt::format("{} kernels, copies and fills", n))
+                         : fmt::format("recording {}", its_name));
+    }
+    // The numbers that the launch draws are those that its calls would draw now.
+    void draw() {
+        const using_stream scope(recorder.as_stream());
+        for (const auto& [state, of, n] : draws) {
+            const RandomState begin = reserve_random(Device(&of), n);
+            const std::uint64_t values[] = {begin.seed, begin.offset};
+            write_bytes(state, values);
+        }
+    }
+    void launch() {
+        const std::lock_guard lock(mutex);
+        for (auto& [owner, use] : uses) {
+            if (!use.writes) {
+                before_read(*owner, recorder);
+                continue;
+            }
+            before_write(*owner, recorder);
+            written(*owner);
+        }
+        draw();
+        recorder.after_users();
+        note_launch(recorder, *name);
+        call([&](catena_ctx* ctx) {
+            return device.graphs->launch(ctx, device.dev, graph, recorder.native);
+        });
+        recorder.advance();
+        stream.queue()->advance();
+        for (auto& [owner, use] : uses) {
+            if (use.writes) after_write(*owner, recorder, Queue::end);
+        }
+        recorder.before_writers();
+    }
 
     template <class Call>
     void call(const Call& of_table) {
@@ -187,94 +267,6 @@ struct Capture::State {
     std::optional<CallName> name;
     std::mutex mutex;  // one launch at a time
 };
-
-// The stream's own work, in memory of the recording.
-void Capture::State::warm_up(const std::function<void()>& body) {
-    Queue& queue = *stream.queue();
-    const OnExit restored{[&] { queue.pool = &queue.own; }};
-    queue.pool = &recorder.own;
-    const using_stream scope(stream);
-    body();
-}
-
-void Capture::State::record(const std::function<void()>& body, std::string_view its_name) {
-    Queue& queue = *stream.queue();
-    // The stream comes after all that was given by now, so that arrays of others can be used.
-    for (Queue* other : device.queues()) queue.after(*other, Queue::end);
-    recorder.sees_as(queue);
-    {
-        const std::lock_guard nobody_waits(device.waits);
-        const std::lock_guard lock(device.heap.mutex);
-        ++device.heap.recordings;
-    }
-    const OnExit recorded{[&] {
-        std::unique_lock lock(device.heap.mutex);
-        const bool release = --device.heap.recordings == 0 && device.heap.release_wanted;
-        lock.unlock();
-        if (release) device.release_cached();
-    }};
-    call([&](catena_ctx* ctx) { return device.graphs->begin(ctx, device.dev, queue.native); });
-    queue.recording = &recorder;
-    recorder.recording = &recorder;
-    const auto end = [&](catena_ctx* ctx) {
-        queue.recording = nullptr;
-        recorder.recording = nullptr;
-        return device.graphs->end(ctx, device.dev, queue.native, &graph);
-    };
-    try {
-        const using_stream scope(recorder.as_stream());
-        body();
-    } catch (...) {
-        catena_ctx ctx;
-        end(&ctx);
-        uses = recorder.take_uses();
-        throw;
-    }
-    call(end);
-    if (!graph) fail<DeviceError>("[recording] {}: nothing was kept", device.name);
-    uses = recorder.take_uses();
-    draws = recorder.take_draws();
-    const std::uint64_t n = device.graphs->size(graph);
-    name.emplace(its_name.empty()
-                     ? fmt::format("recording of {}",
-                                   n == 1 ? "1 kernel, copy or fill"
-                                          : fmt::format("{} kernels, copies and fills", n))
-                     : fmt::format("recording {}", its_name));
-}
-
-// The numbers that the launch draws are those that its calls would draw now.
-void Capture::State::draw() {
-    const using_stream scope(recorder.as_stream());
-    for (const auto& [state, of, n] : draws) {
-        const RandomState begin = reserve_random(Device(&of), n);
-        const std::uint64_t values[] = {begin.seed, begin.offset};
-        write_bytes(state, values);
-    }
-}
-
-void Capture::State::launch() {
-    const std::lock_guard lock(mutex);
-    for (auto& [owner, use] : uses) {
-        if (!use.writes) {
-            before_read(*owner, recorder);
-            continue;
-        }
-        before_write(*owner, recorder);
-        written(*owner);
-    }
-    draw();
-    recorder.after_users();
-    note_launch(recorder, *name);
-    call([&](catena_ctx* ctx) {
-        return device.graphs->launch(ctx, device.dev, graph, recorder.native);
-    });
-    recorder.advance();
-    stream.queue()->advance();
-    for (auto& [owner, use] : uses) {
-        if (use.writes) after_write(*owner, recorder, Queue::end);
-    }
-    recorder.before_writers();
-}
 
 Capture::Capture(const Stream& stream, const std::function<void()>& body, int warm_ups,
                  std::string_view name) {

@@ -66,83 +66,6 @@ Row from_json(const std::filesystem::path& file, const std::string& line,
     return row;
 }
 
-}  // namespace
-
-Curves::Curves(std::vector<std::string> columns, std::filesystem::path table,
-               std::filesystem::path plot)
-    : columns_(std::move(columns)), table_(std::move(table)), plot_(std::move(plot)) {
-    if (columns_.size() < 2)
-        fail<InvalidError>("[Curves] columns: expected two or more, got {}", columns_.size());
-    for (std::size_t i = 0; i < columns_.size(); ++i) {
-        const std::string& name = columns_[i];
-        if (!is_plain(name) || std::ranges::count(columns_, name) > 1)
-            fail<InvalidError>(
-                "[Curves] columns: expected names without commas and quotes, each once, got column "
-                "{}",
-                i);
-    }
-    if (!table_.empty() && !is_jsonl(table_) && table_.extension() != ".csv")
-        bad_curves(table_, "a name that ends in .csv or .jsonl", "another");
-    if (!plot_.empty() && plot_.extension() != ".svg")
-        bad_curves(plot_, "a name that ends in .svg", "another");
-    for (const auto& file : {table_, plot_}) {
-        if (!file.empty()) require_writable(file);
-    }
-}
-
-void Curves::resume(double last) {
-    rows_.clear();
-    std::ifstream in(table_);
-    std::string line;
-    if (table_.empty() || !in || (!is_jsonl(table_) && !std::getline(in, line))) return;
-    if (!is_jsonl(table_) && line != header_of(columns_))
-        bad_curves(table_, "columns " + header_of(columns_), line);
-    while (std::getline(in, line)) {
-        Row row = is_jsonl(table_) ? from_json(table_, line, columns_) : from_csv(table_, line);
-        if (row.size() != columns_.size())
-            bad_curves(table_, fmt::format("{} numbers", columns_.size()), line);
-        if (row[0] <= last) rows_.push_back(std::move(row));
-    }
-}
-
-void Curves::add(Row row) {
-    if (row.size() != columns_.size())
-        fail<ShapeError>("[Curves] row: expected {} numbers, got {}", columns_.size(), row.size());
-    rows_.push_back(std::move(row));
-    write();
-}
-
-void Curves::write() const {
-    if (!table_.empty()) write_file(table_, is_jsonl(table_) ? to_jsonl() : to_csv());
-    if (!plot_.empty()) write_file(plot_, to_svg());
-}
-
-std::string Curves::to_csv() const {
-    std::string text = header_of(columns_) + '\n';
-    for (const Row& row : rows_) {
-        std::string line;
-        for (std::size_t i = 0; i < row.size(); ++i)
-            line += (i > 0 ? "," : "") + (std::isfinite(row[i]) ? fmt::format("{}", row[i]) : "");
-        text += line + '\n';
-    }
-    return text;
-}
-
-std::string Curves::to_jsonl() const {
-    std::string text;
-    for (const Row& row : rows_) {
-        nlohmann::ordered_json json;
-        for (std::size_t i = 0; i < row.size(); ++i) {
-            if (std::isfinite(row[i])) json[columns_[i]] = row[i];
-            else json[columns_[i]] = nullptr;
-        }
-        text += json.dump() + '\n';
-    }
-    return text;
-}
-
-namespace {
-
 // All lengths are pixels.
 constexpr double panel_width = 420, panel_height = 280;
 constexpr double left = 62, right = 14, top = 34, bottom = 44;
@@ -260,6 +183,79 @@ std::string draw(const Panel& panel, double x0, const std::vector<std::string>& 
 }
 
 }  // namespace
+
+Curves::Curves(std::vector<std::string> columns, std::filesystem::path table,
+               std::filesystem::path plot)
+    : columns_(std::move(columns)), table_(std::move(table)), plot_(std::move(plot)) {
+    if (columns_.size() < 2)
+        fail<InvalidError>("[Curves] columns: expected two or more, got {}", columns_.size());
+    for (std::size_t i = 0; i < columns_.size(); ++i) {
+        const std::string& name = columns_[i];
+        if (!is_plain(name) || std::ranges::count(columns_, name) > 1)
+            fail<InvalidError>(
+                "[Curves] columns: expected names without commas and quotes, each once, got column "
+                "{}",
+                i);
+    }
+    if (!table_.empty() && !is_jsonl(table_) && table_.extension() != ".csv")
+        bad_curves(table_, "a name that ends in .csv or .jsonl", "another");
+    if (!plot_.empty() && plot_.extension() != ".svg")
+        bad_curves(plot_, "a name that ends in .svg", "another");
+    for (const auto& file : {table_, plot_}) {
+        if (!file.empty()) require_writable(file);
+    }
+}
+
+void Curves::resume(double last) {
+    rows_.clear();
+    std::ifstream in(table_);
+    std::string line;
+    if (table_.empty() || !in || (!is_jsonl(table_) && !std::getline(in, line))) return;
+    if (!is_jsonl(table_) && line != header_of(columns_))
+        bad_curves(table_, "columns " + header_of(columns_), line);
+    while (std::getline(in, line)) {
+        Row row = is_jsonl(table_) ? from_json(table_, line, columns_) : from_csv(table_, line);
+        if (row.size() != columns_.size())
+            bad_curves(table_, fmt::format("{} numbers", columns_.size()), line);
+        if (row[0] <= last) rows_.push_back(std::move(row));
+    }
+}
+
+void Curves::add(Row row) {
+    if (row.size() != columns_.size())
+        fail<ShapeError>("[Curves] row: expected {} numbers, got {}", columns_.size(), row.size());
+    rows_.push_back(std::move(row));
+    write();
+}
+
+void Curves::write() const {
+    if (!table_.empty()) write_file(table_, is_jsonl(table_) ? to_jsonl() : to_csv());
+    if (!plot_.empty()) write_file(plot_, to_svg());
+}
+
+std::string Curves::to_csv() const {
+    std::string text = header_of(columns_) + '\n';
+    for (const Row& row : rows_) {
+        std::string line;
+        for (std::size_t i = 0; i < row.size(); ++i)
+            line += (i > 0 ? "," : "") + (std::isfinite(row[i]) ? fmt::format("{}", row[i]) : "");
+        text += line + '\n';
+    }
+    return text;
+}
+
+std::string Curves::to_jsonl() const {
+    std::string text;
+    for (const Row& row : rows_) {
+        nlohmann::ordered_json json;
+        for (std::size_t i = 0; i < row.size(); ++i) {
+            if (std::isfinite(row[i])) json[columns_[i]] = row[i];
+            else json[columns_[i]] = nullptr;
+        }
+        text += json.dump() + '\n';
+    }
+    return text;
+}
 
 std::string Curves::to_svg() const {
     std::vector<Panel> panels;

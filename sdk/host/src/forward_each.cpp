@@ -7,7 +7,6 @@
 #include <catena/forward_each.hpp>
 
 #include <algorithm>
-#include <vector>
 
 namespace catena {
 namespace {
@@ -32,7 +31,35 @@ public:
         : function_(function), f_(function.entry()), now_(config()), memory_(memory) {}
 
     // Runs it now if nothing takes it together with others. The arrays live until flush().
-    void add(std::span<ArrayBody* const> x);
+    void add(std::span<ArrayBody* const> x) {
+        ForwardInputs in(f_, x);
+        DeviceState& device = *in.device;
+        if (!*Registry::get().extensions(&device.backend, CATENA_MANY_DRAFT_1))
+            return run_alone(x, device);
+        Queue& queue = current_queue(device);
+        const std::uint32_t flags = call_flags(now_);
+        KernelRun checked(f_, *function_.attributes(), queue, CATENA_PHASE_FORWARD, flags, x);
+        checked.call.n_x = static_cast<std::uint32_t>(x.size());
+        const catena_status status = f_.descriptor.infer(
+            &checked.ctx, checked.call.attrs, in.metas.data(), checked.call.n_x, nullptr, 0);
+        if (status != CATENA_OK) checked.fail(status);
+        const Selection& selection = f_.select(
+            selection_key(device.index, flags & CATENA_CALL_DETERMINISTIC, in.key.bits()), device);
+        const catena_kernel* kernel =
+            selection.forward.empty() ? nullptr : selection.forward[0].forward;
+        // A kernel that is asked, or that plans, takes one call at a time.
+        if (!kernel || kernel->supports || kernel->plan || kernel->variant)
+            return run_alone(x, device);
+        auto same = std::ranges::find_if(
+            groups_, [&](const Same& s) { return s.kernel == kernel && s.queue == &queue; });
+        if (same == groups_.end()) {
+            const catena_many* many = many_of(device, *kernel);
+            if (!many) return run_alone(x, device);
+            same = groups_.insert(same, Same{kernel, &queue, many, {}});
+        }
+        same->calls.push_back(
+            {SmallVector<ArrayBody*, 6>(x.begin(), x.end()), std::move(in.tensors), checked.call});
+    }
     void flush() {
         for (Same& same : groups_) run(same);
         groups_.clear();
@@ -50,9 +77,65 @@ private:
         const catena_many* many;
         std::vector<Call> calls;
     };
-    void run(Same& same);
-    void run_alone(std::span<ArrayBody* const> x, DeviceState& device);
-    const Array* attributes(const Same& same);
+    void run(Same& same) {
+        Queue& queue = *same.queue;
+        const Array* const own = attributes(same);
+        catena_ctx ctx;
+        ctx.device = &queue.device;
+        std::vector<const catena_call*> list;
+        for (Call& call : same.calls) {
+            call.call.x = call.tensors.data();
+            list.push_back(&call.call);
+            for (ArrayBody* x : call.x)
+                if (x) before_read(*x, queue);
+        }
+        Writes writes(queue);
+        for (const Call& call : same.calls) add_mutated(writes, f_, {call.x.data(), call.x.size()});
+        note_launch(queue, f_.descriptor, CATENA_PHASE_FORWARD);
+        const RunHook* const hook = run_hook.load(std::memory_order_acquire);
+        const std::int64_t began = hook ? hook->begin(queue) : 0;
+        const catena_status status =
+            same.many->run(&ctx, same.kernel, list.data(), static_cast<std::uint32_t>(list.size()),
+                           own ? own->body()->tensor.dl.data : nullptr);
+        if (hook) hook->end(queue, began, *same.kernel, list);
+        writes.given();
+        if (status != CATENA_OK) throw_failure(ctx, status, f_.descriptor.name);
+        if (!now_.debug) return;
+        for (const Call& call : same.calls)
+            diagnostics().check_forward(f_, {call.x.data(), call.x.size()}, {});
+    }
+    void run_alone(std::span<ArrayBody* const> x, DeviceState& device) {
+        if (memory_ && current_queue(device).recording.load())
+            fail<UnsupportedError>(
+                "[{}] recording: expected a kernel that reads attributes from memory, got one on "
+                "{} "
+                "that takes them with the call",
+                f_.descriptor.name, device.name);
+        run_forward(f_, *function_.attributes(), x, now_, false);
+        if (now_.debug) diagnostics().check_forward(f_, x, {});
+    }
+    // Where the kernel's attributes are: written now, or before each launch of what is recorded now.
+    const Array* attributes(const Same& same) {
+        if (!memory_) return nullptr;
+        const Device device(&same.queue->device);
+        const bool recorded = same.queue->recording.load();
+        auto place = std::find_if(
+            memory_->places_.begin(), memory_->places_.end(),
+            [&](const auto& p) { return p.kernel == same.kernel && p.bytes.device() == device; });
+        if (place == memory_->places_.end()) {
+            if (recorded)
+                fail<UnsupportedError>(
+                    "[{}] recording: expected a call like this one before, got none",
+                    f_.descriptor.name);
+            const auto n = static_cast<std::int64_t>(same.many->attribute_bytes(same.kernel));
+            memory_->places_.push_back(
+                {same.many, same.kernel, Array::empty({n}, Dtype::uint8, device)});
+            place = memory_->places_.end() - 1;
+        }
+        if (!recorded) AttributeMemory::write(*place, function_);
+        before_read(*place->bytes.body(), *same.queue);
+        return &place->bytes;
+    }
 
     const PluginFunction& function_;
     FunctionEntry& f_;
@@ -60,95 +143,6 @@ private:
     AttributeMemory* memory_;
     std::vector<Same> groups_;
 };
-
-void CallGroup::add(std::span<ArrayBody* const> x) {
-    ForwardInputs in(f_, x);
-    DeviceState& device = *in.device;
-    if (!*Registry::get().extensions(&device.backend, CATENA_MANY_DRAFT_1))
-        return run_alone(x, device);
-    Queue& queue = current_queue(device);
-    const std::uint32_t flags = call_flags(now_);
-    KernelRun checked(f_, *function_.attributes(), queue, CATENA_PHASE_FORWARD, flags, x);
-    checked.call.n_x = static_cast<std::uint32_t>(x.size());
-    const catena_status status = f_.descriptor.infer(&checked.ctx, checked.call.attrs,
-                                                     in.metas.data(), checked.call.n_x, nullptr, 0);
-    if (status != CATENA_OK) checked.fail(status);
-    const Selection& selection = f_.select(
-        selection_key(device.index, flags & CATENA_CALL_DETERMINISTIC, in.key.bits()), device);
-    const catena_kernel* kernel =
-        selection.forward.empty() ? nullptr : selection.forward[0].forward;
-    // A kernel that is asked, or that plans, takes one call at a time.
-    if (!kernel || kernel->supports || kernel->plan || kernel->variant) return run_alone(x, device);
-    auto same = std::ranges::find_if(
-        groups_, [&](const Same& s) { return s.kernel == kernel && s.queue == &queue; });
-    if (same == groups_.end()) {
-        const catena_many* many = many_of(device, *kernel);
-        if (!many) return run_alone(x, device);
-        same = groups_.insert(same, Same{kernel, &queue, many, {}});
-    }
-    same->calls.push_back(
-        {SmallVector<ArrayBody*, 6>(x.begin(), x.end()), std::move(in.tensors), checked.call});
-}
-
-void CallGroup::run_alone(std::span<ArrayBody* const> x, DeviceState& device) {
-    if (memory_ && current_queue(device).recording.load())
-        fail<UnsupportedError>(
-            "[{}] recording: expected a kernel that reads attributes from memory, got one on {} "
-            "that takes them with the call",
-            f_.descriptor.name, device.name);
-    run_forward(f_, *function_.attributes(), x, now_, false);
-    if (now_.debug) diagnostics().check_forward(f_, x, {});
-}
-
-// Where the kernel's attributes are: written now, or before each launch of what is recorded now.
-const Array* CallGroup::attributes(const Same& same) {
-    if (!memory_) return nullptr;
-    const Device device(&same.queue->device);
-    const bool recorded = same.queue->recording.load();
-    auto place = std::find_if(memory_->places_.begin(), memory_->places_.end(), [&](const auto& p) {
-        return p.kernel == same.kernel && p.bytes.device() == device;
-    });
-    if (place == memory_->places_.end()) {
-        if (recorded)
-            fail<UnsupportedError>("[{}] recording: expected a call like this one before, got none",
-                                   f_.descriptor.name);
-        const auto n = static_cast<std::int64_t>(same.many->attribute_bytes(same.kernel));
-        memory_->places_.push_back(
-            {same.many, same.kernel, Array::empty({n}, Dtype::uint8, device)});
-        place = memory_->places_.end() - 1;
-    }
-    if (!recorded) AttributeMemory::write(*place, function_);
-    before_read(*place->bytes.body(), *same.queue);
-    return &place->bytes;
-}
-
-void CallGroup::run(Same& same) {
-    Queue& queue = *same.queue;
-    const Array* const own = attributes(same);
-    catena_ctx ctx;
-    ctx.device = &queue.device;
-    std::vector<const catena_call*> list;
-    for (Call& call : same.calls) {
-        call.call.x = call.tensors.data();
-        list.push_back(&call.call);
-        for (ArrayBody* x : call.x)
-            if (x) before_read(*x, queue);
-    }
-    Writes writes(queue);
-    for (const Call& call : same.calls) add_mutated(writes, f_, {call.x.data(), call.x.size()});
-    note_launch(queue, f_.descriptor, CATENA_PHASE_FORWARD);
-    const RunHook* const hook = run_hook.load(std::memory_order_acquire);
-    const std::int64_t began = hook ? hook->begin(queue) : 0;
-    const catena_status status =
-        same.many->run(&ctx, same.kernel, list.data(), static_cast<std::uint32_t>(list.size()),
-                       own ? own->body()->tensor.dl.data : nullptr);
-    if (hook) hook->end(queue, began, *same.kernel, list);
-    writes.given();
-    if (status != CATENA_OK) throw_failure(ctx, status, f_.descriptor.name);
-    if (!now_.debug) return;
-    for (const Call& call : same.calls)
-        diagnostics().check_forward(f_, {call.x.data(), call.x.size()}, {});
-}
 
 void AttributeMemory::write(const Place& place, const PluginFunction& function) {
     std::vector<std::byte> bytes(static_cast<std::size_t>(place.bytes.size()));

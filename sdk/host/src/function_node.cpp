@@ -51,13 +51,6 @@ namespace {
         function.label(), where);
 }
 
-}  // namespace
-
-Arrays UserFunction::forward_cpu(ArraySpan) { throw_missing(*this, "cpu"); }
-Arrays UserFunction::forward_gpu(ArraySpan) { throw_missing(*this, "gpu"); }
-
-namespace {
-
 // Of the memory's owner: in-place writes count it up.
 std::uint32_t version_of(const ArrayBody& body) {
     return body.base ? body.base->version : body.version;
@@ -81,189 +74,186 @@ void check_indexes(const std::string& label, const char* what,
     }
 }
 
+// The place in a graph of gradients that were computed on arrays: they end here.
+class FirstOrder final : public FunctionNode {
+public:
+    FirstOrder(std::string function, std::vector<Array> gradients)
+        : function_(std::move(function)), gradients_(std::move(gradients)) {}
+    std::string label() const override { return function_; }
+
+private:
+    std::vector<Array> forward(std::span<const Array>) override { return std::move(gradients_); }
+    std::vector<Variable> backward(std::span<const std::size_t>,
+                                   std::span<const Variable>) override {
+        fail<NotDifferentiableError>(
+            "[{}] backward: it has no gradient of higher order: a Function computes its gradient "
+            "on arrays; derive from FunctionNode",
+            function_);
+    }
+
+    std::string function_;
+    std::vector<Array> gradients_;
+};
+
 }  // namespace
+
+Arrays UserFunction::forward_cpu(ArraySpan) { throw_missing(*this, "cpu"); }
+Arrays UserFunction::forward_gpu(ArraySpan) { throw_missing(*this, "gpu"); }
 
 // Runs forward as apply() does, and backward as the graph does.
 class UserCall final : public GraphNode {
 public:
     // Runs the node's forward and makes its call part of the graph.
     static std::vector<Variable> run(std::shared_ptr<FunctionNode> node,
-                                     std::span<const Variable> inputs);
-    ~UserCall() override;
+                                     std::span<const Variable> inputs) {
+        const Ref<GraphNode> owner(new UserCall(std::move(node)));
+        auto& call = static_cast<UserCall&>(*owner);
+        FunctionNode& function = *call.node_;
+        call.check_data(inputs);
+        std::vector<Array> x;
+        SmallVector<const Variable*, 6> pointers;
+        for (const Variable& input : inputs) {
+            pointers.push_back(&input);
+            x.push_back(input ? input.data() : Array());
+            if (input && !call.device_) call.device_ = input.device();
+        }
+        if (!call.device_) call.device_ = Device::current();
+        const std::vector<Variable> outputs = call.compute(x);
+        check_indexes(call.name(), "retain_inputs", function.retained_inputs_, inputs.size());
+        check_indexes(call.name(), "retain_outputs", function.retained_outputs_, outputs.size());
+        if (!call.record({pointers.data(), pointers.size()}, outputs)) return outputs;
+        for (const std::size_t i : or_none(function.retained_inputs_))
+            call.retain_input(i, inputs[i]);
+        for (const std::size_t i : or_none(function.retained_outputs_))
+            call.retain_output(i, outputs[i]);
+        function.call_ = &call;
+        return outputs;
+    }
+    ~UserCall() override {
+        if (node_) node_->call_ = nullptr;
+    }
 
-    std::string_view label() const noexcept override;
-    std::vector<Array> forward(std::span<const Array> inputs) const override;
-    void unchain() override;
+    std::string_view label() const noexcept override {
+        try {
+            return name();
+        } catch (...) {  // from a label() of the user's
+            return "function";
+        }
+    }
+    std::vector<Array> forward(std::span<const Array> given) const override {
+        if (!node_) fail<GraphError>("[{}] forward: the graph was unchained here", name());
+        const std::shared_ptr<FunctionNode> node = node_;
+        const std::size_t n = inputs().size();
+        if (given.size() != n && given.size() != node->n_given(n))
+            fail<InvalidError>("[{}] forward: expected {} inputs, got {}", name(), node->n_given(n),
+                               given.size());
+        const auto first =
+            std::find_if(given.begin(), given.end(), [](const Array& x) { return bool(x); });
+        const using_config train(&Config::train, train_);  // as the call was made
+        const using_device device(first == given.end() ? device_ : first->device());
+        return run_forward(*node, given);
+    }
+    void unchain() override {
+        const Ref<GraphNode> keep(this);
+        name();  // while there is a node to ask
+        GraphNode::unchain();
+        if (node_) node_->call_ = nullptr;
+        node_.reset();
+    }
 
     using GraphNode::retained_input, GraphNode::retained_output;
 
 private:
-    explicit UserCall(std::shared_ptr<FunctionNode> node);
-    const std::string& name() const;
-    static std::vector<Array> run_forward(FunctionNode& node, std::span<const Array> inputs);
-    std::vector<Variable> compute(std::span<const Array> x);
+    explicit UserCall(std::shared_ptr<FunctionNode> node)
+        : node_(std::move(node)), train_(config().train) {}
+    const std::string& name() const {
+        if (name_.empty() && node_) name_ = node_->label();
+        return name_;
+    }
+    // Runs forward() of the node, which may call retain_inputs() and retain_outputs(). When it runs
+    // again, what the graph retains stays as the first run said.
+    static std::vector<Array> run_forward(FunctionNode& node, std::span<const Array> inputs) {
+        const bool again = node.stage_ == FunctionNode::Stage::applied;
+        const OnExit restore{[&, kept_inputs = node.retained_inputs_,
+                              kept_outputs = node.retained_outputs_]() mutable {
+            node.stage_ = FunctionNode::Stage::applied;
+            if (!again) return;
+            node.retained_inputs_ = std::move(kept_inputs);
+            node.retained_outputs_ = std::move(kept_outputs);
+        }};
+        node.stage_ = FunctionNode::Stage::forward;
+        return node.forward(inputs);
+    }
+    // Forward, and what it must not do.
+    std::vector<Variable> compute(std::span<const Array> x) {
+        const std::vector<std::uint32_t> versions = versions_of(x);
+        std::vector<Array> y;
+        try {
+            const using_device device(device_);
+            y = run_forward(*node_, x);
+        } catch (const NanError& error) {  // in a function that forward calls
+            fail<NanError>("{}\nin the forward of {}", error.what(), name());
+        }
+        check_versions(x, versions, "forward", "inputs");
+        if (y.empty())
+            fail<InvalidError>("[{}] forward: expected at least one output, got none", name());
+        std::vector<Variable> outputs;
+        for (std::size_t i = 0; i < y.size(); ++i) {
+            if (!y[i])
+                fail<InvalidError>("[{}] forward: {}: expected an array, got an empty handle",
+                                   name(), output_name(i));
+            outputs.emplace_back(std::move(y[i]));
+        }
+        return outputs;
+    }
     void gradients(std::span<const Variable> gy, std::span<const bool> wanted,
-                   std::span<Variable> gx) override;
-    [[noreturn]] void throw_written(const char* method, const std::string& what) const;
+                   std::span<Variable> gx) override {
+        std::vector<std::size_t> targets;
+        for (std::size_t i = 0; i < wanted.size(); ++i)
+            if (wanted[i]) targets.push_back(i);
+        const using_config train(&Config::train, train_);  // as the call was made
+        const using_device device(device_);
+        const std::shared_ptr<FunctionNode> keep = node_;
+        std::vector<Array> arrays;
+        for (const Variable& g : gy) arrays.push_back(g ? g.data() : Array());
+        const std::vector<std::uint32_t> versions = versions_of(arrays);
+        std::vector<Variable> found = keep->backward(targets, gy);
+        check_versions(arrays, versions, "backward", "grad_outputs");
+        if (const std::string what = changed(); !what.empty()) throw_written("backward", what);
+        if (found.size() == gx.size()) {
+            std::ranges::move(found, gx.begin());
+            return;
+        }
+        if (found.size() != targets.size()) {
+            const std::string fewer =
+                targets.size() == gx.size()
+                    ? ""
+                    : fmt::format(" (one for each input) or {} (for each that wants one)",
+                                  targets.size());
+            fail<InvalidError>("[{}] backward: expected {} gradients{}, got {}", name(), gx.size(),
+                               fewer, found.size());
+        }
+        for (std::size_t k = 0; k < targets.size(); ++k) gx[targets[k]] = std::move(found[k]);
+    }
+    [[noreturn]] void throw_written(const char* method, const std::string& what) const {
+        fail<InvalidError>(
+            "[{}] {}: expected {} to be unmodified, got an in-place change (+= changes an array; "
+            "x * 2 makes a new one)",
+            name(), method, what);
+    }
     void check_versions(std::span<const Array> arrays, std::span<const std::uint32_t> versions,
-                        const char* method, const char* what) const;
+                        const char* method, const char* what) const {
+        for (std::size_t i = 0; i < arrays.size(); ++i) {
+            if (arrays[i] && version_of(*arrays[i].body()) != versions[i])
+                throw_written(method, fmt::format("{}[{}]", what, i));
+        }
+    }
 
     std::shared_ptr<FunctionNode> node_;
     mutable std::string name_;  // once asked for
     Device device_;
     bool train_;
 };
-
-// Runs forward() of the node, which may call retain_inputs() and retain_outputs(). When it runs
-// again, what the graph retains stays as the first run said.
-std::vector<Array> UserCall::run_forward(FunctionNode& node, std::span<const Array> inputs) {
-    const bool again = node.stage_ == FunctionNode::Stage::applied;
-    const OnExit restore{
-        [&, kept_inputs = node.retained_inputs_, kept_outputs = node.retained_outputs_]() mutable {
-            node.stage_ = FunctionNode::Stage::applied;
-            if (!again) return;
-            node.retained_inputs_ = std::move(kept_inputs);
-            node.retained_outputs_ = std::move(kept_outputs);
-        }};
-    node.stage_ = FunctionNode::Stage::forward;
-    return node.forward(inputs);
-}
-
-UserCall::UserCall(std::shared_ptr<FunctionNode> node)
-    : node_(std::move(node)), train_(config().train) {}
-
-UserCall::~UserCall() {
-    if (node_) node_->call_ = nullptr;
-}
-
-const std::string& UserCall::name() const {
-    if (name_.empty() && node_) name_ = node_->label();
-    return name_;
-}
-
-std::string_view UserCall::label() const noexcept {
-    try {
-        return name();
-    } catch (...) {  // from a label() of the user's
-        return "function";
-    }
-}
-
-std::vector<Variable> UserCall::run(std::shared_ptr<FunctionNode> node,
-                                    std::span<const Variable> inputs) {
-    const Ref<GraphNode> owner(new UserCall(std::move(node)));
-    auto& call = static_cast<UserCall&>(*owner);
-    FunctionNode& function = *call.node_;
-    call.check_data(inputs);
-    std::vector<Array> x;
-    SmallVector<const Variable*, 6> pointers;
-    for (const Variable& input : inputs) {
-        pointers.push_back(&input);
-        x.push_back(input ? input.data() : Array());
-        if (input && !call.device_) call.device_ = input.device();
-    }
-    if (!call.device_) call.device_ = Device::current();
-    const std::vector<Variable> outputs = call.compute(x);
-    check_indexes(call.name(), "retain_inputs", function.retained_inputs_, inputs.size());
-    check_indexes(call.name(), "retain_outputs", function.retained_outputs_, outputs.size());
-    if (!call.record({pointers.data(), pointers.size()}, outputs)) return outputs;
-    for (const std::size_t i : or_none(function.retained_inputs_)) call.retain_input(i, inputs[i]);
-    for (const std::size_t i : or_none(function.retained_outputs_))
-        call.retain_output(i, outputs[i]);
-    function.call_ = &call;
-    return outputs;
-}
-
-// Forward, and what it must not do.
-std::vector<Variable> UserCall::compute(std::span<const Array> x) {
-    const std::vector<std::uint32_t> versions = versions_of(x);
-    std::vector<Array> y;
-    try {
-        const using_device device(device_);
-        y = run_forward(*node_, x);
-    } catch (const NanError& error) {  // in a function that forward calls
-        fail<NanError>("{}\nin the forward of {}", error.what(), name());
-    }
-    check_versions(x, versions, "forward", "inputs");
-    if (y.empty())
-        fail<InvalidError>("[{}] forward: expected at least one output, got none", name());
-    std::vector<Variable> outputs;
-    for (std::size_t i = 0; i < y.size(); ++i) {
-        if (!y[i])
-            fail<InvalidError>("[{}] forward: {}: expected an array, got an empty handle", name(),
-                               output_name(i));
-        outputs.emplace_back(std::move(y[i]));
-    }
-    return outputs;
-}
-
-std::vector<Array> UserCall::forward(std::span<const Array> given) const {
-    if (!node_) fail<GraphError>("[{}] forward: the graph was unchained here", name());
-    const std::shared_ptr<FunctionNode> node = node_;
-    const std::size_t n = inputs().size();
-    if (given.size() != n && given.size() != node->n_given(n))
-        fail<InvalidError>("[{}] forward: expected {} inputs, got {}", name(), node->n_given(n),
-                           given.size());
-    const auto first =
-        std::find_if(given.begin(), given.end(), [](const Array& x) { return bool(x); });
-    const using_config train(&Config::train, train_);  // as the call was made
-    const using_device device(first == given.end() ? device_ : first->device());
-    return run_forward(*node, given);
-}
-
-void UserCall::gradients(std::span<const Variable> gy, std::span<const bool> wanted,
-                         std::span<Variable> gx) {
-    std::vector<std::size_t> targets;
-    for (std::size_t i = 0; i < wanted.size(); ++i)
-        if (wanted[i]) targets.push_back(i);
-    const using_config train(&Config::train, train_);  // as the call was made
-    const using_device device(device_);
-    const std::shared_ptr<FunctionNode> keep = node_;
-    std::vector<Array> arrays;
-    for (const Variable& g : gy) arrays.push_back(g ? g.data() : Array());
-    const std::vector<std::uint32_t> versions = versions_of(arrays);
-    std::vector<Variable> found = keep->backward(targets, gy);
-    check_versions(arrays, versions, "backward", "grad_outputs");
-    if (const std::string what = changed(); !what.empty()) throw_written("backward", what);
-    if (found.size() == gx.size()) {
-        std::ranges::move(found, gx.begin());
-        return;
-    }
-    if (found.size() != targets.size()) {
-        const std::string fewer =
-            targets.size() == gx.size()
-                ? ""
-                : fmt::format(" (one for each input) or {} (for each that wants one)",
-                              targets.size());
-        fail<InvalidError>("[{}] backward: expected {} gradients{}, got {}", name(), gx.size(),
-                           fewer, found.size());
-    }
-    for (std::size_t k = 0; k < targets.size(); ++k) gx[targets[k]] = std::move(found[k]);
-}
-
-void UserCall::throw_written(const char* method, const std::string& what) const {
-    fail<InvalidError>(
-        "[{}] {}: expected {} to be unmodified, got an in-place change (+= changes an array; x * 2 "
-        "makes a new one)",
-        name(), method, what);
-}
-
-void UserCall::check_versions(std::span<const Array> arrays,
-                              std::span<const std::uint32_t> versions, const char* method,
-                              const char* what) const {
-    for (std::size_t i = 0; i < arrays.size(); ++i) {
-        if (arrays[i] && version_of(*arrays[i].body()) != versions[i])
-            throw_written(method, fmt::format("{}[{}]", what, i));
-    }
-}
-
-void UserCall::unchain() {
-    const Ref<GraphNode> keep(this);
-    name();  // while there is a node to ask
-    GraphNode::unchain();
-    if (node_) node_->call_ = nullptr;
-    node_.reset();
-}
 
 std::vector<Variable> FunctionNode::apply(VariableList inputs) {
     std::shared_ptr<FunctionNode> self = weak_from_this().lock();
@@ -317,31 +307,6 @@ std::vector<Variable> FunctionNode::get_retained_outputs() const {
 }
 
 // ---- Function
-
-namespace {
-
-// The place in a graph of gradients that were computed on arrays: they end here.
-class FirstOrder final : public FunctionNode {
-public:
-    FirstOrder(std::string function, std::vector<Array> gradients)
-        : function_(std::move(function)), gradients_(std::move(gradients)) {}
-    std::string label() const override { return function_; }
-
-private:
-    std::vector<Array> forward(std::span<const Array>) override { return std::move(gradients_); }
-    std::vector<Variable> backward(std::span<const std::size_t>,
-                                   std::span<const Variable>) override {
-        fail<NotDifferentiableError>(
-            "[{}] backward: it has no gradient of higher order: a Function computes its gradient "
-            "on arrays; derive from FunctionNode",
-            function_);
-    }
-
-    std::string function_;
-    std::vector<Array> gradients_;
-};
-
-}  // namespace
 
 class ArrayFunctionNode final : public FunctionNode {
 public:

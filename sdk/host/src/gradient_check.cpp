@@ -193,77 +193,6 @@ bool skipped(const Options& options, std::size_t i, const Array& input) {
     return !is_floating(input.dtype()) || (i < options.no_grads.size() && options.no_grads[i]);
 }
 
-}  // namespace
-
-void assert_allclose(const Array& actual, const Array& expected, double atol, double rtol,
-                     bool verbose) {
-    if (actual.shape() != expected.shape())
-        fail<CheckError>("[assert_allclose] shape: expected {}, got {}",
-                         to_string(expected.shape()), to_string(actual.shape()));
-    const auto x = actual.to_vector<double>();
-    const auto y = expected.to_vector<double>();
-    std::size_t wrong = 0;
-    std::size_t worst = 0;
-    double worst_error = -1;
-    for (std::size_t i = 0; i < x.size(); ++i) {
-        if (x[i] == y[i] || (std::isnan(x[i]) && std::isnan(y[i]))) continue;
-        const double error = std::abs(x[i] - y[i]);
-        if (std::isfinite(y[i]) && error <= atol + rtol * std::abs(y[i])) continue;
-        ++wrong;
-        if (!(error <= worst_error)) {
-            worst = i;
-            worst_error = error;
-        }
-    }
-    if (wrong == 0) return;
-    fail<CheckError>(
-        "[assert_allclose] {} of {} elements differ; the worst, {} in row-major order: expected "
-        "{}, got {}: error {:.3g}, relative {:.3g}, allowed atol {:g} + rtol {:g}{}",
-        wrong, x.size(), worst, y[worst], x[worst], worst_error, worst_error / std::abs(y[worst]),
-        atol, rtol,
-        verbose ? "\n  expected: " + to_string(expected) + "\n  got: " + to_string(actual) : "");
-}
-
-Arrays numerical_grad(const ArrayExpression& f, const ArrayList& input_list,
-                      const ArrayList& grad_outputs, const NumericalOptions& options) {
-    const ArraySpan inputs = input_list.view();
-    if (!(options.eps > 0))
-        fail<InvalidError>("[numerical_grad] eps: expected > 0, got {}", options.eps);
-    for (const Array& input : inputs) {
-        if (is_floating(input.dtype())) continue;
-        fail<DtypeError>("[numerical_grad] inputs: expected floating dtypes, got {}",
-                         name(input.dtype()));
-    }
-    const Outputs gys = values_of(grad_outputs.view());
-    const Outputs center = options.detect_nondifferentiable ? values_of(f()) : Outputs();
-    std::vector<Array> result;
-    for (const Array& input : inputs) {
-        const Array before = input.copy();
-        Values values = input.to_vector<double>();
-        Values grad(values.size());
-        try {
-            for (std::size_t i = 0; i < values.size(); ++i) {
-                const double value = values[i];
-                const auto way = [&](double delta) {
-                    values[i] = value + delta;
-                    input.copy_from(to_array(values, input));
-                    return f();
-                };
-                grad[i] = derivative(way, gys, options, &center);
-                values[i] = value;
-            }
-        } catch (...) {
-            input.copy_from(before);
-            throw;
-        }
-        input.copy_from(before);
-        result.push_back(to_array(grad, input));
-    }
-    return result;
-}
-
-namespace {
-
 Array convert(const Array& array, const Options& options) {
     return array && options.dtype && is_floating(array.dtype()) ? array.astype(*options.dtype)
                                                                 : array;
@@ -333,6 +262,73 @@ void check_converted(const VariableFunction& function, std::span<const Array> in
 }
 
 }  // namespace
+
+void assert_allclose(const Array& actual, const Array& expected, double atol, double rtol,
+                     bool verbose) {
+    if (actual.shape() != expected.shape())
+        fail<CheckError>("[assert_allclose] shape: expected {}, got {}",
+                         to_string(expected.shape()), to_string(actual.shape()));
+    const auto x = actual.to_vector<double>();
+    const auto y = expected.to_vector<double>();
+    std::size_t wrong = 0;
+    std::size_t worst = 0;
+    double worst_error = -1;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+        if (x[i] == y[i] || (std::isnan(x[i]) && std::isnan(y[i]))) continue;
+        const double error = std::abs(x[i] - y[i]);
+        if (std::isfinite(y[i]) && error <= atol + rtol * std::abs(y[i])) continue;
+        ++wrong;
+        if (!(error <= worst_error)) {
+            worst = i;
+            worst_error = error;
+        }
+    }
+    if (wrong == 0) return;
+    fail<CheckError>(
+        "[assert_allclose] {} of {} elements differ; the worst, {} in row-major order: expected "
+        "{}, got {}: error {:.3g}, relative {:.3g}, allowed atol {:g} + rtol {:g}{}",
+        wrong, x.size(), worst, y[worst], x[worst], worst_error, worst_error / std::abs(y[worst]),
+        atol, rtol,
+        verbose ? "\n  expected: " + to_string(expected) + "\n  got: " + to_string(actual) : "");
+}
+
+Arrays numerical_grad(const ArrayExpression& f, const ArrayList& input_list,
+                      const ArrayList& grad_outputs, const NumericalOptions& options) {
+    const ArraySpan inputs = input_list.view();
+    if (!(options.eps > 0))
+        fail<InvalidError>("[numerical_grad] eps: expected > 0, got {}", options.eps);
+    for (const Array& input : inputs) {
+        if (is_floating(input.dtype())) continue;
+        fail<DtypeError>("[numerical_grad] inputs: expected floating dtypes, got {}",
+                         name(input.dtype()));
+    }
+    const Outputs gys = values_of(grad_outputs.view());
+    const Outputs center = options.detect_nondifferentiable ? values_of(f()) : Outputs();
+    std::vector<Array> result;
+    for (const Array& input : inputs) {
+        const Array before = input.copy();
+        Values values = input.to_vector<double>();
+        Values grad(values.size());
+        try {
+            for (std::size_t i = 0; i < values.size(); ++i) {
+                const double value = values[i];
+                const auto way = [&](double delta) {
+                    values[i] = value + delta;
+                    input.copy_from(to_array(values, input));
+                    return f();
+                };
+                grad[i] = derivative(way, gys, options, &center);
+                values[i] = value;
+            }
+        } catch (...) {
+            input.copy_from(before);
+            throw;
+        }
+        input.copy_from(before);
+        result.push_back(to_array(grad, input));
+    }
+    return result;
+}
 
 void check_backward(const VariableFunction& function, const ArrayList& inputs,
                     const ArrayList& y_grads, const Options& options) {

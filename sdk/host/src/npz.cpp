@@ -273,6 +273,9 @@ std::string parse_header(const std::vector<std::byte>& bytes, std::uint64_t size
     return {};
 }
 
+constexpr const char* descrs[dtype_count] = {"<f2", "|V2", "<f4", "<f8",
+                                             "<i4", "<i8", "|u1", "|b1"};
+
 }  // namespace
 
 std::string parse_npy(std::vector<std::byte> bytes, NpyArray& array) {
@@ -361,13 +364,6 @@ Npz read_npz(const std::filesystem::path& file, std::string_view path, const Wan
 }
 
 // ---- elements between arrays and .npy members: the same bytes
-
-namespace {
-
-constexpr const char* descrs[dtype_count] = {"<f2", "|V2", "<f4", "<f8",
-                                             "<i4", "<i8", "|u1", "|b1"};
-
-}  // namespace
 
 const char* descr_of(Dtype dtype) noexcept { return descrs[static_cast<int>(dtype)]; }
 

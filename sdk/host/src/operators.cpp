@@ -73,6 +73,15 @@ Array scalar(double c, const Array& x) {
     return Array::full({}, c, x.dtype(), x.device());
 }
 
+const Array& assign(const char* op, const Array& x, const Array& result) {
+    if (result.shape() != x.shape())
+        fail<ShapeError>(
+            "[{}] y: expected a shape that broadcasts to {} of x, got one that gives {}", op,
+            to_string(x.shape()), to_string(result.shape()));
+    x.copy_from(result);
+    return x;
+}
+
 }  // namespace
 
 // Each operator on variables, and the same on arrays.
@@ -102,19 +111,6 @@ CATENA_OF_NUMBER(operator/, "catena.div_from_constant")
 CATENA_OF_NUMBER(pow, "catena.pow_const_var")
 Variable operator-(const Variable& x) { return call(plain<"catena.neg">(), x); }
 Array operator-(const Array& x) { return call(plain<"catena.neg">(), x); }
-
-namespace {
-
-const Array& assign(const char* op, const Array& x, const Array& result) {
-    if (result.shape() != x.shape())
-        fail<ShapeError>(
-            "[{}] y: expected a shape that broadcasts to {} of x, got one that gives {}", op,
-            to_string(x.shape()), to_string(result.shape()));
-    x.copy_from(result);
-    return x;
-}
-
-}  // namespace
 
 const Array& operator+=(const Array& x, const Array& y) {
     if (!x) {
@@ -189,29 +185,7 @@ std::vector<X> split(const X& x, std::span<const std::int64_t> indices, int axis
     return pieces;
 }
 
-}  // namespace
-
-std::vector<Variable> split_axis(const Variable& x, Ints indices, int axis) {
-    return split(x, indices.view(), axis);
-}
-std::vector<Array> split_axis(const Array& x, Ints indices, int axis) {
-    return split(x, indices.view(), axis);
-}
-
-std::vector<std::int64_t> section_ends(const Shape& shape, std::int64_t sections, int axis) {
-    const std::int64_t length = shape[axis_index(shape, axis)];
-    if (sections < 1 || length % sections != 0)
-        fail<ShapeError>(
-            "[split_axis] sections: expected a divisor of {}, the length of axis {} of {}, got {}",
-            length, axis, to_string(shape), sections);
-    std::vector<std::int64_t> indices;
-    for (std::int64_t i = 1; i < sections; ++i) indices.push_back(i * (length / sections));
-    return indices;
-}
-
 // F::copy is a node of the host: plugins never see two devices at once.
-namespace {
-
 class Copy final : public FunctionNode {
 public:
     explicit Copy(Device device) : device_(device) {}
@@ -240,6 +214,24 @@ Device target(const X& x, int gpu) {
 }
 
 }  // namespace
+
+std::vector<Variable> split_axis(const Variable& x, Ints indices, int axis) {
+    return split(x, indices.view(), axis);
+}
+std::vector<Array> split_axis(const Array& x, Ints indices, int axis) {
+    return split(x, indices.view(), axis);
+}
+
+std::vector<std::int64_t> section_ends(const Shape& shape, std::int64_t sections, int axis) {
+    const std::int64_t length = shape[axis_index(shape, axis)];
+    if (sections < 1 || length % sections != 0)
+        fail<ShapeError>(
+            "[split_axis] sections: expected a divisor of {}, the length of axis {} of {}, got {}",
+            length, axis, to_string(shape), sections);
+    std::vector<std::int64_t> indices;
+    for (std::int64_t i = 1; i < sections; ++i) indices.push_back(i * (length / sections));
+    return indices;
+}
 
 Variable copy(const Variable& x, Device device) {
     if (!x) throw InvalidError("[copy] x: expected a variable, got an empty handle");

@@ -159,6 +159,48 @@ Image decode_jpeg(std::span<const std::byte> bytes, const std::string& name, std
     return std::move(jpeg.image);
 }
 
+// For each new pixel, which pixels it is made of, and how much of each.
+struct Taps {
+    struct Pixel {
+        std::int32_t first, count;
+    };
+    std::vector<Pixel> pixels;
+    std::vector<float> weights;  // of all pixels, one after the other
+    std::int32_t most = 0;       // the largest count
+};
+
+// Triangles about the new pixel's middle, as wide as what it covers, but never less than one pixel.
+Taps taps(std::int64_t from, std::int64_t to) {
+    Taps all;
+    all.pixels.reserve(static_cast<std::size_t>(to));
+    const double ratio = static_cast<double>(from) / static_cast<double>(to);
+    const double reach = std::max(1.0, ratio);
+    for (std::int64_t i = 0; i < to; ++i) {
+        const double middle = (static_cast<double>(i) + 0.5) * ratio - 0.5;
+        const auto first = std::max<std::int64_t>(0, std::llround(std::ceil(middle - reach)));
+        const auto last =
+            std::min<std::int64_t>(from - 1, std::llround(std::floor(middle + reach)));
+        const std::size_t begin = all.weights.size();
+        double sum = 0;
+        for (std::int64_t at = first; at <= last; ++at) {
+            const double weight =
+                std::max(0.0, 1 - std::abs(static_cast<double>(at) - middle) / reach);
+            all.weights.push_back(static_cast<float>(weight));
+            sum += weight;
+        }
+        for (std::size_t k = begin; k < all.weights.size(); ++k)
+            all.weights[k] = static_cast<float>(all.weights[k] / sum);
+        const auto count = static_cast<std::int32_t>(all.weights.size() - begin);
+        all.pixels.push_back({static_cast<std::int32_t>(first), count});
+        all.most = std::max(all.most, count);
+    }
+    return all;
+}
+
+std::uint8_t to_byte(float value) {
+    return static_cast<std::uint8_t>(std::clamp(std::lround(value), 0L, 255L));
+}
+
 }  // namespace
 
 Image decode_image(std::span<const std::byte> bytes, const std::string& name, std::int64_t least) {
@@ -209,52 +251,6 @@ void write_png(const std::filesystem::path& file, const Image& image) {
 }
 
 // ---- other sizes
-
-namespace {
-
-// For each new pixel, which pixels it is made of, and how much of each.
-struct Taps {
-    struct Pixel {
-        std::int32_t first, count;
-    };
-    std::vector<Pixel> pixels;
-    std::vector<float> weights;  // of all pixels, one after the other
-    std::int32_t most = 0;       // the largest count
-};
-
-// Triangles about the new pixel's middle, as wide as what it covers, but never less than one pixel.
-Taps taps(std::int64_t from, std::int64_t to) {
-    Taps all;
-    all.pixels.reserve(static_cast<std::size_t>(to));
-    const double ratio = static_cast<double>(from) / static_cast<double>(to);
-    const double reach = std::max(1.0, ratio);
-    for (std::int64_t i = 0; i < to; ++i) {
-        const double middle = (static_cast<double>(i) + 0.5) * ratio - 0.5;
-        const auto first = std::max<std::int64_t>(0, std::llround(std::ceil(middle - reach)));
-        const auto last =
-            std::min<std::int64_t>(from - 1, std::llround(std::floor(middle + reach)));
-        const std::size_t begin = all.weights.size();
-        double sum = 0;
-        for (std::int64_t at = first; at <= last; ++at) {
-            const double weight =
-                std::max(0.0, 1 - std::abs(static_cast<double>(at) - middle) / reach);
-            all.weights.push_back(static_cast<float>(weight));
-            sum += weight;
-        }
-        for (std::size_t k = begin; k < all.weights.size(); ++k)
-            all.weights[k] = static_cast<float>(all.weights[k] / sum);
-        const auto count = static_cast<std::int32_t>(all.weights.size() - begin);
-        all.pixels.push_back({static_cast<std::int32_t>(first), count});
-        all.most = std::max(all.most, count);
-    }
-    return all;
-}
-
-std::uint8_t to_byte(float value) {
-    return static_cast<std::uint8_t>(std::clamp(std::lround(value), 0L, 255L));
-}
-
-}  // namespace
 
 Image resize(const Image& image, std::int64_t height, std::int64_t width) {
     if (height < 1 || width < 1)

@@ -33,6 +33,40 @@ Variable part(const Variable& x, std::int64_t begin, std::int64_t end) {
     return begin == 0 && end == x.shape()[0] ? x : F::get_item(x, {begin}, {end});
 }
 
+// One of the scores' places, with probabilities softmax(scores / temperature).
+std::int32_t draw(std::span<const float> scores, double temperature, Generator& generator) {
+    const double largest = *std::ranges::max_element(scores);
+    std::vector<double> up_to;  // sums of the weights
+    double sum = 0;
+    for (const float score : scores) {
+        sum += std::exp((score - largest) / temperature);
+        up_to.push_back(sum);
+    }
+    const auto found = std::ranges::upper_bound(up_to, generator.uniform() * sum);
+    return static_cast<std::int32_t>(std::min(found - up_to.begin(), std::ssize(up_to) - 1));
+}
+
+void require_positive(double temperature) {
+    if (!(temperature > 0) || !std::isfinite(temperature))
+        fail<InvalidError>("[continue_text] temperature: expected a number above 0, got {}",
+                           temperature);
+}
+
+// Before anything was read.
+std::vector<float> scores_at_begin(const LanguageModel& model) {
+    return model.out.b.data().astype(Dtype::float32).to_vector<float>();
+}
+
+// After each token, the words of a batch step by step. Without dropout and without a graph.
+std::vector<float> scores_of(LanguageModel& model, std::span<const std::int32_t> tokens,
+                             std::span<const std::int64_t> rows, LanguageModel::State& state) {
+    const no_backprop_mode no_graph;
+    const using_config testing(&Config::train, false);
+    const Array x = Array::from(tokens, {std::ssize(tokens)}, model.embed.W.device());
+    const Array scores = model(as_variable(x), rows, state).data();
+    return scores.astype(Dtype::float32).to_vector<float>();
+}
+
 }  // namespace
 
 std::string_view to_string(LanguageModel::Cell cell) {
@@ -156,44 +190,6 @@ void LanguageModel::visit(Visitor& visitor) {
     for (std::size_t i = 0; i < layers.size(); ++i) visitor(fmt::format("layer{}", i), layers[i]);
     visitor("out", out);
 }
-
-namespace {
-
-// One of the scores' places, with probabilities softmax(scores / temperature).
-std::int32_t draw(std::span<const float> scores, double temperature, Generator& generator) {
-    const double largest = *std::ranges::max_element(scores);
-    std::vector<double> up_to;  // sums of the weights
-    double sum = 0;
-    for (const float score : scores) {
-        sum += std::exp((score - largest) / temperature);
-        up_to.push_back(sum);
-    }
-    const auto found = std::ranges::upper_bound(up_to, generator.uniform() * sum);
-    return static_cast<std::int32_t>(std::min(found - up_to.begin(), std::ssize(up_to) - 1));
-}
-
-void require_positive(double temperature) {
-    if (!(temperature > 0) || !std::isfinite(temperature))
-        fail<InvalidError>("[continue_text] temperature: expected a number above 0, got {}",
-                           temperature);
-}
-
-// Before anything was read.
-std::vector<float> scores_at_begin(const LanguageModel& model) {
-    return model.out.b.data().astype(Dtype::float32).to_vector<float>();
-}
-
-// After each token, the words of a batch step by step. Without dropout and without a graph.
-std::vector<float> scores_of(LanguageModel& model, std::span<const std::int32_t> tokens,
-                             std::span<const std::int64_t> rows, LanguageModel::State& state) {
-    const no_backprop_mode no_graph;
-    const using_config testing(&Config::train, false);
-    const Array x = Array::from(tokens, {std::ssize(tokens)}, model.embed.W.device());
-    const Array scores = model(as_variable(x), rows, state).data();
-    return scores.astype(Dtype::float32).to_vector<float>();
-}
-
-}  // namespace
 
 TextGenerator::TextGenerator(LanguageModel& model, std::span<const std::int32_t> prompt)
     : model_(model), state_(model.begin(1)) {

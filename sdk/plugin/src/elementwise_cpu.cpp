@@ -46,31 +46,6 @@ void broadcast(const catena_function& f, std::uint32_t input, const catena_meta&
     }
 }
 
-}  // namespace
-
-catena_status infer_elementwise(catena_ctx* ctx, const catena_function& f, bool whole,
-                                const catena_value* attrs, const catena_meta* const* x,
-                                catena_meta& y) noexcept {
-    const catena_meta& first = *x[0];
-    y.ndim = first.ndim;
-    y.dtype = first.dtype;
-    y.device_type = first.device_type;
-    std::copy_n(first.shape, first.ndim, y.shape);
-    bool equal = true;
-    for (std::uint32_t i = 1; i < f.n_inputs; ++i)
-        equal = equal && x[i]->ndim == first.ndim &&
-                std::equal(first.shape, first.shape + first.ndim, x[i]->shape);
-    whole = whole && first.dtype.code == CATENA_CODE_INT;
-    if (equal && !whole) [[likely]]
-        return CATENA_OK;
-    return guarded(ctx, [&] {
-        if (whole) check_whole(f, attrs, first.dtype);
-        for (std::uint32_t i = 1; i < f.n_inputs; ++i) broadcast(f, i, *x[i], y);
-    });
-}
-
-namespace {
-
 enum class Into { direct, sum, nowhere };
 
 // Everything but the plain case: threads, broadcast inputs, outputs that are added to.
@@ -232,6 +207,27 @@ template <class T>
 }
 
 }  // namespace
+
+catena_status infer_elementwise(catena_ctx* ctx, const catena_function& f, bool whole,
+                                const catena_value* attrs, const catena_meta* const* x,
+                                catena_meta& y) noexcept {
+    const catena_meta& first = *x[0];
+    y.ndim = first.ndim;
+    y.dtype = first.dtype;
+    y.device_type = first.device_type;
+    std::copy_n(first.shape, first.ndim, y.shape);
+    bool equal = true;
+    for (std::uint32_t i = 1; i < f.n_inputs; ++i)
+        equal = equal && x[i]->ndim == first.ndim &&
+                std::equal(first.shape, first.shape + first.ndim, x[i]->shape);
+    whole = whole && first.dtype.code == CATENA_CODE_INT;
+    if (equal && !whole) [[likely]]
+        return CATENA_OK;
+    return guarded(ctx, [&] {
+        if (whole) check_whole(f, attrs, first.dtype);
+        for (std::uint32_t i = 1; i < f.n_inputs; ++i) broadcast(f, i, *x[i], y);
+    });
+}
 
 template <class T>
 catena_status run_forward(catena_ctx* ctx, const catena_call& call,

@@ -31,15 +31,6 @@ std::unique_ptr<const Table> join(const Contents* const* begin, const Contents* 
     return table;
 }
 
-}  // namespace
-
-const catena_plugin& table_of(const Contents* const* begin, const Contents* const* end) {
-    static const Table* const table = join(begin, end).release();  // hosts use it until they exit
-    return table->plugin;
-}
-
-namespace {
-
 // Gradients of hidden outputs do not count: functions ignore them.
 template <class Call>
 bool has_gradient(const Call& call) {
@@ -52,6 +43,11 @@ bool has_gradient(const Call& call) {
 }
 
 }  // namespace
+
+const catena_plugin& table_of(const Contents* const* begin, const Contents* const* end) {
+    static const Table* const table = join(begin, end).release();  // hosts use it until they exit
+    return table->plugin;
+}
 
 bool set_zero_gradients(const catena_call& call,
                         void (*set_zero)(const void* queue, void* data, std::size_t bytes),

@@ -68,6 +68,36 @@ std::vector<Array> run_first(World& world, const catena_function& f, int phase,
         std::string("[") + f.name + "] kernel: expected one that supports the call, got none");
 }
 
+// The gradients that a function's grad_function gives.
+void call_grad_function(World& world, const catena_function& f, Engine& engine,
+                        const Engine::Vars& lent, const Attrs& attrs, Engine::Vars& vars) {
+    std::vector<catena_var*> in;
+    for (std::size_t i = 0; i < lent.x.size(); ++i)
+        if (detail::retains(f.retain_x, i, f.n_inputs)) in.push_back(lent.x[i]);
+    for (std::size_t i = 0; i < lent.y.size(); ++i)
+        if ((f.retain_y >> i & 1) != 0) in.push_back(lent.y[i]);
+    in.insert(in.end(), lent.gy.begin(), lent.gy.end());
+    const catena_callable* g = nullptr;
+    std::vector<catena_var*> out(world.function(f.grad_function).n_outputs);
+    if (World::host().find(&engine.ctx, f.grad_function, &g) != CATENA_OK ||
+        World::host().call(&engine.ctx, g, attrs.data(), static_cast<std::uint32_t>(attrs.size()),
+                           in.data(), static_cast<std::uint32_t>(in.size()), out.data(),
+                           static_cast<std::uint32_t>(out.size())) != CATENA_OK)
+        throw Failure(CATENA_E_INTERNAL, engine.ctx.error);
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < vars.gx.size() && next < out.size(); ++i)
+        if ((detail::input_flags(f, i) & CATENA_PORT_NON_DIFFERENTIABLE) == 0)
+            vars.gx[i] = out[next++];
+}
+
+void compose(World& world, const catena_function& f, Engine& engine, const detail::Given& given,
+             const Attrs& attrs, Engine::Vars& vars) {
+    if (f.grad_function != nullptr)
+        return call_grad_function(world, f, engine, engine.lend(vars, given), attrs, vars);
+    if (f.gradient == nullptr) throw Failure(CATENA_E_NOT_DIFFERENTIABLE, f.name);
+    need(engine.gradient(given, vars), "");
+}
+
 }  // namespace
 
 std::vector<catena_meta> World::infer(const std::string& name,
@@ -103,40 +133,6 @@ std::vector<Array> World::backward(const std::string& name, const std::vector<Ar
             return engine.backward(k, state_->before(k, in, out), given, state_->began);
         });
 }
-
-namespace {
-
-// The gradients that a function's grad_function gives.
-void call_grad_function(World& world, const catena_function& f, Engine& engine,
-                        const Engine::Vars& lent, const Attrs& attrs, Engine::Vars& vars) {
-    std::vector<catena_var*> in;
-    for (std::size_t i = 0; i < lent.x.size(); ++i)
-        if (detail::retains(f.retain_x, i, f.n_inputs)) in.push_back(lent.x[i]);
-    for (std::size_t i = 0; i < lent.y.size(); ++i)
-        if ((f.retain_y >> i & 1) != 0) in.push_back(lent.y[i]);
-    in.insert(in.end(), lent.gy.begin(), lent.gy.end());
-    const catena_callable* g = nullptr;
-    std::vector<catena_var*> out(world.function(f.grad_function).n_outputs);
-    if (World::host().find(&engine.ctx, f.grad_function, &g) != CATENA_OK ||
-        World::host().call(&engine.ctx, g, attrs.data(), static_cast<std::uint32_t>(attrs.size()),
-                           in.data(), static_cast<std::uint32_t>(in.size()), out.data(),
-                           static_cast<std::uint32_t>(out.size())) != CATENA_OK)
-        throw Failure(CATENA_E_INTERNAL, engine.ctx.error);
-    std::size_t next = 0;
-    for (std::size_t i = 0; i < vars.gx.size() && next < out.size(); ++i)
-        if ((detail::input_flags(f, i) & CATENA_PORT_NON_DIFFERENTIABLE) == 0)
-            vars.gx[i] = out[next++];
-}
-
-void compose(World& world, const catena_function& f, Engine& engine, const detail::Given& given,
-             const Attrs& attrs, Engine::Vars& vars) {
-    if (f.grad_function != nullptr)
-        return call_grad_function(world, f, engine, engine.lend(vars, given), attrs, vars);
-    if (f.gradient == nullptr) throw Failure(CATENA_E_NOT_DIFFERENTIABLE, f.name);
-    need(engine.gradient(given, vars), "");
-}
-
-}  // namespace
 
 std::vector<Array> World::gradient(const std::string& name, const std::vector<Array>& inputs,
                                    const std::vector<Array>& outputs, const std::vector<Array>& gy,

@@ -56,6 +56,27 @@ bool agrees(double got, double expected, double rounded, double reach, double la
     return std::abs(got - (std::isinf(rounded) ? expected : rounded)) <= reach;
 }
 
+// Central differences of fourth order of a function of a distance from x[i] = center, where it is
+// `here`. NaN where it has a kink or a jump within reach, or where rounding takes the digits. Smooth
+// functions bend less, the smaller the step is; kinks do not, so that `bend`, the most that slopes to
+// both sides may differ by, is the same for all steps.
+template <class At>
+double slope_of(const At& at, double center, double here, double step, double bend, bool wide) {
+    const double up = at(step);
+    const double down = at(-step);
+    const double far_up = at(2 * step);
+    const double far_down = at(-2 * step);
+    const double slope = (8 * (up - down) - (far_up - far_down)) / (12 * step);
+    const double near_bend = std::abs(up + down - 2 * here) / step;
+    const double far_bend = std::abs(far_up + far_down - 2 * here) / (2 * step);
+    const double size = 1 + std::abs(slope);
+    const double lost = (std::abs(here) + std::abs(slope * center)) / step * (wide ? 2e-16 : 1e-7);
+    return std::isfinite(slope) && std::max(near_bend, far_bend) <= bend * size &&
+                   lost <= size * (wide ? 1e-6 : 1e-2)
+               ? slope
+               : std::nan("");
+}
+
 }  // namespace
 
 std::string compare(const Array& got, const Array& expected, Tolerance tolerance) {
@@ -121,31 +142,6 @@ double dot(const std::vector<Array>& a, const std::vector<Array>& b) {
     }
     return sum;
 }
-
-namespace {
-
-// Central differences of fourth order of a function of a distance from x[i] = center, where it is
-// `here`. NaN where it has a kink or a jump within reach, or where rounding takes the digits. Smooth
-// functions bend less, the smaller the step is; kinks do not, so that `bend`, the most that slopes to
-// both sides may differ by, is the same for all steps.
-template <class At>
-double slope_of(const At& at, double center, double here, double step, double bend, bool wide) {
-    const double up = at(step);
-    const double down = at(-step);
-    const double far_up = at(2 * step);
-    const double far_down = at(-2 * step);
-    const double slope = (8 * (up - down) - (far_up - far_down)) / (12 * step);
-    const double near_bend = std::abs(up + down - 2 * here) / step;
-    const double far_bend = std::abs(far_up + far_down - 2 * here) / (2 * step);
-    const double size = 1 + std::abs(slope);
-    const double lost = (std::abs(here) + std::abs(slope * center)) / step * (wide ? 2e-16 : 1e-7);
-    return std::isfinite(slope) && std::max(near_bend, far_bend) <= bend * size &&
-                   lost <= size * (wide ? 1e-6 : 1e-2)
-               ? slope
-               : std::nan("");
-}
-
-}  // namespace
 
 Array differences(std::vector<Array> x, std::size_t which, double step, std::int64_t most,
                   const ScalarFunction& value) {

@@ -76,6 +76,45 @@ void fill_ones(Array& a) {
     for (std::int64_t i = 0; i < a.size(); ++i) a.set(i, 1);
 }
 
+// Memory before an inaccessible page: its last byte is the last one of the page, up to the alignment.
+class Fenced {
+public:
+    Fenced(std::size_t bytes, std::size_t alignment)
+        : size_((bytes + alignment + page - 1) / page * page) {
+        std::vector<std::byte*>& ready = spare[size_];
+        if (!ready.empty()) {
+            pages = ready.back();
+            ready.pop_back();
+        } else {
+            void* memory = mmap(nullptr, size_ + page, PROT_NONE,
+                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+            if (memory == MAP_FAILED) throw std::bad_alloc();
+            pages = static_cast<std::byte*>(memory);
+        }
+        if (mprotect(pages, size_, PROT_READ | PROT_WRITE) != 0) throw std::bad_alloc();
+        std::memset(pages, 0xa7, std::min(size_, page));
+        data = pages + (size_ - bytes) / alignment * alignment;
+    }
+    Fenced(const Fenced&) = delete;
+    Fenced& operator=(const Fenced&) = delete;
+    ~Fenced() {
+        if (size_ <= largest_spare * page) spare[size_].push_back(pages);
+        else munmap(pages, size_ + page);
+    }
+    void make_read_only() { mprotect(pages, size_, PROT_READ); }
+
+    std::byte* pages = nullptr;  // where it may be read from
+    std::byte* data = nullptr;
+
+private:
+    static constexpr std::size_t largest_spare = 16;  // pages
+    static inline const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+    // Mapped before and free now, by size: mapping is most of the time of a small call.
+    static inline std::map<std::size_t, std::vector<std::byte*>> spare;
+
+    std::size_t size_;  // without the page behind
+};
+
 }  // namespace
 
 Engine::Engine(World& world, const catena_function& f, const std::vector<catena_value>& attrs,
@@ -512,49 +551,6 @@ Reply Engine::gradient(const Given& given, Vars& vars) {
                                     : Array());
     return reply;
 }
-
-namespace {
-
-// Memory before an inaccessible page: its last byte is the last one of the page, up to the alignment.
-class Fenced {
-public:
-    Fenced(std::size_t bytes, std::size_t alignment)
-        : size_((bytes + alignment + page - 1) / page * page) {
-        std::vector<std::byte*>& ready = spare[size_];
-        if (!ready.empty()) {
-            pages = ready.back();
-            ready.pop_back();
-        } else {
-            void* memory = mmap(nullptr, size_ + page, PROT_NONE,
-                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-            if (memory == MAP_FAILED) throw std::bad_alloc();
-            pages = static_cast<std::byte*>(memory);
-        }
-        if (mprotect(pages, size_, PROT_READ | PROT_WRITE) != 0) throw std::bad_alloc();
-        std::memset(pages, 0xa7, std::min(size_, page));
-        data = pages + (size_ - bytes) / alignment * alignment;
-    }
-    Fenced(const Fenced&) = delete;
-    Fenced& operator=(const Fenced&) = delete;
-    ~Fenced() {
-        if (size_ <= largest_spare * page) spare[size_].push_back(pages);
-        else munmap(pages, size_ + page);
-    }
-    void make_read_only() { mprotect(pages, size_, PROT_READ); }
-
-    std::byte* pages = nullptr;  // where it may be read from
-    std::byte* data = nullptr;
-
-private:
-    static constexpr std::size_t largest_spare = 16;  // pages
-    static inline const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-    // Mapped before and free now, by size: mapping is most of the time of a small call.
-    static inline std::map<std::size_t, std::vector<std::byte*>> spare;
-
-    std::size_t size_;  // without the page behind
-};
-
-}  // namespace
 
 std::byte* Ground::bytes(const void* from, std::size_t n, std::size_t alignment, bool read_only) {
     std::shared_ptr<Fenced> fence;

@@ -27,145 +27,130 @@ class Garbage {
 public:
     explicit Garbage(std::uint64_t seed) : engine_(seed) {}
 
-    // A call that the function accepts, with other values of most attributes.
-    Example attributes(const catena_function& f, const Example& from);
-    // With other shapes: `wild` ones may not even fit into memory.
-    Example shapes(const catena_function& f, const Example& from, bool wild);
-    catena_dtype dtype();
-    // Numbers: mostly the example's, now and then any.
-    Array numbers(const Example::Input& in, catena_dtype dtype);
-
     std::int64_t pick(std::int64_t low, std::int64_t high) {
         return std::uniform_int_distribution<std::int64_t>(low, high)(engine_);
     }
     bool chance(int of) { return pick(1, of) == 1; }
-
-private:
     template <class List>
     const auto& one_of(const List& list) {
         return list[static_cast<std::size_t>(pick(0, static_cast<std::int64_t>(list.size()) - 1))];
     }
-    std::int64_t whole(const catena_attr_spec& spec);
-    double real(const catena_attr_spec& spec);
+    // A call that the function accepts, with other values of most attributes.
+    Example attributes(const catena_function& f, const Example& from) {
+        Example e = from;
+        for (std::uint32_t i = 0; i < f.n_attrs; ++i)
+            for (int tries = chance(3) ? 0 : 100; tries > 0; --tries)
+                if (attribute(*f.attrs[i], e.attrs)) break;
+        return e;
+    }
+    // With other shapes: `wild` ones may not even fit into memory.
+    Example shapes(const catena_function& f, const Example& from, bool wild) {
+        Example e = from;
+        const bool alike = chance(2);  // inputs of the same shape stay so
+        std::map<Dims, Dims> same;
+        for (Example::Input& in : e.inputs) {
+            if (!in.present) continue;
+            Dims& to = same[in.shape];
+            if (!alike || to.empty()) to = shape(in.shape, wild);
+            in.shape = to;
+        }
+        if (e.inputs.empty()) return e;
+        const std::uint32_t last = testing::detail::input_flags(f, f.n_inputs - 1);
+        if ((last & CATENA_PORT_VARIADIC) != 0 && chance(4))
+            e.inputs.resize(static_cast<std::size_t>(pick(f.n_inputs, 70)), e.inputs.back());
+        for (std::size_t i = 0; i < e.inputs.size(); ++i)
+            if ((testing::detail::input_flags(f, i) & CATENA_PORT_OPTIONAL) != 0 && chance(3))
+                e.inputs[i].present = !e.inputs[i].present;
+        return e;
+    }
+    catena_dtype dtype() { return one_of(std::span(testing::detail::EveryType::dtypes)); }
+    // Numbers: mostly the example's, now and then any.
+    Array numbers(const Example::Input& in, catena_dtype dtype) {
+        Array a = testing::detail::draw(in, dtype, static_cast<unsigned>(engine_()));
+        if (!chance(3)) return a;
+        static const std::vector<double> list = {NAN,   inf, -inf, -1,    0,    1e30, -1e30,
+                                                 1e-40, 1e5, 127,  65504, 3e38, -2,   0.5};
+        const bool all = chance(4);
+        for (std::int64_t i = 0; i < a.size(); ++i)
+            if (all || chance(4)) set_clamped(a, i, one_of(list));
+        return a;
+    }
+
+private:
+    std::int64_t whole(const catena_attr_spec& spec) {
+        std::vector<std::int64_t> list = {-17, -3, -2, -1, 0, 0, 1, 1, 2, 3, 4, 7, 16, 17, 65, 255};
+        for (const int power : {30, 31, 32, 62}) list.push_back(std::int64_t{1} << power);
+        for (const std::int64_t n : {least, least + 1, most, std::int64_t{INT32_MAX},
+                                     -(std::int64_t{1} << 62), -(std::int64_t{1} << 32)})
+            list.push_back(n);
+        if ((spec.flags & CATENA_ATTR_RANGED) != 0) {
+            list.insert(list.end(), 3, spec.lo.v.i);
+            list.insert(list.end(), 3, spec.hi.v.i);
+        }
+        return one_of(list);
+    }
+    double real(const catena_attr_spec& spec) {
+        std::vector<double> list = {-inf, inf,  NAN,    0,     -0.0,   1,     -1,   0.5,       2,
+                                    3,    1e-3, 5e-324, 1e308, -1e308, 1e-30, 1e30, 1 + 1e-12, 0.1};
+        if ((spec.flags & CATENA_ATTR_RANGED) != 0) {
+            list.insert(list.end(), 3, spec.lo.v.f);
+            list.insert(list.end(), 3, spec.hi.v.f);
+        }
+        return one_of(list);
+    }
     // False: it drew a value that the schema does not allow.
-    bool attribute(const catena_attr_spec& spec, testing::OwnedAttrs& attrs);
-    Dims shape(const Dims& from, bool wild);
+    bool attribute(const catena_attr_spec& spec, testing::OwnedAttrs& attrs) {
+        static const std::vector<std::size_t> lengths = {0, 1, 1, 2, 2, 3, 4, 5, 16, 17, 1000};
+        static const std::vector<std::string> words = {
+            "", " ", "%s%n", "\n", "\xc3\xa4", "none", "\"", std::string(10000, 'x')};
+        const auto try_value = [&](const auto& value) {
+            const catena_value v = value_of(value);
+            if (!testing::detail::refused(spec, v).empty()) return false;
+            attrs.set(spec.name, v);
+            return true;
+        };
+        switch (spec.kind) {
+            case CATENA_ATTR_INT: return try_value(whole(spec));
+            case CATENA_ATTR_FLOAT: return try_value(real(spec));
+            case CATENA_ATTR_BOOL: return try_value(chance(2));
+            case CATENA_ATTR_DTYPE: return try_value(dtype());
+            case CATENA_ATTR_STRING: {
+                std::vector<std::string> list;
+                for (const char* const* c = spec.choices; c != nullptr && *c != nullptr; ++c)
+                    list.emplace_back(*c);
+                return try_value(one_of(list.empty() ? words : list).c_str());
+            }
+            case CATENA_ATTR_INTS: {
+                Dims list(one_of(lengths));
+                for (std::int64_t& n : list) n = whole(spec);
+                return try_value(plugin::Ints(list));
+            }
+            default: {
+                std::vector<double> list(one_of(lengths));
+                for (double& d : list) d = real(spec);
+                return try_value(plugin::Floats(list));
+            }
+        }
+    }
+    Dims shape(const Dims& from, bool wild) {
+        static const std::vector<std::int64_t> extents = {
+            0,         1,   2, 3, 7, 255, 65536, (1LL << 31) - 1, 1LL << 31, (1LL << 32) + 1,
+            1LL << 62, most};
+        Dims shape = from;
+        const std::int64_t change = pick(0, 5);
+        if (change == 0)
+            shape.resize(static_cast<std::size_t>(pick(0, wild ? CATENA_MAX_NDIM : 5)), 2);
+        if (change == 1) shape.push_back(1);
+        if (shape.size() > CATENA_MAX_NDIM) shape.resize(CATENA_MAX_NDIM);
+        for (std::int64_t& d : shape) {
+            if (!chance(3)) continue;
+            d = wild ? one_of(extents) : pick(0, 9);
+        }
+        return shape;
+    }
 
     std::mt19937_64 engine_;
 };
-
-std::int64_t Garbage::whole(const catena_attr_spec& spec) {
-    std::vector<std::int64_t> list = {-17, -3, -2, -1, 0, 0, 1, 1, 2, 3, 4, 7, 16, 17, 65, 255};
-    for (const int power : {30, 31, 32, 62}) list.push_back(std::int64_t{1} << power);
-    for (const std::int64_t n : {least, least + 1, most, std::int64_t{INT32_MAX},
-                                 -(std::int64_t{1} << 62), -(std::int64_t{1} << 32)})
-        list.push_back(n);
-    if ((spec.flags & CATENA_ATTR_RANGED) != 0) {
-        list.insert(list.end(), 3, spec.lo.v.i);
-        list.insert(list.end(), 3, spec.hi.v.i);
-    }
-    return one_of(list);
-}
-
-double Garbage::real(const catena_attr_spec& spec) {
-    std::vector<double> list = {-inf, inf,  NAN,    0,     -0.0,   1,     -1,   0.5,       2,
-                                3,    1e-3, 5e-324, 1e308, -1e308, 1e-30, 1e30, 1 + 1e-12, 0.1};
-    if ((spec.flags & CATENA_ATTR_RANGED) != 0) {
-        list.insert(list.end(), 3, spec.lo.v.f);
-        list.insert(list.end(), 3, spec.hi.v.f);
-    }
-    return one_of(list);
-}
-
-bool Garbage::attribute(const catena_attr_spec& spec, testing::OwnedAttrs& attrs) {
-    static const std::vector<std::size_t> lengths = {0, 1, 1, 2, 2, 3, 4, 5, 16, 17, 1000};
-    static const std::vector<std::string> words = {
-        "", " ", "%s%n", "\n", "\xc3\xa4", "none", "\"", std::string(10000, 'x')};
-    const auto try_value = [&](const auto& value) {
-        const catena_value v = value_of(value);
-        if (!testing::detail::refused(spec, v).empty()) return false;
-        attrs.set(spec.name, v);
-        return true;
-    };
-    switch (spec.kind) {
-        case CATENA_ATTR_INT: return try_value(whole(spec));
-        case CATENA_ATTR_FLOAT: return try_value(real(spec));
-        case CATENA_ATTR_BOOL: return try_value(chance(2));
-        case CATENA_ATTR_DTYPE: return try_value(dtype());
-        case CATENA_ATTR_STRING: {
-            std::vector<std::string> list;
-            for (const char* const* c = spec.choices; c != nullptr && *c != nullptr; ++c)
-                list.emplace_back(*c);
-            return try_value(one_of(list.empty() ? words : list).c_str());
-        }
-        case CATENA_ATTR_INTS: {
-            Dims list(one_of(lengths));
-            for (std::int64_t& n : list) n = whole(spec);
-            return try_value(plugin::Ints(list));
-        }
-        default: {
-            std::vector<double> list(one_of(lengths));
-            for (double& d : list) d = real(spec);
-            return try_value(plugin::Floats(list));
-        }
-    }
-}
-
-Example Garbage::attributes(const catena_function& f, const Example& from) {
-    Example e = from;
-    for (std::uint32_t i = 0; i < f.n_attrs; ++i)
-        for (int tries = chance(3) ? 0 : 100; tries > 0; --tries)
-            if (attribute(*f.attrs[i], e.attrs)) break;
-    return e;
-}
-
-Dims Garbage::shape(const Dims& from, bool wild) {
-    static const std::vector<std::int64_t> extents = {
-        0, 1, 2, 3, 7, 255, 65536, (1LL << 31) - 1, 1LL << 31, (1LL << 32) + 1, 1LL << 62, most};
-    Dims shape = from;
-    const std::int64_t change = pick(0, 5);
-    if (change == 0) shape.resize(static_cast<std::size_t>(pick(0, wild ? CATENA_MAX_NDIM : 5)), 2);
-    if (change == 1) shape.push_back(1);
-    if (shape.size() > CATENA_MAX_NDIM) shape.resize(CATENA_MAX_NDIM);
-    for (std::int64_t& d : shape) {
-        if (!chance(3)) continue;
-        d = wild ? one_of(extents) : pick(0, 9);
-    }
-    return shape;
-}
-
-Example Garbage::shapes(const catena_function& f, const Example& from, bool wild) {
-    Example e = from;
-    const bool alike = chance(2);  // inputs of the same shape stay so
-    std::map<Dims, Dims> same;
-    for (Example::Input& in : e.inputs) {
-        if (!in.present) continue;
-        Dims& to = same[in.shape];
-        if (!alike || to.empty()) to = shape(in.shape, wild);
-        in.shape = to;
-    }
-    if (e.inputs.empty()) return e;
-    const std::uint32_t last = testing::detail::input_flags(f, f.n_inputs - 1);
-    if ((last & CATENA_PORT_VARIADIC) != 0 && chance(4))
-        e.inputs.resize(static_cast<std::size_t>(pick(f.n_inputs, 70)), e.inputs.back());
-    for (std::size_t i = 0; i < e.inputs.size(); ++i)
-        if ((testing::detail::input_flags(f, i) & CATENA_PORT_OPTIONAL) != 0 && chance(3))
-            e.inputs[i].present = !e.inputs[i].present;
-    return e;
-}
-
-catena_dtype Garbage::dtype() { return one_of(std::span(testing::detail::EveryType::dtypes)); }
-
-Array Garbage::numbers(const Example::Input& in, catena_dtype dtype) {
-    Array a = testing::detail::draw(in, dtype, static_cast<unsigned>(engine_()));
-    if (!chance(3)) return a;
-    static const std::vector<double> list = {NAN,   inf, -inf, -1,    0,    1e30, -1e30,
-                                             1e-40, 1e5, 127,  65504, 3e38, -2,   0.5};
-    const bool all = chance(4);
-    for (std::int64_t i = 0; i < a.size(); ++i)
-        if (all || chance(4)) set_clamped(a, i, one_of(list));
-    return a;
-}
 
 // Cases of one function, and of all functions of a plugin together.
 constexpr std::size_t most_cases = 600;

@@ -5,7 +5,6 @@
 #include <catena/testing/conform.hpp>
 #include <testing/functions.hpp>
 
-#include <algorithm>
 #include <chrono>
 #include <sstream>
 #include <thread>

@@ -14,7 +14,6 @@ namespace catena::schedules {
 // The type of all schedules.
 using Schedule = std::function<double(double time)>;
 
-// A constant rate.
 Schedule constant(double rate);
 // Constant until `after`, then multiplied by factor at the start of each unit of time: rate *
 // factor^(floor(time - after) + 1).

@@ -33,6 +33,25 @@ PluginFunction convolution(Pair channels, Pair ksize, Pair stride, Pair pad) {
                           {{"stride", stride.list()}, {"pad", pad.list()}});
 }
 
+// average = share * average + (1 - share) * scale * value, in the average's memory.
+void blend(const Array& average, const Array& value, double share, double scale = 1) {
+    thread_local constinit ThreadFunction<double, double> update("catena.running_update",
+                                                                 {"share", "scale"});
+    const bool wide = item_size(average.dtype()) >= item_size(Dtype::float32);
+    const Array inputs[] = {average, value.astype(wide ? average.dtype() : Dtype::float32)};
+    update(share, scale).forward(inputs);
+}
+
+template <class Got>
+void require_positive(std::int64_t size, const Got& got) {
+    if (size >= 1) return;
+    fail<ShapeError>("[BatchNormalization] size: expected a positive number, got {}", got);
+}
+Shape shape_of(std::int64_t size) {
+    require_positive(size, size);
+    return {size};
+}
+
 }  // namespace
 
 Linear::Linear(std::int64_t in_size, std::int64_t out_size, double wscale, double bias,
@@ -119,29 +138,6 @@ void Inception::visit(Visitor& visitor) {
     visitor("conv1", conv1)("conv3", conv3)("conv5", conv5);
     visitor("proj3", proj3)("proj5", proj5)("projp", projp);
 }
-
-namespace {
-
-// average = share * average + (1 - share) * scale * value, in the average's memory.
-void blend(const Array& average, const Array& value, double share, double scale = 1) {
-    thread_local constinit ThreadFunction<double, double> update("catena.running_update",
-                                                                 {"share", "scale"});
-    const bool wide = item_size(average.dtype()) >= item_size(Dtype::float32);
-    const Array inputs[] = {average, value.astype(wide ? average.dtype() : Dtype::float32)};
-    update(share, scale).forward(inputs);
-}
-
-template <class Got>
-void require_positive(std::int64_t size, const Got& got) {
-    if (size >= 1) return;
-    fail<ShapeError>("[BatchNormalization] size: expected a positive number, got {}", got);
-}
-Shape shape_of(std::int64_t size) {
-    require_positive(size, size);
-    return {size};
-}
-
-}  // namespace
 
 BatchNormalization::BatchNormalization(std::int64_t size, double share_kept, double epsilon)
     : BatchNormalization(shape_of(size), share_kept, epsilon) {}

@@ -51,7 +51,6 @@ Options parse(int argc, char** argv) {
     return options;
 }
 
-// The functions of a plugin file.
 std::vector<std::string> functions_of(const std::string& file) {
     const std::string id = read_manifest(file).id;
     std::vector<std::string> names;

@@ -86,7 +86,6 @@ private:
     std::vector<float> scores_;         // after the last token
     std::vector<std::int32_t> unread_;  // the last generated token
 };
-// Generates n tokens.
 std::vector<std::int32_t> continue_text(LanguageModel& model, std::span<const std::int32_t> prompt,
                                         std::int64_t n, double temperature, Generator& generator);
 

@@ -88,7 +88,6 @@ public:
     // The id of the plugin that brought a kernel, or a function.
     const std::string& origin(const catena_kernel& kernel) const { return origin_of(&kernel); }
     const std::string& origin(const catena_function& f) const { return origin_of(&f); }
-    // Whether it is of one of the plugins to test.
     bool under_test(const catena_kernel& kernel) const { return under_test_id(origin(kernel)); }
     bool under_test(const catena_function& f) const { return under_test_id(origin(f)); }
     // The plugin whose kernel ran last, and how many ran.

@@ -8,7 +8,6 @@
 
 #include <doctest/doctest.h>
 
-#include <dlfcn.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,6 +15,8 @@
 #include <csignal>
 #include <cstring>
 #include <functional>
+
+#include "entry.hpp"
 
 namespace {
 
@@ -48,11 +49,8 @@ int signal_of(const std::function<bool()>& body) {
 }
 
 const catena_plugin* enter(const char* path, const catena_host* host) {
-    void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (library == nullptr) return nullptr;
-    const auto entry = reinterpret_cast<decltype(&catena_plugin_entry_v1)>(
-        dlsym(library, "catena_plugin_entry_v1"));
-    return entry(host, nullptr);
+    const auto entry = entry_of(path);
+    return entry == nullptr ? nullptr : entry(host, nullptr);
 }
 
 // A host's table with room behind it, for plugins that are to fail elsewhere.

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <cerrno>
 #include <utility>
 
 namespace catena {
@@ -17,7 +18,10 @@ public:
         return *this;
     }
     ~Descriptor() {
-        if (fd_ >= 0) close(fd_);
+        if (fd_ < 0) return;
+        const int why = errno;  // callers report it after the descriptor is gone
+        close(fd_);
+        errno = why;
     }
     explicit operator bool() const { return fd_ >= 0; }
     int get() const { return fd_; }

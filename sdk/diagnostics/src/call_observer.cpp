@@ -92,7 +92,7 @@ const Named& named(const std::string& name, const char* kind) {
     return entry;
 }
 
-// A ring that all threads write without a lock. A text that is made while others write is only nearly right.
+// A ring that all threads write without a lock. A text that is made while others write is not exact.
 class CallLog {
 public:
     // In the low bits of the address of the function or name. Functions and names are never freed.

@@ -1,4 +1,5 @@
-// Images: their files and other sizes. PNG by libpng's simplified interface, which needs no error handlers, and JPEG by libjpeg.
+// Images: other sizes, and their files: PNG by libpng's simplified interface, which needs no error
+// handlers, and JPEG by libjpeg.
 #include <catena/images/image.hpp>
 
 #include <catena/data_error.hpp>

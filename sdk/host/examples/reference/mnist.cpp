@@ -1,4 +1,4 @@
-// Section 1.1.6 of Chainer 1.0.1's manual: a perceptron of three layers on handwritten digits. mnist FOLDER
+// Section 1.1.6 of Chainer 1.0.1's manual: a perceptron of three layers on digits. mnist FOLDER
 #include <catena/catena.hpp>
 
 #include <cstdio>

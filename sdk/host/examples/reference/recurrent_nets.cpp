@@ -1,5 +1,5 @@
-// Section 1.2 of Chainer 1.0.1's manual: backprop through time, whole and truncated; evaluation without a
-// graph; a predictor on top of a fixed network.
+// Section 1.2 of Chainer 1.0.1's manual: backprop through time, whole and truncated;
+// evaluation without a graph; a predictor on top of a fixed network.
 #include <catena/catena.hpp>
 
 #include <vector>

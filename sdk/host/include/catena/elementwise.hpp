@@ -58,7 +58,7 @@ inline ElementwiseKernel<0> elementwise(const char* arguments, const char* opera
     return elementwise<0>(arguments, "", operation, name, options);
 }
 
-namespace cuda {
+namespace cuda {  // as in Chainer; runs on the device of its arrays, GPU or not
 using catena::elementwise;
 }
 

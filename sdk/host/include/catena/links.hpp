@@ -48,9 +48,9 @@ public:
 
 // Convolution2D: a layer of filters over images.
 // y = convolution_2d(x, W, b): x is (N, in_channels, H, W), y (N, out_channels, ...).
-// Parameters: W (out_channels, in_channels, kh, kw), drawn from N(0, wscale^2 / (in_channels kh
-// kw)); b (out_channels), unless nobias. ksize, stride and pad are one number or (y, x). Throws
-// ShapeError also for negative pads.
+// Parameters: W (out_channels, in_channels, kh, kw), drawn from
+// N(0, wscale^2 / (in_channels kh kw)); b (out_channels), unless nobias. ksize, stride and pad are
+// one number or (y, x). Throws ShapeError also for negative pads.
 class Convolution2D : public Link {
 public:
     Convolution2D(std::int64_t in_channels, std::int64_t out_channels, Pair ksize, Pair stride = 1,

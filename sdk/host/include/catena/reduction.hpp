@@ -67,7 +67,7 @@ ReductionKernel<1> reduce(const char* arguments, const char* map, const char* re
                           const char* neutral, const char* name, Dtype dtype_out = Dtype::float32,
                           const ReductionOptions& options = {});
 
-namespace cuda {
+namespace cuda {  // as in Chainer; runs on the device of its arrays, GPU or not
 using catena::reduce, catena::reduction;
 }
 

@@ -18,9 +18,9 @@ namespace catena {
 // - `file` must be a regular file, or must not exist. A symbolic link is refused, not followed.
 //   (Links in the names of the folders above it are followed.)
 // - An existing file keeps its permission bits, and its owner and group if the process may set
-// them. If
-//   the process may not set the group, the group gets no more permissions than others. Hard links,
-//   access lists and extended attributes are not kept. The umask determines the mode of a new file.
+//   them. If the process may not set the group, the group gets no more permissions than others.
+//   Hard links, access lists and extended attributes are not kept. The umask determines the mode of
+//   a new file.
 // - In a sticky folder, such as /tmp, mode and owner of another user's file are not taken over.
 //
 // All functions throw DataError, "[save] FILE: expected ..., got ...". One thread may use an object

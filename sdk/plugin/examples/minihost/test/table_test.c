@@ -74,6 +74,6 @@ int main(int argc, char **argv) {
     expect(minihost_begin("org.example.swish", twice, 2) == NULL &&
                strcmp(minihost_error(),
                       "[org.example.swish] attribute 'beta': expected once, got twice") == 0,
-           "an attribute that is declared twice");
+           "an attribute that is given twice");
     return failures == 0 ? 0 : 1;
 }

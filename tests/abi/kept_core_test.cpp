@@ -139,7 +139,7 @@ TEST_CASE("square: a gradient that is composed of the host's functions") {
 }
 
 TEST_CASE("extensions that 1.1 promoted, by their ids and by those of their drafts") {
-    if (!std::filesystem::exists(kept() / "formulas.catena")) return;
+    if (kept().filename() == "1.0") return;
     const Variable x = ramp<float>(40000, -1, 1e-4);
     for (const bool draft : {false, true}) {
         CAPTURE(draft);

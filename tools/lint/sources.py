@@ -160,8 +160,8 @@ MANNERS = [
 
 
 def manners(tree):
-    """A library neither prints to stdout nor ends the process; main.c is a program, sdk/program a
-    part of one, and plugin.cpp ends a process that a plugin is ending."""
+    """A library neither prints to stdout nor ends the process; main.* is a program, sdk/program a
+    part of one, and process.cpp ends a process that a plugin is ending."""
     for path, text in tree.code("core", "sdk", "plugins"):
         if is_test(path) or pathlib.PurePosixPath(path).stem == "main" or \
                 path.startswith("sdk/program/") or path == "core/src/device/process.cpp":

@@ -276,20 +276,16 @@ void KernelRun::allocate_saved() {
 // cached is given back and the kernel runs once more, with the same random numbers.
 void KernelRun::run(const catena_kernel& kernel) {
     if (call.phase == CATENA_PHASE_FORWARD) add_mutated(writes, function_, x_);
-    note_launch(queue_, function_.descriptor, call.phase);
     ctx.draws = 0;  // plan() has its own
     ctx.draws_again = false;
-    const RunHook* const hook = run_hook.load(std::memory_order_acquire);
-    const std::int64_t began = hook ? hook->begin(queue_) : 0;
-    catena_status status = kernel.run(&ctx, &call);
-    if (status == CATENA_E_NOMEM && can_run_again() && make_room(ctx, status)) {
+    const catena_call* const calls[] = {&call};
+    const catena_status status = writes.launch(function_.descriptor, kernel, calls, [&] {
+        const catena_status first = kernel.run(&ctx, &call);
+        if (first != CATENA_E_NOMEM || !can_run_again() || !make_room(ctx, first)) return first;
         ctx.draws_again = ctx.draws == 1;
         ctx.draws = 0;
-        status = kernel.run(&ctx, &call);
-    }
-    const catena_call* const calls[] = {&call};
-    if (hook) hook->end(queue_, began, kernel, {calls, 1});
-    writes.given();
+        return kernel.run(&ctx, &call);
+    });
     if (status != CATENA_OK) fail(status);
 }
 

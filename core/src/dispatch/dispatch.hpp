@@ -80,13 +80,22 @@ public:
         unseal(body);
         if (!queue_.async) after_write(body, queue_, 0);
     }
-    // After the work was given to the queue: later uses of the arrays come after it.
-    void given() noexcept {
+    // Runs a kernel for calls that write these arrays, and tells observers. Later uses of the arrays
+    // come after this work.
+    template <class Run>
+    catena_status launch(const catena_function& function, const catena_kernel& kernel,
+                         std::span<const catena_call* const> calls, const Run& run) {
+        note_launch(queue_, function, calls[0]->phase);
+        const RunHook* const hook = run_hook.load(std::memory_order_acquire);
+        const std::int64_t began = hook ? hook->begin(queue_) : 0;
+        const catena_status status = run();
+        if (hook) hook->end(queue_, began, kernel, calls);
         if (queue_.async) {
             const std::uint64_t ticket = queue_.advance();
             for (ArrayBody* body : bodies_) after_write(*body, queue_, ticket);
         }
         clear();
+        return status;
     }
     void clear() noexcept {
         for (ArrayBody* body : bodies_) seal(*body);

@@ -91,14 +91,11 @@ private:
         }
         Writes writes(queue);
         for (const Call& call : same.calls) add_mutated(writes, f_, {call.x.data(), call.x.size()});
-        note_launch(queue, f_.descriptor, CATENA_PHASE_FORWARD);
-        const RunHook* const hook = run_hook.load(std::memory_order_acquire);
-        const std::int64_t began = hook ? hook->begin(queue) : 0;
-        const catena_status status =
-            same.many->run(&ctx, same.kernel, list.data(), static_cast<std::uint32_t>(list.size()),
-                           own ? own->body()->tensor.dl.data : nullptr);
-        if (hook) hook->end(queue, began, *same.kernel, list);
-        writes.given();
+        const catena_status status = writes.launch(f_.descriptor, *same.kernel, list, [&] {
+            return same.many->run(&ctx, same.kernel, list.data(),
+                                  static_cast<std::uint32_t>(list.size()),
+                                  own ? own->body()->tensor.dl.data : nullptr);
+        });
         if (status != CATENA_OK) throw_failure(ctx, status, f_.descriptor.name);
         if (!now_.debug) return;
         for (const Call& call : same.calls)
@@ -163,8 +160,7 @@ void forward_each(const PluginFunction& function, std::size_t n,
     const FunctionEntry& f = function.entry();
     if (f.descriptor.n_outputs != 0)
         fail<InvalidError>(
-            "[{}] forward_each(): expected a function without outputs, "
-            "got one with {}",
+            "[{}] forward_each(): expected a function without outputs, got one with {}",
             f.descriptor.name, f.descriptor.n_outputs);
     CallGroup group(function, memory);
     for (std::size_t i = 0; i < n; ++i) {

@@ -1,5 +1,6 @@
 // UserFunction: names for messages, and where arrays are. FunctionNode: what its author calls, and the
 // graph's node of such a call. Function: a FunctionNode around gradients on arrays.
+#include "array/array_ops.hpp"
 #include "support.hpp"
 
 #include <catena/cuda/device.hpp>
@@ -49,11 +50,6 @@ namespace {
         "[{0}] forward_{1}: expected a class that overrides forward() or forward_{1}(), got one "
         "that overrides neither",
         function.label(), where);
-}
-
-// Of the memory's owner: in-place writes count it up.
-std::uint32_t version_of(const ArrayBody& body) {
-    return body.base ? body.base->version : body.version;
 }
 
 std::vector<std::uint32_t> versions_of(std::span<const Array> arrays) {

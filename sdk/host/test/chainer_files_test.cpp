@@ -33,6 +33,8 @@ TEST_CASE("a snapshot of Chainer's trainer, part by part") {
     load_npz(snapshot, optimizer, "updater/optimizer:main/");
     CHECK(optimizer.t() == 5);
     CHECK(optimizer.epoch() == 2);
+    optimizer.new_epoch();
+    CHECK(optimizer.epoch() == 3);
 
     const auto values = load_arrays(folder / "chainer_values.npz");
     const using_config testing(&Config::train, false);

@@ -51,7 +51,7 @@ namespace {
         function.label(), where);
 }
 
-// Of the memory's owner: in-place writes count it up.
+// The version of the memory's owner, which in-place writes increment.
 std::uint32_t version_of(const ArrayBody& body) {
     return body.base ? body.base->version : body.version;
 }

@@ -38,8 +38,7 @@ namespace {
 namespace fs = std::filesystem;
 using Uids = std::vector<uid_t>;
 
-// This library. Found at the start, because the name may be relative to the directory that is current
-// then.
+// The path of this library, resolved at start: it may be relative to the directory that is current then.
 const fs::path own_file = [] {
     std::error_code error;
     return fs::canonical(boost::dll::this_line_location(error), error);

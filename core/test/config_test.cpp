@@ -79,8 +79,7 @@ TEST_CASE("names that plugins ask for are the thread's own, too") {
 
 namespace {
 
-// Whose backward notes the setting "use_it", and makes another such call where gradients have a
-// graph.
+// Its backward notes the setting "use_it", and makes another such call if gradients have a graph.
 class Noting final : public GraphNode {
 public:
     static Variable call(const Variable& x) {

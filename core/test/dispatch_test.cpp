@@ -174,7 +174,7 @@ TEST_CASE("a call without a kernel names the dtype that is wrong, or what goes t
           "[toy.indexed] i: expected int32 or int64, got float32");
     CHECK(what<DtypeError>(run("toy.indexed", Dtype::float16, f4)) ==
           "[toy.indexed] x: expected float32 or float64, got float16");
-    // Of x and i, those that go with the other one.
+    // For x and i: the dtypes that have a kernel with the dtype of the other one.
     CHECK(what<DtypeError>(run("toy.diagonal", f8, Dtype::uint8)) ==
           "[toy.diagonal] i: expected int32 or int64, got uint8");
     CHECK(what<DtypeError>(run("toy.diagonal", Dtype::uint8, i8)) ==

@@ -22,7 +22,7 @@ struct Options {
     std::filesystem::path vectors;
 };
 
-// Those of the vocabulary: what is too rare to learn is left out.
+// The words of the text that are in the vocabulary; rare words are left out.
 struct WordsOfText {
     WordsOfText(const catena::TextPieces& text, const Options& how);
 
@@ -37,8 +37,8 @@ std::vector<std::int32_t> subsample(std::span<const std::int32_t> text,
                                     std::span<const std::int64_t> counts, double share,
                                     std::uint64_t seed);
 
-// Minibatches of places in random order, each with as many words on both sides, a number that is drawn
-// for each minibatch. The state is (seed, epoch, position) alone.
+// Minibatches of positions in random order. Each minibatch draws how many words on both sides are used.
+// The state is (seed, epoch, position).
 class Contexts final : public catena::Visitable {
 public:
     struct Batch {

@@ -12,8 +12,8 @@ inline constexpr Attribute dropout_ratio =
     attr("ratio", 0.5, "the probability of an element to become 0").range(0, 1);
 using DropoutTypes = Rows<Row<float, std::int64_t>, Row<double, std::int64_t>>;
 
-// Where the draws of a call begin, as `draws` keeps it: seed, offset, and whether there are any. They are
-// drawn again where they are needed, for a mask would be a fourth of x.
+// The start of a call's random numbers (`draws`): seed, offset, and whether there are any. They are drawn
+// again in backward, because a mask would need a fourth of x's memory.
 inline constexpr std::int64_t draws_shape[] = {3};
 // Elements go in groups of 256, a group takes 64 blocks of draws: element e of a group has word e / 64
 // of block e % 64.

@@ -38,9 +38,7 @@ public:
         for (std::size_t i = 1; i < n_; ++i) rows_ = times(rows_, axes_[i].length);
     }
     Shape shape() const { return {shape_, ndim_}; }
-    // The first element in the array, and the axes that are left when those that continue a
-    // contiguous run are merged with it, from the first on: how long they are and how far apart their
-    // elements lie in the array.
+    // The first element, and the remaining axes after merging contiguous ones: their lengths and strides.
     std::int64_t start() const { return start_; }
     std::size_t n_axes() const { return n_; }
     std::int64_t length(std::size_t i) const { return axes_[n_ - 1 - i].length; }
@@ -78,8 +76,8 @@ private:
         const std::int64_t length = some ? (end - begin - (step > 0 ? 1 : -1)) / step + 1 : 0;
         shape_[d] = length;
         start_ = plus(start_, length > 0 ? times(begin, stride) : 0);
-        const std::int64_t jump =
-            length > 1 ? times(step, stride) : stride;  // a step that is taken
+        // The step counts only if it is taken.
+        const std::int64_t jump = length > 1 ? times(step, stride) : stride;
         if (n_ > 0 && jump == stride && times(axes_[n_ - 1].stride, axes_[n_ - 1].length) == stride)
             axes_[n_ - 1].length = times(axes_[n_ - 1].length, length);
         else axes_[n_++] = {length, jump};

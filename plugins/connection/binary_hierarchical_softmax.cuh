@@ -33,8 +33,8 @@ struct Ways {
     std::int64_t depth, add;
 };
 
-// The products of pairs, a warp for each, and what becomes of them: losses, or factors of the gradient
-// in place of the codes.
+// Computes the product of each pair with one warp, and from it a loss or, in place of the code, a factor
+// of the gradient.
 template <class T>
 struct NodePairs {
     const T* x;
@@ -60,8 +60,8 @@ __global__ void __launch_bounds__(cuda::block)
         own += cuda::load_as<C>(x[j]) * cuda::load_as<C>(w[j]);
     const C dot = cuda::join_lanes(own, lane, 32, 1, std::plus());
     if (lane != 0 || k >= p.n) return;
-    const auto code =
-        static_cast<double>(p.codes[k]);  // of no node: 0 or NaN, as its loss and factor
+    // Without a node the code is 0 or NaN, and so are its loss and factor.
+    const auto code = static_cast<double>(p.codes[k]);
     const double z = -code * static_cast<double>(dot);
     if (p.losses != nullptr)
         p.losses[k] =

@@ -1,6 +1,5 @@
-// What the functions around convolution share: attributes, checks of them and of sizes; and the three
-// products behind them: images with filters, its adjoint, images with images. Each is matrix products with
-// columns of images.
+// Shared by the convolutions: attributes, checks, and the three matrix products (images with filters,
+// its adjoint, images with images) on columns of images.
 #pragma once
 
 #include <utility>
@@ -90,7 +89,7 @@ constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b 
 template <class T>
 class ImageColumns {
 public:
-    // Of channels [channel, channel + channels) and rows [row, row + rows) of places.
+    // Channels [channel, channel + channels) and rows [row, row + rows) of filter positions.
     struct Part {
         std::int64_t channel, channels;
         std::int64_t row, rows;

@@ -194,8 +194,8 @@ OpenBlas load() {
 }
 
 const OpenBlas& openblas() {
-    static const auto* const blas =
-        new OpenBlas(load());  // never deleted: products run until the end
+    // It is never deleted, because products run until the end.
+    static const auto* const blas = new OpenBlas(load());
     return *blas;
 }
 
@@ -261,8 +261,8 @@ struct Cut {
     int64_t column_cost;
 };
 constexpr Cut usual_cut = {16, 16, 12};
-// Of x W^T, the forward product of a layer, rather W is cut: a thread then finds the rows of W in
-// its cache that it updated itself.
+// In x W^T, the forward product of a layer, mostly W is divided: a thread then finds the rows of W that
+// it updated in its own cache.
 constexpr Cut weight_cut = {4, 16, 32};
 constexpr int64_t weight_cut_from = 256;  // inputs
 

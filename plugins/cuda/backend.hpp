@@ -51,9 +51,8 @@ inline Device& device_of(void* dev) { return *static_cast<Device*>(dev); }
 inline cudaStream_t cuda(catena_stream* stream) { return reinterpret_cast<cudaStream_t>(stream); }
 inline cudaEvent_t cuda(catena_event* event) { return reinterpret_cast<cudaEvent_t>(event); }
 
-// One call of the backend: makes a device the thread's current one, as CUDA's calls want it, and gives
-// the one before back. Keeps the first failure, with a text for the host: which call, on which device,
-// CUDA's name and text of the error. ctx may be NULL where nobody asks.
+// One call of the backend: makes the device current for the thread, and restores the previous one.
+// Keeps the first failure with a text for the host. ctx may be NULL.
 class Scope {
 public:
     Scope(catena_ctx* ctx, const char* function, int ordinal);
@@ -79,9 +78,8 @@ private:
     catena_status status_ = CATENA_OK;
 };
 
-// While it lives, this thread's calls leave recordings of streams alone: CUDA takes questions, waits for
-// other streams, and what is made once for all, for a mistake where the thread records. Not for what
-// frees. Behind a Scope: the exchange itself makes a context on the thread's device.
+// While it exists, calls of this thread may query and wait although the thread records a stream. Not
+// for calls that free. Construct it after a Scope.
 class BesideRecording {
 public:
     explicit BesideRecording(const Scope& scope) : active_(scope.ok()) { exchange(); }
@@ -139,9 +137,8 @@ cudaError_t owner_of(cudaStream_t stream, int* ordinal);
 // With CUDA's flags.
 catena_status make_event(catena_ctx* ctx, void* dev, unsigned flags, catena_event** event);
 
-// vendor.cpp: NVIDIA's libraries, opened when they are first asked for; their handles are made for each
-// stream and thread. What the environment says is read where no other thread runs. Paths or names of the libraries; empty if
-// unset.
+// vendor.cpp: NVIDIA's libraries, opened on first use; handles exist for each stream and thread.
+// The environment is read when the plugin is loaded. Paths or names of the libraries; empty if unset.
 struct Settings {
     std::string cublas;  // CATENA_CUBLAS
     std::string cudnn;   // CATENA_CUDNN_LIBRARY
@@ -160,7 +157,7 @@ struct Library {
 // [any] NULL if it is none of these. This and handle_of() throw std::bad_alloc.
 const Library* library(const char* name);
 
-// Whose a handle is: what others set in theirs does not reach the backend's own products.
+// The owner of a handle: settings of other users do not affect the backend's products.
 enum class User { backend, others };
 // [compute] The handle of a library for the stream, which is the device's, and the calling thread.
 // Threads that ended leave theirs to later ones.

@@ -16,8 +16,8 @@ using namespace catena::plugin;
 template <class Rule>
 cudaError_t each(cudaStream_t stream, int processors, std::uint64_t n, const Rule& rule) {
     const std::uint64_t wanted = (n + cuda::block - 1) / cuda::block;
-    const std::uint64_t most =
-        static_cast<std::uint64_t>(processors) * 8;  // as many as run at once
+    // As many blocks as run at once.
+    const std::uint64_t most = static_cast<std::uint64_t>(processors) * 8;
     cudaLaunchConfig_t config = {};
     config.gridDim = dim3(static_cast<unsigned>(std::min(wanted, most)));
     config.blockDim = dim3(cuda::block);

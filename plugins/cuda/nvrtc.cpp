@@ -40,8 +40,8 @@ struct Nvrtc {
     }
 
     const Library& opened = *library("nvrtc");
-    const char* missing =
-        opened.dl == nullptr ? opened.error.c_str() : nullptr;  // why it cannot be used
+    // The reason why it cannot be used, or NULL.
+    const char* missing = opened.dl == nullptr ? opened.error.c_str() : nullptr;
     int (*version)(int*, int*) = find("nvrtcVersion");
     int (*n_archs)(int*) = find("nvrtcGetNumSupportedArchs");
     int (*archs)(int*) = find("nvrtcGetSupportedArchs");

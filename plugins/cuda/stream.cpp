@@ -1,5 +1,5 @@
-// Streams do not wait for CUDA's stream 0, nor it for them. CUDA's stream capture forbids to this thread
-// alone what cannot be recorded: others work on.
+// Streams do not wait for CUDA's stream 0, nor it for them. Stream capture restricts only this thread;
+// other threads continue.
 #include "backend.hpp"
 
 #include <mutex>
@@ -14,7 +14,7 @@ struct catena_graph_exec {
 namespace catena_cuda {
 namespace {
 
-// Whose each stream is: CUDA does not answer that for one that is recorded, and spoils the recording.
+// The device of each stream. CUDA cannot be asked while a stream is recorded: that breaks the recording.
 struct Owners {
     std::mutex mutex;
     std::unordered_map<cudaStream_t, int> ordinal;

@@ -41,7 +41,7 @@ struct Library {
     // false: it lacks one of them.
     bool find(void* dl_handle);
 };
-// cuDNN 9, or null where it is not to be had; asked once. [any] ctx is of a call on "cuda".
+// cuDNN 9, or null if it is not available; looked up once. [any] ctx is of a call on "cuda".
 const Library* library(catena_ctx* ctx);
 // Whether this call may use it: there is one, and neither the environment nor the thread forbids it.
 bool wanted(catena_ctx* ctx);

@@ -239,11 +239,13 @@ private:
         else if (const int known = type_by_name(v); known >= 0) v = type_at(known).value;
         line("typedef " + v + " catena_value;");
         line("struct catena_operation {");
-        const std::pair<std::string, std::size_t> constants[] = {{"inputs", strided()},
-                                                                 {"kept", b_.key.dims},
-                                                                 {"reduced", b_.key.reduced},
-                                                                 {"along", b_.key.along},
-                                                                 {"has_identity", f_.has_identity}};
+        const std::pair<std::string, std::size_t> constants[] = {
+            {"inputs", strided()},
+            {"kept", b_.key.dims},
+            {"reduced", b_.key.reduced},
+            {"along", b_.key.along},
+            {"has_identity", f_.has_identity},
+        };
         for (const auto& [constant, n] : constants)
             line("static constexpr int " + constant + " = " + std::to_string(n) + ";");
         line("static CATENA_FN catena_value identity() { return (");

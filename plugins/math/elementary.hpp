@@ -77,14 +77,15 @@ struct Sqrt {
 };
 
 struct Pow {
-    static constexpr auto about = describe("catena.pow",
-                                           "y = x0 ^ x1\n\n"
-                                           "If x0 is 0, the gradient of x0 is 0 if x1 is 0, and "
-                                           "that of x1 is 0 if x1 is not negative.",
-                                           in("x0", "x1"), out("y"))
-                                      .example("x0=(2,3)[0.5,2] x1=(2,3)")
-                                      .example("x0=(2,1)[0.5,2] x1=(1,3)[1,2]")
-                                      .example("x0=()[0.5,2] x1=(3)");
+    static constexpr auto about =
+        describe("catena.pow",
+                 "y = x0 ^ x1\n\n"
+                 "If x0 is 0, the gradient of x0 is 0 if x1 is 0, and that of x1 is 0 if x1 is not "
+                 "negative.",
+                 in("x0", "x1"), out("y"))
+            .example("x0=(2,3)[0.5,2] x1=(2,3)")
+            .example("x0=(2,1)[0.5,2] x1=(1,3)[1,2]")
+            .example("x0=()[0.5,2] x1=(3)");
     static constexpr int work = 16;  // the C library's pow
 
     template <class T>

@@ -111,7 +111,7 @@ struct ChannelScratch {
     double* numbers;
 };
 
-// Of x without elements, what each channel has one of is zero.
+// If x has no elements, the results for each channel are zero.
 template <class T>
 void zero_unless_added(const auto& call, std::size_t i, Tensor<T> gx) {
     if (gx && !call.adds(i)) call.zero(gx);

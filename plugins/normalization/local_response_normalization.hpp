@@ -136,19 +136,18 @@ struct LocalResponseNormalization {
             const bool add = call.adds(0);
             const Rule<T> shared(call);
             const ChannelWindows windows(call, call.template x<T>(0).shape);
-            for_each_strip(call, windows.axis,
-                           [&](std::int64_t, std::int64_t at, std::int64_t n) CATENA_LAMBDA {
-                               const Rule<T> rule = shared;  // no store can change a local one
-                               for_each_sum(windows, x, at, n,
-                                            [&](std::int64_t row, const T* sum) CATENA_LAMBDA {
-                                                CATENA_LOOP
-                                                for (std::int64_t k = 0; k < n; ++k) {
-                                                    const T unit = rule.k + rule.alpha * sum[k];
-                                                    store(y[row + k], add,
-                                                          x[row + k] * power(unit, rule.beta));
-                                                }
-                                            });
-                           });
+            const auto strip = [&](std::int64_t, std::int64_t at, std::int64_t n) CATENA_LAMBDA {
+                const Rule<T> rule = shared;  // no store can change a local one
+                const auto write = [&](std::int64_t row, const T* sum) CATENA_LAMBDA {
+                    CATENA_LOOP
+                    for (std::int64_t k = 0; k < n; ++k) {
+                        const T unit = rule.k + rule.alpha * sum[k];
+                        store(y[row + k], add, x[row + k] * power(unit, rule.beta));
+                    }
+                };
+                for_each_sum(windows, x, at, n, write);
+            };
+            for_each_strip(call, windows.axis, strip);
         });
     }
     // The second sum needs x gy unit^(-beta - 1) of all channels: in scratch.
@@ -168,29 +167,27 @@ struct LocalResponseNormalization {
             const bool add = call.adds(0);
             const Rule<T> shared(call);
             const ChannelWindows windows(call, call.template x<T>(0).shape);
-            for_each_strip(
-                call, windows.axis,
-                [&](std::int64_t, std::int64_t at, std::int64_t n) CATENA_LAMBDA {
-                    const Rule<T> rule = shared;
-                    const T slope = T(2) * rule.alpha * rule.beta;
-                    for_each_sum(windows, x, at, n,
-                                 [&](std::int64_t row, const T* sum) CATENA_LAMBDA {
-                                     CATENA_LOOP
-                                     for (std::int64_t k = 0; k < n; ++k) {
-                                         const T unit = rule.k + rule.alpha * sum[k];
-                                         const T scaled = gy[row + k] * power(unit, rule.beta);
-                                         store(gx[row + k], add, scaled);
-                                         inner[row + k] = x[row + k] * scaled / unit;
-                                     }
-                                 });
-                    const auto term = [&](std::int64_t i) CATENA_LAMBDA { return inner[i]; };
-                    windows.for_each_channel<T>(at, n, term,
-                                                [&](std::int64_t row, const T* sum) CATENA_LAMBDA {
-                                                    CATENA_LOOP
-                                                    for (std::int64_t k = 0; k < n; ++k)
-                                                        gx[row + k] -= slope * x[row + k] * sum[k];
-                                                });
-                });
+            const auto strip = [&](std::int64_t, std::int64_t at, std::int64_t n) CATENA_LAMBDA {
+                const Rule<T> rule = shared;
+                const T slope = T(2) * rule.alpha * rule.beta;
+                const auto write = [&](std::int64_t row, const T* sum) CATENA_LAMBDA {
+                    CATENA_LOOP
+                    for (std::int64_t k = 0; k < n; ++k) {
+                        const T unit = rule.k + rule.alpha * sum[k];
+                        const T scaled = gy[row + k] * power(unit, rule.beta);
+                        store(gx[row + k], add, scaled);
+                        inner[row + k] = x[row + k] * scaled / unit;
+                    }
+                };
+                for_each_sum(windows, x, at, n, write);
+                const auto term = [&](std::int64_t i) CATENA_LAMBDA { return inner[i]; };
+                const auto subtract = [&](std::int64_t row, const T* sum) CATENA_LAMBDA {
+                    CATENA_LOOP
+                    for (std::int64_t k = 0; k < n; ++k) gx[row + k] -= slope * x[row + k] * sum[k];
+                };
+                windows.for_each_channel<T>(at, n, term, subtract);
+            };
+            for_each_strip(call, windows.axis, strip);
         });
     }
 

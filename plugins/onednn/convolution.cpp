@@ -125,7 +125,7 @@ protected:
     std::size_t padding_bytes() const {
         return std::max(usual_.product.padding_bytes(), last_.product.padding_bytes());
     }
-    // Of a thread.
+    // The memory of one thread.
     char* own(void* scratch, std::int32_t slot) const {
         return at<char>(scratch, shared_.size() + static_cast<std::size_t>(slot) * own_.size());
     }

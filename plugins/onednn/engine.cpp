@@ -9,7 +9,7 @@
 namespace catena_onednn {
 namespace {
 
-// Of the OpenMP runtime that libdnnl itself brought, whichever it is.
+// Functions of the OpenMP runtime that libdnnl loaded.
 struct OpenMp {
     template <class F>
     static F* find(const char* name) {

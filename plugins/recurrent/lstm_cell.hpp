@@ -15,7 +15,7 @@ struct LstmGates {
     CATENA_FN LstmGates activated() const {
         return {math::tanh(a), math::sigmoid(i), math::sigmoid(f), math::sigmoid(o)};
     }
-    // Of activated gates. t: tanh(c).
+    // For activated gates. t: tanh(c).
     CATENA_FN C cell(const C& c_prev) const { return a * i + f * c_prev; }
     CATENA_FN C hidden(const C& t) const { return o * t; }
     // With h as well, the gradient of c.
@@ -139,7 +139,7 @@ private:
     }
 };
 
-// Of the rows that x has. c_prev, gc and gh may be constants, 0; what is not wanted is one.
+// Gradients for the rows of x. c_prev, gc and gh may be the constant 0, and so are unwanted results.
 struct LstmGradients {
     Var c_prev, x;
 };

@@ -10,7 +10,7 @@
 namespace catena::plugins {
 
 // Steps of a sequence: which rows of a batch belong to each.
-// Of x (steps, N, ...), N rows each; of x (rows in all, ...), as many as `rows` says for each.
+// In x (steps, N, ...), each step has N rows; in x (total rows, ...), step t has rows[t] rows.
 class Steps {
 public:
     struct Step {
@@ -22,7 +22,7 @@ public:
         bool is_first() const { return index == 0; }
     };
 
-    // Of x without elements there are no steps, however many rows.
+    // If x has no elements there are no steps, whatever `rows` says.
     Steps(Shape x, Ints rows) : listed_(rows), each_(rows.empty() ? x[1] : 0) {
         if (size_of(x) == 0) return;
         count_ = rows.empty() ? x[0] : static_cast<std::int64_t>(rows.size());

@@ -273,19 +273,20 @@ int main(int argc, char** argv) {
             po::options_description description(
                 "usage: catena-bench [OPTION...]\n\nCompares the speed of catena and its "
                 "peers.\n\nOptions");
-            description.add_options()("help,h", "print this text")(
-                "filter", po::value(&options.filter),
-                "measure only benchmarks whose name matches this regex")(
-                "rounds", po::value(&options.rounds)->default_value(options.rounds),
-                "blocks to measure on each side of a benchmark")(
-                "block", po::value(&options.block)->default_value(options.block, "0.03"),
-                "duration of one block in seconds")(
-                "threads", po::value(&options.threads)->default_value(options.threads),
-                "number of threads of each side")("json", po::value(&options.json),
-                                                  "write all results to this JSON file")(
-                "no-torch", "do not measure libtorch")("no-onednn",
-                                                       "do not load catena's oneDNN plugin")(
-                "check", "exit with 1 if a goal is missed");
+            auto add = description.add_options();
+            add("help,h", "print this text");
+            add("filter", po::value(&options.filter),
+                "measure only benchmarks whose name matches this regex");
+            add("rounds", po::value(&options.rounds)->default_value(options.rounds),
+                "blocks to measure on each side of a benchmark");
+            add("block", po::value(&options.block)->default_value(options.block, "0.03"),
+                "duration of one block in seconds");
+            add("threads", po::value(&options.threads)->default_value(options.threads),
+                "number of threads of each side");
+            add("json", po::value(&options.json), "write all results to this JSON file");
+            add("no-torch", "do not measure libtorch");
+            add("no-onednn", "do not load catena's oneDNN plugin");
+            add("check", "exit with 1 if a goal is missed");
             const po::variables_map given = catena::parse_command_line(argc, argv, description);
             if (given.count("help")) {
                 std::cout << description;

@@ -55,8 +55,8 @@ public:
     void visit(Visitor& visitor) override {
         visitor("embed", embed_)("from_input", from_input_)("from_state", from_state_)("out", out_);
     }
-    // Of each word of some texts given those before it, summed over all words after the first. text:
-    // the words, one of each text (N,) at a time.
+    // The loss of each word of some texts given the words before it, summed over all words after the
+    // first. text[i]: word i of each text (N,).
     Variable loss_by_words(std::span<const Variable> text) {
         State state = begin(text[0].shape()[0], text[0].device());
         Variable loss;

@@ -15,8 +15,8 @@ namespace catena_bench {
 
 struct Block {
     double seconds = 0;  // of one call: the median over the block's runs; of memory: bytes
-    double waiting =
-        0;  // time that threads were ready and had no processor, as a share of the block
+    // The time that threads were ready and had no processor, as a share of the block.
+    double waiting = 0;
 };
 
 // Sides do not share a process: each has its own environment, OpenBLAS and threads, and while one

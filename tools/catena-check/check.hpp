@@ -32,8 +32,7 @@ struct Subject {
     std::string function;                     // the one to examine, in checks for each function
     std::string id;                           // of the plugin; empty where it cannot be loaded
 
-    // Of checks that share a run(), one by itself, since together they did not come to their end;
-    // and what is left out, since it crashes there as well.
+    // If checks that share a run() crash or hang together, each runs alone, without what crashes again.
     std::string only;  // GROUP/NAME; empty: all of them
     bool large = true;
     bool gradients = true;
@@ -45,7 +44,7 @@ struct Subject {
 // The seed of the search for calls that a function accepts: the same for every case.
 inline constexpr unsigned example_seed = 1;
 
-// Neither fail() nor skip() called: the check passed.
+// A check passes if it calls neither fail() nor skip().
 class Findings {
 public:
     explicit Findings(std::string check) : check_(std::move(check)) {}
@@ -66,7 +65,7 @@ public:
     // A failure that several calls may have: of texts of one kind the first is told. Kinds that
     // name a kernel are the same if they differ only in numbers, dtypes and instruction sets.
     void fail_once(const std::string& kind, const std::string& text);
-    // From now on, this seed reproduces what goes wrong, a crash as well.
+    // From now on, this seed reproduces failures, crashes included.
     void seed(std::uint64_t seed);
     // From now on, it is a failure if anything is printed.
     void silent();

@@ -63,7 +63,7 @@ extern "C" void last_words(int number, siginfo_t* info, void*) {
 }
 
 void watch_signals() {
-    // Of its own, for a stack that overflows.
+    // A separate stack, for handling a stack overflow.
     static constexpr std::size_t bytes = 1 << 16;
     stack_t stack = {};
     stack.ss_sp = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -95,7 +95,7 @@ const catena_plugin& sound_table(const Module& module, testing::World& world, co
     return table;
 }
 
-// Of those that the subject is tested with: each can be loaded.
+// Checks that each plugin in subject.with can be loaded.
 void tell_others(const Subject& subject) {
     for (const auto& path : subject.with) try {
             doing("loads {}", path.string());

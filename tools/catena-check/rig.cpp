@@ -133,7 +133,7 @@ std::vector<Play> Rig::plays(Findings& findings) {
                 first = s;
                 result.push_back(play(std::move(s)));
             } catch (const Failure&) {
-                // Of another check.
+                // Another check reports it.
             }
     }
     if (result.empty()) findings.skip("no call is known that it accepts");
@@ -164,7 +164,7 @@ Play Rig::play(Sample sample) {
             p.gx = exam.gradient(p.base);
             p.composed = true;
         } catch (const Failure&) {
-            // Of another check.
+            // Another check reports it.
         }
     p.sample = std::move(sample);
     return p;

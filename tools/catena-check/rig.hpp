@@ -1,5 +1,5 @@
-// The subject twice in one process: once in a testing::World, which says what is right, and once
-// more, fresh, with a host under control. What is cold there, caches and first calls, stays cold.
+// The subject twice in one process: in a testing::World, which gives the expected results, and in a
+// second copy with a controlled host, whose caches are cold.
 #pragma once
 
 #include <catena/testing/sample.hpp>
@@ -78,7 +78,7 @@ struct Callback {
     std::string kind() const { return label.substr(0, label.find(" of \"")); }
 };
 
-// Of the subject's function, where one is named.
+// The subject's plugin, and its function if one is named.
 class Rig {
 public:
     // The entry has been called, init() as well; `host` is the table that it got.
@@ -114,7 +114,7 @@ private:
     std::map<const catena_kernel*, const catena_kernel*> kernels_;  // by the world's
 };
 
-// A check that came to no callback of the plugin has nothing to say.
+// Skips the check if no callback of the plugin was called.
 void skip_if_idle(Findings& findings);
 
 }  // namespace catena::check

@@ -184,7 +184,7 @@ private:
         const auto& failures = task.outcome.failures;
         const bool cut = !task.outcome.finished && !failures.empty();
         if (!cut || !task.cut_by.empty() || task.function.empty()) return;
-        // Of loading all of a task's checks have one look; of a function's calls each may have its own.
+        // Checks of loading share one attempt; checks of a function's calls are repeated one by one.
         for (std::size_t i = 1; i < task.checks.size(); ++i)
             if (std::ranges::count(settings_.checks, task.checks[i]) > 0)
                 tasks_.push_back({{task.checks[i]}, task.function, failures.back().text});

@@ -22,7 +22,7 @@ struct Result {
     std::string why;                 // skipped
     std::vector<std::string> notes;  // no faults
     std::string output;              // what the plugin printed meanwhile, if it failed
-    double seconds = 0;              // of processes; of the first of those checks that run together
+    double seconds = 0;              // of processes; shared runs count for their first check
 };
 
 inline constexpr double usual_timeout = 30;  // seconds of a process
@@ -47,9 +47,8 @@ struct PluginReport {
     bool good() const { return survey.problem.empty() && count(Verdict::failed) == 0; }
 };
 
-// `tell` gets each result as soon as it and all before it are there. Throws std::invalid_argument
-// before the first one if the plugin does not have the function that the settings name, or if one
-// of `with` cannot be loaded.
+// `tell` gets the results in order. Throws std::invalid_argument before the first one if the plugin
+// does not have the function that the settings name, or if one of `with` cannot be loaded.
 PluginReport examine(const std::filesystem::path& file, const Settings& settings,
                      const std::function<void(const PluginReport&, const Result&)>& tell);
 

@@ -229,7 +229,7 @@ Array gradient_or_zeros(const Variable& gradient, const Variable& of) {
     return gradient ? gradient.data() : Array::zeros(of.shape(), of.dtype(), of.device());
 }
 
-// Of the state, by the kernels that take parameters of a dtype.
+// The dtype of a state array, from the kernels that take parameters of the dtype param.
 Dtype dtype_of(const catena_function& f, const catena_port_spec& state, Dtype param) {
     if (state.type_var == std::string_view(f.inputs[0]->type_var)) return param;
     for (const KernelInfo& kernel : kernels_of(f.name))

@@ -27,7 +27,7 @@ public:
     std::string machine() const;   // "x86-64"
     std::string build_id() const;  // hexadecimal; "" if it has none
 
-    // Of the dynamic section, where the system's loader looks for them.
+    // Values in the dynamic section, where the system's loader looks for them.
     std::vector<std::uint64_t> values(std::int64_t tag) const;
     std::vector<std::string> strings(std::int64_t tag) const;
     // Libraries that the system's loader maps besides DT_NEEDED: "libx.so (DT_FILTER)".

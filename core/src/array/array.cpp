@@ -123,8 +123,8 @@ ArrayBody& need_memory(const Array& array) {
     need(array);
     if (!has_memory(*array.body())) {
         raise<GraphError>(
-            "[array] expected elements, got the shape alone: the graph keeps no more of a variable "
-            "that nobody holds");
+            "[array] expected data, got only a shape: the graph does not keep the data of a "
+            "variable without handles");
     }
     return *array.body();
 }

@@ -33,7 +33,7 @@ std::mutex& extras() {
     return *mutex;
 }
 
-// Whose work made the array: its memory is that of a recording.
+// The recorder whose recording owns the array's memory.
 Recorder& recorder_of(ArrayBody& owner) { return static_cast<Recorder&>(owner.home->queue); }
 
 // Work of the queue, and later of others, comes after what the other was given so far; never fails.
@@ -91,7 +91,7 @@ void copy_from_host(Queue& queue, ArrayBody& to, const void* bytes) {
     after_write(to, queue, queue.last());
 }
 
-// queue: of to's device; of from's, where only that has one that does not work at once.
+// queue: of to's device, or of from's if only that one is asynchronous.
 void copy_on(Queue& queue, ArrayBody& to, ArrayBody& from) {
     DeviceState& a = *to.device;
     DeviceState& b = *from.device;

@@ -27,8 +27,8 @@ inline void allocate(ArrayBody& body, Queue& queue) {
 }
 // A view of source's memory with the shape in view's meta.
 void alias(ArrayBody& view, const Ref<ArrayBody>& source);
-// Replaces an array by its shape, without data: a graph needs no more of an array that has no user. If there is
-// no memory for the new body, the array stays as it is.
+// Replaces an array by its shape, without data. If there is no memory for the new body,
+// the array stays as it is.
 void make_shell(Array& array) noexcept;
 inline bool has_memory(const ArrayBody& body) noexcept { return body.block || body.base; }
 // Retained arrays must not change under a graph: calls that write in place count it here.
@@ -36,8 +36,8 @@ inline std::uint32_t version_of(const ArrayBody& body) noexcept {
     return body.base ? body.base->version : body.version;
 }
 inline void written(ArrayBody& body) noexcept { ++(body.base ? *body.base : body).version; }
-// What kernels may write: what they compute, from its making until they are done, and what they
-// update in place. All else they see is read-only.
+// Kernels may write results until they have run, and inputs that they update in place. All other
+// tensors are read-only.
 inline void seal(ArrayBody& body) noexcept { body.tensor.flags |= CATENA_TENSOR_READONLY; }
 inline void unseal(ArrayBody& body) noexcept {
     body.tensor.flags &= ~std::uint32_t{CATENA_TENSOR_READONLY};

@@ -121,7 +121,7 @@ inline List list_of(CachingAllocator& owner, int slot, int index) noexcept {
 
 }  // namespace
 
-// Some allocators have a place in the threads' lists; those of recordings need none.
+// Allocators of recordings have no lists in threads.
 CachingAllocator::CachingAllocator(Queue& owner, bool recorded)
     : queue(owner),
       memory_(owner.device.heap),
@@ -199,7 +199,7 @@ void CachingAllocator::count(std::int64_t in_use, std::int64_t cached) noexcept 
     }
 }
 
-// What cannot go back now does at the end of the recording.
+// During a recording the block is kept until the end of the recording.
 void CachingAllocator::return_to_backend(void* block, std::uint64_t bytes) noexcept {
     if (memory_.recordings.load() > 0) {
         memory_.release_wanted = true;
@@ -227,7 +227,7 @@ void CachingAllocator::give_back(int index, void* const* blocks, int n) noexcept
     all_free.insert(all_free.end(), blocks, blocks + n);
 }
 
-// A segment as large as all there are, so that blocks of changing sizes find room in few of them.
+// Adds a segment as large as all existing ones, so that blocks of varying sizes fit into few segments.
 void* CachingAllocator::grow(std::uint64_t capacity) {
     trim(static_cast<std::int64_t>(capacity));
     std::uint64_t bytes = std::max(capacity, std::min(segments_.reserved(), largest_growth));
@@ -325,7 +325,8 @@ void* CachingAllocator::ask_backend(std::uint64_t capacity) {
                 fmt::format("{} bytes wanted, {} in use by arrays", capacity, memory_.stats.in_use);
             const MemorySize size = device.memory_size();
             if (size.total) hint += fmt::format(", {} free of {}", size.free, size.total);
-            if (recorded) hint += "; work is recorded: a run before takes what it needs";
+            if (recorded)
+                hint += "; during a recording; run the body once before, so its memory is cached";
             throw_failure(ctx, ctx.status, device.name, hint);
         }
         release_all();

@@ -61,8 +61,7 @@ public:
     std::atomic<std::uint64_t> random_offset{0};
 
     Queue& main() noexcept { return *main_; }
-    // For a new stream: one that nobody has any more, else a new one. On a device that does all at
-    // once there is the main one alone.
+    // For a new stream: an idle one, else a new one. A synchronous device has only the main one.
     Queue& take_queue();
     void give_back_queue(Queue& queue) noexcept;
     Queue& add_queue(std::unique_ptr<Queue> queue);
@@ -72,15 +71,14 @@ public:
 
     bool host_accessible() const noexcept { return table.flags & CATENA_BACKEND_HOST_MEMORY; }
     bool async() const noexcept { return table.flags & CATENA_BACKEND_ASYNC; }
-    // Copies between the device and memory of the host, or within the device. What the queue was given
-    // before is done first; to the host: the caller waits until it is complete. Throws DeviceError
-    // with the backend's words.
+    // Copies between the device and memory of the host, or within the device. Waits for earlier work of
+    // the queue; copies to the host are complete on return. Throws DeviceError with the backend's message.
     void copy(Queue& queue, void* target, const void* source, std::uint64_t bytes, int direction);
     void synchronize();  // all queues
     MemorySize memory_size();
     void release_cached() noexcept;  // once nothing is recorded
-    // A wait for the whole device would break every recording: one that begins waits until such a
-    // wait is over, and while there is one the device refuses to be waited for.
+    // Waiting for the whole device would break a recording. So a recording starts after such a wait,
+    // and the device refuses to wait during a recording.
     std::shared_mutex waits;
 
 private:
@@ -92,8 +90,7 @@ private:
     Queue* main_ = nullptr;
 };
 
-// Before work is given to the queue that may fail after its call has returned; what is recorded does
-// so when it is launched.
+// Called before a submission that may fail asynchronously. Recorded work is noted when it is launched.
 inline void note_launch(const Queue& queue, const catena_function& function,
                         std::int32_t phase) noexcept {
     if (queue.async && !queue.recording.load(std::memory_order_relaxed))
@@ -111,8 +108,7 @@ inline Queue& main_queue(DeviceState& device) noexcept { return device.main(); }
 
 // ---- calls into plugins
 
-// Of this thread while a call runs on another device than its own: its own, which numbers are drawn
-// from.
+// While a call runs on a fallback device: the device that its random numbers are drawn from.
 inline thread_local DeviceState* draws_from = nullptr;
 
 // The values of config(), for reading. Allocates nothing: a thread without a copy reads global_config().
@@ -135,9 +131,8 @@ inline void forget_failure(catena_ctx& ctx) noexcept {
     ctx.exception = nullptr;
 }
 
-// After a call into a plugin that gave the status: true if it found no memory, and what the device has
-// cached was given back, so that the same call may go now; its failure is forgotten. Not while work of
-// the device is recorded.
+// Call it after a call into a plugin. If that ran out of memory, releases cached memory, clears the
+// failure and returns true: the call may be repeated. Returns false during a recording.
 bool make_room(catena_ctx& ctx, catena_status status) noexcept;
 
 // Throws the host's own exception if it was the first failure; else the one of status with the

@@ -108,7 +108,7 @@ public:
     // ---- messages
     // The registered function that was probably meant; "" if none is near.
     virtual std::string nearest(std::string_view /*function*/) { return {}; }
-    // Of what is loaded by now, by plugin.
+    // Kernels of loaded plugins whose function does not exist.
     virtual std::vector<KernelsWithoutFunction> kernels_without_function() { return {}; }
     // Warns once of pins in the environment that match nothing.
     virtual void report_pins() {}

@@ -45,8 +45,8 @@ public:
     void give_back(void* block) noexcept;
     std::uint64_t reserved() const noexcept { return reserved_; }
 
-    // Takes out segments that are free as a whole, largest first, as long as free(memory, bytes),
-    // which gives them back to where they came from, says true.
+    // Removes segments that are free as a whole, largest first, while free(memory, bytes) returns true;
+    // free() returns them to the backend.
     template <class Free>
     void release(const Free& free) {
         for (auto it = free_.end(); it != free_.begin();) {
@@ -88,10 +88,10 @@ struct DeviceMemory {
     std::mutex mutex;  // of all of them
     MemoryStats stats;
     std::vector<CachingAllocator*> pools;
-    // Of streams of the device, now. Until the last one ends nothing goes back to the backend: freeing
+    // The number of recordings under way. Until the last one ends, nothing goes back to the backend: freeing
     // memory may wait for streams, which breaks a recording. Changes under the lock.
     std::atomic<int> recordings{0};
-    bool release_wanted = false;  // by then
+    bool release_wanted = false;  // release_cached() runs when the last recording ends
 };
 
 // Blocks are used, freed and used again in the order of one queue: a block may be freed while work
@@ -108,8 +108,8 @@ public:
     // Throws MemoryError. capacity: the block's true size, to be given back to free().
     void* allocate(std::uint64_t bytes, std::uint64_t& capacity);
     void free(void* block, std::uint64_t capacity) noexcept;
-    // All that is free on the device goes back to the backend, but for what a recording may use
-    // again. While one is made this is put off until its end.
+    // Returns all free memory of the device to the backend, except memory that a recording may use
+    // again. During a recording this is postponed until its end.
     void release_cached() noexcept;
     MemoryStats stats() const;
     void reset_peak() noexcept { stats_.peak = stats_.in_use; }  // under the device's lock
@@ -118,7 +118,7 @@ public:
 
     // For the lists of a thread that ends.
     void give_back(int size_class, void* const* blocks, int count) noexcept;
-    // Bytes that this thread has at hand.
+    // Bytes in this thread's lists.
     std::int64_t at_hand() const noexcept;
 
     static constexpr int small_classes = 28;  // up to 7 KiB
@@ -163,9 +163,9 @@ public:
 
     explicit PinnedPool(DeviceState& of) : device(of) {}
     DeviceState& device;
-    // Null where the device has no such power. Throws MemoryError. capacity: to be given back.
+    // Null if the device does not support it. Throws MemoryError. capacity: to be given back.
     void* allocate(std::uint64_t bytes, std::uint64_t& capacity);
-    // uses: what has to be done before it serves again.
+    // uses: the work that must finish before it is reused.
     void free(void* block, std::uint64_t capacity, Uses uses) noexcept;
     // What no work uses any more goes back to the backend.
     void release() noexcept;
@@ -200,8 +200,7 @@ public:
     std::atomic<Recorder*> recording{nullptr};  // of its work, now; of a recorder: itself
 
     std::uint64_t now() const noexcept { return ticket_.load(std::memory_order_acquire); }
-    // Something was given to it. Returns the ticket of what that writes: work that is recorded comes
-    // again and again.
+    // Counts a submission. Returns its ticket; for recorded work `end`, because each launch repeats it.
     std::uint64_t advance() noexcept {
         if (!async) return 0;
         const std::uint64_t ticket = ticket_.fetch_add(1, std::memory_order_acq_rel) + 1;
@@ -211,8 +210,8 @@ public:
     std::uint64_t last() const noexcept {
         return recording.load(std::memory_order_relaxed) ? end : now();
     }
-    // What is given to this queue from now on comes after that ticket of the other. Where no event
-    // can do it the caller waits.
+    // Later work on this queue waits for that ticket of the other queue. If their backends differ or this
+    // queue is synchronous, the caller waits.
     void after(Queue& other, std::uint64_t ticket);
     // The caller waits.
     void finish(std::uint64_t ticket = end);
@@ -220,7 +219,7 @@ public:
     bool done();
     // That ticket is known to be done; does not wait where the backend can be asked.
     bool reached(std::uint64_t ticket) noexcept;
-    // Records an event: those that need what came until now will not wait for what comes.
+    // Records an event, so that later readers wait only for work submitted so far.
     void mark();
     // After a wait for the whole device, this ticket is known to be done.
     void known_done(std::uint64_t ticket) noexcept;
@@ -254,7 +253,7 @@ private:
 class Recorder : public Queue {
 public:
     explicit Recorder(Queue& recorded) : Queue(recorded.device, recorded.native, true) {}
-    // It comes after all that the queue comes after.
+    // Orders the recording after everything that the queue waits for.
     void sees_as(Queue& queue) {
         const std::scoped_lock lock(mutex_, queue.mutex_);
         seen_ = queue.seen_;

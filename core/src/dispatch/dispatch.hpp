@@ -169,8 +169,8 @@ struct ForwardResult {
     std::uint32_t flags = 0;  // CATENA_CALL_*
 };
 
-// A bool array beside numbers counts as 0 and 1: where a bool input has the type variable of one that
-// is not bool, numbers[i] is x[i] in that one's dtype, else none. Returns whether there are any.
+// Bool arrays next to numbers count as 0 and 1: if a bool input shares its type variable with a numeric
+// one, numbers[i] is x[i] in that dtype. Returns whether there are any.
 bool masks_as_numbers(const FunctionEntry& function, std::span<ArrayBody* const> x,
                       SmallVector<Array, 6>& numbers);
 

@@ -37,8 +37,8 @@ PassCall& BackwardPass::enqueue(GraphNode& node, PassCall* found) {
     return call;
 }
 
-// Where its gradient gathers, or null for a leaf's, which does so in the leaf. The call that made it
-// will run.
+// Where the gradient of node is summed; null for a leaf, whose gradient is in the leaf itself. Schedules
+// the call that made the node.
 Gradient* BackwardPass::slot(VariableNode& node) {
     PassCall* call = nullptr;
     if (GraphNode* const creator = node.creator.get()) {

@@ -46,7 +46,7 @@ public:
     // After run(), with select().
     Variable gradient_of(const VariableNode& input) const;
 
-    // Adds gradient to node's, and node's call to those that run(). An array is for a pass on arrays.
+    // Adds the gradient to node's, and schedules node's call. Arrays are for a pass without variables.
     void start(VariableNode& node, const Array& gradient);
     void start(VariableNode& node, const Variable& gradient);
     // Whether a gradient of node would be of use.

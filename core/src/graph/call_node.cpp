@@ -114,8 +114,8 @@ private:
             for (std::size_t i = 0; i < gy.size(); ++i)
                 if (gy[i]) all_gy[i] = read(gy[i]);
             for (std::size_t i = 0; i < node.saved_.size(); ++i) {
-                ArrayBody& body =
-                    *node.saved_[i].body();  // of use to a kernel on its own device alone
+                // Only kernels on its device use it.
+                ArrayBody& body = *node.saved_[i].body();
                 if (body.device == &queue.device) before_read(body, queue);
                 saved[i] = &body.tensor;
             }
@@ -324,7 +324,7 @@ private:
             complete = complete && gx_vars[i];
             gx[i] = Variable(Ref<VariableNode>(reinterpret_cast<VariableNode*>(gx_vars[i])));
         }
-        // A gradient that is not there because a call failed is no zero, whatever the plugin says.
+        // A gradient that is missing because a call failed is not zero, even if the plugin reports success.
         if (status != CATENA_OK || (!complete && ctx.status != CATENA_OK)) {
             throw_failure(ctx, status != CATENA_OK ? status : ctx.status,
                           std::string(d.name) + " gradient");

@@ -244,8 +244,8 @@ std::string GraphNode::created_at() const { return trace_ ? diagnostics().to_str
 
 void throw_released(std::string_view label, const std::string& input) {
     raise<GraphError>(
-        "[{}] {}: expected data, got a variable that nobody held, of which the graph kept the "
-        "shape alone",
+        "[{}] {}: expected data, got only a shape: the graph does not keep the data of a variable "
+        "without handles",
         label, input);
 }
 

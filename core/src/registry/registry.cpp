@@ -45,8 +45,8 @@ bool comes_before(std::string_view pin, const PluginEntry& a, std::int32_t prior
 }
 
 Registry& Registry::get() {
-    static Registry* instance =
-        new Registry;  // arrays of static objects may outlive any destructor
+    // It is never deleted, because arrays of static objects may outlive any destructor.
+    static Registry* instance = new Registry;
     return *instance;
 }
 

@@ -120,7 +120,7 @@ private:
 
     static constexpr int cache_size = 16;
     std::atomic<const Selection*> cache_[cache_size] = {};
-    std::vector<const Selection*> selections_;  // for the kernels of now; never freed: in use
+    std::vector<const Selection*> selections_;  // current ones; never freed: calls may use them
     std::vector<KernelEntry> kernels_;
     std::string pin_;
     std::atomic<bool> pinned_{false};
@@ -149,12 +149,12 @@ struct Registry {
     const PluginEntry& add(std::string id, std::filesystem::path file, const catena_plugin& table);
     void remove(const PluginEntry& plugin);  // for an init() that failed
 
-    // Null if there is none; loaded(): of what is loaded by now.
+    // Null if there is none. loaded() searches loaded plugins only.
     FunctionEntry* find(std::string_view name);
     FunctionEntry* loaded(std::string_view name);
-    // What sums gradients; null if no plugin has it.
+    // The function that adds gradients; null if no plugin has it.
     FunctionEntry* addition() const noexcept { return addition_.load(std::memory_order_acquire); }
-    // Throws PluginError that says where it looked.
+    // Throws a PluginError that lists the searched folders.
     FunctionEntry& require(std::string_view name);
     using Functions = std::map<std::string, std::unique_ptr<FunctionEntry>, std::less<>>;
     const Functions& functions() const noexcept { return functions_; }

@@ -42,7 +42,7 @@ void check_table(const catena_plugin& table, TableChecks checks, const Broken& b
 using KnownFunction = std::function<const catena_function*(std::string_view name)>;
 void check_rules(const catena_plugin& table, const KnownFunction& known, const Broken& broken);
 void check_id(const char* name, std::string_view what, const Broken& broken);  // org.example.thing
-// Of a device, a port, an attribute or an extension.
+// Checks the name of a device, port, attribute or extension.
 void check_name(const char* name, std::string_view what, const Broken& broken);
 void check_version(const catena_function& f, const Broken& broken);
 void check_versions(const catena_kernel& k, const Broken& broken);

@@ -11,7 +11,7 @@
 namespace catena {
 namespace {
 
-// Who runs many calls of a kernel at once, or null.
+// The table that runs many calls of this kernel at once, or null.
 const catena_many* many_of(const DeviceState& device, const catena_kernel& kernel) {
     for (const void* const* table =
              Registry::get().extensions(&device.backend, CATENA_MANY_DRAFT_1);

@@ -143,7 +143,7 @@ void RandomStream::visit(Visitor& visitor) {
     RandomState state = random_state(device_);
     const RandomState before = state;
     visitor("seed", state.seed)("offset", state.offset);
-    // Who only looks, as saving does, leaves the stream to those who draw.
+    // A visitor that only reads, as saving does, must not change the stream.
     if (state.seed != before.seed || state.offset != before.offset)
         set_random_state(device_, state);
 }

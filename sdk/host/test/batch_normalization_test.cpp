@@ -13,7 +13,7 @@ struct Statistics {
     std::vector<double> mean = std::vector<double>(2, 0.0), unbiased = std::vector<double>(2, 0.0);
 };
 
-// Of x (N, 2).
+// The statistics of x (N, 2).
 Statistics statistics_of(const Array& x) {
     Statistics s;
     const auto v = x.to_vector<double>();

@@ -243,7 +243,7 @@ TEST_CASE("persistent values are saved, loaded, copied and moved") {
     CHECK(copied.ids.device() == Device::get("cpu:1"));
     CHECK(copied.mean.to_vector<float>() == Floats{0.25F, 0.25F});
 
-    // Of another shape, or with less in it: an error, nothing changed.
+    // A file with another shape, or with missing arrays, is an error, and nothing changes.
     FunctionSet other{{"c", Counting()}, {"l", Linear(2, 2)}};
     auto& odd = other.get<Counting>("c");
     odd.mean = Array::zeros({3});

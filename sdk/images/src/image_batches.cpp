@@ -15,7 +15,7 @@ constexpr std::int64_t max_side = 4096;  // resize() refuses a larger square
 
 Shape square_shape(const ImageScaling& scaling) { return {3, scaling.crop, scaling.crop}; }
 
-// Of the files' names in their folders. (FNV-1a, Fowler, Noll and Vo.)
+// Hashes the names of the files and of their folders (FNV-1a).
 std::uint64_t hash_of_names(const ImageFolder& folder) {
     std::uint64_t hash = 0xcbf29ce484222325u;
     for (const auto& file : folder.files) {

@@ -27,7 +27,7 @@ inline std::string png_chunk(const std::string& kind, const std::string& data) {
            big_endian(static_cast<std::uint32_t>(crc));
 }
 
-// Of rows as PNG has them, without filters; more: chunks before the pixels.
+// Makes a file from rows as PNG has them, without filters; more: chunks before the pixels.
 inline std::string png_file(int width, int height, int depth, int colour_type,
                             const std::vector<std::string>& rows, const std::string& more = {}) {
     std::string raw;
@@ -44,7 +44,7 @@ inline std::string png_file(int width, int height, int depth, int colour_type,
            png_chunk("IEND", "");
 }
 
-// Of rows of `components` bytes a pixel: 1 grey, 3 RGB, 4 CMYK as Adobe writes it.
+// Makes a file from rows with `components` bytes a pixel: 1 grey, 3 RGB, 4 CMYK as Adobe writes it.
 inline std::string jpeg_file(int width, int height, int components,
                              const std::vector<std::uint8_t>& pixels, bool progressive = false) {
     jpeg_compress_struct info{};

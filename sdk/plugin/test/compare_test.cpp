@@ -72,7 +72,7 @@ TEST_CASE("integers and bool are compared as what they are") {
     CHECK(compared<std::int8_t>({-1}, {-1}) == "");
     CHECK(compare(Array::from<bool>({true}, {1}), Array::from<bool>({false}, {1}), {}) ==
           "element 0: expected 0, got 1");
-    // Of other dtypes, too.
+    // Numbers of different dtypes are compared, too.
     const auto of_int8 = [](double expected) {
         return compare(Array::from<std::int8_t>({-2}, {1}), Array::from<double>({expected}, {1}),
                        {});
@@ -110,7 +110,7 @@ TEST_CASE("differences: steep curves are measured with smaller steps, kinks and 
     CHECK(std::isnan(slope(1e-7, [](double x) { return x > 0 ? 1.0 : 0.0; })));
     CHECK(std::isnan(slope(0, [](double x) { return x > 0 ? inf : 0.0; })));
     CHECK(std::isnan(slope(0, [](double) { return inf; })));
-    // Of a small step in large numbers nothing is left.
+    // Large numbers lose a small step to rounding.
     CHECK(std::isnan(slope(1e25, [](double x) { return x * x; })));
     CHECK(std::isnan(slope(1e18, [](double x) { return x; })));
     CHECK(slope(1e3, [](double x) { return x * x; }) == doctest::Approx(2e3).epsilon(1e-6));

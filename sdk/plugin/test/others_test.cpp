@@ -51,7 +51,7 @@ TEST_CASE("a formula replaces another plugin's: every dtype and instruction set,
             CHECK(k->name != nullptr);
         }
     CHECK(phases[0] == phases[1]);
-    // Of float32, of float64, of both halves.
+    // Three dtypes count: float32, float64 and both halves together.
     CHECK(mine == 3 * 2 * world().isas("catena.relu").size());
     CHECK(check(world(), {.function = "catena.relu",
                           .inputs = {Array::from<double>({-1, 0.5, 2}, {3})},

@@ -23,7 +23,7 @@ const char* name_of(Step step) {
 
 namespace {
 
-// For as long as a backward pass runs: what it gets NULL for, in words, should it crash.
+// While a backward pass runs: names the NULL arguments, for the report of a crash.
 class Absent {
 public:
     Absent(const catena_function& f, const std::vector<const catena_tensor*>& x,

@@ -286,7 +286,7 @@ void Exam::expect(Use& u) {
     }
     u.expected = gx;
 }
-// That of the row's float with the fewest digits.
+// The tolerance of the row's float dtype with the fewest digits.
 Tolerance Exam::tolerance(const Row& row) const {
     Tolerance t = settings.float64;
     const auto raise = [&](const Tolerance& to) {

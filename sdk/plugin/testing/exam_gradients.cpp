@@ -36,7 +36,7 @@ public:
         for (const Array& a : e_.sample.y) exact_ = exact_ && (!a || !a.floating() || wide(a));
     }
 
-    // Of sum(gy * y), of which the composed gradient or else the kernel's must be the derivative.
+    // Compares the gradient with finite differences of sum(gy * y).
     void first_order() {
         const auto value = [&](const std::vector<Array>& x) {
             return dot(given_.gy, e_.forward(x));
@@ -53,7 +53,7 @@ public:
                        differences(), value, measured);
         settle(check, measured);
     }
-    // Of sum(ggx * gradient(x, gy)), with respect to x and gy.
+    // The same for sum(ggx * gradient(x, gy)), with respect to x and gy.
     void second_order() {
         std::vector<Array> args = given_.x;
         args.insert(args.end(), given_.gy.begin(), given_.gy.end());

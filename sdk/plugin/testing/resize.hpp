@@ -71,7 +71,7 @@ inline std::vector<std::uint64_t> equal_firsts(const Example& e) {
 inline std::int64_t first_extent(const Example& e, std::uint64_t inputs) {
     return e.inputs[static_cast<std::size_t>(__builtin_ctzll(inputs))].shape[0];
 }
-// Of the largest input.
+// The number of elements of the largest input.
 inline std::int64_t elements(const Example& e) {
     std::int64_t most = 0;
     for (const Example::Input& in : e.inputs) {

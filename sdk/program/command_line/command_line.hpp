@@ -32,7 +32,7 @@ struct ToolOptions {
 };
 // Throws boost::program_options::error with the text unless `good`.
 void need_option(bool good, const std::string& text);
-// Of text from 0 to 2^64 - 1; boost would accept -1.
+// Parses a seed from 0 to 2^64 - 1; boost would accept -1.
 std::uint64_t seed_option(const std::string& text, std::string_view option);
 // A word or path, quoted for a shell where it has to be.
 std::string shell_word(const std::string& word);

@@ -185,7 +185,7 @@ TEST_CASE("what cannot be recorded says so, and nothing is broken") {
             stream, [&] { full(1, 3'000'000, d); }, 0);
     });
     INFO(text);
-    CHECK(has(text, "work is recorded: a run before takes what it needs"));
+    CHECK(has(text, "during a recording; run the body once before, so its memory is cached"));
     Array y;
     const Capture good(stream, [&] { y = x + x; });
     good.launch();
@@ -263,7 +263,8 @@ TEST_CASE("nothing goes back to the backend while work is recorded" * doctest::s
         INFO(text);
         CHECK(has(text, "[river] out of memory (3203072 bytes wanted, "));
         CHECK(counts(d).device_syncs == syncs);
-        CHECK(has(text, "; work is recorded: a run before takes what it needs)"));
+        CHECK(
+            has(text, "; during a recording; run the body once before, so its memory is cached)"));
         {
             const using_stream scope(side);
             CHECK(values(full(1, 400'000, d)) == same(1, 400'000));  // it is, now

@@ -1,4 +1,4 @@
-// Of an older kind than lists of constructors: one function.
+// DT_INIT names one function; lists of constructors are newer.
 // expect: static/constructors
 // link: -Wl,-init=begin
 // says: begin

@@ -100,7 +100,7 @@ inline int device_count() {
     REQUIRE(cudaGetDeviceCount(&n) == cudaSuccess);
     return n;
 }
-// Of the second device; of the first where there is but one.
+// The ordinal of the second device, or of the first if there is only one.
 inline int second() { return device_count() > 1 ? 1 : 0; }
 struct MemoryLeft {
     uint64_t left = 0;

@@ -195,7 +195,7 @@ TEST_CASE("what cannot be recorded is refused in words, and all is as before") {
         refused([&] { Array::zeros({std::int64_t{1} << 40}, Dtype::float32, gpu()); });
     INFO(text);
     CHECK(has(text, "[cuda alloc] cudaMalloc on device 0: "));
-    CHECK(has(text, "work is recorded: a run before takes what it needs)"));
+    CHECK(has(text, "during a recording; run the body once before, so its memory is cached)"));
     CHECK(has(failure_of<UnsupportedError>([] { Capture(Stream(Device::get("cpu")), [] {}); }),
               "expected one of a device that records, got cpu:0"));
 }

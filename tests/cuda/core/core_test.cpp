@@ -104,7 +104,7 @@ TEST_CASE("events: order between streams, and time") {
 }
 
 TEST_CASE("memory is counted, kept and given back") {
-    // Of a GPU, the driver counts whole pages, and takes some for itself as it goes.
+    // On a GPU, the driver counts whole pages, and takes some for itself as it goes.
     const std::size_t large = emulated ? 4 << 20 : 1 << 30;
     const std::size_t slack = emulated ? 0 : 256 << 20;
     const Device device = second();

@@ -222,7 +222,7 @@ private:
         else shape.resize(rank, change == Change::twos && rank <= n + 3 ? 2 : 1);
         return shape;
     }
-    // Of input i, or of all; in the two widest rows of dtypes.
+    // Changes the rank of input i, or of all, in the two widest rows of dtypes.
     void with_rank(Example e, std::size_t i, std::size_t rank, Change change) {
         bool same = true;
         for (std::size_t k = 0; k < e.inputs.size(); ++k) {

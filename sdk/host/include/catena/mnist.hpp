@@ -38,7 +38,7 @@ bool has_mnist(const std::filesystem::path& folder);
 
 // Throws DataError if a file is missing or invalid (see read_idx), if the numbers of images and
 // labels or the sizes of images differ, or if a label is above 9. The arrays are in host memory,
-// whatever the current device is.
+// even if another device is current.
 Mnist load_mnist(const std::filesystem::path& folder);
 
 // The folders to search for a data set, in order: $CATENA_DATA/NAME, then catena/NAME in the user's

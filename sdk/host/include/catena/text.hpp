@@ -64,7 +64,7 @@ public:
     };
 
     Vocabulary() = default;
-    // Of a text or pieces of one. Throws DataError for more than 2^26 different tokens.
+    // Makes the vocabulary of a text. Throws DataError for more than 2^26 different tokens.
     static Vocabulary of(const TextPieces& text, Tokens tokens, const Options& options);
     static Vocabulary of(std::string_view text, Tokens tokens, const Options& options);
     template <class Text>

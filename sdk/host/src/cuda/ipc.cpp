@@ -125,7 +125,7 @@ struct Import {
     std::int64_t nbytes;
 };
 
-// Of all that is here from elsewhere: few.
+// All memory imported from other processes. The list is short.
 class Imports {
 public:
     using Place = std::list<Import>::iterator;

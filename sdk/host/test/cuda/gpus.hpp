@@ -22,7 +22,7 @@ inline int second_id() { return cuda::device_count() > 1 ? 1 : 0; }
 inline Device first() { return cuda::get_device(0); }
 inline Device second() { return cuda::get_device(second_id()); }
 inline Floats values(const Array& array) { return array.to_vector<float>(); }
-// Of all parameters.
+// The values of all parameters.
 inline Floats values(const Link& link) {
     Floats all;
     for (const Variable& p : link.parameters()) {

@@ -95,8 +95,8 @@ struct Attention {
             store(place[i], call.adds(2), static_cast<S>(i));
         const Blas blas(call);  // before parallel(), because bodies must not call the host
         for_each_block<T>(call, s, s.n, [&](const Block& rows, T* scores) CATENA_LAMBDA {
-            T* const sums =
-                scores + block * block;  // of e^score v, relative to the largest score so far
+            // Sums of e^score v, relative to the largest score so far.
+            T* const sums = scores + block * block;
             T most[block], total[block];
             std::fill_n(most, rows.count, -std::numeric_limits<T>::infinity());
             std::fill_n(total, rows.count, T(0));

@@ -15,8 +15,8 @@ struct LionUpdate {
                  attr("decay", 0.0, "weight decay").range(0, 1e6))
             .example("param=(2,3) grad=(2,3)[0.1,1] m=(2,3)[0.1,1]")
             .example("param=(4) grad=(4)[-1,-0.1] m=(4)[-1,-0.1] lr=0.5 decay=0.1");
-    using types =
-        Rows<Row<float, float>, Row<double, double>>;  // m is float32 for half precision too
+    // m is float32 for half precision too.
+    using types = Rows<Row<float, float>, Row<double, double>>;
 
     template <class T>
     CATENA_FN static void update(T& param, T grad, T& m, T lr, T beta1, T beta2, T decay) {

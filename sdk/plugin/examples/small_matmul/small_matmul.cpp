@@ -24,8 +24,8 @@ struct SmallMatmul {
 
     // Other calls run on the kernel of math.catena. Only shapes are used: there may be no data yet.
     static bool supports(const auto& call) {
-        constexpr std::int64_t most =
-            8;  // rows and columns; larger matrices are faster with a BLAS
+        // Rows and columns; larger matrices are faster with a BLAS.
+        constexpr std::int64_t most = 8;
         const Sizes s(call);
         return s.m <= most && s.n <= most && s.k <= most;
     }

@@ -29,7 +29,7 @@ struct Block {
 class Heap {
 public:
     void* allocate(std::size_t bytes);  // nullptr: there is not so much left
-    // Of the start of a block. Empty, or what is wrong: the gap behind it was written.
+    // data: the start of a block. Returns "", or the error if the gap behind it was written.
     std::string release(void* data);
 
     bool holds(std::uintptr_t address) const;

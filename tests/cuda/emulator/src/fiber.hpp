@@ -29,7 +29,7 @@ private:
     boost::context::stack_context stack_;  // empty: the OS thread's
     void (*entry_)() = nullptr;
     void* sanitizer_ = nullptr;
-    // Of the OS thread's own stack: what AddressSanitizer told of it.
+    // What AddressSanitizer told of the OS thread's own stack.
     const void* bottom_ = nullptr;
     std::size_t size_ = 0;
     void* fake_ = nullptr;

@@ -165,7 +165,7 @@ void Runner::run_threads() {
     fiber.switch_to(next_fiber());
 }
 
-// That of a thread that waits no more, or the scheduler, which begins other threads.
+// The fiber of a thread that waits no more, or the scheduler, which begins other threads.
 Fiber& Runner::next_fiber() {
     if (ready_.empty() || !failure_.empty()) return *scheduler_;
     current_ = ready_.front();

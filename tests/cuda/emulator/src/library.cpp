@@ -24,7 +24,7 @@ std::set<const void*>& kernels() {
     return *all;
 }
 
-// Of an ELF file in memory: its section headers stand at its end.
+// The size of an ELF file in memory: its section headers are at its end.
 std::size_t size_of_elf(const void* code) {
     Elf64_Ehdr head;
     std::memcpy(&head, code, sizeof head);

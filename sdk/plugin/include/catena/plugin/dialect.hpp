@@ -1,5 +1,5 @@
-// The part of a dialect that devices share: types, halves, and mathematics in plain C++. What a
-// dialect has to define is said in plugins/jit/README.md.
+// The part of a dialect that devices share: types, halves, and mathematics in plain C++.
+// `plugins/jit/README.md` lists what a dialect defines.
 #pragma once
 
 #include <array>
@@ -104,7 +104,7 @@ CATENA_FN double abs(double x) { return fabs(x); }
 CATENA_FN int32 abs(int32 x) { return x < 0 ? -x : x; }
 CATENA_FN int64 abs(int64 x) { return x < 0 ? -x : x; }
 CATENA_FN int64 abs(long x) { return x < 0 ? -x : x; }
-// Of a number and a NaN the number, as fmin() has it.
+// If one argument is NaN, returns the other, as fmin() does.
 template <class X, class Y> CATENA_FN auto min(X x, Y y) -> decltype(x + y) {
     return x < y || y != y ? x : y;
 }

@@ -45,8 +45,8 @@ private:
 
 // The index range of a call, if it is not that of its plain arrays.
 struct FormulaRange {
-    std::optional<std::span<const std::int32_t>> axes =
-        {};                           // of a reduction; negative: from the last
+    // The axes of a reduction; negative ones count from the last.
+    std::optional<std::span<const std::int32_t>> axes = {};
     bool keepdims = false;            // reduced axes stay, of extent 1
     std::optional<Shape> shape = {};  // where all arrays are raw
 };

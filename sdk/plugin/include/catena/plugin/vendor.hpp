@@ -24,7 +24,7 @@ inline const catena_value& attribute(const catena_call& call, const char* name) 
         if (std::string_view(call.function->attrs[i]->name) == name) return call.attrs[i];
     throw Error(CATENA_E_UNSUPPORTED, std::string("no attribute ") + name);
 }
-// Of an attribute that is one number for both axes of an image, (y, x), or empty.
+// The value for one axis of an attribute that is one number, (y, x), or empty.
 inline std::int64_t attribute_of_axis(const catena_call& call, const char* name, int axis) {
     const catena_value& v = attribute(call, name);
     return v.n == 0 ? 0 : v.v.ints[v.n == 1 ? 0 : axis];
@@ -151,7 +151,7 @@ inline constexpr char convolution_2d[] = "catena.convolution_2d";
 inline constexpr char deconvolution_2d[] = "catena.deconvolution_2d";
 inline constexpr char convolution_2d_grad_w[] = "catena.convolution_2d_grad_w";
 
-// Of a call of one of these.
+// The sizes and products of a call of one of these functions.
 inline ConvolutionCall convolution_call(const catena_call& call) {
     using enum ConvolutionProduct;
     const std::string_view function = call.function->name;

@@ -21,7 +21,7 @@ inline bool is_floating(catena_dtype dtype) {
     return dtype.code == CATENA_CODE_FLOAT || dtype.code == CATENA_CODE_BFLOAT;
 }
 
-// Of host memory.
+// The meta of an array in host memory.
 catena_meta meta_of(const Dims& shape, catena_dtype dtype);
 
 class Array {

@@ -39,7 +39,7 @@ struct Settings {
 // Plugins that the gradients are composed of have to be in the world. Deterministic.
 Report conform(World& world, const std::string& name, const Settings& settings = {});
 
-// Of each function that the plugins to test describe, or have kernels for: World::names().
+// One report for each function in World::names().
 struct Reports : std::vector<Report> {
     // A line for each failure; empty: nothing failed. No function at all is a failure, too.
     std::string failures() const {

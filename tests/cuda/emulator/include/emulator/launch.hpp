@@ -54,7 +54,7 @@ struct KernelEntry {
     Bound (*bind)(void** args);
 };
 
-// Of thread_local storage: see __shared__.
+// It is in thread_local storage: see __shared__.
 [[gnu::visibility("default")]] void* dynamic_shared_memory();
 
 }  // namespace catena_emulator

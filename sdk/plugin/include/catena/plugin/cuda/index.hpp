@@ -53,7 +53,7 @@ private:
 // out, and neighbouring axes that all operands walk along in the same way are merged.
 template <int n_operands>
 struct Walk {
-    // Of operands that are dense and broadcast to shape.
+    // For dense operands that are broadcast to shape.
     [[gnu::noinline]] void build(Shape shape, const Shape* operands) {
         std::int64_t strides[CATENA_MAX_NDIM][n_operands];
         for (int k = 0; k < n_operands; ++k) {
@@ -99,7 +99,7 @@ struct Walk {
         }
     }
 
-    // Of a single operand.
+    // For a single operand.
     CATENA_FN std::int64_t locate(std::int64_t element) const requires(n_operands == 1) {
         std::int64_t at[1];
         locate(element, at);
@@ -121,7 +121,7 @@ struct Fold {
     // summed(d) says whether axis d of shape is summed. No extent is 0.
     template <class Summed>
     Fold(Shape shape, const Summed& summed) {
-        // Of both sorts, filled from the end on.
+        // Kept axes [0] and summed axes [1], each filled from the end.
         std::int64_t extents[2][CATENA_MAX_NDIM];
         std::int64_t strides[2][CATENA_MAX_NDIM][1];
         std::size_t first[] = {CATENA_MAX_NDIM, CATENA_MAX_NDIM};

@@ -52,7 +52,7 @@ __device__ __forceinline__ bool any_half_is_bfloat() {
 #endif
 }
 
-// Of one element: the conversions of half.hpp, by the hardware's instructions where it has them.
+// Converts one element as half.hpp does, with the hardware's instructions where available.
 template <class C, class T>
 __device__ __forceinline__ C load_as(T x) {
     if constexpr (std::is_same_v<T, AnyHalf>) {

@@ -15,7 +15,7 @@ typedef struct catena_vendor {
      * calling thread, made on the first call, or left by a thread that ended; the backend's, valid
      * until the stream is destroyed. Work on it is work on the stream. The backend's own products
      * have another handle: each user sets the modes that it needs. CATENA_E_UNSUPPORTED, with text,
-     * if the library is not to be had. */
+     * if the library is not available. */
     catena_status(CATENA_CALL *handle)(catena_ctx *ctx, void *dev, catena_stream *stream,
                                        const char *library, void **handle);
     /* [any] The library opened with dlopen() and its version as one number, for those who need more

@@ -278,6 +278,7 @@ TEST_CASE("a copy of pageable memory waits for its stream" * doctest::skip()) {
     CHECK(!done);
     REQUIRE(cudaMemcpyAsync(x, &plain, 4, cudaMemcpyHostToDevice, stream) == cudaSuccess);
     CHECK(done);
+    CHECK(cudaStreamSynchronize(stream) == cudaSuccess);
     CHECK(cudaStreamDestroy(stream) == cudaSuccess);
     cudaFree(x);
 }

@@ -96,12 +96,14 @@ std::string with_table(const Program& program) {
     return text + "{nullptr, nullptr}};\n";
 }
 
-int run(const std::vector<std::string>& command, const std::string& output) {
+int run(const std::vector<std::string>& command, const std::string& input,
+        const std::string& output) {
     std::vector<char*> args;
     for (const std::string& word : command) args.push_back(const_cast<char*>(word.c_str()));
     args.push_back(nullptr);
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, 0, input.c_str(), 0 /* read */, 0);
     posix_spawn_file_actions_addopen(&actions, 2, output.c_str(), 0x241 /* write, create, empty */,
                                      0600);
     pid_t child = 0;
@@ -141,9 +143,10 @@ Result compile(Program& program, int n, const char* const* options) {
     }
     command.emplace_back("-o");
     command.push_back((folder / "kernel.so").string());
-    command.push_back((folder / "kernel.cpp").string());
-    command.emplace_back(EMULATED_RUNTIME);
-    const int status = run(command, (folder / "log").string());
+    // From stdin: sanitizers put the source's name into the binary, which must not change.
+    for (const char* word : {"-x", "c++", "-", "-x", "none", EMULATED_RUNTIME})
+        command.emplace_back(word);
+    const int status = run(command, (folder / "kernel.cpp").string(), (folder / "log").string());
     program.log = read_file(folder / "log");
     if (status == 0) program.binary = read_file(folder / "kernel.so");
     std::filesystem::remove_all(folder);

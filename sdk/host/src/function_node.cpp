@@ -1,6 +1,5 @@
 // UserFunction: names for messages, and where arrays are. FunctionNode: what its author calls, and the
 // graph's node of such a call. Function: a FunctionNode around gradients on arrays.
-#include "array/array_ops.hpp"
 #include "support.hpp"
 
 #include <catena/cuda/device.hpp>
@@ -50,6 +49,11 @@ namespace {
         "[{0}] forward_{1}: expected a class that overrides forward() or forward_{1}(), got one "
         "that overrides neither",
         function.label(), where);
+}
+
+// The version of the memory's owner, which in-place writes increment.
+std::uint32_t version_of(const ArrayBody& body) {
+    return body.base ? body.base->version : body.version;
 }
 
 std::vector<std::uint32_t> versions_of(std::span<const Array> arrays) {

@@ -55,9 +55,9 @@ TEST_CASE("each fault is found, by the checks that should; none where there is n
             world().isas(fault.function).size() < 2)
             continue;
         const Report report = conform(world(), fault.function);
-        INFO(fault.function);
+        INFO(std::string(fault.function));
         INFO(report.failures());
-        CHECK(failed(report) == fault.checks);
+        CHECK(failed(report) == std::string(fault.checks));
         CHECK(not_found_alone(report) == "");
     }
 }

@@ -74,19 +74,14 @@ Binding::Binding(const Formula& f, const catena_formula_call& c) : formula(f), c
     else lay_out();
 }
 
-void Binding::bind_letter(std::size_t i, int type) {
-    int& bound = letter[formula.at(i).letter - 'A'];
-    if (bound < 0) bound = type;
-    else if (bound != type) {
-        std::string other;
-        for (std::size_t k = 0; k < i && other.empty(); ++k)
-            if (formula.at(k).letter == formula.at(i).letter && tensor(k) != nullptr)
-                other = name_of(k);
-        refuse(
-            CATENA_E_DTYPE, name_of(i),
-            std::string(type_at(bound).name) + " (" + formula.at(i).letter + ", as " + other + ")",
-            type_at(type).name);
-    }
+void Binding::refuse_letter(std::size_t i, int bound, int type) const {
+    std::string other;
+    for (std::size_t k = 0; k < i && other.empty(); ++k)
+        if (formula.at(k).letter == formula.at(i).letter && tensor(k) != nullptr)
+            other = name_of(k);
+    refuse(CATENA_E_DTYPE, name_of(i),
+           std::string(type_at(bound).name) + " (" + formula.at(i).letter + ", as " + other + ")",
+           type_at(type).name);
 }
 
 void Binding::bind_types() {
@@ -96,8 +91,12 @@ void Binding::bind_types() {
         if (t == nullptr) continue;
         const int type = type_of(t->dl.dtype);
         if (type < 0) refuse(CATENA_E_DTYPE, name_of(i), "a dtype that formulas know", "another");
-        if (formula.at(i).letter != 0) bind_letter(i, type);
-        else if (formula.at(i).type != type)
+        const Parameter& p = formula.at(i);
+        if (p.letter != 0) {
+            int& bound = letter[p.letter - 'A'];
+            if (bound < 0) bound = type;
+            else if (bound != type) refuse_letter(i, bound, type);
+        } else if (p.type != type)
             refuse(CATENA_E_DTYPE, name_of(i), type_at(formula.at(i).type).name,
                    type_at(type).name);
         key.type[i] = static_cast<uint8_t>(type);
@@ -147,17 +146,15 @@ bool Binding::lay_out_flat() {
     for (std::size_t i = 0; i < formula.count(); ++i) {
         const catena_tensor* t = tensor(i);
         if (t == nullptr || formula.at(i).raw) continue;
-        if (first == nullptr) {
-            first = t;
-            loop = extents_of(*t);
-        }
-        if ((t->flags & CATENA_TENSOR_CONTIGUOUS) == 0 || t->dl.ndim != loop.ndim ||
-            std::memcmp(t->dl.shape, loop.at,
-                        sizeof(int64_t) * static_cast<std::size_t>(loop.ndim)) != 0)
+        if (first == nullptr) first = t;
+        if ((t->flags & CATENA_TENSOR_CONTIGUOUS) == 0 || t->dl.ndim != first->dl.ndim)
             return false;
+        for (int d = 0; d < t->dl.ndim; ++d)
+            if (t->dl.shape[d] != first->dl.shape[d]) return false;
         key.form[i] = form_next;
     }
     if (first == nullptr || (call.flags & CATENA_FORMULA_SHAPE) != 0) return false;
+    loop = extents_of(*first);
     size = outputs = loop.size();
     output = loop;
     key.dims = 1;

@@ -80,7 +80,7 @@ struct Binding {
 
 private:
     const std::string& name_of(std::size_t i) const { return formula.at(i).name; }
-    void bind_letter(std::size_t i, int type);
+    [[noreturn]] void refuse_letter(std::size_t i, int bound, int type) const;
     void bind_types();
     void find_loop();
     void join(std::size_t i, const Extents& shape);

@@ -79,7 +79,7 @@ private:
 };
 
 // While it exists, calls of this thread may query and wait although the thread records a stream. Not
-// for calls that free. Construct it after a Scope.
+// for calls that free. Construct it after a Scope, because it makes a context on the thread's device.
 class BesideRecording {
 public:
     explicit BesideRecording(const Scope& scope) : active_(scope.ok()) { exchange(); }

@@ -91,7 +91,7 @@ struct DeviceMemory {
     // The number of recordings under way. Until the last one ends, nothing goes back to the backend: freeing
     // memory may wait for streams, which breaks a recording. Changes under the lock.
     std::atomic<int> recordings{0};
-    bool release_wanted = false;  // release_cached() runs when the last recording ends
+    bool release_wanted = false;  // whether release_cached() runs when the last recording ends
 };
 
 // Blocks are used, freed and used again in the order of one queue: a block may be freed while work

@@ -97,7 +97,7 @@ inline Doublings doublings;
 inline std::optional<Sample> enlarge(
     std::int64_t from, std::int64_t to,
     const std::function<std::optional<Sample>(std::int64_t)>& make) {
-#ifdef __SANITIZE_THREAD__  // slows calls down
+#ifdef __SANITIZE_THREAD__  // it slows calls down
     constexpr std::clock_t most = CLOCKS_PER_SEC / 20;
 #else
     constexpr std::clock_t most = CLOCKS_PER_SEC / 100;

@@ -31,7 +31,7 @@ def run(*command, code=0):
 
 def numbers(out):
     """The losses, perplexities and accuracies that a program prints, in its order."""
-    reports = re.sub(r"(?m)^.* \d+/\d+ .*$", "", out)  # without the progress of slow programs
+    reports = re.sub(r"(?m)^.* \d+/\d+ .*/s$", "", out)  # without the progress of slow programs
     return [(name, float(value)) for name, value in
             re.findall(r"(loss|perplexity|accuracy):? +([\d.]+)", reports)]
 

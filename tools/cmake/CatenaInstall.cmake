@@ -42,6 +42,7 @@ catena_install_pc(host "Arrays, graphs, links, optimizers and data of catena, in
 # Pages lie as they do here, so that their links lead on; examples where people look for them.
 install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DOCDIR}" RENAME copyright)
 install(FILES README.md CHANGELOG.md CONTRIBUTING.md LICENSE DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+install(FILES hosts/README.md DESTINATION "${CMAKE_INSTALL_DOCDIR}/hosts")
 foreach(folder IN ITEMS sdk/doc sdk/abi sdk/plugin core/doc)
     install(DIRECTORY ${folder}/ DESTINATION "${CMAKE_INSTALL_DOCDIR}/${folder}"
             FILES_MATCHING PATTERN "*.md" PATTERN examples EXCLUDE PATTERN include EXCLUDE

@@ -53,8 +53,10 @@ extern "C" void last_words(int number, siginfo_t* info, void*) {
     add(testing::doing);
     if (number == SIGSEGV && reinterpret_cast<std::uintptr_t>(info->si_addr) < first_page) {
         add("; it follows a NULL pointer");
-        if (testing::detail::absent[0] != 0) add(", and a host gives backward NULL for ");
-        add(testing::detail::absent);
+        if (const char* const absent = testing::detail::absent) {
+            add(", and a host gives backward NULL for ");
+            add(absent);
+        }
     }
     text[n++] = message_end;
     if (write(result_fd, text, n) < 0) _exit(3);

@@ -74,7 +74,7 @@ function(catena_add_program_test name script program)
     set_tests_properties(${name} PROPERTIES
         LABELS "host;${arg_LABELS}" SKIP_RETURN_CODE 77 TIMEOUT ${CATENA_TEST_TIMEOUT}
         ENVIRONMENT "PYTHONPATH=${PROJECT_SOURCE_DIR}/sdk/program/test;\
-CATENA_TEST_TIMEOUT=${CATENA_TEST_TIMEOUT}")
+CATENA_TEST_TIMEOUT=${CATENA_TEST_TIMEOUT};CATENA_SANITIZE=${CATENA_SANITIZE}")
 endfunction()
 
 # catena_add_compile_test(PREFIX CASE SOURCE TEST [ERROR])

@@ -14,7 +14,7 @@
 
 namespace catena::testing::detail {
 
-char absent[256] = "";
+std::atomic<const char*> absent = nullptr;
 
 const char* name_of(Step step) {
     static constexpr const char* names[] = {"infer", "supports", "plan", "run", "gradient"};
@@ -29,10 +29,9 @@ public:
     Absent(const catena_function& f, const std::vector<const catena_tensor*>& x,
            const std::vector<catena_tensor*>& y, const std::vector<const catena_tensor*>& gy,
            const std::vector<catena_tensor*>& gx, std::uint64_t kept_x, std::uint64_t kept_y) {
-        std::string text;
         const auto add = [&](const std::string& what, bool retained = true, const char* set = "") {
-            text += (text.empty() ? "" : ", ") + what +
-                    (retained ? "" : std::string(" (not in ") + set + ")");
+            text_ += (text_.empty() ? "" : ", ") + what +
+                     (retained ? "" : std::string(" (not in ") + set + ")");
         };
         for (std::size_t i = 0; i < x.size(); ++i)
             if (x[i] == nullptr)
@@ -44,11 +43,17 @@ public:
             if (gy[i] == nullptr) add(std::string("gy ") + f.outputs[i]->name);
         for (std::size_t i = 0; i < gx.size(); ++i)
             if (gx[i] == nullptr) add("gx " + input_name(f, i));
-        std::snprintf(absent, sizeof absent, "%s", text.c_str());
+        if (!text_.empty()) absent = text_.c_str();
     }
     Absent(const Absent&) = delete;
     Absent& operator=(const Absent&) = delete;
-    ~Absent() { absent[0] = 0; }
+    ~Absent() {
+        const char* mine = text_.c_str();
+        absent.compare_exchange_strong(mine, nullptr);
+    }
+
+private:
+    std::string text_;
 };
 
 // The first array that was written beside.

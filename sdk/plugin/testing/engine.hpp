@@ -4,6 +4,7 @@
 
 #include <catena/abi.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstring>
 #include <limits>
@@ -103,8 +104,9 @@ private:
     std::byte* last_page_ = nullptr;
 };
 
-// During a backward pass: the arguments that are NULL, in words, for crash handlers. Otherwise empty.
-extern char absent[256];
+// During a backward pass: the arguments that are NULL, in words, for crash handlers. Otherwise null.
+// If several threads run a pass, those of the last one.
+extern std::atomic<const char*> absent;
 
 enum class Step { infer, supports, plan, run, gradient };
 const char* name_of(Step step);

@@ -32,7 +32,7 @@ endif()
 
 # For what hangs, not for what is slow on a busy machine.
 if(CATENA_SANITIZE)
-    set(CATENA_TEST_TIMEOUT 1800)
+    set(CATENA_TEST_TIMEOUT 3600)
 else()
     set(CATENA_TEST_TIMEOUT 600)
 endif()

@@ -96,9 +96,9 @@ void Binding::bind_types() {
             int& bound = letter[p.letter - 'A'];
             if (bound < 0) bound = type;
             else if (bound != type) refuse_letter(i, bound, type);
-        } else if (p.type != type)
-            refuse(CATENA_E_DTYPE, name_of(i), type_at(formula.at(i).type).name,
-                   type_at(type).name);
+        } else if (p.type != type) {
+            refuse(CATENA_E_DTYPE, name_of(i), type_at(p.type).name, type_at(type).name);
+        }
         key.type[i] = static_cast<uint8_t>(type);
         if ((formula.is_output(i) || formula.at(i).writes) &&
             (t->flags & CATENA_TENSOR_READONLY) != 0)

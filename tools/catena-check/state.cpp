@@ -61,7 +61,7 @@ ProcessState ProcessState::now() {
     for (const auto& fd : fs::directory_iterator(folder))
         if (const fs::path to = fs::read_symlink(fd, error); !error && to != folder)
             s.groups_["files"][fd.path().filename()] = to;
-#ifdef __SANITIZE_THREAD__  // which starts a thread of its own with the first one
+#ifdef __SANITIZE_THREAD__  // its runtime starts a thread together with the first one
     [[maybe_unused]] static const bool started = (std::thread([] {}).join(), true);
 #endif
     for (const auto& task : fs::directory_iterator("/proc/self/task"))

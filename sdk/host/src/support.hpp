@@ -58,7 +58,7 @@ inline void require_parameter(std::string_view where, std::string_view name,
     if (!node.is_parameter && (!node.requires_grad || node.creator))
         fail<InvalidError>("[{}] {}: expected a Parameter, got a variable that {}", where, name,
                            node.creator ? "a call made" : "takes no gradient");
-    // Several threads may list the parameters of one link: one that is marked is not written to.
+    // Written only if needed, because several threads may list the parameters of one link.
     if (!node.is_parameter) node.is_parameter = true;
 }
 

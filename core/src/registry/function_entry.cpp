@@ -1,4 +1,4 @@
-// One registered function: what its descriptor says, the choice of its kernels, its attributes.
+// A registered function: its descriptor, the selection of its kernels, its attributes.
 #include "registry/registry.hpp"
 
 #include <table_rules.hpp>
@@ -36,7 +36,7 @@ std::uint32_t find(const catena_function& f, std::string_view attribute) {
     refuse(f, attribute, fmt::format("expected one of {}", fmt::join(known, ", ")));
 }
 
-// AttributeValue has its alternatives in the order of CATENA_ATTR_*.
+// The alternatives of AttributeValue are in the order of CATENA_ATTR_*.
 static_assert(CATENA_ATTR_DTYPE == 7 && std::variant_size_v<AttributeValue> == 7);
 catena_value to_abi(const AttributeValue& given) {
     catena_value out{};
@@ -115,10 +115,10 @@ void FunctionEntry::set_pin(std::string_view wish) {
     forget_selections();
 }
 
-// Collects what fits key, best first.
+// Collects the kernels that fit key, best first, and caches the selection.
 const Selection& FunctionEntry::collect(std::uint64_t key, DeviceState& device) {
     const std::lock_guard lock(Registry::get().mutex());
-    auto& slot = cache_[key * 0x9e3779b97f4a7c15u >> 60];  // once the cache is full
+    auto& slot = cache_[key * 0x9e3779b97f4a7c15u >> 60];  // replaced if the cache is full
     for (const Selection* made : selections_) {
         if (made->key != key) continue;
         slot.store(made, std::memory_order_release);
@@ -174,7 +174,7 @@ const Selection& FunctionEntry::collect(std::uint64_t key, DeviceState& device) 
 
 // ---- attributes, checked against the schema
 
-// Copies lists and strings.
+// Checks and stores a value. Copies lists and strings.
 void BoundAttributes::set(const catena_function& f, std::uint32_t index, catena_value value) {
     const catena_attr_spec& spec = *f.attrs[index];
     fit_value(spec, value, Broken([&](const std::string& text) { refuse(f, spec.name, text); }));

@@ -16,7 +16,7 @@ namespace {
 
 const Broken refused([](const std::string& text) { throw PluginError(text); });
 
-// The number of its devices; reason: why there is none.
+// Returns the number of the backend's devices. reason: receives why there is none.
 int count(const BackendEntry& backend, std::string* reason = nullptr) {
     catena_ctx ctx;
     std::int32_t n = 0;
@@ -45,13 +45,13 @@ bool comes_before(std::string_view pin, const PluginEntry& a, std::int32_t prior
 }
 
 Registry& Registry::get() {
-    // It is never deleted, because arrays of static objects may outlive any destructor.
+    // Never deleted, because static objects that hold arrays may be destroyed later.
     static Registry* instance = new Registry;
     return *instance;
 }
 
-// All of a plugin's table, before anything of it is registered. add() checks the kernels of a function
-// that comes later.
+// Checks a plugin's whole table, before any of it is registered. add() checks kernels whose function is
+// registered later.
 void Registry::check(std::string_view id, const catena_plugin& table) {
     check_table(table, {}, refused);
     for (const auto& other : plugins_) {
@@ -90,7 +90,7 @@ const PluginEntry& Registry::add(std::string id, std::filesystem::path file,
         std::make_unique<PluginEntry>(PluginEntry{std::move(id), std::move(file), &table, order}));
     for (const catena_function* f : std::span(table.functions, table.n_functions)) {
         auto function = std::make_unique<FunctionEntry>(*f, plugin);
-        // Kernels may have come before their function, and may not fit it.
+        // Kernels may be registered before their function; those that do not fit it are not used.
         if (const auto found = kernels_.find(f->name); found != kernels_.end()) {
             for (const KernelEntry& kernel : found->second) try {
                     check_kernel_of(*f, *kernel.kernel, refused);
@@ -126,7 +126,7 @@ const PluginEntry& Registry::add(std::string id, std::filesystem::path file,
     return plugin;
 }
 
-// Plugins may hold older tables: they stay.
+// Adds a version of the list of tables. Older versions stay valid, because plugins may hold them.
 void Registry::set_extensions(Versions& versions, std::string_view id, std::vector<Offer> offers) {
     const std::string_view pin = pin_of(id);
     auto next = std::make_unique<Extensions>();
@@ -157,7 +157,9 @@ void Registry::remove(const PluginEntry& plugin) {
         function->forget_selections();
         function->gradient_ = nullptr;
     }
-    std::erase_if(backends_, [&](const auto& b) { return b->plugin == &plugin; });
+    for (auto& backend : backends_)
+        if (backend->plugin == &plugin) gone_.push_back(std::move(backend));
+    std::erase(backends_, nullptr);
     for (const catena_extension* gone : std::span(table.extensions, table.n_extensions)) {
         const std::string id(stable_id(gone->id));
         auto& versions = extensions_[{gone->device, id}];
@@ -165,7 +167,9 @@ void Registry::remove(const PluginEntry& plugin) {
         std::erase_if(rest, [&](const Offer& offer) { return offer.extension == gone; });
         set_extensions(versions, id, std::move(rest));
     }
-    std::erase_if(plugins_, [&](const auto& p) { return p.get() == &plugin; });
+    for (auto& entry : plugins_)
+        if (entry.get() == &plugin) gone_.push_back(std::move(entry));
+    std::erase(plugins_, nullptr);
     epoch_.fetch_add(1, std::memory_order_release);
 }
 
@@ -189,7 +193,7 @@ FunctionEntry& Registry::require(std::string_view name) {
 }
 
 const void* const* Registry::extensions(const BackendEntry* backend, const char* id) {
-    // The last answers of this thread; an id too long for it goes to the map each time.
+    // Caches the thread's last answers. An id that is too long for Answer::id is looked up each time.
     struct Answer {
         char id[48];
         const BackendEntry* backend;

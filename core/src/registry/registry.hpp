@@ -1,5 +1,5 @@
-// What the plugins registered: functions with their kernels, backends, extensions. Entries are made
-// once and are never freed; the hot path reads them without a lock.
+// The registry of what plugins provide: functions with their kernels, backends, extensions. Function entries
+// are created once and never freed; the hot path reads them without a lock.
 #pragma once
 
 #include "device/device_state.hpp"
@@ -12,14 +12,14 @@
 
 namespace catena {
 
-// Attributes of one call: dense, in the order of the schema, checked once. Immutable. values() points
-// into itself.
+// The attributes of a call: one value for each, in schema order, checked once. Immutable; owns its strings
+// and lists.
 class BoundAttributes : public Pooled {
 public:
-    // All defaults; never freed.
+    // Returns the defaults of all attributes; never freed.
     static const BoundAttributes* make_defaults(const catena_function& function);
-    // Those given, Attribute or catena_named_value, and the defaults of others. Throws InvalidError naming
-    // function and attribute.
+    // Returns the given values (Attribute or catena_named_value), and the defaults of the others. Throws
+    // InvalidError with the names of function and attribute.
     template <class Given>
     static Ref<const BoundAttributes> make(const FunctionEntry& function,
                                            std::span<const Given> given);
@@ -55,7 +55,7 @@ struct KernelEntry {
     const PluginEntry* plugin;
 };
 
-// A forward kernel, and the backward kernel bound to it by a variant (else null).
+// A forward kernel, and the backward kernel of the same variant, or null.
 struct Candidate {
     const catena_kernel* forward;
     const catena_kernel* paired;
@@ -66,17 +66,17 @@ struct Selection {
     std::uint64_t key;
     std::vector<Candidate> forward;
     std::vector<const catena_kernel*> backward;  // those without a variant
-    const PluginEntry* pin = nullptr;            // whose kernels come first: the user's wish
-    std::size_t n_pinned = 0;                    // of backward
+    const PluginEntry* pin = nullptr;            // the pinned plugin, if its kernels are here
+    std::size_t n_pinned = 0;                    // number of kernels of `pin` in backward
 };
 
 class FunctionEntry {
 public:
     FunctionEntry(const catena_function& descriptor, const PluginEntry& plugin);
 
-    const catena_function descriptor;  // a copy, zero where an older plugin's struct ends
+    const catena_function descriptor;  // a copy; fields beyond an older plugin's struct are 0
     const PluginEntry& plugin;
-    std::uint32_t min_inputs;  // up to the last port that is not optional
+    std::uint32_t min_inputs;  // counted up to the last port that is not optional
     bool variadic;
     bool mutates;                 // an input port is MUTATED
     std::vector<int> input_type;  // index of each port's type_var
@@ -84,7 +84,7 @@ public:
     int type_vars;
     const BoundAttributes* defaults;  // null if an attribute is required
 
-    // The port that input i belongs to.
+    // Returns the port that input i belongs to.
     std::size_t port(std::size_t i) const noexcept {
         return i < descriptor.n_inputs ? i : descriptor.n_inputs - 1;
     }
@@ -96,12 +96,12 @@ public:
         return !(input_flags(i) & CATENA_PORT_NON_DIFFERENTIABLE);
     }
     std::string input_name(std::size_t i) const;
-    // The function that descriptor.grad_function names. Throws PluginError if it is not there, or no
-    // gradient of this one.
+    // Returns the function that descriptor.grad_function names. Throws PluginError if no plugin has it, or if
+    // its ports and attributes do not match.
     FunctionEntry& gradient();
     const std::vector<KernelEntry>& kernels() const noexcept { return kernels_; }  // under mutex()
     bool pinned() const noexcept { return pinned_.load(std::memory_order_relaxed); }
-    // The kernels for key.
+    // Returns the kernels for a selection_key().
     const Selection& select(std::uint64_t key, DeviceState& device) {
         for (const auto& slot : cache_) {
             const Selection* selection = slot.load(std::memory_order_acquire);
@@ -120,11 +120,11 @@ private:
 
     static constexpr int cache_size = 16;
     std::atomic<const Selection*> cache_[cache_size] = {};
-    std::vector<const Selection*> selections_;  // current ones; never freed: calls may use them
+    std::vector<const Selection*> selections_;  // current; never freed, because calls may use them
     std::vector<KernelEntry> kernels_;
     std::string pin_;
     std::atomic<bool> pinned_{false};
-    std::atomic<FunctionEntry*> gradient_{nullptr};  // found once
+    std::atomic<FunctionEntry*> gradient_{nullptr};  // cached result of gradient()
 };
 
 // Key of a selection: device, determinism, and 4 bits of Dtype for each type_var.
@@ -134,32 +134,32 @@ constexpr std::uint64_t selection_key(int device, bool deterministic,
            static_cast<std::uint64_t>(device) << 17;
 }
 
-// By pin, priority and order of loading. pin: the id of the plugin that comes first, or "".
+// Whether a comes before b: by pin, priority, order of loading. pin: id of the preferred plugin, or "".
 bool comes_before(std::string_view pin, const PluginEntry& a, std::int32_t priority_a,
                   const PluginEntry& b, std::int32_t priority_b);
 
 // Throws PluginError unless g's ports and attributes are those of a grad_function of f.
 void check_grad_function(const catena_function& f, const catena_function& g);
 
-// Data and functions that are not documented otherwise are for users that hold the mutex.
+// Unless documented otherwise, members may be used only by a thread that holds the mutex.
 struct Registry {
     static Registry& get();
 
     // Registers all of a plugin or nothing. Throws PluginError with the reason.
     const PluginEntry& add(std::string id, std::filesystem::path file, const catena_plugin& table);
-    void remove(const PluginEntry& plugin);  // for an init() that failed
+    void remove(const PluginEntry& plugin);  // after init() has failed
 
-    // Null if there is none. loaded() searches loaded plugins only.
+    // Both return null if there is no such function; find() loads the default plugins first.
     FunctionEntry* find(std::string_view name);
     FunctionEntry* loaded(std::string_view name);
-    // The function that adds gradients; null if no plugin has it.
+    // Returns the function that adds gradients; null if no plugin has it.
     FunctionEntry* addition() const noexcept { return addition_.load(std::memory_order_acquire); }
-    // Throws a PluginError that lists the searched folders.
+    // Like find(), but throws a PluginError that lists the searched folders.
     FunctionEntry& require(std::string_view name);
     using Functions = std::map<std::string, std::unique_ptr<FunctionEntry>, std::less<>>;
     const Functions& functions() const noexcept { return functions_; }
-    std::vector<BackendInfo> backends();  // of what is loaded by now
-    // backend null: those that belong to no device.
+    std::vector<BackendInfo> backends();  // of the plugins loaded so far
+    // Returns the tables of an extension, NULL-terminated. backend null: those that belong to no device.
     const void* const* extensions(const BackendEntry* backend, const char* id);
 
     std::recursive_mutex& mutex() { return mutex_; }
@@ -181,16 +181,16 @@ struct Registry {
     std::recursive_mutex mutex_;
     std::vector<std::unique_ptr<PluginEntry>> plugins_;
     Functions functions_;
-    std::vector<std::unique_ptr<FunctionEntry>> gone_;  // of plugins taken out: handles may remain
+    std::vector<std::shared_ptr<void>> gone_;  // entries of removed plugins: handles may remain
     std::map<std::string, std::vector<KernelEntry>, std::less<>> kernels_;
     std::vector<std::unique_ptr<BackendEntry>> backends_;
-    // (device's backend, id) -> tables; replaced as a whole when a plugin adds one, never freed.
+    // (backend name, id) -> versions of the list of tables. A plugin or pin adds a version; none is freed.
     std::map<std::pair<std::string, std::string>, Versions> extensions_;
     std::map<std::string, std::string, std::less<>> pins_;  // function or extension -> plugin
     struct PinWish {
         std::string item, name, plugin;  // name: of a function or an extension
     };
-    std::vector<PinWish> asked_pins_;  // in the environment, to be reported on
+    std::vector<PinWish> asked_pins_;  // from CATENA_PIN; Diagnostics::report_pins() checks them
     std::atomic<std::uint32_t> epoch_{1};
     std::vector<DeviceState*> opened_;
     std::atomic<DeviceState*> default_device_{nullptr};
@@ -201,7 +201,7 @@ private:
     Registry();
 };
 
-// Index of a dtype in keys, or -1.
+// Returns the index of a dtype in keys, or -1.
 inline int dtype_index(catena_dtype abi) noexcept {
     Dtype dtype;
     return from_abi(abi, dtype) ? static_cast<int>(dtype) : -1;

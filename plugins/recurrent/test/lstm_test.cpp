@@ -1,4 +1,4 @@
-// recurrent.catena alone (gradients compose functions of math, array and activation): one step.
+// Tests lstm of recurrent.catena (gradients compose functions of math, array and activation).
 #include <doctest/doctest.h>
 
 #include <catena/testing.hpp>
@@ -56,14 +56,15 @@ TEST_CASE("lstm: either gradient may be missing") {
                 CHECK(compare(composed[i], kernel[i], {1e-12, 1e-14}) == "");
         }
         Options options;
-        options.targets = 2;  // gradients of constants as well
-        const auto none = world().gradient("catena.lstm", {c_prev, x}, y, {Array(), Array()});
-        CHECK(none[1] == zeros(x));
+        options.targets = 2;  // only x
+        const auto none =
+            world().gradient("catena.lstm", {c_prev, x}, y, {Array(), Array()}, {}, options);
+        CHECK((!none[0] && none[1] == zeros(x)));
     }
 }
 
 TEST_CASE("lstm: values") {
-    // A unit's gates lie side by side; the rows beyond x's keep their cells.
+    // The gates of a unit are adjacent; rows of c_prev beyond x's rows keep their cells.
     const Array c_prev = Array::from<double>({0.5, -1, 7, 8}, {2, 2});
     const Array x = Array::from<double>({1, 2, 3, 4, -1, -2, -3, -4}, {1, 8});
     const auto y = world().forward("catena.lstm", {c_prev, x});
@@ -77,7 +78,7 @@ TEST_CASE("lstm: values") {
     CHECK(y[1].shape() == Dims{1, 2});
     CHECK(y[1].at(0) == doctest::Approx(std::tanh(c0) * sigmoid(4)).epsilon(1e-12));
     CHECK(y[1].at(1) == doctest::Approx(std::tanh(c1) * sigmoid(-4)).epsilon(1e-12));
-    // Saturated gates: the cell is kept, or replaced; nothing overflows.
+    // Saturated gates keep or replace the cell, and nothing overflows.
     const Array large = Array::from<float>({1000, 1000, -1000, 1000}, {1, 4});
     const auto z = world().forward("catena.lstm", {Array::from<float>({5}, {1, 1}), large});
     CHECK(z[0].at(0) == 1);

@@ -9,30 +9,31 @@
 
 namespace catena::testing {
 
-// A plain triple loop, summed in double.
+// Plain loops over blocks, summed in double in the order of k.
 template <class T>
 void plain_gemm(const catena_gemm& g) {
-    const T* a = static_cast<const T*>(g.a);
-    const T* b = static_cast<const T*>(g.b);
-    T* c = static_cast<T*>(g.c);
-    constexpr std::int64_t block = 64;
-    for (std::int64_t i = 0; i < g.m; ++i)
-        for (std::int64_t first = 0; first < g.n; first += block) {
-            const std::int64_t n = std::min(block, g.n - first);
-            double sums[block] = {};
+    constexpr std::int64_t rows = 16, block = 64;
+    for (std::int64_t i = 0; i < g.m; i += rows)
+        for (std::int64_t j = 0; j < g.n; j += block) {
+            const std::int64_t m = std::min(rows, g.m - i), n = std::min(block, g.n - j);
+            double sums[rows][block] = {};
             for (std::int64_t k = 0; k < g.k; ++k) {
-                const double x =
-                    static_cast<double>(g.transpose_a ? a[k * g.lda + i] : a[i * g.lda + k]);
-                const T* row = b + (g.transpose_b ? first * g.ldb + k : k * g.ldb + first);
-                const std::int64_t step = g.transpose_b ? g.ldb : 1;
-                for (std::int64_t j = 0; j < n; ++j)
-                    sums[j] += x * static_cast<double>(row[j * step]);
+                double row[block];  // of B
+                for (std::int64_t c = 0; c < n; ++c)
+                    row[c] = static_cast<const T*>(
+                        g.b)[g.transpose_b ? (j + c) * g.ldb + k : k * g.ldb + j + c];
+                for (std::int64_t r = 0; r < m; ++r) {
+                    const double x = static_cast<const T*>(
+                        g.a)[g.transpose_a ? k * g.lda + i + r : (i + r) * g.lda + k];
+                    for (std::int64_t c = 0; c < n; ++c) sums[r][c] += x * row[c];
+                }
             }
-            for (std::int64_t j = 0; j < n; ++j) {
-                T& out = c[i * g.ldc + first + j];
-                out = static_cast<T>(g.alpha * sums[j] +
-                                     (g.beta == 0 ? 0 : g.beta * static_cast<double>(out)));
-            }
+            for (std::int64_t r = 0; r < m; ++r)
+                for (std::int64_t c = 0; c < n; ++c) {
+                    T& out = static_cast<T*>(g.c)[(i + r) * g.ldc + j + c];
+                    out = static_cast<T>(g.alpha * sums[r][c] +
+                                         (g.beta == 0 ? 0 : g.beta * static_cast<double>(out)));
+                }
         }
 }
 

@@ -14,7 +14,7 @@
 namespace catena {
 namespace {
 
-// The text of libelf's last error. libelf does not say whether malloc() failed.
+// Returns libelf's last error. Throws std::bad_alloc for ENOMEM, which libelf does not report.
 std::string libelf_error() {
     if (errno == ENOMEM) throw std::bad_alloc();
     return elf_errmsg(-1);

@@ -1,5 +1,5 @@
-// What a shared library says about itself, read by libelf: none of its code runs. Offsets and counts are
-// checked against the size of the file; a damaged file throws and does no harm.
+// Reads a shared library with libelf; none of its code runs. Offsets and counts are checked against the size
+// of the file, so that a damaged file throws and does no harm.
 #pragma once
 
 #include <catena/abi/plugin.h>
@@ -17,7 +17,7 @@
 
 namespace catena {
 
-// All functions throw PluginError with the bare reason.
+// All functions throw PluginError with the reason only.
 class ElfFile {
 public:
     struct Section {
@@ -25,7 +25,7 @@ public:
         Elf64_Shdr header;
     };
 
-    // Refuses a file that is no 64-bit little-endian shared library with sections, or is truncated. The
+    // Throws for a file that is not a 64-bit little-endian shared library with sections, or is truncated. The
     // caller owns the descriptor, and keeps it open.
     explicit ElfFile(int fd);
 
@@ -39,7 +39,7 @@ public:
         return table<std::uint8_t>(s.sh_offset, s.sh_type == SHT_NOBITS ? 0 : s.sh_size,
                                    "a section");
     }
-    // The entries of a table in the file. Valid as long as this object.
+    // Returns the entries of a table in the file. Valid as long as this object.
     template <class T>
     std::span<const T> table(std::uint64_t offset, std::uint64_t bytes, const char* what) const {
         return {static_cast<const T*>(bytes_at(offset, bytes, what)), bytes / sizeof(T)};
@@ -58,9 +58,9 @@ private:
     std::vector<Section> sections_;
 };
 
-// The manifest in a plugin's file; zero where that of an older plugin ends.
+// Returns the manifest of a plugin's file; fields beyond the manifest of an older plugin are 0.
 catena_manifest manifest_of(const ElfFile& file);
-// A text of it, which need not end with a zero.
+// Returns the text of a manifest field, which need not end with a zero byte.
 template <std::size_t N>
 std::string field_text(const char (&field)[N]) {
     return {field, strnlen(field, N)};

@@ -1,4 +1,4 @@
-// Finds, checks, loads and registers plugins, and reports what became of them.
+// Finds, checks, loads and registers plugins, and reports the results.
 #include "plugin_file.hpp"
 
 #include "device/device_state.hpp"
@@ -151,7 +151,7 @@ std::optional<std::string> no_device(std::string_view names) {
     return text;
 }
 
-// Throws PluginError with the reason only. Stores in the attempt what it has read so far.
+// Loads a file. Throws PluginError with the reason only. Stores in `attempt` what it has read so far.
 void load(Attempt& attempt, Asked asked) {
     if (const auto off = switched_off()) throw PluginError(switched_off_text(*off));
     const fs::path path = attempt.info.path;
@@ -191,7 +191,7 @@ void refused(const Attempt& attempt, const RefusedPlugin& refusal) {
     audit("refused", attempt, refusal.reason);
 }
 
-// The same for folders and for invalid settings in the environment.
+// Adds refusals of folders and of invalid settings in the environment.
 void refused(const std::vector<RefusedPlugin>& all) {
     for (const RefusedPlugin& refusal : all) refused(Attempt(refusal.path), refusal);
 }
@@ -285,7 +285,7 @@ void load_folders(std::vector<SearchedFolder> folders) {
     tell_of_idle();
 }
 
-// The core calls load() before each search for a function, and the others for error messages.
+// The core calls load() before each search for a function, and the other functions for error messages.
 struct Source : PluginSource {
     Source() { set_plugin_source(this); }
     void load() override { load_default_plugins(); }

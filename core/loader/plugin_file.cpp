@@ -1,5 +1,5 @@
-// Checks owners, modes and access lists along a path, hashes files, and reads the usual places,
-// manifests, locks and audit lines: no code of a plugin runs.
+// Checks owners, modes and access lists along a path, hashes files, finds the usual folders, reads manifests
+// and locks, and writes audit lines. No code of a plugin runs.
 #include "plugin_file.hpp"
 
 #include "elf_file.hpp"
@@ -44,13 +44,13 @@ const fs::path own_file = [] {
     return fs::canonical(boost::dll::this_line_location(error), error);
 }();
 
-// A user who can write to a folder above this library can replace the library itself.
+// Whether the folder contains this library. A user who can write there can replace the library itself.
 bool is_above_this(const fs::path& folder) {
     return std::mismatch(folder.begin(), folder.end(), own_file.begin(), own_file.end()).first ==
            folder.end();
 }
 
-// Root, the user, the owner of this library, and the uids of $CATENA_PLUGIN_OWNERS ("1001:1002").
+// Returns root, the user, the owner of this library, and the uids of $CATENA_PLUGIN_OWNERS ("1001:1002").
 Uids trusted_owners() {
     Uids owners{0, geteuid()};
     struct stat status {};
@@ -71,7 +71,7 @@ Uids trusted_owners() {
     return owners;
 }
 
-// A group's list of members leaves out the users whose primary group it is.
+// Whether it is the primary group of other users, who are not in the group's list of members.
 bool is_primary_group_of_others(uid_t user, gid_t group) {
     std::array<char, 16384> texts;
     passwd entry, *other = nullptr;
@@ -81,7 +81,7 @@ bool is_primary_group_of_others(uid_t user, gid_t group) {
     while ((error = getpwent_r(&entry, texts.data(), texts.size(), &other)) == 0 && other)
         found = found || (other->pw_gid == group && other->pw_uid != user);
     endpwent();
-    return found || (error != 0 && error != ENOENT);  // ENOENT: that was the last one
+    return found || (error != 0 && error != ENOENT);  // ENOENT: end of the list
 }
 
 // Whether the group has the user's name and no other member. Systems that make such a group for each
@@ -229,7 +229,7 @@ std::string line_of(std::string_view verdict, const Attempt& a, std::string_view
 
 constexpr const char* default_name = "catena.plugins.lock";
 
-// True also for a dangling symbolic link: a lock was intended, so loading must fail.
+// Whether a lock exists. A dangling symbolic link counts: a lock was intended, so loading must fail.
 bool is_there(const fs::path& lock) {
     std::error_code error;
     return fs::symlink_status(lock, error).type() != fs::file_type::not_found;

@@ -1,5 +1,4 @@
-// Plugin files: where they are, who can change them, what their manifests and locks say, and an audit line
-// for each.
+// Plugin files: search folders, checks of owners and modes, manifests, locks, and the audit of each file.
 #pragma once
 
 #include <catena/loader/plugins.hpp>
@@ -23,17 +22,17 @@ namespace catena {
 // Who may write to a file: its owner alone, or also a group that has no other members.
 enum class Writers { owner, private_group };
 
-// An open file. The constructor refuses a file, folder or link that belongs to neither root nor the
-// user, and every folder on the path, links included, that others can write to. Sticky folders are
-// accepted above the file's own folder. The folders above catena's libraries are not checked: a
-// user who can write there can replace catena itself.
+// An open file. The constructor refuses a file, folder or link without a trusted owner, and every folder on
+// the path, links included, that others can write to. Trusted are root, the user, the owner of this library
+// and $CATENA_PLUGIN_OWNERS. Sticky folders are accepted above the file's own folder. Folders above catena's
+// libraries are not checked: a user who can write there can replace catena itself.
 class TrustedFile {
 public:
-    // Throws PluginError with the bare reason.
+    // Throws PluginError with the reason only.
     TrustedFile(const std::filesystem::path& path, Writers writers);
 
     int fd() const { return file_.get(); }
-    const std::filesystem::path& path() const { return path_; }  // without links
+    const std::filesystem::path& path() const { return path_; }  // with links resolved
     // Throws PluginError if the path names another file now, or if the file was written to. An upgrade
     // may replace plugins while a program starts.
     void check_unchanged() const;
@@ -44,24 +43,24 @@ private:
     struct stat status_ {};
 };
 
-// The folder of catena's libraries, without links; "" if it is unknown.
+// Returns the folder of catena's libraries, with links resolved; "" if it is unknown.
 std::filesystem::path own_folder();
-// SHA-256 of a file, in hexadecimal. Throws PluginError with the bare reason.
+// Returns the SHA-256 of a file, in hexadecimal. Throws PluginError with the reason only.
 std::string sha256_of(int fd);
 
 // ---- folders, manifests, the audit
 
-// The usual folders in order of precedence, never the current directory. Invalid entries of the
+// Returns the usual folders in order of precedence, never the current directory. Invalid entries of the
 // environment are added to `refused`.
 std::vector<SearchedFolder> usual_folders(std::vector<RefusedPlugin>& refused);
 // Adds the files *.catena of a folder, sorted by name. Returns the folder if it cannot be read.
 std::vector<RefusedPlugin> add_plugin_files(const std::filesystem::path& folder,
                                             std::vector<std::filesystem::path>& files);
 
-// The manifest of an open file. Throws PluginError with the bare reason.
+// Reads the manifest of an open file. Throws PluginError with the reason only.
 LoadedPlugin read_manifest(int fd, const std::filesystem::path& path);
 
-// What is known of a file so far.
+// An attempt to load a file, with what is known of the file so far.
 struct Attempt {
     explicit Attempt(const std::filesystem::path& file);
 
@@ -70,10 +69,10 @@ struct Attempt {
     mode_t mode = 0;
 };
 
-// True if $CATENA_PLUGIN_AUDIT names a file, whose lines have hashes.
+// Whether $CATENA_PLUGIN_AUDIT names a file; its lines contain hashes.
 bool audit_has_file();
-// Writes to the host's log, and appends to that file. The verdict is one word: loaded, refused or why the
-// file was skipped; reason may be "".
+// Writes a line to the host's log, and appends it to that file. verdict: one word: loaded, refused or why the
+// file was skipped. reason may be "".
 void audit(std::string_view verdict, const Attempt& attempt, std::string_view reason);
 // Appends to the file only.
 void audit_to_file(std::string_view verdict, const Attempt& attempt, std::string_view reason);
@@ -108,7 +107,7 @@ struct PluginFolders {
 class PluginLocks {
 public:
     void set(PluginLockMode mode, const std::filesystem::path& file);
-    // Off if no lock is set and no lock file exists. Throws PluginError if $CATENA_PLUGIN_LOCK is invalid.
+    // Returns off without a lock setting and lock file. Throws PluginError if $CATENA_PLUGIN_LOCK is invalid.
     PluginLockMode mode(const PluginFolders& folders) const;
     // Throws PluginError if a lock does not allow the plugin or cannot be read. In warn mode, returns
     // the messages instead, each only once.
@@ -119,9 +118,9 @@ private:
         PluginLockMode mode;
         std::filesystem::path file;  // "": the lock files in the plugin's folders
     };
-    // The setting of the program, else of the environment, else nullopt.
+    // Returns the setting of the program, else of the environment, else nullopt.
     std::optional<Setting> setting() const;
-    // The lock files that apply to a plugin in these folders.
+    // Returns the lock files that apply to a plugin in these folders.
     std::vector<std::filesystem::path> files_for(const PluginFolders& folders) const;
 
     std::optional<Setting> program_;
@@ -129,7 +128,7 @@ private:
     std::set<std::string> warned_;
 };
 
-// The text as one word: spaces, control characters, # and % become %XX; an empty text becomes "-".
+// Returns the text as one word: spaces, control characters, # and % become %XX; an empty text becomes "-".
 std::string as_word(std::string_view text);
 
 }  // namespace catena

@@ -1,4 +1,4 @@
-// The caching allocator: what it asks of the backend, what it keeps, what it says.
+// Tests of the caching allocator: backend allocations, cached blocks, statistics, error messages.
 #include "toys.hpp"
 
 #include <catena/core/array.hpp>
@@ -73,7 +73,7 @@ TEST_CASE("what is free serves blocks of other sizes" * doctest::skip(!recycle))
     for (int round = 0; round < 3; ++round) {
         held.clear();
         for (int i = 0; i < 300; ++i) held.push_back(empty(20'000));
-        held.erase(held.begin(), held.begin() + 290);  // the last ones stay between the free
+        held.erase(held.begin(), held.begin() + 290);  // the last blocks lie between free ones
         { const Array a = empty(2'000'000); }
         held.clear();
         for (int i = 0; i < 2; ++i) held.push_back(empty(2'000'000));
@@ -96,7 +96,7 @@ TEST_CASE("when the device is full, cached memory goes first" * doctest::skip(!r
     {
         { const Array a = empty(2'000'000); }
         const std::int64_t asked = memory().allocations;
-        const Array b = empty(2'900'000);  // fits once the cached block is gone
+        const Array b = empty(2'900'000);  // fits once the cached block is released
         CHECK(memory().allocations == asked + 2);
     }
     memory().limit = std::int64_t{1} << 40;
@@ -132,7 +132,7 @@ TEST_CASE("out of memory is an error with numbers, and nothing breaks") {
         CHECK(text.find("in use by arrays)") != std::string::npos);
         CHECK(error.status() == CATENA_E_NOMEM);
     }
-    CHECK(empty(900'000).size() == 900'000);  // still serves
+    CHECK(empty(900'000).size() == 900'000);  // smaller requests still succeed
     memory().limit = std::int64_t{1} << 40;
     CHECK(empty(2'000'000).size() == 2'000'000);
     const Array other = Array::empty({3}, Dtype::float32, Device::get("toy"));

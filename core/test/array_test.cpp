@@ -1,4 +1,4 @@
-// Arrays: making, views, copies between devices, errors.
+// Tests of arrays: creation, views, copies between devices, errors.
 #include "toys.hpp"
 
 #include <catena/core/array.hpp>
@@ -173,12 +173,12 @@ TEST_CASE("misuse of arrays is told") {
         "[array] shape (1099511627776, 1099511627776): expected extents other than "
         "0 that multiply to at most 2^59",
         MemoryError);
-    // Nothing overflows in an empty array either, wherever its 0 is.
+    // The size of an empty array does not overflow either, whichever extent is 0.
     CHECK_THROWS_AS(Array::empty({0, much, much}), MemoryError);
     CHECK_THROWS_AS(Array::empty({much, 0, much}), MemoryError);
     CHECK_THROWS_AS(Array::empty({much, much, 0}), MemoryError);
     CHECK(Array::empty({much, 0, 3}).size() == 0);
-    for (int log = 30; log < 61; ++log) {  // every size class: an error, not a crash
+    for (int log = 30; log < 61; ++log) {  // an error, not a crash, in every size class
         CHECK_THROWS_AS(Array::empty({std::int64_t{1} << log}), MemoryError);
     }
 }

@@ -1,4 +1,4 @@
-// Attributes: conversion, checks, and how they reach a kernel.
+// Tests of attributes: conversion, checks, and the values that a kernel receives.
 #include "toys.hpp"
 
 #include <catena/core/error.hpp>
@@ -13,7 +13,7 @@ using toys::floats;
 
 namespace {
 
-// What the last kernel of toy.options saw.
+// The attribute values that the last kernel of toy.options received.
 struct Options {
     std::int64_t count;
     double rate;

@@ -1,4 +1,4 @@
-// Backpropagation: who gets which gradient, in which order, and what stays afterwards.
+// Tests of backpropagation: gradients of each variable, order of calls, state after the pass.
 #include "toys.hpp"
 
 #include <catena/core/config.hpp>
@@ -33,7 +33,7 @@ TEST_CASE("a leaf has neither creator nor gradient, a result has a creator") {
     CHECK(x.rank() == 0);
     CHECK_FALSE(x.grad());
     CHECK_FALSE(x.grad_variable());
-    x.backward();  // nothing happens
+    x.backward();  // has no effect: x is a leaf
     CHECK_FALSE(x.grad());
     const Variable y = mul.first({&x, &x});
     REQUIRE(y.creator());
@@ -84,10 +84,10 @@ TEST_CASE("a leaf's gradient accumulates over calls, in the same memory") {
     const void* memory = x.grad().host<float>().data();
     y.backward();
     CHECK(values(x.grad()) == Values{12});
-    const Variable z = twice.first({&x});  // its kernel cannot add: the core does
+    const Variable z = twice.first({&x});  // its kernel cannot add, so the core adds
     z.backward();
     CHECK(values(x.grad()) == Values{14});
-    scaled(x, 5).backward();  // composed
+    scaled(x, 5).backward();  // composed gradient
     CHECK(values(x.grad()) == Values{19});
     CHECK(x.grad().host<float>().data() == memory);
     x.zerograd();
@@ -112,7 +112,7 @@ TEST_CASE("a diamond: each call runs once, after all that use its result") {
     CHECK(values(top.data()) == Values{96});
     CHECK(values(x.grad()) == Values{24 * 8});
     CHECK(seen("toy.mul").backward == 2);
-    const Variable skip = add.first({&top, &x});  // a long and a short way
+    const Variable skip = add.first({&top, &x});  // a long and a short path
     x.cleargrad();
     skip.backward();
     CHECK(values(x.grad()) == Values{24 * 8 + 1});
@@ -127,7 +127,7 @@ TEST_CASE("gradients of results are dropped unless retained") {
     y.backward(true);
     CHECK(values(h.grad()) == Values{2});
     CHECK(values(x.grad()) == Values{16});
-    y.backward(true);  // replaced, not accumulated
+    y.backward(true);  // replaces h.grad instead of adding to it
     CHECK(values(h.grad()) == Values{2});
     CHECK(values(x.grad()) == Values{24});
 }
@@ -330,7 +330,7 @@ TEST_CASE("a gradient set by hand: used, checked, and not overwritten through an
                          "[variable] grad: expected toy:0, got toy:1", DeviceError);
     x.set_grad(floats({10, 20}));
     const Variable y = mul.first({&x, &x});
-    y.set_grad(x.grad());  // the same array as start and as target
+    y.set_grad(x.grad());  // the same array as the initial and the accumulated gradient
     y.backward();
     CHECK(values(x.grad()) == Values{10 + 20, 20 + 80});
     x.set_grad(Array());
@@ -351,7 +351,7 @@ TEST_CASE("add requests: into the leaf's gradient, and into one on its way") {
     y.backward();
     CHECK(values(x.grad()) == Values{16});
     CHECK(seen("toy.mul").adds == 3);
-    const Variable square = mul.first({&x, &x});  // the same target twice: one may add
+    const Variable square = mul.first({&x, &x});  // both gradients go to x: one kernel call may add
     seen("toy.mul").clear();
     square.backward();
     CHECK(values(x.grad()) == Values{20});
@@ -369,7 +369,7 @@ TEST_CASE("unchain in the middle") {
     CHECK(y.creator() != nullptr);
     z.backward();
     CHECK_FALSE(x.grad());
-    CHECK(values(h.grad()) == Values{6});  // now a leaf
+    CHECK(values(h.grad()) == Values{6});  // h is a leaf now
     CHECK(values(h.data()) == Values{4});
     z.unchain_backward();
     CHECK(y.creator() == nullptr);
@@ -381,7 +381,7 @@ TEST_CASE("unchain in the middle") {
     CHECK_THROWS_WITH_AS(h.backward(), freed, GraphError);
     CHECK_THROWS_WITH_AS(catena::backward({z}), freed, GraphError);
     CHECK(values(h.grad()) == Values{6});
-    twice.first({&h}).backward();  // what is computed from it later has a graph of its own
+    twice.first({&h}).backward();  // later results of h record a graph of their own
     CHECK(values(h.grad()) == Values{8});
 }
 
@@ -429,7 +429,7 @@ TEST_CASE("a bool array beside numbers counts as 0 and 1 in their dtype") {
     CHECK(mask.dtype() == Dtype::bool8);
     CHECK_THROWS_AS((void)mul.forward(std::vector{mask, mask}), DtypeError);
     CHECK_THROWS_AS((void)mul.forward(std::vector{mask, x.data(), floats({1})}), InvalidError);
-    const Array other = floats({1, 2});  // the rule is of bool alone
+    const Array other = floats({1, 2});  // only bool is converted
     CHECK_THROWS_AS((void)mul.forward(std::vector{other, x.data()}), DtypeError);
 }
 
@@ -466,7 +466,7 @@ TEST_CASE("volatile: no graph, and no mixing") {
         "link learns, named in its visit()), got neither",
         GraphError);
     CHECK_THROWS_AS(mul.first({&w, &x}), GraphError);
-    // A feature extractor: volatile up to here, trained from here on.
+    // A feature extractor: volatile up to y, trained from y on.
     y.set_volatile(false);
     const Variable z = mul.first({&y, &w});
     z.backward();
@@ -481,7 +481,7 @@ TEST_CASE("a volatile result that is volatile no more is a leaf that takes a gra
     feat.set_volatile(false);
     CHECK(feat.requires_grad());
     CHECK(feat.creator() == nullptr);
-    result(feat).backward();  // no other input takes a gradient
+    result(feat).backward();  // no other input requires a gradient
     CHECK(values(feat.grad()) == Values{8});
     CHECK_FALSE(x.grad());
 
@@ -489,7 +489,7 @@ TEST_CASE("a volatile result that is volatile no more is a leaf that takes a gra
     frozen.set_requires_grad(false);
     frozen.set_volatile(false);
     CHECK_FALSE(frozen.requires_grad());
-    const Variable data = as_variable(floats({3}));  // a leaf stays what it was made
+    const Variable data = as_variable(floats({3}));  // a leaf keeps its requires_grad
     data.set_volatile(true);
     const Variable of_data = result(data);
     data.set_volatile(false);
@@ -497,7 +497,7 @@ TEST_CASE("a volatile result that is volatile no more is a leaf that takes a gra
     of_data.set_volatile(false);
     CHECK(of_data.requires_grad());
 
-    // The other way: the graph below stays, and nothing is recorded above.
+    // set_volatile(true) on a result: the graph below it stays, and nothing above it is recorded.
     const Variable w(floats({3}));
     const Variable y = result(w);
     y.set_volatile(true);
@@ -553,10 +553,10 @@ TEST_CASE("an error in the middle leaves nothing on its way; the next backward i
 }
 
 TEST_CASE("ties are broken by the order of arrival: the same sums, bit for bit") {
-    // 0.1 + 0.2 + 0.3 in another order gives other bits.
+    // Summing 0.1 + 0.2 + 0.3 in another order gives different bits.
     Values first;
     for (int repeat = 0; repeat < 20; ++repeat) {
-        std::vector<Variable> noise;  // other addresses each time
+        std::vector<Variable> noise;  // changes the addresses of later nodes
         for (int i = 0; i < repeat; ++i) noise.emplace_back(floats({1}));
         const Variable x(doubles({1}));
         const Variable h = scaled(x, 1);
@@ -582,7 +582,7 @@ TEST_CASE("variables: data can be replaced, names and text") {
     CHECK_THROWS_AS(x.set_data(Array()), InvalidError);
     CHECK_THROWS_WITH_AS((void)Variable().data(),
                          "[variable] expected a variable, got an empty handle", InvalidError);
-    // The gradient is taken where the call was made, not at what the variable holds now.
+    // The gradient is computed from the array of the call, not from the variable's current data.
     const Variable y = mul.first({&x, &x});
     x.set_data(floats({100}));
     y.backward();

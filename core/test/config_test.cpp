@@ -1,4 +1,4 @@
-// The thread's configuration, its device, random streams, threads of a device.
+// Tests of the thread's configuration, current device, random streams and device threads.
 #include "toys.hpp"
 
 #include "device/device_state.hpp"
@@ -66,7 +66,7 @@ TEST_CASE("names that plugins ask for are the thread's own, too") {
             CHECK(elsewhere == 7);
         }
         CHECK(asked() == 0);
-        config().named.clear();  // which the end of a scope survives
+        config().named.clear();  // the destructor of the scope tolerates this
     }
     CHECK(asked() == 7);
     global_config().named["use_it"] = 5;
@@ -79,7 +79,7 @@ TEST_CASE("names that plugins ask for are the thread's own, too") {
 
 namespace {
 
-// Its backward notes the setting "use_it", and makes another such call if gradients have a graph.
+// Its gradients() logs the setting "use_it", and makes another such call if gradients are recorded.
 class Noting final : public GraphNode {
 public:
     static Variable call(const Variable& x) {
@@ -124,7 +124,7 @@ TEST_CASE("a gradient has the named settings that its call was made with") {
     z.backward();
     CHECK(noted() == Seen{1, 0, 7});
     CHECK(config().named.empty());
-    {  // calls that were made without one see what holds where gradients are computed
+    {  // calls made without the setting see its value at the time of the backward pass
         const using_named_config scope("use_it", 5);
         z.backward();
         CHECK(noted() == Seen{1, 0, 5});
@@ -133,7 +133,7 @@ TEST_CASE("a gradient has the named settings that its call was made with") {
         y.backward(true);
         CHECK(noted() == Seen{0, 5});
     }
-    // A gradient of a gradient has those of the gradient's call.
+    // A recorded gradient keeps the settings of the call whose gradient it is.
     x.cleargrad();
     y.set_grad(Variable(floats({1})));
     y.backward(false, true);
@@ -169,7 +169,7 @@ TEST_CASE("kernels see the configuration of the call") {
         CHECK(host.config(nullptr, "enable_backprop", 7) == 1);
         CHECK(host.config(nullptr, "unheard_of", 7) == 7);
     }
-    tested.backward();  // train as the call was made
+    tested.backward();  // trains if the call was made in training mode
     CHECK((seen("toy.gate").flags & CATENA_CALL_TRAIN) == 0);
     const Variable trained = gate.first({&x});
     const using_config test(&Config::train, false);
@@ -181,7 +181,7 @@ TEST_CASE("kernels see the configuration of the call") {
 TEST_CASE("devices: by name, by scope") {
     CHECK(Device::list() ==
           std::vector<std::string>{"vault:0", "vault:1", "toy:0", "toy:1", "toy:2"});
-    CHECK(Device::current().name() == "toy:0");  // the first with host memory, not the first
+    CHECK(Device::current().name() == "toy:0");  // the first device with host memory
     CHECK(Device::get("toy") == Device::get("toy:0"));
     CHECK(Device::get("vault:1").backend() == "vault");
     CHECK(Device::get("vault:1").ordinal() == 1);
@@ -236,7 +236,7 @@ TEST_CASE("wrong device names") {
     }
     CHECK_THROWS_WITH_AS(Device::get("toy:2"),
                          "[toy:2] it is unplugged (the device could not be opened)", DeviceError);
-    CHECK_THROWS_AS(Device::get("toy:2"), DeviceError);  // asked again, told again
+    CHECK_THROWS_AS(Device::get("toy:2"), DeviceError);  // the same error when asked again
 }
 
 TEST_CASE("random streams: seeds, offsets, devices") {
@@ -248,7 +248,7 @@ TEST_CASE("random streams: seeds, offsets, devices") {
     const auto draw = [&] { return noise.forward({{x}})[0].item<double>(); };
     const auto draw_all = [&] { return values(noise.forward({{x}})[0])[0]; };
     CHECK(draw_all() == 7);
-    CHECK(random_state(Device::current()).offset == 3);  // nine draws, four to a block
+    CHECK(random_state(Device::current()).offset == 3);  // nine draws, four per block
     CHECK(draw_all() == 7 + 3);
     const RandomState state = random_state(Device::current());
     CHECK(draw_all() == 7 + 6);
@@ -256,12 +256,12 @@ TEST_CASE("random streams: seeds, offsets, devices") {
     CHECK(draw_all() == 7 + 6);
     seed(7);
     CHECK(draw_all() == 7);
-    // Another ordinal draws other numbers; ordinal 0 of every backend the same.
+    // The seed depends on the ordinal, not on the backend; ordinal 0 has the given seed.
     CHECK(random_state(Device::get("toy:1")).seed != 7);
     CHECK(random_state(Device::get("toy:1")).seed == random_state(Device::get("vault:1")).seed);
     CHECK(random_state(Device::get("vault:0")).seed == 7);
     CHECK_THROWS_AS(draw(), ShapeError);
-    // One alone, as if all were.
+    // seed() for one device gives it the same seed as seed() for all devices.
     const std::uint64_t before = random_state(Device::get("toy:1")).seed;
     seed(8, Device::get("toy:1"));
     const RandomState alone = random_state(Device::get("toy:1"));
@@ -360,7 +360,7 @@ TEST_CASE("parallel_for reaches the device's threads") {
     CHECK(run(&ctx, 10, 16).pieces == 1);
     CHECK(run(&ctx, 0, 16).pieces == 0);
     CHECK(run(&ctx, 3, 0).pieces == 3);
-    ctx.device = Device::get("vault").state();  // no threads: one piece
+    ctx.device = Device::get("vault").state();  // a device without a thread pool: one piece
     CHECK(host_table().slots(&ctx) == 1);
     CHECK(run(&ctx, 100, 16).pieces == 1);
     CHECK(run(nullptr, 100, 16).covered == std::vector<int>(100, 1));

@@ -1,4 +1,4 @@
-// backward() of a variable that nobody needs again: what it frees, when, and what it leaves alone.
+// Tests of backward() on a temporary variable: which arrays it frees, when, and which it keeps.
 #include "toys.hpp"
 
 #include <catena/core/error.hpp>
@@ -18,20 +18,20 @@ using toys::Values;
 
 namespace {
 
-// Bytes of arrays alive, of a size that no class rounds up.
+// The size of the tests' arrays, in bytes. The allocator does not round it up.
 constexpr std::int64_t bytes = 1 << 20;
 MemoryStats stats() { return Device::get("toy:0").memory(); }
 std::int64_t live() { return stats().in_use / bytes; }
 Array big(double value = 1) { return Array::full({bytes / 4}, value); }
 
-// x^2^n: each call keeps its input.
+// Returns the sum of x^2^n. Each call retains its input.
 Variable squares(const Variable& x, int n) {
     Variable y = x;
     for (int i = 0; i < n; ++i) y = mul.first({&y, &y});
     return sum.first({&y});
 }
 
-// The live arrays whenever a call of toy.watch goes backward.
+// The number of live arrays at each call of toy.watch's gradient().
 std::vector<std::int64_t> watched;
 Variable watch(const Variable& x) {
     static const PluginFunction function = [] {
@@ -62,14 +62,14 @@ TEST_CASE("a temporary frees as it goes; the same variable kept does not") {
     const std::int64_t before = live();
     squares(x, 6).backward();
     CHECK(values(x.grad())[0] == 64);
-    CHECK(live() == before + 1);  // the gradient
+    CHECK(live() == before + 1);  // x.grad
     x.cleargrad();
     Variable loss = squares(x, 6);
     CHECK(live() == before + 5);
     SUBCASE("moved from") {
         std::move(loss).backward();
         CHECK(live() == before + 1);
-        CHECK(loss.data().item<float>() == bytes / 4);  // still there
+        CHECK(loss.data().item<float>() == bytes / 4);  // the value stays
         CHECK(values(loss.grad()) == Values{1});
         CHECK_THROWS_WITH_AS(
             loss.backward(),
@@ -117,7 +117,7 @@ TEST_CASE("arrays go in the order in which their calls ran") {
     const std::int64_t before = live();
     watched.clear();
     chain().backward();
-    // Four retained arrays and the gradient on its way; each time one less.
+    // At first four retained arrays and the gradient being passed on; each call frees one array.
     CHECK(watched == std::vector<std::int64_t>{before + 5, before + 4, before + 3, before + 2});
     x.cleargrad();
     watched.clear();
@@ -135,10 +135,10 @@ TEST_CASE("the peak falls: gradients take the place of what calls kept") {
         for (int i = 1; i < n; ++i) y = mul.first({&y, &w[static_cast<std::size_t>(i)]});
         return sum.first({&y});
     };
-    // How far a step goes beyond what is alive before it.
+    // Returns how many arrays step() allocates at its peak in addition to the live ones.
     const auto peak = [&](auto&& step) {
         for (const Variable& v : w) v.cleargrad();
-        std::vector<Array> ballast;  // up to the highest peak so far
+        std::vector<Array> ballast;  // fills memory up to the highest peak so far
         while (live() < stats().peak / bytes) ballast.push_back(big());
         const std::int64_t before = live();
         step();
@@ -149,7 +149,7 @@ TEST_CASE("the peak falls: gradients take the place of what calls kept") {
         const Variable y = product();
         y.backward();
     });
-    CHECK(kept >= 2 * n - 2);  // results, and gradients of all w
+    CHECK(kept >= 2 * n - 2);  // the results, and the gradients of all w
     CHECK(consumed <= n + 4);
 }
 
@@ -184,7 +184,7 @@ TEST_CASE("a handle in the middle keeps what is below it") {
     }
     const std::int64_t before = live();
     std::move(y).backward();
-    CHECK(live() == before);  // k is gone, the gradient of x is there
+    CHECK(live() == before);  // k was freed, x.grad was allocated
     CHECK(values(x.grad())[0] == 8 * 128);
     const Variable other = sum.first({&h});
     other.backward();
@@ -229,7 +229,7 @@ TEST_CASE("retain_grad and double backprop") {
     mul.first({&h, &x}).backward(true);
     CHECK(values(h.grad()) == Values{3});
     x.cleargrad();
-    mul.first({&h, &x}).backward(false, true);  // the gradient's graph needs this one
+    mul.first({&h, &x}).backward(false, true);  // x.grad's graph retains h
     const Variable gx = x.grad_variable();
     CHECK(values(gx.data()) == Values{27});
     CHECK(values(grad({gx}, {x})[0].data()) == Values{18});
@@ -253,7 +253,7 @@ TEST_CASE("an error in the middle of a consuming pass leaves nothing on its way"
         toys::fail_backward = true;
         CHECK_THROWS_AS(std::move(y).backward(), ValueError);
         CHECK_THROWS_AS(y.backward(), GraphError);
-        CHECK(live() == before + 1);  // h; all above it is gone
+        CHECK(live() == before + 1);  // h; all arrays of later calls were freed
         x.cleargrad();
         sum.first({&h}).backward();
         CHECK(values(x.grad())[0] == 4);
@@ -269,6 +269,6 @@ TEST_CASE("a long chain is consumed without recursion") {
     std::move(y).backward();
     CHECK(x.grad().item<float>() == toys::many + 1);
     Variable start(Array::ones({}), false);
-    std::move(start).backward();  // a leaf: nothing happens
+    std::move(start).backward();  // has no effect: a leaf
     CHECK_FALSE(start.grad());
 }

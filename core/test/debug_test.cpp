@@ -1,4 +1,4 @@
-// Debug mode: NaN is an error that names the function, the port and the place of the call.
+// Tests of debug mode: a NaN raises an error that names the function, the port and the caller.
 #include "toys.hpp"
 
 #include "device/hooks.hpp"
@@ -32,10 +32,10 @@ bool has(const std::string& text, std::string_view part) { return text.find(part
 
 }  // namespace
 
-// Places with names that a trace shows: one exported, one known to the symbol table alone.
+// Functions that stack traces name: one exported, the other found in the symbol table only.
 __attribute__((noinline)) Variable place_in_sight(const PluginFunction& f, const Variable& x) {
     Variable y = f.first({&x});
-    asm volatile("" ::: "memory");  // no tail call
+    asm volatile("" ::: "memory");  // prevents a tail call
     return y;
 }
 static __attribute__((noinline)) Variable place_behind_the_scenes(const PluginFunction& f,
@@ -72,7 +72,7 @@ TEST_CASE("forward: the function, the port, how many, and the place") {
     CHECK(has(place, "\n  place_behind_the_scenes(catena::PluginFunction const&"));
     CHECK_FALSE(has(place, "libcatena-core"));
     CHECK(has(place, " in core-test+0x"));
-    // Arrays without a graph, parameters that are written, integers and infinities.
+    // Calls without a graph, parameters written in place, integers and infinities.
     const std::vector<Array> arrays = {x.data(), zero.data()};
     CHECK(has(error_of([&] { (void)mul.forward(arrays); }), "[toy.mul] forward: y"));
     const std::vector<Array> update = {doubles({1, 2}), doubles({std::nan(""), 0})};
@@ -87,7 +87,7 @@ TEST_CASE("forward: the function, the port, how many, and the place") {
 
 TEST_CASE("backward: the call whose gradient it is, and where that was made") {
     const using_config scope(&Config::debug, true);
-    // y = 1/x is fine at infinity, its gradient -y^2 gy is not where gy is infinite.
+    // y = 1/x is finite for infinite x; its gradient -y^2 gy is NaN where gy is infinite too.
     const Variable x(doubles({infinite, 1}));
     for (const bool composed : {false, true}) {
         const Variable y = place_in_sight(PluginFunction("toy.reciprocal"), x);
@@ -100,7 +100,7 @@ TEST_CASE("backward: the call whose gradient it is, and where that was made") {
                   "place_in_sight("));
         CHECK_FALSE(x.grad());
     }
-    // A kernel's gradient.
+    // The gradient by a kernel.
     const Variable a(floats({0, 1}));
     const Variable big(floats({HUGE_VALF, 1}));
     const Variable one(floats({1, 1}));
@@ -130,11 +130,11 @@ TEST_CASE("backward: gradients that were bad before it began") {
     CHECK(error_of([&] { y.backward(); }) ==
           "[backward] grad of the start: expected numbers, got NaN in 1 of 2 elements");
     y.set_grad(floats({1, 1}));
-    x.set_grad(floats({nan32, nan32}));  // never cleared
+    x.set_grad(floats({nan32, nan32}));  // not cleared
     CHECK(has(error_of([&] { y.backward(); }),
               "[toy.mul] backward: gradient of a before it is added to: expected numbers, got NaN "
               "in 2 of 2 elements"));
-    CHECK(values(grad({y}, {x})[0].data()) == Values{2, 4});  // does not touch it
+    CHECK(values(grad({y}, {x})[0].data()) == Values{2, 4});  // grad() does not use x.grad
     x.cleargrad();
     y.backward();
     CHECK(values(x.grad()) == Values{2, 4});
@@ -167,7 +167,7 @@ TEST_CASE("the trace of a stripped or unknown place is still a line") {
     CHECK(diagnostics().to_string(nowhere) == "\n  +0x10");
 }
 
-// Run by the next one, in a process of its own.
+// The next test case runs this one in a separate process.
 TEST_CASE("debug mode is on from the start" * doctest::skip()) {
     CHECK(config().debug);
     bool elsewhere = false;

@@ -1,4 +1,4 @@
-// Which kernel runs, and what a call says when none does.
+// Tests of kernel selection, and of the errors of calls without a kernel.
 #include "toys.hpp"
 
 #include <catena/core/config.hpp>
@@ -38,7 +38,7 @@ TEST_CASE("priority, then the plugin loaded first, then the pin before both") {
     second.kernel("toy.choice", say<20>).priority = 200;
     CHECK(ran("toy.choice") == 1);
     second.add();
-    CHECK(ran("toy.choice") == 20);  // a plugin that comes later is seen at once
+    CHECK(ran("toy.choice") == 20);  // plugins added later are used at once
     third.kernel("toy.choice", say<3>).priority = 200;
     third.add();
     CHECK(ran("toy.choice") == 20);
@@ -46,7 +46,7 @@ TEST_CASE("priority, then the plugin loaded first, then the pin before both") {
     CHECK(ran("toy.choice") == 1);
     pin_kernels("toy.choice", "toys.third");
     CHECK(ran("toy.choice") == 3);
-    pin_kernels("toy.choice", "toys.nobody");  // a wish, not a command
+    pin_kernels("toy.choice", "toys.nobody");  // a pin to an unknown plugin has no effect
     CHECK(ran("toy.choice") == 20);
     pin_kernels("toy.choice", "");
     CHECK(ran("toy.choice") == 20);
@@ -110,7 +110,7 @@ TEST_CASE("kernels see as read-only what is not theirs to write") {
     const Variable h = flags.first({&x, &z});
     const Variable y = flags.first({&h, &shared});
     y.backward();
-    y.backward();  // adds to what is there
+    y.backward();  // accumulates
     h.set_grad(x.grad());
     h.backward();
     const std::vector<Array> of_update = {x.data(), x.grad()};
@@ -154,7 +154,7 @@ TEST_CASE("a call without a kernel names the dtype that is wrong, or what goes t
         k.isa = isa;
     };
     const Dtype f4 = Dtype::float32, f8 = Dtype::float64, i4 = Dtype::int32, i8 = Dtype::int64;
-    declare_pair("toy.indexed");  // a product of dtypes, with an instruction set as well
+    declare_pair("toy.indexed");  // a product of dtypes, also for an instruction set
     for (const char* isa : {"", "toy-v2"}) {
         kernel("toy.indexed", {{f4, i4}, {f8, i8}}, isa);
         kernel("toy.indexed", {{f4, i8}, {f8, i4}}, isa);
@@ -174,7 +174,7 @@ TEST_CASE("a call without a kernel names the dtype that is wrong, or what goes t
           "[toy.indexed] i: expected int32 or int64, got float32");
     CHECK(what<DtypeError>(run("toy.indexed", Dtype::float16, f4)) ==
           "[toy.indexed] x: expected float32 or float64, got float16");
-    // For x and i: the dtypes that have a kernel with the dtype of the other one.
+    // The error lists the dtypes of one input that have a kernel for the dtype of the other.
     CHECK(what<DtypeError>(run("toy.diagonal", f8, Dtype::uint8)) ==
           "[toy.diagonal] i: expected int32 or int64, got uint8");
     CHECK(what<DtypeError>(run("toy.diagonal", Dtype::uint8, i8)) ==
@@ -198,7 +198,7 @@ TEST_CASE("many dtypes and settings: more than the cache of a function holds") {
     for (int i = 0; i < dtype_count; ++i) {
         if (static_cast<Dtype>(i) == Dtype::float16 || static_cast<Dtype>(i) == Dtype::bfloat16 ||
             static_cast<Dtype>(i) == Dtype::uint8 || static_cast<Dtype>(i) == Dtype::bool8) {
-            continue;  // toy kernels cannot write them
+            continue;  // toy kernels cannot write these dtypes
         }
         for (const char* device : {"toy", "vault"}) {
             plugin.types(plugin.kernel("toy.many", say<1>, CATENA_PHASE_FORWARD, device),
@@ -232,7 +232,7 @@ TEST_CASE("an instruction set that the device lacks is not chosen") {
     plugin.kernel("toy.isa", say<2>).isa = "toy-v2";
     plugin.kernel("toy.isa", say<3>).isa = "toy-v3";
     plugin.add();
-    CHECK(ran("toy.isa") == 1);  // same priority: the first of the plugin
+    CHECK(ran("toy.isa") == 1);  // equal priority: the plugin's first kernel
     const auto list = kernels_of("toy.isa");
     REQUIRE(list.size() == 3);
     CHECK(list[1].isa == "toy-v2");
@@ -378,7 +378,7 @@ TEST_CASE("a variant pairs with the backward of the same plugin, whatever the pr
     pin_kernels("toy.paired", "toys.variant-a");
     CHECK(ran("toy.paired") == 1);
     CHECK(ran_back("toy.paired") == 1);
-    // A kernel bound to a backward that is not there serves calls without a gradient only.
+    // A kernel whose variant has no backward kernel only runs in calls without a gradient.
     toys::Plugin c("toys.variant-c");
     auto& alone = c.kernel("toy.paired", say<3>);
     alone.variant = "alone";
@@ -398,11 +398,11 @@ TEST_CASE("a variant's saved tensors and retained sets reach its backward") {
     y.backward();
     CHECK(toys::seen("toy.gate").n_saved == 1);
     CHECK(values(x.grad()) == Values{10, 0, 30});
-    y.backward();  // what was saved is still there
+    y.backward();  // the saved tensor is kept
     CHECK(values(x.grad()) == Values{20, 0, 60});
 
     toys::Plugin plugin("toys.retaining");
-    declare(plugin, "toy.retaining");  // itself it retains nothing
+    declare(plugin, "toy.retaining");  // the function itself retains nothing
     auto& forward = plugin.kernel("toy.retaining", say<2>);
     auto& backward = plugin.kernel(
         "toy.retaining",
@@ -489,7 +489,7 @@ TEST_CASE("calls work on every device") {
     CHECK(y.device().name() == "vault:1");
     CHECK(values(x.grad()) == Values{6});
     const Variable z = PluginFunction("toy.add").first({&y, &x});
-    z.backward();  // y + x: gradients meet
+    z.backward();  // accumulates: x gets gradients from y and from z
     CHECK(values(x.grad()) == Values{6 + 7});
     CHECK(x.grad().device().name() == "vault:1");
 }

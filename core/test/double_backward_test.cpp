@@ -1,4 +1,4 @@
-// Gradients of gradients, through all routes that a function can offer.
+// Tests of gradients of gradients, for every way in which a function can define its gradient.
 #include "toys.hpp"
 
 #include <catena/core/config.hpp>
@@ -19,7 +19,7 @@ using toys::Values;
 
 namespace {
 
-// The derivative of y by x as a variable; the gradient of x is left empty.
+// Returns dy/dx as a variable with a graph, and clears x.grad.
 Variable derivative(const Variable& y, const Variable& x) {
     x.cleargrad();
     y.backward(false, true);
@@ -54,7 +54,7 @@ TEST_CASE("x^3 to any order, by composition, by a gradient function, by both mix
         CHECK(values(third.data())[0] == doctest::Approx(6));
         const Variable fourth = derivative(third, x);
         if (fourth) CHECK(values(fourth.data())[0] == doctest::Approx(0).epsilon(1e-9));
-        // An older graph still stands.
+        // The graph of the first derivative is still intact.
         CHECK(values(derivative(first, x).data())[0] == doctest::Approx(12));
     }
 }
@@ -91,18 +91,18 @@ TEST_CASE("without clearing, the second gradient adds to the first and leaves it
     y.backward(false, true);
     const Variable gx = x.grad_variable();
     const Variable square = mul.first({&gx, &gx});  // retains gx: 144
-    square.backward();                              // plain: 36 x^3 = 288
+    square.backward();                              // not recorded: 36 x^3 = 288
     CHECK(values(x.grad()) == Values{12 + 288});
     CHECK(values(gx.data()) == Values{12});
     x.cleargrad();
     square.backward(false, true);
     CHECK(values(x.grad()) == Values{288});
-    square.backward(false, true);  // accumulates as variables do
+    square.backward(false, true);  // the sum is recorded
     CHECK(values(x.grad()) == Values{576});
     CHECK(values(gx.data()) == Values{12});
     square.backward();
     CHECK(values(x.grad()) == Values{864});
-    square.backward();  // and now in place
+    square.backward();  // adds in place
     CHECK(values(x.grad()) == Values{1152});
 }
 
@@ -204,7 +204,7 @@ TEST_CASE("data replaced after the call: refused where it would give a wrong gra
     CHECK_THROWS_WITH_AS(y.backward(false, true),
                          "[toy.cube] backward: the data of x was replaced after the call",
                          GraphError);
-    y.backward();  // first order knows the array of the call
+    y.backward();  // a first-order gradient uses the array of the call
     CHECK(values(x.grad()) == Values{12});
 }
 

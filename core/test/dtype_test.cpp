@@ -1,4 +1,4 @@
-// Dtypes: names, and conversion of elements down to the last bit of the halves.
+// Tests of dtypes: names, and bit-exact conversion of float16 and bfloat16.
 #include <catena/core/dtype.hpp>
 #include <catena/core/error.hpp>
 
@@ -41,7 +41,7 @@ TEST_CASE("every float16 survives the way to float32 and back") {
         const float wide = to_float(half);
         const std::uint32_t exponent = bits >> 10 & 31;
         const std::uint32_t mantissa = bits & 1023;
-        // The value by IEEE 754's definition.
+        // The value according to IEEE 754.
         double expected = exponent == 0
                               ? std::ldexp(mantissa, -24)
                               : std::ldexp(1024 + mantissa, static_cast<int>(exponent) - 25);
@@ -61,7 +61,7 @@ TEST_CASE("every float16 survives the way to float32 and back") {
 }
 
 TEST_CASE("float16 rounds to nearest, ties to even") {
-    // Halfway between each two neighbours, and a hair to both sides.
+    // Tests the midpoint of each two neighbours, and the float32 values just below and above it.
     int wrong = 0;
     for (std::uint32_t bits = 0; bits < 0x7bff; ++bits) {
         const float low = to_float(float16{static_cast<std::uint16_t>(bits)});
@@ -99,10 +99,10 @@ TEST_CASE("every bfloat16 survives, and float32 rounds to it") {
     }
     CHECK(wrong == 0);
     CHECK(to_bfloat16(1.0f).bits == 0x3f80);
-    CHECK(to_bfloat16(0x1.01p0f).bits == 0x3f80);  // a tie goes to even
+    CHECK(to_bfloat16(0x1.01p0f).bits == 0x3f80);  // ties to even
     CHECK(to_bfloat16(0x1.03p0f).bits == 0x3f82);
     CHECK(to_bfloat16(0x1.010002p0f).bits == 0x3f81);  // just above the tie
-    CHECK(to_bfloat16(3.4e38f).bits == 0x7f80);        // above the largest: infinity
+    CHECK(to_bfloat16(3.4e38f).bits == 0x7f80);        // above the largest finite value: infinity
     CHECK(to_bfloat16(std::numeric_limits<float>::infinity()).bits == 0x7f80);
 }
 
@@ -130,7 +130,7 @@ TEST_CASE("elements convert as a C cast does") {
 }
 
 TEST_CASE("float64 rounds to a half once, not by way of float32") {
-    // Just above the middle of 1 and its successor; as float32 it is the middle itself.
+    // Just above a midpoint of two halves; rounded to float32 first, it would be the midpoint.
     CHECK(converted<double, float16>({1 + 0x1p-11 + 0x1p-40})[0].bits == 0x3c01);
     CHECK(converted<double, float16>({1 + 3 * 0x1p-11 - 0x1p-40})[0].bits == 0x3c01);
     CHECK(converted<double, float16>({-(1 + 0x1p-11 + 0x1p-40)})[0].bits == 0xbc01);

@@ -1,4 +1,4 @@
-// Calls that run on another device than their arrays': only on request, and nobody sees where.
+// Tests of calls that run on another device than their arrays, which requires a fallback.
 #include "toys.hpp"
 
 #include <catena/core/error.hpp>
@@ -26,7 +26,7 @@ catena_status doubled_back(catena_ctx*, const catena_call* c) {
         put(*c->gx[0], i, 2 * get(*c->gy[0], i), c->req[0]);
     return CATENA_OK;
 }
-// y = x^2, and keeps x for the gradient.
+// y = x^2; saves x for the backward kernel.
 catena_status square_saving(catena_ctx*, const catena_call* c) {
     for (std::int64_t i = 0; i < toys::count(*c->y[0]); ++i) {
         const double x = get(*c->x[0], i);
@@ -51,7 +51,7 @@ catena_status count_up(catena_ctx*, const catena_call* c) {
     }
     return CATENA_OK;
 }
-// Two numbers of no input.
+// Returns two elements; the function has no inputs.
 catena_status infer_pair(catena_ctx*, const catena_value*, const catena_meta* const*, std::uint32_t,
                          catena_meta* const* y, std::uint32_t) {
     y[0]->ndim = 1;
@@ -62,7 +62,7 @@ catena_status infer_pair(catena_ctx*, const catena_value*, const catena_meta* co
 
 Device vault() { return Device::get("vault:0"); }
 
-// "toy.away": kernels on "toy" alone. "toy.half": forward on both, backward on "toy" alone.
+// "toy.away": kernels only on "toy". "toy.half": forward on both devices, backward only on "toy".
 void add_functions() {
     static const bool done = [] {
         toys::Plugin plugin("toys.fallback");
@@ -145,7 +145,7 @@ TEST_CASE("gradients add to what is there, on the device of the variable") {
 
 TEST_CASE("a backward alone without a kernel runs elsewhere, too") {
     const Variable x = on_vault({1, 2});
-    const Variable y = PluginFunction("toy.half").first({&x});  // a kernel of the vault's own
+    const Variable y = PluginFunction("toy.half").first({&x});  // runs on the vault itself
     CHECK(what<NotDifferentiableError>([&] {
               backward(y, 1);
           }).find("[toy.half] backward: no kernel for it on vault:0") == 0);
@@ -163,7 +163,7 @@ TEST_CASE("saved state stays where it was made") {
         y = PluginFunction("toy.saving").first({&x});
         CHECK(values(y.data()) == Values{1, 4, 9});
     }
-    backward(y, 1);  // decided by the call, not by what is wished now
+    backward(y, 1);  // uses the call's device: no fallback is set now
     CHECK(values(x.grad()) == Values{2, 4, 6});
 }
 
@@ -213,7 +213,7 @@ TEST_CASE("a kernel's refusal is the call's, also from elsewhere") {
     CHECK(what<ValueError>([&] {
               PluginFunction("toy.refusing").first({&x});
           }).find("[toy.refusing] x: expected another") == 0);
-    const using_fallback nowhere("vault:1");  // no kernel there, either
+    const using_fallback nowhere("vault:1");  // has no kernel either
     CHECK(what<UnsupportedError>([&] {
               PluginFunction("toy.away").first({&x});
           }).find("[toy.away] kernel: expected one for x (2,) float32 on vault:") == 0);

@@ -1,4 +1,4 @@
-// grad(): the gradients asked for and no others. backward() from several heads.
+// Tests of grad(), which computes requested gradients only, and of backward() from several outputs.
 #include "toys.hpp"
 
 #include <catena/core/config.hpp>
@@ -25,7 +25,7 @@ Variable scaled(const Variable& x, double factor) {
     return PluginFunction("toy.scale", {{"factor", factor}}).first({&x});
 }
 
-// No pass left anything behind: the next one adds to nothing, and no grad changes.
+// Checks that no gradients of earlier passes are left: grad() returns expected twice, keeps x.grad.
 void check_clean(const Variable& y, const Variable& x, const Values& expected) {
     const Array before = x.grad();
     for (int i = 0; i < 2; ++i) CHECK(values(grad({y}, {x})[0].data()) == expected);
@@ -57,7 +57,7 @@ TEST_CASE("without double backprop the kernels run") {
     const Variable x(floats({1, 2, 3}));
     const Variable y = mul.first({&x, &x});
     seen("toy.mul").clear();
-    CHECK(values(grad({y}, {x})[0].data()) == Values{2, 4, 6});  // a missing gy counts as ones
+    CHECK(values(grad({y}, {x})[0].data()) == Values{2, 4, 6});  // a missing gy means ones
     CHECK(seen("toy.mul").backward == 1);
     CHECK(seen("toy.mul").gradient == 0);
     const Variable gy(floats({1, 10, 100}));
@@ -72,7 +72,7 @@ TEST_CASE("without double backprop the kernels run") {
 TEST_CASE("only the calls on the way are walked") {
     const Variable x(floats({2})), w(floats({5}));
     const Variable h = scaled(x, 3);            // 6
-    const Variable side = mul.first({&w, &w});  // leads to w alone
+    const Variable side = mul.first({&w, &w});  // leads only to w
     const Variable y = mul.first({&h, &side});
     seen("toy.mul").clear();
     seen("toy.scale").clear();
@@ -90,7 +90,7 @@ TEST_CASE("only the calls on the way are walked") {
     CHECK_FALSE(w.grad());
     CHECK_FALSE(x.grad());
     check_clean(y, w, {60});
-    y.backward();  // as ever
+    y.backward();  // backward() works as before
     CHECK(values(w.grad()) == Values{60});
     CHECK(values(x.grad()) == Values{75});
 }
@@ -115,10 +115,10 @@ TEST_CASE("inputs may be results, of any rank, and stop nothing below") {
         CHECK_FALSE(h.grad());
         check_clean(y, x, {80});
     }
-    // d2y/dh2 = 2x, by way of k.
+    // d2y/dh2 = 2x, through k.
     const auto gh = grad({y}, {h}, {}, {}, {.enable_double_backprop = true});
     CHECK(values(grad(gh, {h})[0].data()) == Values{4});
-    // An output below every input, and one beside them.
+    // The output h does not depend on the input k.
     CHECK_FALSE(grad({h}, {k})[0]);
     CHECK_FALSE(x.grad());
 }
@@ -149,7 +149,7 @@ TEST_CASE("several outputs, and one twice: gradients add up") {
         CHECK(values(grad({y, y}, {x}, {}, {}, options)[0].data()) == Values{54});
         CHECK(values(grad({h, y}, {h}, {gh, Variable()}, {}, options)[0].data()) == Values{13});
     }
-    CHECK(values(gh.data()) == Values{10});  // what was given is not written
+    CHECK(values(gh.data()) == Values{10});  // the given gradient is not changed
 }
 
 TEST_CASE("grad_inputs: what a gradient is added to") {
@@ -179,7 +179,7 @@ TEST_CASE("set_grad and retain_grad") {
     CHECK_FALSE(h.grad());
     y.backward();
     CHECK(values(x.grad()) == Values{24});
-    CHECK(values(g[0].data()) == Values{12});  // not written through x
+    CHECK(values(g[0].data()) == Values{12});  // x.grad does not share its memory
     for (const bool record : {false, true}) {
         h.cleargrad();
         grad({y}, {x}, {}, {}, {.retain_grad = true, .enable_double_backprop = record});
@@ -261,7 +261,7 @@ TEST_CASE("grad: wrong arguments, and an error on the way leaves no trace") {
 
 namespace {
 
-// A gradient that takes gradients itself, of another graph with the same leaf.
+// A gradient() that calls grad() itself, on another graph with the same leaf.
 Variable shared_leaf;
 catena_status nested_gradient(catena_ctx*, const catena_gradient_call* g) {
     const force_backprop_mode scope;
@@ -288,7 +288,7 @@ TEST_CASE("a pass within a pass: the outer one's gradients wait unharmed") {
     const Variable other(floats({4}));
     const Variable deep = mul.first({&shared_leaf, &other});
     const Variable nested = PluginFunction("toy.nested").first({&deep});
-    const Variable y = mul.first({&nested, &shared_leaf});  // leaf^2 other: the leaf comes first
+    const Variable y = mul.first({&nested, &shared_leaf});  // leaf^2 other; leaf.grad comes first
     const auto g = grad({y}, {shared_leaf});
     CHECK(values(g[0].data()) == Values{24});
     y.backward();
@@ -317,7 +317,7 @@ TEST_CASE("backward from several heads: what they share is walked once") {
         backward({y, z}, {}, {.enable_double_backprop = record});
         CHECK(values(x.grad()) == Values{12 + 27});
         CHECK((record ? seen("toy.mul").gradient : seen("toy.mul").backward) == 2);
-        backward({y, z}, {}, {.enable_double_backprop = record});  // leaves accumulate
+        backward({y, z}, {}, {.enable_double_backprop = record});  // leaves accumulate gradients
         CHECK(values(x.grad()) == Values{78});
     }
     x.cleargrad();

@@ -1,4 +1,4 @@
-// What stays alive, and for how long: handles, retained arrays, long chains.
+// Tests of the lifetime of handles, retained arrays and long chains.
 #include "toys.hpp"
 
 #include <catena/core/plugin_function.hpp>
@@ -14,7 +14,7 @@ using toys::Values;
 
 namespace {
 
-// Bytes of arrays alive, of a size that no class rounds up.
+// The size of the tests' arrays, in bytes. The allocator does not round it up.
 constexpr std::int64_t bytes = 1 << 20;
 std::int64_t live() { return Device::get("toy:0").memory().in_use / bytes; }
 Array big(double value = 1) { return Array::full({bytes / 4}, value); }
@@ -58,7 +58,7 @@ TEST_CASE("only what the call retains stays alive") {
     }
     SUBCASE("saved tensors and scratch") {
         const Variable y = PluginFunction("toy.gate").first({&x});
-        CHECK(live() == before + 3);  // y and what was saved; the scratch is back
+        CHECK(live() == before + 3);  // x, y and the saved tensor; the scratch memory was freed
     }
     SUBCASE("views") {
         Variable y =
@@ -79,10 +79,10 @@ TEST_CASE("backward: gradients on their way die as soon as they are used") {
     y.set_grad(big());
     Device::get("toy:0").release_cached();
     toys::Memory& memory = toys::memory("toy:0");
-    memory.limit = memory.live_bytes + 2 * bytes;  // one gradient comes, one goes
+    memory.limit = memory.live_bytes + 2 * bytes;  // room for an incoming and an outgoing gradient
     y.backward();
     memory.limit = std::int64_t{1} << 40;
-    CHECK(live() == before + 4);  // x, its gradient, y, its gradient
+    CHECK(live() == before + 4);  // x, x.grad, y, y.grad
     x.cleargrad();
     CHECK(live() == before + 3);
 }
@@ -101,7 +101,7 @@ TEST_CASE("handles that are gone give back data and gradient; the graph goes on"
     y.set_grad(big());
     y.backward();
     CHECK(values(x.grad())[0] == 4);
-    x = Variable();  // the graph does not need its data
+    x = Variable();  // the graph does not need its array
     CHECK(live() == before + 2);
     y.backward();
     y = Variable();
@@ -122,7 +122,7 @@ TEST_CASE("the gradient's graph dies with the gradient") {
     }
     CHECK(live() == before);
     {
-        // The gradient outlives the variable, and keeps what it needs of the graph.
+        // The gradient outlives the variable, and keeps the part of the graph that it needs.
         Variable gx;
         {
             const Variable x(big(2));
@@ -170,7 +170,7 @@ TEST_CASE("a chain of gradients of gradients is freed without recursion") {
 
 namespace {
 
-// Dies after everything else of this thread: with the lists of its pools closed.
+// Destroyed after the thread's memory pools are closed.
 struct Late {
     Variable variable;
 };

@@ -1,4 +1,4 @@
-// What a user may do wrong with a graph: an error or no harm, never a wrong number.
+// Tests of misused graphs: they raise an error or do no harm, and never give a wrong number.
 #include "toys.hpp"
 
 #include <catena/core/error.hpp>
@@ -21,11 +21,11 @@ TEST_CASE("data of another shape is refused while a graph refers to the variable
                              "to it, got (1,) float32 on toy:0",
                              GraphError);
         CHECK_THROWS_AS(y.set_data(floats({1})), GraphError);
-        x.set_data(floats({4, 5, 6}));  // the same shape is fine
+        x.set_data(floats({4, 5, 6}));  // the same shape is allowed
     }
     x.set_grad(floats({1, 1, 1}));
     x.set_data(floats({2}));
-    CHECK_FALSE(x.grad());  // it belonged to the old shape
+    CHECK_FALSE(x.grad());  // the gradient of the old shape is dropped
     mul.first({&x, &x}).backward();
     CHECK(values(x.grad()) == Values{4});
 }
@@ -63,7 +63,7 @@ TEST_CASE("writing into a retained array is noticed") {
         GraphError);
     const Variable w(floats({2}));
     const Variable v = mul.first({&w, &w});
-    w.data().reshape({1, 1}).copy_from(Array::ones({1, 1}));  // through a view, too
+    w.data().reshape({1, 1}).copy_from(Array::ones({1, 1}));  // also through a view
     CHECK_THROWS_AS(v.backward(), GraphError);
 }
 

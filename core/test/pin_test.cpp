@@ -1,4 +1,4 @@
-// Pins: the user's wish goes before priorities, for kernels and for extensions.
+// Tests of pins: a pinned plugin takes precedence over priorities, for kernels and for extensions.
 #include "toys.hpp"
 
 #include "device/device_state.hpp"
@@ -52,7 +52,7 @@ TEST_CASE("a pin wins over the variant of a call that was made before it") {
     CHECK(gradient(y, x) == 2);
     CHECK(gradient(PluginFunction("toy.pinned").first({&x}), x) == 2);
     pin_kernels("toy.pinned", "toys.saver");
-    CHECK(gradient(y, x) == 1);  // its own variant, not its general kernel
+    CHECK(gradient(y, x) == 1);  // the backward kernel of the call's own variant
     pin_kernels("toy.pinned", "");
     CHECK(gradient(y, x) == 1);
     CHECK(gradient(PluginFunction("toy.pinned").first({&x}), x) == 1);
@@ -107,12 +107,12 @@ TEST_CASE("extensions: a pinned plugin's table comes first, lists handed out sta
     pin_kernels(id, "toys.wheel-2");
     CHECK(tables(id) == std::vector<int>{2, 1});
     CHECK(before.size() == 2);
-    CHECK(before[0] == &numbers[1]);  // the older list
+    CHECK(before[0] == &numbers[1]);  // the list returned earlier is unchanged
     CHECK(raw[2] == nullptr);
     c.add();
     CHECK(tables(id) == std::vector<int>{2, 1, 3});
     CHECK(tables(id, "vault") == std::vector<int>{2, 3});
-    pin_kernels(id, "toys.wheel-3");  // its id at once, for every device
+    pin_kernels(id, "toys.wheel-3");  // the pin holds for every device
     CHECK(tables(id) == std::vector<int>{3, 1, 2});
     CHECK(tables(id, "vault") == std::vector<int>{3, 2});
     pin_kernels(id, "toys.nobody");
@@ -122,7 +122,7 @@ TEST_CASE("extensions: a pinned plugin's table comes first, lists handed out sta
     CHECK_THROWS_AS((void)Device().extensions(id), InvalidError);
 }
 
-// Run by the next one, in a process of its own.
+// The next test case runs this one in a separate process.
 TEST_CASE("pins of the environment" * doctest::skip()) {
     toys::Plugin early("toys.early"), late("toys.late"), functions("toys.owner");
     early.kernel("toy.wish", say<1>);

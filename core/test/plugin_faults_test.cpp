@@ -1,4 +1,4 @@
-// What a plugin gets wrong beyond its table: kernels that fit no function, sizes that no memory has.
+// Tests of plugin errors outside its table: kernels that fit no function, sizes that exceed any memory.
 #include "toys.hpp"
 
 #include <catena/core/error.hpp>
@@ -27,7 +27,7 @@ TEST_CASE("kernels that came before their function and do not fit it are left ou
     auto& retains = kernels.kernel("toy.misfit", say<2>);
     retains.priority = 200;
     retains.variant = "v";
-    retains.retain_x = 2;  // it has one input
+    retains.retain_x = 2;  // the function has only one input
     kernels.kernel("toy.misfit", say<3>);
     kernels.add();
     declare(functions, "toy.misfit");
@@ -100,7 +100,7 @@ TEST_CASE("sizes of a plan that no memory has are told, not rounded") {
     CHECK(call(0, {CATENA_CODE_FLOAT, 4, 1}, 2) ==
           "[toy.planned] saved: expected a dtype of 8 to 64 bits, got dtype(code 2, 4 bits, 1 "
           "lanes)");
-    CHECK(call(0, {CATENA_CODE_UINT, 16, 1}, 2) == "nothing");  // a dtype that is no array's
+    CHECK(call(0, {CATENA_CODE_UINT, 16, 1}, 2) == "nothing");  // not an array dtype, but allowed
     CHECK(call(0, {CATENA_CODE_FLOAT, 248, 1}, 2).find("saved: expected a dtype") !=
           std::string::npos);
     CHECK(call(0, to_abi(Dtype::float64), std::int64_t{1} << 59) ==

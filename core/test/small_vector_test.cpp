@@ -1,4 +1,4 @@
-// SmallVector: elements inside the object and in the pool, moves in both directions, nothing lost or freed twice.
+// Tests of SmallVector: elements in the object and in the pool, moves, no leaks, no double frees.
 #include <catena/core/memory.hpp>
 
 #include <doctest/doctest.h>

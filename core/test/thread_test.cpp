@@ -1,4 +1,4 @@
-// Several threads at once: each with its own variables, all with the same parameters.
+// Tests of several threads at once: each has its own variables, all share the parameters.
 #include "toys.hpp"
 
 #include <catena/core/config.hpp>

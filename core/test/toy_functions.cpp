@@ -1,4 +1,4 @@
-// The functions that the tests call: each shows one thing that a function can be.
+// The functions that the tests call. Each shows one feature of functions.
 #include "toys.hpp"
 
 #include "device/device_state.hpp"
@@ -36,7 +36,7 @@ bool wanted(const catena_gradient_call* g, unsigned i) {
     return g->targets[i / 64] >> (i % 64) & 1;
 }
 
-// y = formula(x...), element by element.
+// Computes y = formula(x...) for each element.
 template <auto Formula>
 catena_status elementwise(catena_ctx*, const catena_call* c) {
     saw_forward(c);
@@ -44,7 +44,7 @@ catena_status elementwise(catena_ctx*, const catena_call* c) {
     return CATENA_OK;
 }
 
-// gx[k] = formula(k) for each target.
+// Computes gx[k] = formula(k) for each requested gradient.
 template <auto Formula>
 catena_status elementwise_backward(catena_ctx*, const catena_call* c) {
     saw_backward(c);
@@ -110,7 +110,7 @@ void arithmetic(Plugin& p) {
                  return c->attrs[0].v.f * x(c, 0, i);
              }>);
 
-    // First order only.
+    // Has a first-order gradient only.
     p.function("toy.twice", {{"x"}}, {{"y"}}, infer_same);
     p.kernel("toy.twice",
              elementwise<[](const catena_call* c, std::int64_t i) { return 2 * x(c, 0, i); }>);
@@ -119,7 +119,7 @@ void arithmetic(Plugin& p) {
              }>,
              backward_phase);
 
-    // Its gradient is a function by name.
+    // Its gradient is given by grad_function.
     auto& cube = p.function("toy.cube", {{"x"}}, {{"y"}}, infer_same);
     cube.retain_x = 1;
     cube.grad_function = "toy.cube_grad";
@@ -140,7 +140,7 @@ void arithmetic(Plugin& p) {
                  return 3 * x(c, 0, i) * x(c, 0, i) * x(c, 1, i);
              }>);
 
-    // Keeps its output alone.
+    // Retains only its output.
     auto& reciprocal = p.function("toy.reciprocal", {{"x"}}, {{"y"}}, infer_same);
     reciprocal.retain_y = 1;
     reciprocal.gradient = [](catena_ctx* ctx, const catena_gradient_call* g) -> catena_status {
@@ -193,7 +193,7 @@ void ports(Plugin& p) {
                  return s;
              }>);
 
-    // x * w + b, b optional.
+    // x * w + b; b is optional.
     auto& affine =
         p.function("toy.affine", {{"x"}, {"w"}, {"b", CATENA_PORT_OPTIONAL}}, {{"y"}}, infer_same);
     affine.retain_x = 3;
@@ -207,7 +207,7 @@ void ports(Plugin& p) {
              backward_phase)
         .flags |= CATENA_KERNEL_ADDS;
 
-    // x * t with integer t.
+    // x * t; t is an integer tensor.
     auto& weigh = p.function("toy.weigh", {{"x"}, {"t", CATENA_PORT_NON_DIFFERENTIABLE, "I"}},
                              {{"y"}}, infer_same);
     weigh.retain_x = 2;
@@ -224,7 +224,7 @@ void ports(Plugin& p) {
     p.types(weigh_forward, types);
     p.types(weigh_backward, types);
 
-    // Updates its first input; no output.
+    // Updates its first input in place; has no output.
     auto& update =
         p.function("toy.update", {{"param", CATENA_PORT_MUTATED}, {"grad"}}, {}, infer_same);
     update.flags = CATENA_FUNCTION_NOT_DIFFERENTIABLE;
@@ -236,7 +236,7 @@ void ports(Plugin& p) {
         return CATENA_OK;
     });
 
-    // Where the largest element is: an integer output, and the value beside it.
+    // Returns the largest element and, as an integer output, its index.
     auto& largest = p.function(
         "toy.largest", {{"x"}}, {{"value"}, {"place", CATENA_PORT_NON_DIFFERENTIABLE, "I"}},
         [](catena_ctx*, const catena_value*, const catena_meta* const* in, std::uint32_t,
@@ -338,7 +338,7 @@ void states(Plugin& p) {
         return CATENA_OK;
     });
 
-    // Zero where negative. The forward kernel saves where, and its own backward reads it.
+    // y = max(x, 0). The forward kernel saves the mask x > 0, which its backward kernel reads.
     auto& gate = p.function("toy.gate", {{"x"}}, {{"y"}}, infer_same);
     gate.flags = 0;
     auto& forward = p.kernel("toy.gate", [](catena_ctx*, const catena_call* c) -> catena_status {
@@ -374,7 +374,7 @@ void states(Plugin& p) {
     backward.variant = "saving";
     backward.n_saved = 1;
 
-    // Fails when told to.
+    // Fails on demand: see fail_forward and fail_backward.
     auto& fragile = p.function("toy.fragile", {{"x"}}, {{"y"}}, infer_same);
     fragile.retain_x = 1;
     p.kernel("toy.fragile", [](catena_ctx* ctx, const catena_call* c) -> catena_status {
@@ -393,7 +393,7 @@ void states(Plugin& p) {
         backward_phase);
 }
 
-// Before any test's static PluginFunction.
+// Runs before the constructors of the tests' static PluginFunctions.
 __attribute__((constructor(200))) void register_toys() {
     catena::disable_default_plugins();
     Plugin devices("toys.devices");

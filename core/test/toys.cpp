@@ -1,4 +1,4 @@
-// The tables of the tests' plugins, and their two devices.
+// Builds the tables of the tests' plugins, and implements the two test devices.
 #include "toys.hpp"
 
 #include "device/device_state.hpp"
@@ -158,7 +158,7 @@ Seen& seen(const std::string& function) {
 
 namespace {
 
-// Pointers into the vault are shifted to where any access of the host traps.
+// Pointers into the vault's memory are shifted to addresses that the host cannot access.
 constexpr std::int32_t vault_type = 12;
 constexpr std::uintptr_t vault_shift = std::uintptr_t{1} << 60;
 
@@ -212,7 +212,7 @@ catena_status alloc(catena_ctx* ctx, void* dev, catena_stream*, std::uint64_t by
         return fail(ctx, CATENA_E_NOMEM, fmt::format("{} is full", device.name));
     }
     void* block = std::aligned_alloc(64, (bytes + 63) & ~std::uint64_t{63});
-    std::memset(block, 0xff, bytes);  // NaN: reading before writing shows
+    std::memset(block, 0xff, bytes);  // NaN: makes reads of uninitialized memory visible
     m.live_bytes += static_cast<std::int64_t>(bytes);
     *data = device.hidden ? shown(block) : block;
     return CATENA_OK;
@@ -240,7 +240,7 @@ std::int32_t threads_count(void* dev) { return static_cast<ToyDevice*>(dev)->thr
 void threads_set(void* dev, std::int32_t n) {
     static_cast<ToyDevice*>(dev)->threads = n < 1 ? 2 : n;
 }
-// Pieces from last to first: nothing may rely on their order.
+// Runs the pieces in reverse order, because no caller may rely on their order.
 void threads_for(void* dev, std::int64_t n, std::int64_t grain, catena_range_fn fn, void* user) {
     const int slots = static_cast<ToyDevice*>(dev)->threads;
     const std::int64_t pieces = (n + grain - 1) / grain;

@@ -1,4 +1,4 @@
-// Plugins that the tests make themselves: tables without a library, two devices, small functions.
+// Plugins for the tests, built in memory: tables without a library, two devices, small functions.
 #pragma once
 
 #include "registry/registry.hpp"
@@ -33,21 +33,21 @@ struct Port {
     const char* type = "T";
 };
 
-// Collects the tables of one plugin; they are never freed, like those of a loaded library.
+// Collects the tables of one plugin. They are never freed, like the tables of a loaded library.
 class Plugin {
 public:
     explicit Plugin(std::string id);
     catena_function& function(const char* name, std::initializer_list<Port> inputs,
                               std::initializer_list<Port> outputs, Infer infer);
     catena_attr_spec& attribute(catena_function& function, const char* name, std::int32_t kind);
-    // For float32 and float64 in its only type_var unless types says otherwise.
+    // Has rows for float32 and float64 of the only type variable; types() replaces them.
     catena_kernel& kernel(const char* function, Run run, std::int32_t phase = CATENA_PHASE_FORWARD,
                           const char* device = "toy");
     void types(catena_kernel& kernel, const Types& rows);
     catena_backend& backend(const char* name, std::int32_t type, std::uint32_t flags);
     void extension(const char* id, const char* device, std::int32_t priority, const void* table);
     catena_plugin& table();
-    // Throws PluginError.
+    // Registers the plugin. Throws PluginError if it is refused.
     const catena::PluginEntry& add();
 
 private:
@@ -55,21 +55,21 @@ private:
     Tables& tables_;
 };
 
-// Elements as numbers, of a tensor of any dtype on any toy device.
+// Reads and writes elements as double, for tensors of any dtype on any toy device.
 double get(const catena_tensor& tensor, std::int64_t i);
 void put(const catena_tensor& tensor, std::int64_t i, double value,
          std::uint8_t req = CATENA_REQ_WRITE);
 std::int64_t count(const catena_tensor& tensor);
 catena_status fail(catena_ctx* ctx, catena_status status, const std::string& text);
 
-// Calls of other functions in a gradient.
+// Calls a function within gradient().
 catena_var* call(catena_ctx* ctx, const char* function, std::initializer_list<catena_var*> x,
                  std::initializer_list<catena_named_value> attributes = {});
 catena_value integer(std::int64_t value);
 catena_value number(double value);
 catena_value integers(const std::vector<std::int64_t>& values);
 
-// Kernels that give N everywhere, forward and as a gradient: they show which of several ran.
+// Kernels whose outputs and gradients all equal N, so that tests see which kernel ran.
 template <int N>
 catena_status say(catena_ctx*, const catena_call* c) {
     for (std::int64_t i = 0; i < count(*c->y[0]); ++i) put(*c->y[0], i, N);
@@ -83,11 +83,11 @@ catena_status say_back(catena_ctx*, const catena_call* c) {
     return CATENA_OK;
 }
 
-// y like x[0]; all x must have its shape.
+// Gives y the shape and dtype of x[0]. All x must have the same shape.
 catena_status infer_same(catena_ctx* ctx, const catena_value* attrs, const catena_meta* const* x,
                          std::uint32_t n_x, catena_meta* const* y, std::uint32_t n_y);
 
-// What a toy device counts. "toy" (3 devices) has host memory, "vault" (2) hides its own.
+// State of a toy device. "toy" (3 devices) has host memory; "vault" (2) is hidden from the host.
 struct Memory {
     std::atomic<std::int64_t> allocations{0};
     std::atomic<std::int64_t> live_bytes{0};
@@ -97,12 +97,12 @@ struct Memory {
 };
 Memory& memory(const std::string& device);
 
-// How often kernels and gradients of toy functions ran, and what they saw.
+// Counts the calls of a toy function's kernels and gradient(), and records their arguments.
 struct Seen {
     std::atomic<int> forward{0};
     std::atomic<int> backward{0};
     std::atomic<int> gradient{0};
-    std::atomic<int> adds{0};  // gradients asked as CATENA_REQ_ADD
+    std::atomic<int> adds{0};  // gradients requested with CATENA_REQ_ADD
     std::atomic<std::uint64_t> targets{0};
     std::atomic<std::uint32_t> flags{0};
     std::atomic<std::uint32_t> n_saved{0};
@@ -110,16 +110,16 @@ struct Seen {
 };
 Seen& seen(const std::string& function);
 
-// Makes the next run of toy.fragile forward or backward fail.
+// Makes the next forward or backward run of toy.fragile fail.
 inline std::atomic<bool> fail_forward{false};
 inline std::atomic<bool> fail_backward{false};
 
-// Runs one skipped test case in a process of its own, with a variable in its environment; 0 if it
-// passed. output: what it printed, standard error too.
+// Runs one skipped test case in a separate process with an environment variable. Returns 0 if it
+// passed. output: receives its standard output and standard error.
 int run_alone(const std::string& test_case, const std::string& variable, const std::string& value,
               std::string* output = nullptr);
 
-// Handles that tests use everywhere.
+// Functions that most tests use.
 inline catena::Array floats(std::initializer_list<float> values) {
     return catena::Array::from<float>(values, {static_cast<std::int64_t>(values.size())});
 }
@@ -129,7 +129,7 @@ inline catena::Array doubles(std::initializer_list<double> values) {
 using Values = std::vector<double>;
 inline Values values(const catena::Array& array) { return array.to_vector<double>(); }
 
-// The text of the Error that body throws; any other passes.
+// Returns the text of the Error that body throws, else "nothing". Other exceptions pass through.
 template <class Error>
 std::string what(const auto& body) {
     try {
@@ -140,7 +140,7 @@ std::string what(const auto& body) {
     return "nothing";
 }
 
-// A function x -> y of the plugin, like its input, and what its forward makes of {1, 2} or of x.
+// declare() adds a function x -> y. ran() returns the first element of its output.
 inline void declare(Plugin& plugin, const char* function) {
     plugin.function(function, {{"x"}}, {{"y"}}, infer_same);
 }

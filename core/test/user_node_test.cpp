@@ -1,4 +1,4 @@
-// Calls that a host defines: nodes of its own in the graph.
+// Tests of graph nodes that a host defines.
 #include "toys.hpp"
 
 #include <catena/core/config.hpp>
@@ -30,7 +30,7 @@ struct Broken : std::out_of_range {
     using std::out_of_range::out_of_range;
 };
 
-// (x + 1, x^2) element by element; the second output is optional to differentiate.
+// (x + 1, x^2) for each element; requires_grad of the second output can be turned off.
 class Pair final : public GraphNode {
 public:
     static std::vector<Variable> call(const Variable& x, bool second_differentiable = true) {
@@ -68,7 +68,7 @@ public:
     inline static int runs = 0;
 };
 
-// No inputs: a parameter that keeps its own gradient.
+// A node without inputs: a parameter that stores its own gradient.
 class Source final : public GraphNode {
 public:
     static Variable call(Array value) {
@@ -169,7 +169,7 @@ TEST_CASE("a host's call without inputs") {
     CHECK(values(grad({z}, {y})[0].data()) == Values{4});
     Source::gradient = Array();
     grad({z}, {y});
-    CHECK_FALSE(Source::gradient);  // no input leads through it
+    CHECK_FALSE(Source::gradient);  // y is the only requested input: Source has none
     std::move(z).backward();
     CHECK(values(Source::gradient) == Values{4});
     {
@@ -186,7 +186,7 @@ TEST_CASE("a host's exception comes out as it went in, and leaves nothing behind
     CHECK_THROWS_WITH_AS(z.backward(), "no more", Broken);
     CHECK_THROWS_AS(grad({z}, {x}), Broken);
     Pair::fail = false;
-    z.backward();  // nothing of the passes before is added
+    z.backward();  // adds no gradients of the failed passes
     CHECK(values(x.grad()) == Values{33});
 }
 
@@ -198,7 +198,7 @@ TEST_CASE("a host's calls are consumed like others, and freed without recursion"
     CHECK(Pair::dead == 0);
     std::move(y).backward();
     CHECK(Pair::runs == 1000);
-    CHECK(Pair::dead == 999);  // the last one, emptied, waits with y to say so
+    CHECK(Pair::dead == 999);  // y keeps the last node, for the error message below
     CHECK_THROWS_WITH_AS(
         y.backward(),
         "[Pair] backward: expected its graph, got one that an earlier backward() consumed",
@@ -238,7 +238,7 @@ TEST_CASE("debug mode looks at a host's calls too") {
 
 namespace {
 
-// y = x, whose gradient takes the gradient of calls that wait in the pass around it.
+// y = x. Its gradients() calls grad() for nodes that are pending in the outer pass.
 class Nesting final : public GraphNode {
 public:
     static Variable call(const Variable& h, const Variable& x) {
@@ -268,7 +268,7 @@ private:
 TEST_CASE("a pass within a pass runs calls that wait in the outer one") {
     const Variable x(doubles({3}));
     const Variable h = mul.first({&x, &x});
-    const Variable cube = mul.first({&h, &x});  // runs first: then h waits
+    const Variable cube = mul.first({&h, &x});  // runs first, so that h is pending
     const Variable same = Nesting::call(h, x);
     const Variable y = add.first({&cube, &same});
     y.backward();

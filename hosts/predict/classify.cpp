@@ -63,14 +63,14 @@ void write_image(const Net& net, const Image& image, float* to) {
     }
 }
 
-// Images to classify.
+// A list of images to classify.
 struct Source {
     std::int64_t size;
     std::function<std::string(std::int64_t i)> name;
     std::function<void(std::int64_t i, float* to)> write;  // in the format of the net
 };
 
-// Image files, and those in folders.
+// Returns the image files among the inputs and in input folders.
 Source source_of_files(const std::vector<fs::path>& inputs, const Net& net) {
     std::vector<fs::path> files;
     for (const fs::path& input : inputs) {
@@ -110,7 +110,7 @@ Source source_of_idx(const fs::path& file, const Net& net) {
             }};
 }
 
-// Checks the content, not the name.
+// Whether the file contains IDX images, by its content; false for folders and image file names.
 bool is_idx(const fs::path& file) {
     try {
         return !fs::is_directory(file) && !is_image_file(file) && idx_dimensions(file) == 3;
@@ -129,7 +129,7 @@ Source open(const Options& options, const Net& net) {
     return source_of_idx(options.inputs[0], net);
 }
 
-// "name  7 0.9810  1 0.0100"
+// Returns a line such as "name  7 0.9810  1 0.0100": the most probable classes of an image.
 std::string describe(const Net& net, const std::string& name, std::span<const float> probabilities,
                      std::int64_t top) {
     std::vector<std::size_t> order(probabilities.size());

@@ -80,7 +80,7 @@ void find_nearest(const Program& program, const Options& options, const About& a
         if (options.prompts.size() > 1) program.print(fmt::format("{}:", word));
         for (const auto& [id, cosine] :
              models::nearest_words(W->second, vocabulary.id(word), options.top + 1)) {
-            if (id != vocabulary.unknown_id() && shown++ < options.top)  // nothing is learned of it
+            if (id != vocabulary.unknown_id() && shown++ < options.top)  // it has no trained vector
                 program.print(fmt::format("{:.4f}  {}", cosine, vocabulary.word(id)));
         }
     }

@@ -1,4 +1,4 @@
-// catena-predict: runs trained nets. What a snapshot says of its net; throughput and latency.
+// catena-predict: runs trained nets. Parses options, reads snapshots' descriptions, measures time.
 #include "predict.hpp"
 
 #include <catena/fail.hpp>
@@ -43,7 +43,7 @@ bool parse_options(Program& program, int argc, char** argv, Options& o) {
     return true;
 }
 
-// Refuses options that do not apply to this kind of net.
+// Throws an error for options that do not apply to this kind of net.
 void require_fitting(const Program& program, bool images) {
     const std::string image_net = "one for images", word_net = "one for words";
     for (const char* option : {"input", "labels"})
@@ -76,7 +76,7 @@ std::int64_t About::integer(const std::string& name) const {
     const Array value = load_arrays(file_, cuda::host(), name)[name];
     if (!value || value.dtype() != Dtype::int64 || value.size() != 1) missing(*this, name);
     const auto number = value.item<std::int64_t>();
-    constexpr std::int64_t most = std::int64_t{1} << 30;  // larger than any size of a net
+    constexpr std::int64_t most = std::int64_t{1} << 30;  // larger than any extent of a net
     if (number < 1 || number > most)
         fail<DataError>("[predict] {}: {}: expected 1 to {}, got {}", file_.string(), name, most,
                         number);

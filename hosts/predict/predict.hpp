@@ -1,5 +1,5 @@
-// Parts of catena-predict: its options, what a snapshot says about its net, timing, and a task for each
-// kind of net.
+// Parts of catena-predict: its options, a snapshot's description of its net, timing, and a task for
+// each kind of net.
 #pragma once
 
 #include <catena/catena.hpp>
@@ -23,11 +23,11 @@ struct Options {
 // Reads a snapshot's description of its net.
 class About {
 public:
-    // Throws DataError if the file is no snapshot.
+    // Does not open the file. The functions below throw DataError if it is not a snapshot.
     explicit About(std::filesystem::path file) : file_(std::move(file)) {}
 
     const std::filesystem::path& file() const noexcept { return file_; }
-    // Names are such as "about/net". All throw DataError if the name is missing.
+    // Each returns the value of a name such as "about/net". Throws DataError if the name is missing.
     std::string text(const std::string& name) const;
     double number(const std::string& name) const;         // stored as text
     std::int64_t integer(const std::string& name) const;  // 1 to 2^30
@@ -45,7 +45,7 @@ public:
         last_ = Clock::now();
         begun_ = true;
     }
-    // Records the time since the last mark, or the start, for this many things.
+    // Records the time since the last mark, or since the start, for this number of things.
     void mark(std::int64_t things);
     // Without begin(), the first of several marks is ignored, because it includes one-time work.
     std::string rate(const std::string& things) const;    // "123.4 images/s"
@@ -67,7 +67,7 @@ private:
 // Prints a line to stderr. Errors are ignored, because the results are on stdout.
 inline void tell(const std::string& line) { (void)std::fputs((line + "\n").c_str(), stderr); }
 
-// They print their results, and throw DataError if the input does not fit.
+// Each prints its results, and throws DataError if the input does not fit the net.
 void classify(const catena::Program& program, const Options& options, const About& about,
               catena::Device device);
 void continue_text(const catena::Program& program, const Options& options, const About& about,

@@ -44,7 +44,7 @@ bool parse_options(Program& program, int argc, char** argv, Options& o) {
     program.require(std::ranges::count(names, o.net) > 0, "net", "nin, alexnet-bn or googlenet",
                     o.net);
     o.optimizer.check(program);
-    constexpr std::int64_t longest = 4096;  // as ImageScaling takes it
+    constexpr std::int64_t longest = 4096;  // the limit of ImageScaling
     program.require(o.size >= 1 && o.size <= longest, "size", "1 to 4096", o.size);
     if (!program.given("side")) o.side = std::min(o.size + o.size / 8, longest);
     program.require(o.side >= o.size && o.side <= longest, "side", "--size to 4096", o.side);

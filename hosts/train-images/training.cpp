@@ -1,4 +1,4 @@
-// Images to classes.
+// Trains nets that classify images: finds the images, runs training steps, evaluates the net.
 #include "training.hpp"
 
 #include <catena/fail.hpp>
@@ -65,7 +65,7 @@ void Training::step() {
     draw_once(loss);
     scores = {};
     optimizer->cleargrads();
-    std::move(loss).backward();  // nothing else holds the graph: it is freed on the way
+    std::move(loss).backward();  // frees the graph during the pass
     if (options.weight_decay > 0) optimizer->weight_decay(options.weight_decay);
     optimizer->update();
 }

@@ -24,9 +24,9 @@ struct Options {
 struct Images {
     catena::ImageFolder train, valid;
 };
-// As the option says. Throws DataError.
+// Finds the images in --data: in its folders train and val, or split at random. Throws DataError.
 Images find_images(const Options& options, std::int64_t seed);
-// From the snapshot if training is resumed, else measured. Throws DataError.
+// Loads the scaling from the resumed snapshot, or measures the images. Throws DataError.
 catena::ImageScaling scaling_of(const catena::Program& program, const Options& options,
                                 const Images& images);
 
@@ -47,15 +47,15 @@ private:
         return compare(evaluate(program), "valid");
     }
     void complete(const catena::Program& program) override;
-    // Means over the images to validate, the middle square of each, without dropout and without a
-    // graph. Throws Interrupted.
+    // Returns the means over the middle squares of the validation images, computed without dropout
+    // and without a graph. Throws Interrupted.
     catena::Summary evaluate(const catena::Program& program);
 
     Options options;
-    std::string classes;  // a line for each
+    std::string classes;  // one class per line
     catena::ImageScaling scaling;
     catena::ImageFolder valid;
     catena::Device device;
     catena::ImageBatches batches;
-    catena::RandomStream random;  // of dropout
+    catena::RandomStream random;  // for dropout
 };

@@ -31,8 +31,8 @@ std::uint64_t size_of(const TextPieces& text) {
     return size;
 }
 
-// Where these shares of a text end: after a line, or, where lines are long, after a word, or at least
-// after a character. The text is read once.
+// Returns the offsets at which these shares of a text end: after a line break, or else after a
+// space, if one is near, or else before the next character. Reads the text once.
 std::array<std::uint64_t, 2> cuts(const TextPieces& text, std::uint64_t size,
                                   std::array<double, 2> shares) {
     constexpr std::uint64_t none = ~std::uint64_t{0};
@@ -66,11 +66,11 @@ std::array<std::uint64_t, 2> cuts(const TextPieces& text, std::uint64_t size,
                : cut.word != none ? cut.word
                                   : std::min(cut.character, size);
     });
-    ends[1] = std::max(ends[0], ends[1]);  // in a text of a few bytes
+    ends[1] = std::max(ends[0], ends[1]);  // may be reversed in a text of a few bytes
     return ends;
 }
 
-// Reads a text of up to 64 MiB once and holds it; a longer one is read at each call.
+// Reads a text of up to 64 MiB once and keeps it; a longer text is read again in each call.
 TextPieces held_if_short(const TextPieces& pieces) {
     constexpr std::uint64_t most = std::uint64_t{1} << 26;
     const auto text = std::make_shared<std::string>();
@@ -79,7 +79,7 @@ TextPieces held_if_short(const TextPieces& pieces) {
     return [text](const auto& take) { take(*text); };
 }
 
-// The token at the end of each line.
+// Returns the token that ends each line. Throws DataError if the vocabulary does not contain it.
 std::int32_t end_of(const Vocabulary& vocabulary) {
     const std::string_view end =
         vocabulary.tokens() == Tokens::characters ? "\n" : Vocabulary::end_of_line;
@@ -167,7 +167,7 @@ void Training::step() {
     const Variable loss = model.loss(batch, state);
     draw_once(loss);
     optimizer->cleargrads();
-    // As if losses were summed over the steps: the longer the texts, the larger the gradient.
+    // Scales the mean loss by the number of steps, so that gradients are sums over the steps.
     (loss * static_cast<double>(batch.rows.size())).backward();
     state.unchain_backward();
     optimizer->clip_grads(options.clip);

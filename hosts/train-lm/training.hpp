@@ -31,11 +31,11 @@ struct Options {
 // The text as token ids.
 struct Corpus {
     std::filesystem::path path;
-    catena::Vocabulary vocabulary;  // of the part to train on
+    catena::Vocabulary vocabulary;  // built from the training part
     std::vector<std::int32_t> train, valid, test;
 };
 
-// What tokens are called in output.
+// Returns the name of a text's tokens for output.
 std::string unit_of(catena::Tokens tokens);
 // Loads the text of --data, or the one installed with the program. Throws DataError.
 Corpus load_corpus(const Options& options);
@@ -62,11 +62,11 @@ private:
     }
     double progress() const override { return std::exp(score.mean("loss")); }
     const char* progress_name() const override { return "perplexity"; }
-    // exp of the mean loss, without dropout and without a graph. Throws Interrupted.
+    // Returns exp of the mean loss, without dropout and without a graph. Throws Interrupted.
     double perplexity(const catena::Program& program, const std::vector<std::int32_t>& tokens);
 
     Options options;
     std::unique_ptr<catena::TextReader> text;
-    catena::models::LanguageModel::State state;  // of the running text
-    catena::RandomStream random;                 // of dropout
+    catena::models::LanguageModel::State state;  // between steps on running text
+    catena::RandomStream random;                 // for dropout
 };

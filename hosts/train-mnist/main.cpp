@@ -44,7 +44,7 @@ bool parse_options(Program& program, int argc, char** argv, Options& o) {
     return true;
 }
 
-// The folder that the option names, or the first default folder that has the files.
+// Returns the folder of --data, or the first default folder with the files, or the included digits.
 fs::path find_data(const Options& options) {
     if (!options.data.empty()) return options.data;
     for (const auto& folder : data_folders(options.dataset)) {

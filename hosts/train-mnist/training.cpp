@@ -1,4 +1,4 @@
-// One step of training, and the evaluation.
+// Creates the models, runs training steps, and evaluates the model.
 #include "training.hpp"
 
 #include <catena/models.hpp>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::int64_t classes = 10;
 
-// What the classes of a data set are called, a line for each.
+// Returns the names of a data set's classes, one per line.
 std::string names_of(const std::string& dataset) {
     if (dataset == "mnist") return "0\n1\n2\n3\n4\n5\n6\n7\n8\n9\n";
     return "T-shirt/top\nTrouser\nPullover\nDress\nCoat\nSandal\nShirt\nSneaker\nBag\nAnkle boot\n";
@@ -27,7 +27,7 @@ std::unique_ptr<Classifier> make_model(const Options& o, const Shape& image,
                                                   devices.back());
 }
 
-// A model on each device, all of the same numbers; one over two devices is one.
+// Returns a model for each device, all with equal parameters, or one model for two-column.
 std::vector<std::unique_ptr<Classifier>> make_replicas(const Options& options, const Shape& image,
                                                        const std::vector<Device>& devices) {
     std::vector<std::unique_ptr<Classifier>> replicas;
@@ -40,7 +40,7 @@ std::vector<std::unique_ptr<Classifier>> make_replicas(const Options& options, c
     return replicas;
 }
 
-// Where minibatches are made: in host memory, if they are to be divided.
+// Returns the device of the minibatches: host memory if step() divides them among the devices.
 Device device_of_batches(const Options& options, const std::vector<Device>& devices) {
     return devices.size() == 1 || options.model == "two-column" ? devices[0] : cuda::host();
 }
@@ -76,8 +76,8 @@ std::vector<Array> Training::learn(std::span<const Array> batch) {
     return {loss.data(), F::accuracy(y.data(), batch[1])};
 }
 
-// Each replica takes a part of the minibatch; the gradient of the whole is the mean of theirs, weighted
-// by how much each had.
+// Trains each replica on a part of the minibatch. The gradient is the mean of the replicas'
+// gradients, weighted by the sizes of their parts.
 void Training::learn_side_by_side(std::span<const Array> batch) {
     const std::int64_t n = batch[0].shape()[0], parts = std::ssize(replicas_);
     std::vector<std::int64_t> ends;
@@ -115,7 +115,7 @@ void Training::step() {
     const auto batch = batches_.next();
     if (replicas_.size() > 1) return learn_side_by_side(batch);
     std::vector<Array> result = options_.record ? recorded_(batch) : learn(batch);
-    if (options_.record) {  // the next step writes there
+    if (options_.record) {  // the next step overwrites these arrays
         for (Array& each : result) each = each.copy();
     }
     score.add(result, static_cast<double>(batch[1].size()));
@@ -130,7 +130,7 @@ void Training::visit(Visitor& v) {
     v.require("options/batch", options_.batch);
     v.require("options/dropout", fmt::format("{}", options_.dropout));
     v("model", model())("batches", batches_);
-    // What is dropped depends on how many devices there are; without dropout any number may go on.
+    // Dropout masks depend on the number of devices; without dropout, any number may resume.
     const bool drops = options_.dropout > 0;
     if (drops) v.require("options/devices", std::ssize(random_));
     for (std::size_t i = 0; i < (drops ? random_.size() : 1); ++i)

@@ -19,11 +19,11 @@ struct Options {
 
 class Training final : public catena::Trainer {
 public:
-    // A model on each of the devices, or one over two.
+    // Creates a model on each device, or one two-column model.
     Training(const Options& options, std::int64_t seed, const catena::Mnist& mnist,
              const std::vector<catena::Device>& devices);
 
-    void share();  // gives the first model's parameters to the others: after they were loaded
+    void share();  // copies the first model's parameters to the others; call it after loading
     void visit(catena::Visitor& v) override;
     catena::models::Classifier& model() const { return *replicas_[0]; }
 
@@ -37,18 +37,18 @@ private:
         return compare(evaluate(program), "test");
     }
     void complete(const catena::Program& program) override;
-    // Means over the test images, without dropout and without a graph. Throws Interrupted.
+    // Returns means over the test images, without dropout and without a graph. Throws Interrupted.
     catena::Summary evaluate(const catena::Program& program) const;
     std::vector<catena::Array> learn(std::span<const catena::Array> batch);
     void learn_side_by_side(std::span<const catena::Array> batch);
 
     Options options_;
-    std::string classes_;  // a line for each
+    std::string classes_;  // one class per line
     catena::Dataset test_;
     catena::Device device_;
     catena::Minibatches batches_;
-    std::vector<std::unique_ptr<catena::models::Classifier>> replicas_;  // the first one learns
-    std::vector<catena::RandomStream> random_;  // of dropout, on each device
+    std::vector<std::unique_ptr<catena::models::Classifier>> replicas_;  // only [0] is updated
+    std::vector<catena::RandomStream> random_;  // for dropout, one per device
     catena::DeviceThreads threads_;
     catena::RecordedStep recorded_;
 };

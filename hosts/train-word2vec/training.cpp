@@ -1,4 +1,4 @@
-// Words from the words around them.
+// Trains word vectors: predicts words from the words around them.
 #include "training.hpp"
 
 #include <catena/fail.hpp>
@@ -63,7 +63,7 @@ void Contexts::order_epoch() {
 
 Contexts::Batch Contexts::next() {
     order_epoch();
-    // Near words say more: they are looked at in each minibatch, far ones in some.
+    // Draws the window of each minibatch, so that near, more informative words are used more often.
     Generator generator(seed_ ^ 0x77696e646f77u, static_cast<std::uint64_t>(epoch_) << 32 |
                                                      static_cast<std::uint64_t>(position_));
     const auto k =
@@ -143,7 +143,7 @@ void Training::write_vectors() const {
     const Array& W = model.embed.W.data();
     const std::vector<float> values = W.to_vector<float>();
     const auto units = static_cast<std::size_t>(W.shape()[1]);
-    const std::int64_t unknown = vocabulary.unknown_id();  // nothing is learned of it
+    const std::int64_t unknown = vocabulary.unknown_id();  // its vector is not trained
     std::string text = fmt::format("{} {}\n", W.shape()[0] - 1, units);
     for (std::int64_t id = 0; id < W.shape()[0]; ++id) {
         if (id == unknown) continue;

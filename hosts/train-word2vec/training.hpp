@@ -22,23 +22,23 @@ struct Options {
     std::filesystem::path vectors;
 };
 
-// The words of the text that are in the vocabulary; rare words are left out.
+// The words of a text that are in the vocabulary, without rare words.
 struct WordsOfText {
     WordsOfText(const catena::TextPieces& text, const Options& how);
 
     catena::Vocabulary vocabulary;
     std::vector<std::int32_t> words;
-    std::vector<std::int64_t> counts;  // of each of the vocabulary
+    std::vector<std::int64_t> counts;  // one count per word of the vocabulary
 };
 
-// The words that are learned from: frequent ones are left out with a probability that grows with how
-// frequent they are, 1 - sqrt(share / frequency). The same for the same seed.
+// Returns the words to train on: skips each word with probability 1 - sqrt(share / frequency), so
+// that the most frequent words are skipped most often. Skips the same words for the same seed.
 std::vector<std::int32_t> subsample(std::span<const std::int32_t> text,
                                     std::span<const std::int64_t> counts, double share,
                                     std::uint64_t seed);
 
-// Minibatches of positions in random order. Each minibatch draws how many words on both sides are used.
-// The state is (seed, epoch, position).
+// Makes minibatches of positions in random order. Each minibatch draws the number of context words
+// on each side. The state is (seed, epoch, position).
 class Contexts final : public catena::Visitable {
 public:
     struct Batch {
@@ -46,7 +46,7 @@ public:
         catena::Array contexts;  // (N, 2 k), 1 <= k <= window
     };
 
-    // Throws ShapeError unless there are more than 2 window words.
+    // Throws ShapeError unless the text has more than 2 * window words.
     Contexts(std::vector<std::int32_t> text, std::int64_t window, std::int64_t batch_size,
              std::uint64_t seed, catena::Device device);
     Batch next();

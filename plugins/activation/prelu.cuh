@@ -15,7 +15,7 @@ struct PreluScaled : cuda::Operation<cuda::Types<T, T, T>, cuda::Types<T>, cuda:
         y[0] = math::where(in[0] >= Value(0), in[1], math::unless_nan(in[0], in[1] * in[2]));
     }
 };
-// What an element gives to its slope's gradient.
+// An element's term of its slope's gradient: 0 where x >= 0, else x * gy.
 template <class T>
 struct PreluNegative : cuda::Operation<cuda::Types<T, T>, cuda::Types<T>, cuda::Compute<T>> {
     using Value = cuda::Compute<T>;
@@ -54,7 +54,7 @@ struct catena::plugin::cuda::Kernels<catena::plugins::Prelu> {
     }
 
 private:
-    // W has the axes of x from 1 on, as many as it has.
+    // Whether W's gradient sums axis d of x: W has the axes 1 to n of x.
     struct Summed {
         bool operator()(std::size_t d) const { return d == 0 || d > n; }
         std::size_t n;

@@ -35,7 +35,7 @@ struct Prelu {
     static void gradient(const auto& g) {
         const Shape w = g.x_shape(1);
         const Shape x = g.x_shape(0);
-        std::int64_t wide[CATENA_MAX_NDIM];  // W beside x: 1, its extents, 1 ...
+        std::int64_t wide[CATENA_MAX_NDIM];  // W's shape for broadcasting: (1, W's extents, 1, ...)
         std::fill_n(wide, x.size(), 1);
         if (!w.empty()) std::copy(w.begin(), w.end(), wide + 1);
         const Shape beside(wide, x.size());
@@ -53,7 +53,7 @@ struct Prelu {
         apply(call, x, x, call.template x<T>(1), call.template y<T>(0), call.adds(0));
     }
 
-    // Sums of W's gradient, by pieces of the lines.
+    // Scratch memory holds partial sums of W's gradient, for each piece and slope.
     template <class T>
     static void plan(const auto& call, catena_plan& plan) {
         if (call.raw().phase != CATENA_PHASE_BACKWARD || !call.wants(1)) return;
@@ -72,8 +72,8 @@ struct Prelu {
     }
 
 private:
-    // x as `outer` times a line of `inner` elements for each slope; with one slope, lines are pieces
-    // of the whole, the last one shorter.
+    // Views x as (outer, slopes, inner): a line is `inner` contiguous elements with the same slope.
+    // With a 0-d W, x is divided into lines of 4096 elements; the last one may be shorter.
     struct Lines {
         Lines(Shape x, Shape w) {
             size = size_of(x);
@@ -85,7 +85,7 @@ private:
             }
             outer = x[0];
             inner = size_of(x.subspan(1 + w.size()));
-            if (size == 0) outer = 0;  // no walk over rows without elements
+            if (size == 0) outer = 0;  // skip rows without elements
         }
         std::int64_t pieces() const {
             return std::clamp<std::int64_t>(std::min(outer, size / serial_work), 1, 64);
@@ -101,7 +101,7 @@ private:
     CATENA_KERNEL static void apply(const auto& call, Tensor<const T> x, Tensor<const T> v,
                                     Tensor<const T> w, Tensor<T> y, bool add) {
         const Lines at(x.shape, w.shape);
-        const bool flat = at.inner == 1;  // a slope for each element of a row
+        const bool flat = at.inner == 1;  // each element of a row has its own slope
         const std::int64_t length = flat ? at.slopes : at.inner;
         auto body = [&](std::int64_t begin, std::int64_t end) CATENA_LAMBDA {
             for (std::int64_t line = begin; line < end; ++line) {
@@ -123,7 +123,7 @@ private:
         call.parallel(flat ? at.outer : at.outer * at.slopes, length, body);
     }
 
-    // gw = sum of gy * x where x < 0. Pieces do not depend on the number of threads.
+    // gw = sum of gy * x where x < 0. The pieces do not depend on the number of threads.
     template <class T>
     CATENA_KERNEL static void sum_negative(const auto& call, Tensor<const T> x, Tensor<const T> gy,
                                            Tensor<T> gw, bool add) {
@@ -134,7 +134,7 @@ private:
         const T* const from = x.data;
         const T* const g = gy.data;
         const auto negative = [=](std::int64_t i) CATENA_LAMBDA {
-            const T product = g[i] * from[i];  // in any case: no branch
+            const T product = g[i] * from[i];  // computed unconditionally: no branch
             return math::where(from[i] >= T(0), T(0), product);
         };
         auto body = [&](std::int64_t begin, std::int64_t end) CATENA_LAMBDA {

@@ -1,4 +1,4 @@
-// Normalised exponentials along an axis, on CUDA: two reads of x, the second mostly from a cache.
+// Softmax on CUDA. The forward kernel reads x twice, the second time mostly from a cache.
 #pragma once
 
 #include <catena/plugin/cuda/lines.cuh>

@@ -1,4 +1,4 @@
-// Normalised exponentials along an axis.
+// Softmax: normalised exponentials along an axis.
 #pragma once
 
 #include <catena/plugin.hpp>
@@ -82,7 +82,7 @@ private:
     static Axis axis_of(const auto& call, Shape shape) {
         return {shape, axis_index(call.template attr<"axis">(), shape.size())};
     }
-    // One line of contiguous elements.
+    // Computes the softmax of one contiguous line.
     template <class T>
     CATENA_KERNEL static void line(const T* x, T* y, std::int64_t length, bool add) {
         const T most = max_of(x, length);
@@ -97,7 +97,7 @@ private:
         CATENA_LOOP
         for (std::int64_t i = 0; i < length; ++i) y[i] *= factor;
     }
-    // Up to 64 lines side by side.
+    // Computes the softmax of up to 64 adjacent lines, whose elements are `step` apart.
     template <class T>
     CATENA_KERNEL static void strip(const T* x, T* y, std::int64_t length, std::int64_t step,
                                     std::int64_t width, bool add) {
@@ -107,7 +107,7 @@ private:
         for (std::int64_t j = 0; j < width; ++j) sum[j] = T(1) / sum[j];
         for (std::int64_t i = 0; i < length; ++i) {
             T* const to = y + i * step;
-            if (!add) std::fill_n(to, width, T(0));  // a choice in the loop would stay a branch
+            if (!add) std::fill_n(to, width, T(0));  // a test of add in the loop would be a branch
             CATENA_LOOP
             for (std::int64_t j = 0; j < width; ++j)
                 to[j] += math::exp(x[i * step + j] - most[j]) * sum[j];

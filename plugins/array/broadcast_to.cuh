@@ -1,4 +1,4 @@
-// Repetition of a smaller array, and what it repeated summed up again, on CUDA.
+// Broadcasting to a larger shape, and its adjoint, the sum over broadcast axes, on CUDA.
 #pragma once
 
 #include <catena/plugin/cuda/reduce.cuh>

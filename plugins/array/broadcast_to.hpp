@@ -1,4 +1,4 @@
-// Repetition of a smaller array, and its adjoint, the sum of what broadcasting repeated.
+// Broadcasting to a larger shape, and its adjoint, the sum over broadcast axes.
 #pragma once
 
 #include <catena/plugin.hpp>
@@ -26,7 +26,7 @@ struct BroadcastTo {
         s.check(fits(s.x(0), shape), "x.shape", "broadcastable to " + text_of(shape), s.x(0));
         s.y(0, shape);
     }
-    // Whether x of shape `from` can be repeated to the shape `to`.
+    // Whether an array of shape `from` broadcasts to the shape `to`.
     static bool fits(Shape from, Shape to) {
         if (from.size() > to.size()) return false;
         const std::size_t more = to.size() - from.size();
@@ -34,7 +34,7 @@ struct BroadcastTo {
             if (from[d] != 1 && from[d] != to[more + d]) return false;
         return true;
     }
-    static void gradient(const auto& g) { g.gx(0, g.gy(0)); }  // summed to x's shape there
+    static void gradient(const auto& g) { g.gx(0, g.gy(0)); }  // gx() sums it to x's shape
 
     template <class T>
     CATENA_KERNEL static void forward(const auto& call) {

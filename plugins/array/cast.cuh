@@ -1,5 +1,5 @@
-// Another dtype for the same numbers, on CUDA: a kernel for each dtype that is read. The one that is
-// written is the same for a whole launch.
+// Conversion to another dtype, on CUDA: one kernel per input dtype. The output dtype is an
+// argument, the same for all threads of a launch.
 #pragma once
 
 #include <catena/plugin/cuda/elementwise.cuh>

@@ -1,4 +1,4 @@
-// Another dtype for the same numbers.
+// Conversion to another dtype.
 #pragma once
 
 #include <catena/plugin.hpp>
@@ -11,7 +11,7 @@ using namespace catena::plugin;
 template <class T>
 inline constexpr bool is_float = std::is_floating_point_v<T> || is_half_type<T>;
 
-// A number to compute with, and back.
+// Returns x as a type with arithmetic: float for half types. convert_to() converts it to To.
 template <class T>
 constexpr auto number(T x) {
     if constexpr (is_half_type<T>) return to_float(x);
@@ -24,7 +24,7 @@ constexpr To convert_to(From x) {
     else return static_cast<To>(x);
 }
 
-// y = x, or added to y.
+// Sets y to x, converted to y's dtype, or adds x to y.
 template <class From, class To>
 void convert(const auto& call, Tensor<const From> x, Tensor<To> y, bool add) {
     call.parallel(x.size(), 1, [&](std::int64_t begin, std::int64_t end) {
@@ -51,7 +51,7 @@ struct Cast {
     using isas = IsaList<Isa::baseline>;
     using types = Pairs<AllTypes>::type;
     static constexpr bool any_device = true;
-    static constexpr bool any_half = false;  // dtypes are passed on
+    static constexpr bool any_half = false;  // the kernel needs the exact half type
 
     static void infer(const auto& s) { s.y(0, s.x(0), s.template attr<"dtype">()); }
     static void gradient(const auto& g) { g.gx(0, cast(g.gy(0), g.x_meta(0).dtype)); }

@@ -1,4 +1,4 @@
-// Arrays joined along an axis, and parted again, on CUDA: a launch for each of them.
+// Concatenation of arrays along an axis, and its gradient, on CUDA: one launch per input.
 #pragma once
 
 #include <catena/plugin/cuda/elementwise.cuh>
@@ -7,8 +7,8 @@
 
 namespace catena::plugins {
 
-// Where an element of a part is in the whole. extent, whole: of both along the axis; inner: elements of
-// a step along it.
+// Returns the offset in the whole array of element i of a part that starts at `begin` on the axis.
+// extent, whole: extents of the part and of the whole array on the axis; inner: stride of the axis.
 __device__ __forceinline__ std::int64_t place_in_whole(std::int64_t i, std::int64_t begin,
                                                        std::int64_t extent, std::int64_t whole,
                                                        std::int64_t inner) {
@@ -16,7 +16,7 @@ __device__ __forceinline__ std::int64_t place_in_whole(std::int64_t i, std::int6
     return i + (row * (whole - extent) + begin) * inner;
 }
 
-// x goes into y, and its end along the axis to *ends.
+// Copies or adds x to its part of y, and stores x's end along the axis in *ends.
 template <class T>
 struct Joined {
     __device__ __forceinline__ void operator()(std::int64_t i) const {
@@ -30,7 +30,7 @@ struct Joined {
     std::int64_t* ends;
     std::int64_t end, n, extent, whole, inner, add;
 };
-// gx comes from gy, where its end is read.
+// Copies or adds gx's part of gy to gx; *ends is the part's end along the axis.
 template <class T>
 struct Parted {
     __device__ __forceinline__ void operator()(std::int64_t i) const {
@@ -58,7 +58,7 @@ struct catena::plugin::cuda::Kernels<catena::plugins::Concat> {
         for (std::size_t i = 0; i < call.raw().n_x; ++i) {
             const auto x = call.template x<T>(i);
             end += x.dim(axis);
-            // One thread at least, for where it ends.
+            // At least one thread must run: it stores the end of x.
             each(call.queue(), std::max<std::int64_t>(x.size(), 1),
                  catena::plugins::Joined<T>{.x = x.data,
                                             .y = y.data,
@@ -71,8 +71,8 @@ struct catena::plugin::cuda::Kernels<catena::plugins::Concat> {
                                             .add = call.adds(0)});
         }
     }
-    // Where the inputs begin is known to the device alone: of those whose gradient nobody wants there
-    // is no shape.
+    // The host does not know where inputs begin, as inputs whose gradient is not wanted have no
+    // shape here. The kernels read it from `ends`.
     template <class T, class>
     static void backward(const auto& call) {
         const auto gy = call.template gy<T>(0);

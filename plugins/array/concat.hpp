@@ -1,4 +1,4 @@
-// Arrays joined along an axis.
+// Concatenation of arrays along an axis.
 #pragma once
 
 #include <catena/plugin/rows.hpp>
@@ -20,7 +20,7 @@ struct Concat {
     using isas = IsaList<Isa::baseline>;
     using types = Rows<Row<float, std::int64_t>, Row<double, std::int64_t>,
                        Row<std::int32_t, std::int64_t>, Row<std::int64_t, std::int64_t>>;
-    static constexpr auto retain_y = ports(1);  // a backward kernel sees no unwanted input
+    static constexpr auto retain_y = ports(1);  // backward gets shapes of wanted gx only
 
     static void infer(const auto& s) {
         const Shape first = s.x(0);
@@ -88,8 +88,8 @@ private:
     static std::size_t axis_of(const auto& call, std::size_t ndim) {
         return axis_index(call.template attr<"axis">(), ndim);
     }
-    // Calls body(element of x, element of y, n) for runs of n elements of x, which ends at `end`
-    // along the axis of y.
+    // Calls body(offset in x, offset in y, n) in parallel for runs of n elements that are
+    // contiguous in x and in y. x ends at `end` along the axis of y.
     static void for_each_run(const auto& call, Shape x, Shape y, std::int64_t end,
                              const auto& body) {
         const std::size_t axis = axis_of(call, y.size());

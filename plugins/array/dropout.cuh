@@ -1,4 +1,4 @@
-// Dropout, on CUDA: the same draws for the same seed as on the CPU.
+// Dropout, on CUDA: draws the same random numbers as the CPU for the same seed and offset.
 #pragma once
 
 #include <catena/plugin/cuda/elementwise.cuh>
@@ -8,13 +8,13 @@
 
 namespace catena::plugins {
 
-// Where draws begin: here, or in memory of the device.
+// The `draws` of a call: in seed, offset and any, or in device memory.
 struct DrawsOnDevice {
     std::uint64_t seed, offset;
-    const std::int64_t* where;  // null: here
-    std::int64_t any;           // below 0: there as well
+    const std::int64_t* where;  // seed and offset in device memory; null: use those above
+    std::int64_t any;           // whether to drop elements; below 0: see where[2]
 };
-// The start of n blocks of draws: in memory of the device if the call is recorded.
+// Reserves n blocks of random numbers. For a recorded call, the draws are in device memory.
 inline DrawsOnDevice reserve_draws(catena_ctx* ctx, std::uint64_t n) {
     DrawsOnDevice r = {0, 0, nullptr, 1};
     const auto* const draws =
@@ -23,7 +23,7 @@ inline DrawsOnDevice reserve_draws(catena_ctx* ctx, std::uint64_t n) {
                                   : host().philox(ctx, n, &r.seed, &r.offset));
     return r;
 }
-// A block of draws is for four elements: see dropout_group.
+// Draws block b of random numbers, which serves four elements: see dropout_group.
 template <class T>
 struct Dropped {
     using C = cuda::Compute<T>;
@@ -72,7 +72,7 @@ void drop_on_device(const auto& call, Tensor<const T> x, const DrawsOnDevice& dr
                              .scale = C(1) / (C(1) - static_cast<C>(ratio)),
                              .limit = dropout_limit(ratio),
                              .add = add};
-    // One thread at least, for what is kept.
+    // At least one thread must run: it stores the draws in `kept`.
     cuda::each(call.queue(),
                std::max<std::int64_t>(static_cast<std::int64_t>(dropout_blocks(y.size())), 1),
                rule);

@@ -1,4 +1,4 @@
-// Dropout: some elements at random become 0.
+// Dropout: sets random elements to 0.
 #pragma once
 
 #include <catena/plugin.hpp>
@@ -12,26 +12,26 @@ inline constexpr Attribute dropout_ratio =
     attr("ratio", 0.5, "the probability of an element to become 0").range(0, 1);
 using DropoutTypes = Rows<Row<float, std::int64_t>, Row<double, std::int64_t>>;
 
-// The start of a call's random numbers (`draws`): seed, offset, and whether there are any. They are drawn
-// again in backward, because a mask would need a fourth of x's memory.
+// The `draws` of a call: seed and offset of its random numbers, and whether it draws any. Backward
+// draws the same numbers again, because a mask would need a fourth of x's memory.
 inline constexpr std::int64_t draws_shape[] = {3};
-// Elements go in groups of 256, a group takes 64 blocks of draws: element e of a group has word e / 64
+// A group of 256 elements uses 64 blocks of 4 random words: element e of a group uses word e / 64
 // of block e % 64.
 inline constexpr std::int64_t dropout_group = 4 * philox_lanes;
 inline std::uint64_t dropout_blocks(std::int64_t n) {
     return static_cast<std::uint64_t>((n + dropout_group - 1) / dropout_group * philox_lanes);
 }
-// The attribute's range has both ends.
+// Checks that the ratio is less than 1: the attribute's range includes 1.
 inline void check_ratio(const auto& s) {
     const double ratio = s.template attr<"ratio">();
     s.check(ratio < 1, "ratio", "less than 1", ratio, CATENA_E_INVALID);
 }
-// Draws below this drop their element.
+// Returns the limit below which a random word drops its element.
 inline std::uint32_t dropout_limit(double ratio) {
     return static_cast<std::uint32_t>(ratio * 0x1p32);
 }
 
-// y = x, without the elements that are dropped, or added to y. It is its own gradient.
+// Sets y to x with dropped elements 0 and the others scaled, or adds that. Maps gy to gx as well.
 template <class T>
 CATENA_KERNEL void drop(const auto& call, Tensor<const T> x, const std::int64_t* kept, Tensor<T> y,
                         bool add) {

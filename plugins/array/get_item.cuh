@@ -6,7 +6,7 @@
 
 namespace catena::plugins {
 
-// The slice of x into the dense y, or y into that slice.
+// Copies or adds a slice to a dense array (gather), or a dense array to a slice (scatter).
 template <class T>
 void move_slice(const auto& call, Direction direction, const Slices& slices, const T* from, T* to,
                 bool add) {

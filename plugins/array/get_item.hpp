@@ -16,7 +16,7 @@ inline constexpr Attribute end_attribute =
 inline constexpr Attribute step_attribute =
     attr("step", Ints{}, "step between indices, negative for backwards; empty: all 1");
 
-// A slice of an array of shape x. Axes that have no entry are taken whole.
+// A slice of an array of shape x. An axis without begin and end is taken whole; step defaults to 1.
 class Slices {
 public:
     Slices(Shape x, Ints begin, Ints end, Ints step) : ndim_(x.size()) {
@@ -38,14 +38,14 @@ public:
         for (std::size_t i = 1; i < n_; ++i) rows_ = times(rows_, axes_[i].length);
     }
     Shape shape() const { return {shape_, ndim_}; }
-    // The first element, and the remaining axes after merging contiguous ones: their lengths and strides.
+    // The offset of the first element; lengths and strides of the axes after merging.
     std::int64_t start() const { return start_; }
     std::size_t n_axes() const { return n_; }
     std::int64_t length(std::size_t i) const { return axes_[n_ - 1 - i].length; }
     std::int64_t stride(std::size_t i) const { return axes_[n_ - 1 - i].stride; }
 
-    // Calls body(dense, sparse, n, step) in parallel: n elements of the slice from `dense` on lie in
-    // the array from `sparse` on, each `step` behind the other.
+    // Calls body(dense, sparse, n, step) in parallel for runs of n elements: a run starts at offset
+    // `dense` in the slice and at `sparse` in the array, where its elements are `step` apart.
     template <class Body>
     void for_each_run(const auto& call, const Body& body) const {
         for_each_piece(call, rows_, last_.length,
@@ -64,7 +64,7 @@ private:
         std::int64_t stride;  // in elements of the array
     };
 
-    // From the last axis on. One that continues the contiguous run before it is merged with it.
+    // Adds axis d; called from the last axis to the first. Merges axes that form one run.
     void add(std::size_t d, std::int64_t n, std::int64_t stride, std::int64_t begin,
              std::int64_t end, std::int64_t step) {
         const std::int64_t low = step > 0 ? 0 : -1;
@@ -76,7 +76,7 @@ private:
         const std::int64_t length = some ? (end - begin - (step > 0 ? 1 : -1)) / step + 1 : 0;
         shape_[d] = length;
         start_ = plus(start_, length > 0 ? times(begin, stride) : 0);
-        // The step counts only if it is taken.
+        // The step is irrelevant for a single element.
         const std::int64_t jump = length > 1 ? times(step, stride) : stride;
         if (n_ > 0 && jump == stride && times(axes_[n_ - 1].stride, axes_[n_ - 1].length) == stride)
             axes_[n_ - 1].length = times(axes_[n_ - 1].length, length);
@@ -92,7 +92,7 @@ private:
     std::int64_t rows_ = 1;
 };
 
-// The slice that the attributes of F describe, after check_slices.
+// Returns the slice that the call's attributes describe. Call check_slices() before.
 template <class Call>
 Slices slices_of(const Call& call, Shape x) {
     return {x, call.template attr<"begin">(), call.template attr<"end">(),
@@ -118,7 +118,7 @@ inline void check_slices(const auto& s, Shape x) {
     if (std::ranges::find(step, 0) != step.end()) wrong("step", "no 0", step);
 }
 
-// The slice of x into the dense y, or y into that slice.
+// take_slice() copies or adds a slice of x to the dense y, put_slice() the dense y to a slice of x.
 template <class T>
 CATENA_KERNEL void take_slice(const auto& call, const Slices& slices, const T* x, T* y, bool add) {
     slices.for_each_run(

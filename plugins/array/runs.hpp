@@ -1,4 +1,4 @@
-// Runs: elements moved between a dense array and equally spaced places of another one.
+// Parallel copies of runs, which are equally spaced elements.
 #pragma once
 
 #include <catena/plugin.hpp>
@@ -7,7 +7,7 @@ namespace catena::plugins {
 
 using namespace catena::plugin;
 
-// to[i * to_step] = from[i * from_step] for i < n, or added to it.
+// Sets to[i * to_step] to from[i * from_step] for i < n, or adds it.
 template <class T>
 CATENA_KERNEL void move_run(const T* from, std::int64_t from_step, T* to, std::int64_t to_step,
                             std::int64_t n, bool add) {
@@ -20,7 +20,7 @@ CATENA_KERNEL void move_run(const T* from, std::int64_t from_step, T* to, std::i
     for (std::int64_t i = 0; i < n; ++i) store(to[i * to_step], add, from[i * from_step]);
 }
 
-// Calls body(row, first, n) in parallel for pieces of `rows` rows of `length` elements each.
+// Calls body(row, first, n) in parallel for pieces of rows: n elements of a row from `first` on.
 template <class Call, class Body>
 void for_each_piece(const Call& call, std::int64_t rows, std::int64_t length, const Body& body) {
     constexpr std::int64_t most = piece_work;

@@ -1,4 +1,4 @@
-// A number as an array, on CUDA.
+// A constant as a 0-d array, on CUDA.
 #pragma once
 
 #include <catena/plugin/cuda/elementwise.cuh>

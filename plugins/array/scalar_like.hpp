@@ -1,4 +1,4 @@
-// A number as an array, for gradients that need one beside variables.
+// A constant as a 0-d array, for gradient formulas that combine constants with variables.
 #pragma once
 
 #include <catena/plugin.hpp>

@@ -1,5 +1,5 @@
-// Elements moved between a dense array and places of another one that strides say, on CUDA. A
-// permutation of axes is such a move.
+// Copies between a dense array and elements of another array at given strides, on CUDA.
+// Permutations of axes are such copies.
 #pragma once
 
 #include <catena/plugin/cuda/elementwise.cuh>
@@ -8,7 +8,7 @@
 
 namespace catena::plugins {
 
-enum class Direction { gather, scatter };  // into the dense array, out of it
+enum class Direction { gather, scatter };  // to the dense array, from the dense array
 
 template <class T>
 struct Strided {
@@ -17,14 +17,14 @@ struct Strided {
         cuda::store(to[scatters ? at : i], add != 0,
                     cuda::load_as<cuda::Compute<T>>(from[scatters ? i : at]));
     }
-    cuda::Walk<1> walk;  // over the dense array; its operand is the other one
+    cuda::Walk<1> walk;  // from indices of the dense array to offsets in the other
     const T* from;
     T* to;
     std::int32_t scatters, add;
 };
 
-// The elements of a dense array of `shape` come from, or go to, places of another one: strides[d] is
-// how far apart they are there along axis d, in elements. No extent is 0.
+// Copies or adds elements between a dense array of `shape` and another array, where strides[d] is
+// the distance between neighbours along axis d, in elements. No extent may be 0.
 template <class T>
 void move_strided(const cuda::Queue& queue, Direction direction, Shape shape,
                   const std::int64_t* strides, const T* from, T* to, bool add) {

@@ -1,4 +1,4 @@
-// Axes in another order.
+// Permutation of axes.
 #pragma once
 
 #include <catena/plugin.hpp>
@@ -7,8 +7,8 @@ namespace catena::plugins {
 
 using namespace catena::plugin;
 
-// The strides of x in the order of y's axes: y's axis d is x's axis axes[d]; the other way round if
-// inverted.
+// Writes x's strides in the order of y's axes: axis d of y is axis axes[d] of x; if inverted, axis
+// axes[d] of y is axis d of x.
 template <class T>
 void permuted_strides(const auto& call, Tensor<T> x, bool inverted, std::int64_t* strides) {
     const Ints axes = call.template attr<"axes">();
@@ -19,7 +19,7 @@ void permuted_strides(const auto& call, Tensor<T> x, bool inverted, std::int64_t
         else strides[d] = x.count(from + 1, n);
     }
 }
-// y = x with its axes in another order, or added to y.
+// Sets y to x with permuted axes, or adds that to y.
 template <class T>
 void permute(const auto& call, Tensor<const T> x, Tensor<T> y, bool inverted, bool add) {
     const std::size_t n = y.ndim();
@@ -27,7 +27,7 @@ void permute(const auto& call, Tensor<const T> x, Tensor<T> y, bool inverted, bo
     if (y.size() == 0) return;
     std::int64_t strides[CATENA_MAX_NDIM];
     permuted_strides(call, x, inverted, strides);
-    // The axis that is contiguous in x is walked in tiles together with y's last one.
+    // Tiles span two axes: `fast`, which has the smallest stride in x, and y's last axis.
     std::size_t fast = 0;
     for (std::size_t d = 0; d < n; ++d)
         if (y.dim(d) != 1 && (y.dim(fast) == 1 || strides[d] < strides[fast])) fast = d;
@@ -37,7 +37,7 @@ void permute(const auto& call, Tensor<const T> x, Tensor<T> y, bool inverted, bo
     const std::int64_t tall = fast == last ? 1 : y.dim(fast);
     const std::int64_t jump = fast == last ? 0 : strides[fast];
     const std::int64_t leap = fast == last ? 0 : y.count(fast + 1, n);
-    // One unit of work: a tile's height of rows, for one index of all other axes.
+    // A unit of work: a row of tiles along y's last axis, at one index of all other axes.
     constexpr std::int64_t tile = 32;
     const std::int64_t tiles = (tall + tile - 1) / tile;
     const std::int64_t others = y.size() / (width * tall);

@@ -1,4 +1,4 @@
-// Views: the same elements, also in another shape.
+// Views, which share the memory of x: reshape and identity.
 #pragma once
 
 #include <catena/plugin.hpp>

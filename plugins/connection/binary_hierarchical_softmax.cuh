@@ -1,6 +1,6 @@
-// Softmax as a walk through a binary tree, on CUDA: by pairs of a sample and an inner node above its
-// label. A label that the tree does not have makes the loss and its sample's gradient NaN, and adds
-// nothing to W's.
+// Hierarchical softmax over a binary tree, on CUDA: a pair is a sample and an inner node above its
+// label. A label that is not in the tree makes the loss and its sample's gradient NaN, and adds
+// nothing to the gradient of W.
 #pragma once
 
 #include <catena/plugin/cuda/reduce.cuh>
@@ -11,8 +11,8 @@
 
 namespace catena::plugins {
 
-// The inner nodes above each label and the codes there, the root last; -1 and 0 after that. Above a
-// label that the tree does not have: TreeTables::wrong and NaN.
+// Writes the inner nodes above each label, the root last, and their codes; pads with -1 and 0. For
+// a label that is not in the tree, the first entries are TreeTables::wrong and NaN.
 template <class I, class N, class C>
 struct Ways {
     __device__ __forceinline__ void operator()(std::int64_t i) const {
@@ -33,8 +33,8 @@ struct Ways {
     std::int64_t depth, add;
 };
 
-// Computes the product of each pair with one warp, and from it a loss or, in place of the code, a factor
-// of the gradient.
+// Arguments of pairs_kernel(): a warp computes the dot product of a pair, and from it the pair's
+// loss, or its factor of the gradient, which replaces the code.
 template <class T>
 struct NodePairs {
     const T* x;
@@ -43,7 +43,7 @@ struct NodePairs {
     cuda::Compute<T>* codes;
     std::int64_t n, depth, size;
     const T* gy;
-    double* losses;  // null: factors
+    double* losses;  // null: compute factors
 };
 inline constexpr int pairs_of_block = cuda::block / 32;
 template <class T>
@@ -60,7 +60,7 @@ __global__ void __launch_bounds__(cuda::block)
         own += cuda::load_as<C>(x[j]) * cuda::load_as<C>(w[j]);
     const C dot = cuda::join_lanes(own, lane, 32, 1, std::plus());
     if (lane != 0 || k >= p.n) return;
-    // Without a node the code is 0 or NaN, and so are its loss and factor.
+    // A pair without a node has the code 0 or NaN, which is also its loss and factor.
     const auto code = static_cast<double>(p.codes[k]);
     const double z = -code * static_cast<double>(dot);
     if (p.losses != nullptr)
@@ -70,7 +70,7 @@ __global__ void __launch_bounds__(cuda::block)
         p.codes[k] = static_cast<C>(-code * math::sigmoid(z)) * cuda::load_as<C>(*p.gy);
 }
 
-// gx[i] = the sum of factors times rows of W.
+// gx of a sample = sum of factor * row of W over its pairs.
 template <class T>
 struct SampleGradients {
     using C = cuda::Compute<T>;
@@ -89,11 +89,11 @@ struct SampleGradients {
     std::int64_t depth, size, add;
 };
 
-// The pairs of a call, and where what is computed of them is in scratch.
+// The number of pairs of a call, and its arrays in scratch memory.
 template <class T>
 struct PairsInScratch {
     PairsInScratch(const catena_call& call, const LabelTree& tree, void* scratch = nullptr)
-        : depth(std::max<std::int64_t>(tree.depth(), 1)),  // even one label may be wrong
+        : depth(std::max<std::int64_t>(tree.depth(), 1)),  // a wrong label needs an entry
           n(shape_of(*call.x[0])[0] * depth) {
         Blocks blocks(scratch);
         nodes = blocks.take<std::int32_t>(n);
@@ -167,7 +167,7 @@ private:
     template <class T>
     using Pairs = catena::plugins::PairsInScratch<T>;
 
-    // The ways of the samples, and then their losses or the factors of their gradients.
+    // Computes the pairs of all samples, then the pairs' losses (forward) or gradient factors.
     template <class T, class I>
     static Pairs<T> work(const auto& call, const T* gy) {
         using namespace catena::plugins;

@@ -1,4 +1,4 @@
-// Softmax as a walk through a binary tree: a loss that costs the depth of a word, not their number.
+// Hierarchical softmax over a binary tree: the cost per label is its depth, not the label count.
 #pragma once
 
 #include <catena/plugin/rows.hpp>
@@ -20,7 +20,7 @@ inline void check_samples(const auto& s) {
     s.check_shape(1, s.x(0).first(1));
 }
 
-// The leaf of each label, or CATENA_E_VALUE for the first label that the tree does not have.
+// Finds the leaf of each label. Throws CATENA_E_VALUE for the first label that is not in the tree.
 template <class I>
 void find_leaves(const auto& call, const LabelTree& tree, Tensor<const I> t,
                  const LabelTree::Leaf** leaves) {
@@ -56,7 +56,7 @@ struct BinaryHierarchicalSoftmax {
         s.y(0, {});
     }
 
-    // The ways of all samples, padded to the same length, as rows of W.
+    // Gathers the rows of W for the nodes above each label, padded to the depth of the tree.
     static void gradient(const auto& g) {
         const auto [nodes, codes] =
             call_all<"catena.tree_ways", 2>({g.x(0), g.x(1)}, {g.same("tree")});
@@ -75,7 +75,7 @@ struct BinaryHierarchicalSoftmax {
                                                      {set("rows", g.x_shape(2)[0]), ignored}));
     }
 
-    // Leaves and losses of all samples, or leaves and the factors of some of them.
+    // Scratch memory holds the samples' leaves and losses; in backward, leaves and factors.
     template <class T, class>
     static void plan(const auto& call, catena_plan& plan) {
         const std::int64_t n = call.template x<T>(0).dim(0);
@@ -149,7 +149,7 @@ struct BinaryHierarchicalSoftmax {
             };
             call.parallel(count, 2 * work(*tree, size), down);
             if (!gw) continue;
-            // Samples share rows of W: threads take columns.
+            // Samples share rows of W, so threads divide its columns.
             constexpr std::int64_t strip = 64;
             auto across = [&](std::int64_t begin, std::int64_t end) CATENA_LAMBDA {
                 const std::int64_t left = begin * strip;
@@ -169,12 +169,12 @@ struct BinaryHierarchicalSoftmax {
     }
 
 private:
-    // Factors of the gradient are kept for so many samples: up to a megabyte or two.
+    // Returns the batch size, at least 1, that limits the gradient factors of a batch to 2^18.
     static std::int64_t samples_at_once(const LabelTree& tree, std::int64_t n) {
         const std::int64_t depth = std::max<std::int64_t>(tree.depth(), 1);
         return std::max<std::int64_t>(std::min(n, (std::int64_t{1} << 18) / depth), 1);
     }
-    // A sample's, in elements added; words of a real tree seldom lie deeper.
+    // Returns a sample's cost in additions. Labels of real trees are seldom deeper than 24.
     static std::int64_t work(const LabelTree& tree, std::int64_t size) {
         return (size + 16) * std::clamp<std::int64_t>(tree.depth(), 1, 24);
     }
@@ -190,7 +190,7 @@ private:
     }
 };
 
-// What the gradient needs of a tree.
+// The nodes above each label and their codes, for the gradient.
 struct TreeWays {
     static constexpr auto about =
         describe("catena.tree_ways",

@@ -1,5 +1,5 @@
-// Convolutions on CUDA, as products of matrices (im2col): the images' columns hold for each tap of the
-// filters what it meets at each place. See convolution.hpp for the three products.
+// Convolutions on CUDA, as matrix products on im2col columns: a row for each tap of the filters,
+// with its input element at each position. See convolution.hpp for the three products.
 #pragma once
 
 #include <catena/plugin/blas.hpp>
@@ -11,7 +11,7 @@
 
 namespace catena::plugins {
 
-// columns (taps, images and pixels of y) = what is there in x, and 0 beyond it.
+// Sets columns (taps, images and pixels of y) to the elements of x at the taps, and to 0 outside x.
 template <class T>
 struct ColumnsOf {
     ColumnsOf(const Convolution& of, const T* images, T* to) : c(of), x(images), columns(to) {
@@ -25,7 +25,7 @@ struct ColumnsOf {
         walk.build_strided(Shape(shape), strides);
     }
     __device__ __forceinline__ void operator()(std::int64_t i) const {
-        std::int64_t at[3];  // in x; its row and its column, from the padding's edge on
+        std::int64_t at[3];  // offset in x, row and column, from the padding's corner
         walk.locate(i, at);
         const std::int64_t row = at[1] - c.pad_y;
         const std::int64_t column = at[2] - c.pad_x;
@@ -38,7 +38,7 @@ struct ColumnsOf {
     T* columns;
 };
 
-// x = the sums of what columns have for each of its elements, plus bias (may be null), or added to x.
+// Sets each element of x to the sum of its entries in columns plus bias (may be null), or adds it.
 template <class T>
 struct ImagesOf {
     using C = cuda::Compute<T>;
@@ -68,8 +68,8 @@ struct ImagesOf {
     std::int64_t add;
 };
 
-// Between y (images, outputs, pixels) and rows (outputs, images and pixels). Into y comes also the bias
-// (may be null), and it may be added to.
+// Transposes y (images, outputs, pixels) to rows (outputs, images and pixels), or rows to y. The
+// latter also adds the bias (may be null), and can add to y.
 template <class T>
 struct RowsOf {
     using C = cuda::Compute<T>;
@@ -150,7 +150,7 @@ void convolve(const cuda::Call<F>& call, const Convolution& all, const Convoluti
 
 template <class F>
 struct ConvolutionOnDevice : F {
-    static constexpr bool any_half = false;  // dtypes are passed on
+    static constexpr bool any_half = false;  // multiply() needs the exact half type
 
     template <class T>
     static void plan(const auto& call, catena_plan& plan) {

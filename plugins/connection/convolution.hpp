@@ -1,5 +1,5 @@
-// Shared by the convolutions: attributes, checks, and the three matrix products (images with filters,
-// its adjoint, images with images) on columns of images.
+// Shared by the convolution functions: attributes, checks, and the products of ConvolutionProduct
+// (images with filters, its adjoint, images with images) as matrix products on im2col columns.
 #pragma once
 
 #include <utility>
@@ -32,7 +32,7 @@ struct Pair {
     std::int64_t y;
     std::int64_t x;
 };
-// One number for both, or (y, x).
+// Returns the pair that an attribute gives as one number for both axes, or as (y, x).
 inline Pair pair_of(Ints numbers) { return {numbers[0], numbers[numbers.size() - 1]}; }
 inline Pair checked_pair(const auto& s, const char* name, Ints numbers) {
     s.check(numbers.size() == 1 || numbers.size() == 2, name, "1 or 2 numbers", numbers.size(),
@@ -40,8 +40,8 @@ inline Pair checked_pair(const auto& s, const char* name, Ints numbers) {
     return pair_of(numbers);
 }
 
-// Positions of a filter of `size` along an image side of `side`; 0 if it does not fit. cover: the
-// last one may reach beyond the pad, by less than a stride.
+// Returns the number of positions of a filter of `size` along an axis of extent `side`; 0 if it
+// does not fit. cover: the last position may extend outside the padding, by less than a stride.
 constexpr std::int64_t filter_positions(std::int64_t side, std::int64_t size, std::int64_t stride,
                                         std::int64_t pad, bool cover) {
     const std::int64_t room = plus(plus(side, times(2, pad)), cover ? stride - 1 : 0) - size;
@@ -52,7 +52,7 @@ constexpr Pair filter_positions(Pair side, Pair size, Pair stride, Pair pad, boo
             filter_positions(side.x, size.x, stride.x, pad.x, cover)};
 }
 
-// How far places may reach beyond the padded image.
+// Returns how far filter positions may extend outside the padded image.
 constexpr Pair beyond_of(Pair stride, bool cover) {
     return cover ? Pair{stride.y - 1, stride.x - 1} : Pair{0, 0};
 }
@@ -63,7 +63,7 @@ inline std::string pair_text(Pair p) {
     const std::int64_t shape[] = {p.y, p.x};
     return text_of(Shape(shape));
 }
-// The filter has to fit into the padded image, and what may lie beyond it.
+// Checks that the filter fits into the padded image, enlarged by `beyond`.
 inline void check_fit(const auto& s, const char* what, Pair filter, Pair side, Pair pad,
                       Pair beyond) {
     if (filter.y < 1 || filter.x < 1) [[unlikely]]
@@ -74,7 +74,7 @@ inline void check_fit(const auto& s, const char* what, Pair filter, Pair side, P
         s.check(false, what, "at most the padded image " + pair_text(padded), pair_text(filter));
 }
 
-// Where a filter is placed, by the attributes of a call, which are checked. what: names its size.
+// Checks the attributes and returns the numbers of filter positions. what: the filter size's name.
 inline Pair checked_places(const auto& s, const char* what, Pair filter, Shape x) {
     const Pair stride = checked_pair(s, "stride", s.template attr<"stride">());
     const Pair pad = checked_pair(s, "pad", s.template attr<"pad">());
@@ -85,7 +85,7 @@ inline Pair checked_places(const auto& s, const char* what, Pair filter, Shape x
 
 constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-// The columns of an image: for each tap a row with what it sees of some rows of places.
+// The im2col columns of an image: a row for each tap, with its input element at each position.
 template <class T>
 class ImageColumns {
 public:
@@ -100,16 +100,16 @@ public:
           is_image_(c.kh == 1 && c.kw == 1 && c.stride_y == 1 && c.stride_x == 1 && c.pad_y == 0 &&
                     c.pad_x == 0) {}
 
-    // Whether the columns are the image itself, and no memory is needed.
+    // Whether the columns are the image itself, so that they need no memory.
     bool is_image() const { return is_image_; }
-    // The elements of memory from one row of the columns to the next.
+    // Returns the stride between rows of the columns, in elements.
     std::int64_t ld(const Part& p) const { return is_image_ ? c_.pixels() : p.rows * c_.ow; }
-    // Where the columns are: in `memory` or in the image.
+    // Returns where the columns are stored: in `memory`, or in the image if is_image().
     template <class U>
     U* place(const Part& p, U* image, U* memory) const {
         return is_image_ ? image + p.channel * c_.pixels() + p.row * c_.ow : memory;
     }
-    // Returns the columns.
+    // Copies the image to `columns` (im2col) and returns it; if is_image(), only returns the image.
     CATENA_KERNEL const T* gather(const Part& p, const T* image, T* columns) const {
         if (is_image_) return place<const T>(p, image, columns);
         for_each_row(p, [&](std::int64_t to, const Row& r) CATENA_LAMBDA {
@@ -121,7 +121,7 @@ public:
         });
         return columns;
     }
-    // The adjoint: adds the columns to the image.
+    // The adjoint of gather(): adds the columns to the image; does nothing if is_image().
     CATENA_KERNEL void scatter(const Part& p, const T* columns, T* image) const {
         if (is_image_) return;
         for_each_row(p, [&](std::int64_t from, const Row& r) CATENA_LAMBDA {
@@ -132,7 +132,7 @@ public:
     }
 
 private:
-    // Places [left, right) of a row see the image: place x its element at + x * stride.
+    // Positions [left, right) are inside the image; position x reads its element at + x * stride.
     struct Row {
         std::int64_t left, right;
         std::int64_t at;
@@ -142,7 +142,7 @@ private:
         for (std::int64_t channel = p.channel; channel < p.channel + p.channels; ++channel)
             for (std::int64_t tap = 0; tap < c_.kh * c_.kw; ++tap) {
                 const std::int64_t skip = c_.pad_x - tap % c_.kw;
-                const auto first_place = [&](std::int64_t x) {  // that sees x or what follows
+                const auto first_place = [&](std::int64_t x) {  // first p: p * stride_x >= x
                     return std::min(ceil_div(std::max<std::int64_t>(x, 0), c_.stride_x), c_.ow);
                 };
                 const std::int64_t right = first_place(c_.width + skip);
@@ -155,7 +155,7 @@ private:
                 }
             }
     }
-    // A step of 1 has a loop of its own, which is vectorized.
+    // Stride 1 has a separate loop, which is vectorized.
     CATENA_KERNEL void for_each_place(const Row& r, const auto& body) const {
         if (c_.stride_x == 1) {
             CATENA_LOOP
@@ -176,8 +176,8 @@ inline bool is_empty(const Convolution& c, ConvolutionProduct product) {
            0;
 }
 
-// How a product is cut into pieces for threads: by images, channels
-// and bands of rows. The cut depends on the sizes alone, and so do the sums.
+// Divides a product into pieces for threads, by images, channels and bands of rows. The division,
+// and so the order of each sum, depends only on the sizes.
 template <class T>
 struct ConvolutionCut {
     ConvolutionCut(const Convolution& c, ConvolutionProduct product) {
@@ -214,13 +214,13 @@ struct ConvolutionCut {
     static constexpr std::int64_t cache = (512 << 10) / sizeof(T);  // elements of columns
     static constexpr std::int64_t most_sums = 1 << 21;              // elements
 
-    std::int64_t channels, parts;  // in a part
-    std::int64_t rows, bands;      // in a band
-    std::int64_t groups = 1;       // of images: each has its own sum of filters
-    std::int64_t columns, sums;    // elements
+    std::int64_t channels, parts;  // channels per part, number of parts
+    std::int64_t rows, bands;      // rows per band, number of bands
+    std::int64_t groups = 1;       // of images, each with its own sum of W's gradient
+    std::int64_t columns, sums;    // sizes in elements
 };
 
-// One of the products, for a call.
+// Computes one product of a call.
 template <class T, class Call>
 class ConvolutionWork {
 public:
@@ -311,7 +311,7 @@ private:
     using Part = ImageColumns<T>::Part;
 
     std::int64_t x_plane() const { return c_.height * c_.width; }
-    // body(piece, memory for columns), on all threads.
+    // Calls body(piece, memory for columns) in parallel.
     CATENA_KERNEL void for_each(std::int64_t pieces, const auto& body) const {
         call_.parallel(pieces, c_.n * c_.work() / pieces / 8 + 1,
                        [&](std::int64_t begin, std::int64_t end, std::int32_t slot) CATENA_LAMBDA {
@@ -319,7 +319,7 @@ private:
                                body(i, memory_[static_cast<std::size_t>(slot)]);
                        });
     }
-    // Rows = bias (may be null: 0), or added to them.
+    // Sets rows to the bias, or to 0 if it is null; with add, adds the bias to them.
     CATENA_KERNEL static void begin_with(const T* bias, std::int64_t rows, std::int64_t n,
                                          std::int64_t ld, T* to, bool add) {
         for (std::int64_t r = 0; r < rows; ++r, to += ld) {
@@ -335,10 +335,10 @@ private:
     ConvolutionCut<T> cut_;
     ImageColumns<T> columns_;
     T* sums_;
-    std::vector<T*> memory_;  // for the columns of each thread
+    std::vector<T*> memory_;  // columns, for each thread
 };
 
-// A step of a call; overloaded for CUDA.
+// Computes a step of a call; has an overload for CUDA.
 template <ConvolutionProduct product, class T, class Call>
 CATENA_KERNEL void convolve(const Call& call, const Convolution& c, const ConvolutionStep& s) {
     using enum ConvolutionProduct;
@@ -354,8 +354,8 @@ CATENA_KERNEL void convolve(const Call& call, const Convolution& c, const Convol
     }
 }
 
-// Functions that compute the result of one of the products from the two other arrays, which are the
-// inputs. Each gradient is such a function as well. Images and places may get a bias, a third input.
+// Base of the functions that compute one of x, W and y of a convolution from the two others, their
+// inputs. Their gradients are such functions too. If the result is x or y, input 2 may be a bias.
 template <ConvolutionProduct first, ConvolutionProduct second, ConvolutionProduct result>
 struct ConvolutionFunction {
     static constexpr auto retain_x = ports(0, 1);

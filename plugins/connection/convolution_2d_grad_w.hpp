@@ -1,4 +1,4 @@
-// The gradient of a convolution for its filters.
+// The gradient of a convolution with respect to its filters.
 #pragma once
 
 #include "convolution.hpp"

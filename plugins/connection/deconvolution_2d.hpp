@@ -1,4 +1,4 @@
-// Transposed convolution: what a convolution's gradient does to images.
+// Transposed convolution: the gradient of a convolution with respect to its images.
 #pragma once
 
 #include "convolution.hpp"
@@ -65,7 +65,7 @@ private:
         const Pair got = filter_positions(size, filter, stride, pad, cover);
         return got.y == places.y && got.x == places.x;
     }
-    // Whether it takes cover_all to come back to x.
+    // Whether convolution_2d needs cover_all to map the size of y to the size of x.
     static bool covers(const auto& g) {
         const Ints outsize = g.template attr<"outsize">();
         const Shape x = g.x_shape(0), w = g.x_shape(1);

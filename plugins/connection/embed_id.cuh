@@ -1,4 +1,4 @@
-// A row of a table for each id, on CUDA.
+// Embedding: a row of a table for each id, on CUDA.
 #pragma once
 
 #include "rows_by_id.cuh"
@@ -27,7 +27,7 @@ void gather_rows(const cuda::Call<F>& call, Tensor<const I> x, Tensor<const T> t
     cuda::each(call.queue(), x.size() * table.dim(1), rule);
 }
 
-// The phase that adds up rows takes scratch.
+// The phase that adds up rows needs scratch memory.
 template <class F, int phase>
 struct RowsById : F {
     static bool supports(const catena_call& call) {

@@ -1,4 +1,4 @@
-// A row of a table for each id: gathered, and for the gradient added up into a table.
+// Embedding: gathers a row of a table for each id; its gradient adds rows to a table by id.
 #pragma once
 
 #include <catena/plugin.hpp>
@@ -13,11 +13,11 @@ using IdTypes = Rows<Row<std::int32_t, float>, Row<std::int64_t, float>, Row<std
 inline constexpr Attribute ignore_label_attribute =
     attr("ignore_label", Ints{}, "one or several ids, whose row is 0 and gets no gradient");
 
-// The ids of a call: which rows they name.
+// The ids of a call, checked against the number of rows.
 template <class I>
 class Ids {
 public:
-    // CATENA_E_VALUE names the first id that is neither a row nor ignored.
+    // Throws CATENA_E_VALUE for the first id that is neither a row nor ignored.
     Ids(const auto& call, Tensor<const I> x, std::int64_t rows)
         : ids_(x.data), ignored_(call.template attr<"ignore_label">()) {
         const std::int64_t n = x.size();
@@ -49,7 +49,7 @@ private:
     bool all_ = false;
 };
 
-// y[i] = table[x[i]], rows of a table, or added to y.
+// Sets row i of y to row x[i] of the table (0 for an ignored id), or adds it.
 template <class I, class T>
 CATENA_KERNEL void gather_rows(const auto& call, Tensor<const I> x, Tensor<const T> table, T* y,
                                bool add) {
@@ -73,8 +73,8 @@ CATENA_KERNEL void gather_rows(const auto& call, Tensor<const I> x, Tensor<const
     });
 }
 
-// table[x[i]] += rows[i], in the order of i: columns are shared out among threads, rows are not,
-// so that an id may come several times. Without `add` the table starts as zeros.
+// Adds rows[i] to table[x[i]], in the order of i. Threads divide the columns, not the rows, because
+// an id may occur several times. Without `add`, sets the table to 0 first.
 template <class I, class T>
 CATENA_KERNEL void scatter_rows(const auto& call, Tensor<const I> x, const T* rows, Tensor<T> table,
                                 bool add) {

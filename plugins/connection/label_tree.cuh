@@ -1,8 +1,8 @@
-// A tree of labels on a device.
+// Label trees in device memory.
 //
-// Its tables are brought there when a call first needs them, and stay: in memory of their own, for a
-// few trees on each device, until the process ends. So a recording's calls find them, after a warm-up.
-// Further trees are brought into the scratch of each call, which then waits for the copy.
+// The first call with a tree copies its tables to memory that is kept until the process ends, for
+// up to 16 trees per device. Recorded calls can only use these tables, so they need a warm-up call.
+// Each call with another tree copies its tables to scratch memory and waits for the copy.
 #pragma once
 
 #include <array>
@@ -14,12 +14,12 @@
 
 namespace catena::plugins {
 
-// What kernels read of a tree.
+// The tables of a tree that kernels read.
 struct TreeTables {
-    static constexpr std::int32_t wrong = -2;  // the parent of a label that the tree does not have
+    static constexpr std::int32_t wrong = -2;  // the parent of a label that is not in the tree
 
     __device__ __forceinline__ LabelTree::Link find(std::int64_t label) const {
-        // Labels are mostly numbers one after the other.
+        // Labels are mostly consecutive: try that index first, then search.
         std::int64_t at = static_cast<std::int64_t>(static_cast<std::uint64_t>(label) -
                                                     static_cast<std::uint64_t>(labels[0]));
         if (at >= 0 && at < n && labels[at] == label) return leaves[at];
@@ -36,7 +36,7 @@ struct TreeTables {
     const std::int64_t* labels;     // sorted
     const LabelTree::Link* leaves;  // in the order of labels
     const LabelTree::Link* nodes;
-    std::int64_t n;  // leaves
+    std::int64_t n;  // number of leaves
 };
 
 class TreesOnDevice {
@@ -45,7 +45,7 @@ public:
         return tree.leaves().size() * (sizeof(std::int64_t) + sizeof(LabelTree::Link)) +
                tree.links().size() * sizeof(LabelTree::Link);
     }
-    // The scratch that tables() takes.
+    // Returns the bytes of scratch memory that tables() may need.
     static std::uint64_t scratch(int device, const std::shared_ptr<const LabelTree>& tree) {
         const std::lock_guard lock(all().mutex);
         return all().find(device, tree) == nullptr ? bytes(*tree) : 0;
@@ -81,13 +81,13 @@ private:
             });
             return found == entries.end() ? nullptr : &*found;
         }
-        // A free one, as long as the device has no more than its share.
+        // Returns a free entry; null if there is none or the device has `most` trees already.
         Entry* vacant(int device) {
             const auto own = std::ranges::count(entries, device, &Entry::device);
             const auto free = std::ranges::find(entries, -1, &Entry::device);
             return own >= most || free == entries.end() ? nullptr : &*free;
         }
-        static constexpr int most = 16;  // trees of a device
+        static constexpr int most = 16;  // trees per device
         std::mutex mutex;
         std::array<Entry, std::size_t{16} * most> entries;
     };
@@ -114,7 +114,7 @@ private:
                      std::to_string(All::most) + " that stay there",
                  "one that is not there");
     }
-    // Null: there is no memory, and the scratch has to do.
+    // Returns null if there is not enough device memory; the caller then uses scratch memory.
     static char* allocate(const cuda::Queue& queue, std::uint64_t bytes) {
         void* data = nullptr;
         const cudaError_t error = cudaMalloc(&data, bytes);
@@ -122,7 +122,7 @@ private:
         else static_cast<void>(cudaGetLastError());
         return static_cast<char*>(data);
     }
-    // Waits: the host's copy ends here, and other streams may read the tables from now on.
+    // Waits for the copy: `words` is freed here, and other streams may read the tables afterwards.
     static void copy(const cuda::Queue& queue, const LabelTree& tree, char* to) {
         std::vector<std::int64_t> words(bytes(tree) / sizeof(std::int64_t));
         static_assert(sizeof(LabelTree::Link) == sizeof(std::int64_t));

@@ -1,4 +1,4 @@
-// A binary tree with labels at its leaves, read from JSON, and the last few such trees.
+// Binary trees with labels at their leaves, parsed from JSON, and a cache of such trees.
 #pragma once
 
 #include <charconv>
@@ -14,10 +14,10 @@ using namespace catena::plugin;
 
 class LabelTree {
 public:
-    // How something hangs in the tree: below which inner node (-1: the root), and on which side.
+    // The inner node above a node or leaf (-1: none, it is the root), and the side it is on.
     struct Link {
         std::int32_t parent;
-        std::int32_t code;  // -1: left, +1: right
+        std::int32_t code;  // -1: left, +1: right, 0: the root
         bool operator==(const Link&) const = default;
     };
     struct Leaf {
@@ -28,8 +28,8 @@ public:
     };
     bool operator==(const LabelTree&) const = default;
 
-    // "[[0, 1], 2]": a label, or [left, right]. Inner nodes are numbered in pre-order. Throws
-    // CATENA_E_INVALID with the position of what is wrong and the function's name.
+    // Parses "[[0, 1], 2]": a label, or [left, right]. Inner nodes are numbered in pre-order.
+    // Throws CATENA_E_INVALID with the position of the error and the function's name.
     static LabelTree parse(const char* function, std::string_view text);
 
     std::int64_t nodes() const { return static_cast<std::int64_t>(nodes_.size()); }
@@ -39,8 +39,8 @@ public:
         return found == leaves_.end() || found->label != label ? nullptr : &*found;
     }
     const std::vector<Link>& links() const { return nodes_; }    // of the inner nodes
-    const std::vector<Leaf>& leaves() const { return leaves_; }  // by label
-    // Calls step(node, code) for the inner nodes above a leaf, the root last.
+    const std::vector<Leaf>& leaves() const { return leaves_; }  // sorted by label
+    // Calls step(node, code) for each inner node above a leaf, the root last.
     template <class Step>
     CATENA_KERNEL void walk(const Leaf& leaf, const Step& step) const {
         for (Link link = leaf.link; link.parent >= 0;
@@ -50,7 +50,7 @@ public:
 
 private:
     std::vector<Link> nodes_;
-    std::vector<Leaf> leaves_;  // by label
+    std::vector<Leaf> leaves_;  // sorted by label
     std::int64_t depth_ = 0;
 };
 
@@ -60,7 +60,7 @@ inline LabelTree LabelTree::parse(const char* function, std::string_view text) {
         int children;
     };
     LabelTree tree;
-    std::vector<Open> open;  // not the call stack: a tree may be as deep as it has words
+    std::vector<Open> open;  // no recursion: the depth may reach the number of labels
     std::size_t at = 0;
     const auto wrong = [&](const std::string& expected) {
         const std::string got =
@@ -109,8 +109,8 @@ inline LabelTree LabelTree::parse(const char* function, std::string_view text) {
     return tree;
 }
 
-// The tree of a text, read once: the last few are kept, and found by their whole text. Errors name
-// the function.
+// Returns the tree of a text: parses it, unless it is in the cache, which holds the 8 trees that
+// were used last. Errors name the function.
 inline std::shared_ptr<const LabelTree> tree_of(const char* function, std::string_view text) {
     // Plugins are never unloaded.
     static auto& cache = *new Cache<std::string, std::shared_ptr<const LabelTree>>(8);

@@ -1,5 +1,5 @@
-// Fully connected layer, on CUDA: products by catena.blas/1. The bias is laid out before the product,
-// which is added to it.
+// Fully connected layer, on CUDA, with products by catena.blas/1. forward() first copies the bias
+// to the rows of y, then adds the product.
 #pragma once
 
 #include <catena/plugin/cuda/reduce.cuh>
@@ -8,7 +8,7 @@
 
 template <>
 struct catena::plugin::cuda::Kernels<catena::plugins::Linear> : catena::plugins::Linear {
-    static constexpr bool any_half = false;  // dtypes are passed on
+    static constexpr bool any_half = false;  // multiply() needs the exact half type
 
     template <class T>
     static void forward(const auto& call) {

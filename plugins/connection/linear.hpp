@@ -24,7 +24,7 @@ struct Linear {
         s.check_least_ndim(0, 1);
         s.check_ndim(1, 2);
         const std::int64_t outputs = s.x(1)[0];
-        if (size_of(s.x(0).subspan(1)) != s.x(1)[1]) [[unlikely]]  // the text costs heap memory
+        if (size_of(s.x(0).subspan(1)) != s.x(1)[1]) [[unlikely]]  // building the text allocates
             s.check(false, "x.shape[1:]",
                     std::to_string(s.x(1)[1]) + " elements, as W.shape[1] says", s.x(0).subspan(1));
         s.check_shape(2, {outputs});
@@ -38,7 +38,7 @@ struct Linear {
             const std::int64_t flat[] = {x[0], g.x_shape(1)[1]};
             g.gx(1, matmul(gy, x.size() == 2 ? g.x(0) : reshape(g.x(0), flat), true, false));
         }
-        if (g.wants(2)) g.gx(2, gy);  // summed to b's shape there
+        if (g.wants(2)) g.gx(2, gy);  // gx() sums it to b's shape
     }
 
     template <class T>

@@ -1,6 +1,6 @@
-// Rows by id, on CUDA: gathered from a table, and added up into one in an order that the ids alone
-// decide, without atomics. Nobody waits for the device to tell of an id that is no row: where such a
-// row is asked for it is NaN, and what would be added to it is added nowhere.
+// Rows by id, on CUDA: gathers rows of a table, and adds rows to a table without atomics, in an
+// order that depends only on the ids. The host does not wait to learn whether an id is out of
+// range: the row gathered for such an id is NaN, and a row to be added is skipped.
 #pragma once
 
 #include <limits>
@@ -13,13 +13,13 @@ namespace catena::plugins {
 
 using namespace catena::plugin;
 
-// Ids, of 4 or 8 bytes each.
+// Ids, of 4 or 8 bytes each, and the ids to ignore.
 struct IdList {
-    static constexpr int most = 64;  // values that are ignored; more are left to other kernels
+    static constexpr int most = 64;  // ignored ids; RowsById::supports() rejects more
     static constexpr std::int64_t ignored = -1;
     static constexpr std::int64_t wrong = -2;
 
-    // The row of the i-th id, or why there is none.
+    // Returns the row of the i-th id, or `ignored` or `wrong`.
     __device__ __forceinline__ std::int64_t row(std::int64_t i) const {
         const std::int64_t id = wide ? static_cast<const std::int64_t*>(ids)[i]
                                      : std::int64_t{static_cast<const std::int32_t*>(ids)[i]};
@@ -45,7 +45,7 @@ IdList id_list(const I* ids, std::int64_t rows, Ints ignored = {}) {
     return list;
 }
 
-// y[i] = table[ids[i]], rows of `size` elements, or added to y.
+// Sets row i of y to row ids[i] of the table, or adds it; rows have `size` elements.
 template <class T>
 struct Gathered {
     using C = cuda::Compute<T>;
@@ -61,8 +61,8 @@ struct Gathered {
     std::int64_t size, add;
 };
 
-// Places sorted by row, then by place: a key is row * 2^bits + place, `rows` in it stands for none. Runs
-// of sorted keys are merged, two at a time.
+// Sorts the ids' positions by row, then by position. A key is row * 2^bits + position; the row
+// `rows` stands for an id without a row. Each pass merges pairs of sorted runs of keys.
 struct RowKeys {
     __device__ __forceinline__ void operator()(std::int64_t i) const {
         const std::int64_t row = ids.row(i);
@@ -74,7 +74,7 @@ struct RowKeys {
     std::int64_t bits;
 };
 struct MergedKeys {
-    // A key goes behind those before it in its own run, and behind the smaller ones of the other.
+    // The new index of a key counts the keys before it in its run and smaller keys of the other.
     __device__ __forceinline__ void operator()(std::int64_t i) const {
         const std::uint64_t key = from[i];
         const std::int64_t run = i >> run_bits;
@@ -95,7 +95,7 @@ struct MergedKeys {
     std::int64_t run_bits;
 };
 
-// Rows added up into a table: where a row's first key is, all of its keys are taken, in order.
+// Adds rows to a table: the thread at a row's first key adds up the rows of all its keys.
 template <class T>
 struct RowSums {
     using C = cuda::Compute<T>;
@@ -114,7 +114,7 @@ struct RowSums {
         cuda::store(table[static_cast<std::int64_t>(row) * size + column], add != 0, sum);
     }
     std::int64_t n, n_rows, size;
-    const T* rows;               // of place i: row i / each, times factors[i]
+    const T* rows;               // position i adds row i / each, times factors[i]
     const C* factors = nullptr;  // null: all 1
     std::int64_t each = 1;
     T* table;
@@ -123,11 +123,11 @@ struct RowSums {
     std::int64_t bits = 0;
 };
 
-// Bytes of scratch for n rows that are added up.
+// Returns the bytes of scratch memory that sum_rows_on_device() needs for n rows.
 inline std::uint64_t row_sums_bytes(std::int64_t n) {
     return 2 * static_cast<std::uint64_t>(n) * sizeof(std::uint64_t);
 }
-// sums: all but its keys and their bits.
+// Adds rows to a table by id. Sets the keys and bits of `sums`; the caller sets the rest.
 template <class T>
 void sum_rows_on_device(const cuda::Queue& queue, const IdList& ids, RowSums<T> sums,
                         std::uint64_t* scratch) {

@@ -1,9 +1,9 @@
-// Chooses OpenBLAS' kernels by the CPU's features, loads it and reserves its buffers. One product is cut
-// into tiles of C, each one call of OpenBLAS on one thread. K is never cut.
+// Matrix products with OpenBLAS: selects its kernels by CPU features, loads it, and reserves its buffers.
+// A product is divided into tiles of C; each is one OpenBLAS call on one thread. K is never divided.
 //
-// An OpenBLAS that is built for many CPUs recognizes them by model. For a model newer than itself it
-// chooses SSE3 kernels, which are five times slower. It chooses while it is loaded, so this plugin
-// sets an environment variable and opens it at run time instead of linking it.
+// An OpenBLAS that is built for many CPUs recognizes them by model. For models newer than the library it
+// selects SSE3 kernels, which are five times slower. It selects them while it is being loaded, so this
+// plugin sets an environment variable and opens the library at run time instead of linking to it.
 #include <dlfcn.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -58,8 +58,8 @@ const char* best_core() {
 }
 
 // Opens the OpenBLAS that a packaged archive contains, in a folder beside the host's library. Returns
-// NULL if there is none. The path of this plugin's own file is no help: the host may have loaded a
-// copy of the file in memory.
+// NULL if there is none. This plugin's own path cannot be used, because the host may have loaded the
+// plugin from a copy in memory.
 void* open_carried() {
     Dl_info library = {};
     if (dladdr(reinterpret_cast<void*>(host().fail), &library) == 0) return nullptr;
@@ -74,8 +74,8 @@ void* map(size_t bytes) {
     return memory != MAP_FAILED ? memory : nullptr;
 }
 
-// Returns whether the system can map n buffers and `bytes` more now. Each buffer is a mapping of its
-// own, as in OpenBLAS: the system may refuse one large mapping and yet provide several small ones.
+// Whether the system can map n buffers and `bytes` more bytes now. Each buffer is a separate mapping, as
+// in OpenBLAS: the system may refuse one large mapping but provide several small ones.
 bool is_there_memory(int32_t n, size_t bytes) {
     void* rest = bytes > 0 ? map(bytes) : nullptr;
     bool enough = bytes == 0 || rest != nullptr;
@@ -92,8 +92,8 @@ bool is_there_memory(int32_t n, size_t bytes) {
 }
 
 // NOLINTBEGIN(concurrency-mt-unsafe): the header says when this may run.
-// Returns how many buffers OpenBLAS maps at most when it is loaded. Builds with OpenMP read
-// OMP_NUM_THREADS alone, or last as those with threads of their own do.
+// Returns the maximum number of buffers that OpenBLAS maps when it is loaded. Builds with their own threads
+// read OMP_NUM_THREADS last; builds with OpenMP also do so, or read only OMP_NUM_THREADS.
 int32_t buffers_at_load() {
     const long there = sysconf(_SC_NPROCESSORS_CONF);
     const auto threads = [&](const char* name, long otherwise) {
@@ -125,8 +125,8 @@ void look_up(void* library, const char* name, F*& function) {
 }
 
 // Makes OpenBLAS map a buffer for one product on each processor, or fewer if memory runs out. Returns
-// how many there are. If a build of OpenBLAS hides these functions, nothing is reserved, and the result
-// is how many the system could map now.
+// their number. If the library does not export the functions for this, reserves nothing and returns the
+// number of buffers that the system could map now.
 int32_t reserve_buffers(void* library) {
     void* (*alloc)(int) = nullptr;
     void (*release)(void*) = nullptr;
@@ -194,14 +194,14 @@ OpenBlas load() {
 }
 
 const OpenBlas& openblas() {
-    // It is never deleted, because products run until the end.
+    // Never deleted, because products may run until the process ends.
     static const auto* const blas = new OpenBlas(load());
     return *blas;
 }
 
-// [compute] A product holds a lease while it runs. OpenBLAS uses one buffer for each running product,
-// and it tries forever to allocate another one if memory is short. So openblas() reserves the buffers,
-// and a product waits while all of them are in use.
+// [compute] Held by a thread while it calls OpenBLAS, which uses one buffer for each running call and
+// retries without end if it cannot allocate another one. So openblas() reserves the buffers, and a
+// thread waits while all of them are in use.
 class BufferLease {
 public:
     BufferLease() { unused().acquire(); }
@@ -216,8 +216,8 @@ private:
     }
 };
 
-// While it lives, OpenBLAS uses the calling thread alone. OpenMP keeps this setting for each thread,
-// and the destructor restores it.
+// Restricts OpenBLAS to the calling thread until it is destroyed. OpenMP keeps this setting for each
+// thread; the destructor restores it.
 class SingleThreaded {
 public:
     explicit SingleThreaded(const OpenBlas& blas) : blas_(blas) {
@@ -240,20 +240,20 @@ private:
 
 // ---- products
 
-// Tuned by measurement: README.md says how. Work is counted in multiply-adds.
-constexpr double plain_up_to = 64;      // a call of OpenBLAS costs more
-constexpr double tile_least = 200'000;  // less is not worth another thread
-// OpenBLAS has kernels for AVX-512 that multiply up to a million without packing first.
+// Tuned by measurement, as README.md describes. Work is counted in multiply-adds.
+constexpr double plain_up_to = 64;      // up to this, a plain loop is faster
+constexpr double tile_least = 200'000;  // less work is not worth another thread
+// OpenBLAS' AVX-512 kernels compute products of up to a million multiply-adds without packing.
 constexpr double unpacked_tile = 700'000;
 constexpr double unpacked_below = 16e6;
-constexpr int64_t unpacked_most = 1'000'000;  // so k is at most this
-// Under DETERMINISTIC the number of tiles is the shape's own: up to 8, and more where they are large.
+constexpr int64_t unpacked_most = 1'000'000;  // k is at most this in such products
+// Deterministic calls derive the number of tiles from the shape alone: up to 8, or up to 16 large ones.
 constexpr int64_t fixed_tiles = 8;
 constexpr int64_t fixed_tiles_most = 16;
 constexpr double fixed_tile_large = 8e6;
 
-// Extents of tiles are multiples of the kernels' blocks. Besides its area, a tile costs the packing
-// of its rows and columns.
+// Extents of tiles are multiples of the kernels' block sizes. The cost of a tile is its area plus the
+// cost of packing its rows and columns.
 constexpr int64_t row_unit = 4;
 struct Cut {
     int64_t column_unit;
@@ -261,21 +261,21 @@ struct Cut {
     int64_t column_cost;
 };
 constexpr Cut usual_cut = {16, 16, 12};
-// In x W^T, the forward product of a layer, mostly W is divided: a thread then finds the rows of W that
-// it updated in its own cache.
+// For x W^T, the forward product of a layer, W is divided rather than x, so that each thread finds the
+// rows of W that it updated in its own cache.
 constexpr Cut weight_cut = {4, 16, 32};
-constexpr int64_t weight_cut_from = 256;  // inputs
+constexpr int64_t weight_cut_from = 256;  // inputs, which is k
 
 constexpr int64_t round_up(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
 
 struct Grid {
     int64_t rows;  // of a tile
     int64_t columns;
-    int64_t across;  // tiles in a row of tiles
+    int64_t across;  // tiles per row of tiles
     int64_t tiles;
 };
 
-// The cheapest cut of an m x n matrix into at most parts tiles.
+// Returns the cheapest division of an m x n matrix into at most `parts` tiles.
 Grid make_grid(int64_t m, int64_t n, int64_t parts, const Cut& cut) {
     Grid best = {m, n, 1, 1};
     int64_t best_cost = INT64_MAX;
@@ -313,7 +313,7 @@ struct Product {
         return static_cast<T*>(gemm.c) + row * gemm.ldc + column;
     }
 
-    // Also for k == 0.
+    // Computes the product with plain loops; handles k == 0 too.
     void run_plain() const {
         const T alpha = static_cast<T>(gemm.alpha);
         const T beta = static_cast<T>(gemm.beta);
@@ -326,9 +326,9 @@ struct Product {
             }
     }
 
-    // OpenBLAS' kernels for AVX-512 that do not pack allocate up to 8 columns with malloc(), and crash if it
-    // returns NULL. This allocates as much and frees it, which leaves it to OpenBLAS unless another thread
-    // is faster.
+    // Whether malloc() can provide the up to 8 columns that OpenBLAS' AVX-512 kernels without packing
+    // allocate; they crash if it returns NULL. The memory is freed again, so OpenBLAS gets it unless another
+    // thread takes it first.
     bool can_allocate() const {
         if (isa_level() < 4 || gemm.transpose_a != 0 || gemm.transpose_b != 0 ||
             gemm.k > unpacked_most)
@@ -384,7 +384,7 @@ struct Product {
         return std::max<int64_t>(tiles, 1);
     }
 
-    // Returns false if there was no memory.
+    // Returns false if memory for OpenBLAS could not be allocated.
     bool run() {
         const double work =
             static_cast<double>(gemm.m) * static_cast<double>(gemm.n) * static_cast<double>(gemm.k);

@@ -1,4 +1,4 @@
-// Kernels at run time: the system's C++ compiler makes a library of the source, which is then opened.
+// Compiles kernels at run time: the system's C++ compiler builds a shared library, which is then loaded.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <spawn.h>
@@ -31,11 +31,11 @@ using catena::Descriptor, catena::plugin::Error, catena::plugin::guarded;
 
 constexpr int64_t grain = 16384;  // as in the dialect
 
-// What a kernel is compiled with: found on the first use.
+// The compiler command for kernels, determined on first use.
 struct Tool {
     std::vector<std::string> command;
     std::string identity;
-    std::string missing;  // why there is no command
+    std::string missing;  // why command is empty
 };
 
 std::string contents(const std::string& path) {
@@ -48,8 +48,8 @@ std::string path_of(int fd) { return "/proc/self/fd/" + std::to_string(fd); }
 
 struct Outcome {
     bool started = false;
-    int status = -1;     // of the exit; 128 + signal if one ended it
-    std::string output;  // what it wrote to stdout and stderr
+    int status = -1;     // exit status; 128 + signal if a signal ended it
+    std::string output;  // written to stdout and stderr
 };
 
 // [any] Runs arguments[0], a path, without a shell, without input and in the environment of this process.
@@ -68,7 +68,7 @@ Outcome run_program(const std::vector<std::string>& arguments) {
     posix_spawn_file_actions_adddup2(&files, output.get(), 2);
     posix_spawnattr_t attributes;
     posix_spawnattr_init(&attributes);
-    // The program does not inherit which signals this thread blocks and this process ignores.
+    // Resets the signal mask and ignored signals, so that the program does not inherit them.
     sigset_t none, usual;
     sigemptyset(&none);
     sigemptyset(&usual);
@@ -87,21 +87,21 @@ Outcome run_program(const std::vector<std::string>& arguments) {
     pid_t waited = 0;
     do waited = waitpid(child, &status, 0);
     while (waited < 0 && errno == EINTR);
-    // If this process ignores SIGCHLD, there is no status: the caller looks for the program's results.
+    // If this process ignores SIGCHLD, there is no status: the caller then checks the program's output.
     if (waited != child) outcome.status = 0;
     else outcome.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     outcome.output = contents(path_of(output.get()));
     return outcome;
 }
 
-// The path of a program: itself if it has a '/', else the first in $PATH. "" if there is none.
+// Returns the path of a program: name if it contains a '/', else the first match in $PATH; or "".
 std::string find_program(const std::string& name) {
     if (name.find('/') != std::string::npos) return access(name.c_str(), X_OK) == 0 ? name : "";
     const char* path = secure_getenv("PATH");
     std::istringstream folders(path != nullptr ? path : "/usr/bin:/bin");
     for (std::string folder; std::getline(folders, folder, ':');) {
         const std::string file = folder + "/" + name;
-        // Never the current folder.
+        // Skips relative folders, such as the current folder.
         if (folder.starts_with('/') && access(file.c_str(), X_OK) == 0) return file;
     }
     return "";
@@ -112,13 +112,13 @@ std::vector<std::string> words_of(const std::string& text) {
     return {std::istream_iterator<std::string>(words), {}};
 }
 
-// A setting of the environment, or otherwise.
+// Returns the value of an environment variable, or `otherwise` if it is unset or empty.
 std::string setting(const char* name, const char* otherwise) {
     const char* value = secure_getenv(name);
     return value != nullptr && *value != '\0' ? value : otherwise;
 }
 
-// The system's library of mathematics on vectors: 0 none, 1 the functions of its first years, 2 all.
+// Returns which vector functions the system's libmvec has: 0 none, 1 those of its first versions, 2 all.
 int vector_mathematics() {
     void* library = dlopen("libmvec.so.1", RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) return 0;
@@ -127,7 +127,7 @@ int vector_mathematics() {
     return all ? 2 : 1;
 }
 
-// What -march= gets: another for binaries that several machines share.
+// Returns the argument of -march=. CATENA_CPU_MARCH sets one for binaries that several machines share.
 std::string target() { return setting("CATENA_CPU_MARCH", "native"); }
 
 Tool find_tool() {
@@ -156,7 +156,7 @@ Tool find_tool() {
                        "kernel with the program: CATENA_KERNEL_PATH";
         return tool;
     }
-    // Reassociation is left alone, and NaN is a number like any other.
+    // No flag permits reassociation or the assumption that there are no NaNs.
     for (const char* flag :
          {"-std=c++20", "-O3", "-fno-math-errno", "-fno-trapping-math", "-fPIC", "-shared", "-w",
           "-fno-diagnostics-color", "-fvisibility=hidden", "-fno-exceptions", "-x", "c++"})
@@ -171,7 +171,7 @@ Tool find_tool() {
     return tool;
 }
 
-// Throws if there is no compiler.
+// Returns the compiler command. Throws if there is no compiler.
 const Tool& tool() {
     static const Tool found = find_tool();
     if (found.command.empty()) throw Error(CATENA_E_UNSUPPORTED, "[cpu compiler] " + found.missing);
@@ -183,7 +183,7 @@ catena_status identity(catena_ctx* ctx, void*, char* text) {
         ctx, [&] { std::snprintf(text, CATENA_COMPILER_IDENTITY, "%s", tool().identity.c_str()); });
 }
 
-// A folder of its own, which is deleted with everything in it at the end.
+// Creates a temporary folder; the destructor deletes it with its contents.
 class WorkFolder {
 public:
     WorkFolder() {
@@ -233,7 +233,7 @@ catena_status compile(catena_ctx* ctx, void*, const catena_compilation* c) {
     });
 }
 
-// Memory with the bytes, by a name that maps and debuggers show.
+// Returns a file in memory with the bytes, under a name that /proc/PID/maps and debuggers show.
 Descriptor memory_file(const catena_binary& binary) {
     Descriptor file(memfd_create(binary.name, MFD_CLOEXEC));
     const auto bytes = static_cast<ssize_t>(binary.bytes);
@@ -241,8 +241,8 @@ Descriptor memory_file(const catena_binary& binary) {
                                                                          : Descriptor();
 }
 
-// The system's loader takes two libraries of one name for one, and a descriptor's number comes again: so
-// no name is given twice. The count is in what a path may have for nothing.
+// Returns a path of fd that no earlier call returned: dlopen() takes two libraries with the same path for
+// one, and descriptor numbers are reused. Redundant "/" and "./" parts of the path encode a counter.
 std::string unused_name(int fd) {
     static std::atomic<uint32_t> count = 0;
     std::string name = "/proc/" + std::to_string(getpid()) + "/fd/";
@@ -255,8 +255,8 @@ void* open_descriptor(const Descriptor& file) {
     return file ? dlopen(unused_name(file.get()).c_str(), RTLD_NOW | RTLD_LOCAL) : nullptr;
 }
 
-// By a descriptor: what was checked is what is opened. From memory if there is no file, or if nothing may
-// be run from its disk.
+// Opens the library through a descriptor, so that the file that was checked is the one that is loaded. Uses
+// a file in memory if there is no file, or if its file system does not allow execution.
 void* open_library(const catena_binary& binary) {
     void* library = nullptr;
     if (binary.path != nullptr)
@@ -277,7 +277,7 @@ catena_status load(catena_ctx* ctx, void*, const catena_binary* binary,
     return CATENA_OK;
 }
 
-// A compiled kernel is the address of its entry, which stays loaded: nothing has to be freed.
+// A catena_compiled pointer is the address of the entry function. The library is never unloaded.
 auto entry_of(const catena_compiled* kernel) {
     using Entry = void (*)(const void* args, int64_t begin, int64_t end);
     return reinterpret_cast<Entry>(const_cast<catena_compiled*>(kernel));

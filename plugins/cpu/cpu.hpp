@@ -1,4 +1,4 @@
-// What the files of the plugin provide to each other.
+// Declarations that the files of this plugin share.
 #pragma once
 
 #include <pthread.h>
@@ -19,24 +19,23 @@ using catena::plugin::fail, catena::plugin::host;
 
 // threads.cpp: the worker threads of the process, one pool that all CPU devices share.
 //
-// Runs one parallel_for at a time. The range is cut into chunks; every thread owns a run of them,
-// the same in every call of the same size so that data stays in its cache, and takes over what
-// others have left when it is done. Every other call goes through its chunks backwards: it begins
-// with what the call before used last, which is still in a cache that is too small for all. A
-// worker spins for a moment after a job, then sleeps; the caller never waits for one that has not
-// begun.
+// Runs one parallel_for at a time. The range is divided into chunks. Every thread owns a range of chunks,
+// the same in every call of the same size, so that data stays in its cache; a thread that has finished
+// takes over remaining chunks of others. Every second call processes its chunks in reverse order, because
+// the data that the previous call used last is still in a cache too small for all of it. A worker spins
+// for a short time after a job and then sleeps. The caller does not wait for workers that have not started.
 class ThreadPool {
 public:
     constexpr ThreadPool() = default;
 
-    // [any] Threads of a parallel_for, the caller included.
+    // [any] Returns the number of threads of a parallel_for, including the caller.
     int32_t count();
 
-    // [any] n < 1: the processors that this process may use. Holds from the next parallel_for.
+    // [any] Sets the number of threads from the next parallel_for on. n < 1: processors().
     void set_count(int32_t n);
 
-    // [compute] A call from inside fn, and one while another thread's is running, runs on the
-    // calling thread alone, as one piece. fn must not throw.
+    // [compute] Calls fn on parts of 0 .. n. A nested call, or a call while another thread's call runs,
+    // processes the whole range on the calling thread. fn must not throw.
     void parallel_for(int64_t n, int64_t grain, catena_range_fn fn, void* user);
 
     // [any] Whether a parallel_for from this thread would run on this thread alone.
@@ -46,13 +45,13 @@ public:
     void stop();
 
 private:
-    struct Seat;  // a thread's place: the chunks it owns, and whether it sleeps
+    struct Seat;  // state of one thread: the chunks it owns, and whether it sleeps
 
     struct Job {
         catena_range_fn fn;
         void* user;
         int64_t n;
-        int64_t chunk;  // elements
+        int64_t chunk;  // elements per chunk
         int32_t threads;
         bool reversed;  // the last chunks first
     };
@@ -63,29 +62,29 @@ private:
     void work(int32_t id);
     bool await_job(Seat& seat, uint32_t served, uint64_t* state);
 
-    // Epoch of the job, threads it takes, whether workers may still join, how many have joined.
+    // Packed: epoch of the job, its threads, whether workers may join, how many workers run it now.
     alignas(64) std::atomic<uint64_t> state_ = 0;
-    Job job_ = {};           // written while nobody has joined
+    Job job_ = {};           // written only while no worker runs it
     Seat* seats_ = nullptr;  // seat 0 is the caller's
-    int32_t n_seats_ = 0;    // fewer than size_ if the system refused a thread
+    int32_t n_seats_ = 0;    // less than size_ if a thread could not be created
     int32_t size_ = 0;
-    alignas(64) std::atomic<bool> busy_ = false;  // guards everything above but state_
+    alignas(64) std::atomic<bool> busy_ = false;  // guards all members above except state_
     std::atomic<bool> stopping_ = false;
     std::atomic<int32_t> spin_ns_ = 0;
-    std::atomic<int32_t> count_ = 0;  // 0: not asked for yet
+    std::atomic<int32_t> count_ = 0;  // 0: not determined yet
 };
 
-// Constant-initialised and never destroyed: no static constructor.
+// Constant-initialized, so it needs no static constructor; it is never destroyed.
 extern ThreadPool pool;
 
-// [any] Processors that this process may use: its affinity mask and its cgroup's quota.
+// [any] Returns the number of processors that the affinity mask and cgroup quota allow this process.
 int32_t processors();
 extern const catena_threads threads_table;
 
-// blas.cpp: products of OpenBLAS, divided among the threads of the pool.
+// blas.cpp: matrix products with OpenBLAS, divided among the threads of the pool.
 extern const catena_blas blas_table;
-// Why products fail, or why few of them run at a time; or "". The first call loads OpenBLAS. It sets and
-// unsets an environment variable, so no other thread may read the environment at that time.
+// Returns why products fail, or why only few can run at the same time; or "". The first call loads
+// OpenBLAS: it sets and unsets an environment variable, so no other thread may read the environment then.
 const std::string& openblas_problem();
 
 // compiler.cpp: the system's C++ compiler, used at run time, and the levels of the x86-64 psABI.
@@ -93,12 +92,12 @@ extern const catena_compiler compiler_table;
 extern const catena_targets targets_table;
 
 // isa.cpp
-// [any] Highest level of the x86-64 psABI that the CPU and the system support: 1 .. 4; 0 on other CPUs.
+// [any] Returns the highest x86-64 psABI level that CPU and system support, 1 .. 4; 0 on other CPUs.
 int isa_level();
 constexpr const char* isa_levels[] = {"x86-64-v4", "x86-64-v3", "x86-64-v2", "x86-64", nullptr};
-// [any] Whether code for isa, a level or "", may run.
+// [any] Whether code for isa, which is a level or "", runs on this machine.
 bool supports_isa(const char* isa);
-// [any] What `-march=native` depends on: the model, and all its features.
+// [any] Returns a text that identifies the CPU model and features, which determine `-march=native`.
 std::string cpu_signature();
 
 }  // namespace catena_cpu

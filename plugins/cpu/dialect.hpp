@@ -1,5 +1,5 @@
-// What kernels of the run-time compiler begin with on the CPU: no header of the system, so that a kernel
-// compiles in a tenth of a second. plugins/jit/README.md says what a dialect defines.
+// The dialect: source text that precedes every kernel compiled at run time for the CPU. It includes no
+// system headers, so a kernel compiles in 0.1 s. plugins/jit/README.md lists what a dialect defines.
 #pragma once
 
 #include <catena/plugin/dialect.hpp>

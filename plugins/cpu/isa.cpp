@@ -1,4 +1,4 @@
-// Reads CPUID once: it traps in virtual machines, and hosts ask for every kernel.
+// CPU features. CPUID traps in virtual machines and hosts query per kernel, so the level is cached.
 #include <sys/utsname.h>
 
 #include <cstdio>
@@ -27,7 +27,7 @@ constexpr bool has(unsigned word, unsigned mask) { return (word & mask) == mask;
 
 int detect() {
     const Registers basic = cpuid(1), more = cpuid(7), extended = cpuid(0x80000001u);
-    // What the system saves on a context switch: bits 1, 2 for AVX, 5 .. 7 for AVX-512.
+    // Registers that the system saves on a context switch: bits 1, 2 for AVX, 5 .. 7 for AVX-512.
     unsigned saved = 0, high = 0;
     if (has(basic.c, bit_OSXSAVE)) __asm__("xgetbv" : "=a"(saved), "=d"(high) : "c"(0));
     if (!has(basic.c,
@@ -47,7 +47,7 @@ int detect() {
 std::string cpu_signature() {
     char text[160];
     const Registers basic = cpuid(1), more = cpuid(7), extended = cpuid(0x80000001u);
-    // The low half of basic.b names the processor that happens to run this.
+    // basic.b is omitted, because it contains the APIC ID of the core that runs this.
     std::snprintf(text, sizeof text, "%x-%x-%x-%x-%x-%x-%x-%x", basic.a, basic.c, basic.d, more.b,
                   more.c, more.d, extended.c, extended.d);
     return text;

@@ -1,4 +1,4 @@
-// cpu.catena, table of contents: the backend "cpu", its memory, its threads and its matrix products.
+// The plugin table of cpu.catena: the backend "cpu", its memory, threads, matrix products and compiler.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -17,7 +17,7 @@ namespace {
 constexpr int32_t default_devices = 8;
 constexpr int32_t max_devices = 4096;
 
-// Devices share the machine's memory and threads, and differ by their addresses alone.
+// All devices share the memory and threads of the machine; a device is only an address in this array.
 char devices[max_devices];
 
 catena_status count(catena_ctx* ctx, int32_t* n) {
@@ -61,7 +61,7 @@ catena_status alloc(catena_ctx* ctx, void*, catena_stream*, uint64_t bytes, void
     if (*data == nullptr)
         return fail(ctx, CATENA_E_NOMEM, "[cpu alloc] out of memory: expected %" PRIu64 " bytes",
                     bytes);
-    // Fewer page faults and TLB misses; it is a hint, so a refusal does not matter.
+    // Huge pages cause fewer page faults and TLB misses. This is only a hint; failure is ignored.
     if (huge) madvise(*data, bytes / huge_page * huge_page, MADV_HUGEPAGE);
     return CATENA_OK;
 }
@@ -88,7 +88,7 @@ catena_status memory(catena_ctx*, void*, uint64_t* free_bytes, uint64_t* total_b
     const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
     *total_bytes = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * page;
     *free_bytes = static_cast<uint64_t>(sysconf(_SC_AVPHYS_PAGES)) * page;
-    // What can be had without swapping is more than what lies idle, where the system tells it.
+    // MemAvailable, if the system reports it, includes memory that can be reclaimed without swapping.
     std::ifstream file("/proc/meminfo");
     uint64_t kib = 0;
     for (std::string line; std::getline(file, line);)
@@ -135,8 +135,8 @@ constexpr catena_extension targets =
     extension(CATENA_TARGETS_1, "cpu", &targets_table, CATENA_PRIORITY_PORTABLE);
 const catena_extension* const extensions[] = {&blas, &compiler, &targets};
 
-// The environment is read and OpenBLAS loaded here, where one thread runs. Without OpenBLAS memory
-// and threads still serve; products say what is missing.
+// Reads the environment and loads OpenBLAS while only one thread runs. Without OpenBLAS, memory and
+// threads still work, and matrix products fail with a message that names what is missing.
 catena_status init(const catena_host*, catena_ctx* ctx) {
     return catena::plugin::guarded(ctx, [&] {
         if (const std::string& problem = openblas_problem(); !problem.empty())

@@ -1,4 +1,4 @@
-// The pool's protocol: one atomic word says what is to be done and who is doing it.
+// The thread pool. One atomic word, state_, describes the current job and how many workers run it.
 #include "cpu.hpp"
 
 #include <sched.h>
@@ -48,8 +48,8 @@ int64_t now_ns() {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
 }
 
-// Seat of this thread while it runs a piece, else -1. initial-exec puts it into each thread's static TLS: glibc
-// aborts if it cannot allocate dynamic TLS.
+// Slot of this thread while it runs part of a parallel_for, else -1. initial-exec places it in static TLS,
+// because glibc aborts if it cannot allocate dynamic TLS.
 __attribute__((tls_model("initial-exec"))) thread_local constinit int32_t current_slot = -1;
 
 void run_inline(int64_t n, catena_range_fn fn, void* user) {
@@ -59,7 +59,7 @@ void run_inline(int64_t n, catena_range_fn fn, void* user) {
     current_slot = outer;
 }
 
-// Processors' worth of time that a cgroup grants: two numbers, quota and period; 0 if unlimited.
+// Returns the CPU time that the cgroup grants, in processors: quota / period; 0 if unlimited.
 double cgroup_quota() {
     double quota = 0, period = 0;
     if (std::ifstream file("/sys/fs/cgroup/cpu.max"); file) {
@@ -74,8 +74,8 @@ double cgroup_quota() {
 }  // namespace
 
 struct alignas(64) ThreadPool::Seat {
-    std::atomic<int64_t> next = 0;  // how many of the chunks owned were taken
-    int64_t begin = 0;              // of the chunks owned; written with job_
+    std::atomic<int64_t> next = 0;  // number of owned chunks taken so far
+    int64_t begin = 0;              // owned chunks: begin .. end; written with job_
     int64_t end = 0;
     std::atomic<uint32_t> asleep = 0;
     int32_t id = 0;
@@ -144,8 +144,8 @@ void ThreadPool::parallel_for(int64_t n, int64_t grain, catena_range_fn fn, void
 
 void ThreadPool::publish() {
     const uint32_t epoch = epoch_of(state_.load(std::memory_order_relaxed)) + 1;
-    // Sequentially consistent, here and in await_job: either the worker sees the job, or it is
-    // seen asleep here.
+    // Sequentially consistent, as in await_job: either the worker sees the job, or this thread sees
+    // the worker asleep and wakes it.
     state_.store(make_state(epoch, job_.threads));
     for (int32_t i = 1; i < job_.threads; ++i) {
         if (seats_[i].asleep.load() == 0) continue;
@@ -172,7 +172,7 @@ void ThreadPool::work(int32_t id) {
     current_slot = -1;
 }
 
-// False if the worker is to end.
+// Waits for a job in which the worker takes part. Returns false if the worker must end.
 bool ThreadPool::await_job(Seat& seat, uint32_t served, uint64_t* state) {
     const auto ready = [&] {
         *state = state_.load();
@@ -214,7 +214,7 @@ void* ThreadPool::run_worker(void* place) {
     return nullptr;
 }
 
-// busy_ is held and no job is open.
+// Ends all workers and starts threads - 1 new ones. No other thread may use the pool during the call.
 void ThreadPool::resize(int32_t threads) {
     stopping_.store(true);
     for (int32_t i = 1; i < n_seats_; ++i) {
@@ -228,12 +228,12 @@ void ThreadPool::resize(int32_t threads) {
     stopping_.store(false);
     seats_ = threads > 0 ? new (std::nothrow) Seat[static_cast<size_t>(threads)] : nullptr;
     if (seats_ == nullptr) return;
-    // More threads than processors would only steal time from each other.
+    // With more threads than processors, spinning threads would only take time from the others.
     spin_ns_.store(threads <= processors() ? spin_ns : 0, std::memory_order_relaxed);
     sigset_t all;
     sigset_t before;
     sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);  // signals belong to the program's own threads
+    pthread_sigmask(SIG_SETMASK, &all, &before);  // workers block all signals
     for (n_seats_ = 1; n_seats_ < threads; ++n_seats_) {
         Seat& seat = seats_[n_seats_];
         seat.id = n_seats_;

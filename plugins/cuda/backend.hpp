@@ -1,4 +1,4 @@
-// What the files of the plugin provide to each other: devices, their memory, streams and events.
+// Declarations that the files of this plugin share: devices, memory, streams, events and libraries.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -24,8 +24,8 @@ namespace catena_cuda {
 
 using catena::plugin::fail;
 
-// Every callback that uses containers, locks or statics of its own does so in here: no exception leaves
-// the C ABI. function: as in texts.
+// Runs the body of a callback and returns its status, or that of its exception, so that no exception
+// crosses the C ABI. function: its name in messages.
 template <class Body>
 catena_status guarded(catena_ctx* ctx, const char* function, const Body& body) noexcept {
     try {
@@ -37,34 +37,34 @@ catena_status guarded(catena_ctx* ctx, const char* function, const Body& body) n
     }
 }
 
-// What open() returns.
+// A device, as open() returns it.
 struct Device {
     int ordinal = 0;
     int capability = 0;  // 90 for 9.0
     int processors = 0;
-    bool reads_host = false;              // pageable memory, by itself and when it gets there
-    char about[512] = {};                 // one line for people: name, capability, memory
-    std::atomic<std::uint64_t> peers{0};  // whose memory it may access, by ordinal
+    bool reads_host = false;              // accesses pageable host memory directly
+    char about[512] = {};                 // one readable line: name, capability, memory
+    std::atomic<std::uint64_t> peers{0};  // bit i: enable_peer() was called for device i
 };
 
 inline Device& device_of(void* dev) { return *static_cast<Device*>(dev); }
 inline cudaStream_t cuda(catena_stream* stream) { return reinterpret_cast<cudaStream_t>(stream); }
 inline cudaEvent_t cuda(catena_event* event) { return reinterpret_cast<cudaEvent_t>(event); }
 
-// One call of the backend: makes the device current for the thread, and restores the previous one.
-// Keeps the first failure with a text for the host. ctx may be NULL.
+// The scope of one backend call: makes the device current for the thread and restores the previous one.
+// Keeps the first failure and reports its message to the host. ctx may be NULL.
 class Scope {
 public:
     Scope(catena_ctx* ctx, const char* function, int ordinal);
     Scope(catena_ctx* ctx, const char* function, void* dev)
         : Scope(ctx, function, device_of(dev).ordinal) {}
 
-    // Nothing failed yet. What makes something asks first: it would be made on another device.
+    // Whether no call failed yet. Check it before creating objects: another device may be current.
     bool ok() const { return status_ == CATENA_OK; }
-    // Whether it was cudaSuccess. detail: what more there is to say.
+    // Returns whether error is cudaSuccess; otherwise records it. detail: text added to the message.
     bool check(cudaError_t error, const char* call, const char* detail = "");
     catena_status status() const { return status_; }
-    // The last call of the function: what the function returns.
+    // Checks the last CUDA call of a function and returns the status for the function.
     catena_status end(cudaError_t error, const char* call, const char* detail = "") {
         check(error, call, detail);
         return status_;
@@ -78,8 +78,8 @@ private:
     catena_status status_ = CATENA_OK;
 };
 
-// While it exists, calls of this thread may query and wait although the thread records a stream. Not
-// for calls that free. Construct it after a Scope, because it makes a context on the thread's device.
+// Allows this thread to query, wait and allocate while it captures a stream. Not for calls that free
+// memory. Construct it after a Scope, because it creates a context on the thread's current device.
 class BesideRecording {
 public:
     explicit BesideRecording(const Scope& scope) : active_(scope.ok()) { exchange(); }
@@ -99,7 +99,7 @@ private:
 catena_status CATENA_CALL count(catena_ctx* ctx, int32_t* n);
 catena_status CATENA_CALL open(catena_ctx* ctx, int32_t ordinal, void** dev);
 void CATENA_CALL close(void* dev);
-// "" and "sm_80" ...: the capability at least; "sm_90a": exactly that one.
+// Whether the device runs isa: "" always; "sm_80": capability 8.0 or newer; "sm_90a": exactly 9.0.
 int32_t CATENA_CALL supports_isa(void* dev, const char* isa);
 
 // memory.cpp: as in catena_backend.
@@ -111,12 +111,12 @@ catena_status CATENA_CALL copy(catena_ctx* ctx, void* dev, catena_stream* stream
 catena_status CATENA_CALL memory(catena_ctx* ctx, void* dev, uint64_t* free_bytes,
                                  uint64_t* total_bytes);
 
-// elements.cu. The lowest capability that the modules of this build have code for: 80 for 8.0.
+// elements.cu. Returns the lowest capability that this build has code for: 80 for 8.0.
 int least_capability();
-// n elements of value_bytes each, by a kernel on the current device with so many multiprocessors.
+// Fills n elements of value_bytes each on the current device. processors: its multiprocessors.
 cudaError_t launch_fill(cudaStream_t stream, int processors, void* dst, const void* value,
                         uint32_t value_bytes, uint64_t n);
-// In catena_memory.
+// As in catena_memory.
 catena_status CATENA_CALL convert(catena_ctx* ctx, void* dev, catena_stream* stream, void* dst,
                                   catena_dtype dst_dtype, const void* src, catena_dtype src_dtype,
                                   uint64_t n);
@@ -132,13 +132,13 @@ catena_status CATENA_CALL event_record(catena_ctx* ctx, void* dev, catena_event*
 catena_status CATENA_CALL event_wait(catena_ctx* ctx, void* dev, catena_event* event,
                                      catena_stream* stream);
 catena_status CATENA_CALL sync(catena_ctx* ctx, void* dev);
-// The device of a stream, also while the stream is recorded.
+// Finds the device of a stream, also while the stream is being captured.
 cudaError_t owner_of(cudaStream_t stream, int* ordinal);
-// With CUDA's flags.
+// Creates an event with CUDA's flags.
 catena_status make_event(catena_ctx* ctx, void* dev, unsigned flags, catena_event** event);
 
-// vendor.cpp: NVIDIA's libraries, opened on first use; handles exist for each stream and thread.
-// The environment is read when the plugin is loaded. Paths or names of the libraries; empty if unset.
+// vendor.cpp: NVIDIA's libraries, opened on first use, and their handles, one per stream and thread.
+// Settings are environment variables, read at load: paths or names of libraries, empty if unset.
 struct Settings {
     std::string cublas;  // CATENA_CUBLAS
     std::string cudnn;   // CATENA_CUDNN_LIBRARY
@@ -147,31 +147,31 @@ struct Settings {
 };
 const Settings& settings();
 
-// A library as dlopen() gave it. name: "cublas", "cudnn" or "nvrtc".
+// A library opened with dlopen().
 struct Library {
     void* dl = nullptr;
     std::int64_t version = 0;
     std::string error;  // why dl is NULL
 };
 
-// [any] NULL if it is none of these. This and handle_of() throw std::bad_alloc.
+// [any] name: "cublas", "cudnn" or "nvrtc"; returns NULL for others. May throw std::bad_alloc.
 const Library* library(const char* name);
 
-// The owner of a handle: settings of other users do not affect the backend's products.
+// The owner of a handle. Handles are separate, so others' settings do not affect the backend's products.
 enum class User { backend, others };
-// [compute] The handle of a library for the stream, which is the device's, and the calling thread.
-// Threads that ended leave theirs to later ones.
+// [compute] Finds or creates the handle for the calling thread and the stream, which belongs to device.
+// Later threads reuse the handles of threads that have ended. May throw std::bad_alloc.
 catena_status handle_of(catena_ctx* ctx, int device, cudaStream_t stream, const char* name,
                         User user, void** handle);
 
-// The stream's handles end with it; its device is the current one.
+// Destroys the handles of a stream that is about to be destroyed. Its device must be current.
 void drop_handles(int device, cudaStream_t stream);
 
 extern const catena_memory memory_table;
 extern const catena_events events_table;
 extern const catena_vendor vendor_table;
 extern const catena_blas blas_table;          // cuBLAS
-extern const catena_compiler compiler_table;  // NVRTC, opened when the first kernel is made
+extern const catena_compiler compiler_table;  // NVRTC, opened for the first kernel
 extern const catena_graph graph_table;        // work of a stream, recorded once
 extern const catena_ipc ipc_table;            // memory and events that processes share
 

@@ -1,6 +1,6 @@
-// cuBLAS thinks in columns: C = A B by rows is C^T = B^T A^T by columns, the same bytes.
-//
-// The same bits each time: the handle has one stream, a workspace of its own, and no atomics.
+// Matrix products with cuBLAS, which is column-major: the row-major product C = A B is the
+// column-major product C^T = B^T A^T on the same bytes. Results are bit-identical in every run,
+// because each stream has its own handle and workspace, and atomics are off.
 #include "backend.hpp"
 
 #include <cublas_v2.h>
@@ -24,7 +24,7 @@ struct Type {
     uint8_t code;
     uint8_t bits;
     cudaDataType data;
-    cublasComputeType_t compute;  // also of alpha and beta
+    cublasComputeType_t compute;  // also the type of alpha and beta
 };
 constexpr Type types[] = {
     {CATENA_CODE_FLOAT, 32, CUDA_R_32F, CUBLAS_COMPUTE_32F},

@@ -1,4 +1,4 @@
-// Devices that there are, and why there are none.
+// Counts and opens devices, and reports why there are none; implements Scope.
 #include "backend.hpp"
 
 #include <unistd.h>
@@ -18,10 +18,10 @@ struct Version {
 };
 Version version(int number) { return {number / 1000, number % 1000 / 10}; }
 
-// Forgets an error that does not stick, so that nobody takes it for one of his own calls.
+// Clears CUDA's last error unless it is sticky, so that later calls do not report it as their own.
 void forget_error() { static_cast<void>(cudaGetLastError()); }
 
-// The process that found GPUs first: CUDA does not work in those that fork() makes of it.
+// The process that first found GPUs. CUDA does not work in processes that it forks afterwards.
 constinit std::atomic<pid_t> first_process = 0;
 
 bool is_forked() {

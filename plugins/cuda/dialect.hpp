@@ -1,6 +1,6 @@
-// What kernels of the run-time compiler begin with on a GPU. plugins/jit/README.md says what a
-// dialect defines. Kernels see one block of arguments by value, and go through elements and outputs in
-// steps of the grid.
+// The dialect: source text that precedes every kernel compiled at run time for a GPU. plugins/jit/README.md
+// lists what a dialect defines. A kernel takes one struct of arguments by value, and its threads process
+// elements and outputs in grid-stride loops.
 #pragma once
 
 #include <catena/plugin/dialect.hpp>

@@ -1,6 +1,5 @@
-// The capability that this build has code for. Memory filled with one value, and the same numbers in
-// another dtype, for arrays that change it outside
-// of any function: a thread for each element.
+// Kernels for arrays that change outside of any function: one fills memory with a value, one converts
+// dtypes. Also the lowest capability that this build has code for.
 #include <cuda_runtime.h>
 
 #include <cstring>
@@ -16,7 +15,7 @@ using namespace catena::plugin;
 template <class Rule>
 cudaError_t each(cudaStream_t stream, int processors, std::uint64_t n, const Rule& rule) {
     const std::uint64_t wanted = (n + cuda::block - 1) / cuda::block;
-    // As many blocks as run at once.
+    // At most 8 blocks per multiprocessor, about as many as can run at the same time.
     const std::uint64_t most = static_cast<std::uint64_t>(processors) * 8;
     cudaLaunchConfig_t config = {};
     config.gridDim = dim3(static_cast<unsigned>(std::min(wanted, most)));
@@ -42,7 +41,7 @@ cudaError_t fill_with(cudaStream_t stream, int processors, void* dst, const void
     return each(stream, processors, n, rule);
 }
 
-// A kernel for each dtype that is read; the one that is written is the same for all of a launch.
+// There is one kernel per source dtype. The destination dtype is an argument, constant within a launch.
 template <class From>
 struct Converted {
     template <class To>
@@ -66,7 +65,7 @@ struct Converted {
 
 int least_capability() {
 #if defined(__CUDA_ARCH_LIST__)
-    constexpr int built[] = {__CUDA_ARCH_LIST__};  // 800 ..., the lowest first
+    constexpr int built[] = {__CUDA_ARCH_LIST__};  // 800 ..., in ascending order
     return built[0] / 10;
 #else  // an emulator's compiler
     return 80;

@@ -1,5 +1,5 @@
-// Blocks come from cudaMalloc: the host keeps what it frees, so that this is rare. A handle of CUDA that
-// processes share stands for a whole block: an address in it goes along as an offset.
+// Device and pinned memory, copies, and memory shared with other processes. Blocks come from cudaMalloc;
+// the host caches freed blocks. A CUDA IPC handle stands for a whole block, so addresses carry an offset.
 #include "backend.hpp"
 
 #include <bit>
@@ -18,7 +18,7 @@ bool is_recording(Scope& scope, cudaStream_t stream) {
            status != cudaStreamCaptureStatusNone;
 }
 
-// Memory that CUDA knows is read when the stream gets there: pinned, managed.
+// Whether CUDA manages the memory (pinned, managed): a copy reads it when the stream reaches the copy.
 bool is_known(Scope& scope, const void* data) {
     cudaPointerAttributes attributes = {};
     return scope.check(cudaPointerGetAttributes(&attributes, data), "cudaPointerGetAttributes") &&
@@ -66,7 +66,7 @@ catena_status fill(catena_ctx* ctx, void* dev, catena_stream* stream, void* dst,
     const auto* bytes = static_cast<const unsigned char*>(value);
     bool same = true;
     for (uint32_t i = 1; i < value_bytes; ++i) same = same && bytes[i] == bytes[0];
-    if (same)  // as zeros are
+    if (same)  // such as zeros
         return scope.end(cudaMemsetAsync(dst, bytes[0], n * value_bytes, cuda(stream)),
                          "cudaMemsetAsync");
     return scope.end(
@@ -74,7 +74,7 @@ catena_status fill(catena_ctx* ctx, void* dev, catena_stream* stream, void* dst,
         "cudaLaunchKernelEx");
 }
 
-// Once for each pair; without it copies go through the host, slower.
+// Enables direct access once per pair of devices. Without it, copies go through the host, slower.
 void enable_peer(Device& device, int peer) {
     const auto bit = uint64_t{1} << (peer % 64);
     if ((device.peers.load(std::memory_order_relaxed) & bit) != 0) return;
@@ -83,7 +83,7 @@ void enable_peer(Device& device, int peer) {
     const BesideRecording beside(scope);
     if (scope.check(cudaDeviceCanAccessPeer(&can, device.ordinal, peer),
                     "cudaDeviceCanAccessPeer") &&
-        can != 0)  // another library may have done it before
+        can != 0)  // another library may have enabled it already
         scope.check(cudaDeviceEnablePeerAccess(peer, 0), "cudaDeviceEnablePeerAccess");
     device.peers.fetch_or(bit, std::memory_order_relaxed);
 }
@@ -98,13 +98,13 @@ catena_status copy_peer(catena_ctx* ctx, void* dev, catena_stream* stream, void*
              "cudaMemcpyPeerAsync");
 }
 
-// The blocks that alloc() gave out, so that the start of a block is found from an address in it.
+// The blocks that alloc() returned, to find the start of the block that contains an address.
 struct Blocks {
     std::mutex mutex;
-    std::map<uintptr_t, uint64_t> bytes;  // by start
+    std::map<uintptr_t, uint64_t> bytes;  // by start address
 };
 
-// Made on the first call, never destroyed: no static constructor.
+// Created by the first call and never destroyed, so there is no static constructor.
 Blocks& blocks() {
     static auto* const all = new Blocks;
     return *all;
@@ -112,7 +112,7 @@ Blocks& blocks() {
 
 uintptr_t address(const void* data) { return reinterpret_cast<uintptr_t>(data); }
 
-// The start of the block that data is in, or 0.
+// Returns the start of the block that contains data, or 0.
 uintptr_t start_of(const void* data) {
     const std::lock_guard lock(blocks().mutex);
     auto block = blocks().bytes.upper_bound(address(data));
@@ -144,7 +144,7 @@ catena_status memory_import(catena_ctx* ctx, void* dev, const catena_ipc_handle*
                             void** data) {
     *data = nullptr;
     Scope scope(ctx, "ipc import", dev);
-    // CUDA counts imports of the same handle itself, and gives the same address.
+    // CUDA itself counts imports of the same handle and returns the same address.
     if (!scope.ok()) return scope.status();
     return scope.end(cudaIpcOpenMemHandle(data, std::bit_cast<cudaIpcMemHandle_t>(*handle),
                                           cudaIpcMemLazyEnablePeerAccess),
@@ -209,7 +209,7 @@ catena_status alloc(catena_ctx* ctx, void* dev, catena_stream*, uint64_t bytes, 
     return status;
 }
 
-// What the stream still does with the block is done first.
+// Waits for the stream before it frees the block, because the stream may still use it.
 void release(void* dev, catena_stream* stream, void* data, uint64_t) {
     if (data == nullptr) return;
     Scope scope(nullptr, "free", dev);
@@ -233,7 +233,7 @@ catena_status copy(catena_ctx* ctx, void* dev, catena_stream* stream, void* dst,
             "[cuda copy] a graph is being recorded on device %d: memory of the host that is "
             "read now cannot be part of it; expected copy_async() of pinned memory",
             device_of(dev).ordinal);
-    // Other memory it reads before it returns, unless the device reads it by itself.
+    // cudaMemcpyAsync() reads pageable memory before it returns, unless the device accesses it directly.
     if (!scope.check(cudaMemcpyAsync(dst, src, bytes, kind_of(direction), cuda(stream)),
                      "cudaMemcpyAsync"))
         return scope.status();

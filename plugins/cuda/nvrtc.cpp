@@ -1,5 +1,5 @@
-// Kernels at run time: NVRTC makes a cubin for the device's architecture, or PTX for one that is newer
-// than itself. It needs neither a GPU nor a driver; loading does.
+// Compiles kernels at run time: NVRTC makes a cubin for the device's architecture, or PTX if the device is
+// newer than NVRTC. Compiling needs neither a GPU nor a driver; loading needs both.
 #include "backend.hpp"
 
 #include <dlfcn.h>
@@ -23,7 +23,7 @@ namespace {
 constexpr unsigned block = 256;
 constexpr int64_t blocks_per_processor = 16;
 
-// NVRTC's functions, with programs as pointers and results as numbers.
+// NVRTC's functions, with programs as void pointers and results as integers.
 struct Nvrtc {
     struct Found {
         template <class F>
@@ -63,7 +63,7 @@ const Nvrtc& nvrtc() {
     return functions;
 }
 
-// sm_90 where NVRTC knows 9.0; the newest PTX that it knows where the device is newer.
+// Machine code if NVRTC knows an architecture of the device's major version, else the newest PTX it knows.
 struct Target {
     bool binary;
     int arch;
@@ -94,7 +94,7 @@ catena_status check_there(catena_ctx* ctx, int capability) {
     return CATENA_OK;
 }
 
-// Size and time of a file: it is not read for this, having many megabytes.
+// Returns size and modification time of a file; its contents, many megabytes, are not read.
 std::string file_stamp(const char* path) {
     struct stat status = {};
     if (stat(path, &status) != 0) return "";
@@ -115,7 +115,7 @@ catena_status identity(catena_ctx* ctx, void* dev, char* text) {
         std::string all = "nvrtc " + std::to_string(major) + "." + std::to_string(minor) + " " +
                           Target(capability).option();
         for (const char* option : usual_options) all += std::string(" ") + option;
-        // Builds of one version may differ.
+        // Builds of the same version may differ, so the file is part of the identity.
         Dl_info info = {};
         if (dladdr(reinterpret_cast<void*>(nvrtc().version), &info) != 0 && info.dli_fname)
             all += std::string(" ") + info.dli_fname + file_stamp(info.dli_fname);
@@ -135,7 +135,7 @@ catena_status compile(catena_ctx* ctx, void* dev, const catena_compilation* c) {
     return guarded(ctx, "compiler", [&]() -> catena_status {
         const int capability = device_of(dev).capability;
         if (const catena_status s = check_there(ctx, capability); s != CATENA_OK) return s;
-        // The entry: its name is what profilers show.
+        // Adds the entry function, whose name profilers show.
         const std::string source = std::string(c->source) + "\nextern \"C\" __global__ void " +
                                    c->name +
                                    "(const catena_kernel::catena_arguments catena_args) {\n"
@@ -158,7 +158,7 @@ catena_status compile(catena_ctx* ctx, void* dev, const catena_compilation* c) {
                 log.resize(bytes);
                 nvrtc().log(program.handle, log.data());
             }
-            // A wrong option leaves an empty log.
+            // An invalid option leaves the log empty.
             if (log.size() <= 1) log = std::string(nvrtc().error(error)) + " of " + arch;
             if (log.size() <= 1 || log.back() != '\0') log += '\0';
             for (const char* const* o = c->options; o != nullptr && *o != nullptr; ++o)
@@ -171,7 +171,7 @@ catena_status compile(catena_ctx* ctx, void* dev, const catena_compilation* c) {
         std::vector<char> binary(error == 0 ? bytes : 0);
         if (!binary.empty())
             error = (target.binary ? nvrtc().cubin : nvrtc().ptx)(program.handle, binary.data());
-        if (error != 0 || binary.empty())  // as with -dlto, which makes neither
+        if (error != 0 || binary.empty())  // such as with -dlto, which makes neither
             return fail(ctx, CATENA_E_DEVICE,
                         "[cuda compiler] NVRTC: expected code of '%s' for %s, got none (%s)",
                         c->name, arch.c_str(), nvrtc().error(error));
@@ -207,7 +207,7 @@ unsigned power_of_two(int64_t n, unsigned most) {
     return power;
 }
 
-// How the dialect's reductions share a block: it depends on the shape alone, as results do.
+// Returns the block shape. For reductions it depends on the data's shape alone, and so do the results.
 dim3 block_of(const catena_launch& launch) {
     if (launch.kind == CATENA_LAUNCH_ROWS) {
         const unsigned team = power_of_two((launch.cost + 3) / 4, block);

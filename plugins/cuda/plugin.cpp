@@ -1,4 +1,4 @@
-// cuda.catena, table of contents: the backend "cuda", its extensions, and its matrix products.
+// The plugin table of cuda.catena: the backend "cuda", extensions, matrix products and compiler.
 #include "backend.hpp"
 
 #include <cstdlib>
@@ -10,7 +10,7 @@ namespace catena_cuda {
 
 namespace {
 
-// Made on the first call, never destroyed: no static constructor.
+// Created by the first call and never destroyed, so there is no static constructor.
 Settings& current_settings() {
     static auto* const all = new Settings;
     return *all;
@@ -93,5 +93,5 @@ const Settings& settings() { return current_settings(); }
 
 }  // namespace catena_cuda
 
-// No devices: it has no kernels, so hosts load it before the plugins that have some for it.
+// Names no devices, because it has no kernels: hosts load it before plugins with CUDA kernels.
 CATENA_EXPORT_PLUGIN("org.catena.cuda", "0.1.0", "", catena_cuda::plugin);

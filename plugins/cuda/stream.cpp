@@ -1,5 +1,5 @@
-// Streams do not wait for CUDA's stream 0, nor it for them. Stream capture restricts only this thread;
-// other threads continue.
+// Streams, events and graphs. Streams do not synchronize with CUDA's stream 0. A capture restricts only the
+// thread that records; other threads continue.
 #include "backend.hpp"
 
 #include <mutex>
@@ -14,17 +14,17 @@ struct catena_graph_exec {
 namespace catena_cuda {
 namespace {
 
-// The device of each stream. CUDA cannot be asked while a stream is recorded: that breaks the recording.
+// The device of each stream. Asking CUDA for it during a capture of the stream would break the capture.
 struct Owners {
     std::mutex mutex;
     std::unordered_map<cudaStream_t, int> ordinal;
 };
 Owners& owners() {
-    static auto& all = *new Owners;  // streams may end with the process
+    static auto& all = *new Owners;  // never destroyed: streams may outlive static objects
     return all;
 }
 
-// 1 if it is done, 0 if not yet.
+// Returns 1 if the work is done; 0 if it is not, or if the call failed.
 int32_t is_done(Scope& scope, cudaError_t error, const char* call) {
     if (error != cudaErrorNotReady) return scope.check(error, call) ? 1 : 0;
     static_cast<void>(cudaGetLastError());
@@ -156,7 +156,7 @@ catena_status stream_sync(catena_ctx* ctx, void* dev, catena_stream* stream) {
     return scope.end(cudaStreamSynchronize(cuda(stream)), "cudaStreamSynchronize");
 }
 
-// CUDA takes the time of each record unless it is told not to, which makes others wait longer.
+// Disables timing: a time stamp at each record would make waiting for the event slower.
 catena_status event_create(catena_ctx* ctx, void* dev, catena_event** event) {
     return make_event(ctx, dev, cudaEventDisableTiming, event);
 }

@@ -1,5 +1,5 @@
-// Libraries and handles. A handle of cuBLAS has the stream's own workspace, so that results do not
-// depend on what other streams do and nothing is allocated while a graph is recorded.
+// NVIDIA's libraries and their handles. A cuBLAS handle uses the workspace of its stream, so that results do
+// not depend on other streams and nothing is allocated while a graph is recorded.
 #include "backend.hpp"
 
 #include <cublas_v2.h>
@@ -16,8 +16,8 @@
 namespace catena_cuda {
 namespace {
 
-// How a library is found, and what its handles need. The functions are the library's, all with handles
-// and streams as pointers and statuses as numbers.
+// Describes a library: how to find it, and the names of the functions for its handles. They are called
+// with handles and streams as pointers and with statuses as integers.
 struct Kind {
     const char* name;
     const char* soname;
@@ -28,7 +28,7 @@ struct Kind {
     const char* destroy;
     const char* set_stream;
     const char* error_name;  // const char* f(status)
-    int no_memory[2];        // statuses
+    int no_memory[2];        // statuses that mean out of memory
 };
 
 constexpr int cuda_major = CUDART_VERSION / 1000;
@@ -86,7 +86,7 @@ std::int64_t version_of(const Library& library, const Kind& kind) {
         if (version != nullptr) version(&major, &minor);
         return major * 1000 + minor * 10;
     }
-    // As CUBLAS_VERSION: 13.0.2 is 130002.
+    // The same number as CUBLAS_VERSION: 130002 for 13.0.2.
     int patch = 0;
     auto* const property = function<int(int, int*)>(library, kind.version);
     if (property == nullptr || property(0, &major) != 0 || property(1, &minor) != 0 ||
@@ -95,8 +95,8 @@ std::int64_t version_of(const Library& library, const Kind& kind) {
     return major * 10000 + minor * 100 + patch;
 }
 
-// NVRTC looks for its other half by name alone, and would find another CUDA's: the one beside it goes
-// first. Where there is none, NVRTC says so by itself.
+// Opens libnvrtc-builtins from NVRTC's folder: NVRTC opens it by name alone, and might find that of another
+// CUDA version. If it is missing there, NVRTC still searches for it and reports the error.
 void open_builtins(const Library& nvrtc) {
     Dl_info info = {};
     if (dladdr(dlsym(nvrtc.dl, "nvrtcVersion"), &info) == 0 || info.dli_fname == nullptr) return;
@@ -148,7 +148,7 @@ int kind_of(const char* name) {
     return -1;
 }
 
-// The thread's number: the lowest that no other thread has now.
+// The number of this thread: the lowest that no other running thread has.
 class ThreadNumber {
 public:
     static int get() {
@@ -193,7 +193,7 @@ struct StreamHandles {
     std::vector<Handle> handles;
     void* workspace = nullptr;  // of cuBLAS
 };
-// Each device has its own stream 0.
+// Device and stream; each device has its own stream 0.
 using Place = std::pair<int, cudaStream_t>;
 struct Streams {
     std::mutex mutex;
@@ -205,7 +205,7 @@ Streams& streams() {
     return *all;
 }
 
-// The library's own call, with a text for the host if it fails.
+// Checks the status of a library call and gives the host a message if the call failed.
 struct Caller {
     catena_ctx* ctx;
     int device;
@@ -214,7 +214,7 @@ struct Caller {
 
     catena_status check(int status, const char* call) const {
         if (status == 0) return CATENA_OK;
-        static_cast<void>(cudaGetLastError());  // of what the library called
+        static_cast<void>(cudaGetLastError());  // clears the CUDA error that the library left
         const char* text = "";
         if (auto* const name = function<const char*(int)>(opened, kind.error_name))
             text = name(status);
@@ -224,14 +224,14 @@ struct Caller {
     }
 };
 
-// Bytes that NVIDIA recommends.
+// Returns the workspace size that NVIDIA recommends.
 size_t workspace_bytes(int device) {
     int major = 0;
     static_cast<void>(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
     return (major >= 9 ? size_t{32} : size_t{4}) << 20;
 }
 
-// Products of float16 and bfloat16 are summed up in float32 throughout.
+// Sets the workspace, and the mode that accumulates float16 and bfloat16 products in float32 throughout.
 catena_status set_up_cublas(const Caller& call, cudaStream_t stream, void* handle) {
     Scope scope(call.ctx, "vendor", call.device);
     const size_t bytes = workspace_bytes(call.device);
@@ -276,7 +276,7 @@ catena_status make_handle(const Caller& call, cudaStream_t stream, User user, vo
                    kind.set_stream);
     if (status == CATENA_OK)
         status = guarded(call.ctx, "vendor", [&]() -> catena_status {
-            // After the stream: that takes a workspace away.
+            // Must follow set_stream, which resets the workspace.
             const bool cublas = std::strcmp(kind.name, "cublas") == 0;
             const catena_status ready = cublas ? set_up_cublas(call, stream, made) : CATENA_OK;
             if (ready != CATENA_OK) return ready;
@@ -290,14 +290,14 @@ catena_status make_handle(const Caller& call, cudaStream_t stream, User user, vo
     return status;
 }
 
-// What the thread used last: products come one after the other on one stream.
+// The handle that the thread used last: consecutive products usually use the same stream.
 struct Last {
     Place place;
     int kind = -1;
     std::uint64_t dropped;
     void* handle;
 };
-thread_local Last last_of[2];  // by User
+thread_local Last last_of[2];  // indexed by User
 
 catena_status CATENA_CALL handle(catena_ctx* ctx, void* dev, catena_stream* stream,
                                  const char* name, void** out) {

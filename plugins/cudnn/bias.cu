@@ -1,4 +1,4 @@
-// The kernels of this plugin's own, for all dtypes.
+// This plugin's own kernels, for all dtypes: they add a bias, and sum its gradient.
 #include "library.hpp"
 
 #include <catena/plugin/cuda/reduce.cuh>
@@ -8,7 +8,7 @@ namespace {
 
 using Floats = Row<float, double, cuda::AnyHalf>;
 
-// body(T()) of the tensor's dtype, which supports() has checked.
+// Calls body(T()) with T of the tensor's dtype, one of those that the kernels are listed for.
 template <class Body>
 void with_type(const catena_tensor& t, const Body& body) {
     const int bits = t.dl.dtype.bits;

@@ -1,4 +1,4 @@
-// convolution_2d, deconvolution_2d and the gradient for filters: each is one or two of three products.
+// Kernels of convolution_2d, deconvolution_2d and convolution_2d_grad_w: each computes one or two products.
 #include <algorithm>
 
 #include <catena/plugin/cuda/launch.cuh>
@@ -21,7 +21,7 @@ void* data(const catena_tensor* t) { return t == nullptr ? nullptr : data_of<cha
 
 using Step = ConvolutionStep;
 
-// No tensor whose elements 32 bits do not count: not all of cuDNN's engines take such rightly.
+// Whether cuDNN supports the sizes. Not all engines are correct for tensors of 2^31 or more elements.
 bool fits(const Geometry& g) {
     const std::int64_t shapes[][4] = {{g.n, g.channels, g.height, g.width},
                                       {g.n, g.outputs, g.oh, g.ow},
@@ -39,7 +39,7 @@ std::int32_t supports(catena_ctx* ctx, const catena_call* call) noexcept {
     }
 }
 
-// What engines may count on: 16 bytes, or that elements are aligned.
+// Returns the alignment of all data: 16 bytes, or the element size if some tensor is aligned to less.
 std::int64_t alignment_of(const Step& s) {
     constexpr std::uintptr_t pack = 16;
     const std::int64_t element = s.x->dl.dtype.bits / 8;
@@ -49,7 +49,7 @@ std::int64_t alignment_of(const Step& s) {
     return pack;
 }
 
-// The problem of a step, with its bias in it or without.
+// Returns the problem of a step. bias: whether the bias is part of the graph.
 Problem problem_of(const Geometry& g, const Step& s, bool bias, bool deterministic) {
     return {.direction = s.product,
             .dtype = type_of(*s.x),
@@ -59,8 +59,8 @@ Problem problem_of(const Geometry& g, const Step& s, bool bias, bool determinist
             .deterministic = deterministic,
             .alignment = alignment_of(s)};
 }
-// The bias is part of the graph where that is known to be one of cuDNN's patterns, and an engine takes
-// it; else it is added afterwards.
+// Makes the bias part of the graph if this is a known pattern of cuDNN and an engine supports it. Otherwise
+// it is added afterwards.
 Problem choose(catena_ctx* ctx, const catena_call& call, const Geometry& g, const Step& s,
                bool deterministic) {
     if (s.bias != nullptr && s.product == Direction::forward && !s.add) {
@@ -70,7 +70,7 @@ Problem choose(catena_ctx* ctx, const catena_call& call, const Geometry& g, cons
     return problem_of(g, s, false, deterministic);
 }
 
-// Kernels that may give other bits keep to the same ones where the call says so.
+// Whether results must be bit-identical: not in varying kernels, unless the call requires it.
 bool is_deterministic(const catena_call& call, bool varying) {
     return !varying || (call.flags & CATENA_CALL_DETERMINISTIC) != 0;
 }
@@ -112,7 +112,7 @@ catena_status run(catena_ctx* ctx, const catena_call* call) noexcept {
     });
 }
 
-// varying: faster, perhaps with other bits the next time.
+// varying: may be faster, but results may differ between runs.
 template <bool varying>
 void append(std::vector<catena_kernel>& all) {
     for (const char* function : {convolution_2d, deconvolution_2d, convolution_2d_grad_w})
@@ -122,7 +122,7 @@ void append(std::vector<catena_kernel>& all) {
                 k.name = varying ? "cuDNN, varying" : "cuDNN";
                 if (varying) k.flags = CATENA_KERNEL_ADDS;
                 k.priority = CATENA_PRIORITY_VENDOR + (varying ? 1 : 0);
-                k.version_max = 2;  // which has cover_all
+                k.version_max = 2;  // version 2 has cover_all
                 k.supports = supports;
                 k.plan = plan<varying>;
                 k.run = run<varying>;

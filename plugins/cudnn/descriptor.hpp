@@ -1,4 +1,4 @@
-// A descriptor of cuDNN's graph API: attributes are set, it is finalised, and then read.
+// Wraps a cuDNN backend descriptor: set attributes, finalize it, then read attributes or use it.
 #pragma once
 
 #include <initializer_list>
@@ -10,7 +10,7 @@
 
 namespace catena_cudnn {
 
-// The type of an attribute's values.
+// Returns cuDNN's attribute type for a C++ type.
 constexpr auto type_of(bool) { return CUDNN_TYPE_BOOLEAN; }
 constexpr auto type_of(std::int64_t) { return CUDNN_TYPE_INT64; }
 constexpr auto type_of(float) { return CUDNN_TYPE_FLOAT; }
@@ -23,7 +23,7 @@ constexpr auto type_of(cudnnPointwiseMode_t) { return CUDNN_TYPE_POINTWISE_MODE;
 constexpr auto type_of(cudnnBackendHeurMode_t) { return CUDNN_TYPE_HEUR_MODE; }
 constexpr auto type_of(cudnnBackendNumericalNote_t) { return CUDNN_TYPE_NUMERICAL_NOTE; }
 
-// Where one refers to another, both have to live.
+// Owns a descriptor. A descriptor does not own those it refers to; they must stay alive.
 class Descriptor {
 public:
     using Name = cudnnBackendAttributeName_t;
@@ -67,7 +67,7 @@ public:
     void finalize() { check(*cudnn_, "cudnnBackendFinalize", try_finalize()); }
     cudnnStatus_t try_finalize() { return cudnn_->finalize(made_); }
 
-    // One number, or a few; at most `room`.
+    // Returns one value, or at most `room` values.
     template <class T>
     T get(Name name) const {
         T value = {};
@@ -80,7 +80,7 @@ public:
         values.resize(get(name, type_of(T()), room, values.data()));
         return values;
     }
-    // cuDNN fills in descriptors that the caller made.
+    // Returns descriptors. cuDNN fills in descriptors that the caller has created.
     Descriptor get_descriptor(Name name, cudnnBackendDescriptorType_t type) const {
         Descriptor one(*cudnn_, type);
         get(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &one.made_);

@@ -1,4 +1,4 @@
-// Builds graphs, asks cuDNN's heuristics, and makes plans of what they propose.
+// Builds graphs, queries cuDNN's heuristics, and makes plans of the engines that they propose.
 #include "graph.hpp"
 
 #include <algorithm>
@@ -12,7 +12,7 @@ cudnnDataType_t computed_in(cudnnDataType_t dtype) {
     return dtype == CUDNN_DATA_DOUBLE ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT;
 }
 
-// The operation of a direction, and its attributes.
+// The cuDNN operation of a direction, and the names of its attributes.
 struct Names {
     cudnnBackendDescriptorType_t operation;
     Descriptor::Name alpha, beta, convolution, x, w, y;
@@ -42,7 +42,7 @@ bool is_half(cudnnDataType_t dtype) {
 
 }  // namespace
 
-// Below a name that only plans and graphs have: a handle's device.
+// Sets a handle, which determines the device. Only graphs and plans have an attribute for it.
 Teller teller_of(cudnnHandle_t handle) {
     return [handle](Descriptor& descriptor) {
         if (descriptor.type() == CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR)
@@ -55,7 +55,7 @@ Teller teller_of(cudnnHandle_t handle) {
 Descriptor Graph::tensor(Role number, const Shape4& shape) const {
     Descriptor d(cudnn_, CUDNN_BACKEND_TENSOR_DESCRIPTOR);
     const Shape4 strides = {shape[1] * shape[2] * shape[3], shape[2] * shape[3], shape[3], 1};
-    // The sum before the bias is added is nowhere in memory, and in the type that is computed in.
+    // tensor_sum is virtual, that is, not in memory, and has the compute type.
     const bool inner = number == tensor_sum;
     d.set(CUDNN_ATTR_TENSOR_DATA_TYPE, inner ? computed_in(p_.dtype) : p_.dtype);
     d.set(CUDNN_ATTR_TENSOR_DIMENSIONS, std::span<const std::int64_t>(shape));
@@ -72,7 +72,7 @@ Graph::Graph(const Library& cudnn, const Problem& p, const Teller& teller) : cud
     const Names& name = names[static_cast<std::size_t>(p.direction)];
     const cudnnDataType_t computed = computed_in(p.dtype);
     const Shape4 y_shape = {g.n, g.outputs, g.oh, g.ow};
-    parts_.reserve(16);  // references stay
+    parts_.reserve(16);  // keeps references valid
     const Descriptor& x = keep(tensor(tensor_x, {g.n, g.channels, g.height, g.width}));
     const Descriptor& w = keep(tensor(tensor_w, {g.outputs, g.channels, g.kh, g.kw}));
     const Descriptor& y = keep(tensor(p.bias ? tensor_sum : tensor_y, y_shape));
@@ -133,7 +133,7 @@ bool allowed(const Problem& p, bool tf32, std::span<const cudnnBackendNumericalN
             case CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS:
             case CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION: return true;
             case CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC: return p.deterministic;
-            // What is transformed would be rounded to a half once more.
+            // Winograd and FFT engines would round the transformed input to half precision again.
             case CUDNN_NUMERICAL_NOTE_FFT:
             case CUDNN_NUMERICAL_NOTE_WINOGRAD:
             case CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_4x4:
@@ -148,7 +148,7 @@ std::vector<Plan> plans_for(const Library& cudnn, const Problem& p, const Teller
                             std::int64_t limit, std::size_t most) {
     const auto graph = std::make_shared<const Graph>(cudnn, p, teller);
     std::vector<Plan> plans;
-    // What is fastest by its estimate; then what works where that does not.
+    // First the engines with the best estimated speed, then the fallback engines.
     for (const cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
         Descriptor heuristics(cudnn, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
         heuristics.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph->descriptor());

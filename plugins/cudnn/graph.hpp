@@ -1,5 +1,5 @@
-// A convolution as cuDNN's graph API describes it, the ways in which cuDNN can compute it, and plans by
-// what they were made for: chosen once, by cuDNN's heuristics or by timing, and kept.
+// Convolutions in cuDNN's graph API: operation graphs, execution plans for them, and the cache of plans,
+// which cuDNN's heuristics or timing select once for each problem.
 #pragma once
 
 #include <array>
@@ -15,26 +15,26 @@ namespace catena_cudnn {
 using Direction = ConvolutionProduct;
 using Geometry = ConvolutionSizes;
 
-// What a plan is made for.
+// The convolution that a plan computes.
 struct Problem {
     Direction direction;
     cudnnDataType_t dtype;
     Geometry g;
-    bool bias;               // forward alone: y = convolution + b, for each of the outputs
-    bool add;                // to what is there
-    bool deterministic;      // the same bits each time
-    std::int64_t alignment;  // of all data, in bytes
+    bool bias;               // forward only: y = convolution + b, one b per output channel
+    bool add;                // adds to the existing values of the result
+    bool deterministic;      // bit-identical results in every run
+    std::int64_t alignment;  // of all tensors, in bytes
     auto operator<=>(const Problem&) const = default;
 };
 
-// The tensors by their numbers in the graph.
+// Unique IDs of the tensors in the graph. tensor_sum: the forward result before the bias is added.
 enum Role : std::int64_t { tensor_x = 1, tensor_w, tensor_y, tensor_b, tensor_sum };
 
-// Tells a graph, its heuristics and its plans which device they are for, before they are finalised.
+// Sets the device of a graph, of heuristics or of a plan, before the descriptor is finalized.
 using Teller = std::function<void(Descriptor&)>;
 Teller teller_of(cudnnHandle_t handle);
 
-// An operation graph, with all that it refers to.
+// An operation graph that owns all descriptors it refers to.
 class Graph {
 public:
     Graph(const Library& cudnn, const Problem& p, const Teller& teller);
@@ -49,7 +49,7 @@ private:
     std::vector<Descriptor> parts_;
 };
 
-// One engine's way, ready to run.
+// An execution plan of one engine, ready to run.
 struct Plan {
     std::shared_ptr<const Graph> graph;
     Descriptor config;
@@ -57,24 +57,24 @@ struct Plan {
     std::int64_t workspace;  // bytes
 };
 
-// What an engine may not do to the numbers.
+// Whether an engine with these numerical notes may compute the problem.
 bool allowed(const Problem& p, bool tf32, std::span<const cudnnBackendNumericalNote_t> notes);
 
-// What cuDNN proposes, best first: at most `most` plans with a workspace of at most `limit` bytes. Empty
-// if it can do nothing of what is allowed.
+// Returns up to `most` plans that cuDNN proposes, best first, with a workspace of at most `limit` bytes.
+// Empty if no allowed engine supports the problem.
 std::vector<Plan> plans_for(const Library& cudnn, const Problem& p, const Teller& teller, bool tf32,
                             std::int64_t limit, std::size_t most);
 
-// Pointers by Role, null for those that are not there.
+// Data pointers by Role; null for tensors that the graph does not have.
 using Pointers = std::array<void*, tensor_sum + 1>;
 void execute(const Library& cudnn, cudnnHandle_t handle, const Plan& plan, const Pointers& data,
              void* workspace);
 
-// plans.cpp. Whether cuDNN can do this within the workspace that is allowed.
+// plans.cpp. Whether cuDNN has a plan for the problem within the maximum workspace.
 bool can(catena_ctx* ctx, const catena_call& call, const Problem& p);
-// Scratch bytes that run() takes; 0 if it cannot.
+// Returns the bytes of scratch memory that run() needs; 0 if it needs none or there is no plan.
 std::uint64_t scratch_for(catena_ctx* ctx, const catena_call& call, const Problem& p);
-// Enqueues it. data: x, W, y and b as p has them. With CATENA_CUDNN_AUTOTUNE the first run measures.
+// Enqueues the convolution. data: x, W, y, and b if p.bias. With CATENA_CUDNN_AUTOTUNE, first times plans.
 void run(catena_ctx* ctx, const catena_call& call, const Problem& p, const Pointers& data);
 
 }  // namespace catena_cudnn

@@ -1,4 +1,4 @@
-// Finds cuDNN, and asks whether it is wanted.
+// Finds cuDNN and its functions, and reads the settings.
 #include "library.hpp"
 
 #include <dlfcn.h>
@@ -23,7 +23,7 @@ const catena_vendor* vendor(catena_ctx* ctx) {
     return tables == nullptr ? nullptr : static_cast<const catena_vendor*>(*tables);
 }
 
-// Without a word where there is none: the reason is the context's, and the next kernel takes the call.
+// Returns null without a log message if cuDNN is unavailable: ctx keeps the reason, and another kernel runs.
 const Library* find(catena_ctx* ctx) {
     constexpr std::int64_t oldest = 90000;
     const catena_vendor* const table = vendor(ctx);

@@ -1,5 +1,5 @@
-// cuDNN as the backend opened it, found by name: nothing is linked with it. What the user says. And the
-// kernels: those that plugin.cpp lists, and those of this plugin's own.
+// cuDNN's functions, found by name in the library that the backend opened (nothing is linked to it); the
+// settings from the environment; and the kernels of this plugin.
 #pragma once
 
 #include <cudnn.h>
@@ -13,22 +13,22 @@ namespace catena_cudnn {
 
 using namespace catena::plugin;
 
-// What the environment says, read once when the plugin is loaded.
+// Settings from the environment, read once when the plugin is loaded.
 struct Settings {
     bool enabled = true;                             // CATENA_CUDNN=0: none of these kernels runs
     std::int64_t workspace = std::int64_t{1} << 28;  // CATENA_CUDNN_WORKSPACE, in bytes
     bool autotune = false;                           // CATENA_CUDNN_AUTOTUNE=1
     bool nondeterministic = false;                   // CATENA_CUDNN_NONDETERMINISTIC=1
     bool tf32 = false;                               // CATENA_CUDA_TF32=1
-    const char* wrong_workspace = nullptr;           // what is no number of bytes
+    const char* wrong_workspace = nullptr;           // the value, if it is not a number of bytes
 
-    // Kernels that may compute other bits the next time exist, beside those that do not.
+    // Whether kernels whose results may differ between runs are added to those that are deterministic.
     bool varying() const { return autotune || nondeterministic; }
 };
 void read_settings();  // [load]
 const Settings& settings();
 
-// The functions of cuDNN that are called.
+// The functions of cuDNN that this plugin calls.
 struct Library {
     decltype(&cudnnGetErrorString) error_string;
     decltype(&cudnnBackendCreateDescriptor) create;
@@ -38,14 +38,14 @@ struct Library {
     decltype(&cudnnBackendFinalize) finalize;
     decltype(&cudnnBackendExecute) execute;
 
-    // false: it lacks one of them.
+    // Looks up all functions. Returns false if one is missing.
     bool find(void* dl_handle);
 };
-// cuDNN 9, or null if it is not available; looked up once. [any] ctx is of a call on "cuda".
+// [any] Returns cuDNN 9, looked up once, or null if it is unavailable. ctx: of a call on "cuda".
 const Library* library(catena_ctx* ctx);
-// Whether this call may use it: there is one, and neither the environment nor the thread forbids it.
+// Whether cuDNN is available and neither the environment nor the thread's configuration disables it.
 bool wanted(catena_ctx* ctx);
-// The handle of the call's stream and thread. Throws.
+// Returns the handle of the call's stream and the calling thread. Throws Error.
 cudnnHandle_t handle_of(catena_ctx* ctx, const catena_call& call);
 
 inline bool is_no_memory(cudnnStatus_t status) {
@@ -63,10 +63,10 @@ inline void check(const Library& cudnn, const char* call, cudnnStatus_t status) 
 
 std::vector<catena_kernel> convolution_kernels();
 
-// y (n, c, ...) += b (c), on the call's stream.
+// Computes y (n, c, ...) += b (c) on the call's stream.
 void add_bias(const catena_call& call, const catena_tensor& b, catena_tensor& y);
 
-// sums (c) = images (n, c, ...) summed over all but c, or added to sums.
+// Sums images (n, c, ...) over all axes but c into sums (c), or adds them to sums.
 void sum_channels(const catena_call& call, const catena_tensor& images, catena_tensor& sums,
                   bool add, void* scratch);
 std::uint64_t sum_channels_scratch(const catena_tensor& images);

@@ -1,5 +1,5 @@
-// Chooses plans. A plan belongs to the handle that it was made with, so to one thread at a time, which
-// cuDNN's plans want; what was measured holds for all handles of a device.
+// Selects and caches plans. A plan belongs to the handle that it was made with, and so to one thread at a
+// time, as cuDNN requires. The results of timing apply to all handles of a device.
 #include "graph.hpp"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t most_kept = 1024;
 constexpr std::size_t most_timed = 8;
 constexpr int timed_runs = 3;
-constexpr std::uint64_t workspace_alignment = 256;  // scratch has 64
+constexpr std::uint64_t workspace_alignment = 256;  // scratch memory is aligned to 64
 
 using Plans = std::vector<std::shared_ptr<const Plan>>;
 
@@ -27,7 +27,7 @@ struct Prepared {
         for (const auto& plan : plans) most = std::max(most, plan->workspace);
         return most;
     }
-    Plans plans;  // several: still to be timed; none: cuDNN cannot do it
+    Plans plans;  // several: not timed yet; none: cuDNN has no plan
 };
 
 struct Key {
@@ -40,7 +40,7 @@ Cache<Key, std::shared_ptr<Prepared>>& prepared() {
     static auto* const cache = new Cache<Key, std::shared_ptr<Prepared>>(most_kept);
     return *cache;
 }
-// Places in the list of candidates, which is the same for all handles of a device.
+// Index of the fastest candidate. The list of candidates is the same for all handles of a device.
 Cache<Key, std::size_t>& fastest() {
     static auto* const cache = new Cache<Key, std::size_t>(most_kept);
     return *cache;
@@ -54,12 +54,12 @@ void leave_one(Prepared& all, std::size_t chosen) {
     while (all.plans.size() > 1) all.plans.pop_back();
 }
 
-// What goes wrong here is no failure of the call: another kernel can take it.
+// Makes plans. If cuDNN refuses, returns none instead of failing the call: another kernel can run it.
 Plans make(catena_ctx* ctx, cudnnHandle_t handle, const Problem& p, std::int64_t limit,
            std::size_t most) {
     try {
         Plans plans;
-        Problem allowed = p;  // one that is timed may be of other engines, but of no other bits
+        Problem allowed = p;  // autotuning alone does not allow nondeterministic engines
         allowed.deterministic = p.deterministic || !settings().nondeterministic;
         for (Plan& plan :
              plans_for(*library(ctx), allowed, teller_of(handle), settings().tf32, limit, most))
@@ -96,7 +96,7 @@ std::uint64_t output_bytes(const Problem& p) {
                                                             : 2;
     return static_cast<std::uint64_t>(sizes[static_cast<std::size_t>(p.direction)] * each);
 }
-// What is added to may not be added to by every candidate: they write elsewhere.
+// Whether candidates write to temporary memory while they are timed: else each would add to the result.
 bool writes_elsewhere(const Problem& p, const Prepared& all) { return p.add && !all.tuned(); }
 
 std::uint64_t round_up(std::uint64_t bytes) {
@@ -131,7 +131,7 @@ bool is_recorded(cudaStream_t stream) {
            status != cudaStreamCaptureStatusNone;
 }
 
-// A plan may own the code that a recording launches again: once recorded it is there for good.
+// Keeps a recorded plan until the process ends, because it may own code that the recording launches.
 void keep_recorded(std::shared_ptr<const Plan> plan) {
     struct Kept {
         std::mutex mutex;
@@ -142,7 +142,7 @@ void keep_recorded(std::shared_ptr<const Plan> plan) {
     kept.plans.insert(std::move(plan));
 }
 
-// The fastest candidate on the call's own data, or none: those that fail are not.
+// Returns the index of the fastest candidate on the call's own data, or nothing if all candidates fail.
 std::optional<std::size_t> time_all(const cuda::Queue& queue, const Library& cudnn,
                                     cudnnHandle_t handle, const Prepared& all, const Pointers& data,
                                     void* workspace) {
@@ -152,7 +152,7 @@ std::optional<std::size_t> time_all(const cuda::Queue& queue, const Library& cud
     float least = std::numeric_limits<float>::infinity();
     for (std::size_t i = 0; i < all.plans.size(); ++i) {
         try {
-            execute(cudnn, handle, *all.plans[i], data, workspace);  // it loads code
+            execute(cudnn, handle, *all.plans[i], data, workspace);  // warm-up, loads code
             begin.record();
             for (int run = 0; run < timed_runs; ++run)
                 execute(cudnn, handle, *all.plans[i], data, workspace);
@@ -187,7 +187,7 @@ void run(catena_ctx* ctx, const catena_call& call, const Problem& p, const Point
     const Library& cudnn = *library(ctx);
     const auto all = prepare(ctx, call, p);
     const cudnnHandle_t handle = handle_of(ctx, call);
-    // Scratch as plan() asked for it, of which the beginning is not used.
+    // Skips the start of the scratch memory up to the first aligned address.
     const std::uint64_t skipped = round_up(reinterpret_cast<std::uintptr_t>(call.scratch)) -
                                   reinterpret_cast<std::uintptr_t>(call.scratch);
     const std::uint64_t room = call.scratch_bytes > skipped ? call.scratch_bytes - skipped : 0;
@@ -206,9 +206,8 @@ void run(catena_ctx* ctx, const catena_call& call, const Problem& p, const Point
             all->plans.clear();
         }
     }
-    // A plan that is refused when it runs gives way to the next one, for good. Not where memory is short,
-    // which the host can mend; nor in a recording, which is broken by then; nor where it adds, and may
-    // have begun to.
+    // If a plan is refused when it runs, the next one is tried. Exceptions: lack of memory, which the host
+    // can resolve; a recording, which is broken by then; and plans that add, which may have started to add.
     std::exception_ptr refused;
     const auto runs = [&](const Plans::value_type& plan) {
         if (static_cast<std::uint64_t>(plan->workspace) > room) return false;
@@ -224,7 +223,7 @@ void run(catena_ctx* ctx, const catena_call& call, const Problem& p, const Point
         }
     };
     if (std::ranges::any_of(all->plans, runs)) return;
-    // Others than plan() saw, also where it was forgotten, or data lies elsewhere.
+    // Makes plans that fit the scratch memory: the cached ones may differ from those that plan() saw.
     Plans others = make(ctx, handle, p, static_cast<std::int64_t>(room), most_timed);
     const auto found = std::ranges::find_if(others, runs);
     if (found != others.end()) {
@@ -235,7 +234,7 @@ void run(catena_ctx* ctx, const catena_call& call, const Problem& p, const Point
     if (!refused)
         fail(CATENA_E_UNSUPPORTED, call.function->name, "cuDNN",
              "a plan that takes " + std::to_string(room) + " bytes of workspace", "none");
-    all->plans.clear();  // the next such call is left to another kernel
+    all->plans.clear();  // another kernel runs the next such call
     std::rethrow_exception(refused);
 }
 

@@ -1,4 +1,4 @@
-// cudnn.cuda.catena: the tables. It has no functions of its own; its kernels are for those of others.
+// The plugin table of cudnn.cuda.catena: kernels for functions of other plugins, no functions of its own.
 #include <catena/plugin/tables.hpp>
 
 #include "library.hpp"

@@ -39,7 +39,7 @@ std::string digest(std::string_view text) {
     return bytes;
 }
 
-// Follows the bytes in a file.
+// The trailer that follows the bytes in a file: a magic number, their size and their digest.
 constexpr std::size_t trailer_bytes = 8 + sizeof(std::uint64_t) + SHA256_DIGEST_SIZE;
 std::string trailer_of(std::string_view bytes) {
     const std::uint64_t size = bytes.size();
@@ -67,7 +67,7 @@ std::string default_path() {
     return home.empty() ? "" : home + "/.cache/catena/kernels";
 }
 
-// "1000000", "64K", "256M", "2G".
+// Parses "1000000", "64K", "256M" or "2G".
 std::optional<std::uint64_t> parse_size(std::string_view text) {
     std::uint64_t n = 0;
     const char* const end = text.data() + text.size();
@@ -88,7 +88,7 @@ void make_folders(const std::string& path) {
     }
 }
 
-// Why code must not come from a file or a folder of this status, or "".
+// Returns why code from a file or folder with this status is not trusted, or "" if it is.
 std::string distrust(const struct stat& status, bool root_too) {
     if (status.st_uid != geteuid() && !(root_too && status.st_uid == 0))
         return std::string("owner: expected ") + (root_too ? "root or " : "") + "this user (uid " +
@@ -99,7 +99,7 @@ std::string distrust(const struct stat& status, bool root_too) {
     return std::string("mode: expected that only its owner can write, got ") + mode;
 }
 
-// What a file's name begins with. A shipped binary's target follows.
+// Returns the start of a file name. The target of a shipped binary follows it.
 std::string stem_of(const std::string& name, const std::string& key) { return name + "-" + key; }
 std::string binary_of(const std::string& stem) { return stem + std::string(suffix); }
 std::string source_of(const std::string& stem) { return stem + std::string(source_suffix); }
@@ -156,8 +156,8 @@ std::optional<Binary> Folder::read(const std::string& file, std::string& why) co
 }
 
 bool Folder::write(const std::string& file, std::string_view bytes, unsigned mode) const {
-    // Machines and containers that share a folder have processes of the same number. Nobody but the owner
-    // can write to it, so the name need not be a secret.
+    // Processes on other machines or in other containers that share the folder may have the same ID. Only
+    // the owner can write to the folder, so the name need not be secret.
     static std::atomic<std::uint64_t> count = 0;
     std::string unfinished;
     Descriptor fd;
@@ -171,7 +171,7 @@ bool Folder::write(const std::string& file, std::string_view bytes, unsigned mod
     ssize_t n = 0;
     while (!bytes.empty() && (n = ::write(fd.get(), bytes.data(), bytes.size())) > 0)
         bytes.remove_prefix(static_cast<std::size_t>(n));
-    // On the disk before it has its name: a power failure leaves no file that is cut off.
+    // Syncs before it renames, so that a power failure leaves no truncated file.
     if (bytes.empty() && fsync(fd.get()) == 0 &&
         renameat(get(), unfinished.c_str(), get(), file.c_str()) == 0)
         return true;
@@ -211,10 +211,10 @@ std::optional<Binary> BinaryCache::find(const std::string& name, const std::stri
     const std::string file = binary_of(stem_of(name, key));
     std::string why;
     std::optional<Binary> binary = folder_.read(file, why);
-    if (binary) futimens(binary->file.get(), nullptr);  // used now
+    if (binary) futimens(binary->file.get(), nullptr);  // sets its time of last use
     if (why.empty()) return binary;
     warn(folder_.path() + "/" + file + ": " + why + "; it is compiled again");
-    unlinkat(folder_.get(), file.c_str(), 0);  // said once
+    unlinkat(folder_.get(), file.c_str(), 0);  // so that the warning appears once
     return std::nullopt;
 }
 
@@ -225,7 +225,7 @@ Binary BinaryCache::store(const std::string& name, const std::string& key, std::
         return {std::move(bytes), {}};
     }
     const std::string stem = stem_of(name, key), file = binary_of(stem);
-    // A full disk costs the next process a compilation, and this one nothing.
+    // If the disk is full, this process uses the bytes in memory; the next one compiles again.
     if (!folder_.write(file, bytes + trailer_of(bytes), 0600)) return {std::move(bytes), {}};
     evict(stem);
     return {std::move(bytes),
@@ -244,9 +244,9 @@ void BinaryCache::evict(const std::string& newest) {
         std::uint64_t bytes = 0;
         fs::file_time_type used = fs::file_time_type::min();
     };
-    std::map<std::string, Entry> entries;  // by their names without suffix
+    std::map<std::string, Entry> entries;  // by file name without suffix
     std::uint64_t total = 0;
-    std::error_code error;  // of a file that another process has deleted
+    std::error_code error;  // for instance, another process deleted a file
     fs::directory_iterator file("/proc/self/fd/" + std::to_string(folder_.get()), error);
     for (; file != fs::directory_iterator(); file.increment(error)) {
         const fs::path name = file->path().filename(), extension = name.extension();
@@ -274,7 +274,7 @@ void BinaryCache::evict(const std::string& newest) {
     }
 }
 
-// Locks one byte of one file for each key: nothing has to be deleted, and a process that dies unlocks.
+// Locks one byte per key of a shared file: no lock files to delete, and a process that dies releases it.
 Descriptor BinaryCache::lock(const std::string& key) const {
     if (!folder_) return {};
     Descriptor file(openat(folder_.get(), "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
@@ -285,7 +285,7 @@ Descriptor BinaryCache::lock(const std::string& key) const {
     region.l_len = 1;
     while (file && fcntl(file.get(), F_OFD_SETLKW, &region) != 0 && errno == EINTR) {
     }
-    return file;  // some network disks have no locks: then two processes may compile the same
+    return file;  // without a lock, as on some network disks, two processes may compile the same
 }
 
 Shipped::Shipped() {

@@ -1,4 +1,4 @@
-// Compiled kernels in folders: those of one user, and those that are shipped with a program.
+// Folders of compiled kernels: the cache of one user, and kernels that were shipped with a program.
 #pragma once
 
 #include <atomic>
@@ -18,29 +18,29 @@ using catena::Descriptor;
 
 struct Binary {
     std::string bytes;
-    Descriptor file;  // begins with the bytes; or none
+    Descriptor file;  // an open file that begins with the bytes, or none
 };
 
-// SHA-256 in lower-case hexadecimal.
+// Returns the SHA-256 of text in lower-case hexadecimal.
 std::string sha256(std::string_view text);
 
 // Logs "[kernels] text".
 void warn(const std::string& text);
 
-// An open folder. Its files will be run: it and they must belong to the user, or to root if root_too is
-// set, and nobody else may write to them. A binary ends in a checksum.
+// An open folder of binaries. They are executed, so the folder and its files must belong to the user, or to
+// root if root_too is set, and only their owner may be able to write to them. A binary ends with a checksum.
 class Folder {
 public:
     Folder() = default;
-    // If it cannot be used, it stays closed and why has the reason.
+    // If the folder cannot be used, it stays closed and `why` is set to the reason.
     Folder(const std::string& path, bool root_too, std::string& why);
     explicit operator bool() const { return static_cast<bool>(descriptor_); }
     int get() const { return descriptor_.get(); }
     const std::string& path() const { return path_; }
 
-    // None if there is no such file (why is "" then), or if it must not be run or is damaged.
+    // Returns nothing if the file does not exist (`why` is "" then), is not trusted or is damaged.
     std::optional<Binary> read(const std::string& file, std::string& why) const;
-    // Under another name first, then renamed. False, and errno, if it cannot be written.
+    // Writes to a temporary file, then renames it. Returns false and sets errno on failure.
     bool write(const std::string& file, std::string_view bytes, unsigned mode) const;
 
 private:
@@ -49,23 +49,23 @@ private:
     Descriptor descriptor_;
 };
 
-// The user's folder: $CATENA_KERNEL_CACHE, else catena/kernels in $XDG_CACHE_HOME or ~/.cache. If it
-// cannot be used, or with CATENA_KERNEL_CACHE=off, binaries live in memory. A damaged file is compiled
-// again. For any thread, and any number of processes.
+// The user's cache: $CATENA_KERNEL_CACHE, else catena/kernels in $XDG_CACHE_HOME or ~/.cache. If it
+// cannot be used, or with CATENA_KERNEL_CACHE=off, binaries are kept in memory. Damaged files are compiled
+// again. Safe for concurrent threads and processes.
 class BinaryCache {
 public:
     BinaryCache();  // reads the environment
 
-    // key: 64 hexadecimal digits. name: of the kernel, part of the file's name.
+    // Returns a binary of the cache. key: 64 hexadecimal digits. name: the kernel's, part of the file name.
     std::optional<Binary> find(const std::string& name, const std::string& key);
-    // Returns the binary as find() would. If all binaries together are larger than the limit, it deletes
-    // those that were not used for longest, with their sources.
+    // Returns the binary as find() would. If the total size exceeds the limit, deletes the least recently
+    // used binaries with their sources.
     Binary store(const std::string& name, const std::string& key, std::string bytes);
     // Writes the source of a kernel beside its binary and returns the path; "" if there is no folder or
-    // it cannot be written.
+    // the file cannot be written.
     std::string keep_source(const std::string& name, const std::string& key,
                             const std::string& source);
-    // While the result lives, no other process compiles the same key.
+    // Locks the key until the result is destroyed, so that no other process compiles it.
     Descriptor lock(const std::string& key) const;
 
     std::uint64_t evicted() const { return evicted_.load(std::memory_order_relaxed); }
@@ -80,20 +80,20 @@ private:
     std::map<std::string, std::string> in_memory_;  // by key, if there is no folder
 };
 
-// Folders of binaries by name, key and target, from $CATENA_KERNEL_PATH and from use(). They are only
-// read. $CATENA_KERNEL_EXPORT is a folder that such binaries are written to. For any thread.
+// Read-only folders of binaries by name, key and target, from $CATENA_KERNEL_PATH and use(). Binaries for
+// other machines are written to the folder $CATENA_KERNEL_EXPORT. Safe for concurrent threads.
 class Shipped {
 public:
     Shipped();  // reads the environment
 
-    // Throws Error.
+    // Adds a folder. Throws Error if it cannot be used.
     void use(const std::string& path);
-    // For the first of the targets, NULL-terminated, that has a sound binary.
+    // Returns the first intact binary; searches each folder for the NULL-terminated targets in order.
     std::optional<Binary> find(const std::string& name, const std::string& key,
                                const char* const* targets) const;
 
     bool exports() const { return static_cast<bool>(export_folder_); }
-    // target: NULL if a binary cannot be shipped.
+    // Writes a binary to the export folder. target: NULL if it runs only here; then warns once.
     void put(const std::string& name, const std::string& key, const char* target,
              const std::string& bytes);
 
@@ -101,7 +101,7 @@ private:
     mutable std::mutex mutex_;
     std::vector<Folder> folders_;
     Folder export_folder_;
-    bool said_ = false;  // that nothing is exported
+    bool said_ = false;  // whether put() has warned
 };
 
 }  // namespace catena_jit

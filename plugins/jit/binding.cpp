@@ -1,4 +1,4 @@
-// Binds, broadcasts and lays out. All of it runs in every call: no memory is asked for.
+// Binds dtypes, broadcasts shapes and determines layouts in every call; it allocates no memory.
 #include "binding.hpp"
 
 #include <cmath>
@@ -24,9 +24,9 @@ bool is_dense(const catena_tensor& tensor) {
     return true;
 }
 
-// Whether the number is one of the type, which is not floating; of bool, any whole one.
+// Whether an integer type can represent the number exactly; bool accepts any integer.
 bool holds(int type, const catena_operand& x, bool floating) {
-    // Below 2^63, where int64 ends, and no NaN.
+    // Rejects NaN and numbers outside of int64.
     if (floating && !(x.number.f >= -0x1p63 && x.number.f < 0x1p63)) return false;
     if (floating && std::trunc(x.number.f) != x.number.f) return false;
     const int64_t value = floating ? static_cast<int64_t>(x.number.f) : x.number.i;
@@ -37,7 +37,7 @@ bool holds(int type, const catena_operand& x, bool floating) {
     return value < end && value >= (is_signed ? -end : 0);
 }
 
-// Adds a dimension inside of those that are there; joins it with the last where all steps allow it.
+// Adds an innermost dimension; merges it with the last one if all arguments' strides allow it.
 template <class Stride>
 void append(Dims& dims, std::size_t arguments, int64_t extent, const Stride& stride) {
     if (extent == 1) return;
@@ -51,7 +51,7 @@ void append(Dims& dims, std::size_t arguments, int64_t extent, const Stride& str
     for (std::size_t k = 0; k < arguments; ++k) dims.stride[k][d] = stride(k);
 }
 
-// Source has at least one dimension to go through.
+// Adds a dimension of extent 1 if there is none, because the source needs at least one.
 void fill_up(Dims& dims, std::size_t arguments, bool neighbours) {
     if (dims.n != 0) return;
     dims.n = 1;
@@ -109,7 +109,7 @@ void Binding::bind_types() {
             key.form[i] = form_raw;
         }
     }
-    // Arrays go before numbers, which take what they are given.
+    // Arrays bind placeholders first; numbers are then converted to the bound type.
     for (std::size_t i = 0; i < formula.n_x; ++i) {
         const catena_operand& x = call.x[i];
         if (x.tensor != nullptr) continue;
@@ -140,7 +140,7 @@ void Binding::bind_types() {
     }
 }
 
-// The usual call: plain arrays of one shape, and numbers.
+// The usual case: contiguous arrays of the same shape, and numbers. Returns false in other cases.
 bool Binding::lay_out_flat() {
     const catena_tensor* first = nullptr;
     for (std::size_t i = 0; i < formula.count(); ++i) {
@@ -179,7 +179,7 @@ void Binding::join(std::size_t i, const Extents& shape) {
     loop = all;
 }
 
-// Plain arrays decide; without one the shape of the call does, or the first array that is indexed.
+// Plain arrays determine the loop; without any, the call's shape or the first indexed array does.
 void Binding::find_loop() {
     loop.ndim = 0;
     bool known = false;
@@ -203,7 +203,7 @@ void Binding::find_loop() {
         refuse(CATENA_E_SHAPE, "shape", loop.text(), asked.text());
     for (std::size_t i = 0; i < formula.count() && !known; ++i) {
         const catena_tensor* t = tensor(i);
-        // An indexed input says nothing about outputs that are not there yet.
+        // An indexed input does not determine the shape of outputs that do not exist yet.
         const bool outputs_follow = !reduction && formula.n_y != 0;
         if (t == nullptr || (outputs_follow && !formula.is_output(i))) continue;
         loop = extents_of(*t);
@@ -215,7 +215,7 @@ void Binding::find_loop() {
     size = loop.size();
 }
 
-// Steps along loop's dimensions.
+// Computes the strides of an argument along the dimensions of loop; 0 where it is broadcast.
 void Binding::strides_of(std::size_t i, int64_t* strides) const {
     const catena_tensor* t = tensor(i);
     std::fill_n(strides, loop.ndim, int64_t{0});
@@ -273,7 +273,7 @@ void Binding::lay_out_reduction() {
     const bool keepdims = (call.flags & CATENA_FORMULA_KEEPDIMS) != 0;
     outputs = reduced = 1;
     key.along = 1;
-    int last = -1;  // class of the last dimension added
+    int last = -1;  // last dimension added: 1 reduced, 0 kept, -1 none
     for (int d = 0; d < loop.ndim; ++d) {
         const auto stride = [&](std::size_t i) { return strides[i][d]; };
         if (chosen[d]) {

@@ -1,4 +1,4 @@
-// One call of a formula: dtypes bound, shapes broadcast, memory laid out; and its kernel's source.
+// One call of a formula: binds dtypes, broadcasts shapes, determines layouts; generates kernel source.
 #pragma once
 
 #include <algorithm>
@@ -8,29 +8,29 @@
 
 namespace catena_jit {
 
-// How an argument lies in memory, as far as source code depends on it.
+// The memory layout of an argument, as far as the generated source depends on it.
 enum Form : uint8_t {
-    form_once = 0,     // the same element for a whole run
-    form_next = 1,     // neighbours
-    form_strided = 2,  // a step known at run time
-    form_number = 3,   // a number of the call
+    form_once = 0,     // stride 0: the same element for a whole run
+    form_next = 1,     // stride 1: contiguous elements
+    form_strided = 2,  // a stride known at run time
+    form_number = 3,   // a number passed by the call
     form_raw = 4       // the formula indexes it
 };
 
-// What a kernel's source is made from, besides the formula and the dialect. Comparable by bytes.
+// All that determines a kernel's source besides the formula and the dialect. Compared bytewise.
 struct Key {
     const void* dev;
     uint8_t type[max_arguments];  // index into types
     uint8_t form[max_arguments];
-    uint8_t dims;  // elementwise: of the walk; reduction: those that stay
+    uint8_t dims;  // elementwise: dimensions of the loop; reduction: those that are kept
     uint8_t reduced;
-    uint8_t along;  // reduction: the lanes are along what is reduced
+    uint8_t along;  // reduction: lanes run along the reduced axes
     uint8_t unused[5];
 
     bool operator==(const Key& other) const { return std::memcmp(this, &other, sizeof *this) == 0; }
 };
 
-// Dimensions that a kernel goes through, outermost first, with the steps of each argument.
+// Dimensions that a kernel iterates over, outermost first, and the strides of each argument.
 struct Dims {
     int n = 0;
     int64_t extent[CATENA_MAX_NDIM];
@@ -50,7 +50,7 @@ struct Extents {
 };
 
 struct Binding {
-    // Throws Error. Outputs that call has no tensors for are laid out densely.
+    // Throws Error. Outputs for which the call has no tensors get a row-major layout.
     Binding(const Formula& formula, const catena_formula_call& call);
 
     const catena_tensor* tensor(std::size_t i) const {
@@ -63,19 +63,19 @@ struct Binding {
                              const Expected& expected, const Got& got) const {
         catena::plugin::fail(status, formula.name.c_str(), what.c_str(), expected, got);
     }
-    // "float32 x, float32 y", as bound.
+    // Returns the arguments with their bound dtypes: "float32 x, float32 y".
     std::string types_text() const;
 
     const Formula& formula;
     const catena_formula_call& call;
     Key key;
     int letter[26];    // types of placeholders; -1: not bound
-    Extents loop;      // all that the call runs over
+    Extents loop;      // shape that the call iterates over
     Extents output;    // shape of the outputs
-    int64_t size = 0;  // of loop
+    int64_t size = 0;  // elements of loop
     int64_t outputs = 0;
-    int64_t reduced = 0;  // elements that each output is made of
-    Dims dims;            // elementwise: all; reduction: those that stay
+    int64_t reduced = 0;  // elements that are reduced into each output
+    Dims dims;            // elementwise: all; reduction: those that are kept
     Dims reduced_dims;
 
 private:
@@ -91,21 +91,21 @@ private:
     void set_forms(const Dims& lanes);
 };
 
-// For the key's dtypes, forms and dimensions; nothing else of the call is in it.
+// Generates the source for the key's dtypes, forms and dimensions; nothing else of the call affects it.
 std::string make_source(const Binding& binding, const char* dialect);
 
-// Bytes of the entry's struct, in the order of the source: fills to, which has room for max_args_bytes.
-// Throws Error if there is not enough. partial: of a reduction that is cut.
+// Writes the entry's argument struct to `to`, which has room for max_args_bytes, and returns its size. Throws
+// Error if it does not fit. Cut: how a reduction is split.
 constexpr std::size_t max_args_bytes = 4000;
 struct Cut {
     int64_t pieces = 1;
     int64_t length = 0;  // elements of a piece
-    int64_t phase = 0;   // 0: all at once, 1: pieces, 2: joins them
+    int64_t phase = 0;   // 0: not split, 1: computes pieces, 2: joins them
     void* partial = nullptr;
 };
 std::size_t pack_arguments(const Binding& binding, const Cut& cut, unsigned char* to);
 
-// A compiler's messages for people: the author's line, what the compiler says of it, the types.
+// Returns a readable error: the author's source line, the compiler's messages, and the bound dtypes.
 std::string explain(const Binding& binding, const char* compiler, const std::string& messages);
 
 }  // namespace catena_jit

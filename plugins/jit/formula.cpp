@@ -1,4 +1,4 @@
-// Takes argument lists apart.
+// Parses argument lists and checks formulas.
 #include "formula.hpp"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ bool is_identifier(const std::string& text) {
            std::ranges::all_of(text, is_word);
 }
 
-// Words and stars; anything else is a token of its own.
+// Splits text into words; any other character is a token of its own.
 std::vector<std::string> tokens_of(const std::string& text) {
     std::vector<std::string> tokens;
     for (std::size_t at = 0; at < text.size();) {
@@ -35,7 +35,7 @@ std::vector<std::string> tokens_of(const std::string& text) {
     return tokens;
 }
 
-// C++20's.
+// Whether word is a keyword of C++20.
 bool is_keyword(const std::string& word) {
     static constexpr const char* all =
         " alignas alignof and and_eq asm auto bitand bitor bool break case catch char "
@@ -50,7 +50,7 @@ bool is_keyword(const std::string& word) {
     return std::string_view(all).find(" " + word + " ") != std::string_view::npos;
 }
 
-// Behind what closes the bracket at k.
+// Returns the index behind the bracket that closes the one at k.
 std::size_t behind_bracket(const std::vector<std::string>& tokens, std::size_t k) {
     int open = 0;
     for (; k < tokens.size(); ++k) {
@@ -60,7 +60,7 @@ std::size_t behind_bracket(const std::vector<std::string>& tokens, std::size_t k
     return k;
 }
 
-// k is at a "]": behind the lambda that has its captures there, or else the next token.
+// Returns the index behind the lambda whose captures end at tokens[k], a "]"; k + 1 if none.
 std::size_t behind_lambda(const std::vector<std::string>& tokens, std::size_t k) {
     const auto find = [&](std::size_t from, std::initializer_list<std::string_view> wanted) {
         while (from < tokens.size() && std::ranges::find(wanted, tokens[from]) == wanted.end())
@@ -71,16 +71,16 @@ std::size_t behind_lambda(const std::vector<std::string>& tokens, std::size_t k)
     while (at < tokens.size() && tokens[at] != "{") {
         const bool arrow = tokens[at] == "-" && at + 1 < tokens.size() && tokens[at + 1] == ">";
         if (tokens[at] == "(") at = behind_bracket(tokens, at);
-        else if (arrow) at = find(at, {"{", ";"});             // a type
+        else if (arrow) at = find(at, {"{", ";"});             // a return type
         else if (tokens[at] == "[") at = find(at, {"]"}) + 1;  // an attribute
         else if (tokens[at] == "]" || is_word(tokens[at][0])) ++at;
-        else if (tokens[at] == "<" && at == k + 1) at = find(at, {">"}) + 1;  // parameters
+        else if (tokens[at] == "<" && at == k + 1) at = find(at, {">"}) + 1;  // template params
         else return k + 1;
     }
     return at < tokens.size() ? behind_bracket(tokens, at) : k + 1;
 }
 
-// Whether code leaves by a `return` that is in no lambda. Words in comments do not count.
+// Whether code contains a `return` outside of lambdas and comments.
 bool returns(const std::string& code) {
     std::string bare;
     for (std::size_t at = 0; at < code.size();) {

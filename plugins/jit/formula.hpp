@@ -1,4 +1,4 @@
-// A formula as its author wrote it, argument lists taken apart, and its element types.
+// A formula: the code that its author wrote, its parsed argument lists, and the element types.
 #pragma once
 
 #include <array>
@@ -16,11 +16,11 @@ using catena::plugin::Error;  // "[name] what: expected X, got Y"
 
 struct Type {
     catena_dtype dtype;
-    const char* name;   // the dialect's too
-    const char* value;  // what a formula computes with
+    const char* name;   // also the name in the dialect
+    const char* value;  // the type that a formula computes in
 };
 
-// Halves are stored, and computed with in float32.
+// Half-precision types are for storage only; formulas compute in float32.
 inline constexpr std::array<Type, 8> types = {{
     {{CATENA_CODE_FLOAT, 16, 1}, "float16", "float32"},
     {{CATENA_CODE_BFLOAT, 16, 1}, "bfloat16", "float32"},
@@ -35,7 +35,7 @@ inline constexpr std::array<Type, 8> types = {{
 constexpr bool is_half(int type) { return type < 2; }
 constexpr bool is_floating(int type) { return type < 4; }
 
-// Index into types, -1 if it is none of them.
+// Returns the index into types, or -1 if dtype is not one of them.
 constexpr int type_of(catena_dtype dtype) {
     for (int i = 0; i < static_cast<int>(types.size()); ++i) {
         const catena_dtype& known = types[static_cast<std::size_t>(i)].dtype;
@@ -44,14 +44,14 @@ constexpr int type_of(catena_dtype dtype) {
     }
     return -1;
 }
-// By NumPy's names and C's; -1 if there is none.
+// Returns the index of a type by its NumPy or C name, or -1 if there is none.
 int type_by_name(const std::string& name);
 
 inline const Type& type_at(int i) { return types[static_cast<std::size_t>(i)]; }
 
 constexpr std::size_t max_arguments = 32;  // inputs and outputs
 
-// Whether the author asked for the source; older hosts do not know the field.
+// Whether the author asked to keep the source. The structs of older hosts do not have this field.
 inline bool keeps_source(const catena_formula& f) {
     return f.struct_size >= offsetof(catena_formula, reserved) &&
            (f.flags & CATENA_FORMULA_KEEP_SOURCE) != 0;
@@ -59,13 +59,13 @@ inline bool keeps_source(const catena_formula& f) {
 
 struct Parameter {
     std::string name;
-    int type = -1;        // index into types; -1: the letter's
-    char letter = 0;      // of a placeholder
+    int type = -1;        // index into types; -1: bound by letter
+    char letter = 0;      // the placeholder; 0: none
     bool raw = false;     // indexed by the formula
-    bool writes = false;  // an input to be written: a pointer without const
+    bool writes = false;  // an input that is written: a pointer without const
 };
 
-// A piece of the author's code, with the name that compilers know it by.
+// A part of the author's code, and the label that compilers report as its file name.
 struct Code {
     std::string label;
     std::string text;
@@ -80,11 +80,11 @@ struct Formula {
     std::size_t count() const { return parameters.size(); }
     const Parameter& at(std::size_t i) const { return parameters[i]; }
     bool is_output(std::size_t i) const { return i >= n_x; }
-    // The kernel's symbol: any name is free for users, those of functions too.
+    // Returns the kernel's symbol. Its prefix allows any name, even that of a C function.
     std::string entry() const { return "catena_formula_" + name; }
-    // "T x, T y -> T w", for messages.
+    // Returns "T x, T y -> T w", for messages.
     std::string signature() const;
-    // The texts of the parameters in this form.
+    // Returns text_of(i) of all parameters, joined in this form.
     template <class Text>
     std::string listed(const Text& text_of) const {
         std::string all;

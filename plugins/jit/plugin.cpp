@@ -1,4 +1,4 @@
-// jit.catena, table of contents: kernels from formulas that are written down at run time; the two caches
+// The plugin table of jit.catena: kernels from formulas that are compiled at run time, and the two caches
 // around the compilers: binaries on disk, loaded kernels in memory.
 #include <algorithm>
 #include <atomic>
@@ -16,7 +16,7 @@
 #include "catena/abi/ext/compiled.h"
 #include "catena/abi/ext/compiler.h"
 
-// A kernel in memory. They are a list that only grows, at its head: a call reads it without a lock.
+// A loaded kernel. Variants form a linked list that grows only at its head, so calls read it without a lock.
 struct catena_variant {
     catena_jit::Key key;
     const catena_compiler* compiler = nullptr;
@@ -24,7 +24,7 @@ struct catena_variant {
     const catena_variant* next = nullptr;
 };
 
-// A formula with what was compiled of it so far.
+// A formula and the kernels compiled for it so far.
 struct catena_formula_kernel {
     explicit catena_formula_kernel(const catena_formula& source) : formula(source) {}
 
@@ -38,13 +38,13 @@ namespace {
 
 using catena::plugin::extension, catena::plugin::guarded, catena::plugin::host;
 
-// Since the start of the process.
+// Statistics since the start of the process.
 struct Counts {
     std::atomic<uint64_t> compiled = 0, loaded = 0, hits = 0;
 };
 constinit Counts counts;
 
-// A partial result's bytes at most, as dialects assert.
+// The maximum size of a partial result; dialects assert it.
 constexpr uint64_t partial_bytes = 64;
 
 BinaryCache& binary_cache() {
@@ -57,13 +57,13 @@ Shipped& shipped() {
     return *all;
 }
 
-// The device's compilers, the best first; NULL-terminated.
+// Returns the device's compilers, best first, NULL-terminated.
 const catena_compiler* const* compilers(catena_ctx* ctx) {
     return reinterpret_cast<const catena_compiler* const*>(
         host().extensions(ctx, CATENA_COMPILER_1));
 }
 
-// A status of a compiler's table, whose failure has its text already.
+// Throws if a compiler's function failed; the compiler has already set the message.
 void check(catena_status status) {
     if (status != CATENA_OK) throw Error(status);
 }
@@ -72,7 +72,7 @@ void log(catena_ctx* ctx, int level, const Binding& b, const std::string& text) 
     host().log(ctx, level, ("[" + b.formula.name + "] " + text).c_str());
 }
 
-// The compiler's answer lasts: it runs a program for it.
+// Returns the compiler's identity. It is cached, because the compiler may run a program to determine it.
 const std::string& identity_of(catena_ctx* ctx, const catena_compiler& compiler, void* dev) {
     static std::mutex mutex;
     static auto* all = new std::map<std::pair<const catena_compiler*, void*>, std::string>;
@@ -86,7 +86,7 @@ const std::string& identity_of(catena_ctx* ctx, const catena_compiler& compiler,
     return identity;
 }
 
-// made_by: the compiler's identity, or what a shipped binary has in its place.
+// Returns a cache key. made_by: the compiler's identity, or its replacement for shipped binaries.
 std::string key_of(const Formula& f, const std::string& made_by, const std::string& source) {
     std::string all;
     const auto add = [&](const std::string& text) {
@@ -101,7 +101,7 @@ std::string key_of(const Formula& f, const std::string& made_by, const std::stri
     return sha256(all);
 }
 
-// Returns the binary.
+// Compiles the source and returns the binary.
 std::string compile(catena_ctx* ctx, const Binding& b, const catena_compiler& compiler,
                     const std::string& source) {
     struct {
@@ -147,7 +147,7 @@ catena_status load(catena_ctx* ctx, const Binding& b, const catena_compiler& com
     return compiler.load(ctx, b.call.dev, &loaded, compiled);
 }
 
-// Whether code includes what is not a header of the compiler's by its plain name.
+// Whether code includes files other than by <NAME>, where NAME is relative and contains no "..".
 bool includes_files(const std::string& code) {
     for (std::size_t at = 0; (at = code.find('#', at)) != std::string::npos; ++at) {
         const std::size_t word = code.find_first_not_of(" \t", at + 1);
@@ -161,7 +161,7 @@ bool includes_files(const std::string& code) {
     return false;
 }
 
-// Files that the author may change: their text is not in the key.
+// Whether the formula reads files that may change: their contents are not part of the key.
 bool reads_files(const Formula& f) {
     for (const std::string& option : f.options)
         if (option.find('/') != std::string::npos || option.starts_with("@") ||
@@ -182,7 +182,7 @@ const catena_targets* targets_of(catena_ctx* ctx) {
     return static_cast<const catena_targets*>(*host().extensions(ctx, CATENA_TARGETS_1));
 }
 
-// A kernel that was shipped with the program. NULL if there is none, or it does not load.
+// Loads a kernel that was shipped with the program. Returns NULL if there is none or it does not load.
 const catena_compiled* load_shipped(catena_ctx* ctx, const Binding& b,
                                     const catena_compiler& compiler, const std::string& key) {
     const catena_targets* targets = targets_of(ctx);
@@ -205,13 +205,13 @@ void keep_source(catena_ctx* ctx, const Binding& b, const std::string& key,
          "that can be written to");
 }
 
-// With one compiler of the device. kernel.compiling is held.
+// Loads or compiles the kernel with this compiler. The caller holds the formula's mutex `compiling`.
 const catena_compiled* make(catena_ctx* ctx, const Binding& b, const catena_compiler& compiler) {
     const std::string& name = b.formula.name;
     const std::string source = make_source(b, compiler.dialect);
     const bool keeps = !reads_files(b.formula);
     const bool exports = keeps && shipped().exports();
-    // The same wherever it is compiled, and by what.
+    // Does not depend on the machine or on the version of the compiler.
     const std::string shipped_key =
         key_of(b.formula, std::string("shipped ") + compiler.name, source);
     const catena_compiled* compiled = nullptr;
@@ -225,7 +225,7 @@ const catena_compiled* make(catena_ctx* ctx, const Binding& b, const catena_comp
     Descriptor lock;
     if (keeps && !binary) {
         lock = cache.lock(key);
-        binary = cache.find(name, key);  // made while this process waited
+        binary = cache.find(name, key);  // another process may have stored it meanwhile
     }
     if (binary) {
         log_found(ctx, b);
@@ -291,7 +291,7 @@ void launch(catena_ctx* ctx, const Binding& b, const catena_variant& variant, co
     check(variant.compiler->launch(ctx, &launch));
 }
 
-// How a reduction is cut for that compiler: the same for any number of threads.
+// Returns how a reduction is split for this compiler; it does not depend on the number of threads.
 Cut make_cut(const Binding& b, const catena_compiler& compiler) {
     Cut cut;
     cut.length = b.reduced;
@@ -304,7 +304,7 @@ Cut make_cut(const Binding& b, const catena_compiler& compiler) {
     return cut;
 }
 
-// All that makes two formulas the same.
+// Returns a text that is equal for equal formulas.
 std::string identity_of(const catena_formula& f) {
     std::string text = {static_cast<char>('0' + f.kind), keeps_source(f) ? 'k' : '-'};
     const auto add = [&](const char* part) {
@@ -357,7 +357,7 @@ catena_status infer(catena_ctx* ctx, const catena_formula_kernel* kernel,
         *scratch_bytes = 0;
         if (!f.is_reduction()) return;
         for (const catena_compiler* const* c = compilers(ctx); *c != nullptr; ++c) {
-            const Cut cut = make_cut(b, **c);  // any of them may turn out to be the one
+            const Cut cut = make_cut(b, **c);  // any of the compilers may be used
             if (cut.pieces > 1)
                 *scratch_bytes = std::max(
                     *scratch_bytes, static_cast<uint64_t>(cut.pieces * b.outputs) * partial_bytes);
@@ -365,7 +365,7 @@ catena_status infer(catena_ctx* ctx, const catena_formula_kernel* kernel,
     });
 }
 
-// Finds, loads or compiles, and launches.
+// Finds, loads or compiles the kernel, and launches it.
 catena_status run(catena_ctx* ctx, const catena_formula_kernel* kernel,
                   const catena_formula_call* call) {
     return guarded(ctx, [&] {

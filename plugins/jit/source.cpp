@@ -1,4 +1,4 @@
-// Writes kernels.
+// Generates kernel source, packs the arguments of launches, and explains compiler messages.
 #include "binding.hpp"
 
 #include <algorithm>
@@ -9,8 +9,8 @@
 namespace catena_jit {
 namespace {
 
-// What every dialect's kernels have in common: elements of memory as values, also where a formula
-// indexes halves.
+// Source that follows every dialect: proxies through which a formula indexes arrays of half precision,
+// reading and writing float values.
 constexpr const char* common = R"common(
 namespace catena_kernel {
 template <class H>
@@ -53,7 +53,7 @@ public:
 
 private:
     void line(const std::string& code) { text_ += code + "\n"; }
-    // What closes it counts as the author's: compilers blame the first thing behind what is missing.
+    // Puts the closing text under the author's label too: a missing token is reported at the next token.
     void user(const Code& code, const char* closing = "") {
         text_ += "#line 1 \"" + code.label + "\"\n" + code.text + "\n" + closing +
                  "\n#line 1 \"catena\"\n";
@@ -73,7 +73,7 @@ private:
         return false;
     }
 
-    // Lines that include come before the namespace, whatever else the preamble has.
+    // Writes #include lines before the namespace, and the rest of the preamble inside it.
     void write_preamble() {
         std::string includes, rest, one;
         for (std::istringstream all(f_.preamble.text); std::getline(all, one);) {
@@ -110,7 +110,7 @@ private:
         line("};");
     }
 
-    // Arguments that are laid out along the dimensions.
+    // Returns the number of arguments that have strides along the dimensions.
     std::size_t strided() const {
         std::size_t n = 0;
         for (std::size_t i = 0; i < (f_.is_reduction() ? f_.n_x : f_.count()); ++i)
@@ -127,7 +127,7 @@ private:
     std::string loaded(std::size_t i, const std::string& place) const {
         return is_half(type(i)) ? "catena_kernel::load(" + place + ")" : place;
     }
-    // A variable that the author's code need not use.
+    // Declares a variable that the author's code may leave unused.
     void declare(const std::string& declaration, const std::string& variable,
                  const std::string& initial) {
         line(declaration + " " + variable + " = " + initial + "; (void)" + variable + ";");
@@ -142,7 +142,7 @@ private:
         line(is_half(type(i)) ? "catena_kernel::store(" + place + ", " + name(i) + ");"
                               : place + " = " + name(i) + ";");
     }
-    // Whole arrays and numbers, which all elements share.
+    // Declares indexed arrays and numbers, which are the same for all elements.
     void write_shared() {
         for (std::size_t i = 0; i < f_.count(); ++i) {
             const std::string pointer = (writes(i) ? "" : "const ") + storage(i) + "* const";
@@ -180,7 +180,7 @@ private:
             [&](std::size_t i) { return form(i) != form_once || writes(i); });
         line("CATENA_EACH_END");
     }
-    // The arguments of CATENA_AT.
+    // Writes the list of the arguments that CATENA_AT takes.
     void write_plain_list() {
         std::string list = "#define CATENA_PLAIN(IN, OUT)";
         for (std::size_t i = 0; i < f_.count(); ++i)
@@ -189,7 +189,7 @@ private:
                     (writes(i) ? " OUT(" : " IN(") + storage(i) + ", a" + std::to_string(i) + ")";
         line(list);
     }
-    // 0 where neighbours are better left to neighbouring threads: arrays that are indexed by i.
+    // Returns the largest element size; 0, one element per thread, if an array is indexed.
     int bytes_at_once() const {
         int most = 0;
         for (std::size_t i = 0; i < f_.count(); ++i) {
@@ -221,8 +221,8 @@ private:
             [](std::size_t) { return true; });
         line("CATENA_WALK_END");
     }
-    // Inputs are there as values, outputs as variables that are stored in the end: an output may be an
-    // input's memory. The code may leave by continue or break.
+    // Loads all values into variables and stores outputs at the end, because an output may be an input's
+    // memory. The author's code may leave by continue or break.
     template <class Place, class Wanted>
     void write_body(const Place& place, const Wanted& wanted) {
         for (std::size_t i = 0; i < f_.count(); ++i)
@@ -298,7 +298,7 @@ private:
     std::string text_;
 };
 
-// The first place of the author's code that the messages name: "LABEL:3:7: error" or "LABEL(3): error".
+// The first position in the author's code that messages report: "LABEL:3:7: error" or "LABEL(3): error".
 struct Place {
     const Code* code = nullptr;
     std::size_t line = 0;
@@ -325,7 +325,7 @@ Place first_place(const Formula& f, const std::string& messages) {
             if (std::sscanf(rest, ":%zu:%zu", &place.line, &place.column) < 1)
                 std::sscanf(rest, "(%zu", &place.line);
             if (place.line == 0) continue;
-            // Something is missing there if it is behind the end.
+            // An error behind the last line means that something is missing at the end.
             const auto breaks = std::ranges::count(code->text, '\n');
             const std::size_t lines_of_code = 1 + static_cast<std::size_t>(breaks);
             if (place.line > lines_of_code) {
@@ -387,7 +387,7 @@ std::size_t pack_arguments(const Binding& b, const Cut& cut, unsigned char* to) 
         add_each(b.reduced_dims, b.reduced_dims.extent);
         for (const Dims* dims : {&b.dims, &b.reduced_dims}) {
             for (std::size_t k = 0; k < n; ++k) add_each(*dims, dims->stride[strided[k]]);
-            if (n == 0) add_each(*dims, dims->extent);  // the struct has room for one
+            if (n == 0) add_each(*dims, dims->extent);  // the struct has room for one argument
         }
     } else if (!flat) {
         add_each(b.dims, b.dims.extent);

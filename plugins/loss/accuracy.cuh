@@ -1,4 +1,4 @@
-// Share of labels that have the largest score, on CUDA.
+// Accuracy: the fraction of labels that have the largest score, on CUDA.
 #pragma once
 
 #include "accuracy.hpp"
@@ -6,7 +6,7 @@
 
 namespace catena::plugins {
 
-// As NumPy's argmax: the first of equals; a NaN is larger than all.
+// A score and its index, joined as by NumPy's argmax: the first of equals; NaN is the largest.
 template <class C>
 struct Largest {
     static __device__ __forceinline__ Largest join(const Largest& a, const Largest& b) {
@@ -20,7 +20,7 @@ struct Largest {
     std::int64_t index;
 };
 
-// How many labels have the largest score.
+// Counts, per block, the labels that have the largest score and those that are not ignored.
 template <class T>
 __global__ void __launch_bounds__(cuda::block)
     hits_kernel(const cuda::Lines lines, const T* y, const Labels t, LabelSums* sums) {

@@ -1,4 +1,4 @@
-// Share of labels that have the largest score.
+// Accuracy: the fraction of labels that have the largest score.
 #pragma once
 
 #include <atomic>
@@ -51,7 +51,7 @@ struct Accuracy {
     }
 
 private:
-    // As NumPy's argmax: the first of equals; a NaN is larger than all.
+    // Returns the same index as NumPy's argmax: the first of equals; NaN is the largest.
     template <class T>
     static std::int64_t largest(const T* p, std::int64_t n, std::int64_t step) {
         std::int64_t best = 0;

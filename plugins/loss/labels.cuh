@@ -1,5 +1,5 @@
-// Labels, on CUDA. Nobody waits for the device to tell of a label that is no class: it makes the
-// result NaN.
+// Labels, on CUDA. The host does not wait to learn whether a label is out of range; such a label
+// makes the result NaN.
 #pragma once
 
 #include <catena/plugin/cuda/lines.cuh>
@@ -9,7 +9,7 @@
 
 namespace catena::plugins {
 
-// 1 for a label that counts, 0 for one that is ignored, NaN for one that is no class.
+// Returns 1 for a label in range, 0 for an ignored label, and NaN for a label out of range.
 template <class I>
 __device__ __forceinline__ double counted(I label, I ignored, std::int64_t classes) {
     return label == ignored ? 0.0
@@ -17,7 +17,7 @@ __device__ __forceinline__ double counted(I label, I ignored, std::int64_t class
                ? 1.0
                : std::numeric_limits<double>::quiet_NaN();
 }
-// Labels of 4 or 8 bytes each: a kernel reads either.
+// Labels of 4 or 8 bytes each; the same kernel reads both.
 struct Labels {
     template <class I>
     Labels(const auto& call, Tensor<const I> t)
@@ -33,19 +33,19 @@ struct Labels {
     std::int64_t wide;
 };
 
-// What labels give to a mean, and how many count.
+// The sum of the labels' terms of a mean, and the number of labels that are not ignored.
 struct LabelSums {
     static CATENA_FN LabelSums join(const LabelSums& a, const LabelSums& b) {
         return {a.total + b.total, a.count + b.count};
     }
     double total, count;
 };
-// Adds up the values of a block's threads, in a fixed order. All threads take part.
+// Adds up the values of a block's threads, in a fixed order. All its threads must call it.
 __device__ __forceinline__ LabelSums sum_block(const LabelSums& own) {
     return cuda::join_lanes(own, static_cast<int>(threadIdx.x), cuda::block, 1, &LabelSums::join);
 }
 
-// y = total / count of all blocks' sums, or `none` where nothing counts. One block.
+// y = total / count over the sums of all blocks, or `none` if the count is 0. Runs as one block.
 template <class T>
 __global__ void __launch_bounds__(cuda::block)
     mean_kernel(const LabelSums* of_blocks, std::int64_t n, double none, T* y, bool add) {
@@ -56,7 +56,7 @@ __global__ void __launch_bounds__(cuda::block)
     if (threadIdx.x == 0) cuda::store(*y, add, all.count == 0 ? none : all.total / all.count);
 }
 
-// As many sums as a launch for the lines has blocks.
+// Returns the bytes of scratch memory for a LabelSums per block of a launch for the lines.
 inline std::uint64_t label_sums_bytes(const cuda::Lines& lines) {
     return std::uint64_t{lines.blocks().x} * sizeof(LabelSums);
 }

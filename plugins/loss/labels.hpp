@@ -1,4 +1,4 @@
-// Labels: class numbers beside scores of shape (N, classes, ...), some of them ignored.
+// Labels: class indices for scores of shape (N, classes, ...); labels may be ignored.
 #pragma once
 
 #include <catena/plugin.hpp>
@@ -13,7 +13,7 @@ inline constexpr Attribute ignore_label =
 using LabelTypes = Rows<Row<float, std::int32_t>, Row<float, std::int64_t>,
                         Row<double, std::int32_t>, Row<double, std::int64_t>>;
 
-// t has the shape of x without axis 1. classes: the name of that axis.
+// Checks that t has the shape of x without axis 1. classes: the name of that axis in errors.
 inline void check_labels(const auto& s, const char* classes) {
     const Shape x = s.x(0);
     s.check_least_ndim(0, 2);
@@ -24,7 +24,7 @@ inline void check_labels(const auto& s, const char* classes) {
     s.check_shape(1, Shape(shape, x.size() - 1));
 }
 
-// How many labels count; all of these are classes, or CATENA_E_VALUE names the first that is none.
+// Returns how many labels are not ignored. Throws CATENA_E_VALUE for the first one out of range.
 template <class I>
 std::int64_t count_labels(const auto& call, Tensor<const I> t, std::int64_t classes,
                           std::int64_t ignored) {

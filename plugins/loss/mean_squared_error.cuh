@@ -6,7 +6,7 @@
 
 namespace catena::plugins {
 
-// What two elements give to the mean. In doubles, which neither overflow nor lose small terms.
+// The mean's term for a pair of elements, in double, which neither overflows nor loses small terms.
 template <class T>
 struct SquaredDifference : cuda::Operation<cuda::Types<T, T>, cuda::Types<T>, double> {
     __device__ __forceinline__ void operator()(const double* x, double* y) const {
@@ -15,7 +15,7 @@ struct SquaredDifference : cuda::Operation<cuda::Types<T, T>, cuda::Types<T>, do
     }
     double share;  // 1 / elements
 };
-// The gradients of both: inputs are x0, x1 and gy.
+// The gradients of x0 and x1; the inputs are x0, x1 and gy.
 template <class T>
 struct DifferenceGradient
     : cuda::Operation<cuda::Types<T, T, T>, cuda::Types<T, T>, cuda::Compute<T>> {
@@ -43,7 +43,7 @@ struct catena::plugin::cuda::Kernels<catena::plugins::MeanSquaredError> {
         const auto a = call.template x<T>(0);
         const auto b = call.template x<T>(1);
         T* const y = call.template y<T>(0).data;
-        if (a.size() == 0)  // no number
+        if (a.size() == 0)  // the mean is NaN
             return call.launch(&mean_kernel<T>, dim3(1), cuda::block, nullptr, std::int64_t{0},
                                std::numeric_limits<double>::quiet_NaN(), y, call.adds(0));
         const Operand in[] = {{a.data, a.shape}, {b.data, b.shape}};

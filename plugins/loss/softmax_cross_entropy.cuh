@@ -6,7 +6,7 @@
 
 namespace catena::plugins {
 
-// largest and sums of each line, and the losses of each block.
+// Computes `largest` and `sums` of each line, and the sum of losses of each block.
 template <class T, class S>
 __global__ void __launch_bounds__(cuda::block)
     entropy_kernel(const cuda::Lines lines, const T* x, const Labels t, S* largest, S* sums,
@@ -32,7 +32,7 @@ __global__ void __launch_bounds__(cuda::block)
     if (threadIdx.x == 0) losses[blockIdx.x] = loss;
 }
 
-// How many labels count: a sum of this.
+// counted() of a label; its sum over all labels is the number of labels that are not ignored.
 template <class I>
 struct CountedLabel : cuda::Operation<cuda::Types<I>, cuda::Types<I>, double> {
     __device__ __forceinline__ void operator()(const double* t, double* y) const {
@@ -41,7 +41,7 @@ struct CountedLabel : cuda::Operation<cuda::Types<I>, cuda::Types<I>, double> {
     double ignored;
     std::int64_t classes;
 };
-// Bytes of scratch for the count, which lies at their beginning, and for counting.
+// Scratch memory: the count in the first count_bytes, then the memory that the sum needs.
 inline constexpr std::uint64_t count_bytes = 64;
 template <class I>
 std::uint64_t count_scratch(Shape t) {
@@ -67,7 +67,7 @@ struct EntropyGradient {
         const std::int64_t label = t[line];
         const C scale = *count != 0 ? cuda::load_as<C>(*gy) / static_cast<C>(*count) : C(0);
         C g = 0;
-        if (label != t.ignored && scale != C(0)) {  // else 0, whatever the scores are
+        if (label != t.ignored && scale != C(0)) {  // else 0, even if scores are inf or NaN
             g = math::exp(cuda::load_as<C>(x[i]) - static_cast<C>(largest[line])) *
                 (scale / static_cast<C>(sums[line]));
             if (i / inner % classes == label) g -= scale;
@@ -84,7 +84,7 @@ struct EntropyGradient {
     std::int64_t classes, inner, add;
 };
 
-// one_hot += 1 at the labels, weight = 1 / count where they count.
+// Adds 1 to one_hot at the labels; sets weight to 1 / count, or to 0 for ignored labels.
 template <class T>
 struct LabelWeight {
     using C = cuda::Compute<T>;

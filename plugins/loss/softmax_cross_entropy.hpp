@@ -1,6 +1,6 @@
 // Cross entropy of a softmax against labels, by log-sum-exp. The largest score and the sum of
-// e^(score - largest) are kept apart: their log-sum-exp, rounded, would lose the small differences of
-// large scores that the gradient is made of.
+// e^(score - largest) are stored separately: if scores are large, a rounded log-sum-exp would lose
+// the small differences that determine the gradient.
 #pragma once
 
 #include "labels.hpp"
@@ -35,7 +35,7 @@ struct SoftmaxCrossEntropy {
         std::ranges::copy(t, shape + 1);
         s.y(1, Shape(shape, t.size() + 1), s.wide(0));
     }
-    // (softmax(x) - one_hot(t)) * weight * gy, all of it differentiable.
+    // gx = (softmax(x) - one_hot(t)) * weight * gy, composed of functions, so differentiable again.
     static void gradient(const auto& g) {
         const auto [one_hot, weight] =
             call_all<"catena.label_weights", 2>({g.x(0), g.x(1)}, {g.same("ignore_label")});
@@ -110,7 +110,7 @@ struct SoftmaxCrossEntropy {
                 const T* const row = x.data + p;
                 T* const out = gx.data + p;
                 if (step == 1) {
-                    if (t[first] == ignored || scale == T(0)) {  // whatever its scores are
+                    if (t[first] == ignored || scale == T(0)) {  // even if scores are inf or NaN
                         if (!add) std::fill_n(out, classes, T(0));
                         return;
                     }
@@ -135,7 +135,7 @@ struct SoftmaxCrossEntropy {
     }
 
 private:
-    // Ignored rows get 0, whatever their scores are.
+    // Returns weight * e^x; 0 if the weight is 0 (ignored label), even if x is inf or NaN.
     template <class T>
     CATENA_FN static T probability(T x, T weight) {
         const T p = math::exp(x) * weight;
@@ -143,7 +143,7 @@ private:
     }
 };
 
-// What the gradient needs of labels; not meant to be called by users.
+// The one-hot labels and their weights, for the gradient; not meant to be called by users.
 struct LabelWeights {
     static constexpr auto about =
         describe("catena.label_weights",

@@ -1,4 +1,4 @@
-// Comparisons of arrays, and choices between them.
+// Elementwise comparisons, maximum, minimum and where.
 #pragma once
 
 #include <functional>
@@ -47,7 +47,7 @@ constexpr auto extreme(const char* name, const char* doc) {
         .example("x0=(2,1)[-1.5,-0.5] x1=(1,3)[0.5,1.5]")
         .example("x0=()[0.5,1.5] x1=(2)[-1.5,-0.5]");
 }
-// The gradient of the other input: 0, or NaN if one is NaN.
+// Returns the gradient of the input that is not chosen: 0, or NaN if either input is NaN.
 template <class T>
 CATENA_FN T zero_unless_nan(T x0, T x1) {
     return math::unless_nan(x0, math::unless_nan(x1, T(0)));

@@ -86,7 +86,7 @@ struct Pow {
             .example("x0=(2,3)[0.5,2] x1=(2,3)")
             .example("x0=(2,1)[0.5,2] x1=(1,3)[1,2]")
             .example("x0=()[0.5,2] x1=(3)");
-    static constexpr int work = 16;  // the C library's pow
+    static constexpr int work = 16;  // cost of the C library's pow
 
     template <class T>
     CATENA_FN static T forward(T x0, T x1) {
@@ -94,7 +94,7 @@ struct Pow {
     }
     template <class T>
     CATENA_FN static Grads<T, 2> backward(T gy, T x0, T x1, T y) {
-        // What is not chosen is finite as well, lest gradients of gradients get 0 * inf of it.
+        // Unchosen values of where() must be finite too: gradients of gradients multiply them by 0.
         const auto base = x0 == T(0);
         const auto none = base & (x1 == T(0));
         const auto flat = base & (x1 >= T(0));
@@ -109,7 +109,7 @@ struct PowConstVar {
                                            out("y"), required<double>("value", "the base"))
                                       .example("x=(2,3) value=2.5")
                                       .example("x=()[1,2] value=0.5");
-    static constexpr int work = 16;  // the C library's pow
+    static constexpr int work = 16;  // cost of the C library's pow
 
     template <class T>
     CATENA_FN static T forward(T x, T value) {
@@ -117,7 +117,7 @@ struct PowConstVar {
     }
     template <class T>
     CATENA_FN static T backward(T gy, T, T y, T value) {
-        // 0^x is 0, 1 or, for negative x, infinite. A finite log keeps gradients of gradients so.
+        // 0^x is 0, 1 or, for x < 0, inf. A finite log keeps gradients of gradients finite.
         const auto zero = value == T(0);
         const T factor = math::log(math::where(zero, T(1e-30), value));
         return math::where(zero & (y <= T(1)), T(0), gy * y * factor);
@@ -130,7 +130,7 @@ struct PowVarConst {
                                       .example("x=(2,3)[0.5,1.5] value=2.5")
                                       .example("x=(2,3)[-1.5,-0.5] value=3")
                                       .example("x=()[0.5,1.5] value=-1");
-    static constexpr int work = 16;  // the C library's pow
+    static constexpr int work = 16;  // cost of the C library's pow
 
     template <class T>
     CATENA_FN static T forward(T x, T value) {
@@ -138,7 +138,7 @@ struct PowVarConst {
     }
     template <class T>
     CATENA_FN static T backward(T gy, T x, T value) {
-        const auto none = value == T(0);  // 0 times x^-1 is NaN at 0
+        const auto none = value == T(0);  // 0 * x^-1 would be NaN at x = 0
         return gy * value * math::pow(x, value - math::where(none, T(0), T(1)));
     }
 };

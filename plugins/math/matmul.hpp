@@ -17,10 +17,10 @@ struct Matmul {
             .example("a=(3,2) b=(3,4) transa=true")
             .example("a=(2,3) b=(4,3) transb=true")
             .example("a=(3,2) b=(4,3) transa=true transb=true");
-    using isas = IsaList<Isa::baseline>;  // catena.blas/1 does the work
+    using isas = IsaList<Isa::baseline>;  // catena.blas/1 computes the product
     static constexpr auto retain_x = ports(0, 1);
     static constexpr bool any_device = true;
-    static constexpr bool any_half = false;  // dtypes are passed on
+    static constexpr bool any_half = false;  // multiply() needs the exact half type
 
     static void infer(const auto& s) {
         const bool ta = s.template attr<"transa">();

@@ -57,7 +57,7 @@ struct Sum {
                        call.adds(0));
     }
 
-    // The shape of x with the summed axes at extent 1.
+    // The shape of x with extent 1 for the summed axes.
     class Kept {
     public:
         Kept(Shape x, Ints axes) : ndim_(x.size()) {

@@ -6,7 +6,7 @@
 
 namespace catena::plugins {
 
-// gy, x, mean, inverse deviation, gamma, and the sums of gy and of gy times the normal value.
+// Computes gx. Inputs: gy, x, mean, inverse deviation, gamma, sum of gy, sum of gy * normalized x.
 template <class T, class S>
 struct NormalGradient
     : ChannelOperation<cuda::Types<T, T, S, double, T, double, double>, cuda::Types<T>> {

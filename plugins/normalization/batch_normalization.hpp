@@ -110,7 +110,7 @@ struct BatchNormalization {
             T centre[most_columns];
             T inverse[most_columns];
             T scale[most_columns];
-            double sums[2][most_columns];  // of gy, and of gy times the normal value
+            double sums[2][most_columns];  // per channel: of gy, and of gy times the normalized x
             for (std::int64_t c = 0; c < group.width; ++c) {
                 const std::int64_t at = group.first + c;
                 centre[c] = mean[at];

@@ -1,5 +1,5 @@
-// Channels of (N, C, rest...), on CUDA: operations for their statistics and gradients, all computed in
-// doubles, which neither overflow nor lose small deviations from a large mean.
+// Operations for the statistics and gradients of the channels of (N, C, ...), on CUDA. They compute
+// in double, which neither overflows nor loses small deviations from a large mean.
 #pragma once
 
 #include <catena/plugin/cuda/reduce.cuh>
@@ -18,7 +18,7 @@ struct ScaledValue : ChannelOperation<cuda::Types<T>, cuda::Types<T>> {
     }
     double share;
 };
-// x, mean
+// Inputs: x, mean.
 template <class T>
 struct SquaredDeviation : ChannelOperation<cuda::Types<T, double>, cuda::Types<T>> {
     __device__ __forceinline__ void operator()(const double* x, double* y) const {
@@ -26,7 +26,7 @@ struct SquaredDeviation : ChannelOperation<cuda::Types<T, double>, cuda::Types<T
     }
     double share;
 };
-// mean, var: both, and 1 / sqrt(var + eps).
+// Inputs: mean, var. Outputs: mean, var, and 1 / sqrt(var + eps), the inverse deviation.
 template <class V, class S>
 struct ChannelStatistics : ChannelOperation<cuda::Types<V, V>, cuda::Types<S, S, double>> {
     __device__ __forceinline__ void operator()(const double* x, double* y) const {
@@ -36,22 +36,22 @@ struct ChannelStatistics : ChannelOperation<cuda::Types<V, V>, cuda::Types<S, S,
     }
     double eps;
 };
-// x, mean, inverse deviation, gamma, beta
+// Inputs: x, mean, inverse deviation, gamma, beta.
 template <class T, class M>
 struct ChannelLine : ChannelOperation<cuda::Types<T, M, double, T, T>, cuda::Types<T>> {
     __device__ __forceinline__ void operator()(const double* x, double* y) const {
         y[0] = (x[0] - x[1]) * (x[2] * x[3]) + x[4];
     }
 };
-// gy, x, mean, inverse deviation
+// Inputs: gy, x, mean, inverse deviation.
 template <class T, class S>
 struct NormalProduct : ChannelOperation<cuda::Types<T, T, S, double>, cuda::Types<T>> {
     __device__ __forceinline__ void operator()(const double* x, double* y) const {
         y[0] = x[0] * ((x[1] - x[2]) * x[3]);
     }
 };
-// The sums of gy and of gy times the normal value, inverse deviation, gamma: the gradients of gamma,
-// beta, mean and var.
+// Inputs: sum of gy, sum of gy times the normalized x, inverse deviation, gamma. Outputs: the
+// gradients of gamma, beta, mean and var.
 template <class T, class S>
 struct ChannelGradients
     : ChannelOperation<cuda::Types<double, double, double, T>, cuda::Types<T, T, S, S>> {
@@ -63,7 +63,7 @@ struct ChannelGradients
     }
 };
 
-// The shape of what a channel has one of, beside x.
+// Shapes that broadcast an array with one value per channel to x.
 struct ChannelShape {
     explicit ChannelShape(Shape x) : n(x.size() - 1), channels(x[1]) {
         std::fill_n(extents, n, 1);
@@ -76,7 +76,7 @@ struct ChannelShape {
     std::int64_t extents[CATENA_MAX_NDIM];
 };
 
-// Scratch: four numbers of each channel, and what sums take.
+// Scratch memory: four rows with one number per channel, then the scratch memory of cuda::sum().
 struct ChannelScratch {
     static bool summed(std::size_t d) { return d != 1; }
     static std::uint64_t bytes(Shape x) {
@@ -86,19 +86,19 @@ struct ChannelScratch {
     ChannelScratch(const auto& call, Shape shape)
         : x(shape), of(shape), numbers(call.template scratch<double>()) {}
     double* operator[](int k) const { return numbers + k * of.channels; }
-    // Numbers k of each channel = the sums of an operation.
+    // Sets row k to the sums of an operation over each channel.
     template <class Op, std::size_t n>
     void sum(const auto& call, const Op& op, const cuda::Operand (&in)[n], int k) const {
         cuda::sum(call.queue(), op, x, in, 0, summed, (*this)[k], false, (*this)[4]);
     }
-    // Numbers 1 and 2: sums of gy, and of gy times the normal value.
+    // Sets row 1 to the sums of gy, and row 2 to those of gy times the normalized x. Reads row 0.
     template <class T, class S>
     void sums(const auto& call, const T* gy, const T* values, const S* mean) const {
         sum(call, ScaledValue<T>{{}, 1}, {cuda::Operand{gy, x}}, 1);
         sum(call, NormalProduct<T, S>(),
             {cuda::Operand{gy, x}, {values, x}, of(mean), of((*this)[0])}, 2);
     }
-    // Numbers 0: inverse deviations.
+    // Sets row 0 to the inverse deviations.
     template <class S>
     void inverse(const auto& call, const S* mean, const S* var, double eps) const {
         cuda::map(call.queue(), ChannelStatistics<S, S>{{}, eps}, of.list(),
@@ -111,7 +111,7 @@ struct ChannelScratch {
     double* numbers;
 };
 
-// If x has no elements, the results for each channel are zero.
+// For an x without elements: zeroes a result for each channel unless the call adds to it.
 template <class T>
 void zero_unless_added(const auto& call, std::size_t i, Tensor<T> gx) {
     if (gx && !call.adds(i)) call.zero(gx);

@@ -19,7 +19,7 @@ inline constexpr std::int64_t most_columns = 256;
 struct Channels {
     explicit Channels(Shape x) : n(x[0]), channels(x[1]) {
         rest = size_of(x.subspan(2));
-        if (rest == 0) n = 0;  // no walk over images without pixels
+        if (rest == 0) n = 0;  // skips images without pixels
     }
     std::int64_t size() const { return n * rest; }  // elements of one channel in all images
     bool alone() const { return rest > most_columns; }
@@ -40,7 +40,7 @@ struct Group {
 
     // Index of the group's first element in image i.
     std::int64_t at(std::int64_t i) const { return (i * x.channels + first) * x.rest; }
-    // Each of the lists has one value per channel; expands them in place to one value per column.
+    // Expands lists with one value per channel, in place, to one value per column.
     template <class... T>
     void spread(T*... values) const {
         if (x.alone() || x.rest == 1) return;
@@ -67,7 +67,7 @@ struct Group {
     CATENA_KERNEL void sum(double (&sums)[n_sums][most_columns], const F& f) const {
         for (auto& row : sums) std::fill_n(row, most_columns, 0.0);
         if (x.alone()) return sum_alone<T>(sums, f);
-        constexpr std::int64_t block = 16;  // so many images are summed in T, then in double
+        constexpr std::int64_t block = 16;  // images summed in T before adding to double sums
         const std::int64_t columns = width * x.rest;
         for (std::int64_t from = 0; from < x.n; from += block) {
             T part[n_sums][most_columns] = {};
@@ -156,7 +156,7 @@ private:
     std::int64_t shape_[CATENA_MAX_NDIM];
 };
 
-// Checks that x has at least two axes, and each other input one value per channel.
+// Checks that x has at least two axes, and that each other input has one value per channel.
 template <class F>
 void check_channels(const Inference<F>& s) {
     s.check_least_ndim(0, 2);

@@ -55,7 +55,7 @@ private:
         T* const data = call.template gx<T>(i).data;
         return {data, data != nullptr && call.adds(i)};
     }
-    // y = (x - mean) gamma / sqrt(var + eps) + beta, of inverse deviations that are there.
+    // Sets y to (x - mean) * gamma * row 0 of `numbers` + beta. A null mean or beta counts as 0.
     template <class T, class S>
     static void scale(const auto& call, const catena::plugins::ChannelScratch& numbers, const T* x,
                       const S* mean, const T* beta, T* y) {

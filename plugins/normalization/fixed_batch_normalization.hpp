@@ -1,4 +1,4 @@
-// Normalisation with given statistics, as networks use when they are no longer trained.
+// Normalisation with given statistics, as used in inference.
 #pragma once
 
 #include "channels.hpp"
@@ -25,7 +25,7 @@ struct FixedBatchNormalization {
     }
     static void gradient(const auto& g) {
         const AllButChannels over(g.x_shape(0));
-        // Statistics of halves are float32.
+        // Casts v to the dtype of `like`: the statistics of half-precision inputs are float32.
         const auto as = [](const Var& v, const catena_meta& like) {
             return same(v.meta().dtype, like.dtype) ? v : cast(v, like.dtype);
         };
@@ -92,7 +92,7 @@ struct FixedBatchNormalization {
             const T* const p = x.data;
             T centre[most_columns];
             T scale[most_columns];
-            double sums[2][most_columns];  // of gy, and of gy times the centred value
+            double sums[2][most_columns];  // per channel: of gy, and of gy times the centred value
             for (std::int64_t c = 0; c < group.width; ++c) {
                 const std::int64_t at = group.first + c;
                 const double v = static_cast<double>(var[at]) + eps;

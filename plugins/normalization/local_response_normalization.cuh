@@ -1,4 +1,4 @@
-// Sums over neighbouring channels, and normalisation by them, on CUDA: a thread for each element.
+// Sums over neighbouring channels, and normalisation by them, on CUDA: one thread per element.
 #pragma once
 
 #include <catena/plugin/cuda/elementwise.cuh>
@@ -11,7 +11,7 @@ namespace catena::plugins {
 struct ChannelWindow {
     ChannelWindow(Shape x, std::int64_t n)
         : size(size_of(x)), channels(x[1]), rest(size_of(x.subspan(2))), reach(n / 2) {}
-    // The sum of f(element) over the window around element i.
+    // Returns the sum of f(element) over the window around element i.
     template <class C, class F>
     __device__ __forceinline__ C sum(std::int64_t i, const F& f) const {
         const std::int64_t c = i / rest % channels;
@@ -38,7 +38,7 @@ struct WindowSum {
     std::int64_t add;
 };
 
-// y = x unit^-beta. With gy, the parts of x's gradient: gy unit^-beta, and that times x / unit.
+// y = x unit^-beta. If gy is not null, instead scaled = gy unit^-beta and inner = x scaled / unit.
 template <class T>
 struct Response {
     using C = cuda::Compute<T>;

@@ -8,15 +8,15 @@ namespace catena::plugins {
 
 using namespace catena::plugin;
 
-// Channels and how many of them on either side belong to the window of each.
+// The channel axis, and the number of channels on either side that belong to a channel's window.
 struct ChannelWindows {
     explicit ChannelWindows(const auto& call, Shape x)
         : axis(x, 1), reach(call.template attr<"n">() / 2) {
-        if (axis.length == 0) axis.outer = 0;  // no walk over images without channels
+        if (axis.length == 0) axis.outer = 0;  // skips images without channels
     }
-    // Calls body(row, sum) for each channel of a strip from for_each_strip(), of `width` elements
-    // from `at` on: `row` is the channel's first element, and sum[k] is the sum of f(element) over the
-    // channel and its neighbours.
+    // Calls body(row, sum) for each channel of a strip of `width` elements from `at` on (see
+    // for_each_strip()): `row` is the offset of the channel's first element, and sum[k] is the sum
+    // of f(element) over the channel and its neighbours.
     template <class T>
     CATENA_KERNEL void for_each_channel(std::int64_t at, std::int64_t width, const auto& f,
                                         const auto& body) const {
@@ -40,7 +40,7 @@ struct ChannelWindows {
 inline constexpr Attribute window_attr =
     attr("n", 5, "number of channels in the window: n / 2 on either side").range(1, 1 << 30);
 
-// y = the sums over the windows of x, or added to y. It is its own adjoint.
+// Sets y to the sums over the windows of x, or adds them to y. This operation is its own adjoint.
 template <class T>
 CATENA_KERNEL void sum_windows(const auto& call, Tensor<const T> x, Tensor<T> y, bool add) {
     const ChannelWindows windows(call, x.shape);
@@ -82,7 +82,7 @@ struct ChannelWindowSum {
     }
 };
 
-// unit^-beta; unit is positive where the function makes sense.
+// Computes unit^-beta for any beta; unit must be positive.
 struct AnyPower {
     template <class T>
     CATENA_FN T operator()(T unit, T beta) const {
@@ -137,7 +137,7 @@ struct LocalResponseNormalization {
             const Rule<T> shared(call);
             const ChannelWindows windows(call, call.template x<T>(0).shape);
             const auto strip = [&](std::int64_t, std::int64_t at, std::int64_t n) CATENA_LAMBDA {
-                const Rule<T> rule = shared;  // no store can change a local one
+                const Rule<T> rule = shared;  // a local copy, which no store can modify
                 const auto write = [&](std::int64_t row, const T* sum) CATENA_LAMBDA {
                     CATENA_LOOP
                     for (std::int64_t k = 0; k < n; ++k) {
@@ -150,7 +150,7 @@ struct LocalResponseNormalization {
             for_each_strip(call, windows.axis, strip);
         });
     }
-    // The second sum needs x gy unit^(-beta - 1) of all channels: in scratch.
+    // Requests memory for x gy unit^(-beta - 1): the second sum reads it for all channels.
     template <class T>
     static void plan(const auto& call, catena_plan& plan) {
         if (call.raw().phase == CATENA_PHASE_BACKWARD)
@@ -208,7 +208,7 @@ private:
         else body(AnyPower{});
     }
 
-    // body(row, sum): the sums of squares around the n elements from row on, for each channel.
+    // Calls body(row, sum) for each channel: sum[k] is the sum of squares around element row + k.
     template <class T>
     CATENA_KERNEL static void for_each_sum(const ChannelWindows& windows, const T* x,
                                            std::int64_t at, std::int64_t n, const auto& body) {

@@ -1,4 +1,4 @@
-// catena.blas/1 by oneDNN: a product is cut along one side, each piece a call on one thread.
+// catena.blas/1 by oneDNN. A product is split along one side; each piece is a call on one thread.
 #include <algorithm>
 #include <climits>
 #include <vector>
@@ -8,14 +8,14 @@
 namespace catena_onednn {
 namespace {
 
-// In multiply-adds: below, the CPU backend's products are faster, measured (README.md).
+// Minimum multiply-adds. Below it, the CPU backend's products are faster in measurements (README.md).
 constexpr double least_work = 400'000;
 constexpr double least_plain_work =
-    3e6;  // of B not transposed: OpenBLAS multiplies without packing
+    3e6;  // for a B that is not transposed: OpenBLAS multiplies without packing
 constexpr std::int64_t least_plain_b =
-    16'384;                               // numbers in B, where A has more rows than it columns
-constexpr std::int64_t fixed_pieces = 8;  // under DETERMINISTIC they are the shape's own
-constexpr std::int64_t unit = 16;         // rows or columns that the code takes at a time
+    16'384;                               // elements of B, for products with more rows than columns
+constexpr std::int64_t fixed_pieces = 8;  // with DETERMINISTIC, for any number of threads
+constexpr std::int64_t unit = 16;         // rows or columns that oneDNN's code processes at a time
 
 bool can(const catena_gemm& g) {
     const std::int64_t sizes[] = {g.m, g.n, g.k, g.lda, g.ldb, g.ldc};
@@ -37,12 +37,12 @@ std::int32_t supports(const catena_gemm* g) {
 
 struct Pieces {
     bool rows;
-    std::int64_t side;   // what is cut
+    std::int64_t side;   // extent of the side that is split
     std::int64_t width;  // of a piece
     std::int64_t count() const { return (side + width - 1) / width; }
 };
 
-// Each piece packs the other operand again; the rows of a transposed A lie side by side.
+// Chooses the side to split. Each piece packs the other operand; a transposed A is contiguous across rows.
 Pieces cut(const catena_gemm& g, std::int64_t most) {
     const bool rows = g.m > g.n && (g.transpose_a != 0 || g.n < 2 * unit * most);
     const std::int64_t side = rows ? g.m : g.n;
@@ -107,9 +107,9 @@ catena_status gemm(catena_ctx* ctx, const catena_gemm* g) {
 
 }  // namespace
 
-// oneDNN has two sets of code for products; one of them is for few rows of A with B transposed. It generates each
-// set when a product first needs it. This generates both at once, before any piece runs: during a product, other
-// threads could use up the memory that require_memory() has found.
+// oneDNN has two sets of code for products; one of them is for few rows of A with B transposed. It generates
+// each set when a product first needs it. This function generates both at once, before any piece runs: during
+// a product, other threads could use up the memory that require_memory() has found.
 void generate_products() { [[maybe_unused]] static const bool ready = generate_code(); }
 
 const catena_blas blas_table = {

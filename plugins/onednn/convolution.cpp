@@ -1,6 +1,6 @@
-// convolution_2d, deconvolution_2d and the gradient for filters: each is one or two of three products.
-// A product runs in steps of a few images, each on one thread, with tensors in oneDNN's blocked layout
-// within that thread's cache.
+// Kernels of convolution_2d, deconvolution_2d and the gradient for filters. A call is one or two of
+// three products. A product runs in steps of a few images, each step on one thread, with tensors in
+// oneDNN's blocked layout that fit into that thread's cache.
 #include <algorithm>
 #include <memory>
 
@@ -16,25 +16,25 @@ using Geometry = ConvolutionSizes;
 using enum ConvolutionProduct;
 constexpr auto f32 = memory::data_type::f32;
 
-// What a step's images should fit into: the second-level cache, with room for the filters.
+// The size that a step's images should fit into: the second-level cache, with room for the filters.
 constexpr std::int64_t cache_bytes = 1 << 20;
-// Multiply-adds for which calling a primitive, some microseconds, does not count.
+// The multiply-adds above which the overhead of calling a primitive, some microseconds, is negligible.
 constexpr std::int64_t least_work = 4'000'000;
-// Pieces for all threads: they depend on the shape alone, and so do the sums.
+// Numbers of pieces for all threads. They depend only on the shape, and therefore so do the sums.
 constexpr std::int64_t most_pieces = 16;
 constexpr std::int64_t few_pieces = 8;
-constexpr std::int64_t block = 16;  // channels that stand together in blocked layouts
+constexpr std::int64_t block = 16;  // channels of a block in blocked layouts
 
 constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-// Winograd's F(4x4, 3x3) multiplies a quarter as much, in tiles of 4 x 4 pixels, after it transformed
-// the filters: that pays for many channels, and enough tiles in a step.
+// Winograd's F(4x4, 3x3) transforms the filters, then needs a quarter of the multiplications, in
+// tiles of 4 x 4 pixels. It is faster with many channels and with enough tiles in a step.
 constexpr std::int64_t winograd_channels = 32;
 constexpr std::int64_t winograd_filters = 2048;  // channels times outputs
-constexpr std::int64_t winograd_tiles = 147;     // of a step; many more leave the cache
+constexpr std::int64_t winograd_tiles = 147;     // in a step; many more do not fit into the cache
 constexpr std::int64_t winograd_fewest = 48;
 
-// How a convolution is done, and for how many images at a time.
+// The algorithm of a convolution, and the number of images in a step.
 struct Cut {
     dnnl::algorithm algorithm;
     std::int64_t images;
@@ -59,7 +59,7 @@ Cut cut(const Geometry& g, bool winograd, std::int64_t at_least) {
 }
 std::int64_t images_for_work(const Geometry& g) { return ceil_div(least_work, g.work()); }
 
-// Parts of the channels, so that there are pieces for all threads; of no less than `least` channels.
+// Returns the number of parts of the channels for enough pieces; a part has at least `least` channels.
 std::int64_t parts_of(std::int64_t channels, std::int64_t pieces, std::int64_t least,
                       std::int64_t work) {
     std::int64_t parts = 1;
@@ -69,7 +69,7 @@ std::int64_t parts_of(std::int64_t channels, std::int64_t pieces, std::int64_t l
     return parts;
 }
 
-// Images of which `channels` are taken and `all` are there.
+// Returns the layout of images with `all` channels, of which `channels` are used.
 memory::desc images(std::int64_t n, std::int64_t channels, std::int64_t all, std::int64_t height,
                     std::int64_t width) {
     return {
@@ -88,20 +88,20 @@ void add_to(float* sum, const float* values, std::int64_t n) {
 struct Spec {
     Geometry sizes;
     ConvolutionProduct product;
-    bool bias;  // for each channel of the result
-    bool add;   // to the result
+    bool bias;  // with a bias, or, for `filter`, its gradient
+    bool add;   // adds to the result
 
     auto operator<=>(const Spec&) const = default;
 };
 
-// A product of n images, and the layouts that it wants.
+// The product for n images, and the layouts of its operands.
 struct Step {
     std::int64_t n = 0;
     Operand x, y;
     Primitive product;
 };
 
-// What the three products have in common.
+// The shared part of the three products.
 class Product {
 public:
     std::size_t scratch_bytes(std::int32_t slots) const {
@@ -113,7 +113,7 @@ protected:
     Product(const Product&) = delete;
     Product& operator=(const Product&) = delete;
 
-    // The filters and one step, then another for the images that are left.
+    // Makes a step and the filters' layout, then a second step for the remaining images.
     void make_steps(const Cut& cut, const memory::desc& filters) {
         images_ = cut.images;
         weights_.plain = filters;
@@ -125,11 +125,11 @@ protected:
     std::size_t padding_bytes() const {
         return std::max(usual_.product.padding_bytes(), last_.product.padding_bytes());
     }
-    // The memory of one thread.
+    // Returns the scratch memory of one thread.
     char* own(void* scratch, std::int32_t slot) const {
         return at<char>(scratch, shared_.size() + static_cast<std::size_t>(slot) * own_.size());
     }
-    // The data in the layout that the primitive wants, in place if it has to be converted.
+    // Returns the data in the primitive's layout; a converted copy is written to `place`.
     static memory inner(const Operand& operand, const float* data, char* place) {
         const memory plain = view(operand.plain, data);
         if (operand.direct()) return plain;
@@ -140,9 +140,9 @@ protected:
 
     const Spec s_;
     const Geometry& g_;
-    std::int64_t parts_ = 1;   // of the channels that are computed
-    std::int64_t part_ = 0;    // channels of a part
-    std::int64_t images_ = 0;  // of a step
+    std::int64_t parts_ = 1;   // of the channels of the result
+    std::int64_t part_ = 0;    // channels in a part
+    std::int64_t images_ = 0;  // in a step
     Operand weights_;
     memory::desc bias_desc_;
     Step usual_, last_;
@@ -194,7 +194,7 @@ private:
     }
 };
 
-// Images to images: y = x with W, or its adjoint, x from y and W.
+// Products whose result is images: y from x and W, or, as the adjoint, x from y and W.
 class Mapping : public Product {
 public:
     Mapping(const Spec& s, bool winograd) : Product(s), forward_(s.product == forward) {
@@ -213,7 +213,7 @@ public:
         padding_at_ = own_.add(padding_bytes());
     }
 
-    // to: the result.
+    // Computes to_data.
     void run(catena_ctx* ctx, const float* from_data, const float* w, const float* bias,
              float* to_data, void* scratch) const {
         const std::int64_t from_image = forward_ ? g_.x_image() : g_.y_image();
@@ -268,10 +268,10 @@ private:
     std::size_t from_at_, to_at_, padding_at_;
 };
 
-// Images with images: gW and gb.
+// Products of images with images: the gradients of the filters and of the bias.
 class Correlation : public Product {
 public:
-    // A group's sum goes through memory after each step, so a step's images outweigh the filters.
+    // Each step reads and writes its group's sum, so its images should be larger than the filters.
     Correlation(const Spec& s, bool winograd) : Product(s) {
         constexpr std::int64_t least_part = 64;  // each part reads the images again
         parts_ =
@@ -337,7 +337,7 @@ public:
                 add_step(own(scratch, slot), first, part, sum_of(group, part), bias_of(group, part),
                          first == from);
         });
-        // In the order of the groups, on any number of threads.
+        // Adds the groups' sums in a fixed order, for any number of threads.
         constexpr std::int64_t stretch = 4096;
         const std::int64_t stretches = ceil_div(w_floats, stretch);
         if (groups_ > 1)
@@ -359,19 +359,19 @@ public:
     }
 
 private:
-    std::int64_t groups_;         // of steps: each has a sum of its own
-    std::int64_t group_;          // steps
-    std::size_t bias_after_ = 0;  // bytes from a sum to that of the bias
+    std::int64_t groups_;         // groups of steps; each group has its own sum
+    std::int64_t group_;          // steps in a group
+    std::size_t bias_after_ = 0;  // bytes from a group's sum to its sum for the bias
     std::size_t x_at_, gy_at_, w_at_, b_at_, padding_at_;
 };
 
-// Not every CPU has code for Winograd's.
+// Returns a product from the cache, or makes it: without Winograd if this CPU has no code for it.
 template <class T>
 std::shared_ptr<const T> made_for_product(const Spec& spec) {
     static auto* const cache = new Cache<Spec, std::shared_ptr<const T>>(128);
     if (auto found = cache->find(spec)) return *found;
     require_memory();
-    const Undisturbed guard;  // oneDNN makes code for the number of threads that it sees
+    const Undisturbed guard;  // oneDNN generates code for the number of threads that it sees
     std::shared_ptr<const T> made;
     try {
         made = std::make_shared<const T>(spec, true);
@@ -382,12 +382,12 @@ std::shared_ptr<const T> made_for_product(const Spec& spec) {
     return made;
 }
 
-// What the portable kernels do not do as fast, measured: README.md has the numbers.
-constexpr double least_call = 1e6;      // smaller ones are over before a primitive is called
-constexpr double least_fullness = 0.7;  // of the channels that oneDNN computes
-constexpr double least_reuse = 64;      // multiply-adds for each number that a 1x1 filter moves
+// Limits below which the portable kernels are faster in measurements: README.md has the numbers.
+constexpr double least_call = 1e6;      // smaller calls take less time than calling a primitive
+constexpr double least_fullness = 0.7;  // used fraction of the channels that oneDNN computes
+constexpr double least_reuse = 64;      // multiply-adds per number that a 1x1 convolution moves
 
-// oneDNN computes whole blocks of channels, except of up to 3 as images have.
+// Returns the used fraction of a number of channels: oneDNN computes whole blocks, except up to 3 channels.
 double fullness(std::int64_t channels) {
     if (channels <= 3) return 1;
     return static_cast<double>(channels) / static_cast<double>((channels + 15) / 16 * 16);
@@ -395,7 +395,7 @@ double fullness(std::int64_t channels) {
 
 bool worth_it(const Geometry& g) {
     if (!g.is_common()) return false;
-    // Padding beyond the filter leaves pixels that see zeros alone: oneDNN's fast code wants none.
+    // With a pad as large as the filter, outputs may see only padding, which oneDNN's fast code excludes.
     if (g.pad_y >= g.kh || g.pad_x >= g.kw) return false;
     const auto channels = static_cast<double>(g.channels);
     const auto outputs = static_cast<double>(g.outputs);
@@ -411,7 +411,7 @@ std::int32_t supports(catena_ctx*, const catena_call* call) {
     return outcome(*call) != nullptr && worth_it(convolution_call(*call).sizes) ? 1 : 0;
 }
 
-// A convolution's gradient for the bias comes with that for the filters.
+// Whether a step also gives the bias's gradient: a convolution's comes with that for the filters.
 bool has_bias_sum(const ConvolutionCall& work, const ConvolutionStep& s) {
     return s.product == filter && work.sum != nullptr && work.summed == s.y;
 }
@@ -480,7 +480,7 @@ constexpr catena_kernel kernel = [] {
     catena_kernel k = plain_kernel(function, phase, "cpu", Row<float>::dtypes);
     k.name = "oneDNN";
     k.priority = CATENA_PRIORITY_VENDOR;
-    k.version_max = 2;  // which has cover_all
+    k.version_max = 2;  // version 2 has cover_all
     k.supports = supports;
     k.plan = plan;
     k.run = run;

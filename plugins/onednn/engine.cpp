@@ -19,7 +19,7 @@ struct OpenMp {
     int (*get)() = set != nullptr ? find<int()>("omp_get_max_threads") : nullptr;
 };
 
-// All signals but those that an instruction causes: blocked, they would end the process.
+// Returns all signals but those raised by an instruction, which would end the process if blocked.
 const sigset_t& deferrable() {
     static const sigset_t set = [] {
         sigset_t all;
@@ -49,7 +49,7 @@ Undisturbed::~Undisturbed() {
     pthread_sigmask(SIG_SETMASK, &signals_, nullptr);
 }
 
-// Neither is ever destroyed: kernels may run until the process ends.
+// The engine is never destroyed: kernels may run until the process ends.
 const dnnl::engine& engine() {
     static const auto* made = new dnnl::engine(dnnl::engine::kind::cpu, 0);
     return *made;
@@ -70,10 +70,10 @@ dnnl::reorder Operand::reorder(const memory::desc& from, const memory::desc& to,
     return dnnl::reorder(dnnl::reorder::primitive_desc(engine(), from, engine(), to, attr));
 }
 
-// Asks for more than the code of any primitive, because other threads allocate at the same time: 64 MiB for a
-// heap, 8 MiB for a stack.
+// Checks for more memory than the code of any primitive needs, because other threads allocate at
+// the same time: 64 MiB for a heap, 8 MiB for a stack.
 void require_memory() {
-    stream();  // takes memory of its own, as does this thread's first allocation
+    stream();  // allocates, as does this thread's first allocation its heap
     constexpr std::size_t bytes = std::size_t{256} << 20;
     void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)

@@ -1,4 +1,4 @@
-// What every kernel here needs: oneDNN's engine, its calls on one thread, and made primitives kept.
+// Shared parts of the oneDNN kernels: the engine, calls on one thread, layouts and primitives.
 #pragma once
 
 #include <csignal>
@@ -18,10 +18,10 @@ namespace catena_onednn {
 using namespace catena::plugin;
 using dnnl::memory;
 
-// While it lives, oneDNN uses the calling thread alone, as its OpenMP threads would spin against the
-// host's pool, and signals wait: products point the stack register into the heap, where a handler's
-// frame would overwrite what lies below (oneDNN up to 3.11). Both settings are the
-// thread's own, and are given back.
+// While an object of this class exists, oneDNN uses only the calling thread, because its OpenMP
+// threads would spin and compete with the host's pool; and signals are blocked, because products of
+// oneDNN up to 3.11 point the stack register into the heap, where the frame of a signal handler
+// would overwrite other data. The destructor restores both settings of the thread.
 class Undisturbed {
 public:
     Undisturbed();
@@ -37,8 +37,8 @@ private:
 const dnnl::engine& engine();  // [any]
 dnnl::stream& stream();        // [any] the calling thread's; calls return when the work is done
 
-// Runs body(i, slot) for each i below n on the host's threads, with oneDNN on each of them alone. Throws
-// what a body threw.
+// Runs body(i, slot) for each i below n on the host's threads; in each of them, oneDNN uses only
+// that thread. Rethrows an exception of a body.
 template <class Body>
 void parallel(catena_ctx* ctx, std::int64_t n, Body&& body) {
     using B = std::remove_reference_t<Body>;
@@ -53,11 +53,11 @@ inline memory view(const memory::desc& desc, const void* data) {
     return {desc, engine(), const_cast<void*>(data)};
 }
 
-// A tensor as the caller has it, and as a primitive wants it.
+// The layout of a caller's tensor, and the layout that a primitive uses.
 struct Operand {
     bool direct() const { return plain == inner; }
     std::size_t bytes() const { return inner.get_size(); }
-    // Both may add to what is there.
+    // With add, a writer adds to the existing values.
     void make_reader() { convert = reorder(plain, inner, false); }
     void make_writer(bool add) { convert = reorder(inner, plain, add); }
     static dnnl::reorder reorder(const memory::desc& from, const memory::desc& to, bool add);
@@ -71,17 +71,17 @@ inline void convert(const dnnl::reorder& reorder, const memory& from, const memo
     reorder.execute(stream(), {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}});
 }
 
-// oneDNN does not check the memory that it writes generated code to, and crashes where it gets none: ask
-// before it generates any. Throws Error.
+// Throws Error if too little memory is left. Call it before oneDNN generates code: it does not
+// check whether it got memory for the code, and crashes if it did not.
 void require_memory();
 
-// oneDNN's own loops without generated code are slower than anything.
+// Throws Error unless the implementation is generated code: oneDNN's plain loops are very slow.
 void require_fast(const char* implementation);
 
-// Places in one block of scratch memory.
+// Offsets of pieces in one block of scratch memory.
 class Layout {
 public:
-    // Where the next piece begins; in bytes, a multiple of 64.
+    // Adds a piece and returns its offset in bytes, a multiple of 64.
     std::size_t add(std::size_t bytes) {
         const std::size_t at = size_;
         size_ += (bytes + 63) / 64 * 64;
@@ -98,9 +98,9 @@ T* at(void* base, std::size_t offset) {
     return reinterpret_cast<T*>(static_cast<char*>(base) + offset);
 }
 
-// A primitive that works in memory of the caller.
+// A primitive that uses the caller's memory as its scratch memory.
 struct Primitive {
-    // desc: made with with_scratchpad().
+    // desc must be made with with_scratchpad().
     template <class P>
     static Primitive make(const typename P::primitive_desc& desc) {
         return {P(desc), desc.scratchpad_desc()};

@@ -1,4 +1,4 @@
-// onednn.catena: the tables. It has no functions of its own; its kernels are for those of others.
+// onednn.catena: the tables of the plugin. It has kernels only for functions of other plugins.
 #include <cstdint>
 #include <string>
 
@@ -9,13 +9,13 @@
 namespace catena_onednn {
 namespace {
 
-// Above the CPU backend's own.
+// Its priority is higher than that of the CPU backend's own table.
 constexpr catena_extension blas =
     extension(CATENA_BLAS_1, "cpu", &blas_table, CATENA_PRIORITY_VENDOR + 10);
 const catena_extension* const extensions[] = {&blas};
 
-// Under a memory limit, generates the code of products now, before other threads allocate. Primitives are made
-// later, so a low limit rules oneDNN out.
+// Whether oneDNN can be used. Under a memory limit, generates the code of products now, before
+// other threads allocate. Primitives are made later, so oneDNN is not used with a low limit.
 bool usable() {
     const std::uint64_t limit = memory_limit();
     if (limit == UINT64_MAX) return true;

@@ -1,4 +1,4 @@
-// The norm of gradients and what they are scaled by, on CUDA.
+// The sum of squares and the clipping factor of gradients, on CUDA.
 #pragma once
 
 #include <catena/plugin/cuda/reduce.cuh>

@@ -1,4 +1,4 @@
-// What is done to gradients before an update: weight decay, and clipping by their norm.
+// Functions that change gradients before an update: weight decay, and clipping by their norm.
 #pragma once
 
 #include <cmath>
@@ -7,7 +7,7 @@
 
 namespace catena::plugins {
 
-// The gradient of rate / 2 * |param|^2.
+// Weight decay: adds the gradient of rate / 2 * |param|^2.
 struct DecayUpdate {
     static constexpr auto about =
         describe("catena.decay_update", "grad += rate * param", in(Port("grad").mutated(), "param"),
@@ -22,7 +22,7 @@ struct DecayUpdate {
     }
 };
 
-// The square of a norm, in float64 for every dtype.
+// The square of the L2 norm, in float64 for every dtype.
 struct SumOfSquares {
     static constexpr auto about = describe("catena.sum_of_squares", "y = the sum of x^2", in("x"),
                                            out(Port("y", "the sum (), float64").of("S")))
@@ -40,7 +40,7 @@ struct SumOfSquares {
         plan.scratch_bytes =
             static_cast<std::uint64_t>(pieces(call.template x<T>(0).size())) * sizeof(S);
     }
-    // Pieces do not depend on the number of threads: the same bits for any.
+    // The pieces do not depend on the number of threads, so any number gives the same bits.
     template <class T, class S>
     CATENA_KERNEL static void forward(const auto& call) {
         const auto x = call.template x<T>(0);
@@ -90,7 +90,7 @@ struct ClipFactor {
         s.check_ndim(0, 0);
         s.y(0, {});
     }
-    // A norm that is no number scales nothing.
+    // Returns 1 if the norm is NaN.
     CATENA_FN static double factor(double squares, double maxnorm) {
         const double norm = std::sqrt(squares);
         return norm > maxnorm ? maxnorm / norm : 1.0;
@@ -102,7 +102,7 @@ struct ClipFactor {
     }
 };
 
-// Scales a gradient by a factor that is on its device.
+// Scales a gradient by a factor in the memory of its device.
 struct ScaleUpdate {
     static constexpr auto about =
         describe("catena.scale_update", "x *= factor",

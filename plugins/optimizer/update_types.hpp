@@ -1,4 +1,4 @@
-// What the updates have in common: the dtype of their state, and what their attributes may be.
+// Shared declarations of the updates: the dtypes of their state, and ranges of attributes.
 #pragma once
 
 #include <limits>
@@ -9,7 +9,7 @@ namespace catena::plugins {
 
 using namespace catena::plugin;
 
-// State (S) of parameters in float16 and bfloat16 is float32: small squares would be lost in theirs.
+// The state (S) of half-precision parameters is float32: half precision would lose small squares.
 using UpdateTypes = Rows<Row<float, float>, Row<double, double>>;
 constexpr Port state(const char* name, const char* doc) {
     return Port(name, doc).of("S").mutated();

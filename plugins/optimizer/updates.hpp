@@ -7,7 +7,7 @@
 
 namespace catena::plugins {
 
-// Stochastic gradient descent, and with momentum (Polyak, 1964).
+// Stochastic gradient descent, without and with momentum (Polyak, 1964).
 struct SgdUpdate {
     static constexpr auto about =
         describe("catena.sgd_update", "param -= lr * grad", in(Port("param").mutated(), "grad"),

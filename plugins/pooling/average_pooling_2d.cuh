@@ -6,7 +6,7 @@
 
 namespace catena::plugins {
 
-// The sum of the cells, times a share; in short runs, so that many cells make no large error.
+// Sets y to the sum of a window's cells times `share`. Short runs limit the rounding error.
 template <class T>
 struct TakeMean {
     using C = cuda::Compute<T>;
@@ -30,7 +30,7 @@ struct TakeMean {
     std::int32_t add;
 };
 
-// Each cell gets a share of its window's gradient.
+// Sets a pixel's gradient to the sum of its shares of the gradients of the windows that cover it.
 template <class T>
 struct GiveShare {
     using C = cuda::Compute<T>;

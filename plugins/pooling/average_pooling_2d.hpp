@@ -1,5 +1,5 @@
-// Means over windows of images: sums first down the columns and then along the rows, or the other way
-// round.
+// Means over windows of images. The forward pass sums down the columns, then along the rows; the
+// backward pass works in the reverse order.
 #pragma once
 
 #include <bit>
@@ -8,38 +8,38 @@
 
 namespace catena::plugins {
 
-// Rows that are worked on at once have so many places in all, and this many more may be overwritten.
+// The maximum total number of places in the rows that are processed at once.
 inline constexpr std::int64_t most_places = 4096;
-// Shorter rows are worked on as if they had this many numbers, where there is room: what is too much
-// is overwritten by the next row. (Always as many: shorter loops would not become vectors.)
+// Rows with fewer numbers are processed as if they had this many, if there is room: the next row
+// overwrites the excess. Loops of this fixed length are vectorized; shorter ones would not be.
 inline constexpr std::int64_t least_row = 32;
 template <class T>
 using Places = T[most_places + 4 * least_row];
 
-// Some targets along a row, and so many places of the window of each: what is worked on at once.
-// Sources stand `spread` places apart, windows begin `step` places apart.
+// Adjacent targets in a row and `cells` places of each target's window, which are processed at
+// once. Sources lie `spread` places apart; windows begin `step` places apart.
 struct Stretch {
     std::int64_t extent() const { return (targets - 1) * step + cells; }
 
     std::int64_t spread;
     std::int64_t step;
-    std::int64_t target = 0;  // the first
+    std::int64_t target = 0;  // the first target
     std::int64_t targets = 0;
     std::int64_t cells = 0;
-    std::int64_t source = 0;  // the first within
+    std::int64_t source = 0;  // the first source
     std::int64_t sources = 0;
-    std::int64_t left = 0;  // places before it
-    bool add = false;       // to what other cells gave
+    std::int64_t left = 0;  // places before the first source
+    bool add = false;       // to the results of earlier cells
 };
 
-// Calls visit(stretch) for stretches of a row that together are all of it, those with the same targets
-// one after the other. Target i takes what stands on ksize places from start + i * step on; source i
-// stands on place i * spread.
+// Splits a row into stretches and calls visit(stretch) for each; stretches with the same targets
+// follow each other. Target i takes the sources on ksize places from start + i * step on. Source i
+// lies on place i * spread.
 CATENA_KERNEL void for_each_stretch(std::int64_t sources, std::int64_t spread, std::int64_t targets,
                                     std::int64_t step, std::int64_t start, std::int64_t ksize,
                                     const auto& visit) {
     constexpr std::int64_t most_cells = most_places / 2;
-    const auto behind = [&](std::int64_t place) CATENA_LAMBDA {  // sources before a place
+    const auto behind = [&](std::int64_t place) CATENA_LAMBDA {  // number of sources before a place
         return place <= 0 ? 0 : std::min(sources, (place + spread - 1) / spread);
     };
     const std::int64_t most = (most_places - std::min(ksize, most_cells)) / step + 1;
@@ -47,7 +47,7 @@ CATENA_KERNEL void for_each_stretch(std::int64_t sources, std::int64_t spread, s
         Stretch s{spread, step, i, std::min(most, targets - i)};
         const std::int64_t place = start + i * step;
         const std::int64_t last = place + (s.targets - 1) * step;
-        // Cells beyond these meet no source.
+        // No target takes a source from the cells outside [begin, end).
         const std::int64_t begin = std::clamp<std::int64_t>(-last, 0, ksize);
         const std::int64_t end = std::clamp((sources - 1) * spread - place + 1, begin, ksize);
         for (std::int64_t c = begin; c == begin || c < end; c += most_cells) {
@@ -61,7 +61,7 @@ CATENA_KERNEL void for_each_stretch(std::int64_t sources, std::int64_t spread, s
     }
 }
 
-// Calls row(n) for a loop over n numbers, or over least_row or `half` of them if `room` is enough.
+// Calls row(n), or row() with a fixed length of at least n, `half` or least_row, if `room` permits.
 template <std::int64_t half = 0>
 CATENA_KERNEL void for_row(std::int64_t n, std::int64_t room, const auto& row) {
     if (n <= half && room >= half) row(half);
@@ -75,13 +75,13 @@ CATENA_KERNEL void clear(T* to, std::int64_t n) {
     for_row<16>(n, least_row, [&](std::int64_t all) CATENA_LAMBDA { std::fill_n(to, all, T(0)); });
 }
 
-// to[i * spread] = share * from[i]; what lies between has to be 0 already unless spread is 2.
+// Sets to[i * spread] to share * from[i]. Places between must be 0 already unless spread is 2.
 template <class T>
 CATENA_KERNEL void put(const T* from, std::int64_t n, std::int64_t spread, T share, T* to) {
     if (spread == 1) {
         CATENA_LOOP
         for (std::int64_t i = 0; i < n; ++i) to[i] = share * from[i];
-    } else if (spread == 2) {  // stores without gaps
+    } else if (spread == 2) {  // contiguous stores
         CATENA_LOOP
         for (std::int64_t i = 0; i < n; ++i) {
             to[2 * i] = share * from[i];
@@ -91,7 +91,7 @@ CATENA_KERNEL void put(const T* from, std::int64_t n, std::int64_t spread, T sha
         for (std::int64_t i = 0; i < n; ++i) to[i * spread] = share * from[i];
     }
 }
-// to[i] = share * from[i * step], or added to it.
+// Sets to[i] to share * from[i * step], or adds it to to[i].
 template <class T>
 CATENA_KERNEL void take(const T* from, std::int64_t n, std::int64_t step, T share, bool add,
                         T* to) {
@@ -108,7 +108,7 @@ CATENA_KERNEL void take(const T* from, std::int64_t n, std::int64_t step, T shar
     }
 }
 
-// to = the sum of `rows` rows of n numbers, or added to it.
+// Sets `to` to the sum of `rows` rows of n numbers, or adds the sum to it.
 template <class T>
 CATENA_KERNEL void add_rows(const T* from, std::int64_t pitch, std::int64_t rows, std::int64_t n,
                             bool add, T* to) {
@@ -141,11 +141,11 @@ CATENA_KERNEL void add_rows(const T* from, std::int64_t pitch, std::int64_t rows
     }
 }
 
-// to[f] = sum of from[f] .. from[f + k - 1] for all f below n: sums of sums, in log2(k) passes and as
-// exact as pairwise ones.
+// Sets to[f] to the sum of from[f] .. from[f + k - 1] for each f below n. Each of log2(k) passes
+// adds sums of the previous pass, so the result is as exact as pairwise summation.
 template <class T>
 CATENA_KERNEL void add_shifted(const T* from, std::int64_t n, std::int64_t k, T* to) {
-    const T* sums = from;  // of m
+    const T* sums = from;  // each of m numbers
     if (k == 1) std::copy_n(from, n, to);
     std::int64_t m = 1;
     for (int bit = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(k))) - 1;
@@ -166,11 +166,11 @@ CATENA_KERNEL void add_shifted(const T* from, std::int64_t n, std::int64_t k, T*
     }
 }
 
-inline std::int64_t averaging_work(const Windows& w) {  // of a plane
+inline std::int64_t averaging_work(const Windows& w) {  // for one plane
     return w.image() + w.count() * (w.y.ksize / w.y.stride + 4);
 }
 
-// y = mean of each window of x, or added to y: sums down the columns, then along the rows.
+// Sets y to the mean of each window of x, or adds it: sums down the columns, then along the rows.
 template <class T>
 CATENA_KERNEL void average(const auto& call, const Tensor<const T>& images, const Tensor<T>& means,
                            bool add) {
@@ -209,7 +209,7 @@ CATENA_KERNEL void average(const auto& call, const Tensor<const T>& images, cons
                 add_shifted(columns, n * pitch - s.cells + 1, s.cells, sums);
                 for (std::int64_t r = 0; r < n; ++r) {
                     T* const to = y + (q + r) * w.x.count + s.target;
-                    // With longer steps, what is too much would lie behind the means.
+                    // With a longer step, excess elements would be read beyond the end of `sums`.
                     const bool whole = s.targets == w.x.count && !adds && s.step <= 4;
                     for_row(s.targets, whole ? y_end - to : 0,
                             [&](std::int64_t width) CATENA_LAMBDA {
@@ -222,8 +222,8 @@ CATENA_KERNEL void average(const auto& call, const Tensor<const T>& images, cons
     });
 }
 
-// Adds rows a .. b of the windows' sums to the image's rows that take from them. Those that take from
-// earlier rows as well have had them, those without any become 0.
+// Adds rows [a, b) of the windows' sums to the image rows that these windows cover. Earlier calls
+// have added the rows before a. Image rows that no window covers become 0.
 template <class T>
 CATENA_KERNEL void spread_down(const Windows& w, const Stretch& s, const T* sums, std::int64_t a,
                                std::int64_t b, bool add, T* gx, T* gx_end) {
@@ -233,7 +233,7 @@ CATENA_KERNEL void spread_down(const Windows& w, const Stretch& s, const T* sums
     };
     const std::int64_t top = a == 0 ? 0 : std::min(a * side.stride - side.pad, after(a));
     const std::int64_t bottom = b == side.count ? side.extent : std::min(side.extent, after(b));
-    std::int64_t begin = a;  // of the rows at hand that row y takes from
+    std::int64_t begin = a;  // window rows [begin, end) cover image row y
     std::int64_t end = a;
     for (std::int64_t y = std::max<std::int64_t>(0, top); y < bottom; ++y) {
         while (begin < b && after(begin + 1) <= y) ++begin;
@@ -248,8 +248,8 @@ CATENA_KERNEL void spread_down(const Windows& w, const Stretch& s, const T* sums
     }
 }
 
-// Each window's gradient spread over its cells, along the rows and then down the columns: the adjoint
-// of average().
+// Distributes each window's gradient over its cells, along the rows and then down the columns. This
+// is the adjoint of average().
 template <class T>
 CATENA_KERNEL void spread(const auto& call, const Tensor<const T>& means, const Tensor<T>& images,
                           bool add) {
@@ -268,7 +268,7 @@ CATENA_KERNEL void spread(const auto& call, const Tensor<const T>& means, const 
             const std::int64_t taken = s.sources == 0 ? 0 : (s.sources - 1) * s.spread + 1;
             const std::int64_t rows = end * w.y.count;
             for (std::int64_t q = begin * w.y.count, n = 0; q < rows; q += n) {
-                // Whole planes, or a part that is the same for all: sums are, on any number of threads.
+                // Whole planes, or equal parts of each: results do not depend on the thread count.
                 n = most_places / pitch;
                 n = n < w.y.count ? std::min(n, w.y.count - q % w.y.count) : n - n % w.y.count;
                 n = std::min(n, rows - q);
@@ -283,7 +283,7 @@ CATENA_KERNEL void spread(const auto& call, const Tensor<const T>& means, const 
                 }
                 add_shifted(shares, n * pitch - s.cells + 1, s.cells, sums);
                 for (std::int64_t p = q / w.y.count; p * w.y.count < q + n; ++p) {
-                    // Rows of windows at hand, and the rows of the image that they meet first.
+                    // Rows [a, b) of the windows of plane p are among the n rows.
                     const std::int64_t a = std::max<std::int64_t>(0, q - p * w.y.count);
                     const std::int64_t b = std::min(w.y.count, q + n - p * w.y.count);
                     spread_down(w, s, sums + (p * w.y.count + a - q) * pitch, a, b, add || s.add,

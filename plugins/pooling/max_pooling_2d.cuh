@@ -6,7 +6,7 @@
 
 namespace catena::plugins {
 
-// The cells of the maxima, in either of their types.
+// The numbers of the cells that have the maxima, as 8-bit or 32-bit integers.
 struct Cells {
     template <class M>
     explicit Cells(M* cells)
@@ -23,13 +23,13 @@ struct Cells {
     std::int64_t bytes;
 };
 
-// The largest value and the first cell that has it; a NaN is larger than all.
+// Finds a window's largest value and the first cell that has it. A NaN counts as the largest.
 template <class T>
 struct TakeMaximum {
     using C = cuda::Compute<T>;
     __device__ __forceinline__ void operator()(std::int64_t window) const {
         C best = -std::numeric_limits<C>::infinity();
-        std::uint32_t first = ~std::uint32_t{0};  // of a window without cells
+        std::uint32_t first = ~std::uint32_t{0};  // for a window without cells
         for_each_cell(w, window, [&](std::int64_t at, std::uint32_t cell) {
             const auto v = cuda::load_as<C>(x[at]);
             const bool wins = first == ~std::uint32_t{0} || (!(v <= best) && best == best);
@@ -46,7 +46,7 @@ struct TakeMaximum {
     std::int64_t add;
 };
 
-// Their gradient, for the cell that has the maximum.
+// Sets a pixel's gradient to the sum of the gradients of the windows whose maximum it is.
 template <class T>
 struct GiveMaximum {
     using C = cuda::Compute<T>;
@@ -64,7 +64,7 @@ struct GiveMaximum {
     std::int64_t add;
 };
 
-// y = x at the maxima, 0 for windows without; or added to y.
+// Sets y to x at the maxima, and to 0 for windows without one; or adds these values to y.
 template <class T>
 struct AtMaximum {
     using C = cuda::Compute<T>;

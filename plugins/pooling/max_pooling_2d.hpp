@@ -8,22 +8,22 @@
 
 namespace catena::plugins {
 
-// Where a window's maximum lies: the number of its cell, row by row, or all bits set where no cell
-// lies within the image. A byte is enough for windows of up to 255 cells.
+// Types of a value and of the position of a window's maximum: the row-major index of its cell, or
+// all bits set if no cell lies within the image. A byte is enough for windows of up to 255 cells.
 using CellTypes = Rows<Row<float, std::uint8_t>, Row<double, std::uint8_t>,
                        Row<float, std::int32_t>, Row<double, std::int32_t>>;
 inline constexpr std::int64_t most_cells = std::numeric_limits<std::int32_t>::max();
 inline catena_dtype cell_type(const Windows& w) {
     return w.cells() <= 255 ? dtype_of<std::uint8_t>() : dtype_of<std::int32_t>();
 }
-// Windows of a row that are worked on side by side. Always this many: short loops with a rest, and
-// shorter ones, which GCC unrolls, would not become vectors.
+// Number of adjacent windows of a row that are processed together. It is fixed because GCC does not
+// vectorize short loops with a remainder, nor shorter ones, which it unrolls.
 inline constexpr std::int64_t lanes = 32;
 template <class T>
 using Cell = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
 
-// The largest value of each window so far and the cell it lies in, against cell `here` of each, whose
-// values are `from`. The first of equal values wins, a NaN wins over all.
+// Compares `from`, the windows' values at cell `here`, with each window's largest value so far and
+// updates that value and its cell. The first of equal values wins; a NaN wins over all numbers.
 template <class T>
 CATENA_KERNEL void compare(const T* from, Cell<T> here, T* best, Cell<T>* cell) {
     CATENA_LOOP
@@ -36,16 +36,16 @@ CATENA_KERNEL void compare(const T* from, Cell<T> here, T* best, Cell<T>* cell) 
     }
 }
 
-// Row `oy` of the windows from `begin` on, n of them. Where the windows reach beyond the image, or
-// the vectors beyond x (which ends at `end`), the image's row is copied between -inf: as a whole, or
-// cell by cell for windows that are large or far apart.
+// Computes the maxima of n windows of row `oy` from window `begin` on. If windows reach beyond the
+// image, or vector loads beyond `end` (the end of x), copies the image's row with -inf on both
+// sides: as a whole, or cell by cell for windows that are large or far apart.
 template <class T>
 CATENA_KERNEL void max_row(const Windows& w, const T* plane, const T* end, std::int64_t oy,
                            std::int64_t begin, std::int64_t n, T* best, Cell<T>* cell) {
     constexpr T least = -std::numeric_limits<T>::infinity();
     const Side& x = w.x;
     const std::int64_t top = w.y.first(oy);
-    const std::int64_t left = begin * x.stride - x.pad;  // of the first window, in the image
+    const std::int64_t left = begin * x.stride - x.pad;  // the first window's column in the image
     const bool within = left >= 0 && left + (n - 1) * x.stride + x.ksize <= x.extent;
     const bool any = top < w.y.last(oy);
     std::fill_n(best, lanes, least);
@@ -68,7 +68,7 @@ CATENA_KERNEL void max_row(const Windows& w, const T* plane, const T* end, std::
             cells = line;
             gapless = true;
         }
-        if (!gapless && x.ksize > x.extent) {  // mostly padding: each window by itself
+        if (!gapless && x.ksize > x.extent) {  // mostly padding: processes each window alone
             for (std::int64_t k = 0; k < n; ++k)
                 for (std::int64_t j = x.first(begin + k); j < x.last(begin + k); ++j) {
                     const T v = row[left + k * x.stride + j];
@@ -91,7 +91,7 @@ CATENA_KERNEL void max_row(const Windows& w, const T* plane, const T* end, std::
                 compare(even, here, best, cell);
             } else if (x.stride == 1) {
                 compare(from, here, best, cell);
-            } else {  // two cells at once: loads without gaps
+            } else {  // two cells at once: contiguous loads
                 CATENA_LOOP
                 for (std::int64_t k = 0; k < lanes; ++k) {
                     even[k] = from[2 * k];
@@ -131,8 +131,8 @@ CATENA_KERNEL void maxima(const auto& call, const Tensor<const T>& x, const Tens
     });
 }
 
-// Calls visit(element of the image, element of the windows) for each window with a maximum. Cells
-// that no window has, which only a caller's own numbers can name, are passed over.
+// Calls visit(element of the image, element of the windows) for each window with a maximum. Skips
+// numbers of cells outside the window or the image, which can only come from a caller's own `at`.
 template <class M, class Visit>
 CATENA_KERNEL void for_each_maximum(const Windows& w, const M* at, std::int64_t plane,
                                     const Visit& visit) {
@@ -149,7 +149,7 @@ CATENA_KERNEL void for_each_maximum(const Windows& w, const M* at, std::int64_t 
     }
 }
 
-// Windows of 2 x 2 that cover the image side by side: each pixel takes its window's gradient or 0.
+// scatter() for 2 x 2 windows that tile the image: each pixel gets its window's gradient or 0.
 template <class T, class M>
 CATENA_KERNEL void scatter_pairs(const Windows& w, const T* gy, const M* at, T* gx, bool add) {
     alignas(64) T g[lanes] = {};
@@ -177,7 +177,7 @@ CATENA_KERNEL void scatter_pairs(const Windows& w, const T* gy, const M* at, T* 
     }
 }
 
-// gx = gy at the maxima, 0 elsewhere; or added to gx.
+// Sets gx to gy at the maxima and to 0 elsewhere, or adds gy to gx at the maxima.
 template <class T, class M>
 CATENA_KERNEL void scatter(const auto& call, const Tensor<const T>& windows, const M* at,
                            const Tensor<T>& images, bool add) {
@@ -203,7 +203,7 @@ CATENA_KERNEL void scatter(const auto& call, const Tensor<const T>& windows, con
     });
 }
 
-// y = x at the maxima, 0 for windows without; or added to y. The adjoint of scatter().
+// y = x at the maxima, 0 for windows without one; or added to y. The adjoint of scatter().
 template <class T, class M>
 CATENA_KERNEL void gather(const auto& call, const Tensor<const T>& images, const M* at,
                           const Tensor<T>& windows, bool add) {
@@ -220,7 +220,7 @@ CATENA_KERNEL void gather(const auto& call, const Tensor<const T>& images, const
     });
 }
 
-// Attributes of the three functions for a call of one from the gradient of another.
+// Calls max_pooling_2d_grad with the attributes of g's function, for images of this size.
 template <class G>
 Var call_scatter(const G& g, const Var& gy, const Var& at, Shape size) {
     return call<"catena.max_pooling_2d_grad">(

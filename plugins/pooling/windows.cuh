@@ -1,5 +1,5 @@
-// Windows over images, on CUDA: a thread for each window, or for each pixel, which takes something from
-// every window that covers it. Both gather, in a fixed order: nothing is written by two threads.
+// Loops over windows of images, on CUDA: one thread per window, or one per pixel, which reads every
+// window that covers it. Each thread writes only its own result and adds in a fixed order.
 #pragma once
 
 #include <catena/plugin/cuda/elementwise.cuh>
@@ -8,20 +8,20 @@
 
 namespace catena::plugins {
 
-// Number i of planes of rows and columns.
+// The plane, row and column of element i of an array (planes, rows, columns).
 struct Place {
     CATENA_FN Place(std::int64_t i, std::int64_t rows, std::int64_t columns)
         : plane(i / (rows * columns)), row(i / columns % rows), column(i % columns) {}
     std::int64_t plane, row, column;
 };
 
-// body(element, cell) for the cells of a window that are within the image, row by row.
+// Calls body(element, cell) for each cell of a window that lies within the image, row by row.
 template <class Body>
 __device__ __forceinline__ void for_each_cell(const Windows& w, std::int64_t window,
                                               const Body& body) {
     const Place o(window, w.y.count, w.x.count);
     const std::int64_t corner = o.plane * w.image() + (o.row * w.y.stride - w.y.pad) * w.x.extent +
-                                o.column * w.x.stride - w.x.pad;  // may lie outside
+                                o.column * w.x.stride - w.x.pad;  // may lie outside the image
     for (std::int64_t i = w.y.first(o.row); i < w.y.last(o.row); ++i)
         for (std::int64_t j = w.x.first(o.column); j < w.x.last(o.column); ++j)
             body(corner + i * w.x.extent + j, static_cast<std::uint32_t>(i * w.x.ksize + j));
@@ -34,10 +34,10 @@ struct Cover {
         if (last >= side.count) last = side.count - 1;
         first = at < side.ksize ? 0 : (at - side.ksize) / side.stride + 1;
     }
-    std::int64_t at;  // from the padding's edge on
+    std::int64_t at;  // position in the padded image
     std::int64_t first, last;
 };
-// body(window, cell) for the windows that cover a pixel, and which of their cells it is.
+// Calls body(window, cell) for each window that covers a pixel; the pixel is this cell of it.
 template <class Body>
 __device__ __forceinline__ void for_each_cover(const Windows& w, std::int64_t pixel,
                                                const Body& body) {

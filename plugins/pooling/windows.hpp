@@ -1,4 +1,4 @@
-// What pooling functions share: attributes, the geometry of windows, walks over them.
+// Shared parts of the pooling functions: attributes, the geometry of windows, inference.
 #pragma once
 
 #include <catena/plugin.hpp>
@@ -23,17 +23,17 @@ inline constexpr Attribute size_attr = required<Ints>("size", "(height, width) o
 
 // Windows along one side of an image.
 struct Side {
-    // Empty numbers stand for otherwise.
+    // Returns the number for an axis of one or two numbers, or `otherwise` if there are none.
     static std::int64_t pick(Ints numbers, std::size_t axis, std::int64_t otherwise) {
         return numbers.empty() ? otherwise : numbers[numbers.size() == 1 ? 0 : axis];
     }
     std::int64_t padded() const { return plus(extent, times(2, pad)); }
-    // Positions of the window; below 1 if there is none.
+    // Returns the number of positions of the window; 0 if it does not fit.
     std::int64_t positions(bool cover_all) const {
         const std::int64_t room = plus(padded(), cover_all ? stride - 1 : 0) - ksize;
         return room < 0 ? 0 : plus(room / stride, 1);
     }
-    // Cells of window o that lie within the image: [first, last).
+    // The cells [first, last) of window o lie within the image.
     CATENA_FN std::int64_t first(std::int64_t o) const {
         const std::int64_t outside = pad - o * stride;
         return outside > 0 ? outside : 0;
@@ -50,7 +50,7 @@ struct Side {
     std::int64_t count = 0;  // windows
 };
 
-// Windows over images (..., height, width): planes of them.
+// Windows over images of the shape (..., height, width); `planes` is the number of images.
 struct Windows {
     Side y;
     Side x;
@@ -59,10 +59,10 @@ struct Windows {
     CATENA_FN std::int64_t image() const { return y.extent * x.extent; }
     CATENA_FN std::int64_t cells() const { return y.ksize * x.ksize; }
     CATENA_FN std::int64_t count() const { return y.count * x.count; }
-    std::int64_t work() const { return count() * cells() + image(); }  // of a plane
+    std::int64_t work() const { return count() * cells() + image(); }  // for one plane
 };
 
-// The geometry that a call's or an inference's attributes give for images of this size.
+// Returns the geometry for images of this size, from the attributes of a call or an inference.
 template <class S>
 Windows windows_of(const S& s, std::int64_t height, std::int64_t width) {
     const Ints ksize = s.template attr<"ksize">();
@@ -74,7 +74,7 @@ Windows windows_of(const S& s, std::int64_t height, std::int64_t width) {
     };
     return {side(0, height), side(1, width)};
 }
-// The same for a kernel: x are the images, y has a value for each window.
+// Returns the geometry for a kernel; x is the images' shape, y has one value per window.
 template <class C>
 Windows windows_of(const C& call, Shape x, Shape y) {
     Windows w = windows_of(call, x[2], x[3]);
@@ -84,7 +84,7 @@ Windows windows_of(const C& call, Shape x, Shape y) {
     return w;
 }
 
-// Checks the attributes, and gives the geometry with the number of windows; there is at least one.
+// Checks the attributes and returns the geometry. Throws if there is no window.
 template <class S>
 Windows checked_windows(const S& s, std::int64_t height, std::int64_t width, bool cover_all) {
     const auto check = [&](const char* name, Ints numbers, bool optional) {
@@ -113,7 +113,7 @@ Windows infer_pooling(const S& s, bool cover_all) {
     s.y(0, {x[0], x[1], w.y.count, w.x.count});
     return w;
 }
-// For functions that lead from windows back to images, whose size is an attribute.
+// Infers the images' shape for functions from windows to images; the size is an attribute.
 template <class S>
 void infer_images(const S& s, bool cover_all) {
     const Shape gy = s.x(0);

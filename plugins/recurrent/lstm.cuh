@@ -1,4 +1,4 @@
-// Long short-term memory, on CUDA: a thread for each cell.
+// Long short-term memory, on CUDA: one thread per cell.
 #pragma once
 
 #include <catena/plugin/cuda/elementwise.cuh>
@@ -7,8 +7,7 @@
 
 namespace catena::plugins {
 
-// The inputs of a call, and where the gates of its cells are: those of cell p begin at gate(p), `inner`
-// apart.
+// The inputs of a call. The four gates of cell p lie in x from gate(p) on, `inner` elements apart.
 template <class T>
 struct LstmCells {
     using C = cuda::Compute<T>;
@@ -33,8 +32,8 @@ struct LstmCells {
     const T* c_prev;
     const T* x;
     std::int64_t inner;
-    std::int64_t own;  // cells in the rows that x has
-    std::int64_t all;  // and with those beyond
+    std::int64_t own;  // number of cells in the rows of x
+    std::int64_t all;  // number of all cells, including rows that x lacks
 };
 
 template <class T>
@@ -54,7 +53,7 @@ struct LstmForward {
     std::int32_t add_c, add_h;
 };
 
-// gc, gh: null for zero. gprev, gx: null where not wanted.
+// A null gc or gh counts as zero. A null gprev or gx is not wanted.
 template <class T>
 struct LstmBackward {
     using C = cuda::Compute<T>;

@@ -83,7 +83,7 @@ struct Lstm {
         LstmRun<T>::put(c.data + done, c_prev.data + done, c.size() - done, add_c);
     }
 
-    // The gates are computed again: they take less time than memory to keep them.
+    // Recomputes the gates, which costs less than the memory for keeping them.
     template <class T>
     CATENA_KERNEL static void backward(const auto& call) {
         const auto c_prev = call.template x<T>(0);

@@ -7,7 +7,7 @@ namespace catena::plugins {
 
 using namespace catena::plugin;
 
-// A number for each gate: what reaches it, what leaves it, or a gradient.
+// One number per gate: its input, its activated value, or a gradient.
 template <class C>
 struct LstmGates {
     C a, i, f, o;
@@ -15,22 +15,22 @@ struct LstmGates {
     CATENA_FN LstmGates activated() const {
         return {math::tanh(a), math::sigmoid(i), math::sigmoid(f), math::sigmoid(o)};
     }
-    // For activated gates. t: tanh(c).
+    // These functions take activated gates; t is tanh(c).
     CATENA_FN C cell(const C& c_prev) const { return a * i + f * c_prev; }
     CATENA_FN C hidden(const C& t) const { return o * t; }
-    // With h as well, the gradient of c.
+    // Returns the gradient of c, including the part through h.
     CATENA_FN C of_cell(const C& gc, const C& gh, const C& t) const {
         return gc + gh * o * (C(1) - t * t);
     }
-    // By that, g, the gradient of what reached the gates.
+    // Returns the gradients of the gates' inputs; g is the result of of_cell().
     CATENA_FN LstmGates gradient(const C& g, const C& gh, const C& t, const C& c_prev) const {
         return {g * i * (C(1) - a * a), g * a * (i * (C(1) - i)), g * c_prev * (f * (C(1) - f)),
                 gh * t * (o * (C(1) - o))};
     }
 };
 
-// Gates of up to `most` cells, on the CPU. In memory those of a cell lie `step` numbers apart, and cells
-// side by side: in groups of four numbers where step is 1.
+// Gates of up to `most` adjacent cells, on the CPU. In memory, the gates of a cell lie `step`
+// elements apart; with step 1, each cell has four contiguous elements.
 template <class T>
 struct LstmRun {
     static constexpr std::int64_t most = 64;
@@ -65,7 +65,7 @@ struct LstmRun {
         CATENA_LOOP
         for (std::int64_t k = 0; k < n; ++k) to[k] += from[k];
     }
-    // Zeros where there is nothing.
+    // Copies n elements, or writes zeros if `from` is null.
     CATENA_KERNEL static void get(T* to, const T* from, std::int64_t n) {
         if (from == nullptr) std::fill_n(to, n, T(0));
         else std::copy_n(from, n, to);
@@ -74,7 +74,7 @@ struct LstmRun {
     T gate[4][most];  // a, i, f, o
 };
 
-// Rows of a Var, and zeros for gradients that did not come. A constant is itself.
+// rows_of(): rows [from, to) of x; a constant is returned as is. or_zeros(): zeros for a constant.
 inline Var rows_of(const Var& x, std::int64_t from, std::int64_t to) {
     if (x.is_constant()) return x;
     return call<"catena.get_item">({x}, {set("begin", Ints(&from, 1)), set("end", Ints(&to, 1))});
@@ -92,8 +92,8 @@ struct LstmLayout {
         : trailing(c.subspan(2)), batch(c[0]), rows(x[0]), units(c[1]), inner(size_of(trailing)) {}
     LstmLayout(std::int64_t n, std::int64_t n_units)
         : batch(n), rows(n), units(n_units), inner(1) {}
-    // Runs of cells that lie side by side: body(p, q, n) for n cells from p on, whose first gate
-    // is at x[q].
+    // Calls body(p, q, n) for runs of n adjacent cells, in parallel: the first cell of a run is p,
+    // and its first gate is at x[q].
     template <class Call, class Body>
     void for_each_run(const Call& call, const Body& body) const {
         constexpr std::int64_t most = LstmRun<float>::most;
@@ -139,14 +139,14 @@ private:
     }
 };
 
-// Gradients for the rows of x. c_prev, gc and gh may be the constant 0, and so are unwanted results.
+// Gradients for the rows of x. c_prev, gc and gh may be the constant 0; unwanted results are 0.
 struct LstmGradients {
     Var c_prev, x;
 };
-// A template, which nvcc does not come to: it has no use for calls of Vars.
+// A template, so that nvcc does not instantiate it: CUDA sources do not compose Vars.
 LstmGradients lstm_gradients(const auto& at, const Var& c_prev, const Var& x, const Var& c,
                              const Var& gc, const Var& gh, bool wants_c_prev, bool wants_x) {
-    // x as (N, units, 4, ...): each gate is a slice of it.
+    // Views x as (N, units, 4, ...): each gate is a slice of it.
     const Var apart = reshape(x, at.gates());
     const auto gate = [&](std::int64_t k) {
         const std::int64_t begin[] = {0, 0, k};

@@ -1,5 +1,5 @@
-// Long short-term memory over sequences, on CUDA: for each step a product, and a launch with a thread for
-// each cell, forward as backward; then one product for the gradient of W.
+// Long short-term memory over sequences, on CUDA: each step, forward or backward, is a matrix
+// product and a launch with one thread per cell. One more product gives the gradient of W.
 #pragma once
 
 #include <catena/plugin/cuda/elementwise.cuh>

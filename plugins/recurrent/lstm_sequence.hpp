@@ -16,13 +16,13 @@ public:
     struct Step {
         std::int64_t index;
         std::int64_t rows;
-        std::int64_t first;   // its first row, of all
-        std::int64_t before;  // the first row of the step before, which has as many rows or more
-        std::int64_t after;   // rows of the step after, which has as many or fewer
+        std::int64_t first;   // its first row, counted over all steps
+        std::int64_t before;  // first row of the previous step, which has at least as many rows
+        std::int64_t after;   // number of rows of the next step, which has at most as many
         bool is_first() const { return index == 0; }
     };
 
-    // If x has no elements there are no steps, whatever `rows` says.
+    // If x has no elements, there are no steps, regardless of `rows`.
     Steps(Shape x, Ints rows) : listed_(rows), each_(rows.empty() ? x[1] : 0) {
         if (size_of(x) == 0) return;
         count_ = rows.empty() ? x[0] : static_cast<std::int64_t>(rows.size());
@@ -33,7 +33,7 @@ public:
     std::int64_t total() const { return total_; }
     // Rows of the first step, which is the largest.
     std::int64_t most() const { return count_ > 0 ? rows(0) : 0; }
-    bool even() const { return most() * count_ == total_; }  // all steps are as large
+    bool even() const { return most() * count_ == total_; }  // all steps have the same size
     std::int64_t rows(std::int64_t step) const {
         return listed_.empty() ? each_ : listed_[static_cast<std::size_t>(step)];
     }
@@ -43,7 +43,7 @@ public:
         std::int64_t first = 0;
         for (std::int64_t t = 0; t < count_; first += rows(t++)) body(step(t, first));
     }
-    // From the last to the first.
+    // Calls body(step) from the last step to the first.
     template <class Body>
     CATENA_KERNEL void for_each_back(const Body& body) const {
         std::int64_t first = total_;
@@ -65,16 +65,16 @@ private:
     std::int64_t total_ = 0;
 };
 
-// What gradients of cells add up in, step by step.
+// The type in which gradients of cells are accumulated over the steps.
 template <class T>
 using LstmSum = std::conditional_t<sizeof(T) < sizeof(float), float, T>;
 
-// The cells of a step. A null pointer stands for zeros, or for what is not wanted.
+// The cells of a step. A null input counts as zeros; a null result is not wanted.
 template <class T>
 struct LstmStep {
     std::int64_t rows, units;
     const T* x;           // a, i, f, o
-    const T* from_state;  // added to x; may be where gates are
+    const T* from_state;  // added to x; may be the memory of `gates`
     const T* c_prev;
     T* gates;  // activated
     T* c;
@@ -83,22 +83,22 @@ struct LstmStep {
 template <class T>
 struct LstmStepGradient {
     std::int64_t rows, units;
-    std::int64_t rows_after;  // of the step after, which left gradients for them
+    std::int64_t rows_after;  // rows for which the next step has left gradients
     const T* gates;
     const T* c;
     const T* c_prev;
     const T* h_prev;
-    const T* gh;  // of this step's outputs
+    const T* gh;  // gradients of this step's outputs
     const T* gc;
     const T* gh_after;
-    LstmSum<T>* carried;  // of c: from the step after, then for the step before
+    LstmSum<T>* carried;  // gradient of c: from the next step, then for the previous one
     T* of_gates;
-    T* kept;  // a copy of h_prev
-    T* gc0;   // of the first step
+    T* kept;  // receives a copy of h_prev
+    T* gc0;   // gradient of c0, in the first step
     std::int64_t add_gc0;
 };
 
-// What runs on a device, one after the other; overloaded for CUDA.
+// The operations of a step on a device; overloaded for CUDA.
 template <class T>
 CATENA_KERNEL void run_step(const auto& call, const LstmStep<T>& s) {
     LstmLayout(s.rows, s.units)
@@ -134,7 +134,7 @@ CATENA_KERNEL void run_step(const auto& call, const LstmStepGradient<T>& s) {
     const std::int64_t cells_after = s.rows_after * s.units;
     LstmLayout(s.rows, s.units)
         .for_each_run(call, [&](std::int64_t p, std::int64_t q, std::int64_t n) CATENA_LAMBDA {
-            const bool handed = p < cells_after;  // whole rows are, and a run is within one
+            const bool handed = p < cells_after;  // the same for a whole run, which is in one row
             LstmRun<T> gates;
             T prev[LstmRun<T>::most];
             T gh[LstmRun<T>::most], gh_after[LstmRun<T>::most];
@@ -196,7 +196,7 @@ struct LstmSequence {
                 Port("gates", "tanh(a), sigmoid(i), sigmoid(f), sigmoid(o): as x").hidden()),
             attr("rows", Ints{},
                  "packed: number of sequences at each step, which must not increase"))
-            // Packed: of the other form, growing examples would have thousands of steps.
+            // Packed: enlarged examples of the other form would have thousands of steps.
             .example("x=(4,4) W=(4,1) h0=(2,1) c0=(2,1) rows=[2,1,1]")
             .example("x=(3,4) W=(4,1) c0=(2,1) rows=[2,1,0]")
             .example("x=(5,8) W=(8,2) h0=(2,2) rows=[2,2,1]")
@@ -204,7 +204,7 @@ struct LstmSequence {
     static constexpr auto retain_x = ports(0, 1, 2, 3);
     static constexpr auto retain_y = ports(0, 1, 2);
     static constexpr bool any_device = true;
-    static constexpr bool any_half = false;  // dtypes are passed on
+    static constexpr bool any_half = false;  // products need the dtypes
 
     static void infer(const auto& s) {
         const Shape x = s.x(0);
@@ -244,7 +244,7 @@ struct LstmSequence {
         s.y(2, x);
     }
 
-    // The steps of the kernel, one function at a time.
+    // Composes the gradient of host functions, in the steps of the kernel.
     static void gradient(const auto& g) {
         const Steps steps = steps_of(g, g.x_shape(0));
         if (steps.count() == 0) return;
@@ -258,7 +258,7 @@ struct LstmSequence {
         const Var c = flat(g.y(1), units);
         const Var of_h = flat(g.gy(0), units);
         const Var of_c = flat(g.gy(1), units);
-        // What a later, smaller step leaves to n rows.
+        // Pads the gradient that a later, smaller step leaves with zeros to n rows.
         const auto padded = [&](const Var& v, std::int64_t from, std::int64_t n) {
             if (v.is_constant() || from == n) return v;
             const std::int64_t shape[] = {n - from, units};
@@ -266,7 +266,7 @@ struct LstmSequence {
         };
         Var gh(0), gc(0);
         std::vector<Var> gates(static_cast<std::size_t>(steps.count()));
-        std::vector<Var> states(gates.size());  // before each step
+        std::vector<Var> states(gates.size());  // the state before each step
         steps.for_each_back([&](const Steps::Step& s) {
             const auto own = [&](const Var& v) { return rows_of(v, s.first, s.first + s.rows); };
             const auto prev = [&](const Var& all, const Var& first) {
@@ -367,7 +367,7 @@ struct LstmSequence {
             if (gh0 && !call.adds(2)) zero_elements(call, gh0);
             if (gc0 && !call.adds(3)) zero_elements(call, gc0);
         }
-        if (gw) {  // the rows of h stand before those of the gates by one step, or are in `states`
+        if (gw) {  // states before each step: in `states`, or in h, one step before the gates
             const std::int64_t first = to.states != nullptr ? 0 : steps.most();
             const std::int64_t rows = steps.total() - first;
             multiply<T>(call, {to.of_gates + first * 4 * units, rows, 4 * units, true},
@@ -377,7 +377,7 @@ struct LstmSequence {
     }
 
 private:
-    // Rows one after the other. By twos: a call takes a limited number of inputs.
+    // Concatenates the parts' rows, in pairs because a call has a limited number of inputs.
     static Var joined(std::span<const Var> parts) {
         if (parts.size() == 1) return parts[0];
         const std::size_t half = parts.size() / 2;
@@ -388,7 +388,7 @@ private:
         return Steps(x, call.template attr<"rows">());
     }
 
-    // Where outputs are computed: in place, but for those that are added to.
+    // The memory in which outputs are computed: in place, or scratch memory if they are added to.
     template <class T>
     struct Outputs {
         explicit Outputs(const auto& call) {
@@ -407,8 +407,8 @@ private:
         T *h, *c, *gates;
         std::int64_t bytes;
     };
-    // Where gradients are kept: those of the gates, and of the state that a step hands on; and the
-    // states before all steps, if those do not lie together in h.
+    // The memory of gradients: of the gates, and of the state that a step leaves to the previous
+    // one. `states` holds a copy of the states before all steps unless they are contiguous in h.
     template <class T>
     struct Gradients {
         explicit Gradients(const auto& call) {

@@ -19,7 +19,7 @@ TEST_CASE("catena_dtype is DLDataType") {
     CHECK(static_cast<int>(CATENA_CODE_UINT) == static_cast<int>(kDLUInt));
     CHECK(static_cast<int>(CATENA_CODE_FLOAT) == static_cast<int>(kDLFloat));
     CHECK(static_cast<int>(CATENA_CODE_BFLOAT) == static_cast<int>(kDLBfloat));
-    CHECK(static_cast<int>(CATENA_CODE_BOOL) == 6);  // kDLBool, newer than Debian 12's header
+    CHECK(static_cast<int>(CATENA_CODE_BOOL) == 6);  // kDLBool, which Debian 12's dlpack.h lacks
 }
 
 TEST_CASE("catena_dl_tensor is DLTensor") {

@@ -20,7 +20,7 @@ import tempfile
 
 import layout
 
-# What must be found, and what must not: (name, file, text, text in its place).
+# BREAKS must be found, GROWTH must not: (name, file, text, replacement).
 BREAKS = [
     ("a field in the middle of a struct", "kernel.h",
      "    uint32_t n_saved;\n    uint64_t scratch_bytes;",
@@ -72,7 +72,7 @@ GROWTH = [
 
 
 def probe(include):
-    """A C file that exports something of every type, callback and constant of the headers."""
+    """Returns a C file whose exports use every type, callback and constant of the headers."""
     lines = [f'#include "{p.relative_to(include).as_posix()}"' for p in layout.headers(include)]
     enums = 0
     for path in layout.headers(include):
@@ -82,7 +82,7 @@ def probe(include):
                          f"void use_{name}(struct {name} *p) {{ (void)p; }}")
         for name in re.findall(r"\(\s*CATENA_CALL\s*\*\s*(catena_\w+)\s*\)", text):
             lines.append(f"void use_{name}({name} p);\nvoid use_{name}({name} p) {{ (void)p; }}")
-        # Enums without a name are in no type: each gets one here, named by its first constant.
+        # Unnamed enums belong to no type, so each gets a type here, named after its first constant.
         for match in re.finditer(r"\benum\s*\{", text):
             names = [c.split("=")[0].strip()
                      for c in layout.body(text, match.end() - 1)[0].split(",") if c.strip()]
@@ -108,14 +108,14 @@ def library(compiler, include, built):
 
 
 def grown(kept, today):
-    """{struct that may grow and has grown: how many fields it had}."""
+    """Returns {struct that may grow and has grown: its previous number of fields}."""
     now = {name: fields for _, name, fields in layout.structs(today)}
     return {name: len(fields) for _, name, fields in layout.structs(kept)
             if "struct_size" in "".join(fields) and len(now.get(name, [])) > len(fields)}
 
 
 def without_growth(today, grew, into):
-    """A copy of the headers whose structs end where they did."""
+    """Copies the headers, without the fields that the structs have gained at the end."""
     shutil.copytree(today, into)
     for path, name, fields in list(layout.structs(into)):
         if name in grew:
@@ -125,7 +125,7 @@ def without_growth(today, grew, into):
 
 
 def changes(compiler, before, after, grew, folder):
-    """What abidiff finds; empty if nothing."""
+    """Returns the findings of abidiff; empty if there are none."""
     suppressions = folder / "growth.abignore"
     suppressions.write_text("".join(
         f"[suppress_type]\n  type_kind = struct\n  name = {name}\n"
@@ -141,7 +141,7 @@ def changes(compiler, before, after, grew, folder):
 
 
 def compare(compiler, kept, today):
-    """What of the ABI of kept no longer holds; empty if nothing."""
+    """Returns abidiff's findings on incompatible changes since kept; empty if there are none."""
     grew = grown(kept, today)
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
@@ -151,7 +151,7 @@ def compare(compiler, kept, today):
 
 
 def plain(text):
-    """Without comments, indentation and empty lines."""
+    """Returns the text without comments, indentation and empty lines."""
     lines = (" ".join(line.split()) for line in layout.without_comments(text).splitlines())
     return "\n".join(line for line in lines if line)
 

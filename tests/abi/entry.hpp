@@ -1,11 +1,11 @@
-// A plugin's entry, without a loader.
+// Finds a plugin's entry without catena's loader.
 #pragma once
 
 #include <catena/abi/plugin.h>
 
 #include <dlfcn.h>
 
-// Null if the file cannot be loaded.
+// Returns null if the file cannot be loaded.
 inline decltype(&catena_plugin_entry_v1) entry_of(const char* file) {
     void* const library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
     void* const entry = library == nullptr ? nullptr : dlsym(library, "catena_plugin_entry_v1");

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Compiles each ABI header alone, and twice, in every language and by every compiler that is here.
+# Compiles each ABI header by itself, included twice, as C and C++, with every installed compiler.
 #
 # usage: headers.sh INCLUDE
 
@@ -25,7 +25,7 @@ if ((count == 0)); then
     exit 1
 fi
 
-# compile COMPILER STANDARD: all headers, each in a file of its own.
+# compile COMPILER STANDARD: compiles all headers, each in a file of its own.
 compile() {
     local language=c variant
     [[ $2 == c++* ]] && language=cpp
@@ -60,7 +60,7 @@ if ((runs == 0)); then
     exit 1
 fi
 
-# The matrix can fail: a header with padding must not pass.
+# Tests the checks: a header with padding must fail.
 printf 'struct catena_padded { char c; int i; };\n' >"$work/include.h"
 printf '#include "include.h"\nstruct catena_padded catena_header_test;\n' >"$work/padded.c"
 compiler=$(command -v gcc || command -v clang)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Keeps what a minor of the ABI was: its headers, and small plugins built against them. Run once,
-# when the minor is released; what is kept is never made anew.
+# Keeps the headers of the current minor of the ABI, and small plugins built with them. Run once,
+# when the minor is released; kept files are never rebuilt.
 #
 # usage: tests/abi/keep.sh [FOLDER]     default: tests/abi/kept
 #   CC, CXX  the compilers; default gcc and g++
@@ -28,7 +28,7 @@ sources=(
 flags=(-Os -fPIC -fvisibility=hidden -ffunction-sections -fdata-sections)
 link=(-shared -s -Wl,--gc-sections -Wl,-z,defs -Wl,-z,noseparate-code)
 most_bytes=100000
-# Versions of symbols up to glibc 2.14 and GCC 5, and exception_ptr of GCC 11.
+# Allowed versions of symbols: up to glibc 2.14 and GCC 5, and exception_ptr of GCC 11.
 old='GLIBC_2\.(2\.5|3(\.[0-9]+)?|4|14)|GLIBCXX_3\.4(\.[0-9]|\.1[0-9]|\.2[01])?|'
 old+='CXXABI_1\.3(\.([0-9]|1[0-3]))?|GCC_3\.0'
 
@@ -42,7 +42,7 @@ for entry in "${sources[@]}"; do
     *.c) compiler=("${CC:-gcc}" -std=c99) sdk=() ;;
     *)
         compiler=("${CXX:-g++}" -std=c++20 -fvisibility-inlines-hidden -fno-gnu-unique)
-        sdk=("$root"/sdk/plugin/src/*.cpp) # what catena::plugin links
+        sdk=("$root"/sdk/plugin/src/*.cpp) # the sources of catena::plugin
         ;;
     esac
     "${compiler[@]}" "${flags[@]}" "${link[@]}" \
@@ -53,7 +53,7 @@ for entry in "${sources[@]}"; do
         echo "keep: $name.catena: expected at most $most_bytes bytes, got $bytes" >&2
         exit 1
     fi
-    # It has to load on old systems, and for as long as there are systems.
+    # The plugin must load on old systems too, so it may need only old versions of symbols.
     new=$(objdump -T "$work/$name.catena" | grep -oE '(GLIBC|GLIBCXX|CXXABI|GCC)_[0-9.]+' |
         sort -u | grep -vxE "$old" || true)
     if [[ $new ]]; then

@@ -1,13 +1,13 @@
-# What was built before and what will be built later: plugins kept from each minor in the hosts of
-# today and of the next minor, and plugins of the next minor in the hosts of today. That minor is
-# made up: next.py derives its headers from those of today.
+# Tests compatibility between minors: plugins kept from each minor in current hosts and in hosts of
+# the next minor, and plugins of the next minor in current hosts. next.py derives the headers of the
+# next minor, which does not exist yet, from the current ones.
 set(next "${CMAKE_CURRENT_BINARY_DIR}/next/include")
 add_custom_command(OUTPUT "${next}/catena/abi.h"
     COMMAND Python3::Interpreter -B "${CMAKE_CURRENT_SOURCE_DIR}/next.py" "${include}" "${next}"
     DEPENDS next.py layout.py ${headers} VERBATIM)
 add_custom_target(abi-next-headers DEPENDS "${next}/catena/abi.h")
 
-# The same plugin three times: NEXT needs this minor, NEEDED the next, UNGUARDED reads blindly.
+# NEXT needs minor 0, NEEDED the next minor; UNGUARDED reads new fields without checking for them.
 set(NEXT_options "")
 set(NEEDED_options CATENA_TARGET_MINOR=CATENA_ABI_MINOR NAME="org.example.needed")
 set(UNGUARDED_options UNGUARDED)
@@ -49,7 +49,7 @@ set(families MATH=math ARRAY=array ACTIVATION=activation)
 abi_test_program(abi-kept-core kept_core_test.cpp LIBS catena::loader catena::plugin)
 add_dependencies(abi-kept-core ${plugin_targets})
 abi_test_program(abi-kept-world kept_world_test.cpp LIBS catena::testing PLUGINS ${families})
-# With catena::testing as it would be in the next minor: its sources, compiled in one piece.
+# Compiles the sources of catena::testing with the next minor's headers, as one translation unit.
 abi_test_program(abi-kept-world-next kept_world_test.cpp NEXT LIBS catena::plugin ${CMAKE_DL_LIBS}
     PLUGINS ${families} NEXT=abi_NEXT NEEDED=abi_NEEDED)
 file(GLOB kit CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/sdk/plugin/testing/*.cpp")
@@ -64,7 +64,7 @@ set_source_files_properties(kept_world_test.cpp PROPERTIES SKIP_UNITY_BUILD_INCL
 foreach(sums IN LISTS kept)
     get_filename_component(folder "${sums}" DIRECTORY)
     get_filename_component(version "${folder}" NAME)
-    # Hosts refuse what a checkout's umask or owner may have made of them.
+    # Tests use copies, because hosts may refuse the checked-out files for their mode or owner.
     file(GLOB plugins CONFIGURE_DEPENDS "${folder}/*.catena")
     set(copies "${CMAKE_CURRENT_BINARY_DIR}/kept/${version}")
     file(COPY ${plugins} DESTINATION "${copies}"
@@ -77,8 +77,8 @@ foreach(sums IN LISTS kept)
     endforeach()
 endforeach()
 
-# The host in plain C, as it would be in the next minor, with kept plugins; and with the headers of
-# each kept minor, with plugins of today and of the next.
+# Builds the host in plain C with the next minor's headers, to run kept plugins, and with the
+# headers of each kept minor, to run current plugins and one of the next minor.
 set(minihost "${PROJECT_SOURCE_DIR}/sdk/plugin/examples/minihost")
 function(abi_minihost version headers)
     add_executable(abi-minihost-${version}
@@ -88,7 +88,7 @@ function(abi_minihost version headers)
     set_target_properties(abi-minihost-${version} PROPERTIES
         RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin/test")
 endfunction()
-# abi_minihost_test(VERSION NAME EXPECTED ARGUMENT...): what it prints.
+# abi_minihost_test(VERSION NAME EXPECTED ARGUMENT...): adds a test; its output must match EXPECTED.
 function(abi_minihost_test version name expected)
     add_test(NAME abi-minihost-${version}-${name} COMMAND abi-minihost-${version} ${ARGN})
     set_tests_properties(abi-minihost-${version}-${name} PROPERTIES

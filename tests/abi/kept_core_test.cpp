@@ -1,4 +1,4 @@
-// Plugins built long ago, in the framework of today: CATENA_KEPT names the folder of their minor.
+// Tests plugins built with a released ABI minor in the current core. CATENA_KEPT: their folder.
 #include <catena/core/config.hpp>
 #include <catena/core/error.hpp>
 #include <catena/core/grad.hpp>
@@ -40,7 +40,7 @@ Variable call(std::string_view name, std::initializer_list<const Variable*> inpu
     return PluginFunction(name, attributes)(inputs)[0];
 }
 
-// w = x * y + z and its gradients, on enough elements for several threads.
+// Checks w = x * y + z and its gradients, with enough elements for several threads.
 template <class T>
 void check_mul_add(std::string_view name, double tolerance) {
     CAPTURE(name);

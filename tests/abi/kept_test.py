@@ -19,7 +19,7 @@ def version(include):
 
 
 def shape(include):
-    """All that the layout lock looks at, but for the files that it stands in, and drafts."""
+    """Returns everything that the layout lock compares, except file names and drafts."""
     with tempfile.TemporaryDirectory() as folder:
         program = pathlib.Path(folder, "layout.c")
         layout.generate(include, program, drafts=False)

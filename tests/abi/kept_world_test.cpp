@@ -1,5 +1,5 @@
-// Plugins built long ago, in the small host of catena::testing. Compiled twice: with the headers of
-// today, and with those of a next minor that this build makes up. CATENA_KEPT names their folder.
+// Tests plugins built with a released ABI minor in the hosts of catena::testing: with the current
+// headers and with those of an invented next minor. CATENA_KEPT: the folder of the plugins.
 #include <doctest/doctest.h>
 
 #include <catena/testing.hpp>

@@ -14,7 +14,7 @@ import re
 import sys
 
 
-DRAFT = "draft "  # begins the lines of what may change
+DRAFT = "draft "  # prefix of the lines about drafts, which may change
 
 
 def without_comments(text):
@@ -26,7 +26,7 @@ def strip(text):
 
 
 def body(text, start):
-    """The text between the brace at start and its partner, and the position after that."""
+    """Returns the text between the brace at start and its closing brace, and the next position."""
     depth = 0
     for i in range(start, len(text)):
         depth += {"{": 1, "}": -1}.get(text[i], 0)
@@ -41,7 +41,7 @@ def squeeze(text):
 
 
 def anonymous(parameter):
-    """A parameter's type without its name: renaming one changes no ABI."""
+    """Returns a parameter's type without its name, because renaming does not change the ABI."""
     parameter = parameter.strip()
     if " " in parameter:
         parameter = re.sub(r"(?<=[\s*])\w+$", "", parameter)
@@ -49,7 +49,7 @@ def anonymous(parameter):
 
 
 def fields(text):
-    """(name, type as text) of each field of a struct's body."""
+    """Yields (name, type as text) of each field of a struct's body."""
     position = 0
     while True:
         rest = text[position:]
@@ -88,7 +88,7 @@ def is_draft(path):
 
 
 def structs(include):
-    """(file, name, declarations of its fields) of each struct, without comments."""
+    """Yields (file, name, declarations of its fields) of each struct, without comments."""
     for path in headers(include):
         text = without_comments(path.read_text())
         for match in re.finditer(r"\bstruct\s+(catena_\w+)\s*\{", text):
@@ -149,7 +149,7 @@ def generate(include, out, drafts=True):
 
 
 def entries(text, drafts=False):
-    """{what the line is about: the line}, in order; of drafts or of all else."""
+    """Returns {subject of the line: the line} in order, either of drafts or of everything else."""
     lines = [line for line in text.splitlines()
              if line.strip() and line.startswith(DRAFT) == drafts]
     lines = [line.removeprefix(DRAFT) for line in lines]
@@ -157,7 +157,7 @@ def entries(text, drafts=False):
 
 
 def compare(golden, printed):
-    """(changes that break the lock, additions)."""
+    """Returns (changes that break the lock, additions)."""
     broken, added, named = [], [], set()
     places = {(key.split(".")[0], *line.split()[2:]): key for key, line in printed.items()
               if key.startswith("field ")}
@@ -165,7 +165,7 @@ def compare(golden, printed):
         now = printed.get(key)
         if now is None and key.endswith(".reserved"):
             place = places.get((key.split(".")[0], *line.split()[2:]))
-            if place:  # reserved until now, with a name from now on
+            if place:  # a reserved field got a name
                 named.add(place)
                 added.append(printed[place])
                 continue
@@ -196,7 +196,7 @@ FIXED = re.compile(r"u?int(8|16|32|64)_t|char|float|double|void|const|union|cate
 
 
 def misfits(printed):
-    """Fields of types that a struct of the ABI may not have."""
+    """Yields errors about types that structs and callbacks of the ABI may not use."""
     growable = {key.split()[1] for key, line in printed.items() if line.endswith(" growable")}
     for key, line in printed.items():
         if not key.startswith(("field ", "callback ")):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests the layout lock itself, and what guards the kept minors: each planted change must be found.
+"""Tests the layout lock and the checks of the kept minors: each planted change must be found.
 
 usage: layout_test.py GOLDEN INCLUDE KEPT
 """
@@ -13,7 +13,7 @@ import kept_test
 import layout
 import next as next_minor
 
-PLANTED = [  # what is wrong, text of the golden file, text in its place in the printed one
+PLANTED = [  # what is wrong, text of the golden file, its replacement in the printed layout
     ("a constant has another value", "CATENA_E_DTYPE 2", "CATENA_E_DTYPE 3"),
     ("a constant is gone", "constant CATENA_REQ_ADD 2\n", ""),
     ("a field moved", "catena_tensor.nbytes offset 56", "catena_tensor.nbytes offset 64"),
@@ -30,7 +30,7 @@ PLANTED = [  # what is wrong, text of the golden file, text in its place in the 
      "field catena_plan.n_saved offset 4 size 4 uint32_t\n"
      "field catena_plan.more offset 4 size 4 uint32_t"),
 ]
-MISFITS = [  # what is wrong, a line that is printed
+MISFITS = [  # what is wrong, the printed line
     ("a long", "field catena_plan.more offset 24 size 8 unsigned long"),
     ("a size_t", "field catena_plan.more offset 24 size 8 size_t"),
     ("an enum", "field catena_plan.more offset 24 size 4 enum more"),
@@ -50,13 +50,13 @@ ALLOWED = [
 
 
 def planted_minors(include, kept):
-    """(what is wrong, headers, kept folder, what must be said) of each case."""
+    """Yields (what is wrong, headers, kept folder, expected finding) of each case."""
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         major, minor = kept_test.version(include)
         copy, grown, far, bare = (folder / n for n in ("kept", "grown", "far", "bare"))
         shutil.copytree(kept, copy)
-        if not (copy / f"{major}.{minor}").is_dir():  # as if it were released today
+        if not (copy / f"{major}.{minor}").is_dir():  # as if this minor were released
             shutil.copytree(include, copy / f"{major}.{minor}" / "include")
             (copy / f"{major}.{minor}" / "SHA256SUMS").touch()
         next_minor.main([include, grown])
@@ -92,7 +92,7 @@ def main():
         good = len(list(layout.misfits(layout.entries(f"{golden}{line}\n")))) == 1
         print(f"{'ok  ' if good else 'FAIL'} {name}")
         failures += not good
-    draft = f"{layout.DRAFT}field catena_d.a offset 0 size 4 int\n"  # not locked, but held to the rules
+    draft = f"{layout.DRAFT}field catena_d.a offset 0 size 4 int\n"  # not locked, but checked
     for name, good in (
             ("a draft may come", layout.compare(layout.entries(golden),
                                                 layout.entries(golden + draft)) == ([], [])),

@@ -1,5 +1,5 @@
-// Plugins of the made-up next minor (samples/next.c) on the hosts of today: one that needs only
-// what there is runs, one that needs more is refused, one that reads beyond a struct is caught.
+// Tests plugins of an invented next minor (samples/next.c) on current hosts: one that needs the
+// current minor runs, one that needs the next is refused, one that reads past a struct is caught.
 #include <catena/core/error.hpp>
 #include <catena/core/grad.hpp>
 #include <catena/core/plugin_function.hpp>
@@ -22,7 +22,7 @@ namespace {
 
 std::string minor(unsigned n) { return std::to_string(CATENA_ABI_MAJOR) + "." + std::to_string(n); }
 
-// A copy of a struct that ends where readable memory ends: what follows is the end of the process.
+// Copies a struct to the end of readable memory: reading past its end raises SIGSEGV.
 template <class T>
 T* at_page_end(const T& value) {
     const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
@@ -34,7 +34,7 @@ T* at_page_end(const T& value) {
     return static_cast<T*>(std::memcpy(place, &value, sizeof(T)));
 }
 
-// The signal that ended a process that does body, or 0 if it ended well.
+// Runs body in a child process. Returns the signal that ended it, or 0 if body succeeded.
 int signal_of(const std::function<bool()>& body) {
     const pid_t child = fork();
     if (child == 0) {
@@ -53,13 +53,13 @@ const catena_plugin* enter(const char* path, const catena_host* host) {
     return entry == nullptr ? nullptr : entry(host, nullptr);
 }
 
-// A host's table with room behind it, for plugins that are to fail elsewhere.
+// A host table with readable memory behind it, so that reading past its end does not fail.
 struct Roomy {
     catena_host host = catena::testing::World::host();
     char room[64] = {};
 };
 
-// What a host lends; every struct ends where memory ends.
+// Arguments that a host passes to a plugin. Each struct ends where readable memory ends.
 struct Lent {
     double in = 3, out = 0;
     std::int64_t shape = 1, stride = 1;
@@ -108,7 +108,7 @@ bool runs(const char* path) {
 
 }  // namespace
 
-// The first: it forks, and the core may start threads.
+// Must be the first test case: it forks, and later ones may start threads.
 TEST_CASE("a plugin that does not look before it reads is caught where a host's struct ends") {
     CHECK(signal_of([] { return enters(NEXT_PLUGIN); }) == 0);
     CHECK(signal_of([] { return infers(NEXT_PLUGIN); }) == 0);

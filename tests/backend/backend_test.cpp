@@ -1,5 +1,5 @@
-// A net on a third party's device: kernels that the device has run there; what it lacks is refused by
-// name, or runs on the CPU where the program asks for it, with the same results.
+// Tests a third party's device: kernels run on it; missing ones are refused by name, or run on the
+// CPU if the program requests that, with the same results.
 #include <catena/catena.hpp>
 #include <catena/loader/plugins.hpp>
 
@@ -32,7 +32,7 @@ Array numbers(const Shape& shape, std::uint64_t seed_value, Dtype dtype = Dtype:
 }
 Array labels() { return Array::from<std::int32_t>({0, 2, 1, 1, 2, 0}, {6}); }
 
-// Parameters after some steps of training on a device.
+// Returns the parameters after five training steps on the device.
 std::vector<Array> trained(Device device, Optimizer& optimizer) {
     seed(1);
     Mlp model;
@@ -75,7 +75,7 @@ void check_refused(const std::string& text, const std::string& function) {
     INFO(text);
     CHECK(text.find("[catena." + function + "] kernel: expected one for ") == 0);
     CHECK(text.find(" on island:0, got none") != std::string::npos);
-    CHECK(text.find("org.catena.") != std::string::npos);  // who has kernels for it
+    CHECK(text.find("org.catena.") != std::string::npos);  // lists plugins with kernels
 }
 
 }  // namespace
@@ -121,22 +121,22 @@ TEST_CASE("what it cannot do is refused by name: forward, backward, gradients th
     optimizers::SGD optimizer(0.1);
     optimizer.setup(model);
     const Variable x = as_variable(numbers({6, 8}, 5).to(device));
-    const Variable y = model(x);  // linear and relu are there
+    const Variable y = model(x);  // the device has linear and relu
     CHECK(y.data().device() == device);
     const Variable t = as_variable(labels().to(device));
     check_refused(refusal([&] { F::softmax_cross_entropy(y, t); }), "softmax_cross_entropy");
     y.set_grad(Array::ones({6, 3}, Dtype::float32, device));
-    check_refused(refusal([&] { y.backward(); }), "matmul");  // of linear's gradient
+    check_refused(refusal([&] { y.backward(); }), "matmul");  // linear's gradient calls matmul
     const Variable z(numbers({2, 3}, 6).to(device));
     check_refused(refusal([&] { z + z; }), "add");
     const Variable w = F::relu(z);
     w.set_grad(Array::ones({2, 3}, Dtype::float32, device));
     w.backward();
-    check_refused(refusal([&] { w.backward(); }), "add");  // to the gradient that is there
+    check_refused(refusal([&] { w.backward(); }), "add");  // to accumulate into x.grad
     for (const Variable& p : model.parameters())
         p.set_grad(Array::ones(p.shape(), p.dtype(), device));
     check_refused(refusal([&] { optimizer.update(); }), "sgd_update");
-    // All that was asked for and refused has left the net usable.
+    // The refused calls did not change the net.
     CHECK(model(x).data().to_vector<float>() == y.data().to_vector<float>());
 }
 
@@ -173,7 +173,7 @@ TEST_CASE("calls with saved state, in place, random, of higher order") {
     };
     compare([](const Variable& x) {
         return F::max_pooling_2d(x, {2, 2});
-    });  // where the maxima are
+    });  // saves the positions of the maxima
     compare([](const Variable& x) {
         const Array like = x.data();
         const auto full = [&](double v) {
@@ -185,9 +185,9 @@ TEST_CASE("calls with saved state, in place, random, of higher order") {
         seed(11);
         return F::dropout(x, 0.5);
     });
-    compare([](const Variable& x) { return F::reshape(x, {6, 36}); });  // a view needs no kernel
+    compare([](const Variable& x) { return F::reshape(x, {6, 36}); });  // reshape needs no kernel
 
-    // The gradient of a gradient.
+    // Gradients of gradients.
     const auto second = [&](Device d) {
         const Variable x(image.to(d));
         const Variable y = F::sum(F::exp(x) * x);
@@ -226,7 +226,7 @@ TEST_CASE("the wish ends with its scope, and is the thread's own") {
         std::string other;
         std::thread([&] { other = refusal([&] { F::exp(x); }); }).join();
         check_refused(other, "exp");
-        // To the device itself: there is nothing to fall back to.
+        // The device itself cannot be its own fallback.
         const using_fallback same(device);
         check_refused(refusal([&] { F::exp(x); }), "exp");
     }

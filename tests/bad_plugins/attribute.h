@@ -1,4 +1,4 @@
-/* A function NAME with an attribute of the kind KIND. A module defines both and spoil(), which makes it wrong. */
+/* A function NAME with an attribute of the kind KIND. A module defines both, and spoil(). */
 #ifndef ATTRIBUTE_H
 #define ATTRIBUTE_H
 

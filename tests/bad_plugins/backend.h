@@ -1,4 +1,4 @@
-/* A backend without devices. A module includes it after module.h and spoils something in entry(). */
+/* A backend without devices. A module includes it after module.h and uses BACKEND_PLUGIN(). */
 #ifndef BACKEND_H
 #define BACKEND_H
 
@@ -47,7 +47,7 @@ static catena_backend backend = {.struct_size = sizeof(catena_backend),
                                  .copy = copy,
                                  .sync = sync_device};
 
-/* SPOIL is a statement. */
+/* An entry that executes the statement SPOIL, which makes the backend invalid. */
 #define BACKEND_PLUGIN(SPOIL)                                                              \
     ENTRY {                                                                                \
         static const catena_backend *const backends[] = {&backend};                        \

@@ -1,4 +1,4 @@
-// A folder full of bad plugins: each is refused with its reason, and the good ones are loaded.
+// Tests a folder of bad plugins: each is refused with its reason, and the good ones are loaded.
 #include "folder.hpp"
 
 #include <catena/abi/plugin.h>
@@ -41,7 +41,7 @@ const std::string id_rule =
     "two or more words with dots between them, each a lower-case letter and then lower-case "
     "letters, digits, _ and -, as in org.example.thing";
 
-// The reason of every module of the folder; those that are not here load.
+// The reason for each refused module. Modules that are not listed are loaded.
 const std::map<std::string, std::string> reasons = {
     {"bad_id.catena", "its manifest: id: expected " + id_rule + ", got 'org.example.Bad'"},
     {"bool_default.catena",
@@ -153,7 +153,7 @@ TEST_CASE("good plugins load between bad ones; each bad one has its reason") {
     CHECK(left.empty());
     CHECK(report.refused.size() == reasons.size() + 4);
 
-    // Nothing of a refused plugin stays.
+    // Nothing of a refused plugin remains registered.
     CHECK(catena::function_names() == std::vector<std::string>{"test.a", "test.z"});
     CHECK(catena::kernels_of("test.a").size() == 1);
 
@@ -163,7 +163,7 @@ TEST_CASE("good plugins load between bad ones; each bad one has its reason") {
     CHECK(text.find("throws.catena: its entry threw an exception: thrown on purpose") !=
           std::string::npos);
 
-    // Once more: what is loaded stays, and is not loaded again.
+    // Loading the folder again does not load plugins twice.
     catena::load_plugins(folder.path());
     CHECK(catena::plugin_report().loaded.size() == 2);
     catena::load_plugin(folder / "z_good.catena");
@@ -205,7 +205,7 @@ TEST_CASE("a file cut at any length is refused") {
     const Folder folder;
     const std::string good = bytes_of(modules / "z_good.catena");
     REQUIRE(good.size() > 4000);
-    // Dense where headers end, and steps of an odd size all over.
+    // Tests lengths in small steps within the headers, then in steps of 111 bytes.
     for (std::size_t length = 0; length < good.size(); length += length < 700 ? 7 : 111) {
         const std::string reason = refusal(folder.write("cut.catena", good.substr(0, length)));
         INFO(length << ": " << reason);
@@ -246,7 +246,7 @@ TEST_CASE("damaged headers are refused") {
     const std::string names = "its section table is damaged: a name at ";
     CHECK(spoilt([](auto& h) { h.e_shstrndx = 0; }).find(names) == 0);
 
-    // Each section header in turn points far behind the file.
+    // Makes each section header in turn point far past the end of the file.
     for (unsigned i = 0; i < header.e_shnum; ++i) {
         std::string bytes = good;
         Elf64_Shdr section;
@@ -257,7 +257,7 @@ TEST_CASE("damaged headers are refused") {
         std::memcpy(place, &section, sizeof(section));
         const std::string reason = refusal(folder.write("spoilt.catena", bytes));
         INFO(i << ": " << reason);
-        // Only the names and the manifest matter; else it is the plugin that is loaded already.
+        // Only names and the manifest are read; with other damage, the plugin is already loaded.
         CHECK((reason.find("the file is truncated") == 0 || reason.find(names) == 0 ||
                reason.find("id org.example.z is already loaded") == 0 ||
                reason.find("the system's loader refuses it") == 0));

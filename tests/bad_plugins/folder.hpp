@@ -1,4 +1,4 @@
-// A folder of a test's own, for plugins that it writes, gone afterwards.
+// A temporary folder for plugin files that a test writes.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -14,7 +14,7 @@
 class Folder {
 public:
     Folder() {
-        umask(022);  // what a group can write to is refused for that
+        umask(022);  // the loader refuses files and folders that a group can write to
         namespace fs = std::filesystem;
         std::string name = (fs::temp_directory_path() / "catena-plugins-XXXXXX").string();
         REQUIRE(mkdtemp(name.data()));
@@ -26,7 +26,7 @@ public:
 
     std::filesystem::path operator/(const char* name) const { return path_ / name; }
     const std::filesystem::path& path() const { return path_; }
-    // A new file, never another content for an old one: that may be mapped.
+    // Writes a new file, even over an existing one, whose old content may be mapped.
     std::filesystem::path write(const char* name, const std::string& bytes) const {
         std::filesystem::remove(path_ / name);
         std::ofstream(path_ / name, std::ios::binary) << bytes;

@@ -1,5 +1,5 @@
-/* What the modules here have in common: a manifest, and a function without a kernel. A module sets
- * macros to spoil something before it includes this. */
+/* Shared by the test modules: a manifest, and macros for functions, kernels and the entry. A
+ * module may define macros that make parts of it invalid before it includes this file. */
 #ifndef MODULE_H
 #define MODULE_H
 
@@ -72,7 +72,7 @@ static inline catena_status CATENA_CALL run(catena_ctx *ctx, const catena_call *
     const catena_plugin *CATENA_CALL catena_plugin_entry_v1(const catena_host *host, \
                                                             catena_ctx *ctx)
 
-/* An entry for a table of functions and kernels. */
+/* Defines the entry of a plugin with functions and kernels. */
 #define PLUGIN(functions, n_functions, kernels, n_kernels, init)   \
     ENTRY {                                                        \
         static const catena_plugin table = {sizeof(catena_plugin), \
@@ -91,7 +91,7 @@ static inline catena_status CATENA_CALL run(catena_ctx *ctx, const catena_call *
         return &table;                                             \
     }
 
-/* A module whose only function is "test.NAME". */
+/* Defines a module whose only function is "test.NAME". */
 #define GOOD(name)                                                  \
     static const catena_function function = FUNCTION("test." name); \
     static const catena_function *const functions[] = {&function};  \

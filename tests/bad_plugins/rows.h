@@ -1,4 +1,4 @@
-/* A function NAME and a kernel of it that claims N_TYPES rows of dtypes. A module defines both. */
+/* A function NAME with a kernel that claims N_TYPES rows of dtypes. A module defines both. */
 #ifndef ROWS_H
 #define ROWS_H
 

@@ -1,4 +1,4 @@
-// Activations of third parties, and the built-in sigmoid: the same work, called the same way.
+// Sigmoid and swish of a third-party plugin, and the built-in sigmoid, called in the same way.
 #include "work.hpp"
 
 #include <catena/catena.hpp>

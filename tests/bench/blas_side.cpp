@@ -1,4 +1,4 @@
-// Matrix products: catena.blas/1 as a plugin sees it, and OpenBLAS called directly.
+// Matrix products by catena.blas/1, as a plugin calls it, and by OpenBLAS directly.
 #include "work.hpp"
 
 #include <catena/abi/ext/blas.h>
@@ -32,7 +32,7 @@ struct Operands {
 int lda(const Product& p) { return p.transpose_a ? p.m : p.k; }
 int ldb(const Product& p) { return p.transpose_b ? p.k : p.n; }
 
-// Opens a library and finds a symbol in it; throws with the loader's words.
+// Opens a library and returns a symbol of it. Throws the dynamic loader's message.
 template <class T>
 T* symbol(const char* file, const char* name) {
     void* library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
@@ -41,7 +41,7 @@ T* symbol(const char* file, const char* name) {
     return reinterpret_cast<T*>(found);
 }
 
-// The CPU's plugin in as much of a host as it needs.
+// Loads the CPU's plugin with a host that provides only the services it needs.
 struct Extension {
     Extension() {
         host.struct_size = sizeof host;
@@ -106,7 +106,7 @@ std::vector<Work> extension_works(int threads) {
     return works;
 }
 
-// With its own threads, as many as OMP_NUM_THREADS says, which is read when it is opened.
+// OpenBLAS uses its own threads. It reads their number from OMP_NUM_THREADS when it is loaded.
 std::vector<Work> openblas_works(int) {
     Sgemm* const sgemm = symbol<Sgemm>("libopenblas.so.0", "cblas_sgemm");
     std::vector<Work> works;

@@ -1,4 +1,4 @@
-// catena's side of the works.
+// The benchmarks of catena.
 #include "models.hpp"
 #include "work.hpp"
 
@@ -26,7 +26,7 @@ struct Training {
     void step() {
         optimizer.cleargrads();
         Variable loss = F::softmax_cross_entropy(model(as_variable(x)), as_variable(t));
-        std::move(loss).backward();  // nothing else holds the graph: it is freed on the way
+        std::move(loss).backward();  // frees the graph during the pass
         optimizer.update();
     }
 
@@ -43,7 +43,7 @@ std::function<void()> training(Model model, const Shape& shape) {
 std::function<void()> mlp_step(int units) { return training(Mlp(units), {100, 784}); }
 std::function<void()> cnn_step() { return training(Cnn(), {100, 1, 28, 28}); }
 
-// One step of a net of the papers on 8 images of 224x224.
+// One training step of an image net on 8 images of 224x224.
 template <class Net>
 Work image_net(const char* name) {
     return {name, 1, [] {
@@ -74,7 +74,7 @@ std::function<void()> convolution() {
     };
 }
 
-// 10,000 words, 650 units, 20 texts, 35 words of each.
+// 10,000 words, 650 units, a batch of 20 texts of 35 words.
 std::function<void()> language_model() {
     std::vector<Variable> text;
     const auto words = labels({35 * 20}, 10000).to_vector<std::int32_t>();
@@ -86,7 +86,7 @@ std::function<void()> language_model() {
     };
 }
 
-// The same texts as one array.
+// The same texts in one array.
 std::function<void()> language_model_by_texts() {
     return [text = as_variable(labels({35, 20}, 10000)),
             model = std::make_shared<LanguageModel>(10000, 650, true)] {
@@ -95,7 +95,7 @@ std::function<void()> language_model_by_texts() {
     };
 }
 
-// A step of training on a real text, by words: 20 streams, 35 words of each, SGD with clipped gradients.
+// A training step on the benchmark's text: 20 streams, 35 words each, SGD with clipped gradients.
 Work language_model_training(const char* name) {
     return {name, 20 * 35, [] {
                 struct State {

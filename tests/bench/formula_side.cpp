@@ -1,5 +1,5 @@
-// Formulas that are compiled at run time, the same work of functions one after the other, and of a
-// plugin that was built for it.
+// Formulas compiled at run time, and the same work as a sequence of functions and by a plugin built
+// for it.
 #include "work.hpp"
 
 #include <catena/catena.hpp>
@@ -22,7 +22,7 @@ struct Inputs {
     Array x, y, z, row;
 };
 
-// f takes the inputs.
+// f is called with the inputs.
 template <class F>
 Work on_arrays(std::string name, std::int64_t n, int calls, F f) {
     return {std::move(name), static_cast<double>(calls), [=] {

@@ -1,15 +1,15 @@
-"""A formula that is compiled at run time keeps up with a plugin, and is faster than functions one after
-the other.
+"""Tests that a formula compiled at run time is as fast as a plugin, and faster than a sequence of
+functions.
 
 usage: formula_test.py CATENA_BENCH
 
-Each side's time in an attempt is the least of many short blocks, which alternate with the others': what
-other programs take away makes no block faster. Over the attempts it is the median, for the place that
-arrays get in memory makes a whole attempt faster or slower.
+The time of each side in an attempt is the minimum of many short blocks, which alternate with those of the
+other sides: other programs only make blocks slower. Over the attempts it is the median, because the
+addresses of the arrays make a whole attempt faster or slower.
 
-The floors are those of the memory traffic. Of 1M floats each array is larger than a core's cache, so a
-fused muladd moves 4 arrays (x, y, z, w) and the composed one 6: two plain loops without calls take 1.5 to
-1.6 times as long as one. By rows it is 2 arrays to 4, for norm 1 to 3."""
+The floors follow from the memory traffic. An array of 1M floats is larger than a core's cache, so a fused
+muladd moves 4 arrays (x, y, z, w) and the composed one 6: two plain loops without calls take 1.5 to 1.6
+times as long as one. By rows the numbers are 2 and 4 arrays, and for norm 1 and 3."""
 import collections
 import json
 import math
@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 
-# The time of the composed functions, or of the plugin, by the formula's.
+# Minimum ratio of the time of the composed functions, or of the plugin, to that of the formula.
 FLOORS = {("muladd 1M", "composed"): 1.5, ("muladd 1M, by rows", "composed"): 1.8,
           ("norm 1M", "composed"): 1.8, ("norm 1M, by rows", "composed"): 1.8,
           ("muladd 1M", "plugin"): 0.91}
@@ -27,7 +27,7 @@ LEAST, MOST = 2, 6  # attempts
 
 
 def measure(program, times):
-    """Adds to times the least seconds of each (work, side)."""
+    """Adds the minimum seconds of each (work, side) to times."""
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder, "table.json")
         subprocess.run([program, "--no-torch", "--rounds", "20", "--block", "0.002", "--json", path,

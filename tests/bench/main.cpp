@@ -162,7 +162,7 @@ std::vector<Planned> make_plan(const Options& options) {
     return plan;
 }
 
-// Measures blocks until one is undisturbed, a few at most. Returns the least disturbed one.
+// Measures up to most_attempts blocks until one is undisturbed. Returns the least disturbed one.
 Block measure_block(Worker& worker, const std::string& work) {
     Block best{0, std::numeric_limits<double>::infinity()};
     for (int attempt = 0; attempt < most_attempts && best.waiting > calm; ++attempt) {
@@ -181,7 +181,7 @@ struct SideResult {
 
 Result measure(const Planned& planned, std::map<std::string, Worker>& workers, int rounds) {
     const bool memory = planned.comparison->memory;
-    if (memory) rounds = 1;  // a second round would find memory that the first has allocated
+    if (memory) rounds = 1;  // later rounds would reuse memory allocated by the first
     Result result{planned.comparison, planned.work, planned.goal, planned.flops, {}, {}, {}, false};
     std::vector<SideResult> sides{{planned.ours, &result.ours}};
     if (*planned.theirs) sides.push_back({planned.theirs, &result.theirs});

@@ -1,4 +1,4 @@
-// The networks that are measured.
+// The measured networks.
 #pragma once
 
 #include <catena/catena.hpp>
@@ -12,7 +12,7 @@ namespace catena_bench {
 using namespace catena;  // NOLINT: one side, one vocabulary
 namespace F = catena::functions;
 
-// 784-units-units-10.
+// Layers: 784, units, units, 10.
 class Mlp : public Chain {
 public:
     explicit Mlp(int units) : l1_(784, units), l2_(units, units), l3_(units, 10) {}
@@ -43,7 +43,7 @@ private:
     links::Linear l2_{128, 10};
 };
 
-// A language model of one LSTM layer, whose second bias some peers have as well: one is enough.
+// A language model with one LSTM layer. Its second bias is redundant, but some peers have it.
 class LanguageModel : public Chain {
 public:
     LanguageModel(int words, int units, bool two_biases)
@@ -55,8 +55,8 @@ public:
     void visit(Visitor& visitor) override {
         visitor("embed", embed_)("from_input", from_input_)("from_state", from_state_)("out", out_);
     }
-    // The loss of each word of some texts given the words before it, summed over all words after the
-    // first. text[i]: word i of each text (N,).
+    // Returns the loss of each word given the words before it, summed over all words after the
+    // first. text[i] has word i of each text (N,).
     Variable loss_by_words(std::span<const Variable> text) {
         State state = begin(text[0].shape()[0], text[0].device());
         Variable loss;
@@ -66,8 +66,8 @@ public:
         }
         return loss;
     }
-    // The mean, of texts (T, N), with products over all words at once but where one has to wait for
-    // the word before.
+    // Returns the mean loss of texts (T, N). Only the LSTM's products with the state are computed
+    // word by word, all others for all words at once.
     Variable loss(const Variable& text) {
         const std::int64_t steps = text.shape()[0] - 1, n = text.shape()[1];
         const Variable given = F::split_axis(text, {steps}, 0)[0];
@@ -96,7 +96,7 @@ private:
     std::int64_t units_;
 };
 
-// int32 numbers below n, well mixed.
+// Returns pseudorandom int32 numbers below n.
 inline Array labels(const Shape& shape, std::int64_t n) {
     std::vector<std::int32_t> values(static_cast<std::size_t>(shape.size()));
     for (std::size_t i = 0; i < values.size(); ++i)

@@ -1,4 +1,4 @@
-// Markdown and JSON of results.
+// Formats results as Markdown and JSON.
 #include "table.hpp"
 
 #include <fmt/format.h>
@@ -22,7 +22,7 @@ std::string show(const Result& result, const std::vector<double>& seconds) {
 
 using Row = std::array<std::string, 6>;
 
-std::size_t width(const std::string& text) {  // of UTF-8
+std::size_t width(const std::string& text) {  // in UTF-8 characters
     return static_cast<std::size_t>(
         std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; }));
 }

@@ -1,4 +1,4 @@
-// Results: what was measured on both sides, as a table and as JSON.
+// Measured results of both sides, and their output as a table and as JSON.
 #pragma once
 
 #include <optional>
@@ -7,8 +7,8 @@
 
 namespace catena_bench {
 
-// Works against one peer. rate: the ratio is of rates and the goal a floor, not of times and a
-// ceiling.
+// A group of benchmarks against one peer. rate: the ratio compares rates, and the goal is a
+// minimum; else it compares times, and the goal is a maximum.
 struct Comparison {
     std::string peer;
     bool rate;
@@ -20,18 +20,18 @@ struct Result {
     const Comparison* comparison;
     std::string work;
     std::optional<double> goal;
-    double flops;              // of one call; 0: shown as time
-    std::vector<double> ours;  // seconds of one call, one for each round
+    double flops;              // per call; 0: times are shown
+    std::vector<double> ours;  // seconds per call, one value per round
     std::vector<double> theirs;
-    std::string failure;     // why a side has no numbers
-    bool disturbed = false;  // most blocks of a side had to wait for a processor
+    std::string failure;     // why a side has no results
+    bool disturbed = false;  // most blocks of a side waited too long for a processor
 
     std::optional<double> ratio() const;
-    bool ok() const;  // reached and not disturbed, or without a goal
+    bool ok() const;  // goal reached and not disturbed, or no goal
 };
 
 double median(std::vector<double> values);
-// Markdown, aligned for the eye.
+// Returns a Markdown table with aligned columns.
 std::string to_table(const std::vector<Result>& results);
 std::string to_json(const std::vector<Result>& results, int threads, double block);
 

@@ -1,4 +1,4 @@
-// The text of the language models, the same on each side.
+// The text for the language models, the same on every side.
 #include "work.hpp"
 
 #include <cmath>
@@ -25,7 +25,7 @@ std::vector<std::int32_t> bench_text(std::int32_t words) {
     }
     std::mt19937 random(1);
     const double most = words;
-    while (text.size() < 70000) {  // word n comes 1/n as often as the first (Zipf)
+    while (text.size() < 70000) {  // Zipf: word n occurs 1/n as often as the first
         const double u = static_cast<double>(random()) / 4294967296.0;
         text.push_back(static_cast<std::int32_t>(std::pow(most, u)) - 1);
     }

@@ -1,5 +1,5 @@
-// A third-party plugin for benchmarks: swish, and a sigmoid with the formula of the built-in one,
-// which must be as fast as the built-in one.
+// A third-party plugin for benchmarks: swish, and a sigmoid that must be as fast as the built-in
+// one, whose formula it has.
 #include <catena/plugin.hpp>
 
 using namespace catena::plugin;

@@ -1,10 +1,10 @@
-"""A third party's functions keep up with a built-in one of the same process and moment.
+"""Tests that a third party's functions are as fast as a built-in one in the same process.
 
 usage: third_party_test.py CATENA_BENCH
 
-The goal of 0.95 is for a machine that does nothing else; a slower way through the SDK (no vectors, no
-threads, a copy) shows itself here by a factor of two or more. Swish computes more than a sigmoid, above
-all backward: where caches hold all of it, that shows as well."""
+The goal of 0.95 is for an idle machine. A slower path through the SDK (no vectors, no threads, a copy)
+would cost a factor of two or more. Swish computes more than a sigmoid, especially backward, which also
+lowers the ratio if the caches contain all data."""
 import json
 import pathlib
 import subprocess

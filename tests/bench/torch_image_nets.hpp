@@ -1,4 +1,4 @@
-// The image nets of catena::models, written with libtorch.
+// The image nets of catena::models, implemented with libtorch.
 #pragma once
 
 #include <torch/torch.h>

@@ -1,4 +1,4 @@
-// libtorch's side of the works.
+// The benchmarks of libtorch.
 #include "work.hpp"
 
 #include "torch_image_nets.hpp"
@@ -63,7 +63,7 @@ std::function<void()> cnn_step() {
     };
 }
 
-// One step on 8 images of 224x224.
+// One training step on 8 images of 224x224.
 template <class Net>
 std::function<void()> image_net_step() {
     auto net = std::make_shared<Net>();
@@ -86,7 +86,7 @@ std::function<void()> convolution() {
     return [=]() mutable { conv->forward(x).backward(gy); };
 }
 
-// A language model of one layer: 10,000 words, 650 units, 20 texts, 35 words of each.
+// A language model with one layer: 10,000 words, 650 units, a batch of 20 texts of 35 words.
 std::function<void()> language_model() {
     torch::nn::Embedding embed(10000, 650);
     torch::nn::LSTMCell lstm(650, 650);
@@ -104,7 +104,7 @@ std::function<void()> language_model() {
     };
 }
 
-// The same texts at once.
+// The same texts in one call of nn.LSTM.
 std::function<void()> language_model_by_texts() {
     torch::nn::Embedding embed(10000, 650);
     torch::nn::LSTM lstm(650, 650);
@@ -116,7 +116,7 @@ std::function<void()> language_model_by_texts() {
     };
 }
 
-// The streams of a text, read 35 words at a time.
+// A text as 20 streams, read 35 words at a time.
 class Streams {
 public:
     Streams()
@@ -128,7 +128,7 @@ public:
                   .t()
                   .contiguous();
           }()) {}
-    // Words (36, 20): 35 to read, and the next ones.
+    // Returns words (36, 20): 35 inputs, each followed by its target.
     torch::Tensor next() {
         if (at_ + 36 > text_.size(0)) at_ = 0;
         at_ += 35;
@@ -236,7 +236,7 @@ std::vector<Work> torch_works(int threads) {
 }  // namespace
 }  // namespace catena_bench
 
-// The library's only symbol.
+// The library's only exported symbol.
 extern "C" __attribute__((visibility("default"))) void catena_bench_torch(
     int threads, std::vector<catena_bench::Work>* works) {
     *works = catena_bench::torch_works(threads);

@@ -1,4 +1,4 @@
-// What is measured: pieces of work, known by the same name on every side.
+// The measured pieces of work. Every side has the same names for them.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +8,9 @@
 
 namespace catena_bench {
 
-// make() prepares the work and returns one run of it; a run is `calls` times what the name says.
-// With memory, what is measured is not the time of a run but the most memory that the process takes
-// during runs, beyond what it had before make().
+// make() prepares the work and returns a function that runs it once. A run contains `calls` calls.
+// With memory, the result is not the time of a run but the peak memory of the process during runs,
+// minus its memory before make().
 struct Work {
     std::string name;
     double calls;
@@ -18,7 +18,7 @@ struct Work {
     bool memory = false;
 };
 
-// A side's works for this many threads. Called once, in the side's own process.
+// Returns a side's works for this number of threads. Called once, in the side's own process.
 using MakeWorks = std::vector<Work> (*)(int threads);
 
 std::vector<Work> catena_works(int threads);
@@ -27,8 +27,8 @@ std::vector<Work> openblas_works(int threads);   // cblas_sgemm
 std::vector<Work> third_party_works(int threads);
 std::vector<Work> built_in_works(int threads);
 std::vector<Work> formula_works(int threads);   // compiled at run time
-std::vector<Work> composed_works(int threads);  // the same by functions one after the other
-std::vector<Work> fused_works(int threads);     // and by a plugin
+std::vector<Work> composed_works(int threads);  // the same as a sequence of functions
+std::vector<Work> fused_works(int threads);     // the same by a plugin
 
 // C (m x n) = op(A) op(B) in float32, row-major.
 struct Product {
@@ -36,8 +36,8 @@ struct Product {
     int m, n, k;
     bool transpose_a, transpose_b;
 };
-// Squares, then what linear layers of the measured networks compute for 100 images: y = x W^T,
-// gW = gy^T x, gx = gy W.
+// Square matrices, then the products of linear layers in the measured networks for 100 images:
+// y = x W^T, gW = gy^T x, gx = gy W.
 inline constexpr Product products[] = {
     {"gemm 512", 512, 512, 512, false, false},
     {"gemm 1024", 1024, 1024, 1024, false, false},
@@ -53,8 +53,8 @@ inline constexpr Product products[] = {
     {"gemm 100x1000x1000", 100, 1000, 1000, false, false},
 };
 
-// The text that language models are trained on: the words of the file $CATENA_BENCH_TEXT by their numbers,
-// else numbers that are as unequal as words; below `words`.
+// Returns the text for the language models, as word numbers below `words`: the words of the file
+// $CATENA_BENCH_TEXT, else random numbers with the frequencies of words.
 std::vector<std::int32_t> bench_text(std::int32_t words);
 
 }  // namespace catena_bench

@@ -1,4 +1,4 @@
-// Workers: fork, questions and answers over pipes, measuring by Google Benchmark.
+// Workers: forked processes that get requests through pipes and measure by Google Benchmark.
 #include "worker.hpp"
 
 #include "table.hpp"
@@ -25,7 +25,7 @@
 namespace catena_bench {
 namespace {
 
-// How long this process's threads were ready and had no processor so far. 0 where the system does
+// Returns how long this process's threads have been ready without a processor. 0 if the system does
 // not count it.
 double waited_seconds() {
     double nanoseconds = 0;
@@ -39,14 +39,14 @@ double waited_seconds() {
     return nanoseconds * 1e-9;
 }
 
-// The parent prints.
+// Suppresses Google Benchmark's output: the parent process prints the results.
 class Silent : public benchmark::BenchmarkReporter {
 public:
     bool ReportContext(const Context&) override { return true; }
     void ReportRuns(const std::vector<Run>&) override {}
 };
 
-// Bytes of memory that is this process's own: resident and not shared with files.
+// Returns the bytes of memory that are resident and not shared with files.
 double own_memory() {
     std::ifstream file("/proc/self/statm");
     double size = 0;
@@ -56,8 +56,8 @@ double own_memory() {
     return (resident - shared) * static_cast<double>(sysconf(_SC_PAGESIZE));
 }
 
-// The most memory that the process takes while it runs a work again and again, beyond what it has
-// before the work is made: looked at every 50 microseconds.
+// Returns the peak memory of the process during repeated runs, minus its memory before make().
+// Samples every 50 microseconds.
 double peak_memory(const Work& work, double seconds) {
     const double before = own_memory();
     const auto run = work.make();
@@ -77,8 +77,8 @@ double peak_memory(const Work& work, double seconds) {
     return peak - before;
 }
 
-// One work, ready to run. Every run is timed by itself, so that the median ignores those that
-// another process of the machine disturbed.
+// One prepared work. Each run is timed separately, so that the median is not affected by runs that
+// another process disturbed.
 class Measurement {
 public:
     Measurement(const Work& work, double block)
@@ -124,7 +124,7 @@ private:
     std::function<void()> run_;
     std::vector<double> seconds_;
     double waiting_ = 0;
-    benchmark::IterationCount runs_ = 0;  // in a block; 0: not known yet
+    benchmark::IterationCount runs_ = 0;  // per block; 0: not known yet
 };
 
 void serve(std::FILE* questions, std::FILE* answers, MakeWorks make, int threads, double block) {
@@ -165,7 +165,7 @@ Worker::Worker(std::function<void()> prepare, MakeWorks make, int threads, doubl
     int answer[2];
     if (pipe(question) != 0 || pipe(answer) != 0) throw std::runtime_error("[bench] pipe failed");
     pid_ = fork();
-    signal(SIGPIPE, SIG_IGN);  // a side that died is reported by measure()
+    signal(SIGPIPE, SIG_IGN);  // measure() reports a process that died
     if (pid_ < 0) throw std::runtime_error("[bench] fork failed");
     if (pid_ == 0) {
         prctl(PR_SET_PDEATHSIG, SIGTERM);

@@ -1,4 +1,4 @@
-// One side of a comparison: a process of its own that measures a block of work when asked.
+// One side of a comparison: a separate process that measures a block of work on request.
 #pragma once
 
 #include "work.hpp"
@@ -14,16 +14,16 @@
 namespace catena_bench {
 
 struct Block {
-    double seconds = 0;  // of one call: the median over the block's runs; of memory: bytes
-    // The time that threads were ready and had no processor, as a share of the block.
+    double seconds = 0;  // per call, the median of the block's runs; for memory: bytes
+    // The time that threads were ready without a processor, divided by the block's time.
     double waiting = 0;
 };
 
-// Sides do not share a process: each has its own environment, OpenBLAS and threads, and while one
-// measures the others sleep in read(). Fork before anything is initialised or any thread started.
+// Each side has its own process, environment, OpenBLAS and threads. While one measures, the others
+// sleep in read(). Create Workers before anything is initialized or any thread is started.
 class Worker {
 public:
-    // prepare: runs in the new process, sets its environment. block: seconds of one block.
+    // prepare: runs first in the new process and sets its environment. block: seconds per block.
     Worker(std::function<void()> prepare, MakeWorks make, int threads, double block);
     Worker(Worker&& other) noexcept
         : pid_(std::exchange(other.pid_, 0)),
@@ -31,8 +31,8 @@ public:
           answer_(std::exchange(other.answer_, nullptr)) {}
     ~Worker();
 
-    // Measures one block. The first of a work finds out how many runs fill one, and warms up.
-    // Throws std::runtime_error with the side's words if it cannot.
+    // Measures one block. The first block of a work determines the runs per block and warms up.
+    // Throws std::runtime_error with the side's message on failure.
     Block measure(const std::string& name);
 
 private:

@@ -1,4 +1,4 @@
-"""Whether catena-check finds what it should, and nothing else.
+"""Tests that catena-check finds the faults of bad plugins, and nothing else.
 
 usage: bad_test.py one CATENA_CHECK SOURCE PLUGIN      the faults that SOURCE says it has
        bad_test.py complete CATENA_CHECK SOURCE...     every check has a plugin that fails it
@@ -69,7 +69,7 @@ def run(program, *arguments):
 
 
 def lines_of(report):
-    """What runs a failure again: the check and the function."""
+    """Returns {command that repeats a failure: (check, function)}."""
     return {problem["again"]: (check["check"], problem.get("function"))
             for check in report["checks"] for problem in check.get("problems", [])}
 

@@ -1,4 +1,4 @@
-"""catena-check from outside: its options, its exit codes, its reports.
+"""Tests that run catena-check: its options, exit codes and reports.
 
 usage: program_test.py CATENA_CHECK GOOD CRASHING HANGING
 """
@@ -59,12 +59,12 @@ class Program(unittest.TestCase):
     def test_memory_that_runs_out_is_told_with_the_file(self):
         with open(GOOD, "rb") as good:
             data = bytearray(good.read())
-        sections, = struct.unpack_from("<Q", data, 0x28)  # of Elf64_Ehdr: e_shoff, e_shstrndx
+        sections, = struct.unpack_from("<Q", data, 0x28)  # e_shoff and e_shstrndx of Elf64_Ehdr
         names, = struct.unpack_from("<H", data, 0x3e)
         struct.pack_into("<Q", data, sections + 64 * names + 0x20, 4 << 30)  # sh_size
         with tempfile.NamedTemporaryFile(suffix=".catena") as file:
             file.write(data)
-            file.truncate(5 << 30)  # the file has holes: it takes no space on the disk
+            file.truncate(5 << 30)  # a sparse file, which takes no disk space
 
             def limit():
                 resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))
@@ -100,8 +100,8 @@ class Program(unittest.TestCase):
         self.assertIn("skipped load/host: catena cannot be asked: ", result.stdout)
 
     def test_a_crash_is_named_with_what_it_did(self):
-        # Of all that ran together the first is blamed, whichever was asked for; that one is then
-        # run by itself, and again without the calls in which it crashes, too.
+        # A crash counts as a failure of the first of the checks that ran together. The requested
+        # check then runs by itself and, as it crashes again, without the calls that crash.
         result = check("--only", "gradients/kernel", CRASHING)
         self.assertEqual(result.returncode, 1)
         self.assertIn("FAILED  values/survives", result.stdout)
@@ -198,7 +198,7 @@ class Program(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "damaged.catena")
             damaged = [b"", b"\x7fELF", whole[:64], whole[:500], whole[:-200], b"text" * 99]
-            # Every field of the header, and places all over the file.
+            # Damages every field of the header, and places throughout the file.
             for at in list(range(16, 64, 4)) + list(range(64, len(whole), len(whole) // 12)):
                 damaged.append(whole[:at] + b"\xff" * 8 + whole[at + 8:])
             for contents in damaged:
@@ -206,7 +206,7 @@ class Program(unittest.TestCase):
                     file.write(contents)
                 result = check("--only", "static", path)
                 self.assertIn(result.returncode, (0, 1), result.stderr)
-                checks = "".join(result.stdout.splitlines()[:-1])  # without the loading of it
+                checks = "".join(result.stdout.splitlines()[:-1])  # without the line about loading
                 self.assertNotIn("it crashed: SIG", checks)
 
     def test_a_plugin_beside_it_that_cannot_be_loaded(self):
@@ -228,7 +228,7 @@ class Program(unittest.TestCase):
             result = check("--only", only, REFUSING)
             self.assertEqual(result.returncode, 1, result.stdout)
             self.assertIn("0 failed", result.stdout)
-            self.assertEqual(result.stdout.count("cannot be loaded: "), 1)  # not with each check
+            self.assertEqual(result.stdout.count("cannot be loaded: "), 1)  # not for each check
             self.assertIn("; the plugin cannot be loaded: catena_plugin_entry_v1() returned NULL",
                           result.stdout.splitlines()[-1])
             report = json.loads(check("--only", only, "--format", "json",

@@ -1,11 +1,11 @@
-// catena-conformance: every function of the plugins in a folder, checked by the examples that it
-// declares; prints a line for each and writes the page of coverage.
+// catena-conformance: checks every function of the plugins in a folder by its declared examples,
+// prints a line for each, and writes the coverage page.
 //
 // usage: catena-conformance FOLDER [--page OUT] [--compare PAGE] [--device NAME] [--about TEXT]
 //                           [--time] [FUNCTION...]
-//   --device  the folder's backend of that name and kernels for it, DEVICE.catena and FAMILY.DEVICE.catena,
-//             are checked alone. Functions are those of catena's own plugins.
-//   --about   goes into the page
+//   --device  loads only the backend DEVICE.catena and the kernels FAMILY.DEVICE.catena, and checks
+//             catena's own functions with them
+//   --about   text for the page
 #include <catena/testing/conform.hpp>
 
 #include <unistd.h>
@@ -26,7 +26,7 @@ namespace {
 
 using namespace catena::testing;
 
-// A plugin that crashes or hangs takes this program with it, but is named.
+// Prints the function under test if a plugin crashes or hangs, which also ends this program.
 extern "C" void died(int signal) {
     const auto say = [](const char* text) {
         if (write(STDERR_FILENO, text, std::strlen(text)) < 0) return;
@@ -78,7 +78,7 @@ std::string contents(const std::string& path) {
     return text.str();
 }
 
-// The first line that is not as expected.
+// Describes the first line that differs from the expected one. Returns "" if none does.
 std::string difference(const std::string& page, const std::string& expected) {
     std::istringstream a(page);
     std::istringstream b(expected);
@@ -93,7 +93,7 @@ std::string difference(const std::string& page, const std::string& expected) {
     }
 }
 
-// FAMILY.DEVICE.catena has kernels for a device alone, DEVICE.catena is its backend.
+// Whether the file is loaded. FAMILY.DEVICE.catena: a device's kernels; DEVICE.catena: its backend.
 bool is_asked(const std::filesystem::path& file, const std::string& device) {
     const std::filesystem::path name = file.stem();
     if (file.extension() != ".catena") return false;
@@ -112,9 +112,9 @@ int run(const Arguments& arguments) {
     Settings settings;
     if (!arguments.device.empty()) {
         settings.device = arguments.device.c_str();
-        settings.elements = 4000;  // of several blocks; the host's threads have no part in it
+        settings.elements = 4000;  // several blocks; the host's threads are not used
     }
-    const char* const slower = std::getenv("CATENA_SLOWER");  // so many times, under a tool
+    const char* const slower = std::getenv("CATENA_SLOWER");  // factor for the time limit
     const unsigned seconds = 240 * static_cast<unsigned>(slower == nullptr ? 1 : std::atoi(slower));
     const std::vector<std::string> names =
         arguments.functions.empty() ? world.names() : arguments.functions;
@@ -126,7 +126,7 @@ int run(const Arguments& arguments) {
         reports.push_back(conform(world, name, settings));
         alarm(0);
         Report& report = reports.back();
-        // Third parties are helped with a call that is found; it tries nothing on purpose.
+        // skipped: kernels that were not run. With --device, that is a failure.
         for (const std::string& line : report.skipped)
             if (!arguments.device.empty()) report.fail(Check::reached, line);
         if (report.examples == 0 && name.rfind("catena.", 0) == 0)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""coming-from-chainer.md has a row for each name in chainer_names.txt, and what its right column
-names is there: in the public headers and among the functions of functions.md. The calls in that
-column compile.
+"""Tests that coming-from-chainer.md has a row for each name in chainer_names.txt, and that the names
+in its right column exist, in the public headers or among the functions of functions.md. The calls in
+that column must compile.
 
 usage: chainer_test.py COMPILER OPTION...
 """
@@ -13,21 +13,21 @@ import sys
 HERE = pathlib.Path(__file__).resolve()
 ROOT = HERE.parents[2]
 CODE_SPAN = re.compile(r"`([^`\n]+)`")
-# Where a qualified name has to be declared; elsewhere any public header will do.
+# The headers that must declare a qualified name; other names may be in any public header.
 HOST = "sdk/host/include/catena"
 FOLDERS = {"links": [f"{HOST}/links.hpp"], "optimizers": [f"{HOST}/optimizers.hpp"],
            "cuda": [f"{HOST}/cuda", f"{HOST}/elementwise.hpp", f"{HOST}/reduction.hpp"]}
 NAMESPACES = {"catena", "std"}
 LANGUAGE = {"std", "vector", "struct", "static", "constexpr", "const", "auto", "throw", "false",
             "true", "return", "size_t", "int", "double", "using", "namespace", "bool"}
-# Names of values and classes of the program that a cell is part of.
+# Names of values and classes that cells use without declaring them.
 VALUES = {"x", "y", "z", "a", "b", "c", "f", "w", "s", "t", "bn", "gy", "ggx", "model", "model_1",
           "optimizer", "scope", "array", "arrays", "inputs", "MulAdd", "Scale", "what", "l1",
           "gpu0", "h", "text", "tree", "c_prev", "other", "gw", "param", "grad", "state"}
 
 
 def rows(text):
-    """(line number, left cell, right cell) of tables about Chainer."""
+    """Yields (line number, left cell, right cell) of the tables about Chainer."""
     in_table = False
     for number, line in enumerate(text.split("\n"), 1):
         if not line.startswith("|"):
@@ -55,7 +55,7 @@ def words(*folders):
 
 
 def functions():
-    """Of plugins, and those that the headers add."""
+    """Returns the functions of plugins and those that the headers add."""
     page = (ROOT / "sdk/doc/functions.md").read_text()
     found = set(re.findall(r"^\w[\w:<>]* (\w+)\(", page, re.M))
     for header in (ROOT / HOST).glob("*.hpp"):
@@ -66,7 +66,7 @@ def functions():
 
 
 def unknown(code, declared):
-    """The names in a piece of code that are declared nowhere."""
+    """Yields the names in a piece of code that are not declared."""
     code = without_comments(re.sub(r'"[^"]*"', '""', code))
     for qualifier, name in re.findall(r"\b(\w+)::(\w+)", code):
         if name not in declared.get(qualifier, declared[""]):
@@ -78,7 +78,7 @@ def unknown(code, declared):
 
 
 def check(text, names, declared):
-    """Findings, as lines."""
+    """Yields the findings, as lines."""
     known = set()
     for number, left, right in rows(text):
         known |= set(CODE_SPAN.findall(left))
@@ -89,7 +89,7 @@ def check(text, names, declared):
         for code in CODE_SPAN.findall(right):
             if re.fullmatch(r"CATENA_\w+|pop(=False)?|len|enable_double_backprop|None", code):
                 continue
-            if re.match(r"catena-|(sdk|hosts|tools)/", code):  # docs_test.py looks for these
+            if re.match(r"catena-|(sdk|hosts|tools)/", code):  # docs_test.py checks these
                 continue
             for name in unknown(code, declared):
                 yield f"{number}: there is no {name} (`{code}`)"
@@ -98,10 +98,10 @@ def check(text, names, declared):
             yield f"there is no row for `{name}`"
 
 
-# Methods of a class that the reader writes begin with their name: these are not compiled.
+# The calls that are compiled. Methods of a class that the reader writes do not match.
 CALL = re.compile(r"(const (auto|using|cuda)|\w+(::\w+)+[(<]|\w+\.|\w+\[|unpack<|"
                   r"(Variable|Parameter|MulAdd|as_variable|deep_copy|dot|seed)\()")
-# What the names in cells stand for; X is Variable or Array.
+# Declares the names that cells use; {x} is Variable or Array.
 CELL = """void cell_{n}_{x}({x} x, {x} y, {x} z, {x} w, {x} W, {x} c_prev, Array array, Arrays arrays,
     Array a, Array b, Array gy, Array ggx, Variable loss, Shape shape, FunctionSet model,
     FunctionSet other, FunctionSet model_1, MulAdd f, links::BatchNormalization bn,
@@ -125,14 +125,14 @@ struct Scale : FunctionNode { explicit Scale(double); };
 
 
 def uncompiled(text, compiler):
-    """Calls on the right that compile neither with variables nor with arrays, as lines."""
+    """Yields calls on the right that compile neither with variables nor with arrays, as lines."""
     calls = []
     for number, _, right in rows(text):
         calls += [(number, code.rstrip(";")) for code in CODE_SPAN.findall(right)
                   if "(" in code and CALL.match(code)]
     source = HEAD
     for n, (_, code) in enumerate(calls, 1):
-        code = code.replace("apply<MulAdd>", "apply<MulAddNode>")  # MulAdd is a Function in others
+        code = code.replace("apply<MulAdd>", "apply<MulAddNode>")  # elsewhere MulAdd is a Function
         statement = code if code.startswith("const ") else f"static_cast<void>({code})"
         for x in ("Variable", "Array"):
             source += CELL.format(n=n, x=x, code=statement)

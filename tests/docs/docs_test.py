@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """The guides under sdk/doc name only what is there: links, files, names, commands and options.
 
-That quoted code is the code as it is now, tools/lint finds out; that it runs, the tests of the
-examples do, and guides_test.py does what the pages tell a reader to do. --fix writes anew what the
-programs say: the table of catena-check's checks, the files that catena-new writes.
+tools/lint checks that quoted code is up to date, the tests of the examples run it, and guides_test.py
+runs the commands of the pages. --fix updates the output of programs: the table of catena-check's
+checks and the files that catena-new writes.
 """
 import argparse
 import pathlib
@@ -15,7 +15,7 @@ import tempfile
 
 FENCE = re.compile(r"(?:^<!-- [^\n]* -->\n)?^```(\w*)\n(.*?)^```", re.S | re.M)
 PROGRAM = re.compile(r"catena(-[a-z-]+)?$")
-GENERATED = {"sdk/doc/functions.md"}  # tested where it is made
+GENERATED = {"sdk/doc/functions.md"}  # tested where it is generated
 OTHER_PAGES = {"sdk/abi/RULES.md", "README.md", "core/README.md", "sdk/README.md", "plugins/README.md",
                "hosts/README.md", "tests/README.md", "tools/README.md"}
 ELSEWHERE = {"GTest", "gtest_main"}
@@ -24,8 +24,8 @@ CODE = {".c", ".h", ".cpp", ".hpp", ".cuh", ".cmake", ".in", ".txt", ".py", ".rs
 
 
 class Tree:
-    """The pages, and all words of the code and of the build files. every: all pages, not the guides
-    alone."""
+    """The pages, and all words of the code and of the build files. With every: all pages, not only the
+    guides."""
 
     def __init__(self, root, every=False):
         self.root = pathlib.Path(root)
@@ -45,7 +45,7 @@ class Tree:
 
 
 def prose(text):
-    """Without blocks of code; same lines."""
+    """Returns the text without blocks of code; the line numbers stay the same."""
     return FENCE.sub(lambda m: "\n" * m.group().count("\n"), text)
 
 
@@ -77,13 +77,13 @@ def links(tree, _):
 
 
 def spans(text):
-    """(position, code) of what stands between backquotes in prose."""
+    """Yields (position, code) of each text between backquotes in prose."""
     for match in re.finditer(r"`([^`\n]+)`", prose(text)):
         yield match.start(), match.group(1)
 
 
 def files(tree, _):
-    """Files of the repository that are named are there; so are headers."""
+    """The named files of the repository and the named headers exist."""
     includes = [*tree.root.glob("core/**/include"), *tree.root.glob("sdk/*/include")]
     for page, text in tree.pages.items():
         for position, code in spans(text):
@@ -99,7 +99,7 @@ def files(tree, _):
 
 
 def names(tree, _):
-    """Names in backquotes are names of the code, or of its words; or Chainer's, on the page for it."""
+    """Names in backquotes are words of the code or, on the page about Chainer, names of Chainer."""
     listed = tree.root / "tests/docs/chainer_names.txt"
     chainer = set(re.findall(r"\w+", listed.read_text())) if listed.exists() else set()
     for page, text in tree.pages.items():
@@ -115,7 +115,7 @@ def names(tree, _):
 
 
 def variables(tree, _):
-    """Environment variables and macros are read somewhere."""
+    """Environment variables and macros occur in the code."""
     for page, text in tree.pages.items():
         for match in re.finditer(r"\bCATENA_\w+", text):
             if match.group() not in tree.words:
@@ -126,7 +126,7 @@ ERRORS = re.compile(r"<!-- errors of (\S+) -->")
 
 
 def errors(tree, _):
-    """All classes of errors of a header are named where a page promises that."""
+    """A page that promises the errors of a header names all of its error classes."""
     for page, text in tree.pages.items():
         for match in ERRORS.finditer(text):
             header = (tree.root / match.group(1)).read_text()
@@ -139,7 +139,7 @@ ALL_OF = re.compile(r"<!-- all of ([\w./-]+) (\w+) -->")
 
 
 def public_names(code, name):
-    """Functions of a struct or class up to private:, or free ones that take such an object."""
+    """Returns the public functions of a struct or class, and free ones that take such an object."""
     body = re.search(rf"^(?:class|struct) {name} {{\n(.*?)^(?:private:|}};)", code, re.S | re.M)
     declared = r"(?!.*\boperator\b)[^\s/(][^(\n]*? (\w+)\("
     inside = re.findall(f"^    {declared}", body.group(1) if body else "", re.M)
@@ -148,7 +148,7 @@ def public_names(code, name):
 
 
 def members(tree, _):
-    """A page that promises all of a class tells of each of its public functions."""
+    """A page that promises all of a class names each of its public functions."""
     for page, text in tree.pages.items():
         told = {word for _, code in spans(text) for word in re.findall(r"\w+", code)}
         for match in ALL_OF.finditer(text):
@@ -163,8 +163,8 @@ COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
 
 
 def public_words(tree):
-    """The words of the public headers, and the names of functions and of their attributes, whose
-    wrappers are generated."""
+    """Returns the words of the public headers, and the names of functions and of their attributes,
+    which generated wrappers have."""
     found = set(CPP)
     for folder in [*tree.root.glob("core/**/include"), *tree.root.glob("sdk/*/include")]:
         for path in folder.rglob("*.h*"):
@@ -178,10 +178,10 @@ def public_words(tree):
 
 
 def counterparts(tree, _):
-    """In tables "in X | here" what the second column calls by name is declared in a public header."""
+    """Names in the second column of tables "in X | here" are declared in a public header."""
     public = None
     for page, text in tree.pages.items():
-        if pathlib.Path(page).name == "coming-from-chainer.md":  # chainer_test.py reads it more closely
+        if pathlib.Path(page).name == "coming-from-chainer.md":  # chainer_test.py checks it
             continue
         for table in COUNTERPARTS.finditer(text):
             public = public or public_words(tree)
@@ -201,14 +201,14 @@ def counterparts(tree, _):
 
 
 class Programs:
-    """What the programs say of themselves, asked once."""
+    """The output of the programs, whose commands run only once."""
 
     def __init__(self, folder):
         self.folder = pathlib.Path(folder)
         self.texts = {}
 
     def output(self, *command):
-        """What a command prints, or None if it fails."""
+        """Returns the output of a command, or None if it fails."""
         if command not in self.texts:
             try:
                 done = subprocess.run([self.folder / command[0], *command[1:]], text=True,
@@ -219,7 +219,7 @@ class Programs:
         return self.texts[command]
 
     def scaffold(self, command, name):
-        """The text of a file that catena-new writes, or None."""
+        """Returns the text of a file that catena-new writes, or None."""
         with tempfile.TemporaryDirectory() as folder:
             done = subprocess.run([self.folder / "catena-new", *command.split(), "--output", folder],
                                   capture_output=True, timeout=60)
@@ -227,7 +227,7 @@ class Programs:
             return file.read_text() if done.returncode == 0 and file.is_file() else None
 
     def wrong(self, line):
-        """What is wrong with a command, or None."""
+        """Returns what is wrong with a command, or None."""
         words = shlex.split(re.sub(r"\s+[>|<].*", "", line), comments=True)
         while words and "=" in words[0]:
             words.pop(0)
@@ -247,7 +247,7 @@ class Programs:
 
 
 def commands(tree, programs):
-    """Commands of catena's programs, in blocks and in prose, are what their --help knows."""
+    """Commands of catena's programs, in blocks and in prose, agree with their --help."""
     for page, text in tree.pages.items():
         for match in FENCE.finditer(text):
             whole = match.group(2).replace("\\\n", " ")
@@ -261,8 +261,8 @@ def commands(tree, programs):
 
 
 def blocks(tree, _):
-    """Code is quoted from files that are compiled, or written to files by guides_test.py; a sketch in
-    C or C++ has an ellipsis; CMake calls our own."""
+    """Code is quoted from compiled files, or written to files by guides_test.py. A sketch in C or C++
+    contains an ellipsis. CMake code calls functions of catena that exist."""
     for page, text in tree.pages.items():
         for match in FENCE.finditer(text):
             language, code = match.group(1), match.group(2)
@@ -292,7 +292,7 @@ TABLE = re.compile(r"(<!-- catena-check --list -->\n)(.*?)(^<!-- end -->)", re.S
 
 
 def table(programs):
-    """What catena-check --list says, as Markdown."""
+    """Returns the output of catena-check --list as Markdown."""
     lines = ["| group | check | |", "|---|---|---|"]
     group = ""
     for line in programs.output("catena-check", "--list").splitlines():
@@ -306,7 +306,7 @@ def table(programs):
 
 
 def tables(tree, programs):
-    """The table of checks is what catena-check has."""
+    """The table of checks equals that of catena-check."""
     for page, text in tree.pages.items():
         for match in TABLE.finditer(text):
             if match.group(2) != table(programs):

@@ -2,7 +2,7 @@
 
 usage: empty_core.py LOADER_LIBRARY HOST GOOD_PLUGIN [PROGRAM...]
 
-The loader is copied into a tree of its own, so that its plugin folder is the test's."""
+The loader is copied into a tree of its own, so that the test controls its plugin folder."""
 import os
 import pathlib
 import shutil
@@ -102,5 +102,5 @@ class EmptyCore(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    os.umask(0o022)  # what a group can write to is refused for that
+    os.umask(0o022)  # files that a group can write to are refused
     unittest.main(argv=sys.argv[:1])

@@ -1,4 +1,4 @@
-// The smallest host: asks for a function, or for a device, and says what went wrong.
+// The smallest host: finds a function or a device by name, and prints the error if it fails.
 #include <catena/core/device.hpp>
 #include <catena/core/error.hpp>
 #include <catena/core/plugin_function.hpp>

@@ -1,4 +1,4 @@
-# What ctest hands to a test, and what it would not.
+# Tests which environment variables ctest passes to a test.
 #
 # usage: cmake -P environment_test.cmake BUILD
 set(build "${CMAKE_ARGV3}")

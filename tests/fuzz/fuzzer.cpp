@@ -9,7 +9,7 @@
 #include <cstring>
 #include <string_view>
 
-// Changes the first `size` bytes of data, which has room for `most`. libFuzzer's.
+// A function of libFuzzer: changes the first `size` bytes of data, which has room for `most` bytes.
 extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t most);
 
 namespace {
@@ -31,7 +31,7 @@ extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
     std::exit(2);
 }
 
-// Errors that a reader tells are fine; whatever else it does ends the process, and libFuzzer reports it.
+// A reader may throw catena::Error. Anything else ends the process, and libFuzzer reports the input.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     try {
         target.read(std::string(reinterpret_cast<const char*>(data), size));
@@ -46,6 +46,6 @@ extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t s
     if (!target.repair || seed % 4 == 0) return size;
     std::string input(reinterpret_cast<const char*>(data), size);
     target.repair(input);
-    std::memcpy(data, input.data(), input.size());  // checksums: as many bytes as before
+    std::memcpy(data, input.data(), input.size());  // repair() keeps the size
     return size;
 }

@@ -1,9 +1,9 @@
-// catena-fuzz: good, hostile and damaged files for every reader; any end but an error in words is a bug.
-// The damage is systematic: each file is cut, and its bytes are changed. tests/fuzz/run looks for more.
+// catena-fuzz: reads valid, hostile and damaged files with every reader. Any end but an Error is a bug.
+// Damage is systematic: files are cut and their bytes are changed. tests/fuzz/run searches further.
 //
-// usage: catena-fuzz                    all of that; an input that ends the process is in crash-TARGET
+// usage: catena-fuzz                    all of this; writes an input that ends the process to crash-TARGET
 //        catena-fuzz TARGET FILE        reads one input
-//        catena-fuzz --seeds DIR        writes the good and the hostile files to DIR/TARGET
+//        catena-fuzz --seeds DIR        writes the valid and the hostile files to DIR/TARGET
 #include "target.hpp"
 
 #include <catena/core/error.hpp>
@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr unsigned longest_seconds = 20;  // of one input
+constexpr unsigned longest_seconds = 20;  // per input
 
 std::string current, crash_file;
 
@@ -34,7 +34,7 @@ extern "C" void catena_fuzz_died(int signal) {
     raise(signal);
 }
 
-// Whether the reader took the input.
+// Whether the reader accepted the input.
 bool run(const Target& target, const std::string& input) {
     current = input;
     alarm(longest_seconds);
@@ -46,7 +46,7 @@ bool run(const Target& target, const std::string& input) {
     return true;
 }
 
-// An input as it is, and with the checksums that its damage made wrong.
+// Runs an input as it is, and with repaired checksums.
 void run_damaged(const Target& target, std::string input) {
     run(target, input);
     if (!target.repair) return;
@@ -54,7 +54,7 @@ void run_damaged(const Target& target, std::string input) {
     run(target, input);
 }
 
-// Cut at up to `most` places, and with other bytes at as many.
+// Cuts the input at up to `most` places, and changes bytes at as many places.
 void damage(const Target& target, const std::string& input, std::size_t most) {
     const std::size_t step = std::max<std::size_t>(input.size() / most, 1);
     for (std::size_t at = 0; at < input.size(); at += step) {
@@ -78,7 +78,7 @@ void check(const Target& target) {
     }
     for (const std::string& input : target.hostile) {
         if (run(target, input)) throw std::runtime_error(target.name + ": hostile input was taken");
-        damage(target, input, 4);  // large files
+        damage(target, input, 4);  // hostile files are large
     }
     alarm(0);
 }

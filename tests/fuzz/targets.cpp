@@ -1,4 +1,4 @@
-// The readers, with input that they like.
+// The readers, with valid and hostile inputs.
 #include "target.hpp"
 
 #include "npz.hpp"
@@ -23,7 +23,7 @@ namespace {
 using namespace catena;
 namespace fs = std::filesystem;
 
-// One file for all input: in memory where the system has such a folder.
+// Returns the path of the file for all inputs, in memory if the system has /dev/shm.
 const fs::path& scratch() {
     static const fs::path file =
         (fs::is_directory("/dev/shm") ? fs::path("/dev/shm") : fs::temp_directory_path()) /
@@ -73,7 +73,7 @@ void load(const std::string& input, const char* ending) {
     load_snapshot(file, snapshot);
 }
 
-// A header of arrays within arrays.
+// Returns a header with nested arrays.
 std::string deep_json(std::size_t depth) {
     const std::string header =
         R"({"l/W":)" + std::string(depth, '[') + std::string(depth, ']') + "}";
@@ -89,7 +89,7 @@ std::string gzip(const std::string& text) {
     return take(file);
 }
 
-// An archive of `n` members of a megabyte; the first has a name that is expected.
+// Returns an archive of `n` members of a megabyte each. Snapshot expects the name of the first.
 std::string megabytes_npz(int n, bool apart) {
     std::vector<std::string> names{"l/W"};
     for (int i = 1; i < n; ++i) names.push_back("x" + std::to_string(i));
@@ -114,7 +114,7 @@ std::string png(std::int64_t height, std::int64_t width) {
     return take(file);
 }
 
-// Every chunk's checksum.
+// Corrects the checksums of all chunks.
 void repair_png(std::string& text) {
     const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
     for (std::size_t at = 8; at + 12 <= text.size();) {
@@ -129,7 +129,7 @@ void repair_png(std::string& text) {
     }
 }
 
-// Every member's checksum, in its own header and in the directory.
+// Corrects the checksums of all members, in their local headers and in the directory.
 void repair_zip(std::string& text) {
     const auto number = [&](std::size_t at, std::size_t bytes) {
         std::size_t value = 0;

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Installs catena, moves the installation elsewhere, and uses it: the program, a third party's
-# project, and what is said when the plugins are gone.
+# Installs catena, moves the installation, and uses it: runs a program, builds a third-party
+# project, and checks the error if the plugins are missing.
 #
 # usage: run.sh CMAKE BUILD SOURCE LIBDIR CXX CC
 
 set -euo pipefail
 
 cmake=$1 build=$2 source=$3 libdir=$4 cxx=$5 cc=$6
-unset "${!CATENA_@}" # what who runs this has set, and has installed
+unset "${!CATENA_@}" # ignores the user's settings and, below, plugins
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export XDG_CACHE_HOME=$work/cache XDG_DATA_HOME=$work/data

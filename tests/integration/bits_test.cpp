@@ -1,4 +1,4 @@
-// The same bits: for the same seed and number of threads, and with config().deterministic for any.
+// Tests of bitwise reproducibility: for a fixed number of threads; if deterministic, for any.
 #include <catena/catena.hpp>
 
 #include <doctest/doctest.h>
@@ -19,7 +19,7 @@ struct Mlp : Chain {
     links::Linear l1, l2, l3;
 };
 
-// The parameters after some steps.
+// Returns the parameters after some training steps.
 std::vector<float> train(std::uint64_t start, int threads, std::int64_t units, int steps) {
     const Device device = Device::current();
     device.set_threads(threads);

@@ -1,5 +1,5 @@
-// Every function and optimizer against values computed elsewhere, in float32 and float64, and in halves
-// against float64, on the device that GOLDEN_DEVICE names. GOLDEN_FOLDER: where the values are now.
+// Compares every function and optimizer with stored reference values in float32 and float64, and halves with
+// float64. GOLDEN_DEVICE: the device; GOLDEN_FOLDER: the folder of the values, if it was moved.
 #include "npz.hpp"
 
 #include <catena/catena.hpp>
@@ -36,7 +36,7 @@ std::vector<json> cases() {
     for (std::string line; std::getline(file, line);) list.push_back(json::parse(line));
     return list;
 }
-// The arrays of a case, in a dtype of choice where they are floating; rounded: to that one before.
+// Reads the arrays of a case. Floating arrays are rounded to `rounded`, then converted to `dtype`.
 class Values {
 public:
     Values(const json& entry, Dtype dtype, Dtype rounded = Dtype::float64)
@@ -90,7 +90,7 @@ struct Case {
             function_descriptor("catena." + from.at("function").get<std::string>());
         for (const std::string name : from.at("inputs")) {
             const Array value = values("in_" + name);
-            // Statistics of halves are float32.
+            // For halves, statistics (type variable S) are float32.
             const auto& port = *f.inputs[std::min<std::size_t>(inputs.size(), f.n_inputs - 1)];
             const bool stays = item_size(dtype) < 4 && port.type_var == std::string_view("S");
             inputs.emplace_back(
@@ -122,7 +122,7 @@ struct Case {
     std::vector<std::pair<std::string, Variable>> inputs;
 };
 
-// sum(y * gy) over all outputs: what the expected gradients are gradients of.
+// Returns sum(y * gy) over all outputs, of which the stored values are the gradients.
 Variable weighted(const std::vector<Variable>& y, const std::vector<Variable>& gy) {
     Variable total;
     for (std::size_t i = 0; i < gy.size(); ++i) {
@@ -140,7 +140,7 @@ std::vector<Variable> output_gradients(const Case& c) {
     return gy;
 }
 
-// Backward by kernels, or composed of functions.
+// Checks values and gradients. composed: gradients as compositions of functions, not by kernels.
 void check_first_order(const Case& c, bool composed) {
     const auto y = c.call();
     const std::vector<Variable> gy = output_gradients(c);
@@ -176,7 +176,7 @@ void check_second_order(const Case& c) {
     for (const std::string name : c.entry.at("outputs")) check(gy[i++], "ggy_" + name);
 }
 
-// Some roundings of the largest number: what is computed is float32, what is kept between is not.
+// Allows 8 roundings of the largest value: sums are in float32, intermediate arrays in halves.
 void check_rounded(const Array& actual, const Array& expected, Dtype half) {
     const double unit = half == Dtype::float16 ? 0x1p-11 : 0x1p-8;
     double largest = 0;
@@ -186,7 +186,7 @@ void check_rounded(const Array& actual, const Array& expected, Dtype half) {
         if (std::isfinite(value)) largest = std::max(largest, std::abs(value));
     CHECK_NOTHROW(assert_allclose(wide, exact, 8 * unit * largest, 8 * unit));
 }
-// In halves, as in float64 with the same numbers.
+// Compares results in a half with those in float64 for the same inputs.
 void check_half(const json& entry, Dtype half) {
     const Case low(entry, half), exact(entry, Dtype::float64, half);
     const auto y = low.call(), expected = exact.call();
@@ -203,7 +203,7 @@ void check_half(const json& entry, Dtype half) {
     }
 }
 
-// The inputs of an optimizer's update: param and grad, then state that starts at zero.
+// An optimizer's update with its inputs: param, grad and states, which start at zero.
 struct Update {
     Update(const json& from, const Values& values)
         : name("catena." + from.at("optimizer").get<std::string>() + "_update"),
@@ -230,7 +230,7 @@ struct Update {
 
 constexpr Dtype single_and_double[] = {Dtype::float32, Dtype::float64};
 constexpr Dtype halves[] = {Dtype::float16, Dtype::bfloat16};
-// Calls check(entry, dtype) for each case of a function; how many there were.
+// Calls check(entry, dtype) for each case of a function. Returns the number of calls.
 template <class Check>
 int for_each_function(std::span<const Dtype> dtypes, const Check& check) {
     int checked = 0;
@@ -249,7 +249,7 @@ int for_each_function(std::span<const Dtype> dtypes, const Check& check) {
 }  // namespace
 
 TEST_CASE("every kernel of the families is there for the device") {
-    using Rows = std::set<std::pair<int, std::vector<std::string>>>;  // phase and dtypes
+    using Rows = std::set<std::pair<int, std::vector<std::string>>>;  // phase, dtypes
     int functions = 0;
     for (const std::string& function : function_names()) {
         CAPTURE(function);

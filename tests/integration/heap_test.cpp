@@ -1,5 +1,5 @@
-// Makes each allocation on the heap fail in turn. The work under test throws, leaks no array memory, and
-// succeeds when it is tried again.
+// Makes each heap allocation fail in turn. The tested code must throw, leak no array memory, and
+// succeed when it is run again.
 #include <catena/catena.hpp>
 
 #include <catena_test/allocations.hpp>
@@ -19,8 +19,8 @@ using namespace catena;
 
 namespace {
 
-std::atomic<long> left{0};         // the allocation that fails, counted from 1; 0: none does
-std::atomic<bool> lasting{false};  // all after it fail, too
+std::atomic<long> left{0};         // allocations until one fails; 0: none fails
+std::atomic<bool> lasting{false};  // all later ones fail too
 std::atomic<bool> happened{false};
 constexpr bool fails = catena_test::sees_allocations;
 
@@ -44,7 +44,7 @@ struct Net : Chain {
     links::Linear l2;
 };
 
-// What a user does with a net; returns the loss.
+// Trains a net, as a program does. Returns the loss.
 double train() {
     seed(3);
     Net model;
@@ -57,7 +57,7 @@ double train() {
         model.cleargrads();
         Variable loss;
         {
-            const Variable y = model(x);  // forgotten before backward
+            const Variable y = model(x);  // no handle remains at backward()
             loss = F::softmax_cross_entropy(F::dropout(y * 2 + 1, 0.1), t);
         }
         loss.backward();
@@ -76,7 +76,7 @@ double differentiate_twice() {
     return z.item();
 }
 
-// On a thread that has called nothing yet.
+// Runs backward() on a new thread.
 double go_backward_elsewhere() {
     const Variable x(Array::full({30, 40}, 0.5));
     const Variable y = F::sum(F::tanh(x));
@@ -93,7 +93,7 @@ double predict() {
     return F::sum(F::concat({Variable(copy), Variable(copy)}, 1)).item();
 }
 
-// A function of the user's own, on variables.
+// A user-defined function.
 class Cube : public FunctionNode {
 public:
     std::vector<Array> forward(std::span<const Array> x) override {
@@ -114,7 +114,7 @@ double call_own_function() {
     return x.grad().to_vector<float>().at(7);
 }
 
-// Allocations fail on the thread of either device.
+// Allocations fail on either device's thread.
 double learn_on_two_devices() {
     DeviceThreads threads({Device::get("cpu:0"), Device::get("cpu:1")});
     double sum[2] = {};
@@ -129,7 +129,7 @@ double learn_on_two_devices() {
     return sum[0] + sum[1];
 }
 
-// Not safetensors: the destructors of the JSON library allocate.
+// Uses .npz, because with .safetensors the destructors of the JSON library allocate.
 double save_and_load(const std::filesystem::path& file) {
     const Net saved;
     Net loaded;
@@ -153,7 +153,7 @@ struct Outcome {
     double value = 0;
 };
 
-// On a new thread, so that each try starts with empty caches.
+// Runs on a new thread, so that each attempt starts with empty caches.
 Outcome fail_once(const std::function<double()>& body, long n, bool from_then_on) {
     Outcome outcome;
     std::thread([&] {
@@ -183,7 +183,7 @@ void check(const std::function<double()>& body, int least) {
         for (long n = 1;; ++n) {
             CAPTURE(n);
             const Outcome outcome = fail_once(body, n, from_then_on);
-            if (!outcome.failed) CHECK(outcome.value == expected);  // it did not need the memory
+            if (!outcome.failed) CHECK(outcome.value == expected);  // the memory was optional
             CHECK(Device::current().memory().in_use == in_use);
             if (outcome.happened) continue;
             CHECK_FALSE(outcome.failed);
@@ -196,7 +196,7 @@ void check(const std::function<double()>& body, int least) {
 
 }  // namespace
 
-// The numbers are lower bounds: fewer allocations would mean that the test does not see them.
+// The numbers are lower bounds that show that the test counts allocations.
 TEST_CASE("training survives each failed allocation" * doctest::skip(!fails)) { check(train, 100); }
 TEST_CASE("double backward survives each failed allocation" * doctest::skip(!fails)) {
     check(differentiate_twice, 20);

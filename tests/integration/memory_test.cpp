@@ -1,4 +1,4 @@
-// After warm-up, a training step allocates no memory from the system.
+// Tests that training steps and calls allocate no memory from the system after warm-up.
 #include <catena/catena.hpp>
 
 #include <doctest/doctest.h>

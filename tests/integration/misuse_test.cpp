@@ -1,4 +1,4 @@
-// Wrong calls of real functions: errors that name the function and the argument, never a crash.
+// Tests of invalid calls: errors name the function and the argument, and nothing crashes.
 #include <catena/catena.hpp>
 
 #include <doctest/doctest.h>
@@ -20,7 +20,7 @@ std::string what(const auto& body) {
     return "nothing";
 }
 
-// Draws calls, most of them senseless.
+// Generates random calls, most of them invalid.
 class Fuzzer {
 public:
     explicit Fuzzer(unsigned start) : engine_(start) {}
@@ -52,7 +52,7 @@ public:
         return list[below(7)];
     }
     AttributeValue value(const catena_attr_spec& spec) {
-        switch (below(12) ? spec.kind : 1 + below(7)) {  // sometimes another kind
+        switch (below(12) ? spec.kind : 1 + below(7)) {  // sometimes a wrong kind
             case CATENA_ATTR_INT: return number();
             case CATENA_ATTR_FLOAT: return static_cast<double>(number()) / 2;
             case CATENA_ATTR_BOOL: return below(2) == 1;
@@ -103,7 +103,7 @@ TEST_CASE("the six kinds of mistakes") {
     CHECK(what<GraphError>([&] {
               F::relu(x).backward();
           }).find("[backward] grad of the start: expected one to be set for shape (5, 3)") == 0);
-    const Variable t(Array::full({5}, 3, Dtype::int32));  // classes are 0 to 2
+    const Variable t(Array::full({5}, 3, Dtype::int32));  // valid classes are 0 to 2
     CHECK(what<ValueError>([&] {
               (void)F::softmax_cross_entropy(x, t);
           }).find("[catena.softmax_cross_entropy] t") == 0);
@@ -156,7 +156,7 @@ TEST_CASE("senseless calls end in an error that names the function, or in a resu
             if (y.empty() || !y[0].creator()) continue;
             for (const bool composed : {false, true}) {
                 for (const Variable& input : inputs) {
-                    if (input) input.cleargrad();  // halves cannot be added
+                    if (input) input.cleargrad();  // each pass starts without gradients
                 }
                 y[0].set_grad(Array::ones(y[0].shape(), y[0].dtype(), y[0].device()));
                 CHECK_NOTHROW(y[0].backward(false, composed));

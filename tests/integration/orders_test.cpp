@@ -1,5 +1,5 @@
-// Every function of the plugins through the core, by its own examples: gradients of three orders
-// against finite differences in float64, kernels against compositions, float32 against float64.
+// Tests every plugin function in the core by its examples: gradients of three orders against finite
+// differences in float64, kernels against compositions, float32 against float64.
 #include <catena/catena.hpp>
 #include <catena/gradient_check.hpp>
 #include <catena/testing/example.hpp>
@@ -20,7 +20,7 @@ namespace {
 
 std::mt19937 engine(1);
 
-// Whole numbers of [low, high] (0 and 1 without a range), or numbers that float32 has exactly.
+// Returns integers in [low, high] (0 or 1 without a range), or reals that float32 represents exactly.
 Array draw(const Example::Input& in, Dtype dtype) {
     const Shape shape(in.shape);
     std::vector<double> values(static_cast<std::size_t>(shape.size()));
@@ -51,7 +51,7 @@ std::vector<Attribute> attributes_of(const Example& example) {
     return list;
 }
 
-// An example as a function of its inputs: the same call, the same random numbers.
+// An example as a function of its inputs, with the same attributes and random numbers in each call.
 class Subject {
 public:
     Subject(const catena_function& f, const Example& example)
@@ -78,7 +78,7 @@ public:
                 y.push_back(all[i]);
         return y;
     }
-    // Gradients of sum(gy * y) with respect to the inputs, as a function of the inputs and gy.
+    // Returns the gradients of sum(gy * y) for the inputs, as a function of the inputs and gy.
     std::vector<Variable> gradient(const std::vector<Variable>& given) const {
         const auto gy_begin = given.begin() + static_cast<std::ptrdiff_t>(inputs.size());
         const std::vector<Variable> x(given.begin(), gy_begin);
@@ -100,7 +100,7 @@ public:
         for (const Variable& v : given) v.cleargrad();
         return gx;
     }
-    // Outputs, then gradients, with floating inputs in a dtype.
+    // Returns the outputs, then the gradients, with floating inputs converted to a dtype.
     std::vector<Array> run(Dtype dtype, bool composed) const {
         std::vector<Variable> x;
         for (const Array& a : inputs)
@@ -115,7 +115,7 @@ public:
         return results;
     }
 
-    std::vector<Array> inputs;  // in float64, but for integers; without missing ones
+    std::vector<Array> inputs;  // float64 or integers; missing inputs are left out
     std::vector<bool> constants;
     std::vector<Array> gy;
 
@@ -130,7 +130,7 @@ private:
             if (example_.inputs.at(port).present && present-- == 0)
                 return f_.inputs[std::min<std::size_t>(port, f_.n_inputs - 1)]->flags;
     }
-    // The first dtypes of the inputs' type variables that the function takes, float64 before others.
+    // Finds dtypes for the inputs' type variables that the function accepts, float64 first.
     void find_dtypes() {
         static constexpr Dtype dtypes[] = {Dtype::float64, Dtype::int32, Dtype::uint8,
                                            Dtype::int64};
@@ -161,7 +161,7 @@ private:
     const catena_function& f_;
     const Example example_;
     PluginFunction function_;
-    bool chooses_ = false;  // an attribute, not the inputs, says the outputs' dtype
+    bool chooses_ = false;  // an attribute sets the output dtype
 };
 
 void check_orders(const Subject& f) {
@@ -199,7 +199,7 @@ void check_kernels(const Subject& f) {
     }
 }
 
-// The same call of nothing, where there is one.
+// Checks the call with empty inputs, if the function accepts it.
 void check_empty(const catena_function& f, Example example) {
     for (Example::Input& in : example.inputs)
         if (!in.shape.empty()) in.shape[0] = 0;

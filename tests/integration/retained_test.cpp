@@ -1,5 +1,5 @@
-// A gradient that reads what its function does not retain is an error by name, never a zero. An
-// optional input that is missing is none.
+// Tests that a gradient that reads an input or output that its function does not retain raises an
+// error with its name. A missing optional input is no such error.
 #include <catena/catena.hpp>
 
 #include <doctest/doctest.h>

@@ -1,5 +1,5 @@
-// A plugin in another language than C and C++, on the ABI alone: CATENA_LANGUAGE names the
-// language, CATENA_LANGUAGE_PLUGIN its mul_add.
+// Tests mul_add in another language than C and C++, written against the ABI alone. CATENA_LANGUAGE:
+// the language; CATENA_LANGUAGE_PLUGIN: the plugin's file.
 #include <catena/core/error.hpp>
 #include <catena/core/plugin_function.hpp>
 #include <catena/loader/plugins.hpp>
@@ -29,7 +29,7 @@ catena::Variable ramp(std::int64_t n, double from, double step) {
     return catena::Variable(catena::Array::from(values, {n}));
 }
 
-// Enough elements for several threads.
+// Checks values and gradients in the core, with enough elements for several threads.
 template <class T>
 void check_in_core(double tolerance) {
     const std::int64_t n = 100003;

@@ -1,4 +1,4 @@
-/* A library that a plugin brings along. Its constructor says that it ran, and which one it is. */
+/* A library that a plugin needs. Its constructor appends MARK to the file $CATENA_TEST_MARK. */
 #include <stdio.h>
 #include <stdlib.h>
 

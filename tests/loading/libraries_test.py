@@ -1,4 +1,4 @@
-"""Libraries that plugins bring are found by their RUNPATH, with and without a lock.
+"""Tests that plugins find their own libraries by RUNPATH, with and without a lock.
 
 usage: libraries_test.py CATENA LOADER_LIBRARY HOST MODULES [unittest options]
 
@@ -17,12 +17,12 @@ class Libraries(Case):
         self.env |= {"CATENA_TEST_MARK": str(self.mark)}
 
     def bring(self, module, *folders):
-        """The module with these folders beside it, under a lock."""
+        """Installs the module with these folders beside it, and locks it; returns its path."""
         path = self.put(MODULES / module, self.system)
         for folder in folders:
             shutil.copytree(MODULES / folder, self.system / folder, symlinks=True)
         self.catena("plugins", "lock", "--plugins", self.system)
-        self.assertEqual(self.ran(), [])  # a lock is written without loading anything
+        self.assertEqual(self.ran(), [])  # writing a lock loads nothing
         return path
 
     def ran(self):

@@ -1,4 +1,4 @@
-// The steps of loading: hashes, checked files, replaced files, lock files; the names of loaded plugins.
+// Tests of the steps of loading: hashes, file checks, replaced files, lock files; names of loaded plugins.
 #include "../bad_plugins/folder.hpp"
 #include "plugin_file.hpp"
 
@@ -36,7 +36,7 @@ std::string refusal(const Body& body) {
 
 bool begins(const std::string& text, const std::string& with) { return text.starts_with(with); }
 
-// Until something written now has a later time than the file: clocks of file systems tick slowly.
+// Waits until a file written now gets a later time than `file`: file systems have coarse clocks.
 void wait_for_the_clock(const fs::path& file) {
     const auto time_of = [](const fs::path& path) {
         struct stat status {};
@@ -94,10 +94,10 @@ TEST_CASE("a loaded plugin has the name of its file for debuggers and profilers"
     load_plugin(folder / "link.catena");
     const auto tables = plugin_tables();
     REQUIRE(!tables.empty());
-    Dl_info info{};  // gdb reads the same list of libraries
+    Dl_info info{};  // the list of libraries that gdb reads
     REQUIRE(dladdr(tables.back().table, &info) != 0);
     CHECK(info.dli_fname == path);
-    std::istringstream maps(bytes_of("/proc/self/maps"));  // perf reads this
+    std::istringstream maps(bytes_of("/proc/self/maps"));  // read by perf
     std::string code;
     for (std::string line; std::getline(maps, line);)
         if (line.ends_with(path.string()) && line.find(" r-xp ") != line.npos) code = line;
@@ -146,7 +146,7 @@ TEST_CASE("lock files: what is wrong is said with its line") {
     CHECK(begins(read("a 1 " + sum + "\n# b\nb 1 " + sum.substr(1)), "lock " + name + ", line 3"));
     CHECK(begins(read("a 1 " + std::string(64, 'A')), "lock " + name + ", line 1"));
     CHECK(begins(read(std::string(5000, '\0')), "lock " + name + ", line 1"));
-    // A long line is quoted in part: 200 bytes, or fewer where a character would be cut.
+    // The error quotes at most 200 bytes of a line, and never splits a character.
     CHECK(read(std::string(5000, 'x')) ==
           "lock " + name + ", line 1" + expected + std::string(200, 'x') + "...'");
     CHECK(read(std::string(199, 'x') + "\u00e9") ==

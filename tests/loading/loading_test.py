@@ -1,9 +1,9 @@
-"""What catena loads and what it refuses, from outside.
+"""Tests that run catena: which plugins it loads and which it refuses.
 
 usage: loading_test.py CATENA LOADER_LIBRARY HOST MODULES [unittest options]
 
-The loader is copied into a tree of its own, so that its plugin folder is the test's. HOST is the
-program of tests/empty_core, which finds its libraries where it is setuid, too."""
+The loader is copied into a tree of its own, so that the test controls its plugin folder. HOST is
+the program of tests/empty_core, which also finds its libraries if it is setuid."""
 import grp
 import hashlib
 import json
@@ -23,7 +23,7 @@ GOOD, OTHER = (MODULES / name for name in ("good.catena", "other.catena"))
 DRY, BOUND, BOUND_TOO, BOTH, GOOD_BOUND = (
     MODULES / f"{name}.catena" for name in ("dry", "bound", "bound_too", "both", "good_bound"))
 SWAP = MODULES / "loading-swap.so"
-# libcatena-loader.so.0.1 of libcatena-loader.so.0.1.0
+# libcatena-loader.so.0.1, from libcatena-loader.so.0.1.0
 SONAME = LOADER.name.rsplit(".", 1)[0]
 ROOT = os.geteuid() == 0
 STRANGER = 1234
@@ -71,14 +71,14 @@ class Case(unittest.TestCase):
         return done.stdout
 
     def fails(self, *arguments, printed="", **env):
-        """What it says of it."""
+        """Returns the errors of a command that must fail."""
         done = subprocess.run([CATENA, *map(str, arguments)], env=self.env | env, text=True,
                               capture_output=True, timeout=60)
         self.assertEqual((done.returncode, done.stdout), (1, printed), done.stderr)
         return done.stderr
 
     def report(self, *arguments, **kind):
-        """State, path and reason of every plugin."""
+        """Returns the state, path and reason of every plugin."""
         self.all = json.loads(self.catena("plugins", "--json", *arguments, **kind))
         return [(p["state"], p["path"], p.get("reason", "")) for p in self.all["plugins"]]
 
@@ -165,7 +165,7 @@ class Search(Case):
 
     def test_switched_off(self):
         self.put(GOOD, self.system)
-        for word in ("off", "of", "0"):  # a slip of the pen does not switch on
+        for word in ("off", "of", "0"):  # a misspelled value does not switch on
             for explicit in ((), ("--plugins", self.system)):
                 self.assertEqual(self.report(*explicit, CATENA_PLUGINS=word), [])
                 self.assertEqual(self.all["switched_off"], word)
@@ -281,12 +281,12 @@ class Odd(Case):
 
 
 class Idle(Case):
-    """Plugins for devices that are not there."""
+    """Plugins for devices that do not exist."""
     REASON = "dry has no device"
     BACKEND = "dry: no device (the driver is not there)"
 
     def test_what_serves_no_device_of_this_machine_is_not_loaded(self):
-        bound = self.put(BOUND, self.user, "a.catena")  # comes before the backend, but for its place
+        bound = self.put(BOUND, self.user, "a.catena")  # found before the backend
         too = self.put(BOUND_TOO, self.system)
         both = self.put(BOTH, self.system, "b.catena")
         dry = self.put(DRY, self.system, "z.catena")
@@ -306,7 +306,7 @@ class Idle(Case):
             f"catena info: [plugin] {self.BACKEND}: not loaded: org.example.bound, org.example.bound_too"])
         self.assertEqual(self.catena("plugins").splitlines()[-2:], [
             self.BACKEND, "2 loaded, 0 refused, 0 overridden, 0 left out, 2 idle"])
-        self.assertEqual(self.log, "")  # no fault
+        self.assertEqual(self.log, "")  # not an error
         self.assertIn("[device] dry: expected a device, got none: the driver is not there",
                       self.fails("call", "test.bound", "--device", "dry", "--out", self.top / "out.npz"))
 
@@ -372,8 +372,8 @@ class Trust(Case):
     def test_a_folder_that_a_group_can_write_to(self):
         os.chmod(self.system, 0o775)
         if self.in_a_private_group(self.system):
-            self.loads(self.path)  # nobody else is in it
-            # But for one whose primary group it is.
+            self.loads(self.path)  # the group has no other members
+            # Except another user whose primary group it is.
             self.env |= {"LD_PRELOAD": str(SWAP), "CATENA_TEST_GROUP": str(self.system.stat().st_gid)}
             self.mode_refused("folder", self.system, 0o775)
             del self.env["LD_PRELOAD"]
@@ -386,7 +386,7 @@ class Trust(Case):
         self.mode_refused("folder", self.system, 0o775)
 
     def let_write(self, path, tag, permissions=6):
-        """Adds an access list with an entry to those of the mode."""
+        """Sets an access list with one more entry than the mode, for a user or a group."""
         def entry(tag, permissions, number=0xffffffff):
             return struct.pack("<HHI", tag, permissions, number)
         entries = [entry(1, 7), entry(2, permissions, STRANGER), entry(4, 7),
@@ -403,7 +403,7 @@ class Trust(Case):
         for what, path in (("folder", self.system), ("file", lock)):
             for tag in ("user", "group"):
                 self.let_write(path, tag)
-                os.chmod(path, 0o755)  # all that it lets anybody do
+                os.chmod(path, 0o755)  # limits all entries of the access list
                 self.loads(self.path)
                 os.chmod(path, 0o775)
                 if not self.in_a_private_group(path):
@@ -477,5 +477,5 @@ class Trust(Case):
 
 
 if __name__ == "__main__":
-    os.umask(0o022)  # what a group can write to is refused for that
+    os.umask(0o022)  # files that a group can write to are refused
     unittest.main()

@@ -1,4 +1,4 @@
-"""Lock files and the audit.
+"""Tests of lock files and of the audit.
 
 usage: lock_test.py CATENA LOADER_LIBRARY HOST MODULES [unittest options]"""
 import os
@@ -93,7 +93,7 @@ class Lock(Case):
         named = {"CATENA_PLUGIN_PATH": f"/nowhere:{self.named}"}
         self.assertEqual(self.catena("plugins", "lock", **named), "".join(wrote))
         self.assertFalse(self.lock.exists())
-        (self.user / self.lock.name).unlink()  # the first is written and told, the second fails
+        (self.user / self.lock.name).unlink()  # the first is written and reported, the second fails
         (self.user / self.lock.name).mkdir()
         self.assertRegex(self.fails("plugins", "lock", printed=wrote[0], **named),
                          f"^catena: .save. {self.user / self.lock.name}: expected a file that can be "
@@ -143,7 +143,7 @@ class Lock(Case):
         self.assertEqual(self.log.splitlines(), [
             f"catena warning: [plugin] {link}: {text}"
             for text in (f"lock {of_link}: there is no such file", reason)])
-        self.catena("plugins", "lock", "--plugins", link.parent)  # this one agrees, the other does not
+        self.catena("plugins", "lock", "--plugins", link.parent)  # of_real still disagrees
         self.assertIn(sha256(OTHER), of_link.read_text())
         self.refuses(link, re.escape(reason) + "$")
         self.catena("plugins", "lock", "--plugins", self.named)
@@ -154,7 +154,7 @@ class Lock(Case):
     def test_words_that_mean_nothing(self):
         self.put(GOOD, self.system, "second.catena")
         self.put(GOOD, self.user)
-        for words in ("Strict", "strict:plugins.lock", "strict:", ":", "no"):  # said once for all
+        for words in ("Strict", "strict:plugins.lock", "strict:", ":", "no"):  # reported once for all
             self.refuses(self.user, "CATENA_PLUGIN_LOCK: expected strict, warn or off, or one with "
                                     f":/ABSOLUTE/FILE, got '{re.escape(words)}'$",
                          CATENA_PLUGIN_LOCK=words)
@@ -190,7 +190,7 @@ class Audit(Case):
     def audit(self, **env):
         file = self.top / "audit"
         file.unlink(missing_ok=True)
-        for _ in range(2):  # appended
+        for _ in range(2):  # the second run appends
             self.report(CATENA_PLUGIN_AUDIT=str(file), **env)
         self.assertEqual(stat.S_IMODE(file.stat().st_mode), 0o600)
         lines = file.read_text().splitlines()
@@ -288,5 +288,5 @@ class Audit(Case):
 
 
 if __name__ == "__main__":
-    os.umask(0o022)  # what a group can write to is refused for that
+    os.umask(0o022)  # files that a group can write to are refused
     unittest.main()

@@ -1,6 +1,6 @@
-/* Preloaded into a program. The file that CATENA_TEST_SWAP names takes a plugin's place after that was
- * opened for the second time: to be loaded, after its manifest was read. CATENA_TEST_GROUP is one more
- * user's primary group. */
+/* Preloaded into a program. When the plugin is opened for the second time, to be loaded after
+ * its manifest was read, the file CATENA_TEST_SWAP replaces it. CATENA_TEST_GROUP is the primary
+ * group of an additional user. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The unpacked archive where there is nothing but it and the C and C++ systems' own libraries.
+# Tests the unpacked archive in a root that has only it and the system's C and C++ libraries.
 #
 # usage: alone.sh PREFIX LIBDIR
 
@@ -11,7 +11,7 @@ fail() {
     exit 1
 }
 
-# Everything that is needed is in the archive, or the system's own.
+# All needed libraries are in the archive or belong to the system.
 own='^(linux-vdso|ld-linux-x86-64|libc|libm|libdl|librt|libpthread|libstdc\+\+|libgcc_s)\.so'
 outside=$(find "$prefix/bin" "$prefix/$libdir" -type f -exec sh -c \
     'head -c 4 "$1" | grep -q ELF && env -u LD_LIBRARY_PATH ldd "$1"' - {} \; |
@@ -51,7 +51,7 @@ grep -i openblas "$root/tmp/out" && fail "OpenBLAS is not found there"
 run catena-check --only static /opt/catena/$libdir/catena/plugins/cpu.catena | tail -n 1
 run catena-new plugin a --output /tmp/a | sed -n 1p
 
-# Under a lock plugins are mapped from memory, where their own files' folders mean nothing.
+# With a lock, plugins are loaded from memory, where they have no folder to find libraries from.
 plugins=$prefix/$libdir/catena/plugins
 run catena plugins lock --plugins "/opt/catena/$libdir/catena/plugins"
 run catena plugins | tail -n 1
@@ -64,7 +64,7 @@ grep -q 'test accuracy: 0\.[3-9]' "$root/tmp/out" || fail "under a lock no net l
 grep -i openblas "$root/tmp/out" && fail "under a lock OpenBLAS is not found"
 rm "$plugins/catena.plugins.lock"
 
-# A missing OpenBLAS would have been told.
+# Tests that a missing OpenBLAS is reported.
 mv "$prefix/$libdir/catena/private/libopenblas.so.0" "$root/tmp"
 run catena plugins >/dev/null
 mv "$root/tmp/libopenblas.so.0" "$prefix/$libdir/catena/private"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What a Debian package says of itself, and what is in it.
+# Checks the fields and the files of a Debian package.
 #
 # usage: deb.sh FILE
 
@@ -34,7 +34,7 @@ for path in bin/catena bin/catena-check bin/catena-inspect bin/catena-new bin/ca
     share/catena/examples/plugin/mul_add/mul_add.cpp; do
     grep -q " \./usr/$path\( ->.*\)\?\$" "$files" || fail "expected usr/$path"
 done
-# Nothing that others may write to, nobody's but root's, nothing outside /usr.
+# Root owns all files, others cannot write to them, and all are under /usr.
 awk '$2 != "root/root" || substr($1, 1, 1) != "l" && $1 ~ /^.....w|^........w/' "$files" |
     grep . && fail "owners or modes"
 grep -vE ' \./(usr/|$)' "$files" && fail "outside /usr"

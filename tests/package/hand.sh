@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Without CMake: a plugin and a program by pkg-config and a compiler, and the programs as they are.
+# Without CMake: builds plugins and programs with pkg-config and a compiler, and runs the tools.
 #
 # usage: hand.sh PREFIX LIBDIR
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs a command where folders are empty, and where the system's copies of the libraries in a folder
-# are no libraries, nor are there headers of packages that catena is built with.
+# Runs a command with SOURCE and BUILD empty. With LIBRARIES, also replaces the system's copies of
+# that folder's libraries by empty files, and hides headers of packages that catena is built with.
 #
 # usage: unshare -m hide.sh SOURCE BUILD [LIBRARIES] -- COMMAND...
 
@@ -25,6 +25,6 @@ if [[ $1 != -- ]]; then
 fi
 shift
 for folder in "${hidden[@]}"; do
-    [[ ! -d $folder ]] || mount -t tmpfs none "$folder" # it may have been in one before
+    [[ ! -d $folder ]] || mount -t tmpfs none "$folder" # hidden with a previous folder if absent
 done
 "$@"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes one kind of what is given away, puts it where a user would, and uses it there.
+# Makes one kind of distribution, installs it as a user would, and uses it.
 #
 # usage: run.sh installed|archive|debian CMAKE BUILD SOURCE LIBDIR CXX CC
 
@@ -9,7 +9,7 @@ kind=$1 cmake=$2 build=$3 source=$4 libdir=$5 cxx=$6 cc=$7
 tests=$source/tests/package
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-umask 002 # as some systems have it: nobody should notice
+umask 002 # the default of some systems; must make no difference
 
 need() {
     command -v "$1" >/dev/null && return
@@ -50,7 +50,7 @@ esac
 
 python3 "$source/tests/docs/docs_test.py" --installed "$prefix/share/doc/catena"
 
-# In a mount namespace of its own the sources, the build and what the archive carries are gone.
+# A mount namespace hides the sources, the build and the system's copies of the archive's libraries.
 cp "$tests"/{use,hand,alone,hide}.sh "$work"
 hidden=()
 if ((EUID == 0)) && unshare -m true 2>/dev/null; then
@@ -65,7 +65,7 @@ environment=(env -i "PATH=$(dirname "$cmake"):/usr/local/bin:/usr/bin:/bin" "HOM
 mkdir "$work/home" "$work/empty"
 cd "$work/empty"
 case $kind in
-installed) # compiled without optimization, which takes less time; the archive is used as templates say
+installed) # compiled without optimization to save time; the archive uses the templates' default
     "${hidden[@]}" "${environment[@]}" CXXFLAGS=-O0 CMAKE_BUILD_TYPE=None "$work/use.sh" "$prefix"
     ;;
 archive)

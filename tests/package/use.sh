@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# From an empty folder: a plugin in C++, one in C, and a program; built, tested, validated, and run
-# together. The environment names compilers and a PATH, and nothing of catena.
+# Starts with an empty folder: creates a plugin in C++, one in C and a program; builds, tests and
+# checks them, and runs them together. The environment has no settings of catena.
 #
 # usage: use.sh PREFIX
 
@@ -42,8 +42,8 @@ for name in catena.tanh org.example.soft_gate com.example.bump; do
     awk '{ exit !(NF == 2 && $2 < $1 / 5) }' <<<"$losses" || fail "$name: learns nothing: $losses"
 done
 
-# Installed, a plugin is found; a file that is named goes before the copy there, and before itself in
-# the path. A function that does not fit into a net is called, and said not to be trained with.
+# Installed plugins are found; a file named by --plugin has priority over the installed copy and
+# over the same file in the path. A function that does not fit into a net is called and reported.
 for project in soft_gate bump; do
     quietly cmake --install $project/build
     grep -qF "$HOME/.local/share/catena/plugins/$project.catena" log || { cat log && fail "installed elsewhere"; }
@@ -80,7 +80,7 @@ done
 grep -q '^not trained with org.example.log_sum_exp: it makes (1,) of (1, 32)$' out ||
     fail "log_sum_exp does not fit, and that is not said"
 
-# A program of the parts that programs share; that of options needs Boost, which is not part of it.
+# Programs with the parts models, images and program; the last needs Boost, not in the package.
 mkdir parts
 parts="models images"
 if echo '#include <boost/program_options.hpp>' | c++ -E -x c++ - >/dev/null 2>&1; then
@@ -137,7 +137,7 @@ if [[ $parts == *program* ]]; then
     grep -q 'Z  cpu:1$' parts/log || fail "program: no log"
 fi
 
-# What a package is asked for that it does not have.
+# Tests the error for a component that the package does not have.
 mkdir asks
 cat >asks/CMakeLists.txt <<'END'
 cmake_minimum_required(VERSION 3.25)

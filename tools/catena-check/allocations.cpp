@@ -1,4 +1,4 @@
-// The process's malloc and operator new: the C library's, but where a failure was asked for.
+// Replaces malloc and operator new. They call the C library unless fail_allocation() applies.
 #include "control.hpp"
 
 #include <dlfcn.h>
@@ -23,11 +23,11 @@ namespace catena::check {
 namespace {
 
 constinit thread_local bool in_plugin = false;
-constinit std::atomic<long> left{0};  // allocations until the one that fails; 0: none will
+constinit std::atomic<long> left{0};  // allocations up to the failing one; 0: none fails
 constinit std::atomic<bool> lasts{false};
 constinit std::atomic<bool> happened{false};
 
-// Where the code lies that is a plugin's, or that works for it: the standard libraries.
+// The addresses of code of a plugin, or of the standard libraries, which work for it.
 struct Range {
     std::uintptr_t begin;
     std::uintptr_t end;
@@ -35,8 +35,8 @@ struct Range {
 constinit std::array<Range, 64> own{};
 constinit std::size_t n_own = 0;
 
-// The C library's registration of thread_local destructors aborts without memory: no plugin's
-// fault.
+// Returns the function of the C library that registers thread_local destructors. Its allocations
+// never fail, because it aborts without memory, which plugins cannot prevent.
 Range aborting() {
     const void* const code = dlsym(RTLD_DEFAULT, "__cxa_thread_atexit_impl");
     Dl_info info = {};
@@ -106,7 +106,7 @@ Inside::~Inside() { in_plugin = before_; }
 
 #if CATENA_OWN_MALLOC
 
-// The C library's own, under the names by which it lends them to replacements; free() stays its.
+// The C library's functions under the names for use by replacements. free() is not replaced.
 extern "C" {
 void* __libc_malloc(std::size_t);                 // NOLINT(bugprone-reserved-identifier)
 void* __libc_calloc(std::size_t, std::size_t);    // NOLINT(bugprone-reserved-identifier)
@@ -143,7 +143,7 @@ CATENA_REPLACES int posix_memalign(void** out, std::size_t alignment, std::size_
 }
 }
 
-// These, too, to know who asks.
+// Replaces operator new, too, since its return address shows which code allocates.
 static void* allocated(bool refused, std::size_t bytes, std::align_val_t alignment = {}) {
     const auto align = static_cast<std::size_t>(alignment);
     void* memory = refused      ? nullptr

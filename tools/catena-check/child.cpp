@@ -41,9 +41,9 @@ void tell(const std::vector<std::string>& fields) {
     }
 }
 
-// Nothing here allocates: the heap may be what is broken.
+// Reports the current step in a signal handler. Does not allocate: the heap may be corrupted.
 extern "C" void last_words(int number, siginfo_t* info, void*) {
-    static constexpr std::uintptr_t first_page = 1 << 16;  // nothing is ever mapped below
+    static constexpr std::uintptr_t first_page = 1 << 16;  // no memory is mapped below
     char text[1300] = {'d', 'o', 'i', 'n', 'g', field_end};
     std::size_t n = std::strlen(text);
     const auto add = [&](const char* from) {
@@ -78,7 +78,7 @@ void watch_signals() {
         sigaction(number, &action, nullptr);
 }
 
-// Catena's own, of the build tree or the installation that this program is in.
+// Finds catena's own plugins in the build tree or the installation of this program.
 void find_own_plugins() {
     std::error_code error;
     const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
@@ -89,7 +89,7 @@ void find_own_plugins() {
     }
 }
 
-// The table of a plugin that can be read. Throws what is wrong with it.
+// Returns the table of a plugin. Throws if it is invalid; `hint` ends the message.
 const catena_plugin& sound_table(const Module& module, testing::World& world, const char* hint) {
     const catena_plugin& table = module.table(testing::World::host(), world, false);
     if (const std::string text = damage(*module.manifest, table); !text.empty())
@@ -104,7 +104,7 @@ void tell_others(const Subject& subject) {
             testing::World world{std::vector<std::string>()};
             const Module module(path);
             const catena_plugin& table = sound_table(module, world, "");
-            const testing::World whole(path.string());  // its init(), too
+            const testing::World whole(path.string());  // also calls its init()
             tell({"with", path.string(), field_text(module.manifest->id),
                   std::to_string(table.n_functions)});
         } catch (const std::exception& e) {
@@ -188,7 +188,7 @@ void serve(const std::vector<std::string>& arguments) {
     std::fflush(nullptr);
     tell({"done"});
     if (ends_normally) std::exit(0);
-    _exit(0);  // nothing that a plugin does at the end belongs to this check
+    _exit(0);  // runs no exit handlers of the plugin
 }
 
 }  // namespace catena::check

@@ -1,4 +1,4 @@
-// The services of the host under control.
+// The services of the controlled host.
 #include "control.hpp"
 
 #include <testing/exam.hpp>
@@ -27,7 +27,7 @@ void in_pool(const char* service) {
                       "() on a worker of parallel_for(), where fail() alone is allowed");
 }
 
-// A service that fails when it is its turn.
+// Calls body(), or fails if this is the call that has to fail.
 template <class Body>
 catena_status service(catena_ctx* ctx, const char* name, const Body& body) {
     const Inside host(false);
@@ -70,10 +70,10 @@ void run_pieces(catena_range_fn fn, void* user, std::vector<Piece> pieces) {
     };
     std::vector<std::jthread> team;
     team.reserve(static_cast<std::size_t>(slots));
-    for (std::int32_t slot = slots; slot-- > 0;) {  // more workers than pieces, too
+    for (std::int32_t slot = slots; slot-- > 0;) {  // even if there are fewer pieces
         try {
             team.emplace_back(work, slot);
-        } catch (const std::system_error&) {  // no more threads: this one does the piece
+        } catch (const std::system_error&) {  // no more threads: this thread runs the pieces
             work(slot);
         }
     }
@@ -91,7 +91,7 @@ void parallel_for(catena_ctx*, std::int64_t n, std::int64_t grain, catena_range_
         const std::int32_t slot = control.pieces == Pieces::nested ? control.slots - 1 : 0;
         return run_piece(fn, user, {0, n}, slot);
     }
-    grain *= std::max<std::int64_t>(1, n / grain / 4096);  // so that calls stay short
+    grain *= std::max<std::int64_t>(1, n / grain / 4096);  // limits the number of pieces
     std::vector<Piece> pieces;
     for (std::int64_t begin = 0; begin < n; begin += std::min(grain, n - begin))
         pieces.emplace_back(begin, begin + std::min(grain, n - begin));
@@ -196,7 +196,7 @@ std::string judge(const testing::detail::Reply& r, const catena_function& f) {
     if (r.failures == 0)
         return r.fired ? "" : said(fmt::format("returns status {} without fail()", r.status));
     if (r.text.empty()) return said("gives an empty text to fail()");
-    if (r.status == CATENA_E_NOMEM) return {};  // where no text can be made
+    if (r.status == CATENA_E_NOMEM) return {};  // there may be no memory to format a text
     const bool named = r.step != Step::infer || testing::detail::explains(f, r.text);
     if (r.text[0] != '[' || r.text.find("] ") == std::string::npos || !named)
         return said(

@@ -1,5 +1,5 @@
-// A host under control: the services of catena::testing, watched, and made to fail on request; and the
-// process's malloc, which can be made to fail while a plugin runs. operator new comes to it, too.
+// The controlled host: forwards calls to the services of catena::testing, records misuse and makes
+// calls fail on request. Allocations of plugins by malloc() and operator new can fail, too.
 #pragma once
 
 #include <testing/engine.hpp>
@@ -11,19 +11,19 @@
 
 namespace catena::check {
 
-// Whether this program's malloc is its own; a sanitizer brings another.
+// Whether this program replaces malloc(): with glibc, without an address or thread sanitizer.
 bool allocations_fail();
 
-// The n-th allocation from now on fails that a plugin's own code makes on this thread, and with
-// `lasting` all that follow. 0: none. Those of a vendor's library are not the plugin's to survive.
+// Makes the n-th allocation of plugin code fail, and with `lasting` all later ones; 0: none. Counts
+// calls from plugins, libstdc++ and libc within Inside(true), but not those from vendor libraries.
 void fail_allocation(long n, bool lasting = false);
-// Whether it came to that.
+// Whether an allocation has failed since the last fail_allocation().
 bool allocation_failed();
 
-// Bytes that this program has from malloc() now, with what its threads keep at hand.
+// Returns the bytes allocated by malloc(), including its caches for each thread.
 std::int64_t heap_in_use();
 
-// While one lives, this thread runs the plugin's code, or the host's again.
+// Marks this thread as running plugin code, or host code again, during the lifetime of the object.
 class Inside {
 public:
     explicit Inside(bool plugin);
@@ -38,33 +38,33 @@ private:
 // How parallel_for() runs its pieces.
 enum class Pieces {
     whole,      // one piece
-    ascending,  // a piece for each grain
+    ascending,  // pieces of about one grain, in order
     descending,
-    shuffled,  // each on a slot of its own choice
-    threads,   // many at a time
-    nested,    // as within another parallel_for(): one piece, on the last slot
+    shuffled,  // in random order, on random slots
+    threads,   // on several threads
+    nested,    // one piece on the last slot, as inside another parallel_for()
 };
 
-// What the host does, and what it saw of the plugin since forget(). One for the process.
+// Settings of the host, and what it recorded since forget(). There is one object per process.
 struct Control : testing::detail::Watch {
     void begin(bool last) override;
     void end(testing::detail::Reply& reply) override;
 
-    std::function<void()> arm;  // before the callback that is asked for
-    long failing_call = 0;      // the n-th call of a service that may fail does; 0: none
+    std::function<void()> arm;  // called before the callback under test
+    long failing_call = 0;      // the n-th call of a service that can fail does fail; 0: none
     long calls = 0;
-    long entered = 0;  // callbacks of the plugin that were called, ever
+    long entered = 0;  // number of plugin callbacks called by this process
     bool fired = false;
-    bool empty_handed = false;  // no extension is there
+    bool empty_handed = false;  // extensions() finds none
     Pieces pieces = Pieces::whole;
     std::int32_t slots = 1;
 
     int failures = 0;    // calls of fail()
-    std::string text;    // that the host keeps: the first
-    std::string misuse;  // what no plugin may ask of a host
+    std::string text;    // of the first fail()
+    std::string misuse;  // how the plugin misused the host; empty: not at all
 
     void forget();
-    // Whether this call of a service is the one that fails.
+    // Counts a call of a service and returns whether it has to fail.
     bool fails();
     void blame(const std::string& what);
 
@@ -75,12 +75,12 @@ private:
 };
 extern Control control;
 
-// What is wrong with a reply, whatever was asked; empty: nothing.
+// Returns what is wrong with the reply of a callback, or an empty text.
 std::string judge(const testing::detail::Reply& reply, const catena_function& f);
 
 inline constexpr const char* injected = "[catena-check] the host: expected this text to be kept";
 
-// The table; its entries forward to testing::World::host().
+// Returns the host table, whose entries forward to testing::World::host().
 const catena_host& controlled_host();
 
 }  // namespace catena::check

@@ -1,4 +1,4 @@
-// One process: a run() of checks, for one function or the whole plugin; and what comes back from it.
+// Jobs: processes that run checks of one function or of the whole plugin, and their results.
 #pragma once
 
 #include "check.hpp"
@@ -13,22 +13,22 @@ struct Finding {
     Case of = {};
 };
 
-// What the survey, a process before all others, tells of the plugins.
+// The result of the survey: a process that loads the plugins before all checks.
 struct Survey {
     std::string problem;       // why the subject cannot be loaded
-    std::string with_problem;  // which of the others cannot be, and why
+    std::string with_problem;  // which plugin of --with cannot be loaded, and why
     std::string id;
     std::string version;
-    std::vector<std::string> functions;       // that it brings or has kernels for
-    std::vector<std::filesystem::path> with;  // those of the others that have functions
-    bool knows_with = false;                  // it came to the end of the others
+    std::vector<std::string> functions;       // that the plugin has or has kernels for
+    std::vector<std::filesystem::path> with;  // plugins of --with that have functions
+    bool knows_with = false;                  // all plugins of --with were loaded
 };
 
 struct Outcome {
     std::vector<Finding> failures;
     std::vector<Finding> skipped;
     std::vector<Finding> notes;
-    bool finished = false;  // the check came to its end, and the process said so
+    bool finished = false;  // the child reported the end of the check in time
     bool timed_out = false;
     Survey survey;
     std::string output;  // what the plugin printed
@@ -37,20 +37,20 @@ struct Outcome {
 
 using Clock = std::chrono::steady_clock;
 
-// In the parent. A crash, a time-out and a silent exit are failures of the check.
+// Called by the parent. A crash, a time-out and a call of exit() are failures of the check.
 Outcome run_check(const Subject& subject, const std::string& check, double timeout);
 Survey survey(const Subject& subject, double timeout);
 
-// In the child, with the arguments that the parent gave it. Does not return.
+// Runs a job in the child, with the arguments from the parent.
 [[noreturn]] void serve(const std::vector<std::string>& arguments);
-// A subject with a check, which is empty for the survey, as such arguments.
+// Convert a subject and a check, which is empty for the survey, to such arguments and back.
 std::vector<std::string> arguments_of(const Subject& subject, const std::string& check);
 Subject subject_of(const std::vector<std::string>& arguments, std::string& check);
 
-// The file to which a child writes messages: fields, each with an end. Text has neither character.
+// The file for messages of a child: fields with an end each. Texts contain neither end character.
 inline constexpr int result_fd = 3;
 inline constexpr char field_end = '\x1f', message_end = '\x1e';
-// What a process prints first where it has to be silent from then on.
+// A child prints this character before the part of its run in which output is a failure.
 inline constexpr char silence = '\x1e';
 
 }  // namespace catena::check

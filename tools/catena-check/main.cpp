@@ -78,7 +78,7 @@ void list() {
     }
 }
 
-// SEED or SEED:N,N,...
+// Reads SEED or SEED:N,N,...
 void read_case(const std::string& text, Subject& s) {
     const std::size_t colon = text.find(':');
     s.seed = catena::seed_option(text.substr(0, colon), "reproduce");
@@ -89,7 +89,7 @@ void read_case(const std::string& text, Subject& s) {
                     text));
 }
 
-// No path of a plugin is looked for in the folders of the dynamic loader.
+// Returns an absolute path, so that the dynamic loader does not search its folders for the file.
 std::filesystem::path existing(const std::string& path, const char* what) {
     std::error_code error;
     need_option(std::filesystem::is_regular_file(path, error),

@@ -1,4 +1,4 @@
-// The parent's side of a job: a process of this program, its results, its output, its end.
+// The parent's side of a job: starts the child, and reads its results, output and exit status.
 #include "job.hpp"
 
 #include <descriptor.hpp>
@@ -23,15 +23,15 @@ namespace catena::check {
 namespace {
 
 constexpr std::int64_t most_output = 1 << 30;  // bytes that a process may print
-constexpr std::int64_t most_shown = 1 << 16;   // those that are read
+constexpr std::int64_t most_shown = 1 << 16;   // bytes of them that are read
 
-// The value, unless it is negative.
+// Returns the value; throws std::system_error with errno if it is negative.
 int need(int value, const char* what) {
     if (value >= 0) return value;
     throw std::system_error(errno, std::generic_category(), what);
 }
 
-// What a process writes, in memory: all of it, or its first bytes.
+// A file in memory that a process writes to. `most` limits its size in bytes; 0: no limit.
 struct Written : Descriptor {
     explicit Written(std::int64_t most = 0)
         : Descriptor(
@@ -79,20 +79,20 @@ public:
         waitpid(pid_, nullptr, 0);
     }
 
-    // False: it did not end in time.
+    // Returns false if the process did not end in time.
     bool wait(double seconds) {
         const Descriptor process(
             need(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)), "pidfd_open"));
         pollfd end = {process.get(), POLLIN, 0};
         const auto limit = Clock::now() + std::chrono::duration<double>(seconds);
-        for (int ended = 0; ended <= 0;) {  // a stopped program that continues interrupts poll()
+        for (int ended = 0; ended <= 0;) {  // SIGSTOP and SIGCONT interrupt poll()
             const std::chrono::duration<double, std::milli> left = limit - Clock::now();
             if (left.count() <= 0) return false;
             ended = poll(&end, 1, static_cast<int>(std::min(std::ceil(left.count()), 2e9)));
             if (ended < 0 && errno != EINTR) need(ended, "poll");
         }
         need(waitpid(pid_, &status, 0), "waitpid");
-        kill(-pid_, SIGKILL);  // what it left behind
+        kill(-pid_, SIGKILL);  // processes that it started
         pid_ = 0;
         return true;
     }
@@ -111,7 +111,7 @@ std::vector<std::string> split(const std::string& text, char end) {
     for (std::string part; std::getline(in, part, end);) parts.push_back(part);
     return parts;
 }
-// What the messages that came say; one that the end of the process cut is left.
+// The content of the messages of a child. An incomplete last message is ignored.
 struct Told {
     std::string doing;
     Case of;
@@ -142,7 +142,7 @@ Told read(const std::string& results, std::uint64_t seed, Outcome& outcome) {
         else if (kind == "problem") survey.problem = f[1];
         else if (kind == "with_problem") survey.with_problem = f[1];
         else if (kind == "function") survey.functions.push_back(f[1]);
-        // Kernels alone are no help: what they compute is their own plugin's matter.
+        // A plugin with kernels only is left out: they are checked with their own plugin.
         else if (kind == "with" && f[3] != "0") told.with.emplace_back(f[1], f[2]);
         else if (kind == "with_all") survey.knows_with = true;
     }
@@ -171,7 +171,7 @@ Outcome run_check(const Subject& subject, const std::string& check, double timeo
     Process process(arguments_of(subject, check));
     const bool in_time = process.wait(timeout);
     if (!in_time) {
-        process.signal(SIGALRM);  // it tells what it does
+        process.signal(SIGALRM);  // the child reports its current step
         if (!process.wait(1)) {
             process.signal(SIGKILL);
             process.wait(5);
@@ -186,7 +186,7 @@ Outcome run_check(const Subject& subject, const std::string& check, double timeo
     if (const std::size_t at = outcome.output.find(silence); at != outcome.output.npos) {
         outcome.output.erase(at, 1);
         const std::string printed = outcome.output.substr(at);
-        // What is printed by the way when it crashes is no other fault.
+        // Output of a process that crashes is not a further failure.
         if (outcome.finished && !told.silent.empty() && !printed.empty())
             outcome.failures.push_back(
                 {told.silent,
@@ -212,7 +212,7 @@ std::vector<std::string> arguments_of(const Subject& s, const std::string& check
     return arguments;
 }
 Subject subject_of(const std::vector<std::string>& arguments, std::string& check) {
-    constexpr std::size_t n = 7;  // without the paths at the end
+    constexpr std::size_t n = 7;  // the arguments before the paths
     if (arguments.size() < n || std::to_string(getppid()) != arguments[0]) _exit(3);
     check = arguments[1];
     Subject s;

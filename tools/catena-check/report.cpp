@@ -1,4 +1,4 @@
-// Text and JSON of results.
+// Formats results as text and JSON.
 #include "runner.hpp"
 
 #include <fmt/format.h>
@@ -10,10 +10,10 @@
 namespace catena::check {
 namespace {
 
-constexpr std::size_t most_problems = 3;    // of one function in a check, in text
-constexpr std::size_t most_functions = 10;  // of one check
+constexpr std::size_t most_problems = 3;    // shown per function and check, as text
+constexpr std::size_t most_functions = 10;  // shown per check, as text
 
-constexpr const char* words[] = {"ok", "FAILED", "skipped"};  // as in Verdict
+constexpr const char* words[] = {"ok", "FAILED", "skipped"};  // indexed by Verdict
 const char* word(Verdict verdict) { return words[static_cast<std::size_t>(verdict)]; }
 
 std::string indented(const std::string& text, const char* by) {
@@ -23,7 +23,7 @@ std::string indented(const std::string& text, const char* by) {
     return result;
 }
 
-// What runs a failed check again with the same numbers.
+// Returns the command that repeats a failed check with the same random numbers.
 std::string again(const PluginReport& report, const Result& result,
                   const Result::Problem& problem) {
     const Settings& s = report.settings;
@@ -80,7 +80,7 @@ std::string head_of(const PluginReport& report) {
 
 std::string text_of(const PluginReport& report, const Result& result) {
     const bool left_out = result.verdict == Verdict::skipped && result.check->loads;
-    if (left_out && !report.survey.problem.empty()) return "";  // the summary says why of them all
+    if (left_out && !report.survey.problem.empty()) return "";  // the summary gives the reason
     std::string text = fmt::format("{:<8}{}", word(result.verdict), name_of(*result.check));
     if (result.verdict == Verdict::skipped) return text + ": " + result.why + "\n";
     text += "\n";

@@ -1,4 +1,4 @@
-// Worlds of the subject, the two instances of it, and the calls that are known of it.
+// Loads both instances of the subject, and makes calls of its function.
 #include "rig.hpp"
 
 #include <table_rules.hpp>
@@ -57,7 +57,7 @@ std::optional<testing::Sample> longer(testing::World& world, const catena_functi
                 doing("makes \"{}\" longer: \"{}\"", text_of(f, example), text_of(f, e));
                 return make_sample(world, f, e, seed);
             } catch (const testing::Failure&) {
-                return std::nullopt;  // not a call of this function
+                return std::nullopt;  // the function refuses this call
             }
         });
 }
@@ -87,7 +87,7 @@ std::vector<catena_value> values_of(const catena_function& f, const testing::Own
 }
 
 Module second_copy(const std::filesystem::path& file) {
-    const int fd = memfd_create("copy.catena", 0);  // stays open: its name must not come again
+    const int fd = memfd_create("copy.catena", 0);  // stays open: each copy needs a path of its own
     const std::string path = fmt::format("/proc/self/fd/{}", fd);
     std::ofstream copy(path, std::ios::binary);
     copy << std::ifstream(file, std::ios::binary).rdbuf();

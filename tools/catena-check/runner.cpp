@@ -1,4 +1,4 @@
-// Which processes there are, in which order, for how long, and what their outcomes mean.
+// Schedules the processes, limits their time, and turns their outcomes into results.
 #include "runner.hpp"
 
 #include <fmt/format.h>
@@ -17,13 +17,13 @@
 namespace catena::check {
 namespace {
 
-// By file and line, whatever the order in which the files were linked.
+// Returns the registered checks by file and line, which does not depend on the order of linking.
 std::multimap<std::pair<std::string_view, unsigned>, Check>& registered() {
     static std::multimap<std::pair<std::string_view, unsigned>, Check> all;
     return all;
 }
 
-// From what needs least of the plugin to what needs most.
+// Returns the place of a group; groups that need less of the plugin come first.
 std::size_t rank(std::string_view group) {
     static constexpr std::string_view order[] = {"static",    "load",   "schema",    "backend",
                                                  "inference", "values", "gradients", "determinism",
@@ -35,18 +35,18 @@ double seconds_since(Clock::time_point start) {
     return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// A process, and what came back from it.
+// A process and its outcome.
 struct Task {
-    std::vector<const Check*> checks;  // of which it says something
+    std::vector<const Check*> checks;  // those that it reports on
     std::string function = {};
-    // One check by itself, since this ended the run that it shared. Empty: none did.
+    // If the task repeats one check alone: the failure that ended the shared run. Else empty.
     std::string cut_by = {};
     Outcome outcome = {};
     bool done = false;
 };
 
-// Checks with the same run() share a task: one, or one for each function. A check that is not wanted
-// is left out of the results, not out of its task.
+// Checks with the same run() share one task, or one task per function. A task also runs checks that
+// are not wanted, but the results leave them out.
 std::deque<Task> tasks_of(const Settings& settings, const Survey& survey) {
     std::deque<Task> tasks;
     std::vector<void (*)(const Subject&, Findings&)> seen;
@@ -66,10 +66,10 @@ std::deque<Task> tasks_of(const Settings& settings, const Survey& survey) {
     return tasks;
 }
 
-// Runs tasks, some at a time, and again what they cut off.
+// Runs tasks in parallel, and repeats the checks of a function that a crash or time-out cut off.
 class Team {
 public:
-    // `subject` with what the survey told. The settings' time for all of it is from `start` on.
+    // `subject` includes the results of the survey. settings.total counts from `start`.
     Team(std::deque<Task> tasks, Subject subject, const Settings& settings, Clock::time_point start)
         : subject_(std::move(subject)),
           settings_(settings),
@@ -85,8 +85,8 @@ public:
     Team(const Team&) = delete;
     Team& operator=(const Team&) = delete;
 
-    // Waits for all that say something of the check: by function. Throws what kept a job from
-    // running.
+    // Waits for the tasks that report on the check, and returns them by function. Rethrows the
+    // error of a job that could not run.
     std::vector<const Task*> of(const Check& check) {
         std::vector<const Task*> result;
         std::unique_lock lock(mutex_);
@@ -131,7 +131,7 @@ private:
         Subject mine = subject_;
         mine.function = task.function;
         if (!task.cut_by.empty()) return run_alone(*task.checks.front(), mine, !hung.empty());
-        Outcome none;  // of a task that is left out
+        Outcome none;  // for a task that does not run
         const double time = left();
         if (!hung.empty()) {
             none.finished = true;
@@ -149,10 +149,10 @@ private:
         }
         return none;
     }
-    // Once with all of its calls; if it crashes there, too, without some of them.
+    // Runs a check with all of its calls and, if it crashes, without long calls or gradients.
     Outcome run_alone(const Check& check, Subject subject, bool hung) const {
         subject.only = name_of(check);
-        // It hung where all together had this time: each gets a part of it, and no long calls.
+        // If the shared run hung, each check gets a tenth of the time limit and no long calls.
         const double limit = hung ? settings_.timeout / 10 : settings_.timeout;
         subject.large = !hung;
         const auto once = [&] {
@@ -184,7 +184,7 @@ private:
         const auto& failures = task.outcome.failures;
         const bool cut = !task.outcome.finished && !failures.empty();
         if (!cut || !task.cut_by.empty() || task.function.empty()) return;
-        // Checks of loading share one attempt; checks of a function's calls are repeated one by one.
+        // Repeats the other checks of a function one by one. Checks of loading are not repeated.
         for (std::size_t i = 1; i < task.checks.size(); ++i)
             if (std::ranges::count(settings_.checks, task.checks[i]) > 0)
                 tasks_.push_back({{task.checks[i]}, task.function, failures.back().text});
@@ -197,16 +197,16 @@ private:
     const Clock::time_point start_;
     std::mutex mutex_;
     std::condition_variable changed_;
-    std::deque<Task> tasks_;  // grows; those that are done stay as they are
+    std::deque<Task> tasks_;  // grows; finished tasks do not change
     std::size_t next_ = 0;
     int running_ = 0;
     bool stop_ = false;
-    std::map<std::string, std::string> hung_;  // functions, and the check that says so
+    std::map<std::string, std::string> hung_;  // functions that hang, and the check that found it
     std::exception_ptr error_;
     std::vector<std::jthread> members_;
 };
 
-// Why the task says nothing of the check; empty: it says something.
+// Returns why the task has no result for the check, or an empty text if it has one.
 std::string cut_off(const Task& task, const Check& check) {
     const Outcome& outcome = task.outcome;
     const std::string first = name_of(*together_with(check).front());
@@ -224,7 +224,7 @@ Result put_together(const Check& check, const std::vector<const Task*>& tasks,
     result.check = &check;
     const std::string name = name_of(check);
     bool passed = false;
-    std::vector<std::string> missed;  // functions of which the check knows nothing
+    std::vector<std::string> missed;  // functions without a result
     for (const Task* task : tasks) {
         const Outcome& outcome = task->outcome;
         if (task->checks.front() == &check) result.seconds += outcome.time.count();

@@ -1,5 +1,4 @@
-// Runs checks of one plugin, some at a time, puts together what their processes tell, and reports
-// it.
+// Runs the checks of a plugin in parallel processes, merges their results and reports them.
 #pragma once
 
 #include "job.hpp"
@@ -14,23 +13,23 @@ struct Result {
     const Check* check = nullptr;
     Verdict verdict = Verdict::passed;
     struct Problem {
-        std::string function;  // empty: of the whole plugin
+        std::string function;  // empty: the whole plugin
         std::string text;
         Case of;
     };
     std::vector<Problem> problems;
-    std::string why;                 // skipped
-    std::vector<std::string> notes;  // no faults
-    std::string output;              // what the plugin printed meanwhile, if it failed
-    double seconds = 0;              // of processes; shared runs count for their first check
+    std::string why;                 // why it was skipped
+    std::vector<std::string> notes;  // remarks that are not failures
+    std::string output;              // what the plugin printed, if the check failed
+    double seconds = 0;              // of its processes; a shared run counts for its first check
 };
 
-inline constexpr double usual_timeout = 30;  // seconds of a process
-inline constexpr double usual_total = 110;   // of all of a plugin: those that begin end soon after
+inline constexpr double usual_timeout = 30;  // seconds for a process
+inline constexpr double usual_total = 110;   // seconds for all processes of a plugin
 
 struct Settings {
     std::vector<const Check*> checks;
-    Subject subject;  // all but the file; its `function`, if any, is the only one
+    Subject subject;  // without the file; its `function`, if set, is the only one checked
     double timeout = usual_timeout;
     double total = usual_total;
     int jobs = 1;
@@ -43,16 +42,16 @@ struct PluginReport {
     std::vector<Result> results;
     double seconds = 0;
     std::size_t count(Verdict verdict) const;
-    // It could be loaded, and no check failed.
+    // Whether the plugin could be loaded and no check failed.
     bool good() const { return survey.problem.empty() && count(Verdict::failed) == 0; }
 };
 
-// `tell` gets the results in order. Throws std::invalid_argument before the first one if the plugin
-// does not have the function that the settings name, or if one of `with` cannot be loaded.
+// Runs the checks and calls `tell` with each result, in order. Throws std::invalid_argument before
+// the first one if the plugin lacks the function of the settings, or one in `with` fails to load.
 PluginReport examine(const std::filesystem::path& file, const Settings& settings,
                      const std::function<void(const PluginReport&, const Result&)>& tell);
 
-// The report as text, in parts, and as one object of JSON.
+// Return the parts of a report as text, and all reports as one JSON object.
 std::string head_of(const PluginReport& report);
 std::string text_of(const PluginReport& report, const Result& result);
 std::string summary_of(const PluginReport& report);

@@ -1,4 +1,4 @@
-// Read from the kernel and the C library, not from what the plugin says.
+// Reads the state of the process from the kernel and the C library.
 #include "state.hpp"
 
 #include <fmt/format.h>
@@ -30,7 +30,7 @@ ProcessState ProcessState::now() {
     std::uint16_t x87 = 0;
     __asm__ volatile("stmxcsr %0" : "=m"(mxcsr));
     __asm__ volatile("fnstcw %0" : "=m"(x87));
-    modes[vectors] = fmt::format("{:#06x}", mxcsr & ~0x3fu);  // without the flags of what happened
+    modes[vectors] = fmt::format("{:#06x}", mxcsr & ~0x3fu);  // without the exception flags
     modes["the control word of the x87"] = fmt::format("{:#06x}", x87);
 #elif defined(__aarch64__)
     std::uint64_t fpcr = 0;
@@ -61,7 +61,7 @@ ProcessState ProcessState::now() {
     for (const auto& fd : fs::directory_iterator(folder))
         if (const fs::path to = fs::read_symlink(fd, error); !error && to != folder)
             s.groups_["files"][fd.path().filename()] = to;
-#ifdef __SANITIZE_THREAD__  // its runtime starts a thread together with the first one
+#ifdef __SANITIZE_THREAD__  // its runtime starts a thread with the first one
     [[maybe_unused]] static const bool started = (std::thread([] {}).join(), true);
 #endif
     for (const auto& task : fs::directory_iterator("/proc/self/task"))

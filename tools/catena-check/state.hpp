@@ -1,4 +1,4 @@
-// What a plugin may not change in the process that loads it.
+// The state of a process that plugins must not change.
 #pragma once
 
 #include <map>
@@ -7,13 +7,13 @@
 
 namespace catena::check {
 
-// What the kernel and the C library say of this process, in groups.
+// A snapshot of that state, from the kernel and the C library, in groups.
 class ProcessState {
 public:
     static ProcessState now();
     static constexpr const char* groups[] = {"float-mode", "signals", "environment", "files",
                                              "threads"};
-    // A line for each difference in a group; empty if there is none.
+    // Returns a line for each difference in a group; empty if there is none.
     std::vector<std::string> changes(const char* group, const ProcessState& later) const;
 
 private:

@@ -16,7 +16,7 @@
 namespace catena::inspect {
 namespace {
 
-// Names that C++ keeps for itself get an underscore.
+// Returns a valid C++ identifier; a keyword gets an underscore.
 std::string identifier(std::string_view name) {
     static const std::set<std::string_view> keywords{
         "and",      "asm",     "auto",      "bool",      "break",    "case",     "catch",
@@ -52,7 +52,7 @@ std::string number(double value) {
     return text.find_first_of(".e") == text.npos ? text + ".0" : text;
 }
 
-// What make() gives for each of a list, with commas.
+// Joins the results of make() for the items of a list with commas.
 template <class List, class Make>
 std::string joined(const List& list, const Make& make) {
     std::string text;
@@ -62,12 +62,12 @@ std::string joined(const List& list, const Make& make) {
 
 struct Type {
     std::string_view name;
-    std::string def;  // of a default argument
+    std::string def;  // text of the default argument
 };
 
 Type type_of(const catena_attr_spec& attribute) {
     const catena_value& def = attribute.def;
-    const bool known = !has(attribute.flags, CATENA_ATTR_REQUIRED);  // the default
+    const bool known = !has(attribute.flags, CATENA_ATTR_REQUIRED);  // whether it has a default
     switch (attribute.kind) {
         case CATENA_ATTR_INT: return {"std::int64_t", known ? std::to_string(def.v.i) : ""};
         case CATENA_ATTR_FLOAT: return {"double", known ? number(def.v.f) : ""};
@@ -90,7 +90,7 @@ Type type_of(const catena_attr_spec& attribute) {
                     attribute.name, attribute.kind));
 }
 
-// "name(text)" for each line of Markdown, as a comment.
+// Returns the text as C++ comment lines.
 std::string comment(std::string_view text) {
     std::string result;
     std::istringstream lines{std::string(text)};
@@ -112,16 +112,16 @@ std::string pascal_case(std::string_view name) {
     return result;
 }
 
-// What a wrapper is called on.
+// The types of inputs and results of a wrapper.
 struct Operand {
     std::string_view one;
     std::string_view list;
-    std::string_view results;  // of several outputs, after the function's name
+    std::string_view results;  // suffix of the struct for several outputs
 };
 constexpr Operand variables{"Variable", "VariableList", "Result"};
 constexpr Operand arrays{"Array", "ArrayList", "Arrays"};
 
-// One function's wrappers, in pieces: its handle, then an overload on variables and one on arrays.
+// Writes the wrappers of one function: its handle, an overload on variables and one on arrays.
 class Wrapper {
 public:
     Wrapper(const catena_function& f, std::string_view short_name)
@@ -132,7 +132,7 @@ public:
         for (const auto* port : inputs(f)) needs_input_ |= !has(port->flags, CATENA_PORT_OPTIONAL);
     }
 
-    // As people read it: the members of a result that has several are named behind it.
+    // Returns the declaration for readers, with the members of the result if there are several.
     std::string signature() const {
         std::string members;
         if (!one_result()) {
@@ -142,11 +142,11 @@ public:
     }
 
     std::string text() const {
-        // Without an input to tell the overloads apart there is one.
+        // Without a required input, the overloads would be ambiguous, so there is only one.
         return docs() + overload(variables) + (needs_input_ ? overload(arrays) : "") + '\n';
     }
 
-    // Found and bound once; both overloads use it.
+    // Returns the code of a function that binds the PluginFunction once for both overloads.
     std::string handle() const {
         const auto list = attributes(f_);
         const auto types = joined(list, [](const auto* a) { return type_of(*a).name; });
@@ -169,7 +169,7 @@ public:
     }
 
 private:
-    // The names of the attributes.
+    // Returns the names of the attributes, separated by commas.
     std::string values() const {
         return joined(attributes(f_), [](const auto* a) { return identifier(a->name); });
     }
@@ -203,7 +203,7 @@ private:
         return fmt::format("struct {} {{\n{}}};\n", result_type(on), members);
     }
 
-    // What must be given stands first.
+    // Lists required parameters first.
     std::string parameters(const Operand& on) const {
         std::vector<std::string> needed;
         std::vector<std::string> others;
@@ -273,7 +273,7 @@ bool callable(const catena_function& f) {
            std::ranges::none_of(inputs(f), is(CATENA_PORT_MUTATED));
 }
 
-// The names of functions that are the gradients of others.
+// Returns the names of functions that are gradients of others.
 std::set<std::string_view> gradients() {
     std::set<std::string_view> names;
     for (const auto& name : function_names())

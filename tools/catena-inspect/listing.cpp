@@ -1,4 +1,4 @@
-// What plugins say of themselves before any of their code runs, and what the loaded ones have, as JSON.
+// Describes plugins as JSON: manifests without running their code, and tables of loaded plugins.
 #include "inspect.hpp"
 
 #include <catena/core/device.hpp>
@@ -41,11 +41,11 @@ std::vector<std::string> exports(const ElfTables& file) {
     return names;
 }
 
-// "sha256", and "refused": why this catena would not load it, or null.
+// Returns "sha256", and "refused": why this catena would not load the file, or null.
 Json judgement(const std::filesystem::path& file) {
     Json result{{"sha256", ""}, {"refused", nullptr}};
     try {
-        result["sha256"] = plugin_sha256(file);  // refuses the files of strangers
+        result["sha256"] = plugin_sha256(file);  // refuses files that others can change
         read_manifest(file);
     } catch (const Error& error) {
         const std::string text = error.what(), prefix = file.string() + ": ";
@@ -59,7 +59,7 @@ Json manifest(const std::filesystem::path& file) {
     const catena_manifest m = manifest_of(library);
     Json result{{"file", file.string()}};
     Json abi{{"major", m.abi_major}};
-    // What another major writes behind its number is not ours to read.
+    // Manifests of another major version may have other fields after the version.
     if (m.abi_major == CATENA_ABI_MAJOR) {
         result.update({{"id", field_text(m.id)},
                        {"version", field_text(m.version)},
@@ -81,7 +81,7 @@ Json manifest(const std::filesystem::path& file) {
 using Names = std::vector<std::string>;
 using Words = std::initializer_list<std::pair<std::uint32_t, const char*>>;
 
-// What make() gives for each of a list.
+// Returns the results of make() for the items of a list.
 template <class List, class Make>
 Json array(const List& list, const Make& make) {
     Json result = Json::array();
@@ -98,7 +98,7 @@ Json words(std::uint32_t flags, const Words& names) {
 
 std::string c_text(const char* s) { return s ? s : ""; }
 
-// Empty lists choose everything.
+// Whether the list contains the name. An empty list chooses everything.
 bool chosen(const Names& list, std::string_view name) {
     return list.empty() || std::ranges::count(list, name) > 0;
 }
@@ -109,7 +109,7 @@ std::vector<PluginTable> chosen_tables(const Choice& choice) {
     return tables;
 }
 
-// Null if no plugin has it.
+// Returns null if no plugin has the function.
 const catena_function* find(std::string_view name) {
     try {
         return &function_descriptor(name);
@@ -128,7 +128,7 @@ Json rows(const catena_kernel& kernel) {
     return list;
 }
 
-// JSON has no NaN and no infinity: they are text.
+// Returns NaN and infinity as text, since JSON has no such numbers.
 Json json_number(double value) {
     if (std::isfinite(value)) return value;
     return std::isnan(value) ? "nan" : value < 0 ? "-inf" : "inf";
@@ -189,7 +189,7 @@ Json retained(const catena_function& f) {
     return names;
 }
 
-// How often it can be differentiated, following functions that are gradients of others.
+// Returns how often a function can be differentiated. Follows functions that are gradients.
 std::string order(const catena_function& f, bool kernel, int depth = 0) {
     if (has(f.flags, CATENA_FUNCTION_NOT_DIFFERENTIABLE)) return "none";
     if (f.gradient || depth > 8) return "any";
@@ -266,7 +266,7 @@ Json kernel(const catena_kernel& k, const std::string& plugin) {
     return result;
 }
 
-// A kernel as plugins call it, whatever the instruction set: "connection (formula)".
+// Returns the plugin and name of a kernel, without instruction set: "connection (formula)".
 std::string kernel_name(const Json& k) {
     std::string plugin = text(k, "plugin");
     if (plugin.starts_with("org.catena.")) plugin.erase(0, 11);
@@ -274,7 +274,7 @@ std::string kernel_name(const Json& k) {
     return name.empty() ? plugin : fmt::format("{} ({})", plugin, name);
 }
 
-// "connection, onednn (forward)": in the order in which they are tried.
+// Returns "connection; onednn, forward": the kernels in the order in which they are tried.
 std::string names_of(const std::vector<const Json*>& kernels) {
     std::vector<std::string> names;
     std::map<std::string, std::set<std::string>> phases;
@@ -300,7 +300,7 @@ Json manifests(const std::vector<std::filesystem::path>& files) {
         try {
             list.push_back(naming_file("manifest", file, [&] { return manifest(file); }));
         } catch (const MemoryError&) {
-            throw;  // says nothing about the file
+            throw;  // not a fault of the file
         } catch (const Error& error) {
             list.push_back({{"file", file.string()}, {"error", error.what()}});
         }
@@ -340,7 +340,7 @@ Json functions(const Choice& choice) {
 }
 
 Json kernels(const Choice& choice) {
-    // As the host looks at them: the best first, then in the order of loading.
+    // In the order in which the host tries them: by priority, then in the order of loading.
     using Key = std::tuple<std::string, int, std::string, std::int64_t, std::size_t, std::string,
                            std::string, std::string, std::uint32_t, std::uint32_t, std::uint32_t>;
     std::map<Key, Json> merged;
@@ -376,7 +376,7 @@ Json coverage(const Choice& choice) {
     Json list = Json::array();
     for (const Json& f : described["functions"]) {
         const std::string name = text(f, "name");
-        // Those with the same kernels everywhere are one line.
+        // Rows of dtypes that have the same kernels on all devices share a line.
         std::vector<std::pair<Json, std::vector<Row>>> lines;
         for (auto& [row, by_device] : found[name]) {
             Json cells = Json::object();
@@ -396,7 +396,7 @@ Json coverage(const Choice& choice) {
 
 Json devices(const Choice& choice) {
     Json backends = Json::array();
-    std::vector<Json> extensions;  // the best first
+    std::vector<Json> extensions;  // highest priority first
     const auto names = Device::list();
     for (const auto& [id, table] : chosen_tables(choice)) {
         for (const auto* b : std::span(table->backends, table->n_backends)) {

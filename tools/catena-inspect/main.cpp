@@ -1,4 +1,4 @@
-// catena-inspect: shows what plugins have, and writes the typed wrappers of their functions.
+// catena-inspect: shows the contents of plugins, and writes typed wrappers of their functions.
 #include "inspect.hpp"
 
 #include <catena/core/error.hpp>
@@ -60,14 +60,14 @@ std::string contents(const fs::path& file) {
     return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// Writes a file only if its content changes, so that nothing is built again for nothing.
+// Writes a file only if its content changes, to avoid unnecessary builds.
 void update_file(const fs::path& file, const std::string& text) {
     if (fs::is_regular_file(file) && contents(file) == text) return;
     if (file.has_parent_path()) fs::create_directories(file.parent_path());
     write_file(file, text);  // refuses devices and links
 }
 
-// Throws with the first line that differs.
+// Throws an error that shows the first line that differs.
 void compare(const fs::path& file, const std::string& text) {
     if (!fs::is_regular_file(file))
         throw Error(fmt::format("[compare] {}: expected a file, {}", file.string(),
@@ -92,7 +92,7 @@ bool is_file(const std::string& word) {
     return word.find('/') != word.npos || word.ends_with(".catena");
 }
 
-// The function of that name, or those whose name ends so: relu for catena.relu.
+// Returns the function with this name, or all that end with it: relu for catena.relu.
 std::vector<std::string> named(const std::string& name) {
     auto list = function_names();
     if (std::ranges::count(list, name) > 0) return {name};
@@ -100,7 +100,7 @@ std::vector<std::string> named(const std::string& name) {
     return list;
 }
 
-// Loads what is wanted; says what of it is to be shown.
+// Loads the plugins, and returns which plugins and functions the names select.
 inspect::Choice load(const std::string& command, const std::vector<std::string>& names,
                      const Options& o) {
     inspect::Choice choice;
@@ -125,7 +125,7 @@ inspect::Choice load(const std::string& command, const std::vector<std::string>&
 }
 
 std::string header(const inspect::Choice& choice, const Options& o) {
-    // A header that lacks a plugin's functions would surprise later.
+    // A refused plugin is an error, since the header would lack its functions.
     inspect::HeaderOptions wanted = o.header;
     if (choice.plugins.empty() && choice.functions.empty()) {
         const std::string refused = refusals(plugin_report());
@@ -143,7 +143,7 @@ std::string header(const inspect::Choice& choice, const Options& o) {
     return inspect::write_header(wanted);
 }
 
-// Files of others may say anything: a terminal is not told what to do.
+// Replaces control characters, which would affect the terminal; files may contain any text.
 std::string harmless(std::string text) {
     const auto control = [](unsigned char c) { return (c < ' ' && c != '\n') || c == 0x7f; };
     std::ranges::replace_if(text, control, '?');

@@ -1,5 +1,5 @@
-// Documents for people: as text, aligned in short lines, and as Markdown; that of functions is the
-// reference.
+// Formats documents as text, with aligned columns and short lines, and as Markdown, including the
+// reference of functions.
 #include "inspect.hpp"
 
 #include <fmt/ranges.h>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t width = 100;
 
-// Lines of at most `width` columns; those that follow the first are indented.
+// Wraps text at `width` columns; indents all lines after the first to `column`.
 std::string wrapped(std::string_view text, std::size_t column) {
     const std::string indent = '\n' + std::string(column, ' ');
     std::string result;
@@ -35,7 +35,7 @@ std::string wrapped(std::string_view text, std::size_t column) {
     return result;
 }
 
-// Columns as wide as they need; the last is wrapped. A row of one cell stands alone.
+// Aligns the columns of rows and wraps the last one. A row of one cell is not aligned.
 std::string columns(const std::vector<Row>& rows, std::size_t indent) {
     std::vector<std::size_t> widths;
     for (const Row& row : rows) {

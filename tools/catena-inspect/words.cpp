@@ -17,7 +17,7 @@ namespace {
 
 using Phrases = std::map<std::string, std::string>;
 
-// The phrases for the flags in json, in the order of the flags.
+// Returns the phrases for the flags in json, in the order of the flags.
 std::vector<std::string> phrases(const Json& json, const Phrases& known) {
     std::vector<std::string> list;
     for (const auto& flag : json.at("flags"))
@@ -32,7 +32,7 @@ std::string joined(const Json& list, const char* none = "") {
     return fmt::format("{}", fmt::join(list.get<std::vector<std::string>>(), ", "));
 }
 
-// The shortest text for a number; "below 1" for the largest double below 1.
+// Returns the shortest text for a number; "below 1" for the largest double below 1.
 std::string value_text(const Json& v) {
     if (v == std::nextafter(1.0, 0.0)) return "below 1";
     return v.is_number_float() ? fmt::format("{}", v.get<double>()) : v.dump();

@@ -34,16 +34,16 @@ struct Options {
 
 using Error = std::runtime_error;
 
-// How the templates' own names are replaced: my_name, MyName and org.example.my_name.
+// The names that replace my_name, MyName and org.example.my_name in the templates.
 struct Names {
     std::string name;  // lower case, with underscores
     std::string id;    // of the plugin and of its function
 };
 
-constexpr std::size_t max_id = 95;  // what a manifest has room for
+constexpr std::size_t max_id = 95;  // characters that fit into a manifest
 
-// Targets that CMake's generators make, so that no program can be called that. In a plugin nothing
-// is called NAME alone.
+// Targets that CMake's generators create, so that a program cannot have these names. A plugin can,
+// because none of its targets is called just NAME.
 constexpr std::string_view targets[] = {
     "all",        "clean",          "codegen",    "depend",
     "edit_cache", "help",           "install",    "list_install_components",
@@ -60,7 +60,7 @@ std::string pascal(const std::string& name) {
     return result;
 }
 
-// In one pass: what is put in may hold these words too.
+// Replaces the words in one pass, because a replacement may contain them, too.
 std::string replaced(std::string_view text, const Names& names) {
     const std::pair<std::string_view, std::string> words[] = {
         {"org.example.my_name", names.id}, {"my_name", names.name}, {"MyName", pascal(names.name)}};
@@ -90,8 +90,8 @@ void save(const fs::path& file, const std::string& text) {
     if (!out) throw Error(fmt::format("[output] {}: cannot be written", file.string()));
 }
 
-// A folder that becomes the one that is wanted, or is gone again. Where that one is there already,
-// it is kept: it may be a mount point, or where the user's shell is.
+// A temporary folder, which the destructor removes. keep() renames it to `folder` or, if it exists,
+// moves the entries there: `folder` may be a mount point or a shell's working directory.
 class Draft {
 public:
     explicit Draft(const fs::path& folder) : folder_(folder), into_(fs::exists(folder)) {
@@ -109,7 +109,7 @@ public:
     const fs::path& path() const { return path_; }
     void keep() {
         if (into_) move_entries();
-        else fs::rename(path_, folder_);  // refused if somebody has filled it by now
+        else fs::rename(path_, folder_);  // fails if the folder now has entries
     }
 
 private:
@@ -138,7 +138,7 @@ private:
     fs::path path_;
 };
 
-// "[name] expected ..., got ..." unless it is good for files, targets and identifiers.
+// Throws unless the name is valid for files, targets and identifiers.
 void check_name(const std::string& name) {
     static const std::regex form("[a-z][a-z0-9]*(_[a-z0-9]+)*");
     if (name.size() > 60 || !std::regex_match(name, form))
@@ -148,7 +148,7 @@ void check_name(const std::string& name) {
                         name));
 }
 
-// Whether a program, and its target in CMake, may be called that.
+// Throws if the name is one of CMake's own targets.
 void check_program(const std::string& name) {
     if (std::ranges::count(targets, name) > 0)
         throw Error(fmt::format("[name] expected none of CMake's own targets, got '{}'", name));
@@ -163,7 +163,7 @@ void check_id(const std::string& id) {
 }
 
 // Writes the files of the templates to a folder that is new or empty; a later template replaces
-// files of an earlier one. All or nothing.
+// files of an earlier one. Writes all files, or none if it fails.
 void write_project(const std::vector<fs::path>& templates, const Names& names,
                    const fs::path& folder) {
     std::map<fs::path, std::string> files;
@@ -179,7 +179,7 @@ void write_project(const std::vector<fs::path>& templates, const Names& names,
             files[replaced(name, names)] = replaced(read_file(item.path()), names);
         }
     }
-    // Without links and dots, as far as it is there.
+    // Resolves links and dots in the existing part of the path.
     const fs::path target = fs::weakly_canonical(fs::absolute(folder / "").parent_path());
     if (fs::exists(fs::symlink_status(target)) &&
         !(fs::is_directory(target) && fs::is_empty(target)))
@@ -191,13 +191,13 @@ void write_project(const std::vector<fs::path>& templates, const Names& names,
     draft.keep();
 }
 
-// Relative to the program: bin and share are in one folder, which may be moved.
+// Returns the path relative to the program, since the folder of bin and share may be moved.
 fs::path templates_folder() {
     return fs::read_symlink("/proc/self/exe").parent_path().parent_path() /
            "share/catena/templates";
 }
 
-// The commands that build the project, from the current folder.
+// Returns the commands that build and test the project from the current folder.
 std::string next_steps(const fs::path& folder) {
     const fs::path prefix = templates_folder().parent_path().parent_path().parent_path();
     const bool usual = prefix == "/usr" || prefix == "/usr/local";

@@ -1,5 +1,5 @@
-// catena call: one function on arrays of a file, with gradients of first and second order; and
-// catena update: steps of an optimizer.
+// catena call: calls a function on arrays and computes gradients of first and second order; and
+// catena update: runs steps of an optimizer.
 #include "commands.hpp"
 
 #include <catena/core/tables.hpp>
@@ -27,19 +27,19 @@ const catena_attr_spec& spec_of(const catena_function& function, std::string_vie
                                    names.empty() ? "none" : "one of " + names, beginning(name)));
 }
 
-// Integers are those of 64 bits with a sign: what the JSON holds beyond them would wrap.
+// Whether the value is an integer that fits into 64 bits with a sign; a larger one would wrap.
 bool is_integer(const json& value) {
     return value.is_number_integer() &&
            (!value.is_number_unsigned() ||
             value.get<std::uint64_t>() <= std::numeric_limits<std::int64_t>::max());
 }
 
-// False if the JSON is not of the kind.
+// Converts a value to an attribute of the kind. Returns false if the value is of another kind.
 bool convert(const json& value, std::int32_t kind, AttributeValue& out) {
     const auto all = [&](auto is) {
         return value.is_array() && std::all_of(value.begin(), value.end(), is);
     };
-    // Takes the value as a T if it `is` one.
+    // Stores the value as a T if `is` is true; returns `is`.
     const auto take = [&]<class T>(T, bool is) {
         if (is) out = value.get<T>();
         return is;
@@ -78,9 +78,9 @@ AttributeValue parse(const catena_function& function, const catena_attr_spec& sp
                                    spec.name, kinds[spec.kind], beginning(text)));
 }
 
-// The attributes that the settings stand for, in the kinds that the function declares. VALUE is
-// JSON; what is not JSON, or not of the kind, is taken as it stands where the attribute is a text
-// or a dtype. Throws InvalidError for anything else.
+// Converts settings to attributes of the kinds that the function declares. VALUE is JSON; a string
+// attribute takes VALUE literally unless it is a JSON string, and a dtype if VALUE is not JSON.
+// Throws InvalidError for any other value.
 using Attributes = std::map<std::string, AttributeValue>;
 Attributes attributes_of(const catena_function& function, const Settings& settings) {
     Attributes values;
@@ -105,7 +105,7 @@ PluginFunction bound(const catena_function& function, const Attributes& values) 
     return PluginFunction(function.name, list);
 }
 
-// The largest N of the names PREFIXN; none: -1.
+// Returns the largest N of the names PREFIXN, or -1 if there is none.
 std::int64_t last_number(const Arrays& given, std::string_view prefix) {
     std::int64_t last = -1;
     for (const auto& [name, array] : given) {
@@ -119,7 +119,7 @@ std::int64_t last_number(const Arrays& given, std::string_view prefix) {
     return last;
 }
 
-// Throws InvalidError unless NAME is given; `why` says what asks for it.
+// Returns an array. Throws InvalidError if it is missing; `why` names the array that requires it.
 const Array& need(const catena_function& f, const Arrays& given, const std::string& name,
                   std::string_view why = "") {
     const auto found = given.find(name);
@@ -141,7 +141,7 @@ void refuse_unknown(const catena_function& f, const Arrays& given, std::string_v
 
 bool has(std::uint32_t flags, std::uint32_t flag) { return (flags & flag) != 0; }
 
-// A tensor of the call, by the name it has in files.
+// A tensor of the call, and its name in files.
 struct Named {
     std::string name;
     Variable variable;
@@ -196,7 +196,7 @@ std::vector<Named> differentiable(std::vector<Named> list) {
     return list;
 }
 
-// The arrays PREFIX_NAME as leaves, or empty where there is none.
+// Returns the arrays PREFIXNAME as leaves; the variable is empty if the array is missing.
 std::vector<Variable> weights(const char* prefix, const std::vector<Named>& of,
                               const Arrays& given) {
     std::vector<Variable> result;
@@ -207,7 +207,7 @@ std::vector<Variable> weights(const char* prefix, const std::vector<Named>& of,
     return result;
 }
 
-// Two lists of the same order without the entries of which the second is empty.
+// Returns both lists without the entries that are empty in either of them.
 std::pair<std::vector<Variable>, std::vector<Variable>> present(const std::vector<Variable>& what,
                                                                 const std::vector<Variable>& with) {
     std::pair<std::vector<Variable>, std::vector<Variable>> result;
@@ -229,7 +229,7 @@ Array gradient_or_zeros(const Variable& gradient, const Variable& of) {
     return gradient ? gradient.data() : Array::zeros(of.shape(), of.dtype(), of.device());
 }
 
-// The dtype of a state array, from the kernels that take parameters of the dtype param.
+// Returns the dtype of a state array in the kernels for parameters of dtype `param`.
 Dtype dtype_of(const catena_function& f, const catena_port_spec& state, Dtype param) {
     if (state.type_var == std::string_view(f.inputs[0]->type_var)) return param;
     for (const KernelInfo& kernel : kernels_of(f.name))
@@ -243,7 +243,7 @@ Dtype dtype_of(const catena_function& f, const catena_port_spec& state, Dtype pa
 const catena_function& find_function(std::string_view name) {
     const std::string wanted = (name.find('.') == name.npos ? "catena." : "") + std::string(name);
     const auto names = function_names();
-    // Without any function the reason is with the plugins, which the core reports.
+    // If there are no functions at all, the core throws an error that gives the reason.
     if (names.empty() || std::ranges::count(names, wanted) > 0) return function_descriptor(wanted);
     const std::string guess = nearest_function(name);
     const PluginReport report = plugin_report();
@@ -267,7 +267,7 @@ Arrays call(const std::string& function, const Settings& settings, const Arrays&
     const auto outputs = outputs_of(f, called(pointers));
     Arrays result;
     for (const Named& y : outputs) result["out_" + y.name] = y.variable.data();
-    if (f.n_outputs == 0)  // what an update changed in place
+    if (f.n_outputs == 0)  // an update changes its inputs in place
         for (const Named& input : inputs) result["out_" + input.name] = input.variable.data();
     const auto targets = differentiable(inputs), sources = differentiable(outputs);
     refuse_unknown(f, given, "gy_", names("gy_", sources));
@@ -327,7 +327,7 @@ Arrays update(const std::string& optimizer, const Settings& settings, const Arra
                                             inputs[0].device()));
     }
     refuse_unknown(f, given, "state_", states);
-    // Updates that depend on their number have it as the attribute t, unless told otherwise.
+    // If the function has an integer attribute t that is not set, t is the number of the step.
     bool counts = false;
     for (const auto* spec : std::span(f.attrs, f.n_attrs))
         counts |= spec->name == std::string_view("t") && spec->kind == CATENA_ATTR_INT;

@@ -1,5 +1,5 @@
-// Lists functions and shows single ones; and plugins: what was found where, what was loaded, refused or
-// passed over, and why.
+// Lists functions and describes single ones; lists plugins by folder, with the reasons why some
+// were not loaded; and locks plugins.
 #include "commands.hpp"
 
 #include <catena/core/dtype.hpp>
@@ -20,7 +20,7 @@
 namespace catena::command {
 namespace {
 
-// Kernels alike but for dtypes, priority and instruction set.
+// Kernels that differ only in dtypes, priority and instruction set.
 struct Group {
     std::vector<KernelInfo> kernels;
     const KernelInfo& any() const { return kernels[0]; }
@@ -59,7 +59,7 @@ std::string group_line(const catena_function& f, const Group& group) {
                        high > low ? fmt::format(" to {}", high) : "", fmt::join(sets, ", "));
 }
 
-// Plugins, devices and dtypes of the forward kernels: "org.catena.math on cpu: float32, float64".
+// Returns the places of the forward kernels: "org.catena.math on cpu: float32, float64".
 std::string where(const catena_function& f) {
     std::map<std::pair<std::string, std::string>, std::vector<KernelInfo>> places;
     for (const auto& kernel : kernels_of(f.name)) {
@@ -93,7 +93,7 @@ std::vector<Row> rows_of(const PluginReport& report) {
     return rows;
 }
 
-// The hash of what was loaded, else of the file as it is now; "" if it cannot be read safely.
+// Returns the hash of the loaded file, else of the current file; "" if it is not safe to read.
 std::string hash_of(const Row& row) {
     if (!row.plugin.sha256.empty()) return row.plugin.sha256;
     try {
@@ -234,7 +234,7 @@ void lock_plugins(const std::vector<std::string>& folders, const std::string& ou
     for (const auto& folder : folders) places.push_back(fs::absolute(folder));
     if (folders.empty()) {
         for (const auto& folder : default_plugin_folders()) {
-            // A package's folder gets no lock unasked; one lock for all has its plugins, too.
+            // The system's folder belongs to a package; only a single lock `out` includes it.
             if (folder.from != "system" || !out.empty()) places.push_back(folder.path);
         }
     }
@@ -250,7 +250,7 @@ void lock_plugins(const std::vector<std::string>& folders, const std::string& ou
             throw PluginError(fmt::format("[lock] plugins: expected a folder to read, got {} ({})",
                                           place.string(), error.message()));
         std::ranges::sort(files);
-        std::vector<LoadedPlugin> plugins;  // all are fine before anything is written
+        std::vector<LoadedPlugin> plugins;  // all are read before any lock is written
         for (const fs::path& file : files) plugins.push_back(read_hashed_manifest(file));
         names.push_back(place.string());
         if (plugins.empty()) continue;
@@ -267,7 +267,7 @@ void lock_plugins(const std::vector<std::string>& folders, const std::string& ou
         write_plugin_lock(file, plugins);
         fmt::print("wrote {}: {}\n", file.string(),
                    number(static_cast<int>(plugins.size()), "plugin"));
-        std::fflush(stdout);  // before an error of the next one
+        std::fflush(stdout);  // before the next file may cause an error
     }
 }
 

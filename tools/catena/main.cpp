@@ -80,7 +80,7 @@ void pin(const std::string& text) {
     if (equals == text.npos || equals == 0 || equals + 1 == text.size())
         throw InvalidError(fmt::format("[pin] expected FUNCTION=PLUGIN, got {}", text));
     const std::string name = text.substr(0, equals), plugin = text.substr(equals + 1);
-    if (name.find('/') != name.npos) {  // an extension; only the core knows who provides it
+    if (name.find('/') != name.npos) {  // an extension; only the core knows its providers
         const auto report = plugin_report();
         if (std::ranges::count(report.loaded, plugin, &LoadedPlugin::id) == 0)
             throw InvalidError(fmt::format("[pin] {}: expected a loaded plugin ({}), got {}", name,
@@ -170,7 +170,7 @@ void check(const po::variables_map& given, const Options& o) {
             value.defaulted() || always.contains(option) || command->second.contains(option),
             fmt::format("{}: expected no --{}", o.command, option));
     for (const std::string option : {"npz", "out"}) {
-        // A function may have no inputs.
+        // --npz is optional for call, since a function may have no inputs.
         const bool needed = o.command != "plugins" && (option != "npz" || o.command != "call") &&
                             command->second.contains(option);
         need_option(!needed || given.count(option) > 0,

@@ -1,22 +1,22 @@
-# How everything is compiled: warnings, sanitizers, and what makes a build from nothing faster.
+# Compiler options: warnings, sanitizers, and unity builds and precompiled headers for faster builds.
 
-# With CATENA_FAST_BUILD off, as in the preset dev, each file is
-# compiled alone: that shows whether it includes what it uses.
+# With CATENA_FAST_BUILD off, as in the preset dev, each file is compiled by itself, which shows
+# whether it includes all headers that it needs.
 option(CATENA_FAST_BUILD "Unity builds and precompiled headers" ON)
 if(NOT CATENA_FAST_BUILD)
     set(CMAKE_DISABLE_PRECOMPILE_HEADERS ON)
 endif()
 
-# The project's warnings, for every target; packages come as system headers and stay silent.
+# Warnings for every target. Headers of packages are system headers, which cause no warnings.
 set(catena_warnings -Wall -Wextra -Wpedantic -Wshadow -Wconversion)
 if(CATENA_WERROR)
     list(APPEND catena_warnings -Werror)
 endif()
 add_compile_options("$<$<COMPILE_LANGUAGE:C,CXX>:${catena_warnings}>")
-# GCC 12 takes std::string's own copies for overlapping ones.
+# GCC 12 wrongly reports overlapping copies in std::string.
 add_compile_options("$<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict>")
 
-# CATENA_SANITIZE, e.g. "address,undefined" or "thread": in every target; a finding is fatal.
+# CATENA_SANITIZE, e.g. "address,undefined" or "thread", applies to every target. Findings are fatal.
 if(CATENA_SANITIZE)
     if(CATENA_SANITIZE MATCHES "thread" AND CATENA_SANITIZE MATCHES "address")
         message(FATAL_ERROR "CATENA_SANITIZE: thread and address exclude each other, "
@@ -31,8 +31,8 @@ if(CATENA_SANITIZE)
     endif()
 endif()
 
-# catena_unity_build(TARGET N): compiles up to N files of the target as one. There a local name may be
-# that of another file.
+# catena_unity_build(TARGET N): compiles up to N files of the target as one translation unit, without
+# warnings about names that shadow those of another file.
 function(catena_unity_build target batch)
     if(CATENA_FAST_BUILD)
         set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${batch})
@@ -43,8 +43,8 @@ endfunction()
 
 # catena_share_headers(NAME LIBS target... HEADERS header...)
 #
-# Precompiles HEADERS once, with the options of programs that link LIBS. Such programs use them with
-# target_precompile_headers(PROGRAM REUSE_FROM NAME).
+# Precompiles HEADERS once, with the options of programs that link LIBS. These programs use the result
+# with target_precompile_headers(PROGRAM REUSE_FROM NAME).
 function(catena_share_headers name)
     cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "LIBS;HEADERS")
     file(CONFIGURE OUTPUT "${name}.cpp" CONTENT "")

@@ -1,4 +1,4 @@
-# CATENA_HAS_CUDA: nvcc is there (in PATH, $CUDACXX or the usual folder) and wanted.
+# Sets CATENA_HAS_CUDA: nvcc is found (in PATH, $CUDACXX or the usual folders), CATENA_CUDA not OFF.
 set(CATENA_HAS_CUDA OFF)
 option(CATENA_CUDA_MACHINE_CODE "CUDA modules have machine code for sm_80 and sm_90, besides PTX" OFF)
 if(NOT CATENA_CUDA STREQUAL "OFF")
@@ -11,8 +11,8 @@ if(NOT CATENA_CUDA STREQUAL "OFF")
     check_language(CUDA)
     if(CMAKE_CUDA_COMPILER)
         if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES AND NOT DEFINED ENV{CUDAARCHS})
-            # PTX, which drivers compile for their GPU; packages have machine code as well. Their sm_90
-            # is made of the same PTX: no kernel asks for more, and nvcc is a fifth faster.
+            # PTX, which the driver compiles for the GPU. Packages also have machine code; that for
+            # sm_90 is compiled from the same PTX: kernels need no more, and nvcc is a fifth faster.
             set(CMAKE_CUDA_ARCHITECTURES 80-virtual)
             set(CATENA_CUDA_EXPECTED ptx_80)
             if(CATENA_CUDA_MACHINE_CODE)

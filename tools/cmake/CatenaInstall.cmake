@@ -1,4 +1,4 @@
-# What belongs to no single folder: the packages for CMake and pkg-config, documents, examples.
+# Installs the packages for CMake and pkg-config, documents and examples.
 include(CMakePackageConfigHelpers)
 set(catena_package "${CMAKE_INSTALL_LIBDIR}/cmake/catena")
 set(catena_here "${PROJECT_BINARY_DIR}/${catena_package}")  # the build tree is a package, too
@@ -18,7 +18,7 @@ foreach(file IN ITEMS plugin/cmake/CatenaPlugin.cmake plugin/cmake/plugin.map
     file(CREATE_LINK "${PROJECT_SOURCE_DIR}/sdk/${file}" "${catena_here}/${catena_link}" SYMBOLIC)
 endforeach()
 
-# From the folder of the .pc files back to the prefix, so that the tree may be moved.
+# The path from the folder of the .pc files to the prefix: relative, so that the tree can be moved.
 set(catena_pc "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
 string(REGEX REPLACE "[^/]+" ".." catena_pc_prefix "${catena_pc}")
 function(catena_install_pc name catena_pc_about catena_pc_use catena_pc_libs)
@@ -39,7 +39,7 @@ catena_install_pc(host "Arrays, graphs, links, optimizers and data of catena, in
 #     -Wl,-rpath,$(pkg-config --variable=libdir catena-host)"
     "-Wl,--push-state,--no-as-needed -lcatena-loader -lcatena-diagnostics -Wl,--pop-state -lcatena-host -lcatena-core")
 
-# Pages lie as they do here, so that their links lead on; examples where people look for them.
+# Pages keep their relative paths, so that their links work. Examples are in share/catena/examples.
 install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DOCDIR}" RENAME copyright)
 install(FILES README.md CHANGELOG.md CONTRIBUTING.md LICENSE DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 install(FILES hosts/README.md DESTINATION "${CMAKE_INSTALL_DOCDIR}/hosts")

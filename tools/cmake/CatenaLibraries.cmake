@@ -1,5 +1,5 @@
-# catena_find_library(TARGET HEADER LIBRARY): an imported target for a library whose own CMake files
-# are missing, or fail where its programs are not installed.
+# catena_find_library(TARGET HEADER LIBRARY): adds an imported target for a library whose own CMake
+# files are missing, or fail if its programs are not installed.
 function(catena_find_library target header library)
     find_path(${library}_INCLUDE_DIR ${header})
     find_library(${library}_LIBRARY ${library})

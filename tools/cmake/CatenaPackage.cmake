@@ -1,5 +1,5 @@
-# cpack: a Debian package that depends on the system's libraries, and an archive that carries them
-# (tools/cmake/bundle.cmake). tools/package runs it.
+# cpack: a Debian package that depends on the system's libraries, and an archive that contains them
+# (tools/cmake/bundle.cmake). tools/package runs cpack.
 set(CPACK_GENERATOR "DEB;TGZ")
 set(CPACK_PACKAGE_NAME catena)
 set(CPACK_PACKAGE_VENDOR "The catena authors")

@@ -1,6 +1,6 @@
 # catena_add_library(NAME UNITY n SOURCES file... PUBLIC target... PRIVATE target...)
 #
-# The shared library catena::NAME with the versions of the SDK, and its headers in include/.
+# Adds the shared library catena::NAME with the version of the SDK. Its headers are in include/.
 function(catena_add_library name)
     cmake_parse_arguments(PARSE_ARGV 1 arg "" "UNITY" "SOURCES;PUBLIC;PRIVATE")
     add_library(catena-${name} SHARED ${arg_SOURCES})
@@ -21,7 +21,7 @@ endfunction()
 
 # catena_add_sdk_library(NAME [PUBLIC target...] [PRIVATE target...])
 #
-# Such a library above catena::host, of src/*.cpp, with its tests in test/.
+# Adds such a library from src/*.cpp that links catena::host. Its tests are in test/.
 function(catena_add_sdk_library name)
     cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "PUBLIC;PRIVATE")
     file(GLOB sources CONFIGURE_DEPENDS "src/*.cpp")

@@ -1,11 +1,11 @@
 # catena_add_test(NAME SOURCES file... [LIBS target...] [LABELS label...])
 #
-# One doctest executable, <build>/bin/test/NAME, and one ctest entry. main() comes with it: sources
-# only include <doctest/doctest.h>; a source with its own main() replaces it. Tests of the host SDK and
-# of plugins use the precompiled headers of sdk/host/test and sdk/plugin.
+# Adds one doctest executable, <build>/bin/test/NAME, and one ctest entry. It links a main(), unless a
+# source has one; sources only include <doctest/doctest.h>. Tests of the host SDK and of plugins use
+# the precompiled headers of sdk/host/test and sdk/plugin.
 if(CATENA_BUILD_TESTS)
     enable_testing()
-    # However ctest is started, tests see neither the settings nor the plugins of who runs them.
+    # Tests never see the settings and the plugins of the user who runs ctest.
     configure_file("${CMAKE_CURRENT_LIST_DIR}/test_environment.cmake.in"
                    "${PROJECT_BINARY_DIR}/test_environment.cmake" @ONLY)
     set_property(DIRECTORY APPEND PROPERTY
@@ -19,8 +19,8 @@ if(CATENA_BUILD_TESTS)
     add_library(catena-test-main STATIC "${PROJECT_BINARY_DIR}/doctest_main.cpp")
     target_link_libraries(catena-test-main PUBLIC doctest::doctest)
     target_include_directories(catena-test-main PUBLIC "${PROJECT_SOURCE_DIR}/tests/include")
-    # Compiling tests takes longer than running them, except where the test itself computes: with the
-    # test kit, and in targets with the property CATENA_OPTIMIZED.
+    # Tests are compiled without optimization, which saves more time than it costs, except tests that
+    # compute: those with the test kit, and targets with the property CATENA_OPTIMIZED.
     set(optimized "$<IN_LIST:catena::testing,$<TARGET_PROPERTY:LINK_LIBRARIES>>"
                   "$<BOOL:$<TARGET_PROPERTY:CATENA_OPTIMIZED>>")
     list(JOIN optimized "," optimized)
@@ -30,7 +30,7 @@ if(CATENA_BUILD_TESTS)
         ARCHIVE_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin/test")
 endif()
 
-# For what hangs, not for what is slow on a busy machine.
+# Ends tests that hang, not tests that are slow on a busy machine.
 if(CATENA_SANITIZE)
     set(CATENA_TEST_TIMEOUT 3600)
 else()
@@ -63,7 +63,7 @@ endfunction()
 
 # catena_add_program_test(NAME SCRIPT PROGRAM [LABELS label...] [ARGS arg...])
 #
-# A Python script of unittest cases that run a program from outside (see program_case.py).
+# Adds a Python script of unittest cases that run a program (see program_case.py).
 function(catena_add_program_test name script program)
     cmake_parse_arguments(PARSE_ARGV 3 arg "" "" "LABELS;ARGS")
     if(NOT CATENA_BUILD_TESTS)
@@ -79,9 +79,9 @@ endfunction()
 
 # catena_add_compile_test(PREFIX CASE SOURCE TEST [ERROR])
 #
-# Test PREFIX-compile-CASE: SOURCE compiles with -DCASE in capitals and the include folders of the
-# executable TEST, or, if ERROR is given, the compiler says something that matches it. UBSan is on,
-# because GCC then accepts fewer constant expressions.
+# Adds the test PREFIX-compile-CASE: SOURCE compiles with -DCASE in capitals and the include folders of
+# the executable TEST or, if ERROR is given, the compiler's output matches it. UBSan is on, because GCC
+# then accepts fewer constant expressions.
 function(catena_add_compile_test prefix case source test)
     string(TOUPPER ${case} macro)
     set(name ${prefix}-compile-${case})

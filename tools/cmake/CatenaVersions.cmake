@@ -1,8 +1,8 @@
-# The product's version is project()'s, the ABI's is the header's: nothing else writes either down.
+# catena's version is defined only by project(), that of the ABI only by its header base.h.
 #
-# catena-core keeps its name as long as plugins keep running: SOVERSION = ABI major. catena-host is
-# C++ for programs, which the next release may change: SOVERSION = the release, before 1.0 its minor
-# too.
+# The SOVERSION of catena-core is the ABI's major, because plugins work until that changes. Each
+# release may change the C++ interface of catena-host, so its SOVERSION is the release's major,
+# before 1.0 with the minor.
 set(abi_header "${PROJECT_SOURCE_DIR}/sdk/abi/include/catena/abi/base.h")
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${abi_header}")
 foreach(part IN ITEMS MAJOR MINOR)
@@ -18,14 +18,14 @@ if(PROJECT_VERSION_MAJOR EQUAL 0)
     string(APPEND CATENA_HOST_SOVERSION ".${PROJECT_VERSION_MINOR}")
 endif()
 
-# catena_add_version_to(SOURCE): it may name CATENA_VERSION and CATENA_ABI_VERSION.
+# catena_add_version_to(SOURCE): defines CATENA_VERSION and CATENA_ABI_VERSION in SOURCE.
 function(catena_add_version_to source)
     set_property(SOURCE "${source}" APPEND PROPERTY COMPILE_DEFINITIONS
         "CATENA_VERSION=\"${PROJECT_VERSION}\""
         "CATENA_ABI_VERSION=\"${CATENA_ABI_MAJOR}.${CATENA_ABI_MINOR}\"")
 endfunction()
 
-# catena_test_command_line(PROGRAM): it refuses empty values and tells about lost output.
+# catena_test_command_line(PROGRAM): tests that it refuses empty values and reports lost output.
 function(catena_test_command_line program)
     if(CATENA_BUILD_TESTS)
         add_test(NAME ${program}-command-line COMMAND Python3::Interpreter
@@ -36,7 +36,7 @@ function(catena_test_command_line program)
     endif()
 endfunction()
 
-# catena_test_version(PROGRAM): it prints both for --version; and the tests of its command line.
+# catena_test_version(PROGRAM): tests that --version prints both versions, and the command line.
 function(catena_test_version program)
     catena_test_command_line(${program})
     if(CATENA_BUILD_TESTS)
@@ -47,8 +47,8 @@ function(catena_test_version program)
     endif()
 endfunction()
 
-# catena_add_tool(PROGRAM SOURCE... LIBS target...): an installed program that knows the
-# versions in main.cpp.
+# catena_add_tool(PROGRAM SOURCE... LIBS target...): adds and installs a program, with both versions
+# defined in main.cpp.
 function(catena_add_tool program)
     cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "LIBS")
     add_executable(${program} ${arg_UNPARSED_ARGUMENTS})

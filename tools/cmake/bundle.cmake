@@ -1,8 +1,8 @@
-# Makes the archive run on other machines: copies the libraries that its files need, but those of
-# the C and C++ systems, to lib/catena/private, with their licences; says what is still needed.
-# A script of cpack, run when the files are in place.
+# Copies the libraries that the archive's files need, except the system's C and C++ libraries, to
+# lib/catena/private, with their licences, so that the archive runs on other machines. Writes to
+# README.txt what it still needs. cpack runs this script when the files are in place.
 #
-# libstdc++ and libgcc stay out: plugins of a newer compiler need the newer ones of their system.
+# libstdc++ and libgcc are not copied: plugins of a newer compiler need the system's newer ones.
 if(NOT CPACK_GENERATOR STREQUAL "TGZ")
     return()
 endif()
@@ -21,7 +21,7 @@ function(run output)
     endif()
     set(${output} "${text}" PARENT_SCOPE)
 endfunction()
-# The package of a library, by whichever of its names the package manager knows.
+# Finds the licence and package of a library, by any of its names that the package manager knows.
 function(find_license file output)
     get_filename_component(real "${file}" REALPATH)
     foreach(name IN ITEMS "${file}" "${real}" "/usr${file}" "/usr${real}")
@@ -67,7 +67,7 @@ foreach(library IN LISTS needed ITEMS "${CPACK_CATENA_OPENBLAS}")
     string(APPEND carried "    ${name} (${package})\n")
 endforeach()
 
-# Ours look there next to where they look anyway.
+# Adds the folder to the library paths of catena's own files.
 foreach(file IN LISTS programs libraries plugins)
     get_filename_component(real "${file}" REALPATH)
     get_filename_component(folder "${real}" DIRECTORY)
@@ -79,7 +79,7 @@ foreach(file IN LISTS programs libraries plugins)
     run(ignored "${PATCHELF}" --set-rpath "${path}\$ORIGIN/${way}" "${real}")
 endforeach()
 
-# The newest versions of the system's symbols that anything here asks for.
+# The newest versions of the system libraries' symbols that the files need.
 set(glibc 0)
 set(glibcxx 0)
 file(GLOB copies "${private}/*")
@@ -98,5 +98,5 @@ foreach(file IN LISTS programs libraries plugins copies)
 endforeach()
 configure_file("${CPACK_CATENA_README}" "${root}/README.txt" @ONLY)
 
-# Whatever the umask: libraries that others may write to are refused.
+# The modes must not depend on the umask: hosts refuse files that others can write to.
 run(ignored chmod -R go-w "${root}")

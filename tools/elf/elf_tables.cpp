@@ -1,4 +1,4 @@
-// ELF tables, read and checked entry by entry.
+// Reads ELF tables and checks each entry.
 #include "elf_tables.hpp"
 
 #include <fmt/format.h>
@@ -22,7 +22,7 @@ int opened(const std::filesystem::path& file) {
         fmt::format("the file cannot be opened: {}", std::generic_category().message(errno)));
 }
 
-// Zero-terminated, within a table.
+// Returns the text at an offset, up to a zero or to the end of the table.
 std::string text_at(std::span<const char> table, std::uint64_t at, const char* what) {
     if (at < table.size())
         return {table.data() + at, strnlen(table.data() + at, table.size() - at)};
@@ -100,7 +100,7 @@ std::vector<ElfTables::Symbol> ElfTables::symbols(std::uint32_t section_type) co
         const Elf64_Shdr& names = sections()[s.sh_link].header;
         const auto texts = table<char>(names.sh_offset, names.sh_size, "the names of its symbols");
         const auto entries = table<Elf64_Sym>(s.sh_offset, s.sh_size, "its symbols");
-        for (std::size_t i = 1; i < entries.size(); ++i) {  // the first is none
+        for (std::size_t i = 1; i < entries.size(); ++i) {  // entry 0 is no symbol
             const Elf64_Sym& e = entries[i];
             result.push_back({text_at(texts, e.st_name, "its table of symbols"),
                               static_cast<unsigned char>(ELF64_ST_BIND(e.st_info)),
@@ -123,7 +123,7 @@ std::vector<ElfTables::Relocation> ElfTables::relocations() const {
         const std::uint64_t offset = offset_of(at, sizeof(std::uint64_t), "a relocation");
         result.push_back({at, table<std::uint64_t>(offset, sizeof at, "a relocation").front()});
     };
-    // Packed: an address, or bits for the 63 words that follow.
+    // DT_RELR is packed: an entry is an address, or a bitmap for the next 63 words.
     std::uint64_t next = 0;
     for (const std::uint64_t entry : mapped<std::uint64_t>(DT_RELR, DT_RELRSZ, "its relocations")) {
         if (entry % 2 == 0) {

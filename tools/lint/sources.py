@@ -12,7 +12,7 @@ MAX_LINES = 600
 # The folders of core/src: each may include itself and those before it.
 CORE = ("device", "array", "registry", "dispatch", "graph")
 
-# Who may include whom. A test may also use the layers in the second set.
+# The layers that each layer may include. A test may also use the layers in the second set.
 LAYERS = {
     "sdk/abi": ({"abi"}, set()),
     "sdk/plugin": ({"abi", "plugin"}, {"core", "host", "loader"}),
@@ -44,7 +44,7 @@ class Tree:
                     self.texts[relative] = data.decode("utf-8", "replace")
 
     def code(self, *folders):
-        """(path, text) of the C, C++ and CUDA files under the folders."""
+        """Yields (path, text) of the C, C++ and CUDA files under the folders."""
         for path, text in self.texts.items():
             if pathlib.PurePosixPath(path).suffix in CODE and \
                     (not folders or any(path.startswith(f + "/") for f in folders)):
@@ -59,12 +59,12 @@ TOKEN = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+
 
 
 def without_comments(text):
-    """Same lines and columns, comments blank."""
+    """Returns the text with comments blanked; lines and columns stay the same."""
     return TOKEN.sub(lambda m: blank(m) if m.group()[0] == "/" else m.group(), text)
 
 
 def bare(text):
-    """Comments and literals blank."""
+    """Returns the text with comments and literals blanked."""
     return TOKEN.sub(blank, text)
 
 
@@ -73,7 +73,7 @@ def at(path, text, position, what):
 
 
 def found(pattern, path, text, what):
-    """A finding for each match; what(match) says what it is, or None."""
+    """Yields a finding for each match of which what(match) returns a description."""
     for match in re.finditer(pattern, text, re.M):
         if what(match):
             yield at(path, text, match.start(), what(match))
@@ -101,7 +101,7 @@ def core_names(tree):
 
 
 def part_of(path):
-    """(layer, part): a plugin and a host are parts of their own."""
+    """Returns (layer, part). Each plugin and each host is a part of its own."""
     for layer in LAYERS:
         if path.startswith(layer + "/"):
             own = layer in ("plugins", "hosts")
@@ -179,7 +179,7 @@ def macros(tree):
 
 
 def length(tree):
-    """No file is too long to read, and no line of a public header too wide."""
+    """No file has too many lines, and no line of a public header is too wide."""
     for path, text in tree.texts.items():
         script = text.startswith("#!") or path.endswith((".py", ".sh", ".cmake", "CMakeLists.txt"))
         lines = text.count("\n")
@@ -190,7 +190,7 @@ def length(tree):
 
 
 def heads(tree):
-    """A file begins with what it is for; a C++ header is included once."""
+    """A file begins with a comment on its purpose; a C++ header is included once."""
     for path, text in tree.code():
         if not text.startswith(("//", "/*")) and text.count("\n") > 5:
             yield f"{path}:1: expected a comment that says what the file is for"
@@ -206,18 +206,18 @@ WORDS = [
 
 
 def words(tree):
-    """The sources speak of the project alone."""
+    """The sources contain no paths of a user, no unfinished work and no references to a tracker."""
     for path, text in tree.texts.items():
         for pattern, why in WORDS if not path.startswith("tools/lint/") else ():
             yield from found(pattern, path, text, lambda match: f"'{match[0]}': {why}")
 
 
 QUOTE = r"(?s)(<!-- ([\w./-]+)(?:#([\w-]+))? -->\n```\w*\n)(.*?)(^```)"
-MARK = re.compile(r"^[ \t]*(?://|#) \[/?[\w-]+\]\n", re.M)  # of sections; no part of a quote
+MARK = re.compile(r"^[ \t]*(?://|#) \[/?[\w-]+\]\n", re.M)  # of sections; not part of a quote
 
 
 def quotable(tree, path, section):
-    """A file's text, or that of its section: the lines from "// [NAME]" to "// [/NAME]"."""
+    """Returns a file's text or its section's: the lines from "// [NAME]" to "// [/NAME]"."""
     text = tree.texts.get(path)
     if text is not None and section:
         found = re.search(rf"^[ \t]*(//|#) \[{section}\]\n(.*?)^[ \t]*\1 \[/{section}\]$",
@@ -227,7 +227,7 @@ def quotable(tree, path, section):
 
 
 def quotes(tree):
-    """Code in a page, below a comment with its file's name, is that file as it is now."""
+    """Code in a page, below a comment with its file's name, equals that file."""
     for path, text in tree.texts.items():
         def outdated(match):
             name = match[2] + (f"#{match[3]}" if match[3] else "")
@@ -241,7 +241,7 @@ def quotes(tree):
 
 
 def fix_quotes(tree):
-    """Writes the quoted files anew into the pages that quote them."""
+    """Updates the quoted files in the pages that quote them."""
     def quoted(match):
         source = quotable(tree, match[2], match[3])
         return match[1] + (match[4] if source is None else source) + match[5]

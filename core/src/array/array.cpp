@@ -9,7 +9,7 @@ namespace catena {
 Ref<ArrayBody> new_body(DeviceState& device) {
     auto* body = new (pool_allocate(sizeof(ArrayBody))) ArrayBody;
     body->device = &device;
-    body->meta.ndim = -1;  // until inference says
+    body->meta.ndim = -1;  // unknown until infer() has run
     body->meta.dtype = {};
     body->meta.struct_size = sizeof(catena_meta);
     body->meta.device_type = device.table.dlpack_type;
@@ -30,7 +30,7 @@ Ref<ArrayBody> new_body(DeviceState& device) {
 
 bool shape_known(ArrayBody& body) {
     const std::uint32_t item = body.meta.dtype.bits / 8u;
-    std::int64_t size = 1, room = 1;  // room: without the extents of 0, so that no part overflows
+    std::int64_t size = 1, room = 1;  // room: without extents of 0, so no partial product overflows
     bool sane = body.meta.ndim >= 0 && body.meta.ndim <= CATENA_MAX_NDIM;
     for (int i = sane ? body.meta.ndim - 1 : -1; sane && i >= 0; --i) {
         const std::int64_t extent = body.meta.shape[i];
@@ -38,7 +38,7 @@ bool shape_known(ArrayBody& body) {
         sane = extent >= 0 && !__builtin_mul_overflow(room, extent > 0 ? extent : 1, &room);
         size = extent > 0 && size > 0 ? room : 0;
     }
-    body.meta.device_type = body.tensor.dl.device_type;  // infer() may have written another one
+    body.meta.device_type = body.tensor.dl.device_type;  // infer() may have overwritten it
     body.tensor.dl.ndim = body.meta.ndim;
     body.tensor.dl.dtype = body.meta.dtype;
     body.tensor.nbytes = static_cast<std::uint64_t>(size) * item;
@@ -100,7 +100,7 @@ constexpr std::string_view dtype_names[dtype_count] = {"float16", "bfloat16", "f
 template <class T>
 constexpr bool is_half = std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>;
 
-// The value of an element in a type wide enough for arithmetic.
+// Converts an element to a type with arithmetic: half precision to float.
 template <class T>
 auto widen(T value) {
     if constexpr (is_half<T>) return to_float(value);

@@ -1,4 +1,4 @@
-// Memory of arrays: the order of uses on several queues, and copies between host and devices.
+// Array memory: the order of uses on several queues, and copies between host and devices.
 #include "array/array_ops.hpp"
 
 #include <algorithm>
@@ -22,28 +22,28 @@ void use(const Stream& stream, const Array& array, bool writes) {
     if (!writes) return before_read(*array.body(), queue);
     before_write(*array.body(), queue);
     written(*array.body());
-    after_write(*array.body(), queue, Queue::end);  // whenever it is given
+    after_write(*array.body(), queue, Queue::end);  // covers work that the program launches later
     queue.advance();
 }
 
 namespace {
 
 std::mutex& extras() {
-    static auto* mutex = new std::mutex;  // of all lists of readers
+    static auto* mutex = new std::mutex;  // guards all lists of readers
     return *mutex;
 }
 
 // The recorder whose recording owns the array's memory.
 Recorder& recorder_of(ArrayBody& owner) { return static_cast<Recorder&>(owner.home->queue); }
 
-// Work of the queue, and later of others, comes after what the other was given so far; never fails.
+// Makes later work of `queue` wait for all work submitted to `other` so far. Never fails.
 void settle(Queue& queue, Queue& other) noexcept {
     try {
         queue.after(other, Queue::end);
     } catch (...) {
         try {
             other.finish();
-        } catch (...) {  // the device is lost: every later call will say so
+        } catch (...) {  // the device is lost: every later call reports it
         }
     }
 }
@@ -56,20 +56,20 @@ SmallVector<Queue*, 2> take_readers(ArrayBody& owner) {
 
 bool plain(const DeviceState& device) { return device.host_accessible() && !device.async(); }
 
-// A queue of the device that comes after the last write anyway, else the thread's.
+// Returns the last writer's queue, which needs no wait, if it is of the array's device, else the thread's.
 Queue& reading_queue(ArrayBody& body) {
     Queue& writer = *owner_of(body).queue.load(std::memory_order_acquire);
     return &writer.device == body.device ? writer : current_queue(*body.device);
 }
 
-// Whether the device can copy to and from it by itself.
+// Whether the array is pinned memory that the device can copy asynchronously.
 bool is_pinned_for(ArrayBody& body, const DeviceState& device) {
     const ArrayExtra* extra = owner_of(body).extra.load(std::memory_order_acquire);
     return extra && extra->pinned && &extra->pinned->device.table == &device.table &&
            device.memory && device.memory->copy_async;
 }
 
-// Gives the queue work of its backend that writes `to` and reads `from`. False where the backend cannot.
+// Submits backend work that reads `from` and writes `to`. Returns false if the backend does not support it.
 template <class Call>
 bool give(Queue& queue, ArrayBody& to, ArrayBody& from, const Call& call) {
     before_read(from, queue);
@@ -84,14 +84,14 @@ bool give(Queue& queue, ArrayBody& to, ArrayBody& from, const Call& call) {
     return can;
 }
 
-// The host may use `bytes` for other things afterwards.
+// Copies from host memory, which the caller may reuse afterwards.
 void copy_from_host(Queue& queue, ArrayBody& to, const void* bytes) {
     before_write(to, queue);
     queue.device.copy(queue, memory_of(to), bytes, to.tensor.nbytes, CATENA_COPY_HOST_TO_DEVICE);
     after_write(to, queue, queue.last());
 }
 
-// queue: of to's device, or of from's if only that one is asynchronous.
+// Copies `from` to `to`. queue: of to's device, or of from's device if only that one is asynchronous.
 void copy_on(Queue& queue, ArrayBody& to, ArrayBody& from) {
     DeviceState& a = *to.device;
     DeviceState& b = *from.device;
@@ -132,7 +132,7 @@ void copy_on(Queue& queue, ArrayBody& to, ArrayBody& from) {
     } else if (&a.table == &b.table && a.memory && a.memory->copy_peer) {
         if (give(queue, to, from, copy_peer)) return;
     }
-    std::unique_ptr<char[]> staging;  // of two devices that know nothing of each other
+    std::unique_ptr<char[]> staging;  // for devices that cannot copy directly
     const void* const elements = on_host(from, staging);
     copy_from_host(queue, to, elements);
 }
@@ -151,7 +151,7 @@ void read_elsewhere(ArrayBody& owner, Queue& queue) {
     if (owner.home && owner.home->recorded()) recorder_of(owner).used_by(queue, false);
     Queue* writer = owner.queue.load(std::memory_order_acquire);
     queue.after(*writer, owner.ticket);
-    if (!queue.async) {  // the host has waited: nobody has to any more
+    if (!queue.async) {  // the host has waited, so later uses need not wait
         if (!writer->async || owner.device == &queue.device) owner.queue.store(&queue);
         return;
     }
@@ -186,7 +186,7 @@ void give_back_memory(ArrayBody& body) noexcept {
         if (extra)
             for (Queue* reader : extra->readers) settle(home->queue, *reader);
         home->free(body.block, body.capacity);
-    } else if (extra && extra->pinned) {  // its next user waits
+    } else if (extra && extra->pinned) {  // reused when this work is done
         PinnedPool::Uses uses{{&last, last.now()}};
         for (Queue* reader : extra->readers) uses.emplace_back(reader, reader->now());
         extra->pinned->free(body.block, body.capacity, std::move(uses));
@@ -259,7 +259,7 @@ Array Array::from_host(const void* data, std::int64_t count, Dtype dtype, const 
     ArrayBody& to = *array.body_;
     const auto item = static_cast<std::size_t>(item_size(dtype));
     std::vector<char> dense;
-    if (strides && count) {  // gather row by row into dense order
+    if (strides && count) {  // gather the elements in row-major order
         dense.resize(to.tensor.nbytes);
         std::int64_t index[CATENA_MAX_NDIM] = {};
         const auto* source = static_cast<const char*>(data);
@@ -319,7 +319,7 @@ void Array::fill(double value) const {
     const std::uint64_t bytes = body.tensor.nbytes;
     const auto fill_host = [&](char* target) {
         convert(Dtype::float64, &value, dtype(), target, 1);
-        for (std::size_t done = item; done < bytes; done *= 2) {  // double what is there
+        for (std::size_t done = item; done < bytes; done *= 2) {  // double the filled part
             std::memcpy(target + done, target, std::min<std::size_t>(done, bytes - done));
         }
     };
@@ -355,7 +355,7 @@ void* Array::host_data(Dtype wanted, bool writes) const {
         raise<DtypeError>("[array] host(): expected {}, got {}", wanted, dtype());
     before_host(body, writes);
     if (writes) {
-        // Threads that fill parts of an array may be here at once: one change or several is the same.
+        // Threads that fill parts of one array may run this concurrently; one increment is enough.
         const std::atomic_ref version(owner_of(body).version);
         version.store(version.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     }
@@ -388,7 +388,7 @@ Array Array::wrap(Device device, void* data, const Shape& shape, Dtype dtype,
         raise<InvalidError>("[array] wrap(): expected an address aligned to {} bytes, got {}", item,
                             data);
     }
-    static char nothing;  // has_memory() tells arrays from mere shapes by their block
+    static char nothing;  // the block if data is null: has_memory() requires one
     Queue& queue = current_queue(*device.state());
     if (release) extra_of(*body).release = std::move(release);
     body->block = data ? data : &nothing;

@@ -1,4 +1,4 @@
-// Bodies of arrays: how the core makes them.
+// Operations on array bodies: creation, memory, views, versions, read-only flags.
 #pragma once
 
 #include "device/device_state.hpp"
@@ -7,16 +7,16 @@
 
 namespace catena {
 
-// A body without memory, not sealed; fill in meta's dtype, ndim and shape, then call shape_known().
+// Returns an unsealed body without memory. Set meta.dtype, ndim and shape, then call shape_known().
 Ref<ArrayBody> new_body(DeviceState& device);
-// One of that shape, sealed. Throws MemoryError if no array can have it.
+// Returns a sealed body without memory. Throws MemoryError if the shape is too large.
 Ref<ArrayBody> make_body(const Shape& shape, Dtype dtype, DeviceState& device);
 Array empty_on(Queue& queue, const Shape& shape, Dtype dtype);
-// Throws if it holds nothing, or a shape alone.
+// Returns the body. Throws if the handle is empty, or if the array has only a shape.
 ArrayBody& need_memory(const Array& array);
-// Completes the descriptors from meta. False if no array can have this shape.
+// Completes the descriptors from meta. Returns false if the shape is invalid or too large.
 bool shape_known(ArrayBody& body);
-// Gives it memory of its own, for work of the queue.
+// Allocates memory for the body, for work on the queue.
 inline void allocate(ArrayBody& body, Queue& queue) {
     CachingAllocator* pool = queue.pool.load(std::memory_order_relaxed);
     body.block = pool->allocate(body.tensor.nbytes, body.capacity);
@@ -25,24 +25,24 @@ inline void allocate(ArrayBody& body, Queue& queue) {
     body.queue.store(&queue, std::memory_order_relaxed);
     body.ticket = queue.now();
 }
-// A view of source's memory with the shape in view's meta.
+// Makes view a view of source's memory, with the shape in view.meta.
 void alias(ArrayBody& view, const Ref<ArrayBody>& source);
-// Replaces an array by its shape, without data. If there is no memory for the new body,
-// the array stays as it is.
+// Replaces an array by one with the same shape and no data. If there is no memory for the new body,
+// the array stays unchanged.
 void make_shell(Array& array) noexcept;
 inline bool has_memory(const ArrayBody& body) noexcept { return body.block || body.base; }
-// Retained arrays must not change under a graph: calls that write in place count it here.
+// Returns the number of writes in place, which shows a graph whether a retained array has changed.
 inline std::uint32_t version_of(const ArrayBody& body) noexcept {
     return body.base ? body.base->version : body.version;
 }
 inline void written(ArrayBody& body) noexcept { ++(body.base ? *body.base : body).version; }
-// Kernels may write results until they have run, and inputs that they update in place. All other
-// tensors are read-only.
+// Marks a tensor read-only. Kernels may write only results, until they have run, and inputs that
+// they update in place.
 inline void seal(ArrayBody& body) noexcept { body.tensor.flags |= CATENA_TENSOR_READONLY; }
 inline void unseal(ArrayBody& body) noexcept {
     body.tensor.flags &= ~std::uint32_t{CATENA_TENSOR_READONLY};
 }
-// Gives its memory back, if it has any.
+// Releases the body's memory, if it has any.
 inline void drop_memory(ArrayBody& body) noexcept {
     CachingAllocator* home = body.home;
     if (home && body.queue.load(std::memory_order_relaxed) == &home->queue &&
@@ -60,7 +60,7 @@ inline bool same_kind(const ArrayBody& a, const ArrayBody& b) noexcept {
     return same(a.meta.dtype, b.meta.dtype) && a.meta.ndim == b.meta.ndim && a.device == b.device &&
            std::equal(a.meta.shape, a.meta.shape + a.meta.ndim, b.meta.shape);
 }
-// Nobody else can see its memory, nor will a recording.
+// Whether no other handle and no recording refers to the memory.
 inline bool unshared(const ArrayBody& body) noexcept {
     return body.unique() && (!body.base || body.base->unique());
 }
@@ -76,7 +76,7 @@ inline Array empty_like(const ArrayBody& like, Queue& queue) {
     allocate(*body, queue);
     return Array(std::move(body));
 }
-// The elements in the host's memory: where they are, or copied to staging, which is made for them.
+// Returns the elements in host memory: in place, or copied to `staging`, which it allocates.
 const void* on_host(const ArrayBody& body, std::unique_ptr<char[]>& staging);
 
 }  // namespace catena

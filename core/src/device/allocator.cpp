@@ -37,7 +37,7 @@ void Segments::insert(char* block, std::uint64_t bytes, bool first) {
     }
 }
 
-// right follows left in one segment; neither is in free_.
+// Merges two ranges. right follows left in one segment; neither is in free_.
 Segments::Ranges::iterator Segments::join(Ranges::iterator left, Ranges::iterator right) {
     left->second.bytes += right->second.bytes;
     ranges_.erase(right);
@@ -75,7 +75,7 @@ constexpr std::uint64_t largest_growth = 64 << 20;
 constexpr int most_slots = 8;  // allocators whose small blocks a thread caches
 std::atomic<int> next_slot{0};
 
-// Four classes to each power of two, rounded to whole cache lines, so that slabs stay aligned.
+// Four size classes for each power of two, rounded to whole cache lines to keep slabs aligned.
 int class_of(std::uint64_t bytes) noexcept {
     if (bytes <= smallest) return 0;
     bytes = (bytes + 63) & ~std::uint64_t{63};
@@ -106,7 +106,7 @@ struct ThreadLists {
 };
 __attribute__((tls_model("initial-exec"))) thread_local constinit PerThread<ThreadLists> of_thread;
 
-// The blocks of one class. `count` is NULL for an allocator without a slot, or without memory.
+// A thread's blocks of one class. `count` is null if the thread cannot keep blocks of the allocator.
 struct List {
     int* count;
     void** blocks;
@@ -121,7 +121,7 @@ inline List list_of(CachingAllocator& owner, int slot, int index) noexcept {
 
 }  // namespace
 
-// Allocators of recordings have no lists in threads.
+// Allocators of recordings have no slot: threads do not cache their blocks.
 CachingAllocator::CachingAllocator(Queue& owner, bool recorded)
     : queue(owner),
       memory_(owner.device.heap),
@@ -132,7 +132,7 @@ CachingAllocator::CachingAllocator(Queue& owner, bool recorded)
     memory_.pools.push_back(this);
 }
 
-// A recording cannot ask for memory, and launches write what it has freed.
+// A recording cannot allocate from the backend, and its launches write to blocks that it freed.
 bool CachingAllocator::keeps() const noexcept { return recycle || recorded_; }
 
 void* CachingAllocator::allocate(std::uint64_t bytes, std::uint64_t& capacity) {
@@ -157,7 +157,7 @@ void* CachingAllocator::take_uncached(std::uint64_t capacity) {
 }
 
 void* CachingAllocator::take_large(std::uint64_t bytes, std::uint64_t& capacity) {
-    if (bytes > largest_memory) {  // sums of larger ones would overflow
+    if (bytes > largest_memory) {  // sums of larger sizes would overflow
         raise<MemoryError>("[{}] memory: expected at most {} bytes, got {}", queue.device.name,
                            largest_memory, bytes);
     }
@@ -199,7 +199,7 @@ void CachingAllocator::count(std::int64_t in_use, std::int64_t cached) noexcept 
     }
 }
 
-// During a recording the block is kept until the end of the recording.
+// Frees a block. During a recording, keeps it until the recording ends.
 void CachingAllocator::return_to_backend(void* block, std::uint64_t bytes) noexcept {
     if (memory_.recordings.load() > 0) {
         memory_.release_wanted = true;
@@ -223,11 +223,11 @@ void CachingAllocator::give_back(int index, void* const* blocks, int n) noexcept
         return count(-all, 0);
     }
     count(-all, all);
-    auto& all_free = free_[static_cast<std::size_t>(index)].blocks;  // refill() reserved its memory
+    auto& all_free = free_[static_cast<std::size_t>(index)].blocks;  // refill() reserved capacity
     all_free.insert(all_free.end(), blocks, blocks + n);
 }
 
-// Adds a segment as large as all existing ones, so that blocks of varying sizes fit into few segments.
+// Adds a segment as large as all existing ones, up to 64 MiB, so that varying sizes need few segments.
 void* CachingAllocator::grow(std::uint64_t capacity) {
     trim(static_cast<std::int64_t>(capacity));
     std::uint64_t bytes = std::max(capacity, std::min(segments_.reserved(), largest_growth));
@@ -247,7 +247,7 @@ void* CachingAllocator::grow(std::uint64_t capacity) {
     return segments_.take(capacity);
 }
 
-// Free segments go back, largest first, as long as more() says so. Under the lock.
+// Returns free segments to the backend, largest first, while more() returns true. Requires the lock.
 template <class More>
 void CachingAllocator::release_segments(const More& more) noexcept {
     if (memory_.recordings.load() > 0 || kept_) return;
@@ -258,8 +258,8 @@ void CachingAllocator::release_segments(const More& more) noexcept {
     });
 }
 
-// Sizes that vary would fill the cache without end: past twice the peak, segments that are free go
-// back, also those of other queues. A loop that repeats its sizes never comes here.
+// Limits memory in use and in the cache to twice the peak plus slack by releasing free segments of all
+// queues: varying sizes would grow the cache without limit. A loop that repeats its sizes never calls it.
 void CachingAllocator::trim(std::int64_t wanted) {
     const MemoryStats& all = memory_.stats;
     const std::int64_t most = 2 * std::max(all.peak, all.in_use + wanted) + slack;
@@ -270,7 +270,7 @@ void CachingAllocator::trim(std::int64_t wanted) {
     }
 }
 
-// Cuts slabs, so that small arrays do not cost a call of the backend each.
+// Takes free blocks of a class, or cuts new ones from a slab to save calls of the backend.
 int CachingAllocator::refill(int index, void** out, int wanted) {
     const std::uint64_t bytes = size_of_class(index);
     const auto all_of = [&](int n) { return static_cast<std::int64_t>(bytes) * n; };
@@ -313,7 +313,7 @@ void* CachingAllocator::try_backend(std::uint64_t capacity, catena_ctx& ctx) {
     return ctx.status == CATENA_OK ? block : nullptr;
 }
 
-// Under the lock of the whole device: what all its queues have cached is given back before it fails.
+// Requires the device's lock. Before it fails, releases the cached memory of all queues and tries again.
 void* CachingAllocator::ask_backend(std::uint64_t capacity) {
     DeviceState& device = queue.device;
     for (int attempt = 0;; ++attempt) {
@@ -331,7 +331,7 @@ void* CachingAllocator::ask_backend(std::uint64_t capacity) {
         }
         release_all();
         device.pinned.release();
-        if (device.async()) {  // until then nothing may really be free
+        if (device.async()) {  // frees are ordered on the streams: wait for them
             catena_ctx wait;
             device.table.sync(&wait, device.dev);
         }
@@ -344,7 +344,7 @@ void CachingAllocator::release_cached() noexcept {
     release_all();
 }
 
-// Under the lock.
+// Requires the lock.
 void CachingAllocator::release_all() noexcept {
     for (CachingAllocator* pool : memory_.pools) pool->release_segments([] { return true; });
 }
@@ -372,7 +372,7 @@ MemoryStats CachingAllocator::stats() const {
 
 // ---- pinned memory
 
-// Does not wait.
+// Whether all work on the block is done. Waits only if the backend cannot query events.
 bool PinnedPool::Block::done() {
     std::erase_if(uses, [](const auto& use) { return use.first->reached(use.second); });
     return uses.empty();
@@ -380,7 +380,7 @@ bool PinnedPool::Block::done() {
 
 void* PinnedPool::allocate(std::uint64_t bytes, std::uint64_t& capacity) {
     if (!device.memory || !device.memory->host_alloc || !device.memory->host_free) return nullptr;
-    // Eight sizes from one power of two to the next, so that little is in vain; whole pages.
+    // Eight sizes for each power of two, to waste little memory; multiples of a page.
     const std::uint64_t step = std::max<std::uint64_t>(4096, std::bit_floor(bytes) / 8);
     capacity = std::max((bytes + step - 1) / step, std::uint64_t{1}) * step;
     {

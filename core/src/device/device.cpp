@@ -1,4 +1,4 @@
-// Devices: what they share with their backend, and the thread's current one; their streams.
+// Devices: opening, the thread's current device, random states, streams.
 #include "device/device_state.hpp"
 
 #include <limits.hpp>
@@ -12,7 +12,7 @@ namespace catena {
 namespace {
 
 thread_local DeviceState* current = nullptr;
-thread_local const Device* fallback = nullptr;  // of the innermost scope
+thread_local const Device* fallback = nullptr;  // set by the innermost using_fallback scope
 
 }  // namespace
 
@@ -32,7 +32,7 @@ DeviceState::DeviceState(BackendEntry& backend_entry, int device_ordinal, int de
         const catena_status status = table.open(&ctx, ordinal, &dev);
         if (status != CATENA_OK) throw_failure(ctx, status, name, "the device could not be opened");
     }
-    // least: bytes of the table in the first release that had it.
+    // least: size of the table in the first release that had it.
     const auto ask = [&]<class Table>(const Table*& given, const char* id,
                                       std::size_t least = sizeof(Table)) {
         given = static_cast<const Table*>(backend_extension(Device(this), id));
@@ -116,7 +116,7 @@ MemorySize DeviceState::memory_size() {
     ctx.device = this;
     std::uint64_t free = 0, total = 0;
     if (table.memory(&ctx, dev, &free, &total) != CATENA_OK) return size;
-    if (free > total || total > largest_memory) return size;  // no device has that
+    if (free > total || total > largest_memory) return size;  // the numbers are invalid
     return {static_cast<std::int64_t>(free), static_cast<std::int64_t>(total)};
 }
 
@@ -131,7 +131,7 @@ bool make_room(catena_ctx& ctx, catena_status status) noexcept {
     const std::shared_lock waiting(device->waits);
     if (device->heap.recordings.load() > 0) return false;
     device->release_cached();
-    catena_ctx wait;  // until then nothing may really be free
+    catena_ctx wait;  // frees are ordered on the streams: wait for them
     if (device->async()) device->table.sync(&wait, device->dev);
     forget_failure(ctx);
     return true;
@@ -175,7 +175,7 @@ MemoryStats Device::memory() const {
     DeviceMemory& heap = state_of(*this).heap;
     const std::lock_guard lock(heap.mutex);
     MemoryStats stats = heap.stats;
-    for (const CachingAllocator* pool : heap.pools) {  // what this thread keeps at hand is free
+    for (const CachingAllocator* pool : heap.pools) {  // blocks cached by this thread are free
         stats.in_use -= pool->at_hand();
         stats.cached += pool->at_hand();
     }
@@ -262,7 +262,7 @@ constinit thread_local const using_stream* streams = nullptr;
 Queue::Queue(DeviceState& of, catena_stream* stream, bool recorder)
     : device(of), native(stream), async(of.async()), own(*this, recorder) {}
 
-// The device's own: it is not given back.
+// Returns a handle that never gives the queue back: the device owns it.
 Stream Queue::as_stream() noexcept {
     return Stream(std::shared_ptr<Queue>(std::shared_ptr<void>(), this));
 }
@@ -273,7 +273,7 @@ void Queue::refuse(const char* what) const {
         what);
 }
 
-// The earliest event that is behind a ticket, or null. Under mutex_.
+// Returns the earliest recorded event that covers the ticket, or null. Requires mutex_.
 Queue::Point* Queue::find(std::uint64_t ticket) {
     Point* best = nullptr;
     for (Point& p : points_)
@@ -284,7 +284,7 @@ Queue::Point* Queue::find(std::uint64_t ticket) {
 Queue::Point& Queue::point(std::uint64_t ticket) {
     if (Point* known = find(ticket)) return *known;
     Point& p = points_[next_point_++ % std::size(points_)];
-    p.ticket = 0;  // until it is recorded
+    p.ticket = 0;  // invalid until the event is recorded
     const catena_backend& b = device.table;
     on_backend(device, [&](catena_ctx* ctx) {
         return p.event ? CATENA_OK : b.event_create(ctx, device.dev, &p.event);
@@ -298,7 +298,7 @@ Queue::Point& Queue::point(std::uint64_t ticket) {
 
 void Queue::after(Queue& other, std::uint64_t ticket) {
     if (&other == this || !other.async) return;
-    if (other.native == native && &other.device == &device) return;  // a recorder and its stream
+    if (other.native == native && &other.device == &device) return;  // a recorder shares its stream
     ticket = std::min(ticket, other.now());
     if (ticket <= other.done_.load(std::memory_order_acquire)) return;
     if (!async || &other.device.table != &device.table) return other.finish(ticket);
@@ -329,7 +329,7 @@ void Queue::finish(std::uint64_t ticket) {
     if (ticket <= done_.load(std::memory_order_acquire)) return;
     if (recording.load()) refuse("a wait of the host");
     catena_event* event = nullptr;
-    if (device.events) {  // exactly what is needed, where there is an event for it
+    if (device.events) {  // wait only for an event that covers the ticket
         const std::lock_guard lock(mutex_);
         if (const Point* known = find(ticket)) {
             event = known->event;
@@ -360,7 +360,7 @@ bool Queue::done() {
     return ask(nullptr, until);
 }
 
-// Whether the event, or all of the stream, is reached.
+// Whether the event is done, or, if point is null, all work of the stream.
 bool Queue::ask(const Point* point, std::uint64_t until) {
     std::int32_t done = 0;
     on_backend(device, [&](catena_ctx* ctx) {
@@ -380,7 +380,7 @@ bool Queue::reached(std::uint64_t ticket) noexcept {
         const std::lock_guard lock(mutex_);
         const Point* known = find(ticket);
         return ask(known, known ? known->ticket : now());
-    } catch (...) {  // nobody knows: not yet
+    } catch (...) {  // unknown: counts as not done
         return false;
     }
 }

@@ -1,4 +1,4 @@
-// One opened device: its backend, queues, threads and random stream. catena_ctx: one call into a plugin.
+// An opened device: its backend, queues, threads and random stream. catena_ctx: one call into a plugin.
 #pragma once
 
 #include "device/hooks.hpp"
@@ -22,12 +22,12 @@ class Variable;
 struct catena_ctx {
     catena::DeviceState* device = nullptr;
     catena_status status = CATENA_OK;
-    std::uint32_t draws = 0;       // of a kernel, by philox()
-    std::string error;             // the first failure's text
-    std::exception_ptr exception;  // of the first failure, if it is the host's own
+    std::uint32_t draws = 0;       // philox() calls of a kernel
+    std::string error;             // text of the first failure
+    std::exception_ptr exception;  // of the first failure, if the host threw it
     catena::SmallVector<catena::Variable, 8>* variables = nullptr;  // made in a gradient callback
-    catena::RandomState drawn{};  // where the first of the draws starts
-    bool draws_again = false;     // a second run of the kernel gets the same
+    catena::RandomState drawn{};  // random state of the first draw
+    bool draws_again = false;     // a second run of the kernel gets the same state
 };
 
 namespace catena {
@@ -50,7 +50,7 @@ public:
     int index;  // among all opened devices
     std::string name;
     void* dev = nullptr;
-    // What the backend has beyond its table, or null.
+    // Extensions of the backend, or null.
     const catena_threads* threads = nullptr;
     const catena_memory* memory = nullptr;
     const catena_events* events = nullptr;
@@ -61,30 +61,30 @@ public:
     std::atomic<std::uint64_t> random_offset{0};
 
     Queue& main() noexcept { return *main_; }
-    // For a new stream: an idle one, else a new one. A synchronous device has only the main one.
+    // Returns an idle or new queue for a new stream. A synchronous device has only the main queue.
     Queue& take_queue();
     void give_back_queue(Queue& queue) noexcept;
     Queue& add_queue(std::unique_ptr<Queue> queue);
-    std::vector<Queue*> queues();  // all that were made
+    std::vector<Queue*> queues();  // all existing queues
 
-    std::atomic<void*> call_log{nullptr};  // of catena::diagnostics
+    std::atomic<void*> call_log{nullptr};  // used by catena::diagnostics
 
     bool host_accessible() const noexcept { return table.flags & CATENA_BACKEND_HOST_MEMORY; }
     bool async() const noexcept { return table.flags & CATENA_BACKEND_ASYNC; }
-    // Copies between the device and memory of the host, or within the device. Waits for earlier work of
-    // the queue; copies to the host are complete on return. Throws DeviceError with the backend's message.
+    // Copies between the device and host memory, or within the device, after earlier work of the queue.
+    // Copies to the host are complete on return. Throws DeviceError with the backend's message.
     void copy(Queue& queue, void* target, const void* source, std::uint64_t bytes, int direction);
-    void synchronize();  // all queues
+    void synchronize();  // waits for all queues
     MemorySize memory_size();
-    void release_cached() noexcept;  // once nothing is recorded
-    // Waiting for the whole device would break a recording. So a recording starts after such a wait,
-    // and the device refuses to wait during a recording.
+    void release_cached() noexcept;  // postponed during a recording
+    // Waits for the whole device would break a recording: they lock this shared, and a recording locks it
+    // exclusively to start. During a recording they are refused.
     std::shared_mutex waits;
 
 private:
     Queue& make_queue();
 
-    std::mutex mutex_;  // of the queues
+    std::mutex mutex_;  // guards the queues
     std::vector<std::unique_ptr<Queue>> queues_;
     std::vector<Queue*> idle_;
     Queue* main_ = nullptr;
@@ -99,24 +99,24 @@ inline void note_launch(const Queue& queue, const catena_function& function,
 
 DeviceState& state_of(Device device);  // throws InvalidError for an empty handle
 DeviceState& state_or_current(Device device);
-// The first device that the host can write to; throws DeviceError if there is none.
+// The first device with host memory, else the first device. Throws DeviceError if there is none.
 DeviceState& default_device();
-// Every ordinal draws its own numbers; ordinal 0 draws the same on every backend.
+// Derives a device's seed: it depends on the ordinal, and is the same for all backends.
 std::uint64_t seed_of(std::uint64_t seed, int ordinal) noexcept;
 
 inline Queue& main_queue(DeviceState& device) noexcept { return device.main(); }
 
 // ---- calls into plugins
 
-// While a call runs on a fallback device: the device that its random numbers are drawn from.
+// The device that a call on a fallback device draws its random numbers from, else null.
 inline thread_local DeviceState* draws_from = nullptr;
 
-// The values of config(), for reading. Allocates nothing: a thread without a copy reads global_config().
+// Returns the thread's configuration, or global_config() if the thread has none. Allocates nothing.
 const Config& read_config() noexcept;
-// A copy with now.named. Calls of a thread that were made with the same settings share it.
+// Returns a copy of `now`. Consecutive calls of a thread share it while the named settings stay the same.
 std::shared_ptr<const Config> keep_named(const Config& now);
 
-// The table that every plugin gets.
+// Returns the table of services that every plugin gets.
 const catena_host& host_table() noexcept;
 
 // Writes to the log; level: CATENA_LOG_*.
@@ -124,19 +124,19 @@ inline void tell(std::int32_t level, const std::string& text) {
     host_table().log(nullptr, level, text.c_str());
 }
 
-// A kernel that declines leaves no failure to the next one.
+// Clears a failure, so that the next kernel or a repeated call starts without one.
 inline void forget_failure(catena_ctx& ctx) noexcept {
     ctx.status = CATENA_OK;
     ctx.error.clear();
     ctx.exception = nullptr;
 }
 
-// Call it after a call into a plugin. If that ran out of memory, releases cached memory, clears the
+// Call it after a call into a plugin. If the plugin ran out of memory, releases cached memory, clears the
 // failure and returns true: the call may be repeated. Returns false during a recording.
 bool make_room(catena_ctx& ctx, catena_status status) noexcept;
 
-// Throws the host's own exception if it was the first failure; else the one of status with the
-// plugin's text, "[where] " put before it if it is not there.
+// Throws the host's own exception if it was the first failure, else the exception for status with the
+// plugin's text. A text that does not begin with '[' gets the prefix "[where] ".
 [[noreturn]] void throw_failure(const catena_ctx& ctx, catena_status status,
                                 const std::string& where, const std::string& hint = {});
 

@@ -1,5 +1,5 @@
-// The hooks of the libraries above the core, catena::loader and catena::diagnostics, and the plugins that
-// are registered.
+// Hooks of the libraries above the core, catena::loader and catena::diagnostics, and the entries of
+// registered plugins.
 #pragma once
 
 #include <catena/core/array.hpp>
@@ -34,12 +34,12 @@ template <class E, class... Args>
     throw E(fmt::format(text, std::forward<Args>(args)...));
 }
 
-// The core knows no files: a loader registers itself here.
+// The interface of a loader, which registers itself; the core does not access files.
 class PluginSource {
 public:
     virtual void load() = 0;             // called before each search; loads the first time
-    virtual std::string report() = 0;    // what was searched, loaded and refused, for messages
-    virtual std::string refusals() = 0;  // the refused files alone; "" if there are none
+    virtual std::string report() = 0;    // text on what was searched, loaded and refused
+    virtual std::string refusals() = 0;  // only the refused files; "" if there are none
 
 protected:
     ~PluginSource() = default;
@@ -48,22 +48,22 @@ protected:
 // The source must live until the process ends.
 void set_plugin_source(PluginSource* source) noexcept;
 void load_plugins_once();
-// `what`, and on lines of its own where plugins were searched.
+// Returns `what`, followed by the loader's report on lines of its own.
 std::string with_plugin_report(std::string what);
-// The refused files, on lines of their own after a line break; "" if there are none.
+// Returns the refused files, one per line, after a line break; "" if there are none.
 std::string plugin_refusals();
 
 // A registered plugin.
 struct PluginEntry {
-    std::string id;  // of its manifest
+    std::string id;  // from its manifest
     std::filesystem::path file;
     const catena_plugin* table = nullptr;
-    int order = 0;  // of loading
+    int order = 0;  // position in loading order
 };
 
-// While one exists, a call of exit() on this thread is taken for the plugin's. The process then ends with
-// exit code 1 and a message that names the plugin's file. Handlers that were registered with atexit()
-// before the first plugin was loaded do not run.
+// Marks code of a plugin: while an object exists, exit() on this thread counts as called by the plugin. The
+// process then ends with exit code 1 and a message that names the plugin's file. Handlers that were
+// registered with atexit() before the first plugin was loaded do not run.
 class PluginStep {
 public:
     using Tell = std::function<void(const std::string& reason)>;
@@ -85,7 +85,7 @@ private:
 class FunctionEntry;
 class GraphNode;
 
-// What catena::diagnostics adds: debug mode, observers of calls, better messages. Without that library
+// The interface of catena::diagnostics: debug mode, observers of calls, better messages. Without that library
 // these functions do nothing.
 class Diagnostics {
 public:
@@ -95,10 +95,10 @@ public:
     // Throws NanError if the array has a NaN. trace: where the call was made.
     virtual void check(const Array&, std::string_view /*function*/, std::string_view /*what*/,
                        std::span<void* const> /*trace*/) {}
-    // The same for the results that callers see, and for the inputs that the call wrote.
+    // Checks the results that callers see, and the inputs that the call wrote.
     virtual void check_forward(const FunctionEntry&, std::span<ArrayBody* const> /*x*/,
                                std::span<const Array> /*y*/) {}
-    // Runs a step of a backward pass. gradient(i): that of input i so far, or none.
+    // Runs a step of a backward pass. gradient(i): the sum for input i so far, or an empty array.
     virtual void backward(const GraphNode&, std::span<void* const> /*trace*/,
                           const std::function<Array(std::size_t)>& /*gradient*/,
                           const std::function<void()>& step) {
@@ -106,21 +106,21 @@ public:
     }
 
     // ---- messages
-    // The registered function that was probably meant; "" if none is near.
+    // Returns the registered function that was probably meant; "" if no name is similar.
     virtual std::string nearest(std::string_view /*function*/) { return {}; }
-    // Kernels of loaded plugins whose function does not exist.
+    // Returns the kernels of loaded plugins whose function does not exist.
     virtual std::vector<KernelsWithoutFunction> kernels_without_function() { return {}; }
-    // Warns once of pins in the environment that match nothing.
+    // Warns once about pins in the environment that match nothing.
     virtual void report_pins() {}
-    // Throws an error that lists the devices, for the name of a backend that is not there.
+    // Throws an error that lists the devices, for a device whose backend no plugin has.
     virtual void no_device(std::string_view /*name*/, std::string_view /*backend*/) {}
     // Throws an error that lists the kernels of the function. key: 4 bits of Dtype for each type_var;
     // declined: kernels for it exist, but their supports() returned false.
     virtual void no_kernel(const FunctionEntry&, std::span<ArrayBody* const> /*x*/,
                            const DeviceState&, std::uint64_t /*key*/, bool /*declined*/) {}
-    // Before a launch that may fail after its call has returned.
+    // Called before a launch that may fail after its call has returned.
     virtual void launches(DeviceState&, const catena_function&, std::int32_t /*phase*/) noexcept {}
-    // "\nthe last calls on ...", or "".
+    // Returns "\nthe last calls on ...", or "".
     virtual std::string last_launches(const DeviceState&) { return {}; }
 };
 
@@ -130,10 +130,10 @@ inline Diagnostics& diagnostics() noexcept {
     return *registered_diagnostics.load(std::memory_order_acquire);
 }
 
-// Around each run of a kernel; null unless an observer is set.
+// Functions that are called around each run of a kernel. run_hook is null unless an observer is set.
 struct RunHook {
     std::int64_t (*begin)(Queue& queue) noexcept;
-    // began: the result of begin(); calls: the lists of inputs that the run processed.
+    // began: the result of begin(). calls: the calls that the run processed.
     void (*end)(Queue& queue, std::int64_t began, const catena_kernel& kernel,
                 std::span<const catena_call* const> calls) noexcept;
 };

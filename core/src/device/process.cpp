@@ -1,4 +1,4 @@
-// What the process and its threads have: objects, free lists of small blocks, configuration, hooks.
+// Process and thread state: objects, free lists of small blocks, configuration, hooks.
 #include "device/device_state.hpp"
 
 #include <pthread.h>
@@ -13,7 +13,7 @@ namespace {
 
 thread_local constinit ThreadObject* last_object = nullptr;
 
-// In the reverse order of construction. A destructor may construct another object.
+// Deletes the thread's objects, last constructed first. A destructor may construct another one.
 void end_thread(void*) {
     while (ThreadObject* const object = last_object) {
         last_object = object->next;
@@ -23,7 +23,7 @@ void end_thread(void*) {
 
 constexpr std::size_t granule = 64;
 constexpr std::size_t classes = 16;
-constexpr std::size_t most_kept_bytes = std::size_t{16} << 20;  // in one class of one thread
+constexpr std::size_t most_kept_bytes = std::size_t{16} << 20;  // per size class and thread
 
 struct Block {
     Block* next;
@@ -48,8 +48,8 @@ thread_local PluginStep* current_step = nullptr;
 
 }  // namespace
 
-// Destroyed through a pthread key: glibc ends the process if it has no memory to register a
-// thread_local object with a destructor.
+// A pthread key destroys the objects, because glibc ends the process if it has no memory to
+// register a thread_local object with a destructor.
 void keep_for_thread(std::unique_ptr<ThreadObject> object) {
     static pthread_key_t key;
     static const bool made = pthread_key_create(&key, end_thread) == 0;

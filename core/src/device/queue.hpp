@@ -1,5 +1,5 @@
-// Memory of a device, and its streams as the core has them: ordered queues of work, the memory that is
-// used in their order, and who waits for whom.
+// Memory and streams of a device: caching allocators, pinned memory, queues of work, and the order between
+// the queues.
 #pragma once
 
 #include <catena/core/array.hpp>
@@ -19,7 +19,7 @@ class Recorder;
 
 // Whether freed blocks are kept for the next allocation.
 #if defined(__SANITIZE_ADDRESS__)
-inline constexpr bool recycle = false;  // let the sanitizer see every block die
+inline constexpr bool recycle = false;  // so that the sanitizer sees every free
 #elif defined(__has_feature)
 #if __has_feature(address_sanitizer)
 inline constexpr bool recycle = false;
@@ -30,23 +30,23 @@ inline constexpr bool recycle = true;
 inline constexpr bool recycle = true;
 #endif
 
-// Ranges of segments, free or used, by address; the smallest free one that fits is taken. Sizes are
-// multiples of `unit`. Not thread-safe; nodes come from the pool, so that a loop that repeats its
-// sizes takes no heap memory.
+// Segments of memory, split into free and used ranges; take() uses the smallest free range that fits. Sizes
+// are multiples of `unit`. Not thread-safe. Nodes come from the pool, so that a loop that repeats its sizes
+// uses no heap memory.
 class Segments {
 public:
     static constexpr std::uint64_t unit = 4096;
 
-    // A block of this size, or null if no free range is large enough. If take() or add() throws
+    // Returns a block of this size, or null if no free range is large enough. If take() or add() throws
     // std::bad_alloc, nothing has changed.
     void* take(std::uint64_t bytes);
-    // A new segment, free as a whole.
+    // Adds a new segment, which is entirely free.
     void add(void* memory, std::uint64_t bytes);
     void give_back(void* block) noexcept;
     std::uint64_t reserved() const noexcept { return reserved_; }
 
-    // Removes segments that are free as a whole, largest first, while free(memory, bytes) returns true;
-    // free() returns them to the backend.
+    // Removes entirely free segments, largest first, while free(memory, bytes) returns true; free() returns
+    // them to the backend.
     template <class Free>
     void release(const Free& free) {
         for (auto it = free_.end(); it != free_.begin();) {
@@ -67,7 +67,7 @@ private:
     using FreeSet = std::set<Free, std::less<>, PoolAllocator<Free>>;
     struct Range {
         std::uint64_t bytes;
-        bool first;  // of its segment
+        bool first;  // the first range of its segment
         bool free;
         // A used range keeps its node of free_, so that give_back() allocates nothing.
         FreeSet::node_type node = {};
@@ -83,21 +83,21 @@ private:
     std::uint64_t reserved_ = 0;
 };
 
-// What the allocators of a device share.
+// State that the allocators of a device share.
 struct DeviceMemory {
-    std::mutex mutex;  // of all of them
+    std::mutex mutex;  // guards all allocators of the device
     MemoryStats stats;
     std::vector<CachingAllocator*> pools;
-    // The number of recordings under way. Until the last one ends, nothing goes back to the backend: freeing
-    // memory may wait for streams, which breaks a recording. Changes under the lock.
+    // The number of active recordings. Until the last one ends, no memory returns to the backend: freeing may
+    // wait for streams, which breaks a recording. Written under the lock.
     std::atomic<int> recordings{0};
     bool release_wanted = false;  // whether release_cached() runs when the last recording ends
 };
 
-// Blocks are used, freed and used again in the order of one queue: a block may be freed while work
-// that uses it is still queued there. Small blocks have size classes, four to each power of two, and
-// pass through lists of the thread, so that the hot path takes no lock; large ones are cut from
-// segments, which grow with what is in use.
+// The memory of a queue. Blocks are reused in queue order: a block may be freed while work that uses it is
+// still queued. Small blocks have four size classes for each power of two and pass through lists of each
+// thread, so that the hot path takes no lock. Large blocks are cut from segments, which grow with the memory
+// in use.
 class CachingAllocator {
 public:
     CachingAllocator(Queue& owner, bool recorded);  // recorded: for the work of one recording
@@ -105,27 +105,27 @@ public:
 
     Queue& queue;
 
-    // Throws MemoryError. capacity: the block's true size, to be given back to free().
+    // Throws MemoryError. capacity: receives the size of the block, which free() takes.
     void* allocate(std::uint64_t bytes, std::uint64_t& capacity);
     void free(void* block, std::uint64_t capacity) noexcept;
-    // Returns all free memory of the device to the backend, except memory that a recording may use
-    // again. During a recording this is postponed until its end.
+    // Returns the device's free memory to the backend, except small blocks and memory that a recording may
+    // use again. During a recording this is postponed until its end.
     void release_cached() noexcept;
     MemoryStats stats() const;
-    void reset_peak() noexcept { stats_.peak = stats_.in_use; }  // under the device's lock
-    void keep(bool kept) noexcept;                               // free blocks are not given back
+    void reset_peak() noexcept { stats_.peak = stats_.in_use; }  // requires the device's lock
+    void keep(bool kept) noexcept;                               // whether free segments are kept
     bool recorded() const noexcept { return recorded_; }
 
-    // For the lists of a thread that ends.
+    // Takes small blocks back from the lists of a thread.
     void give_back(int size_class, void* const* blocks, int count) noexcept;
-    // Bytes in this thread's lists.
+    // Returns the bytes in this thread's lists.
     std::int64_t at_hand() const noexcept;
 
     static constexpr int small_classes = 28;  // up to 7 KiB
     static constexpr int thread_depth = 32;   // blocks kept in a thread for each small class
 
 private:
-    bool keeps() const noexcept;  // what is freed, for the next allocation
+    bool keeps() const noexcept;  // whether freed blocks are kept for reuse
     void* take_large(std::uint64_t bytes, std::uint64_t& capacity);
     void* take_uncached(std::uint64_t capacity);
     void give_back_large(void* block, std::uint64_t capacity) noexcept;
@@ -142,7 +142,7 @@ private:
 
     DeviceMemory& memory_;
     const bool recorded_;
-    const int slot_;  // in the threads' lists, or none
+    const int slot_;  // index into the lists of threads; out of range: none
     bool kept_;
     struct Small {
         std::vector<void*> blocks;
@@ -150,7 +150,7 @@ private:
     };
     std::array<Small, small_classes> free_;
     Segments segments_;
-    char* slab_ = nullptr;  // rest of the newest slab; slabs are never given back
+    char* slab_ = nullptr;  // rest of the newest slab; slabs are never released
     std::uint64_t slab_rest_ = 0;
     MemoryStats stats_;
 };
@@ -159,15 +159,15 @@ private:
 // allocating it is slow.
 class PinnedPool {
 public:
-    using Uses = std::vector<std::pair<Queue*, std::uint64_t>>;  // and their tickets
+    using Uses = std::vector<std::pair<Queue*, std::uint64_t>>;  // with the tickets to wait for
 
     explicit PinnedPool(DeviceState& of) : device(of) {}
     DeviceState& device;
-    // Null if the device does not support it. Throws MemoryError. capacity: to be given back.
+    // Returns null if the device does not support it. Throws MemoryError. capacity: an argument of free().
     void* allocate(std::uint64_t bytes, std::uint64_t& capacity);
-    // uses: the work that must finish before it is reused.
+    // uses: the work that must finish before the block is reused.
     void free(void* block, std::uint64_t capacity, Uses uses) noexcept;
-    // What no work uses any more goes back to the backend.
+    // Returns blocks that no work uses to the backend.
     void release() noexcept;
 
 private:
@@ -183,52 +183,52 @@ private:
 
 // ---- streams
 
-// It is never freed, because arrays and their memory refer to it. Each submission increments the ticket
-// afterwards, so an event that is recorded next covers all earlier submissions.
+// A stream with tickets. Never freed, because arrays and their memory refer to it. The ticket grows after
+// each submission, so an event that is recorded at a ticket covers all submissions up to that ticket.
 class Queue {
 public:
-    static constexpr std::uint64_t end = ~std::uint64_t{0};  // as a ticket: all that was given
+    static constexpr std::uint64_t end = ~std::uint64_t{0};  // as a ticket: all work so far
 
     Queue(DeviceState& of, catena_stream* stream, bool recorder = false);
     virtual ~Queue() = default;
 
     DeviceState& device;
     catena_stream* const native;
-    const bool async;  // else work is done at once, and tickets stay 0
+    const bool async;  // if false, work is done at once, and tickets stay 0
     CachingAllocator own;
-    std::atomic<CachingAllocator*> pool{&own};  // for new arrays; another one before a recording
-    std::atomic<Recorder*> recording{nullptr};  // of its work, now; of a recorder: itself
+    std::atomic<CachingAllocator*> pool{&own};  // for new arrays; the recorder's during warm-up
+    std::atomic<Recorder*> recording{nullptr};  // active recorder or null; in a recorder: itself
 
     std::uint64_t now() const noexcept { return ticket_.load(std::memory_order_acquire); }
-    // Counts a submission. Returns its ticket; for recorded work `end`, because each launch repeats it.
+    // Counts a submission and returns its ticket, or `end` for recorded work, which each launch repeats.
     std::uint64_t advance() noexcept {
         if (!async) return 0;
         const std::uint64_t ticket = ticket_.fetch_add(1, std::memory_order_acq_rel) + 1;
         return recording.load(std::memory_order_relaxed) ? end : ticket;
     }
-    // The ticket of what was given last by this thread, or a later one.
+    // Returns the ticket of this thread's last submission, or a later one.
     std::uint64_t last() const noexcept {
         return recording.load(std::memory_order_relaxed) ? end : now();
     }
-    // Later work on this queue waits for that ticket of the other queue. If their backends differ or this
-    // queue is synchronous, the caller waits.
+    // Makes later work on this queue wait for that ticket of the other queue. If their backends differ or
+    // this queue is synchronous, the caller waits instead.
     void after(Queue& other, std::uint64_t ticket);
-    // The caller waits.
+    // Blocks the caller until the ticket is done.
     void finish(std::uint64_t ticket = end);
-    // All of it is done. Throws UnsupportedError where the backend cannot say.
+    // Whether all work is done. Throws UnsupportedError if the backend cannot query streams.
     bool done();
-    // That ticket is known to be done; does not wait where the backend can be asked.
+    // Whether the ticket is known to be done. Waits for it if the backend cannot query events.
     bool reached(std::uint64_t ticket) noexcept;
     // Records an event, so that later readers wait only for work submitted so far.
     void mark();
-    // After a wait for the whole device, this ticket is known to be done.
+    // Marks the ticket as done.
     void known_done(std::uint64_t ticket) noexcept;
 
     Stream as_stream() noexcept;
-    // Calls the backend, which gives work to this queue; throws its error with the device's name.
+    // Calls the backend to submit work to this queue. Throws its error with the device's name.
     template <class Call>
     void give(const Call& call);
-    [[noreturn]] void refuse(const char* what) const;  // while it is recorded
+    [[noreturn]] void refuse(const char* what) const;  // throws: a recording cannot contain this
 
 private:
     friend class Recorder;
@@ -242,14 +242,14 @@ private:
 
     std::atomic<std::uint64_t> ticket_{0};
     std::atomic<std::uint64_t> done_{0};
-    std::mutex mutex_;  // of what follows
+    std::mutex mutex_;  // guards the members below
     Point points_[8];
     unsigned next_point_ = 0;
-    std::map<const Queue*, std::uint64_t> seen_;  // comes after these tickets
+    std::map<const Queue*, std::uint64_t> seen_;  // later work waits for these tickets
 };
 
-// A queue that records work: the hooks of catena::Capture. It shares its stream with the queue whose
-// work it records, and owns the arrays that this work makes.
+// A queue that records work, with hooks for catena::Capture. It shares its stream with the queue whose work
+// it records, and owns the arrays that the recorded work makes.
 class Recorder : public Queue {
 public:
     explicit Recorder(Queue& recorded) : Queue(recorded.device, recorded.native, true) {}
@@ -258,30 +258,30 @@ public:
         const std::scoped_lock lock(mutex_, queue.mutex_);
         seen_ = queue.seen_;
     }
-    // Its work uses an array that it did not make.
+    // Called when recorded work uses an array that the recording did not make.
     virtual void uses(ArrayBody& owner, bool writes) = 0;
-    // Another queue uses an array that its work made.
+    // Called when another queue uses an array that recorded work made.
     virtual void used_by(Queue& other, bool writes) = 0;
-    // Each launch writes into `state` where n blocks of random numbers of a device begin.
+    // Makes each launch reserve n blocks of a device's random numbers and write their start to `state`.
     virtual void draws(const Array& state, DeviceState& of, std::uint64_t n) = 0;
 };
-// Where work for a queue really goes: while it is recorded, to the recorder.
+// Returns the queue that receives work for `queue`: its recorder during a recording, else itself.
 inline Queue& recorded(Queue& queue) noexcept {
     Recorder* const recorder = queue.recording.load(std::memory_order_acquire);
     return recorder ? *recorder : queue;
 }
 
-// What few arrays need.
+// Fields that few arrays need.
 struct ArrayExtra {
-    SmallVector<Queue*, 2> readers;  // besides the last writer's queue, since then
-    std::function<void()> release;   // of foreign memory
-    PinnedPool* pinned = nullptr;    // whose block it is
+    SmallVector<Queue*, 2> readers;  // other queues that read since the last write
+    std::function<void()> release;   // called when foreign memory is no longer used
+    PinnedPool* pinned = nullptr;    // owner of a pinned block, or null
 };
 ArrayExtra& extra_of(ArrayBody& body);
 
 // Throws InvalidError for an empty handle.
 Queue& queue_of(const Stream& stream);
-// The thread's queue of a device.
+// The thread's innermost using_stream scope, or null. current_queue() uses the scopes.
 extern constinit
     __attribute__((tls_model("initial-exec"))) thread_local const using_stream* streams;
 Queue& main_queue(DeviceState& device) noexcept;
@@ -296,28 +296,28 @@ inline ArrayBody& owner_of(ArrayBody& body) noexcept { return body.base ? *body.
 
 void read_elsewhere(ArrayBody& owner, Queue& queue);
 void write_elsewhere(ArrayBody& owner, Queue& queue);
-// Work on the queue is going to read it.
+// Call it before work on the queue reads the array.
 inline void before_read(ArrayBody& body, Queue& queue) {
     ArrayBody& owner = owner_of(body);
     if (owner.queue.load(std::memory_order_acquire) != &queue) [[unlikely]]
         read_elsewhere(owner, queue);
 }
-// Work on the queue is going to write it.
+// Call it before work on the queue writes the array.
 inline void before_write(ArrayBody& body, Queue& queue) {
     ArrayBody& owner = owner_of(body);
     if (owner.queue.load(std::memory_order_acquire) != &queue ||
         owner.extra.load(std::memory_order_acquire)) [[unlikely]]
         write_elsewhere(owner, queue);
 }
-// The work that writes it was given to the queue and got that ticket.
+// Call it after work that writes the array was submitted to the queue with that ticket.
 inline void after_write(ArrayBody& body, Queue& queue, std::uint64_t ticket) noexcept {
     ArrayBody& owner = owner_of(body);
     owner.queue.store(&queue, std::memory_order_release);
     owner.ticket = owner.home && owner.home->recorded() ? Queue::end : ticket;
 }
-// The host itself is going to touch memory that it can reach.
+// Waits until the host may read or write the array in memory that it can access.
 void before_host(ArrayBody& body, bool writes);
-// For destroy(): the memory goes back to where it came from, in an order that is safe.
+// Returns the memory to its allocator, pool or owner, ordered after all uses.
 void give_back_memory(ArrayBody& body) noexcept;
 
 }  // namespace catena

@@ -1,4 +1,4 @@
-// The call engine: checks of inputs, steps of a kernel call, forward calls, handles of functions.
+// The call engine: input checks, kernel calls, forward calls, and function handles.
 #include "dispatch/dispatch.hpp"
 
 #include <limits.hpp>
@@ -37,7 +37,7 @@ void throw_shape(const FunctionEntry& f, const char* what, const catena_meta& me
 
 namespace {
 
-// The host has to know the size of what a kernel saves; the dtype is the kernel's own affair.
+// Whether the host can compute the size of a saved tensor. No other property of its dtype matters.
 bool has_whole_bytes(catena_dtype dtype) {
     return dtype.lanes == 1 && dtype.bits >= 8 && dtype.bits <= 64 && dtype.bits % 8 == 0;
 }
@@ -65,13 +65,13 @@ private:
     std::uint64_t capacity_ = 0;
 };
 
-// Where this call runs instead, or null.
+// Returns the device that runs calls for which `device` has no kernel, or null.
 DeviceState* fallback_for(const DeviceState& device) {
     DeviceState* other = Device::fallback().state();
     return other == &device ? nullptr : other;
 }
 
-// On the device `other`; result.y is there already, to be filled.
+// Runs the call on `other`, and copies the results to result.y, which is allocated already.
 void run_elsewhere(FunctionEntry& f, const BoundAttributes& attributes,
                    std::span<ArrayBody* const> x, const Config& now, bool needs_backward,
                    DeviceState& other, ForwardResult& result) {
@@ -113,7 +113,7 @@ struct Outputs {
     std::uint8_t req[CATENA_MAX_PORTS];
 };
 
-// Makes the results without their memory. Adds their dtypes to those of the inputs.
+// Creates the results without memory, and adds their dtypes to in.key.
 void infer(const FunctionEntry& f, std::span<ArrayBody* const> x, ForwardInputs& in, KernelRun& run,
            ForwardResult& result, Outputs& out) {
     const catena_function& d = f.descriptor;
@@ -183,7 +183,7 @@ ForwardInputs::ForwardInputs(const FunctionEntry& f, std::span<ArrayBody* const>
     device = found ? found : Device::current().state();
 }
 
-// type: of an earlier port with another dtype, or -1.
+// type: the type_var to which an earlier port gave another dtype; -1 for an unknown dtype.
 void TypeKey::refuse(int type, catena_dtype given, const std::string& port) const {
     const catena_function& d = f_->descriptor;
     if (type < 0)
@@ -216,7 +216,7 @@ void KernelRun::fail(catena_status status) const {
     throw_failure(ctx, status, std::string(d.name) + " backward");
 }
 
-// A kernel that declines leaves nothing to the next one.
+// Clears the saved tensors and the failure of a kernel that declined.
 bool KernelRun::decline() noexcept {
     if (saved_) saved_->clear();
     forget_failure(ctx);
@@ -231,7 +231,7 @@ bool KernelRun::attempt(const catena_kernel& kernel) {
     return true;
 }
 
-// With what plan() asks for: saved tensors and scratch memory.
+// Runs a kernel with the saved tensors and scratch memory that plan() requests.
 bool KernelRun::attempt_planned(const catena_kernel& kernel) {
     SmallVector<catena_meta*, 2> metas;
     SmallVector<catena_tensor*, 2> tensors;
@@ -272,11 +272,11 @@ void KernelRun::allocate_saved() {
     }
 }
 
-// If something behind the kernel, such as a vendor's library, finds no memory, what the device has
-// cached is given back and the kernel runs once more, with the same random numbers.
+// If the kernel runs out of memory, for example in a vendor library, releases the device's cached
+// memory and runs the kernel once more, with the same random numbers.
 void KernelRun::run(const catena_kernel& kernel) {
     if (call.phase == CATENA_PHASE_FORWARD) add_mutated(writes, function_, x_);
-    ctx.draws = 0;  // plan() has its own
+    ctx.draws = 0;  // draws by plan() do not count
     ctx.draws_again = false;
     const catena_call* const calls[] = {&call};
     const catena_status status = writes.launch(function_.descriptor, kernel, calls, [&] {
@@ -289,16 +289,16 @@ void KernelRun::run(const catena_kernel& kernel) {
     if (status != CATENA_OK) fail(status);
 }
 
-// Whether a second run gives what the first would have given.
+// Whether a second run gives the result that the first would have given.
 bool KernelRun::can_run_again() const noexcept {
-    if (ctx.draws > 1) return false;  // the context knows of one
+    if (ctx.draws > 1) return false;  // the context stores only the first
     if (call.phase == CATENA_PHASE_FORWARD) return !function_.mutates;
     return std::find(call.req, call.req + call.n_x, CATENA_REQ_ADD) == call.req + call.n_x;
 }
 
 // ---- forward calls
 
-// All ways out return `result`, so that it is made in the caller's place.
+// Every return statement names `result`, so that it is constructed in the caller's object.
 ForwardResult run_forward(FunctionEntry& f, const BoundAttributes& attributes,
                           std::span<ArrayBody* const> x, const Config& now, bool needs_backward) {
     ForwardInputs in(f, x);
@@ -329,7 +329,7 @@ ForwardResult run_forward(FunctionEntry& f, const BoundAttributes& attributes,
     run.call.req = out.req;
     const Selection& selection = f.select(result.key, device);
     for (const Candidate& candidate : selection.forward) {
-        // Without its own backward a variant serves calls that need no kernel for the gradient.
+        // A variant without a backward kernel is used only for calls that need no gradient.
         if (candidate.forward->variant && needs_backward && !candidate.paired) continue;
         if (!run.attempt(*candidate.forward)) continue;
         result.paired = candidate.paired;
@@ -386,7 +386,7 @@ ForwardResult forward_arrays(FunctionEntry& function, const BoundAttributes& att
     return result;
 }
 
-// A backward kernel of the addition adds the gradient of y to that of its first input.
+// Runs a backward kernel of the addition, which adds the gradient of y to that of its first input.
 bool add_in_place(const Array& there, const Array& gradient) {
     FunctionEntry* const addition = Registry::get().addition();
     if (!addition || !addition->defaults) return false;
@@ -466,7 +466,7 @@ std::size_t PluginFunction::first_output() const {
     raise<InvalidError>("[{}] first(): expected an output, it has none", name());
 }
 
-// The index of the output that is not hidden.
+// Returns the index of the only output that is not hidden.
 std::size_t PluginFunction::only_output() const {
     const catena_function& d = entry_->descriptor;
     const auto hidden = [](const catena_port_spec* port) {

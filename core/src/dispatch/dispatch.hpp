@@ -1,5 +1,5 @@
-// Calls of functions, on arrays and on variables, and the call engine: one call, prepared once and
-// tried with one kernel after another.
+// Calls of functions on arrays and on variables, and the call engine, which prepares a call once and tries
+// one kernel after another.
 #pragma once
 
 #include "array/array_ops.hpp"
@@ -9,23 +9,23 @@ namespace catena {
 
 // ---- inputs
 
-// "x (2, 3) float32, W (4, 3) float32".
+// Describes inputs for messages: "x (2, 3) float32, W (4, 3) float32".
 std::string describe_inputs(const FunctionEntry& function, std::span<ArrayBody* const> x);
 [[noreturn]] void throw_arity(const FunctionEntry& function, std::size_t inputs);
 inline void check_arity(const FunctionEntry& function, std::size_t inputs) {
     const bool too_many = !function.variadic && inputs > function.descriptor.n_inputs;
     if (inputs < function.min_inputs || too_many) throw_arity(function, inputs);
 }
-// what: the name of the output, or "saved".
+// Throws ShapeError for a shape that no array can have. what: the output's name, or "saved".
 [[noreturn]] void throw_shape(const FunctionEntry& function, const char* what,
                               const catena_meta& meta, std::span<ArrayBody* const> x);
 
-// Collects the dtype of each type_var. Throws DtypeError if one has two.
+// Collects the dtype of each type_var. Throws DtypeError for two dtypes of one type_var.
 class TypeKey {
 public:
     explicit TypeKey(const FunctionEntry& f) : f_(&f) {}
 
-    // name: of the port, for messages.
+    // type: index of the port's type_var. name: returns the port's name, for messages.
     template <class Name>
     void add(int type, catena_dtype given, const Name& name) {
         const int dtype = dtype_index(given);
@@ -46,10 +46,10 @@ private:
     std::uint64_t bits_ = 0;
 };
 
-// The inputs as infer() and forward kernels get them: one entry for each, null for a missing one.
+// The inputs as infer() and forward kernels receive them: one entry for each input, null if it is missing.
 struct ForwardInputs {
-    // Throws InvalidError for an input that is missing and not optional, DeviceError if two are on
-    // different devices, DtypeError for dtypes that do not go together.
+    // Throws InvalidError for a missing input that is not optional, DeviceError if inputs are on different
+    // devices, DtypeError if their dtypes do not match.
     ForwardInputs(const FunctionEntry& function, std::span<ArrayBody* const> x);
 
     TypeKey key;
@@ -60,19 +60,19 @@ struct ForwardInputs {
 
 // ---- the call engine
 
-// The arrays that a call writes. Kernels may write to them until the work is given to the queue.
+// The arrays that a call writes. They are writable until the kernel was launched.
 class Writes {
 public:
     explicit Writes(Queue& queue) noexcept : queue_(queue) {}
     Writes(Writes&&) = delete;
     ~Writes() { clear(); }
 
-    // An array without elements so far.
+    // Adds an array with new, uninitialized memory.
     void add_new(ArrayBody& body) {
         bodies_.push_back(&body);
         unseal(body);
     }
-    // An array with elements: the work comes after what uses it now.
+    // Adds an array that has elements: the call runs after all earlier uses of it.
     void add(ArrayBody& body) {
         bodies_.push_back(&body);
         before_write(body, queue_);
@@ -80,7 +80,7 @@ public:
         unseal(body);
         if (!queue_.async) after_write(body, queue_, 0);
     }
-    // Runs a kernel for calls that write these arrays, and tells observers. Later uses of the arrays
+    // Launches a kernel for calls that write these arrays, and notifies observers. Later uses of the arrays
     // come after this work.
     template <class Run>
     catena_status launch(const catena_function& function, const catena_kernel& kernel,
@@ -107,17 +107,17 @@ private:
     SmallVector<ArrayBody*, 4> bodies_;
 };
 
-// CATENA_CALL_* of a configuration.
+// Returns the CATENA_CALL_* flags of a configuration.
 std::uint32_t call_flags(const Config& config) noexcept;
 
-// Adds the inputs that a call of the function updates.
+// Adds the inputs that a call of the function updates in place.
 void add_mutated(Writes& writes, const FunctionEntry& function, std::span<ArrayBody* const> x);
 
-// The owner fills in the tensors of `call`, and says in `writes` which of them the call writes.
+// A call of a kernel. Its creator sets the tensors of `call`, and adds the written ones to `writes`.
 class KernelRun {
 public:
-    // x: inputs of a forward call, for messages, and for those that it updates. saved: gets what a
-    // forward kernel saves.
+    // x: inputs of a forward call, for messages and for those that it updates in place. saved: receives the
+    // tensors that a forward kernel saves.
     KernelRun(const FunctionEntry& function, const BoundAttributes& attributes, Queue& queue,
               std::int32_t phase, std::uint32_t flags, std::span<ArrayBody* const> x = {},
               SmallVector<Array, 2>* saved = nullptr)
@@ -137,9 +137,9 @@ public:
     catena_ctx ctx;
     Writes writes;
 
-    // Runs the kernel. False if it declines. Throws if it fails.
+    // Runs the kernel. Returns false if it declines; throws if it fails.
     bool attempt(const catena_kernel& kernel);
-    // Throws what a plugin said went wrong.
+    // Throws the failure that the plugin reported.
     [[noreturn]] void fail(catena_status status) const;
 
 private:
@@ -159,35 +159,35 @@ private:
 
 using Results = SmallVector<Variable, 2>;
 
-// What a forward run leaves behind.
+// The results of a forward call, and the data that its gradient needs.
 struct ForwardResult {
     SmallVector<Array, 2> y;
     SmallVector<Array, 2> saved;
-    const catena_kernel* paired = nullptr;  // the backward bound to the kernel that ran
+    const catena_kernel* paired = nullptr;  // backward kernel bound to the kernel that ran
     DeviceState* device = nullptr;          // where it ran; y is on the inputs' device
     std::uint64_t key = 0;
     std::uint32_t flags = 0;  // CATENA_CALL_*
 };
 
-// Bool arrays next to numbers count as 0 and 1: if a bool input shares its type variable with a numeric
-// one, numbers[i] is x[i] in that dtype. Returns whether there are any.
+// Converts bool inputs that share a type_var with a numeric input: numbers[i] is x[i] as 0 and 1 in the
+// numeric dtype. Returns whether there are any.
 bool masks_as_numbers(const FunctionEntry& function, std::span<ArrayBody* const> x,
                       SmallVector<Array, 6>& numbers);
 
-// x: one entry for each port, null for a missing optional one.
+// Runs a forward call. x: one entry for each input, null for a missing optional one.
 ForwardResult run_forward(FunctionEntry& function, const BoundAttributes& attributes,
                           std::span<ArrayBody* const> x, const Config& now, bool needs_backward);
 
-// Calls on variables; records the graph if anything wants a gradient.
+// Calls a function on variables, and records the graph if an input requires a gradient.
 Results call_function(FunctionEntry& function, const BoundAttributes& attributes,
                       std::span<const Variable* const> inputs);
 
-// Calls on arrays, in the thread's configuration; all outputs, hidden ones included.
+// Calls a function on arrays, in the thread's configuration. Returns all outputs, hidden ones included.
 ForwardResult forward_arrays(FunctionEntry& function, const BoundAttributes& attributes,
                              std::span<const Array> inputs);
 
-// there += gradient, by the function that plugins declared as the addition. False if no kernel of it
-// can add in place.
+// Computes there += gradient with the function that a plugin declared as the addition. Returns false if no
+// kernel of it can add in place.
 bool add_in_place(const Array& there, const Array& gradient);
 
 }  // namespace catena

@@ -33,7 +33,7 @@ catena_status host_fail(catena_ctx* ctx, catena_status status, const char* text)
         try {
             ctx->error = text ? text : "";
         } catch (const std::bad_alloc&) {
-            ctx->error = "out of memory";  // fits into the string itself
+            ctx->error = "out of memory";  // short enough for the string's own buffer
         }
     }
     return status;
@@ -89,7 +89,7 @@ const void* const* host_extensions(catena_ctx* ctx, const char* id) {
     return Registry::get().extensions(ctx && ctx->device ? &ctx->device->backend : nullptr, id);
 }
 
-// Runs a service that may throw; what it throws becomes the context's failure.
+// Runs a service that may throw; an exception becomes the failure of the context.
 template <class Body>
 catena_status guarded(catena_ctx* ctx, Body&& body) noexcept {
     const auto failed = [&](catena_status status, const char* text) {
@@ -152,8 +152,8 @@ catena_status host_meta(catena_ctx*, const catena_var* var, catena_meta* out) {
     return CATENA_OK;
 }
 
-// Recorded: memory which each launch fills before it begins. It is not the recording's: there, work
-// that is recorded earlier may have had the block, and would write it again.
+// During a recording, returns memory that each launch fills before it begins. It is not from the
+// recording's pool, because earlier recorded work may write to a block of that pool.
 catena_status host_reserve(catena_ctx* ctx, std::uint64_t n, std::uint64_t* seed,
                            std::uint64_t* offset, const std::int64_t** where) {
     *where = nullptr;
@@ -203,12 +203,12 @@ void throw_failure(const catena_ctx& ctx, catena_status status, const std::strin
     if (ctx.exception) {
         try {
             std::rethrow_exception(ctx.exception);
-        } catch (const PluginError&) {  // says what is missing, not for whom
+        } catch (const PluginError&) {  // it does not name the caller
             throw PluginError(text);
         }
     }
     if (!hint.empty()) text += fmt::format(" ({})", hint);
-    if (status == CATENA_E_DEVICE && ctx.device)  // the fault may be that of an earlier call
+    if (status == CATENA_E_DEVICE && ctx.device)  // an earlier call may have caused it
         text += diagnostics().last_launches(*ctx.device);
     throw_status(status, text);
 }

@@ -1,4 +1,4 @@
-// Backpropagation: from one output or several into every leaf, or to chosen inputs.
+// Backpropagation from one or several outputs to all leaves, or to chosen inputs.
 #include "array/array_ops.hpp"
 #include "graph/backward_pass.hpp"
 
@@ -26,7 +26,7 @@ PassCall::~PassCall() { node->in_pass_ = outer; }
 
 BackwardPass::BackwardPass(Mode mode) : mode_(mode), debug_(config().debug) {}
 
-// found: that of the call, if select() has seen it.
+// Schedules a call. found: the call's entry from select(), or null.
 PassCall& BackwardPass::enqueue(GraphNode& node, PassCall* found) {
     check_graph(node);
     if (found) heap_.push_back(std::move(paths_->calls[found->at]));
@@ -37,8 +37,8 @@ PassCall& BackwardPass::enqueue(GraphNode& node, PassCall* found) {
     return call;
 }
 
-// Where the gradient of node is summed; null for a leaf, whose gradient is in the leaf itself. Schedules
-// the call that made the node.
+// Returns the place where the pass sums up node's gradient, or null for a leaf that is no input of grad():
+// its sum is node.grad. Schedules the call that made node.
 Gradient* BackwardPass::slot(VariableNode& node) {
     PassCall* call = nullptr;
     if (GraphNode* const creator = node.creator.get()) {
@@ -46,7 +46,7 @@ Gradient* BackwardPass::slot(VariableNode& node) {
         if ((!call || !call->order) && leads(*creator)) call = &enqueue(*creator, call);
     }
     auto* const there = const_cast<Gradient*>(find(node, call));
-    if (there && mode_.consume) there->held = Ref<VariableNode>(&node);  // outlives what uses it
+    if (there && mode_.consume) there->held = Ref<VariableNode>(&node);  // until its call has run
     return there;
 }
 
@@ -92,7 +92,7 @@ void BackwardPass::step(GraphNode& node) {
     else step_arrays(node);
 }
 
-// With the named settings that the call was made with.
+// Runs a step with the named settings of the forward call.
 [[gnu::cold]] void BackwardPass::step_as_called(GraphNode& node) {
     auto& named = config().named;
     const auto& kept = node.named_->named;
@@ -120,14 +120,14 @@ void BackwardPass::step(GraphNode& node) {
     });
 }
 
-// With its results goes the last reference of a call, unless somebody else has one.
+// Releases the outputs of the call that has run, and thereby the call, unless there are other references.
 void BackwardPass::let_go(VariableNode* consumed) {
     GraphNode& node = *running_->node;
     for (Gradient& g : running_->gy) g.held.reset();
     if (!consumed || consumed->creator.get() != &node || !consumed->unique()) return;
-    if (node.references_.get() != 2) return;  // running_ and consumed
+    if (node.references_.get() != 2) return;  // 2: running_ and consumed
     node.unchain();
-    consumed->creator = running_->node;  // an empty call: another backward() finds it and says so
+    consumed->creator = running_->node;  // has no outputs: another backward() throws
 }
 
 void BackwardPass::step_arrays(GraphNode& node) {
@@ -188,7 +188,7 @@ void BackwardPass::compose(GraphNode& node, std::span<const Variable> gy) {
             add(input, gx[i]);
         } else {
             Array gradient = gx[i].data();
-            gx[i] = Variable();  // who holds a gradient alone may write into it
+            gx[i] = Variable();  // add() may write into an array without other handles
             add(input, std::move(gradient));
         }
     }
@@ -199,7 +199,7 @@ void BackwardPass::compose(GraphNode& node, std::span<const Variable> gy) {
 void BackwardPass::select(const std::vector<Variable>& outputs,
                           const std::vector<Variable>& inputs) {
     Paths& paths = paths_.emplace();
-    int least = inputs.empty() ? 0 : inputs.front().rank();  // no path goes below
+    int least = inputs.empty() ? 0 : inputs.front().rank();  // lowest rank of the inputs
     for (const Variable& input : inputs) {
         least = std::min(least, input.rank());
         paths.wanted.push_back({&input.node(), {}});
@@ -220,7 +220,7 @@ void BackwardPass::select(const std::vector<Variable>& outputs,
             if (input && input->requires_grad) see(input->creator.get());
     }
     std::ranges::sort(calls, {}, [](const auto& call) { return call->rank; });
-    for (std::size_t i = 0; i < calls.size(); ++i) {  // after those that made its inputs
+    for (std::size_t i = 0; i < calls.size(); ++i) {  // calls that made the inputs come first
         calls[i]->at = i;
         calls[i]->leads = std::ranges::any_of(
             calls[i]->node->inputs(),
@@ -244,7 +244,7 @@ Variable BackwardPass::gradient_of(const VariableNode& input) const {
 
 namespace {
 
-// The gradient that a head starts with: the one that is set, or 1 for a single element.
+// Sets the start's gradient to 1 unless it is set. Throws if there is not exactly one element.
 void set_start(VariableNode& node) {
     if (node.grad) return;
     const Variable y{Ref<VariableNode>(&node)};
@@ -259,7 +259,7 @@ void set_start(VariableNode& node) {
     node.grad = Array::ones(y.shape(), y.dtype(), y.device());
 }
 
-// Whether there is a graph to go through. A leaf has none and needs none.
+// Whether start has a graph; a leaf has none. Throws GraphError after unchain_backward().
 bool has_graph(const VariableNode& start) {
     if (!start.creator && start.unchained) {
         raise<GraphError>(
@@ -279,7 +279,7 @@ void run_from(const Variable& y, BackwardPass::Mode mode) {
     pass.run(mode.consume ? &start : nullptr);
 }
 
-// what: such as "[grad] grad_inputs".
+// Checks the gradients that are given for the variables `of`. what: such as "[grad] grad_inputs".
 void check(const char* what, const std::vector<Variable>& variables,
            const std::vector<Variable>& of) {
     if (!variables.empty() && variables.size() != of.size())
@@ -309,7 +309,7 @@ void Variable::backward(bool retain_grad, bool enable_double_backprop) const& {
     run_from(*this, {.retain_grad = retain_grad, .on_variables = enable_double_backprop});
 }
 
-// A gradient of higher order goes through the graph once more: there is nothing to free.
+// Gradients of higher order traverse the graph again, so double backprop does not consume it.
 void Variable::backward(bool retain_grad, bool enable_double_backprop) && {
     run_from(*this, {.retain_grad = retain_grad,
                      .on_variables = enable_double_backprop,

@@ -1,4 +1,4 @@
-// One walk through the graph: calls in order of falling rank, ties in order of arrival.
+// BackwardPass: one traversal of the graph. Calls run by descending rank, ties in the order of scheduling.
 #pragma once
 
 #include <catena/core/variable.hpp>
@@ -7,14 +7,14 @@
 
 namespace catena {
 
-// The gradient of a result that the pass has not used yet.
+// The gradient of a call's output or of an input of grad(), summed up by the pass.
 struct Gradient {
     Array array;
-    Variable variable;       // in its place where gradients have a graph
-    Ref<VariableNode> held;  // the result, if the pass consumes the graph
+    Variable variable;       // instead of array if gradients have a graph
+    Ref<VariableNode> held;  // keeps the output alive if the pass consumes the graph
 };
 
-// What a pass knows of a call: the gradients of its outputs, which it gathers until the call runs.
+// A call in a pass, with the gradients of its outputs, which accumulate until the call runs.
 struct PassCall : Pooled {
     PassCall(GraphNode& call, BackwardPass& of);
     PassCall(PassCall&&) = delete;
@@ -22,11 +22,11 @@ struct PassCall : Pooled {
 
     const Ref<GraphNode> node;
     BackwardPass& pass;
-    PassCall* const outer;  // of a pass that this one runs within
+    PassCall* const outer;  // the call's entry in the enclosing pass, or null
     const int rank;
-    unsigned order = 0;  // of arrival
-    bool leads = true;   // to an input of grad()
-    std::size_t at = 0;  // in Paths::calls
+    unsigned order = 0;  // of scheduling; 0: not scheduled
+    bool leads = true;   // whether a path leads from it to an input of grad()
+    std::size_t at = 0;  // index in Paths::calls
     SmallVector<Gradient, 1> gy;
 };
 
@@ -35,37 +35,37 @@ public:
     struct Mode {
         bool retain_grad = false;
         bool on_variables = false;  // gradients get a graph of their own
-        bool consume = false;       // what a call kept is freed as soon as it ran
+        bool consume = false;       // retained arrays of a call are freed once it has run
     };
     explicit BackwardPass(Mode mode);
     BackwardPass(BackwardPass&&) = delete;
 
-    // For grad(): only the calls between inputs and outputs run, and the gradients of the inputs
+    // Restricts the pass to the calls between inputs and outputs, for grad(). The gradients of the inputs
     // stay in the pass.
     void select(const std::vector<Variable>& outputs, const std::vector<Variable>& inputs);
-    // After run(), with select().
+    // Returns the gradient of an input of select(). Call it after run().
     Variable gradient_of(const VariableNode& input) const;
 
-    // Adds the gradient to node's, and schedules node's call. Arrays are for a pass without variables.
+    // Adds a gradient to that of node and schedules node's call. The Array overload is for !on_variables.
     void start(VariableNode& node, const Array& gradient);
     void start(VariableNode& node, const Variable& gradient);
-    // Whether a gradient of node would be of use.
+    // Whether node's gradient leads to further calls, or is that of an input of grad().
     bool useful(const VariableNode& node) const noexcept {
         return (node.creator && leads(*node.creator)) || find_wanted(node);
     }
-    // consumed: what a consuming pass started from, if nobody else holds it.
+    // Runs the scheduled calls. consumed: the variable that a pass with Mode::consume started from.
     void run(VariableNode* consumed = nullptr);
 
-    // For the calls that run. A leaf that nobody holds wants no gradient.
+    // Whether a call has to compute the gradient of this input. Leaves without handles need none.
     bool wants(const VariableNode* input) const noexcept {
         return input && input->requires_grad && (input->creator || input->has_users()) &&
                (!paths_ || useful(*input));
     }
     void add(VariableNode& input, Array gradient);
     void add(VariableNode& input, const Variable& gradient);
-    // What has been added so far, or null.
+    // Returns the sum of the gradients added to input so far, or null.
     const Array* so_far(const VariableNode& input) const noexcept;
-    // Adds the gradients of a call's inputs through its gradients().
+    // Computes the gradients of a call's inputs with gradients(), and adds them.
     void compose(GraphNode& node, std::span<const Variable> gy);
 
 private:
@@ -75,7 +75,7 @@ private:
             return a->rank != b->rank ? a->rank < b->rank : a->order > b->order;
         }
     };
-    // Between the inputs and outputs of grad().
+    // Set by select(): the inputs of grad(), and the calls between inputs and outputs.
     struct Wanted {
         const VariableNode* input;
         Gradient gradient;
@@ -94,7 +94,7 @@ private:
         return call && call->leads;
     }
     const Gradient* find_wanted(const VariableNode& node) const noexcept;
-    // In the call that made it, or in `wanted`; null for a leaf and for a call that nothing reached.
+    // Returns node's gradient from `wanted` or its call's entry; null for other leaves and unreached calls.
     const Gradient* find(const VariableNode& node, const PassCall* call) const noexcept {
         if (paths_) [[unlikely]] {
             if (const Gradient* wanted = find_wanted(node)) return wanted;
@@ -122,13 +122,13 @@ private:
 };
 
 [[noreturn]] void throw_released(std::string_view label, const std::string& input);
-// Throws GraphError if one of the inputs must not be next to volatile variables.
+// Throws GraphError if one of the inputs cannot be combined with volatile variables.
 void check_volatile(std::span<const Variable* const> inputs, std::string_view label,
                     const std::function<std::string(std::size_t)>& name_of);
-// Throws GraphError if a consuming pass has been here.
+// Throws GraphError if an earlier pass has consumed the call.
 void check_graph(const GraphNode& node);
 
-// Throws unless grad has shape, dtype and device of the data. what: "[variable] grad".
+// Throws unless grad has shape, dtype and device of the data. what begins the message: "[variable] grad".
 void check_gradient(const VariableNode& node, const Array& grad, std::string_view what);
 
 }  // namespace catena

@@ -1,4 +1,4 @@
-// Calls on variables, and their gradients: by a kernel, or as a composition of functions.
+// Calls on variables, and their gradients, computed by kernels or as compositions of functions.
 #include "dispatch/dispatch.hpp"
 #include "graph/backward_pass.hpp"
 
@@ -25,7 +25,7 @@ bool contains(std::span<const std::uint64_t> targets, std::size_t i) {
     return targets[i / 64] >> (i % 64) & 1;
 }
 
-// Where any input is bool, calls the function on numbers in place of masks. False if none is one.
+// Calls the function with bool inputs converted to numbers. Returns false if no input needs that.
 bool call_on_numbers(FunctionEntry& f, const BoundAttributes& attributes,
                      std::span<const Variable* const> given, std::span<ArrayBody* const> x,
                      Results& results) {
@@ -45,10 +45,10 @@ bool call_on_numbers(FunctionEntry& f, const BoundAttributes& attributes,
 
 }  // namespace
 
-// The graph's node of a call of a registered function.
+// The graph node of a call to a registered function.
 class CallNode final : public GraphNode {
 public:
-    // Makes the node and connects it with inputs and outputs.
+    // Creates the node and connects it to inputs and outputs.
     static void record(FunctionEntry& f, const BoundAttributes& attributes,
                        std::span<const Variable* const> inputs, ForwardResult& forward,
                        std::span<const Variable> outputs, const Config& now) {
@@ -89,8 +89,8 @@ public:
 private:
     using Words = SmallVector<std::uint64_t, 1>;
 
-    // The gradients of a call by backward kernels of a device. Arrays of other devices are copied to this
-    // one, and gradients back.
+    // Computes the gradients of a call with backward kernels of one device. Arrays of other devices are
+    // copied to this device, and their gradients are copied back.
     class KernelGradients {
     public:
         KernelGradients(CallNode& node, Queue& queue, std::span<const Array> gy,
@@ -114,7 +114,7 @@ private:
             for (std::size_t i = 0; i < gy.size(); ++i)
                 if (gy[i]) all_gy[i] = read(gy[i]);
             for (std::size_t i = 0; i < node.saved_.size(); ++i) {
-                // Only kernels on its device use it.
+                // Not copied: only kernels of the tensor's own device read it.
                 ArrayBody& body = *node.saved_[i].body();
                 if (body.device == &queue.device) before_read(body, queue);
                 saved[i] = &body.tensor;
@@ -131,13 +131,13 @@ private:
             call.gx = gx_tensors_;
             call.req = req_.data();
         }
-        // False if the kernel declines.
+        // Returns false if the kernel declines.
         bool attempt(const catena_kernel& kernel) {
             run_.writes.clear();
             for (std::size_t i = 0; i < gx_.size(); ++i)
                 if (contains(targets_, i)) place(i, kernel.flags & CATENA_KERNEL_ADDS);
             if (!run_.attempt(kernel)) return false;
-            for (std::size_t i = 0; i < gx_.size(); ++i)  // the pass holds them alone again
+            for (std::size_t i = 0; i < gx_.size(); ++i)  // drop the handles to sums of the pass
                 if (req_[i] == CATENA_REQ_ADD) gx_[i] = Array();
             for (std::size_t i = 0; i < gx_.size(); ++i) {
                 if (req_[i] != CATENA_REQ_WRITE) continue;
@@ -157,10 +157,10 @@ private:
             before_read(*array.body(), queue_);
             return &array.body()->tensor;
         }
-        // Where a gradient goes: straight into what is there, or into new memory.
+        // Sets the destination of gradient i: the sum so far if the kernel can add to it, else new memory.
         void place(std::size_t i, bool adds) {
             const VariableNode& input = *node_.inputs_[i];
-            if (req_[i] == CATENA_REQ_ADD) gx_[i] = Array();  // of a kernel that declined
+            if (req_[i] == CATENA_REQ_ADD) gx_[i] = Array();  // left by a kernel that declined
             const Array* const there = adds ? pass_.so_far(input) : nullptr;
             if (there && can_add_to(i, *there)) {
                 gx_[i] = *there;
@@ -173,7 +173,7 @@ private:
             }
             gx_tensors_[i] = &gx_[i].body()->tensor;
         }
-        // A gradient that others see may be an input of this call, or part of a graph.
+        // Whether a kernel may add to the sum: no other handle, graph or earlier input refers to it.
         bool can_add_to(std::size_t i, const Array& there) const {
             const auto& inputs = node_.inputs_;
             return there.body()->device == &queue_.device && there.body()->exclusive() &&
@@ -201,7 +201,7 @@ private:
           key_(forward.key),
           flags_(forward.flags),
           saved_(std::move(forward.saved)) {}
-    // A bit for each input that is differentiable and wanted.
+    // Returns a bit set of the inputs that are differentiable and wanted.
     template <class Wanted>
     Words targets_of(const Wanted& wanted) const {
         Words targets((inputs_.size() + 63) / 64, 0);
@@ -210,7 +210,7 @@ private:
                 targets[i / 64] |= std::uint64_t{1} << (i % 64);
         return targets;
     }
-    // False if there is no kernel for it.
+    // Returns false if no kernel of the device accepts the call.
     bool run_kernel(DeviceState& device, std::uint64_t call_key, std::span<const Array> gy,
                     BackwardPass& pass) {
         const Words targets =
@@ -221,7 +221,7 @@ private:
                                   static_cast<std::uint64_t>(deterministic) << 16;
         std::size_t tried = 0;
         if (paired_ && &device == device_) {
-            // A pin that was set since comes before the variant that the call was made with.
+            // A pin that was set after the forward call takes precedence over the variant of that call.
             const Selection* wish = function_.pinned() ? &function_.select(key, device) : nullptr;
             if (wish && wish->n_pinned && !has_kernel(*wish->pin->table, *paired_)) {
                 for (; tried < wish->n_pinned; ++tried) {
@@ -251,7 +251,7 @@ private:
                    std::span<Variable> gx) override {
         const catena_function& d = function_.descriptor;
         const using_config train(&Config::train,
-                                 flags_ & CATENA_CALL_TRAIN);  // as the call was made
+                                 flags_ & CATENA_CALL_TRAIN);  // as in the forward call
         SmallVector<Variable, 4> x(gx.size());
         SmallVector<Variable, 2> y(gy.size());
         for (std::size_t i = 0; i < x.size(); ++i) x[i] = retained_input(i);
@@ -324,7 +324,7 @@ private:
             complete = complete && gx_vars[i];
             gx[i] = Variable(Ref<VariableNode>(reinterpret_cast<VariableNode*>(gx_vars[i])));
         }
-        // A gradient that is missing because a call failed is not zero, even if the plugin reports success.
+        // If a host call failed, a missing gradient is an error, not zero, even if the plugin returns OK.
         if (status != CATENA_OK || (!complete && ctx.status != CATENA_OK)) {
             throw_failure(ctx, status != CATENA_OK ? status : ctx.status,
                           std::string(d.name) + " gradient");

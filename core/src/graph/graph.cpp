@@ -1,4 +1,4 @@
-// Variables, and the nodes of the graph: edges, lifetime, what calls keep, accumulation of gradients.
+// Variables and graph nodes: edges, lifetime, retained arrays, accumulation of gradients.
 #include "dispatch/dispatch.hpp"
 #include "graph/backward_pass.hpp"
 
@@ -33,7 +33,7 @@ constexpr auto is_changed = [](const auto& kept) {
     return version_of(*kept.array.body()) != kept.version;
 };
 
-// The sum as a call of the function that plugins declared as the addition.
+// Returns a + b, computed by the function that a plugin declared as the addition.
 Variable sum(const Variable& a, const Variable& b) {
     FunctionEntry* addition = Registry::get().addition();
     if (!addition) {
@@ -78,7 +78,7 @@ void Variable::set_data(Array data) const {
                 data.device().name());
         }
         n.set_grad_node({});
-        n.grad = Array();  // it belongs to the old shape
+        n.grad = Array();  // it has the old shape, dtype or device
     }
     n.data = std::move(data);
 }
@@ -164,7 +164,7 @@ void Variable::unchain_backward() const {
     std::vector<Ref<GraphNode>> todo;
     const auto add = [&](VariableNode& variable) {
         if (!variable.creator) return;
-        if (variable.creator->outputs().empty()) variable.creator.reset();  // consumed
+        if (variable.creator->outputs().empty()) variable.creator.reset();  // consumed by a pass
         else todo.push_back(variable.creator);
     };
     add(node());
@@ -183,7 +183,7 @@ void Variable::unchain_backward() const {
 VariableNode::VariableNode(Array array) : data(std::move(array)) {}
 
 VariableNode::~VariableNode() {
-    // A gradient may have a gradient, and so on: a loop, lest a long row recurse.
+    // A gradient may itself have a gradient, and so on. The loop avoids recursion for long chains.
     for (Ref<VariableNode> next = std::move(grad_node); next;) {
         next->drop_user();
         Ref<VariableNode> after;
@@ -202,10 +202,10 @@ void VariableNode::write_grad(Array gradient) {
     else if (grad.body() != gradient.body()) grad.copy_from(gradient);
 }
 
-// The last handle of the user is gone: keep the shape, which backward needs, and free the rest.
+// Called when the user's last handle is gone: keeps the shape, which backward needs, and frees the rest.
 void VariableNode::forget() noexcept {
-    if (unique()) return;  // the destructor does it all
-    users_.reset();        // the last user did not count itself down
+    if (unique()) return;  // the destructor frees everything
+    users_.reset();        // RefCount::drop() leaves the count at 1
     if (data) make_shell(data);
     grad = Array();
     set_grad_node({});
@@ -220,8 +220,8 @@ std::vector<Array> GraphNode::forward(std::span<const Array>) const {
         label());
 }
 
-// A long chain must not recurse: a node that dies inside another's death waits in a list, linked
-// through the nodes themselves so that it works as late as the destructors of static objects.
+// Deletes a node without recursion: nodes released while another is deleted wait in a list. The list links
+// the nodes themselves, so that it also works during the destruction of static objects.
 void GraphNode::destroy(GraphNode* node) noexcept {
     static thread_local constinit GraphNode* waiting = nullptr;
     static thread_local constinit bool busy = false;
@@ -256,7 +256,7 @@ void GraphNode::check_data(std::span<const Variable> inputs) const {
     }
 }
 
-// Next to volatile variables others would lose their graph unseen.
+// In a call with volatile variables, other variables would silently lose their graph.
 void check_volatile(std::span<const Variable* const> inputs, std::string_view label,
                     const std::function<std::string(std::size_t)>& name_of) {
     for (std::size_t i = inputs.size(); i-- > 0;) {
@@ -302,7 +302,7 @@ void GraphNode::connect(std::span<const Variable* const> inputs, std::span<const
     if (now.debug) trace_ = std::make_unique<std::vector<void*>>(diagnostics().stack());
     inputs_.reserve(inputs.size());
     outputs_.reserve(outputs.size());
-    // Nothing below throws: a variable that dies clears its place in outputs_, which has to exist.
+    // Nothing below may throw: ~VariableNode() clears outputs_[output_index], which has to exist by then.
     for (const Variable* input : inputs) {
         if (!input || !*input) {
             inputs_.push_back({});
@@ -360,7 +360,7 @@ void GraphNode::check_retained() const {
 }
 
 const GraphNode::Retained* GraphNode::find(const RetainedArrays& list, std::size_t i) {
-    if (i < list.size() && list[i].index == i) return &list[i];  // all were kept, in order
+    if (i < list.size() && list[i].index == i) return &list[i];  // common case: all are retained
     const auto found = std::ranges::find_if(list, [&](const Retained& r) { return r.index == i; });
     return found == list.end() ? nullptr : found;
 }
@@ -386,7 +386,7 @@ Variable GraphNode::retained_output(std::size_t i) {
         if (!has_memory(*node->data.body())) node->data = kept->array;
         return Variable(Ref<VariableNode>(node));
     }
-    // The user let it go: a new node takes its place in the graph.
+    // The output's node no longer exists: a new node replaces it in the graph.
     Ref<VariableNode> node(new VariableNode(kept->array));
     node->requires_grad = kept->requires_grad;
     node->creator = Ref<GraphNode>(this);
@@ -420,11 +420,11 @@ void BackwardPass::add(VariableNode& input, const Variable& gradient) {
 void accumulate(VariableNode& node, Array gradient) {
     Array& there = node.grad;
     if (!there) {
-        // It is written in place later on: it must not share memory.
+        // node.grad is written in place later, so it must not share memory.
         there = unshared(*gradient.body()) ? std::move(gradient) : gradient.copy();
         return;
     }
-    // The old one may be part of a graph, or on its way elsewhere too.
+    // If other handles exist, the old gradient may be part of a graph or of another sum.
     const bool in_place = node.grad_in_place || there.body()->exclusive();
     if (!in_place) there = sum(there, gradient);
     else if (!add_in_place(there, gradient)) there.copy_from(sum(there, gradient));

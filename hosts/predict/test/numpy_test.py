@@ -1,4 +1,4 @@
-"""Files between NumPy and here: usage: numpy_test.py PROGRAM [unittest options]; needs NumPy"""
+"""NumPy and catena read each other's files. Usage: numpy_test.py PROGRAM [unittest options]"""
 import gzip
 import json
 import os
@@ -6,7 +6,7 @@ import struct
 import sys
 import unittest
 
-SYSTEM = "/usr/bin/python3"  # has the system's NumPy, where another Python comes first
+SYSTEM = "/usr/bin/python3"  # has the system's NumPy, if another Python is first in PATH
 try:
     import numpy
 except ImportError:
@@ -29,7 +29,7 @@ def images():
 
 class Files(Case):
     def model(self):
-        """A net that NumPy made, and what NumPy says of its scores."""
+        """Returns the arrays of a net made by NumPy, and the classes that NumPy predicts."""
         random = numpy.random.default_rng(1)
         arrays = {}
         h = images()
@@ -47,7 +47,7 @@ class Files(Case):
     def check(self, file, expected):
         lines = self.run_program("--model", file, IMAGES).splitlines()
         got = [int(line.split()[1]) for line in lines]
-        self.assertGreater(numpy.mean(got == expected), 0.999)  # but for scores that are equal
+        self.assertGreater(numpy.mean(got == expected), 0.999)  # equal scores may differ
 
     def test_what_numpy_saves_is_read(self):
         arrays, expected = self.model()
@@ -63,7 +63,7 @@ class Files(Case):
         numpy.savez(file, **arrays)
         self.assertIn("l2/W: expected float32 (20, 20), got float64 (20, 20)",
                       self.run_program("--model", file, IMAGES, code=1))
-        numpy.savez(file, **{**arrays, "more": numpy.array([None])})  # not asked for, not looked at
+        numpy.savez(file, **{**arrays, "more": numpy.array([None])})  # an array that nothing reads
         self.assertNotIn("more", self.run_program("--model", file, IMAGES, code=1))
 
     def test_what_is_saved_here_numpy_reads(self):

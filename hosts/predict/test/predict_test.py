@@ -1,4 +1,4 @@
-"""Tests of catena-predict from outside: usage: predict_test.py PROGRAM [unittest options]"""
+"""Tests that run catena-predict. Usage: predict_test.py PROGRAM [unittest options]"""
 import re
 import signal
 import time
@@ -113,7 +113,7 @@ class Digits(Case):
         (self.folder / "empty").mkdir()
         self.assertIn("expected PNG or JPEG files, got none", self.run_program(
             "--model", self.model, self.folder / "empty", code=1))
-        odd = self.folder / "images.gz"  # whatever it is called
+        odd = self.folder / "images.gz"  # the name does not matter
         odd.write_bytes(IMAGES.read_bytes())
         self.assertIn("accuracy: ", self.run_program("--model", self.model, odd, "--labels", LABELS))
         self.assertIn("expected one IDX file, got 2 inputs",
@@ -156,7 +156,7 @@ class Language(Case):
                       self.run_program("--model", model, "--temperature", 0, code=2))
         self.assertIn("--labels: expected a net for images",
                       self.run_program("--model", model, "--labels", "x", code=2))
-        prompts = ("one two", "three", " ", "four . one")  # " ": from nothing
+        prompts = ("one two", "three", " ", "four . one")  # " ": no words
         many = [o for prompt in prompts for o in ("--prompt", prompt)]
         first = self.run_program("--model", model, *many, "--length", 3, "--temperature", 0.1)
         self.assertTrue(first.startswith(self.run_program(

@@ -1,4 +1,4 @@
-"""catena-train-images under limits on memory: usage: memory_test.py PROGRAM [unittest options]"""
+"""Runs catena-train-images with limited memory. Usage: memory_test.py PROGRAM [unittest options]"""
 import unittest
 
 from pictures import write_set

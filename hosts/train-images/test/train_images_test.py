@@ -1,4 +1,4 @@
-"""Tests of catena-train-images from outside: usage: train_images_test.py PROGRAM [options]"""
+"""Tests that run catena-train-images. Usage: train_images_test.py PROGRAM [unittest options]"""
 import pathlib
 import re
 import shutil
@@ -18,7 +18,7 @@ class Images(Case):
         cls.addClassCleanup(shutil.rmtree, cls.data.parent)
 
     OPTIONS = {"--size": 64, "--side": 64, "--batch": 12, "--held-out": 0.2, "--seed": 1}
-    # What learns in seconds.
+    # Options with which each net learns in seconds.
     NETS = {
         "nin": {"--width": 0.25, "--optimizer": "adam", "--lr": 0.001, "--epochs": 12},
         "alexnet-bn": {"--width": 0.1, "--optimizer": "adam", "--lr": 0.001, "--epochs": 12},

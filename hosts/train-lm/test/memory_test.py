@@ -1,4 +1,4 @@
-"""How much memory catena-train-lm takes: usage: memory_test.py PROGRAM [unittest options]"""
+"""Tests the memory use of catena-train-lm. Usage: memory_test.py PROGRAM [unittest options]"""
 import os
 import unittest
 
@@ -7,7 +7,7 @@ from train_lm_test import LanguageCase
 
 class Memory(LanguageCase):
     def peak(self, steps, *options):
-        """The most memory that a run of so many steps takes, in bytes."""
+        """Returns the peak memory of a run with this many steps, in bytes."""
         process = self.start("--data", self.text, "--epochs", 10**9, "--units", 2, "--batch", 2,
                              "--steps", 3, "--threads", 1, "--max-steps", steps, *options)
         process.stdout.read()

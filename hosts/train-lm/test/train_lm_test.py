@@ -1,4 +1,4 @@
-"""Tests of catena-train-lm from outside: usage: train_lm_test.py PROGRAM [unittest options]"""
+"""Tests that run catena-train-lm. Usage: train_lm_test.py PROGRAM [unittest options]"""
 import gzip
 import os
 import random
@@ -9,13 +9,13 @@ import unittest
 
 from program_case import PROGRAM, Case, members
 
-# A language whose next word follows from the two before it: twelve sentences.
+# A language of twelve sentences. Only the person and the thing cannot be predicted.
 LINES = [f"{who} {what} the {thing} ." for who, what in (("anna", "sees"), ("bruno", "has"))
          for thing in ("red ball", "blue ball", "old cat", "young dog", "house", "tree")]
 
 
 def text(lines=400, seed=1):
-    """Such sentences, with a few blank lines."""
+    """Returns random sentences, with a few blank lines."""
     generator = random.Random(seed)
     return "".join(generator.choice(LINES) + "\n" + "\n" * (i % 50 == 0) for i in range(lines))
 
@@ -28,7 +28,7 @@ class LanguageCase(Case):
         self.text = self.write("text.txt", text())
 
     def small(self, *options):
-        """A small net, but for what the options say."""
+        """Returns options for a small net; the arguments override them."""
         return [part for option in self.SMALL.items() if option[0] not in options
                 for part in option] + [*options]
 
@@ -41,7 +41,7 @@ class LanguageCase(Case):
 
 class Training(LanguageCase):
     def test_every_kind_of_net_learns(self):
-        # Where the person and the thing are drawn, the best is about 12^(1/6).
+        # The person and the thing are random, so the lowest possible perplexity is about 12^(1/6).
         for options in ((), ("--cell", "rnn"), ("--layers", 2), ("--optimizer", "sgd", "--lr", 1),
                         ("--sentences",), ("--sentences", "--cell", "rnn", "--layers", 2),
                         ("--dropout", 0.1), ("--lr-decay", 0.9, "--lr-decay-after", 3)):
@@ -132,7 +132,7 @@ class Training(LanguageCase):
         more = large.stat().st_size - small.stat().st_size
         before = bytes_read(small)
         self.assertLess(bytes_read(large) - before, 1.5 * more)
-        large = self.write("long.txt", 600 * line)  # more than is held
+        large = self.write("long.txt", 600 * line)  # more than is kept in memory
         self.assertLess(bytes_read(large) - before, 7 * large.stat().st_size)
 
     def test_a_vocabulary_of_any_size_is_saved(self):

@@ -1,6 +1,6 @@
-"""Trains on whole data sets, where they are: full_mnist_test.py PROGRAM DATASET
+"""Trains on a whole data set. Usage: full_mnist_test.py PROGRAM DATASET
 
-Exits with 77 where it is not.
+Exits with 77 if the data set is not installed.
 """
 import re
 import subprocess

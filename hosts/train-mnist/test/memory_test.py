@@ -1,4 +1,4 @@
-"""catena-train-mnist under limits on memory: usage: memory_test.py PROGRAM [unittest options]"""
+"""Runs catena-train-mnist with limited memory. Usage: memory_test.py PROGRAM [unittest options]"""
 import unittest
 
 from program_case import Case
@@ -12,7 +12,7 @@ class ShortMemory(Case):
         self.assertEqual(codes[-1], 0)
 
     def test_memory_that_ends_after_the_libraries_are_loaded(self):
-        self.env["OMP_NUM_THREADS"] = "1"  # OpenBLAS takes less, so products begin
+        self.env["OMP_NUM_THREADS"] = "1"  # OpenBLAS then needs less memory, so that products start
         for limit in range(380, 480, 8):
             with self.subTest(limit=limit):
                 code, out = self.end_within(limit << 20, "--epochs", 1, "--threads", 2)

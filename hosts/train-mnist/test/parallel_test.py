@@ -1,15 +1,15 @@
-"""catena-train-mnist on several devices: usage: parallel_test.py PROGRAM [unittest options]"""
+"""Runs catena-train-mnist on several devices. Usage: parallel_test.py PROGRAM [unittest options]"""
 import array
 import unittest
 
 from program_case import Case, members
 
-# Of a parameter after an epoch, relative to the largest of its array: sums of float32 in another order.
+# Error after an epoch, relative to the largest value of an array: float32 sums in a different order.
 TOLERANCE = 2e-4
 
 
 def values(member):
-    """The numbers of an .npy member of float32."""
+    """Returns the numbers of a float32 .npy member."""
     start = 10 + int.from_bytes(member[8:10], "little")
     return array.array("f", member[start:])
 
@@ -35,7 +35,7 @@ class Parallel(Case):
                 self.assertLess(worst, TOLERANCE * scale, f"{other}: {name}")
 
     def test_replicas_learn_as_one(self):
-        # Few steps of the cnn: in 66, rounding makes some of its maxima and signs others.
+        # Few steps of the cnn: in 66 steps, rounding changes some of its maxima and signs.
         for model, batch in (("mlp", 150), ("cnn", 1500)):
             with self.subTest(model=model):
                 self.check_equal(("--model", model), "cpu:0,cpu:1", "cpu:0,cpu:1,cpu:2", batch=batch)

@@ -1,4 +1,4 @@
-"""Two replicas in two threads: usage: scaling_test.py PROGRAM [unittest options]"""
+"""Tests the speedup by two replicas. Usage: scaling_test.py PROGRAM [unittest options]"""
 import os
 import re
 import sys
@@ -6,7 +6,7 @@ import unittest
 
 from program_case import Case
 
-# Of two, on a net that computes most of the time.
+# Minimum speedup by two devices, for a net that computes most of the time.
 LEAST = 1.6
 
 
@@ -20,7 +20,7 @@ class Scaling(Case):
         if len(os.sched_getaffinity(0)) < 2:
             self.skipTest("one processor")
         ratios = []
-        while len(ratios) < 5 and max(ratios, default=0) < LEAST:  # neighbours may be busy
+        while len(ratios) < 5 and max(ratios, default=0) < LEAST:  # the machine may be busy
             alone, together = self.rate("cpu:0"), self.rate("cpu:0,cpu:1")
             ratios.append(together / alone)
         print("ratio " + ", ".join(f"{ratio:.2f}" for ratio in ratios), file=sys.stderr)

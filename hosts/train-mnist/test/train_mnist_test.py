@@ -1,4 +1,4 @@
-"""Tests of catena-train-mnist from outside: usage: train_mnist_test.py PROGRAM [unittest options]"""
+"""Tests that run catena-train-mnist. Usage: train_mnist_test.py PROGRAM [unittest options]"""
 import contextlib
 import functools
 import gzip
@@ -23,7 +23,7 @@ DIGITS = PROGRAM.parent.parent / "share/catena/digits"
 
 
 def number(snapshot, name):
-    """A saved whole number."""
+    """Returns an integer of a snapshot."""
     with zipfile.ZipFile(snapshot) as archive:
         return struct.unpack("<q", archive.read(name + ".npy")[-8:])[0]
 
@@ -100,14 +100,14 @@ class Snapshots(Case):
     OPTIONS = ("--optimizer", "adam", "--dropout", "0.3", "--seed", "5", "--batch", "64")
 
     def interrupted(self, how):
-        """A snapshot of a run that a signal ended while an epoch was under way."""
+        """Ends a run with a signal during an epoch; returns its snapshot, exit code and output."""
         file = self.folder / "interrupted.npz"
         file.unlink(missing_ok=True)
         process = self.start(*self.OPTIONS, "--epochs", 100000, "--save", file)
         deadline = time.monotonic() + 60
         while not file.exists() and time.monotonic() < deadline:
             time.sleep(0.01)
-        time.sleep(random.uniform(0, 0.3))  # an epoch and a snapshot take so long
+        time.sleep(random.uniform(0, 0.3))  # about the time of an epoch and a snapshot
         process.send_signal(how)
         out, err = process.communicate(timeout=60)
         return file, process.returncode, out + err
@@ -123,7 +123,7 @@ class Snapshots(Case):
     def test_signals_save_in_the_middle_of_an_epoch(self):
         for how in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             position, deadline = 0, time.monotonic() + 120
-            while position == 0 and time.monotonic() < deadline:  # at its end all is saved already
+            while position == 0 and time.monotonic() < deadline:  # 0: the epoch had ended
                 file, code, out = self.interrupted(how)
                 self.assertEqual(code, 128 + how, out)
                 position = number(file, "batches/position")
@@ -135,7 +135,7 @@ class Snapshots(Case):
         self.check_kills(6, [*self.OPTIONS, "--epochs", 4, "--save-every", 20, "--deterministic"])
 
     def signalled_in_a_step(self, how, batch):
-        """A run with long steps that got a signal in its first one, and its snapshot."""
+        """Sends a signal to a run in its first, long step; returns the run and its snapshot."""
         file = self.folder / "a.npz"
         process = self.start("--model", "cnn", "--batch", batch, "--epochs", 1000, "--threads", 1,
                              "--save", file)
@@ -170,7 +170,7 @@ class Snapshots(Case):
         self.assertTrue(file.exists())
 
     def limited(self, size, *options):
-        """What a run says whose files may have that many bytes, as under ulimit -f."""
+        """Returns the errors of a run whose files are limited to size bytes, as by ulimit -f."""
         limit = functools.partial(resource.setrlimit, resource.RLIMIT_FSIZE, (size, size))
         process = self.start(*self.OPTIONS, *options, preexec_fn=limit)
         _, err = process.communicate(timeout=60)
@@ -206,7 +206,7 @@ class Snapshots(Case):
         self.check_resumes(file)
 
     def held_up(self, **how):
-        """A run that evaluates only and handles signals, and the pipe that holds up its output."""
+        """Returns a run that only evaluates and handles signals, and the full pipe for its output."""
         read, write = os.pipe()
         os.set_blocking(write, False)
         with contextlib.suppress(BlockingIOError):
@@ -217,7 +217,7 @@ class Snapshots(Case):
         os.close(write)
         status = pathlib.Path(f"/proc/{process.pid}/status")
         deadline = time.monotonic() + 60
-        while time.monotonic() < deadline:  # until it has a handler for SIGTERM, its last
+        while time.monotonic() < deadline:  # until it handles SIGTERM, its last handler
             caught = int(re.search(r"^SigCgt:\s*(\w+)", status.read_text(), re.M).group(1), 16)
             if caught >> (signal.SIGTERM - 1) & 1:
                 break
@@ -225,7 +225,7 @@ class Snapshots(Case):
         return process, read
 
     def signalled_before_the_end(self, **how):
-        """Exit code of such a run that gets SIGINT."""
+        """Returns the exit code of such a run that receives SIGINT."""
         process, read = self.held_up(**how)
         process.send_signal(signal.SIGINT)
         with open(read, "rb") as out:
@@ -323,7 +323,7 @@ class Mistakes(Case):
         for option in ("data epochs batch units optimizer lr dropout seed device threads plugins "
                        "save resume deterministic help").split():
             self.assertIn("--" + option, out)
-        self.assertNotRegex(out, r"0\.\d{10}")  # numbers as people write them
+        self.assertNotRegex(out, r"0\.\d{10}")  # no long decimal fractions
 
     def test_bad_options_exit_with_2(self):
         for options in (["--nonsense"], ["word"], ["--epochs", "x"], ["--epochs", "-1"],

@@ -1,4 +1,4 @@
-"""Tests of catena-train-word2vec from outside: usage: train_word2vec_test.py PROGRAM [options]"""
+"""Tests that run catena-train-word2vec. Usage: train_word2vec_test.py PROGRAM [unittest options]"""
 import random
 import unittest
 
@@ -10,7 +10,7 @@ CITIES = "rome oslo lima cairo".split()
 
 
 def text(lines=1500):
-    """Sentences in which words of one kind can stand for each other."""
+    """Returns sentences in which the words of one kind are interchangeable."""
     generator = random.Random(1)
     pick = generator.choice
     kinds = (lambda: f"the hungry {pick(ANIMALS)} sleeps in its warm den",

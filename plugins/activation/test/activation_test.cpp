@@ -1,4 +1,4 @@
-// activation.catena alone (gradients compose functions of math and array).
+// Tests activation.catena (gradients compose functions of math and array).
 #include <doctest/doctest.h>
 
 #include <catena/testing.hpp>
@@ -49,7 +49,7 @@ TEST_CASE("special values") {
     CHECK(values("sigmoid")[3] == 0);
     CHECK(values("sigmoid")[6] == 1);
     CHECK(values("tanh")[6] == 1);
-    // At 0 the gradient of relu is 0, that of leaky_relu the slope: Chainer 7.8.1's values.
+    // As in Chainer 7.8.1, the gradient at 0 is 0 for relu and the slope for leaky_relu.
     const Array zero = Array::from<float>({0, -0.0f}, {2});
     const Array one = Array::from<float>({1, 1}, {2});
     const auto both = [](const Array& a, double value) {
@@ -82,7 +82,7 @@ TEST_CASE("a NaN does not vanish in a gradient") {
         CHECK(gx.at(2) == 0);
     };
     by_both("catena.relu", {x}, 0, as_relu);
-    // With slopes of 0 these are relu.
+    // With slopes of 0, these functions are relu.
     by_both("catena.leaky_relu", {x}, 0, as_relu, {set("slope", 0.0)});
     const Array w = Array::from<float>({0}, {});
     by_both("catena.prelu", {x, w}, 0, as_relu);

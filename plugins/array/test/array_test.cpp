@@ -1,4 +1,4 @@
-// array.catena alone: shapes, dtypes, dropout.
+// Tests array.catena: shapes, dtypes, dropout.
 #include <doctest/doctest.h>
 
 #include <catena/plugin/philox.hpp>
@@ -113,7 +113,7 @@ TEST_CASE("cast") {
     CHECK(cast(x, dtype_of<double>()).at(2) == 2.75);
     CHECK(cast(x, dtype_of<bool>()).values<std::uint8_t>() ==
           std::vector<std::uint8_t>{0, 1, 1, 1, 0, 1});
-    // Every finite half goes to float and back; both rounding ways of ties.
+    // A cast to float and back keeps each half except NaN. Casts to half round ties to even.
     Array half({65536}, dtype_of<Float16>());
     Array brain({65536}, dtype_of<BFloat16>());
     for (std::uint32_t i = 0; i < 65536; ++i)
@@ -170,7 +170,7 @@ TEST_CASE("dropout") {
     CHECK(static_cast<double>(zeros) / static_cast<double>(x.size()) ==
           doctest::Approx(0.25).epsilon(0.02));
     CHECK(world().drawn == (300300 + 255) / 256 * 64);
-    // What element 700 drew, as the function's source says.
+    // The random word of element 700, by the order of numbers in dropout's source.
     const auto word = catena::plugin::philox(7, 700 / 256 * 64 + 700 % 256 % 64).v[700 % 256 / 64];
     CHECK((y[0].at(700) == 0) == (word < 0x40000000u));
     const auto gx = world().backward("catena.dropout", {x}, y, {x}, attrs);
@@ -181,7 +181,7 @@ TEST_CASE("dropout") {
     Options options;
     options.threads = 3;
     CHECK(world().forward("catena.dropout", {x}, attrs, options) == y);
-    CHECK_FALSE(world().forward("catena.dropout", {x}, attrs)[0] == y[0]);  // the next draws
+    CHECK_FALSE(world().forward("catena.dropout", {x}, attrs)[0] == y[0]);  // new random numbers
 
     options.train = false;
     const auto test = world().forward("catena.dropout", {x}, attrs, options);
@@ -225,7 +225,7 @@ TEST_CASE("concat") {
     std::vector<Array> many;
     for (unsigned i = 0; i < 70; ++i) many.push_back(Array::random<double>({2, i % 3}, i));
     CHECK(check(world(), {"catena.concat", many}) == "");
-    // More than one thread's worth, in the middle of a piece.
+    // Enough elements for several threads; the arrays' boundaries are in the middle of pieces.
     const Array large = Array::random<float>({3, 70001}, 1);
     Options options;
     options.threads = 3;
@@ -243,7 +243,7 @@ TEST_CASE("concat") {
 }
 
 TEST_CASE("get_item follows NumPy's slices") {
-    // All slices of ten elements, against a walk by the rules.
+    // Compares all slices of ten elements with a loop by NumPy's rules.
     const Array x = iota({10});
     int wrong = 0;
     for (std::int64_t step : {-11, -10, -3, -2, -1, 1, 2, 3, 10, 11})
@@ -277,7 +277,7 @@ TEST_CASE("get_item follows NumPy's slices") {
     CHECK(slice(x, far, near, huge).values<double>() == std::vector<double>{9});
     CHECK(slice(iota({}), {}, {}) == iota({}));
 
-    // Lists that are left out: from the start, to the end, each one.
+    // Omitted lists mean from the start, to the end, and step 1.
     CHECK(slice(x, {7}, {}).values<double>() == std::vector<double>{7, 8, 9});
     CHECK(slice(x, {-2}, {}).values<double>() == std::vector<double>{8, 9});
     CHECK(slice(x, {}, {2}).values<double>() == std::vector<double>{0, 1});

@@ -1,4 +1,4 @@
-// connection.catena alone (gradients compose functions of math, array and activation).
+// Tests connection.catena (gradients compose functions of math, array and activation).
 #include <doctest/doctest.h>
 
 #include <catena/testing.hpp>
@@ -110,7 +110,7 @@ TEST_CASE("embed_id: a gradient that is there keeps the rows that no id names") 
     const Array w = Array::random<float>({200, 650}, 1);
     const auto y = world().forward("catena.embed_id", {ids, w});
     Options options;
-    options.add = true;  // to ones
+    options.add = true;  // adds to ones
     const Array gw = world().backward("catena.embed_id", {ids, w}, y, y, {}, options)[1];
     options.threads = 3;
     CHECK(world().backward("catena.embed_id", {ids, w}, y, y, {}, options)[1] == gw);
@@ -182,7 +182,7 @@ TEST_CASE("binary_hierarchical_softmax") {
                            Array::random<double>({4, 40}, 2)},
                           five}) == "");
     CHECK(check(world(), {name, {Array::random<double>({0, 3}, 1), labels({}), w}, five}) == "");
-    // Any whole number is a label; a tree may be one leaf.
+    // Labels are any integers; a tree may be a single leaf.
     CHECK(check(world(), {name,
                           {Array::random<double>({2, 3}, 1), labels({-7, 1000000}),
                            Array::random<double>({1, 3}, 2)},
@@ -191,7 +191,7 @@ TEST_CASE("binary_hierarchical_softmax") {
     CHECK(check(world(), {name,
                           {Array::random<double>({2, 3}, 1), labels({3, 3}), none},
                           {set("tree", "3")}}) == "");
-    // -1 is left, +1 right; the probabilities of all leaves sum to 1.
+    // Code -1 is left, +1 is right; the probabilities of all leaves sum to 1.
     double sum = 0;
     for (std::int32_t label = 0; label < 5; ++label) {
         const Array one = Array::from<double>({0.5, -1, 2}, {1, 3});
@@ -207,7 +207,7 @@ TEST_CASE("binary_hierarchical_softmax") {
             CHECK(loss == doctest::Approx(term(0, 1) + term(2, 1) + term(3, -1)).epsilon(1e-12));
     }
     CHECK(sum == doctest::Approx(1).epsilon(1e-12));
-    // Neither overflow nor NaN where a step is certain.
+    // A certain step causes neither overflow nor NaN.
     const Array far = Array::from<float>({1e4f}, {1, 1});
     const Array steep = Array::from<float>({1e3f}, {1, 1});
     const Attrs two = {set("tree", "[0,1]")};
@@ -221,7 +221,7 @@ TEST_CASE("binary_hierarchical_softmax") {
 }
 
 TEST_CASE("binary_hierarchical_softmax: deep trees, many samples, several threads") {
-    // A chain: every left child is a word. Deeper than any call stack of ours would be.
+    // A chain: each left child is a leaf. A recursive parser would need a deep call stack.
     const int words = 3000;
     std::string text;
     for (int i = 0; i + 1 < words; ++i) text += "[" + std::to_string(i) + ",";
@@ -242,7 +242,7 @@ TEST_CASE("binary_hierarchical_softmax: deep trees, many samples, several thread
     const auto exact = world().gradient(name, {x, t, w}, y, {gy}, attrs);
     CHECK(compare(gx[0], exact[0], {1e-4, 1e-3}) == "");
     CHECK(compare(gx[2], exact[2], {1e-4, 1e-4}) == "");
-    // More trees than are kept.
+    // More trees than the plugin caches.
     for (int round = 0; round < 2; ++round)
         for (int i = 0; i < 20; ++i) {
             const std::string pair = "[0," + std::to_string(i + 1) + "]";

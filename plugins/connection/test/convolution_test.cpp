@@ -1,4 +1,4 @@
-// convolution_2d and its kin alone (gradients compose functions of math and array).
+// Tests convolution_2d and related functions (gradients compose functions of math and array).
 #include <doctest/doctest.h>
 
 #include <catena/testing.hpp>
@@ -56,14 +56,14 @@ void each_product(const Layer& l, const F& f) {
                             }
 }
 
-// Numbers of an array, in double.
+// Returns the elements of an array as double.
 std::vector<double> numbers(const Array& a) {
     std::vector<double> result;
     for (std::int64_t i = 0; i < a.size(); ++i) result.push_back(a.at(i));
     return result;
 }
 
-// y, and for a gradient gy of y those of x, W and b.
+// Computes y, and from a gradient gy of y the gradients of x, W and b.
 struct Reference {
     Reference(const Layer& l, const Array& x, const Array& w, const Array& b, const Array& gy) {
         const Dims size = l.y();
@@ -95,15 +95,15 @@ const std::vector<Layer> layers = {
     {{1, 3, 4, 4}, {2, 3, 1, 1}},
     {{3, 1, 1, 1}, {2, 1, 1, 1}},
     {{2, 2, 3, 4}, {3, 2, 3, 4}},               // the filter covers the image
-    {{1, 2, 7, 8}, {1, 2, 2, 2}, {3, 4}},       // gaps between places
-    {{1, 1, 2, 3}, {2, 1, 3, 2}, {2}, {3, 2}},  // places that see padding alone
+    {{1, 2, 7, 8}, {1, 2, 2, 2}, {3, 4}},       // the stride exceeds the filter
+    {{1, 1, 2, 3}, {2, 1, 3, 2}, {2}, {3, 2}},  // windows on padding only
     {{0, 2, 3, 3}, {2, 2, 2, 2}},
     {{1, 1, 4, 3}, {1, 1, 3, 3}, {2}, {1}, true},
     {{2, 3, 6, 5}, {2, 3, 3, 3}, {2}, {0}, true},
     {{2, 2, 7, 8}, {3, 2, 2, 3}, {3, 4}, {1, 0}, true},
-    {{1, 2, 5, 5}, {2, 2, 1, 1}, {3}, {0}, true},  // the last place sees nothing
-    {{1, 2, 2, 3}, {2, 2, 4, 3}, {3}, {0}, true},  // a filter larger than the image
-    {{1, 2, 4, 4}, {2, 2, 3, 3}, {1}, {1}, true},  // where it changes nothing
+    {{1, 2, 5, 5}, {2, 2, 1, 1}, {3}, {0}, true},  // the last window lies outside x
+    {{1, 2, 2, 3}, {2, 2, 4, 3}, {3}, {0}, true},  // a filter larger than x
+    {{1, 2, 4, 4}, {2, 2, 3, 3}, {1}, {1}, true},  // without effect
 };
 
 }  // namespace
@@ -139,8 +139,8 @@ TEST_CASE("deconvolution_2d, convolution_2d_grad_w") {
     }
 }
 
-// More than one tile, band, group of images and share of channels, with ends that are none of them
-// whole; each instruction set has tiles of its own.
+// Several tiles, bands, groups of images and shares of channels, each with a partial one at the
+// end; the instruction sets have different tiles.
 TEST_CASE("large layers") {
     const std::vector<Layer> large = {
         {{3, 17, 13, 11}, {33, 17, 3, 3}, {1}, {1}},
@@ -148,10 +148,10 @@ TEST_CASE("large layers") {
         {{1, 3, 61, 50}, {70, 3, 7, 5}, {3, 2}, {3, 2}},
         {{37, 20, 4, 4}, {13, 20, 3, 3}},      // images smaller than a tile
         {{21, 40, 1, 1}, {150, 40, 1, 1}},     // a matrix product
-        {{2, 9, 30, 30}, {11, 9, 1, 1}, {2}},  // most of x is not seen
+        {{2, 9, 30, 30}, {11, 9, 1, 1}, {2}},  // most of x is not read
         {{1, 4, 300, 2}, {5, 4, 1, 2}, {1}, {0, 1}},
         {{5, 80, 9, 9}, {105, 80, 3, 3}, {2}, {1}},  // filters in several panels at once
-        {{2, 2, 7, 7}, {3, 2, 2, 2}, {1}, {4}},      // a pad beyond the filter
+        {{2, 2, 7, 7}, {3, 2, 2, 2}, {1}, {4}},      // a pad larger than the filter
         {{3, 17, 14, 12}, {33, 17, 3, 3}, {2}, {1}, true},
         {{1, 3, 60, 50}, {70, 3, 7, 5}, {4, 3}, {3, 2}, true},
     };
@@ -227,14 +227,14 @@ TEST_CASE("deconvolution_2d's sizes") {
     CHECK(shape({2, 3}, {1, 0}, {}) == Dims{2, 2, 7, 14});
     CHECK(shape({2, 3}, {1, 0}, {8, 16}) == Dims{2, 2, 8, 16});
     CHECK(shape({2, 2}, {0}, {10}) == Dims{2, 2, 10, 10});
-    // With cover_all, along one side or both; beyond that there is none, nor of both kinds at once.
+    // Only cover_all maps (8, 9) back to x's size, no mode (7, 8) or (11, 11); (8, 11) mixes modes.
     CHECK(shape({2, 2}, {0}, {8, 9}) == Dims{2, 2, 8, 9});
     CHECK_THROWS_AS(shape({2, 2}, {0}, {7, 8}), Failure);
     CHECK_THROWS_AS(shape({2, 2}, {0}, {11}), Failure);
     CHECK_THROWS_AS(shape({2, 2}, {0}, {8, 11}), Failure);
 }
 
-// Values of Chainer 7.8.1.
+// The expected values are Chainer 7.8.1's.
 TEST_CASE("deconvolution_2d to a size that cover_all alone takes back") {
     const Dims stride = {2}, pad = {1}, size = {4, 3};
     const Attrs attrs = {set("stride", Ints(stride)), set("pad", Ints(pad)),

@@ -1,4 +1,4 @@
-// gemm against a plain loop; the choice of OpenBLAS' kernels; bits for any number of threads.
+// Tests gemm against a plain loop, the choice of OpenBLAS' kernels, equal bits on any thread count.
 #include <dlfcn.h>
 #include <doctest/doctest.h>
 
@@ -25,7 +25,7 @@ struct Shape {
     bool transpose_b = false;
 };
 
-// Operands with rows longer than needed, so that a wrong leading dimension shows.
+// Operands whose rows are longer than needed, so that a wrong leading dimension shows.
 template <typename T>
 struct Product {
     catena_gemm gemm = {};
@@ -66,7 +66,7 @@ struct Product {
         return plugin().blas->gemm(nullptr, &gemm);
     }
 
-    // What run() should make of c; columns beyond n keep their values.
+    // Returns the expected c after run(); columns from n on keep their values.
     std::vector<T> expected() const {
         std::vector<T> out = c;
         for (int64_t i = 0; i < gemm.m; ++i)
@@ -230,7 +230,7 @@ TEST_CASE("several threads of the host may multiply at the same time") {
 
 TEST_CASE("OpenBLAS runs its kernels for the widest vectors of this CPU") {
     // NOLINTNEXTLINE(concurrency-mt-unsafe)
-    if (std::getenv("OPENBLAS_CORETYPE") != nullptr) return;  // the user's choice stands
+    if (std::getenv("OPENBLAS_CORETYPE") != nullptr) return;  // the user chooses the kernels
     check<float>({100, 100, 100}, 1, 0);
     void* library = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_NOLOAD);
     REQUIRE(library != nullptr);

@@ -1,4 +1,4 @@
-// Loads cpu.catena the way a host does, with the smallest table that serves it.
+// Loads cpu.catena as a host does, with a table of only the functions that it needs.
 #pragma once
 
 #include <dlfcn.h>
@@ -12,7 +12,7 @@
 
 namespace cpu_test {
 
-// Text of the last failure, and of the last line of the log.
+// The text of the last failure, and the last line of the log.
 inline std::string failure;
 inline std::string logged;
 
@@ -23,7 +23,7 @@ inline catena_status CATENA_CALL keep_failure(catena_ctx*, catena_status status,
 
 inline void CATENA_CALL keep_log(catena_ctx*, int32_t, const char* text) { logged = text; }
 
-// The plugin, from its entry to its end.
+// Loads the plugin and opens device 0; the destructor closes the device and calls deinit().
 class Plugin {
 public:
     Plugin() {

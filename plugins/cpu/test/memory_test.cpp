@@ -1,4 +1,4 @@
-// Blocks, copies, and the amount of memory.
+// Tests memory blocks, copies, and the reported amount of memory.
 #include <doctest/doctest.h>
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Without OpenBLAS: the device works, products say what to install.
+// Tests that without OpenBLAS the device works, and products name the package to install.
 #include <doctest/doctest.h>
 
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// The manifest, the tables, and the devices.
+// Tests the manifest, the tables, and the devices.
 #include <doctest/doctest.h>
 
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// Under a limit on memory OpenBLAS is refused or used, and no product hangs.
+// Tests that OpenBLAS is refused or works under a limit on memory, and that no product hangs.
 #include <doctest/doctest.h>
 
 #include <catena_test/child.hpp>
@@ -35,7 +35,7 @@ catena_gemm square(int64_t n, const float* a, const float* b, float* c) {
     return gemm;
 }
 
-// Each kind of product that packs into a buffer, from the calling thread and from the pool.
+// Computes each kind of product that packs into a buffer, with this number of threads.
 catena_status multiply(int32_t threads) {
     constexpr int64_t n = 256;
     static std::vector<float> a(n * n, 1), b(n * n, 2), c(n * n);
@@ -52,7 +52,7 @@ catena_status multiply(int32_t threads) {
     return CATENA_OK;
 }
 
-// In a process of its own, because OpenBLAS is loaded once.
+// Runs body in a new process, because a process loads OpenBLAS only once.
 int outcome_of(int (*body)()) {
     return catena_test::end_of([&] {
         unsetenv("OMP_NUM_THREADS");  // NOLINT(concurrency-mt-unsafe)
@@ -112,7 +112,7 @@ int name_kernels_below_4_gib() {
     return std::string(name()) == "SkylakeX" ? wrong : loaded_well;
 }
 
-// Memory for one buffer, OMP_NUM_THREADS=1, and another variable that asks for two.
+// Memory for one buffer and OMP_NUM_THREADS=1, while another variable asks for two threads.
 template <int which>
 int load_with_more_threads() {
     setenv("OMP_NUM_THREADS", "1", 1);  // NOLINT(concurrency-mt-unsafe)
@@ -152,7 +152,7 @@ TEST_CASE("with any limit OpenBLAS is refused with a reason, or works") {
     }
     CHECK(seen.front() == refused_with_reason);
     CHECK(seen.back() == loaded_well);
-    if (processors == 2) CHECK(seen.size() == 3);  // in between, one product at a time
+    if (processors == 2) CHECK(seen.size() == 3);  // between them, one product at a time
 }
 
 TEST_CASE("a build of OpenBLAS may take its threads from any of three variables") {
@@ -167,7 +167,7 @@ TEST_CASE("products go on where no more memory is given") {
 
 TEST_CASE("a product fails with an error if malloc() returns NULL") {
     const int outcome = outcome_of(multiply_without_a_byte);
-    CHECK((outcome == refused_with_reason || outcome == loaded_well));  // without AVX-512
+    CHECK((outcome == refused_with_reason || outcome == loaded_well));  // works without AVX-512
 }
 
 TEST_CASE("below 4 GiB OpenBLAS runs kernels that do not call malloc()") {

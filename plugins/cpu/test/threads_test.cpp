@@ -1,4 +1,4 @@
-// parallel_for: every index once, whole grains, nesting, several callers, any number of threads.
+// Tests parallel_for: each index once, whole grains, nesting, several callers, any thread count.
 #include <doctest/doctest.h>
 #include <sched.h>
 
@@ -29,7 +29,7 @@ void set_count(int32_t n) { plugin().threads->set_count(plugin().dev, n); }
 
 int32_t count() { return plugin().threads->count(plugin().dev); }
 
-// How often each index was visited, and whether the pieces kept the rules.
+// Whether each index is visited once, pieces begin at grain multiples, one per slot at a time.
 bool covers(int64_t n, int64_t grain) {
     std::vector<std::atomic<int>> visits(static_cast<size_t>(n));
     std::vector<std::atomic<int>> in_slot(static_cast<size_t>(count()));
@@ -92,7 +92,7 @@ TEST_CASE("all threads take part: pieces that wait for each other finish") {
 
 TEST_CASE("every other call begins with what the call before did last") {
     set_count(2);
-    // The caller owns the lower half, in order; the other thread waits until it has begun.
+    // The caller owns the lower half, in order; the other thread waits until the caller has begun.
     const auto first_of_caller = [] {
         std::atomic<int64_t> first = -1;
         parallel_for(64, 1, [&](int64_t begin, int64_t, int32_t slot) {

@@ -1,4 +1,4 @@
-"""The folder of compiled kernels, seen by several processes.
+"""Tests the folder of compiled kernels, which several processes share.
 
 usage: cache_test.py WORKER DEVICE [unittest options]
 """
@@ -33,7 +33,7 @@ class Cache(unittest.TestCase):
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
     def finish(self, process):
-        """(counts by name, stdout, stderr)"""
+        """Returns (counts by name, stdout, stderr)."""
         output, errors = process.communicate(timeout=120)
         counts = {k: int(v) for k, v in re.findall(r"(\w+)=(\d+)", output)}
         return counts, output, errors
@@ -71,7 +71,7 @@ class Cache(unittest.TestCase):
     def test_sources_are_kept_if_asked_for(self):
         self.expect(1, 0, 1)
         self.assertEqual(list(self.folder.glob("*.source")), [])
-        _, _, errors = self.run_worker(1, KEEP="1", CATENA_LOG="info")  # compiled before
+        _, _, errors = self.run_worker(1, KEEP="1", CATENA_LOG="info")  # already compiled
         [source] = self.folder.glob("*.source")
         self.assertEqual(source.stem, self.entry().stem)
         self.assertIn(str(source), errors)
@@ -123,7 +123,7 @@ class Cache(unittest.TestCase):
         self.assertEqual(self.entry().stat().st_mode & 0o777, 0o600)
         self.folder.chmod(0o777)
         self.expect(1, 0, 1, warns="mode: expected that only its owner can write, got 777")
-        self.folder.chmod(0o755)  # others may read
+        self.folder.chmod(0o755)  # others may read it
         self.expect(0, 1, 1)
 
     @unittest.skipUnless(os.geteuid() == 0, "only root can give files away")
@@ -152,11 +152,11 @@ class Cache(unittest.TestCase):
     def test_the_folder_has_a_limit(self):
         self.expect(3, 0, 1, 2, 3)
         sizes = [entry.stat().st_size for entry in self.entries()]
-        size = str(sum(sizes) + min(sizes) // 2)  # three, not four
+        size = str(sum(sizes) + min(sizes) // 2)  # room for three kernels, not four
         for k, entry in enumerate(sorted(self.entries(), key=lambda e: e.stat().st_mtime_ns)):
             os.utime(entry, (k + 1, k + 1))
         oldest, second, third = sorted(self.entries(), key=lambda e: e.stat().st_mtime_ns)
-        self.expect(0, 3, 1, 2, 3, CATENA_KERNEL_CACHE_SIZE=size)  # all are used: 3 last
+        self.expect(0, 3, 1, 2, 3, CATENA_KERNEL_CACHE_SIZE=size)  # uses all, 3 last
         for k, entry in enumerate((third, second, oldest)):
             os.utime(entry, (k + 1, k + 1))
         counts = self.expect(1, 0, 4, CATENA_KERNEL_CACHE_SIZE=size)
@@ -164,7 +164,7 @@ class Cache(unittest.TestCase):
         self.assertEqual(len(self.entries()), 3)
         self.assertFalse(third.exists())
         self.assertTrue(oldest.exists() and second.exists())
-        self.expect(1, 0, 5, CATENA_KERNEL_CACHE_SIZE="1")  # the newest stays, whatever it has
+        self.expect(1, 0, 5, CATENA_KERNEL_CACHE_SIZE="1")  # the newest stays, of any size
         self.assertEqual(len(self.entries()), 1)
         self.expect(0, 1, 5, warns="CATENA_KERNEL_CACHE_SIZE: expected bytes as 256M, got 'much'",
                     CATENA_KERNEL_CACHE_SIZE="much")
@@ -180,7 +180,7 @@ class Cache(unittest.TestCase):
         self.assertEqual(counts["evicted"], 2)
         self.assertEqual(len(stems(".kernel")), 1)
         self.assertEqual(stems(".source"), stems(".kernel"))
-        self.entry().unlink()  # a source that is left alone goes as well
+        self.entry().unlink()  # a source without a binary is removed too
         self.expect(1, 0, 4, CATENA_KERNEL_CACHE_SIZE="1")
         self.assertEqual(stems(".source"), set())
 
@@ -250,7 +250,7 @@ class Cache(unittest.TestCase):
         self.expect(0, 1, 1)
 
     def ship(self, march, *addends):
-        """Exports kernels to a folder, and returns it."""
+        """Exports kernels to a folder; returns the folder."""
         shipped = self.base / "shipped"
         self.run_worker(*addends, CATENA_CPU_MARCH=march, CATENA_KERNEL_EXPORT=str(shipped))
         return shipped
@@ -258,11 +258,11 @@ class Cache(unittest.TestCase):
     @unittest.skipUnless(ON_CPU and os.uname().machine == "x86_64", "targets of an x86-64")
     def test_shipped_kernels_need_no_compiler(self):
         shipped = self.ship("x86-64", 1, 2)
-        self.ship("x86-64-v4", 1)  # perhaps not for this machine
+        self.ship("x86-64-v4", 1)  # this machine may not support it
         names = sorted(f.name.split(".", 1)[1] for f in shipped.glob("cached-*"))
         self.assertEqual(names, ["x86-64-v4.kernel", "x86-64.kernel", "x86-64.kernel"])
         self.assertEqual(len(list(shipped.iterdir())), 3)
-        self.ship("x86-64", 1, 2)  # also what this user's folder has compiled
+        self.ship("x86-64", 1, 2)  # also exports kernels from the user's folder
         before = {f: (f.read_bytes(), f.stat().st_mtime_ns) for f in shipped.iterdir()}
         shutil.rmtree(self.folder)
         for file in shipped.iterdir():
@@ -275,7 +275,7 @@ class Cache(unittest.TestCase):
         _, output, _ = self.run_worker(3, **without, SHIPPED=str(shipped))
         self.assertIn("error: [cpu compiler] expected a C++ compiler to make a kernel with", output)
         self.assertIn("or ship the kernel with the program: CATENA_KERNEL_PATH", output)
-        self.expect(1, 2, 1, 2, 3, SHIPPED=str(shipped))  # what is not there is compiled
+        self.expect(1, 2, 1, 2, 3, SHIPPED=str(shipped))  # missing kernels are compiled
         self.assertEqual(before, {f: (f.read_bytes(), f.stat().st_mtime_ns)
                                   for f in shipped.iterdir()})
         shipped.chmod(0o755)

@@ -1,4 +1,4 @@
-// A plugin that computes by a formula, and the table as plugins in C see it.
+// Tests a plugin whose kernel is a formula, and the table of formulas that plugins in C use.
 #include <doctest/doctest.h>
 
 #include <catena/abi/ext/kernels.h>
@@ -27,7 +27,7 @@ TEST_CASE("a plugin's kernel runs a formula") {
     }
 }
 
-// On any device: CATENA_TEST_DEVICE.
+// Runs on the device CATENA_TEST_DEVICE, if it is set.
 TEST_CASE("a plugin's reduction: numbers, an array that is added to, scratch memory, gradients") {
     std::optional<using_device> scope;
     if (const char* name = std::getenv("CATENA_TEST_DEVICE")) scope.emplace(name);
@@ -71,7 +71,7 @@ TEST_CASE("tensors with strides of their own") {
         ExtensionCall call(x.device());
         catena_tensor input = *call.reads(x);
         std::int64_t shape[] = {rows, columns}, strides[] = {1, rows};
-        if (transposed) {  // x is what lies there, seen as columns by rows, transposed
+        if (transposed) {  // x's memory as a (columns, rows) array, transposed
             input.flags &= ~std::uint32_t{CATENA_TENSOR_CONTIGUOUS};
             input.dl.shape = shape;
             input.dl.strides = strides;

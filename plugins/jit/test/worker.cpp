@@ -1,6 +1,6 @@
-// worker DEVICE ADDEND...: makes and calls a kernel for each there, and prints what the caches did. The
-// preamble is $PREAMBLE; with $KEEP their sources are kept. $SHIPPED is a folder of compiled kernels.
-// With $NO_DISK no file reaches the disk.
+// worker DEVICE ADDEND...: compiles and calls a kernel for each addend, and prints the cache
+// statistics. $PREAMBLE is the preamble of the kernels; $KEEP keeps their sources; $SHIPPED is a
+// folder of compiled kernels; $NO_DISK makes fsync() fail.
 #include <catena/catena.hpp>
 
 #include <unistd.h>
@@ -11,7 +11,7 @@
 
 using namespace catena;
 
-// Instead of the C library's.
+// Replaces the C library's fsync().
 extern "C" __attribute__((visibility("default"))) int fsync(int file) {
     if (std::getenv("NO_DISK") == nullptr) return fdatasync(file);
     errno = EIO;

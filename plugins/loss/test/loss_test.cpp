@@ -1,4 +1,4 @@
-// loss.catena alone (gradients compose functions of math, array and activation).
+// Tests loss.catena (gradients compose functions of math, array and activation).
 #include <doctest/doctest.h>
 
 #include <catena/testing.hpp>
@@ -58,7 +58,7 @@ TEST_CASE("softmax_cross_entropy: values") {
     CHECK(loss(x, labels<std::int32_t>({3}, {-1, -1, -1})) == 0);
     const Array nan = Array::from<float>({std::nanf(""), 1}, {1, 2});
     CHECK(std::isnan(loss(nan, labels<std::int32_t>({1}, {1}))));
-    // An ignored row's scores never matter.
+    // The scores of an ignored row do not matter, even if they are NaN.
     const auto y =
         world().forward("catena.softmax_cross_entropy", {nan, labels<std::int32_t>({1}, {-1})});
     CHECK(y[0].at(0) == 0);
@@ -69,7 +69,7 @@ TEST_CASE("softmax_cross_entropy: values") {
 }
 
 TEST_CASE("softmax_cross_entropy: gradients of large scores") {
-    // Large scores one apart (or as near as a half has them): the gradient depends on the distance.
+    // Large scores that differ by 1, or by the dtype's spacing: only the difference matters.
     using catena::plugin::BFloat16;
     using catena::plugin::Float16;
     const std::string name = "catena.softmax_cross_entropy";
@@ -147,7 +147,7 @@ TEST_CASE("accuracy") {
     };
     const Array y = Array::from<float>({1, 2, 0, 5, 5, 1, 0, 0, 1, 3, 2, 1}, {4, 3});
     CHECK(accuracy(y, labels<std::int32_t>({4}, {1, 0, 2, 1})) == 0.75);
-    CHECK(accuracy(y, labels<std::int64_t>({4}, {1, 1, -1, -1})) == 0.5);  // ties: the first
+    CHECK(accuracy(y, labels<std::int64_t>({4}, {1, 1, -1, -1})) == 0.5);  // takes the first max
     CHECK(accuracy(y, labels<std::int64_t>({4}, {-1, -1, -1, -1})) == 0);
     CHECK(std::isnan(accuracy(Array::random<float>({0, 3}, 1), labels<std::int32_t>({0}, {}))));
     const Array nan = Array::from<float>({1, std::nanf(""), 2}, {1, 3});

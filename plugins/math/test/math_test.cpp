@@ -1,4 +1,4 @@
-// math.catena alone: every function against the C library and finite differences.
+// Tests math.catena: compares all functions with the C library and with finite differences.
 #include <doctest/doctest.h>
 
 #include <catena/testing.hpp>
@@ -119,7 +119,7 @@ bool alike(double a, double b) {
 Array row(const std::vector<double>& values) {
     return Array::from<double>(values, {static_cast<std::int64_t>(values.size())});
 }
-// The gradient of input i by both routes, in float64 and float32.
+// Checks the gradient of input i, by the kernel and composed, in float64 and float32.
 void check_gradient(const std::string& name, const std::vector<Array>& x, const Attrs& attrs,
                     std::size_t i, const std::vector<double>& expected) {
     for (const catena_dtype dtype : {dtype_of<double>(), dtype_of<float>()}) {
@@ -133,12 +133,12 @@ void check_gradient(const std::string& name, const std::vector<Array>& x, const 
             CAPTURE(k);
             const auto at = static_cast<std::int64_t>(k);
             CHECK(alike(kernel.at(at), expected[k]));
-            // What is flat everywhere has no gradient.
+            // A composed gradient is missing if the function is constant everywhere.
             CHECK(alike(composed ? composed.at(at) : 0.0, expected[k]));
         }
     }
 }
-// The gradient of input `of`'s gradient, by input `by`.
+// Checks the derivative of the gradient of input `of` with respect to input `by`.
 void check_second(const std::string& name, const std::vector<Array>& x, const Attrs& attrs,
                   std::size_t of, std::size_t by, const std::vector<double>& expected) {
     const auto y = world().forward(name, x, attrs);
@@ -200,7 +200,7 @@ TEST_CASE("where a NaN decides, the gradient is NaN") {
     const double inf = std::numeric_limits<double>::infinity();
     check_gradient("catena.abs", {row({nan, 2, -2, 0, -0.0, inf, -inf})}, {}, 0,
                    {nan, 1, -1, 0, 0, 1, -1});
-    // Both of them, whichever is NaN; infinities of either sign are compared.
+    // A NaN in either input makes both gradients NaN; infinities of both signs are compared.
     const std::vector<Array> x = {row({nan, 1, nan, 1, 2, 3, -inf, inf}),
                                   row({1, nan, nan, 2, 1, 3, inf, -inf})};
     const std::vector<double> smaller = {nan, nan, nan, 1, 0, 1, 1, 0};
@@ -350,7 +350,7 @@ TEST_CASE_TEMPLATE("integers: labels and masks", I, std::int32_t, std::int64_t) 
     CHECK(y("greater", {a, b}) == V{0, 0, 1, 1, 0, 1});
     CHECK(y("greater_equal", {a, b}) == V{0, 1, 1, 1, 0, 1});
     CHECK(y("where", {Array::from<I>({0, -1, 2}, {3}), a, b}) == V{3, 0, 7, 3, least, 3});
-    // Differences that a double does not see.
+    // Integers that differ by 1, which are equal in double if I is int64.
     const Array large = Array::from<I>({most, I(most - 1)}, {2});
     CHECK(y("equal", {large, Array::from<I>({most}, {})}) == V{1, 0});
     CHECK(y("greater", {Array::from<I>({most}, {}), large}) == V{0, 1});
@@ -368,7 +368,7 @@ TEST_CASE_TEMPLATE("integers: labels and masks", I, std::int32_t, std::int64_t) 
     CHECK(y("sum", {a}, {set("axis", Ints(Dims{-1}))}) == V{5, 2});
     CHECK(y("sum", {a}) == V{7});
     CHECK(y("sum", {Array::from<I>({}, {0})}) == V{0});
-    // 2^24 + 1 and what follows, exact whatever the number of threads.
+    // Sums above 2^24 are exact for any number of threads.
     Array many({3, 70001}, dtype_of<I>());
     std::vector<I> rows(3);
     std::vector<I> columns(70001);

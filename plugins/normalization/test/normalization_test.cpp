@@ -1,4 +1,4 @@
-// normalization.catena alone (gradients compose functions of math and array).
+// Tests normalization.catena (gradients compose functions of math and array).
 #include <doctest/doctest.h>
 
 #include <catena/testing.hpp>
@@ -63,7 +63,7 @@ TEST_CASE("batch_normalization: values and statistics by the definition") {
 
 TEST_CASE("batch_normalization: gradients") {
     for (const Dims& shape : shapes) {
-        if (shape[0] * shape[1] > 200 || shape.back() == 70) continue;  // finite differences cost
+        if (shape[0] * shape[1] > 200 || shape.back() == 70) continue;  // slow finite differences
         const Dims channels = {shape[1]};
         CHECK(check(world(), {"catena.batch_normalization",
                               {random(shape, 1), random(channels, 2), random(channels, 3)},
@@ -93,7 +93,7 @@ TEST_CASE("batch_normalization: edges") {
     const auto y = world().forward("catena.batch_normalization", {none, two, two});
     CHECK(y[0].shape() == Dims{0, 2, 3});
     CHECK(y[1].at(0) == 0);
-    // One row: every value is its own mean.
+    // With one row, every value is the mean of its channel.
     const Array row = Array::from<float>({5, -7}, {1, 2});
     CHECK(world().forward("catena.batch_normalization", {row, two, two})[0].at(1) == 2);
     CHECK_THROWS_WITH(world().forward("catena.batch_normalization", {two, two, two}),

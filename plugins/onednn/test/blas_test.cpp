@@ -1,4 +1,4 @@
-// Products on oneDNN against a plain loop.
+// Tests oneDNN's products against a plain loop.
 #include <catena/testing/plain_blas.hpp>
 
 #include <pthread.h>
@@ -57,7 +57,7 @@ TEST_CASE("deterministic products have the same bits for any number of threads")
         }
 }
 
-// A handler that runs elsewhere, as it would within oneDNN's products, writes into the heap.
+// oneDNN's products point the stack register into the heap; signal handlers must not run there.
 TEST_CASE("signals are handled on the thread's own stack") {
     static std::atomic<int> handled;
     static std::atomic<int> astray;

@@ -1,4 +1,4 @@
-// One call on two plugins: this one's kernels, and the portable ones in float64.
+// Compares calls on this plugin's kernels with the same calls on the portable kernels in float64.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -37,7 +37,7 @@ struct Call {
     Tolerance tolerance = {1e-4, 1e-4};
 };
 
-// Where terms cancel, what is off is a share of the terms, not of their sum.
+// If terms cancel, errors are relative to the terms, not to their sum: allows a larger error.
 inline Tolerance scaled(Tolerance t, const Array& expected) {
     double largest = 0;
     for (std::int64_t i = 0; i < expected.size(); ++i)
@@ -45,8 +45,8 @@ inline Tolerance scaled(Tolerance t, const Array& expected) {
     return {t.relative, std::max(t.absolute, t.relative / 10 * largest)};
 }
 
-// Forward, and backward for every set of targets; written and added; by one thread and by three.
-// Empty if all agree and this plugin did it all.
+// Compares forward, and backward for every set of targets; with write and add; on one and three
+// threads. Returns "" if all results agree and this plugin computed them.
 inline std::string compare_plugins(const Call& c) {
     std::string problems;
     const auto note = [&](const std::string& where, const std::string& what) {

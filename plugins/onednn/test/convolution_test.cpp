@@ -1,4 +1,4 @@
-// Convolutions on oneDNN against the portable ones.
+// Tests oneDNN's convolutions against the portable ones.
 #include "compare.hpp"
 
 #include <cmath>
@@ -20,7 +20,7 @@ Attrs attributes(const Ints& stride, const Ints& pad) {
     return {set("stride", catena::plugin::Ints(stride)), set("pad", catena::plugin::Ints(pad))};
 }
 
-// What they multiply is above the least that is worth it; what they are is odd.
+// All have enough multiplications for this plugin; many extents are odd.
 const Shape shapes[] = {
     {{5, 16, 12, 12}, {32, 16, 3, 3}, {1}, {1}},
     {{7, 29, 13, 15}, {45, 29, 3, 5}, {2, 1}, {1, 2}},
@@ -34,10 +34,10 @@ const Shape shapes[] = {
     {{2, 16, 40, 40}, {16, 16, 11, 11}, {4}, {2}},
     {{2, 128, 6, 6}, {256, 128, 3, 3}, {1}, {1}},
     {{100, 32, 4, 4}, {64, 32, 4, 4}},
-    {{17, 64, 28, 28}, {32, 64, 3, 3}, {1}, {1}},  // these three by Winograd's algorithm
+    {{17, 64, 28, 28}, {32, 64, 3, 3}, {1}, {1}},  // Winograd's algorithm: these three
     {{7, 48, 23, 26}, {64, 48, 3, 3}, {1}, {1, 0}},
     {{5, 47, 31, 30}, {65, 47, 3, 3}},
-    {{3, 3, 31, 30}, {32, 3, 7, 7}, {2}, {3}},  // images
+    {{3, 3, 31, 30}, {32, 3, 7, 7}, {2}, {3}},  // images: few channels
     {{9, 1, 28, 28}, {32, 1, 5, 5}},
 };
 

@@ -1,4 +1,4 @@
-// Products through catena.blas/1, as this plugin provides it.
+// Computes products with the catena.blas/1 of this plugin.
 #pragma once
 
 #include <dlfcn.h>

@@ -1,4 +1,4 @@
-// Under a limit on memory a product works or is an error, and never crashes.
+// Tests that a product under a memory limit works or returns an error, and never crashes.
 #include <catena_test/child.hpp>
 
 #include <sys/mman.h>
@@ -19,7 +19,7 @@ constexpr int computed = 0;
 constexpr int refused = 1;
 constexpr int wrong = 2;
 
-// Bytes of memory that can be executed and belong to no file: generated code.
+// Returns the bytes of executable memory that belong to no file: generated code.
 std::uint64_t generated_code() {
     std::uint64_t bytes = 0;
     std::ifstream maps("/proc/self/maps");
@@ -33,7 +33,7 @@ std::uint64_t generated_code() {
     return bytes;
 }
 
-// With so many bytes more than the process has once the plugin is loaded.
+// Computes a product with `more` bytes of memory beyond what the process uses after loading.
 int multiply_with(std::uint64_t more) {
     Product p({100, 100, 784}, false, true, 1, 0);
     p.gemm.c = p.c.data<float>();
@@ -72,12 +72,12 @@ int load_with(std::uint64_t limit) {
 
 }  // namespace
 
-// Each in a process of its own, where oneDNN has generated nothing yet.
+// Each test runs in new processes, in which oneDNN has generated no code yet.
 TEST_CASE("the first product generates the code of all") {
     CHECK(end_of(generate_once) == computed);
 }
 
-// The threads that compute take memory as well: 8 MiB for a stack, 64 MiB for a heap.
+// The computing threads use memory as well: 8 MiB for a stack, 64 MiB for a heap.
 TEST_CASE("with any limit a product works or is refused with a reason") {
     bool seen[2] = {};
     for (std::uint64_t more = 232; more <= 432; more += 4) {

@@ -1,4 +1,4 @@
-// pooling.catena alone: windows against their definition, in double.
+// Tests pooling.catena: compares windows with their definition in double.
 #include <doctest/doctest.h>
 
 #include <catena/testing.hpp>
@@ -30,7 +30,7 @@ struct Pool {
         return stride.empty() ? k(a) : stride[stride.size() == 1 ? 0 : a];
     }
     std::int64_t p(std::size_t a) const { return pad[pad.size() == 1 ? 0 : a]; }
-    // As Chainer counts windows.
+    // Returns the number of windows along axis a, as Chainer counts them.
     std::int64_t count(std::size_t a) const {
         const std::int64_t room = x[2 + a] + 2 * p(a) - k(a);
         return cover_all ? (room + s(a) - 1) / s(a) + 1 : room / s(a) + 1;
@@ -43,7 +43,7 @@ struct Pool {
     }
 };
 
-// Folds value(so far, x) over each window.
+// Folds value = fold(value, x) over each window.
 template <class Fold>
 Array pooled(const Pool& l, const Array& x, double start, const Fold& fold) {
     Array y({l.x[0], l.x[1], l.count(0), l.count(1)}, catena::plugin::dtype_of<double>());
@@ -64,7 +64,7 @@ Array pooled(const Pool& l, const Array& x, double start, const Fold& fold) {
     return y;
 }
 
-// What pooled() with a + share * v gives to each element of x from gradients of y.
+// Returns the gradient of x for pooled() with a + share * v.
 Array unspread(const Pool& l, const Array& gy, double share) {
     Array gx(l.x, catena::plugin::dtype_of<double>());
     std::vector<double> sums(static_cast<std::size_t>(gx.size()));
@@ -83,14 +83,14 @@ Array unspread(const Pool& l, const Array& gy, double share) {
     for (std::int64_t k = 0; k < gx.size(); ++k) gx.set(k, sums[static_cast<std::size_t>(k)]);
     return gx;
 }
-// What outputs that held 1 everywhere hold once it is added to them.
+// Returns the expected result: the values, plus 1 if they are added to ones.
 Array more(const Array& values, bool add) {
     Array sum(values.shape(), catena::plugin::dtype_of<double>());
     for (std::int64_t i = 0; i < values.size(); ++i) sum.set(i, values.at(i) + (add ? 1 : 0));
     return sum;
 }
 
-// Values that no small step brings past each other.
+// Returns values so far apart that the step of a finite difference does not reorder them.
 Array apart(const Dims& shape) {
     Array x(shape, catena::plugin::dtype_of<double>());
     for (std::int64_t i = 0; i < x.size(); ++i)
@@ -106,7 +106,7 @@ const std::vector<Pool> pools = {
     {{0, 2, 4, 4}, {2}},
     {{1, 1, 7, 150}, {2, 3}, {1, 2}, {0, 1}},
     {{1, 2, 9, 9}, {3}, {4}},
-    {{1, 1, 20, 20}, {16}, {1}},  // more cells than a byte counts
+    {{1, 1, 20, 20}, {16}, {1}},  // more cells than a byte can number
     {{3, 5, 24, 24}, {2}},
     {{2, 3, 9, 54}, {3}},
     {{1, 2, 6, 70}, {2}, {2}, {1}},
@@ -125,7 +125,7 @@ TEST_CASE("average_pooling_2d") {
     }
 }
 
-// Longer than what is worked on at once, beyond the image, with gaps, in many planes.
+// Rows longer than one block of work, windows beyond the image, gaps, many planes.
 TEST_CASE("average_pooling_2d of any size, on any number of threads") {
     const std::vector<Pool> wide = {
         {{1, 2, 3, 4500}, {2, 3}, {1}, {0, 1}},
@@ -229,7 +229,7 @@ TEST_CASE("what is refused") {
     CHECK_THROWS_WITH(max(x, {{}, {7}}),
                       "[catena.max_pooling_2d] ksize: expected a window within the padded image "
                       "(4, 4), got (7, 7)");
-    // Numbers of cells that no window has lead nowhere.
+    // Ignores cell numbers that are out of range of the window.
     const Array at = Array::from<std::uint8_t>({0, 4, 200, 255}, {1, 1, 2, 2});
     const std::vector<std::int64_t> two = {2}, size = {4, 4};
     const Array gx = world().forward("catena.max_pooling_2d_grad",
@@ -246,7 +246,7 @@ TEST_CASE("windows that are larger than any image, and farther apart") {
     const Array x = Array::random<float>(steps.x, 1);
     CHECK(compare(world().forward("catena.average_pooling_2d", {x}, steps.attrs(false))[0],
                   pooled(steps, x, 0, [](double a, double b) { return a + b; }), {}) == "");
-    // The first window ends with the first pixel, the second begins behind it.
+    // The first window ends with the first pixel, and the second begins after it.
     const Pool wide = {{1, 1, 2, 3}, {1, huge}, {1, huge}, {0, huge - 1}};
     const Array image = Array::from<float>({1, 2, 3, 4, 6, 5}, wide.x);
     CHECK(world().forward("catena.max_pooling_2d", {image}, wide.attrs(true))[0].values<float>() ==

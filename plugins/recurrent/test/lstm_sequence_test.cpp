@@ -1,4 +1,4 @@
-// recurrent.catena alone (gradients compose functions of math, array and activation): sequences.
+// Tests lstm_sequence of recurrent.catena (gradients compose functions of math, array, activation).
 #include <doctest/doctest.h>
 
 #include <catena/testing.hpp>
@@ -51,7 +51,7 @@ Array slice(const Array& x, std::int64_t from, std::int64_t to) {
                            {set("begin", Ints(&from, 1)), set("end", Ints(&to, 1))})[0];
 }
 
-// h and c of all steps, by catena.lstm and products.
+// Returns h and c of all steps, computed with catena.lstm and products.
 std::vector<Array> step_by_step(const Sample& s, const std::vector<Array>& in) {
     const auto of = [](const char* name, const std::vector<Array>& x, const Attrs& attrs = {}) {
         return world().forward(name, x, attrs)[0];
@@ -112,7 +112,7 @@ TEST_CASE("lstm_sequence: as lstm, step by step") {
         const auto expected = step_by_step(s, in);
         for (std::size_t i = 0; i < 2; ++i) CHECK(compare(y[i], expected[i], {1e-13, 1e-15}) == "");
     }
-    // The same number of rows each, either way.
+    // With equal numbers of rows, packed rows and a 3-d array give the same result.
     const Sample s = {{3, 3}, 2};
     const auto in = s.inputs<double>();
     auto blocks = in;

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Prints a header of the ABI with its plain comments as doxygen's: usage: filter.py HEADER
+"""Prints a header of the ABI with its comments converted to doxygen's. Usage: filter.py HEADER
 
-A comment belongs to what stands before it on its line, or to what follows on the next line and, in
-a struct, to the fields after that up to a blank line, unless they have their own. At the head of
-the file and between blank lines it belongs to the file. A field without a comment is named in that
-of its struct, or its name says everything; else it stays undocumented, which doxygen reports.
+A comment documents the code before it on its line, or else the code on the next line and, in a
+struct, the fields after that up to a blank line that have no comment of their own. At the head of
+the file or between blank lines it documents the file. A field without a comment is documented by
+its name, or by its struct's comment if that names it; else doxygen reports it as undocumented.
 Constants are shown with their values.
 """
 import os
@@ -26,16 +26,16 @@ PHRASES = {"struct_size": "Size of the struct that its writer was compiled with.
 
 
 def prose(comment):
-    """The words of a comment, as doxygen's Markdown."""
+    """Converts the text of a comment to doxygen's Markdown."""
     lines = [re.sub(r"^\s*\*? ?", "", line) for line in comment.strip().split("\n")]
     text = re.sub(r"[\\@<>*#%]", r"\\\g<0>", "\n".join(lines))
-    text = re.sub(r"\b(i\.e|e\.g)\. ", r"\1.\\ ", text)  # no end of a sentence
+    text = re.sub(r"\b(i\.e|e\.g)\. ", r"\1.\\ ", text)  # not the end of a sentence
     text = re.sub(r"^ +(\[\w+\]) +", r"- **\1** ", text, flags=re.M)  # the list of thread tags
     return re.sub(r"^(- .*)\n(?!- )", r"\1\n\n", text, flags=re.M)
 
 
 def converted(text):
-    """Each comment belongs to something."""
+    """Converts each comment to a doxygen comment on the code before or after it, or on the file."""
     result, position = [], 0
     for match in COMMENT.finditer(text):
         before = text[:match.start()].rpartition("\n")[2]
@@ -52,7 +52,7 @@ def converted(text):
 
 
 def fields(struct):
-    """The struct, its bare fields with what is known of them."""
+    """Returns the struct with comments added to fields that have none and can be described."""
     about, name, body = struct.group(1) or "", struct.group(2), struct.group(3)
     result, position = [], 0
     for field in FIELD.finditer(body):
@@ -79,7 +79,7 @@ def fields(struct):
 
 
 def constants(enum):
-    """The constants with their values, for doxygen shows none."""
+    """Adds the values of the constants to their comments, because doxygen does not show them."""
     names = [match[1] for match in CONSTANT.findall(enum["body"])]
     prefix = os.path.commonprefix(names).rpartition("_")[0] + "_..."
     about = enum["about"] or f"/** {names[0] if len(names) == 1 else prefix} */\n"

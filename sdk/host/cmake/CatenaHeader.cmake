@@ -1,9 +1,9 @@
 # catena_generate_header(TARGET HEADER name PREFIX text NAMESPACE name PLUGINS plugin...)
 #
-# Gives TARGET the header HEADER ("example/functions.hpp"): a typed C++ function in NAMESPACE for
-# each function of the plugins whose name begins with PREFIX ("org.example."). It is written by
-# catena-inspect when TARGET is built, and anew when a plugin changes. A plugin is a target, or a
-# file if it has a '/', from the folder of the CMakeLists.txt.
+# Adds the header HEADER ("example/functions.hpp") to TARGET: a typed C++ function in NAMESPACE for
+# each function of the plugins whose name begins with PREFIX ("org.example."). catena-inspect writes
+# it when TARGET is built, and again when a plugin changes. A plugin is a target, or a file if it
+# contains a '/'; paths are relative to the folder of the CMakeLists.txt.
 function(catena_generate_header target)
     cmake_parse_arguments(PARSE_ARGV 1 arg "" "HEADER;PREFIX;NAMESPACE" "PLUGINS")
     foreach(option IN ITEMS HEADER PREFIX NAMESPACE PLUGINS)

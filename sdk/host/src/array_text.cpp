@@ -1,4 +1,4 @@
-// Arrays as text, in rows.
+// Formats arrays and variables as text.
 #include <catena/array_text.hpp>
 
 #include <fmt/format.h>
@@ -9,11 +9,11 @@
 namespace catena {
 namespace {
 
-constexpr std::int64_t most = 1000;  // elements that are all shown
-constexpr std::int64_t edge = 3;     // of each axis, where there are more
+constexpr std::int64_t most = 1000;  // arrays of at most this size are shown in full
+constexpr std::int64_t edge = 3;     // else elements shown at each end of an axis
 
-// Numbers of matrices stand in columns: of one width, with their decimal points below each other
-// unless one of them has an exponent.
+// Formats the elements of an array. In a matrix, numbers are padded to the same width, with aligned
+// decimal points unless a number has an exponent.
 class Rows {
 public:
     Rows(const Array& array, std::size_t indent)
@@ -49,11 +49,11 @@ private:
         return fmt::format("{:>{}}{:<{}}", text.substr(0, point), before_, text.substr(point),
                            behind_);
     }
-    // The part of an axis that begins at an element of the axes before.
+    // Formats the axes from `axis` on, of the subarray with index `at` in row-major order.
     std::string row(int axis, std::int64_t at) {
         if (axis == shape_.ndim()) return cell(at);
         const int inner = shape_.ndim() - 1 - axis;
-        // Rows begin on lines of their own; between matrices there is one empty line, and so on.
+        // Each row starts on a new line; each further axis adds an empty line between its elements.
         const std::string separator =
             inner == 0 ? ", "
                        : "," + std::string(static_cast<std::size_t>(inner), '\n') +
@@ -73,7 +73,7 @@ private:
     Shape shape_;
     Dtype dtype_;
     bool whole_;
-    std::vector<double> reals_;  // or
+    std::vector<double> reals_;  // of floating dtypes; else integers_
     std::vector<std::int64_t> integers_;
     std::size_t indent_, before_ = 0, behind_ = 0, widest_ = 0;
     bool measures_ = true, exponents_ = false;
@@ -95,7 +95,7 @@ std::string to_string(const Variable& variable) {
     const std::string& name = variable.name();
     std::string text = fmt::format("variable({}", name.empty() ? "" : name + ", ");
     const std::string indent = "\n" + std::string(text.size(), ' ');
-    for (const char c : to_string(variable.data())) {  // rows stay below each other
+    for (const char c : to_string(variable.data())) {  // keeps the rows aligned
         if (c == '\n') text += indent;
         else text += c;
     }

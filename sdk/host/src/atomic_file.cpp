@@ -1,4 +1,4 @@
-// AtomicFile, by O_EXCL, fsync and rename.
+// AtomicFile, implemented with O_EXCL, fsync and rename.
 #include <catena/write_file.hpp>
 
 #include <catena/data_error.hpp>
@@ -29,7 +29,7 @@ std::filesystem::path folder_of(const std::filesystem::path& file) {
     return file.has_parent_path() ? file.parent_path() : ".";
 }
 
-// Brings a folder's entries to the disk.
+// Flushes a folder's entries to the disk. Returns false on failure.
 bool flush(const std::filesystem::path& folder) {
     const Descriptor fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     return fd && fsync(fd.get()) == 0;
@@ -57,8 +57,8 @@ void remove_left_over(const std::filesystem::path& folder, const std::string& st
     }
 }
 
-// Whether the folder is sticky and the file belongs to neither this user nor the folder's owner: a user
-// who put it there must not become the owner of what is written.
+// Whether the folder is sticky and the file belongs neither to this user nor to the folder's owner. The
+// user who created such a file must not become the owner of the new one.
 bool is_of_stranger(const std::filesystem::path& folder, const struct stat& file) {
     struct stat status {};
     if (stat(folder.c_str(), &status) != 0) return true;
@@ -81,11 +81,11 @@ AtomicFile::AtomicFile(std::filesystem::path file, unsigned most)
     mode_ = old.st_mode & 0777;
     owner_ = old.st_uid;
     group_ = old.st_gid;
-    // Names may have 255 bytes.
+    // File names have at most 255 bytes.
     const std::string stem =
         fmt::format("{}.tmp-{}-", file_.filename().string().substr(0, 120), host_name());
     remove_left_over(folder, stem);
-    // Nobody else may read the new content if nobody else can read the old one.
+    // If the old file's mode is kept, commit() sets it; until then only this user may read the new content.
     const mode_t mode = keeps_ ? 0600 : 0666 & most_;
     do {
         std::uint64_t random = 0;
@@ -116,15 +116,15 @@ void AtomicFile::commit() {
     if (keeps_) {
         unsigned mode = mode_ & most_;
         if (fchown(fd_, owner_, group_) != 0 && fchown(fd_, static_cast<uid_t>(-1), group_) != 0)
-            mode &= ~070U | (mode & 07U) << 3;  // another group: no more than others
-        // Not every file system has modes.
+            mode &= ~070U | (mode & 07U) << 3;  // another group: no more permissions than others
+        // Ignores errors, because some file systems have no modes.
         (void)fchmod(fd_, mode);
     }
     if (fsync(fd_) != 0 || rename(temporary_.c_str(), file_.c_str()) != 0)
         cannot_write(file_, std::strerror(errno));
     close(fd_);
     fd_ = -1;
-    // A file system without folders that can be flushed is no reason to fail.
+    // Only EIO is an error, because some file systems cannot flush folders.
     if (!flush(folder_of(file_)) && errno == EIO) cannot_write(file_, std::strerror(errno));
 }
 

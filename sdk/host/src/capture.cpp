@@ -1,4 +1,4 @@
-// Recordings: a queue of their own for what is recorded, and the order of their launches.
+// Capture: records work on a separate queue, and orders launches with other work.
 #include <catena/capture.hpp>
 
 #include "support.hpp"
@@ -32,7 +32,7 @@ void write_bytes(const Array& array, const void* bytes) {
         return after_write(to, queue, queue.last());
     }
     for (std::uint64_t at = 0, width = 0; at < n; at += width) {
-        width = 16;  // as much as is left, and the address is a multiple of
+        width = 16;  // then the largest power of two that fits the rest and divides the address
         while (width > n - at || reinterpret_cast<std::uintptr_t>(target + at) % width != 0)
             width /= 2;
         alignas(16) char element[16];
@@ -45,13 +45,13 @@ void write_bytes(const Array& array, const void* bytes) {
     after_write(to, queue, queue.last());
 }
 
-// Notes what the work uses that it did not make, and who uses what it made.
+// Notes which arrays of others the recorded work uses, and which queues use the arrays that it makes.
 class CaptureRecorder final : public Recorder {
 public:
     using Recorder::Recorder;
 
-    // One that records the queue. One that was given back serves again when no array has memory of it, the
-    // one that has waited longest first.
+    // Returns a recorder for the queue. Reuses one that was given back and whose memory no array uses (the
+    // one that was idle longest), or else makes a new one.
     static CaptureRecorder& take(Queue& queue) {
         for (;;) {
             CaptureRecorder* oldest = nullptr;
@@ -80,7 +80,7 @@ public:
         idle_since_ = ++turns;
     }
 
-    // An array that it did not make lives as long as the recording.
+    // Keeps an array alive that the work uses but did not make.
     struct Use {
         explicit Use(ArrayBody& owner) : array(Ref<ArrayBody>(&owner)) { ++owner.recordings; }
         Use(Use&&) = delete;
@@ -97,7 +97,7 @@ public:
     }
     Uses take_uses() { return taken(uses_); }
 
-    // Random numbers of its work: where a launch writes the beginning of n blocks of draws.
+    // Each launch reserves n blocks of the device's random numbers and writes their start to `state`.
     struct Draws {
         Array state;
         DeviceState& of;
@@ -115,7 +115,7 @@ public:
         bool& wrote = users_[&other];
         wrote = wrote || writes;
     }
-    // A launch comes after those that used what it made, and before what the writers do next.
+    // A launch waits for queues that used its arrays; later work of those that wrote them waits for it.
     void after_users() {
         std::unique_lock lock(mutex_);
         const auto users = users_;
@@ -138,9 +138,9 @@ private:
         return std::exchange(list, {});
     }
 
-    std::atomic<std::uint64_t> idle_since_{0};  // 0: it records, or a recording has it
-    std::mutex mutex_;                          // of what follows
-    std::map<Queue*, bool> users_;              // and whether they write
+    std::atomic<std::uint64_t> idle_since_{0};  // 0: in use by a recording
+    std::mutex mutex_;                          // of the members below
+    std::map<Queue*, bool> users_;              // true: the queue writes
     Uses uses_;
     std::vector<Draws> draws_;
 };
@@ -156,7 +156,7 @@ struct Capture::State {
         } catch (...) {  // the device is lost
         }
         if (graph) device.graphs->destroy(device.dev, graph);
-        // To who comes next on the recorder these are arrays of others, as they were to this one.
+        // Attributes arrays of others to the stream, so that the recorder's next recording notes their use.
         for (auto& [owner, use] : uses) {
             Queue* last = &recorder;
             owner->queue.compare_exchange_strong(last, stream.queue());
@@ -164,7 +164,7 @@ struct Capture::State {
         recorder.give_back();
     }
 
-    // The stream's own work, in memory of the recording.
+    // Runs the body on the stream without recording it, in memory of the recorder.
     void warm_up(const std::function<void()>& body) {
         Queue& queue = *stream.queue();
         const OnExit restored{[&] { queue.pool = &queue.own; }};
@@ -174,7 +174,7 @@ struct Capture::State {
     }
     void record(const std::function<void()>& body, std::string_view its_name) {
         Queue& queue = *stream.queue();
-        // The stream comes after all that was given by now, so that arrays of others can be used.
+        // The stream waits for all work submitted so far, so that the body can use arrays of other queues.
         for (Queue* other : device.queues()) queue.after(*other, Queue::end);
         recorder.sees_as(queue);
         {
@@ -216,7 +216,7 @@ struct Capture::State {
                                               : fmt::format("{} kernels, copies and fills", n))
                          : fmt::format("recording {}", its_name));
     }
-    // The numbers that the launch draws are those that its calls would draw now.
+    // Reserves random numbers for a launch: those that its calls would draw now.
     void draw() {
         const using_stream scope(recorder.as_stream());
         for (const auto& [state, of, n] : draws) {

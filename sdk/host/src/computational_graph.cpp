@@ -1,4 +1,4 @@
-// Walking a graph backwards, and drawing it.
+// ComputationalGraph: collects the nodes of a graph, and draws them with Graphviz.
 #include <catena/computational_graph.hpp>
 #include <catena/data_error.hpp>
 #include <catena/fail.hpp>
@@ -25,7 +25,7 @@ bool is_text(const std::filesystem::path& file) {
     return file.extension() == ".dot" || file.extension() == ".gv";
 }
 
-// Lets `dot` draw one file into another.
+// Runs `dot`, which draws the graph in file `from` to file `to`.
 void draw(const std::filesystem::path& from, const std::string& format,
           const std::filesystem::path& to) {
     std::string program = "dot", kind = "-T" + format, out = "-o" + to.string(), in = from.string();

@@ -1,4 +1,4 @@
-// Curves: the table; the plot, a panel for each quantity.
+// Curves: writes the table, and the plot with a panel for each quantity.
 #include <catena/core/tables.hpp>
 #include <catena/curves.hpp>
 #include <catena/data_error.hpp>
@@ -29,7 +29,7 @@ bool is_jsonl(const std::filesystem::path& file) { return file.extension() == ".
     catena::fail<DataError>("[Curves] {}: expected {}, got {}", file.string(), expected, got);
 }
 
-// Any program reads it in the first line of a table.
+// Whether the name is a nonempty UTF-8 text that needs no quotes in the header of a CSV table.
 bool is_plain(const std::string& name) {
     const auto odd = [](unsigned char c) { return c < ' ' || c == ',' || c == '"' || c == 0x7f; };
     return !name.empty() && std::ranges::none_of(name, odd) && is_utf8(name);
@@ -66,14 +66,14 @@ Row from_json(const std::filesystem::path& file, const std::string& line,
     return row;
 }
 
-// All lengths are pixels.
+// Lengths are in pixels.
 constexpr double panel_width = 420, panel_height = 280;
 constexpr double left = 62, right = 14, top = 34, bottom = 44;
 constexpr const char* colours[] = {"#1f77b4", "#d62728", "#2ca02c",
                                    "#9467bd", "#ff7f0e", "#17becf"};
 
 struct Panel {
-    std::string quantity;  // what the columns' names end in
+    std::string quantity;  // last word of the columns' names
     std::vector<std::size_t> columns;
 };
 
@@ -86,7 +86,7 @@ std::string escaped(std::string text) {
     return text;
 }
 
-// An axis with marks at round numbers.
+// An axis with tick marks at round numbers.
 struct Axis {
     double low = std::numeric_limits<double>::infinity();
     double high = -std::numeric_limits<double>::infinity();
@@ -99,7 +99,7 @@ struct Axis {
     }
     void round(bool whole) {
         if (!(low <= high)) low = 0, high = 1;
-        // Marks have to be numbers of their own.
+        // Limits and widens the range, so that marks are finite and distinct.
         constexpr double limit = 1e300;
         low = std::clamp(low, -limit, limit);
         high = std::clamp(high, -limit, limit);
@@ -123,7 +123,7 @@ struct Axis {
     int marks() const { return static_cast<int>(std::lround((high - low) / step)); }
 };
 
-// x0: the left edge.
+// Returns the SVG of a panel whose left edge is at x0.
 std::string draw(const Panel& panel, double x0, const std::vector<std::string>& names,
                  const std::vector<Row>& rows) {
     Axis across, up;
@@ -159,7 +159,7 @@ std::string draw(const Panel& panel, double x0, const std::vector<std::string>& 
         below(x(value), panel_height - bottom + 16, fmt::format("{:.6g}", value));
     }
     below(x0 + (left + panel_width - right) / 2, panel_height - 8, escaped(names[0]));
-    std::string legend;  // above the lines, each name in the colour of its own
+    std::string legend;  // above the plot; each name has the colour of its line
     for (std::size_t i = 0; i < panel.columns.size(); ++i) {
         const std::size_t column = panel.columns[i];
         const char* colour = colours[i % std::size(colours)];

@@ -1,4 +1,4 @@
-// DeviceThreads: threads that wait for work.
+// DeviceThreads: a worker thread for each device except the first, which the caller's thread runs.
 #include "support.hpp"
 
 #include <catena/core/config.hpp>
@@ -38,7 +38,7 @@ private:
     std::mutex mutex_;
     std::condition_variable_any changed_;
     Task task_;
-    std::jthread thread_;  // last: it uses the others
+    std::jthread thread_;  // last, because it uses the members above
 };
 
 DeviceThreads::DeviceThreads(std::vector<Device> devices) : devices_(std::move(devices)) {
@@ -68,7 +68,7 @@ void DeviceThreads::run(const std::function<void(std::size_t)>& body) {
         const using_device scope(devices_[0]);
         tasks[0]();
     }
-    for (const std::future<void>& result : results) result.wait();  // all, before one throws
+    for (const std::future<void>& result : results) result.wait();  // all, before get() throws
     for (std::future<void>& result : results) result.get();
 }
 

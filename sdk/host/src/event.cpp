@@ -1,4 +1,4 @@
-// Events: recorded in queues of the core.
+// Event: records events in the core's queues, waits for them and queries them.
 #include <catena/event.hpp>
 
 #include "device/device_state.hpp"
@@ -32,9 +32,9 @@ struct Event::State {
 
     DeviceState& device;
     catena_event* native = nullptr;
-    Queue* queue = nullptr;  // of the last record
+    Queue* queue = nullptr;  // of the last record()
     std::uint64_t ticket = 0;
-    std::optional<Clock::time_point> time;  // of a device that does all at once
+    std::optional<Clock::time_point> time;  // of the last record() on a synchronous device
 };
 
 const Event::State& Event::need() const {

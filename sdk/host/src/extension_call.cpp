@@ -1,4 +1,4 @@
-// Calls into extensions: the order of their work on the queue, observers, failures.
+// ExtensionCall: orders calls into extensions on the queue, and reports calls and failures.
 #include <catena/extension_call.hpp>
 
 #include "array/array_ops.hpp"

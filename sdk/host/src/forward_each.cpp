@@ -1,4 +1,4 @@
-// One function on many lists of inputs: what kernels take together goes in one call.
+// forward_each(): calls one function on many lists of inputs; runs the calls of a kernel at once if possible.
 #include "dispatch/dispatch.hpp"
 #include "support.hpp"
 
@@ -11,7 +11,7 @@
 namespace catena {
 namespace {
 
-// The table that runs many calls of this kernel at once, or null.
+// Returns the table that runs many calls of this kernel at once, or null.
 const catena_many* many_of(const DeviceState& device, const catena_kernel& kernel) {
     for (const void* const* table =
              Registry::get().extensions(&device.backend, CATENA_MANY_DRAFT_1);
@@ -24,13 +24,13 @@ const catena_many* many_of(const DeviceState& device, const catena_kernel& kerne
 
 }  // namespace
 
-// Calls of a function that wait for each other: those of one kernel are run at once.
+// Collects calls of a function, and runs those of the same kernel at once.
 class CallGroup {
 public:
     CallGroup(const PluginFunction& function, AttributeMemory* memory)
         : function_(function), f_(function.entry()), now_(config()), memory_(memory) {}
 
-    // Runs it now if nothing takes it together with others. The arrays live until flush().
+    // Adds a call, or runs it now if it cannot run together with others. Arrays must live until flush().
     void add(std::span<ArrayBody* const> x) {
         ForwardInputs in(f_, x);
         DeviceState& device = *in.device;
@@ -47,7 +47,7 @@ public:
             selection_key(device.index, flags & CATENA_CALL_DETERMINISTIC, in.key.bits()), device);
         const catena_kernel* kernel =
             selection.forward.empty() ? nullptr : selection.forward[0].forward;
-        // A kernel that is asked, or that plans, takes one call at a time.
+        // Kernels with supports(), plan() or a variant run one call at a time.
         if (!kernel || kernel->supports || kernel->plan || kernel->variant)
             return run_alone(x, device);
         auto same = std::ranges::find_if(
@@ -111,7 +111,7 @@ private:
         run_forward(f_, *function_.attributes(), x, now_, false);
         if (now_.debug) diagnostics().check_forward(f_, x, {});
     }
-    // Where the kernel's attributes are: written now, or before each launch of what is recorded now.
+    // Returns the array with the kernel's attributes, or null. Writes them unless the call is recorded.
     const Array* attributes(const Same& same) {
         if (!memory_) return nullptr;
         const Device device(&same.queue->device);

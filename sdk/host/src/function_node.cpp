@@ -1,5 +1,5 @@
-// UserFunction: names for messages, and where arrays are. FunctionNode: what its author calls, and the
-// graph's node of such a call. Function: a FunctionNode around gradients on arrays.
+// UserFunction, the base of functions that programs define; FunctionNode, and UserCall, the node of its
+// call in the graph; Function, which is called by a FunctionNode and computes gradients on arrays.
 #include "support.hpp"
 
 #include <catena/cuda/device.hpp>
@@ -22,7 +22,7 @@ void throw_count(const char* where, std::size_t expected, std::size_t got) {
 
 std::string class_name(const std::type_info& type) {
     const std::string name = boost::core::demangle(type.name());
-    // The last part, not looking into template arguments.
+    // Keeps the part after the last "::" in front of template arguments.
     const std::size_t colon = name.rfind("::", name.find('<'));
     return colon == name.npos ? name : name.substr(colon + 2);
 }
@@ -51,7 +51,7 @@ namespace {
         function.label(), where);
 }
 
-// The version of the memory's owner, which in-place writes increment.
+// Returns the version of the array's memory, which in-place writes increment.
 std::uint32_t version_of(const ArrayBody& body) {
     return body.base ? body.base->version : body.version;
 }
@@ -74,7 +74,7 @@ void check_indexes(const std::string& label, const char* what,
     }
 }
 
-// The place in a graph of gradients that were computed on arrays: they end here.
+// The graph node of gradients that were computed on arrays. They have no gradients themselves.
 class FirstOrder final : public FunctionNode {
 public:
     FirstOrder(std::string function, std::vector<Array> gradients)
@@ -100,10 +100,10 @@ private:
 Arrays UserFunction::forward_cpu(ArraySpan) { throw_missing(*this, "cpu"); }
 Arrays UserFunction::forward_gpu(ArraySpan) { throw_missing(*this, "gpu"); }
 
-// Runs forward as apply() does, and backward as the graph does.
+// The graph node of a call of a FunctionNode. Runs its forward() and backward().
 class UserCall final : public GraphNode {
 public:
-    // Runs the node's forward and makes its call part of the graph.
+    // Runs the node's forward() and records the call in the graph.
     static std::vector<Variable> run(std::shared_ptr<FunctionNode> node,
                                      std::span<const Variable> inputs) {
         const Ref<GraphNode> owner(new UserCall(std::move(node)));
@@ -136,7 +136,7 @@ public:
     std::string_view label() const noexcept override {
         try {
             return name();
-        } catch (...) {  // from a label() of the user's
+        } catch (...) {  // thrown by an overridden label()
             return "function";
         }
     }
@@ -149,13 +149,13 @@ public:
                                given.size());
         const auto first =
             std::find_if(given.begin(), given.end(), [](const Array& x) { return bool(x); });
-        const using_config train(&Config::train, train_);  // as the call was made
+        const using_config train(&Config::train, train_);  // the mode of the call
         const using_device device(first == given.end() ? device_ : first->device());
         return run_forward(*node, given);
     }
     void unchain() override {
         const Ref<GraphNode> keep(this);
-        name();  // while there is a node to ask
+        name();  // caches the name while the node exists
         GraphNode::unchain();
         if (node_) node_->call_ = nullptr;
         node_.reset();
@@ -170,8 +170,8 @@ private:
         if (name_.empty() && node_) name_ = node_->label();
         return name_;
     }
-    // Runs forward() of the node, which may call retain_inputs() and retain_outputs(). When it runs
-    // again, what the graph retains stays as the first run said.
+    // Runs forward() of the node, which may call retain_inputs() and retain_outputs(). Only the first run
+    // selects what the graph retains.
     static std::vector<Array> run_forward(FunctionNode& node, std::span<const Array> inputs) {
         const bool again = node.stage_ == FunctionNode::Stage::applied;
         const OnExit restore{[&, kept_inputs = node.retained_inputs_,
@@ -184,14 +184,14 @@ private:
         node.stage_ = FunctionNode::Stage::forward;
         return node.forward(inputs);
     }
-    // Forward, and what it must not do.
+    // Runs forward(). Throws if it changes its inputs, returns no output or an empty array.
     std::vector<Variable> compute(std::span<const Array> x) {
         const std::vector<std::uint32_t> versions = versions_of(x);
         std::vector<Array> y;
         try {
             const using_device device(device_);
             y = run_forward(*node_, x);
-        } catch (const NanError& error) {  // in a function that forward calls
+        } catch (const NanError& error) {  // from a function that forward() calls
             fail<NanError>("{}\nin the forward of {}", error.what(), name());
         }
         check_versions(x, versions, "forward", "inputs");
@@ -211,7 +211,7 @@ private:
         std::vector<std::size_t> targets;
         for (std::size_t i = 0; i < wanted.size(); ++i)
             if (wanted[i]) targets.push_back(i);
-        const using_config train(&Config::train, train_);  // as the call was made
+        const using_config train(&Config::train, train_);  // the mode of the call
         const using_device device(device_);
         const std::shared_ptr<FunctionNode> keep = node_;
         std::vector<Array> arrays;
@@ -250,7 +250,7 @@ private:
     }
 
     std::shared_ptr<FunctionNode> node_;
-    mutable std::string name_;  // once asked for
+    mutable std::string name_;  // cached by name()
     Device device_;
     bool train_;
 };
@@ -316,7 +316,7 @@ public:
 
 private:
     std::size_t n_given(std::size_t /*n_inputs*/) const override { return n_; }
-    // After the function's inputs come its parameters: of parameter_names(), then of visit() alone.
+    // inputs: the function's inputs, parameters of parameter_names(), other parameters of visit().
     std::vector<Array> forward(std::span<const Array> inputs) override {
         std::vector<Array> outputs = function_->forward(inputs.first(n_));
         if (!function_->inputs_) {
@@ -332,7 +332,7 @@ private:
 
     std::vector<Variable> backward(std::span<const std::size_t> targets,
                                    std::span<const Variable> gy) override {
-        std::vector<Variable> seen;  // what the gradients depend on
+        std::vector<Variable> seen;  // variables that the gradients depend on
         std::vector<Array> x(n_);
         const std::vector<Variable> kept = get_retained_inputs();
         const std::size_t n_kept = function_->inputs_->size();
@@ -363,7 +363,7 @@ private:
                                gx.size());
         for (const FunctionParameter& member : members)
             gx.push_back(std::exchange(member.gradient, Array()));
-        gx.resize(n_ + kept.size() - n_kept);  // backward adds to those of visit() by itself
+        gx.resize(n_ + kept.size() - n_kept);  // empty for visit(): backward() adds those itself
         std::vector<Array> found;
         for (const std::size_t i : targets) {
             if (gx[i]) found.push_back(gx[i]);
@@ -383,7 +383,7 @@ private:
     }
 
     std::shared_ptr<ArrayFunction> function_;
-    std::size_t n_;  // inputs without parameters
+    std::size_t n_;  // number of inputs without parameters
 };
 
 ArrayFunction::ArrayFunction(const ArrayFunction& other)
@@ -400,7 +400,7 @@ ArrayFunction& ArrayFunction::operator=(const ArrayFunction& other) {
     return *this;
 }
 
-// Sound: members get handles to the same values.
+// The const_cast is safe: synchronize() lets members and variables refer to the same arrays.
 const std::vector<ArrayFunction::Learned>& ArrayFunction::shared() const {
     const_cast<ArrayFunction*>(this)->synchronize();
     return learned_;
@@ -409,7 +409,7 @@ const std::vector<ArrayFunction::Learned>& ArrayFunction::shared() const {
 void ArrayFunction::synchronize() {
     const std::vector<FunctionParameter> members = parameter_names();
     if (learned_.empty()) {
-        if (members.empty()) return;  // several threads may share such a function
+        if (members.empty()) return;  // writes nothing: threads may share this function
         std::vector<Learned> all;
         for (const auto& [name, parameter, gradient] : members) {
             if (!parameter)

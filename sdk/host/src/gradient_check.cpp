@@ -1,4 +1,4 @@
-// Gradient checks, on the host in float64.
+// Gradient checks. Numerical gradients and errors are computed on the host in float64.
 #include <catena/core/grad.hpp>
 #include <catena/gradient_check.hpp>
 
@@ -33,13 +33,13 @@ std::vector<Values> values_of(std::span<const Array> arrays) {
     return result;
 }
 
-// The outputs at one point of the way through x.
+// Values of all outputs; and the outputs as a function of a displacement of the inputs.
 using Outputs = std::vector<Values>;
 using Way = std::function<std::vector<Array>(double delta)>;
 
 constexpr int points = 5;
 
-// Throws if output k of outputs j has no derivative in the middle of five evenly spaced points.
+// Throws if element k of output j is not differentiable in the middle of five evenly spaced points.
 void check_smooth(const std::array<Outputs, points>& ys, std::size_t j, std::size_t k,
                   const NumericalOptions& options) {
     std::array<double, points> y{};
@@ -58,7 +58,7 @@ void check_smooth(const std::array<Outputs, points>& ys, std::size_t j, std::siz
     if (finite != points) fail("finite at some alone");
     const auto [least, most] = std::minmax_element(y.begin(), y.end());
     if (*least == *most) return;
-    // Least squares with polynomials that are orthogonal on -2 ... 2: 1, t, t^2 - 2.
+    // Fits a parabola by least squares, in the polynomials 1, t, t^2 - 2, orthogonal on -2 ... 2.
     const double mean = (y[0] + y[1] + y[2] + y[3] + y[4]) / 5;
     const double slope = (2 * (y[4] - y[0]) + (y[3] - y[1])) / 10;
     const double bend = (2 * (y[0] - y[2] + y[4]) - (y[1] + y[3])) / 14;
@@ -76,7 +76,7 @@ void check_smooth(const std::array<Outputs, points>& ys, std::size_t j, std::siz
     }
 }
 
-// d sum(gy * way(delta)) / d delta at 0. center: way(0), used to detect only.
+// Returns d sum(gy * way(delta)) / d delta at 0. center: way(0) or null, for the detection only.
 double derivative(const Way& way, const Outputs& gys, const NumericalOptions& options,
                   const Outputs* center) {
     const auto at = [&](double delta) {
@@ -119,7 +119,7 @@ std::vector<Array> data_of(std::span<const Variable> variables) {
     return arrays;
 }
 
-// Checks y_grads against outputs and puts 1 where one is empty.
+// Checks y_grads against the outputs, and replaces an empty one by 1 if its output has one element.
 std::vector<Array> complete(std::span<const Variable> ys, std::span<const Array> y_grads) {
     if (ys.size() != y_grads.size())
         fail<ShapeError>("[check_backward] y_grads: expected {}, one for each output, got {}",
@@ -136,7 +136,7 @@ std::vector<Array> complete(std::span<const Variable> ys, std::span<const Array>
     return result;
 }
 
-// Backward from all outputs at once, as if from their sum weighted by gys.
+// Runs backward from all outputs at once, as from their sum weighted by gys.
 void backward_from(std::span<const Variable> ys, std::span<const Variable> gys,
                    bool differentiable) {
     std::vector<Variable> heads;
@@ -145,7 +145,7 @@ void backward_from(std::span<const Variable> ys, std::span<const Variable> gys,
         if (ys[j].creator()) {
             heads.push_back(ys[j]);
             grads.push_back(gys[j]);
-        } else if (ys[j].requires_grad()) {  // an input, handed through
+        } else if (ys[j].requires_grad()) {  // an output that is an input
             if (differentiable) accumulate(ys[j].node(), gys[j]);
             else accumulate(ys[j].node(), gys[j].data().copy());
         }
@@ -153,7 +153,7 @@ void backward_from(std::span<const Variable> ys, std::span<const Variable> gys,
     backward(heads, grads, {.enable_double_backprop = differentiable});
 }
 
-// The variables along which the derivative is taken, and their values before.
+// Variables, their original values, and the direction along which the derivative is taken.
 struct Directions {
     std::vector<Variable> variables;
     std::vector<Array> before;
@@ -198,7 +198,7 @@ Array convert(const Array& array, const Options& options) {
                                                                 : array;
 }
 
-// check_backward() with params that are converted already.
+// Does the work of check_backward(), with params that are converted already.
 void check_converted(const VariableFunction& function, std::span<const Array> inputs,
                      std::span<const Array> y_grads, const Options& options) {
     std::vector<Variable> xs;
@@ -334,7 +334,7 @@ void check_backward(const VariableFunction& function, const ArrayList& inputs,
                     const ArrayList& y_grads, const Options& options) {
     std::vector<Array> before;
     for (const Variable& param : options.params) before.push_back(param.data());
-    // All that can be: a graph that outlived the function may hold a converted one.
+    // Restores all params that it can. Returns the error of one that is still used by a graph.
     const auto restore = [&] {
         std::exception_ptr failure;
         for (std::size_t i = 0; i < before.size(); ++i) {
@@ -375,7 +375,7 @@ void check_double_backward(const VariableFunction& function, const ArrayList& in
         std::vector<Variable> result;
         const auto take = [&](const Variable& variable) {
             Variable grad = variable.grad_variable();
-            variable.cleargrad();  // the second gradient starts from none
+            variable.cleargrad();  // the second-order gradient starts empty
             if (!grad) {
                 const Array& data = variable.data();
                 grad = Variable(Array::zeros(data.shape(), data.dtype(), data.device()));

@@ -1,4 +1,4 @@
-// GzipReader over zlib.
+// GzipReader, implemented with zlib.
 #include "gzip_reader.hpp"
 
 #include <catena/data_error.hpp>
@@ -11,7 +11,7 @@
 namespace catena {
 namespace {
 
-// Deflate cannot compress better than this.
+// The highest compression ratio of deflate.
 constexpr std::uint64_t max_ratio = 1032;
 constexpr std::size_t piece = std::size_t{1} << 24;
 
@@ -35,7 +35,7 @@ GzipReader::GzipReader(const std::filesystem::path& file, std::string reader)
 
 std::vector<std::uint8_t> GzipReader::read(std::uint64_t size, const std::string& what) {
     std::vector<std::uint8_t> bytes;
-    bytes.reserve(std::min(size, file_size_));  // which the file has, but for compressed ones
+    bytes.reserve(std::min(size, file_size_));  // not more than the file has: size may be wrong
     while (bytes.size() < size) {
         const std::size_t before = bytes.size();
         bytes.resize(std::min<std::uint64_t>(size, before + piece));

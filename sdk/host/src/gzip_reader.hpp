@@ -1,4 +1,4 @@
-// GzipReader: a file that may be compressed by gzip, read as what is in it.
+// GzipReader: reads a file, and decompresses it if it is compressed by gzip.
 #pragma once
 
 #include <cstddef>
@@ -13,20 +13,20 @@ struct gzFile_s;
 
 namespace catena {
 
-// All throw DataError, "[reader] file: expected ..., got ...".
+// All functions throw DataError, "[reader] file: expected ..., got ...".
 class GzipReader {
 public:
-    // reader: whose name errors bear. A file that ends in .gz has to be compressed.
+    // reader: the name in error messages. A file named *.gz must be compressed.
     GzipReader(const std::filesystem::path& file, std::string reader);
 
-    // So many bytes, which are `what`. Memory grows with what arrives: a size that the file has of
-    // itself may be wrong.
+    // Returns the next `size` bytes, which messages call `what`. Memory grows only as data arrives,
+    // because a size that is stored in the file may be wrong.
     std::vector<std::uint8_t> read(std::uint64_t size, const std::string& what);
-    void expect_end();  // nothing may follow
-    // Fills `to` and returns its size; less only at the end of the file.
+    void expect_end();  // throws if more bytes follow
+    // Fills `to` and returns the number of bytes: less than its size only at the end of the file.
     std::size_t read_some(std::span<char> to, const std::string& what = "readable data");
 
-    // The most bytes that can be in the file.
+    // Returns an upper bound for the number of bytes after decompression.
     std::uint64_t limit() const noexcept;
     [[noreturn]] void fail(const std::string& expected, const std::string& got) const;
 

@@ -15,11 +15,11 @@ namespace {
 
 constexpr int signals[] = {SIGINT, SIGHUP, SIGTERM};
 
-// What the handler reads: it may run in any thread, at any time.
+// State that the signal handler reads. It may run in any thread at any time.
 std::atomic<int> received = 0;
 std::atomic<bool> has_timer = false;
-timer_t timer;                            // sends SIGTERM, or SIGHUP where SIGTERM is ignored
-itimerspec deadline, deadline_of_hangup;  // from now on
+timer_t timer;                            // sends SIGTERM, or SIGHUP if SIGTERM is ignored
+itimerspec deadline, deadline_of_hangup;  // from the start of the timer
 
 static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
 
@@ -32,7 +32,7 @@ itimerspec once(std::chrono::milliseconds time) {
     return {{}, {time.count() / 1000, time.count() % 1000 * 1'000'000}};
 }
 
-// As if the signal had never been handled.
+// Raises the signal with its default action, which ends the process.
 void end_by(int signal) {
     struct sigaction action {};
     action.sa_handler = SIG_DFL;
@@ -54,12 +54,12 @@ extern "C" void catena_host_interrupt(int signal, siginfo_t* info, void*) {
     } else if (signal != SIGHUP) {
         end_by(signal);
     } else if (received.compare_exchange_strong(interrupt, signal)) {
-        start_timer();  // but not again: a terminal that closes may send SIGHUP twice
+        start_timer();  // only once: a terminal that closes may send SIGHUP twice
     }
     errno = before;
 }
 
-// A thread that takes signals while all others block them: kernels may do that for as long as they run.
+// A thread that receives signals while all others block them, as kernels may do as long as they run.
 pthread_t listener;
 bool has_listener = false;
 
@@ -116,7 +116,7 @@ Interrupt::Interrupt(std::chrono::milliseconds grace, std::chrono::milliseconds 
 
 Interrupt::~Interrupt() {
     stop_listener();
-    if (has_timer.exchange(false)) timer_delete(timer);  // while its signal has a handler
+    if (has_timer.exchange(false)) timer_delete(timer);  // while its signal still has a handler
     for (std::size_t i = 0; i < std::size(signals); ++i)
         sigaction(signals[i], &before_[i], nullptr);
 }

@@ -1,4 +1,4 @@
-// Link: everything that follows from a link's visit(). FunctionSet.
+// Link: the functions that are based on visit(), such as parameters() and to(); and FunctionSet.
 #include "support.hpp"
 
 #include <catena/core/plugin_function.hpp>
@@ -12,7 +12,7 @@
 namespace catena {
 namespace {
 
-// Arrays by what they become: those that were one stay one.
+// Maps arrays to their replacements. Handles to the same array get the same replacement.
 class Replaced {
 public:
     template <class Make>
@@ -23,10 +23,10 @@ public:
     }
 
 private:
-    std::map<const ArrayBody*, std::pair<Array, Array>> known_;  // the first keeps the key's life
+    std::map<const ArrayBody*, std::pair<Array, Array>> known_;  // first: keeps the key alive
 };
 
-// First plans all, then changes all: what can fail is part of the plan.
+// Visits twice: first makes all new arrays and checks everything that can fail, then assigns them.
 class Changer final : public Visitor {
 public:
     explicit Changer(Device device) : device_(device) {}
@@ -159,7 +159,7 @@ Variable Link::operator()(const Variable&) const {
 Variable Link::operator()(const Variable& x) { return std::as_const(*this)(x); }
 
 std::vector<NamedParameter> Link::collect_parameters() const {
-    // Sound: listing copies handles and writes nothing.
+    // The const_cast is safe: listing copies handles and does not change the link.
     return each_once(listed_parameters(const_cast<Link&>(*this)));
 }
 

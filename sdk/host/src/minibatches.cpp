@@ -1,4 +1,4 @@
-// Minibatches: the order of an epoch, and gathering rows.
+// Minibatches: orders the examples of an epoch, and gathers rows of arrays.
 #include "support.hpp"
 
 #include <catena/core/stream.hpp>
@@ -12,8 +12,8 @@
 namespace catena {
 namespace {
 
-// The rows of source that order names, on a device. To one with memory of its own they are copied
-// beside what the host does next.
+// Returns the n rows of source whose indexes are in order, on a device. The copy is asynchronous if
+// the host cannot access the device's memory.
 Array gather(const Array& source, const std::int64_t* order, std::int64_t n, Device device) {
     Shape shape = source.shape();
     const std::int64_t rows = shape[0];
@@ -64,7 +64,7 @@ void Minibatches::order_epoch() {
     order_.resize(static_cast<std::size_t>(size_));
     std::iota(order_.begin(), order_.end(), 0);
     if (shuffle_) {
-        // A key of its own: the device streams of the same seed draw other numbers.
+        // Uses its own key, so that device streams with the same seed draw other numbers.
         Generator generator(seed_ ^ 0x6d696e6962617463u, static_cast<std::uint64_t>(epoch_) << 32);
         generator.shuffle(order_);
     }

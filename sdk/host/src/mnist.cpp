@@ -1,4 +1,4 @@
-// IDX files, and MNIST: finds, reads and checks its four files.
+// Reads IDX files; finds, reads and checks the four files of MNIST.
 #include "gzip_reader.hpp"
 
 #include <catena/cuda/device.hpp>
@@ -53,7 +53,7 @@ namespace fs = std::filesystem;
 constexpr const char* images_name = "images-idx3-ubyte";
 constexpr const char* labels_name = "labels-idx1-ubyte";
 
-// The file, with .gz if it exists so; empty if there is neither.
+// Returns the file with the ending .gz, or else without it; empty if neither exists.
 fs::path find(const fs::path& folder, const std::string& name) {
     std::error_code error;
     for (const char* ending : {".gz", ""}) {
@@ -70,7 +70,7 @@ fs::path require(const fs::path& folder, const std::string& name) {
     return file;
 }
 
-// The images of a part, of the size of one, which is image's if it has any.
+// Loads images and labels. If image has no axes, sets it to their shape, else requires that shape.
 Dataset load_part(const fs::path& folder, const std::string& prefix, Shape& image) {
     const fs::path images_file = require(folder, prefix + images_name);
     const fs::path labels_file = require(folder, prefix + labels_name);

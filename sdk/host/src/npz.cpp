@@ -1,4 +1,4 @@
-// .npz over libzip. Format of .npy: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
+// .npz, by libzip. Format of .npy: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
 #include "npz.hpp"
 
 #include <catena/abi/tensor.h>
@@ -35,7 +35,7 @@ std::string npy_header(const NpyArray& array) {
     else if (!shape.empty()) shape.pop_back();
     std::string dict = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}",
                                    array.descr, shape);
-    // Magic, version and length take 10 bytes; data starts at a multiple of 64.
+    // Magic, version and length take 10 bytes; the data must start at a multiple of 64.
     dict.resize((dict.size() + 10 + 64) / 64 * 64 - 10, ' ');
     dict.back() = '\n';
     std::string header(npy_magic);
@@ -46,7 +46,7 @@ std::string npy_header(const NpyArray& array) {
 
 using Archive = std::unique_ptr<zip_t, void (*)(zip_t*)>;
 
-// Where the archive ends. libzip's check of consistency takes no bytes behind it, as NumPy does.
+// Returns the end of the archive. NumPy ignores bytes after it; libzip's consistency check rejects them.
 std::uint64_t end_of(const std::filesystem::path& file) {
     constexpr std::int64_t end_size = 22, most_comment = 0xffff;
     std::ifstream in(file, std::ios::binary | std::ios::ate);
@@ -62,8 +62,8 @@ std::uint64_t end_of(const std::filesystem::path& file) {
            boost::endian::load_little_u16(comment);
 }
 
-// Every member lies before the directory, which says of it what its own header says. libzip's check of
-// that also refuses names that are there twice; read_npz() does so for those that it is asked for.
+// Opens the archive if libzip's check finds that members lie before the directory and match it. Allows
+// repeated names, which the check rejects too, because read_npz() checks the names that it reads.
 Archive open(const std::filesystem::path& file) {
     zip_error_t error{};
     for (const int check : {ZIP_CHECKCONS, 0}) {
@@ -80,10 +80,10 @@ Archive open(const std::filesystem::path& file) {
     bad_npz(file, "a zip archive of arrays", text);
 }
 
-// What libzip writes goes to an AtomicFile.
+// The AtomicFile that libzip writes to.
 struct Output {
     AtomicFile file;
-    std::string failure;  // an exception must not pass through libzip
+    std::string failure;  // message of an exception, which must not pass through libzip
     zip_error_t error{};
 };
 
@@ -91,7 +91,7 @@ zip_int64_t write_output(void* user, void* data, zip_uint64_t length, zip_source
     Output& output = *static_cast<Output*>(user);
     switch (command) {
         case ZIP_SOURCE_SUPPORTS: return ZIP_SOURCE_SUPPORTS_WRITABLE;
-        case ZIP_SOURCE_STAT:  // there is nothing yet
+        case ZIP_SOURCE_STAT:  // the archive does not exist yet
             zip_error_set(&output.error, ZIP_ER_READ, ENOENT);
             return -1;
         case ZIP_SOURCE_ERROR: return zip_error_to_data(&output.error, data, length);
@@ -119,8 +119,8 @@ zip_int64_t write_output(void* user, void* data, zip_uint64_t length, zip_source
     }
 }
 
-// Fails if members share bytes of the file, which makes a small file into any amount of data. (David
-// Fifield, "A better zip bomb", 2019.)
+// Returns the members. Throws if they have more bytes than the file: members that overlap can expand a
+// small file to any size. (David Fifield, "A better zip bomb", 2019.)
 std::vector<zip_stat_t> members_of(const std::filesystem::path& file, zip_t* archive) {
     std::error_code error;
     const std::uint64_t size = std::filesystem::file_size(file, error);
@@ -137,12 +137,12 @@ std::vector<zip_stat_t> members_of(const std::filesystem::path& file, zip_t* arc
     return members;
 }
 
-// The bytes of a member, or none if go_on(the first of them) is false. Memory grows with what arrives:
-// sizes in the file may be wrong.
+// Returns the bytes of a member, or none if go_on() returns false for the first bytes. Memory grows only
+// as data arrives, because sizes in the file may be wrong.
 std::vector<std::byte> read_member(
     const std::filesystem::path& file, zip_t* archive, const zip_stat_t& stat,
     const std::function<bool(const std::vector<std::byte>&)>& go_on) {
-    constexpr std::uint64_t most = 1032;  // times deflate makes smaller
+    constexpr std::uint64_t most = 1032;  // deflate's highest compression ratio
     const std::string name = stat.name;
     if (stat.size > stat.comp_size * most) {
         bad_npz(file, "members that fit into the file",
@@ -152,7 +152,7 @@ std::vector<std::byte> read_member(
         zip_fopen_index(archive, stat.index, 0), zip_fclose);
     if (!member) bad_npz(file, "a readable member " + name, zip_strerror(archive));
     std::vector<std::byte> content;
-    constexpr std::uint64_t first = std::uint64_t{1} << 16;  // more than a .npy header takes
+    constexpr std::uint64_t first = std::uint64_t{1} << 16;  // more than a .npy header
     constexpr std::uint64_t piece = std::uint64_t{1} << 24;
     zip_int64_t got = 0;
     while (content.size() < stat.size) {
@@ -162,9 +162,9 @@ std::vector<std::byte> read_member(
         if (got != static_cast<zip_int64_t>(content.size() - before)) break;
         if (before > 0) continue;
         if (!go_on(content)) return {};
-        content.reserve(std::min(stat.size, stat.comp_size));  // which the file has
+        content.reserve(std::min(stat.size, stat.comp_size));  // not more than the file has
     }
-    // Reading on past the end is what makes libzip compare the checksum.
+    // libzip compares the checksum when it reads past the end.
     char extra = 0;
     if (got < 0 || content.size() < stat.size || zip_fread(member.get(), &extra, 1) != 0) {
         bad_npz(file, fmt::format("{} bytes of {}", stat.size, name),
@@ -173,7 +173,7 @@ std::vector<std::byte> read_member(
     return content;
 }
 
-// The text after "'key':" in the header's dict.
+// Returns the text after "'key':" in the header's dict.
 std::string_view value_of(std::string_view dict, std::string_view key) {
     const auto at = dict.find(fmt::format("'{}':", key));
     if (at == dict.npos) return {};
@@ -186,14 +186,14 @@ std::int64_t element_size(std::string_view descr) {
     std::int64_t size = 0;
     const auto digits = descr.substr(std::min<std::size_t>(2, descr.size()));
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), size);
-    constexpr std::size_t most_digits = 19;  // of 64 bits; more are zeros in front
+    constexpr std::size_t most_digits = 19;  // of 64 bits; longer numbers have leading zeros
     const bool ok = error == std::errc() && end == digits.data() + digits.size() &&
                     digits.size() <= most_digits &&
                     std::string_view("<|>=").find(descr[0]) != std::string_view::npos && size > 0;
     return ok ? size : 0;
 }
 
-// Elements from the order in which the first index runs fastest to that of the last.
+// Reorders elements from column-major (the first index varies fastest) to row-major.
 void make_row_major(NpyArray& array, std::size_t item) {
     const std::vector<std::byte> from = array.bytes;
     std::vector<std::int64_t> index(array.shape.size(), 0);
@@ -211,12 +211,12 @@ void make_row_major(NpyArray& array, std::size_t item) {
 
 struct Layout {
     std::int64_t item = 0;    // bytes of an element
-    std::uint64_t total = 0;  // bytes of all
+    std::uint64_t total = 0;  // bytes of all elements
     bool column_major = false;
 };
 
-// Fills descr, shape and layout from the first bytes of a .npy file of so many bytes. Returns an empty
-// text, or what is wrong with it.
+// Fills descr, shape and layout from the first bytes of a .npy file, which has `size` bytes in all.
+// Returns an empty string, or what is wrong with the file.
 std::string parse_header(const std::vector<std::byte>& bytes, std::uint64_t size, NpyArray& array,
                          Layout& layout) {
     const std::string_view content(reinterpret_cast<const char*>(bytes.data()), bytes.size());
@@ -259,7 +259,7 @@ std::string parse_header(const std::vector<std::byte>& bytes, std::uint64_t size
     }
     if (array.shape.size() > CATENA_MAX_NDIM)
         return fmt::format("{} axes, more than {}", array.shape.size(), CATENA_MAX_NDIM);
-    std::int64_t room = 1;  // elements, without the extents of 0
+    std::int64_t room = 1;  // elements, with extents of 0 counted as 1
     for (const auto extent : array.shape) {
         if (__builtin_mul_overflow(room, std::max<std::int64_t>(extent, 1), &room))
             return "a shape of more elements than can be";
@@ -403,7 +403,7 @@ NpyArray to_npy(const Array& array) {
 Array to_array(const NpyArray& npy, Dtype dtype, Device device) {
     const Shape shape{std::span<const std::int64_t>(npy.shape)};
     return with_type(dtype, [&]<class T>(T) {
-        // std::vector<bool> has no elements in memory.
+        // std::vector<bool> stores bits, not elements of type bool.
         using Element = std::conditional_t<std::is_same_v<T, bool>, std::uint8_t, T>;
         std::vector<Element> values(static_cast<std::size_t>(shape.size()));
         if (!values.empty()) std::memcpy(values.data(), npy.bytes.data(), npy.bytes.size());

@@ -1,4 +1,4 @@
-// Operators: each is one registered function. F::split_axis by get_item, and F::copy.
+// Operators, which call registered functions; F::split_axis, which calls get_item; and F::copy.
 #include "support.hpp"
 
 #include <catena/cuda/device.hpp>
@@ -14,7 +14,7 @@ namespace {
 bool is_mask(const Array& x) { return x && x.body()->meta.dtype.code == CATENA_CODE_BOOL; }
 bool is_mask(const Variable& x) { return x && is_mask(x.data()); }
 
-// A mask as 1 and 0, where no other array says in which dtype.
+// Converts a mask to 1 and 0 in float32, for calls without another array that determines the dtype.
 Array numbers(const Array& x) { return x.astype(Dtype::float32); }
 Variable numbers(const Variable& x) {
     const Variable result = as_variable(numbers(x.data()));
@@ -38,7 +38,7 @@ template <class X>
 X call(const PluginFunction& function, const X& x) {
     return is_mask(x) ? run(function, numbers(x)) : run(function, x);
 }
-// True if x0 and x1 are floating arrays of different dtypes, and one is float32 as masks with numbers are.
+// Whether x0 and x1 have different floating dtypes and one is float32, the dtype of a mask with a number.
 bool may_have_mask(const Array& x0, const Array& x1) {
     if (!x0 || !x1 || x0.dtype() == x1.dtype()) return false;
     return is_floating(x0.dtype()) && is_floating(x1.dtype()) &&
@@ -56,7 +56,7 @@ X call(const PluginFunction& function, const X& x0, const X& x1) try {
         error.what());
 }
 
-// Comparisons' 1 and 0 as a mask.
+// Converts 1 and 0, as comparisons return them, to a mask.
 Array mask(const Array& x) { return x.astype(Dtype::bool8); }
 
 void expect_mask(const char* what, const Array& x) {
@@ -65,7 +65,7 @@ void expect_mask(const char* what, const Array& x) {
                          x ? name(x.dtype()) : "an empty handle");
 }
 
-// A number beside x; integers are compared with integers.
+// Returns c in the dtype and on the device of x. Throws if x has integers and c is none in their range.
 Array scalar(double c, const Array& x) {
     const double limit = x.dtype() == Dtype::int32 ? 0x1p31 : 0x1p63;
     if (!is_floating(x.dtype()) && !(c == std::trunc(c) && c >= -limit && c < limit))
@@ -84,7 +84,7 @@ const Array& assign(const char* op, const Array& x, const Array& result) {
 
 }  // namespace
 
-// Each operator on variables, and the same on arrays.
+// Define each operator for variables and for arrays.
 #define CATENA_OF_TWO(OPERATOR, NAME)                           \
     Variable OPERATOR(const Variable& x0, const Variable& x1) { \
         return call(plain<NAME>(), x0, x1);                     \
@@ -185,7 +185,7 @@ std::vector<X> split(const X& x, std::span<const std::int64_t> indices, int axis
     return pieces;
 }
 
-// F::copy is a node of the host: plugins never see two devices at once.
+// The graph node of F::copy, which is not in a plugin, because calls of plugins use a single device.
 class Copy final : public FunctionNode {
 public:
     explicit Copy(Device device) : device_(device) {}
@@ -205,7 +205,7 @@ private:
     Device source_;
 };
 
-// The GPU of that number, or the host for -1; x's own device if it is the host and there is no GPU.
+// Returns the GPU with this number, or the host for -1. If there are no GPUs, an x on the host stays there.
 template <class X>
 Device target(const X& x, int gpu) {
     if (gpu == -1) return cuda::host();

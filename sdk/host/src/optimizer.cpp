@@ -1,4 +1,4 @@
-// Optimizer: state, the step over all parameters, and hooks on gradients. Optimizers by name.
+// Optimizer: state, the update of all parameters, and hooks on gradients; optimizers by name.
 #include "support.hpp"
 
 #include <catena/capture.hpp>
@@ -13,7 +13,7 @@
 namespace catena {
 namespace {
 
-// The gradient, in memory that may be written.
+// Returns the gradient in memory that may be written: copies a shared one, unless grad_in_place is set.
 const Array& own_gradient(const Variable& variable) {
     const Array& grad = variable.grad();
     if (variable.node().grad_in_place) variable.node().set_grad_node({});
@@ -21,7 +21,7 @@ const Array& own_gradient(const Variable& variable) {
     return grad;
 }
 
-// State of halves is float32, else it has the parameter's dtype.
+// Returns float32 for parameters in half precision, else the parameter's dtype.
 Dtype state_dtype(const Array& data) {
     return item_size(data.dtype()) < item_size(Dtype::float32) ? Dtype::float32 : data.dtype();
 }
@@ -33,7 +33,7 @@ Dtype state_dtype(const Array& data) {
         rule, t, device.name());
 }
 
-// Where an update rule put its result, whose memory stays that of the parameter or the state.
+// Copies the result of an update rule to `there`, the parameter or state. Throws if it does not fit.
 void keep(const Array& there, const Array& result, std::string_view parameter,
           std::string_view what) {
     if (result.body() == there.body()) return;
@@ -55,7 +55,7 @@ struct Optimizer::NoStep : UnsupportedError {
         : UnsupportedError(
               "[update] update rule: expected a subclass with step() or update_one(), "
               "got neither") {}
-    // For the parameters of one kind of device.
+    // For a rule that lacks update_one_cpu() or update_one_gpu().
     explicit NoStep(const char* where)
         : UnsupportedError(
               fmt::format("[update] update rule: expected a subclass with step(), update_one() or "
@@ -76,7 +76,7 @@ void Optimizer::setup(std::vector<NamedParameter> parameters) {
             std::ranges::count_if(slot.state, [](const Array& array) { return !array; }) > 0)
             fail<InvalidError>("[setup] {}: expected {} arrays from init_state(), got {}",
                                parameter.name, state_names_.size(), slot.state.size());
-        // State is written in place: in memory that nobody else sees.
+        // State is written in place, so its memory must not be shared.
         for (Array& array : slot.state)
             if (!array.body()->exclusive()) array = array.copy();
         slot.parameter = std::move(parameter);
@@ -93,13 +93,13 @@ void Optimizer::update() {
     for (const auto& slot : slots_) {
         if (slot.parameter.variable.grad() && !slot.state.empty()) require_as_at_setup(slot);
     }
-    for (auto& slot : slots_) {  // parameters may have moved
+    for (auto& slot : slots_) {  // a parameter may have moved to another device
         const Device device = slot.parameter.variable.device();
         for (Array& state : slot.state) {
             if (state.device() != device) state = state.to(device);
         }
     }
-    std::int64_t before = t_++;  // again if the step fails
+    std::int64_t before = t_++;  // restored if the step fails
     const OnExit restore{[&] { t_ = before; }};
     if (!rule_on_arrays_) {
         try {
@@ -145,7 +145,7 @@ void Optimizer::update_slot(Slot& slot) {
     const Array& data = variable.data();
     const using_device scope(data.device());
     const Dtype dtype = state_dtype(data);
-    const Array wide = data.astype(dtype);  // data itself, unless in halves
+    const Array wide = data.astype(dtype);  // data itself, unless in half precision
     Array param = wide;
     std::vector<Array> state = slot.state;
     update_one(param, variable.grad().astype(dtype), state);
@@ -197,7 +197,7 @@ std::vector<const void*> Optimizer::identity() const {
     return list;
 }
 
-// A recording keeps attributes as they are.
+// Throws if the rule has an attribute t and a parameter's device records: launches would repeat the same t.
 void Optimizer::require_same_each_time(const catena_function& f) const {
     if (std::none_of(f.attrs, f.attrs + f.n_attrs,
                      [](const catena_attr_spec* a) { return std::string_view(a->name) == "t"; }))
@@ -209,7 +209,7 @@ void Optimizer::require_same_each_time(const catena_function& f) const {
     }
 }
 
-// All parameters are asked before the first one is changed.
+// Throws if the shape or dtype changed since setup(). Called for all parameters before any is updated.
 void Optimizer::require_as_at_setup(const Slot& slot) {
     const Array& data = slot.parameter.variable.data();
     if (data.shape() == slot.shape && state_dtype(data) == slot.dtype) return;
@@ -228,8 +228,8 @@ void Optimizer::zero_grads() const {
     for (const auto& slot : slots_) slot.parameter.variable.zerograd();
 }
 
-// Summed up on each device, then where the first gradient is. Not read, so that the device need not be
-// waited for, and a recording can hold it. None: there are no gradients.
+// Returns the sum over all gradients, or an empty array if there are none. Sums on each device, then on
+// the device of the first gradient. The host does not wait for the sum, so that it can be recorded.
 Array Optimizer::sum_of_squares() const {
     static const PluginFunction join("catena.concat", {{"axis", std::int64_t{0}}});
     const auto total = [](const std::vector<Array>& terms) {
@@ -237,7 +237,7 @@ Array Optimizer::sum_of_squares() const {
         const Array all = join.forward(terms)[0];
         return plain<"catena.sum">().forward(std::span(&all, 1))[0].reshape({1});
     };
-    std::vector<std::vector<Array>> sums;  // of one device each
+    std::vector<std::vector<Array>> sums;  // one list for each device
     for (const auto& slot : slots_) {
         const Array& gradient = slot.parameter.variable.grad();
         if (!gradient) continue;
@@ -264,7 +264,7 @@ double Optimizer::compute_grads_norm() const {
 void Optimizer::clip_grads(double maxnorm) const {
     if (!(maxnorm >= 0))
         fail<InvalidError>("[clip_grads] maxnorm: expected at least 0, got {}", maxnorm);
-    if (std::isinf(maxnorm)) return;  // which nothing is above
+    if (std::isinf(maxnorm)) return;  // no norm is above it
     const Array sum = sum_of_squares();
     if (!sum) return;
     const Array factor =
@@ -315,7 +315,7 @@ void Optimizer::set_rate(double /*rate*/) {
 void Optimizer::visit(Visitor& visitor) {
     visitor("t", t_)("epoch", epoch_);
     for (auto& slot : slots_) {
-        std::int64_t t = t_;  // Chainer counts for each parameter
+        std::int64_t t = t_;  // Chainer stores t for each parameter
         visitor(slot.parameter.name + "/t", t);
         for (std::size_t i = 0; i < state_names_.size(); ++i)
             visitor(slot.parameter.name + '/' + state_names_[i], slot.state[i]);
@@ -338,7 +338,7 @@ constexpr std::optional<double> rate_of{};
 template <class T>
 requires(T::default_rate > 0) constexpr std::optional<double> rate_of<T> = T::default_rate;
 
-// The rate, if there is one, is the constructor's first argument.
+// Passes the rate, if the optimizer has one, as the constructor's first argument.
 template <class T>
 std::unique_ptr<Optimizer> make_one(std::optional<double> rate) {
     if constexpr (rate_of<T>.has_value())

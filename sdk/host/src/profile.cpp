@@ -1,4 +1,4 @@
-// Profile: sums, a table, a trace.
+// Profile: sums up the kernel calls that it observes, and writes a table and a trace.
 #include <catena/core/error.hpp>
 #include <catena/core/tables.hpp>
 #include <catena/profile.hpp>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t most_events = 1'000'000;
 
-// The plugin whose table has the kernel; "" for work that is no registered kernel.
+// Returns the plugin whose table has the kernel, or "" for work that is not a registered kernel.
 std::string plugin_of(const catena_kernel* kernel) {
     for (const PluginTable& plugin : plugin_tables()) {
         for (std::uint32_t i = 0; i < plugin.table->n_kernels; ++i) {

@@ -1,4 +1,4 @@
-// Progress: the bar, the line, and when to write them.
+// Progress: formats the bar and the line, and limits how often they are written.
 #include <catena/progress.hpp>
 
 #include <fmt/format.h>
@@ -11,7 +11,7 @@
 namespace catena {
 namespace {
 
-// A bar that cannot be written is no reason to end: fmt::print() would throw.
+// Ignores errors, for which fmt::print() would throw.
 void write(std::FILE* out, const std::string& text) { (void)std::fputs(text.c_str(), out); }
 
 int width_of(std::FILE* out) {

@@ -1,5 +1,5 @@
-// Philox, and the normal distribution by Box and Muller from exactly rounded operations only;
-// initializers.
+// Random numbers by Philox, normal ones by the Box-Muller transform with correctly rounded
+// operations only; and initializers.
 #include "support.hpp"
 
 #include <catena/abi/philox.h>
@@ -19,7 +19,7 @@ Generator reserve(std::size_t n) {
     return Generator(state.seed, state.offset);
 }
 
-// log(x) for x in (0, 1]: x = m 2^e with m in [sqrt(1/2), sqrt(2)), log m = 2 atanh((m-1)/(m+1)).
+// Returns log(x), 0 < x <= 1: x = m 2^e, sqrt(1/2) <= m < sqrt(2), log m = 2 atanh((m-1)/(m+1)).
 double log_of(double x) noexcept {
     int e = 0;
     double m = std::frexp(x, &e);
@@ -34,7 +34,7 @@ double log_of(double x) noexcept {
     return 2 * s * sum + e * 0.69314718055994531;
 }
 
-// The series of cos(a), or of sin(a) / a, up to a to the power of k, for a in [-pi/4, pi/4].
+// Returns cos(a) for even k, sin(a) / a for odd k: the series up to 1 / k!, for a in [-pi/4, pi/4].
 double series(double a, int k) noexcept {
     double sum = 1;
     for (; k >= 2; k -= 2) sum = 1 - sum * a * a / (k * (k - 1));
@@ -58,7 +58,7 @@ std::uint64_t Generator::operator()() noexcept {
 }
 
 std::uint64_t Generator::below(std::uint64_t bound) noexcept {
-    const std::uint64_t surplus = (0 - bound) % bound;  // 2^64 mod bound: draws below are refused
+    const std::uint64_t surplus = (0 - bound) % bound;  // 2^64 mod bound: the least accepted draw
     std::uint64_t draw = 0;
     do draw = (*this)();
     while (draw < surplus);
@@ -73,7 +73,7 @@ void fill_uniform(std::span<double> values, double low, double high) {
 void Generator::normal(std::span<double> values) noexcept {
     for (std::size_t i = 0; i < values.size(); i += 2) {
         const double radius = std::sqrt(-2 * log_of(1 - uniform()));
-        // The angle: a quarter of the circle, and a place in it.
+        // The first two bits of a draw select a quadrant, the next 53 bits the angle a in it.
         const std::uint64_t draw = (*this)();
         const double a =
             (static_cast<double>((draw << 2) >> 11) * 0x1p-53 - 0.5) * 1.5707963267948966;
@@ -97,7 +97,7 @@ void fill_normal(std::span<double> values, double mean, double stddev) {
 namespace random {
 namespace {
 
-// An array filled in pieces from so many draws of 64 bits: next(generator, piece).
+// Returns an array that next(generator, piece) fills piece by piece, with `draws` 64-bit draws.
 template <class Next>
 Array generate(const char* what, Device device, const Shape& shape, Dtype dtype, std::int64_t draws,
                const Next& next) {
@@ -109,7 +109,7 @@ Array generate(const char* what, Device device, const Shape& shape, Dtype dtype,
     const auto [seed, offset] = reserve_random(device, static_cast<std::uint64_t>(draws + 1) / 2);
     Generator generator(seed, offset);
     std::byte* to = address_of(y);
-    double piece[512];  // an even number: the normal distribution makes two of two
+    double piece[512];  // even, because normal() makes pairs of values
     for (std::int64_t left = y.size(), n = 0; left > 0; left -= n) {
         n = std::min<std::int64_t>(left, std::ssize(piece));
         next(generator, std::span(piece, static_cast<std::size_t>(n)));
@@ -143,7 +143,7 @@ void RandomStream::visit(Visitor& visitor) {
     RandomState state = random_state(device_);
     const RandomState before = state;
     visitor("seed", state.seed)("offset", state.offset);
-    // A visitor that only reads, as saving does, must not change the stream.
+    // A visitor that only reads, such as one that saves, must not change the stream.
     if (state.seed != before.seed || state.offset != before.offset)
         set_random_state(device_, state);
 }
@@ -158,7 +158,7 @@ Array Random::operator()(const Shape& shape, Dtype dtype) const {
     if (!std::isfinite(scale_))
         fail<InvalidError>("[initializers] scale: expected a finite number, got {}", scale_);
     double scale = scale_;
-    if (fan_ != Fan::none) {  // of a weight (out, in, kernel...)
+    if (fan_ != Fan::none) {  // for weights (out, in, kernel...)
         if (shape.ndim() < 2)
             fail<ShapeError>("[initializers] shape: expected (out, in, ...), got {}",
                              to_string(shape));

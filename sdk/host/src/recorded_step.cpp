@@ -1,4 +1,4 @@
-// RecordedStep: which recording an input belongs to, and what goes before each launch.
+// RecordedStep: selects the recording for the inputs, records steps, and prepares launches.
 #include "support.hpp"
 
 #include <catena/recorded_step.hpp>
@@ -62,7 +62,7 @@ std::vector<Array> RecordedStep::operator()(std::span<const Array> inputs) {
     return recording->outputs;
 }
 
-// Null: no more of them, or a device that does not record.
+// Returns the recording for these inputs, or null if there are too many or the device does not record.
 RecordedStep::Recording* RecordedStep::find(std::span<const Array> inputs) {
     if (!Capture::supported(stream_.device())) return nullptr;
     ++steps_;
@@ -84,13 +84,13 @@ RecordedStep::Recording* RecordedStep::find(std::span<const Array> inputs) {
     return &added;
 }
 
-// False if memory is too small. What the device has cached is given back before, for a recording takes
-// none of that.
+// Records the body. Returns false if memory is too small. First releases the cached memory of the device,
+// because a recording cannot use it.
 bool RecordedStep::record(Recording& recording, std::span<const Array> inputs) {
     stream_.device().release_cached();
     std::vector<Array> own, outputs;
-    // While a body is recorded, update() counts and computes nothing. If the body fails, it leaves
-    // gradients that nobody has written, nor will.
+    // While the body is recorded, update() increments t and computes nothing, so t is restored. If the body
+    // fails, gradients in the memory of the recording, which is never launched, are cleared.
     const std::int64_t t = optimizer_.t_;
     bool done = false;
     optimizer_.is_counted_ = true;

@@ -1,4 +1,4 @@
-// The format's rules, one after the other; JSON by nlohmann's library.
+// Reads and writes .safetensors files, and checks the format. Parses JSON by nlohmann's library.
 #include "npz.hpp"
 
 #include <catena/core/tables.hpp>
@@ -22,7 +22,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// The format's own limit for the header.
+// The limit of the format for the size of the header.
 constexpr std::uint64_t max_header = 100'000'000;
 constexpr const char* metadata = "__metadata__";
 
@@ -41,7 +41,7 @@ constexpr Kind kinds[] = {
     {"U64", "<u8", 8},
     {"U8", "|u1", 1},
     {"BOOL", "|b1", 1},
-    // What others write and catena has no dtype for.
+    // Types of the format for which catena has no dtype.
     {"I8", "", 1},
     {"I16", "", 2},
     {"U16", "", 2},
@@ -106,13 +106,13 @@ private:
     std::uint64_t data_ = 0;
 };
 
-// One entry of the header: its array without bytes, and where they are.
+// An entry of the header: an array without its bytes, and the range of the bytes in the data.
 struct Entry {
     NpyArray array;
     std::uint64_t begin, end;
 };
 
-// The value of a whole number in JSON, or nothing.
+// Reads an integer from 0 to 2^63 - 1. Returns false for all other values.
 bool to_size(const Json& json, std::uint64_t& value) {
     if (!json.is_number_unsigned()) return false;
     value = json.get<std::uint64_t>();
@@ -146,7 +146,7 @@ Entry to_entry(const std::filesystem::path& file, const std::string& name, const
     return entry;
 }
 
-// Every byte of the data belongs to one array.
+// Throws unless each byte of the data belongs to exactly one array.
 void require_covered(const std::filesystem::path& file, const std::map<std::string, Entry>& entries,
                      std::uint64_t size) {
     std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges;

@@ -1,4 +1,4 @@
-// Schedules: a formula each.
+// Schedules of learning rates, one formula each.
 #include <catena/fail.hpp>
 #include <catena/schedules.hpp>
 
@@ -18,7 +18,7 @@ void require_time(double time) {
         fail<InvalidError>("[schedules] time: expected a number of 0 or more, got {}", time);
 }
 
-// How much of a span has passed.
+// Returns the fraction of a span that has passed, from 0 to 1.
 double share(double time, double span) { return span > 0 ? std::clamp(time / span, 0.0, 1.0) : 1; }
 
 }  // namespace
@@ -77,7 +77,7 @@ Schedule warmup(double span, Schedule then) {
     require_time(span);
     if (!then) throw InvalidError("[schedules] then: expected a schedule, got none");
     return [=](double time) {
-        constexpr double least = 1e-3;  // a rate of 0 is none
+        constexpr double least = 1e-3;  // rates must be above 0
         return then(time) * std::max(share(time, span), least);
     };
 }

@@ -1,4 +1,4 @@
-// Serializer: from visited values to .npz members, and back in two passes: check all, then write.
+// Serializer: saves visited values to a file, and loads them in two passes: check, then assign.
 #include "npz.hpp"
 
 #include <catena/data_error.hpp>
@@ -12,7 +12,7 @@
 namespace catena {
 namespace {
 
-// Values as files have them: arrays, and numbers of 64 bits.
+// A visitor that receives values as files store them: arrays, and numbers of 64 bits.
 class Values : public Visitor {
     virtual void value(const std::string& path, const Array& array) = 0;
     virtual void number(const std::string& path, const char* descr, void* bits) = 0;
@@ -49,8 +49,8 @@ private:
 
 bool same_kind(Dtype a, Dtype b) { return is_floating(a) == is_floating(b); }
 
-// Pass before the file is read: which arrays in it can fit. Elements of others are not read, so a
-// small file of large arrays does not take much memory.
+// Visits the object before the file is read, to find which arrays of the file can fit. Elements of
+// others are not read, so a small file of large arrays does not take much memory.
 class Expected final : public Values {
 public:
     explicit Expected(bool convert) : convert_(convert) {}
@@ -64,7 +64,7 @@ private:
     struct Want {
         std::string descr;  // "" for a text
         Shape shape;
-        std::uint64_t text = 0;  // bytes at most
+        std::uint64_t text = 0;  // most bytes of a text
     };
     bool fits(const Want& want, const NpyArray& header) const {
         if (want.descr.empty()) return is_text(header) && text_size(header) <= want.text;
@@ -82,7 +82,7 @@ private:
     }
     void required(const std::string& path, std::int64_t) override { number(path, "<i8", nullptr); }
     void required(const std::string& path, std::string_view value) override {
-        constexpr std::uint64_t more = 1 << 20;  // so that a message can show where texts part
+        constexpr std::uint64_t more = 1 << 20;  // so that a message can show where texts differ
         wants_.emplace(path, Want{"", {}, value.size() + more});
     }
 
@@ -90,15 +90,15 @@ private:
     std::multimap<std::string, Want> wants_;
 };
 
-// First pass: compares, and brings what will be written to its device.
+// First pass: checks the file's values, and copies the arrays to assign to their devices.
 class Checker final : public Values {
 public:
-    // has_beside: whether the file has, by its own names, a value of this name beside this array.
+    // has_beside: whether the file, before renaming, has a value of this name next to this array.
     using HasBeside = std::function<bool(const std::string& array, std::string_view name)>;
     Checker(const Npz& file, const LoadOptions& options, HasBeside has_beside)
         : file_(file), options_(options), has_beside_(std::move(has_beside)) {}
 
-    // After the visit.
+    // Returns the names that did not match. Call it after the visit.
     LoadReport report() const {
         std::set<std::string> missing = missing_;
         for (const auto& [body, shared] : shared_) {
@@ -126,9 +126,9 @@ public:
                 "{.strict = false} loads what is there)";
         return text;
     }
-    // After the visit, once: what is to be assigned.
+    // Returns the arrays to assign. Call it once, after the visit.
     std::map<std::string, Array> take() {
-        // Arrays with several names may be staged under one of them alone.
+        // An array with several names may be staged under only one of them.
         for (const auto& [path, convert] : conversions_) {
             const auto found = staged_.find(path);
             if (found != staged_.end()) found->second = convert(found->second);
@@ -163,7 +163,7 @@ private:
     void required_or_converted(const std::string& path, std::string_view value,
                                const std::string& array, Convert conversion) override {
         if (file_.contains(path)) return required(path, value);
-        // A text that the rename left out says what the array is, too.
+        // If the file has the text, skipped by the rename, the array needs no conversion.
         if (has_beside_(array, std::string_view(path).substr(path.rfind('/') + 1)))
             missing_.insert(path);
         else conversions_.emplace_back(array, conversion);
@@ -173,7 +173,7 @@ private:
     void expect(const std::string& path, const Expected& expected, const Got& got) {
         problems_ += fmt::format("\n  {}: expected {}, got {}", path, expected, got);
     }
-    // An integer of the file, or the other if it has none.
+    // Returns the integer in the file, or value if it has none.
     std::int64_t integer_or(const std::string& path, std::int64_t value) {
         const NpyArray* npy = find(path, "<i8", {});
         if (npy) std::memcpy(&value, npy->bytes.data(), sizeof value);
@@ -181,7 +181,7 @@ private:
     }
     void compare(const std::string& path, std::string_view value, std::string_view got) {
         if (got == value) return;
-        // Long texts from a little before where they part.
+        // Shows long texts from shortly before their first difference.
         constexpr std::size_t most = 60, before = 20;
         const auto parting =
             static_cast<std::size_t>(std::ranges::mismatch(value, got).in1 - value.begin());
@@ -194,9 +194,9 @@ private:
         expect(path, shown(value), shown(got));
     }
 
-    // Values with several names are saved under each; one of them is enough, more must agree.
+    // A value with several names is saved under each. Loading needs one; others must be equal.
     struct Shared {
-        std::string path;  // in the file, else the first of the names
+        std::string path;  // the name found in the file, else the first name
         bool found = false;
         const NpyArray* npy = nullptr;
     };
@@ -221,7 +221,7 @@ private:
         }
         shared.found = true;
     }
-    // Stages what has the shape and another dtype of the same kind, if that is wanted.
+    // Stages a value of this shape with another dtype of the same kind, if options_.convert is set.
     bool convert(const std::string& path, const Array& value) {
         const NpyArray& npy = file_.at(path);
         const auto dtype = dtype_of_descr(npy.descr);
@@ -233,7 +233,7 @@ private:
         Array converted = there.astype(value.dtype());
         if (!is_floating(*dtype) &&
             converted.to_vector<std::int64_t>() != there.to_vector<std::int64_t>())
-            return false;  // the error that follows names both dtypes
+            return false;  // find() then reports both dtypes
         seen_.insert(path);
         staged_[path] = std::move(converted);
         return true;
@@ -258,7 +258,7 @@ private:
         return nullptr;
     }
 
-    // "float32" for "<f4"; as the file has it where catena lacks the dtype.
+    // Returns "float32" for "<f4"; the name in the file if catena lacks the dtype.
     static std::string dtype_name(const std::string& descr) {
         if (const auto dtype = dtype_of_descr(descr)) return std::string(name(*dtype));
         return descr.empty() ? "a dtype that catena lacks" : "'" + descr + "'";
@@ -270,13 +270,13 @@ private:
     std::map<std::string, Array> staged_;
     std::vector<std::pair<std::string, Convert>> conversions_;
     std::set<std::string> seen_;
-    std::set<std::string> missing_;  // but for arrays
+    std::set<std::string> missing_;  // names of values other than arrays
     bool convertible_ = false;       // an array has another dtype, which could be converted
     std::map<const ArrayBody*, Shared> shared_;
     std::string problems_;
 };
 
-// Second pass: all of it fits.
+// Second pass: assigns the values, which all fit.
 class Assigner final : public Values {
 public:
     Assigner(const Npz& file, const std::map<std::string, Array>& staged)
@@ -285,7 +285,7 @@ public:
 private:
     void value(const std::string& path, const Array& array) override {
         const auto found = staged_.find(path);
-        if (found != staged_.end()) array.copy_from(found->second);  // else by another name
+        if (found != staged_.end()) array.copy_from(found->second);  // else under another name
     }
     void number(const std::string& path, const char*, void* bits) override {
         const auto found = file_.find(path);
@@ -301,7 +301,7 @@ using Write = void (*)(const std::filesystem::path&, const Npz&);
 
 void save(Write write, const std::filesystem::path& file, const Visitable& object) {
     Writer writer;
-    // Sound: the writer reads only.
+    // The const_cast is safe: the writer only reads.
     const_cast<Visitable&>(object).visit(writer);
     write(file, writer.result);
 }
@@ -310,12 +310,12 @@ LoadReport load(Read read, const std::filesystem::path& file, Visitable& object,
                 const LoadOptions& options) {
     Expected expected(options.convert);
     object.visit(expected);
-    std::map<std::string, std::string> names;  // from the object's to the file's
+    std::map<std::string, std::string> names;  // from names of the object to names of the file
     const auto wanted = [&](const std::string& full, const NpyArray& header) {
         std::string name = full.substr(options.path.size());
         if (options.rename) name = options.rename(name);
         if (name.empty()) return false;
-        // A text and an array of a .safetensors file may have the same name: the array counts.
+        // A text and an array of a .safetensors file may share a name; the array is used.
         if (names.try_emplace(name, full).first->second != full)
             fail<InvalidError>(
                 "[load] {}: rename: expected a name for each array, got {} twice, for {} too",

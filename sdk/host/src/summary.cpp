@@ -1,4 +1,4 @@
-// Summary: sums, and what is still on its way.
+// Summary: weighted sums, and pending values that are not read from their devices yet.
 #include <catena/fail.hpp>
 #include <catena/summary.hpp>
 

@@ -1,4 +1,4 @@
-// What several sources of the library need.
+// Helpers that several sources of the library use.
 #pragma once
 
 #include <catena/bound_function.hpp>
@@ -19,39 +19,39 @@ struct OnExit {
 template <class F>
 OnExit(F) -> OnExit<F>;
 
-// The first element in the device's memory.
+// Returns the address of the first element, in the device's memory.
 inline std::byte* address_of(const Array& array) {
     const catena_dl_tensor& memory = array.body()->tensor.dl;
     return static_cast<std::byte*>(memory.data) + memory.byte_offset;
 }
 
-// Fills an array in the order of the thread's current stream. The bytes go with launches, so that nobody
-// waits, and nothing has to be kept until the device has read them.
+// Writes bytes to an array, in the order of the thread's current stream. If the backend can fill memory,
+// launches contain the bytes, so the host does not wait. The caller may free `bytes` at once.
 void write_bytes(const Array& array, const void* bytes);
 
-// A name as a template argument.
+// A string literal as a template argument.
 template <std::size_t n>
 struct Name {
     consteval Name(const char (&literal)[n]) { std::copy_n(literal, n, text); }  // NOLINT
     char text[n];
 };
-// The function of this name, found at the first call.
+// Returns the function with this name. The first call looks it up.
 template <Name name>
 const PluginFunction& plain() {
     static const PluginFunction function(name.text);
     return function;
 }
-// The same with an attribute.
+// The same for a function with one attribute.
 template <Name name, Name attribute>
 const PluginFunction& with(double value) {
     thread_local constinit ThreadFunction<double> function(name.text, {attribute.text});
     return function(value);
 }
 
-// "Linear" of catena::links::Linear; template arguments stay whole.
+// Returns "Linear" for catena::links::Linear. Template arguments keep their namespaces.
 std::string class_name(const std::type_info& type);
 
-// Makes a leaf that takes gradients a parameter. Throws InvalidError for other variables.
+// Marks a leaf that requires a gradient as a parameter. Throws InvalidError for other variables.
 inline void require_parameter(std::string_view where, std::string_view name,
                               const Variable& variable) {
     VariableNode& node = variable.node();
@@ -62,11 +62,11 @@ inline void require_parameter(std::string_view where, std::string_view name,
     if (!node.is_parameter) node.is_parameter = true;
 }
 
-// As visit() lists them, some perhaps several times.
+// Returns the parameters in the order of visit(). Shared ones may occur several times.
 std::vector<NamedParameter> listed_parameters(Visitable& object);
 
-// Adds gradients to those of the parameters, in their order; an empty array adds nothing. Devices may
-// differ. Throws ShapeError, "[where] ...", and changes nothing, if numbers, shapes or dtypes differ.
+// Adds gradients[i] to the gradient of parameters[i], also on another device; an empty array adds nothing.
+// Throws ShapeError, "[where] ...", before any change if numbers, shapes or dtypes differ.
 void add_gradients(std::string_view where, std::span<const NamedParameter> parameters,
                    std::span<const Array> gradients);
 

@@ -72,7 +72,7 @@ std::size_t last_boundary(std::string_view piece, Tokens tokens) {
 }
 
 // Passes the token at the text's beginning to take(), if there is one. Returns how many bytes of the
-// text are done.
+// text it used.
 std::size_t next_token(std::string_view text, Tokens tokens,
                        const std::function<void(std::string_view)>& take) {
     std::size_t n = 1;
@@ -96,7 +96,7 @@ TextPieces one_piece(std::string_view text) {
     return [text](const std::function<void(std::string_view)>& take) { take(text); };
 }
 
-// Reads a file once, checks that it is UTF-8, and leaves out what read_text() leaves out.
+// Reads a file once, checks that it is UTF-8, and removes a byte order mark and "\r" before "\n".
 class TextFile {
 public:
     explicit TextFile(const std::filesystem::path& file)
@@ -104,7 +104,7 @@ public:
 
     void read(const std::function<void(std::string_view)>& take) {
         std::string buffer(piece, '\0');
-        std::size_t kept = 0;  // bytes of the last piece: an incomplete code point or line end
+        std::size_t kept = 0;  // bytes left over: an incomplete code point or line end
         for (bool last = false; !last;) {
             const std::size_t got = reader_.read_some(std::span(buffer).subspan(kept));
             last = got < buffer.size() - kept;
@@ -131,7 +131,7 @@ private:
         constexpr std::size_t longest = 4;  // bytes of a code point
         std::size_t at = begin, to = begin;
         while (at < size && (last || size - at >= longest)) {
-            std::size_t plain = at;  // the end of ASCII that stays as it is
+            std::size_t plain = at;  // the end of the ASCII bytes to copy unchanged
             while (plain < size && buffer[plain] != '\r' &&
                    static_cast<unsigned char>(buffer[plain]) < 0x80)
                 ++plain;
@@ -180,7 +180,7 @@ std::string unescaped(std::string_view line) {
     return word;
 }
 
-// Returns whether a space usually stands between two tokens.
+// Whether a space usually stands between two tokens.
 bool apart(std::string_view before, std::string_view after) {
     constexpr std::string_view closing = ".,;:!?)]}%";
     constexpr std::string_view opening = "([{$";
@@ -216,7 +216,7 @@ TextPieces text_pieces(const std::filesystem::path& file) {
             TextFile(file).read([&](std::string_view piece) {
                 try {
                     take(piece);
-                } catch (const DataError& error) {  // of tokens, which does not name the file
+                } catch (const DataError& error) {  // from take(), which does not name the file
                     fail<DataError>("{}, in {}", error.what(), file.string());
                 }
             });
@@ -374,7 +374,7 @@ std::vector<std::int32_t> Vocabulary::encode(const TextPieces& text) const {
     });
     std::vector<std::int32_t> ids;
     tokenize(text, tokens_, [&](std::string_view token) {
-        if (ids.empty()) ids.reserve(size);  // here text() can name its file in an error
+        if (ids.empty()) ids.reserve(size);  // here, so that an error can name the file
         ids.push_back(id(token));
     });
     return ids;

@@ -1,4 +1,4 @@
-// Readers of texts: where each piece begins, and how it is packed.
+// RunningText and Sentences: select the tokens of each minibatch and pack them.
 #include <catena/fail.hpp>
 #include <catena/random.hpp>
 #include <catena/text_batches.hpp>
@@ -78,7 +78,7 @@ Sentences::Sentences(std::vector<std::int32_t> tokens, std::int32_t end, std::in
         while (tokens_[stop] != end_) ++stop;
         const auto room = static_cast<std::size_t>(longest);
         for (std::size_t at = begin; stop > begin && at <= stop;
-             at += room) {  // empty ones say nothing
+             at += room) {  // skips empty sentences
             const std::size_t length = std::min(room, stop + 1 - at);
             sentences_.push_back({at, static_cast<std::int64_t>(length)});
             size_ += static_cast<std::int64_t>(length);
@@ -90,12 +90,12 @@ Sentences::Sentences(std::vector<std::int32_t> tokens, std::int32_t end, std::in
 
 void Sentences::order_epoch() {
     if (ordered_ == std::pair(epoch_, seed_)) return;
-    // A key of its own: other streams of the same seed draw other numbers.
+    // Uses its own key, so that other random streams with the same seed draw other numbers.
     Generator generator(seed_ ^ 0x73656e74656e6365u, static_cast<std::uint64_t>(epoch_) << 32);
     std::vector<std::size_t> order(sentences_.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     generator.shuffle(order);
-    // Among sentences that happen to be near each other now, those of like length go together.
+    // Sorts the sentences of every 32 batches by length, so that those of a batch are similar.
     const auto per_batch = static_cast<std::size_t>(batch_size_);
     constexpr std::size_t batches_near = 32;
     std::vector<std::vector<std::size_t>> batches;

@@ -1,11 +1,11 @@
-// Visitor: joins the names on the way to a value.
+// Visitor: joins the names of nested parts to paths.
 #include "support.hpp"
 
 #include <catena/visitor.hpp>
 
 namespace catena {
 
-// Calls visit() while the path ends in the name.
+// Calls visit() with the name appended to the path.
 template <class Visit>
 Visitor& Visitor::at(std::string_view name, const Visit& visit) {
     const OnExit restore{[this, length = path_.size()] { path_.resize(length); }};

@@ -1,4 +1,4 @@
-// WordTree: flat, so that no depth is too much.
+// WordTree: an array of nodes, without recursion, so that trees may have any depth.
 #include <catena/fail.hpp>
 #include <catena/word_tree.hpp>
 
@@ -38,7 +38,7 @@ WordTree WordTree::right() const {
 
 std::string WordTree::to_json() const {
     std::string text;
-    std::vector<int> children;  // of each open bracket
+    std::vector<int> children;  // finished children of each open bracket
     for (const Node& node : nodes_) {
         if (node.size > 1) {
             text += '[';
@@ -58,7 +58,7 @@ std::string WordTree::to_json() const {
 WordTree create_huffman_tree(const std::map<std::int64_t, std::int64_t>& counts) {
     if (counts.empty())
         throw InvalidError("[create_huffman_tree] counts: expected at least one word, got none");
-    std::vector<WordTree> trees;  // words in ascending order, then what was joined
+    std::vector<WordTree> trees;  // words in ascending order, then joined trees
     using Entry = std::pair<std::int64_t, std::size_t>;  // count, index
     std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue;
     for (const auto& [word, count] : counts) {

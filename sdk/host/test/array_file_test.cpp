@@ -1,4 +1,4 @@
-// Arrays by name in files.
+// Tests of .npz files of named arrays.
 #include <catena/array_file.hpp>
 #include <catena/data_error.hpp>
 
@@ -37,7 +37,7 @@ TEST_CASE("arrays of every dtype and shape come back as they were") {
 TEST_CASE("a file without arrays is a zip archive without members") {
     const TemporaryFolder folder;
     const auto file = folder.path / "a.npz";
-    for (int before = 0; before < 2; ++before) {  // also where a file is replaced
+    for (int before = 0; before < 2; ++before) {  // the second time the file is replaced
         save_arrays(file, {{"none", Array()}});
         CHECK(std::filesystem::file_size(file) == 22);
         CHECK(load_arrays(file).empty());
@@ -52,7 +52,7 @@ TEST_CASE("a file without arrays is a zip archive without members") {
 TEST_CASE("what is no array of catena is refused by name") {
     const TemporaryFolder folder;
     const auto file = folder.path / "a.npz";
-    for (const std::string descr : {"<u8", ">f8", "<i8x", "<i2"}) {  // one wording for all of them
+    for (const std::string descr : {"<u8", ">f8", "<i8x", "<i2"}) {  // the same wording for all
         INFO(descr);
         const std::size_t bytes = descr == "<i2" ? 2 : 8;
         write_npz(file, {{"x", {descr, {1}, std::vector<std::byte>(bytes)}}});
@@ -85,9 +85,9 @@ TEST_CASE("members that overlap are refused before they are read") {
     const auto file = folder.path / "a.npz";
     save_arrays(file, {{"0000", Array::zeros({1000}, Dtype::float32)}});
     const std::string one = read_file(file);
-    const std::size_t end = one.size() - 22;  // of the directory, which has one record
+    const std::size_t end = one.size() - 22;  // of the directory, which has one entry
     const auto directory = static_cast<std::size_t>(number(one, end + 16, 4));
-    // Members of the same bytes, in a file that is too small for them or has room for all.
+    // Members that share the same bytes. With room, the file would be large enough for all of them.
     for (const std::size_t members : {std::size_t{2}, std::size_t{300}}) {
         for (const std::size_t room : {std::size_t{0}, members * directory}) {
             std::string text = one.substr(0, directory) + std::string(room, 'x');
@@ -106,7 +106,7 @@ TEST_CASE("members that overlap are refused before they are read") {
             put(text, text.size() - 10, size, 4);
             put(text, text.size() - 6, begin, 4);
             write_file(file, text);
-            for (const char* path : {"", "0", "none"}) {  // also if it is not asked for
+            for (const char* path : {"", "0", "none"}) {  // also if the path selects no member
                 contains(error_of<DataError>([&] { (void)load_arrays(file, {}, path); }),
                          file.string() + ": expected a zip archive of arrays, got");
             }
@@ -122,9 +122,9 @@ TEST_CASE("a member that contains the next one is refused") {
     const auto directory = static_cast<std::size_t>(number(text, text.size() - 6, 4));
     const std::size_t header = 30 + std::string("0000.npy").size();
     for (const std::size_t at :
-         {std::size_t{18}, directory + 20}) {      // of the member and of its record
-        put(text, at, directory - header, 4);      // the size in the file
-        put(text, at + 4, directory - header, 4);  // and unpacked
+         {std::size_t{18}, directory + 20}) {      // in the local header and in the directory entry
+        put(text, at, directory - header, 4);      // compressed size
+        put(text, at + 4, directory - header, 4);  // uncompressed size
     }
     write_file(file, text);
     contains(error_of<DataError>([&] { (void)load_arrays(file); }),
@@ -143,7 +143,7 @@ TEST_CASE("two members of one name are refused by name") {
         contains(error_of<DataError>([&] { (void)load_arrays(file, {}, path); }),
                  file.string() + ": expected each name once, got part/0000 twice");
     }
-    CHECK(load_arrays(file, {}, "other").empty());  // what is not asked for is not read
+    CHECK(load_arrays(file, {}, "other").empty());  // members that are not requested are not read
 }
 
 TEST_CASE("elements that are not wanted are not read") {
@@ -169,7 +169,7 @@ TEST_CASE("a directory in 64 bits, and what is wrong in one") {
     const std::string one = read_file(file);
     const std::size_t end = one.size() - 22;
     const auto directory = static_cast<std::size_t>(number(one, end + 16, 4));
-    // The same file as writers of large ones make it: all numbers of 32 bits are elsewhere.
+    // Converts the file to Zip64: 32-bit fields are 0xffffffff, 64-bit records have the values.
     const auto in_64_bits = [&](std::uint64_t offset) {
         std::string record = one.substr(directory, end - directory);
         REQUIRE(number(record, 30, 2) == 0);
@@ -202,7 +202,7 @@ TEST_CASE("a directory in 64 bits, and what is wrong in one") {
     };
     write_file(file, in_64_bits(0));
     CHECK(load_arrays(file).at("x").to_vector<std::int32_t>() == std::vector<std::int32_t>(3, 7));
-    write_file(file, one + "after the end");  // as libzip and NumPy take it
+    write_file(file, one + "after the end");  // libzip and NumPy accept such a file
     CHECK(load_arrays(file).size() == 1);
     for (const std::uint64_t offset :
          {std::uint64_t{1}, std::uint64_t{directory}, ~std::uint64_t{0}}) {
@@ -210,7 +210,7 @@ TEST_CASE("a directory in 64 bits, and what is wrong in one") {
         write_file(file, in_64_bits(offset));
         contains(error_of<DataError>([&] { (void)load_arrays(file); }), file.string());
     }
-    // Any byte: an error or arrays, never a crash.
+    // Changes each byte in turn: loading returns arrays or throws DataError.
     const std::string whole = in_64_bits(0);
     for (std::size_t i = directory; i < whole.size(); ++i) {
         std::string damaged = whole;

@@ -1,4 +1,4 @@
-// Arrays and variables as text.
+// Tests of arrays and variables as text.
 #include <catena/array_text.hpp>
 
 #include <doctest/doctest.h>

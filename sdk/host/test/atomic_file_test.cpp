@@ -1,4 +1,4 @@
-// Files that are written whole or not at all, in folders that others can write to as well.
+// Tests of files written completely or not at all, also in folders that are writable for others.
 #include <catena/catena.hpp>
 #include <catena/loader/plugins.hpp>
 
@@ -45,7 +45,7 @@ bool can_draw() {
     }
 }
 
-// Every way to write a file, with more than a hundred kilobytes; that of images is in their tests.
+// Every way to write a file, with over 100 KB of content. Image files have tests of their own.
 std::vector<Writer> writers() {
     const std::map<std::string, Array> arrays{{"x", Array::zeros({100, 300}, Dtype::float32)}};
     std::vector<Writer> all = {
@@ -109,7 +109,7 @@ TEST_CASE("a file keeps its mode, and a new one has that of the umask") {
 }
 
 TEST_CASE("the group is kept, or gets no more than others") {
-    if (geteuid() != 0) return;  // only root can give files away
+    if (geteuid() != 0) return;  // only root can change a file's owner
     const TemporaryFolder folder;
     const fs::path file = folder.path / "a";
     write_file(file, "old");
@@ -121,7 +121,7 @@ TEST_CASE("the group is kept, or gets no more than others") {
     CHECK(status.st_uid == 1234);
     CHECK(status.st_gid == 5678);
     CHECK((status.st_mode & 0777) == 0660);
-    // In a sticky folder a stranger's file is replaced by one of this user.
+    // In a sticky folder, another user's file is replaced by a file of this user.
     chmod(folder.path.c_str(), 01777);
     write_file(file, "newer");
     REQUIRE(stat(file.c_str(), &status) == 0);
@@ -141,12 +141,12 @@ TEST_CASE("a symbolic link is refused, and what it names stays") {
                  file.string() + ": expected a file that can be written, got a symbolic link");
         CHECK(read_file(victim) == "old");
         CHECK(fs::is_symlink(file));
-        fs::remove(victim);  // a link to nowhere is one, too
+        fs::remove(victim);  // a link to a missing file is refused too
         CHECK_THROWS_AS(writer.write(file), Error);
         CHECK_FALSE(fs::exists(victim));
         CHECK(files_in(folder.path) == 1);
         contains(error_of<DataError>([&] { require_writable(file); }), "got a symbolic link");
-        // Links among the folders are followed.
+        // Symbolic links to folders are followed.
         fs::create_directory_symlink(other.path, folder.path / "link");
         writer.write(folder.path / "link" / writer.name);
         CHECK(fs::is_regular_file(other.path / writer.name));
@@ -154,7 +154,7 @@ TEST_CASE("a symbolic link is refused, and what it names stays") {
 }
 
 TEST_CASE("nobody can guess the name of the temporary file") {
-    // A link under each name that the process could use if it only counted.
+    // Creates a link for each name that a temporary file would have if a counter numbered it.
     char host[256] = {};
     REQUIRE(gethostname(host, sizeof host - 1) == 0);
     for (const Writer& writer : writers()) {
@@ -218,6 +218,6 @@ TEST_CASE("memory that runs out is told with the file") {
           "[load] some.npz: expected enough memory, got too little");
     CHECK(text(MemoryError("[device] full")) ==
           "[load] some.npz: expected enough memory, got [device] full");
-    CHECK(text(MemoryError("[read] some.npz: full")) == "[read] some.npz: full");  // is named
+    CHECK(text(MemoryError("[read] some.npz: full")) == "[read] some.npz: full");  // has a name
     CHECK(naming_file("load", file, [] { return 3; }) == 3);
 }

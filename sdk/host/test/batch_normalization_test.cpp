@@ -1,4 +1,4 @@
-// BatchNormalization: its modes and running statistics, against sums in double.
+// Tests of BatchNormalization: modes and running statistics, compared with sums in double.
 #include <catena/catena.hpp>
 
 #include "temporary.hpp"
@@ -13,7 +13,7 @@ struct Statistics {
     std::vector<double> mean = std::vector<double>(2, 0.0), unbiased = std::vector<double>(2, 0.0);
 };
 
-// The statistics of x (N, 2).
+// Returns the mean and the unbiased variance of each column of x (N, 2).
 Statistics statistics_of(const Array& x) {
     Statistics s;
     const auto v = x.to_vector<double>();
@@ -83,7 +83,7 @@ TEST_CASE("test mode takes the running statistics and leaves them") {
         const using_config scope(&Config::train, false);
         check_test(link(as_variable(x)));
     }
-    // In test mode, too, there are gradients, and volatile variables are welcome.
+    // Test mode also has gradients and accepts volatile variables.
     const Variable leaf(x);
     const Variable y = link(leaf, true);
     y.set_grad(Array::ones(y.shape()));
@@ -96,7 +96,7 @@ TEST_CASE("test mode takes the running statistics and leaves them") {
 
 TEST_CASE("fine-tuning averages over all batches since it was started") {
     links::BatchNormalization link(2);
-    (void)link(as_variable(batch(7)));  // forgotten by the first batch of fine-tuning
+    (void)link(as_variable(batch(7)));  // start_finetuning() discards this batch
     for (int round = 0; round < 2; ++round) {
         link.start_finetuning();
         std::vector<double> mean(2, 0.0), var(2, 0.0);
@@ -128,7 +128,7 @@ TEST_CASE("after fine-tuning, test mode normalises by the averages; it counts no
                                       std::sqrt((a.unbiased[c] + b.unbiased[c]) / 2 + 1e-5))
                           .epsilon(1e-4));
     }
-    // test wins over finetune, and fine-tuning over config().train.
+    // test takes precedence over finetune, and finetune over config().train.
     const auto mean = link.avg_mean.to_vector<double>();
     (void)link(as_variable(batch(3)), true, true);
     CHECK(link.N == 2);
@@ -159,7 +159,7 @@ TEST_CASE("batches of one and of none") {
     const Array one = Array::from({4.F, -8.F}, {1, 2});
     CHECK(link(as_variable(one)).data().to_vector<float>() == std::vector<float>{3, 3});
     check_close(link.avg_mean, {2, -4});
-    check_close(link.avg_var, {0.5, 0.5});  // variance 0, and no division by 0
+    check_close(link.avg_var, {0.5, 0.5});  // variance 0 does not divide by 0
     CHECK(link(as_variable(Array::zeros({0, 2}))).shape() == Shape{0, 2});
     check_close(link.avg_mean, {2, -4});
     link.start_finetuning();

@@ -1,4 +1,4 @@
-// Files of Chainer 7: models, persistent values and optimizers go on here.
+// Tests of files saved by Chainer 7: models, persistent values and optimizers are loaded from them.
 #include <catena/catena.hpp>
 
 #include "temporary.hpp"
@@ -72,7 +72,7 @@ TEST_CASE("a path that nothing begins with") {
     contains(error_of<DataError>(
                  [&] { load_npz(folder / "chainer_snapshot.npz", model, "updater/model:other/"); }),
              "expected names with the prefix 'updater/model:other/', got none");
-    // Another part's names: all that is missing is named.
+    // If the prefix selects another part of the file, the error names all missing arrays.
     contains(error_of<DataError>([&] {
                  load_npz(folder / "chainer_snapshot.npz", model, "updater/model:main/predictor/");
              }),
@@ -90,7 +90,7 @@ TEST_CASE("a hierarchical softmax of Chainer's, whose codes have the opposite si
     links::BinaryHierarchicalSoftmax loss(3, tree);
     load_npz(folder / "chainer_tree.npz", loss);
     CHECK(near(loss(x, t)));
-    // What was saved here, with its tree, stays as it is.
+    // A file saved by catena contains the tree, so its W is loaded unchanged.
     const TemporaryFolder temporary;
     save_npz(temporary.path / "a.npz", loss);
     links::BinaryHierarchicalSoftmax again(3, tree);
@@ -98,7 +98,7 @@ TEST_CASE("a hierarchical softmax of Chainer's, whose codes have the opposite si
     CHECK(near(again(x, t)));
     CHECK(again.W.data().to_vector<float>() == loss.W.data().to_vector<float>());
 
-    // Within a net, and under two names.
+    // In a net with two such links.
     struct Twice : Chain {
         links::BinaryHierarchicalSoftmax first, second;
         explicit Twice(const links::BinaryHierarchicalSoftmax& link) : first(link), second(link) {}
@@ -110,12 +110,12 @@ TEST_CASE("a hierarchical softmax of Chainer's, whose codes have the opposite si
     CHECK(near(twice.first(x, t)));
     CHECK(near(twice.second(x, t)));
 
-    // In float64, converted.
+    // In float64, which is converted.
     save_arrays(temporary.path / "c.npz", {{"first/W", theirs.astype(Dtype::float64)},
                                            {"second/W", theirs.astype(Dtype::float64)}});
     load_npz(temporary.path / "c.npz", twice, {.convert = true});
     CHECK(near(twice.first(x, t)));
-    // A file from here says so also where a rename leaves its tree out: W keeps its sign.
+    // A rename that drops the tree does not make it a Chainer file: W keeps its sign.
     const auto partial = load_npz(temporary.path / "a.npz", again,
                                   {.rename = [](const std::string& name) -> std::string {
                                        return name == "tree" ? "" : name;
@@ -124,7 +124,7 @@ TEST_CASE("a hierarchical softmax of Chainer's, whose codes have the opposite si
     CHECK(partial.missing == std::vector<std::string>{"tree"});
     CHECK(near(again(x, t)));
 
-    // Theirs, renamed, in part, and both; W of a file from here, whose tree goes another way.
+    // Chainer's W, renamed, loaded in part, or both; then catena's W, without or with its tree.
     const auto to = [](const std::string& from, const std::string& name) {
         return renaming({{from + "W", name + "W"}, {from + "tree", ""}});
     };
@@ -152,7 +152,7 @@ TEST_CASE("a hierarchical softmax of Chainer's, whose codes have the opposite si
              "tree: missing");
     fresh(temporary.path / "e.npz", {.path = "first/", .strict = false});
 
-    // Another shape is refused.
+    // Refuses another shape.
     links::BinaryHierarchicalSoftmax other(4, tree);
     contains(error_of<DataError>([&] { load_npz(folder / "chainer_tree.npz", other); }),
              "W: expected float32 (4, 4), got float32 (4, 3)");
@@ -173,7 +173,7 @@ TEST_CASE("the momentum of a hierarchical softmax of Chainer's goes on, negated 
         with.update();
     };
     step(loss, optimizer);
-    // As Chainer would have saved them.
+    // Negates state and parameters, as Chainer would have saved them.
     save_npz(temporary.path / "o.npz", optimizer);
     auto state = load_arrays(temporary.path / "o.npz");
     state["W/v"] = -state.at("W/v");

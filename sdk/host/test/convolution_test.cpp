@@ -1,4 +1,4 @@
-// Convolution2D and the sizes that go with it.
+// Tests of Convolution2D and get_conv_outsize().
 #include <catena/core/error.hpp>
 #include <catena/function_set.hpp>
 #include <catena/links.hpp>

@@ -1,4 +1,4 @@
-// F::copy: data there, gradients back, of both orders.
+// Tests of F::copy: copied data, and gradients of both orders copied back.
 #include <catena/catena.hpp>
 
 #include "temporary.hpp"
@@ -31,7 +31,7 @@ TEST_CASE("there, and the gradient back") {
         CHECK(y.grad().device() == to);
         REQUIRE(x.grad().device() == from);
         CHECK(values(x.grad()) == Doubles{2, -4, 6});
-        F::sum(F::copy(x, to)).backward();  // added
+        F::sum(F::copy(x, to)).backward();  // accumulates
         CHECK(values(x.grad()) == Doubles{3, -3, 7});
     }
 }
@@ -149,6 +149,6 @@ TEST_CASE("what is refused") {
     contains(error_of<InvalidError>([&] { (void)F::copy(Array(), second); }), "[copy] x");
     CHECK_THROWS_AS((void)F::copy(x, Device::get("cpu:99")), DeviceError);
     CHECK_THROWS_AS((void)F::copy(x, Device::get("gpu:0")), DeviceError);
-    // Without it devices do not mix.
+    // Without F::copy, operands on different devices are an error.
     contains(error_of<DeviceError>([&] { (void)(x + leaf(second)); }), "cpu:1");
 }

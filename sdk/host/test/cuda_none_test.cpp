@@ -1,4 +1,4 @@
-// Without a GPU: nothing breaks, and who needs one is told why there is none.
+// Tests without a GPU: programs work, and calls that need a GPU throw an error with the reason.
 #include <catena/catena.hpp>
 
 #include "temporary.hpp"
@@ -10,7 +10,7 @@ namespace F = catena::functions;
 
 namespace {
 
-// Before anything asks: on a machine with GPUs there are none either.
+// Hides the machine's GPUs, before the first call of catena.
 const int none = setenv("CATENA_GPU", "nowhere", 1);
 
 template <class F>
@@ -91,7 +91,7 @@ TEST_CASE("F::copy to a GPU's number stays on the host, in new memory") {
     CHECK(x.grad().to_vector<double>() == std::vector<double>{2, 4});
     CHECK(F::copy(x.data(), 0).to_vector<double>() == std::vector<double>{1, 2});
     CHECK_THROWS_AS((void)F::copy(x, -2), DeviceError);
-    // What is on another device was put there by the program, which knows its devices.
+    // An array on another CPU device is not copied: only x on the host stands in for a GPU.
     CHECK_THROWS_AS((void)F::copy(x.data().to(Device::get("cpu:1")), 0), DeviceError);
     contains(error_of<InvalidError>([] { (void)F::copy(Variable(), Device()); }), "[copy] x");
 }

@@ -1,4 +1,4 @@
-// Debug mode and functions of a program's own: whose forward or backward made a NaN, and where.
+// Tests of debug mode with user-defined functions: which forward or backward made a NaN, and where.
 #include "nodes.hpp"
 
 #include <cmath>
@@ -21,7 +21,7 @@ struct Outer : FunctionNode {
 
 }  // namespace
 
-// Not in a namespace: names of frames begin with them.
+// Not in a namespace, so that the names of stack frames begin with the functions' names.
 [[gnu::noinline]] Variable in_sight(const Variable& x) {
     const Variable y = apply<LogForward>({x})[0];
     return y + 1;
@@ -41,7 +41,7 @@ TEST_CASE("NaN from within a node's forward names the node") {
     contains(text, "LogForward::forward(");
     contains(text, "\n  in_sight(catena::Variable const&)");
     contains(error_of<ValueError>([&] { OldLog()(x); }), "\nin the forward of OldLog");
-    // Not NaN, not touched.
+    // Other errors are passed on unchanged.
     CHECK(error_of<InvalidError>([&] { apply<MulAdd>({x}); }) ==
           "[MulAdd] unpack: expected 3, got 1");
 }

@@ -1,4 +1,4 @@
-// Dropout as programs use it: the share of what is kept, the mask of the gradient, modes, seeds.
+// Tests of F::dropout: the share of kept elements, the mask of the gradient, modes, seeds.
 #include <catena/catena.hpp>
 
 #include "temporary.hpp"
@@ -124,7 +124,7 @@ TEST_CASE("the gradient of every order goes through the mask of the call") {
     seed(5);
     const Variable x(numbers(777).astype(Dtype::float64));
     const Variable y = F::dropout(x, 0.3);
-    (void)F::dropout(x, 0.3);  // other draws since
+    (void)F::dropout(x, 0.3);  // advances the random stream
     const auto through = [&](const std::vector<double>& g) {
         auto result = g;
         for (std::size_t i = 0; i < g.size(); ++i) {
@@ -136,7 +136,7 @@ TEST_CASE("the gradient of every order goes through the mask of the call") {
     fill_normal(g, 0, 1);
     const Variable gy(Array::from(g, {777}));
     {
-        const using_config scope(&Config::train, false);  // the call was made in training
+        const using_config scope(&Config::train, false);  // the call was made in training mode
         const Variable gx = grad({y}, {x}, {gy}, {}, {.enable_double_backprop = true})[0];
         CHECK(values<double>(gx) == through(g));
         std::vector<double> gg(777);
@@ -146,7 +146,7 @@ TEST_CASE("the gradient of every order goes through the mask of the call") {
     }
     y.set_grad(gy.data());
     y.backward();
-    y.backward();  // added to what is there
+    y.backward();  // accumulates
     auto twice = through(g);
     for (double& v : twice) v *= 2;
     CHECK(x.grad().to_vector<double>() == twice);
@@ -172,7 +172,7 @@ TEST_CASE("seed() repeats the draws, another seed and another call do not") {
     CHECK(first != second);
     (void)drop(7);
     CHECK(values(F::dropout(Variable(numbers(1000)), 0.5)) == second);
-    // A smaller array has the same beginning; each device has a stream of its own.
+    // A smaller array gets the same first numbers. Each device has a random stream of its own.
     seed(7);
     const auto begin = values(F::dropout(Variable(numbers(10)), 0.5));
     CHECK(std::equal(begin.begin(), begin.end(), first.begin()));
@@ -218,5 +218,5 @@ TEST_CASE("shapes: none, one, many; what records nothing") {
     const no_backprop_mode scope;
     const Variable z = F::dropout(Variable(numbers(1000)), 0.5);
     CHECK(z.creator() == nullptr);
-    CHECK(std::ranges::count(values(z), 0.F) > 400);  // in training all the same
+    CHECK(std::ranges::count(values(z), 0.F) > 400);  // train mode stays on
 }

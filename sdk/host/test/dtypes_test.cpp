@@ -1,4 +1,4 @@
-// Links, and what learns them, in every floating dtype.
+// Tests of links and optimizers in every floating dtype.
 #include <catena/catena.hpp>
 
 #include "temporary.hpp"
@@ -28,7 +28,7 @@ Array ids(std::vector<std::int32_t> values) {
     return Array::from(values, {static_cast<std::int64_t>(values.size())});
 }
 
-// Equal up to some roundings of numbers as large as the largest.
+// Checks that the values differ by at most some roundings of the largest expected value.
 void check_close(const Array& got, const Array& expected, Dtype dtype, double roundings = 32) {
     REQUIRE(got.shape() == expected.shape());
     const auto a = got.to_vector<double>();
@@ -46,7 +46,7 @@ struct Result {
     std::vector<Array> gradients;  // of the parameters, then of x
 };
 
-// Values and gradients in a dtype against those in float64, which start from the same numbers.
+// Compares values and gradients in each dtype with those in float64, from the same initial values.
 template <class L>
 void check_link(const L& link, const Array& x,
                 const std::function<Variable(L&, const Variable&)>& call) {
@@ -119,7 +119,7 @@ TEST_CASE("every link computes, forward and backward, in every floating dtype") 
     }
     SUBCASE("Inception") {
         links::Inception link(2, 2, 2, 2, 1, 1, 2);
-        for (const Variable& p : link.parameters()) {  // away from relu's kink
+        for (const Variable& p : link.parameters()) {  // keeps activations away from relu's kink
             if (p.ndim() == 1) p.data().fill(3);
         }
         check_link(link, drawn({2, 2, 4, 4}));
@@ -130,7 +130,7 @@ TEST_CASE("running statistics of halves are float32") {
     for (const Dtype dtype : floating) {
         CAPTURE(name(dtype));
         links::BatchNormalization link(2);
-        link.avg_var.fill(1e5);  // more than float16 has
+        link.avg_var.fill(1e5);  // exceeds float16's range
         link.to(dtype);
         const Dtype wide = dtype == Dtype::float64 ? dtype : Dtype::float32;
         CHECK(link.gamma.dtype() == dtype);
@@ -173,12 +173,12 @@ TEST_CASE("to(dtype) converts all that is floating, keeps the variables, and cha
     CHECK_THROWS_AS(net.to(Device()), InvalidError);
     net.to(Device::get("cpu:0"));
     {
-        // Only b is part of a graph: W must stay as it is, too.
+        // Only b is part of a graph, but W must stay unchanged too.
         const Variable y = net.l.b + net.l.b;
         contains(error_of<GraphError>([&] { net.to(Dtype::float32); }), "[to] l/b: expected");
         CHECK(net.l.W.dtype() == Dtype::bfloat16);
         CHECK(net.table.dtype() == Dtype::bfloat16);
-        CHECK_NOTHROW(net.to(Dtype::bfloat16));  // nothing to change
+        CHECK_NOTHROW(net.to(Dtype::bfloat16));  // all have this dtype already
     }
     net.to(Dtype::float32);
     CHECK(net.l.b.dtype() == Dtype::float32);
@@ -223,7 +223,7 @@ TEST_CASE("all optimizers learn in every dtype; state of halves is float32") {
             CHECK(std::abs(after - expected) < 12 * precision(dtype) + 1e-12);
         }
     }
-    // Squares that a half has no room for: the step is Adam's, not one of m / eps.
+    // The squared gradient underflows in float16. The step must be Adam's lr, not m / eps.
     links::Linear l(1, 1);
     l.to(Dtype::float16);
     l.W.data().fill(0);

@@ -1,4 +1,4 @@
-// Differentiable functions from formulas.
+// Tests of differentiable functions from formulas.
 #include "formula_values.hpp"
 #include "temporary.hpp"
 
@@ -64,7 +64,7 @@ TEST_CASE("what the gradient does not read is not kept") {
         const Variable z = Variable(Array::ones({n})) * 2;
         w = muladd(x, y, z);
     }
-    CHECK(in_use() - before < 2 * n * 4);  // w, not z
+    CHECK(in_use() - before < 2 * n * 4);  // w is kept, z is not
 }
 
 TEST_CASE("outputs of the function in the gradient, several outputs, inputs without gradient") {
@@ -81,7 +81,7 @@ TEST_CASE("outputs of the function in the gradient, several outputs, inputs with
     };
     gradient_check::check_backward(g, {{draw({5})}}, {{draw({5}), draw({5})}});
     const Variable x(draw({5}));
-    F::sum(sincos(x)[1]).backward();  // no gradient comes for the other
+    F::sum(sincos(x)[1]).backward();  // the other output gets no gradient
     gradient_check::assert_allclose(x.grad(), -sincos(x.data())[0]);
 
     const ElementwiseFunction pick({"T x, int64 k", "T y", "y = k > 0 ? x : 0", "pick"},

@@ -1,4 +1,4 @@
-// Elementwise kernels from formulas: values in all forms, dtypes, shapes, and what is wrong.
+// Tests of elementwise kernels from formulas: forms, dtypes, shapes, errors.
 #include <catena/catena.hpp>
 #include <catena/core/array.hpp>
 
@@ -60,7 +60,7 @@ TEST_CASE("a placeholder stands for any dtype, and says the output's") {
 }
 
 TEST_CASE("halves are computed with in float32 and rounded once") {
-    // 1 + 2^-11 is no float16, and neither is its square: rounded in between it would be 1.
+    // 1 + 2^-11 and its square are not float16 values: with intermediate rounding both would be 1.
     const auto f =
         elementwise("T x, float32 d", "T y", "T t = x + d; y = (t * t - 1) * 1024", "halves");
     for (const Dtype dtype : {Dtype::float16, Dtype::bfloat16}) {
@@ -69,7 +69,7 @@ TEST_CASE("halves are computed with in float32 and rounded once") {
         const Array rounded = Array::full({1}, exact).astype(dtype);
         CHECK(y.to_vector<float>()[32] == rounded.item<float>());
     }
-    // Every float16 there is goes through unchanged, but for the payload of a NaN.
+    // Every float16 value passes unchanged, except the payload of a NaN.
     std::vector<float16> all(65536);
     for (std::size_t i = 0; i < all.size(); ++i) all[i].bits = static_cast<std::uint16_t>(i);
     const auto same = elementwise("T x", "T y", "y = x", "same");
@@ -80,7 +80,7 @@ TEST_CASE("halves are computed with in float32 and rounded once") {
         wrong += is_nan ? (after[i].bits & 0x7fff) <= 0x7c00 : after[i].bits != all[i].bits;
     }
     CHECK(wrong == 0);
-    // Rounding is to nearest, ties to even; what is too large is infinite.
+    // Rounds to nearest, ties to even. Values above the range become infinite.
     const Array values = Array::from<float>({2049, 2051, 65519, 65520, 0x1p-25f, 0x1.8p-25f}, {6});
     const auto narrow = elementwise("float32 x", "float16 y", "y = x", "narrow");
     CHECK(floats(narrow(values)) == floats(values.astype(Dtype::float16)));
@@ -93,7 +93,7 @@ TEST_CASE("halves are computed with in float32 and rounded once") {
 TEST_CASE("shapes are broadcast as NumPy's") {
     const auto f = elementwise("T x, T y, T z", "T w", "w = x * y + z", "muladd");
     const auto check = [&](const Shape& a, const Shape& b, const Shape& c, const Shape& out) {
-        // Small whole numbers: exact, fused or not.
+        // Small whole numbers: the result is exact with and without fused multiply-add.
         const auto small = [](const Shape& s) {
             return elementwise("raw int64 none", "float32 y", "y = i % 61", "small")(
                 Array::zeros({1}, Dtype::int64), over(s));
@@ -111,7 +111,7 @@ TEST_CASE("shapes are broadcast as NumPy's") {
     check({2, 1, 3, 1, 2}, {1, 4, 1, 5, 1}, {2, 4, 3, 5, 2}, {2, 4, 3, 5, 2});
     check({0}, {1}, {}, {0});
     check({3, 0}, {3, 1}, {1}, {3, 0});
-    check({257, 129}, {129}, {257, 1}, {257, 129});  // more than one piece of work
+    check({257, 129}, {129}, {257, 1}, {257, 129});  // more than one chunk
     check({3, 40001}, {3, 1}, {40001}, {3, 40001});
     for (const std::int64_t n : {1, 3, 15, 16, 17, 63, 65, 16383, 16384, 16385, 100003}) {
         CAPTURE(n);
@@ -185,7 +185,7 @@ TEST_CASE("given outputs, which may be inputs, and keep what is not written") {
     CHECK(has(thrown<DtypeError>([&] { f(iota({3}), iota({3}), iota({3}, Dtype::int32)); }),
               "[sub] z: expected float32 (T, as x), got int32"));
     CHECK(has(thrown<ShapeError>([&] { f(iota({3}), iota({1}), Array::zeros({1})); }), "[sub] z:"));
-    // An output alone may say what its letter stands for.
+    // The dtype of a given output may determine a type letter that no input uses.
     const auto cast = elementwise("T x", "U y", "y = x", "cast");
     CHECK(cast(iota({2}), Array::zeros({2}, Dtype::int64)).dtype() == Dtype::int64);
     CHECK(has(thrown<DtypeError>([&] { cast(iota({2})); }),

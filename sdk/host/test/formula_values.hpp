@@ -1,4 +1,4 @@
-// What tests of formulas have in common: numbered elements, and texts of errors.
+// Shared by tests of formulas: arrays of numbered elements, and texts of expected errors.
 #pragma once
 
 #include "test_device.hpp"

@@ -1,11 +1,11 @@
-// Forms of calls that Chainer has: by device, by name, of a creator, of lists and of numbers.
+// Tests of Chainer's forms of calls: by device, by name, of a creator, of lists and of numbers.
 #include <catena/cuda.hpp>
 
 #include "nodes.hpp"
 
 namespace {
 
-// x * y, with a note of the methods that ran.
+// x * y. Appends the names of the methods that run to `ran`.
 std::string ran;
 struct Product : FunctionNode {
     Arrays forward_cpu(ArraySpan inputs) override { return go("forward_cpu ", inputs); }
@@ -35,7 +35,7 @@ struct OldProduct : Function<OldProduct> {
     }
 };
 
-// The logical CPU devices but the first are GPUs.
+// While it exists, the logical CPU devices after the first are GPUs.
 struct CpusAsGpus {
     CpusAsGpus() { cuda::set_backend("cpu"); }
     CpusAsGpus(const CpusAsGpus&) = delete;
@@ -149,7 +149,7 @@ TEST_CASE("as many outputs as a class says, in a structured binding") {
     const auto [old_sum, old_product] = unpack<2>(OldSumAndProduct().apply({x, y}));
     CHECK(values(old_sum.data()) == Doubles{7});
     CHECK(values(old_product.data()) == Doubles{10});
-    const auto [same, more] = unpack<2>(apply<ExpSquare>({x}, 0.5));  // a node with arguments
+    const auto [same, more] = unpack<2>(apply<ExpSquare>({x}, 0.5));  // constructor arguments
     CHECK(values(more.data()) == Doubles{2});
 
     struct Liar : FunctionNode {
@@ -168,7 +168,7 @@ TEST_CASE("creator()->forward() computes anew, of functions of plugins and of pr
     CHECK(values(y.creator()->forward(Arrays{other})[0]) == Doubles{3, 0});
     y.set_grad(Array::from({1.0, 2.0}, {2}));
     y.backward(/*retain_grad=*/true);
-    // As the test of a function is written in Chainer's manual.
+    // As in the example of a function test in Chainer's manual.
     const auto f = [&] { return y.creator()->forward(Arrays{x.data()}); };
     const auto [gx] = unpack<1>(gradient_check::numerical_grad(f, x.data(), y.grad()));
     gradient_check::assert_allclose(gx, x.grad());
@@ -180,7 +180,7 @@ TEST_CASE("creator()->forward() computes anew, of functions of plugins and of pr
     const Array column = Array::ones({2, 1}), one = Array::ones({1});
     CHECK(normalized.creator()->forward(Arrays{column, one, one}).size() == 1);  // no hidden ones
 
-    // What the graph keeps for backward stays.
+    // A second forward() does not change the arrays that the graph retains.
     const Variable w = mul_add(x, x, x);
     CHECK(values(w.creator()->forward(Arrays{other, other, other})[0]) == Doubles{12, 12});
     x.cleargrad();
@@ -200,8 +200,8 @@ TEST_CASE("a function by name is called like one, and returns its only output") 
     z.backward();
     CHECK(x.grad());
     CHECK(values(add(x.data(), y.data())) == Doubles{2.5});
-    CHECK(values(tanh({&x})[0].data()) == values(F::tanh(x).data()));  // as before
-    // Others may be missing, and hidden ones do not count.
+    CHECK(values(tanh({&x})[0].data()) == values(F::tanh(x).data()));  // the span form still works
+    // Optional inputs may be missing, and hidden outputs do not count.
     const PluginFunction linear("catena.linear"), normalize("catena.batch_normalization");
     const Variable rows(Array::ones({2, 1})), one(Array::ones({1})), W(Array::ones({1, 1}));
     CHECK(linear(rows, W).shape() == Shape{2, 1});
@@ -240,7 +240,7 @@ TEST_CASE("identity of several, dropout in a mode, pow of a number, item()") {
         CHECK(values(F::dropout(ones, 0.5, true)) != values(ones));
         CHECK(config().train == train);
     }
-    // The gradient has the call's mask in either mode.
+    // The gradient uses the mask of the call in either mode.
     const Variable v(ones);
     const Variable masked = F::dropout(v, 0.5, true);
     F::sum(masked).backward();

@@ -1,4 +1,4 @@
-// FunctionNode: what is kept and freed, threads, and what a user may do wrong.
+// Tests of FunctionNode: lifetime of arrays and nodes, threads, misuse.
 #include "nodes.hpp"
 
 #include <cmath>
@@ -32,7 +32,7 @@ TEST_CASE("what is not retained is freed, what is retained is freed with the gra
         y = Variable();
         return (in_use() - before) / bytes;
     };
-    CHECK(measure(false, false) == 1);  // x alone
+    CHECK(measure(false, false) == 1);  // only x
     CHECK(measure(true, false) == 2);
     CHECK(measure(false, true) == 2);
     CHECK(measure(true, true) == 3);
@@ -41,16 +41,16 @@ TEST_CASE("what is not retained is freed, what is retained is freed with the gra
     Variable loss = F::sum(call(call(x, true, true), true, true));
     CHECK((in_use() - before) / bytes == 3);
     std::move(loss).backward();
-    CHECK((in_use() - before) / bytes == 2);  // x and its gradient
+    CHECK((in_use() - before) / bytes == 2);  // x and x.grad
     CHECK(values(F::sum(x.grad())) == Doubles{4.0 * n});
 }
 
 TEST_CASE("a retained output that the user let go comes back with its graph") {
-    // y = exp(x), gy * y: with enable_double_backprop y must lead to x again.
+    // The gradient is gy * y with y = exp(x): under double backprop, y must lead to x again.
     const Variable x = var({0.5});
     Variable g;
     {
-        Variable y = apply<ExpSquare>({x}, 1.0)[0] * 2;  // exp's own variable is gone
+        Variable y = apply<ExpSquare>({x}, 1.0)[0] * 2;  // the variable of exp(x) no longer exists
         y.backward(false, true);
         g = x.grad_variable();
     }
@@ -91,9 +91,9 @@ TEST_CASE("data that changed since is noticed") {
     z.set_data(Array::zeros({1}, Dtype::float64));
     contains(error_of<GraphError>([&] { w.backward(false, true); }),
              "[MulAdd] backward: the data of input 0 was replaced after the call");
-    w.backward();  // the first order needs no graph: it has the old data
+    w.backward();  // a first-order gradient uses the retained array
     CHECK(values(z.grad()) == Doubles{1 + 5});
-    // Not retained, so it may change.
+    // An array that is not retained may change.
     const Variable free = var({2});
     const Variable sum = mul_add(var({1}), var({1}), free);
     free.data().fill(9);
@@ -127,7 +127,7 @@ TEST_CASE("unchain_backward drops the node") {
     CHECK(y.creator() == nullptr);
     CHECK_THROWS_AS(z.backward(), GraphError);
     CHECK_FALSE(x.grad());
-    // A node that somebody holds is free of the graph, too.
+    // unchain_backward() also releases a node to which the caller holds a shared_ptr.
     const auto node = std::make_shared<Counting>(freed);
     const Variable w = node->apply({x, x, x})[0];
     w.unchain_backward();
@@ -146,7 +146,7 @@ TEST_CASE("a node is applied once, and lives in a shared_ptr") {
     CHECK(values(x.grad()) == Doubles{7});
     MulAdd outside;
     contains(error_of<InvalidError>([&] { outside.apply({x, x, x}); }), "[MulAdd] apply: expected");
-    // After an error, too.
+    // Also after an error.
     const auto failing = std::make_shared<MulAdd>();
     CHECK_THROWS_AS(failing->apply({x, x}), InvalidError);
     CHECK_THROWS_AS(failing->apply({x, x, x}), GraphError);
@@ -222,7 +222,7 @@ TEST_CASE("errors name the function and say what was expected") {
                         .backward(),
                     std::runtime_error);
     CHECK_FALSE(x.grad());
-    // Where only some inputs want one, both numbers are named.
+    // If only some inputs want a gradient, the error names both numbers.
     const Variable c = as_variable(x.data());
     contains(error_of<InvalidError>([&] {
                  F::sum(apply<Any>({x, c}, pass_on, returns({}))[0]).backward();

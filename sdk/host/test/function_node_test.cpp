@@ -1,4 +1,4 @@
-// FunctionNode: values and gradients of any order, targets, devices.
+// Tests of FunctionNode: values, gradients of any order, targets, devices.
 #include "nodes.hpp"
 
 TEST_CASE("gradients of first and second order") {
@@ -75,7 +75,7 @@ TEST_CASE("targets are the inputs that want a gradient; one for each is enough")
     CHECK_FALSE(b.grad());
     CHECK_FALSE(call({b, b, b}).requires_grad());
     CHECK(call({b, b, b}).creator() == nullptr);
-    const Variable y = call({a, b, Variable(Array::from({2.0}, {1}))});  // a leaf that nobody holds
+    const Variable y = call({a, b, Variable(Array::from({2.0}, {1}))});  // a leaf without a handle
     y.backward();
     CHECK(seen == std::vector<std::size_t>{0});
     (void)grad({call({a, b, c})}, {c});
@@ -161,7 +161,7 @@ TEST_CASE("an output may be an input; a gradient may be another's") {
     const Variable z = mul_add(y, y, y);
     F::sum(z + z).backward();
     CHECK(values(x.grad()) == Doubles{6, 10});
-    // The gradients that were handed around did not share memory with x's.
+    // Gradients returned for two inputs do not share memory.
     const Variable a = var({1, 1});
     const Variable b = var({1, 1});
     const Variable sum = apply<Any>(

@@ -1,4 +1,4 @@
-// FunctionSet as programs use it: nested sets, copies, moves; persistent values of links.
+// Tests of FunctionSet: nested sets, copies, moves; persistent values of links.
 #include <catena/catena.hpp>
 
 #include "temporary.hpp"
@@ -33,7 +33,7 @@ Variable input(Device device = {}) {
     return Variable(Array::from({1.F, -2.F, 0.5F, 3.F}, {2, 2}, device));
 }
 
-// What is not learned but saved; one parameter is used twice.
+// Counting has persistent values that are not learned. Tied uses one parameter twice.
 struct Counting : Link {
     Linear l{2, 2};
     Array mean = Array::zeros({2});
@@ -86,7 +86,7 @@ TEST_CASE("copy_parameters_from, also across devices") {
     w.set_grad(Array::ones({3, 2}));
     target.copy_parameters_from(source);
     CHECK(values(target) == values(source));
-    CHECK(w.data().body() == array.body());  // in place
+    CHECK(w.data().body() == array.body());  // copied in place
     CHECK(w.grad().to_vector<float>() == Floats(6, 1));
     source.get<Linear>("in/l1").W.data().fill(3);
     CHECK(values(target) != values(source));
@@ -111,7 +111,7 @@ TEST_CASE("sets that do not match are an error that loses nothing") {
     contains(error_of<ShapeError>([&] { set.copy_parameters_from(fewer); }),
              "[copy_parameters_from] parameters: expected 5, got 2");
     FunctionSet other = make();
-    other.get<Linear>("in/l2").W.set_data(Array::zeros({2, 4}));  // the last one
+    other.get<Linear>("in/l2").W.set_data(Array::zeros({2, 4}));  // the last parameter
     contains(error_of<ShapeError>([&] { set.copy_parameters_from(other); }),
              "[copy_parameters_from] in/l2/W: expected (2, 3) float32, got (2, 4) float32");
     FunctionSet wide = make();
@@ -122,7 +122,7 @@ TEST_CASE("sets that do not match are an error that loses nothing") {
     parameters[4] = Variable();
     CHECK_THROWS_AS(set.copy_parameters_from(parameters), InvalidError);
     CHECK(values(set) == before);
-    // Neither does a name that is taken.
+    // add() with an invalid name changes nothing either.
     FunctionSet mine = make();
     const Variable w = mine.get<Linear>("a").W;
     CHECK_THROWS_AS(mine.add("a", Linear(5, 5)), InvalidError);
@@ -143,7 +143,7 @@ TEST_CASE("a deep copy computes the same and shares nothing") {
     const auto gradient = set.gradients()[0].to_vector<float>();
     F::sum(y).backward();
     CHECK(copy.gradients()[0].to_vector<float>() == gradient);
-    CHECK(set.gradients()[0].to_vector<float>() == gradient);  // was not added to
+    CHECK(set.gradients()[0].to_vector<float>() == gradient);  // the original's is unchanged
     const Floats before = values(set);
     optimizers::SGD sgd(1);
     sgd.setup(copy);
@@ -154,7 +154,7 @@ TEST_CASE("a deep copy computes the same and shares nothing") {
     CHECK_FALSE(set.contains("new"));
     copy.get<FunctionSet>("in").add("new", Linear(1, 1));
     CHECK_FALSE(set.get<FunctionSet>("in").contains("new"));
-    // A volatile variable passes as it does through the original.
+    // A copy accepts volatile variables, as the original does.
     CHECK(call(copy, Variable(input().data(), true)).is_volatile());
 }
 
@@ -223,7 +223,7 @@ TEST_CASE("persistent values are saved, loaded, copied and moved") {
     const Array mean = into.mean;
     load_npz(folder.path / "a.npz", loaded);
     CHECK(values(loaded) == values(set));
-    CHECK(mean.to_vector<float>() == Floats{0.25F, 0.25F});  // in place
+    CHECK(mean.to_vector<float>() == Floats{0.25F, 0.25F});  // loaded in place
     CHECK(into.ids.to_vector<std::int64_t>() == std::vector<std::int64_t>{-7, -7});
     CHECK(into.seen == 42);
     CHECK(into.rate == 1e-3);
@@ -235,7 +235,7 @@ TEST_CASE("persistent values are saved, loaded, copied and moved") {
     auto& copied = copy.get<Counting>("c");
     CHECK(copied.mean.to_vector<float>() == Floats{0.25F, 0.25F});
     CHECK(copied.seen == 42);
-    copy.copy_parameters_from(loaded);  // parameters alone
+    copy.copy_parameters_from(loaded);  // parameters only
     CHECK(copied.mean.to_vector<float>() == Floats{0.25F, 0.25F});
     copy.to(Device::get("cpu:1"));
     CHECK(copied.ids.device() == Device::get("cpu:1"));

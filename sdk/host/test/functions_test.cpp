@@ -1,4 +1,4 @@
-// Operators and the generated wrappers: signatures as users write them, values of single elements.
+// Tests of operators and generated wrappers: signatures, values of single elements.
 #include <catena/catena.hpp>
 
 #include "temporary.hpp"
@@ -213,7 +213,7 @@ TEST_CASE("arrays of integers: labels and masks, without gradients") {
     const Variable y = v * v + v;
     CHECK_FALSE(y.requires_grad());
     CHECK(y.creator() == nullptr);
-    F::sum(y).backward();  // nothing to do
+    F::sum(y).backward();  // has no effect
     Variable w(Array::from({1.F, 2.F, 3.F}, {3}));
     F::sum(F::cast(v * 2, Dtype::float32) * w).backward();
     CHECK(w.grad().to_vector<float>() == Floats{2, 4, 6});

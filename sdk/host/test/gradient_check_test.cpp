@@ -1,4 +1,4 @@
-// Gradient checks: right gradients pass, wrong ones do not.
+// Tests of gradient checks: correct gradients pass, wrong ones do not.
 #include <catena/catena.hpp>
 
 #include "temporary.hpp"
@@ -19,7 +19,7 @@ const Array x0 = Array::from({0.5, -1.5, 2.0, 0.25}, {2, 2});
 const Array x1 = Array::from({1.5, 0.5, -1.0, 3.0}, {2, 2});
 const Array gy = Array::from({0.5, -1.0, 0.25, 2.0}, {2, 2});
 
-// The value is that of product, the gradient twice as large.
+// Has the value of product, but a gradient twice as large.
 std::vector<Variable> wrong(const Variables& v) {
     return {v[0] * v[1] * 2 + Variable(v[0].data()) * Variable(v[1].data()) * -1};
 }
@@ -68,7 +68,7 @@ TEST_CASE("functions of variables and of arrays, and plain arrays, as they are")
     linear.to(Dtype::float64);
     check_backward(linear, x0, gy);
     const auto half = [](const Variable& x) {
-        return x * as_variable(0.5 * x.data());  // half the gradient
+        return x * as_variable(0.5 * x.data());  // drops half of the gradient
     };
     CHECK_THROWS_AS(check_backward(half, x0, gy), CheckError);
     contains(error_of<InvalidError>([&] {
@@ -105,7 +105,7 @@ TEST_CASE("check_backward tells right from wrong") {
     }
     check_backward(product, Arrays{x0.astype(Dtype::float32), x1.astype(Dtype::float32)},
                    Arrays{gy.astype(Dtype::float32)}, {.dtype = Dtype::float64});
-    // Several outputs, one of them an input.
+    // Several outputs, one of which is an input.
     check_backward(
         [](const Variables& v) -> Variables {
             return {v[0] * v[1], v[1], v[0] - v[1]};
@@ -141,7 +141,7 @@ TEST_CASE("check_double_backward checks the second order") {
     check_double_backward([&](const Variables& v) -> Variables { return {v[0] * p * p}; },
                           Arrays{x0}, Arrays{gy}, Arrays{x1, gy},
                           {.atol = 1e-4, .rtol = 1e-3, .params = {p}});
-    // A first gradient that depends on x in a way that no graph knows.
+    // The second factor hides its dependence on x from the graph.
     const auto detached = [](const Variables& v) -> Variables {
         return {v[0] * Variable(v[0].data())};
     };
@@ -173,7 +173,7 @@ TEST_CASE("params of a float32 link are checked in float64 and come back as they
         const Variable y = F::linear(v[0], linear.W, linear.b);
         return {y * y};
     };
-    linear.W.set_grad(Array::ones({3, 2}));  // of before; gone afterwards
+    linear.W.set_grad(Array::ones({3, 2}));  // the check clears it
     check_backward(right, Arrays{x}, Arrays{g}, options);
     check_restored();
     check_double_backward(right, Arrays{x}, Arrays{g}, ggx, options);
@@ -181,7 +181,7 @@ TEST_CASE("params of a float32 link are checked in float64 and come back as they
     CHECK(std::count(seen.begin(), seen.end(), Dtype::float64) ==
           static_cast<std::ptrdiff_t>(seen.size()));
 
-    // The right value, the gradient of W left out.
+    // Has the correct value, but no gradient of W.
     const auto forgets = [&](const Variables& v) -> Variables {
         return {F::linear(v[0], as_variable(linear.W.data()), linear.b)};
     };
@@ -194,7 +194,7 @@ TEST_CASE("params of a float32 link are checked in float64 and come back as they
     CHECK_THROWS_AS(check_double_backward(detached, Arrays{x}, Arrays{g}, ggx, options),
                     CheckError);
     check_restored();
-    // Wherever it throws: at the call, at either shifted point.
+    // Throws in the call itself or at either shifted point.
     for (int fatal = 1; fatal <= 3; ++fatal) {
         int calls = 0;
         const auto throws = [&](const Variables& v) -> Variables {
@@ -225,7 +225,7 @@ TEST_CASE("a graph that outlives the function keeps its parameter, the others co
     CHECK_THROWS_AS(check_backward(hoards, Arrays{x0}, Arrays{g}, options), GraphError);
     CHECK(linear.b.dtype() == Dtype::float32);
     CHECK_FALSE(linear.W.grad());
-    // What went wrong in the check itself is what is told.
+    // An exception of the function takes precedence over the GraphError.
     kept = Variable();
     const auto both = [&](const Variables& v) -> Variables {
         kept = linear.W * 2;
@@ -268,7 +268,7 @@ TEST_CASE("points without a derivative are found if asked for") {
     const Options detect{.detect_nondifferentiable = true};
     const auto at = [](double x) { return Arrays{Array::from({2.0, x, -3.0}, {3})}; };
     const Arrays g = at(0.5);
-    for (const double kink : {0.0, 2e-5, -3e-5}) {  // within eps of it
+    for (const double kink : {0.0, 2e-5, -3e-5}) {  // x within eps of the kink
         const Arrays x = at(kink);
         contains(error_of<NondifferentiableError>([&] { check_backward(relu, x, g, detect); }),
                  "[check_backward] [numerical_grad] outputs[0], element 1: expected a "
@@ -277,9 +277,9 @@ TEST_CASE("points without a derivative are found if asked for") {
     }
     CHECK_NOTHROW(check_backward(relu, at(0.25), g, detect));
     CHECK_NOTHROW(check_backward(relu, at(-0.25), g, detect));
-    // Half of a kink's slope is what differences say, and no check of relu's gradient.
+    // Without detection, differences give half of the slope at the kink, unlike relu's gradient.
     CHECK_THROWS_AS(check_backward(relu, at(0), g), CheckError);
-    // A step, a pole, a function that ends; smooth ones pass.
+    // Detects a step, and a function that is undefined near the point; smooth functions pass.
     const auto step = [](const Variables& v) -> Variables {
         return {as_variable(v[0].data() > 0) + v[0] * 0};
     };
@@ -292,7 +292,7 @@ TEST_CASE("points without a derivative are found if asked for") {
         return {F::exp(v[0]) * v[0], F::tanh(v[0])};
     };
     CHECK_NOTHROW(check_backward(smooth, at(0), Arrays{g[0], g[0]}, detect));
-    // In a parameter, which comes back.
+    // Detects a kink in a parameter, and restores the parameter.
     const Variable p(Array::from({1.0, 0.0, -1.0}, {3}));
     const auto through = [&](const Variables& v) -> Variables { return {F::relu(p) * v[0]}; };
     Options with = detect;
@@ -300,7 +300,7 @@ TEST_CASE("points without a derivative are found if asked for") {
     CHECK_THROWS_AS(check_backward(through, at(1), g, with), NondifferentiableError);
     CHECK(p.data().to_vector<double>() == std::vector<double>{1, 0, -1});
     CHECK_FALSE(p.grad());
-    // numerical_grad alone.
+    // numerical_grad() by itself.
     const Array x = Array::from({0.0, 1.0}, {2});
     const auto f = [&]() -> Arrays { return {F::abs(x)}; };
     CHECK_THROWS_AS(numerical_grad(f, Arrays{x}, Arrays{x},

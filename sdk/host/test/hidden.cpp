@@ -1,4 +1,4 @@
-// A Function with parameters() or gradients() of its own does not compile; the error says what to write.
+// A Function that defines parameters() or gradients() does not compile; the error says what to write.
 #include <catena/function.hpp>
 
 using namespace catena;

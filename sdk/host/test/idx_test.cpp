@@ -1,4 +1,4 @@
-// The IDX reader and MNIST: good files, and every way in which a file can be bad.
+// Tests of the IDX reader and MNIST: valid files, and all ways in which a file can be invalid.
 #include <catena/data_error.hpp>
 #include <catena/mnist.hpp>
 
@@ -76,7 +76,7 @@ TEST_CASE("bad files are named, with what was expected and what came") {
             refused("expected");
         }
         std::string damaged = whole;
-        damaged[damaged.size() - 6] ^= 1;  // in the checksum
+        damaged[damaged.size() - 6] ^= 1;  // damages the checksum
         write_file(file, damaged);
         refused("damaged gzip data");
     }

@@ -1,4 +1,4 @@
-// Inception: names, shapes, values against its parts, gradients.
+// Tests of Inception: names, shapes, values compared with its parts, gradients.
 #include <catena/catena.hpp>
 
 #include "temporary.hpp"
@@ -43,7 +43,7 @@ TEST_CASE("Inception is its four ways side by side, with one relu over all") {
             F::concat({net.conv1(x), net.conv3(F::relu(net.proj3(x))),
                        net.conv5(F::relu(net.proj5(x))), net.projp(F::max_pooling_2d(x, 3, 1, 1))});
         CHECK(y.data().to_vector<float>() == F::relu(parts).data().to_vector<float>());
-        // relu comes last: the parts alone have negative numbers.
+        // relu is applied last: the parts have negative values.
         const auto numbers = parts.data().to_vector<float>();
         CHECK(*std::min_element(numbers.begin(), numbers.end()) < 0);
     }
@@ -57,7 +57,7 @@ TEST_CASE("Inception: gradients of both orders, copies") {
     options.params = net.parameters();
     std::vector<Array> ggx{drawn({1, 2, 3, 4})};
     for (const Variable& p : options.params) {
-        // Biases of 0 would put channels that see nothing on relu's kink.
+        // With biases of 0, channels whose inputs are all 0 would lie on relu's kink.
         p.set_data(p.ndim() == 1 ? drawn(p.shape()) : p.data().astype(Dtype::float64));
         ggx.push_back(drawn(p.shape()));
     }

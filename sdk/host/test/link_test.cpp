@@ -1,4 +1,4 @@
-// Links and sets: names, sharing, copies, moving.
+// Tests of links and sets: names, sharing, copies, moves.
 #include <catena/core/error.hpp>
 #include <catena/function_set.hpp>
 #include <catena/functions.hpp>
@@ -66,7 +66,7 @@ TEST_CASE("a Parameter is a variable that a link learns") {
     Scale copy = deep_copy(scale);
     CHECK(copy(x).is_volatile());
 
-    // With arrays and numbers as any variable; but it stays the parameter it is.
+    // A Parameter is used with arrays and numbers as any variable, but cannot be replaced by one.
     CHECK((scale.W * x.data() - 1).data().to_vector<float>() == std::vector<float>{2, 2});
     CHECK((x.data() / scale.W > 0.5).data().to_vector<float>() == std::vector<float>{0, 0});
     Variable sum;
@@ -101,7 +101,7 @@ TEST_CASE("a plain variable as a parameter is marked by the first visit, or refu
     CHECK(plain(x).is_volatile());
     Old older{as_parameter(Array::ones({2}))};
     CHECK(older(x).is_volatile());
-    older.W.set_requires_grad(false);  // not learned for now
+    older.W.set_requires_grad(false);  // frozen for now
     CHECK(names(older).size() == 1);
 
     struct Net : Link {
@@ -116,7 +116,7 @@ TEST_CASE("a plain variable as a parameter is marked by the first visit, or refu
     CHECK_THROWS_WITH_AS((void)Net(Variable(Array::ones({2})) * 2).parameters(),
                          "[visit] part/W: expected a Parameter, got a variable that a call made",
                          InvalidError);
-    // A list that an optimizer gets.
+    // each_once(), which optimizers call, also marks variables as parameters.
     const Variable leaf(Array::ones({2}));
     CHECK(each_once({{"p", leaf}}).size() == 1);
     CHECK((leaf * x).is_volatile());
@@ -173,7 +173,7 @@ TEST_CASE("copy_parameters_from takes arrays, in the order of parameters()") {
         arrays.push_back(Array::full(parameter.shape(), static_cast<double>(arrays.size() + 1)));
     const auto W = net.l1.W.data().body();
     net.copy_parameters_from(arrays);
-    CHECK(net.l1.W.data().body() == W);  // in place
+    CHECK(net.l1.W.data().body() == W);  // copied in place
     CHECK(net.l1.W.data().to_vector<float>()[0] == 1);
     CHECK(net.l1.b.data().to_vector<float>()[0] == 2);
     CHECK(net.l2.W.data().to_vector<float>()[0] == 3);
@@ -189,12 +189,12 @@ TEST_CASE("copy_parameters_from takes arrays, in the order of parameters()") {
 
 namespace {
 
-struct Squares : Chain {  // const in the call
+struct Squares : Chain {  // operator() is const
     links::Linear l{2, 3};
     void visit(Visitor& v) override { v("l", l); }
     Variable operator()(const Variable& x) const override { return l(x * x); }
 };
-struct Counted : Chain {  // not const in the call, as links written before
+struct Counted : Chain {  // operator() is not const, as in older links
     int calls = 0;
     void visit(Visitor&) override {}
     Variable operator()(const Variable& x) override {
@@ -212,7 +212,7 @@ TEST_CASE("const links are called, by themselves and by reference") {
     const Link& any = link;
     CHECK(any(x).data().to_vector<float>() == link(x).data().to_vector<float>());
     Squares mutable_link;
-    Link& other = mutable_link;  // by the operator that is not const
+    Link& other = mutable_link;  // calls the non-const operator()
     CHECK(other(x).data().to_vector<float>() == mutable_link(x).data().to_vector<float>());
 
     const links::EmbedID embed(3, 4);
@@ -225,7 +225,7 @@ TEST_CASE("const links are called, by themselves and by reference") {
     CHECK(inception(Variable(Array::ones({1, 1, 4, 4}))).shape() == Shape{1, 4, 4, 4});
     const links::BatchNormalization normalize(2);
     CHECK(normalize(Variable(Array::from({1.F, 2.F, 3.F, 4.F}, {2, 2}))).shape() == Shape{2, 2});
-    CHECK(normalize.avg_mean.to_vector<float>()[0] == doctest::Approx(0.2));  // as ever in training
+    CHECK(normalize.avg_mean.to_vector<float>()[0] == doctest::Approx(0.2));  // as in training
     CHECK(normalize(x, /*test=*/true).shape() == Shape{1, 2});
 
     Counted counted;

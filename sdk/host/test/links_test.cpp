@@ -1,4 +1,4 @@
-// The small links: how they start, what they compute, what they refuse.
+// Tests of the small links: initial values, results, refused arguments.
 #include <catena/catena.hpp>
 
 #include "temporary.hpp"
@@ -18,7 +18,7 @@ Array drawn(const Shape& shape, double low = -1, double high = 1) {
 Array ids(std::initializer_list<std::int32_t> values) {
     return Array::from<std::int32_t>(values, {static_cast<std::int64_t>(values.size())});
 }
-// Both orders in float64, with respect to the floating inputs and a copy of the link's parameters.
+// Checks gradients of both orders in float64, for the floating inputs and a copy of the parameters.
 template <class L, class Call>
 void check(const L& original, const std::vector<Array>& inputs, const Call& call) {
     L link = deep_copy(original);
@@ -56,7 +56,7 @@ TEST_CASE("EmbedID starts from N(0, 1) and picks rows") {
     CHECK(y.data().to_vector<float>() == std::vector<float>{5, 6, 1, 2, 5, 6});
     F::sum(y).backward();
     CHECK(small.W.grad().to_vector<float>() == std::vector<float>{1, 1, 0, 0, 2, 2});
-    F::sum(small(Variable(ids({1})))).backward();  // added to what is there
+    F::sum(small(Variable(ids({1})))).backward();  // accumulates
     CHECK(small.W.grad().to_vector<float>() == std::vector<float>{1, 1, 1, 1, 2, 2});
     check(small, {ids({2, 0, 2})}, [](auto& link, const auto& x) { return link(x[0]); });
     contains(error_of<ValueError>([&] {
@@ -113,14 +113,14 @@ TEST_CASE("create_huffman_tree") {
     CHECK(F::create_huffman_tree({{0, 8}, {1, 5}, {2, 6}, {3, 4}}) == WordTree{{3, 1}, {2, 0}});
     CHECK(create_huffman_tree({{9, 3}}) == WordTree(9));
     CHECK(create_huffman_tree({{4, 1}, {-2, 0}}) == WordTree{-2, 4});
-    // Ties: words first, in ascending order, then joined trees in the order of their making.
+    // Ties: words come first, in ascending order, then joined trees in the order of their creation.
     CHECK(create_huffman_tree({{2, 1}, {0, 1}, {1, 1}, {3, 1}}) == WordTree{{0, 1}, {2, 3}});
     CHECK(create_huffman_tree({{0, 1}, {1, 1}, {2, 2}}) == WordTree{2, {0, 1}});
     CHECK_THROWS_AS(create_huffman_tree({}), InvalidError);
     CHECK_THROWS_AS(create_huffman_tree({{0, -1}, {1, 1}}), InvalidError);
     constexpr auto most = std::numeric_limits<std::int64_t>::max();
     CHECK_THROWS_AS(create_huffman_tree({{0, most}, {1, most}}), InvalidError);
-    // As deep as it gets: each count is what all smaller ones are together.
+    // The deepest tree: each count is the sum of all smaller ones.
     std::map<std::int64_t, std::int64_t> counts{{0, 1}};
     for (std::int64_t i = 1; i < 60; ++i) counts[i] = std::int64_t{1} << (i - 1);
     const WordTree deep = create_huffman_tree(counts);
@@ -167,7 +167,7 @@ TEST_CASE("BinaryHierarchicalSoftmax") {
     CHECK_THROWS_AS(loss(x), UnsupportedError);
     CHECK_THROWS_AS(links::BinaryHierarchicalSoftmax(0, tree), ShapeError);
     CHECK_THROWS_AS(links::BinaryHierarchicalSoftmax(3, {{1, 2}, 1}), InvalidError);
-    links::BinaryHierarchicalSoftmax one(3, 5);  // a single word is certain
+    links::BinaryHierarchicalSoftmax one(3, 5);  // with a single word, the loss is 0
     CHECK(one(x, Variable(ids({5}))).data().item<float>() == 0);
 }
 

@@ -1,4 +1,4 @@
-// Loading files whose names or dtypes differ from the object's.
+// Tests of loading files whose names or dtypes differ from the object's.
 #include <catena/array_file.hpp>
 #include <catena/data_error.hpp>
 #include <catena/links.hpp>
@@ -21,7 +21,7 @@ using Values = std::vector<float>;
 
 Values values(const Variable& x) { return x.data().to_vector<float>(); }
 
-// The net's values under the names that PyTorch gives such a net, and one array more.
+// Returns the net's values under PyTorch's names, and one more array.
 std::map<std::string, Array> foreign(const Net& net, Dtype dtype = Dtype::float32) {
     return {{"fc1.weight", net.l1.W.data().astype(dtype)},
             {"fc1.bias", net.l1.b.data().astype(dtype)},
@@ -90,7 +90,7 @@ TEST_CASE("what fits is loaded, and the rest is told") {
     CHECK(report.unexpected == Names{"fc2.bias", "fc2.weight", "steps"});
     CHECK(values(other.l1.W) == values(net.l1.W));
     CHECK(values(other.l2.W) == before);
-    // A wrong shape stays an error, and nothing is changed.
+    // A wrong shape is still an error, and nothing is changed.
     Net third;
     const Values own = values(third.l1.W);
     contains(error_of<DataError>([&] {
@@ -145,7 +145,7 @@ TEST_CASE("dtypes are converted where that is asked for") {
             CHECK(values(other.l2.b) == net.l2.b.data().astype(dtype).to_vector<float>());
         }
     }
-    // Integers that fit, and no integers for floats.
+    // Converts integers whose values fit, but not integers to floats.
     const auto file = folder.path / "b.npz";
     struct Ids : Visitable {
         Array ids = Array::zeros({2}, Dtype::int32);

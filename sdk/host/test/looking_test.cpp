@@ -1,4 +1,4 @@
-// Graphs, profiles and curves.
+// Tests of graphs, profiles and curves.
 #include <catena/catena.hpp>
 
 #include "temporary.hpp"
@@ -105,7 +105,7 @@ TEST_CASE("a profile counts every kernel") {
         CHECK(rows.at("catena.sgd_update forward").calls == 28);
         CHECK(rows.at("catena.linear forward").bytes == 7 * (5 * 4 + 5 * 2) * 4);
         CHECK(rows.at("catena.relu backward").bytes == 7 * 5 * 4 * 4);
-        // What it updates is what it writes.
+        // For functions that update parameters in place, bytes counts the updated elements.
         CHECK(rows.at("catena.sgd_update forward").bytes == 7 * sizeof(float) * parameters);
         CHECK(rows.at("catena.linear forward").kernel.starts_with("org.catena.connection"));
         for (const auto& [name, row] : rows) {
@@ -162,7 +162,7 @@ TEST_CASE("a profile shows kernels from formulas by their names") {
         profile.write_trace(folder.path / "trace.json");
         contains(read_file(folder.path / "trace.json"), "\"name\":\"profiled_muladd forward\"");
     }
-    (void)muladd(x, y);  // with nobody watching
+    (void)muladd(x, y);  // without a Profile
 }
 
 TEST_CASE("curves: tables that are whole at any time, and go on") {

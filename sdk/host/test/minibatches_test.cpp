@@ -1,4 +1,4 @@
-// Minibatches: every example once an epoch, in an order that depends on seed and epoch only.
+// Tests of minibatches: each example once per epoch, in an order given by seed and epoch only.
 #include <catena/core/error.hpp>
 #include <catena/minibatches.hpp>
 #include <catena/serializer.hpp>

@@ -1,4 +1,4 @@
-// Volatile variables, scopes of the configuration and their threads, debug mode of whole programs.
+// Tests of volatile variables, of configuration scopes and threads, of debug mode, of use_cudnn.
 #include "nodes.hpp"
 
 #include <catena/links.hpp>
@@ -33,10 +33,10 @@ struct OldBad : Function<OldBad> {
 
 }  // namespace
 
-// Places with names that a trace shows.
+// Functions whose names appear in stack traces.
 __attribute__((noinline)) Variable where_a_node_is_made(bool good_forward, const Variable& x) {
     Variable y = good_forward ? apply<BadBackward>({x})[0] : apply<BadForward>({x})[0];
-    asm volatile("" ::: "memory");  // no tail call
+    asm volatile("" ::: "memory");  // prevents a tail call
     return y;
 }
 __attribute__((noinline)) Variable where_an_old_function_is_called(const Variable& x) {
@@ -63,7 +63,7 @@ TEST_CASE("a volatile variable passes links and leaves no graph") {
     const Variable same = l2(F::relu(l1(ones(false))));
     CHECK(same.creator() != nullptr);
     CHECK(y.data().to_vector<float>() == same.data().to_vector<float>());
-    F::sum(y).backward();  // nothing happens
+    F::sum(y).backward();  // has no effect
     CHECK_FALSE(l1.W.grad());
     CHECK_FALSE(l2.W.grad());
     CHECK_FALSE(l1.W.is_volatile());
@@ -87,12 +87,12 @@ TEST_CASE("a predictor on top of a network that is not learned, with and without
     };
     for (std::size_t e = 0; e < std::size(extractors); ++e) {
         for (std::size_t p = 0; p < std::size(predictors); ++p) {
-            if (p == 0 && e != 0) continue;  // 3 columns
+            if (p == 0 && e != 0) continue;  // feat has 3 columns, learned needs 4
             CAPTURE(e);
             CAPTURE(p);
             const Variable x = ones(true);
             const Variable feat = extractors[e](x);
-            feat.set_volatile(false);  // feat.volatile = False
+            feat.set_volatile(false);  // feat.volatile = False in Chainer
             F::sum(predictors[p](feat)).backward();
             const Variable leaf(feat.data());
             F::sum(predictors[p](leaf)).backward();
@@ -112,7 +112,7 @@ TEST_CASE("volatile and other variables do not mix") {
     CHECK_THROWS_AS((void)(b * a), GraphError);
     CHECK_THROWS_AS((void)F::concat({b, a}, 0), GraphError);
     CHECK((a + a).is_volatile());
-    CHECK((a + as_variable(Array::ones({2, 3}))).is_volatile());  // takes no gradient
+    CHECK((a + as_variable(Array::ones({2, 3}))).is_volatile());  // the array requires no gradient
     CHECK((a * 2 - 1).is_volatile());
     a.set_volatile(false);
     CHECK((a + b).creator() != nullptr);
@@ -133,14 +133,14 @@ TEST_CASE("no_backprop_mode: results only, for as long as the scope lasts") {
         CHECK(linear(ones(false)).creator() == nullptr);
         const no_backprop_mode again;
         CHECK(linear(ones(false)).creator() == nullptr);
-        (void)(y + linear(ones(true)));  // with no graph nothing is mixed
+        (void)(y + linear(ones(true)));  // no graph is recorded, so variables may mix
     }
     const Variable y = linear(ones(false));
     CHECK(y.creator() != nullptr);
-    // Backward in the scope walks the graph that was made before it.
+    // backward() in the scope follows the graph recorded before it.
     const no_backprop_mode scope;
     F::sum(y).backward();
-    CHECK_FALSE(linear.W.grad());  // the sum itself was not recorded
+    CHECK_FALSE(linear.W.grad());  // F::sum itself was not recorded
     y.set_grad(Array::ones({2, 4}));
     y.backward();
     CHECK(linear.W.grad().to_vector<float>() == std::vector<float>(12, 2));
@@ -157,7 +157,7 @@ TEST_CASE("a scope ends with an exception, too") {
     CHECK(config().enable_backprop);
     CHECK(config().train);
     CHECK_FALSE(config().debug);
-    // And with one thrown from within a call.
+    // Also after an exception from backward().
     CHECK_THROWS_AS(F::sum(apply<Any>({var({1})}, pass_on,
                                       [](Any&, Targets, VariableSpan) -> Variables {
                                           throw std::runtime_error("backward");
@@ -202,13 +202,13 @@ TEST_CASE("scopes of another thread are not seen here") {
         const using_config test(&Config::train, false);
         there = (var({1}) * 2).creator() != nullptr;
         in_a_thread([&] { CHECK((var({1}) * 2).creator() != nullptr); });
-        config().debug = true;  // to the end of this thread
+        config().debug = true;  // applies to this thread only
     });
     CHECK_FALSE(there);
     CHECK(config().train);
     CHECK_FALSE(config().debug);
     CHECK((var({1}) * 2).creator() != nullptr);
-    // Several at once, each in a mode of its own.
+    // Several threads at once, each with its own modes.
     std::vector<std::thread> threads;
     std::vector<int> wrong(6);
     for (std::size_t i = 0; i < wrong.size(); ++i) {
@@ -233,7 +233,7 @@ TEST_CASE("debug mode: NaN from a node of one's own, by name and place") {
     x.cleargrad();
     const using_config debug(&Config::debug, true);
     const auto forward = error_of<ValueError>([&] { where_a_node_is_made(false, x); });
-    // The product within it is what made the NaN; that is called from the node.
+    // The error names the multiplication that made the NaN, and the node that called it.
     contains(forward, "expected numbers, got NaN in 2 of 2 elements");
     contains(forward, "BadForward::forward(");
     contains(forward, "where_a_node_is_made(");
@@ -266,8 +266,8 @@ TEST_CASE("debug mode: NaN from a plugin's function, by name and place") {
         const auto backward = error_of<ValueError>([&] { y.backward(false, composed); });
         contains(backward, "catena.sqrt");
         contains(backward, "where_a_plugin_is_called(");
-        x.cleargrad();  // a kernel writes its gradient before anyone can look at it
-        y.set_grad(Array::from({1.0, 1.0}, {2}));  // infinite is not NaN
+        x.cleargrad();                             // the kernel wrote the gradient before the check
+        y.set_grad(Array::from({1.0, 1.0}, {2}));  // infinity is not NaN
         CHECK_NOTHROW(y.backward(false, false));
         CHECK(values(x.grad()) == Doubles{HUGE_VAL, 0.25});
     }
@@ -275,7 +275,7 @@ TEST_CASE("debug mode: NaN from a plugin's function, by name and place") {
 
 namespace {
 
-// Notes whether cuDNN may be used, forward and backward.
+// Logs the named setting "use_cudnn" in forward and backward.
 struct Choice : FunctionNode {
     explicit Choice(std::vector<std::int64_t>* to) : noted(to) {}
     Arrays forward(ArraySpan x) override {
@@ -337,7 +337,7 @@ TEST_CASE("use_cudnn: of a thread, of one call, of a link; gradients follow the 
     CHECK(link.collect_parameters().size() == 1);
     const auto copy = deep_copy(link);
     CHECK(copy.is_used);
-    // In a set of links, too, and a link that has its arguments in the constructor.
+    // WithCudnn also works in a FunctionSet, and passes on constructor arguments.
     FunctionSet set{{"conv", cuda::WithCudnn<links::Convolution2D>(false, 1, 2, 3)}};
     const Variable image = as_variable(Array::ones({1, 1, 4, 4}));
     CHECK(set["conv"](image).shape() == Shape{1, 2, 2, 2});

@@ -1,4 +1,4 @@
-// Nodes that tests of FunctionNode share.
+// Nodes shared by tests of FunctionNode.
 #pragma once
 
 #include <catena/catena.hpp>
@@ -34,7 +34,7 @@ inline Variable mul_add(const Variable& x, const Variable& y, const Variable& z)
     return apply<MulAdd>({x, y, z})[0];
 }
 
-// e = exp(x) from its output; s = scale * x^2 from its input; either gradient may be missing.
+// e = exp(x), with a gradient from e; s = scale * x^2, with one from x. Either gy may be missing.
 struct ExpSquare : FunctionNode {
     explicit ExpSquare(double s) : scale(s) {}
     Arrays forward(ArraySpan x) override {
@@ -51,7 +51,7 @@ struct ExpSquare : FunctionNode {
     double scale;
 };
 
-// Anything: f in forward, g in backward, both with the node.
+// A node that runs f in forward and g in backward.
 struct Any : FunctionNode {
     using Forward = std::function<Arrays(Any&, ArraySpan)>;
     using Backward = std::function<Variables(Any&, Targets, VariableSpan)>;

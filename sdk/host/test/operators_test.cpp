@@ -1,4 +1,4 @@
-// Operators between variables and arrays, compound assignment, masks of variables.
+// Tests of operators between variables and arrays, compound assignment, masks of variables.
 #include "nodes.hpp"
 
 namespace {
@@ -87,7 +87,7 @@ TEST_CASE("compound assignment of arrays changes the elements for all handles") 
     CHECK(x.body() == kept.body());
     CHECK(values(kept) == Doubles{9, 9});
     CHECK(values(view) == Doubles{9, 9});
-    kept.reshape({-1}) += kept;  // a const handle, a view, and itself
+    kept.reshape({-1}) += kept;  // const handle, view and self-assignment
     CHECK(values(x) == Doubles{18, 18});
     x = x + 1;
     CHECK(values(kept) == Doubles{18, 18});
@@ -125,7 +125,7 @@ TEST_CASE("compound assignment of arrays that do not go together changes nothing
     CHECK(Multiplies<Array, double>);
     CHECK(Multiplies<const Array, Array>);
     CHECK(Multiplies<Variable, Array>);
-    CHECK_FALSE(Multiplies<Array, Variable>);  // a graph would be lost
+    CHECK_FALSE(Multiplies<Array, Variable>);  // would drop the graph
     CHECK_FALSE(Multiplies<const Variable, Variable>);
 }
 
@@ -137,7 +137,7 @@ TEST_CASE("compound assignment writes the data and the gradient of a variable") 
     CHECK(values(x.data()) == Doubles{0, 0});
     x.grad() *= 2;
     CHECK(values(x.grad()) == Doubles{8, 12});
-    // The graph kept what was overwritten.
+    // The graph retained the array that was overwritten.
     CHECK_THROWS_WITH_AS(
         y.backward(),
         doctest::Contains("expected x0 unmodified since the call, got one that was "
@@ -196,7 +196,7 @@ TEST_CASE("masks are bool arrays, choose, and count as 0 and 1 beside numbers") 
     CHECK_THROWS_AS((void)~x, DtypeError);
     CHECK_THROWS_AS((void)((x > 0) | Array()), DtypeError);
 
-    // By bool, by numbers, and by what F::greater() says.
+    // Conditions: bool arrays, numbers, results of F::greater().
     const Array ten = arr({10}), twenty = arr({20});
     CHECK(is(F::where(x > 0, ten, twenty), Dtype::float64, {20, 20, 10}));
     CHECK(is(F::where(Array::from<bool>({true, false, true}, {3}), x, ten), Dtype::float64,
@@ -241,7 +241,7 @@ TEST_CASE("a mask with a number beside another floating dtype is told what to wr
                          DtypeError);
     CHECK_THROWS_WITH_AS((void)(x.astype(Dtype::float32) * Array::from<std::int64_t>({1, 2}, {2})),
                          "[catena.mul] x1: expected float32 as x0, got int64", DtypeError);
-    // What the hint says has the dtype of x.
+    // The expression that the error message suggests keeps the dtype of x.
     for (const Array& y : {x, half, x.astype(Dtype::bfloat16)}) {
         const Array product = 2 * y * (x > 0);
         CHECK(product.dtype() == y.dtype());

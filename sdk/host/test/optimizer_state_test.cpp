@@ -1,4 +1,4 @@
-// Saved state of every optimizer: learning goes on bit by bit; state that does not fit is refused.
+// Tests of the saved state of every optimizer: exact resumption, refusal of unsuitable state.
 #include <catena/catena.hpp>
 
 #include "temporary.hpp"
@@ -27,7 +27,7 @@ struct Model : Link {
     }
 };
 
-// Other gradients in each step.
+// Takes steps with different gradients.
 void learn(Model& model, Optimizer& optimizer, int steps) {
     for (int i = 0; i < steps; ++i) {
         Generator generator(static_cast<std::uint64_t>(optimizer.t()) + 100);
@@ -40,7 +40,7 @@ void learn(Model& model, Optimizer& optimizer, int steps) {
     }
 }
 
-// On arrays; as many states as it may have, one of another shape.
+// An optimizer with an update rule on arrays. Of its two states, one has another shape than param.
 class OnArrays : public Optimizer {
 public:
     explicit OnArrays(double rate) : Optimizer({"v", "steps"}), lr(rate) {}
@@ -74,7 +74,7 @@ const std::vector<Kind> kinds{
     kind<optimizers::AdaGrad>("AdaGrad", true, 0.1),
     kind<optimizers::AdaDelta>("AdaDelta", true),
     kind<optimizers::RMSprop>("RMSprop", true, 0.1),
-    kind<optimizers::Adam>("Adam", true, 0.1, 0.9, 0.999, 0.5),  // lam at work
+    kind<optimizers::Adam>("Adam", true, 0.1, 0.9, 0.999, 0.5),  // with lam
     kind<OnArrays>("OnArrays", true, 0.1),
 };
 
@@ -102,18 +102,18 @@ TEST_CASE("saved after k steps, loaded into new objects, the next steps are the 
             a.learn(4);
             Run b(kind);
             b.model.w.data().fill(9);
-            b.learn(2);  // whatever it did before
+            b.learn(2);  // state that loading replaces
             load_npz(file, b);
             CHECK(b.optimizer->t() == k);
             b.learn(4);
             CHECK(b.optimizer->t() == k + 4);
             CHECK(b.model.values() == a.model.values());
-            // All of the state, too.
+            // The complete state is equal too.
             save_npz(folder.path / "a.npz", a);
             save_npz(folder.path / "b.npz", b);
             CHECK(read_file(folder.path / "a.npz") == read_file(folder.path / "b.npz"));
         }
-        // The state matters: with the parameters alone it goes elsewhere.
+        // The state matters: with copied parameters only, the next steps differ.
         Run a(kind);
         a.learn(3);
         Run c(kind);
@@ -190,7 +190,7 @@ TEST_CASE("state of another shape, and of no parameters, is an error that change
         if (kind.has_state) {
             contains(error_of<DataError>([&] { load_npz(file, *run.optimizer); }),
                      "expected float32 (37,), got float32 (38,)");
-            const auto fresh = kind.make();  // setup() was forgotten
+            const auto fresh = kind.make();  // without setup()
             contains(error_of<DataError>([&] { load_npz(file, *fresh); }), "not expected");
             CHECK(fresh->t() == 0);
         }

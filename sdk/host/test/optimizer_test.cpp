@@ -1,4 +1,4 @@
-// Optimizers: the steps of Chainer's, hooks on gradients, saved state.
+// Tests of optimizers: Chainer's steps, gradient hooks, saved state.
 #include <catena/core/error.hpp>
 #include <catena/links.hpp>
 #include <catena/operators.hpp>
@@ -14,7 +14,7 @@ using namespace catena;
 
 namespace {
 
-// Two parameters, the second without a gradient.
+// Two parameters; set_grad() leaves the second without a gradient.
 struct Two : Link {
     Parameter p{Array::from({1.F, -2.F}, {2})};
     Parameter q{Array::from({5.F}, {1})};
@@ -43,7 +43,7 @@ TEST_CASE("three steps give what Chainer 1.0.1 gives") {
     check_steps(sgd, 0.985F, -1.9924998F);
     optimizers::Adam adam;
     check_steps(adam, 0.99700004F, -1.9969999F);
-    check_steps(adam, 0.99700004F, -1.9969999F);  // setup() starts afresh
+    check_steps(adam, 0.99700004F, -1.9969999F);  // setup() resets the state
     optimizers::MomentumSGD momentum_sgd;
     check_steps(momentum_sgd, 0.97195F, -1.9859749F);
     optimizers::AdaGrad ada_grad;
@@ -122,7 +122,7 @@ TEST_CASE("saved state goes on as if it had not stopped") {
 }
 
 TEST_CASE("an optimizer of one's own is a function and the names of its state") {
-    // SGD with the rate of 1 / t.
+    // SGD with the rate 1 / t.
     struct Falling : Optimizer {
         PluginFunction step() override {
             return PluginFunction("catena.sgd_update", {{"lr", 1.0 / static_cast<double>(t())}});
@@ -139,7 +139,7 @@ TEST_CASE("an optimizer of one's own is a function and the names of its state") 
 
 namespace {
 
-// Rules on arrays. A rule without state, one that assigns, and one that writes in place.
+// Update rules on arrays: without state, with assignment, with in-place updates.
 struct PlainSgd : Optimizer {
     void update_one(Array& param, const Array& grad, std::span<Array>) override {
         steps.push_back(t());
@@ -190,7 +190,7 @@ TEST_CASE("an update rule on arrays gives what the plugin's gives") {
                     Array::from({0.5F, -0.25F, 0.1F * static_cast<float>(i)}, {3}).astype(dtype));
                 optimizer.update();
             }
-            CHECK(p.W.data().body() == memory.body());  // other handles see it
+            CHECK(p.W.data().body() == memory.body());  // written in place
             return p.W.data().to_vector<double>();
         };
         const double epsilon = dtype == Dtype::float64 ? 1e-15 : 1e-6;
@@ -279,7 +279,7 @@ TEST_CASE("update rules that are wrong") {
 }
 
 TEST_CASE("state has memory of its own") {
-    // What init_state() and update_one() give may be what others hold: the parameter, the gradient.
+    // init_state() and update_one() may return arrays with other handles: parameters, gradients.
     Custom last(
         [](Array& param, const Array& grad, std::span<Array> s) {
             param = param + s[0];
@@ -318,7 +318,7 @@ TEST_CASE("compute_grads_norm: of all dtypes and devices, in double") {
         sum += g * g;
     }
     CHECK(sgd.compute_grads_norm() == doctest::Approx(std::sqrt(sum)).epsilon(1e-15));
-    // Squares that float32 has no room for, and many small ones that it would lose.
+    // Squares outside the range of float32, and many small squares that a float32 sum would lose.
     three.cleargrads();
     three.a.set_grad(Array::from({3e30F, 4e30F, 0.F}, {3}));
     CHECK(sgd.compute_grads_norm() == doctest::Approx(5e30).epsilon(1e-6));
@@ -358,7 +358,7 @@ TEST_CASE("clip_grads: not below the limit, to the limit above it") {
     sgd.clip_grads(0.1);
     CHECK_FALSE(two.q.grad());
     CHECK(two.grads()[0] == doctest::Approx(0.1).epsilon(1e-7));
-    // A norm that is no number is above no limit; a limit that is none is refused.
+    // A NaN norm is not above any limit; a NaN or negative limit is refused.
     two.p.set_grad(Array::from({1.F, std::nanf("")}, {2}));
     sgd.clip_grads(0.5);
     CHECK(two.grads()[0] == 1);
@@ -395,21 +395,21 @@ TEST_CASE("accumulate_grads from a model on another device") {
     there.to(second);
     optimizers::SGD sgd;
     sgd.setup(here);
-    sgd.accumulate_grads(there.gradients());  // missing on both sides
+    sgd.accumulate_grads(there.gradients());  // both are missing
     CHECK_FALSE(here.p.grad());
     there.set_grad();
-    sgd.accumulate_grads(there.gradients());  // missing here
+    sgd.accumulate_grads(there.gradients());  // here's are missing
     CHECK(here.p.device() == Device::get("cpu:0"));
     CHECK(here.p.grad().device() == Device::get("cpu:0"));
     CHECK(here.grads() == std::vector<float>{0.5F, -0.25F});
     CHECK_FALSE(here.q.grad());
     here.q.set_grad(Array::from({3.F}, {1}));
-    sgd.accumulate_grads(there.gradients());  // q: missing there
+    sgd.accumulate_grads(there.gradients());  // there.q.grad is missing
     CHECK(here.grads() == std::vector<float>{1, -0.5F});
     CHECK(here.q.grad().item<float>() == 3);
     CHECK(there.p.grad().device() == second);
     CHECK(there.grads() == std::vector<float>{0.5F, -0.25F});
-    there.p.grad().fill(9);  // no memory is shared
+    there.p.grad().fill(9);  // memory is not shared
     CHECK(here.grads() == std::vector<float>{1, -0.5F});
 }
 
@@ -428,7 +428,7 @@ TEST_CASE("gradients that do not fit are refused as a whole") {
             CHECK(static_cast<bool>(two.p.grad()) == present);
             CHECK(static_cast<bool>(two.q.grad()) == present);
             if (present) CHECK(two.grads() == std::vector<float>{0, 0});
-            // The same through a link.
+            // The same by add_gradients().
             if (!is_floating(wrong.dtype())) continue;
             Two source;
             source.q = Parameter(wrong.copy());
@@ -457,19 +457,19 @@ TEST_CASE("no gradients, zeros: what update() does with them") {
     momentum.cleargrads();
     CHECK_FALSE(two.p.grad());
     CHECK_FALSE(two.q.grad());
-    momentum.update();  // without a gradient nothing moves, t goes on
+    momentum.update();  // without gradients, only t advances
     CHECK(momentum.t() == 2);
     CHECK(two.values() == std::vector<float>{0.5F, -1.75F});
     momentum.zero_grads();
     CHECK(two.grads() == std::vector<float>{0, 0});
     CHECK(two.q.grad().to_vector<float>() == std::vector<float>{0});
-    momentum.update();  // the momentum of the first step goes on
+    momentum.update();  // the momentum of the first step is still there
     CHECK(momentum.t() == 3);
     CHECK(two.values() == std::vector<float>{0.25F, -1.625F});
     CHECK(two.q.data().item<float>() == 5);
     const Array held = two.p.grad();
     held.fill(3);
-    momentum.zero_grads();  // not in memory that someone else holds
+    momentum.zero_grads();  // does not write memory that has another handle
     CHECK(held.to_vector<float>() == std::vector<float>{3, 3});
     CHECK(two.grads() == std::vector<float>{0, 0});
 }
@@ -546,7 +546,7 @@ TEST_CASE("Adam::lr is the step size of the last update") {
     CHECK(adam.lr() == doctest::Approx(first));
     adam.update();
     CHECK(adam.lr() == doctest::Approx(0.5 * std::sqrt(0.75) / (1 - 0.5625)));
-    // As a step shows it, once the moments have come to rest: m / sqrt(v) is 1.
+    // The step at constant moments: m / sqrt(v) is 1.
     optimizers::Adam plain(0.01, 0, 0, 1, 0);
     plain.setup(two);
     two.p.set_grad(Array::ones({2}));
@@ -573,7 +573,7 @@ TEST_CASE("hooks change gradients in place, but never memory that someone else h
     sgd.clip_grads(1);
     CHECK(held.to_vector<float>() == std::vector<float>{2, 1});
     CHECK(two.grads() != std::vector<float>{2, 1});
-    // A view, and one array that is the gradient of two.
+    // A gradient that is a view, and one array that is the gradient of two parameters.
     const Array both = Array::from({3.F, 4.F}, {2, 1});
     two.p.set_grad(both.reshape({2}));
     sgd.weight_decay(1);

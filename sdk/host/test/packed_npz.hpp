@@ -1,4 +1,4 @@
-// .npz files made by hand, with members that deflate makes small.
+// Builds .npz files whose members deflate to few bytes.
 #pragma once
 
 #include <zlib.h>
@@ -14,15 +14,15 @@ inline std::string little_endian(std::uint64_t value, int bytes) {
     return text;
 }
 
-// A .npy file with a header of this dict, then so many bytes of 1.
+// Returns a .npy file with the header dict and `bytes` bytes of 1.
 inline std::string npy(const std::string& dict, std::size_t bytes) {
     const std::string header = dict + '\n';
     return "\x93NUMPY" + little_endian(1, 2) + little_endian(header.size(), 2) + header +
            std::string(bytes, '\1');
 }
 
-// An archive of members of these names, all with the same content. If they are not apart, all of them
-// are the same bytes of the file.
+// Returns an archive with a member for each name, all with the same content. If apart is false, all
+// members refer to the same bytes of the file.
 inline std::string packed_npz(const std::vector<std::string>& names, const std::string& content,
                               bool apart) {
     const auto size = static_cast<uInt>(content.size());
@@ -33,13 +33,13 @@ inline std::string packed_npz(const std::vector<std::string>& names, const std::
     stream.avail_in = size;
     stream.next_out = reinterpret_cast<Bytef*>(packed.data());
     stream.avail_out = static_cast<uInt>(packed.size());
-    // -15: no header and no trailer.
+    // -15: raw deflate data, without header and trailer.
     if (deflateInit2(&stream, 9, Z_DEFLATED, -15, 8, Z_DEFAULT_STRATEGY) != Z_OK ||
         deflate(&stream, Z_FINISH) != Z_STREAM_END)
         throw std::runtime_error("[deflate] expected a stream, got none");
     packed.resize(stream.total_out);
     deflateEnd(&stream);
-    // Version, flags, deflate, time, date.
+    // Version, flags, method (deflate), time and date.
     const std::string sizes = little_endian(20, 2) + little_endian(0, 2) + little_endian(8, 2) +
                               little_endian(0, 4) + little_endian(crc32(0, data, size), 4) +
                               little_endian(packed.size(), 4) + little_endian(size, 4);

@@ -1,4 +1,4 @@
-// Functions that own arrays which are learned: gw += gy * x.
+// Tests of functions with arrays as parameters, whose backward() does gw += gy * x.
 #include "nodes.hpp"
 
 #include <catena/optimizers.hpp>
@@ -19,7 +19,7 @@ struct EltwiseParamProduct : Function<EltwiseParamProduct> {
         return {gy * w};
     }
 };
-// The same without names: it is nobody's parameter, but the gradient is there.
+// The same without parameter_names(): w is not a parameter, but backward() adds to gw.
 struct Unnamed : Function<Unnamed> {
     Array w = Array::from({2.0}, {1}), gw = Array::zeros({1}, Dtype::float64);
     Arrays forward(ArraySpan inputs) override { return {w * inputs[0]}; }
@@ -28,7 +28,7 @@ struct Unnamed : Function<Unnamed> {
         return {gy[0] * w};
     }
 };
-// The same with parameters of a link's kind.
+// The same with Parameters, as in a link.
 struct Visited : Function<Visited> {
     Parameter w{Array::from({2.0}, {1})}, b{Array::from({1.0}, {1})};
     void visit(Visitor& visitor) override { visitor("w", w)("b", b)("again", w); }
@@ -41,7 +41,7 @@ struct Visited : Function<Visited> {
         return {gy[0] * w.data()};
     }
 };
-// Both ways.
+// Both kinds of parameters.
 struct ListedAndVisited : Function<ListedAndVisited> {
     Array w = Array::from({2.0}, {1}), gw;
     Parameter b{Array::from({1.0}, {1})};
@@ -82,9 +82,9 @@ TEST_CASE("a gradient that was never made is an error, not lost") {
     CHECK_THROWS_WITH_AS(y.backward(), doctest::Contains("[+=] x: expected an array, got an empty"),
                          InvalidError);
     CHECK_FALSE(f.gw);
-    f(as_variable(numbers({3}))).backward();  // nothing takes a gradient
+    f(as_variable(numbers({3}))).backward();  // nothing requires a gradient
     CHECK_FALSE(f.gw);
-    // With a name it is made, whatever x is.
+    // For a named parameter, gw is created, even if x requires no gradient.
     EltwiseParamProduct named(numbers({2}));
     named(as_variable(numbers({3}))).backward();
     CHECK(values(named.gw) == Doubles{3});
@@ -108,10 +108,10 @@ TEST_CASE("a gradient of a parameter that visit() names, also where no x takes o
     f.cleargrads();
     f(data).backward();
     CHECK(values(f.w.grad()) == Doubles{3});
-    // As variables.
+    // With gradients that have a graph.
     f(data).backward(/*retain_grad=*/false, /*enable_double_backprop=*/true);
     CHECK(values(f.w.grad()) == Doubles{6});
-    // In a net, under an optimizer.
+    // In a net with an optimizer.
     FunctionSet model{{"f", f}};
     optimizers::SGD optimizer(0.5);
     optimizer.setup(model);
@@ -120,7 +120,7 @@ TEST_CASE("a gradient of a parameter that visit() names, also where no x takes o
     const auto again = f(data);
     REQUIRE(again.creator());
     CHECK(values(again.creator()->forward(Arrays{numbers({1})})[0]) == Doubles{-1});  // b = 0
-    // Written between a call and its backward().
+    // A parameter that is changed between a call and its backward().
     const Variable y = f(data);
     f.w.data() += 1;
     CHECK_THROWS_AS(y.backward(), GraphError);
@@ -153,19 +153,19 @@ TEST_CASE("a parameterized function as a program uses it alone") {
     CHECK(values(x.grad()) == Doubles{2, -10});
     y.backward();
     CHECK(values(f.gw) == Doubles{6, 80});
-    // Forward again, of the function's own inputs; a later backward() is as before.
+    // forward() again, with the same parameters; it does not change the next backward().
     CHECK(values(y.creator()->forward(Arrays{numbers({1, 1})})[0]) == Doubles{2, -1});
     y.backward();
     CHECK(values(f.gw) == Doubles{9, 120});
     f.gw.fill(0);
     CHECK_THROWS_AS((void)y.creator()->forward(Arrays{}), InvalidError);
     f.gw = numbers({6, 80});
-    const Variable of_data = f(as_variable(numbers({1, 1})));  // of inputs without a gradient
+    const Variable of_data = f(as_variable(numbers({1, 1})));  // inputs without a gradient
     of_data.set_grad(numbers({1, 1}));
     of_data.backward();
     CHECK(values(f.gw) == Doubles{7, 81});
 
-    // Gradients as variables; then arrays again.
+    // Gradients with a graph, then without.
     f.gw.fill(0);
     const Array gw = f.gw;
     F::sum(f(x)).backward(/*retain_grad=*/false, /*enable_double_backprop=*/true);
@@ -200,7 +200,7 @@ TEST_CASE("its parameters are a link's: listed, cleared, learned, named in a set
     CHECK(values(f.gw) == Doubles{3, 4});
     CHECK(values(f.w) == Doubles{2 - 1.5, -1 - 2});
     optimizer.zero_grads();
-    CHECK(values(f.gw) == Doubles{0, 0});  // in gw's memory
+    CHECK(values(f.gw) == Doubles{0, 0});  // cleared in place
     step();
     optimizer.cleargrads();
     CHECK(values(f.gw) == Doubles{0, 0});
@@ -228,7 +228,7 @@ TEST_CASE("copies share the parameters, deep copies do not") {
     other.w.fill(1);
     CHECK(values(f.w) == Doubles{2});
 
-    // A member that is assigned gives its values to all.
+    // Assigning a member changes the values of all copies.
     f.w = numbers({7});
     CHECK(values(f(var({1})).data()) == Doubles{7});
     CHECK(values(same(var({1})).data()) == Doubles{7});
@@ -256,7 +256,7 @@ TEST_CASE("it moves, converts, saves and loads as a link") {
     CHECK(f(var({1, 1, 1})).dtype() == Dtype::float64);
     {
         const Variable y = f(var({1, 1, 1}));
-        CHECK_THROWS_AS(f.to(second), GraphError);  // a graph needs it
+        CHECK_THROWS_AS(f.to(second), GraphError);  // a graph retains the array
     }
     const TemporaryFolder folder;
     save_npz(folder.path / "f.npz", f);

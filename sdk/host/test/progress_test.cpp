@@ -1,4 +1,4 @@
-// Progress and interrupts.
+// Tests of Progress and Interrupt.
 #include <catena/interrupt.hpp>
 #include <catena/progress.hpp>
 
@@ -74,9 +74,9 @@ TEST_CASE("a second signal ends the process, but not a second SIGHUP") {
     CHECK(both(SIGINT, SIGINT) == -SIGINT);
     CHECK(both(SIGTERM, SIGTERM) == -SIGTERM);
     CHECK(both(SIGHUP, SIGTERM) == -SIGTERM);
-    CHECK(both(SIGHUP, SIGHUP) == 128 + SIGHUP);  // a terminal that closes sends two
+    CHECK(both(SIGHUP, SIGHUP) == 128 + SIGHUP);  // a closing terminal sends two
     CHECK(both(SIGTERM, SIGHUP) == 128 + SIGTERM);
-    CHECK(both(SIGINT, SIGHUP) == 128 + SIGHUP);  // as if Ctrl-C had not been pressed
+    CHECK(both(SIGINT, SIGHUP) == 128 + SIGHUP);  // SIGHUP overrides Ctrl-C
 }
 
 TEST_CASE("a process that does not ask ends some time after SIGTERM or SIGHUP") {
@@ -95,13 +95,13 @@ TEST_CASE("a process that does not ask ends some time after SIGTERM or SIGHUP") 
               never_ask();
               return 0;
           }) == -SIGHUP);
-    CHECK(end_of([] {  // each signal has a time of its own
+    CHECK(end_of([] {  // this limit holds after SIGTERM only
               const Interrupt interrupt(50ms);
               std::raise(SIGHUP);
               std::this_thread::sleep_for(200ms);
               return interrupt.exit_code();
           }) == 128 + SIGHUP);
-    CHECK(end_of([] {  // after Ctrl-C, or without a signal, it has all the time it needs
+    CHECK(end_of([] {  // after Ctrl-C or without a signal there is no limit
               const Interrupt interrupt(50ms);
               std::this_thread::sleep_for(200ms);
               std::raise(SIGINT);

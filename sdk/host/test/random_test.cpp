@@ -1,4 +1,4 @@
-// Random numbers and initializers: known answers, the same bits everywhere, right distributions.
+// Tests of random numbers and initializers: known values, reproducible bits, distributions.
 #include <catena/core/error.hpp>
 #include <catena/initializers.hpp>
 #include <catena/random.hpp>
@@ -96,7 +96,7 @@ TEST_CASE("widths depend on the shape as they should") {
         for (const double v : values) sum += v * v;
         return std::sqrt(sum / static_cast<double>(values.size()));
     };
-    const Shape shape{40, 30, 5, 5};  // in 750, out 1000
+    const Shape shape{40, 30, 5, 5};  // fan-in 750, fan-out 1000
     CHECK(deviation(initializers::LeCunNormal(), shape) ==
           doctest::Approx(std::sqrt(1 / 750.)).epsilon(0.02));
     CHECK(deviation(initializers::HeNormal(2), shape) ==
@@ -138,7 +138,7 @@ TEST_CASE("arrays of random numbers, on any device, of any floating dtype") {
     CHECK(random::uniform({1000}, -2, 3, Dtype::float64).to_vector<double>() == us);
     std::vector<double> filled(1000);
     seed(5);
-    fill_uniform(filled, -2, 3);  // the same stream
+    fill_uniform(filled, -2, 3);  // the same random stream
     CHECK(filled == us);
 
     const Device second = Device::get("cpu:1");

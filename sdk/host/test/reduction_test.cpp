@@ -1,4 +1,4 @@
-// Reductions from formulas: axes, kinds of expressions, edges, and that their order is the shape's own.
+// Tests of reductions from formulas: axes, expressions, edge cases, a fixed order of summation.
 #include <catena/catena.hpp>
 
 #include "formula_values.hpp"
@@ -15,7 +15,7 @@ const auto& sum() {
     static const auto kernel = reduction("T x", "T y", "x", "a + b", "y = a", "0", "my_sum");
     return kernel;
 }
-// What argmax needs to know of an element.
+// An argmax: the reduced type has the value and the index of an element.
 const auto& argmax() {
     static const auto kernel = reduction(
         "T x", "int64 y", "Best{x, i}",

@@ -1,4 +1,4 @@
-// .safetensors: round trips, the format's bytes, and files that are not as it wants them.
+// Tests of .safetensors files: round trips, the exact bytes, invalid files.
 #include <catena/catena.hpp>
 
 #include "saved_state.hpp"
@@ -8,7 +8,7 @@ using namespace catena;
 
 namespace {
 
-// A file of this header and so many bytes of data.
+// Returns a file with the header and `data` bytes of data.
 std::string file_of(const std::string& header, std::size_t data) {
     std::string length(8, '\0');
     for (std::size_t i = 0; i < 8; ++i)
@@ -109,7 +109,7 @@ TEST_CASE("files of others") {
     repeated(R"({"__metadata__":{"b":"1","b":"2"},)" + two + "}", "b");
     repeated(R"({"__metadata__":{},"__metadata__":{},)" + two + "}", "__metadata__");
     repeated(R"({"a":{"dtype":"F64","dtype":"F32","shape":[2],"data_offsets":[0,8]}})", "dtype");
-    // A text and an array may have the same name; the array counts.
+    // A text and an array may have the same name: the name then means the array.
     write_file(file, file_of(R"({"__metadata__":{"a":"text","dtype":"1"},)" + two + "}", 8));
     CHECK(load_arrays(file).at("a").shape() == Shape{2});
     struct Loaded : Visitable {
@@ -140,7 +140,7 @@ TEST_CASE("a deep header is refused before a tree is made of it") {
                      "expected a header in JSON, at most 64 levels deep, got something else");
         }
     }
-    // Brackets in texts are no depth, and what is not too deep is told with its value.
+    // Brackets in strings do not count as nesting. The error quotes values that are nested less.
     write_file(file,
                file_of(R"({"__metadata__":{"a":"\"\\)" + std::string(1000, '[') + R"("}})", 0));
     CHECK(load_texts(file).at("a") == "\"\\" + std::string(1000, '['));

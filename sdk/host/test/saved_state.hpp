@@ -1,4 +1,4 @@
-// Something of every kind that can be saved.
+// A link with values of every kind that can be saved.
 #pragma once
 
 #include <catena/links.hpp>

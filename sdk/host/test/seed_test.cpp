@@ -1,4 +1,4 @@
-// CATENA_SEED: what every device draws from the start.
+// Tests of CATENA_SEED, the initial seed of every device.
 #include <catena/catena.hpp>
 
 #include "temporary.hpp"
@@ -23,7 +23,7 @@ TEST_CASE("CATENA_SEED seeds every device, until seed() does") {
     CHECK(states[1].seed != states[2].seed);
     const auto weights = links::Linear(3, 4).W.data().to_vector<float>();
 
-    // A value that is no number is refused when a device is opened. The device opens once the value is corrected.
+    // A value that is no number is refused when a device is opened; a correct value then opens it.
     for (const char* wrong : {"abc", "-1", "1.5", "18446744073709551616", "7 ", " 7", "0x1"}) {
         CAPTURE(wrong);
         setenv("CATENA_SEED", wrong, 1);
@@ -49,7 +49,7 @@ TEST_CASE("CATENA_SEED seeds every device, until seed() does") {
     }
     CHECK(links::Linear(3, 4).W.data().to_vector<float>() == weights);
     CHECK(links::Linear(3, 4).W.data().to_vector<float>() != weights);
-    setenv("CATENA_SEED", "abc", 1);  // seed() has the last word
+    setenv("CATENA_SEED", "abc", 1);  // seed() takes precedence
     CHECK(random_state(Device::get("cpu:4")).offset == 0);
     CHECK(random_state(devices[0]).seed == 42);
 }

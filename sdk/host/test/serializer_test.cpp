@@ -1,4 +1,4 @@
-// Saving and loading: round trips, the format, and that failures change nothing.
+// Tests of saving and loading: round trips, the format, failures that change nothing.
 #include <catena/array_file.hpp>
 #include <catena/data_error.hpp>
 #include <catena/links.hpp>
@@ -110,7 +110,7 @@ TEST_CASE("files that are not snapshots are refused") {
     damaged[whole.find("NUMPY") + 200] ^= 1;
     write_file(file, damaged);
     refused("got");
-    // Every single damaged byte gives an error or the same values, never a crash.
+    // Any damaged byte gives a DataError or the same values, never a crash.
     for (std::size_t i = 0; i < whole.size(); i += 37) {
         damaged = whole;
         damaged[i] = static_cast<char>(damaged[i] ^ 0x55);
@@ -209,7 +209,7 @@ TEST_CASE("what a killed run left over goes with the next save") {
     char host[256] = {};
     REQUIRE(gethostname(host, sizeof host - 1) == 0);
     const std::string stem = file.string() + ".tmp-" + host + "-";
-    // Numbers of processes are below 2^22.
+    // Process ids are below 2^22, so no such process exists.
     const std::vector<std::string> dead{stem + "99999999-0", stem + "99999999-17"};
     const std::vector<std::string> other{stem + "1-0", stem + "x-0", stem + "99999999",
                                          file.string() + ".tmp-" + host + "x-99999999-0",

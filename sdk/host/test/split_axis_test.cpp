@@ -1,4 +1,4 @@
-// F::split_axis: pieces, gradients of both orders, the inverse of concat.
+// Tests of F::split_axis: pieces, gradients of both orders, the inverse of concat.
 #include "nodes.hpp"
 
 namespace {
@@ -27,14 +27,14 @@ TEST_CASE("sections and indices") {
     CHECK(values(cut[0]) == Doubles{0, 6});
     CHECK(values(cut[2]) == Doubles{1, 2, 3, 7, 8, 9});
     CHECK(values(cut[3]) == Doubles{4, 5, 10, 11});
-    // A list of one is an index, not a number of sections.
+    // A list with one element is an index, not a number of sections.
     CHECK(F::split_axis(x, {2}, 1)[0].shape() == Shape{2, 2});
     CHECK(F::split_axis(x, {2}, 1)[1].shape() == Shape{2, 4});
     CHECK(F::split_axis(x, std::vector<std::int64_t>{0, 6}, 1)[1].shape() == Shape{2, 6});
     CHECK(F::split_axis(x, std::vector<std::int64_t>{}, 1).size() == 1);
     CHECK(F::split_axis(counted({0, 3}), 5, 0).size() == 5);
     CHECK(F::split_axis(counted({3}), std::int64_t{3}, 0)[2].item<double>() == 2);
-    // Copies.
+    // The pieces are copies.
     thirds[0].fill(9);
     CHECK(x.to_vector<double>()[0] == 0);
 }

@@ -1,4 +1,4 @@
-// A folder for a test's files, removed at its end; and the text of an expected error.
+// A temporary folder, removed by its destructor; and functions that check texts of errors.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -34,7 +34,7 @@ inline std::string read_file(const std::filesystem::path& file) {
     return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// What f throws, as text; fails if it throws no E.
+// Returns the text of the E that f throws. Fails if f throws no E.
 template <class E, class F>
 std::string error_of(F&& f) {
     try {

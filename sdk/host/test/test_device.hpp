@@ -1,4 +1,4 @@
-// Where a test's arrays go: the device in $CATENA_TEST_DEVICE, for tests that run on several.
+// Makes $CATENA_TEST_DEVICE the current device, for tests that run on several devices.
 #pragma once
 
 #include <catena/core/device.hpp>
@@ -10,7 +10,7 @@
 
 namespace test_device {
 
-// For the thread that runs the tests; the others have to ask for it.
+// Sets the device for the main thread only; other threads have to set their own.
 struct Chosen {
     Chosen() {
         if (const char* name = std::getenv("CATENA_TEST_DEVICE")) scope.emplace(name);
@@ -19,7 +19,7 @@ struct Chosen {
 };
 inline const Chosen chosen;
 
-// Another device of the same backend. Where there is none, says so.
+// Returns another device of the same backend. If there is none, prints that lines are skipped.
 inline std::optional<catena::Device> second() {
     const std::string backend(catena::Device::current().backend());
     for (const catena::BackendInfo& info : catena::Device::backends())

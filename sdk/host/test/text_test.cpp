@@ -1,4 +1,4 @@
-// Texts: tokens, vocabularies, and the pieces that language models read.
+// Tests of texts: tokens, vocabularies, batches for language models.
 #include <catena/catena.hpp>
 
 #include "temporary.hpp"
@@ -43,7 +43,7 @@ TEST_CASE("a vocabulary: the most frequent first") {
     const auto v = Vocabulary::of("b a b c\nb a\n", Tokens::words);
     CHECK(v.size() == 5);
     CHECK(v.word(0) == "b");
-    CHECK(v.word(1) == "<eos>");  // of equal counts, in order of their bytes
+    CHECK(v.word(1) == "<eos>");  // equal counts: in byte order
     CHECK(v.word(2) == "a");
     CHECK(v.word(4) == "<unk>");
     CHECK(v.encode("a x b\n") == Ids{2, 4, 0, 1});
@@ -74,7 +74,7 @@ TEST_CASE("a vocabulary without a word for what it does not know") {
     CHECK(Vocabulary::of("a b", Tokens::words, {.most = 1, .unknown = false}).size() == 1);
     CHECK(Vocabulary::of("a b b", Tokens::words, {.min_count = 2}).size() == 2);
     CHECK(Vocabulary::of("", Tokens::words, {.unknown = false}).size() == 0);
-    // A text that has it keeps it, as a word like others.
+    // A text that contains <unk> keeps it as an ordinary word.
     CHECK(Vocabulary::of("a <unk>", Tokens::words, {.unknown = false}).contains("<unk>"));
     const TemporaryFolder folder;
     struct State : Visitable {
@@ -135,7 +135,7 @@ TEST_CASE("text files") {
     const auto file = folder.path / "a.txt";
     write_file(file, "a\r\nb\rc\xc3\xbc\n");
     CHECK(read_text(file) == "a\nb\rc\xc3\xbc\n");
-    write_file(file, "\xef\xbb\xbfone\n\xef\xbb\xbf");  // a byte order mark is one at the beginning
+    write_file(file, "\xef\xbb\xbfone\n\xef\xbb\xbf");  // only the first is a byte order mark
     CHECK(read_text(file) == "one\n\xef\xbb\xbf");
     write_file(file, "");
     CHECK(read_text(file).empty());
@@ -180,7 +180,7 @@ TEST_CASE("a text in pieces has the same tokens") {
 TEST_CASE("a text file of many pieces") {
     const TemporaryFolder folder;
     const auto file = folder.path / "a.txt";
-    // Line ends and code points on all sides of the pieces' ends.
+    // Line ends and multibyte characters before, across and after the boundary of a piece.
     for (const std::size_t before : {1048570U, 1048573U, 1048574U, 1048575U, 1048576U}) {
         CAPTURE(before);
         const std::string start(before, 'a');
@@ -239,7 +239,7 @@ TEST_CASE("a text that is too long to be held is refused before it is") {
     const std::string lines(std::size_t{1} << 24, '\n');
     for (int i = 0; i < 4; ++i) gzwrite(out, lines.data(), 1 << 24);
     gzclose(out);
-    std::string members;  // of one gzip file
+    std::string members;  // concatenated members of one gzip file
     for (int i = 0; i < 33; ++i) members += read_file(part);
     write_file(file, members);
     contains(error_of<DataError>([&] { (void)read_text(file); }),
@@ -251,7 +251,7 @@ TEST_CASE("a text of more tokens than there may be is refused at the first of th
     int pieces = 0;
     const TextPieces text = [&](const auto& take) {
         for (; pieces < 256; ++pieces)
-            take(piece);  // 2^28 tokens, which are counted before any is kept
+            take(piece);  // 2^28 tokens; they are counted before any is stored
         take("\n");
     };
     const auto vocabulary = Vocabulary::of("\n", Tokens::words);
@@ -282,13 +282,13 @@ TEST_CASE("behind the end of a part nothing is read") {
     std::string text;
     part_of(pieces, 1, 4)([&](std::string_view piece) { text += piece; });
     CHECK(text == "bab");
-    CHECK(taken == 1);  // the second piece ends the part
+    CHECK(taken == 1);  // the second piece reaches the part's end
 }
 
 TEST_CASE("running text: streams side by side") {
     Ids text(23);
     std::iota(text.begin(), text.end(), 0);
-    RunningText reader(text, 2, 4);  // streams of 11 pairs: 0.. and 11..
+    RunningText reader(text, 2, 4);  // streams of 11 pairs, from 0 and from 11
     CHECK(reader.size() == 22);
     std::vector<std::int32_t> first, second;
     for (int piece = 0; piece < 3; ++piece) {
@@ -316,7 +316,7 @@ TEST_CASE("sentences: each token once in an epoch, the longest first") {
     const std::int32_t end = 0;
     const Ids text{1, 2, 3, 0, 4, 0, 0, 5, 6, 0, 7, 8, 9, 10, 11, 0, 12, 13};
     Sentences reader(text, end, 2, 4, 7);
-    CHECK(reader.size() == 17 + 1);  // the empty one says nothing; the last has no end of its own
+    CHECK(reader.size() == 17 + 1);  // skips the empty sentence, appends an end to the last
     std::multiset<std::pair<int, int>> seen, seen_again;
     const auto read = [&](std::multiset<std::pair<int, int>>& pairs) {
         const std::int64_t epoch = reader.epoch();

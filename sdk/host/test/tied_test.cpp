@@ -1,4 +1,4 @@
-// Parameters with several names: tied weights and nets that see two inputs.
+// Tests of parameters with several names: tied weights, and nets with two inputs.
 #include <catena/catena.hpp>
 
 #include "temporary.hpp"
@@ -12,7 +12,7 @@ namespace {
 
 using Floats = std::vector<float>;
 
-// Both layers are one: y = (x W^T + b) W^T + b.
+// Both layers have the same parameters: y = (x W^T + b) W^T + b.
 struct Tied : Chain {
     links::Linear l1{2, 2};
     links::Linear l2{l1};
@@ -69,7 +69,7 @@ TEST_CASE("tied parameters take one step, the gradient being the sum over both p
     net.cleargrads();
     sgd.weight_decay(0.5);
     CHECK(net.l1.W.grad().to_vector<float>() == Floats{-1, 3.5F, -1, 5.5F});
-    // And with state, as of a net that has no second name for them.
+    // With momentum: a second name does not change the steps.
     for (const bool twice : {true, false}) {
         links::Linear l(2, 2);
         l.W.data().fill(1);
@@ -98,7 +98,7 @@ TEST_CASE("a name that stands for two parameters is an error before anything is 
     parameters.push_back({"l1/W", Variable(Array::zeros({1}))});
     CHECK_THROWS_AS(adam.setup(parameters), InvalidError);
     CHECK(adam.t() == 1);
-    adam.update();  // still what it was set up with
+    adam.update();  // the optimizer still has its old parameters
 }
 
 TEST_CASE("a Siamese net learns one branch from two inputs") {
@@ -117,7 +117,7 @@ TEST_CASE("a Siamese net learns one branch from two inputs") {
     for (int i = 0; i < 10; ++i) {
         sgd.cleargrads();
         distance(net).backward();
-        // The step is that of plain gradient descent: not one for each name.
+        // One plain gradient step in all, not one for each name.
         const float w = floats(branch.W)[4];
         const float g = branch.W.grad().to_vector<float>()[4];
         sgd.update();
@@ -167,7 +167,7 @@ TEST_CASE("tied parameters are saved under each name; either is enough to load t
         load_npz(file, again);
         CHECK(floats(again.l1.W) == Floats(4, static_cast<float>(name[1])));
     }
-    // What was learned apart cannot be one; nothing at all is missing.
+    // Two different arrays cannot be loaded into one parameter; neither can none.
     separate.l2.W.data().fill(9);
     save_npz(file, separate);
     contains(error_of<DataError>([&] { load_npz(file, again); }),
@@ -178,7 +178,7 @@ TEST_CASE("tied parameters are saved under each name; either is enough to load t
     contains(text, "l1/W: missing");
     contains(text, "l3/W: not expected");
     CHECK(floats(again.l1.W) == Floats(4, '2'));
-    // The optimizer's state has the first name.
+    // The optimizer's state is saved under the first name.
     optimizers::MomentumSGD momentum;
     momentum.setup(net);
     save_npz(file, momentum);

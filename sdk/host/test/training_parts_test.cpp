@@ -1,4 +1,4 @@
-// The small parts of training loops: summaries, evaluators, schedules, threads, things made ahead.
+// Tests of summaries, evaluators, optimizers by name, schedules, device threads and Prefetch.
 #include <catena/catena.hpp>
 
 #include "temporary.hpp"
@@ -49,7 +49,7 @@ TEST_CASE("Evaluator: one pass, no graph, no training") {
                               return std::vector{(y / static_cast<double>(batch[0].size())).data()};
                           });
     CHECK(twice().mean("mean") == doctest::Approx(9));
-    CHECK(twice().mean("mean") == doctest::Approx(9));  // from the beginning again
+    CHECK(twice().mean("mean") == doctest::Approx(9));  // starts from the beginning again
     CHECK(calls == 6);
     CHECK(config().train);
 }
@@ -88,7 +88,7 @@ TEST_CASE("schedules") {
 }
 
 TEST_CASE("optimizers by name, and their rates") {
-    // Every optimizer that the header declares is in its list.
+    // optimizers::names() lists every optimizer of the header.
     std::ifstream header(CATENA_OPTIMIZERS_HEADER);
     std::ptrdiff_t declared = 0;
     for (std::string line; std::getline(header, line);)
@@ -136,7 +136,7 @@ TEST_CASE("an optimizer made by name has the defaults of its class") {
     CHECK(steps(make("momentum_sgd")) == steps(std::make_unique<MomentumSGD>()));
     CHECK(steps(make("rmsprop")) == steps(std::make_unique<RMSprop>()));
     CHECK(steps(make("sgd")) == steps(std::make_unique<SGD>()));
-    CHECK(*default_rate("ada_grad") == 0.001);  // as in Chainer
+    CHECK(*default_rate("ada_grad") == 0.001);  // Chainer's default
 }
 
 TEST_CASE("DeviceThreads: a thread for each device, and what they throw") {
@@ -201,7 +201,7 @@ TEST_CASE("Prefetch: in order, by several threads, with failures at their turn")
         CHECK_THROWS_AS((void)things.next(), DataError);
         broken = 0;
         std::int64_t next = 0;
-        while (next == 0) {  // one that was under way may still fail
+        while (next == 0) {  // a call already in progress may still fail
             try {
                 next = things.next();
             } catch (const DataError&) {

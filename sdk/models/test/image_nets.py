@@ -1,7 +1,7 @@
-"""Prints the values of image_nets_golden_test.cpp: image_nets.py, with Chainer 7.
+"""Prints the values for image_nets_golden_test.cpp. Needs Chainer 7. Usage: image_nets.py
 
-The nets are those of the papers, of an eighth of their width, for 5 classes, in float64. The sizes
-of images leave a rest in poolings: with cover_all, Chainer's default, no pixel is left out.
+The nets are those of the papers with an eighth of the width, for 5 classes, in float64. The image
+sizes are not multiples of the pooling strides; cover_all, Chainer's default, includes every pixel.
 """
 import chainer
 import chainer.functions as F
@@ -46,7 +46,7 @@ class NIN(chainer.Chain):
 
 
 class AlexNetBN(chainer.Chain):
-    """Krizhevsky, Sutskever and Hinton; batch normalization where they normalize responses."""
+    """Krizhevsky, Sutskever and Hinton; batch normalization replaces response normalization."""
     side = 72
 
     def __init__(self):
@@ -138,7 +138,7 @@ class GoogLeNet(chainer.Chain):
         return self.fc(F.dropout(F.mean(x, axis=(2, 3)), 0.4))
 
     def of_the_middle(self):
-        """What training adds to the loss of the last call."""
+        """Returns the auxiliary losses that training adds to the loss of the last call."""
         losses = [F.softmax_cross_entropy(y, LABELS) for y in (self.first, self.second)]
         return 0.3 * (losses[0] + losses[1])
 
@@ -178,7 +178,7 @@ if __name__ == "__main__":
     with chainer.using_config("train", False), chainer.no_backprop_mode():
         for net in NIN(), AlexNetBN(), GoogLeNet():
             name, shape = type(net).__name__, (2, 3, net.side, net.side)
-            net(numpy.zeros(shape))  # sizes of all parameters
+            net(numpy.zeros(shape))  # sets the sizes of all parameters
             draws = Draws()
             fill(net, draws)
             scores = net(draws(shape, 4))

@@ -1,21 +1,21 @@
 # catena_add_plugin(NAME name SOURCES file... [FUNCTIONS header...] [CUDA_SOURCES file...]
 #                   [LIBS target...] [VENDOR text] [LICENSE text] [OUTPUT_DIRECTORY folder])
 #
-# Builds the module name.catena from catena::plugin, with the two symbols of the ABI as its only
-# exports, and installs it to PREFIX/lib/catena/plugins; to the user's own folder of plugins where
-# PREFIX is only CMake's default and catena is elsewhere. CUDA_SOURCES become name.cuda.catena where
-# the language CUDA is enabled; a module whose SOURCES have a .cu file is built there alone as well.
-# Targets are name.catena and name.cuda.catena; the plugin's own folder is in their include path.
+# Builds the module name.catena with catena::plugin. It exports only the two symbols of the ABI.
+# Installs it to PREFIX/lib/catena/plugins, or to the user's plugin folder if PREFIX is CMake's default
+# and catena is not installed there. CUDA_SOURCES are built as name.cuda.catena if the language CUDA is
+# enabled; a module whose SOURCES contain a .cu file is also built only then. The targets are
+# name.catena and name.cuda.catena; the caller's folder is in their include path.
 # FUNCTIONS: each of these headers that has a line CATENA_FUNCTIONS(...) is compiled by itself, so that
-# an edit recompiles one function.
-# OUTPUT_DIRECTORY: in place of <build>/lib/catena/plugins, and nothing is installed.
+# an edit recompiles only that header.
+# OUTPUT_DIRECTORY: used in place of <build>/lib/catena/plugins; nothing is installed.
 #
 # catena_add_plugin_test(PLUGIN SOURCES file... [LIBS target...] [NAME test])
 #
-# Tests of a plugin, by its name in catena_add_plugin(): a program from catena::testing, which finds
-# the plugin's file in the macro PLUGIN; and, where it is installed, what catena-check says, of kernels
-# for CUDA as well. For ctest they are PLUGIN-test, PLUGIN-check and PLUGIN-cuda-check. Another program
-# for the same plugin needs a NAME of its own; the checks are added once.
+# Adds tests of a plugin, which is given by its NAME in catena_add_plugin(): a program with
+# catena::testing, in which the macro PLUGIN is the path of the plugin; and, if catena-check is
+# installed, its checks of the plugin and of the CUDA kernels. The tests are PLUGIN-test, PLUGIN-check
+# and PLUGIN-cuda-check. A second program for a plugin needs a NAME; the checks are added once.
 
 function(catena_add_plugin)
     cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;VENDOR;LICENSE;OUTPUT_DIRECTORY"
@@ -35,7 +35,7 @@ function(catena_add_plugin)
     endif()
 endfunction()
 
-# A source in the build folder for each header of FUNCTIONS that has functions.
+# Writes a source file to the build folder for each header of FUNCTIONS that has functions.
 function(_catena_function_sources variable)
     set(sources "")
     foreach(header IN LISTS arg_FUNCTIONS)
@@ -51,8 +51,8 @@ function(_catena_function_sources variable)
     set(${variable} "${sources}" PARENT_SCOPE)
 endfunction()
 
-# Where there is no CUDA, the module is only written down, with all that it takes to build it: in the
-# global properties CATENA_CUDA_MODULES (targets), CATENA_CUDA_MODULE_<target>_SOURCES, _FOLDER, _LIBS.
+# Records what is needed to build the module in the global properties CATENA_CUDA_MODULES (targets) and
+# CATENA_CUDA_MODULE_<target>_SOURCES, _FOLDER and _LIBS. Builds it only if CUDA is enabled.
 function(_catena_cuda_module target output sources)
     set_property(GLOBAL APPEND PROPERTY CATENA_CUDA_MODULES ${target})
     set_property(GLOBAL PROPERTY CATENA_CUDA_MODULE_${target}_SOURCES ${sources})
@@ -98,13 +98,13 @@ function(_catena_plugin_module target output sources)
         LINK_DEPENDS "${exports}" POSITION_INDEPENDENT_CODE ON
         C_VISIBILITY_PRESET hidden CXX_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden
         VISIBILITY_INLINES_HIDDEN ON)
-    # Hosts refuse what others may write to, and an umask may have allowed that.
+    # Hosts refuse plugins that others can write to, which some umasks allow.
     add_custom_command(TARGET ${target} POST_BUILD VERBATIM
         COMMAND chmod go-w "$<TARGET_FILE:${target}>" "$<TARGET_FILE_DIR:${target}>")
 endfunction()
 
-# Hosts search no folder of /usr/local, CMake's default, unless catena is there: who names no prefix
-# gets the plugin into a folder that they do search. Whatever the umask, others may not write to it.
+# Hosts do not search /usr/local, CMake's default prefix, unless catena is installed there; without a
+# prefix the plugin is installed to the user's plugin folder. The modes do not depend on the umask.
 function(_catena_install_plugin target)
     if(NOT CATENA_LIBDIR)  # catena's own build
         install(TARGETS ${target} LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}/catena/plugins")

@@ -1,4 +1,4 @@
-// Repeating the elements of a smaller tensor, compiled once for each type.
+// Broadcasting of a smaller tensor's elements, compiled once for each type.
 #include "catena/plugin/broadcast.hpp"
 
 #include "each_type.hpp"
@@ -12,7 +12,7 @@ Broadcast::Broadcast(Shape from, Shape to) {
         const bool repeated = d < more || from[d - more] == 1;
         if (ndim_ > 0 && repeated_[ndim_ - 1] == repeated) {
             size_[ndim_ - 1] *= to[d];
-        } else if (ndim_ > 0 || !repeated) {  // leading repetition is the period's
+        } else if (ndim_ > 0 || !repeated) {  // a leading repeated axis only repeats the period
             size_[ndim_] = to[d];
             repeated_[ndim_++] = repeated;
         }

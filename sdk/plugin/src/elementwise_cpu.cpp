@@ -23,7 +23,7 @@ void check_whole(const catena_function& f, const catena_value* attrs, catena_dty
     }
 }
 
-// y grows in place to the shape that it and x broadcast to.
+// Extends y in place to the shape that it and x broadcast to.
 void broadcast(const catena_function& f, std::uint32_t input, const catena_meta& x,
                catena_meta& y) {
     const std::int32_t ndim = std::max(x.ndim, y.ndim);
@@ -48,7 +48,7 @@ void broadcast(const catena_function& f, std::uint32_t input, const catena_meta&
 
 enum class Into { direct, sum, nowhere };
 
-// Everything but the plain case: threads, broadcast inputs, outputs that are added to.
+// Runs a loop in the general case: threads, broadcast inputs, outputs that are added to.
 template <class T>
 struct Job {
     static constexpr std::size_t most = CATENA_MAX_PORTS + 2;
@@ -102,7 +102,7 @@ private:
         T* to[most];
         T* own[2 * most];
         T* next = arena;
-        // Values that repeat soon are laid out once; a block then starts at its phase.
+        // Inputs with a short period are expanded once; a block starts at its offset in the period.
         for (std::size_t k = 0; k < n_in; ++k) {
             if (!staged[k]) continue;
             own[k] = next;
@@ -157,7 +157,7 @@ constexpr std::uint64_t padded(std::int64_t n, std::size_t size) {  // bytes of 
     return (static_cast<std::uint64_t>(n) * size + 63) & ~std::uint64_t{63};
 }
 
-// What a loop of gradients reads and writes: in is gy, every x, y.
+// Arguments of a loop of gradients: `in` has gy, every x, and y.
 template <class T>
 struct Gradients {
     static constexpr std::size_t most = CATENA_MAX_PORTS;

@@ -1,4 +1,4 @@
-// Texts of errors, and what becomes of exceptions at the border to the host.
+// Texts of errors, and the conversion of exceptions to a status and a text for the host.
 #include "catena/plugin/tables.hpp"
 
 #include <cstdarg>

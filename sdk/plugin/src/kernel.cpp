@@ -1,4 +1,4 @@
-// What kernels need besides their loops: pieces on threads, and checks that fail.
+// Support code of kernels: pieces on threads, and checks with their error messages.
 #include "catena/plugin/kernel.hpp"
 
 #include <cinttypes>
@@ -71,7 +71,7 @@ void fail_missing(const char* function, const char* what, std::size_t i) {
 void fail_type(const catena_function& f, const char* member, std::size_t i, catena_dtype wanted,
                catena_dtype got) {
     const bool input = std::string_view(member).ends_with('x') || *member == 'm';
-    const std::size_t last = (input ? f.n_inputs : f.n_outputs) - std::size_t{1};  // it may repeat
+    const std::size_t last = (input ? f.n_inputs : f.n_outputs) - std::size_t{1};  // may repeat
     std::string port = member;
     if (*member != 's') port = (input ? f.inputs : f.outputs)[i < last ? i : last]->name;
     plugin::fail(CATENA_E_INTERNAL, f.name, port.c_str(),
@@ -111,7 +111,7 @@ void check_described(const Described& mine, const catena_function& f) {
         if (mine.attrs[i].kind != f.attrs[i]->kind)
             differ("the kind of " + at, mine.attrs[i].kind, f.attrs[i]->kind);
     }
-    // Ports of one type variable have one dtype; the variables' names may differ.
+    // Compares which ports share a type variable; the names of the variables may differ.
     const auto my_type = [&](std::size_t i) {
         return std::string_view(i < n_in ? mine.inputs[i].type_var
                                          : mine.outputs[i - n_in].type_var);

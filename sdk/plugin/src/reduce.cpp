@@ -23,7 +23,7 @@ CATENA_KERNEL void sum_block(const Reduction& r, const T* x, std::int64_t kept, 
         }
     } else {
         const T* base = x + r.offset(kept, false);
-        for (std::int64_t i = from; i < to; i += 8) {  // eight rows in T, then into double
+        for (std::int64_t i = from; i < to; i += 8) {  // eight rows in Lane<T>, then in Total<T>
             Lane<T> rows[strip];
             std::fill_n(rows, width, Lane<T>(0));
             const std::int64_t end = std::min(i + 8, to);
@@ -48,7 +48,7 @@ void sum_axes_for(catena_ctx* ctx, const Reduction& r, const T* x, T* y, bool ad
     const std::int64_t row = r.inner_reduced() ? kept : r.inner();
     const std::int64_t per_row = (row + strip - 1) / strip;
     const std::int64_t strips = kept / row * per_row;
-    // Few strips: the summed range is cut into pieces as well, added up in order afterwards.
+    // With few strips, the summed range is also split into pieces, which are added in order.
     std::int64_t pieces = 1;
     if (strips < 4)
         pieces = std::clamp<std::int64_t>(kept * reduced / serial_work, 1, most / (strips * strip));
@@ -81,7 +81,7 @@ void sum_axes_for(catena_ctx* ctx, const Reduction& r, const T* x, T* y, bool ad
 
 }  // namespace
 
-// Integers use the baseline alone.
+// Integers use only the baseline instruction set.
 template <class T>
 void sum_axes(catena_ctx* ctx, [[maybe_unused]] Isa isa, const Reduction& r, const T* x, T* y,
               bool add) {

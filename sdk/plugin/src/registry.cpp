@@ -1,4 +1,4 @@
-// The table of a plugin of several translation units, and calls of its functions.
+// The table of a plugin of several translation units, and zero gradients for calls without any.
 #include "catena/plugin/registry.hpp"
 
 #include <algorithm>
@@ -31,7 +31,7 @@ std::unique_ptr<const Table> join(const Contents* const* begin, const Contents* 
     return table;
 }
 
-// Gradients of hidden outputs do not count: functions ignore them.
+// Whether a visible output has a gradient. Functions ignore the gradients of hidden outputs.
 template <class Call>
 bool has_gradient(const Call& call) {
     const catena_function& f = *call.function;

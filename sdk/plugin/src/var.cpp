@@ -100,7 +100,7 @@ Var operator==(const Var& a, const Var& b) {
 Var operator&(const Var& a, const Var& b) { return a * b; }
 
 namespace {
-// A function of one input, computed here for a constant.
+// Calls a function of one input, or computes it here for a constant.
 template <Name name>
 Var folded(const Var& x, double (*function)(double)) {
     return x.is_constant() ? Var(function(x.constant())) : call<name>({x});

@@ -1,4 +1,4 @@
-// Calls on halves by kernels for float32.
+// Runs kernels for float32 on copies of half-precision tensors.
 #include "catena/plugin/widened.hpp"
 
 #include <vector>
@@ -6,8 +6,8 @@
 namespace catena::plugin::detail {
 namespace {
 
-// A call with tensors of float32 in place of halves. Their elements lie one after another from
-// `scratch` on, before the scratch of the kernel itself.
+// A call with float32 tensors in place of halves. Their elements lie contiguously from `scratch`
+// on, followed by the scratch memory of the kernel itself.
 class WidenedCall {
 public:
     WidenedCall(const catena_call& call, void* scratch)
@@ -71,7 +71,7 @@ private:
     catena_tensor** list_ = few_list_;
 };
 
-// Copies those tensors of a list for which a half stands in the call: to float32, or back.
+// Converts the tensors of a list that are halves in the call to float32, or back.
 template <Isa isa, bool widens, class Wanted>
 void convert(catena_ctx* ctx, const catena_tensor* const* half, const catena_tensor* const* wide,
              std::uint32_t n, const Wanted& wanted) {

@@ -1,4 +1,4 @@
-// Products for plugins: leading dimensions, alpha, batches, no columns to sum over, no table.
+// Tests products for plugins: leading dimensions, alpha, batches, an empty sum, a missing table.
 #include <doctest/doctest.h>
 
 #include <catena/plugin.hpp>
@@ -17,7 +17,7 @@ const void* const plain[] = {&catena::testing::plain_blas, nullptr};
 const void* const none[] = {nullptr};
 int asked = 0;
 
-// A host that has no more than products, while it lives.
+// Installs a host that offers nothing but products, for the lifetime of the object.
 class Host {
 public:
     explicit Host(const void* const* tables) : before_(std::exchange(the_host, &host_)) {
@@ -52,7 +52,7 @@ TEST_CASE("blocks of matrices, scaled, and added to") {
     const Host host(plain);
     const catena_call call = a_call();
     const Blas blas(nullptr, call);
-    // The left columns of A (2 x 2 of 2 x 3), the whole B (2 x 2); into the right columns of C.
+    // Multiplies the left columns of A (2 x 2 of 2 x 3) by B (2 x 2) into the right columns of C.
     const std::vector<float> a = {1, 2, 99, 3, 4, 99};
     const std::vector<float> b = {1, 10, 100, 1000};
     std::vector<float> c(6, 7);
@@ -74,21 +74,21 @@ TEST_CASE("blocks of matrices, scaled, and added to") {
     p.alpha = -2;
     blas.gemm(p);
     CHECK(c == std::vector<float>{7, 0, 0, 7, 0, 0});
-    p.k = 0;  // nothing is added, or zeros stay between what is beside
+    p.k = 0;  // adds nothing; without add, sets only the product's columns to 0
     blas.gemm(p);
     CHECK(c == std::vector<float>{7, 0, 0, 7, 0, 0});
     std::fill(c.begin(), c.end(), 5.0f);
     p.add = false;
     blas.gemm(p);
     CHECK(c == std::vector<float>{5, 0, 0, 5, 0, 0});
-    CHECK(asked == 1);  // gemm() itself asks nothing, so that bodies of parallel() may call it
+    CHECK(asked == 1);  // gemm() does not call the host, so that bodies of parallel() may call it
 }
 
 TEST_CASE("batches: each product from where its operands lie, a step of 0 repeats one") {
     const Host host(plain);
     const catena_call call = a_call();
-    const std::vector<double> a = {1, 2, 3, 4, 5, 6};  // three of 1 x 2
-    const std::vector<double> b = {1, 10};             // 2 x 1, for all
+    const std::vector<double> a = {1, 2, 3, 4, 5, 6};  // three matrices of 1 x 2
+    const std::vector<double> b = {1, 10};             // one of 2 x 1, for all
     std::vector<double> c(6, -1);
     gemm<double>(nullptr, call,
                  {.transpose_a = false,

@@ -1,5 +1,5 @@
-// A formula that decides by `if`, or whose input may be missing, does not compile; the first error
-// says what to write.
+// Formulas with an `if`, or with an input that may be missing, do not compile; the first error says
+// what to write.
 #include <catena/plugin.hpp>
 
 using namespace catena::plugin;

@@ -1,5 +1,5 @@
-// One function with many faults, one at a time: y = a b + c, z = a^2. conform() has to find each, and
-// nothing in the one without.
+// The function y = a b + c, z = a^2 with many faults, one at a time. conform() must find each
+// fault, and none in the correct function.
 #include <catena/plugin.hpp>
 
 #include "faults.hpp"
@@ -8,7 +8,7 @@ namespace {
 
 using namespace catena::plugin;
 
-// Its gradient is that of a constant.
+// Not differentiable: its gradient is that of a constant.
 struct Frozen {
     static constexpr auto about =
         describe("org.example.frozen", "y = x", in("x"), out("y")).not_differentiable();
@@ -77,7 +77,7 @@ struct Broken {
         if constexpr (is<Fault::gradient>) ga = ga * 1.25;
         Var gc = gy;
         if constexpr (is<Fault::composed_retained>) {
-            const Var z(g.context(), g.raw().y[1]);  // g.y(1) would refuse
+            const Var z(g.context(), g.raw().y[1]);  // g.y(1) would throw
             gc = gy + (z - z);
         }
         if constexpr (is<Fault::composed_targets>)
@@ -88,7 +88,7 @@ struct Broken {
         if (g.wants(2)) g.gx(2, gc);
     }
 
-    // One element beside an input that is too short, no more.
+    // With Fault::shape, reads at most one element past the end of an input that is too short.
     template <class T>
     CATENA_KERNEL static T at(const Tensor<const T>& x, std::int64_t i) {
         return x[is<Fault::shape> ? std::min(i, x.size()) : i];

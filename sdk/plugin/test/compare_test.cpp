@@ -1,4 +1,4 @@
-// compare() and differences(): what counts as equal, and where a gradient can be measured.
+// Tests compare() and differences(): which values are equal, where a gradient can be measured.
 #include <doctest/doctest.h>
 
 #include <catena/testing/compare.hpp>
@@ -18,7 +18,7 @@ std::string compared(const std::vector<T>& got, const std::vector<T>& expected,
     const Dims shape = {static_cast<std::int64_t>(got.size())};
     return compare(Array::from<T>(got, shape), Array::from<T>(expected, shape), tolerance);
 }
-// A number of a 16-bit dtype, or of float32, where a wider one is expected.
+// Compares a number, rounded to T, with an expected float64 number.
 template <class T>
 std::string rounded(double got, double expected, Tolerance tolerance = {4e-3, 2e-3}) {
     const Array wide = Array::from<double>({got}, {1});
@@ -38,7 +38,7 @@ TEST_CASE("what is not finite is the same or wrong") {
     CHECK(compared({inf}, {not_a_number}) != "");
     CHECK(compared({not_a_number}, {1}) != "");
     CHECK(compared({1}, {not_a_number}) != "");
-    // Neither makes the others' tolerance larger.
+    // Infinities do not increase the tolerance of other elements.
     CHECK(compared({inf, 1.001}, {inf, 1}) == "element 1: expected 1, got 1.001");
 }
 
@@ -53,7 +53,7 @@ TEST_CASE("what lies beyond the largest number of a dtype is inf there") {
     CHECK(rounded<BFloat16>(inf, 1e37) != "");
     CHECK(rounded<float>(inf, 1e39) == "");
     CHECK(rounded<float>(inf, 3e38) != "");
-    // Within the tolerance of the largest number both may come, without one only what it rounds to.
+    // Near the largest number, it and inf pass; without a tolerance only the rounded value passes.
     CHECK(rounded<Float16>(inf, 65500) == "");
     CHECK(rounded<Float16>(65504, 65525) == "");
     CHECK(rounded<Float16>(inf, 65500, {0, 0}) != "");
@@ -103,7 +103,7 @@ TEST_CASE("differences: steep curves are measured with smaller steps, kinks and 
     CHECK(slope(0.4, sine) == doctest::Approx(2000 * std::cos(800.0)).epsilon(1e-6));
     CHECK(slope(0.5, sine) == doctest::Approx(2000 * std::cos(1000.0)).epsilon(1e-6));
     CHECK(slope(3, [](double x) { return x * x; }) == doctest::Approx(6).epsilon(1e-8));
-    // A kink within the step, but not within the smaller one.
+    // A kink within the large step, but not within the small one.
     CHECK(slope(5e-5, [](double x) { return std::abs(x); }) == doctest::Approx(1));
     CHECK(std::isnan(slope(0, [](double x) { return std::abs(x); })));
     CHECK(std::isnan(slope(1e-7, [](double x) { return std::abs(x); })));

@@ -1,4 +1,4 @@
-// conform() against a function with one fault at a time: it can fail, and says why.
+// Tests conform() with functions that have one fault each: it must fail, and give the reason.
 #include <doctest/doctest.h>
 
 #include <catena/testing/conform.hpp>
@@ -16,7 +16,7 @@ World& world() {
     return all;
 }
 
-// The checks that failed, in their order; those that no example reached are none of them.
+// Returns the failed checks in their order, without those that no example reaches.
 std::string failed(const Report& report) {
     std::string names;
     for (std::size_t i = 0; i < n_checks; ++i) {
@@ -27,10 +27,10 @@ std::string failed(const Report& report) {
     return names;
 }
 
-// The checks that failed, and do not if each is asked by itself.
+// Returns the failed checks that do not fail if they run alone.
 std::string not_found_alone(const Report& all) {
     std::string names;
-    if (all.examples == 0) return names;  // it takes long to look for a call
+    if (all.examples == 0) return names;  // the search for a call is slow
     const auto fails = [&](std::size_t i) {
         Settings settings;
         settings.only = static_cast<Check>(i);
@@ -39,7 +39,7 @@ std::string not_found_alone(const Report& all) {
     for (std::size_t i = 0; i < n_checks; ++i) {
         if (!all.failed(static_cast<Check>(i))) continue;
         bool found = fails(i);
-        // Written out of bounds: told by the check whose calls do it.
+        // The check whose calls write out of bounds reports the failure of Check::guard.
         if (static_cast<Check>(i) == Check::guard)
             for (std::size_t k = 0; k < n_checks && !found; ++k) found = fails(k);
         if (!found) names += std::string(check_infos[i].name) + " ";
@@ -64,7 +64,7 @@ TEST_CASE("each fault is found, by the checks that should; none where there is n
 
 TEST_CASE("one check by itself says what it says among the others") {
     Settings settings;
-    settings.large = false;  // they take long
+    settings.large = false;  // large shapes are slow
     const Report right = conform(world(), name_of(Fault::none), settings);
     for (std::size_t i = 0; i < n_checks; ++i) {
         settings.only = static_cast<Check>(i);
@@ -191,7 +191,7 @@ TEST_CASE("a call is looked for where the description has none") {
     const Example found = parse_example(f, report.found);
     CHECK(text_of(f, found) == report.found);
     CHECK_NOTHROW(make_sample(world(), f, found, 1));
-    CHECK(text_of(f, find_example(world(), f).value()) == report.found);  // the same again
+    CHECK(text_of(f, find_example(world(), f).value()) == report.found);  // deterministic
 }
 
 TEST_CASE("the page: a row for each function, a note for each reason") {

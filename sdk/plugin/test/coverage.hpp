@@ -10,7 +10,7 @@ namespace catena::testing {
 // `about` is a further paragraph for the page.
 inline std::string coverage_page(const std::vector<Report>& reports,
                                  const std::string& about = {}) {
-    std::map<std::string, std::size_t> notes;  // why not applicable -> its number
+    std::map<std::string, std::size_t> notes;  // why not applicable -> number of the note
     std::vector<std::string> in_order;
     const auto cell = [&](const Report::Entry& e) -> std::string {
         if (e.verdict == Verdict::passed) return "✓";

@@ -1,4 +1,4 @@
-// The index arithmetic of CUDA kernels, on the CPU: nothing of that size is allocated.
+// Tests the index arithmetic of CUDA kernels on the CPU, without allocating such large arrays.
 #include <doctest/doctest.h>
 
 #include <catena/plugin/cuda/index.hpp>
@@ -16,7 +16,7 @@ namespace {
 
 using Extents = std::vector<std::int64_t>;
 
-// Where an operand is at an element of the tensor, by NumPy's rule, the long way.
+// Returns the offset of an operand at an element of the tensor, by NumPy's broadcasting rule.
 std::int64_t offset_of(std::int64_t element, Shape shape, Shape operand) {
     std::int64_t offset = 0;
     std::int64_t stride = 1;
@@ -48,7 +48,7 @@ struct Drawn {
 
 TEST_CASE("division by a product") {
     using U = std::uint64_t;
-    constexpr U most = U(1) << 63;  // n is below it
+    constexpr U most = U(1) << 63;  // the limit of n
     std::vector<U> numbers = {1, 2, 3, 4, 5, 6, 7, 9, 10, 15, 16, 17, 49, 255, 641, 65535, 65537};
     for (U p = 1 << 20; p <= most / 2; p *= 2)
         numbers.insert(numbers.end(), {U(p - 1), p, U(p + 1)});

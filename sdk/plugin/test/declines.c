@@ -1,4 +1,4 @@
-// Kernels for functions of catena's: one takes no call, one is for a device that is nowhere.
+// Kernels for catena's functions: one declines all calls, one is for a device that does not exist.
 #include <catena/abi.h>
 
 static const catena_host *host;

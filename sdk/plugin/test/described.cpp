@@ -4,7 +4,7 @@
 using namespace catena::plugin;
 
 struct Described {
-#if defined(RANGE)  // of numbers, for an attribute that is an integer
+#if defined(RANGE)  // a range of floats for an integer attribute
     static constexpr auto eps = attr("eps", 1, "an offset").range(1e-3, 1);
 #elif defined(REVERSED)
     static constexpr auto eps = attr("eps", 1.0, "an offset").range(1, 1e-3);

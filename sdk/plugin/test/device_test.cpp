@@ -1,5 +1,5 @@
-// Kernels of devices whose memory the host cannot touch: run there, and watched there. And what is
-// said of plugins that cannot be loaded.
+// Tests kernels of devices whose memory the host cannot access: they run and are checked there.
+// Also tests the errors for plugins that cannot be loaded.
 #include <doctest/doctest.h>
 
 #include <catena/testing.hpp>

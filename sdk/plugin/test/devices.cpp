@@ -1,5 +1,5 @@
-// Functions y = 2 x for the device "far", whose addresses nobody but the device can follow, each with
-// another fault that catena::testing has to find there. And kernels for devices that are not there.
+// Functions y = 2 x for the device "far", whose addresses only the device can use, each with a
+// different fault that catena::testing must find. Also kernels for devices that do not exist.
 #include <catena/plugin.hpp>
 
 #include <cstdlib>
@@ -20,7 +20,7 @@ template <class T>
 T* near(T* far) {
     return reinterpret_cast<T*>(reinterpret_cast<std::uintptr_t>(far) - distance);
 }
-std::int64_t blocks = 0;  // that are in use
+std::int64_t blocks = 0;  // number of blocks in use
 
 catena_status copy(catena_ctx*, void*, catena_stream*, void* to, const void* from,
                    std::uint64_t bytes, std::int32_t direction) {
@@ -88,7 +88,7 @@ T* elements(const catena_tensor* t) {
     return near(reinterpret_cast<T*>(static_cast<char*>(t->dl.data) + t->dl.byte_offset));
 }
 
-// From `in` to `out`: y of x, or gx of gy.
+// Doubles `in` into `out`: x into y in forward, gy into gx in backward.
 template <class T, Fault fault>
 catena_status twice(catena_ctx* ctx, const catena_call* call) {
     const bool forward = call->phase == CATENA_PHASE_FORWARD;
@@ -103,7 +103,7 @@ catena_status twice(catena_ctx* ctx, const catena_call* call) {
     if (fault == Fault::fails) return host->fail(ctx, CATENA_E_DEVICE, "[far] it burns");
     return CATENA_OK;
 }
-// What it computes on the CPU.
+// Computes y = 2 x on the CPU, as a reference.
 template <class T>
 catena_status twice_here(catena_ctx*, const catena_call* call) {
     const auto n = static_cast<std::int64_t>(call->y[0]->nbytes / sizeof(T));

@@ -1,4 +1,4 @@
-// The border between a plugin's exceptions and its host: each becomes a status and a text.
+// Tests the border between a plugin and its host: each exception becomes a status and a text.
 #include <doctest/doctest.h>
 
 #include <catena/plugin.hpp>
@@ -71,7 +71,7 @@ TEST_CASE("sizes end at the largest number, but an extent of 0 makes any array e
 }
 
 TEST_CASE("what a piece throws ends the others, and is thrown again where all have ended") {
-    // Every piece by itself, on three threads.
+    // Calls fn for each piece separately, on three threads.
     catena_host host{};
     host.struct_size = sizeof(host);
     host.parallel_for = [](catena_ctx*, std::int64_t n, std::int64_t grain, catena_range_fn fn,
@@ -99,7 +99,7 @@ TEST_CASE("what a piece throws ends the others, and is thrown again where all ha
     CHECK_THROWS_WITH_AS(run(0), "[f] x: no", Error);
     CHECK(begun <= 3);  // at most one for each thread
     CHECK_THROWS_AS(run(29999), Error);
-    // A body within a body.
+    // A body that calls parallel() itself.
     CHECK_THROWS_AS(parallel<Isa::baseline>(nullptr, 4, piece_work,
                                             [&](std::int64_t, std::int64_t) { run(5); }),
                     Error);

@@ -1,4 +1,4 @@
-// The faults of broken.catena, and the checks that have to find each.
+// The faults of broken.catena, and the checks that must find each.
 #pragma once
 
 #include <cstddef>
@@ -50,7 +50,7 @@ inline constexpr std::size_t n_faults = static_cast<std::size_t>(Fault::count);
 
 struct FaultInfo {
     const char* function;
-    const char* checks;  // that fail
+    const char* checks;  // the checks that fail
 };
 // clang-format off
 inline constexpr FaultInfo faults[] = {

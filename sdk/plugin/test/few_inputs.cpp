@@ -1,4 +1,4 @@
-// Functions of few inputs, right ones and such as forget that an input may be missing.
+// Functions with few inputs: correct ones, and ones that do not handle a missing input.
 #include "few_inputs.hpp"
 
 namespace few_inputs {

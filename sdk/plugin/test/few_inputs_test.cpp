@@ -1,4 +1,4 @@
-// Functions without inputs, and with a first input that is missing.
+// Tests functions without inputs, and functions whose first input is missing.
 #include <doctest/doctest.h>
 
 #include <catena/testing.hpp>
@@ -9,7 +9,7 @@ namespace {
 
 const Array two = Array::from<double>({3, 4}, {2});
 
-// What a call of a function of the plugin says, a being missing.
+// Returns the error text of a call without the input a, or "none".
 std::string refusal(const std::string& function, bool backward = false) {
     World world(FEW_INPUTS);
     try {
@@ -64,7 +64,7 @@ TEST_CASE("a first input that is missing") {
                         .expected = {Array::from<double>({9, 16}, {2})}}) == "");
     CHECK((world.backward(scaled, {Array(), two}, {two}, {two}).at(1) == two));
     CHECK((world.gradient(scaled, {Array(), two}, {two}, {two}).at(1) == two));
-    // The outputs are on the device of the first input that is there.
+    // The outputs are on the device of the first input that is not missing.
     catena_ctx ctx{&world, {}, {}};
     catena_meta b = two.meta(), y = {};
     b.device_type = 2;

@@ -1,5 +1,5 @@
-// y = x w + b over vectors, b one number that may be missing. One that is right, and four whose
-// backward reads what they forgot to retain, each in another place.
+// y = x w + b over vectors, where b is one number or missing. One function is correct. The gradient
+// of each other function reads an array that it does not retain.
 #include <catena/plugin.hpp>
 
 using namespace catena::plugin;

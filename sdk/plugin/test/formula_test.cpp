@@ -1,4 +1,4 @@
-// Formulas: how accurate the elementary functions are, and what the SDK learns from a gradient.
+// Tests formulas: the accuracy of elementary functions, and what the SDK infers from a gradient.
 #include <doctest/doctest.h>
 
 #include <catena/plugin.hpp>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr double inf = std::numeric_limits<double>::infinity();
 
-// Largest relative error of f against reference, in units of the format's epsilon.
+// Returns the largest relative error of f against reference, in units of T's epsilon.
 template <class T, class F, class R>
 double worst(const F& f, const R& reference, long double low, long double high) {
     double result = 0;
@@ -44,7 +44,7 @@ void check_accuracy() {
     CHECK(worst<T>(log, exact_log, 3, 1e30L) < 2);
     CHECK(worst<T>(tanh, exact_tanh, -12, 12) < 4);
     CHECK(worst<T>(tanh, exact_tanh, -1e-3L, 1e-3L) < 4);
-    const T least = std::log(std::numeric_limits<T>::min());  // of which the result is normal
+    const T least = std::log(std::numeric_limits<T>::min());  // the smallest x with a normal result
     CHECK(worst<T>(sigmoid, exact_sigmoid, least + T(0.01), 80) < 3);
     for (T x = least - 5; x < least; x += T(0.01)) {
         CAPTURE(x);

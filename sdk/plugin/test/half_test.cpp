@@ -1,4 +1,4 @@
-// Halves: conversion of every value by every instruction set, and kernels that run on copies.
+// Tests half precision: conversion of all values with every instruction set, kernels on copies.
 #include <doctest/doctest.h>
 
 #include <catena/plugin/half.hpp>
@@ -17,7 +17,7 @@ using catena::plugin::to_half;
 
 namespace {
 
-// What the bits mean, straight from the definition of binary16.
+// Returns the value of the bits, by the definition of binary16.
 double value_of(std::uint16_t bits) {
     const int exponent = bits >> 10 & 31;
     const double mantissa = bits & 1023;
@@ -110,7 +110,7 @@ TEST_CASE("rounding to float16: to the nearest, ties to even, overflow to infini
         expected.push_back(static_cast<std::uint16_t>(bits | 0x8000));
     };
     constexpr float inf = std::numeric_limits<float>::infinity();
-    // Around the middle of every pair of neighbours, subnormals and the step to infinity included.
+    // Numbers around the middle of all neighbours, including subnormals and the step to infinity.
     for (std::uint32_t h = 0; h < 0x7c00; ++h) {
         const double low = value_of(static_cast<std::uint16_t>(h));
         const double high = h == 0x7bff ? 65536 : value_of(static_cast<std::uint16_t>(h + 1));
@@ -134,7 +134,7 @@ TEST_CASE("rounding to float16: to the nearest, ties to even, overflow to infini
         for (std::size_t i = 0; i < x.size(); ++i) wrong += half[i].bits == expected[i] ? 0 : 1;
         CHECK(wrong == 0);
     }
-    CHECK(to_half<BFloat16>(std::bit_cast<float>(0x3f808000u)).bits == 0x3f80);  // ties
+    CHECK(to_half<BFloat16>(std::bit_cast<float>(0x3f808000u)).bits == 0x3f80);  // ties to even
     CHECK(to_half<BFloat16>(std::bit_cast<float>(0x3f818000u)).bits == 0x3f82);
     CHECK(to_half<BFloat16>(std::numeric_limits<float>::max()).bits == 0x7f80);
 }
@@ -178,7 +178,7 @@ Array to_floats(const Array& h) {
     return a;
 }
 
-// One kernel on given tensors, of one instruction set: what World does, for tensors of any dtype.
+// Runs the kernel for one dtype and instruction set on given tensors, as World does.
 struct Direct {
     Direct(const std::string& name, int phase, catena_dtype dtype, const char* isa)
         : f(world().function(name)) {
@@ -246,7 +246,7 @@ struct Direct {
     std::deque<catena_tensor> tensors;
 };
 
-// The half kernel must give what the float kernel of the same instruction set gives, rounded.
+// Checks that half kernels give the rounded results of float kernels with the same instructions.
 template <class Half>
 struct Comparison {
     std::string name;
@@ -281,7 +281,7 @@ struct Comparison {
         Direct half(name, phase, dtype_of<Half>(), isa);
         Direct single(name, phase, dtype_of<float>(), isa);
         if (mutates && (phase == CATENA_PHASE_BACKWARD || add)) return;
-        // Functions compiled for fewer instruction sets run what they have.
+        // Compares with the baseline kernel if there is no float32 kernel for this instruction set.
         if (single.kernel == nullptr)
             single.kernel = Direct(name, phase, dtype_of<float>(), "").kernel;
         const bool forward = phase == CATENA_PHASE_FORWARD;

@@ -1,4 +1,4 @@
-// Kernels for functions of catena's own plugins that are not as these kernels take them to be.
+// Kernels for catena's functions whose kernels_for() differs from the function's own description.
 #include <catena/plugin.hpp>
 
 using namespace catena::plugin;
@@ -10,11 +10,11 @@ struct Nothing {
     template <class T>
     CATENA_KERNEL static void forward(const auto&) {}
 };
-struct Named : Nothing<Named> {  // catena.mul_constant has `value`
+struct Named : Nothing<Named> {  // catena.mul_constant calls it `value`
     static constexpr auto about =
         kernels_for("catena.mul_constant", in("x"), out("y"), attr("values", 1.0));
 };
-struct Kind : Nothing<Kind> {  // `value` is a number
+struct Kind : Nothing<Kind> {  // `value` is a float, not an integer
     static constexpr auto about =
         kernels_for("catena.add_constant", in("x"), out("y"), attr("value", 1));
 };
@@ -28,7 +28,7 @@ struct Types : Nothing<Types> {
     template <class T, class>
     CATENA_KERNEL static void forward(const auto&) {}
 };
-struct Reads {  // catena.tanh retains y alone
+struct Reads {  // catena.tanh retains only y
     static constexpr auto about = kernels_for("catena.tanh", in("x"), out("y"));
     template <class T>
     CATENA_FN static T forward(T x) {

@@ -1,12 +1,12 @@
-// Mistakes that a compiler does not see. Each has to be named where it is made.
+// Mistakes that a compiler does not find. The SDK must report each where it is made.
 #include <catena/plugin.hpp>
 
 using namespace catena::plugin;
 
 namespace {
 
-// A function of two outputs that is right: y = 2x, and what backward reads, a hidden number for each
-// element.
+// A correct function with two outputs: y = 2x, and a hidden number for each element, which backward
+// reads.
 struct Twice {
     static constexpr auto outputs = out("y", Port("kept").of("S").hidden());
     using types = Rows<Row<float, float>, Row<double, double>>;
@@ -29,7 +29,7 @@ struct Twice {
     }
 };
 
-struct HiddenAdd : Twice {  // it overwrites what it was asked to add to
+struct HiddenAdd : Twice {  // overwrites a hidden output instead of adding to it
     static constexpr auto about =
         describe("org.example.hidden_add", "y = 2x", in("x"), outputs).example("x=(2,3)");
     template <class T, class S>
@@ -40,7 +40,7 @@ struct HiddenAdd : Twice {  // it overwrites what it was asked to add to
     }
 };
 
-// The name of the call that takes a tensor for one of float64.
+// The tensor that a kernel reads as float64.
 enum class Port64 { x, y, gy, gx, none };
 template <Port64 port>
 struct Mistyped {
@@ -71,7 +71,7 @@ struct Mistyped {
     }
 };
 
-struct WrongInfer {  // its y is float64, whatever x is
+struct WrongInfer {  // infer() sets y to float64 for all dtypes of x
     static constexpr auto about =
         describe("org.example.wrong_infer", "y = x", in("x"), out("y")).example("x=(2,3)");
     static void infer(const auto& s) { s.y(0, s.x(0), dtype_of<double>()); }
@@ -84,7 +84,7 @@ struct WrongInfer {  // its y is float64, whatever x is
     }
 };
 
-struct Throws {  // where an element is below 0, on whatever thread
+struct Throws {  // on any thread, if an element is below 0
     static constexpr auto about =
         describe("org.example.throws", "y = x, for x from 0 on", in("x"), out("y"))
             .not_differentiable()

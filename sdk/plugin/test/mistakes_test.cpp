@@ -1,4 +1,4 @@
-// Mistakes in a plugin are named where they are made: the port, the dtype, what was asked.
+// Tests that a plugin's mistakes are reported with the port, the dtype, and the request.
 #include <doctest/doctest.h>
 
 #include <catena/plugin/kernel.hpp>
@@ -60,7 +60,7 @@ TEST_CASE("infer() with a wrong dtype is the reason why kernels are not reached"
     INFO(text);
     CHECK(has(text, "no example reaches forward float32 ''"));
     CHECK(has(text, "infer() gives y as float64, the kernel has float32"));
-    CHECK(lines(text, "\n") == 2);  // float32 and float16; bfloat16
+    CHECK(lines(text, "\n") == 2);  // one for float32 and float16, one for bfloat16
 }
 
 TEST_CASE("what a piece of parallel() throws is the error of the call, on any number of threads") {
@@ -81,7 +81,7 @@ TEST_CASE("what a piece of parallel() throws is the error of the call, on any nu
 TEST_CASE("pieces of parallel() that have not begun when one throws are left out") {
     static std::size_t threads;
     catena_host host = {};
-    // A free thread takes the next piece, as in the pool of the CPU.
+    // A free thread takes the next piece, as in the CPU's thread pool.
     host.parallel_for = [](catena_ctx*, std::int64_t n, std::int64_t grain, catena_range_fn fn,
                            void* user) {
         std::atomic<std::int64_t> next{0};
@@ -113,8 +113,8 @@ TEST_CASE("pieces of parallel() that have not begun when one throws are left out
         return n.load();
     };
     CHECK(began(1) == 1);
-    // One on each thread. A busy machine may let the others begin some more before the first one's
-    // exception is caught.
+    // Each thread begins one piece. On a busy machine, the other threads may begin more before the
+    // first exception is caught.
     CHECK(began(3) <= 30);
     catena::plugin::the_host = nullptr;
 }

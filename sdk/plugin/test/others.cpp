@@ -1,4 +1,4 @@
-// Kernels for functions of catena's own plugins: a formula, and a loop that chooses its calls.
+// Kernels for functions of catena's own plugins: a formula, and a loop that declines some calls.
 #include <catena/plugin.hpp>
 
 using namespace catena::plugin;
@@ -19,7 +19,7 @@ struct Relu {
 };
 // [/relu]
 
-struct LeakyRelu {  // for some slopes
+struct LeakyRelu {  // supports some slopes only
     static constexpr auto about =
         kernels_for("catena.leaky_relu", in("x"), out("y"), attr("slope", 0.2)).named("others");
     static bool supports(const auto& call) { return call.template attr<"slope">() >= 0.5; }
@@ -36,7 +36,7 @@ struct LeakyRelu {  // for some slopes
     }
 };
 
-struct Exp {  // rows of all dtypes, by shapes alone
+struct Exp {  // all dtypes; supports() reads only shapes
     static constexpr auto about = kernels_for("catena.exp", in("x"), out("y")).named("others");
     static bool supports(const auto& call) {
         const auto x = call.template x<std::byte>(0);
@@ -47,7 +47,7 @@ struct Exp {  // rows of all dtypes, by shapes alone
         return math::exp(x);
     }
 };
-struct Log {  // float32 alone: a mistake
+struct Log {  // a mistake: supports() assumes float32
     static constexpr auto about = kernels_for("catena.log", in("x"), out("y")).named("others");
     static bool supports(const auto& call) { return call.template x<float>(0).dim(0) == 4; }
     template <class T>

@@ -1,5 +1,5 @@
-// Kernels on CUDA for functions of catena's own plugins: one that chooses its calls, one that is not as
-// the function is described.
+// CUDA kernels for functions of catena's own plugins: one declines some calls, one differs from the
+// function's description.
 #include <catena/plugin.hpp>
 
 using namespace catena::plugin;

@@ -1,4 +1,4 @@
-// Kernels for functions that other plugins describe, in one line each.
+// Tests kernels for functions that other plugins describe.
 #include <doctest/doctest.h>
 
 #include <catena/testing.hpp>
@@ -51,7 +51,7 @@ TEST_CASE("a formula replaces another plugin's: every dtype and instruction set,
             CHECK(k->name != nullptr);
         }
     CHECK(phases[0] == phases[1]);
-    // Three dtypes count: float32, float64 and both halves together.
+    // Kernels per phase and instruction set: float32, float64, and one for both half dtypes.
     CHECK(mine == 3 * 2 * world().isas("catena.relu").size());
     CHECK(check(world(), {.function = "catena.relu",
                           .inputs = {Array::from<double>({-1, 0.5, 2}, {3})},

@@ -1,4 +1,4 @@
-// Philox4x32-10 against the known answers of its authors' Random123 library.
+// Tests Philox4x32-10 against the known answers of its authors' Random123 library.
 #include <doctest/doctest.h>
 
 #include <catena/plugin/philox.hpp>

@@ -1,4 +1,4 @@
-// What a gradient reads without retaining it is an error by name, and a missing input is none.
+// Tests that reading an array that is not retained is an error, and reading a missing input is not.
 #include <doctest/doctest.h>
 
 #include <catena/testing.hpp>

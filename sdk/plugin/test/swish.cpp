@@ -1,5 +1,5 @@
-// What a third party writes for y = x * sigmoid(beta x): every dtype, instruction set, thread and
-// order of the gradient comes with it.
+// A third party's code for y = x * sigmoid(beta x). The SDK adds all dtypes, instruction sets,
+// threads and orders of the gradient.
 #include <catena/plugin.hpp>
 
 using namespace catena::plugin;

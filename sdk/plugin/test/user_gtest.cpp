@@ -1,4 +1,4 @@
-// What a plugin's author writes, in GoogleTest: PLUGIN is the path of a plugin with a function swish.
+// A plugin author's test with GoogleTest. PLUGIN is the path of a plugin with the function swish.
 #include <catena/testing/gtest.hpp>
 
 using namespace catena::testing;

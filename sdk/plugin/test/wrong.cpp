@@ -1,4 +1,4 @@
-// A function with a wrong gradient, which catena::testing has to notice.
+// A function with a wrong gradient, which catena::testing must find.
 #include <catena/plugin.hpp>
 
 using namespace catena::plugin;

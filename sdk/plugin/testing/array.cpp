@@ -1,4 +1,4 @@
-// Arrays of tests: guarded memory, and elements of any dtype.
+// Arrays for tests: guarded memory, and elements of any dtype.
 #include "catena/testing/array.hpp"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ Array::Array(Dims shape, catena_dtype dtype, std::size_t shift, std::uint8_t pat
     strides_.resize(shape_.size());
     for (std::size_t d = shape_.size(); d-- > 0; size_ = plugin::times(size_, shape_[d]))
         strides_[d] = size_;
-    // Room for elements of 8 bytes: a kernel that takes them for wider ones is found and does no harm.
+    // Allocates 8 bytes per element: a kernel that writes wider elements is detected and does no harm.
     allocate(std::max(nbytes(), 8 * static_cast<std::size_t>(size_)));
     if (is_floating(dtype)) fill(0xff);
 }
@@ -69,7 +69,7 @@ void Array::fill(std::uint8_t byte) {
 }
 
 Array Array::to(catena_dtype dtype) const {
-    if (plugin::same(dtype, dtype_)) return moved(0);  // large integers are no double
+    if (plugin::same(dtype, dtype_)) return moved(0);  // double cannot represent large integers
     Array a(shape_, dtype);
     a.set_numbers(numbers());
     return a;
@@ -104,7 +104,7 @@ std::string Array::damage() const {
         const auto* from = std::find_if(last, end, foreign);
         const auto* to = end;
         while (!foreign(to[-1])) --to;
-        // As many bytes as if it had been written as elements of another size.
+        // Checks whether the damage is that of a write of elements of another size.
         std::string as;
         for (const std::int64_t size : {2, 4, 8})
             if (8 * size > dtype_.bits && to - first > size * (size_ - 1) &&

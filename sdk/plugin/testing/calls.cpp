@@ -1,4 +1,4 @@
-// World's calls: which kernel runs, and which violation it is accused of.
+// World's calls: selects a kernel, runs it, and throws its violations.
 #include <algorithm>
 #include <functional>
 #include <stdexcept>
@@ -13,7 +13,7 @@ using detail::Reply;
 
 namespace {
 
-// The kernel that ran, with the dtypes of this call.
+// Returns a label of the kernel that ran, with the dtypes of this call.
 std::string who(const World& world, const catena_function& f, const catena_kernel& k,
                 const detail::Metas& x, const detail::Metas& y) {
     const detail::TypeVars vars(f);
@@ -27,7 +27,7 @@ std::string who(const World& world, const catena_function& f, const catena_kerne
     return detail::label_of(world, k, types) + ": ";
 }
 
-// Throws what is wrong with the reply.
+// Throws an exception for an error or a violation in the reply.
 void need(const Reply& r, const std::string& kernel) {
     if (!r.piece_thrown.empty())
         throw Violation(
@@ -50,7 +50,7 @@ std::vector<catena_meta> inferred(const catena_function& f, const Reply& r) {
     return r.metas;
 }
 
-// The results of the first kernel of a phase that serves the call, by call(kernel).
+// Returns the results of the first kernel of a phase that serves the call, run by call(kernel).
 template <class Call>
 std::vector<Array> run_first(World& world, const catena_function& f, int phase,
                              const detail::Metas& x, const detail::Metas& y, const Options& options,
@@ -68,7 +68,7 @@ std::vector<Array> run_first(World& world, const catena_function& f, int phase,
         std::string("[") + f.name + "] kernel: expected one that supports the call, got none");
 }
 
-// The gradients that a function's grad_function gives.
+// Computes the gradients by the function's grad_function.
 void call_grad_function(World& world, const catena_function& f, Engine& engine,
                         const Engine::Vars& lent, const Attrs& attrs, Engine::Vars& vars) {
     std::vector<catena_var*> in;
@@ -155,7 +155,7 @@ std::vector<Array> World::gradient(const std::string& name, const std::vector<Ar
     return result;
 }
 
-// By going back over the calls that the composition made.
+// Propagates gradients backward over the recorded calls of the composition.
 std::vector<Array> World::second(const std::string& name, const std::vector<Array>& inputs,
                                  const std::vector<Array>& outputs, const std::vector<Array>& gy,
                                  const std::vector<Array>& ggx, const Attrs& attrs,

@@ -17,7 +17,7 @@ namespace {
 using detail::to_double;
 using detail::with_type;
 
-// An integer of any dtype, or a float that is one, exactly.
+// Returns the exact value of an integer of any dtype, or of a float that is an integer.
 __extension__ using Integer = __int128;
 std::optional<Integer> integer_at(const Array& a, std::int64_t i) {
     return with_type(a.dtype(), [&]<class T>(T) -> std::optional<Integer> {
@@ -47,8 +47,8 @@ double largest_of(catena_dtype dtype) {
            : dtype.bits == 32 ? std::numeric_limits<float>::max()
                               : std::numeric_limits<double>::max();
 }
-// `rounded` is what the expected number is in the dtype of `got`. What lies beyond the largest number
-// there is inf; within reach of it both may come.
+// `rounded` is the expected number in the dtype of `got`, whose largest finite number is `largest`. If the
+// expected number is within `reach` of `largest`, infinity is accepted as well as a finite number.
 bool agrees(double got, double expected, double rounded, double reach, double largest) {
     if (got == rounded || (std::isnan(got) && std::isnan(rounded))) return true;
     if (std::isnan(got) || !std::isfinite(expected)) return false;
@@ -56,10 +56,10 @@ bool agrees(double got, double expected, double rounded, double reach, double la
     return std::abs(got - (std::isinf(rounded) ? expected : rounded)) <= reach;
 }
 
-// Central differences of fourth order of a function of a distance from x[i] = center, where it is
-// `here`. NaN where it has a kink or a jump within reach, or where rounding takes the digits. Smooth
-// functions bend less, the smaller the step is; kinks do not, so that `bend`, the most that slopes to
-// both sides may differ by, is the same for all steps.
+// Returns the derivative by central differences of fourth order, or NaN if there is a kink or a jump nearby,
+// or if rounding errors dominate. at(d) is the function at x[i] = center + d, `here` its value at d = 0.
+// `bend` is the largest accepted difference between the slopes on both sides. It is the same for all steps:
+// with a smaller step, slopes of smooth functions differ less, but those at kinks do not.
 template <class At>
 double slope_of(const At& at, double center, double here, double step, double bend, bool wide) {
     const double up = at(step);
@@ -87,7 +87,7 @@ std::string compare(const Array& got, const Array& expected, Tolerance tolerance
         return "shape: expected " + plugin::text_of(plugin::Shape(expected.shape())) + ", got " +
                plugin::text_of(plugin::Shape(got.shape()));
     const auto differs = [&](const Array& e, std::int64_t i) {
-        // As many digits as tell the two apart.
+        // Prints enough digits to distinguish the two.
         const bool alike = element_text(e, i, 9) == element_text(got, i, 9);
         const int digits = alike ? 17 : 9;
         return "element " + std::to_string(i) + ": expected " + element_text(e, i, digits) +

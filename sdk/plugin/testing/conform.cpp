@@ -10,7 +10,7 @@ namespace detail {
 
 namespace {
 
-// Rows of dtypes that an attribute chooses.
+// Checks the rows of dtypes that an attribute selects.
 void examine_dtypes(World& world, const catena_function& f, const Example& example, Report& report,
                     const Settings& settings) {
     std::vector<catena_dtype> dtypes;
@@ -29,12 +29,12 @@ void examine_dtypes(World& world, const catena_function& f, const Example& examp
                 if (exam.differentiable())
                     check_values(exam, exam.uses(CATENA_PHASE_BACKWARD), Check::backward);
             } catch (const Failure&) {
-                // Not one of its choices.
+                // The attribute does not accept this dtype.
             }
     }
 }
 
-// The call with another choice or truth for one of its attributes.
+// Returns the call with each other choice or truth value of one of its attributes.
 std::vector<Example> other_choices(const catena_function& f, const Example& example) {
     std::vector<Example> result;
     const auto with = [&](const catena_attr_spec& spec, const catena_value& value) {
@@ -54,10 +54,10 @@ std::vector<Example> other_choices(const catena_function& f, const Example& exam
     return result;
 }
 
-// Finds kernels of the plugins under test that never ran, so they were not tested. One that chooses its
-// calls may want larger ones than the examples of another plugin's function are.
+// Fails if kernels of the plugins under test never ran, so that they were not tested. Skips kernels for other
+// plugins' functions that choose their calls: they may need larger calls than the examples.
 void all_reached(World& world, const catena_function& f, Report& report) {
-    // What failed may have kept them from running.
+    // These failures may have kept kernels from running.
     for (const Check check : {Check::example, Check::dtypes, Check::determinism, Check::backward,
                               Check::retained, Check::inputs, Check::guard})
         if (report.failed(check)) return;
@@ -89,7 +89,7 @@ void all_reached(World& world, const catena_function& f, Report& report) {
     else report.skip(Check::reached, why);
 }
 
-// Why nothing under test has a part in the function's calls; empty: something has.
+// Returns why no part of the function's calls is under test; empty if some part is.
 std::string why_absent(World& world, const catena_function& f) {
     if (world.under_test(f)) return {};
     for (const int phase : {CATENA_PHASE_FORWARD, CATENA_PHASE_BACKWARD})
@@ -98,7 +98,7 @@ std::string why_absent(World& world, const catena_function& f) {
     return "no kernel under test can run here";
 }
 
-// Whether the function comes with several kernels for the same dtypes, on any machine.
+// Whether the function's own plugin has several kernels for the same dtypes, on any machine.
 bool has_variants(const World& world, const catena_function& f, std::size_t n_vars) {
     std::set<std::string> rows;
     bool twice = false;
@@ -110,7 +110,7 @@ bool has_variants(const World& world, const catena_function& f, std::size_t n_va
     return twice;
 }
 
-// What cannot be asked of this function.
+// Gives the reasons for checks that do not apply to this function.
 void excuse(const World& world, const catena_function& f, bool differentiable, Report& report) {
     const auto skip = [&](std::initializer_list<Check> checks, const char* reason) {
         for (const Check check : checks) report.skip(check, reason);
@@ -122,7 +122,7 @@ void excuse(const World& world, const catena_function& f, bool differentiable, R
               Check::layout, Check::inputs, Check::guard, Check::written, Check::nan,
               Check::reached},
              "a view: it has no kernel");
-    // By its own plugin's table: what another plugin or this machine has is no property of it.
+    // By its own plugin's table: kernels of other plugins and the machine do not matter.
     if (!has_variants(world, f, row)) skip({Check::variants}, "one kernel for each row of dtypes");
     else if (report.compared) report.pass(Check::variants);
     if (f.n_inputs == 0)
@@ -166,14 +166,14 @@ Report conform(World& world, const std::string& name, const Settings& settings) 
         report.fail(Check::example, "no call was found that it accepts (seed " +
                                         std::to_string(settings.seed) + ")");
     bool differentiable = false;
-    // Whether the call gave numbers. A derived call may be refused, and may give NaN.
+    // Returns whether the call gave results. A derived call may be refused or give NaN.
     const auto examine = [&](const Example& example, bool derived) {
         const std::string call = '"' + text_of(f, example) + "\": ";
         std::optional<Sample> sample;
         for (const bool train : {true, false}) try {
                 now_doing(name, "runs " + text_of(f, example));
                 const Sample s = make_sample(world, f, example, settings.seed, train);
-                // Functions that do something else in test mode are examined there, too.
+                // Functions that give other results in test mode are examined in both modes.
                 if (sample && s.y == sample->y) continue;
                 if (derived && has_nan(s.y)) continue;
                 sample = s;
@@ -213,7 +213,7 @@ namespace {
 
 using namespace detail;
 
-// The inputs in the widest dtypes that the function takes, if it does not take them as they are.
+// Returns the inputs in the widest dtypes that the function accepts, unless it accepts them as given.
 std::vector<Array> fitted(World& world, const catena_function& f, std::vector<Array> x,
                           const OwnedAttrs& attrs) {
     const TypeVars vars(f);
@@ -234,13 +234,13 @@ std::vector<Array> fitted(World& world, const catena_function& f, std::vector<Ar
             if (alike && !widest && gives_row(world, f, metas_of(other), attrs, row))
                 widest = std::move(other);
         } catch (const Failure&) {
-            // The call itself will say it.
+            // The call itself will report the error.
         }
     }
     return widest.value_or(x);
 }
 
-// An input of that shape, with numbers of the same range.
+// Returns an input with the shape and the range of numbers of an array.
 Example::Input like(const Array& a) {
     Example::Input input = {bool(a), a.shape()};
     for (std::int64_t i = 0; a && i < a.size(); ++i) {
@@ -252,10 +252,10 @@ Example::Input like(const Array& a) {
     return input;
 }
 
-// Whether other numbers of the same range do as well: shapes can be tried with those alone.
+// Whether the function accepts other numbers of the same range, which check_shapes() uses.
 bool takes_any(World& world, const catena_function& f, const Sample& sample) {
     for (const Array& a : sample.x)
-        if (a && a.size() == 0) return false;  // no range
+        if (a && a.size() == 0) return false;  // has no range
     try {
         const Sample other = make_sample(world, f, sample.example, 1, sample.train);
         return !has_nan(other.y);
@@ -277,7 +277,7 @@ std::string compare_outputs(const catena_function& f, const std::vector<Array>& 
     return {};
 }
 
-// Empty, or how the call was not refused as expected.
+// Returns a message if the call was not refused as expected, else empty.
 std::string how_refused(World& world, const Case& c) {
     Options options;
     options.train = c.train;
@@ -324,7 +324,7 @@ Report examine(World& world, const Case& c) {
         options.train = c.train;
         world.drawn = 0;
         sample.y = world.forward(f.name, sample.x, c.attrs, options);
-        // Every kernel, of every dtype, is measured by these numbers below.
+        // The checks below compare every kernel and dtype with sample.y.
         const std::string wrong = compare_outputs(f, sample.y, c.expected, c.digits);
         if (!wrong.empty()) report.fail(Check::example, sample.text + ": " + wrong);
         detail::check_sample(world, f, sample, report, settings);

@@ -1,4 +1,4 @@
-// One call: its arguments, the callbacks in their order, and checks for writes out of bounds.
+// One call: its arguments, the sequence of callbacks, and checks for writes out of bounds.
 #include "testing/engine.hpp"
 
 #include <sys/mman.h>
@@ -23,7 +23,7 @@ const char* name_of(Step step) {
 
 namespace {
 
-// While a backward pass runs: names the NULL arguments, for the report of a crash.
+// Sets `absent` to the names of the NULL arguments during a backward pass, for reports of crashes.
 class Absent {
 public:
     Absent(const catena_function& f, const std::vector<const catena_tensor*>& x,
@@ -56,7 +56,7 @@ private:
     std::string text_;
 };
 
-// The first array that was written beside.
+// Reports the first array with a write out of bounds.
 template <class Name>
 void look_beside(Reply& reply, const std::vector<Array>& arrays, const Name& name) {
     for (std::size_t i = 0; i < arrays.size() && reply.damage.empty(); ++i)
@@ -71,7 +71,7 @@ void look_unchanged(Reply& reply, const std::vector<Array>& now, const std::vect
         if (!(now[i] == before[i])) reply.changed = name(i) + ": changed";
 }
 
-// In place of an array that is not retained: NaN, or 0 for integers.
+// Returns an array in place of one that is not retained: NaN, or 0 for integers.
 Array garbage_like(const Array& a) {
     Array garbage(a.shape(), a.dtype());
     if (!a.floating()) garbage.fill(0);
@@ -81,7 +81,7 @@ void fill_ones(Array& a) {
     for (std::int64_t i = 0; i < a.size(); ++i) a.set(i, 1);
 }
 
-// Memory before an inaccessible page: its last byte is the last one of the page, up to the alignment.
+// Memory whose last byte, up to the alignment, is the last one before an inaccessible page.
 class Fenced {
 public:
     Fenced(std::size_t bytes, std::size_t alignment)
@@ -108,16 +108,16 @@ public:
     }
     void make_read_only() { mprotect(pages, size_, PROT_READ); }
 
-    std::byte* pages = nullptr;  // where it may be read from
+    std::byte* pages = nullptr;  // the accessible pages
     std::byte* data = nullptr;
 
 private:
     static constexpr std::size_t largest_spare = 16;  // pages
     static inline const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-    // Mapped before and free now, by size: mapping is most of the time of a small call.
+    // Free mappings for reuse, by size: mapping takes most of the time of a small call.
     static inline std::map<std::size_t, std::vector<std::byte*>> spare;
 
-    std::size_t size_;  // without the page behind
+    std::size_t size_;  // without the inaccessible page
 };
 
 }  // namespace
@@ -155,7 +155,7 @@ Unretained Engine::lends(bool retained, std::size_t port) const {
     return retained || given ? Unretained::given : options_.unretained;
 }
 
-// Calls the plugin, and records the effects on the host.
+// Calls the plugin and records the outcome in `reply`.
 template <class Body>
 void Engine::enter(Reply& reply, Step step, bool last, const Body& body) {
     char thrown[200] = "";
@@ -185,7 +185,7 @@ Reply Engine::infer(const Metas& x, int before) {
     for (std::uint32_t i = 0; i < f_.n_outputs; ++i) {
         catena_meta meta;
         std::memset(&meta, before, sizeof meta);
-        meta.device_type = 1;  // a function without inputs leaves it
+        meta.device_type = 1;  // a function without inputs does not set it
         out.push_back(ground.lend_writable(meta));
     }
     const auto* in_list = ground.list(in);
@@ -219,7 +219,7 @@ struct Engine::Call {
     Call(Engine& e, const catena_kernel& k)
         : engine(e), kernel(k), ground(e.placement), device(e.owner->state().device_of(k)) {}
 
-    // `ones`: with extents of 1, whatever the array has.
+    // `ones`: with all extents and strides 1.
     catena_tensor* add(Array& a, bool read_only, bool ones = false) {
         if (!a) return nullptr;
         catena_tensor t = a.tensor();
@@ -230,7 +230,7 @@ struct Engine::Call {
             const_cast<std::int64_t*>(ground.list(ones ? one.data() : t.dl.strides, rank));
         if (read_only) t.flags |= CATENA_TENSOR_READONLY;
         if (device != nullptr) {
-            t.dl.data = nullptr;  // comes later: supports() and plan() must not look at it
+            t.dl.data = nullptr;  // set by place(): supports() and plan() must not use it
             t.dl.device_type = device->table.dlpack_type;
         } else if (ground.fenced()) {
             std::byte* data =
@@ -262,7 +262,7 @@ struct Engine::Call {
         for (const auto& [tensor, array] : later)
             tensor->dl.data = places.emplace_back(*device, engine.ctx, *array).data();
     }
-    // What the plugin wrote comes back into the arrays.
+    // Copies what the plugin wrote back into the arrays.
     void fetch() {
         if (device != nullptr) {
             device->sync(engine.ctx);
@@ -272,7 +272,7 @@ struct Engine::Call {
         for (const auto& [array, from] : written)
             if (array->nbytes() > 0) std::memcpy(array->data<std::byte>(), from, array->nbytes());
     }
-    // "Data pointers may be NULL in supports() and plan()": at the strictest, they are.
+    // Data pointers may be NULL in supports() and plan(); with strict placement, they are.
     template <class T>
     const T* list(std::vector<T> tensors, bool early) {
         if (early && ground.strict())
@@ -318,10 +318,10 @@ struct Engine::Call {
     std::map<const catena_tensor*, catena_tensor*> blind;
     std::vector<std::pair<catena_tensor*, Array*>> later;
     std::vector<std::pair<Array*, const std::byte*>> written;
-    std::deque<Array> garbage;  // in place of what is not retained
+    std::deque<Array> garbage;  // in place of arrays that are not retained
 };
 
-// False if that is all there is to be called.
+// Calls plan(). Returns false if no further callback is to be called.
 bool Engine::plan(Call& call, const catena_call* early, std::vector<Array>& saved,
                   std::uint64_t& scratch, Step last, Reply& reply) {
     const catena_kernel& k = call.kernel;
@@ -354,7 +354,7 @@ bool Engine::plan(Call& call, const catena_call* early, std::vector<Array>& save
     return true;
 }
 
-// False if there is no result.
+// Calls the kernel's callbacks up to `last`. Returns false if there is no result.
 bool Engine::kernel_call(Call& call, std::vector<Array>& saved, Step last, Reply& reply) {
     const catena_kernel& k = call.kernel;
     ctx.device = call.device == nullptr ? "cpu" : k.device;
@@ -365,7 +365,7 @@ bool Engine::kernel_call(Call& call, std::vector<Array>& saved, Step last, Reply
             supported = k.supports(&ctx, early);
             return CATENA_OK;
         });
-    reply.failures = 0;  // a text for a call that is not supported is thrown away
+    reply.failures = 0;  // texts about an unsupported call are discarded
     reply.served = supported != 0;
     if (!reply.served || last == Step::supports || !reply.thrown.empty()) return false;
     std::uint64_t scratch = 0;
@@ -423,7 +423,7 @@ Reply Engine::forward(const catena_kernel& k, const std::vector<Array>& given,
     return reply;
 }
 
-// The state that a forward kernel saves for a backward one of its variant, and its outputs.
+// Runs a forward kernel of the variant for the state and the outputs that a backward kernel reads.
 Reply Engine::save(const std::vector<const catena_kernel*>& kernels, Given& given,
                    std::uint64_t drawn, std::vector<Array>& saved) {
     std::vector<catena_meta> metas;
@@ -445,7 +445,7 @@ Reply Engine::save(const std::vector<const catena_kernel*>& kernels, Given& give
     return reply;
 }
 
-// The lists of a backward call: what is retained, the gradients that are wanted.
+// Fills the lists of a backward call: the retained values and the wanted gradients.
 void Engine::lend(Call& call, Given& now, std::vector<Array>& gx, std::uint64_t kept_x,
                   std::uint64_t kept_y) {
     const auto lent = [&](Array& a, bool retained, std::size_t port) -> catena_tensor* {

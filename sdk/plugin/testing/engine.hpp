@@ -1,5 +1,5 @@
-// The one caller of catena::testing and catena-check: calls a function's callbacks and its kernels
-// with all that a host lends them, in memory of a chosen kind, and says what came back.
+// The engine of catena::testing and catena-check for calls: calls a function's callbacks and
+// kernels with a host's arguments, in memory of a chosen kind, and returns the outcome.
 #pragma once
 
 #include <catena/abi.h>
@@ -15,8 +15,8 @@
 
 namespace catena::testing::detail {
 
-// The sizes that structs had in each released minor: numbers, but in the last line, which is these
-// headers'.
+// The sizes of structs in each released minor version: fixed numbers, except for the last line,
+// which has the sizes in the current headers.
 struct Release {
     std::uint16_t minor;
     std::size_t host, call, gradient_call, plan, tensor, meta;
@@ -40,7 +40,7 @@ struct Placement {
     enum class Kind {
         heap,
         fenced,  // each argument ends at an inaccessible page
-        strict,  // also, const memory cannot be written; supports() and plan() get no data
+        strict,  // also, const memory is read-only; supports() and plan() get no data
         larger,  // structs are longer than in these headers
     } kind = Kind::heap;
     Release release = releases[std::size(releases) - 1];
@@ -55,7 +55,7 @@ public:
     bool strict() const { return placement_.kind == Placement::Kind::strict; }
     bool fenced() const { return strict() || placement_.kind == Placement::Kind::fenced; }
 
-    // A growable struct, as a host of the placement's release has it.
+    // Lends a growable struct, with the size that it has in the placement's release.
     template <class T>
     const T* lend(T value) {
         return place(value, true);
@@ -78,9 +78,9 @@ public:
         return reinterpret_cast<T*>(
             bytes(items.data(), items.size() * sizeof(T), alignof(T), false));
     }
-    // A copy of n bytes; of 0xff where there is nothing to copy.
+    // Returns a copy of n bytes; bytes of 0xff if `from` is null.
     std::byte* bytes(const void* from, std::size_t n, std::size_t alignment, bool read_only);
-    // Where the page begins of the last bytes().
+    // Returns the start of the mapping of the last bytes(); without a fence, the same as bytes().
     std::byte* last_page() const { return last_page_; }
 
 private:
@@ -99,39 +99,39 @@ private:
 
     Placement placement_;
     std::vector<std::shared_ptr<void>> fenced_;
-    // Blocks without control blocks: faults/leak of catena-check counts bytes of the heap.
+    // Not std::shared_ptr: faults/leak of catena-check counts heap bytes, including control blocks.
     std::vector<std::unique_ptr<std::max_align_t[]>> heap_;
     std::byte* last_page_ = nullptr;
 };
 
-// During a backward pass: the arguments that are NULL, in words, for crash handlers. Otherwise null.
-// If several threads run a pass, those of the last one.
+// The names of the NULL arguments of the backward pass that is running, for crash handlers; else
+// null. If several threads run one, those of the last pass.
 extern std::atomic<const char*> absent;
 
 enum class Step { infer, supports, plan, run, gradient };
 const char* name_of(Step step);
 
-// What came back from the last callback that was called.
+// The outcome of the last callback that was called.
 struct Reply {
     Step step = Step::infer;
     catena_status status = CATENA_OK;
-    bool served = true;              // false: supports() or plan() say that the kernel cannot do it
-    std::string text;                // of fail()
-    std::string thrown;              // an exception's that left the callback
-    std::string piece_thrown;        // one's that left a piece of parallel_for()
-    std::string misuse;              // what a plugin may not do to its host
+    bool served = true;              // false: supports() or plan() refused the call
+    std::string text;                // passed to fail()
+    std::string thrown;              // by the callback: the exception's text
+    std::string piece_thrown;        // by a piece of parallel_for(): its text
+    std::string misuse;              // a violation of the host's rules
     std::string damage;              // a write out of bounds
     std::string changed;             // a write to read-only arguments
-    std::vector<catena_meta> metas;  // infer
+    std::vector<catena_meta> metas;  // of the outputs, by infer()
     std::vector<Array> results;      // outputs and updated inputs; gradients
-    // Told by a Watch: a fault that was asked for happened; calls of fail().
+    // Set by a Watch: whether a requested fault happened, and the number of calls of fail().
     bool fired = false;
     int failures = 0;
 
     bool ok() const { return served && status == CATENA_OK && thrown.empty() && misuse.empty(); }
 };
 
-// Sees each callback begin and end; `last`: it is the one that was asked for.
+// Observes the begin and the end of each callback; `last`: it is the requested one.
 class Watch {
 public:
     virtual void begin(bool last) = 0;
@@ -168,16 +168,16 @@ public:
     std::uint64_t most_bytes = std::numeric_limits<std::uint64_t>::max();
     catena_ctx ctx;
 
-    // `before`: each byte of the outputs.
+    // `before` is the initial value of each byte of the outputs.
     Reply infer(const Metas& x, int before = 0xff);
-    // The callbacks up to `last`; outputs have the shapes and dtypes of y.
+    // Runs the callbacks up to `last`; outputs have the shapes and dtypes of y.
     Reply forward(const catena_kernel& k, const std::vector<Array>& x,
                   const std::vector<catena_meta>& y, Step last = Step::run) {
         std::vector<Array> saved;
         return forward(k, x, y, last, saved);
     }
-    // `before`: the forward kernels of its variant. The first that serves the call runs, with random
-    // numbers from `drawn` on.
+    // `before` are the forward kernels of its variant. The first that serves the call runs first,
+    // with random numbers from `drawn` on.
     Reply backward(const catena_kernel& k, const std::vector<const catena_kernel*>& before,
                    const Given& given, std::uint64_t drawn, Step last = Step::run);
     // The variables of a composition.
@@ -187,10 +187,10 @@ public:
         std::vector<catena_var*> gy;
         std::vector<catena_var*> gx;
     };
-    // As the function gets them: variables that are not retained are missing or garbage.
+    // Returns the variables as the function gets them: others than retained are missing or garbage.
     Vars lend(const Vars& vars, const Given& given);
     Vars make(const Given& given);
-    // The function's composition.
+    // Runs the function's composition.
     Reply gradient(const Given& given, Vars& vars);
     Reply gradient(const Given& given) {
         Vars vars = make(given);
@@ -219,7 +219,7 @@ private:
     const catena_function& f_;
     std::vector<catena_value> attrs_;
     Options options_;
-    bool armed_ = true;  // false: a forward kernel that a backward one needs
+    bool armed_ = true;  // false while a forward kernel runs for a backward one
 };
 
 }  // namespace catena::testing::detail

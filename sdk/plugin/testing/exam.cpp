@@ -1,4 +1,4 @@
-// One call in every dtype, from every kernel.
+// Runs one call in every dtype, with every kernel.
 #include "testing/exam.hpp"
 
 #include <algorithm>
@@ -8,9 +8,9 @@ namespace catena::testing {
 
 bool Settings::wants(Check check) const {
     if (!only || check == *only) return true;
-    // If results differ from call to call, the other checks mean nothing.
+    // If results differ from call to call, the other checks are meaningless.
     if (check == Check::determinism) return true;
-    // Kernels are measured by the composition, and some serve small calls alone.
+    // Backward kernels are compared with the composition; some kernels serve only small calls.
     if (*only == Check::backward) return check == Check::gradient;
     return *only == Check::reached &&
            (check == Check::empty || check == Check::size_one || check == Check::zero_d);
@@ -100,14 +100,14 @@ std::vector<Array> Exam::run(const Use& use, const Given& g, Options options) {
 
 bool Exam::differentiable() const {
     if ((f.flags & CATENA_FUNCTION_NOT_DIFFERENTIABLE) != 0 || !settings.gradients) return false;
-    if (report.failed(Check::retained)) return false;  // it would crash
+    if (report.failed(Check::retained)) return false;  // backward would crash
     bool in = false;
     bool out = false;
     for (std::size_t i = 0; i < sample.x.size(); ++i) in = in || takes_gradient(f, i, sample.x[i]);
     for (std::size_t i = 0; i < f.n_outputs; ++i) out = out || gives_gradient(f, i, sample.y[i]);
     return in && out;
 }
-// Gradients to feed to backward, one for each output that has one.
+// Returns gradients to pass to backward, one for each output that has one.
 std::vector<Array> Exam::draw_gy(const std::vector<Array>& y) const {
     std::vector<Array> gy;
     for (std::size_t i = 0; i < f.n_outputs; ++i)
@@ -174,7 +174,7 @@ std::string Exam::reads_unretained(std::uint64_t kept_x, std::uint64_t kept_y, c
             return true;
         }
     };
-    // If results differ from call to call anyway, the comparison means nothing.
+    // If results differ from call to call anyway, the comparison is meaningless.
     if (!differs(Unretained::garbage, -1) || differs(Unretained::given, -1)) return {};
     std::string names;
     for (const auto& [port, name] : ports)
@@ -193,7 +193,7 @@ std::vector<Use> Exam::uses(int phase) {
 
 namespace {
 
-// The array in another dtype. Floats become one of a few integers where that dtype is an integer.
+// Returns the array in another dtype. If that is an integer, floats become one of a few integers.
 Array convert(const Array& a, catena_dtype dtype) {
     if (!a || plugin::same(a.dtype(), dtype)) return a;
     Array b(a.shape(), dtype);
@@ -241,13 +241,13 @@ void Exam::use(const catena_kernel& k, const Row& row, std::vector<Use>& result)
         report.reached.emplace(&k, u.row);
         result.push_back(std::move(u));
     } catch (const NoKernel&) {
-        // It does not support this call.
+        // The kernel does not support this call.
     } catch (const std::exception& e) {
         caught(e, forward ? Check::dtypes : Check::backward, u.label);
     }
 }
-// Another row may serve this call: the attributes or the shapes may decide about dtypes. If it
-// does not fit, unfit_ says why.
+// Whether the function gives outputs of this row; attributes or shapes may select another one. If
+// not, unfit_ is the reason.
 bool Exam::fits(const std::vector<Array>& x, const Row& row) {
     try {
         unfit_.clear();
@@ -267,7 +267,7 @@ bool Exam::prepare_backward(Use& u) {
     u.given.gy = draw_gy(u.given.y);
     return true;
 }
-// The same numbers in the sample's dtypes, computed there once for each row.
+// Computes the expected results from the same numbers in the sample's dtypes, once for each row.
 void Exam::expect(Use& u) {
     auto& [y, gx] = expected_[u.row];
     Given wide;
@@ -286,7 +286,7 @@ void Exam::expect(Use& u) {
     }
     u.expected = gx;
 }
-// The tolerance of the row's float dtype with the fewest digits.
+// Returns the tolerance of the row's float dtype with the fewest digits.
 Tolerance Exam::tolerance(const Row& row) const {
     Tolerance t = settings.float64;
     const auto raise = [&](const Tolerance& to) {

@@ -1,4 +1,4 @@
-// One call of a function under test: what it gives in every dtype, from every kernel.
+// One call of a function under test, and its results in every dtype from every kernel.
 #pragma once
 
 #include <functional>
@@ -9,7 +9,7 @@
 
 namespace catena::testing::detail {
 
-// A kernel, one of its rows of dtypes, and what it gives for the sample.
+// A kernel, one of its rows of dtypes, and its results for the sample.
 struct Use {
     const catena_kernel* kernel = nullptr;
     std::string label;
@@ -25,8 +25,8 @@ public:
     Exam(World& w, const catena_function& function, Sample s, Report& r, const Settings& how)
         : world(w), f(function), sample(std::move(s)), report(r), settings(how), vars(f) {}
 
-    // Runs a check; body returns what is wrong, or an empty text. The check passes by this step only if
-    // `decides`; it fails by any step.
+    // Runs a step of a check; body returns a message, or an empty text. The check passes by this
+    // step only if `decides`, and fails if any step fails.
     void step(Check check, const std::string& what, const std::function<std::string()>& body,
               bool decides = true);
 
@@ -36,10 +36,10 @@ public:
 
     bool composed() const { return f.gradient != nullptr || f.grad_function != nullptr; }
     bool differentiable() const;
-    // In the sample's dtypes, with a gradient for each output that has one.
+    // Returns the arguments in the sample's dtypes, with a gradient for each output that has one.
     Given base() const { return {sample.x, sample.y, draw_gy(sample.y)}; }
-    // What backward kernels are compared with: the composed gradient, which has checks of its own, or,
-    // where there is none, that of the host's choice of kernel.
+    // Returns the reference for backward kernels: the composed gradient, which has checks of its
+    // own, or, without a composition, the gradient of the kernel that World selects.
     std::vector<Array> exact_gradient(const Given& g, Options options = {});
 
     // compare() and same_bits() with the names of a phase's results.
@@ -47,18 +47,18 @@ public:
                         Tolerance tolerance, int phase) const;
     std::string same_bits(const std::vector<Array>& got, const std::vector<Array>& expected,
                           int phase) const;
-    // Whether a result is the use's own: bit for bit where its kernel says so.
+    // Compares a result with the use's own: bit for bit if the kernel is DETERMINISTIC.
     std::string alike(const Use& u, const std::vector<Array>& got) const;
-    // The same bits again.
+    // Checks that another run gives the same result.
     bool repeats(const Use& u);
 
-    // The inputs and outputs that a backward pass reads though they are not retained; a host gives NULL
-    // for them. Empty if its result depends on none. To be called before calls with NULL, because those
-    // would crash.
+    // Returns the names of inputs and outputs that a backward pass reads although they are not
+    // retained, so that a host passes NULL for them; empty if there are none. Call it before calls
+    // with NULL, because those would crash.
     std::string reads_unretained(std::uint64_t kept_x, std::uint64_t kept_y, const Given& g,
                                  Tolerance tolerance,
                                  const std::function<std::vector<Array>(const Options&)>& run);
-    // Every kernel of a phase, once for each of its rows of dtypes in which it takes this call.
+    // Returns every kernel of a phase, once for each of its rows of dtypes in which it serves this call.
     std::vector<Use> uses(int phase);
 
     World& world;
@@ -79,32 +79,32 @@ private:
     void expect(Use& u);
     Tolerance tolerance(const Row& row) const;
 
-    std::string unfit_;  // why fits() says no
+    std::string unfit_;  // why fits() returned false
     std::map<std::string, std::pair<std::vector<Array>, std::vector<Array>>> expected_;
 };
 
-// The check that watches for the violation that an exception is; none: it is another error.
+// Returns the check that a violation counts for, or none if the exception is another error.
 std::optional<Check> watcher_of(const std::exception& e);
-// "[catena.relu] ...", with words behind it.
+// Whether a text begins with "[catena.relu] ", the function's name, and has a message after it.
 bool explains(const catena_function& f, const std::string& text);
 std::vector<Array> plus_one(std::vector<Array> arrays, std::size_t n);
-// What is wrong with a result that the kernel was asked to add.
+// Returns the message for a wrong result of a kernel that was asked to add.
 std::string asked_to_add(const std::string& text);
 
-// Every kernel against float64, and against the first of its row. False: one does not even give the
-// same again, so that nothing else can be said of it.
+// Compares every kernel with float64, and with the first kernel of its row. Returns false if a
+// kernel does not repeat its results, so that other checks are meaningless.
 bool check_values(Exam& exam, const std::vector<Use>& uses, Check check);
-// How one kernel behaves.
+// Checks guards, uninitialized memory, alignment, REQ_ADD, NaN and threads for one kernel.
 void check_behaviour(Exam& exam, const Use& u);
-// The same from any number of threads. Small calls run on one thread, so they decide nothing.
+// Checks that 2 and 3 threads give the same. Small calls run on one thread, so they do not decide.
 void check_threads(Exam& exam, const Use& u, bool large);
 
-// Checks of other calls derived from an example: empty, of size 1, without axes, large; and those that
-// a function has to refuse.
+// Checks calls derived from an example: empty, of size 1, without axes, large; and calls that a
+// function has to refuse.
 void check_shapes(World& world, const catena_function& f, const Example& example, Report& report,
                   const Settings& settings);
-// What one sample says, with its numbers as they are. Unless `thorough`, gradients are measured, but
-// not those of gradients, nor sets of them.
+// Runs the checks on one sample, with its numbers as they are. Unless `thorough`, checks
+// first-order gradients only, and no subsets of them.
 void check_sample(World& world, const catena_function& f, const Sample& sample, Report& report,
                   const Settings& settings, bool thorough = true);
 

@@ -9,7 +9,7 @@ constexpr std::int64_t most_second = 60;
 
 bool wide(const Array& a) { return a.dtype().bits == 64; }
 
-// Sets of ports out of `all`: every one if there are few, else single ones and their complements.
+// Returns subsets of `all`: every one if there are few ports, else single ports and complements.
 std::vector<std::uint64_t> subsets(std::uint64_t all) {
     std::vector<std::uint64_t> sets;
     if (__builtin_popcountll(all) <= 5) {
@@ -24,7 +24,7 @@ std::vector<std::uint64_t> subsets(std::uint64_t all) {
     return sets;
 }
 
-// Checks of gradients: finite differences, sets of targets, gradients of outputs that did not come.
+// Checks of gradients: finite differences, sets of targets, missing gradients of outputs.
 class GradientChecks {
 public:
     explicit GradientChecks(Exam& exam) : e_(exam), given_(exam.base()) {
@@ -41,7 +41,7 @@ public:
         const auto value = [&](const std::vector<Array>& x) {
             return dot(given_.gy, e_.forward(x));
         };
-        // `backward` is measured by the composition where there is one.
+        // Check::backward compares with the composition if there is one.
         const Check check = e_.composed() ? Check::gradient : Check::backward;
         if (reads_unretained()) return;
         const std::vector<Array> gx =
@@ -53,7 +53,7 @@ public:
                        differences(), value, measured);
         settle(check, measured);
     }
-    // The same for sum(ggx * gradient(x, gy)), with respect to x and gy.
+    // Does the same for sum(ggx * gradient(x, gy)), with respect to x and gy.
     void second_order() {
         std::vector<Array> args = given_.x;
         args.insert(args.end(), given_.gy.begin(), given_.gy.end());
@@ -88,7 +88,7 @@ public:
                        n + i, most_second, differences().times(10), value, measured);
         settle(Check::second_order, measured);
     }
-    // Through the composition, and of a kernel.
+    // These check subsets of targets and missing gradients, in the composition and in a kernel.
     void composition() {
         const auto gradient = [&](const Given& g, const Options& options) {
             return e_.gradient(g, options);
@@ -120,15 +120,15 @@ public:
 
 private:
     using Run = std::function<std::vector<Array>(const Given&, const Options&)>;
-    // What finite differences know of one gradient.
+    // The outcome of finite differences for one gradient.
     struct Measured {
         bool any = false;
-        std::string missing;  // the last argument of which they know nothing
+        std::string missing;  // the last argument without a finite difference
     };
 
     const Settings& settings() const { return e_.settings; }
     double step() const { return exact_ ? settings().step : 1e-2; }
-    // Empty if it throws, which fails the check.
+    // Returns an empty result if body() throws, which fails the check.
     template <class Body>
     std::vector<Array> result_of(Check check, const std::string& what, const Body& body) {
         std::vector<Array> result;
@@ -139,7 +139,7 @@ private:
         e_.step(check, what, keep, false);
         return result;
     }
-    // A set of ports in words.
+    // Returns the names of a set of ports.
     template <class Name>
     static std::string words(const std::vector<std::size_t>& ports, std::uint64_t set,
                              const Name& name) {
@@ -155,7 +155,7 @@ private:
         return words(sources_, set,
                      [&](std::size_t i) { return std::string(e_.f.outputs[i]->name); });
     }
-    // Where there is nothing in float64.
+    // Returns the tolerance of finite differences, which is large unless all floats are float64.
     Tolerance differences() const {
         return exact_ ? settings().differences : Tolerance{2e-2, 2e-2};
     }
@@ -191,10 +191,10 @@ private:
                                       ": kinks, jumps or too few digits");
         else if (measured.any) e_.report.pass(check);
     }
-    // Asked for some gradients, a function gives what it gives when it is asked for all.
+    // Checks that a subset of the gradients has the same values as when all are computed.
     void masks(const std::string& who, const Given& g, Tolerance tolerance, bool adds,
                const Run& run) {
-        std::uint64_t all = 0;  // of the first 64: the others are wanted always
+        std::uint64_t all = 0;  // of the first 64 inputs; the others are always wanted
         for (const std::size_t i : targets_)
             if (i < 64) all |= std::uint64_t{1} << i;
         const std::vector<Array> complete =
@@ -224,7 +224,7 @@ private:
         std::uint64_t all = 0;
         for (const std::size_t i : sources_) all |= std::uint64_t{1} << i;
         for (const std::uint64_t set : subsets(all)) {
-            if (set == all) continue;  // a host does not call then
+            if (set == all) continue;  // a host makes no such call
             e_.step(Check::missing_gy, who + " without that of " + outputs(set), [&] {
                 Given without = g;
                 Given zero = g;

@@ -1,4 +1,4 @@
-// Checks of kernels: the same numbers from each of them, however they are called.
+// Checks of kernels: all give the same numbers, in all ways of calling them.
 #include <map>
 
 #include "testing/exam.hpp"
@@ -7,10 +7,10 @@
 namespace catena::testing::detail {
 namespace {
 
-// At an address that is aligned for the dtype alone.
+// Returns a copy at an address that is aligned only for the dtype.
 Array odd_address(const Array& a) { return a.moved(a.dtype().bits / 8); }
 
-// The first read-only array for which other bytes around it change the result.
+// Returns the first read-only array for which other bytes around it change the result.
 std::string beside_which(Exam& exam, const Use& u) {
     const auto changes = [&](std::vector<Array> Given::*list, std::size_t i) {
         Given other = u.given;
@@ -35,7 +35,7 @@ std::string beside_which(Exam& exam, const Use& u) {
 Tolerance grown(const Exam& exam, const Use& u) {
     return u.tolerance.times(elements(exam.sample.example) > 1000 ? 10 : 1);
 }
-// It comes back: with results or with an error.
+// Runs the kernel on NaN: it must return, with results or with an error.
 void run_with_nan(Exam& exam, const Use& u) {
     const Given all = u.given.changed([](Array a) {
         if (a.floating()) a.fill(0xff);
@@ -55,7 +55,7 @@ bool check_values(Exam& exam, const std::vector<Use>& uses, Check check) {
     bool same = true;
     for (const Use& u : uses) same = exam.repeats(u) && same;
     if (!same) return false;
-    // A backward kernel without a composition is expected to give what it gives in float64.
+    // Without a composition, backward kernels are compared only with their own float64 results.
     const bool decides = check != Check::backward || exam.composed();
     std::map<std::string, const Use*> firsts;
     for (const Use& u : uses) {
@@ -63,7 +63,7 @@ bool check_values(Exam& exam, const std::vector<Use>& uses, Check check) {
             check, u.label,
             [&] { return exam.compare(u.result, u.expected, grown(exam, u), u.kernel->phase); },
             decides);
-        exam.report.pass(Check::inputs);  // World watches every run
+        exam.report.pass(Check::inputs);  // World checks this in every run
         exam.report.compared = true;
         const Use* first = firsts.try_emplace(u.row, &u).first->second;
         if (first == &u) continue;

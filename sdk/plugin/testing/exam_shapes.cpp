@@ -48,9 +48,9 @@ private:
         }
         return std::nullopt;
     }
-    // All checks of values.
+    // Runs all checks of values.
     void numbers(Check check, const Sample& sample) {
-        // The mean of nothing is NaN, that of one number is not.
+        // Only empty calls may give NaN, as the mean of no elements does.
         if (check != Check::empty && has_nan(sample.y))
             report_.fail(check, sample.text + ": it gives NaN");
         Report found(report_.function());
@@ -79,7 +79,7 @@ private:
     }
     void size_one() {
         Example e = example_;
-        for (std::size_t i = 0; i < e.inputs.size(); ++i)  // labels of the first class
+        for (std::size_t i = 0; i < e.inputs.size(); ++i)  // labels only of the first class
             if (e.inputs[i].ranged && e.inputs[i].low >= 0 && integer_port(i))
                 e.inputs[i].high = e.inputs[i].low;
         std::set<std::int64_t> extents;
@@ -126,7 +126,7 @@ private:
         if (!any) report_.skip(Check::zero_d, "refused with a message: every input needs axes");
     }
 
-    // Long enough for vectors and for threads.
+    // Checks calls that are long enough for vectors and for threads.
     void large() {
         if (const auto sample = longer_last()) values(told(*sample), false);
         const auto make = [&](const Example& e) { return accepted(e); };
@@ -135,7 +135,7 @@ private:
             values(told(*sample), true);
         else report_.skip(Check::threads, "it accepts no larger call");
     }
-    // Reports whether the last enlarge() was cut short.
+    // Reports if the time limit stopped the last enlarge().
     const Sample& told(const Sample& sample) {
         if (doublings.cut)
             report_.shortened.insert("no calls longer than \"" + sample.text +
@@ -180,8 +180,8 @@ private:
         }
     }
 
-    // Refused by infer(), or a right call after all: then it has to run, and what it gives must not
-    // depend on what lies beside its inputs.
+    // Each call must be refused by infer(), or be valid. In the latter case it must run, and its
+    // results must not depend on the memory around its inputs.
     void refusals(Check check, const std::vector<Example>& calls, const char* what) {
         bool refused = false;
         for (const Example& e : calls) {
@@ -201,7 +201,7 @@ private:
             } catch (const OutOfBounds& failure) {
                 fail(std::string("it is accepted: ") + failure.what());
             } catch (const Failure& failure) {
-                const bool value = failure.status() == CATENA_E_VALUE;  // of the numbers alone
+                const bool value = failure.status() == CATENA_E_VALUE;  // only numbers are wrong
                 if (!explains(f_, failure.what()) || (world_.runs() != before && !value))
                     fail(std::string("expected \"[") + f_.name +
                          "] ...\" before any kernel runs, got \"" + failure.what() + "\"");
@@ -214,7 +214,7 @@ private:
                          std::string("it accepts ") + what + ", and reads only within its inputs");
     }
 
-    // A dtype that no row has, and one that is not that of the other inputs of its type.
+    // Tries dtypes that no row has, for one input and for all inputs of its type variable.
     void dtypes() {
         if ((f_.flags & CATENA_FUNCTION_VIEW) != 0)
             return report_.skip(Check::wrong_dtype, "a view: it accepts every dtype");

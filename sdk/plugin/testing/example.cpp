@@ -135,7 +135,7 @@ private:
         }
         return list;
     }
-    // [1,2] or one number.
+    // Reads [1,2] or one number.
     template <class N>
     std::vector<N> list() {
         return take('[') ? numbers<N>(']') : std::vector<N>{number<N>()};
@@ -219,7 +219,7 @@ Example parse_example(const catena_function& f, const std::string& text) {
     return ExampleParser(f, text).parse();
 }
 
-// So that it can be read again.
+// Writes the format that parse_example() reads.
 std::string text_of(const catena_function& f, const Example& e) {
     const auto in_words = [](const auto& v) {
         return detail::text_of(plugin::value_of(v), ",", '"');

@@ -1,5 +1,5 @@
-// What a function's descriptor says of a call: type variables, names, which gradients there are. And
-// the rows of dtypes, and numbers for them.
+// Properties of calls that follow from a function's descriptor: type variables, names, and which
+// gradients exist; and the rows of dtypes, with numbers for them.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace catena::testing::detail {
 
 using Metas = std::vector<std::optional<catena_meta>>;
-using Row = std::vector<catena_dtype>;  // of a kernel's table: one for each type variable
+using Row = std::vector<catena_dtype>;  // of a kernel's table: one dtype for each type variable
 
 // The type variables of a function in order of first use over inputs, then outputs: the columns of
 // the rows of dtypes that kernels have.
@@ -49,13 +49,13 @@ inline std::string text_of(const Row& row) {
     for (const catena_dtype d : row) text += (text.empty() ? "" : ",") + plugin::text_of(d);
     return text;
 }
-// body(row) for each row of a kernel's dtypes.
+// Calls body(row) for each row of a kernel's dtypes.
 template <class Body>
 void each_row(const catena_kernel& k, std::size_t n_vars, const Body& body) {
     for (std::uint32_t r = 0; r < k.n_types; ++r)
         body(Row(k.types + r * n_vars, k.types + (r + 1) * n_vars));
 }
-// Whether a row of the kernel's dtypes has those of the inputs and outputs that are there.
+// Whether a row of the kernel's dtypes matches all inputs and outputs that are present.
 inline bool fits(const catena_function& f, const catena_kernel& k, const Metas& x, const Metas& y) {
     const TypeVars vars(f);
     bool any = false;
@@ -70,7 +70,7 @@ inline bool fits(const catena_function& f, const catena_kernel& k, const Metas& 
     return any;
 }
 
-// "forward float32 'x86-64-v3' of org.example.thing".
+// Returns "forward float32 'x86-64-v3' of org.example.thing".
 inline std::string label_of(const World& world, const catena_kernel& k, const std::string& row) {
     return std::string(is_forward(k) ? "forward" : "backward") + " " + row + " '" + k.isa +
            "' of " + world.origin(k) + (on_cpu(k) ? "" : std::string(" on ") + k.device);
@@ -82,7 +82,7 @@ inline std::string input_name(const catena_function& f, std::size_t i) {
     const std::string name = f.inputs[std::min<std::size_t>(i, f.n_inputs - 1)]->name;
     return i < f.n_inputs ? name : name + "[" + std::to_string(i - f.n_inputs + 1) + "]";
 }
-// A result of a call: outputs, then inputs that are updated; of backward, gradients of the inputs.
+// Returns the name of a result: outputs, then updated inputs; in backward, gradients of inputs.
 inline std::string result_name(const catena_function& f, int phase, std::size_t i) {
     if (phase == CATENA_PHASE_BACKWARD) return "gradient of " + input_name(f, i);
     if (i < f.n_outputs) return f.outputs[i]->name;
@@ -92,7 +92,7 @@ inline std::string result_name(const catena_function& f, int phase, std::size_t 
             return std::string(f.inputs[k]->name) + " as updated";
     return std::to_string(i);
 }
-// What a call is given, with what it leaves out. Throws a Failure where a host refuses it.
+// Adds empty inputs for those that a call leaves out. Throws a Failure if a host would refuse the call.
 template <class Input>
 std::vector<Input> complete(const catena_function& f, std::vector<Input> x) {
     const std::size_t n = f.n_inputs;
@@ -133,15 +133,15 @@ inline bool retains(std::uint64_t set, std::size_t i, std::size_t n_ports) {
 }
 inline Array zeros_like(const Array& a) { return Array::constant(a.shape(), a.dtype(), 0); }
 
-// Numbers and shapes of an example; see sample.cpp.
+// Return numbers and shapes of an example; see sample.cpp.
 Array draw(const Example::Input& in, catena_dtype dtype, unsigned seed);
 std::optional<catena_meta> meta_of(const Example::Input& in, catena_dtype dtype);
-// Shapes and dtypes of the inputs in a row of dtypes.
+// Returns the shapes and dtypes of the inputs in a row of dtypes.
 Metas metas_in(const catena_function& f, const Example& e, const Row& row);
-// All rows of dtypes of a function's forward kernels, the widest floats first. A view has no kernel.
+// Returns all rows of dtypes of a function's forward kernels, the widest floats first; one row for a view.
 std::vector<Row> rows_of(const World& world, const catena_function& f);
-// Whether the function gives outputs of the row's dtypes for inputs of the row's, and of a size that
-// a test can afford. If not, *why says what infer() gives.
+// Whether the function gives outputs of the row's dtypes for inputs of the row's dtypes, and of a
+// size that a test can afford. If the dtypes differ, *why says what infer() gives.
 bool gives_row(World& world, const catena_function& f, const Metas& x, const OwnedAttrs& attrs,
                const Row& row, std::string* why = nullptr);
 
@@ -150,7 +150,7 @@ inline bool updates(const catena_function& f) {
     return std::any_of(f.inputs, f.inputs + f.n_inputs,
                        [](const auto* port) { return (port->flags & CATENA_PORT_MUTATED) != 0; });
 }
-// What body() throws, in words; empty: nothing.
+// Returns the text of the exception that body() throws; empty if it throws none.
 template <class Body>
 std::string thrown_by(const Body& body) {
     try {
@@ -162,7 +162,7 @@ std::string thrown_by(const Body& body) {
         return "not even a std::exception";
     }
 }
-// A double, for the product of extents may be larger than any integer.
+// Returns a double, because the product of extents may be larger than any integer.
 inline double elements(const catena_meta& m) {
     double n = 1;
     for (std::int32_t d = 0; d < m.ndim; ++d) n *= static_cast<double>(m.shape[d]);

@@ -1,4 +1,4 @@
-// World's services: what plugins reach through catena_host.
+// World's services: the functions of catena_host.
 #include <algorithm>
 #include <map>
 #include <mutex>
@@ -15,7 +15,7 @@ namespace {
 
 World& of(catena_ctx* ctx) { return *ctx->world; }
 
-// Never freed: plugins keep what they find.
+// Returns a function's callable, which is never freed, because plugins keep the pointer.
 const catena_callable* callable(const catena_function& f) {
     static std::map<const catena_function*, catena_callable> all;
     static std::mutex mutex;  // worlds may be in different threads
@@ -29,7 +29,7 @@ void parallel_for(catena_ctx* ctx, std::int64_t n, std::int64_t grain, catena_ra
     const std::int64_t pieces = (n + grain - 1) / grain;
     const std::int64_t team_size = std::min<std::int64_t>(of(ctx).threads, pieces);
     std::mutex mutex;
-    // Nothing can be thrown through a plugin in C: the call's end says it.
+    // Exceptions cannot pass through a plugin in C: the end of the call reports them.
     const auto run = [&](std::int64_t begin, std::int64_t end, std::int32_t slot) {
         const std::string thrown = detail::thrown_by([&] { fn(user, begin, end, slot); });
         if (thrown.empty()) return;
@@ -108,7 +108,7 @@ catena_host make_host() {
     h.call = call;
     h.meta = [](catena_ctx*, const catena_var* var, catena_meta* out) -> catena_status {
         const catena_meta m = var->array.meta();
-        out->ndim = m.ndim;  // no field more: the plugin's struct may be an older, shorter one
+        out->ndim = m.ndim;  // only these: the plugin's struct may be an older, shorter one
         out->dtype = m.dtype;
         out->device_type = m.device_type;
         std::copy_n(m.shape, m.ndim, out->shape);

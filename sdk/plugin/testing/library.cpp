@@ -1,4 +1,4 @@
-// Files of plugins.
+// Loads and finds the files of plugins.
 #include "testing/library.hpp"
 
 #include <dlfcn.h>
@@ -32,7 +32,7 @@ void need_manifest(const catena_manifest& m, const catena_host& host) {
                           ", this host has " + version(host.abi_major, host.abi_minor));
 }
 
-// Deinitialised at the process's end, in the other order.
+// The loaded plugins, deinitialised in reverse order at the end of the process.
 struct Libraries {
     ~Libraries() {
         for (std::size_t i = order.size(); i-- > 0;)
@@ -47,7 +47,7 @@ struct Libraries {
 Module::Module(const std::string& file) {
     void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) {
-        const std::string text = dlerror();  // begins with the path, as a rule
+        const std::string text = dlerror();  // usually begins with the path
         throw Failure(
             CATENA_E_INVALID,
             "dlopen: " + (text.starts_with(file + ": ") ? text.substr(file.size() + 2) : text));

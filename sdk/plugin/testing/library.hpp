@@ -1,5 +1,5 @@
-// Opening a plugin's file: once in a process and never closed, as in a host. And where catena's own
-// plugins are.
+// Opens a plugin's file once in a process and never closes it, as a host does. Finds catena's own
+// plugins.
 #pragma once
 
 #include <string>
@@ -9,10 +9,10 @@
 
 namespace catena::testing::detail {
 
-// A plugin's file that is mapped and never closed. Throws a Failure that says why it cannot be.
+// A loaded file of a plugin, which is never closed. Throws a Failure with the reason if it fails.
 struct Module {
     explicit Module(const std::string& file);
-    // entry() and, with `init`, init(). Throws a Failure with the plugin's text.
+    // Calls entry() and, with `init`, init(). Throws a Failure with the plugin's text.
     const catena_plugin& table(const catena_host& host, World& world, bool init) const;
 
     const catena_manifest* manifest = nullptr;
@@ -20,14 +20,14 @@ struct Module {
 };
 
 struct Library {
-    std::string path;  // without links
+    std::string path;  // with symbolic links resolved
     const catena_manifest* manifest = nullptr;
     const catena_plugin* table = nullptr;
 };
 const Library& open_library(const std::string& path, World& world);
 
-// The plugins in a folder whose files hold a name: the one that has the function, and its users.
-// NAME.DEVICE.catena has kernels alone.
+// Returns the plugins in a folder whose files contain a name: those that define the function and
+// those that use it. Leaves out NAME.DEVICE.catena, which has only kernels.
 std::vector<std::string> plugins_with(const std::string& name, const std::string& folder);
 
 }  // namespace catena::testing::detail

@@ -1,4 +1,4 @@
-// World's plugins: loading, attributes, and which kernels serve a call.
+// World's plugins: loading, attributes, and the selection of kernels for a call.
 #include <algorithm>
 #include <cstdlib>
 #include <ids.hpp>
@@ -48,7 +48,7 @@ void World::State::load(const std::string& path, bool is_given) {
     if (!added && is_given && known->second != library.path)
         throw Failure(CATENA_E_INVALID, "[plugin] " + path + ": id " + known->first +
                                             " is already loaded from " + known->second);
-    // catena's own kernels for the functions of others stay out.
+    // Leaves out catena's own plugins that have only kernels for other plugins' functions.
     if (added && (is_given || library.table->n_functions > 0)) add(library, is_given);
 }
 
@@ -106,7 +106,7 @@ std::set<std::string> World::skipped(const std::string& name) const {
     return lines;
 }
 
-// Best first. World's own come first on the CPU, so that no other plugin has a part in a test.
+// Returns the best tables first. On the CPU, World's own is first: tests use no other plugin.
 const void* const* World::State::extensions(const std::string& device,
                                             const std::string& id) const {
     std::vector<const catena_extension*> found;

@@ -1,4 +1,4 @@
-// Verdicts and texts.
+// Report: verdicts and texts.
 #include "catena/testing/report.hpp"
 
 #include <algorithm>
@@ -15,10 +15,10 @@ namespace {
 
 constexpr std::size_t most_lines = 6;
 
-// Where a text names a kernel's dtypes and instruction set: "float64 'x86-64-v3'" in label_of().
+// The position of a kernel's dtypes and instruction set, "float64 'x86-64-v3'" in label_of().
 struct Variant {
     std::size_t begin = 0;
-    std::size_t length = 0;  // 0: nowhere
+    std::size_t length = 0;  // 0: none
 };
 Variant variant_in(const std::string& text) {
     for (const std::string phase : {"forward ", "backward "})

@@ -1,4 +1,4 @@
-// Other calls derived from an example: smaller, empty, larger, malformed.
+// Calls derived from an example: smaller, empty, larger, malformed.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@ struct Resize {
     std::int64_t from;
     std::int64_t to;
     bool multiples = false;   // extents that are multiples of `from` keep their ratio
-    bool attributes = false;  // lists of integers, too
+    bool attributes = false;  // also changes integers in attributes
 };
 inline std::int64_t resized(std::int64_t extent, const Resize& r) {
     if (extent == r.from) return r.to;
@@ -34,14 +34,14 @@ inline void resize_attributes(Example& e, const Resize& r) {
         }
     }
 }
-// Every extent of that size, wherever it stands: equal extents are taken to be the same thing.
+// Resizes every extent that equals r.from: equal extents are assumed to mean the same.
 inline Example resize_all(Example e, const Resize& r) {
     for (Example::Input& in : e.inputs)
         for (std::int64_t& d : in.shape) d = resized(d, r);
     resize_attributes(e, r);
     return e;
 }
-// First extents of the inputs in a set.
+// Resizes the first extents of the inputs in a set.
 inline Example resize_first(Example e, std::uint64_t inputs, const Resize& r) {
     for (std::size_t i = 0; i < e.inputs.size(); ++i)
         if (i < 64 && (inputs >> i & 1) != 0)
@@ -50,7 +50,7 @@ inline Example resize_first(Example e, std::uint64_t inputs, const Resize& r) {
     return e;
 }
 
-// Sets of inputs whose first extents are equal, larger sets first.
+// Returns sets of inputs whose first extents are equal, larger sets first.
 inline std::vector<std::uint64_t> equal_firsts(const Example& e) {
     const std::size_t n = std::min<std::size_t>(e.inputs.size(), 5);
     std::vector<std::uint64_t> sets;
@@ -71,7 +71,7 @@ inline std::vector<std::uint64_t> equal_firsts(const Example& e) {
 inline std::int64_t first_extent(const Example& e, std::uint64_t inputs) {
     return e.inputs[static_cast<std::size_t>(__builtin_ctzll(inputs))].shape[0];
 }
-// The number of elements of the largest input.
+// Returns the number of elements of the largest input.
 inline std::int64_t elements(const Example& e) {
     std::int64_t most = 0;
     for (const Example::Input& in : e.inputs) {
@@ -82,22 +82,22 @@ inline std::int64_t elements(const Example& e) {
     return most;
 }
 
-// How often each enlarge() of the process doubled an extent. Time decides, so that a repetition has to
-// be given the numbers.
+// How often each enlarge() of the process doubled an extent. This depends on the time that calls
+// take, so a repetition must be given the numbers.
 struct Doublings {
-    std::vector<int> given;  // of the first ones
+    std::vector<int> given;  // of the first calls of enlarge()
     std::vector<int> done;
-    bool cut = false;              // time ended the last one
-    void (*told)(bool) = nullptr;  // after each one
+    bool cut = false;              // the time limit ended the last call
+    void (*told)(bool) = nullptr;  // called after each enlarge()
 };
 inline Doublings doublings;
 
-// A larger call, as far as it stays quick: the extent doubles from `from` to `to` for as long as a
-// call takes little time. make(extent) gives nothing where the call is refused.
+// Returns a larger call that is still fast: doubles the extent from `from` to `to` as long as a
+// call takes little time. make(extent) gives nothing if the call is refused.
 inline std::optional<Sample> enlarge(
     std::int64_t from, std::int64_t to,
     const std::function<std::optional<Sample>(std::int64_t)>& make) {
-#ifdef __SANITIZE_THREAD__  // it slows calls down
+#ifdef __SANITIZE_THREAD__  // which slows calls down
     constexpr std::clock_t most = CLOCKS_PER_SEC / 20;
 #else
     constexpr std::clock_t most = CLOCKS_PER_SEC / 100;
@@ -118,14 +118,14 @@ inline std::optional<Sample> enlarge(
     if (doublings.told != nullptr) doublings.told(doublings.cut);
     return largest;
 }
-// A call with longer first extents, up to `most` and to inputs of `total` elements, if there is one
-// for which accepted() gives a sample.
+// Returns a call with longer first extents, up to `most` and to inputs of `total` elements, for
+// which accepted() gives a sample; none if there is no such call.
 inline std::optional<Sample> longer_first(
     const Example& e, std::int64_t total, std::int64_t most,
     const std::function<std::optional<Sample>(const Example&)>& accepted) {
     for (const std::uint64_t set : equal_firsts(e)) {
         const std::int64_t first = first_extent(e, set);
-        std::int64_t row = 1;  // elements for each first extent
+        std::int64_t row = 1;  // elements per index of the first axis
         for (std::size_t i = 0; i < e.inputs.size(); ++i) {
             if (i >= 64 || (set >> i & 1) == 0) continue;
             std::int64_t n = 1;
@@ -144,7 +144,7 @@ inline std::optional<Sample> longer_first(
     return std::nullopt;
 }
 
-// Shapes with one extent changed.
+// Returns calls with one extent changed.
 inline std::vector<Example> wrong_shapes(const Example& e) {
     std::vector<Example> result;
     for (std::size_t i = 0; i < e.inputs.size(); ++i)
@@ -156,7 +156,7 @@ inline std::vector<Example> wrong_shapes(const Example& e) {
             }
     return result;
 }
-// One axis more or less.
+// Returns calls with one axis more or less.
 inline std::vector<Example> wrong_ranks(const Example& e) {
     std::vector<Example> result;
     for (std::size_t i = 0; i < e.inputs.size(); ++i) {

@@ -1,4 +1,4 @@
-// Which dtypes a sample has, its numbers, and the search for a call where there is no example.
+// Dtypes and numbers of samples, and the search for a call of functions without examples.
 #include "testing/functions.hpp"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ Array draw(const Example::Input& in, catena_dtype dtype, unsigned seed) {
     Array a(in.shape, dtype);
     std::minstd_rand engine(seed);
     std::uniform_real_distribution<double> real(in.low, in.high);
-    // Integers of [low, high]; without a range 0 and 1.
+    // Integers are in [low, high]; without a range, they are 0 or 1.
     const double low = in.ranged ? std::ceil(in.low) : 0;
     const double high = in.ranged ? std::floor(in.high) : 1;
     std::uniform_int_distribution<std::int64_t> whole(
@@ -108,13 +108,13 @@ namespace {
 
 using detail::Row;
 
-// A call that the function accepts, looked for by trying small shapes.
+// Searches for a call that the function accepts, by trying small shapes.
 class Search {
 public:
     Search(World& world, const catena_function& f, unsigned seed)
         : world_(world), f_(f), seed_(seed), engine_(seed) {}
 
-    // None was found after that many tries.
+    // Returns none if no call was found after that many tries.
     std::optional<Example> run(int tries) {
         for (int i = 0; i < tries; ++i) {
             Example e = guess(i);
@@ -192,7 +192,7 @@ private:
         }
     }
 
-    // Where the numbers alone are refused, smaller integers or positive numbers may do.
+    // Tries zero integers if values are refused, and positive numbers if results are NaN.
     bool works(Example& e) {
         if (!try_call(e)) return false;
         if (nan_) {

@@ -1,4 +1,4 @@
-// What a World knows: the plugins that it loaded, and the devices that their backends bring.
+// The state of a World: the plugins that it loaded, and the devices of their backends.
 #pragma once
 
 #include <map>
@@ -9,11 +9,11 @@
 namespace catena::testing {
 namespace detail {
 
-// Devices other than host memory. Arrays are moved there for a call with the guards around them, and
+// A device other than the CPU. Arrays are copied to it for a call, with the guards around them, and
 // back.
 class Device {
 public:
-    // Opened once in a process, and closed at its end. Null if there is none.
+    // Returns the device, opened once in a process and closed at its end, or null if there is none.
     static const Device* find(const catena_backend& backend, World& world) {
         static std::map<const catena_backend*, std::unique_ptr<Device>> all;
         const auto [entry, added] = all.try_emplace(&backend);
@@ -55,7 +55,7 @@ public:
     catena_stream* stream = nullptr;
 };
 
-// An array's place on a device, for one call. The array may go before it.
+// The memory of an array on a device, for one call. The array may be destroyed first.
 class Placed {
 public:
     Placed(const Device& device, catena_ctx& ctx, Array& array)
@@ -71,7 +71,7 @@ public:
     Placed(const Placed&) = delete;
     Placed& operator=(const Placed&) = delete;
     ~Placed() { device_.table.free(device_.dev, device_.stream, memory_, bytes_); }
-    // The address of the first element, less the array's shift.
+    // Returns the address of the first element, less the array's shift.
     std::byte* data() const { return static_cast<std::byte*>(memory_) + Array::guard; }
     void fetch() {
         device_.copy(ctx_, array_.memory(), memory_, bytes_, CATENA_COPY_DEVICE_TO_HOST);
@@ -94,18 +94,18 @@ struct World::State {
     // `given`: it is one of the plugins to test.
     void add(const detail::Library& library, bool given);
     bool runs(const catena_kernel& k) const;
-    // Null: host memory.
+    // Returns the kernel's device; null for host memory, or if the device is missing.
     const detail::Device* device_of(const catena_kernel& k) const {
         const auto found = devices.find(k.device);
         return found == devices.end() ? nullptr : found->second;
     }
-    // The values of all attributes, those that are not given by default.
+    // Returns the values of all attributes, with the defaults of those that are not given.
     std::vector<catena_value> bind(const catena_function& f, const Attrs& attrs) const;
-    // Kernels for these dtypes, best first.
+    // Returns the kernels for these dtypes, best first.
     std::vector<const catena_kernel*> candidates(const catena_function& f, int phase,
                                                  const detail::Metas& x, const detail::Metas& y,
                                                  const Options& options) const;
-    // The forward kernels that save what a backward kernel reads; none if it reads nothing.
+    // Returns the forward kernels that save the state for a backward kernel; none without state.
     std::vector<const catena_kernel*> before(const catena_kernel& backward, const detail::Metas& x,
                                              const detail::Metas& y) const;
     const void* const* extensions(const std::string& device, const std::string& id) const;
@@ -115,7 +115,7 @@ struct World::State {
     std::map<std::string, const catena_function&> functions;
     std::set<std::string> names;
     std::map<std::string, std::string> paths;  // by id
-    // By name; null where the backend has no device.
+    // Devices by name; null if the backend has no device.
     std::map<std::string, const detail::Device*> devices;
     std::vector<const catena_extension*> all_extensions;
     std::vector<const catena_kernel*> kernels;

@@ -26,7 +26,7 @@ T from_double(double value) {
 using EveryType =
     plugin::Row<float, double, Float16, BFloat16, std::int8_t, std::int16_t, std::int32_t,
                 std::int64_t, std::uint8_t, std::uint16_t, std::uint32_t, std::uint64_t, bool>;
-// body(T()) for the C++ type of a dtype.
+// Calls body(T()) for the C++ type of a dtype.
 template <class Body>
 auto with_type(catena_dtype dtype, const Body& body) {
     const int type = plugin::index_in(EveryType(), dtype);

@@ -1,4 +1,4 @@
-"""What the command line of every program promises: usage: command_line_test.py PROGRAM [unittest options]"""
+"""Tests the command line of any program. Usage: command_line_test.py PROGRAM [unittest options]"""
 import os
 import pathlib
 import re
@@ -19,7 +19,7 @@ def shell(command, *arguments):
 
 
 def options_with_values():
-    """Names that --help shows with a value: "--out FILE", "--epochs arg (=3)", "--plot [=FILE]"."""
+    """Returns options that --help lists with a value: --out FILE, --epochs arg (=3), --plot [=FILE]."""
     text = shell('"$@"', "--help").stdout
     return re.findall(r"^ +(?:-\w \[ )?--([\w-]+)(?: \])? (?=[^\s\]])", text, re.M)
 

@@ -1,11 +1,11 @@
-"""A small set of images: shapes in colours that say nothing, on grounds that say nothing."""
+"""Makes a small set of images: patterns of several kinds, whose colours are random."""
 import random
 import struct
 import zlib
 
 
 def png(width, height, rows):
-    """A PNG file of RGB rows."""
+    """Returns a PNG file of RGB rows."""
     def chunk(kind, data):
         return struct.pack(">I", len(data)) + kind + data + \
             struct.pack(">I", zlib.crc32(kind + data))
@@ -23,7 +23,7 @@ KINDS = {
 
 
 def picture(kind, generator, width=72, height=64):
-    """The bytes of a PNG file."""
+    """Returns the bytes of a PNG file with a random picture of this kind."""
     inside = KINDS[kind]
     colours = [[generator.randrange(256) for _ in range(3)] for _ in range(2)]
     while sum(abs(a - b) for a, b in zip(*colours)) < 200:
@@ -36,7 +36,7 @@ def picture(kind, generator, width=72, height=64):
 
 
 def write_set(folder, each, seed=1):
-    """A folder for each kind with so many images."""
+    """Writes a folder for each kind, with this many images in each."""
     generator = random.Random(seed)
     for kind in KINDS:
         (folder / kind).mkdir(parents=True)

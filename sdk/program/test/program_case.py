@@ -1,4 +1,4 @@
-"""Case: a test of a program from outside, in a folder and an environment of its own."""
+"""Case: the base class of tests that run a program, in a folder and an environment of its own."""
 import functools
 import os
 import pathlib
@@ -14,20 +14,20 @@ import unittest
 import zipfile
 
 PROGRAM = pathlib.Path(sys.argv.pop(1)).resolve() if len(sys.argv) > 1 else None
-# Seconds. A run that takes half of what its test may take hangs.
+# Seconds. A run that takes half of its test's time limit counts as hung.
 LIMIT = int(os.environ.get("CATENA_TEST_TIMEOUT", 600)) / 2
-# A word of these tells that memory is short.
+# An error message with one of these reports a lack of memory.
 SHORT = ("memory", "alloc", "Cannot allocate", "failed to map")
 
 
 def npy(header, data=b""):
-    """An .npy member of this header: shapes and dtypes as its writer wants them."""
+    """Returns an .npy member with this header, which tests can format as they like."""
     text = header.encode() + b"\n"
     return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + data
 
 
 def with_members(snapshot, to, **changed):
-    """A copy of an .npz file with other members; names have __ for /."""
+    """Copies an .npz file and replaces the given members; their names have __ in place of /."""
     changed = {name.replace("__", "/") + ".npy": data for name, data in changed.items()}
     with zipfile.ZipFile(to, "w") as archive:
         for name, data in {**members(snapshot), **changed}.items():
@@ -36,7 +36,7 @@ def with_members(snapshot, to, **changed):
 
 
 def members(snapshot):
-    """What is in an .npz file: {name: bytes}; headers tell shapes and dtypes."""
+    """Returns the members of an .npz file as {name: bytes}, including the .npy headers."""
     with zipfile.ZipFile(snapshot) as archive:
         return {name: archive.read(name) for name in archive.namelist()}
 
@@ -57,7 +57,7 @@ class Case(unittest.TestCase):
                                 **how)
 
     def run_program(self, *options, code=0, program=PROGRAM):
-        """What it wrote: to stdout where all is well, all of it where an error is expected."""
+        """Returns stdout or, if an error code is expected, stdout and stderr."""
         process = self.start(*options, program=program)
         try:
             out, err = process.communicate(timeout=LIMIT)
@@ -69,21 +69,21 @@ class Case(unittest.TestCase):
         return out if code == 0 else out + err
 
     def check_limits(self, limits, *options):
-        """Whatever `ulimit -v` (MiB) allows, the program succeeds or says that memory is short. Returns
-        its exit codes."""
+        """Checks that for each limit of `ulimit -v` (MiB) the program succeeds or reports a lack of
+        memory. Returns its exit codes."""
         codes = []
         for limit in limits:
             with self.subTest(limit=limit):
                 code, out = self.end_within(limit << 20, *options)
-                self.assertIn(code, (0, 1, 127), out)  # 127: the system's loader finds no memory
+                self.assertIn(code, (0, 1, 127), out)  # 127: the dynamic loader lacks memory
                 if code != 0:
                     self.assertTrue(any(word in out for word in SHORT), out)
                 codes.append(code)
         return codes
 
     def end_within(self, limit, *options):
-        """Exit code and output of a program with a limit on its address space, in bytes. It is ended
-        if it has not ended by itself."""
+        """Returns the exit code and the output of a program with a limit on its address space, in
+        bytes. Fails if it still runs after 60 seconds."""
         set_limit = functools.partial(resource.setrlimit, resource.RLIMIT_AS, (limit, limit))
         process = self.start(*options, preexec_fn=set_limit)
         try:
@@ -95,8 +95,8 @@ class Case(unittest.TestCase):
         return process.returncode, out + err
 
     def communicate_in_time(self, process):
-        """What a process wrote that got SIGKILL or SIGTERM, or SIGHUP in a short step: it has to end
-        within 2 seconds, and on a busy machine somewhat later."""
+        """Returns the output of a process that received SIGKILL or SIGTERM, or SIGHUP in a short
+        step. It must end within 2 seconds, or somewhat later on a busy machine."""
         began = time.monotonic()
         try:
             result = process.communicate(timeout=60)
@@ -107,9 +107,9 @@ class Case(unittest.TestCase):
         return result
 
     def check_kills(self, kills, options, at_last=()):
-        """Runs that signals end at random moments, and that are resumed, come to the same end as one
-        without: the same state, and the same curves but for their last column, the rate. There are
-        as many kills as CATENA_TEST_KILLS says, if it does."""
+        """Checks that runs that signals end at random times and that are resumed give the same final
+        state as an uninterrupted run, and the same curves except for the last column, the rate.
+        CATENA_TEST_KILLS overrides the number of kills."""
         kills = int(os.environ.get("CATENA_TEST_KILLS", kills))
         whole, file = self.folder / "whole.npz", self.folder / "killed.npz"
         curves = [self.folder / f"{name}.csv" for name in ("whole", "killed")]
@@ -134,13 +134,13 @@ class Case(unittest.TestCase):
             at = time.monotonic()
             _, err = self.communicate_in_time(process)
             slowest = max(slowest, time.monotonic() - at)
-            if process.returncode == 0:  # it was at the end: begin again
+            if process.returncode == 0:  # it had already ended: start again
                 seconds = pause  # the first run took longer: the machine was busy
                 self.assertEqual(members(file), members(whole))
                 file.unlink()
                 curves[1].unlink()
                 continue
-            # Caught and saved; or not caught yet, no longer, or not in time.
+            # Caught and saved (128 + how), or not caught: too early, too late or too slow (-how).
             self.assertIn(process.returncode, (-how, 128 + how), err)
             ends[how] += 1
             done += 1

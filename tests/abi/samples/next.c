@@ -1,6 +1,6 @@
-/* A plugin of the made-up next minor: all of its structs are larger, and what is new in the host's
- * is used where it is there: y = x, and with the new service y = x + next(1). Built three times: as
- * it should be; with CATENA_TARGET_MINOR as the newest: it needs the next minor; UNGUARDED. */
+/* A plugin of an invented next minor, whose structs all have a new field. It uses new fields of
+ * the host's structs if present: y = x, or y = x + next(1) with the new service. Built in three
+ * variants: normal, needing the next minor (CATENA_TARGET_MINOR), and UNGUARDED (without HAS()). */
 #include <catena/abi.h>
 
 #ifndef NAME
@@ -14,7 +14,7 @@ static const catena_host *host;
 #else
 #define HAS(pointer, type) CATENA_HAS(pointer, type, next)
 #endif
-/* The host's struct has the field, and a value in it: 0 means what its absence meant. */
+/* Whether the host's struct has the field, and not with 0, which means the same as no field. */
 #define NEXT(pointer, type) (HAS(pointer, type) && (pointer)->next != 0)
 
 static double more(catena_ctx *ctx) {
@@ -53,7 +53,7 @@ static catena_status CATENA_CALL run(catena_ctx *ctx, const catena_call *call) {
     return CATENA_OK;
 }
 
-/* Every struct has something in what a host of today does not know. */
+/* Sets the field that current hosts do not know, in every struct. */
 #define MORE .next = ~(uint64_t)0
 static const catena_port_spec x = {.struct_size = sizeof x, .name = "x", .type_var = "T", MORE};
 static const catena_port_spec y = {.struct_size = sizeof y, .name = "y", .type_var = "T", MORE};

@@ -1,4 +1,4 @@
-// The backend "river": three devices, streams, events and all drafts of extensions that the core uses.
+// The backend "river": three devices, streams, events, and all draft extensions that the core uses.
 #include "device.hpp"
 #include "river.hpp"
 
@@ -23,7 +23,7 @@ catena_status fail(catena_ctx* ctx, catena_status status, const char* text) {
 catena_status lost(catena_ctx* ctx) {
     return fail(ctx, CATENA_E_DEVICE, "[river] an access out of bounds, in work that was queued");
 }
-// Calls fail after work has failed.
+// Makes calls fail after queued work has failed.
 #define CHECK_DEVICE(ctx, dev) \
     if (device_of(dev).lost) return lost(ctx)
 #define NEED_WORKSPACE(ctx, dev)                                        \
@@ -39,7 +39,7 @@ catena_status count(catena_ctx*, std::int32_t* n) {
     return CATENA_OK;
 }
 catena_status open(catena_ctx*, std::int32_t ordinal, void** dev) {
-    static auto* const devices = new Device[n_devices];  // for as long as the process
+    static auto* const devices = new Device[n_devices];  // never freed
     *dev = &devices[ordinal];
     return CATENA_OK;
 }
@@ -55,7 +55,7 @@ catena_status alloc(catena_ctx* ctx, void* dev, catena_stream* stream, std::uint
     *data = device.memory.allocate(bytes);
     if (!*data) return fail(ctx, CATENA_E_NOMEM, "[river] out of address space");
     device.counts.live_bytes += static_cast<std::int64_t>(bytes);
-    std::memset(device.memory.near(*data), 0xff, bytes);  // NaN: reading before writing shows
+    std::memset(device.memory.near(*data), 0xff, bytes);  // NaN: shows reads of uninitialized data
     return CATENA_OK;
 }
 void release(void* dev, catena_stream* stream, void* data, std::uint64_t bytes) {
@@ -64,7 +64,7 @@ void release(void* dev, catena_stream* stream, void* data, std::uint64_t bytes) 
         const std::lock_guard lock(device.mutex);
         for (Stream* other : device.streams) device.counts.frees_recording += other->recording();
     }
-    of(stream).give([&device, data, bytes] {  // in the stream's order
+    of(stream).give([&device, data, bytes] {  // runs after the stream's earlier work
         device.memory.release(data, bytes);
         device.counts.live_bytes -= static_cast<std::int64_t>(bytes);
     });
@@ -189,7 +189,7 @@ const catena_events events = {
         *milliseconds = time.count();
         return CATENA_OK;
     },
-    .timed_event_create = nullptr,  // all know the time
+    .timed_event_create = nullptr,  // every event has a time
 };
 
 // ---- memory
@@ -246,7 +246,7 @@ const catena_memory memory_table = {
         });
         return CATENA_OK;
     },
-    .convert = nullptr,  // the host does it
+    .convert = nullptr,  // the host converts
 };
 
 // ---- graphs: lists of work

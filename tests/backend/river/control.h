@@ -1,4 +1,4 @@
-/* What tests ask of the device "river" and tell it: an extension of its backend. */
+/* Functions by which tests control the device "river", in an extension of its backend. */
 #ifndef RIVER_CONTROL_H
 #define RIVER_CONTROL_H
 
@@ -14,19 +14,19 @@ typedef struct river_counts {
 typedef struct river_control {
     uint32_t struct_size;
     uint32_t reserved;
-    /* Microseconds that each item of work takes at most; the true time is drawn. */
+    /* Sets the longest delay before each item of work. The delay is random. */
     void (*delay)(void *dev, int32_t microseconds);
-    /* Work of all streams waits until it is let go again. */
+    /* Pauses the work of all streams until held is 0. */
     void (*hold)(void *dev, int32_t held);
-    /* The n-th item of work from now on fails: every later call says so, until n is 0. */
+    /* Makes the n-th item of work from now on fail; then all calls fail, until n is set to 0. */
     void (*fail)(void *dev, int32_t n);
-    /* Bytes that can be had. */
+    /* Sets the device's memory size. */
     void (*limit)(void *dev, int64_t bytes);
-    /* alloc() fails while a stream is recorded. */
+    /* Makes alloc() fail while the stream is being recorded. */
     void (*strict)(void *dev, int32_t strict);
     void (*counts)(void *dev, river_counts *counts);
-    /* Bytes that each kernel, each launch of a graph and each pinned block want beside the arrays:
-     * without them it fails, before it does anything. */
+    /* Sets the free memory that each kernel, graph launch and pinned allocation needs. Without
+     * it, they fail before they do any work. 0: none. */
     void (*workspace)(void *dev, int64_t bytes);
 } river_control;
 

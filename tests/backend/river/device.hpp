@@ -1,4 +1,4 @@
-// A "river": a device whose streams are threads that take their time, with memory of its own.
+// The devices of "river": their streams are threads with random delays, their memory is separate.
 #pragma once
 
 #include "control.h"
@@ -24,7 +24,7 @@ namespace river {
 using Clock = std::chrono::steady_clock;
 using Work = std::function<void()>;
 
-// What an event stands for once it is recorded.
+// The state of an event after it was recorded on a stream.
 struct Record {
     std::mutex mutex;
     std::condition_variable changed;
@@ -73,16 +73,16 @@ struct Device {
     Memory memory;
     Counts counts;
     std::atomic<int> delay{100};
-    std::atomic<int> fail_in{0};  // items of work until one fails
+    std::atomic<int> fail_in{0};  // counts down to the item that fails
     std::atomic<bool> lost{false};
     std::atomic<std::int64_t> limit{std::int64_t{1} << 40};
     std::atomic<std::int64_t> workspace{0};
     std::atomic<bool> strict{false};
     std::atomic<bool> held{false};
-    std::mutex mutex;  // of the list alone: a lock would order the work of streams by chance
+    std::mutex mutex;  // guards streams only, so that it does not order the streams' work
     std::vector<Stream*> streams;
 
-    void pass() const {  // before each item of work
+    void pass() const {  // called before each item of work
         while (held.load(std::memory_order_relaxed))
             std::this_thread::sleep_for(std::chrono::microseconds(50));
     }

@@ -1,4 +1,4 @@
-// What the parts of the plugin share.
+// Functions shared by the source files of the plugin "river".
 #pragma once
 
 #include <catena/plugin.hpp>
@@ -10,9 +10,9 @@ namespace river {
 inline const catena_host* host = nullptr;
 extern const catena_backend backend;
 
-// Gives work to the call's stream.
+// Queues work on the call's stream.
 catena_status give(catena_ctx* ctx, const catena_call* call, std::function<void()> work);
-// Where the device's code finds memory.
+// Returns the address at which the device's code accesses the memory.
 void* near(const catena_call* call, const catena_tensor* tensor);
 void* near(const catena_call* call, const void* address);
 

@@ -1,4 +1,4 @@
-// Recorded work: launched as often as wanted, on memory that stays, in an order that is safe.
+// Tests of recorded work: repeated launches, the memory of a recording, the order of launches.
 #include "device/queue.hpp"
 #include "river.hpp"
 
@@ -6,7 +6,7 @@ using namespace river;
 
 namespace {
 
-// A backend that gives no memory while it records.
+// Makes alloc() fail during recordings.
 struct Strict {
     explicit Strict(Device d) : device(d) { control(device).strict(backend_device(device), 1); }
     ~Strict() { control(device).strict(backend_device(device), 0); }
@@ -26,7 +26,7 @@ TEST_CASE("what is recorded computes when it is launched, on what its inputs are
         CHECK(capture.size() == 3);
         CHECK(capture.stream() == stream);
         for (int i = 2; i < 12; ++i) {
-            x.fill(i);  // on the main stream: the launch waits for it
+            x.fill(i);  // on the main stream; the launch waits for it
             capture.launch();
             CHECK(values(y + full(0, n, d)) == same(i * i + i, n));
             CHECK(values(y) == same(i * i + i, n));
@@ -51,7 +51,7 @@ TEST_CASE("a training step: gradients and updates in place") {
         y.backward();
         sgd(w, p.grad(), 0.5);
     };
-    const Capture capture(stream, step);  // warm-ups with x = 0 leave w as it is
+    const Capture capture(stream, step);  // warm-up runs with x = 0 do not change w
     double expected = 1;
     for (int i = 0; i < 8; ++i) {
         x.fill(i);
@@ -62,7 +62,7 @@ TEST_CASE("a training step: gradients and updates in place") {
     CHECK(values(p.grad()) == same(7, 100));
     const Array last = full(2, 100, d);
     x.copy_from(last);
-    step();  // and by hand again
+    step();  // the same step without the recording
     CHECK(values(w) == same(expected - 1, 100));
 }
 
@@ -73,7 +73,7 @@ TEST_CASE("memory of a recording is its own while it lives") {
     Array x = full(3, 3000, d), y, z;
     {
         const Capture capture(stream, [&] {
-            const Array t = x * x;  // gone when it was recorded, but each launch writes it
+            const Array t = x * x;  // freed after the recording, but launches still write it
             y = t + t;
         });
         d.release_cached();
@@ -83,16 +83,16 @@ TEST_CASE("memory of a recording is its own while it lives") {
             const using_stream scope(stream);
             for (int i = 0; i < 20; ++i) others.push_back(full(-1, 3000, d));
         }
-        x = Array();  // the recording has it
+        x = Array();  // the recording keeps it
         for (int i = 0; i < 5; ++i) {
-            z = y + y;  // read on the main stream, while the next launch writes y
+            z = y + y;  // main stream, while the next launch writes y
             capture.launch();
             CHECK(values(z) == same(i ? 36 : values(z)[0], 3000));
         }
         CHECK(values(y) == same(18, 3000));
         for (const Array& other : others) CHECK(values(other) == same(-1, 3000));
     }
-    CHECK(values(y) == same(18, 3000));  // lives on
+    CHECK(values(y) == same(18, 3000));  // y outlives the recording
     CHECK(values(y + y) == same(36, 3000));
     delay(d, 100);
 }
@@ -110,7 +110,7 @@ TEST_CASE("launches and other uses of the same arrays are in order") {
         x.fill(i);
         capture.launch();
         results.push_back(y * full(1, 2000, d));
-        if (i % 3 == 0) y.fill(-7);  // written by another stream: before the next launch
+        if (i % 3 == 0) y.fill(-7);  // written on another stream before the next launch
     }
     for (int i = 0; i < 20; ++i)
         CHECK(values(results[static_cast<std::size_t>(i)]) == same(2 * i, 2000));
@@ -128,7 +128,7 @@ TEST_CASE("pinned memory is read by each launch") {
         y = x + x;
     });
     for (int i = 1; i < 5; ++i) {
-        host.fill(i);  // once the launch before has read it
+        host.fill(i);  // waits until the previous launch has read it
         capture.launch();
         CHECK(values(y) == same(2 * i, 500));
     }
@@ -154,7 +154,7 @@ TEST_CASE("what cannot be recorded says so, and nothing is broken") {
     CHECK(refused([&] { stream.synchronize(); }) == start + ", got a wait of the host");
     CHECK(refused([&] { d.synchronize(); }) == start + ", got a wait of the host");
     CHECK(refused([&] { stream.done(); }) == start + ", got a question of the host");
-    CHECK(refused([&] { stream.wait(side); }) == "nothing");  // it has: all came before
+    CHECK(refused([&] { stream.wait(side); }) == "nothing");  // side's work precedes the recording
     CHECK(refused([&] {
               Array y;
               {
@@ -248,7 +248,7 @@ TEST_CASE("nothing goes back to the backend while work is recorded" * doctest::s
         capture.launch();
         CHECK(values(y) == same(2, 200'000));
         const using_stream scope(side);
-        full(1, 300'000, d);  // and now it goes
+        full(1, 300'000, d);  // releases the cached memory
         CHECK(d.memory().cached < 96'000'000);
     }
     SUBCASE("out of memory: an error, and nothing is broken") {
@@ -267,7 +267,7 @@ TEST_CASE("nothing goes back to the backend while work is recorded" * doctest::s
             has(text, "; during a recording; run the body once before, so its memory is cached)"));
         {
             const using_stream scope(side);
-            CHECK(values(full(1, 400'000, d)) == same(1, 400'000));  // it is, now
+            CHECK(values(full(1, 400'000, d)) == same(1, 400'000));  // after the recording it fits
         }
         control(d).limit(backend_device(d), std::int64_t{1} << 40);
         const Capture good(stream, [&] { y = x + x; });

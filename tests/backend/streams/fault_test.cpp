@@ -1,4 +1,4 @@
-// Work that fails after its call has returned.
+// Tests of work that fails after its call has returned.
 #include "device/queue.hpp"
 #include "river.hpp"
 
@@ -51,7 +51,7 @@ TEST_CASE("a fault comes up at a later call, with the calls that may have caused
             F::relu(x.data());
         });
         INFO(text);
-        // Where nothing is cached, asking for its memory comes before it.
+        // Without a cache, the call fails in alloc(), before it is added to the list.
         CHECK(has(text,
                   recycle ? "newest first: [catena.relu forward], [catena.add forward], " : calls));
     }
@@ -71,7 +71,7 @@ TEST_CASE("what is not called by dispatch is named, too: an extension's work, a 
     const Device d = device(1);
     const Array x = full(1, 10, d);
     Array y;
-    F::relu(x);  // known by now, and no call of its own is before the recordings' launches
+    F::relu(x);  // the only dispatched call in the list: recorded calls are not listed
     const Capture nameless(
         Stream(d), [&] { y = x * x + x; }, 0);
     const Capture named(
@@ -90,7 +90,7 @@ TEST_CASE("what is not called by dispatch is named, too: an extension's work, a 
     fill(CallName("fill_first"));
     d.synchronize();
     control(d).fail(backend_device(d), 4);
-    fill(CallName(std::string("muladd") + "_fwd"));  // its text is kept
+    fill(CallName(std::string("muladd") + "_fwd"));  // the name's text is copied
     nameless.launch();
     named.launch();
     const std::string text = what<DeviceError>([&] { d.synchronize(); });
@@ -115,7 +115,7 @@ TEST_CASE("what fails at once is named as well") {
               "[broken] failed with status 6\nthe last calls on river:1, newest first: "
               "[broken]"));
     CHECK_NOTHROW(ExtensionCall().runs(CallName("nowhere")));
-    ExtensionCall(cpu()).runs(CallName("at once"));  // a device without a list
+    ExtensionCall(cpu()).runs(CallName("at once"));  // the CPU keeps no list of calls
 }
 
 TEST_CASE("a device that is not there has no such list") {

@@ -1,4 +1,4 @@
-// Memory of streams: pinned and foreign arrays, copies between devices, what is counted, what runs out.
+// Tests of memory on streams: pinned and foreign arrays, copies between devices, statistics, limits.
 #include "device/queue.hpp"
 #include "river.hpp"
 
@@ -69,7 +69,7 @@ TEST_CASE("pinned arrays: copies run asynchronously, and their users wait") {
         delay(d, 100);
     }
     CHECK_FALSE(full(1, 3, cpu()).is_pinned());
-    CHECK_FALSE(Array::pinned({3}, Dtype::float32, cpu()).is_pinned());  // no such power
+    CHECK_FALSE(Array::pinned({3}, Dtype::float32, cpu()).is_pinned());  // the CPU cannot pin
     CHECK(Array::pinned({0}, Dtype::float32, d).size() == 0);
 }
 
@@ -88,7 +88,7 @@ TEST_CASE("to() on a stream: which devices and streams go together") {
     const Device d = device(), e = device(1);
     const Array x = full(5, 10, d);
     CHECK(values(x.to(e, Stream(e))) == same(5, 10));
-    CHECK(values(full(6, 10, cpu()).to(d, Stream(d))) == same(6, 10));  // not pinned: fine as well
+    CHECK(values(full(6, 10, cpu()).to(d, Stream(d))) == same(6, 10));  // not pinned: works too
     CHECK(x.to(d, Stream(d)).body() == x.body());
     CHECK_THROWS_AS(x.to(e, Stream(d)), DeviceError);
     CHECK_THROWS_AS(x.to(cpu(), Stream(e)), DeviceError);
@@ -160,7 +160,7 @@ TEST_CASE("foreign memory: used like any other, and let go once no work uses it"
                 CHECK_FALSE(released);
                 hold.reset();
             });
-            x = Array();  // waits for the work
+            x = Array();  // waits until its work is done
             CHECK(side.done());
             CHECK(released);
             late.join();
@@ -189,7 +189,7 @@ TEST_CASE("a program's own work on a stream: use() says what it touches") {
         call_backend(d, "test", [&](catena_ctx*, void*) -> catena_status { return CATENA_OK; });
     }
     const river_counts before = counts(d);
-    y + y;  // waits for the side's end
+    y + y;  // waits for the side stream
     CHECK(counts(d).event_waits == before.event_waits + 1);
     CHECK(has(what<DeviceError>([&] {
                   call_backend(d, "test", [](catena_ctx*, void*) { return CATENA_E_DEVICE; });
@@ -229,9 +229,9 @@ TEST_CASE("out of memory: what all streams keep is given back first, then it is 
     limit(counts(d).live_bytes + 5'000'000);
     {
         const using_stream scope(side);
-        full(1, 500'000, d);  // 4 MB, kept for the side stream
+        full(1, 500'000, d);  // 4 MB, cached for the side stream
     }
-    CHECK(values(full(1, 400'000, d)) == same(1, 400'000));  // fits once they are gone
+    CHECK(values(full(1, 400'000, d)) == same(1, 400'000));  // fits once the cache is freed
     const std::string text = what<MemoryError>([&] { full(1, 1'000'000, d); });
     INFO(text);
     CHECK(has(text, "[river] out of memory (8003584 bytes wanted, "));
@@ -292,7 +292,7 @@ TEST_CASE("a kernel that finds no memory: what is cached is given back, and it r
         CHECK(values(F::dropout(many)) == expected);
         CHECK(d.memory().cached < 4'000'000);
         CHECK(random_state(d).offset == drawn);
-        CHECK(values(F::dropout(many)) != expected);  // the next ones
+        CHECK(values(F::dropout(many)) != expected);  // the next random numbers
         fill_cache();
         workspace(9'000'000);
         CHECK(has(what<MemoryError>([&] { F::dropout(many); }), refusal));

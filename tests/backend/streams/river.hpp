@@ -1,4 +1,4 @@
-// The device "river" for tests: see ../river/control.h.
+// Functions for tests of the device "river": see ../river/control.h.
 #pragma once
 
 #include "../river/control.h"
@@ -33,14 +33,14 @@ inline void delay(Device device, int microseconds) {
     control(device).delay(backend_device(device), microseconds);
 }
 
-// Work of the device waits until the end of the scope.
+// Pauses the device's work while it exists.
 class Hold {
 public:
     explicit Hold(Device device) : device_(device) { set(1); }
     Hold(const Hold&) = delete;
     Hold& operator=(const Hold&) = delete;
     ~Hold() { set(0); }
-    void let_go() const { set(0); }  // before its end
+    void let_go() const { set(0); }  // ends the pause early
 
 private:
     void set(int held) const { control(device_).hold(backend_device(device_), held); }

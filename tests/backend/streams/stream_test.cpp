@@ -1,4 +1,4 @@
-// Streams and events: who waits for whom, and that nobody else does.
+// Tests of streams and events: calls wait for the work they need, and for no other work.
 #include "river.hpp"
 
 #include <catena/diagnostics/call_observer.hpp>
@@ -41,7 +41,7 @@ TEST_CASE("who watches sees a kernel's own time, not that of what was under way"
     Array before;
     {
         const Hold hold(d);
-        before = x * x;  // unseen, and slow
+        before = x * x;  // not observed, and slow
         set_call_observer(&watch);
         const auto began = std::chrono::steady_clock::now();
         release = std::thread([&] {
@@ -94,7 +94,7 @@ TEST_CASE("a call on another stream waits for what it needs") {
             CHECK(Stream::current(d) == side);
             y = x * x;
         }
-        const Array z = y + x;  // on the main stream again
+        const Array z = y + x;  // back on the main stream
         CHECK(values(z) == same((i + 1.0) * (i + 1) + i + 1, 5000));
     }
 }
@@ -123,8 +123,8 @@ TEST_CASE("a user of a copy does not wait for later work of its stream") {
         full(1, 10, other);
         never.record(Stream::current(other));
         copies.wait(never);
-        const Array later = host.to(d, copies);  // behind an event that is far away
-        CHECK(values(x + x) == same(6, 100));    // would hang
+        const Array later = host.to(d, copies);  // waits for an event not reached yet
+        CHECK(values(x + x) == same(6, 100));    // waiting for the stream would hang
         CHECK_FALSE(copies.done());
     }
     copies.synchronize();
@@ -140,9 +140,9 @@ TEST_CASE("memory that another stream reads is not written before") {
             const using_stream scope(side);
             y = x * x;
         }
-        if (i % 3 == 0) x = Array();         // its memory serves the next one
-        else if (i % 3 == 1) x.fill(-1);     // in place
-        else sgd(x, full(1, 3000, d), 100);  // in place, by a call
+        if (i % 3 == 0) x = Array();         // frees memory that the next array uses
+        else if (i % 3 == 1) x.fill(-1);     // written in place
+        else sgd(x, full(1, 3000, d), 100);  // written in place by a call
         const Array again = full(-5, 3000, d);
         CHECK(values(y) == same(i * 1.0 * i, 3000));
         CHECK(values(again) == same(-5, 3000));
@@ -243,7 +243,7 @@ TEST_CASE("gradients are computed on the stream of who asks for them") {
     const Device d = device();
     const Stream side(d);
     const Variable x(full(3, 200, d)), w(full(2, 200, d));
-    const Variable y = F::relu(x * w) * x;  // y = w x^2
+    const Variable y = F::relu(x * w) * x;  // y = w x^2 for w x > 0
     y.set_grad(full(1, 200, d));
     const MemoryStats before = side.memory();
     {
@@ -253,7 +253,7 @@ TEST_CASE("gradients are computed on the stream of who asks for them") {
     CHECK(side.memory().in_use > before.in_use);
     CHECK(values(x.grad()) == same(12, 200));
     CHECK(values(w.grad()) == same(9, 200));
-    y.backward();  // added to them in place, on the main stream
+    y.backward();  // accumulates in place, on the main stream
     CHECK(values(x.grad()) == same(24, 200));
 }
 
@@ -275,8 +275,8 @@ TEST_CASE("threads with a stream each share what they read") {
     CHECK(wrong == 0);
 }
 
-// Calls, copies and fills on streams by chance, with arrays that live and die by chance, against the
-// same on the CPU.
+// Compares random calls, copies and fills on random streams, with arrays created and freed at
+// random, with the values that the same operations give in program order.
 TEST_CASE("any order on any streams gives what one after the other gives") {
     const Device d = device(), e = device(1);
     for (unsigned run = 0; run < 6; ++run) {

@@ -1,4 +1,4 @@
-/* A good module: first by name. */
+/* A valid module, the first by file name. */
 #define MODULE_ID "org.example.a"
 #include "../module.h"
 

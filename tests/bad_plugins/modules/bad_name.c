@@ -1,4 +1,4 @@
-/* A function with a name that nobody can type. */
+/* A function whose name breaks the rule for names. */
 #define MODULE_ID "org.example.bad_name"
 #include "../module.h"
 

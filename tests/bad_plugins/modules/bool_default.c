@@ -1,4 +1,4 @@
-/* A bool that is neither 0 nor 1. */
+/* A bool attribute whose default is neither 0 nor 1. */
 #define MODULE_ID "org.example.bool_default"
 #define NAME "test.bool_default"
 #define KIND CATENA_ATTR_BOOL

@@ -1,4 +1,4 @@
-/* A device of a type that DLPack does not have. */
+/* A backend whose device type DLPack does not define. */
 #define MODULE_ID "org.example.device_type"
 #include "../module.h"
 

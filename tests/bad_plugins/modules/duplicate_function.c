@@ -1,4 +1,4 @@
-/* Has a function that another module has. */
+/* Declares a function that another module has registered. */
 #define MODULE_ID "org.example.duplicate_function"
 #include "../module.h"
 

@@ -1,4 +1,4 @@
-/* Has the same function twice. */
+/* Declares the same function twice. */
 #define MODULE_ID "org.example.duplicate_within"
 #include "../module.h"
 

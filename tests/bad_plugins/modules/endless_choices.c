@@ -1,4 +1,4 @@
-/* A list of choices without an end. */
+/* A list of choices without a terminating NULL. */
 #define MODULE_ID "org.example.endless_choices"
 #define NAME "test.endless_choices"
 #define KIND CATENA_ATTR_STRING

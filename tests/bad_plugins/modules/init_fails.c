@@ -1,4 +1,4 @@
-/* Registers a function and a kernel, then fails: both must go again. */
+/* init() fails: the function and the kernel must be removed again. */
 #define MODULE_ID "org.example.init_fails"
 #include "../module.h"
 

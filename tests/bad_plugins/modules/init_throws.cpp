@@ -1,4 +1,4 @@
-// Throws when all is registered.
+// init() throws after everything is registered.
 #define MODULE_ID "org.example.init_throws"
 #include "../module.h"
 

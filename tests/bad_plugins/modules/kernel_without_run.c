@@ -1,4 +1,4 @@
-/* A kernel that cannot run. */
+/* A kernel without run(). */
 #define MODULE_ID "org.example.kernel_without_run"
 #include "../module.h"
 

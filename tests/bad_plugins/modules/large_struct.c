@@ -1,4 +1,4 @@
-/* Says that its function reaches far beyond what it has. */
+/* A function whose struct_size is far larger than the struct. */
 #define MODULE_ID "org.example.large_struct"
 #include "../module.h"
 

@@ -1,4 +1,4 @@
-/* A version that cannot grow. */
+/* A function whose version is too large. */
 #define MODULE_ID "org.example.large_version"
 #include "../module.h"
 

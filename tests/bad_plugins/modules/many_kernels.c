@@ -1,4 +1,4 @@
-/* Claims more kernels than any plugin has. */
+/* Claims 2^32 - 1 kernels. */
 #define MODULE_ID "org.example.many_kernels"
 #include "../module.h"
 

@@ -1,4 +1,4 @@
-/* Saves more tensors than any kernel does. */
+/* A kernel that claims to save 2^32 - 1 tensors. */
 #define MODULE_ID "org.example.many_saved"
 #include "../module.h"
 

@@ -1,4 +1,4 @@
-/* A manifest and nothing else. */
+/* A manifest without an entry. */
 #define MODULE_ID "org.example.no_entry"
 #include "../module.h"
 

@@ -1,4 +1,4 @@
-/* A shared library like any other. */
+/* A shared library without a manifest. */
 #include "../module.h"
 
 GOOD("no_manifest")

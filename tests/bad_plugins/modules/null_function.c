@@ -1,4 +1,4 @@
-/* One of its functions is NULL: the good one is not registered either. */
+/* A list of functions with a NULL: the valid function is not registered either. */
 #define MODULE_ID "org.example.null_function"
 #include "../module.h"
 

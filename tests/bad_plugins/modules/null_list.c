@@ -1,4 +1,4 @@
-/* Counts functions that it does not have. */
+/* Claims three functions, but its list is NULL. */
 #define MODULE_ID "org.example.null_list"
 #include "../module.h"
 

@@ -1,4 +1,4 @@
-/* A section of the right name with something else in it. */
+/* The manifest's section has the wrong magic. */
 #define MODULE_ID "org.example.other_magic"
 #define MODULE_MAGIC \
     { 'S', 'O', 'M', 'E', 'B', 'O', 'D', 'Y' }

@@ -1,4 +1,4 @@
-/* Its entry fails without a word. */
+/* The entry fails without an error message. */
 #define MODULE_ID "org.example.returns_null"
 #include "../module.h"
 

@@ -1,4 +1,4 @@
-/* Its entry fails and says why. */
+/* The entry fails with an error message. */
 #define MODULE_ID "org.example.returns_null_with_text"
 #include "../module.h"
 

@@ -1,4 +1,4 @@
-/* Its backward expects two saved tensors, its forward saves none. */
+/* The backward kernel expects two saved tensors, the forward kernel saves none. */
 #define MODULE_ID "org.example.saved_differ"
 #include "../module.h"
 

@@ -1,4 +1,4 @@
-/* A kernel that saves tensors for nobody. */
+/* A kernel that saves tensors but names no variant, so no backward kernel can read them. */
 #define MODULE_ID "org.example.saved_without_variant"
 #include "../module.h"
 

@@ -1,4 +1,4 @@
-/* A function's struct is too short. */
+/* A function whose struct is too short. */
 #define MODULE_ID "org.example.short_function"
 #include "../module.h"
 

@@ -1,4 +1,4 @@
-/* A table that is shorter than those of ABI 1.0. */
+/* A plugin table that is shorter than that of ABI 1.0. */
 #define MODULE_ID "org.example.short_table"
 #include "../module.h"
 

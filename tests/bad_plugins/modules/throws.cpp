@@ -1,4 +1,4 @@
-// Its entry throws.
+// The entry throws a standard exception.
 #define MODULE_ID "org.example.throws"
 #include "../module.h"
 

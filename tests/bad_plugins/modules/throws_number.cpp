@@ -1,4 +1,4 @@
-// Its entry throws what is no exception of the standard library.
+// The entry throws an int.
 #define MODULE_ID "org.example.throws_number"
 #include "../module.h"
 

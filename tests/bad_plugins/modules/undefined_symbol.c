@@ -1,4 +1,4 @@
-/* Calls what no library has. */
+/* Calls a function that no library defines. */
 #define MODULE_ID "org.example.undefined_symbol"
 #include "../module.h"
 

@@ -1,4 +1,4 @@
-/* Made for another major of the ABI. */
+/* Built for another major of the ABI. */
 #define MODULE_ID "org.example.wrong_major"
 #define MODULE_MAJOR 2
 #include "../module.h"

@@ -1,4 +1,4 @@
-// A good module: last by name, after all that are refused.
+// A valid module, the last by file name, loaded after all refused ones.
 #define MODULE_ID "org.example.z"
 #include "../module.h"
 

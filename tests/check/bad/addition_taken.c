@@ -1,4 +1,4 @@
-// An addition of its own: catena's would be refused for it.
+// Declares a function of its own for adding gradients; the host then refuses catena.add.
 // expect: schema/ports load/host
 #include "product.h"
 static catena_status CATENA_CALL infer_sum(catena_ctx *ctx, const catena_value *attrs,

@@ -1,12 +1,12 @@
 // expect: faults/allocation
-// infer() takes for granted that malloc() has memory.
+// infer() does not check the result of malloc().
 #include <stdlib.h>
 #include <string.h>
 
 #include "module.h"
 
 static void *(*volatile allocate)(size_t) =
-    malloc; /* else the compiler sees that it is not needed */
+    malloc; /* volatile: the compiler would remove the calls */
 
 static catena_status CATENA_CALL infer(catena_ctx *ctx, const catena_value *attrs,
                                        const catena_meta *const *x, uint32_t n_x,

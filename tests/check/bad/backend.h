@@ -1,4 +1,4 @@
-/* A plugin with a backend without a fault: two devices "shelf:0" and "shelf:1", in host memory. */
+/* A correct plugin with a backend: two devices, "shelf:0" and "shelf:1", in host memory. */
 #ifndef BACKEND_H
 #define BACKEND_H
 
@@ -66,7 +66,7 @@ static catena_backend shelf = {.struct_size = sizeof(catena_backend),
                                .copy = shelf_copy,
                                .sync = shelf_sync};
 
-/* SPOIL starts with it. */
+/* Adds the backend to the plugin; SPOIL calls it first. */
 static inline void make_backend(void) {
     static const catena_backend *const all[] = {&shelf};
     the_plugin.n_backends = 1;

@@ -1,4 +1,4 @@
-// More memory than there is: a size that grows small when it is rounded.
+// Rounds sizes up without a check: a size near 2^64 wraps to a small one, and no allocation fails.
 // expect: backend/memory
 // says: expected a refusal, got none
 #include "backend.h"

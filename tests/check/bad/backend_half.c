@@ -1,4 +1,4 @@
-// Half of a copy within the device.
+// Copies within the device copy only half of the bytes.
 // expect: backend/copy
 // says: to the device, within it and back
 #include "backend.h"

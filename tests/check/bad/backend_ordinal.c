@@ -1,4 +1,4 @@
-// It opens a device that is not there.
+// Opens a device that does not exist.
 // expect: backend/devices
 // says: shelf:2, where there are 2: expected a refusal, got none
 #include "backend.h"

@@ -1,4 +1,4 @@
-// A descriptor is lost in each call.
+// Leaks a file descriptor in each call.
 // expect: values/process
 // says: expected no new file, got /dev/null
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-// A call that leaves subnormals flushed to zero.
+// A call leaves the mode that flushes subnormals to zero enabled.
 // expect: values/process
 #include "module.h"
 static catena_status CATENA_CALL spoilt(catena_ctx *ctx, const catena_call *call) {

@@ -1,4 +1,4 @@
-// It prints in each call; at the end of the process alone that comes out.
+// Prints in each call; the output is buffered until the process ends.
 // expect: values/process
 // says: got: square!
 #include <stdio.h>

@@ -1,4 +1,4 @@
-// Starts a thread that never ends at the first call.
+// The first call starts a thread that never ends.
 // expect: values/process
 // says: expected no thread of its own, got 1 more
 #define _GNU_SOURCE

@@ -1,4 +1,4 @@
-// Its gradient does not know of a truth that no example has.
+// The gradient ignores a bool attribute that no example sets.
 // expect: gradients/kernel
 // says: negative=true
 #include "module.h"

@@ -4,7 +4,7 @@
 
 #include "module.h"
 
-/* y = function(x[0], x[1]), x[1] if it has two inputs. */
+/* y = function(x0, x1), with the attribute "value" unless value is NULL; x1 NULL: one input. */
 static inline catena_status call_of(catena_ctx *ctx, const char *function, const double *value,
                                     catena_var *x0, catena_var *x1, catena_var **y) {
     const catena_named_value attrs[] = {
@@ -15,7 +15,7 @@ static inline catena_status call_of(catena_ctx *ctx, const char *function, const
     if (status != CATENA_OK) return status;
     return host->call(ctx, callable, attrs, value != NULL, x, x1 == NULL ? 1 : 2, y, 1);
 }
-/* gx = factor scale x gy */
+/* gx = factor * scale * x * gy */
 static inline catena_status gradient_with(catena_ctx *ctx, const catena_gradient_call *call,
                                           double factor, catena_var *x) {
     const double value = factor * call->attrs[0].v.f;

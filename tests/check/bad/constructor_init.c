@@ -1,4 +1,4 @@
-// DT_INIT names one function; lists of constructors are newer.
+// DT_INIT names a single function; DT_INIT_ARRAY, a list of functions, is newer.
 // expect: static/constructors
 // link: -Wl,-init=begin
 // says: begin

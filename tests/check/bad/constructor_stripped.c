@@ -1,4 +1,4 @@
-// Beside the constructor of libgcc's, and without names.
+// A constructor in addition to libgcc's, in a file without symbol names.
 // expect: static/constructors
 // link: -s
 // says: expected none, got 1

@@ -1,4 +1,4 @@
-// A crash where there are many elements.
+// Crashes in calls with many elements.
 // expect: values/survives determinism/concurrent faults/pieces fuzz/shapes
 #include "module.h"
 static catena_status CATENA_CALL spoilt(catena_ctx *ctx, const catena_call *call) {

@@ -1,4 +1,4 @@
-// A crash in every call.
+// Crashes in every call.
 // expect: values/survives
 // says: in: org.example.square: runs x=(2,3)
 // options: --only values

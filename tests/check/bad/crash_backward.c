@@ -1,4 +1,4 @@
-// A crash in one backward kernel: what the forward kernels do is known all the same.
+// One backward kernel crashes; the checks of the forward kernels still have verdicts.
 // expect: values/survives
 // skips: gradients/kernel gradients/retained
 // passes: inference/wrong-dtype values/layout values/guard values/empty determinism/threads

@@ -1,4 +1,4 @@
-// A crash where there are no elements; and its gradient is twice what it should be.
+// The float32 kernel crashes on empty arrays; the float64 gradient is twice the correct one.
 // expect: values/survives values/size-one values/zero-d gradients/kernel
 // skips: values/empty values/reached
 // passes: values/dtypes values/layout gradients/targets determinism/threads

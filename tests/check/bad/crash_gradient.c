@@ -1,4 +1,4 @@
-// A crash in the gradient, composed of other functions: what needs none has its verdict.
+// The composed gradient crashes; the checks that need no gradient still have verdicts.
 // expect: values/survives
 // skips: gradients/composed gradients/targets
 // passes: inference/wrong-dtype values/dtypes values/nan values/empty values/process

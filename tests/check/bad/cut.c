@@ -1,4 +1,4 @@
-// The end of the file is missing, where the table of sections is. It can be mapped nevertheless.
+// The end of the file, with the section header table, is missing; the file can still be mapped.
 // expect: static/file load/host
 // cut: 100
 #include "module.h"

@@ -1,10 +1,10 @@
-// Kernels of a device of its own: they take for granted that malloc() has memory, and that no struct
-// is larger than theirs.
+// Kernels for a device of the plugin's own backend: they do not check the result of malloc(), and
+// they refuse a struct that is larger than the one they know.
 // expect: faults/allocation skew/new-host
 #include "backend.h"
 
 static void *(*volatile allocate)(size_t) =
-    malloc; /* else the compiler sees that it is not needed */
+    malloc; /* volatile: the compiler would remove the calls */
 
 static catena_status CATENA_CALL spoilt(catena_ctx *ctx, const catena_call *call) {
     volatile char *byte = allocate(1);

@@ -1,4 +1,4 @@
-// Kernels alone, for a device that is not there: nothing is wrong, and nothing is known of them.
+// Has only kernels for a device that does not exist; the checks of kernels are skipped.
 // expect: nothing
 // skips: values/dtypes gradients/kernel faults/allocation faults/pieces skew/new-host fuzz/shapes
 #define OWN_MANIFEST

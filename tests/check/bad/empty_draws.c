@@ -1,4 +1,4 @@
-// Random numbers for a call without elements.
+// Draws random numbers in a call without elements.
 // expect: values/empty
 #include "module.h"
 static catena_status CATENA_CALL spoilt(catena_ctx *ctx, const catena_call *call) {

@@ -1,5 +1,5 @@
 // expect: faults/load
-// The entry takes for granted that malloc() has memory for its table.
+// The entry does not check the result of the malloc() for its table.
 #include <stdlib.h>
 #include <string.h>
 

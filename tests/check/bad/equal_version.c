@@ -1,5 +1,5 @@
 // expect: skew/new-host
-// It wants the very host that it was built with.
+// Accepts only a host whose table has exactly the size that the plugin was built with.
 #define OWN_ENTRY
 #include "module.h"
 

@@ -1,5 +1,5 @@
 // expect: faults/pieces
-// A kernel has room for four workers.
+// A kernel supports only four slots of parallel_for().
 #include "module.h"
 
 struct work {

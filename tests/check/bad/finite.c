@@ -1,4 +1,4 @@
-// 42 where float32 overflows.
+// Writes 42 if the result overflows float32.
 // expect: values/dtypes
 #include "module.h"
 static catena_status CATENA_CALL spoilt(catena_ctx *ctx, const catena_call *call) {

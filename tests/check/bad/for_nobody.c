@@ -1,4 +1,4 @@
-// Kernels alone, of a function that no plugin brings.
+// Has only kernels, of a function that no plugin defines.
 // expect: values/survives
 // skips: values/dtypes gradients/kernel
 // options: --only values --only gradients

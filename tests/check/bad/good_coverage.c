@@ -1,6 +1,6 @@
 // expect: nothing
 // needs: --coverage
 // compile: --coverage
-// What a measurement of the tests brings: a constructor, exit(), fork().
+// Instrumentation for coverage adds a constructor and calls of exit() and fork().
 #include "module.h"
 SPOIL {}

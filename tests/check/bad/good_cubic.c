@@ -1,4 +1,4 @@
-// An example that is large, of a function whose time grows with the third power of its extent.
+// A large example of a function whose time grows with the cube of its extent.
 // expect: nothing
 // options: --timeout 15 --only values --only gradients --only determinism --only faults/pieces
 #include "module.h"

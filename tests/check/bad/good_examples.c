@@ -1,4 +1,4 @@
-// Blanks and quotes in examples, as a parser takes them.
+// Examples with blanks and quotes that the parser accepts.
 // expect: nothing
 #include "module.h"
 static catena_attr_spec attr_mode = {.struct_size = sizeof(catena_attr_spec),

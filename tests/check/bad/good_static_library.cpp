@@ -1,7 +1,7 @@
 // expect: nothing
 // needs: -static-libstdc++
 // compile: -Wno-extra -Wno-missing-field-initializers -Wno-attributes
-// The C++ library inside, for machines with an older one, brings a constructor and getentropy().
+// A statically linked C++ library contributes a constructor and a call of getentropy().
 #include <stdexcept>
 #include <string>
 

@@ -2,7 +2,7 @@
 // needs: -static-libstdc++
 // link: -s
 // compile: -Wno-extra -Wno-missing-field-initializers -Wno-attributes
-// Nobody can tell the C++ library's own constructors then.
+// Without symbol names, the C++ library's own constructors cannot be recognized.
 #include <stdexcept>
 #include <string>
 

@@ -1,6 +1,6 @@
 // expect: nothing
 // link: -s
-// The question for AVX2 brings a constructor of libgcc's, here without its name.
+// The query for AVX2 links a constructor of libgcc, whose name is stripped here.
 #include "module.h"
 SPOIL {
 #ifdef __x86_64__

@@ -2,6 +2,6 @@
 // exports: all
 // compile: -fvisibility=hidden
 // link: -Wl,--default-symver
-// The linker adds a symbol with the name of the version: no function or variable, no fault.
+// The linker adds a symbol named like the version; it is no function or variable and thus allowed.
 #include "module.h"
 SPOIL {}

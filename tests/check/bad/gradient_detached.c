@@ -1,4 +1,4 @@
-// The gradient is right, and says nothing of how it depends on x.
+// The gradient has the right value, but only a part of its dependence on x is differentiable.
 // expect: gradients/second-order
 #include "composed.h"
 static catena_function frozen;
@@ -8,7 +8,7 @@ static catena_status CATENA_CALL gradient(catena_ctx *ctx, const catena_gradient
     catena_var *x, *half;
     catena_status status = call_of(ctx, "org.example.frozen", NULL, call->x[0], NULL, &x);
     if (status != CATENA_OK) return status;
-    /* frozen(x) = x^2; x^2 / x = x, of which half a derivative is missing. */
+    /* frozen(x) = x^2 has no derivative, so that of frozen(x) / x = x is wrong. */
     status = call_of(ctx, "catena.div", NULL, x, call->x[0], &half);
     return status != CATENA_OK ? status : gradient_with(ctx, call, 2, half);
 }

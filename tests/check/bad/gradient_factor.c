@@ -1,4 +1,4 @@
-// y = x^2, and its gradient is x.
+// y = scale x^2, but the gradient is computed as scale x.
 // expect: gradients/composed
 #include "composed.h"
 static catena_status CATENA_CALL gradient(catena_ctx *ctx, const catena_gradient_call *call) {

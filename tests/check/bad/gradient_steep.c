@@ -1,4 +1,4 @@
-// y = sin(2000 x): differences need small steps to find that its gradient is another.
+// y = sin(2000 x): finite differences detect the wrong gradient only with small steps.
 // expect: gradients/kernel
 // libs: m
 #include <math.h>

@@ -1,4 +1,4 @@
-// y = sin(10^7 x): no difference tells its gradient, so that nothing is said about it.
+// y = sin(10^7 x): finite differences cannot determine the gradient, so there is no verdict.
 // expect: nothing
 // skips: gradients/kernel
 // libs: m

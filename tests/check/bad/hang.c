@@ -1,4 +1,4 @@
-// It never returns for many elements: the time limit ends it.
+// Never returns for many elements; the time limit ends the call.
 // expect: values/survives
 // options: --only values --only gradients --timeout 4
 #define _GNU_SOURCE

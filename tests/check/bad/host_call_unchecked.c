@@ -1,5 +1,5 @@
 // expect: faults/host-call
-// gradient() takes for granted that calls of the host succeed.
+// gradient() does not check whether calls of the host succeed.
 #include "module.h"
 
 static catena_status CATENA_CALL gradient(catena_ctx *ctx, const catena_gradient_call *call) {

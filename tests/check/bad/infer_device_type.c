@@ -1,4 +1,4 @@
-// It says that its output lies on a device that nobody has.
+// infer() reports a device type that no device has.
 // expect: inference/pure
 // says: expected it to stay on the device of the call (1), got 999
 #include "module.h"

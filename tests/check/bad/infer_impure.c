@@ -1,4 +1,4 @@
-// It believes that outputs come zeroed.
+// infer() assumes that the outputs are zeroed.
 // expect: inference/pure
 #include "module.h"
 static catena_status CATENA_CALL infer(catena_ctx *ctx, const catena_value *attrs,

@@ -1,4 +1,4 @@
-// Twice as many elements, by 64-bit arithmetic; halved again.
+// infer() doubles the extents in 64-bit arithmetic and halves them again: large ones overflow.
 // expect: inference/overflow
 #include "module.h"
 static catena_status CATENA_CALL infer(catena_ctx *ctx, const catena_value *attrs,

@@ -1,4 +1,4 @@
-// It takes the second axis for granted: of inputs with one axis it reads what lies behind the shape.
+// infer() reads the second extent of inputs that have only one axis, past the end of the shape.
 // expect: inference/ranks
 // once: inference/ranks
 #include "module.h"

@@ -1,4 +1,4 @@
-// An axis more than there can be.
+// infer() returns one axis more than the maximum.
 // expect: inference/ranks fuzz/ranks
 #include "module.h"
 static catena_status CATENA_CALL infer(catena_ctx *ctx, const catena_value *attrs,

@@ -1,5 +1,5 @@
 // expect: inference/overflow fuzz/shapes
-// infer() counts in an array that large extents leave.
+// infer() uses extents as indices of an array; large ones are out of bounds.
 #include "module.h"
 
 static int counts[1 << 20];

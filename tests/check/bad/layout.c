@@ -1,4 +1,4 @@
-// Vectors that only an aligned address fits.
+// Results are wrong at unaligned addresses, as with vector code that requires alignment.
 // expect: values/layout skew/old-host
 #include "module.h"
 static catena_status CATENA_CALL spoilt(catena_ctx *ctx, const catena_call *call) {

@@ -1,4 +1,4 @@
-// A kernel that frees nothing of what it allocates.
+// A kernel that frees none of the memory that it allocates.
 // expect: faults/leak
 // says: got 48 bytes more with each call: memory that nobody frees
 #include <stdlib.h>

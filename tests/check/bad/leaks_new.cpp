@@ -1,4 +1,4 @@
-// A kernel in C++ that deletes nothing of what it makes.
+// A kernel in C++ that deletes none of the memory that it allocates.
 // expect: faults/leak
 // once: faults/leak
 // says: got 48 bytes more with each call: memory that nobody frees

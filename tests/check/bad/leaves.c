@@ -1,4 +1,4 @@
-// It ends the process, with success.
+// A kernel ends the process with exit code 0.
 // expect: values/survives
 // options: --only values --only gradients
 #define _GNU_SOURCE

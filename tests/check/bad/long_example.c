@@ -1,4 +1,4 @@
-// Catena takes an example of at most 1000 bytes.
+// The host accepts examples of at most 1000 bytes.
 // expect: load/host schema/examples
 // says: an example of over 1000 bytes
 #include "module.h"

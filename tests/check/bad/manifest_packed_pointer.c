@@ -1,4 +1,4 @@
-// As manifest_pointer.c, with the relocation in the packed table.
+// Like manifest_pointer.c, but the relocation is in the packed table.
 // expect: static/manifest
 // link: -Wl,-z,pack-relative-relocs
 #include "manifest_pointer.c"

@@ -1,4 +1,4 @@
-// The manifest is not flat: behind it, in its section, is a pointer that only a loader fills in.
+// The manifest's section also contains a pointer, whose value only a loader can fill in.
 // expect: static/manifest
 #define OWN_MANIFEST
 #include "module.h"

@@ -1,4 +1,4 @@
-// An output's gradient that did not come is taken for ones.
+// A missing output gradient is treated as ones instead of zeros.
 // expect: gradients/missing
 #define MISSING_GS 1
 #include "product.h"

@@ -1,5 +1,5 @@
-/* A plugin without a fault: y = scale x^2, float32 and float64, with its gradient. A bad plugin
- * includes it and spoils something: SPOIL { the_function.version = 0; } */
+/* A correct plugin: y = scale x^2 in float32 and float64, with its gradient. A bad plugin includes
+ * this file and changes a part of it: SPOIL { the_function.version = 0; } */
 #ifndef MODULE_H
 #define MODULE_H
 
@@ -30,7 +30,7 @@ static inline catena_status CATENA_CALL infer_square(catena_ctx *ctx, const cate
     return CATENA_OK;
 }
 
-/* All of it for one C type. */
+/* The kernels for one C type. */
 #define SQUARE(T)                                                                           \
     static inline catena_status CATENA_CALL forward_##T(catena_ctx *ctx,                    \
                                                         const catena_call *call) {          \
@@ -57,7 +57,7 @@ static inline catena_status CATENA_CALL infer_square(catena_ctx *ctx, const cate
 SQUARE(float)
 SQUARE(double)
 
-/* Not const, and not shared: SPOIL may change anything. */
+/* These are not const, because SPOIL may change any of them. */
 static catena_port_spec port_x = {sizeof(catena_port_spec), 0, "x", "numbers", "T"};
 static catena_port_spec port_y = {sizeof(catena_port_spec), 0, "y", "their squares", "T"};
 static const catena_port_spec *the_inputs[] = {&port_x}, *the_outputs[] = {&port_y};
@@ -113,7 +113,7 @@ static catena_plugin the_plugin = {.struct_size = sizeof(catena_plugin),
                                    .functions = the_functions,
                                    .kernels = the_kernels};
 
-/* A manifest of one's own: define OWN_MANIFEST, and write it. */
+/* A plugin with a manifest of its own defines OWN_MANIFEST. */
 #define MANIFEST(id_text, version_text, devices_text)          \
     __attribute__((section(CATENA_MANIFEST_SECTION), used))    \
     CATENA_EXPORT const catena_manifest catena_manifest_v1 = { \
@@ -131,7 +131,7 @@ static catena_plugin the_plugin = {.struct_size = sizeof(catena_plugin),
 MANIFEST("org.example.bad", "1.0.0", "cpu")
 #endif
 
-/* An entry of one's own: define OWN_ENTRY, and write it. */
+/* A plugin with an entry of its own defines OWN_ENTRY. */
 #ifndef OWN_ENTRY
 static void spoil(void);
 const catena_plugin *CATENA_CALL catena_plugin_entry_v1(const catena_host *table, catena_ctx *ctx) {

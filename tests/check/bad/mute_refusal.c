@@ -1,5 +1,5 @@
 // expect: skew/refusal
-// It refuses a host without a word.
+// Refuses a host without a message.
 #define OWN_ENTRY
 #include "module.h"
 

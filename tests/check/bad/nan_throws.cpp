@@ -1,6 +1,6 @@
 // expect: values/nan faults/exception fuzz/attributes fuzz/shapes
 // compile: -Wno-extra -Wno-missing-field-initializers -Wno-attributes
-// A kernel throws where it meets a NaN.
+// A kernel throws an exception if an input is NaN.
 #include <stdexcept>
 
 #include "module.h"

@@ -1,5 +1,5 @@
 // expect: faults/host-call skew/extensions
-// A kernel takes for granted that somebody offers matrix products.
+// A kernel assumes that an extension for matrix products is available.
 #include <catena/abi/ext/blas.h>
 
 #include "module.h"

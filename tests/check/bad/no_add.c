@@ -1,4 +1,4 @@
-// ADDS, it says, and writes.
+// The kernel declares CATENA_KERNEL_ADDS, but overwrites instead of adding.
 // expect: values/add
 #include "module.h"
 static catena_status CATENA_CALL spoilt(catena_ctx *ctx, const catena_call *call) {

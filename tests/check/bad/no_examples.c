@@ -1,4 +1,4 @@
-// An extent of 255 and a scale of 100 are refused without a text. A call that it accepts has to be found first.
+// Refuses an extent of 255 and a scale of 100 without a message. The check must first find a valid call.
 // expect: fuzz/attributes fuzz/shapes
 #include "module.h"
 static catena_status CATENA_CALL mute(catena_ctx *ctx, const catena_value *attrs,

@@ -1,4 +1,4 @@
-// A kernel that takes no call of its function's examples.
+// A kernel that declines every call of its function's examples.
 // expect: values/reached
 // says: no example reaches forward float32
 #include "module.h"

@@ -1,4 +1,4 @@
-// It counts its calls.
+// The result depends on the number of previous calls.
 // expect: determinism/repeated
 #include "module.h"
 static catena_status CATENA_CALL spoilt(catena_ctx *ctx, const catena_call *call) {

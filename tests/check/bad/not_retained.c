@@ -1,4 +1,4 @@
-// Backward reads y where it happens to be there; it retains x alone.
+// Backward reads y if it is given, but the function retains only x.
 // expect: gradients/retained
 #include "module.h"
 static catena_status CATENA_CALL spoilt(catena_ctx *ctx, const catena_call *call) {

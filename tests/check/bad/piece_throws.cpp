@@ -1,7 +1,7 @@
 // expect: values/nan faults/exception fuzz/attributes fuzz/shapes
 // says: an exception leaves a piece of parallel_for(): x
 // compile: -Wno-extra -Wno-missing-field-initializers -Wno-attributes
-// A piece of parallel_for() throws where it meets a NaN, through the host.
+// A piece of parallel_for() throws an exception through the host if an input is NaN.
 #include <stdexcept>
 
 #include "module.h"

@@ -1,4 +1,4 @@
-/* A second plugin without a fault: z = x w and s = x^2, with gradients. */
+/* A second correct plugin: z = x w and s = x^2, with gradients. */
 #ifndef PRODUCT_H
 #define PRODUCT_H
 
@@ -47,7 +47,7 @@ static inline catena_status CATENA_CALL infer_product(catena_ctx *ctx, const cat
         }                                                                                  \
         return CATENA_OK;                                                                  \
     }
-/* What a fault sets otherwise. */
+/* Defaults, which a bad plugin may override. */
 #ifndef MISSING_GS
 #define MISSING_GS 0
 #endif
@@ -60,7 +60,7 @@ PRODUCT(double)
 static catena_port_spec port_w = {sizeof(catena_port_spec), 0, "w", "factors", "T"};
 static catena_port_spec port_s = {sizeof(catena_port_spec), 0, "s", "squares", "T"};
 
-/* SPOIL starts with it. */
+/* Replaces the function of module.h by this one; SPOIL calls it first. */
 static inline void make_product(void) {
     static const catena_port_spec *const in[] = {&port_x, &port_w}, *const out[] = {&port_y,
                                                                                     &port_s};

@@ -1,4 +1,4 @@
-// Its numbers are those of the C library.
+// Draws its random numbers from the C library.
 // expect: static/imports determinism/repeated
 #include <stdlib.h>
 #include "module.h"

@@ -1,4 +1,4 @@
-// It says that it draws random numbers, and draws none.
+// Declares that it draws random numbers, but draws none.
 // expect: determinism/random
 #include "module.h"
 SPOIL { the_function.flags = CATENA_FUNCTION_STOCHASTIC; }

@@ -1,4 +1,4 @@
-// infer() takes any rank, and the kernel the fifth axis for granted where there are four.
+// infer() accepts any rank; given four axes, the kernel reads a fifth extent.
 // expect: fuzz/ranks
 // options: --only fuzz/ranks --only inference --only values
 #include "module.h"

@@ -1,5 +1,5 @@
 // expect: skew/old-host
-// infer() looks for a service behind those that the host has.
+// infer() reads a service behind the end of the host's table.
 #include "module.h"
 
 static catena_status CATENA_CALL infer(catena_ctx *ctx, const catena_value *attrs,

@@ -1,4 +1,4 @@
-// A slope that depends on the sign alone: of x that is not retained, NaN would give no NaN.
+// The gradient uses only the sign of x, which is not retained: NaN in x would not make it NaN.
 // expect: gradients/retained
 // says: it reads what is not retained: x (not in retain_x)
 #include "module.h"

@@ -1,4 +1,4 @@
-// A version that cannot grow.
+// The largest possible version, which no later version can follow.
 // expect: schema/versions load/host
 // says: 4294967295
 #include "module.h"

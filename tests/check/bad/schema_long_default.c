@@ -1,4 +1,4 @@
-// A default of four thousand million values.
+// A default of 2^32 - 1 values.
 // expect: schema/table
 // says: its default: expected at most 100000 values, got 4294967295
 #include "module.h"

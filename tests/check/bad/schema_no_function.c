@@ -1,4 +1,4 @@
-// Kernels for a function that nobody has.
+// A kernel of a function that does not exist.
 // expect: schema/kernels
 // says: expected a function of the plugin, of catena's own or of --with
 // options: --only schema

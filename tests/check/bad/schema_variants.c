@@ -1,4 +1,4 @@
-// A forward kernel of a variant that no backward kernel can follow.
+// A forward kernel of a variant that has no backward kernel.
 // expect: schema/variants
 #include "module.h"
 static catena_kernel lonely = KERNEL(CATENA_PHASE_FORWARD, float32, forward_float);

@@ -1,4 +1,4 @@
-// It takes the extents of x for those of w.
+// infer() assumes that w has the shape of x.
 // expect: inference/wrong-shape inference/wrong-rank fuzz/shapes fuzz/ranks
 #include "product.h"
 static catena_status CATENA_CALL infer(catena_ctx *ctx, const catena_value *attrs,

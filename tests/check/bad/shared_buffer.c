@@ -1,4 +1,4 @@
-// It works in a buffer that all calls share.
+// All calls share one static buffer.
 // expect: determinism/concurrent
 #include <time.h>
 #include "module.h"

@@ -1,4 +1,4 @@
-// Through the kernel: static/imports would see sigaction().
+// Finds signal() with dlsym(), because static/imports would detect it as an import.
 // expect: load/signals
 #define _GNU_SOURCE
 #include <dlfcn.h>

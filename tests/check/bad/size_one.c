@@ -1,4 +1,4 @@
-// One element along an axis is another.
+// The result is wrong if there is a single element and at least one axis.
 // expect: values/size-one
 #include "module.h"
 static catena_status CATENA_CALL spoilt(catena_ctx *ctx, const catena_call *call) {

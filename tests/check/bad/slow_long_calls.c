@@ -1,5 +1,5 @@
-// Calls in float64 that take a while for each element, and wrong numbers in float32 from 100 elements
-// on: the exam has shorter long calls than for other functions, and a repetition has the same.
+// float64 calls take long for each element, and float32 results are wrong from 100 elements on. The
+// check makes shorter long calls than for other functions, and --reproduce makes the same ones.
 // expect: values/dtypes
 // again: --reproduce 1:
 // notes: no calls longer than

@@ -1,6 +1,6 @@
 // expect: faults/exception
 // compile: -Wno-extra -Wno-missing-field-initializers -Wno-attributes
-// A kernel throws where numbers are large.
+// A kernel throws an exception if an input is large.
 #include <stdexcept>
 
 #include "module.h"

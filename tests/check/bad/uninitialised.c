@@ -1,4 +1,4 @@
-// It reads its output before it writes it.
+// Reads its output before it writes it.
 // expect: values/written
 #include "module.h"
 static catena_status CATENA_CALL spoilt(catena_ctx *ctx, const catena_call *call) {

@@ -1,4 +1,4 @@
-// Two kernels, each within its tolerance, on different sides.
+// Two kernels, each within its tolerance, deviate in opposite directions.
 // expect: values/variants
 #include "module.h"
 #define OFF(name, factor)                                                             \

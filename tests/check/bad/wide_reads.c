@@ -1,5 +1,5 @@
 // expect: values/dtypes values/guard faults/exception skew/old-host fuzz/attributes fuzz/shapes fuzz/ranks
-// The kernel for float32 reads its input as if it were float64, beyond its end.
+// The kernel for float32 reads its input as float64, past its end.
 #include "module.h"
 static catena_status CATENA_CALL forward(catena_ctx *ctx, const catena_call *call) {
     const double *x = (const double *)data_of(call->x[0]);

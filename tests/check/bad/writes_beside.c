@@ -1,4 +1,4 @@
-// One element too many.
+// Writes one element past the end of the output.
 // expect: values/guard fuzz/attributes fuzz/shapes fuzz/ranks
 #include "module.h"
 static catena_status CATENA_CALL spoilt(catena_ctx *ctx, const catena_call *call) {

@@ -1,5 +1,5 @@
 // expect: skew/old-host
-// A kernel changes the struct of a tensor's shape list: it is lent, and const for it.
+// A kernel temporarily changes the extents of an input, which are const for it.
 #include "module.h"
 
 static catena_status CATENA_CALL forward(catena_ctx *ctx, const catena_call *call) {

@@ -1,4 +1,4 @@
-// The input is its scratch memory.
+// Uses its input as scratch memory.
 // expect: values/inputs
 #include "module.h"
 static catena_status CATENA_CALL spoilt(catena_ctx *ctx, const catena_call *call) {

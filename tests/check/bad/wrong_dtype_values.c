@@ -1,4 +1,4 @@
-// float32 is not what float64 is.
+// The float32 results differ from the float64 results.
 // expect: values/dtypes
 #include "module.h"
 static catena_status CATENA_CALL spoilt(catena_ctx *ctx, const catena_call *call) {

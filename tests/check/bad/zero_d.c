@@ -1,4 +1,4 @@
-// No axes are another matter.
+// The result is wrong for arrays without axes.
 // expect: values/zero-d
 #include "module.h"
 static catena_status CATENA_CALL spoilt(catena_ctx *ctx, const catena_call *call) {

@@ -1,5 +1,5 @@
-// What is said where there is no driver, no device or no library. Each test runs in a process of its own,
-// in an environment that CMakeLists.txt sets.
+// Error messages if there is no driver, no device or no library. Each test runs in a process of its
+// own, in an environment that CMakeLists.txt sets.
 #include "host.hpp"
 
 using namespace cuda_test;

@@ -1,4 +1,4 @@
-// Products against plain loops, for every dtype, transposition and edge.
+// Compares matrix products with plain loops, for every dtype, transposition and edge case.
 #include <catena/plugin/half.hpp>
 
 #include <cmath>
@@ -23,7 +23,7 @@ T make(double x) {
     else return catena::plugin::to_half<T>(static_cast<float>(x));
 }
 
-// Small whole numbers: every product and sum is exact, in every dtype.
+// Small integers: every product and sum is exact in every dtype.
 template <class T>
 std::vector<T> matrix(int64_t n, int seed) {
     std::vector<T> values;
@@ -72,7 +72,7 @@ void check_product(Stream& s, int64_t m, int64_t n, int64_t k, int trans_a, int 
     const auto b = matrix<T>((trans_b != 0 ? n : k) * g.ldb + 1, 2);
     auto c = matrix<T>(m * g.ldc + 1, 3);
     if (beta == 0 && m * n > 0)
-        c[0] = make<T>(std::numeric_limits<double>::quiet_NaN());  // it is not read
+        c[0] = make<T>(std::numeric_limits<double>::quiet_NaN());  // must not be read
     g.a = s.put(a);
     g.b = s.put(b);
     T* const out = s.put(c);

@@ -1,4 +1,4 @@
-// Devices: how many, what they are, and what is refused.
+// Devices: their number, their properties, and requests that are refused.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -80,7 +80,7 @@ TEST_CASE("the thread's device of CUDA stays as it was") {
         CHECK(now == before);
     }
     cudaSetDevice(0);
-    std::thread([] {  // whatever the thread
+    std::thread([] {  // in another thread
         Stream s(second());
         CHECK(s.get(s.put(std::vector<int>{4}), 1)[0] == 4);
     })

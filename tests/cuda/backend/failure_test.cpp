@@ -1,4 +1,4 @@
-// Whatever call of CUDA fails in whatever makes something: the text says so, and nothing is left behind.
+// Makes each CUDA call of creating operations fail: the error must say so, and nothing may leak.
 #include <cstring>
 #include <new>
 #include <thread>
@@ -11,7 +11,7 @@ using namespace cuda_test;
 
 namespace {
 
-// Which of the plugin's own allocations on the heap fails, from 0 on; below 0 none does.
+// Index of the plugin's heap allocation that fails; negative if none does.
 thread_local int failing_new = -1;
 
 bool fails(const void* caller) {
@@ -41,7 +41,7 @@ void* take(std::size_t bytes, const void* caller) {
 
 namespace {
 
-// make() with each of the plugin's allocations failing in turn, then with none; how many it has.
+// Calls make() with each of the plugin's allocations failing in turn, then with none; counts them.
 template <class Make, class Undo>
 int fail_each_new(const Make& make, const Undo& undo) {
     for (int number = 0;; ++number) {
@@ -60,8 +60,8 @@ int fail_each_new(const Make& make, const Undo& undo) {
     }
 }
 
-// make() with each of its calls failing in turn, then once with none; returns how many it has.
-// undo() is for what it made.
+// Calls make() with each of its CUDA calls failing in turn, then with none; returns the count.
+// undo() releases what make() created.
 template <class Make, class Undo>
 int fail_each(const Make& make, const Undo& undo) {
     for (int number = 0;; ++number) {
@@ -77,14 +77,14 @@ int fail_each(const Make& make, const Undo& undo) {
             CHECK(status == CATENA_OK);
             return number;
         }
-        if (status == CATENA_OK) continue;  // it can do without that call
+        if (status == CATENA_OK) continue;  // make() does not depend on that call
         CHECK(status == CATENA_E_NOMEM);
         CHECK_MESSAGE(says("on device " + std::to_string(second()) + ": "), failure);
         CHECK(cudaPeekAtLastError() == cudaSuccess);
     }
 }
 
-void* dev() { return plugin().dev(second()); }  // not the thread's
+void* dev() { return plugin().dev(second()); }  // not the thread's current device
 
 }  // namespace
 
@@ -107,7 +107,7 @@ TEST_CASE("failures: memory") {
     CHECK(fail_each([&] { return backend().alloc(ctx, dev(), nullptr, 100, &data); },
                     [&] { backend().free(dev(), nullptr, data, 100); }) > 0);
     CHECK(fail_each([&] { return memory().host_alloc(ctx, dev(), 100, &data); },
-                    [&] { memory().host_free(dev(), data, 100); }) == 3);  // beside a recording
+                    [&] { memory().host_free(dev(), data, 100); }) == 3);  // 2 set the capture mode
 }
 
 TEST_CASE("failures: the heap of the process is full, which no exception tells the host") {
@@ -119,7 +119,7 @@ TEST_CASE("failures: the heap of the process is full, which no exception tells t
                         [&] { backend().close(opened); }) == 1);
     Stream s(second());
     float* x = s.put(std::vector<float>{3});
-    s.sync();  // other streams do not wait for it
+    s.sync();  // other streams do not wait for this one
     catena_stream* stream = nullptr;
     const auto undo = [&] {
         backend().stream_sync(ctx, dev(), stream);
@@ -276,9 +276,9 @@ TEST_CASE("a process that works on one device has no context on another") {
     if (second() == 0) return;
     int32_t n = 0;
     REQUIRE(backend().count(ctx, &n) == CATENA_OK);
-    plugin().dev(1);  // opening makes none
+    plugin().dev(1);  // opening a device makes no context
     catena_emulator_contexts(1);
-    std::thread([] {  // nobody chose a device for it: CUDA would take 0
+    std::thread([] {  // no device was selected here: CUDA would take 0
         {
             Stream s(1);
             CHECK(s.get(s.put(std::vector<int>{4}), 1)[0] == 4);
@@ -293,9 +293,9 @@ TEST_CASE("a process that works on one device has no context on another") {
         CHECK(now == 0);
     })
         .join();
-    CHECK(catena_emulator_contexts(0) == 2u);  // of device 1
+    CHECK(catena_emulator_contexts(0) == 2u);  // only on device 1
     int* data = nullptr;
     REQUIRE(cudaMalloc(&data, 4) == cudaSuccess);
-    CHECK(catena_emulator_contexts(0) == 3u);  // another user of CUDA makes his
+    CHECK(catena_emulator_contexts(0) == 3u);  // cudaMalloc() makes one on device 0
     cudaFree(data);
 }

@@ -1,5 +1,5 @@
-// Loads the cuda.catena that CUDA_PLUGIN names the way a host does, with the smallest table that serves
-// it. The program calls the same runtime: the emulator's, or NVIDIA's, whose streams are the driver's.
+// Loads the module named by CUDA_PLUGIN like a host, with a minimal host table. The tests call the
+// same runtime as the module: the emulator's, or NVIDIA's, whose streams are those of the driver.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -26,20 +26,20 @@
 
 namespace cuda_test {
 
-// What the emulator promises and CUDA does not: memory counted to the byte, the error of each mistake.
+// Whether the runtime is the emulator, which counts memory to the byte and detects each wrong call.
 constexpr bool emulated = CATENA_EMULATED != 0;
 
-inline thread_local std::string failure;  // text of the thread's last one
+inline thread_local std::string failure;  // message of the thread's last failure
 
 inline catena_ctx* const ctx =
-    reinterpret_cast<catena_ctx*>(8);  // of every call; never looked into
+    reinterpret_cast<catena_ctx*>(8);  // for all calls; never dereferenced
 
 inline catena_status CATENA_CALL keep_failure(catena_ctx*, catena_status status, const char* text) {
     failure = text;
     return status;
 }
 
-// The plugin, from its entry to its end, and its devices.
+// The loaded plugin, its tables and its opened devices.
 class Plugin {
 public:
     Plugin() {
@@ -60,7 +60,7 @@ public:
         if (table->init(&host, nullptr) != CATENA_OK) throw std::runtime_error(failure);
     }
 
-    // Opened on the first call.
+    // Opens the device on the first call.
     void* dev(int ordinal = 0) {
         while (static_cast<int>(devices_.size()) <= ordinal) {
             void* made = nullptr;
@@ -112,7 +112,7 @@ inline MemoryLeft memory_left(int ordinal = 0) {
     return m;
 }
 
-// A stream of a device, and memory on it, until the end of a test.
+// A stream of a device and the memory allocated on it; the destructor frees both.
 class Stream {
 public:
     explicit Stream(int ordinal = 0) : dev(plugin().dev(ordinal)) {
@@ -156,10 +156,10 @@ private:
     std::vector<std::pair<void*, std::size_t>> blocks_;
 };
 
-// The stream stands still from here on, until go().
+// Blocks a stream from here until go().
 class Gate {
 public:
-    // What is waited for is left to the stream, which may be late.
+    // The host function deletes the flag, because it may run after the destructor.
     explicit Gate(catena_stream* stream) : open_(new std::atomic<bool>(false)) {
         const auto wait = [](void* user) {
             auto* const open = static_cast<std::atomic<bool>*>(user);

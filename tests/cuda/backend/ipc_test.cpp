@@ -1,4 +1,4 @@
-// Two processes share memory and events: this one, and itself started once more.
+// Shares memory and events between two processes: this one and a second instance of the program.
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -76,7 +76,7 @@ TEST_CASE("memory and an event of another process" * doctest::skip()) {
     s.sync();
     backend().event_destroy(s.dev, event);
     ipc().memory_close(s.dev, data);
-    // A handle that nobody exported.
+    // A handle that no process exported.
     catena_ipc_handle wrong = {};
     CHECK(ipc().memory_import(ctx, s.dev, &wrong, &data) == CATENA_E_DEVICE);
     CHECK(says("[cuda ipc import] cudaIpcOpenMemHandle on device 0: cudaErrorInvalid"));

@@ -1,4 +1,4 @@
-// Memory: blocks, every copy, fills, and what does not fit.
+// Memory: blocks, copies in every direction, fills, and requests that do not fit.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -71,7 +71,7 @@ TEST_CASE("copies in every direction, at odd places") {
         REQUIRE(backend().copy(ctx, s.dev, s.stream, x + 3, given.data(), n,
                                CATENA_COPY_HOST_TO_DEVICE) == CATENA_OK);
         const auto kept = given;
-        std::fill(given.begin(), given.end(), static_cast<unsigned char>(0));  // it has been read
+        std::fill(given.begin(), given.end(), static_cast<unsigned char>(0));  // already read
         REQUIRE(backend().copy(ctx, s.dev, s.stream, y + 5, x + 3, n,
                                CATENA_COPY_DEVICE_TO_DEVICE) == CATENA_OK);
         auto expected = background;
@@ -116,7 +116,7 @@ TEST_CASE("asynchronous copies of pinned memory wait for their stream, not the h
     value[0] = 2;
     gate.go();
     s.sync();
-    CHECK(value[1] == 2);  // it was read late
+    CHECK(value[1] == 2);  // read when the stream got to it
     memory().host_free(s.dev, pinned, 8);
     CHECK(memory().host_alloc(ctx, s.dev, 0, &pinned) == CATENA_OK);
     CHECK(pinned == nullptr);
@@ -163,7 +163,7 @@ TEST_CASE("fills: elements of every size, at any place, in any number") {
 
 namespace {
 
-// Into another dtype: the same that C makes of it.
+// Converts elements to another dtype; the result must equal that of C's conversion.
 template <class From, class To>
 void check_convert(const std::vector<From>& x, catena_dtype from, catena_dtype to,
                    const std::vector<To>& wanted) {
@@ -198,7 +198,7 @@ TEST_CASE("elements of one dtype become those of another") {
     check_convert<int32_t, unsigned char>({0, 7, -1}, int32, uint8, {0, 7, 255});
     check_convert<unsigned char, double>({0, 1}, bool8, float64, {0, 1});
     check_convert<unsigned char, int64_t>({0, 200}, uint8, int64, {0, 200});
-    // Rounded once: by way of float these would be halfway, and go to even.
+    // Rounded once: by way of float, these would become ties, which are rounded to even.
     check_convert<double, uint16_t>({1 + 0x1p-11 + 0x1p-40, 1 + 0x1p-11 - 0x1p-40}, float64,
                                     float16, {0x3c01, 0x3c00});
     check_convert<int64_t, uint16_t>({(int64_t{1} << 40) + (int64_t{1} << 32) + 1}, int64, bfloat16,
@@ -218,13 +218,13 @@ TEST_CASE("copies between devices wait for both streams by an event") {
     Stream to(second());
     std::vector<int> values(1000);
     std::iota(values.begin(), values.end(), 0);
-    void* pinned = nullptr;  // a copy of other memory may wait for the gate
+    void* pinned = nullptr;  // a copy from pageable memory may block at the gate
     REQUIRE(memory().host_alloc(ctx, from.dev, 4000, &pinned) == CATENA_OK);
     int* x = from.put(std::vector<int>(1000, -1));
     int* y = to.alloc<int>(1000);
     catena_event* event = nullptr;
     REQUIRE(backend().event_create(ctx, from.dev, &event) == CATENA_OK);
-    for (int round = 0; round < 2; ++round) {  // peer access is enabled once
+    for (int round = 0; round < 2; ++round) {  // the second finds peer access enabled
         std::copy(values.begin(), values.end(), static_cast<int*>(pinned));
         Gate gate(from.stream);
         REQUIRE(memory().copy_async(ctx, from.dev, from.stream, x, pinned, 4000,

@@ -1,4 +1,4 @@
-// Streams, events and graphs: order, waiting, time, and work that is recorded.
+// Streams, events and graphs: order, waiting, timing, and recorded work.
 #include "host.hpp"
 
 using namespace cuda_test;
@@ -121,7 +121,7 @@ TEST_CASE("a graph: recorded, not done; done as often as it is launched") {
     graphs().destroy(s.dev, nullptr);
 }
 
-// CUDA takes such calls of the recording thread for mistakes unless it is told not to.
+// CUDA rejects such calls of the recording thread unless its capture mode is relaxed.
 TEST_CASE("questions, and what is made meanwhile, leave a recording alone") {
     Stream s;
     Stream other;
@@ -154,7 +154,7 @@ TEST_CASE("questions, and what is made meanwhile, leave a recording alone") {
     CHECK(static_cast<int*>(pinned)[7] == 0x01010102);
     memory().host_free(s.dev, pinned, 32);
     backend().free(s.dev, s.stream, block, 32);
-    // The thread is as before: what waits still breaks one.
+    // The thread's capture mode is as before: a call that waits still invalidates a recording.
     REQUIRE(graphs().begin(ctx, s.dev, s.stream) == CATENA_OK);
     CHECK(backend().sync(ctx, s.dev) == CATENA_E_DEVICE);
     catena_graph_exec* none = nullptr;
@@ -176,7 +176,7 @@ TEST_CASE("what cannot be recorded fails, and the stream is as before") {
     CHECK(
         says("[cuda copy] a graph is being recorded on device 0: memory of the host that is read "
              "now cannot be part of it"));
-    CHECK(graphs().end(ctx, s.dev, s.stream, &graph) == CATENA_OK);  // it had no part in it
+    CHECK(graphs().end(ctx, s.dev, s.stream, &graph) == CATENA_OK);  // the copy is not part of it
     CHECK(graphs().size(graph) == 0);
     graphs().destroy(s.dev, graph);
 

@@ -1,4 +1,4 @@
-"""The README's table of what the plugin offers has each id that is in the module, and no other.
+"""Tests that the README's table of ids lists exactly those that are in the module.
 
 usage: table_test.py README MODULE
 """

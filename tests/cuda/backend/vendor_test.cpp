@@ -1,4 +1,4 @@
-// Handles of the vendor's libraries: one for each device, stream and thread that lives.
+// Handles of the vendor's libraries: one for each device, stream and running thread.
 #include <dlfcn.h>
 
 #include <cstring>
@@ -21,7 +21,7 @@ void* handle(Stream& s, const char* library) {
     return found;
 }
 
-// The emulator has stand-ins of all; a machine with a GPU may lack cuDNN.
+// Whether the library is available: the emulator has all; a machine with a GPU may lack cuDNN.
 bool is_here(const char* library) {
     void* dl = nullptr;
     int64_t version = 0;
@@ -101,7 +101,7 @@ TEST_CASE("threads that end leave their handles to later ones") {
     void* const mine = handle(s, "cublas");
     void* const first = of_a_thread();
     CHECK(first != mine);
-    // A thread that asks for none takes the former one's stack, and so its id: the next has another.
+    // The idle thread takes over the stack, and so the ID, of the ended one; the next has another.
     std::promise<void> end;
     const std::shared_future<void> ended = end.get_future().share();
     std::vector<std::thread> idle;
@@ -158,7 +158,7 @@ TEST_CASE("handles and the workspace end with the stream" * doctest::skip(!emula
         Stream s;
         handle(s, "cublas");
         std::thread([&] { handle(s, "cublas"); }).join();
-        CHECK(before - memory_left().left == uint64_t{32} << 20);  // one for all threads
+        CHECK(before - memory_left().left == uint64_t{32} << 20);  // one workspace for all threads
     }
     CHECK(memory_left().left == before);
 }

@@ -1,4 +1,4 @@
-// Calls on a GPU, by the core: recordings of them, and which of them a fault is told with.
+// Calls on a GPU through the core: recordings, and the calls that an error message lists.
 #include "gpu.hpp"
 
 #include <catena/catena.hpp>
@@ -25,7 +25,7 @@ Array drawn(const Shape& shape, Device device, std::uint64_t state) {
 }
 std::vector<float> values(const Array& array) { return array.to_vector<float>(); }
 
-// The device fails from now on; culprit: the call that is to blame.
+// Makes the device fail. culprit: the failing call, as an error message lists it; empty: none.
 #if CATENA_EMULATED
 constexpr const char* culprit = "";
 void break_down(Device device, const Array&) {
@@ -151,7 +151,7 @@ TEST_CASE("a recording after another one keeps what the other wrote") {
             stream, [&] { y = total + x; }, 0);
         const std::vector<float> expected = values(x + x);
         if (failed) total = {};
-        const Array other = Array::full({100}, 7, Dtype::float32, gpu());  // where it would lie
+        const Array other = Array::full({100}, 7, Dtype::float32, gpu());  // may take freed memory
         next.launch();
         CHECK(values(y) == expected);
     }
@@ -168,7 +168,7 @@ TEST_CASE("what cannot be recorded is refused in words, and all is as before") {
         const std::string text = failure_of([&] {
             Capture(stream, [&] {
                 y = x + x;
-                if (++run == 3) body();  // behind both warm-ups
+                if (++run == 3) body();  // after both warm-ups
             });
         });
         const using_stream scope(stream);
@@ -182,7 +182,7 @@ TEST_CASE("what cannot be recorded is refused in words, and all is as before") {
           start + "a copy of host memory that is not pinned");
     CHECK(refused([&] { stream.synchronize(); }) == start + "a wait of the host");
     CHECK(refused([&] { gpu().synchronize(); }) == start + "a wait of the host");
-    // Also in another thread, which CUDA would let break the recording.
+    // Also in another thread, whose wait CUDA would let invalidate the recording.
     std::string elsewhere;
     CHECK(refused([&] {
               std::thread([&] { elsewhere = failure_of([] { gpu().synchronize(); }); }).join();
@@ -190,7 +190,7 @@ TEST_CASE("what cannot be recorded is refused in words, and all is as before") {
     CHECK(elsewhere == start + "a wait of the host");
     CHECK(refused([&] { Event(gpu()).record(stream); }) == start + "an event");
     CHECK(refused([&] { (void)stream.done(); }) == start + "a question of the host");
-    // Where it needs more than there is: what is cached may not be given back now.
+    // Memory runs out: during a recording, cached memory cannot be freed to make room.
     const std::string text =
         refused([&] { Array::zeros({std::int64_t{1} << 40}, Dtype::float32, gpu()); });
     INFO(text);
@@ -213,20 +213,20 @@ TEST_CASE("random numbers are drawn anew in each launch: those that its calls wo
     Array y;
     const Capture step(
         Stream(gpu()), [&] { y = F::dropout(F::dropout(x, 0.3), 0.5); }, 1);
-    CHECK(values(F::dropout(F::dropout(x, 0.3), 0.5)) == expected[1]);  // recording draws none
+    CHECK(values(F::dropout(F::dropout(x, 0.3), 0.5)) == expected[1]);  // recording drew none
     for (const std::size_t i : {2, 3}) {
         step.launch();
         CHECK(values(y) == expected[i]);
     }
     using_config test(&Config::train, false);
-    step.launch();  // as it was recorded
+    step.launch();  // in the mode that was recorded
     CHECK(values(y) != values(x));
 }
 
 TEST_CASE("memory that no run before took, of the device and pinned, is made while it records") {
     const Stream stream(gpu());
     const Array x = drawn({2 << 20}, gpu(), 1);
-    std::vector<Array> on_gpu, on_cpu;  // of each run its own
+    std::vector<Array> on_gpu, on_cpu;  // one array of each run
     const Capture capture(stream, [&] {
         on_gpu.push_back(x + x);
         on_cpu.push_back(cuda::to_cpu_async(on_gpu.back(), stream));
@@ -241,7 +241,7 @@ TEST_CASE("memory that no run before took, of the device and pinned, is made whi
         CHECK(values(on_gpu[2]) == values(x + x));
     }
     CHECK(values(on_cpu[1]) == before);
-    // What a launch writes is nobody else's, though the recording alone still knows it.
+    // Memory that a launch writes is not reused, although only the recording still refers to it.
     on_cpu.clear();
     const Array other = Array::pinned(x.shape(), Dtype::float32, gpu());
     other.fill(7);
@@ -254,14 +254,14 @@ TEST_CASE("memory is given back when the recording is over, which CUDA would not
           doctest::skip(!recycle)) {
     gpu().synchronize();
     const Array x = drawn({100}, gpu(), 1);
-    Array::zeros({1 << 20}, Dtype::float32, gpu());  // 4 MiB, kept
+    Array::zeros({1 << 20}, Dtype::float32, gpu());  // 4 MiB, which stay cached
     Array::pinned({1 << 12}, Dtype::float32, gpu());
     REQUIRE(gpu().memory().cached >= 4 << 20);
     Array y;
     int run = 0;
     const auto body = [&] {
         y = x + x;
-        if (++run == 3) gpu().release_cached();  // behind both warm-ups
+        if (++run == 3) gpu().release_cached();  // after both warm-ups
         y = y + x;
     };
     Capture capture;
@@ -273,7 +273,7 @@ TEST_CASE("memory is given back when the recording is over, which CUDA would not
     CHECK(values(y) == values(x + x + x));
 }
 
-// A GPU fails for the rest of the process: there this case has one of its own.
+// A GPU fails until the process ends, so there this case runs in a process of its own.
 TEST_CASE("a fault comes with the names of the last calls: functions, formulas, recordings" *
           doctest::skip(!emulated)) {
     const Device device = second();
@@ -309,11 +309,11 @@ TEST_CASE("a fault comes with the names of the last calls: functions, formulas, 
     CHECK(has(read, expected));
     const std::string called = failure_of<DeviceError>([&] { muladd(x, x, x); });
     INFO(called);
-    // Where nothing is cached, asking for its memory comes before it.
+    // Without cached memory, the call already fails when it allocates its result.
     CHECK(has(called, recycle ? "newest first: [muladd_fwd], " + before : expected));
     CHECK(has(failure_of<DeviceError>([&] { named.launch(); }),
               "newest first: [recording muladd step], " + (recycle ? "[muladd_fwd], " : before)));
-    if (device != gpu(0)) CHECK(values(drawn({3}, gpu(0), 1)).size() == 3);  // no fault there
+    if (device != gpu(0)) CHECK(values(drawn({3}, gpu(0), 1)).size() == 3);  // no fault on this one
     if (!emulated) return;
     REQUIRE(cudaSetDevice(device.ordinal()) == cudaErrorIllegalAddress);
     REQUIRE(cudaDeviceReset() == cudaSuccess);

@@ -1,4 +1,4 @@
-// Arrays on GPUs, by the core: what a program sees of the backend "cuda".
+// Arrays on GPUs through the core: how a program uses the backend "cuda".
 #include "gpu.hpp"
 
 #include <catena/event.hpp>
@@ -52,7 +52,7 @@ TEST_CASE("other dtypes are made on the device: nobody waits for it") {
     const using_stream scope(stream);
     Array x = Array::from<double>({1.5, -2, 1 + 0x1p-11 + 0x1p-40}, {3}).to(second());
     stream.synchronize();
-    for (int i = 0; i < 200; ++i) x.fill(1.5);  // in a queue
+    for (int i = 0; i < 200; ++i) x.fill(1.5);  // queued on the stream
     const Array there = x.astype(Dtype::float16);
     CHECK(there.device() == second());
     CHECK(there.dtype() == Dtype::float16);
@@ -60,7 +60,7 @@ TEST_CASE("other dtypes are made on the device: nobody waits for it") {
     CHECK(there.to_vector<float>() == std::vector<float>(3, 1.5f));
     CHECK(x.astype(Dtype::int32).to_vector<std::int32_t>() == std::vector<std::int32_t>(3, -7));
     CHECK(Array::zeros({0, 2}, Dtype::float32).to(gpu()).astype(Dtype::bool8).size() == 0);
-    // The same bits as on the host, for all pairs.
+    // The same bits as on the host, for all pairs of dtypes.
     const Dtype all[] = {Dtype::float16, Dtype::bfloat16, Dtype::float32, Dtype::float64,
                          Dtype::int32,   Dtype::int64,    Dtype::uint8,   Dtype::bool8};
     for (const Dtype from : all)
@@ -83,7 +83,7 @@ TEST_CASE("streams: copies beside the host, and nobody has to wait by hand") {
         host.copy_from(ramp(1000, static_cast<float>(round)));
         const Array there = host.to(gpu(), one);
         const Array back = there.to(Device::get("cpu"), two);
-        host.fill(-1);  // waits until it was read
+        host.fill(-1);  // waits until the copy has read it
         CHECK(back.to_vector<float>()[999] == static_cast<float>(999 + round));
     }
 }
@@ -104,7 +104,7 @@ TEST_CASE("events: order between streams, and time") {
 }
 
 TEST_CASE("memory is counted, kept and given back") {
-    // On a GPU, the driver counts whole pages, and takes some for itself as it goes.
+    // On a GPU, the driver counts whole pages and also allocates memory for itself.
     const std::size_t large = emulated ? 4 << 20 : 1 << 30;
     const std::size_t slack = emulated ? 0 : 256 << 20;
     const Device device = second();

@@ -1,4 +1,4 @@
-// A device that fails for good, as the emulator lets one.
+// A device that fails permanently, as the emulator can simulate.
 #include "emulator/control.h"
 #include "gpu.hpp"
 

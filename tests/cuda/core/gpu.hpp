@@ -1,4 +1,4 @@
-// The GPUs, and what the tests have in common.
+// The GPUs, and helpers that the tests share.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -12,7 +12,7 @@
 
 using namespace catena;
 
-constexpr bool emulated = CATENA_EMULATED != 0;  // where memory is counted to the byte
+constexpr bool emulated = CATENA_EMULATED != 0;  // the emulator counts memory to the byte
 
 inline int gpus() {
     int n = 0;
@@ -20,7 +20,7 @@ inline int gpus() {
     return n;
 }
 inline Device gpu(int ordinal = 0) { return Device::get("cuda:" + std::to_string(ordinal)); }
-// The first again where there is but one.
+// Returns the second GPU, or the first if there is only one.
 inline Device second() { return gpu(gpus() > 1 ? 1 : 0); }
 
 inline Array ramp(std::int64_t n, float first = 0) {

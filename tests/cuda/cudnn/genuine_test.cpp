@@ -1,5 +1,5 @@
-// What the plugin tells cuDNN, told to NVIDIA's own library, on a machine without a GPU: since cuDNN 9.8
-// plans can be made for a device that is only described. Nothing is computed.
+// Tests that NVIDIA's cuDNN accepts the plugin's graphs, on a machine without a GPU: since cuDNN
+// 9.8, plans can be made for a device that is only described. Nothing is computed.
 #include <dlfcn.h>
 #include <doctest/doctest.h>
 
@@ -12,7 +12,7 @@ using namespace catena_cudnn;
 
 namespace {
 
-// Where the backend looks for it.
+// Opens cuDNN by its usual name or in CUDA's default folder; null if neither is found.
 void* opened() {
     static void* const dl = [] {
         void* const usual = dlopen("libcudnn.so.9", RTLD_NOW | RTLD_LOCAL);
@@ -33,11 +33,11 @@ const Library* cudnn() {
     return here ? &found : nullptr;
 }
 
-// As cuDNN writes down a device; numbers of those that NVIDIA publishes.
+// The properties that cuDNN's description of a device contains; NVIDIA publishes these values.
 struct Chip {
     int capability;
     int processors;
-    int shared;  // bytes that a block may ask for
+    int shared;  // maximum shared memory of a block, in bytes
     int cache;
 };
 constexpr Chip chips[] = {{800, 108, 166912, 40 << 20},   // A100
@@ -62,7 +62,7 @@ std::string described(const Chip& chip) {
            ", \"deviceName\": \"described\"}";
 }
 
-// In place of a handle, which there is none of without a GPU.
+// Sets the described device in descriptors that would otherwise need a handle, and thus a GPU.
 Teller teller_of(const Descriptor& properties) {
     return [&properties](Descriptor& descriptor) {
         if (descriptor.type() == CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR)
@@ -94,9 +94,9 @@ const Geometry geometries[] = {
     geometry(1, 256, 14, 1024, 1, 1, 0),
     geometry(7, 3, 13, 5, 3, 2, 1),
     geometry(1, 1, 1, 1, 1, 1, 0),
-    geometry(5, 2, 9, 3, 2, 3, 4),  // padding beyond the filter
+    geometry(5, 2, 9, 3, 2, 3, 4),  // padding larger than the filter
     {2, 3, 11, 8, 4, 3, 7, 5, 2, 3, 1, 1, 0},
-    {3, 2, 12, 9, 4, 6, 4, 3, 2, 2, 2, 1, 0},  // rows that no filter reaches
+    {3, 2, 12, 9, 4, 6, 4, 3, 2, 2, 2, 1, 0},  // rows that no filter covers
 };
 constexpr cudnnDataType_t dtypes[] = {CUDNN_DATA_FLOAT, CUDNN_DATA_DOUBLE, CUDNN_DATA_HALF,
                                       CUDNN_DATA_BFLOAT16};
@@ -106,7 +106,7 @@ std::int64_t size_of_element(cudnnDataType_t t) {
     return t == CUDNN_DATA_DOUBLE ? 8 : t == CUDNN_DATA_FLOAT ? 4 : 2;
 }
 
-// Calls body for what the plugin may ask.
+// Calls body with every kind of problem that the plugin can have.
 template <class Body>
 void for_each_problem(const Body& body) {
     for (const Geometry& g : geometries)
@@ -133,7 +133,7 @@ std::set<int> notes_of(const Plan& plan) {
     return all;
 }
 
-// NVIDIA's library, or null where it is not here, or older; or where it wants devices described otherwise.
+// Returns NVIDIA's library; null if it is missing, too old, or does not accept the descriptions.
 const Library* ready() {
     const Library* found = cudnn();
     try {

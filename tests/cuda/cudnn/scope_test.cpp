@@ -1,4 +1,4 @@
-// cuDNN through the core: who may use it, per call and per thread, and recordings.
+// cuDNN in the core: enabled or disabled per call and per thread, and used in recordings.
 #include <catena/catena.hpp>
 #include <catena/core/array.hpp>
 #include <catena/cuda.hpp>
@@ -35,7 +35,7 @@ bool uses(const Body& body) {
     return counted().runs != before;
 }
 
-// A pin is a wish: there has to be another kernel for CUDA.
+// Whether another plugin has CUDA kernels for convolutions; without one, a pin has no effect.
 bool has_others() {
     for (const KernelInfo& kernel : kernels_of("catena.convolution_2d"))
         if (kernel.plugin == "org.catena.connection.cuda") return true;
@@ -121,7 +121,7 @@ TEST_CASE("threads have plans of their own") {
     for (const int mine : wrong) CHECK(mine == 0);
 }
 
-// The stand-in looks at every address.
+// The cuDNN stand-in checks the alignment of every address.
 TEST_CASE("data that is aligned to its elements alone has plans of its own") {
     const Call call;
     const auto expected = call().data().to_vector<float>();
@@ -146,7 +146,7 @@ TEST_CASE("a recording computes what the calls compute") {
     CHECK(y.to_vector<float>() == expected);
 }
 
-// The stand-in ends the program where a plan is destroyed that a recording launches.
+// The cuDNN stand-in aborts if a plan is destroyed that a recording launches.
 TEST_CASE("the plan of a recording stays, however many come after it") {
     const Variable x(drawn({3, 2, 7, 9}, 1).to(gpu())), w(drawn({4, 2, 3, 3}, 2).to(gpu()));
     const no_backprop_mode scope;
@@ -155,7 +155,7 @@ TEST_CASE("the plan of a recording stays, however many come after it") {
         Stream(gpu()), [&] { y = F::convolution_2d(x, w, Variable()).data(); }, 0);
     const auto expected = F::convolution_2d(x, w, Variable()).data().to_vector<float>();
     const Variable tap(drawn({1, 2, 1, 1}, 3).to(gpu()));
-    for (std::int64_t i = 1; i <= 1100; ++i)  // more than are kept
+    for (std::int64_t i = 1; i <= 1100; ++i)  // more than the cache keeps
         F::convolution_2d(as_variable(Array::zeros({1, 2, 1, i}, Dtype::float32, gpu())), tap,
                           Variable());
     capture.launch();

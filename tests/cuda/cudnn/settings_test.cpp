@@ -1,4 +1,4 @@
-// What the environment says: one case in a process.
+// Settings in the environment; each test case runs in a process of its own.
 #include <catena/testing.hpp>
 
 #include <cstdlib>
@@ -38,7 +38,7 @@ std::vector<Array> inputs(const Dims& x = x_shape, const Dims& w = w_shape) {
     return {draw<T>(x, 1), draw<T>(w, 2), Array()};
 }
 
-// Empty if the call gave what the CPU gives.
+// Describes how the result differs from the CPU's; empty if it does not.
 template <class T = float>
 std::string wrong(const std::vector<Array>& x, bool add = false, Tolerance t = {1e-4, 1e-5}) {
     const auto expected = world().forward(convolution, x, {}, on("cpu", add));
@@ -67,7 +67,7 @@ TEST_CASE("plans are made once, of what is allowed") {
     CHECK(counted().heuristics == 1);
     CHECK(counted().runs == 2);
     CHECK(counted().descriptors == first.descriptors);
-    CHECK(done_by(inputs<double>()) == cudnn_id);  // whose tensor cores do not round
+    CHECK(done_by(inputs<double>()) == cudnn_id);  // tensor cores do not round float64
     CHECK(counted().engine == tensor_core);
     CHECK(done_by(inputs<Float16>()) == cudnn_id);
     CHECK(counted().engine == tensor_core);
@@ -92,12 +92,12 @@ TEST_CASE("a plan that is refused when it runs gives way to the next") {
     CHECK(plans > 1);
     CHECK(wrong(refused) == "");
     CHECK(counted().engine == lean);
-    CHECK(counted().plans == plans);  // it is remembered
+    CHECK(counted().plans == plans);  // the refusal is remembered
     CHECK(counted().heuristics == heuristics);
     const auto hopeless = inputs({1, 1, 12, 3}, {1, 1, 12, 2});
     CHECK_THROWS_WITH(world().forward(convolution, hopeless, {}, on("cuda")),
                       doctest::Contains("cudnnBackendExecute"));
-    CHECK(done_by(hopeless) != cudnn_id);  // left to others from now on
+    CHECK(done_by(hopeless) != cudnn_id);  // from now on left to other plugins
 }
 
 TEST_CASE("more plans than are kept") {
@@ -106,7 +106,7 @@ TEST_CASE("more plans than are kept") {
         CHECK(done_by(inputs({1, 1, 1, width}, {1, 1, 1, 1})) == cudnn_id);
     const long full = counted().descriptors;
     CHECK(counted().plans == 1100);
-    for (std::int64_t width = 1; width <= 50; ++width)  // the oldest, forgotten
+    for (std::int64_t width = 1; width <= 50; ++width)  // the oldest plans, which were evicted
         CHECK(done_by(inputs({1, 1, 1, width}, {1, 1, 1, 1})) == cudnn_id);
     CHECK(counted().plans == 1150);
     CHECK(counted().descriptors == full);
@@ -127,7 +127,7 @@ TEST_CASE("the first call measures, and the fastest stays") {
         CHECK(wrong(inputs(), add) == "");
         CHECK(counted().runs > before + 10);
         const long chosen = counted().engine;
-        CHECK((chosen == lean || chosen == atomics));  // the others take their time
+        CHECK((chosen == lean || chosen == atomics));  // the other engines are slow
         const long after = counted().runs;
         CHECK(wrong(inputs(), add) == "");
         CHECK(counted().runs == after + 1);

@@ -1,4 +1,4 @@
-// What the stand-in of cuDNN counted.
+// Reads what the cuDNN stand-in counted.
 #pragma once
 
 #include <dlfcn.h>
@@ -8,7 +8,7 @@
 
 #include "cudnn/cudnn.hpp"
 
-// Engines of the stand-in: vendor/cudnn/engines.cpp.
+// Engines of the stand-in, numbered as in vendor/cudnn/engines.cpp.
 enum : long { plain = 0, tensor_core = 10, atomics = 12, wide = 14, lean = 15 };
 
 inline CudnnCounts counted() {

@@ -1,4 +1,4 @@
-// Elements moved: joined, sliced, with their axes in another order.
+// Functions that move elements: concat, get_item, put_item and transpose.
 #include <numeric>
 
 #include "both.hpp"
@@ -16,7 +16,7 @@ void check_slice(const Dims& shape, const Numbers& begin, const Numbers& end, co
                  bool add = false) {
     check_both<T>("catena.get_item", {draw<T>(shape, 1)}, slice(begin, end, step), true, add);
 }
-// What get_item takes is put back.
+// Puts the elements back that get_item takes.
 template <class T>
 void check_put(const Dims& shape, const Numbers& begin, const Numbers& end, const Numbers& step,
                bool add = false) {
@@ -41,7 +41,7 @@ TEST_CASE_TEMPLATE("concat: along any axis", T, float, double, Float16, BFloat16
         check_both<T>("catena.concat", x, {plugin::set("axis", axis)}, true, add);
     };
     join({{3, 8}, {3, 16}, {3, 24}}, 1);
-    join({{3, 8}, {3, 5}, {3, 8}}, 1);  // what follows an odd one begins anywhere
+    join({{3, 8}, {3, 5}, {3, 8}}, 1);  // arrays after an odd one are not aligned
     join({{300, 3}, {300, 1}}, 1, true);
     join({{7, 33}, {1, 33}, {0, 33}, {5, 33}}, 0);
     join({{2, 3, 4, 8}, {2, 5, 4, 8}}, 1, true);
@@ -123,7 +123,7 @@ TEST_CASE_TEMPLATE("transpose: long and small axes, the last one where it was", 
     }
     check_transpose<T>({3, 5, 7, 64}, {0, 2, 1, 3}, true);
     check_transpose<T>({3, 5, 7, 3}, {0, 2, 1, 3});
-    check_transpose<T>({2, 40, 30, 3}, {0, 3, 1, 2}, true);  // images, channels first
+    check_transpose<T>({2, 40, 30, 3}, {0, 3, 1, 2}, true);  // images to channels-first
     check_transpose<T>({2, 3, 40, 30}, {0, 2, 3, 1});
     check_transpose<T>({6, 33, 5, 34}, {3, 0, 2, 1});
     check_transpose<T>({2, 300, 2}, {});

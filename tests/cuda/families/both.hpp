@@ -1,4 +1,4 @@
-// Kernels for CUDA, those of the modules in the folder CUDA_PLUGINS, against those for the CPU.
+// Compares CUDA kernels, of the modules in the folder CUDA_PLUGINS, with the CPU kernels.
 #pragma once
 
 #include <catena/testing.hpp>
@@ -23,7 +23,7 @@ inline World& world() {
         std::vector<std::string> files;
         for (const auto& file : std::filesystem::directory_iterator(folder))
             if (file.path().filename().string().ends_with("cuda.catena") &&
-                file.path().filename() != "cudnn.cuda.catena")  // it would go before them
+                file.path().filename() != "cudnn.cuda.catena")  // it would take precedence
                 files.push_back(file.path());
         if (files.size() < 2)
             throw std::runtime_error(std::string(folder) + ": expected modules for CUDA, got none");
@@ -42,7 +42,7 @@ template <class T>
 Array draw(const Dims& shape, unsigned seed, double low = -2, double high = 2) {
     return Array::random<double>(shape, seed, low, high).to(plugin::dtype_of<T>());
 }
-// Floats are compared with the CPU's in float64.
+// Tolerance of floats, which are compared with results of the CPU in float64.
 template <class T>
 Tolerance tolerance() {
     if (std::is_same_v<T, double>) return {1e-12, 1e-13};
@@ -60,7 +60,7 @@ inline std::vector<Array> wide(const std::vector<Array>& list) {
     return result;
 }
 
-// Outputs, and gradients if gy are given, of both devices.
+// Compares outputs and, if requested, gradients of CUDA with those of the CPU.
 template <class T>
 void check_both(const std::string& name, const std::vector<Array>& x, const Attrs& attrs = {},
                 bool gradients = true, bool add = false) {
@@ -81,8 +81,8 @@ void check_both(const std::string& name, const std::vector<Array>& x, const Attr
     CHECK(world().ran().ends_with(".cuda"));
     const auto wanted = world().backward(name, wide(x), wide(y), wide(gy), attrs, on("cpu", add));
     Tolerance t = tolerance<T>();
-    t.absolute *= 10;  // gradients are sums
+    t.absolute *= 10;  // gradients are sums, with larger errors
     CHECK(compare(wide(gx), wide(wanted), t) == "");
-    // The same bits again.
+    // A second run gives the same bits.
     CHECK(compare(world().backward(name, x, y, gy, attrs, on("cuda", add)), gx, {0, 0}) == "");
 }

@@ -1,4 +1,4 @@
-// Convolutions by our own kernels: edges of images, strides and what they leave out.
+// Convolutions with catena's own kernels: image borders, strides, and pixels that no filter covers.
 #include "both.hpp"
 
 #include <cmath>
@@ -14,8 +14,8 @@ const Geometry geometries[] = {
     {{3, 5, 13, 11}, {70, 5, 3, 2}, {1}, {1, 0}},  // many outputs
     {{2, 20, 9, 17}, {6, 20, 5, 5}, {1}, {2}},     // many taps
     {{2, 4, 16, 15}, {5, 4, 3, 3}, {2}, {1}},      {{2, 3, 17, 14}, {4, 3, 4, 3}, {3, 2}, {0, 2}},
-    {{1, 2, 9, 23}, {3, 2, 2, 3}, {4, 5}, {1, 0}},  // pixels that no filter sees
-    {{2, 2, 3, 3}, {3, 2, 3, 3}, {7}, {2}},         // steps longer than the image
+    {{1, 2, 9, 23}, {3, 2, 2, 3}, {4, 5}, {1, 0}},  // pixels that no filter covers
+    {{2, 2, 3, 3}, {3, 2, 3, 3}, {7}, {2}},         // strides longer than the image
     {{2, 3, 2, 2}, {2, 3, 6, 5}, {1}, {3}},         // filters larger than the image
     {{130, 1, 2, 2}, {2, 1, 1, 1}, {1}, {0}},      {{0, 2, 4, 4}, {3, 2, 3, 3}, {1}, {0}},
     {{2, 0, 4, 4}, {3, 0, 3, 3}, {1}, {0}},        {{2, 2, 0, 3}, {3, 2, 1, 2}, {1}, {1, 0}},
@@ -33,7 +33,7 @@ TEST_CASE_TEMPLATE("convolution: every geometry, both ways", T, float, double, F
         const Array b = i % 2 == 0 ? draw<T>({g.w[0]}, 3) : Array();
         check_both<T>("catena.convolution_2d", {draw<T>(g.x, 1), draw<T>(g.w, 2), b}, attributes(g),
                       true, i % 3 == 0);
-        // The same again, from the other side.
+        // The same geometry for the transposed convolution and the gradient of W.
         const auto y = world().forward("catena.convolution_2d", {draw<T>(g.x, 1), draw<T>(g.w, 2)},
                                        attributes(g), on("cpu"))[0];
         Attrs attrs = attributes(g);
@@ -55,7 +55,7 @@ TEST_CASE_TEMPLATE("convolution: every geometry, both ways", T, float, double, F
 TEST_CASE("convolution: sums over many pixels, images in one part and in several") {
     check_both<float>("catena.convolution_2d", {draw<float>({5, 2, 40, 41}, 1),
                                                 draw<float>({3, 2, 3, 3}, 2), draw<float>({3}, 3)});
-    const Dims wide = {3, 1, 150, 280};  // two images have more than 2^22 numbers in their columns
+    const Dims wide = {3, 1, 150, 280};  // columns of 2 images fit in 2^22 elements, of 3 not
     const std::int64_t pad[] = {3};
     check_both<float>("catena.convolution_2d",
                       {draw<float>(wide, 1), draw<float>({1, 1, 7, 7}, 2), draw<float>({1}, 3)},

@@ -1,4 +1,4 @@
-// Kernels on cuDNN against those for the CPU: what cudnn.cuda.catena is given, it does itself.
+// Compares cuDNN's kernels with the CPU kernels; cudnn.cuda.catena must run every call itself.
 #include "both.hpp"
 
 #include <cstdlib>
@@ -15,7 +15,7 @@ World* find_cudnn() {
     return &the;
 }
 
-// One call, and its gradients for each set of targets, written or added.
+// Checks a call, and its gradients for each set of targets, written and added.
 class Both {
 public:
     Both(World& world, std::string function, Attrs attrs)
@@ -43,7 +43,7 @@ private:
     }
     template <class T>
     void check_gradients(const std::vector<Array>& x, const std::vector<Array>& y, bool add) {
-        std::vector<Array> gy(y.size());  // of hidden outputs there are none
+        std::vector<Array> gy(y.size());  // hidden outputs have no gradient
         gy[0] = draw<T>(y[0].shape(), 90);
         const auto all =
             world_.backward(function_, wide(x), wide(y), wide(gy), attrs_, on("cpu", add));
@@ -63,7 +63,7 @@ private:
     template <class T>
     static Tolerance scaled(double factor) {
         Tolerance t = tolerance<T>();
-        t.absolute *= 10 * factor;  // of sums
+        t.absolute *= 10 * factor;  // the results are sums
         return t;
     }
 
@@ -80,11 +80,11 @@ struct Sizes {
 };
 const Sizes all_sizes[] = {
     {{2, 3, 7, 9}, {4, 3, 3, 3}, {1}, {1}},
-    {{3, 2, 12, 9}, {4, 2, 3, 2}, {2}, {1, 0}},  // columns that no filter reaches
+    {{3, 2, 12, 9}, {4, 2, 3, 2}, {2}, {1, 0}},  // columns that no filter covers
     {{1, 1, 1, 1}, {1, 1, 1, 1}},
     {{5, 4, 6, 6}, {3, 4, 1, 1}, {3}},
     {{2, 3, 11, 8}, {4, 3, 5, 2}, {3, 1}, {1, 0}},
-    {{2, 2, 3, 4}, {3, 2, 2, 2}, {2}, {3, 4}},  // padding beyond the filter
+    {{2, 2, 3, 4}, {3, 2, 2, 2}, {2}, {3, 4}},  // padding larger than the filter
     {{17, 1, 5, 5}, {2, 1, 5, 5}},
 };
 Attrs attributes(const Sizes& s) {
@@ -130,7 +130,7 @@ std::string done_by(World& world, const Dims& x, const Dims& w) {
     return world.ran();
 }
 
-// The emulator always has one, a machine with a GPU perhaps.
+// Returns a world with cuDNN, which the emulator always has; null if a machine with a GPU lacks it.
 World* cudnn() {
     World* const found = find_cudnn();
     if (std::getenv("CATENA_CUDNN_LIBRARY") != nullptr) REQUIRE(found != nullptr);
@@ -167,7 +167,7 @@ TEST_CASE("what is empty is left to others") {
 TEST_CASE("what is no number stays where it is seen") {
     World* const world = cudnn();
     if (world == nullptr) return;
-    // In halves, where no engine is allowed that spreads them, as those of Winograd do.
+    // In halves no engine that spreads NaN is allowed, such as those of Winograd.
     Array x = draw<Float16>({2, 2, 9, 9}, 1);
     x.set(0, no_number);
     x.set(100, inf);

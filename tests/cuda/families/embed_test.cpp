@@ -1,4 +1,4 @@
-// Rows of a table by id, and what is added up into them.
+// Rows of a table by ID, and their gradients, which are added up in the table.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -15,7 +15,7 @@ Array ids_of(const Dims& shape, const Ids& ids, bool wide = true) {
 }
 Attrs ignoring(const Ids& ids) { return {plugin::set("ignore_label", plugin::Ints(ids))}; }
 
-// Ids below `rows`, many of them small.
+// Returns IDs below `rows`, about half of them small.
 Ids draw_ids(std::int64_t n, std::int64_t rows, std::uint64_t seed) {
     Ids ids(static_cast<std::size_t>(n));
     for (std::int64_t& id : ids) {
@@ -69,7 +69,7 @@ TEST_CASE_TEMPLATE("embed_id: one id for all, many ids, numbers of them around p
     Ids all(5000);
     std::iota(all.rbegin(), all.rend(), 0);
     check_embed<T>({5000}, all, 5000, 2);
-    // Two runs meet in the middle.
+    // Two runs of equal IDs meet in the middle.
     Ids halves(64, 1);
     std::fill(halves.begin() + 32, halves.end(), 2);
     check_embed<T>({64}, halves, 4, 9);
@@ -97,7 +97,7 @@ TEST_CASE("embed_id: rows that no id names are zero, or stay as they are") {
     }
 }
 
-// On the CPU this is an error; a device cannot say so.
+// On the CPU this is an error; on a device, which cannot report it, the result is NaN.
 TEST_CASE_TEMPLATE("embed_id: an id that is no row gives NaN, and changes no row", T, float,
                    Float16) {
     for (const std::int64_t bad : {-1, 4, 1 << 30}) {

@@ -1,4 +1,4 @@
-// Families' kernels in sizes and shapes that matter to a GPU.
+// Kernels of the function families, with sizes and shapes that matter on a GPU.
 #include "both.hpp"
 
 #include <cmath>
@@ -127,7 +127,7 @@ TEST_CASE_TEMPLATE("dropout: the same elements as on the CPU for the same seed",
             }
             CHECK(compare(y[1], y[0], {0, 0}) == "");
         }
-    // Other elements for other draws.
+    // Other random numbers select other elements.
     world().drawn = 4096;
     const Array x = draw<T>({1000}, 1, 0.5, 2);
     const Array other = world().forward("catena.dropout", {x}, {}, on("cuda"))[0];
@@ -180,7 +180,7 @@ TEST_CASE_TEMPLATE("linear, the loss and the accuracy of a classifier", T, float
         check_both<T>(name, {draw<T>({2, 1003}, 1), labels({2}, {1002, 0})}, {}, loss);
         check_both<T>(name, {draw<T>({3, 4}, 1), labels({3}, {-1, -1, -1})}, {}, loss);
         check_both<T>(name, {draw<T>({0, 4}, 1), labels({0}, {})}, {}, loss);
-        // On the CPU this is an error; a device cannot say so, and gives no number.
+        // On the CPU this is an error; on a device, which cannot report it, the result is NaN.
         const auto wrong =
             world().forward(name, {draw<T>({2, 4}, 1), labels({2}, {1, 4})}, {}, on("cuda"));
         CHECK(std::isnan(wide(wrong[0]).template values<double>()[0]));
@@ -209,7 +209,7 @@ TEST_CASE("16 axes that differ between operands") {
     for (const catena_kernel* k : world().kernels("catena.add", CATENA_PHASE_FORWARD))
         if (std::string(k->device) == "cuda") add = k;
     REQUIRE(add != nullptr);
-    CHECK((add->flags & CATENA_KERNEL_STRIDED) == 0);  // the host lays out what is not dense
+    CHECK((add->flags & CATENA_KERNEL_STRIDED) == 0);  // the host makes operands dense
     Dims comb(16, 1);
     for (std::size_t d = 0; d < 16; d += 2) comb[d] = 2;
     check_both<float>("catena.add", {draw<float>(Dims(16, 2), 1), draw<float>(comb, 2)});

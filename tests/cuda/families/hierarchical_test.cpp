@@ -1,4 +1,4 @@
-// Trees of labels.
+// Hierarchical softmax over trees of labels.
 #include <cmath>
 #include <numeric>
 
@@ -6,13 +6,13 @@
 
 namespace {
 
-// Labels first, first + 1, ... below `end` in a tree that is as flat as it can be.
+// Returns a balanced tree of the labels first to end - 1, each multiplied by factor.
 std::string balanced(std::int64_t first, std::int64_t end, std::int64_t factor = 1) {
     if (end - first == 1) return std::to_string(first * factor);
     const std::int64_t middle = (first + end) / 2;
     return "[" + balanced(first, middle, factor) + "," + balanced(middle, end, factor) + "]";
 }
-// [0,[1,[2,...]]]
+// Returns the deepest tree of n labels: [0,[1,[2,...]]].
 std::string chain(std::int64_t n) {
     std::string text;
     for (std::int64_t k = 0; k + 1 < n; ++k) text += "[" + std::to_string(k) + ",";
@@ -54,7 +54,7 @@ TEST_CASE_TEMPLATE("hierarchical softmax: sizes, many samples, trees of any dept
 }
 
 TEST_CASE("hierarchical softmax: many pairs of samples and nodes") {
-    // Labels lie deep and high: most of the pairs are none.
+    // Labels at different depths: most pairs of a sample and a node are not on a path.
     const std::int64_t depth = (1 << 18) / 3;
     const Array x = draw<float>({5, 2}, 1, -1, 1);
     const Array t = Array::from<std::int64_t>({0, 2, 9, 300, 1}, {5});
@@ -63,7 +63,7 @@ TEST_CASE("hierarchical softmax: many pairs of samples and nodes") {
                       true);
 }
 
-// On the CPU this is an error; a device cannot say so.
+// On the CPU this is an error; on a device, which cannot report it, the result is NaN.
 TEST_CASE_TEMPLATE("hierarchical softmax: a label that the tree does not have", T, float, Float16) {
     const Array x = draw<T>({3, 5}, 1);
     for (const char* tree : {"[[0,1],3]", "[0,[-5,1]]", "1"}) {

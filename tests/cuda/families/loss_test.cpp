@@ -1,4 +1,4 @@
-// Losses that are sums over everything.
+// Losses that are sums over all elements.
 #include "both.hpp"
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// Normalisation in sizes and shapes that matter to a GPU.
+// Normalization, with sizes and shapes that matter on a GPU.
 #include "both.hpp"
 
 #include <cmath>
@@ -6,8 +6,8 @@
 
 namespace {
 
-// Rows and columns, of packs and not; lines shorter than a warp and split over blocks; one channel,
-// one image, one value of each channel; no images and no pixels.
+// Rows and columns that are multiples of a pack or not; lines shorter than a warp and lines split
+// over blocks; a single channel, image or value of a channel; no images and no pixels.
 const Dims shapes[] = {{6, 4},          {130, 8},      {33, 70},     {1, 5},       {700, 1},
                        {1, 1},          {3, 2, 5},     {4, 3, 7, 7}, {2, 5, 6, 6}, {1, 3, 70},
                        {2, 2, 60, 100}, {40, 3, 1, 1}, {3, 1, 500},  {5, 33, 2},   {2, 130, 3, 4},
@@ -37,7 +37,7 @@ TEST_CASE_TEMPLATE("batch normalization: rows and columns of every length", T, f
         CAPTURE(shape[0]);
         CAPTURE(shape[1]);
         const auto of = channels_of<T>(shape, 2);
-        // One value is its own mean: its gradient is what rounding leaves.
+        // A single value equals its mean, so its gradient consists of rounding errors.
         const double low = shape[0] == 1 && shape.size() == 2 ? 0.5 : -2;
         check_both<T>("catena.batch_normalization", {draw<T>(shape, 1, low), of[0], of[1]},
                       {plugin::set("eps", 0.01)}, true, shape[0] % 2 == 0);
@@ -57,7 +57,7 @@ TEST_CASE_TEMPLATE("batch normalization: a huge mean, a small variance, a first 
     for (const Dims& shape : {Dims{3000, 8}, Dims{4, 3, 60, 70}, Dims{600, 5, 7}})
         for (const double mean : {1e3, -1e6})
             for (const bool outlier : {false, true}) {
-                const double step = mean == 1e3 ? 1e-4 : 0.0625;  // that float has there
+                const double step = mean == 1e3 ? 1e-4 : 0.0625;  // about float's spacing there
                 Array x = draw<double>(shape, 1, -100, 100);
                 for (std::int64_t i = 0; i < x.size(); ++i)
                     x.set(i, mean + std::round(x.at(i)) * step);
@@ -72,7 +72,7 @@ TEST_CASE_TEMPLATE("batch normalization: a huge mean, a small variance, a first 
                 const auto expected =
                     world().forward("catena.batch_normalization",
                                     {wide(x), wide(of[0]), wide(of[1])}, attrs, on("cpu"));
-                // An outlier is nearly all of the variance.
+                // An outlier makes up nearly all of the variance.
                 const Tolerance fine = {std::is_same_v<T, double> ? 1e-9 : 2e-5, 1e-5};
                 CHECK(compare(wide(y), wide(expected), fine) == "");
             }

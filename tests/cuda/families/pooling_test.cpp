@@ -1,4 +1,4 @@
-// Pooling in sizes and shapes that matter to a GPU.
+// Pooling, with sizes and shapes that matter on a GPU.
 #include "both.hpp"
 
 #include <algorithm>
@@ -18,8 +18,8 @@ struct Pool {
     }
 };
 
-// Tiles, overlaps and gaps; windows of 2, 3 and more; many windows and few large ones; padding all
-// around.
+// Windows that tile, overlap or leave gaps; of 2, 3 and more; many small and few large ones;
+// padding on all sides.
 const Pool pools[] = {
     {{2, 3, 8, 8}, {2}},
     {{1, 2, 7, 9}, {2}, {}, {1}},

@@ -1,4 +1,4 @@
-"""Without a GPU the plugin is there, no device is, and programs say so only where they are asked."""
+"""Tests that without a GPU the plugin loads without a device, and errors appear only on request."""
 import os
 import shutil
 import subprocess
@@ -30,7 +30,7 @@ def main():
     assert [line for line in lines if line.startswith(f"cuda: no device ({why}")], result.stdout
     families = [name for name in os.listdir(plugins) if name.endswith(".cuda.catena")]
     assert len(families) > 3, families
-    for name in families:  # there, and not loaded
+    for name in families:  # listed, but not loaded
         row = [line for line in lines if f" {name}: cuda has no device" in line]
         assert len(row) == 1 and row[0].split()[0] == "idle", result.stdout
 

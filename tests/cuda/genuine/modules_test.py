@@ -1,4 +1,4 @@
-"""The code for GPUs in modules: which architectures, read from the fat binary; and that it is inspected."""
+"""Tests the architectures of the code in CUDA modules, and that catena-inspect reads the modules."""
 import argparse
 import json
 import pathlib
@@ -6,13 +6,13 @@ import struct
 import subprocess
 import sys
 
-MAGIC = 0xBA55ED50  # of a fat binary; its entries follow a header of 16 bytes
+MAGIC = 0xBA55ED50  # of a fat binary: a header of 16 bytes, then entries
 
 
 def architectures(data):
-    """{"sm_80", "ptx_90" ...} of a module's bytes. The header of a fat binary is a magic number, a
-    version, its own size and that of all entries; that of an entry is its kind (1: PTX, 2: code), its own
-    size, the size of what follows, and at byte 28 the architecture."""
+    """Returns {"sm_80", "ptx_90" ...} for a module's bytes. The header of a fat binary has a magic number,
+    a version, its own size and the size of all entries. The header of an entry has its kind (1: PTX,
+    2: code), its own size, the size of the data that follows, and at byte 28 the architecture."""
     found = set()
     at = data.find(struct.pack("<I", MAGIC))
     while at >= 0:

@@ -1,4 +1,4 @@
-// Words of a command line: --NAME VALUE pairs.
+// Parses a command line of --NAME VALUE pairs.
 #pragma once
 
 #include <fmt/format.h>
@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-// Values by name, with defaults for all names that there are.
+// Values by name; the defaults define which names exist.
 class Arguments {
 public:
     using Values = std::map<std::string, std::string, std::less<>>;

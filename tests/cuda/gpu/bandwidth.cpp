@@ -1,8 +1,8 @@
-// gpu-bandwidth: elementwise functions against the device's own copy, in bytes moved per second.
+// gpu-bandwidth: compares elementwise functions with the device's own copy, in bytes per second.
 //
 // usage: gpu-bandwidth [--device NAME] [--elements N] [--floor RATIO]
-//   --floor RATIO  fail below this part of the copy's bandwidth; default 0.85. Rows without a verdict are
-//                  only reported: what is no elementwise kernel, and what computes more than it moves
+//   --floor RATIO  fail below this fraction of the copy's bandwidth; default 0.85. Rows without a verdict
+//                  are only reported: not elementwise, or limited by arithmetic rather than memory
 #include "arguments.hpp"
 
 #include <catena/catena.hpp>
@@ -22,7 +22,7 @@ namespace F = catena::functions;
 
 namespace {
 
-// The least time of a call by the device's clock, in seconds.
+// Returns the shortest time of a call by the device's clock, in seconds.
 double time_of(const Device& device, const std::function<void()>& call) {
     const Stream stream = Stream::current(device);
     Event begin(device), end(device);
@@ -41,7 +41,7 @@ struct Work {
     std::string name;
     double bytes;  // read and written
     std::function<void()> call;
-    bool held = true;  // to the floor; else only reported
+    bool held = true;  // whether the floor applies; else only reported
 };
 
 double bytes_of(std::initializer_list<const Array*> arrays) {
@@ -50,7 +50,7 @@ double bytes_of(std::initializer_list<const Array*> arrays) {
     return sum;
 }
 
-// Each element is read and written once, in float32 and in halves.
+// Functions that read and write each element once, in float32 and in halves.
 std::vector<Work> elementwise_works(const Shape& shape) {
     const Array x = Array::full(shape, 0.5), y = Array::full(shape, 1.5), gy = Array::ones(shape);
     const double n = bytes_of({&x});
@@ -79,13 +79,13 @@ std::vector<Work> elementwise_works(const Shape& shape) {
         const std::string name(catena::name(dtype));
         works.push_back({"add " + name, 3 * half, [=] { F::add(a, b); }});
         works.push_back({"muladd " + name, 4 * half, [=] { muladd(a, b, a); }});
-        // As much arithmetic for half the bytes.
+        // The same arithmetic for half the bytes.
         works.push_back({"sigmoid " + name, 2 * half, [=] { F::sigmoid(a); }, false});
     }
     return works;
 }
 
-// The parameter and both moments are read and written, the gradient is read.
+// Reads and writes the parameter and both moments, and reads the gradient.
 Work adam_work(const Shape& shape) {
     const std::vector<Array> x = {Array::full(shape, 0.5), Array::ones(shape), Array::zeros(shape),
                                   Array::zeros(shape)};
@@ -99,7 +99,7 @@ std::vector<Work> works_of_matrix(std::int64_t rows, std::int64_t columns) {
                 column = Array::ones({rows, 1}), one = Array::ones({});
     return {{"add of a row", bytes_of({&x, &row, &x}), [=] { F::add(x, row); }},
             {"add of a column", bytes_of({&x, &column, &x}), [=] { F::add(x, column); }},
-            {"sum", bytes_of({&x, &one}), [=] { F::sum(x); }, false}};  // no elementwise kernel
+            {"sum", bytes_of({&x, &one}), [=] { F::sum(x); }, false}};  // not elementwise
 }
 
 int run(const Arguments& arguments) {

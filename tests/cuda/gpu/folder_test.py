@@ -1,6 +1,6 @@
-"""tools/gpu-tests makes a folder that runs elsewhere: here it is moved, and told nothing by the
-environment. Without a GPU every test in it is skipped and says why. With the emulated modules in place
-of the genuine ones it runs what calls CUDA through them alone.
+"""Tests that the folder of tools/gpu-tests runs elsewhere: it is moved and has an empty environment.
+Without a GPU every test in it is skipped and prints the reason. With the emulated modules in place of
+the genuine ones it runs the programs that call CUDA only through modules.
 
 usage: folder_test.py TOOL BUILD
 """
@@ -13,18 +13,18 @@ import tempfile
 
 ROW = re.compile(r"\| (\S+)\s+\| (ok|skipped|FAILED)\s*\|\s*([\d.]+) \| (.*)")
 
-# What it is told is kept in "said"; else as if it were not there.
+# Appends its arguments to the file "said" and runs the command.
 SANITIZER = """#!/bin/sh
 echo "$@" >>"$(dirname "$0")/said"
 while [ "${1#--}" != "$1" ]; do shift 2; done
 exec "$@"
 """
-# One of each kind, and quick.
+# One quick test of each kind.
 ON_EMULATOR = "^gpu-(check-loss.cuda.catena|families|golden|host)$"
 
 
 def run(folder, *arguments, status=None, settings=()):
-    """The rows of the table. The status says by itself what they say."""
+    """Returns the rows of the table. Without status, the exit status must agree with the rows."""
     done = subprocess.run(["env", "-i", "PATH=/usr/bin:/bin", *settings, folder / "run", *arguments],
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     rows = ROW.findall(done.stdout)
@@ -89,7 +89,7 @@ def main(tool, build):
         assert len(rows) == 4 and all(row[1] == "ok" for row in rows), rows
         assert rows[-1][3].startswith("skipped: cases that expect 2 GPUs"), rows
         [row] = run(folder, "--mnist", scratch, "^gpu-mnist-mlp$", status=1, settings=settings)
-        assert row[1] == "FAILED" and scratch in row[3], row  # it looked there
+        assert row[1] == "FAILED" and scratch in row[3], row  # it searched there
 
 
 main(*sys.argv[1:])

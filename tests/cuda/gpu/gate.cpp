@@ -1,6 +1,6 @@
-// gpu-gate: becomes the program that it is given where there is a GPU, else says why not and ends with
-// 77, or with 1 where there is one that cannot be used. With 77 as well where PATH has no such program
-// (python3).
+// gpu-gate: executes the given program if there is a GPU. Otherwise prints the reason and exits
+// with 77, or with 1 if there is a GPU that cannot be used. Also exits with 77 if PATH has no such
+// program (python3).
 //
 // usage: gpu-gate PROGRAM [ARGUMENT...]
 #include <catena/core/device.hpp>
@@ -15,7 +15,7 @@
 #include <filesystem>
 #include <string>
 
-// By what the driver shows: one that CUDA does not find is broken, unless it is hidden.
+// Looks for the driver's devices: a GPU that CUDA does not find is broken, unless it is hidden.
 static bool has_gpu() {
     const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
     if (visible != nullptr && (*visible == 0 || *visible == '-')) return false;

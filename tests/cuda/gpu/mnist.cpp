@@ -1,8 +1,8 @@
-// gpu-mnist: a net trained on a GPU, call by call and by a recording, gets to the accuracy that it gets to
-// on the CPU; and what it learned there is saved, and says the same on the CPU.
+// gpu-mnist: trains a network on a GPU, call by call and with a recording. The accuracy must be
+// about that of training on the CPU, and a snapshot must keep its accuracy on the other device.
 //
 // usage: gpu-mnist --data FOLDER [--model mlp|cnn] [--device NAME] [--images N] [--epochs N] [--units N]
-// CATENA_MNIST in the environment goes before --data.
+// CATENA_MNIST in the environment overrides --data.
 #include "arguments.hpp"
 
 #include <catena/catena.hpp>
@@ -117,7 +117,7 @@ bool alike(const char* what, const Run& a, const Run& b, double tolerance) {
     return good;
 }
 
-// Saved from one device, and loaded on another: what it says of the images.
+// Saves the model of a run, loads it on another device and returns its accuracy there.
 double taken_to(Device device, const Run& run, const Plan& plan, const Dataset& test) {
     const std::string file =
         (std::filesystem::temp_directory_path() / fmt::format("gpu-mnist-{}.npz", getpid()))
@@ -143,7 +143,7 @@ int run(const Arguments& arguments) {
     const Run there = train(device, images, test, plan, false);
     const Run recorded = train(device, images, test, plan, true);
 
-    // As far apart as two runs on one device with other seeds are.
+    // Two runs with different seeds on one device differ by about as much.
     const double tolerance = 0.01 + 1 / static_cast<double>(test.size());
     bool good = alike("on the GPU", here, there, tolerance);
     good = alike("recorded", there, recorded, tolerance) && good;

@@ -1,11 +1,11 @@
-// gpu-speed: pieces of work on a device, timed as speed.py asks on standard input.
+// gpu-speed: runs and times the work that speed.py requests on standard input.
 //
 // usage: gpu-speed [--device NAME] [--samples N] [--least MS]
-//   --samples N  medians are of so many; default 31
-//   --least MS   what a sample takes at least; default 5
+//   --samples N  number of samples in a median; default 31
+//   --least MS   minimum time of a sample; default 5
 //
-// A question is a line "WORK MODE NAME=NUMBER...", MODE eager or graph. The answer is a line with the
-// median time of a step in milliseconds, by the device's clock, and what the first steps computed.
+// A request is a line "WORK MODE NAME=NUMBER..."; MODE: eager or graph. The answer is a line with
+// the median time of a step in ms, by the device's clock, and results of the first steps.
 #include "arguments.hpp"
 #include "models.hpp"
 
@@ -23,7 +23,7 @@ using namespace catena_bench;
 
 namespace {
 
-// Numbers in -1 to 1 that another program can make as well.
+// Numbers from -1 to 1 that another program can generate as well.
 Array numbers(const Shape& shape, std::int64_t series) {
     std::vector<float> values(static_cast<std::size_t>(shape.size()));
     for (std::size_t i = 0; i < values.size(); ++i) {
@@ -33,7 +33,7 @@ Array numbers(const Shape& shape, std::int64_t series) {
     }
     return Array::from(values, shape).to(Device::current());
 }
-// Each parameter by its place in the list: weights as large as keeps what goes through, biases small.
+// Sets each parameter by its index: weights keep the scale of their inputs, biases are small.
 void set_parameters(Link& model) {
     std::int64_t series = 0;
     for (const Variable& p : model.parameters()) {
@@ -55,14 +55,14 @@ struct Sizes {
 
 struct Work {
     std::function<void()> step;
-    std::function<double()> value;  // something that the step computed
+    std::function<double()> value;  // a number that the step computed
 };
 
 double mean_square(const Array& x) {
     return F::sum(F::mul(x, x)).item<double>() / static_cast<double>(x.size());
 }
 
-// A step of learning by SGD. Loss: of the model and a batch.
+// A training step with SGD. loss_of(model, batch) returns the loss.
 template <class Model, class Loss>
 Work training(std::shared_ptr<Model> model, std::vector<Array> batch, bool graph, Loss loss_of) {
     struct Training {
@@ -114,7 +114,7 @@ Work language_model(const Sizes& n, bool graph) {
                     });
 }
 
-// The body as it is, or a recording of it.
+// The body itself, or a recording of it.
 Work body_of(std::function<void()> body, std::function<double()> value, bool graph) {
     if (!graph) return {std::move(body), std::move(value)};
     return {[capture = Capture(Stream::current(), body)] { capture.launch(); }, std::move(value)};
@@ -176,7 +176,7 @@ Work make(const std::string& name, const Sizes& n, bool graph) {
     throw InvalidError("expected a work, got '" + name + "'");
 }
 
-// Milliseconds of a step.
+// Returns the median time of a step in milliseconds.
 double median(const std::function<void()>& step, std::size_t samples, double least) {
     const Stream stream = Stream::current();
     Event begin(stream.device()), end(stream.device());
@@ -187,7 +187,7 @@ double median(const std::function<void()>& step, std::size_t samples, double lea
         end.synchronize();
         return end.elapsed_since(begin) / steps;
     };
-    time_of(5);  // memory, plans
+    time_of(5);  // warm-up: memory, plans
     const int steps = static_cast<int>(std::clamp(least / std::max(time_of(5), 1e-6), 1.0, 1000.0));
     std::vector<double> times;
     for (std::size_t i = 0; i < samples; ++i) times.push_back(time_of(steps));

@@ -21,7 +21,7 @@ import statistics
 import subprocess
 import sys
 
-# Title, work, sizes, tiny sizes, and what of PyTorch's time (eager) a step may take: eager, as a graph.
+# Title, work, sizes, tiny sizes, maximum ratio to PyTorch's eager time: eager, as a graph.
 WORKS = (
     ("MLP step, 100 units", "mlp", dict(images=100, units=100), dict(images=2, units=3), 0.5, 0.3),
     ("MLP step, 1000 units", "mlp", dict(images=100, units=1000), dict(images=3, units=5), 0.5, 0.3),
@@ -40,7 +40,7 @@ BEST = {"CATENA_CUDNN_AUTOTUNE": "1", "CATENA_CUDNN_NONDETERMINISTIC": "1"}
 
 
 class Side:
-    """A program that answers."""
+    """A program that measures works on request."""
 
     def __init__(self, name, modes, *command, **settings):
         self.name, self.modes = name, modes
@@ -48,7 +48,7 @@ class Side:
                                         env={**os.environ, **settings})
 
     def ask(self, question):
-        """Milliseconds, and values."""
+        """Returns the milliseconds, followed by the values."""
         self.process.stdin.write(question + "\n")
         self.process.stdin.flush()
         line = self.process.stdout.readline()
@@ -58,7 +58,7 @@ class Side:
 
 
 class Result:
-    """Medians of one work, of each side and mode, and the values."""
+    """The median times and the values of one work, by side and mode."""
 
     def __init__(self):
         self.times, self.values = {}, {}
@@ -71,7 +71,7 @@ class Result:
         return statistics.median(self.times[key]) if key in self.times else math.nan
 
     def disagreement(self):
-        """What the sides compute differently, in words, or None."""
+        """Returns a description of values that differ between the sides, or None."""
         (first, expected), *others = self.values.items()
         for key, values in others:
             for step, (a, b) in enumerate(zip(expected, values, strict=True)):

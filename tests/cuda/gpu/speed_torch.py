@@ -1,5 +1,5 @@
-"""The works of gpu-speed in PyTorch, asked and answered in the same way; with a mode more, "best": what
-PyTorch has for this beyond its defaults. The same numbers go in, so the same come out. TF32 is off.
+"""The works of gpu-speed in PyTorch, with the same protocol and one more mode, "best": the fastest options
+of PyTorch. The inputs are those of gpu-speed, so the values must be equal. TF32 is off.
 
 usage: speed_torch.py [--device NAME] [--samples N] [--least MS]
 """
@@ -43,7 +43,7 @@ def mean_square(x):
 
 
 class LanguageModel(nn.Module):
-    """An LSTM by cuDNN, over all words at once."""
+    """An LSTM of cuDNN, which processes all words in one call."""
 
     def __init__(self, words, units):
         super().__init__()
@@ -56,7 +56,7 @@ class LanguageModel(nn.Module):
         return F.cross_entropy(self.out(h).flatten(0, 1), text[1:].flatten())
 
     def set(self):
-        # There, unit j has its a, i, f and o together; here i, f, a (called g), o come one after the other.
+        # catena stores a, i, f and o of one unit together; PyTorch all i, then f, a (called g) and o.
         order = [1, 2, 0, 3]
         lstm = self.lstm
         with torch.no_grad():
@@ -68,11 +68,11 @@ class LanguageModel(nn.Module):
                     rest = value.shape[1:]
                     value = value.reshape(-1, 4, *rest)[:, order].transpose(0, 1).reshape(-1, *rest)
                 p.copy_(value)
-            lstm.bias_hh_l0.zero_().requires_grad_(False)  # one bias is enough
+            lstm.bias_hh_l0.zero_().requires_grad_(False)  # catena has only one bias
 
 
 class Steps:
-    """A step, what it computed, and its optimizer: called as it is, or as a CUDA graph."""
+    """A step, called as it is or as a CUDA graph, and the value that it computed."""
 
     def __init__(self, body, value, graph):
         self.body, self.value, self.graph = body, value, None
@@ -182,7 +182,7 @@ WORKS = {work.__name__: work
 
 
 def time_of(step, steps):
-    """Milliseconds of a step, by the device's clock."""
+    """Returns the milliseconds of a step, by the device's clock."""
     if DEVICE.type != "cuda":
         start = time.perf_counter()
         for _ in range(steps):

@@ -30,8 +30,8 @@ def run(*command, code=0):
 
 
 def numbers(out):
-    """The losses, perplexities and accuracies that a program prints, in its order."""
-    reports = re.sub(r"(?m)^.* \d+/\d+ .*/s$", "", out)  # without the progress of slow programs
+    """Returns the losses, perplexities and accuracies that a program prints, in order."""
+    reports = re.sub(r"(?m)^.* \d+/\d+ .*/s$", "", out)  # without lines of progress
     return [(name, float(value)) for name, value in
             re.findall(r"(loss|perplexity|accuracy):? +([\d.]+)", reports)]
 
@@ -43,7 +43,7 @@ def compare(what, expected, got, off=0.03):
 
 
 def pairs(devices, train):
-    """train(device, epochs, file to go on from) on both, and from each to the other."""
+    """Runs train(device, epochs, device of the snapshot) on both, and resumes each on the other."""
     first = {device: train(device, 1, None) for device in devices}
     whole = {device: train(device, 2, None) for device in devices}
     for one, other in (devices, devices[::-1]):
@@ -53,7 +53,7 @@ def pairs(devices, train):
 
 
 def trains(folder, name, program, *options):
-    """A program on both devices; the snapshots of one epoch are folder/NAME-DEVICE.npz."""
+    """Trains on both devices; the snapshots after one epoch are folder/NAME-DEVICE.npz."""
     def train(device, epochs, after):
         file = folder / f"{name}-{device}.npz"
         snapshots = ["--save", file] if epochs == 1 else ["--resume", folder / f"{name}-{after}.npz"]
@@ -67,7 +67,7 @@ def trains(folder, name, program, *options):
 
 
 def predicts(folder, name, *question):
-    """Answers from a GPU's snapshot on the CPU, and on the GPU from the CPU's and its own."""
+    """Compares the answers of both snapshots on the GPU, and of the GPU's snapshot on the CPU."""
     def answer(saved, device):
         return run(PREDICT, "--model", folder / f"{name}-{saved}.npz", "--device", device, *question)
     expected = answer(CPU, CPU)

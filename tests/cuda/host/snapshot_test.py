@@ -15,7 +15,7 @@ import zipfile
 
 
 def shorten(source, target, n):
-    """The first n images or labels of a file as MNIST has it; how many there are."""
+    """Copies the first n images or labels of an MNIST file; returns their number."""
     data = gzip.decompress(source.read_bytes())
     magic, count = struct.unpack(">II", data[:8])
     head = 4 + 4 * (magic & 0xFF)
@@ -26,7 +26,7 @@ def shorten(source, target, n):
 
 
 def floats(snapshot):
-    """The floating arrays of a snapshot, by name."""
+    """Returns the float32 arrays of a snapshot, by name."""
     found = {}
     with zipfile.ZipFile(snapshot) as archive:
         for name in archive.namelist():
@@ -49,10 +49,10 @@ def main():
         data = folder / "data"
         data.mkdir()
         counts = [shorten(file, data / file.name, args.images) for file in args.digits.glob("*.gz")]
-        least = min(counts)  # that of the test's
+        least = min(counts)  # the number of test images
 
         def train(device, epochs, save, resume=None):
-            """The accuracy."""
+            """Returns the accuracy."""
             command = [args.program, "--model", "cnn", "--record", "--optimizer", "adam", "--seed", "3",
                        "--batch", min(100, args.images // 4), "--data", data, "--device", device,
                        "--epochs", epochs, "--save", folder / save]

@@ -1,5 +1,5 @@
-// Makes a kernel of every kind and dtype for cuda:0, and prints what came of each. With the genuine NVRTC
-// they compile, and the emulator then refuses to load them. usage: cuda-jit-features [NAME]: that alone.
+// Makes kernels of every kind and dtype for cuda:0 and prints each result. With the genuine NVRTC they
+// compile, but the emulator cannot load them. usage: cuda-jit-features [NAME]: only that kernel.
 #include <catena/catena.hpp>
 
 #include <cstdio>
@@ -83,7 +83,7 @@ int main(int argc, char** argv) try {
     const auto argmax = reduction(
         "T x", "int64 y", "Best{x, i}", "a.value > b.value ? a : b", "y = a.index", "", "my_argmax",
         {.reduce_type = "Best", .preamble = "struct Best { T value; int64 index; };"});
-    // CUDA has a function of that name.
+    // CUDA has a function with this name.
     attempt("norm",
             [&] { reduction("T x", "T y", "x * x", "a + b", "y = sqrt(a)", "0", "norm")(x); });
     attempt("rows", [&] { argmax(x, 1); });

@@ -1,4 +1,4 @@
-"""Kernels from formulas as the genuine NVRTC compiles them, for each architecture that releases have.
+"""Tests formula kernels that the genuine NVRTC compiles, for each architecture of the releases.
 
 usage: nvrtc_test.py PROGRAM NVRTC [unittest options]
 """
@@ -14,19 +14,19 @@ import unittest
 
 PROGRAM, NVRTC = (sys.argv.pop(1) for _ in range(2))
 EM_CUDA = 190
-NEWER = 990  # than any NVRTC knows: it makes PTX, which is text
-OF_THE_ABI = {7: 0, 8: 8}  # where in e_flags the architecture begins, of 8 bits: CUDA 12's, CUDA 13's
+NEWER = 990  # newer than any NVRTC knows, which then makes PTX, a text
+OF_THE_ABI = {7: 0, 8: 8}  # by ELF ABI version (CUDA 12, CUDA 13): position of the 8 bits in e_flags
 
 
 def architecture(binary):
-    """80 of a binary for sm_80."""
+    """Returns the architecture of a binary: 80 for sm_80."""
     flags, = struct.unpack_from("<I", binary, 48)
     return flags >> OF_THE_ABI[binary[8]] & 0xFF
 
 
 class Nvrtc(unittest.TestCase):
     def make(self, folder, capability, *only, **settings):
-        """(what came of each, by place; the last line)"""
+        """Returns (the results of the kernels in order, the last line)."""
         variables = os.environ | {"CATENA_NVRTC": NVRTC, "CATENA_KERNEL_CACHE": str(folder),
                                   "CATENA_EMULATOR_CAPABILITY": str(capability)} | settings
         done = subprocess.run([PROGRAM, *only], env=variables, text=True, capture_output=True, timeout=300)
@@ -38,7 +38,7 @@ class Nvrtc(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             results, last = self.make(folder, capability)
             *good, broken, option = results
-            for result in good:  # compiled, stored, and refused by what is no GPU
+            for result in good:  # compiled, stored, and refused by the emulator
                 self.assertIn("cudaLibraryLoadData", result)
             self.assertIn("[broken] operation, line 2: expected code that compiles, got\n"
                           "    y = t * q;", broken)

@@ -1,5 +1,5 @@
-"""The machine code that nvcc makes of a formula's kernels: loads and stores of 16 bytes where nothing
-is broadcast, no memory for what should be in registers.
+"""Tests the code that nvcc makes of a formula's kernels: loads and stores of 16 bytes if nothing is
+broadcast, and no local memory.
 
 usage: code_test.py NVCC SOURCE INCLUDE...
 """
@@ -13,7 +13,7 @@ NVCC, SOURCE, *INCLUDES = sys.argv[1:]
 OPTIONS = ["-std=c++20", "--expt-relaxed-constexpr", "-O3", "-arch=sm_80",
            *("-I" + folder for folder in INCLUDES)]
 KINDS = ("flat_kernel", "each_kernel", "sum_kernel")
-# What 16 bytes are in PTX, by the type as it is in a kernel's name.
+# PTX suffixes of 16-byte accesses, by the type in the kernel's name.
 WIDE = {"f": r"\.v4\.(f32|u32|b32)", "d": r"\.v2\.(f64|u64|b64)|\.v4\.u32",
         "AnyHalf": r"\.v4\.(f32|u32|b32)"}
 
@@ -53,7 +53,7 @@ class Code(unittest.TestCase):
             if "bytes stack frame" in line:
                 self.assertEqual(line.split(), "0 bytes stack frame, 0 bytes spill stores, "
                                  "0 bytes spill loads".split())
-        # 64 registers for each of 256 threads: half of a multiprocessor's threads at the least.
+        # With at most 64 registers, a multiprocessor can run at least half of its maximum of threads.
         flat = re.findall(r"flat_kernel.*?Used (\d+) registers", report, re.S)
         self.assertGreater(len(flat), 0)
         self.assertLessEqual(max(map(int, flat)), 64)

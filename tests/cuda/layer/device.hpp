@@ -1,4 +1,4 @@
-// Arrays on the device, and what tests of the layer have in common.
+// Arrays on the device, and helpers of the layer's tests.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -19,7 +19,7 @@ using Extents = std::vector<std::int64_t>;
 
 inline const cuda::Queue queue = {"layer", nullptr, 0};
 
-// A copy of `values` on the device, `shift` elements behind an aligned place, with guards around.
+// A copy of `values` on the device, `shift` elements after an aligned address, between guard areas.
 template <class T>
 class OnDevice {
 public:
@@ -37,7 +37,7 @@ public:
     ~OnDevice() { cudaFree(data_); }
 
     T* data() const { return data_ + shift_; }
-    // What is there now; nothing around it has changed.
+    // Returns the current values; checks that the guard areas are unchanged.
     std::vector<T> values() const {
         std::vector<T> now(host_.size());
         REQUIRE(cudaDeviceSynchronize() == cudaSuccess);
@@ -59,7 +59,7 @@ private:
 
 template <class T>
 constexpr bool is_half = std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>;
-// As kernels load and store, on the host.
+// Convert on the host as kernels do when they load and store.
 template <class C, class T>
 C wide(T x) {
     if constexpr (layer::is_half<T>) return to_float(x);
@@ -71,7 +71,7 @@ T narrow(C x) {
     else return static_cast<T>(x);
 }
 
-// Small whole numbers and quarters: sums and products of a few are exact, in halves as well.
+// Small integers, or multiples of 1/4: sums and products of a few are exact, in halves as well.
 template <class T>
 std::vector<T> draw(std::int64_t n, unsigned seed) {
     std::mt19937 random(seed);
@@ -93,7 +93,7 @@ double number(T x) {
     return static_cast<double>(wide<cuda::Compute<T>>(x));
 }
 
-// Where an operand is at an element of the whole, by NumPy's rule.
+// Returns the offset in an operand of an element of the result, by NumPy's broadcasting rules.
 inline std::size_t offset_of(std::int64_t element, Shape shape, Shape operand) {
     std::int64_t offset = 0;
     std::int64_t stride = 1;

@@ -1,11 +1,11 @@
-// Elementwise kernels of the layer: sizes, places, shapes, types.
+// Elementwise kernels of the layer: sizes, alignment, shapes, types.
 #include "device.hpp"
 
 using namespace layer;
 
 namespace {
 
-// TwoOf on the device and here, bit for bit.
+// Compares TwoOf on the device with the host, bit for bit.
 template <class T>
 void check_two(const Extents& shape, const Extents (&from)[3], std::size_t shift, bool add) {
     const std::int64_t n = size_of(shape);
@@ -100,8 +100,7 @@ TEST_CASE_TEMPLATE("every half there and back; what lies between is rounded to e
     const std::vector<float> floats = wide.values();
     const auto bits = [](float x) { return std::bit_cast<std::uint32_t>(x); };
     for (std::size_t i = 0; i < all.size(); ++i) {
-        const float wanted =
-            to_float(all[i]);  // of NaN, hardware keeps no more than that it is one
+        const float wanted = to_float(all[i]);  // hardware may change the bits of a NaN
         REQUIRE((std::isnan(wanted) ? std::isnan(floats[i]) : bits(floats[i]) == bits(wanted)));
     }
     cuda::map(queue, cuda::Copy<float, H>(), shape, {Operand{wide.data(), shape}},
@@ -111,7 +110,7 @@ TEST_CASE_TEMPLATE("every half there and back; what lies between is rounded to e
         REQUIRE((std::isnan(floats[i]) ? std::isnan(to_float(again[i]))
                                        : again[i].bits == to_half<H>(floats[i]).bits));
 
-    // The same by the kernels for either half, with NaNs of the same bits.
+    // The same with the kernels for either half type; NaNs have the same bits.
     const cuda::Queue either = {"layer", nullptr, 0, std::is_same_v<H, BFloat16>};
     cuda::map(either, cuda::Copy<cuda::AnyHalf, float>(), shape, {Operand{from.data(), shape}},
               {Result{wide.data(), false}});
@@ -132,7 +131,7 @@ TEST_CASE_TEMPLATE("every half there and back; what lies between is rounded to e
 }
 
 TEST_CASE("sums into a half are rounded once") {
-    // 2048 + 1 is no float16: computed wide, 2048 + (0.5 + 0.6) is 2050.
+    // From 2048 on, float16 has only even numbers: 2048 + (0.5 + 0.6), computed in float, is 2050.
     const Extents shape = {1};
     const OnDevice<Float16> a({to_float16(0.5f)}), b({to_float16(1)}), c({to_float16(0.6f)}),
         y({to_float16(2048)});

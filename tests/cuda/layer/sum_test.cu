@@ -1,11 +1,11 @@
-// Sums of the layer: every kind of axes, splits, types; the same bits each time.
+// Sums of the layer: sets of axes, splits and types; every run gives the same bits.
 #include "device.hpp"
 
 using namespace layer;
 
 namespace {
 
-// x in `shape`, summed over the axes in `set`, on the device; twice, for the same bits.
+// Sums x over the axes in `set` on the device, twice, and checks that the bits are the same.
 template <class T, class Op = cuda::Copy<T, T>, class Out = T>
 std::vector<Out> sum_on_device(const std::vector<T>& x, const Extents& shape, std::uint32_t set,
                                bool add, std::size_t shift,
@@ -24,7 +24,7 @@ std::vector<Out> sum_on_device(const std::vector<T>& x, const Extents& shape, st
         const OnDevice<Out> y(draw<Out>(n, 7), shift);
         cuda::sum(queue, Op(), shape, in, 0, summed, y.data(), add, scratch.data());
         result = y.values();
-        static_cast<void>(scratch.values());  // its guards
+        static_cast<void>(scratch.values());  // checks its guards
     }
     CHECK(same_bits(results[0], results[1]));
     return results[0];
@@ -46,7 +46,7 @@ void check_sum(const Extents& shape, std::uint32_t set, bool add, std::size_t sh
         wanted.at(offset_of(i, shape, kept)) += number(x[static_cast<std::size_t>(i)]);
     for (std::size_t i = 0; i < y.size(); ++i) {
         const auto rounded = narrow<T>(static_cast<cuda::Compute<T>>(wanted[i]));
-        REQUIRE(number(y[i]) == number(rounded));  // quarters: all sums here are exact
+        REQUIRE(number(y[i]) == number(rounded));  // sums of quarters are exact here
     }
 }
 
@@ -104,7 +104,7 @@ TEST_CASE("few long sums are split over blocks, and are better than one after th
     CHECK(scratch > 0);
     CHECK(std::abs(got - exact) < 2e-7 * size);
     CHECK(std::abs(got - exact) < std::abs(static_cast<double>(plain) - exact));
-    // Sums side by side, of a matrix that no pack divides.
+    // Column sums of a matrix whose rows are not multiples of a pack.
     const std::int64_t rows = 30000;
     const Extents shape = {rows, 7};
     const std::vector<float> y =
@@ -127,7 +127,7 @@ TEST_CASE("whole numbers are summed modulo 2^64, and none is lost on the way") {
 
 namespace {
 
-// As sum_on_device, of an operation with operands of other shapes.
+// Like check_sum, for an operation whose operands have other shapes.
 template <class T>
 void check_products(const Extents& shape, const Extents (&from)[3], std::uint32_t set, int which,
                     std::size_t shift) {

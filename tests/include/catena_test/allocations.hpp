@@ -1,5 +1,5 @@
-// An operator new that calls the test first. Include this in one source file of an executable: it replaces the
-// operator of the whole process, its libraries and plugins included.
+// An operator new that first calls the test. Include this file in one source file of an executable:
+// it replaces operator new of the whole process, including libraries and plugins.
 #pragma once
 
 #include <cstddef>
@@ -8,11 +8,11 @@
 
 namespace catena_test {
 
-// The test defines this. What it throws, operator new throws. [any]
+// Defined by the test. May throw, to make operator new throw. [any]
 void on_allocation();
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-inline constexpr bool sees_allocations = false;  // a sanitizer has its own operator new
+inline constexpr bool sees_allocations = false;  // sanitizers define their own operator new
 #else
 inline constexpr bool sees_allocations = true;
 #endif
@@ -21,7 +21,7 @@ inline constexpr bool sees_allocations = true;
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic ignored "-Wmismatched-new-delete"  // inlined, they look unrelated
+#pragma GCC diagnostic ignored "-Wmismatched-new-delete"  // false warning if both are inlined
 #endif
 void* operator new(std::size_t bytes) {
     catena_test::on_allocation();

@@ -1,4 +1,4 @@
-// Parts of tests in a process of their own, which may crash, hang or run out of memory.
+// Runs parts of tests in a child process, which may crash, hang or run out of memory.
 #pragma once
 
 #include <sys/resource.h>
@@ -12,8 +12,8 @@
 
 namespace catena_test {
 
-// How a child process that runs body ends: its exit code, or the number of the signal below 0. It gets
-// SIGALRM after a minute.
+// Runs body in a child process. Returns its exit code, or minus the number of the signal that ended
+// it. After a minute, SIGALRM ends it.
 inline int end_of(const std::function<int()>& body) {
     const pid_t child = fork();
     if (child == 0) {
@@ -25,7 +25,7 @@ inline int end_of(const std::function<int()>& body) {
     return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-// Bytes of this process's address space.
+// Returns the size of this process's address space in bytes.
 inline std::uint64_t address_space() {
     std::uint64_t pages = 0;
     std::ifstream("/proc/self/statm") >> pages;

@@ -1,5 +1,5 @@
-// Calls a third party's plugins through an installed catena: w = x * y + z and its gradients, by name
-// and by a wrapper that was made when this was built.
+// Calls third-party plugins through an installed catena: w = x * y + z and its gradients, by name
+// and by a wrapper generated when this program is built.
 #include <catena/core/plugin_function.hpp>
 #include <catena/loader/plugins.hpp>
 

@@ -1,5 +1,5 @@
-/* A backend without a device. With EXITS_IN it has one, and ends the process: 1 in count(), 2 in open(),
- * 3 in get_extension(), 4 in supports_isa(), 5 in deinit(). */
+/* A backend without a device. With EXITS_IN > 0 it has one, and ends the process: 1 in count(),
+ * 2 in open(), 3 in get_extension(), 4 in supports_isa(), 5 in deinit(). */
 #define _ISOC11_SOURCE /* aligned_alloc() */
 #define MODULE_ID "org.example.dry"
 #include "../../bad_plugins/module.h"
@@ -73,7 +73,7 @@ static const catena_backend backend = {.struct_size = sizeof(catena_backend),
                                        .get_extension = get_extension};
 static const catena_backend *const backends[] = {&backend};
 
-/* A function without inputs, and a kernel for an instruction set. */
+/* A function without inputs, with a kernel for the instruction set "fast". */
 static catena_status CATENA_CALL infer_zero(catena_ctx *ctx, const catena_value *attrs,
                                             const catena_meta *const *x, uint32_t n_x,
                                             catena_meta *const *y, uint32_t n_y) {

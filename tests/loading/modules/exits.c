@@ -1,4 +1,4 @@
-/* Ends the host's process, by exit() or quick_exit(), WHERE the plugin's code first runs: 1 in a static
+/* Ends the host's process by END(), which is exit() or quick_exit(), at WHERE: 1 in a static
  * constructor, 2 in the entry, 3 in init(). */
 #define _ISOC11_SOURCE /* quick_exit() */
 #define MODULE_ID "org.example.exits"

@@ -1,4 +1,4 @@
-/* A good module. */
+/* A valid module. */
 #define MODULE_ID "org.example.good"
 #include "../../bad_plugins/module.h"
 

@@ -1,4 +1,4 @@
-/* Needs a library that lies in a folder beside it. */
+/* Links a library that lies in a folder next to the plugin. */
 #define MODULE_ID "org.example.needs"
 #include "../../bad_plugins/module.h"
 

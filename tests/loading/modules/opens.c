@@ -1,4 +1,4 @@
-/* Opens libraries itself, as the plugin guide says. */
+/* Opens libraries with dlopen(), in the ways that the plugin guide describes. */
 #define _GNU_SOURCE
 #define MODULE_ID "org.example.opens"
 #include "../../bad_plugins/module.h"
@@ -11,7 +11,7 @@
 
 int brought(void);
 
-/* The folder of the file that has this address, with a '/' at its end; 0 if it has none. */
+/* Sets path to the folder of the address's file, with a final '/'. Returns 0 if there is none. */
 static int folder_of(const void *address, char *path, size_t size) {
     Dl_info info;
     if (!dladdr(address, &info)) return 0;
@@ -31,10 +31,10 @@ static int opens(const void *beside, const char *library) {
 
 static catena_status CATENA_CALL init(const catena_host *host, catena_ctx *ctx) {
     char found[256];
-    /* In the plugin's RUNPATH. */
+    /* By the plugin's RUNPATH. */
     const int by_runpath = dlopen("libdeep.so.1", RTLD_NOW | RTLD_LOCAL) != NULL;
     const int linked = dlopen("libbrought.so.1", RTLD_NOW | RTLD_LOCAL) != NULL;
-    /* In the folder of a linked library, of the host's library, and of this file. */
+    /* By the folder of a linked library, of the host's library, and of this file. */
     const int by_linked = opens((const void *)(uintptr_t)&brought, "../chain/deep/libdeep.so.1");
     const int by_host = opens((const void *)(uintptr_t)host->fail, "catena/private/libdeep.so.1");
     const int by_itself = opens((const void *)(uintptr_t)&init, "chain/deep/libdeep.so.1");

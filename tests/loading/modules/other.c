@@ -1,4 +1,4 @@
-/* The same id, other code: what must not come in another's place. */
+/* Has the id of good.c but other code: must not be loaded in its place. */
 #define MODULE_ID "org.example.good"
 #include "../../bad_plugins/module.h"
 

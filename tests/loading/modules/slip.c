@@ -1,4 +1,4 @@
-/* Kernels for functions that no plugin has; the first one is nearly that of good.c. */
+/* Kernels for functions that no plugin has. The first name is a misspelling of good.c's. */
 #define MODULE_ID "org.example.slip"
 #include "../../bad_plugins/module.h"
 

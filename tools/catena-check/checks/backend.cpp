@@ -1,4 +1,4 @@
-// Backends: devices, their memory, and copies to and from it.
+// Checks backends: devices, their memory, copies to and from it, and streams.
 #include "check.hpp"
 #include "control.hpp"
 
@@ -17,7 +17,7 @@ using Bytes = std::vector<std::uint8_t>;
 constexpr std::int32_t most_devices = 8;
 constexpr std::uintptr_t alignment = 64;
 
-// A device of the plugin, as the host opens it.
+// A device of a backend. The caller opens and closes it, as a host does.
 class Device {
 public:
     Device(const catena_backend& backend, World& world, std::int32_t ordinal)
@@ -56,7 +56,7 @@ public:
         doing("{}: free() of {} bytes", name, bytes);
         table.free(dev, stream, data, bytes);
     }
-    // Done when it returns, on any backend.
+    // On an asynchronous backend, sync() waits for the end of a copy to the host.
     void copy(void* to, const void* from, std::uint64_t bytes, int direction) {
         static constexpr const char* const words[] = {"to the device", "to the host",
                                                       "within the device"};
@@ -77,7 +77,7 @@ private:
     std::int32_t ordinal_;
 };
 
-// The plugin's backends, initialised as in a host.
+// The backends of the plugin, which is loaded as in a host.
 class Backends {
 public:
     explicit Backends(const Subject& subject)
@@ -85,7 +85,7 @@ public:
     std::span<const catena_backend* const> all() const {
         return {table_.backends, table_.n_backends};
     }
-    // The devices that there are; each is closed, if nothing was wrong with it.
+    // Calls body with each device, opened. Closes the device afterwards, unless an error is thrown.
     template <class Body>
     void devices(Findings& findings, const Body& body) {
         std::string without = "it brings no backend";
@@ -117,7 +117,7 @@ private:
     const catena_plugin& table_;
 };
 
-// A refusal: a status, and a text that says why.
+// Fails the check unless the call returned CATENA_E_NOMEM or CATENA_E_DEVICE with a text.
 void need_refusal(Findings& findings, const std::string& what, catena_status status,
                   const catena_ctx& ctx) {
     if (status == CATENA_OK) findings.fail("{}: expected a refusal, got none", what);
@@ -188,7 +188,7 @@ void memory(const Subject& subject, Findings& findings) {
                          device.table.alloc(&device.ctx, device.dev, device.stream, bytes, &data),
                          device.ctx);
         }
-        device.free(device.alloc(1), 1);  // works on
+        device.free(device.alloc(1), 1);  // the device still works
         if (device.table.memory == nullptr) return;
         std::uint64_t left = 0, all = 0;
         device.call("memory()", device.table.memory, device.dev, &left, &all);
@@ -204,7 +204,7 @@ const Registered r2{{"backend", "memory",
                      "refused with a message",
                      memory}};
 
-// Different at each place.
+// Returns pseudo-random bytes.
 Bytes pattern(std::size_t bytes, std::uint8_t first) {
     Bytes result(bytes);
     std::uint32_t state = first;
@@ -215,7 +215,7 @@ Bytes pattern(std::size_t bytes, std::uint8_t first) {
     return result;
 }
 
-// To a block, on to another one, and back: `bytes` of them, at odd places.
+// Copies bytes to a block, from it to another one, and back; `shift` sets the offsets.
 void round_trip(Device& device, std::size_t bytes, std::size_t shift, Findings& findings) {
     const std::size_t room = bytes + 2 * shift + 8;
     std::uint8_t* const first = device.alloc(room);
@@ -226,7 +226,7 @@ void round_trip(Device& device, std::size_t bytes, std::size_t shift, Findings& 
     Bytes lent(bytes + shift);
     std::copy(numbers.begin(), numbers.end(), lent.begin() + static_cast<std::ptrdiff_t>(shift));
     device.copy(first + shift, lent.data() + shift, bytes, CATENA_COPY_HOST_TO_DEVICE);
-    std::fill(lent.begin(), lent.end(), std::uint8_t{0});  // it has been read
+    std::fill(lent.begin(), lent.end(), std::uint8_t{0});  // copy() has read it
     device.copy(second + 2 * shift, first + shift, bytes, CATENA_COPY_DEVICE_TO_DEVICE);
     const auto compare = [&](const std::uint8_t* block, std::size_t at, const char* what) {
         Bytes want = background, got(room + shift);

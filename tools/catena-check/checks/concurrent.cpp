@@ -1,4 +1,4 @@
-// Calls of one kernel from several threads at once, as hosts make them.
+// Checks calls of one kernel from several threads at once, as hosts make them.
 #include "rig.hpp"
 
 #include <algorithm>
@@ -19,10 +19,10 @@ using testing::detail::Exam;
 using testing::detail::Use;
 
 constexpr unsigned n_threads = 3;
-constexpr int most_calls = 25;        // of each thread
-constexpr double most_seconds = 0.5;  // of those of one kernel
+constexpr int most_calls = 25;        // per thread
+constexpr double most_seconds = 0.5;  // for the calls of one kernel
 
-// One thread's: a host of its own, with numbers of its own.
+// The caller of one thread, with its own host and its own input values.
 struct Caller {
     Caller(const Subject& subject, unsigned number)
         : world(make_world(subject)), seed(subject.seed32() + 7 * number) {}
@@ -34,7 +34,7 @@ struct Caller {
         if (phase == CATENA_PHASE_BACKWARD && !exam->differentiable()) return {};
         return exam->uses(phase);
     }
-    // What differs from the result alone.
+    // Repeats a call; returns how the result differs from that of a single call.
     std::string again(const Use& use) {
         return exam->alike(use, exam->run(use, use.given, Options()));
     }
@@ -46,7 +46,7 @@ struct Caller {
     std::optional<Exam> exam;
 };
 
-// The first problem of all threads; empty: none.
+// Makes calls in all threads at once; returns the first problem, or an empty text.
 std::string together(std::vector<Caller>& callers, const std::vector<const Use*>& uses,
                      int n_calls) {
     std::vector<std::string> problems(callers.size());
@@ -78,14 +78,14 @@ public:
         World& world = *callers_[0].world;
         const catena_function& f = world.function(subject_.function);
         for (const Example& example : examples_of(world, f, example_seed).calls) {
-            // A call that takes a while, but not long.
+            // Tries a longer call, which takes a while, then the example.
             const auto sample = longer(world, f, example, 1'000'000, 1001, subject_.seed32());
             for (const Example& call : {sample ? sample->example : example, example}) try {
                     for (Caller& c : callers_) c.take(c.world->function(f.name), call);
                     kernels(f, call);
                     break;
                 } catch (const Failure&) {
-                    // It is refused with the numbers of another thread; then the example itself.
+                    // The function refuses the call with another thread's input values.
                 }
         }
         if (!ran_ && why_.empty()) why_ = "no kernel that runs on host memory here";

@@ -1,5 +1,5 @@
-// Faults: what goes wrong around a plugin comes back as a status with a text, and the next call
-// works.
+// Checks how callbacks handle failing allocations and services, unusual values and shapes, and any
+// order of pieces in parallel_for(); and that they leak no memory.
 #include "rig.hpp"
 
 #include <testing/resize.hpp>
@@ -9,7 +9,7 @@
 namespace catena::check::faults {
 namespace {
 
-// Lets the n-th of something fail, for all n that there are: from 200 on more seldom.
+// Makes the n-th event fail, with increasing n, until no event fails. Skips some n above 200.
 template <class Arm>
 void each_fault(const Callback& callback, const char* what, Findings& findings, const Arm& arm) {
     for (long n = 1; n < 100000; n += n < 200 ? 1 : n / 8) {
@@ -39,7 +39,7 @@ const Registered r1{{"faults", "allocation",
                      "if the n-th allocation fails, the call returns a status with a message",
                      allocation, Each::function}};
 
-// entry() and init(), each time of a fresh copy.
+// Calls entry() and init() of a fresh copy for each failing allocation.
 void load(const Subject& subject, Findings& findings) {
     if (!allocations_fail()) return findings.skip("a sanitizer brings its own malloc()");
     const std::unique_ptr<testing::World> world = make_world(subject);
@@ -79,11 +79,11 @@ const Registered r0{
     {"faults", "load",
      "if the n-th allocation fails, entry() and init() succeed or fail with a message", load}};
 
-// Called again and again: what each call leaves on the heap is lost.
+// Repeats each callback. Memory on the heap that grows with each call is a leak.
 void leak(const Subject& subject, Findings& findings) {
     if (!allocations_fail()) return findings.skip("a sanitizer brings its own malloc()");
     constexpr int n_calls = 8;
-    constexpr std::int64_t least = 32;  // bytes that the smallest block takes
+    constexpr std::int64_t least = 32;  // bytes of the smallest block
     Rig(subject).each_callback(findings, [&](const Callback& callback) {
         doing("{}, again and again", callback.label);
         const auto grows_by = [&] {
@@ -91,7 +91,7 @@ void leak(const Subject& subject, Findings& findings) {
             for (int i = 0; i < n_calls; ++i) callback.call({});
             return (heap_in_use() - before) / n_calls;
         };
-        grows_by();  // caches
+        grows_by();  // fills caches
         std::int64_t bytes = grows_by();
         for (int i = 0; i < 7 && bytes >= least; ++i) bytes = std::min(bytes, grows_by());
         if (bytes >= least)
@@ -112,7 +112,7 @@ const Registered r2{{"faults", "host-call",
                      "if the n-th call of the host fails, the plugin passes the failure on",
                      host_call, Each::function}};
 
-// Numbers that no kernel expects, and calls that infer() has to refuse.
+// Runs kernels on values such as NaN and infinity, and infer() on wrong shapes and ranks.
 void exception(const Subject& subject, Findings& findings) {
     Rig rig(subject);
     const catena_function& f = rig.function();
@@ -134,7 +134,7 @@ void exception(const Subject& subject, Findings& findings) {
                 const double value = number;
                 const bool forward = u.kernel->phase == CATENA_PHASE_FORWARD;
                 const auto spoil = [&](Array a) {
-                    // What forward calls have let through, indices too, backward may trust.
+                    // Backward kernels may rely on integers that forward calls accepted.
                     for (std::int64_t i = 0; (forward || a.floating()) && i < a.size(); ++i)
                         set_clamped(a, i, value);
                     return a;

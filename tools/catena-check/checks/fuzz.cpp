@@ -1,5 +1,5 @@
-// Fuzz: calls that no example has. They are refused in words or served; nothing is touched that was
-// not lent.
+// Fuzzing: checks that calls unlike the examples are served, or refused with a text, and that no
+// memory outside of the arguments is accessed.
 #include "rig.hpp"
 
 #include <testing/types.hpp>
@@ -21,8 +21,8 @@ constexpr std::int64_t least = std::numeric_limits<std::int64_t>::min();
 constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
 constexpr double inf = std::numeric_limits<double>::infinity();
 
-// Unusual calls that a host may make: any attributes that the schema allows, shapes of any size,
-// numbers of any value. The same seed makes the same calls.
+// Generates unusual calls that a host may make: any attributes that the schema allows, any shapes,
+// and any input values. The same seed generates the same calls.
 class Garbage {
 public:
     explicit Garbage(std::uint64_t seed) : engine_(seed) {}
@@ -35,7 +35,7 @@ public:
     const auto& one_of(const List& list) {
         return list[static_cast<std::size_t>(pick(0, static_cast<std::int64_t>(list.size()) - 1))];
     }
-    // A call that the function accepts, with other values of most attributes.
+    // Returns the example with other values of most attributes.
     Example attributes(const catena_function& f, const Example& from) {
         Example e = from;
         for (std::uint32_t i = 0; i < f.n_attrs; ++i)
@@ -43,10 +43,10 @@ public:
                 if (attribute(*f.attrs[i], e.attrs)) break;
         return e;
     }
-    // With other shapes: `wild` ones may not even fit into memory.
+    // Returns the example with other shapes; with `wild`, they may be too large for the memory.
     Example shapes(const catena_function& f, const Example& from, bool wild) {
         Example e = from;
-        const bool alike = chance(2);  // inputs of the same shape stay so
+        const bool alike = chance(2);  // equal shapes stay equal
         std::map<Dims, Dims> same;
         for (Example::Input& in : e.inputs) {
             if (!in.present) continue;
@@ -64,7 +64,7 @@ public:
         return e;
     }
     catena_dtype dtype() { return one_of(std::span(testing::detail::EveryType::dtypes)); }
-    // Numbers: mostly the example's, now and then any.
+    // Returns input values: mostly the example's, sometimes unusual ones.
     Array numbers(const Example::Input& in, catena_dtype dtype) {
         Array a = testing::detail::draw(in, dtype, static_cast<unsigned>(engine_()));
         if (!chance(3)) return a;
@@ -98,7 +98,7 @@ private:
         }
         return one_of(list);
     }
-    // False: it drew a value that the schema does not allow.
+    // Draws and sets a value; returns false if the schema does not allow the value.
     bool attribute(const catena_attr_spec& spec, testing::OwnedAttrs& attrs) {
         static const std::vector<std::size_t> lengths = {0, 1, 1, 2, 2, 3, 4, 5, 16, 17, 1000};
         static const std::vector<std::string> words = {
@@ -152,12 +152,12 @@ private:
     std::mt19937_64 engine_;
 };
 
-// Cases of one function, and of all functions of a plugin together.
+// Maximum number of cases of one function, and of all functions of a plugin together.
 constexpr std::size_t most_cases = 600;
 constexpr std::size_t all_cases = 12000;
-constexpr double most_elements = 20000;  // of tensors that kernels get
+constexpr double most_elements = 20000;  // of a tensor in kernel calls
 
-// Whether a host makes such a tensor: without those of 0, its extents multiply to 2^59 at most.
+// Whether a host can create such a tensor: the product of its nonzero extents is at most 2^59.
 bool exists(const catena_meta& m) {
     double n = 1;
     for (std::int32_t d = 0; d < m.ndim; ++d)
@@ -198,8 +198,8 @@ public:
 
     const catena_function& function() const { return f_; }
 
-    // From each example, each input in turn and then all of them with every number of axes. Nothing
-    // of it depends on luck: what forgets to look at a rank is found.
+    // Checks every number of axes for each input of each example, and for all inputs at once. Does
+    // not depend on random numbers, so that it always finds a missing check of a rank.
     void every_rank() {
         if (examples_.empty()) return findings_.skip("no call is known that it accepts");
         for (const Example& e : examples_) {
@@ -212,7 +212,7 @@ public:
     }
 
 private:
-    // Where axes are taken away and put, of extent 1 or 2.
+    // Where axes are removed or added: with extent 1 or, for twos, with extent 2 at the back.
     enum class Change { back, front, twos };
     static Dims changed(Dims shape, std::size_t rank, Change change) {
         const std::size_t n = shape.size();
@@ -222,7 +222,7 @@ private:
         else shape.resize(rank, change == Change::twos && rank <= n + 3 ? 2 : 1);
         return shape;
     }
-    // Changes the rank of input i, or of all, in the two widest rows of dtypes.
+    // Changes the rank of input i, or of all if i is past the end, in the two widest dtype rows.
     void with_rank(Example e, std::size_t i, std::size_t rank, Change change) {
         bool same = true;
         for (std::size_t k = 0; k < e.inputs.size(); ++k) {
@@ -243,14 +243,14 @@ private:
         }
     }
 
-    // In words that can be tried again.
+    // Returns the call as text, so that it can be repeated.
     std::string describe(const Example& e, const Metas& x) const {
         std::string dtypes;
         for (const auto& meta : x)
             dtypes += (dtypes.empty() ? "" : ",") + (meta ? plugin::text_of(meta->dtype) : "-");
         return fmt::format("\"{}\" of {}", testing::text_of(f_, e), dtypes);
     }
-    // A row of dtypes that the function has kernels for, mostly.
+    // Describes the inputs, mostly with a row of dtypes that the function has kernels for.
     Metas metas_for(const Example& e, Garbage& garbage) {
         const testing::detail::TypeVars vars(f_);
         const auto rows = testing::detail::rows_of(rig_.world(), rig_.known());
@@ -267,7 +267,7 @@ private:
         findings_.fail("{}: {}", label, problem);
         return true;
     }
-    // Extents that a host would take; it refuses them itself where an input cannot be.
+    // Returns what is wrong with output shapes. Any are allowed if a host cannot create an input.
     std::string shapes_of(const std::vector<catena_meta>& y, const Metas& x) const {
         for (const auto& meta : x)
             if (meta && !exists(*meta)) return {};
@@ -288,8 +288,8 @@ private:
         serve(e, x, train,
               [&](std::size_t i) { return garbage.numbers(e.inputs[i], x[i]->dtype); });
     }
-    // infer(), and every kernel that serves the call, in memory that ends where it may not be
-    // touched. numbers: makes input i, which is there.
+    // Checks infer() and every forward kernel for the call; arguments end at an inaccessible page.
+    // numbers(i) returns the values of input i, which is present.
     template <class Numbers>
     void serve(const Example& e, const Metas& x, bool train, const Numbers& numbers) {
         const std::string words = describe(e, x);

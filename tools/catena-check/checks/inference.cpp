@@ -1,4 +1,4 @@
-// infer(): called by itself, with descriptions that no kernel could be run on.
+// Checks infer() alone, also with shapes that no kernel could run on.
 #include "rig.hpp"
 
 #include <testing/functions.hpp>
@@ -14,7 +14,7 @@ using namespace testing;
 
 using detail::Metas;
 
-constexpr std::int32_t host_memory = 1;  // kDLCPU, as detail::meta_of() has it
+constexpr std::int32_t host_memory = 1;  // kDLCPU, as set by detail::meta_of()
 
 std::string text_of(const Metas& x) {
     std::vector<std::string> shapes;
@@ -32,7 +32,7 @@ public:
           subject_(subject),
           findings_(findings) {}
 
-    // The function's examples, or a call that was found, with shapes and attributes.
+    // Calls body with attributes and inputs of each example, or of a call that examples_of() found.
     template <class Body>
     void each(const Body& body) {
         if (world_->origin(f_) != subject_.id)
@@ -50,7 +50,7 @@ public:
         }
     }
 
-    // `before` is what lies in the outputs.
+    // Calls infer(). `before` is the initial value of each byte of the outputs.
     Reply ask(const std::vector<catena_value>& values, const Metas& x, int before = 0) const {
         doing("infer() of {} for {}", f_.name, text_of(x));
         Reply reply = Engine(*world_, f_, values, {}).infer(x, before);
@@ -58,7 +58,7 @@ public:
         return reply;
     }
 
-    // What every answer has to keep.
+    // Checks what holds for every reply.
     void sound(const Reply& a, const Metas& x) const {
         const auto fail = [&](const char* kind, const std::string& text) {
             findings_.fail_once(kind, text_of(x) + ": " + text);
@@ -137,7 +137,7 @@ void overflow(const Subject& subject, Findings& findings) {
                     Metas single = x;
                     single[i]->shape[d] = whole[i]->shape[d] = all[i]->shape[d] = huge;
                     inference.sound(inference.ask(values, single), single);
-                    // The same extent everywhere: shapes still fit each other.
+                    // Replaces equal extents in all inputs, so that shapes still match.
                     Metas equal = x;
                     for (auto& m : equal)
                         if (m) std::replace(m->shape, m->shape + m->ndim, x[i]->shape[d], huge);
@@ -154,17 +154,17 @@ const Registered r2{
      "extents up to 2^63 - 1 are refused or inferred correctly: no crash, no negative extent",
      overflow, Each::function}};
 
-// The same with other numbers around the axes that there are: of shape, [0, ndim) alone is valid.
+// Changes the values before and after shape[0, ndim), which infer() must not read.
 Metas surrounded(Metas x, std::int32_t before, std::int64_t behind) {
     for (auto& m : x) {
         if (!m) continue;
-        m->device_type = before;  // what an index of -1 comes to
+        m->device_type = before;  // at the address of shape[-1]
         std::fill(m->shape + m->ndim, m->shape + CATENA_MAX_NDIM, behind);
     }
     return x;
 }
 
-// Every number of axes; extents of 0, 1, 2 and those of the call.
+// Calls infer() with every number of axes, and extents of 0, 1, 2 and those of the example.
 void ranks(const Subject& subject, Findings& findings) {
     Inference inference(subject, findings);
     inference.each([&](const std::vector<catena_value>& values, const Metas& x) {
@@ -180,7 +180,7 @@ void ranks(const Subject& subject, Findings& findings) {
                                                "result that depends on axes which are not there");
         };
         for (std::int32_t ndim = 0; ndim <= CATENA_MAX_NDIM; ++ndim)
-            for (const std::int64_t extent : {-1, 0, 1, 2}) {  // -1: as it is
+            for (const std::int64_t extent : {-1, 0, 1, 2}) {  // -1: unchanged
                 Metas all = x;
                 for (std::size_t i = 0; i < x.size(); ++i) {
                     if (!x[i]) continue;

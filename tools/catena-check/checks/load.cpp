@@ -1,4 +1,4 @@
-// Loading: that it works, and what a plugin may not do to the process that loads it.
+// Checks that loading works and does not change the process, and that deinit() and exit work.
 #include "check.hpp"
 #include "state.hpp"
 
@@ -12,11 +12,11 @@ namespace {
 
 using testing::World;
 
-// Far above what a plugin needs, for machines that are busy.
+// Limits in seconds, far above the needs of a plugin, since the machine may be busy.
 constexpr double most_cpu = 1;
 constexpr double most_wall = 10;
 
-// As in a host. An empty text: all well.
+// Loads the plugin as a host does. Returns the reason for a failure, or an empty text.
 std::string load(const Subject& subject, World& world, const catena_plugin*& table) {
     try {
         doing("dlopen()");
@@ -48,7 +48,7 @@ void loading(const Subject& subject, Findings& findings) {
         for (const std::string& line : before.changes(group, after)) mine.fail("{}", line);
         if (!problem.empty()) mine.skip("see load/entry");
     }
-    if (!problem.empty()) {  // they say nothing about a plugin that is not there
+    if (!problem.empty()) {  // these checks need a loaded plugin
         silent.skip("see load/entry");
         return time.skip("see load/entry");
     }

@@ -1,5 +1,5 @@
-// Loading by catena itself: it refuses what its core does not like, and this program need not know
-// why.
+// Checks that the program catena loads the plugin. Its core applies its own rules for refusing
+// plugins; catena-check does not repeat them.
 #include "check.hpp"
 
 #include <command_line.hpp>
@@ -20,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-// Links under names that are loaded in their order; the folder is gone afterwards.
+// A temporary folder of links to plugins, with names that are loaded in the order of add().
 class Links {
 public:
     Links() {
@@ -43,7 +43,7 @@ public:
         files_[link.string()] = file.string();
         return link;
     }
-    // A text with the files' own names.
+    // Replaces the names of links in a text by those of the files.
     std::string named(std::string text) const {
         for (const auto& [link, file] : files_)
             for (std::size_t at = 0; (at = text.find(link, at)) != text.npos; at += file.size())
@@ -56,12 +56,12 @@ private:
     std::map<std::string, std::string> files_;
 };
 
-// What the program says, and how it ended; without what the user has set for catena: folders, pins,
-// a lock. This process is of this check alone.
+// Returns the output and status of a command, run without the user's variables CATENA_*, such as
+// folders, pins and a lock. They are removed from this process, which runs only this check.
 std::pair<std::string, int> output_of(const std::string& command) {
     for (char** entry = environ; *entry != nullptr;)
         if (std::strncmp(*entry, "CATENA_", 7) != 0) ++entry;
-        else unsetenv(std::string(*entry, std::strcspn(*entry, "=")).c_str());  // shifts the rest
+        else unsetenv(std::string(*entry, std::strcspn(*entry, "=")).c_str());  // moves later ones
     setenv("CATENA_PLUGIN_LOCK", "off", 1);
     FILE* const pipe = popen(("exec " + command).c_str(), "r");
     if (pipe == nullptr) throw std::system_error(errno, std::generic_category(), "popen");
@@ -71,16 +71,16 @@ std::pair<std::string, int> output_of(const std::string& command) {
     return {text, pclose(pipe)};
 }
 
-// By path: why a plugin is refused, else "".
+// Returns for each path why the plugin is refused, or "".
 std::map<std::string, std::string> loads(const fs::path& program,
                                          const std::vector<std::string>& folders) {
     std::string command = shell_word(program) + " plugins --json";
     for (const std::string& folder : folders) command += " --plugins " + shell_word(folder);
     const auto [text, status] = output_of(command);
-    // Behind what plugins print.
+    // The report follows the output of plugins.
     const std::size_t begin = text.rfind("{\n  \"");
     const json report = begin == text.npos ? json() : catena::parse_json(text.substr(begin));
-    if (WIFSIGNALED(status))  // perhaps at its end, behind the report
+    if (WIFSIGNALED(status))  // perhaps at exit, after the report
         throw std::runtime_error(fmt::format("catena crashed: {}", strsignal(WTERMSIG(status))));
     if (!report.is_object())
         throw std::runtime_error(
@@ -100,7 +100,7 @@ void ask(const fs::path& program, const Subject& subject, Findings& findings) {
     const std::string own = set != nullptr ? set : "";
     if (!own.empty()) folders.push_back(own);
 
-    std::map<std::string, std::string> without;  // what catena says of its own alone
+    std::map<std::string, std::string> without;  // the states of catena's own plugins alone
     try {
         if (!own.empty()) without = loads(program, {own});
     } catch (const std::exception& e) {
@@ -111,7 +111,7 @@ void ask(const fs::path& program, const Subject& subject, Findings& findings) {
     const auto found = states.find(mine);
     if (found == states.end())
         return findings.fail("expected that catena tells of it, got nothing");
-    // It may lie where others can write to: no fault of the plugin's.
+    // An untrusted owner or mode of the file or its folder is not a failure of the plugin.
     for (const char* const trust : {"owner of the ", "mode of the "})
         if (found->second.find(trust) != std::string::npos)
             return findings.skip("where it lies, catena would not load it: {}",
@@ -131,7 +131,7 @@ void host(const Subject& subject, Findings& findings) {
         return findings.skip("no program catena beside this one");
     try {
         ask(program, subject, findings);
-    } catch (const std::system_error& e) {  // no room in /tmp, no process: not the plugin's fault
+    } catch (const std::system_error& e) {  // such as a full /tmp: not a failure of the plugin
         findings.skip("catena cannot be asked: {}", e.what());
     }
 }

@@ -1,4 +1,4 @@
-// Random numbers: of the host's, as many as are reserved, for any number of threads.
+// Checks that random numbers come from the host and do not depend on the number of threads.
 #include "rig.hpp"
 
 namespace catena::check::random {

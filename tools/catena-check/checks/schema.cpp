@@ -1,4 +1,4 @@
-// What the table says of functions, kernels and devices: complete, and no contradiction.
+// Checks that the table of functions, kernels and devices is complete and consistent.
 #include "rig.hpp"
 
 #include <catena/testing/example.hpp>
@@ -19,7 +19,7 @@ namespace {
 using testing::World;
 using testing::detail::Module;
 
-// The table, and functions of catena's own and --with by name.
+// The plugin's table. find() also finds functions of catena's own plugins and of --with.
 class Table {
 public:
     explicit Table(const Subject& subject)
@@ -35,7 +35,7 @@ public:
     void kernels(const Body& body) const {
         for (const auto* k : std::span(table_.kernels, table_.n_kernels)) body(*k);
     }
-    // With those of --with.
+    // Includes the kernels of --with.
     const std::vector<const catena_kernel*>& all_kernels() const { return world_->kernels(); }
     const catena_plugin& raw() const { return table_; }
     auto backends() const { return std::span(table_.backends, table_.n_backends); }
@@ -82,7 +82,7 @@ const Registered r1{{"schema", "table",
                      "required entries are present and not NULL; sizes, counts and kinds are valid",
                      table, Each::plugin, false}};
 
-// What wrappers in any language can be called.
+// Whether the name is a valid identifier for wrappers in any language.
 bool identifier(const std::string& name) {
     const auto letter = [](char c) {
         return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
@@ -103,7 +103,7 @@ void names(const Subject& subject, Findings& findings) {
         if (name.rfind("catena.", 0) == 0 && id.rfind("org.catena.", 0) != 0)
             findings.fail("{}: catena.* are catena's own: expected a name as in org.example.thing",
                           name);
-        std::set<std::string> arguments;  // inputs and attributes share the examples' names
+        std::set<std::string> arguments;  // examples use one namespace for both
         std::set<std::string> outputs;
         const auto meet = [&](std::set<std::string>& known, const char* what, const char* text) {
             if (!identifier(text))
@@ -318,10 +318,10 @@ void devices(const Subject& subject, Findings& findings) {
     const Table table(subject);
     std::set<std::string> has, own, says;
     table.kernels([&](const catena_kernel& k) { has.insert(k.device); });
-    // Hosts ask whether others bring a device, and not of those that the plugin brings itself.
+    // The manifest may, but need not, list devices of the plugin's own backends.
     for (const auto* b : table.backends()) own.insert(b->name);
     for (const auto* e : table.extensions())
-        if (*e->device != 0) has.insert(e->device);  // an empty one: it belongs to none
+        if (*e->device != 0) has.insert(e->device);  // empty: for no device
     const std::string text = field_text(table.manifest().devices);
     std::istringstream names(text);
     for (std::string name; std::getline(names, name, ',');) says.insert(name);

@@ -1,4 +1,4 @@
-// Skew: hosts that are older or newer than the headers which the plugin was built with.
+// Checks skew: hosts that are older or newer than the headers that the plugin was built with.
 #include "rig.hpp"
 
 namespace catena::check::skew {
@@ -17,7 +17,7 @@ std::uint16_t needed_by(const Subject& subject) {
     return Module(subject.file).manifest->abi_minor_needed;
 }
 
-// Every callback, with a host table and structs as a host of that kind has them.
+// Checks every callback with a host table and structs of the placement's release and kind.
 void play(const Subject& subject, Findings& findings, const Placement& placement,
           const std::string& words) {
     Ground ground(placement);
@@ -52,7 +52,7 @@ const Registered r2{{"skew", "new-host",
                      "a newer host, with larger structs and a newer minor, gives the same results",
                      new_host, Each::function}};
 
-// The entry of a host that should have refused it by its manifest: any answer, but in words.
+// Calls entry() with a host that the manifest rules out. It may succeed, or fail with a text.
 void refusal(const Subject& subject, Findings& findings) {
     const std::unique_ptr<testing::World> world = make_world(subject);
     const auto ask = [&](std::uint16_t major, std::uint16_t minor, Release release) {
@@ -88,7 +88,7 @@ const Registered r3{
 
 void extensions(const Subject& subject, Findings& findings) {
     Rig(subject).each_callback(findings, [&](const Callback& callback) {
-        control.empty_handed = true;  // not yet while the plugin is loaded
+        control.empty_handed = true;  // not set while the plugin is loaded
         callback.check(findings, "without extensions", {}, false);
     });
 }

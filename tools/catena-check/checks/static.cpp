@@ -1,4 +1,4 @@
-// What the file says, with nothing of it loaded.
+// Checks the file without loading it.
 #include "check.hpp"
 
 #include <fmt/ranges.h>
@@ -26,32 +26,32 @@ bool matches(const std::string& name, const char* pattern) {
     return std::regex_search(name, std::regex(pattern));
 }
 
-// What compilers and their libraries put into a plugin by themselves: no fault of the author's.
+// Recognizes code that compilers and their libraries add to a plugin, which is not a failure.
 class Toolchain {
 public:
-    // The marks are texts and sections, since names may be stripped.
+    // Searches for strings and sections, since symbol names may be stripped.
     explicit Toolchain(const ElfTables& elf) : elf_(elf) {
         gpu_ = elf.section(".nv_fatbin") != nullptr;
         if (const ElfTables::Section* const section = elf.section(".rodata")) {
             const std::string texts = text_of(elf, *section);
             library_ = texts.find("N10__cxxabiv117__class_type_infoE") != texts.npos;
-            profiler_ = texts.find("GCOV_PREFIX") != texts.npos;  // in LLVM's, too
+            profiler_ = texts.find("GCOV_PREFIX") != texts.npos;  // both gcov's and LLVM's have it
         }
     }
 
-    // What a C++ library or a profiler inside the plugin needs of the system.
+    // Whether a C++ library or profiler inside the plugin imports this symbol.
     bool imports(const std::string& name) const {
         static const std::set<std::string> of_library = {"arc4random", "getentropy", "chdir",
                                                          "fesetround", "setlocale",  "uselocale"};
         static const std::set<std::string> of_profiler = {"exit", "fork"};
         return (library_ && of_library.contains(name)) || (profiler_ && of_profiler.contains(name));
     }
-    // A function of this name that runs when the library is mapped.
+    // Whether the toolchain adds a constructor with this name.
     bool constructs(const std::string& name) const {
         static const std::set<std::string> known = {"frame_dummy",      "__cpu_indicator_init",
                                                     "asan.module_ctor", "tsan.module_ctor",
                                                     "_sub_I_00099_0",   "_sub_I_00099_1"};
-        static constexpr const char* of_library =  // the sources of libstdc++
+        static constexpr const char* of_library =  // source files of libstdc++
             "^_GLOBAL__sub_I(\\.[0-9]+)?_(bitmap_allocator|cxx11_ios_failure|cxx11_w?locale_inst|"
             "eh_alloc|future|globals_io|ios_init|w?locale_inst|memory_resource|parallel_settings|"
             "system_error|tzdb)\\.cc$";
@@ -60,13 +60,13 @@ public:
         return known.contains(name) || (library_ && matches(name, of_library)) ||
                (profiler_ && matches(name, of_profiler)) ||
                name.find("ARGV_INIT_ARRAY") != name.npos ||
-               name.find("really_init") != name.npos ||  // Rust: the program's arguments
-               name.find("__sti____cudaRegisterAll") != name.npos ||  // nvcc: where the kernels are
+               name.find("really_init") != name.npos ||  // Rust: stores the program's arguments
+               name.find("__sti____cudaRegisterAll") != name.npos ||  // nvcc: registers kernels
                name.rfind("libcudart_static_", 0) == 0;
     }
-    // Libraries inside bring constructors, whose number nobody knows once names are stripped.
+    // Whether nameless constructors can be counted: libraries inside add an unknown number of them.
     bool countable() const { return !library_ && !profiler_ && !gpu_; }
-    // libgcc's constructor for __builtin_cpu_supports(), also without its name.
+    // Whether the code calls cpuid, as libgcc's constructor for __builtin_cpu_supports() does.
     bool reads_cpu(std::uint64_t address) const {
         constexpr std::string_view cpuid = "\x0f\xa2";
         for (const ElfTables::Section& s : elf_.sections()) {
@@ -85,10 +85,10 @@ private:
     bool library_ = false, profiler_ = false, gpu_ = false;
 };
 
-// The manifest of the ABI's first minor; later ones are longer.
+// The size of the manifest in minor 0 of the ABI; later minors may be larger.
 constexpr std::size_t least_manifest = size_1_0<catena_manifest>;
 
-// Runs a check that looks at the file alone.
+// Runs a check that needs only the file.
 template <void (*look)(const ElfTables&, Findings&)>
 void at_file(const Subject& subject, Findings& findings) {
     std::unique_ptr<ElfTables> elf;
@@ -104,7 +104,7 @@ void add(const char* name, const char* doc) {
     Registered({"static", name, doc, at_file<look>, Each::plugin, false});
 }
 
-// Whether it is UTF-8, and without control characters.
+// Whether the text is UTF-8 without control characters.
 bool is_text(const std::string& text) {
     if (std::ranges::any_of(text, [](unsigned char c) { return c < 0x20 || c == 0x7f; }))
         return false;
@@ -184,7 +184,7 @@ void exports(const ElfTables& elf, Findings& findings) {
     for (const ElfTables::Symbol& s : elf.symbols(SHT_DYNSYM)) {
         if (!s.defined || s.absolute || s.binding == STB_LOCAL || s.type == STT_SECTION) continue;
         if (s.visibility == STV_HIDDEN || s.visibility == STV_INTERNAL) continue;
-        if (s.binding == STB_GNU_UNIQUE) continue;  // static/unique names them
+        if (s.binding == STB_GNU_UNIQUE) continue;  // static/unique reports them
         if (missing.erase(s.name) > 0) {
             const bool data = s.name == "catena_manifest_v1";
             if (s.type != (data ? STT_OBJECT : STT_FUNC))
@@ -228,12 +228,12 @@ std::set<std::string> words(const std::string& list) {
 }
 
 void imports(const ElfTables& elf, Findings& findings) {
-    // What ends, forks or changes the whole process, or unwinds past a callback.
+    // Functions that end, fork or change the whole process, or unwind past a callback.
     static const auto process = words(
         "exit _exit _Exit quick_exit fork vfork daemon system popen signal sigaction setlocale "
         "uselocale chdir fchdir umask longjmp _longjmp siglongjmp fesetround fesetenv "
         "feenableexcept");
-    // What gives other numbers in each call, whatever the seed.
+    // Generators of random numbers that ignore the host's seed.
     static const auto generators = words(
         "rand rand_r srand random random_r srandom drand48 erand48 lrand48 nrand48 mrand48 jrand48 "
         "srand48 getrandom getentropy arc4random arc4random_buf arc4random_uniform "
@@ -300,8 +300,8 @@ void run_path(const ElfTables& elf, Findings& findings) {
                     findings.fail("expected paths from $ORIGIN, got '{}'", part);
         }
 }
-// Runs with the library, before or after its lists: as a rule the linker's own, where its section
-// is.
+// Checks DT_INIT or DT_FINI, a function that runs when the library is loaded or unloaded. Accepts
+// only the linker's, at the start of section `own`.
 void lone_function(const ElfTables& elf, std::int64_t tag, const char* own, Findings& findings) {
     const ElfTables::Section* const section = elf.section(own);
     for (const std::uint64_t address : elf.values(tag)) {
@@ -322,7 +322,7 @@ void constructors(const ElfTables& elf, Findings& findings) {
     const auto addresses = elf.values(DT_INIT_ARRAY);
     const auto sizes = elf.values(DT_INIT_ARRAYSZ);
     if (addresses.empty() || sizes.empty()) return;
-    // In the file, or filled in by the dynamic loader.
+    // Constructors by address of their entry, from the file or from relocations.
     std::map<std::uint64_t, std::uint64_t> functions;
     if (const ElfTables::Section* const section = elf.section(".init_array")) {
         const auto bytes = elf.contents(*section);

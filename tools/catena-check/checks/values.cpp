@@ -1,4 +1,4 @@
-// What catena::testing::conform() says of each function, by the names of its checks.
+// Runs catena::testing::conform() on each function and reports its checks under their names.
 #include "rig.hpp"
 #include "state.hpp"
 
@@ -16,7 +16,7 @@ using testing::Report;
 using testing::Verdict;
 using In = testing::Check;
 
-// Checks that share the run beside those of conform(): the first is blamed for a crash.
+// Checks that share the run with those of conform(). A crash is a failure of the first.
 constexpr Check survives = {
     "values", "survives",
     "calls with every shape and with NaN, valid or invalid, neither crash nor hang"};
@@ -33,10 +33,10 @@ void each_check(const Body& body) {
 bool failed(const Report& report, In check) { return report[check].verdict == Verdict::failed; }
 bool contains(const std::string& text, const char* part) { return text.find(part) != text.npos; }
 
-// What follows from another fault that the report names is not said again.
+// Whether a line follows from another failure in the report, and need not be reported.
 bool follows(const Report& report, In check, const std::string& line) {
     if (check == In::empty || check == In::size_one || check == In::zero_d) {
-        // A shape that should have been refused is no edge.
+        // This shape may be one that the function should have refused.
         if (failed(report, In::wrong_shape) || failed(report, In::wrong_rank)) return true;
         bool other = contains(line, "NaN") && failed(report, In::example);
         each_check([&](In of) {
@@ -45,7 +45,7 @@ bool follows(const Report& report, In check, const std::string& line) {
         });
         return other;
     }
-    // Measured by the composition.
+    // The composition is the reference for backward kernels.
     if (failed(report, In::gradient)) return check == In::backward;
     return false;
 }
@@ -90,7 +90,7 @@ void exam(const Subject& subject, Findings& findings) {
     settings.seed = subject.seed32();
     settings.large = subject.large;
     settings.gradients = subject.gradients;
-    if (!subject.only.empty()) settings.only = In::inputs;  // whose calls `process` watches
+    if (!subject.only.empty()) settings.only = In::inputs;  // values/process watches its calls
     each_check([&](In check) {
         if (name_here(check) == subject.only) settings.only = check;
     });

@@ -1,7 +1,7 @@
-"""Tests of catena-inspect from outside.
+"""Tests that run catena-inspect.
 
 usage: inspect_test.py PROGRAM SAMPLE OTHER_MAJOR PAGE [unittest options]
-  SAMPLE, OTHER_MAJOR  plugins made of sample.c
+  SAMPLE, OTHER_MAJOR  plugins built from sample.c
   PAGE                 the page that documents the JSON
 """
 import hashlib
@@ -25,7 +25,7 @@ class Case(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
-        self.ran = self.folder / "ran"  # what code of the sample writes when it runs
+        self.ran = self.folder / "ran"  # written by code of the sample when it runs
 
     def run_tool(self, *arguments):
         done = subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True,
@@ -50,7 +50,7 @@ class Case(unittest.TestCase):
 
 
 class Files(Case):
-    """What a file says of itself."""
+    """Tests of what is read from a file without loading it."""
 
     def test_a_plugin(self):
         [m] = self.json(SAMPLE)["manifests"]
@@ -148,7 +148,7 @@ class Files(Case):
 
 
 class Loaded(Case):
-    """What plugins have once they are loaded."""
+    """Tests of the contents of loaded plugins."""
 
     def test_functions(self):
         functions = self.json("functions", SAMPLE)["functions"]
@@ -192,7 +192,7 @@ class Loaded(Case):
     def test_functions_for_people(self):
         text = self.out("functions", SAMPLE)
         self.assertIn("  org.example.sample.join  y = x and more\n", text)
-        self.assertNotIn("mix_grad", text)  # a part of another
+        self.assertNotIn("mix_grad", text)  # part of another function
         text = self.out("functions", SAMPLE, "mix")
         for line in ("  input      labels  I, optional, no gradient\n",
                      '  attribute  mode    string, default "full", one of full, valid\n',
@@ -228,7 +228,7 @@ class Loaded(Case):
         self.assertEqual((code, out), (1, ""))
         self.assertIn("[kernels] expected a function, the id of a loaded plugin or a file, "
                       "got 'dance'", err)
-        # Kernels of others do not count where plugins are chosen.
+        # If plugins are named, kernels of other plugins are not listed.
         without = "--without", "org.catena.onednn"
         if without[1] not in self.out("plugins"):
             without = ()
@@ -315,13 +315,13 @@ class Loaded(Case):
         for command in ("functions", "kernels", "devices", "plugins"):
             words = [command] if command == "plugins" else [command, SAMPLE, "org.catena.cpu"]
             collect(json.loads(self.out(*words, "-f", "json")))
-        devices = {"nowhere"}  # keys that are no members
+        devices = {"nowhere"}  # keys that are not members
         self.assertGreater(len(members), 40)
         self.assertEqual({m for m in members - devices if f"`{m}`" not in page}, set())
 
 
 class Headers(Case):
-    """catena/functions.hpp and its like."""
+    """Tests of catena/functions.hpp and similar headers."""
 
     def test_the_header_leaves_out_what_is_not_for_users(self):
         out = self.out("header")
@@ -373,11 +373,11 @@ class Headers(Case):
     @unittest.skipIf(os.environ.get("CATENA_SANITIZE"), "sanitizers map more than any limit allows")
     def test_memory_that_runs_out_is_told_with_the_file(self):
         data = bytearray(SAMPLE.read_bytes())
-        sections, = struct.unpack_from("<Q", data, 0x28)  # of Elf64_Ehdr: e_shoff, e_shstrndx
+        sections, = struct.unpack_from("<Q", data, 0x28)  # e_shoff and e_shstrndx of Elf64_Ehdr
         names, = struct.unpack_from("<H", data, 0x3e)
         struct.pack_into("<Q", data, sections + 64 * names + 0x20, 4 << 30)  # sh_size
         file = self.file("vast.catena", data)
-        os.truncate(file, 5 << 30)  # the file has holes: it takes no space on the disk
+        os.truncate(file, 5 << 30)  # a sparse file, which takes no disk space
 
         def limit():
             resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))
@@ -449,5 +449,5 @@ class Usage(Case):
 
 
 if __name__ == "__main__":
-    os.umask(0o022)  # what a group can write to is refused for that
+    os.umask(0o022)  # files that a group can write to are refused
     unittest.main()

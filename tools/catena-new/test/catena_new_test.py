@@ -1,6 +1,6 @@
-"""catena-new: what it writes, what it refuses, and that nothing is ever overwritten or half done.
+"""Tests what catena-new writes and refuses, and that it never overwrites or leaves partial output.
 
-Whether what it writes builds and passes is for tests/package.
+tests/package checks that its output builds and passes its tests.
 """
 import os
 import pathlib
@@ -14,7 +14,7 @@ import unittest
 PROGRAM = pathlib.Path(sys.argv.pop(1)).resolve()
 COMPILER = sys.argv.pop(1)
 INCLUDE = sys.argv.pop(1).split(";")
-# Names of what C and C++ bring, macros among them, and of what plugins are made of.
+# Names of the C and C++ libraries, including macros, and names in the code of plugins.
 SYSTEM = """abs any begin bool catena complex data detail div double end errno error exp forward function
     functions i in index int linux list log main map math max min move name namespace next null out
     plugin printf queue remove right set shape signal size stack std stderr string struct swap t test
@@ -86,7 +86,7 @@ class CatenaNew(unittest.TestCase):
     def test_id(self):
         self.written("plugin", "a", "--id", "com.acme-2.my_name_of_it")
         self.assertIn('describe("com.acme-2.my_name_of_it"', self.files("a")["a.hpp"])
-        # The templates' own name is a name like any other.
+        # Names that begin with the templates' own name are allowed.
         self.written("plugin", "my_name_2")
         self.assertIn('describe("org.example.my_name_2"', self.files("my_name_2")["my_name_2.hpp"])
 
@@ -124,7 +124,7 @@ class CatenaNew(unittest.TestCase):
     def test_output_in_a_folder_of_others(self):
         (self.folder / "ours/mine").mkdir(parents=True)
         drop = {}
-        if os.geteuid() == 0:  # whom no mode stops
+        if os.geteuid() == 0:  # modes do not restrict root
             drop = {"user": 65534, "group": 65534, "extra_groups": []}
             for folder, owner in ((self.folder, 0), (self.folder / "ours/mine", 65534)):
                 os.chmod(folder, 0o755)

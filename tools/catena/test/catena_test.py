@@ -1,5 +1,5 @@
-"""Tests of catena from outside: usage:
-catena_test.py PROGRAM PLUGINS WISHED FEW_INPUTS [unittest options], folders of plugins"""
+"""Tests that run catena. PLUGINS, WISHED and FEW_INPUTS are folders of plugins. Usage:
+catena_test.py PROGRAM PLUGINS WISHED FEW_INPUTS [unittest options]"""
 import os
 import pathlib
 import subprocess
@@ -25,7 +25,7 @@ class Case(unittest.TestCase):
         return done.returncode, done.stdout, done.stderr
 
     def work(self, command, name, arrays, *options, fortran_order=False, **environment):
-        """The arrays that come out."""
+        """Returns the output arrays."""
         npz.write(self.folder / "in.npz", arrays, fortran_order)
         code, out, err = self.run_program(command, name, "--npz", self.folder / "in.npz", "--out",
                                           self.folder / "out.npz", *options, **environment)
@@ -33,7 +33,7 @@ class Case(unittest.TestCase):
         return npz.read(self.folder / "out.npz")
 
     def refused(self, command, name, arrays, *options):
-        """The text of the error; nothing is written."""
+        """Returns the text of the error; checks that nothing is written."""
         npz.write(self.folder / "in.npz", arrays)
         code, out, err = self.run_program(command, name, "--npz", self.folder / "in.npz", "--out",
                                           self.folder / "none.npz", *options)
@@ -133,7 +133,7 @@ class Call(Case):
         self.assertEqual(self.work("call", "cast", x, "--attr", "dtype=float64")["out_y"][0], "<f8")
         for attr, text in (("axis=true", "expected [integers of 64 bits, ...] as JSON, got true"),
                            ("axis=1.5", "expected [integers"), ("axis=", "expected [integers"),
-                           # -1 if it wrapped
+                           # would be -1 if it wrapped around
                            ("axis=18446744073709551615", "expected [integers of 64 bits"),
                            ("axis=[18446744073709551615]", "expected [integers of 64 bits"),
                            ("axis=9223372036854775808", "expected [integers of 64 bits"),
@@ -191,7 +191,7 @@ class Call(Case):
                               "ggx_x": ("<f4", (1,), [0])}, "expected ggx_W, got ggx_x")):
             for mode in ((), ("--backward",), ("--double-backward",)):
                 self.assertIn(text, self.refused("call", name, arrays, *mode))
-        # What another run gave may stay in the file.
+        # The file may contain the results of another run.
         self.work("call", "exp", {"in_x": one, "out_y": one, "gx_x": one, "other": one})
 
     def test_random_functions_follow_the_seed(self):

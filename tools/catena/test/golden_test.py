@@ -1,5 +1,5 @@
-"""Every reference case through the command line, of both orders, with all plugins and without the
-optional ones, with 1 and 2 threads: golden_test.py PROGRAM GOLDEN PLUGINS"""
+"""Runs every reference case with catena, of both orders, with all plugins and without the optional
+ones, with 1 and 2 threads. Usage: golden_test.py PROGRAM GOLDEN PLUGINS"""
 import json
 import pathlib
 import subprocess

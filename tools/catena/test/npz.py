@@ -1,4 +1,4 @@
-"""Arrays of .npz files as (dtype, shape, list of numbers), without NumPy."""
+"""Reads and writes arrays of .npz files as (dtype, shape, list of numbers), without NumPy."""
 import ast
 import itertools
 import math

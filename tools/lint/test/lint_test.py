@@ -103,7 +103,7 @@ BINARIES = [
 
 
 def library(folder, path, language, text, libraries):
-    """Builds a shared library; those that it links are empty ones of the right name."""
+    """Builds a shared library that links empty libraries of these names."""
     compiler = os.environ.get("CXX", "c++") if language == "c++" else os.environ.get("CC", "cc")
     source = folder / ("a.cpp" if language == "c++" else "a.c")
     source.write_text(text)
@@ -127,7 +127,7 @@ def check(name, expected, findings):
 
 
 def fixes():
-    """--fix makes a page right, and leaves it alone then."""
+    """Tests that --fix updates a page, which then has no findings."""
     with tempfile.TemporaryDirectory() as folder:
         page = pathlib.Path(folder, "README.md")
         pathlib.Path(folder, "a.hpp").write_text(RELU)

@@ -1,4 +1,4 @@
-"""The ABI's reference: everything is documented, and what is not would be found.
+"""Tests that the ABI's reference documents everything, and that missing comments are found.
 
 usage: doc_test.py DOXYGEN DOXYFILE [unittest options]
 """
@@ -19,7 +19,7 @@ HEADERS = pathlib.Path(re.search(r'STRIP_FROM_INC_PATH *= "(.*)"', SETTINGS)[1])
 
 class Reference(unittest.TestCase):
     def write(self, headers=HEADERS):
-        """(exit status, what doxygen said, the pages' text by name)"""
+        """Returns (exit status, doxygen's errors, text of the pages by name)."""
         with tempfile.TemporaryDirectory() as folder:
             settings = SETTINGS.replace(f'"{HEADERS}"', f'"{headers}"')
             settings = re.sub("(OUTPUT_DIRECTORY *=).*", rf'\1 "{folder}"', settings)

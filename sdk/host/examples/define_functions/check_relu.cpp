@@ -4,7 +4,7 @@
 using namespace catena;
 namespace F = catena::functions;
 
-// The gradient of sum(x * x), as plain numbers.
+// Compares the numerical gradient of sum(x * x) with 2 x.
 void numerical() {
     const Array x = random::normal({4, 3}), gy = Array::ones({4, 3});
     const auto f = [&] { return x * x; };

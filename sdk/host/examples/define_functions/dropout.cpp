@@ -20,7 +20,7 @@ int main() {
     if (kept < 400 || kept > 600) return 1;
 
     const auto f = [](const Variable& v) {
-        seed(1);  // a function: the same mask each time
+        seed(1);  // gradient checks need the same mask in each call
         return dropout(v * v);
     };
     const Array sample = Array::from({0.5, -1.0, 2.0, 1.5}, {2, 2});

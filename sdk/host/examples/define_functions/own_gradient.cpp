@@ -42,7 +42,7 @@ int main() {
     gradient_check::check_backward(softplus, draw(), draw());
     gradient_check::check_double_backward(softplus, draw(), draw(), draw());
 
-    // A penalty on the gradient's size.
+    // Differentiates a penalty on the gradient of softplus.
     const Variable x(draw());
     const Variable gx =
         grad({F::sum(softplus(x))}, {x}, {}, {}, {.enable_double_backprop = true})[0];

@@ -1,5 +1,5 @@
 // A replica of a net on each of two GPUs: each trains on one half of every minibatch.
-// data_parallel FOLDER of digits
+// Usage: data_parallel FOLDER (of digits)
 #include <catena/catena.hpp>
 
 #include <cstdio>

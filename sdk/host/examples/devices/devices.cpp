@@ -1,4 +1,4 @@
-// Devices: where arrays are made, how nets and arrays are moved, and the kernels that a call needs.
+// Devices: sets the device of new arrays, moves nets and arrays, and sets a fallback device.
 #include <catena/catena.hpp>
 
 #include <cstdio>

@@ -1,4 +1,4 @@
-// A device without a kernel: missing_kernel FILE of a plugin that has the device "island".
+// Falls back to the CPU for a missing kernel. Usage: missing_kernel PLUGIN (with device "island")
 #include <catena/catena.hpp>
 
 #include <cstdio>

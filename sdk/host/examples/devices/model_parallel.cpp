@@ -1,5 +1,5 @@
 // A net on two GPUs: two columns of six layers, connected after the third and the sixth.
-// model_parallel FOLDER of digits
+// Usage: model_parallel FOLDER (of digits)
 #include <catena/catena.hpp>
 
 #include <cstdio>

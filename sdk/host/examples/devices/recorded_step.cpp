@@ -1,4 +1,4 @@
-// A training step that the GPU repeats in a single launch. recorded_step FOLDER of digits
+// Repeats a training step in one GPU launch. Usage: recorded_step FOLDER (of digits)
 #include <catena/catena.hpp>
 
 #include <cstdio>

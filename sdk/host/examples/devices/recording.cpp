@@ -1,4 +1,4 @@
-// Streams, a recording of many small calls, and memory, on any device: recording [DEVICE]
+// Streams, a recording of many small calls, and memory, on any device. Usage: recording [DEVICE]
 #include <catena/catena.hpp>
 
 #include <cstdio>
@@ -45,7 +45,7 @@ int main(int argc, char** argv) try {
     Capture recorded;
     try {
         recorded = Capture(side, step, /*warm_ups=*/2, "prediction");
-    } catch (const UnsupportedError& error) {  // the device, or a call in the step
+    } catch (const UnsupportedError& error) {  // the device or a call in the step cannot record
         std::printf("call by call: %s\n", error.what());
     }
     for (int i = 0; i < 3; ++i) {

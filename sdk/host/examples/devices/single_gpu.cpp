@@ -1,5 +1,5 @@
-// One GPU: moves the net and every minibatch there; nothing else changes. single_gpu FOLDER of
-// digits
+// One GPU: moves the net and every minibatch there; nothing else changes.
+// Usage: single_gpu FOLDER (of digits)
 #include <catena/catena.hpp>
 
 #include <cstdio>

@@ -1,4 +1,4 @@
-// Copies the next minibatch to the GPU while the net trains on this one. streams FOLDER of digits
+// Copies the next minibatch to the GPU during a training step. Usage: streams FOLDER (of digits)
 #include <catena/catena.hpp>
 
 #include <cstdio>
@@ -28,7 +28,7 @@ int main(int argc, char** argv) try {
     begin.record(cuda::Stream::current(cuda::get_device()));
     // [streams]
     const cuda::Stream copies(
-        cuda::get_device());  // not the stream of calls, which is the GPU's main stream
+        cuda::get_device());  // in addition to the GPU's main stream, on which calls run
     Minibatches batches(digits.train, 100, 1);
     const auto fetch = [&] {
         Arrays batch = batches.next();

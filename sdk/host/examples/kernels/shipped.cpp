@@ -1,4 +1,4 @@
-// A program that ships its kernels in a folder: shipped [FOLDER].
+// A program that ships its compiled kernels in a folder. Usage: shipped [FOLDER]
 #include <catena/catena.hpp>
 
 #include <cstdio>

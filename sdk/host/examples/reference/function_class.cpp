@@ -1,4 +1,4 @@
-// The reference of chainer.Function: what a call leaves in the graph.
+// The reference of chainer.Function: the graph that a call records.
 #include <catena/catena.hpp>
 
 using namespace catena;
@@ -7,7 +7,7 @@ using gradient_check::assert_allclose;
 
 namespace {
 
-// Keeps the output, which each call does in a copy of its own.
+// Keeps the output as a member. Each call runs on its own copy of the function.
 struct Exp : Function<Exp> {
     Arrays forward(ArraySpan inputs) override {
         y = F::exp(inputs[0]);
@@ -17,7 +17,7 @@ struct Exp : Function<Exp> {
     Array y;
 };
 
-// The default backward: no gradient.
+// Uses the default backward(), which returns no gradient.
 struct Constant : Function<Constant> {
     Arrays forward(ArraySpan inputs) override { return {inputs[0] + 0}; }
 };
@@ -44,11 +44,11 @@ int main() {
     F::sum(constant(x)).backward();
     if (x.grad()) return 1;
 
-    // A call can be computed from other arrays.
+    // The recorded function of a call can compute outputs from other arrays.
     const auto [two] = unpack<1>(constant(x).creator()->forward(Arrays{Array::full({2}, 2)}));
     assert_allclose(two, Array::full({2}, 2));
 
-    // A function without parameters has the accessors, too.
+    // A function without parameters has the accessors of parameters, too.
     if (!f.parameters().empty() || !f.gradients().empty()) return 1;
     f.to_cpu();
     const Variable evaluated = f(Variable(x.data(), /*is_volatile=*/true));

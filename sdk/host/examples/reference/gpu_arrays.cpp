@@ -1,5 +1,5 @@
-// Manual of Chainer 1.0.1, 1.3.2 and using_device() of 2.2.1: arrays on GPUs, and which GPU is the
-// current one. CATENA_GPU=cpu runs it on logical CPU devices.
+// Manual of Chainer 1.0.1, section 1.3.2, and using_device() of section 2.2.1: arrays on GPUs, and
+// the current GPU. CATENA_GPU=cpu runs it on logical CPU devices.
 #include <catena/catena.hpp>
 
 #include <cstdio>
@@ -20,7 +20,7 @@ int main() try {
     }
     if (cuda::device_count() < 2) return 0;
     {
-        const using_device before(Device::current());  // ends what use_device() begins
+        const using_device before(Device::current());  // restores the current device
         cuda::use_device(1);
         const Array x_gpu1 = cuda::empty({4, 3});
         if (x_gpu1.device() != cuda::get_device(1)) return 1;
@@ -37,7 +37,7 @@ int main() try {
     }
     const Arrays arrays = {Array::ones({4, 3}), x_gpu1};
     {
-        const cuda::using_device scope(arrays);  // using_device(*arrays): the first on a GPU counts
+        const cuda::using_device scope(arrays);  // using_device(*arrays): the first array on a GPU
         if (Device::current() != cuda::get_device(1)) return 1;
     }
     const Arrays on_host = {arrays[0]};

@@ -1,4 +1,4 @@
-// Section 1.1.6 of Chainer 1.0.1's manual: a perceptron of three layers on digits. mnist FOLDER
+// Section 1.1.6 of Chainer 1.0.1's manual: a three-layer perceptron on digits. Usage: mnist FOLDER
 #include <catena/catena.hpp>
 
 #include <cstdio>
@@ -12,7 +12,7 @@ namespace {
 void check(const Mnist& mnist, const std::filesystem::path& folder) {
     const IdxFile train = read_idx(folder / "train-images-idx3-ubyte.gz", 3);
     const IdxFile test = read_idx(folder / "t10k-images-idx3-ubyte.gz", 3);
-    const std::int64_t n = train.shape[0];  // of all of MNIST 60000
+    const std::int64_t n = train.shape[0];  // 60000 in all of MNIST
     std::vector<std::uint8_t> data = train.values;
     data.insert(data.end(), test.values.begin(), test.values.end());
     const Array x_all =

@@ -90,7 +90,7 @@ struct MulAddGrad : FunctionNode {
     }
 };
 
-// The page keeps two inputs and reads three: here all three are kept.
+// Chainer's page retains two inputs but reads three; this function retains all three.
 struct FusedMulAdd : FunctionNode {
     Arrays forward_cpu(ArraySpan inputs) override {
         retain_inputs({0, 1, 2});

@@ -8,7 +8,7 @@ using gradient_check::assert_allclose;
 
 namespace {
 
-// The methods that each MulAdd below has; documents write "..." for them.
+// The methods that all MulAdd structs below share; Chainer's documents write "..." for them.
 template <class Derived>
 struct MulAddCpu : Function<Derived> {
     Arrays forward_cpu(ArraySpan inputs) override {

@@ -32,7 +32,7 @@ struct EltwiseParamProduct : Function<EltwiseParamProduct> {
 
 Array draw() { return random::normal({4, 3}); }
 
-// As in the manual's note: the same with a link that has only a parameter.
+// Follows the manual's note: the same product with a link that has only a parameter.
 bool by_parameter() {
     const links::Parameter p(draw());
     const Variable x(draw());

@@ -1,5 +1,5 @@
-// Section 1.1.3 of Chainer 1.0.1's manual: f.W and f.b are f.W.data() and f.b.data(), f.gW is
-// f.W.grad().
+// Section 1.1.3 of Chainer 1.0.1's manual: its f.W and f.b are f.W.data() and f.b.data(), its f.gW
+// is f.W.grad().
 #include <catena/catena.hpp>
 
 using namespace catena;

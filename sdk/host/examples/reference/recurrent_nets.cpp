@@ -42,7 +42,7 @@ struct Rnn {
     }
 };
 
-// The same words over and over: a net that learns finds out soon.
+// Returns n minibatches of words that repeat every five steps, which a net learns quickly.
 Arrays words(std::int32_t n) {
     Arrays list;
     for (std::int32_t i = 0; i < n; ++i) list.push_back(Array::from({i % 5, i % 5 + 3}, {2}));
@@ -98,7 +98,7 @@ bool on_top_of_a_fixed_network() {
     return predictor_func.W.grad() && feat.grad() && !fixed_func.W.grad() && !x.grad();
 }
 
-// The same where the predictor is a function without parameters: backward() still reaches feat.
+// The same with a predictor without parameters: backward() still reaches feat.
 bool on_top_without_parameters() {
     links::Linear fixed_func(4, 3);
     const Variable x(Array::ones({2, 4}), /*is_volatile=*/true);

@@ -1,5 +1,5 @@
-// A net with the activation and the optimizer of other plugins:
-//     third_party DIGITS PLUGIN.catena...
+// A net with the activation and the optimizer of other plugins.
+// Usage: third_party DIGITS PLUGIN.catena...
 #include <catena/catena.hpp>
 #include <example/functions.hpp>  // typed wrappers of the plugins' functions
 
@@ -34,7 +34,7 @@ private:
 // [/optimizer]
 
 // [by_name]
-// Without the generated header: looked up by name, with checked attributes, once; then called.
+// Without the generated header: the first call looks up the name and checks the attributes.
 Variable softplus_by_name(const Variable& x) {
     static const PluginFunction softplus("org.example.softplus", {{"beta", 4.0}});
     return softplus(x);

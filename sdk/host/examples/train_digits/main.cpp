@@ -1,4 +1,4 @@
-// Trains a net on handwritten digits: train_digits FOLDER
+// Trains a net on handwritten digits. Usage: train_digits FOLDER
 #include <catena/catena.hpp>
 
 #include <cstdio>

@@ -1,4 +1,4 @@
-// Arrays, memory, streams and random numbers of GPUs; handles of vendors' libraries.
+// Arrays, memory, asynchronous copies and random numbers on GPUs; handles of vendor libraries.
 #include "../support.hpp"
 
 #include <catena/abi/ext/draft/vendor.h>

@@ -1,4 +1,4 @@
-// GPUs by number: the devices of one backend that are not the host's.
+// Selects GPUs by number: the devices of one backend, without the host's device.
 #include <catena/cuda/device.hpp>
 #include <catena/fail.hpp>
 
@@ -12,17 +12,16 @@
 namespace catena::cuda {
 namespace {
 
-// The name of the backend, which stays where it is for as long as the process lives: one atomic read
-// is all that a call costs.
-std::atomic<const std::string*> backend_name{nullptr};  // null: nobody has asked yet
-std::atomic<DeviceState*> first_choice{nullptr};        // of init()
-std::atomic<DeviceState*> gpu_0{nullptr};               // once it was found, which takes a while
+// The name of the backend. Names are never freed, so readers need only one atomic load.
+std::atomic<const std::string*> backend_name{nullptr};  // null: not chosen yet
+std::atomic<DeviceState*> first_choice{nullptr};        // set by init()
+std::atomic<DeviceState*> gpu_0{nullptr};               // set by gpu(0), because finding it is slow
 std::atomic<pid_t> opened_by{0};                        // the process that opened GPUs
 
-// From now on; "": what the environment says now.
+// Sets the name of the backend and returns it. If name is empty, uses $CATENA_GPU, by default "cuda".
 const std::string& choose(std::string_view name) {
     static std::mutex mutex;
-    static auto* const names = new std::set<std::string, std::less<>>;  // readers may be at exit
+    static auto* const names = new std::set<std::string, std::less<>>;  // never freed: read at exit
     if (name.empty()) {
         const char* said = std::getenv("CATENA_GPU");
         name = said && *said ? said : "cuda";
@@ -71,7 +70,7 @@ Device gpu(int id) {
     fail<DeviceError>("[cuda] device: expected the number of a GPU, 0 to {}, got {}", n - 1, id);
 }
 
-// A device that fails, or is gone, has nothing to give back.
+// Releases the device's cached memory. Ignores errors: a device that failed has none to release.
 void give_back(Device device) noexcept {
     try {
         device.synchronize();
@@ -108,7 +107,7 @@ std::string reason() {
     try {
         return fmt::format("{} is the only device of its backend, and the host's",
                            Device::get(backend()).name());
-    } catch (const Error& error) {  // no plugin has it: what was loaded, and what was refused
+    } catch (const Error& error) {  // no plugin provides it; the message lists the plugins
         return error.what();
     }
 }
@@ -144,7 +143,7 @@ void init(const DeviceLike& like) {
 void shutdown() noexcept {
     first_choice = nullptr;
     const pid_t owner = opened_by;
-    if (owner != 0 && owner != getpid()) return;  // a child's copy of what is its parent's
+    if (owner != 0 && owner != getpid()) return;  // the GPUs belong to the parent process
     try {
         for (const Device device : Device::opened()) {
             if (is_gpu(device)) give_back(device);

@@ -1,5 +1,5 @@
-// Arrays and events of other processes. What came from another process is remembered, so that a
-// handle made of it stands for where it came from: imported memory cannot be exported.
+// Shares arrays and events between processes. Imported memory cannot be exported again, so a handle
+// to an imported array refers to the memory of the process that exported it.
 #include "../support.hpp"
 
 #include <catena/cuda/ipc.hpp>
@@ -19,7 +19,7 @@
 namespace catena::cuda {
 namespace {
 
-// Sent as it is, between programs of one machine and of one version. Unused bytes are 0.
+// The bytes of a handle, for programs of the same version on one machine. Unused bytes are 0.
 struct IPCMessage {
     enum Kind : std::uint32_t { array = 1, event = 2 };
 
@@ -28,19 +28,19 @@ struct IPCMessage {
     std::int32_t ndim = 0;
     catena_dtype dtype = {};
     std::uint32_t reserved = 0;
-    std::uint64_t process = 0;  // that the memory or event is of
+    std::uint64_t process = 0;  // the owner of the memory or event
     std::uint64_t offset = 0;
     std::int64_t shape[CATENA_MAX_NDIM] = {};
     catena_ipc_handle handle = {};
-    char device[64] = {};   // its name
-    std::uint64_t sum = 0;  // of all bytes before it
+    char device[64] = {};   // name of the device
+    std::uint64_t sum = 0;  // checksum of all bytes before it
 
     std::string write() const {
         IPCMessage whole = *this;
         whole.sum = whole.computed_sum();
         return {reinterpret_cast<const char*>(&whole), sizeof whole};
     }
-    // FNV-1a: what was damaged on the way is not taken for an address.
+    // FNV-1a. It detects damaged bytes, which must not be used as an address.
     std::uint64_t computed_sum() const {
         const auto* bytes = reinterpret_cast<const unsigned char*>(this);
         std::uint64_t hash = 0xcbf29ce484222325;
@@ -61,7 +61,7 @@ struct IPCMessage {
         from_abi(dtype, result);
         return result;
     }
-    // The GPU that is meant in this process; by default that of the same name.
+    // Returns the given GPU of this process; by default the one with the name in the message.
     Device here(std::string_view what, const DeviceLike& like) const {
         return get_gpu(what, like.is_nothing() ? DeviceLike(Device::get(device)) : like);
     }
@@ -69,7 +69,7 @@ struct IPCMessage {
 
 static_assert(std::is_trivially_copyable_v<IPCMessage> && sizeof(IPCMessage) == 304);
 
-// A reason why these are no bytes of that kind, or none.
+// Returns what is wrong with a message of this kind, or null.
 const char* problem(const IPCMessage& message, IPCMessage::Kind kind) {
     if (std::memcmp(message.magic, IPCMessage().magic, sizeof message.magic) != 0) return "others";
     if (message.kind != kind) return message.kind == IPCMessage::event ? "an event" : "an array";
@@ -79,7 +79,7 @@ const char* problem(const IPCMessage& message, IPCMessage::Kind kind) {
     Dtype dtype{};
     if (!from_abi(message.dtype, dtype)) return "an unknown dtype";
     if (message.ndim < 0 || message.ndim > CATENA_MAX_NDIM) return "a shape that cannot be";
-    std::int64_t left = std::numeric_limits<std::int64_t>::max() / 16;  // elements, of any dtype
+    std::int64_t left = std::numeric_limits<std::int64_t>::max() / 16;  // elements of 16 bytes each
     for (int i = 0; i < message.ndim; ++i) {
         if (message.shape[i] < 0 || message.shape[i] > left) return "a shape that cannot be";
         left /= std::max<std::int64_t>(message.shape[i], 1);
@@ -104,13 +104,13 @@ IPCMessage read_array(std::string_view bytes) {
     return read_message("IPCArrayHandle", bytes, IPCMessage::array);
 }
 
-// This process, as no other that lives on this machine.
+// Returns a number that identifies this process among those running on this machine.
 std::uint64_t this_process() {
     static const std::uint32_t program = std::random_device()();
     return std::uint64_t{static_cast<std::uint32_t>(getpid())} << 32 | program;
 }
 
-// Throws UnsupportedError if the device does not share.
+// Throws UnsupportedError if the device does not share memory between processes.
 const catena_ipc& ipc_table(std::string_view what, Device device) {
     const void* table = backend_extension(device, CATENA_IPC_DRAFT_1);
     if (table) return *static_cast<const catena_ipc*>(table);
@@ -138,7 +138,7 @@ public:
         const std::lock_guard lock(mutex_);
         all_.erase(place);
     }
-    // Whether the array lies in imported memory; then message says what it is where it came from.
+    // Whether the array lies in imported memory. If so, message refers to the exporter's memory.
     bool find(const Array& array, IPCMessage& message) {
         const std::byte* data = address_of(array);
         const std::lock_guard lock(mutex_);
@@ -162,7 +162,7 @@ private:
 };
 
 Imports& imports() {
-    static auto* all = new Imports;  // arrays of static objects may outlive any destructor
+    static auto* all = new Imports;  // never destroyed, because static arrays may outlive it
     return *all;
 }
 
@@ -180,7 +180,7 @@ bool ipc_available(const DeviceLike& device) {
     try {
         IPCEvent tried(gpu);
         return true;
-    } catch (const DeviceError&) {  // the driver, or the container, does not
+    } catch (const DeviceError&) {  // the driver or the container does not support it
         return false;
     }
 }

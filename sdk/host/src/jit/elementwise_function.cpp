@@ -1,4 +1,4 @@
-// Differentiable functions from formulas.
+// ElementwiseFunction: differentiable functions that are compiled from formulas.
 #include <catena/elementwise_function.hpp>
 
 #include <catena/fail.hpp>
@@ -13,7 +13,7 @@
 namespace catena {
 namespace detail {
 
-// One of a list: "T x" is {"T", "x"}.
+// An argument in a list of a formula: "T x" is {"T", "x"}.
 struct Port {
     std::string type;
     std::string name;
@@ -28,7 +28,7 @@ std::vector<Port> ports_of(const std::string& list) {
     for (std::string& one : parts) {
         boost::trim(one);
         const std::size_t space = one.find_last_of(" \t\r\n*");
-        if (space == std::string::npos) continue;  // the kernel's own check says what is wrong
+        if (space == std::string::npos) continue;  // the kernel reports the error
         ports.push_back({boost::trim_copy(one.substr(0, space + 1)), one.substr(space + 1)});
     }
     return ports;
@@ -59,7 +59,7 @@ FormulaKernel kernel_of(const ElementwiseFormula& f) {
     return AnyKernel(f);
 }
 
-// Leaves out inputs that the formula does not mention, unless their dtype is known by them alone.
+// Removes inputs that the formula does not mention, unless only they determine a type parameter.
 void drop_unread(ElementwiseFormula& f) {
     std::vector<Port> ports = ports_of(f.inputs);
     for (std::size_t i = ports.size(); i-- > 0;) {
@@ -123,7 +123,7 @@ public:
     std::vector<Port> inputs, outputs;
     FormulaKernel kernel;
     std::vector<Read> reads;         // arguments of the gradient's kernel
-    std::vector<std::size_t> makes;  // inputs that its outputs are gradients of
+    std::vector<std::size_t> makes;  // the input that each of its outputs is a gradient of
     std::shared_ptr<const FormulaChain> gradient;
 };
 
@@ -169,7 +169,7 @@ protected:
         std::vector<Variable> gx(shapes_.size());
         for (std::size_t k = 0; k < made.size(); ++k) {
             const Shape& shape = shapes_[chain_->makes[k]];
-            // A formula that reads too little knows less than the whole shape.
+            // If the formula reads only smaller arrays, its result is smaller: broadcasts it first.
             const Variable whole = made[k].shape() == y_shape_
                                        ? made[k]
                                        : functions::broadcast_to(made[k], ints(y_shape_));
@@ -180,7 +180,7 @@ protected:
     }
 
 private:
-    // In the order in which the gradient reads them.
+    // Returns the indexes to retain, in the order in which the gradient's kernel reads them.
     std::vector<std::size_t> kept(Read::Kind kind) const {
         std::vector<std::size_t> indexes;
         for (const Read& read : chain_->reads)

@@ -1,4 +1,4 @@
-// Calls kernels from formulas: arrays in and out of the extension's table.
+// FormulaKernel: creates kernels from formulas, and calls them through the extension's table.
 #include "../support.hpp"
 
 #include <catena/reduction.hpp>
@@ -186,7 +186,7 @@ void FormulaKernel::run(std::span<const KernelArgument> arguments, Array* y) con
     extension.runs(name_, "formula");
     const auto run_it = [&] { return table_->run(extension.context(), kernel_, &call); };
     catena_status status = run_it();
-    // Again where nothing that it reads can have been written.
+    // Repeats a call that ran out of memory, unless it may have written arrays that it reads.
     if (writes_ == 0 && !given && extension.makes_room(status)) status = run_it();
     extension.check(status, name());
 }

@@ -1,5 +1,5 @@
-// Links: initial parameters and the call. Constructors look functions up, so that a missing plugin shows
-// before any work.
+// Links: initialize parameters and call functions. Constructors look up the functions, so that a missing
+// plugin is reported before any work.
 #include "../support.hpp"
 
 #include <catena/core/config.hpp>
@@ -18,7 +18,7 @@ void require_positive(const char* link, std::int64_t in_size, std::int64_t out_s
                          out_size);
 }
 
-// Checked first, so that messages name the link's arguments.
+// Checks the arguments first, so that messages use the names of the link's arguments.
 PluginFunction convolution(Pair channels, Pair ksize, Pair stride, Pair pad) {
     const auto require = [](std::int64_t least, const char* what, const char* expected, Pair got) {
         if (got.y < least || got.x < least)
@@ -33,7 +33,7 @@ PluginFunction convolution(Pair channels, Pair ksize, Pair stride, Pair pad) {
                           {{"stride", stride.list()}, {"pad", pad.list()}});
 }
 
-// average = share * average + (1 - share) * scale * value, in the average's memory.
+// Sets average = share * average + (1 - share) * scale * value, in place.
 void blend(const Array& average, const Array& value, double share, double scale = 1) {
     thread_local constinit ThreadFunction<double, double> update("catena.running_update",
                                                                  {"share", "scale"});
@@ -99,14 +99,14 @@ BinaryHierarchicalSoftmax::BinaryHierarchicalSoftmax(std::int64_t in_size, const
         fail<ShapeError>("[BinaryHierarchicalSoftmax] in_size: expected a positive number, got {}",
                          in_size);
     W = as_parameter(initializers::Uniform(1)({tree.inner_nodes(), in_size}));
-    // Nothing is computed; a tree with a word that stands twice is refused here.
+    // Calls the function without rows, which computes nothing but throws if the tree repeats a word.
     const Variable none(Array::zeros({0, in_size}));
     (*this)(none, Variable(Array::zeros({0}, Dtype::int64)));
 }
 Variable BinaryHierarchicalSoftmax::operator()(const Variable& x, const Variable& t) const {
     return function_.first({&x, &t, &W});
 }
-// Chainer's files have no tree, and its codes the opposite sign.
+// Chainer's files have no tree. Its codes have the opposite sign, so W is negated.
 void BinaryHierarchicalSoftmax::visit(Visitor& visitor) {
     visitor("W", W).require_or_convert("tree", tree_, "W",
                                        [](const Array& theirs) { return -theirs; });

@@ -1,4 +1,4 @@
-// Arrays on GPUs: new ones, there and back, from one to another; their memory.
+// Tests of arrays on GPUs: creation, copies between GPUs and the host, memory.
 #include "gpus.hpp"
 
 #include <cmath>
@@ -28,7 +28,7 @@ TEST_CASE("to_gpu and to_cpu") {
     CHECK(other.device() == second());
     CHECK(values(other) == values(x));
     CHECK(cuda::to_gpu(x, other).device() == second());
-    // What is on a GPU already stays, as does what is on none.
+    // Arrays that are already on a GPU, or already on the host, are returned themselves.
     CHECK(cuda::to_gpu(other, 0).body() == other.body());
     CHECK(cuda::to_cpu(x).body() == x.body());
     const Array back = cuda::to_cpu(other);
@@ -71,7 +71,7 @@ TEST_CASE("copy: new memory, another GPU, or into an array") {
     CHECK(cuda::copy(x, {.out_device = 0}).body() != x.body());
     CHECK(cuda::copy(x, {.out_device = there}).device() == second());
     const Array out = cuda::zeros_like(there);
-    CHECK(cuda::copy(x, {.out = out, .out_device = 0}).body() == out.body());  // out wins
+    CHECK(cuda::copy(x, {.out = out, .out_device = 0}).body() == out.body());  // out has priority
     CHECK(values(out) == values(x));
     CHECK(cuda::copy(on_cpu(), {.out_device = second_id()}).device() == second());
     CHECK(cuda::copy(on_cpu()).device() == cuda::host());
@@ -95,7 +95,7 @@ TEST_CASE("new arrays") {
     is(cuda::ones({0, 2}, Dtype::float16), first(), {0, 2}, Dtype::float16, 1);
     CHECK(std::isnan(cuda::full({1}, std::nan("")).item<double>()));
     CHECK(cuda::empty({}).size() == 1);
-    // Like another: on its GPU, else on the current one.
+    // zeros_like() and the others use the GPU of their argument, else the current one.
     const Array like = Array::full({2, 2}, 8, Dtype::float64, second());
     CHECK(cuda::empty_like(like).device() == second());
     is(cuda::full_like(like, 3), second(), {2, 2}, Dtype::float64, 3);
@@ -152,7 +152,7 @@ TEST_CASE("memory of the pool") {
 TEST_CASE("what is free goes back to the driver") {
     const std::int64_t large = std::int64_t{8} << 20;
     (void)cuda::mem_alloc(large, second_id());
-#if !defined(__SANITIZE_ADDRESS__)  // with which nothing is cached
+#if !defined(__SANITIZE_ADDRESS__)  // address sanitizer disables the cache
     CHECK(cuda::memory_stats(second_id()).cached >= large);
 #endif
     cuda::release_cached(second_id());
@@ -184,7 +184,7 @@ TEST_CASE("random numbers of a GPU") {
     CHECK(std::abs(square - 1) < 0.2);
     CHECK(n.dtype() == Dtype::float64);
     CHECK(generator.gen_normal({0}).size() == 0);
-    // The same bits as from the host's generators, and as much of the stream.
+    // Draws have the same bits as the host's, and advance the random stream by the same amount.
     for (const std::int64_t size : {1, 7, 512, 513, 2000}) {
         for (const Dtype dtype :
              {Dtype::float16, Dtype::bfloat16, Dtype::float32, Dtype::float64}) {
@@ -209,7 +209,7 @@ TEST_CASE("random numbers of a GPU") {
     }
     CHECK_THROWS_AS((void)generator.gen_normal({1}, Dtype::int32), DtypeError);
 
-    // seed() is for one device alone, and as if for all.
+    // seed() for one GPU gives it the same seed as seed() for all, and leaves the others unchanged.
     const RandomState other = cuda::get_generator(0).state();
     cuda::seed(3, second_id());
     CHECK(generator.state().seed == start.seed);
@@ -227,7 +227,7 @@ TEST_CASE("random numbers of a GPU") {
     CHECK_THROWS_AS((void)cuda::get_generator(99), DeviceError);
     CHECK_THROWS_AS(cuda::seed(1, 99), DeviceError);
     CHECK_THROWS_AS(cuda::seed(1, cuda::host()), InvalidError);
-    // Dropout draws from it.
+    // Dropout draws from the same generator.
     const Variable x(Array::ones({100}, Dtype::float32, second()));
     cuda::seed(6, second_id());
     const Floats dropped = values(F::dropout(x, 0.5).data());

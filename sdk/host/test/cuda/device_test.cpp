@@ -1,4 +1,4 @@
-// Which devices are GPUs, what names them, the current one.
+// Tests of GPU devices: enumeration, names, the current device.
 #include "gpus.hpp"
 
 #include <sys/wait.h>
@@ -35,7 +35,7 @@ TEST_CASE("what a device is named by") {
     CHECK(cuda::get_gpu("x", on_gpu) == second());
 
     const catena::using_device scope(second());
-    CHECK(cuda::get_device() == second());  // the current one
+    CHECK(cuda::get_device() == second());  // the current device
     CHECK(cuda::get_gpu("x") == second());
 }
 
@@ -113,7 +113,7 @@ TEST_CASE("init chooses, shutdown forgets") {
     cuda::shutdown();
     cuda::init(second_id());
     CHECK(cuda::get_device() == second());
-    std::thread([&] { CHECK(cuda::get_device() == second()); }).join();  // the process' choice
+    std::thread([&] { CHECK(cuda::get_device() == second()); }).join();  // process-wide
     const Array x = cuda::ones({3});
     CHECK(x.device() == second());
     cuda::init();
@@ -145,9 +145,9 @@ TEST_CASE("a forked process is told that GPUs stay behind") {
             }
         };
         refused([] { cuda::init(); });
-        refused([] { cuda::get_device(); });  // of the first choice
+        refused([] { cuda::get_device(); });  // checks the device chosen by init()
         const catena::using_device scope(current);
-        refused([] { cuda::get_device(); });  // of the thread
+        refused([] { cuda::get_device(); });  // checks the thread's current device
         cuda::shutdown();
         _exit(code);
     }
@@ -165,7 +165,7 @@ TEST_CASE("another backend, and none") {
     cuda::set_backend("nowhere");
     CHECK(cuda::backend() == "nowhere");
     CHECK(cuda::device_count() == 0);
-    CHECK_THROWS_AS(cuda::get_device(), DeviceError);  // whatever was one before
+    CHECK_THROWS_AS(cuda::get_device(), DeviceError);  // no matter which one was current
     cuda::set_backend("");
     CHECK(cuda::get_device() == first());
     CHECK(cuda::backend() == before);

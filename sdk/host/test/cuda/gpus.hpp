@@ -1,5 +1,5 @@
-// Two GPUs, whatever they are; where there is one, it is both, and what cannot be seen on one is in cases
-// that say so. And that a test leaves the thread's current device as it was.
+// Two GPUs for the tests. With one GPU, second() is first(), and cases that need two are in a suite
+// of their own. SameDevice checks that a test leaves the thread's current device unchanged.
 #pragma once
 
 #include <catena/catena.hpp>
@@ -17,12 +17,12 @@ namespace F = catena::functions;
 
 using Floats = std::vector<float>;
 
-inline const auto two_gpus = doctest::test_suite("two GPUs");  // main() leaves these out on one
+inline const auto two_gpus = doctest::test_suite("two GPUs");  // skipped by main() with one
 inline int second_id() { return cuda::device_count() > 1 ? 1 : 0; }
 inline Device first() { return cuda::get_device(0); }
 inline Device second() { return cuda::get_device(second_id()); }
 inline Floats values(const Array& array) { return array.to_vector<float>(); }
-// The values of all parameters.
+// Returns the values of all parameters.
 inline Floats values(const Link& link) {
     Floats all;
     for (const Variable& p : link.parameters()) {

@@ -1,4 +1,4 @@
-// The other process: gets arrays and events by their bytes, and does with them as it is told.
+// The peer process: receives arrays and events as bytes, and executes the test's requests.
 #include "ipc_peer.hpp"
 
 #include <unistd.h>

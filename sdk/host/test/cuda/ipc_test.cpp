@@ -1,4 +1,4 @@
-// Arrays and events between processes: a second process, started anew, works on this one's memory.
+// Tests of arrays and events shared between processes: a second process uses memory of this one.
 #include "gpus.hpp"
 #include "ipc_peer.hpp"
 
@@ -17,7 +17,7 @@ using namespace gpus;
 
 namespace {
 
-// This program as ipc_peer(), and what is said to and by it: blocks of bytes, their length before each.
+// Runs this program as ipc_peer() and exchanges blocks of bytes with it. Each block follows its length.
 class Peer {
 public:
     Peer() {
@@ -59,7 +59,7 @@ private:
     int read_ = -1;
 };
 
-// Whether GPUs share memory, as emulated ones do.
+// Whether processes can share GPU memory. Emulated GPUs must support it.
 bool shared() {
     const bool yes = cuda::ipc_available(second_id());
     const auto* about =
@@ -110,7 +110,7 @@ TEST_CASE("handles say what they are of") {
     CHECK(handle.shape() == Shape{2, 3});
     CHECK(handle.dtype() == Dtype::float32);
     CHECK(handle.device_name() == second().name());
-    CHECK(handle.get().body() == x.body());  // this very handle, in this process
+    CHECK(handle.get().body() == x.body());  // in the same process: the same array
     const auto again = cuda::IPCArrayHandle::from_bytes(handle.bytes());
     CHECK(again.shape() == handle.shape());
     contains(
@@ -127,7 +127,7 @@ TEST_CASE("handles say what they are of") {
         bytes[i] = static_cast<char>(bytes[i] ^ 0x40);
         CHECK_THROWS_AS((void)cuda::IPCArrayHandle::from_bytes(bytes), InvalidError);
     }
-    // Nothing to share is the same everywhere.
+    // An empty array has no memory to share, so any process can open its handle.
     const cuda::IPCArrayHandle nothing(Array::empty({0, 3}, Dtype::int32, second()));
     CHECK(cuda::IPCArrayHandle::from_bytes(nothing.bytes()).get().shape() == Shape{0, 3});
 }
@@ -148,7 +148,7 @@ TEST_CASE("another process reads, writes, and passes on") {
         x.fill(10);
         x.synchronize();
         CHECK(peer.ask("sum") == "60");
-        passed_on = peer.ask("export");  // from there, to a third
+        passed_on = peer.ask("export");  // the peer exports the array it received
         const std::string view = peer.ask("export view");
         {
             Peer third;
@@ -160,7 +160,7 @@ TEST_CASE("another process reads, writes, and passes on") {
         }
         CHECK(values(x) == Floats(6, 11));
         CHECK(peer.ask("sum") == "66");
-        // This process' own, from elsewhere.
+        // A handle that the peer exported refers to this process's own memory.
         CHECK_THROWS_AS((void)cuda::IPCArrayHandle::from_bytes(passed_on).get(), InvalidError);
         CHECK(peer.ask("get nonsense", handle.bytes().substr(1)) == "InvalidError");
         CHECK(peer.ask("drop") == "done");
@@ -188,7 +188,7 @@ TEST_CASE("a process waits for another's event") {
         }
         CHECK(peer.ask("wait and sum") == std::to_string(6 * i));
     }
-    // The other way round: recorded there, waited for here.
+    // The peer records an event, and this process waits for it.
     const auto theirs = cuda::IPCEvent::from_bytes(peer.ask("new event"), second_id());
     CHECK(peer.ask("add one and record") == "done");
     stream.wait(theirs);

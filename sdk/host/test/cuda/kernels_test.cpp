@@ -1,4 +1,4 @@
-// Kernels from formulas by their names in cuda, on a GPU that has a compiler.
+// Tests of cuda::elementwise() and cuda::reduce(), on GPUs with a run-time compiler.
 #include "gpus.hpp"
 
 using namespace gpus;
@@ -12,7 +12,7 @@ TEST_CASE("elementwise and reduce, where their arrays are") {
     Array y;
     try {
         y = square(x);
-    } catch (const UnsupportedError& error) {  // none for this device, of which the CPU is not one
+    } catch (const UnsupportedError& error) {  // no compiler; the CPU always has one
         contains(error.what(), "[square_on_gpu] device: expected one that has a compiler");
         CHECK_FALSE(second().host_accessible());
         return;

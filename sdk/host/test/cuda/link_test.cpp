@@ -1,4 +1,4 @@
-// Links, sets and optimizers that move: parameters, gradients, persistent values, state, snapshots.
+// Tests of moving links, sets and optimizers: parameters, gradients, persistent values, state.
 #include "gpus.hpp"
 
 #include <memory>
@@ -16,7 +16,7 @@ struct Net : Chain {
     Variable operator()(const Variable& x) override { return l2(F::tanh(bn(l1(x)))); }
 };
 
-// Enough rows that normalisation leaves gradients worth comparing.
+// Has enough rows that gradients behind the normalization are not close to zero.
 Variable input(Device device) {
     std::vector<float> x;
     for (int i = 0; i < 15; ++i) x.push_back(static_cast<float>(i * i % 11) / 4 - 1);
@@ -53,7 +53,7 @@ TEST_CASE("a link moves with gradients and persistent values, and back") {
     const Variable w = net.l1.W;
     const Floats grad = values(w.grad());
     const Floats mean = values(net.bn.avg_mean);
-    for (const int id : {0, second_id()}) {  // from the host, and from another GPU
+    for (const int id : {0, second_id()}) {  // from the host, then from another GPU
         CHECK(&net.to_gpu(id) == &net);
         const Device device = cuda::get_device(id);
         CHECK(all_on(net, device));
@@ -109,7 +109,7 @@ TEST_CASE("moved links are what they were: sets in sets, copies, temporaries") {
     CHECK(model.get<FunctionSet>("gpu2").get<links::Linear>("l1").W.node_ref() ==
           set.get<links::Linear>("l1").W.node_ref());
     CHECK(model.collect_parameters().size() == 12);
-    // Any link, by its own type.
+    // cuda::to_gpu() keeps the type of the link.
     const Net net = cuda::to_gpu(Net(), second_id());
     CHECK(all_on(net, second()));
     Net own;
@@ -139,7 +139,7 @@ TEST_CASE("a deep copy on another GPU computes the same and shares nothing") {
     optimizers::SGD sgd(0.1);
     sgd.setup(net);
     const Floats before = values(copy);
-    // Gradients come together, parameters go back.
+    // Gradients are accumulated in net, and its parameters are copied back.
     sgd.accumulate_grads(copy.gradients());
     sgd.update();
     CHECK(values(copy) == before);

@@ -1,5 +1,5 @@
-// Runs the tests on the GPUs that there are, or that CATENA_GPU names: 77, "skipped", where there is none.
-// Cases that expect two are skipped by name where there is one.
+// Runs the tests on all GPUs, or on those that CATENA_GPU names. Exits with 77, "skipped", if there
+// is none. With one GPU, it skips and lists the cases that need two.
 #define DOCTEST_CONFIG_IMPLEMENT
 #include "gpus.hpp"
 #include "ipc_peer.hpp"

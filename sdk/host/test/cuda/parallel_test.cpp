@@ -1,4 +1,4 @@
-// Two GPUs learn what one learns: a net over both, and a copy of a net on each.
+// Tests of training on two GPUs as on one: a net split over both, and a copy of a net on each.
 #include "gpus.hpp"
 
 using namespace gpus;
@@ -34,7 +34,7 @@ struct Result {
     Variable loss, accuracy;
 };
 
-// Six layers in two columns, which exchange what they have after the third and the sixth.
+// Six layers in two columns, which exchange their activations after the third and the sixth layer.
 Result forward_columns(const FunctionSet& model, const Batch& data, Device gpu0, Device gpu1) {
     const Variable x_0(data.x.to(gpu0)), x_1(data.x.to(gpu1)), t(data.t.to(gpu0));
     const auto layer = [&](const char* name, const Variable& x) { return F::relu(model[name](x)); };
@@ -96,7 +96,7 @@ TEST_CASE("model-parallel: a net over two GPUs learns as on one") {
     const Floats one = train_columns(first(), first());
     check_near(train_columns(first(), second()), one, 1e-6);
     check_near(train_columns(second(), first()), one, 1e-6);
-    // It learns: the same steps with other numbers give other parameters.
+    // Training depends on the initial numbers: other ones give other parameters.
     seed(11);
     FunctionSet left = column(), right = column();
     CHECK(values(FunctionSet{{"gpu0", left}, {"gpu1", right}}) != one);
@@ -111,7 +111,7 @@ TEST_CASE("data-parallel: halves of a minibatch on two GPUs learn as the whole o
     FunctionSet& model_1 = model.to_gpu(second_id());
     optimizers::SGD optimizer(0.1);
     optimizer.setup(model_0.collect_parameters());
-    // The gradients of two means are added: twice that of the whole.
+    // The sum of the gradients of two half-batch means is twice the gradient of the whole mean.
     optimizers::SGD alone(0.2);
     alone.setup(whole);
     const Floats start = values(whole);

@@ -1,4 +1,4 @@
-// Training steps that are recorded, and optimizers that update many parameters together.
+// Tests of recorded training steps, and of optimizers that update many parameters in one launch.
 #include "gpus.hpp"
 
 #include <algorithm>
@@ -31,7 +31,7 @@ Array labels(std::int64_t n) {
     return Array::from(values, {n});
 }
 
-// The parameters, and the losses, after so many steps of batches of the sizes.
+// Returns the losses, parameters and statistics after one step for each batch size in sizes.
 template <class Optimizer>
 std::vector<std::vector<double>> train(bool recorded, std::vector<std::int64_t> sizes) {
     const using_device scope(first());
@@ -46,7 +46,7 @@ std::vector<std::vector<double>> train(bool recorded, std::vector<std::int64_t> 
         optimizer.cleargrads();
         loss.backward();
         optimizer.weight_decay(0.01);
-        optimizer.clip_grads(1.5);  // below some norms, above others
+        optimizer.clip_grads(1.5);  // some norms are above it, some below
         norms_above += !recorded && optimizer.compute_grads_norm() > 1.499;
         optimizer.update();
         return {loss.data()};
@@ -58,7 +58,7 @@ std::vector<std::vector<double>> train(bool recorded, std::vector<std::int64_t> 
         if (i == 5) optimizer.scale_rate(0.5);
         result[0].push_back((recorded ? step(batch) : body(batch))[0].template item<double>());
     }
-    // The generator is where it would be.
+    // Checks that the random stream has advanced equally.
     result[0].push_back(
         F::sum(F::dropout(Variable(images(9, 1).to(first())))).data().item<double>());
     CHECK(optimizer.t() == static_cast<std::int64_t>(sizes.size()));
@@ -190,7 +190,7 @@ TEST_CASE("a recorded step with a rule on arrays says that it needs a function")
     }
 }
 
-// One parameter; the body says what it did, and fails or takes much memory on demand.
+// A model with one parameter. Its body counts its runs and throws on demand.
 struct Learner {
     explicit Learner(std::int64_t n) : p(as_parameter(Array::ones({n}, Dtype::float32, first()))) {
         optimizer.setup({{"p", p}});
@@ -219,8 +219,8 @@ TEST_CASE(
     "a body that fails while it is recorded leaves all as it was, and can be recorded again") {
     if (!Capture::supported(first())) return;
     Learner learner(1);
-    CHECK(learner(1) == 2);  // p = 1, then 1 - 2 / 4
-    CHECK(learner(1) == 1);  // 0.5
+    CHECK(learner(1) == 2);  // then p = 1 - 2 / 4
+    CHECK(learner(1) == 1);  // p = 0.5
     learner.fails = true;
     for (int i = 0; i < 3; ++i) {
         CHECK_THROWS_AS(learner(1), InvalidError);
@@ -310,7 +310,7 @@ TEST_CASE("a recorded step for many shapes: the first are recorded, until they c
     for (int i = 0; i < 4; ++i) CHECK(learner(most + 1) == static_cast<double>(2 * most + 2));
     CHECK(learner.runs == 3);
     CHECK(learner.step.recordings() == RecordedStep::most_shapes);
-    CHECK(learner(1) == 2);  // made room
+    CHECK(learner(1) == 2);  // replaces an old recording
     CHECK(learner(1) == 2);
     CHECK(learner.runs == 5);
 }
@@ -330,7 +330,7 @@ TEST_CASE("where memory is too small for a recording, a step runs as it is") {
     for (int i = 0; i < 3; ++i) learner(1);
     CHECK(learner.step.recordings() == 0);
     CHECK(learner.optimizer.t() == 5);
-    CHECK(learner.runs == 6);  // one more, that came to nothing
+    CHECK(learner.runs == 6);  // one recording ran out of memory
     CHECK(learner.p.grad().to_vector<float>()[7] == 2);
     CHECK(learner.p.data().to_vector<float>()[7] == 1 - 5 * 0.5F);
 }
@@ -363,7 +363,7 @@ TEST_CASE("an update of many parameters: as of each by itself") {
     for (std::size_t i = 0; i < 200; ++i)
         CHECK(values(parameters[0][i].variable.data()) == values(parameters[1][i].variable.data()));
 
-    // A few launches: one for each dtype, and for each of so many tensors as fit.
+    // A few launches: one for each dtype and each group of tensors that fits in one launch.
     if (!Capture::supported(first())) return;
     optimizers::SGD plain;
     plain.setup(parameters[1]);

@@ -1,4 +1,4 @@
-// Streams, events, copies that nobody waits for, arrays filled by a stream, vendors' handles.
+// Tests of streams, events, asynchronous copies, arrays filled on a stream, library handles.
 #include "gpus.hpp"
 
 #include <cstdio>
@@ -31,16 +31,16 @@ TEST_CASE("there and back by a stream, without waiting") {
     CHECK(there.device() == second());
     const Array back = cuda::to_cpu_async(there, stream);
     CHECK(back.device() == cuda::host());
-    CHECK(all_are(back, 3));  // waits by itself
+    CHECK(all_are(back, 3));  // reading waits for the copy
     stream.synchronize();
     CHECK(stream.done());
-    // Work of other streams on what a stream brings waits, too.
+    // Other streams also wait before they use an array that a stream is copying.
     for (int i = 0; i < 20; ++i) {
         const auto value = static_cast<float>(i);
         const Variable x(cuda::to_gpu_async(large(value), stream));
         CHECK(all_are((x + x).data(), 2 * value));
     }
-    // The source may be written at once: what was asked for is what was there.
+    // The source may be overwritten at once: the copy has the values at the time of the call.
     const Array first_copy = cuda::to_gpu_async(source, stream);
     source.fill(4);
     CHECK(all_are(first_copy, 3));

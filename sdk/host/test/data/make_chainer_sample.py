@@ -1,4 +1,4 @@
-"""Makes the four files beside it: make_chainer_sample.py, with Chainer 7."""
+"""Writes the four .npz files in this folder. Needs Chainer 7. Usage: make_chainer_sample.py"""
 import pathlib
 
 import chainer

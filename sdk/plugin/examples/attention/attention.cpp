@@ -1,4 +1,4 @@
-// attention: in blocks of queries and keys, so the matrix of all scores is never in memory. Each
+// attention: computes blocks of queries and keys, and never stores the matrix of all scores. Each
 // thread has its own scratch memory. For backward, the softmax keeps one number for each query.
 #include <catena/plugin.hpp>
 #include <catena/plugin/blas.hpp>
@@ -44,8 +44,8 @@ struct Attention {
         s.y(2, {std::max(q[1], k[1])}, s.wide(0));
     }
 
-    // The definition, for gradients of any order: batched products as sums of broadcast products,
-    // with all scores in memory. An ordinary backward() uses the kernel below.
+    // Composes gradients of any order from the definition: batched products are sums of broadcast
+    // products, with all scores in memory. An ordinary backward() uses the kernel below.
     static void gradient(const auto& g) {
         const Sizes s(g.x_shape(0), g.x_shape(1), g.x_shape(2));
         const double scale = s.scale(g.template attr<"scale">());
@@ -76,7 +76,7 @@ struct Attention {
     }
 
     // [plan]
-    // Scratch memory for each thread that call.parallel() may use.
+    // Requests scratch memory for each thread that call.parallel() may use.
     template <class T, class>
     static void plan(const auto& call, catena_plan& plan) {
         const Sizes s(call);
@@ -95,7 +95,7 @@ struct Attention {
             store(place[i], call.adds(2), static_cast<S>(i));
         const Blas blas(call);  // before parallel(), because bodies must not call the host
         for_each_block<T>(call, s, s.n, [&](const Block& rows, T* scores) CATENA_LAMBDA {
-            // Sums of e^score v, relative to the largest score so far.
+            // Sums of e^(score - most) v, where most is the largest score so far.
             T* const sums = scores + block * block;
             T most[block], total[block];
             std::fill_n(most, rows.count, -std::numeric_limits<T>::infinity());
@@ -132,8 +132,8 @@ struct Attention {
         });
     }
 
-    // Once by blocks of queries, for gq, and once by blocks of keys, for gk and gv. Threads write
-    // disjoint parts, and the scores are recomputed instead of kept.
+    // Computes gq by blocks of queries, then gk and gv by blocks of keys, so that threads write
+    // disjoint parts. Recomputes the scores instead of keeping them.
     template <class T, class S>
     CATENA_KERNEL static void backward(const auto& call) {
         const Sizes s(call);
@@ -183,7 +183,7 @@ struct Attention {
     }
 
 private:
-    static constexpr std::int64_t block = 64;  // queries, and keys
+    static constexpr std::int64_t block = 64;  // queries or keys per block
 
     struct Block {
         std::int64_t batch;
@@ -213,9 +213,9 @@ private:
         double scale(double given) const {
             return given > 0 ? given : 1 / std::sqrt(static_cast<double>(d));
         }
-        // Elements per thread: two blocks of scores, or one and the sums of a block of queries.
+        // Scratch elements per thread: two score blocks, or one and the sums of a block of queries.
         std::int64_t scratch() const { return block * block + block * std::max(block, e); }
-        // The keys that a query of `rows` attends to, and the queries that attend to a key of
+        // Return the keys to which queries of `rows` attend, and the queries that attend to keys of
         // `keys`.
         Blocks blocks_of_keys(const Block& rows) const {
             return {rows.batch, 0, causal ? std::min(m, rows.first + rows.count) : m};
@@ -228,7 +228,7 @@ private:
         double scores_by = 1;
     };
 
-    // body(block, scratch) for all blocks of `extent` queries or keys in all batches.
+    // Calls body(block, scratch) for all blocks of `extent` queries or keys in all batches.
     template <class T>
     CATENA_KERNEL static void for_each_block(const auto& call, const Sizes& s, std::int64_t extent,
                                              const auto& body) {
@@ -247,7 +247,7 @@ private:
         // [/slots]
     }
 
-    // scores[i * block + j] of a block of queries and one of keys.
+    // Computes scores[i * block + j] of a block of queries and a block of keys.
     template <class T>
     CATENA_KERNEL static void score(const auto& call, const Sizes& s, const Blas& blas,
                                     const Block& rows, const Block& keys, T* scores) {
@@ -271,7 +271,7 @@ private:
                 if (keys.first + j > rows.first + i)
                     scores[i * block + j] = -std::numeric_limits<T>::infinity();
     }
-    // p, the softmax of the scores, followed by the gradient of the scores.
+    // Sets p to the softmax of the scores, and the block after it to the gradient of the scores.
     template <class T, class S>
     CATENA_KERNEL static void weigh(const auto& call, const Sizes& s, const Blas& blas,
                                     const Block& rows, const Block& keys, T* p) {

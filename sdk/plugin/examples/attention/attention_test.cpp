@@ -10,7 +10,7 @@ using namespace catena::testing;
 
 namespace {
 
-// One batch, summed in double.
+// Returns the attention of one batch by the definition, summed in double.
 Array plain_attention(const Array& q, const Array& k, const Array& v, bool causal) {
     const std::int64_t n = q.shape()[1], m = k.shape()[1], d = q.shape()[2], e = v.shape()[2];
     Array y({1, n, e}, dtype_of<double>());
@@ -43,7 +43,7 @@ TEST_CASE("attention") {
         const Array y = world.forward(name, {q, k, v}, {set("causal", causal)})[0];
         CHECK(compare(y, plain_attention(q, k, v, causal), {1e-12, 1e-12}) == "");
     }
-    // Scores of a thousand: e^score would be inf.
+    // With scores of 1000, e^score would be inf.
     const Array large = Array::constant({1, 2, 1}, dtype_of<double>(), 1000);
     const Array value = Array::from<double>({1, 3}, {1, 2, 1});
     CHECK(check(world, {.function = name,

@@ -28,7 +28,7 @@ struct Centre {
         g.gx(0, g.train() ? gy - sum(gy, {0}, true) / n : gy);
     }
 
-    // In training: the mean of this minibatch.
+    // Requests scratch memory for the mean of the minibatch, which only training computes.
     template <class T>
     static void plan(const auto& call, catena_plan& plan) {
         if (call.train())

@@ -18,7 +18,7 @@ struct GaussianNoise {
             .example("x=() sigma=2");
 
     static void infer(const auto& s) { s.y(0, s.x(0)); }
-    // The gradient for any order. Nothing is computed, so a backward kernel is not needed.
+    // Gives gradients of any order. They need no computation, so a backward kernel is not needed.
     static void gradient(const auto& g) { g.gx(0, g.gy(0)); }
 
     template <class T>
@@ -46,9 +46,9 @@ private:
     static void reserve(const auto& call, std::uint64_t n, std::uint64_t& seed,
                         std::uint64_t& offset) {
         const catena_status s = host().philox(call.context(), n, &seed, &offset);
-        if (s != CATENA_OK) throw Error(s);  // the host has the text
+        if (s != CATENA_OK) throw Error(s);  // the host keeps the error text
     }
-    // Box and Muller: two normal numbers from two uniform ones in (0, 1).
+    // Box-Muller transform: makes two normal numbers from two uniform numbers in (0, 1).
     template <class T>
     CATENA_KERNEL static void normal(const Philox4& block, T (&out)[4]) {
         for (int i = 0; i < 4; i += 2) {

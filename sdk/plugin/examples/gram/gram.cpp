@@ -10,7 +10,7 @@ struct Gram {
                  in(Port("x", "(N, K)")), out(Port("y", "(K, K)")))
             .example("x=(2,3)")
             .example("x=(4,1)");
-    using isas = IsaList<Isa::baseline>;  // the BLAS has its own
+    using isas = IsaList<Isa::baseline>;  // the BLAS chooses its own instruction set
     static constexpr auto retain_x = ports(0);
 
     static void infer(const auto& s) {

@@ -57,7 +57,7 @@ private:
         const double a = math::abs(d);
         return a < delta ? a * a / 2 : delta * (a - delta / 2);
     }
-    // The host has checked that reduce is one of the two.
+    // The host has checked that reduce is "mean" or "sum".
     static double divisor(const auto& call, std::int64_t n) {
         return call.template attr<"reduce">() == "mean" ? static_cast<double>(n) : 1.0;
     }

@@ -16,8 +16,8 @@ struct KeepLargest {
             .example("x=(4) k=1")
             .example("x=(2,2,3) k=3");
     using types = Rows<Row<float, std::uint8_t>, Row<double, std::uint8_t>>;
-    // Retains neither x nor y, but one byte for each element. A host never asks to add to integers.
-    // A hidden output of floats would be stored with call.adds(1), like y with call.adds(0).
+    // Retains the mask, a byte per element, instead of x or y. A host never asks to add to
+    // integers. A hidden float output would be stored with call.adds(1), like y with call.adds(0).
     static constexpr auto retain_y = ports(1);
 
     static void infer(const auto& s) {
@@ -28,7 +28,7 @@ struct KeepLargest {
     }
     static void gradient(const auto& g) { g.gx(0, g.gy(0) * cast(g.y(1), g.x_meta(0).dtype)); }
 
-    // The magnitudes of all rows. The host allocates the memory; kernels do not.
+    // Requests scratch memory for the magnitudes of all rows. Kernels do not allocate memory.
     template <class T, class>
     static void plan(const auto& call, catena_plan& plan) {
         if (call.raw().phase == CATENA_PHASE_FORWARD)
@@ -69,7 +69,7 @@ private:
     static T magnitude(T v) {
         return math::isnan(v) ? std::numeric_limits<T>::infinity() : math::abs(v);
     }
-    // mask[i] = 1 for the k largest of n > 0 numbers; sizes has room for n.
+    // Sets mask[i] to 1 for the k largest of n > 0 numbers, else to 0. sizes has room for n.
     template <class T>
     static void choose(const T* x, std::int64_t n, std::int64_t k, T* sizes, std::uint8_t* mask) {
         std::transform(x, x + n, sizes, magnitude<T>);

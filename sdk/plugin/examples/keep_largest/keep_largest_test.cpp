@@ -15,7 +15,7 @@ TEST_CASE("keep_largest") {
                                      Array::from<std::uint8_t>({1, 1, 0, 1, 1, 0}, {2, 3})}}) ==
           "");
 
-    const Array equal = Array::from<double>({1, -2, 2, 2}, {4});  // of equal values the first
+    const Array equal = Array::from<double>({1, -2, 2, 2}, {4});  // keeps the first of equal values
     const Array y = world.forward(name, {equal}, {set("k", 2)})[0];
     CHECK(compare(y, Array::from<double>({0, -2, 2, 0}, {4}), {}) == "");
 

@@ -106,8 +106,8 @@ struct LayerNormalization {
                                   s * (g[i] * gamma[i] - of_g - (p[i] - m) * s * of_gn));
                     }
                 });
-        // Sums over all rows: each thread has its own columns, and adds the rows in order, for any
-        // number of threads.
+        // Sums over all rows. Each thread adds the rows of its own columns in order, so the result
+        // does not depend on the number of threads.
         const auto ggamma = call.template gx<T>(1);
         const auto gbeta = call.template gx<T>(2);
         if (!ggamma && !gbeta) return;

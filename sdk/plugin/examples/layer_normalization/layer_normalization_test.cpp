@@ -1,4 +1,4 @@
-// layer_normalization: two rows by hand; the mean of each is 2 and 0, var 2/3 and 0.
+// layer_normalization: two rows, computed by hand; their means are 2 and 0, their var 2/3 and 0.
 #include <doctest/doctest.h>
 
 #include <catena/testing.hpp>

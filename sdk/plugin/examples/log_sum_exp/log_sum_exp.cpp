@@ -25,7 +25,7 @@ struct LogSumExp {
         s.y(0, Shape(shape, x.size() - 1));
     }
 
-    // softmax(x) gy: y and gy get the axis back with extent 1, and broadcast.
+    // gx = softmax(x) gy. Reshapes y and gy to extent 1 on the axis, so that they broadcast.
     static void gradient(const auto& g) {
         const Shape x = g.x_shape(0);
         std::int64_t shape[CATENA_MAX_NDIM];
@@ -44,7 +44,7 @@ struct LogSumExp {
         for_each_line(call, axis, [&](std::int64_t line, std::int64_t first) CATENA_LAMBDA {
             const T* const v = x.data + first;
             const auto at = [&](std::int64_t i) CATENA_LAMBDA { return v[i * axis.inner]; };
-            // Finite, so that infinity is not subtracted from itself.
+            // Kept finite, so that infinity is not subtracted from itself.
             T most = std::numeric_limits<T>::lowest();
             for (std::int64_t i = 0; i < axis.length; ++i) most = at(i) > most ? at(i) : most;
             most = std::min(most, std::numeric_limits<T>::max());
@@ -70,7 +70,7 @@ struct LogSumExp {
     }
 
 private:
-    // body(line, first): a line along the axis, and the position of its first element in x.
+    // Calls body(line, first) for each line along the axis; x[first] is its first element.
     static void for_each_line(const auto& call, const Axis& axis, const auto& body) {
         call.parallel(axis.count(), axis.length,
                       [&](std::int64_t begin, std::int64_t end) CATENA_LAMBDA {

@@ -1,4 +1,4 @@
-/* Calls: attributes, shapes, kernels, gradients. */
+/* Calls functions: binds attributes, infers shapes, runs kernels, computes gradients. */
 #define _POSIX_C_SOURCE 200112L
 #include "internal.h"
 
@@ -8,7 +8,7 @@
 static void release(minihost_array *arrays, uint32_t n) {
     for (uint32_t i = 0; i < n; ++i) free(arrays[i].data), arrays[i].data = NULL;
 }
-/* Pointers to tensors of the arrays that are there and in the set. */
+/* Sets list[i] to a tensor of array i if the array has data and i is in the set, else to NULL. */
 static void lend(catena_tensor *tensors, catena_tensor **list, minihost_array *arrays, uint32_t n,
                  uint64_t set, uint32_t flags) {
     for (uint32_t i = 0; i < n; ++i) {
@@ -42,7 +42,7 @@ static int refused(const catena_attr_spec *s, const catena_value *v) {
         }
     return 0;
 }
-/* Dense, in the order of the schema. */
+/* Fills values in the order of the schema, from attrs or defaults. */
 static catena_status bind(const catena_function *f, const catena_named_value *attrs,
                           uint32_t n_attrs, catena_value *values) {
     uint32_t used = 0;
@@ -92,7 +92,7 @@ void minihost_end(minihost_call *c) {
     free(c);
 }
 
-/* Port of the i-th array: the last one repeats if it is variadic. */
+/* Returns the port of the i-th array: the last port repeats if it is variadic. */
 static const catena_port_spec *port_of(const catena_function *f, uint32_t i) {
     return f->inputs[i < f->n_inputs ? i : f->n_inputs - 1];
 }
@@ -113,14 +113,14 @@ catena_status minihost_infer(minihost_call *c) {
     }
     for (uint32_t i = 0; i < c->n_y; ++i) {
         c->y[i].meta.struct_size = sizeof(catena_meta);
-        c->y[i].meta.device_type = 1; /* the CPU, for a function without inputs to tell */
+        c->y[i].meta.device_type = 1; /* the CPU, if the function has no inputs to infer it from */
         y[i] = &c->y[i].meta;
     }
     return f->infer(&ctx, c->attrs, x, c->n_x, y, c->n_y);
 }
 
-/* Whether a row of a kernel's dtypes, one for each type variable in order of first use, is that of
- * the call's arrays. */
+/* Whether a row of a kernel's dtypes (one for each type variable, in order of first use) matches
+ * the dtypes of the call's arrays. */
 static int fits(const minihost_call *c, const catena_dtype *row, const char **vars, uint32_t n) {
     for (uint32_t i = 0; i < c->n_x + c->n_y; ++i) {
         const minihost_array *a = i < c->n_x ? &c->x[i] : &c->y[i - c->n_x];
@@ -152,7 +152,7 @@ static int serves(const minihost_call *c, const catena_kernel *k) {
     return 0;
 }
 
-/* CATENA_E_UNSUPPORTED: another kernel may do it. */
+/* Runs a kernel. CATENA_E_UNSUPPORTED means that another kernel may support the call. */
 static catena_status run(minihost_call *c, const catena_kernel *k) {
     struct {
         catena_tensor tensors[5][CATENA_MAX_PORTS];
@@ -219,14 +219,14 @@ static catena_status run(minihost_call *c, const catena_kernel *k) {
     call.scratch_bytes = plan.scratch_bytes;
     if (status == CATENA_OK) {
         status = k->run(&ctx, &call);
-        /* Too late for another kernel. */
+        /* Kernels must not decline a call in run(): no other kernel is tried then. */
         if (status == CATENA_E_UNSUPPORTED) status = CATENA_E_INTERNAL;
     }
     free(scratch);
     free(t);
     return status;
 }
-/* By the eligible kernel of the highest priority that can do it. */
+/* Runs the eligible kernel of the highest priority that supports the call. */
 static catena_status run_best(minihost_call *c, int32_t phase) {
     const catena_kernel *tried[64];
     for (uint32_t n = 0; n < sizeof tried / sizeof *tried; ++n) {
@@ -238,7 +238,7 @@ static catena_status run_best(minihost_call *c, int32_t phase) {
                 uint32_t at = 0;
                 while (at < n && tried[at] != k) ++at;
                 if (at < n || k->phase != phase || !serves(c, k)) continue;
-                /* Saved state is for its own kind only. */
+                /* Only kernels of the same plugin and variant may read saved state. */
                 if (phase == CATENA_PHASE_BACKWARD && k->variant != NULL &&
                     (minihost_plugins[p] != c->plugin || c->kernel->variant == NULL ||
                      strcmp(k->variant, c->kernel->variant) != 0))
@@ -271,7 +271,7 @@ catena_status minihost_forward(minihost_call *c) {
     return CATENA_OK;
 }
 
-/* The gradient as the function composes it of host functions. */
+/* Computes the gradient with the function's composition of other functions. */
 static catena_status compose(minihost_call *c, uint64_t targets) {
     const catena_function *f = c->function;
     catena_ctx ctx = {"cpu", 1, NULL};

@@ -4,7 +4,7 @@
  *
  * SHAPE: extents, as in 2x3, "" for 0-d; "-" for a missing input. Input i holds i + 0.1,
  * i + 0.2, ... in float32.
- * --with: a plugin that gradients are composed of. --compose: no kernels for the gradient. */
+ * --with: loads a plugin whose functions gradients call. --compose: uses no gradient kernels. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
@@ -52,7 +52,7 @@ static int show(const catena_plugin *plugin) {
     return 0;
 }
 
-/* All of a text as a number; 0 if it is none, or one that the type does not hold. */
+/* Parses the whole text as a number; returns 0 if it is not a number or out of the type's range. */
 static int whole(const char *text, int64_t *value) {
     char *end;
     errno = 0;
@@ -63,11 +63,11 @@ static int real(const char *text, double *value) {
     char *end;
     errno = 0;
     *value = strtod(text, &end);
-    const int held = errno == 0 || (-1 < *value && *value < 1); /* tiny ones are rounded */
+    const int held = errno == 0 || (-1 < *value && *value < 1); /* rounds tiny numbers */
     return end != text && *end == '\0' && !isspace((unsigned char)*text) && held;
 }
 
-/* An attribute of the function by its text; 0 if it is no number. Names are begin()'s to refuse. */
+/* Parses the text by the attribute's kind; returns 0 if it is no number. begin() checks names. */
 static int number(const char *function, const char *name, const char *text, catena_value *value) {
     const catena_function *f = minihost_function(function);
     for (uint32_t i = 0; f != NULL && i < f->n_attrs; ++i) {
@@ -141,7 +141,7 @@ int main(int argc, char **argv) {
     for (uint32_t i = 0; i < c->n_y; ++i) print("", f->outputs[i]->name, &c->y[i]);
 
     if ((f->flags & CATENA_FUNCTION_NOT_DIFFERENTIABLE) == 0) {
-        for (uint32_t i = 0; i < c->n_y; ++i) { /* of the sum of all outputs */
+        for (uint32_t i = 0; i < c->n_y; ++i) { /* the gradients of the sum of all outputs */
             if (c->y[i].meta.dtype.code != CATENA_CODE_FLOAT || c->y[i].meta.dtype.bits != 32 ||
                 (f->outputs[i]->flags & CATENA_PORT_HIDDEN) != 0)
                 continue;

@@ -1,4 +1,4 @@
-/* The host's table, plugins, and arrays. One thread; nothing is ever unloaded. */
+/* The host's table, plugins, and arrays. Uses one thread; never unloads a plugin. */
 #define _POSIX_C_SOURCE 200112L
 #include "internal.h"
 
@@ -18,7 +18,7 @@ void minihost_begin_call(void) { *error = '\0'; }
 
 /* ---- the table ---- */
 
-/* The first text of a call wins; calls empty it. */
+/* Keeps the first error text of a call; minihost_begin_call() clears it. */
 static catena_status CATENA_CALL fail(catena_ctx *ctx, catena_status status, const char *text) {
     (void)ctx;
     if (*error == '\0') snprintf(error, sizeof error, "%s", text);
@@ -45,7 +45,7 @@ static int32_t CATENA_CALL slots(catena_ctx *ctx) {
     (void)ctx;
     return 1;
 }
-/* Plugins draw the numbers themselves: of this seed, in the range that is theirs. */
+/* Reserves n Philox blocks from offset on. Plugins compute the random numbers themselves. */
 static catena_status CATENA_CALL philox(catena_ctx *ctx, uint64_t n, uint64_t *seed,
                                         uint64_t *offset) {
     (void)ctx;
@@ -58,7 +58,7 @@ static int64_t CATENA_CALL config(catena_ctx *ctx, const char *key, int64_t othe
     (void)ctx;
     return strcmp(key, "train") == 0 ? 1 : otherwise;
 }
-/* Lists are never freed, so each is made once. A list that a later plugin extends is made again. */
+/* Makes each list once and never frees it. Makes a new list after more plugins are loaded. */
 static const void *const *CATENA_CALL extensions(catena_ctx *ctx, const char *id) {
     struct list {
         char id[64];
@@ -184,7 +184,7 @@ static const catena_host table = {
 const catena_host *minihost_table(void) { return &table; }
 void minihost_copy_table(void *to, uint32_t struct_size) {
     memcpy(to, &table, struct_size < sizeof table ? struct_size : sizeof table);
-    memcpy(to, &struct_size, sizeof struct_size); /* the first field */
+    memcpy(to, &struct_size, sizeof struct_size); /* struct_size is the first field */
 }
 
 /* ---- plugins ---- */
@@ -193,7 +193,7 @@ const catena_plugin *minihost_load(const char *path, const catena_host *host) {
     catena_ctx ctx = {"", 0, NULL};
     minihost_begin_call();
     if (host == NULL) host = &table;
-    /* A bare name would be looked for in the library path. */
+    /* dlopen() would look for a bare name in the library path. */
     char beside[FILENAME_MAX];
     const int bare = strchr(path, '/') == NULL;
     if (bare && snprintf(beside, sizeof beside, "./%s", path) >= (int)sizeof beside)
@@ -249,13 +249,13 @@ size_t minihost_bytes(const minihost_array *a) {
     return (size_t)minihost_size(a) * a->meta.dtype.bits / 8;
 }
 void *minihost_allocate(minihost_array *a, const catena_meta *like) {
-    const catena_meta copy = *like; /* it may be the array's own */
+    const catena_meta copy = *like; /* like may be the array's own meta */
     free(a->data);
     a->data = NULL;
     int64_t stride = 1;
     for (int32_t d = copy.ndim; d-- > 0;) {
         const int64_t extent = copy.shape[d] > 1 ? copy.shape[d] : 1;
-        if (extent > (INT64_MAX >> 8) / stride) return NULL; /* its bytes would not be counted */
+        if (extent > (INT64_MAX >> 8) / stride) return NULL; /* the byte count would overflow */
         a->strides[d] = stride;
         stride *= extent;
     }

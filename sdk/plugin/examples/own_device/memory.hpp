@@ -33,7 +33,7 @@ public:
     }
     bool works() const { return !free_.empty(); }
 
-    // First fit; null if there is no room.
+    // Returns the first free block that is large enough; null if there is none.
     void* allocate(std::uint64_t bytes) {
         const std::lock_guard lock(mutex_);
         if (bytes > size) return nullptr;  // before it is rounded, which may overflow to 0
@@ -69,7 +69,7 @@ public:
         return sum;
     }
 
-    // The device's own address for an address of the host, or null for other memory.
+    // Returns the device's own address for a host's address, or null for other memory.
     void* near(const void* address) const {
         const auto offset = static_cast<const std::byte*>(address) - far_;
         return offset >= 0 && static_cast<std::uint64_t>(offset) < size ? near_ + offset : nullptr;

@@ -83,7 +83,7 @@ const catena_backend backend = {
 
 // ---- kernels: the functions that these devices support
 
-// A tensor's elements, at the addresses of the device's own code.
+// Returns a tensor's elements at an address that the device's own code can access.
 template <class T>
 T* elements(const catena_tensor* t) {
     const auto* address = static_cast<const std::byte*>(t->dl.data) + t->dl.byte_offset;
@@ -111,7 +111,7 @@ catena_status relu_backward(catena_ctx*, const catena_call* call) {
     return CATENA_OK;
 }
 
-// y = x W^T + b. Its gradient is the function's own composition, with products for which these
+// y = x W^T + b. Its gradient is the function's own composition of products, for which these
 // devices have no kernel.
 template <class T>
 catena_status linear(catena_ctx*, const catena_call* call) {
@@ -135,7 +135,7 @@ using Run = decltype(catena_kernel::run);
 
 template <class T>
 constexpr catena_dtype row[] = {
-    catena::plugin::dtype_of<T>()};  // for the only type variable of both
+    catena::plugin::dtype_of<T>()};  // one type variable in both functions
 
 template <class T>
 constexpr catena_kernel kernel(const char* function, std::int32_t phase, Run run) {

@@ -39,7 +39,7 @@ struct RootMeanSquare {
         g.gx(0, g.gy(0) * g.x(0) / (g.y(0) * columns));
     }
 
-    // The kernels of all devices: nothing here depends on one.
+    // The kernels of all devices; this code depends on no device.
     // [kernels]
     template <class T>
     static void plan(const auto& call, catena_plan& plan) {

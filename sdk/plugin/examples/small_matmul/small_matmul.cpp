@@ -9,7 +9,7 @@ struct SmallMatmul {
                                               attr("transa", false), attr("transb", false))
                                       .named("small");
     using types = Rows<Row<float>>;
-    static constexpr unsigned widened = 0;  // math.catena keeps half precision
+    static constexpr unsigned widened = 0;  // keeps half precision on math.catena
 
     struct Sizes {
         explicit Sizes(const auto& call)
@@ -22,9 +22,9 @@ struct SmallMatmul {
         std::int64_t m, k, n;
     };
 
-    // Other calls run on the kernel of math.catena. Only shapes are used: there may be no data yet.
+    // Other calls run on the kernel of math.catena. Reads only shapes: there may be no data yet.
     static bool supports(const auto& call) {
-        // Rows and columns; larger matrices are faster with a BLAS.
+        // The largest extent; a BLAS is faster for larger matrices.
         constexpr std::int64_t most = 8;
         const Sizes s(call);
         return s.m <= most && s.n <= most && s.k <= most;

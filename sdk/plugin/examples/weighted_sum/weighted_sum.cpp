@@ -41,7 +41,7 @@ struct WeightedSum {
     }
 
 private:
-    // to = weight * from, or adds it to the old value.
+    // Stores weight * from in `to`, or adds it to the old value.
     template <class T>
     CATENA_KERNEL static void add_scaled(const auto& call, double weight, const T* from,
                                          Tensor<T> to, bool add) {

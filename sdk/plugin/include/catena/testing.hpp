@@ -1,4 +1,4 @@
-// Tests of plugins, each loaded alone: catena::testing.
+// catena::testing: tests of plugins, which are loaded without the core.
 #pragma once
 
 #include "catena/testing/conform.hpp"

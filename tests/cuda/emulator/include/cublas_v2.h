@@ -1,4 +1,4 @@
-/* Not NVIDIA's: the types of cuBLAS that catena's plugins name, for the emulator. */
+/* Not NVIDIA's: the types of cuBLAS that catena's plugins use, for the emulator. */
 #pragma once
 
 #include "emulator/types.hpp"

@@ -1,5 +1,5 @@
-/* Not NVIDIA's: the part of the CUDA runtime's interface that catena's plugins use, for the emulator of
- * the tests. What each call does is NVIDIA's documentation; README.md says where the emulator differs. */
+/* Not NVIDIA's: the part of the CUDA runtime API that catena's plugins use, for the emulator.
+ * NVIDIA documents what each call does; README.md describes how the emulator differs. */
 #pragma once
 
 #include <cmath>
@@ -87,14 +87,14 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream);
 cudaError_t cudaGraphDestroy(cudaGraph_t graph);
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec);
 
-// Other processes.
+// Sharing with other processes.
 cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t* handle, void* data);
 cudaError_t cudaIpcOpenMemHandle(void** data, cudaIpcMemHandle_t handle, unsigned flags);
 cudaError_t cudaIpcCloseMemHandle(void* data);
 cudaError_t cudaIpcGetEventHandle(cudaIpcEventHandle_t* handle, cudaEvent_t event);
 cudaError_t cudaIpcOpenEventHandle(cudaEvent_t* event, cudaIpcEventHandle_t handle);
 
-// Kernels from code that was made at run time.
+// Kernels compiled at run time.
 cudaError_t cudaLibraryLoadData(cudaLibrary_t* library, const void* code,
                                 cudaJitOption* jit_options, void** jit_values, unsigned n_jit,
                                 cudaLibraryOption* options, void** values, unsigned n_options);

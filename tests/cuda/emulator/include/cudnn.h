@@ -1,4 +1,4 @@
-/* Not NVIDIA's: the part of cuDNN 9 that catena's plugins name, for the emulator. Numbers are cuDNN's. */
+/* Not NVIDIA's: the part of cuDNN 9 that the plugins use, with its values, for the emulator. */
 #pragma once
 
 #include <cuda_runtime.h>

@@ -1,4 +1,4 @@
-// What the machine that is emulated looks like: read from the environment once.
+// The emulated machine, as the environment describes it. A number at the end is the default.
 #pragma once
 
 #include <cstddef>
@@ -10,14 +10,14 @@ struct Config {
     std::size_t memory;  // CATENA_EMULATOR_MEMORY: bytes of each device, 1 GiB if unset
     int capability;      // CATENA_EMULATOR_CAPABILITY: 90 if unset
     int threads;         // CATENA_EMULATOR_THREADS: OS threads that run the blocks of a grid, 1
-    bool reversed;       // CATENA_EMULATOR_REVERSED: blocks and threads begin with the last
-    int delay_us;        // CATENA_EMULATOR_DELAY: work of streams begins up to so many µs late
+    bool reversed;       // CATENA_EMULATOR_REVERSED: the last blocks and threads run first
+    int delay_us;        // CATENA_EMULATOR_DELAY: longest random delay of a stream's work, in µs
     bool staging;      // CATENA_EMULATOR_STAGING: copies from pageable memory wait for their stream
-    bool pageable;     // CATENA_EMULATOR_PAGEABLE: devices read the host's memory by themselves
-    bool peers;        // CATENA_EMULATOR_PEERS: devices reach each other's memory, 1
-    bool shares;       // CATENA_EMULATOR_SHARES: memory and events go to other processes, 1
-    bool guarded;      // CATENA_EMULATOR_GUARD: the host cannot touch memory of idle devices, 1
-    int driver_error;  // CATENA_EMULATOR_ERROR: what every call returns, as without a driver
+    bool pageable;     // CATENA_EMULATOR_PAGEABLE: devices access the host's memory directly
+    bool peers;        // CATENA_EMULATOR_PEERS: devices can access each other's memory, 1
+    bool shares;       // CATENA_EMULATOR_SHARES: processes can share memory and events, 1
+    bool guarded;      // CATENA_EMULATOR_GUARD: the host cannot access memory of idle devices, 1
+    int driver_error;  // CATENA_EMULATOR_ERROR: returned by every call, as without a driver
 };
 
 const Config& config();

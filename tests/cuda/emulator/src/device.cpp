@@ -1,4 +1,4 @@
-// Devices, their memory, and what an address is.
+// Devices, their memory, and the classification of addresses.
 #include "device.hpp"
 
 #include <sys/mman.h>
@@ -21,10 +21,10 @@
 namespace catena_emulator {
 namespace {
 
-constexpr std::size_t unit = 512;  // blocks and the gaps between them
+constexpr std::size_t unit = 512;  // alignment of blocks and smallest gap
 constexpr unsigned char gap_byte = 0xa5;
 constexpr unsigned char fresh_byte = 0xff;                // NaN in every floating type, and -1
-constexpr std::size_t fresh_most = std::size_t{1} << 20;  // of larger blocks the rest is left alone
+constexpr std::size_t fresh_most = std::size_t{1} << 20;  // maximum bytes that are filled per block
 constexpr std::uintptr_t lowest_host = 0x500000000000;    // programs, libraries, heaps and stacks
 constexpr std::uintptr_t highest_host = 0x7fffffffffff;
 
@@ -81,7 +81,7 @@ std::mutex& api() {
 }
 
 void Heap::map() {
-    size_ = config().memory + (std::size_t{64} << 20);  // for the gaps
+    size_ = config().memory + (std::size_t{64} << 20);  // for the gaps between blocks
     file_ = memfd_create("catena-emulated-device", MFD_CLOEXEC);
     if (file_ < 0 || ftruncate(file_, static_cast<off_t>(size_)) != 0) return;
     const bool closed = config().guarded && accesses == 0;
@@ -104,7 +104,7 @@ void* Heap::allocate(std::size_t bytes) {
     }
     if (base_ == 0) return nullptr;
     const std::size_t room = (bytes + unit - 1) / unit * unit + unit;
-    // What was freed is taken up again as late as possible.
+    // Freed memory is reused as late as possible.
     for (int round = 0; round < 2; ++round) {
         std::uintptr_t at = round == 0 ? next_ : base_;
         for (auto next = blocks_.lower_bound(at); at + room <= base_ + size_; ++next) {

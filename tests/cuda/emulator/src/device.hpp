@@ -15,25 +15,25 @@ namespace catena_emulator {
 
 struct Stream;
 
-// Everything that calls of the runtime change is guarded by this; no call waits while it holds it.
+// Guards everything that runtime calls change; no call waits while it holds this.
 std::mutex& api();
 
 struct Block {
     std::size_t bytes;
     int device;
-    bool imported;  // of another process
+    bool imported;  // belongs to another process
 };
 
-// Memory of one device: a file in memory, so that processes can share it, mapped where no other memory
-// is. Between blocks there are gaps that nobody may touch.
+// The memory of one device: a memfd, so that processes can share it, mapped into an address range
+// of its own. No code may access the gaps between blocks.
 class Heap {
 public:
-    void* allocate(std::size_t bytes);  // nullptr: there is not so much left
-    // data: the start of a block. Returns "", or the error if the gap behind it was written.
+    void* allocate(std::size_t bytes);  // nullptr: not enough is left
+    // data: the start of a block. Returns "", or an error if the gap behind the block was written.
     std::string release(void* data);
 
     bool holds(std::uintptr_t address) const;
-    // The block in which address lies, or that ends there; nullptr if it is nobody's.
+    // Returns the block that contains address or ends there; nullptr if there is none.
     const std::pair<const std::uintptr_t, std::size_t>* find(std::uintptr_t address) const;
     std::size_t used() const { return used_; }
     int file() const { return file_; }
@@ -54,29 +54,29 @@ private:
 struct Device {
     int ordinal = 0;
     Heap heap;
-    cudaError_t fault = cudaSuccess;  // by atomics: sticky
-    std::set<int> peers;              // that it may access
-    std::shared_ptr<Stream> legacy;   // the stream 0
+    cudaError_t fault = cudaSuccess;  // sticky; accessed atomically
+    std::set<int> peers;              // devices whose memory this one may access
+    std::shared_ptr<Stream> legacy;   // stream 0
     std::set<std::shared_ptr<Stream>> streams;
 };
 
 std::vector<std::unique_ptr<Device>>& devices();
 Device& current_device();
 int& current_ordinal();
-// There is a context on the device from now on.
+// Records that the process has a context on the device.
 void use_context(int device);
 
-// What an address is to the emulator. Of device memory the whole range must lie in one block.
+// The kind of memory at an address. A range of device memory must lie within one block.
 struct Place {
     enum class Kind { pageable, pinned, device, invalid } kind;
     int device;
 };
 Place place_of(const void* data, std::size_t bytes);
 
-// Why a kernel on device may not be given this word, if it is an address; else empty.
+// Returns why a kernel on device may not be given this word, if it is an address; otherwise empty.
 std::string wrong_address(std::uint64_t word, const Device& device);
 
-// Memory of devices is readable and writable while one of these lives: the emulator's own work.
+// While an instance exists, the emulator itself can access memory of devices.
 class Access {
 public:
     Access();
@@ -87,11 +87,11 @@ public:
 
 void* pinned_allocate(std::size_t bytes);
 bool pinned_release(void* data);
-// Memory of other processes, by address here.
+// Memory imported from other processes, by its address in this one.
 std::map<std::uintptr_t, Block>& imported();
 
-// Errors. enter() fails if nothing can be done on the current device, or if a test wants it; note()
-// keeps the thread's error. enter_to_free() is for calls that give something back.
+// Errors. enter() fails if the current device is unusable or a test requests it; note() stores the
+// thread's error. Calls that free something use enter_to_free(), which tests cannot make fail.
 cudaError_t enter();
 cudaError_t enter_to_free();
 cudaError_t note(cudaError_t error);

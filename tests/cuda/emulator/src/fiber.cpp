@@ -1,4 +1,4 @@
-// Boost.Context switches; sanitizers are told.
+// Switches stacks with Boost.Context and informs sanitizers.
 #include "fiber.hpp"
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -15,9 +15,9 @@ namespace {
 namespace context = boost::context;
 using context::detail::transfer_t;
 
-constexpr std::size_t stack_bytes = std::size_t{256} << 10;  // touched where it is used
+constexpr std::size_t stack_bytes = std::size_t{256} << 10;  // pages are allocated on first use
 
-// What goes with a switch.
+// The data that a switch passes to the other fiber.
 struct Switch {
     Fiber* from;
     Fiber* to;
@@ -52,7 +52,7 @@ Fiber::~Fiber() {
     context::protected_fixedsize_stack(stack_bytes).deallocate(stack_);
 }
 
-// The fiber that switched here can be continued from where it did so.
+// Stores where the fiber that switched here continues later.
 void Fiber::save(transfer_t transfer) {
     static_cast<const Switch*>(transfer.data)->from->context_ = transfer.fctx;
 }

@@ -1,4 +1,4 @@
-// Stacks that one OS thread switches between: the threads of a block.
+// Fibers: stacks that one OS thread switches between. They run the threads of a block.
 #pragma once
 
 #include <boost/context/detail/fcontext.hpp>
@@ -10,15 +10,15 @@ namespace catena_emulator {
 
 class Fiber {
 public:
-    Fiber();                          // of the calling OS thread itself
-    explicit Fiber(void (*entry)());  // entry never returns: it switches to another fiber for good
-    ~Fiber();                         // what is on the stack is not destroyed
+    Fiber();                          // for the calling OS thread
+    explicit Fiber(void (*entry)());  // entry never returns; it finally switches to another fiber
+    ~Fiber();                         // does not destroy objects on the stack
     Fiber(const Fiber&) = delete;
     Fiber& operator=(const Fiber&) = delete;
 
-    // Continues `to`; returns when somebody switches back here.
+    // Continues `to`; returns when a fiber switches back to this one.
     void switch_to(Fiber& to);
-    // The first thing that entry() calls. from: the fiber that switched here.
+    // entry() must call this first. from: the fiber that switched here.
     static void entered(Fiber& from);
 
 private:
@@ -26,10 +26,10 @@ private:
     static void save(boost::context::detail::transfer_t transfer);
 
     boost::context::detail::fcontext_t context_ = nullptr;
-    boost::context::stack_context stack_;  // empty: the OS thread's
+    boost::context::stack_context stack_;  // empty for the OS thread
     void (*entry_)() = nullptr;
     void* sanitizer_ = nullptr;
-    // What AddressSanitizer told of the OS thread's own stack.
+    // Bounds of the stack; AddressSanitizer reports those of the OS thread's.
     const void* bottom_ = nullptr;
     std::size_t size_ = 0;
     void* fake_ = nullptr;

@@ -1,5 +1,5 @@
-// What a stream records instead of doing it, in the order in which it came: work of all streams that
-// take part is done one after the other.
+// Graphs. A capture records work in the order of its submission instead of running it; a launch
+// runs the work of all captured streams one after the other.
 #include "cuda_runtime.h"
 #include "device.hpp"
 #include "stream.hpp"
@@ -30,7 +30,7 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t handle, cudaStreamCaptureMode mo
     return cudaSuccess;
 }
 
-// The capture is over in any case.
+// The capture ends even if this fails.
 cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t* graph) {
     *graph = nullptr;
     const cudaError_t error = enter();
@@ -41,7 +41,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t* graph) {
     if (capture == nullptr || capture->origin != stream.get())
         return note(cudaErrorStreamCaptureUnmatched);
     for (Stream* member : capture->streams) member->capture = nullptr;
-    capture->origin = nullptr;  // over: its events are as if never recorded
+    capture->origin = nullptr;  // ended: events recorded in it no longer count
     if (error != cudaSuccess) return error;
     if (capture->invalid) return note(cudaErrorStreamCaptureInvalidated);
     *graph = new CUgraph_st{std::move(capture->nodes)};

@@ -1,5 +1,5 @@
-// A fiber runs one thread after another, as long as none has to wait: a kernel without barriers takes
-// a single fiber, and no switch between threads.
+// Runs grids. A fiber runs threads one after another until one has to wait: a kernel without
+// barriers needs a single fiber, and no switch between threads.
 #include "grid.hpp"
 
 #include <algorithm>
@@ -29,8 +29,8 @@ struct Thread {
     enum class State { ready, in_barrier, in_warp, done };
     uint3 index = {};
     State state = State::ready;
-    Fiber* fiber = nullptr;  // while it has begun and is not done
-    // What it brought to its warp, and what it gets.
+    Fiber* fiber = nullptr;  // set while the thread has begun and not ended
+    // The thread's input to a warp operation; value then holds its result.
     std::uint32_t mask = 0;
     std::uint64_t value = 0;
     Pick pick = nullptr;
@@ -54,7 +54,7 @@ public:
 private:
     static void fiber_main();
     void run_threads();
-    void wait();  // of the running thread, for others
+    void wait();  // suspends the running thread
     Fiber& next_fiber();
     void finish(int thread);
     void complete_warp(int warp, std::uint32_t mask);
@@ -67,7 +67,7 @@ private:
     const Grid* grid_ = nullptr;
     bool reversed_ = false;
     int n_ = 0;
-    int next_ = 0;  // threads that have begun
+    int next_ = 0;  // number of threads that have begun
     int done_ = 0;
     int current_ = 0;
     int in_barrier_ = 0;
@@ -113,7 +113,7 @@ std::string Runner::run(const Grid& grid, std::uint64_t block) {
         index.y = 0;
         ++index.z;
     }
-    // As on a device, nothing is known of shared memory at the start.
+    // As on a device, shared memory is uninitialized at the start of a block.
     shared_.resize((grid.shared_bytes + sizeof(std::max_align_t) - 1) / sizeof(std::max_align_t));
     if (!shared_.empty())
         std::memset(static_cast<void*>(shared_.data()), 0xff, shared_.size() * sizeof shared_[0]);
@@ -137,7 +137,7 @@ std::string Runner::run(const Grid& grid, std::uint64_t block) {
             failure_ = stuck();
         }
     }
-    if (!failure_.empty()) {  // stacks in the middle of a kernel are of no use any more
+    if (!failure_.empty()) {  // stacks in the middle of a kernel cannot be reused
         fibers_.clear();
         idle_.clear();
     }
@@ -165,7 +165,7 @@ void Runner::run_threads() {
     fiber.switch_to(next_fiber());
 }
 
-// The fiber of a thread that waits no more, or the scheduler, which begins other threads.
+// Returns the fiber of a ready thread, or the scheduler, which begins further threads.
 Fiber& Runner::next_fiber() {
     if (ready_.empty() || !failure_.empty()) return *scheduler_;
     current_ = ready_.front();
@@ -188,7 +188,7 @@ void Runner::finish(int thread) {
     me.fiber = nullptr;
     ++done_;
     if (in_warp_ == 0) return;
-    // Its warp may have waited for nobody else.
+    // Threads of its warp may have waited only for this one.
     const int warp = thread / lanes;
     for (int lane = 0; lane < lanes && warp * lanes + lane < n_; ++lane) {
         const Thread& other = threads_[static_cast<unsigned>(warp * lanes + lane)];
@@ -220,7 +220,7 @@ std::uint32_t Runner::waiting(int warp, std::uint32_t mask) const {
     return bits;
 }
 
-// Lanes that are done, or never were.
+// Returns the lanes whose thread has ended or does not exist.
 std::uint32_t Runner::absent(int warp) const {
     std::uint32_t bits = 0;
     for (int lane = 0; lane < lanes; ++lane) {
@@ -253,10 +253,10 @@ std::uint64_t Runner::exchange(std::uint32_t mask, std::uint64_t value, Pick pic
     return me.value;
 }
 
-// Everybody in mask is there: hands out the results and lets all but the running thread go on.
+// All lanes of mask have arrived: computes their results and makes all but the running one ready.
 void Runner::complete_warp(int warp, std::uint32_t mask) {
     std::uint64_t values[lanes];
-    std::memset(values, 0xff, sizeof values);  // NaN: of lanes that are not there
+    std::memset(values, 0xff, sizeof values);  // NaN: for absent lanes
     const std::uint32_t present = waiting(warp, mask);
     for (int lane = 0; lane < lanes; ++lane)
         if ((present >> lane & 1) != 0)
@@ -329,7 +329,7 @@ std::uint64_t exchange(std::uint32_t mask, std::uint64_t value, Pick pick, int a
 }
 void* dynamic_shared_memory() { return this_runner().shared(); }
 
-// A lane outside of its own segment of width lanes gets its own value.
+// A lane that would read outside its own segment of width lanes gets its own value.
 std::uint64_t pick_lane(const std::uint64_t* values, std::uint32_t, int lane, int from, int width) {
     return values[(lane & ~(width - 1)) | (from & (width - 1))];
 }

@@ -1,4 +1,4 @@
-// Runs a grid: its blocks one after the other or on several OS threads, the threads of each as fibers.
+// Runs a grid: its blocks in sequence or on several OS threads, the threads of a block as fibers.
 #pragma once
 
 #include <functional>
@@ -11,10 +11,10 @@ namespace catena_emulator {
 struct Grid {
     dim3 blocks, threads;
     std::size_t shared_bytes;
-    std::function<void()> body;  // one thread
+    std::function<void()> body;  // runs one thread
 };
 
-// Empty, or why the grid was given up.
+// Returns why the grid was aborted; empty if it was not.
 std::string run_grid(const Grid& grid);
 
 }  // namespace catena_emulator

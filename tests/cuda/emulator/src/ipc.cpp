@@ -1,4 +1,4 @@
-// Memory and events of other processes: files in memory of theirs, opened through /proc.
+// Memory and events shared between processes: memfds, which the other process opens through /proc.
 #include "ipc.hpp"
 
 #include <fcntl.h>
@@ -46,7 +46,7 @@ std::map<const Shared*, int>& files() {
     return *map;
 }
 
-// Mappings of imported memory: where, how often it was opened, and what it stands for.
+// A mapping of imported memory, the handle it was opened with, and how often it was opened.
 struct Import {
     Handle handle;
     void* map;

@@ -1,4 +1,4 @@
-// Events in memory that processes share.
+// Events in memory that several processes share.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@ namespace catena_emulator {
 struct Shared;
 
 Shared* make_shared_event();
-std::uint64_t shared_record(Shared& event);  // the generation
+std::uint64_t shared_record(Shared& event);  // returns the generation
 std::uint64_t shared_recorded(const Shared& event);
 void shared_complete(Shared& event, std::uint64_t generation);
 bool shared_done(const Shared& event, std::uint64_t generation);

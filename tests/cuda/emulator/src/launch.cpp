@@ -1,4 +1,4 @@
-// Launches: what a device would refuse is refused, then the grid becomes work of the stream.
+// Launches: rejects what a device would reject, then submits the grid to the stream.
 #include <cstring>
 #include <map>
 
@@ -28,8 +28,8 @@ bool is_possible(dim3 blocks, dim3 threads) {
            std::uint64_t{threads.x} * threads.y * threads.z <= 1024;
 }
 
-// Words of arguments that look like addresses are looked up: a kernel that gets memory of the host
-// would fail on a device.
+// Checks words of the arguments that look like addresses: a kernel that is given host memory would
+// fail on a device.
 std::string wrong_argument(const std::vector<Argument>& arguments, const Device& device) {
     for (std::size_t i = 0; i < arguments.size(); ++i)
         for (std::size_t at = 0; at + 8 <= arguments[i].bytes; at += 8) {

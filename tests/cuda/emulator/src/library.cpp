@@ -1,5 +1,5 @@
-// Code made at run time is a shared library, as the emulated NVRTC makes it: its bytes go to a file in
-// memory, which is opened.
+// Loads code that was compiled at run time: a shared library made by the emulated NVRTC. Its bytes
+// are written to a memfd, which is opened.
 #include "library.hpp"
 
 #include <dlfcn.h>
@@ -24,7 +24,7 @@ std::set<const void*>& kernels() {
     return *all;
 }
 
-// The size of an ELF file in memory: its section headers are at its end.
+// Returns the size of an ELF library, whose section headers are at its end; 0 if it is not one.
 std::size_t size_of_elf(const void* code) {
     Elf64_Ehdr head;
     std::memcpy(&head, code, sizeof head);
@@ -59,7 +59,7 @@ cudaError_t cudaLibraryLoadData(cudaLibrary_t* library, const void* code, cudaJi
     const std::string path = "/proc/self/fd/" + std::to_string(file);
     void* opened = written == bytes ? dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL) : nullptr;
     if (opened == nullptr) std::fprintf(stderr, "emulator: %s\n", dlerror());
-    // The file stays open: another one must not be taken for it by its name.
+    // The file stays open; otherwise dlopen() would take a later file with this name for it.
     if (opened == nullptr || dlsym(opened, "catena_emulator_kernels") == nullptr)
         return note(cudaErrorInvalidKernelImage);
     *library = static_cast<cudaLibrary_t>(opened);
@@ -67,7 +67,7 @@ cudaError_t cudaLibraryLoadData(cudaLibrary_t* library, const void* code, cudaJi
     return cudaSuccess;
 }
 
-// Kernels of it may still be queued, so it stays where it is.
+// Does not unmap the code, because its kernels may still be queued.
 cudaError_t cudaLibraryUnload(cudaLibrary_t library) {
     if (const cudaError_t error = enter_to_free(); error != cudaSuccess) return error;
     if (library == nullptr) return note(cudaErrorInvalidResourceHandle);

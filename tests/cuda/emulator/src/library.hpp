@@ -1,11 +1,11 @@
-// Kernels that were made at run time.
+// Kernels that were compiled at run time.
 #pragma once
 
 #include "emulator/launch.hpp"
 
 namespace catena_emulator {
 
-// What a cudaKernel_t stands for; nullptr if it is none. Takes api().
+// Returns the kernel of a cudaKernel_t; nullptr if it is not one. Locks api().
 const KernelEntry* find_kernel(const void* kernel);
 
 }  // namespace catena_emulator

@@ -21,7 +21,7 @@ cudaError_t cudaMalloc(void** data, std::size_t bytes) {
     return cudaSuccess;
 }
 
-// Does not wait for work that may still use the block: the caller has to.
+// Does not wait for work that still uses the block; the caller has to.
 cudaError_t cudaFree(void* data) {
     if (const cudaError_t error = enter_to_free(); error != cudaSuccess) return error;
     if (data == nullptr) return cudaSuccess;
@@ -114,7 +114,7 @@ Work copying(void* dst, const void* src, std::size_t bytes) {
     };
 }
 
-// Pageable memory is read before the return, and written by then; stream waits are the caller's.
+// Pageable memory is written, or read unless config().pageable, before this returns.
 cudaError_t copy(void* dst, const void* src, std::size_t bytes, cudaMemcpyKind kind,
                  cudaStream_t handle, bool always_waits) {
     if (const cudaError_t error = enter(); error != cudaSuccess) return error;
@@ -136,7 +136,7 @@ cudaError_t copy(void* dst, const void* src, std::size_t bytes, cudaMemcpyKind k
         }
         const bool staged = from.kind == Kind::pageable && !config().pageable;
         if (staged && to.kind == Kind::device && !always_waits) {
-            if (config().staging) {  // as CUDA may
+            if (config().staging) {  // as CUDA's copies may
                 lock.unlock();
                 stream->drain();
                 lock.lock();

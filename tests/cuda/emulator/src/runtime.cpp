@@ -20,17 +20,17 @@ namespace {
 thread_local cudaError_t last_error = cudaSuccess;
 std::atomic<unsigned> contexts = 0;
 
-// What a test asked for.
+// Set by catena_emulator_fail().
 thread_local int calls = 0;
 thread_local int failing = -1;
 thread_local cudaError_t failing_with = cudaSuccess;
 
-// The thread's stack of contexts, by device: the runtime sets its top, the driver pushes and pops.
-// Nothing that is destroyed: devices are closed after that.
+// The thread's stack of contexts: the runtime sets its top, the driver pushes and pops. It has no
+// destructor, because devices are closed after thread_local objects are destroyed.
 constexpr int most_contexts = 32;
 struct Context {
     int device;
-    bool foreign;  // not the primary one
+    bool foreign;  // not the device's primary context
 };
 thread_local Context context_stack[most_contexts] = {};
 thread_local int context_top = 0;
@@ -81,7 +81,7 @@ constexpr Name names[] = {
 bool is_device(int ordinal) { return ordinal >= 0 && ordinal < config().devices; }
 
 cudaError_t driver() {
-    // It does not outlive fork(), but in the process that started it.
+    // The driver works only in the process that started it, not in a child made by fork().
     static bool forked = false;
     [[maybe_unused]] static const int watched =
         pthread_atfork(nullptr, nullptr, [] { forked = true; });
@@ -113,7 +113,7 @@ cudaError_t enter_to_free() {
 }
 cudaError_t enter() {
     if (calls++ == failing) return note(failing_with);
-    // Streams and memory here are all of primary contexts.
+    // All streams and memory here belong to primary contexts.
     if (context_stack[context_top].foreign) return note(cudaErrorInvalidResourceHandle);
     return enter_to_free();
 }
@@ -211,7 +211,7 @@ cudaError_t cudaSetDevice(int device) {
 
 namespace {
 
-// The driver's. A context is its device's number, from 1 on; a foreign one's is higher.
+// The driver's API. A context is its device's ordinal + 1; a foreign one, its ordinal + 1000.
 constexpr int invalid_context = 201;
 constexpr std::intptr_t foreign_from = 1000;
 
@@ -319,7 +319,7 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
     return cudaSuccess;
 }
 
-// Memory and streams stay as they are: only the fault is forgotten.
+// Only clears the error; memory and streams stay valid.
 cudaError_t cudaDeviceReset() {
     if (const cudaError_t error = driver(); error != cudaSuccess) return note(error);
     __atomic_store_n(reinterpret_cast<int*>(&current_device().fault), 0, __ATOMIC_RELEASE);

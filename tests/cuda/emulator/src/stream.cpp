@@ -111,7 +111,7 @@ void submit(Stream& stream, Work work) {
         stream.capture->nodes.push_back(std::move(work));
         return;
     }
-    // Stream 0 and those that are not "non-blocking" wait for each other.
+    // Stream 0 and streams that are not "non-blocking" wait for each other.
     const auto after = [&](const std::shared_ptr<Stream>& other) {
         std::uint64_t n = 0;
         {
@@ -134,7 +134,7 @@ void submit(Stream& stream, Work work) {
 namespace {
 thread_local cudaStreamCaptureMode capture_mode = cudaStreamCaptureModeGlobal;
 
-// Whether a call that may wait or synchronise breaks the capture, in this thread as it is now.
+// Whether a call that may wait, in this thread's capture mode, invalidates the capture.
 bool breaks(const Capture& capture) {
     if (capture.mode == cudaStreamCaptureModeRelaxed ||
         capture_mode == cudaStreamCaptureModeRelaxed)
@@ -159,7 +159,7 @@ bool capture_forbids() {
 
 using namespace catena_emulator;
 
-// As CUDA's, it makes a context.
+// As in CUDA, this creates a context.
 cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
     if (const cudaError_t error = enter(); error != cudaSuccess) return error;
     std::swap(*mode, capture_mode);
@@ -181,7 +181,7 @@ cudaError_t cudaStreamCreate(cudaStream_t* stream) {
     return cudaStreamCreateWithFlags(stream, cudaStreamDefault);
 }
 
-// What is queued is still done.
+// Work that is already queued still runs.
 cudaError_t cudaStreamDestroy(cudaStream_t handle) {
     if (const cudaError_t error = enter_to_free(); error != cudaSuccess) return error;
     const std::lock_guard lock(api());
@@ -204,7 +204,7 @@ cudaError_t fault_of(const Device& device) {
         __atomic_load_n(reinterpret_cast<const int*>(&device.fault), __ATOMIC_ACQUIRE));
 }
 
-// A stream that may be waited for.
+// Finds a stream that the host may wait for.
 cudaError_t find_waitable(cudaStream_t handle, std::shared_ptr<Stream>* stream) {
     const std::lock_guard lock(api());
     *stream = find_stream(handle);
@@ -244,7 +244,7 @@ cudaError_t cudaDeviceSynchronize() {
     Device& device = current_device();
     {
         const std::lock_guard lock(api());
-        bool recorded = false;  // by whichever thread, in whichever mode
+        bool recorded = false;  // by any thread and in any mode
         for (const auto& stream : device.streams)
             if (stream->capture != nullptr) recorded = stream->capture->invalid = true;
         if (recorded) return note(cudaErrorStreamCaptureUnsupported);
@@ -305,7 +305,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t handle) {
     if (stream == nullptr || event == nullptr || stream->device->ordinal != event->device)
         return note(cudaErrorInvalidResourceHandle);
     event->capture = stream->capture;
-    if (stream->capture != nullptr) return cudaSuccess;  // the graph's order says it
+    if (stream->capture != nullptr) return cudaSuccess;  // the graph's order implies it
     const std::uint64_t generation = event->state->shared != nullptr
                                          ? shared_record(*event->state->shared)
                                          : ++event->state->recorded;
@@ -331,7 +331,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t event, unsigned
         if (stream->capture == event->capture) return cudaSuccess;
         if (stream->capture != nullptr || stream->device->legacy == stream)
             return note(cudaErrorCapturedEvent);
-        stream->capture = event->capture;  // a fork: it records as well
+        stream->capture = event->capture;  // a fork: this stream is captured as well
         stream->capture->streams.push_back(stream.get());
         return cudaSuccess;
     }

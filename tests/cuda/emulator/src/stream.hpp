@@ -1,4 +1,4 @@
-// Queues of work, each with a thread of its own, and events in them.
+// Streams, which are queues of work with a thread each, and events.
 #pragma once
 
 #include <chrono>
@@ -15,7 +15,7 @@
 
 namespace catena_emulator {
 
-// Counted as long as it is there.
+// Counts as a live object while it exists.
 struct Live {
     Live() { catena_emulator_live(1); }
     ~Live() { catena_emulator_live(-1); }
@@ -29,7 +29,7 @@ struct EventState {
     std::uint64_t recorded = 0;  // generation; guarded by api()
     std::uint64_t completed = 0;
     std::chrono::steady_clock::time_point time;
-    struct Shared* shared = nullptr;  // of events that other processes know
+    struct Shared* shared = nullptr;  // only of events that are shared with other processes
 
     void complete(std::uint64_t generation);
     void wait(std::uint64_t generation);
@@ -41,7 +41,7 @@ using Work = std::function<void()>;
 struct Capture {
     Stream* origin = nullptr;
     cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
-    std::thread::id thread;  // that began it
+    std::thread::id thread;  // the thread that began it
     bool invalid = false;
     std::vector<Work> nodes;
     std::vector<Stream*> streams;
@@ -49,7 +49,7 @@ struct Capture {
 
 struct Stream : std::enable_shared_from_this<Stream> {
     Device* device = nullptr;
-    bool blocking = true;              // waits for stream 0, which waits for it
+    bool blocking = true;              // synchronizes with stream 0
     std::shared_ptr<Capture> capture;  // guarded by api()
 
     std::mutex mutex;
@@ -61,7 +61,7 @@ struct Stream : std::enable_shared_from_this<Stream> {
 
     void start();
     void push(Work work);
-    // What was pushed up to now is done. Not while api() is held.
+    // Waits for all work that was pushed before. Do not call it with api() locked.
     void drain();
     void wait_for(std::uint64_t n);
     bool idle();
@@ -71,11 +71,11 @@ private:
 };
 
 std::shared_ptr<Stream> make_stream(Device& device, bool blocking);
-// nullptr if there is no such stream; nullptr as a handle is the current device's stream 0.
+// Returns nullptr if there is no such stream. A null handle means stream 0 of the current device.
 std::shared_ptr<Stream> find_stream(cudaStream_t handle);
-// Puts work on the stream, or into the graph that is captured from it; api() is held.
+// Adds work to the stream, or to the graph that it is captured into. The caller holds api().
 void submit(Stream& stream, Work work);
-// The capture that forbids an operation of this thread that is no work of a stream, if there is one.
+// Whether a capture forbids this thread an operation outside of streams; invalidates that capture.
 bool capture_forbids();
 
 }  // namespace catena_emulator
@@ -84,6 +84,6 @@ struct CUevent_st {
     std::shared_ptr<catena_emulator::EventState> state;
     unsigned flags;
     int device;
-    std::shared_ptr<catena_emulator::Capture> capture;  // where it was last recorded, if in one
+    std::shared_ptr<catena_emulator::Capture> capture;  // of its last recording, if any
     catena_emulator::Live live = {};
 };

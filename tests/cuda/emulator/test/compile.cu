@@ -1,4 +1,4 @@
-// The kernels of the emulator's tests are CUDA: nvcc takes them, for every architecture.
+// Compiles the kernels of the emulator's tests with nvcc, which shows that they are valid CUDA.
 #include "kernels.cuh"
 
 template __global__ void scale(const float*, float*, float, std::int64_t);

@@ -1,4 +1,4 @@
-// The emulator does what a device would: values by hand, and every way in which it says no.
+// Tests the emulator: results of kernels, and every error that it reports as a device would.
 #include <doctest/doctest.h>
 
 #include <sys/wait.h>
@@ -42,11 +42,11 @@ cudaError_t launch(dim3 grid, dim3 block, cudaStream_t stream, void (*kernel)(P.
     return cudaLaunchKernelEx(&config, kernel, args...);
 }
 
-// The fault of a kernel, after which the device is healed.
+// Waits for the device and returns the fault of its last kernel; then resets the device.
 cudaError_t fault_of_last() {
     const cudaError_t error = cudaDeviceSynchronize();
     CHECK(cudaGetLastError() == error);
-    CHECK(cudaGetLastError() == error);  // it sticks
+    CHECK(cudaGetLastError() == error);  // the error is sticky
     void* data = nullptr;
     CHECK(cudaMalloc(&data, 8) == error);
     CHECK(cudaDeviceReset() == cudaSuccess);
@@ -131,7 +131,7 @@ TEST_CASE("a barrier that not all threads reach is an error, and sticks") {
     CHECK(fault_of_last() == cudaErrorLaunchFailure);
     REQUIRE(launch(2, 64, nullptr, traps, 40) == cudaSuccess);
     CHECK(fault_of_last() == cudaErrorLaunchFailure);
-    int* out = device_copy(std::vector<int>(32 * 8, 0));  // it works as before
+    int* out = device_copy(std::vector<int>(32 * 8, 0));  // the device works as before
     REQUIRE(launch(1, 32, nullptr, shuffles, out) == cudaSuccess);
     CHECK(host_copy(out, 1)[0] == 300);
     cudaFree(out);
@@ -199,7 +199,7 @@ TEST_CASE("copies check kinds and ranges") {
     cudaGetLastError();
 }
 
-#if !defined(__SANITIZE_ADDRESS__)  // which ends the process there
+#if !defined(__SANITIZE_ADDRESS__)  // AddressSanitizer ends the process instead
 TEST_CASE("memory that was written behind its end is found when it is freed") {
     char* data = nullptr;
     REQUIRE(cudaMalloc(&data, 100) == cudaSuccess);
@@ -263,7 +263,7 @@ TEST_CASE("streams do their work in order, beside the host") {
     for (cudaStream_t s : {one, two}) CHECK(cudaStreamDestroy(s) == cudaSuccess);
 }
 
-// Run by itself with CATENA_EMULATOR_STAGING=1.
+// CTest runs this case separately, with CATENA_EMULATOR_STAGING=1.
 TEST_CASE("a copy of pageable memory waits for its stream" * doctest::skip()) {
     cudaStream_t stream = nullptr;
     REQUIRE(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess);
@@ -331,7 +331,7 @@ TEST_CASE("a graph is recorded once and launched often") {
     cudaGraphExec_t exec = nullptr;
     REQUIRE(cudaGraphInstantiate(&exec, graph) == cudaSuccess);
     CHECK(cudaGraphDestroy(graph) == cudaSuccess);
-    CHECK(host_copy(x, 30)[29] == 0);  // nothing was done yet
+    CHECK(host_copy(x, 30)[29] == 0);  // not run yet
     for (int i = 0; i < 3; ++i) REQUIRE(cudaGraphLaunch(exec, stream) == cudaSuccess);
     REQUIRE(cudaStreamSynchronize(stream) == cudaSuccess);
     CHECK(host_copy(x, 30)[29] == 6 * 29);

@@ -1,4 +1,4 @@
-// Kernels that use what the emulator knows; plain CUDA.
+// Kernels that use the features of the emulator; plain CUDA.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -21,7 +21,7 @@ __global__ void __launch_bounds__(256)
         y[i] = a * x[i];
 }
 
-// One block: the sum by shared memory and a tree of barriers.
+// Sums x in one block, with shared memory and a tree of barriers.
 __global__ void block_sum(const float* x, float* sum, int n) {
     __shared__ float part[256];
     const int thread = static_cast<int>(threadIdx.x);
@@ -36,7 +36,7 @@ __global__ void block_sum(const float* x, float* sum, int n) {
     if (thread == 0) *sum = part[0];
 }
 
-// Sums by warps: threads without work are in the shuffles as well. Blocks add up in sum.
+// Adds the sum of x to *sum. Threads past the end take part in the shuffles of their warps.
 __global__ void warp_sum(const double* x, double* sum, int n) {
     const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
     double value = i < n ? x[i] : 0;
@@ -56,7 +56,7 @@ __global__ void shuffles(int* out) {
     mine[4] = __shfl_sync(0xffffffffu, value, 1, 8);
     mine[5] = static_cast<int>(__ballot_sync(0xffffffffu, lane % 3 == 0));
     mine[6] = __any_sync(0xffffffffu, lane == 31) + 2 * __all_sync(0xffffffffu, lane < 31);
-    // The halves of a warp go their own ways.
+    // The halves of a warp diverge.
     const unsigned half = lane < 16 ? 0x0000ffffu : 0xffff0000u;
     for (int i = 0; i < (lane < 16 ? 1 : 3); ++i) mine[7] = __shfl_xor_sync(half, value + i, 1);
 }

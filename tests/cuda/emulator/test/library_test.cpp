@@ -1,4 +1,4 @@
-// Kernels made at run time: by the emulated NVRTC, loaded and launched as those of the genuine one.
+// Kernels compiled at run time by the emulated NVRTC, loaded and launched as with the genuine one.
 #include <cuda_runtime.h>
 #include <dlfcn.h>
 #include <doctest/doctest.h>

@@ -1,4 +1,4 @@
-// What catena asks of cuBLAS, by the plainest loops: one emulated thread for each element of C.
+// The part of cuBLAS that catena uses, as plain loops: one emulated thread per element of C.
 #include <cublas_v2.h>
 #include <cuda_runtime.h>
 
@@ -7,7 +7,7 @@
 #pragma GCC visibility push(default)
 extern "C" {
 
-// As cuBLAS, it has memory of its own.
+// Owns some memory, as cuBLAS's handle does.
 struct cublasContext {
     void* own = nullptr;
     cudaStream_t stream = nullptr;
@@ -123,8 +123,8 @@ extern "C" cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t 
                                        int lda, const void* b, cudaDataType type_b, int ldb,
                                        const void* beta, void* c, cudaDataType type_c, int ldc,
                                        cublasComputeType_t compute, cublasGemmAlgo_t) {
-    if (handle->pointers != 0) return CUBLAS_STATUS_INVALID_VALUE;  // those are the host's
-    // As cuBLAS checks them; without a workspace of the caller it would allocate one.
+    if (handle->pointers != 0) return CUBLAS_STATUS_INVALID_VALUE;  // only host pointers work
+    // The checks of cuBLAS. Without a workspace from the caller, cuBLAS would allocate one.
     if (m < 0 || n < 0 || k < 0 || lda < (trans_a == CUBLAS_OP_N ? m : k) ||
         ldb < (trans_b == CUBLAS_OP_N ? k : n) || ldc < m || lda < 1 || ldb < 1 || ldc < 1)
         return CUBLAS_STATUS_INVALID_VALUE;

@@ -1,4 +1,4 @@
-// Handles of the stand-in of cuDNN. Its graph API is in cudnn/.
+// Handles of the cuDNN stand-in. Its graph API is in cudnn/.
 #include "cudnn/cudnn.hpp"
 
 #include "emulator/control.h"

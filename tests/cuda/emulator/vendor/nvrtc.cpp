@@ -1,6 +1,6 @@
-// NVRTC's interface over the system's C++ compiler: the source that NVRTC would get becomes a shared
-// library, which the emulator's cudaLibraryLoadData() takes in place of a cubin. Kernels are those that
-// are extern "C", and the name expressions, whose lowered names are themselves.
+// NVRTC's interface over the system's C++ compiler: it compiles a source to a shared library, which
+// the emulator's cudaLibraryLoadData() accepts instead of a cubin. It contains the kernels that are
+// extern "C" and the name expressions, whose lowered names are the expressions themselves.
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -44,7 +44,7 @@ std::string read_file(const std::filesystem::path& path) {
     return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// The word that begins at `at`, and where it ends.
+// Returns the word that begins at `at`; empty if there is none.
 std::string word_at(const std::string& text, std::size_t at) {
     std::size_t end = at;
     while (end < text.size() &&
@@ -53,8 +53,8 @@ std::string word_at(const std::string& text, std::size_t at) {
     return text.substr(at, end - at);
 }
 
-// Names of the kernels that are extern "C": between that and the name there are words of CUDA, void, and
-// perhaps bounds in brackets.
+// Returns the names of the extern "C" kernels. Between extern "C" and the name there are CUDA's
+// keywords, void, and possibly launch bounds in parentheses.
 std::vector<std::string> c_kernels(const std::string& source) {
     std::vector<std::string> names;
     const std::string mark = "extern \"C\"";
@@ -79,7 +79,7 @@ std::vector<std::string> c_kernels(const std::string& source) {
     return names;
 }
 
-// The source, and behind it the table in which the emulator looks for kernels.
+// Returns the source followed by the table in which the emulator looks up kernels.
 std::string with_table(const Program& program) {
     std::string text =
         "#include <cuda_runtime.h>\n#line 1 \"" + program.name + "\"\n" + program.source + "\n";
@@ -126,7 +126,7 @@ Result compile(Program& program, int n, const char* const* options) {
     std::vector<std::string> command = {
         EMULATED_COMPILER,     "-std=c++20",          "-O1", "-w", "-fPIC", "-shared",
         "-fvisibility=hidden", "-DCATENA_CUDA=1",
-        "-I" EMULATED_HEADERS,  // compiled ones go first
+        "-I" EMULATED_HEADERS,  // has precompiled headers, so it is first
         "-I" EMULATED_INCLUDE, "-I" + folder.string()};
     std::string flags = EMULATED_FLAGS;
     for (std::size_t at = 0; at < flags.size();) {
@@ -134,7 +134,7 @@ Result compile(Program& program, int n, const char* const* options) {
         if (end > at) command.push_back(flags.substr(at, end - at));
         at = end + 1;
     }
-    for (int i = 0; i < n; ++i) {  // others speak of the device
+    for (int i = 0; i < n; ++i) {  // other options concern the device
         const std::string option = options[i];
         for (const char* known : {"-D", "-I", "-U"})
             if (option.rfind(known, 0) == 0) command.push_back(option);
@@ -143,14 +143,14 @@ Result compile(Program& program, int n, const char* const* options) {
     }
     command.emplace_back("-o");
     command.push_back((folder / "kernel.so").string());
-    // From stdin: sanitizers put the source's name into the binary, which must not change.
+    // From stdin: sanitizers put the source's name into the binary, which must be reproducible.
     for (const char* word : {"-x", "c++", "-", "-x", "none", EMULATED_RUNTIME})
         command.emplace_back(word);
     const int status = run(command, (folder / "kernel.cpp").string(), (folder / "log").string());
     program.log = read_file(folder / "log");
     if (status == 0) program.binary = read_file(folder / "kernel.so");
     std::filesystem::remove_all(folder);
-    for (int i = 0; i < n; ++i)  // code that is still to be linked is no cubin
+    for (int i = 0; i < n; ++i)  // unlinked code is no cubin
         if (std::strcmp(options[i], "-dlto") == 0) program.binary.clear();
     program.compiled = status == 0;
     return status == 0 ? success : compilation;

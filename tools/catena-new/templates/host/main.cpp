@@ -62,7 +62,7 @@ std::vector<std::string> functions_of(const std::string& file) {
     return names;
 }
 
-// Uses random numbers of shape (2, 3), which not every function accepts.
+// Calls a function with random arrays of shape (2, 3), which not every function accepts.
 void call(const std::string& name) {
     const catena_function& f = function_descriptor(name);
     std::printf("%s: %s\n", name.c_str(), f.doc);
@@ -79,7 +79,7 @@ void call(const std::string& name) {
     }
 }
 
-// The reason why a function cannot be used between the two layers of the net; "" if it can.
+// Returns why a function cannot be used between the two layers of the net; "" if it can.
 std::string misfit(const std::string& name) {
     const catena_function& f = function_descriptor(name);
     if (f.n_inputs != 1 || f.n_outputs != 1) return "it is not of one array, with one result";
@@ -95,7 +95,7 @@ std::string misfit(const std::string& name) {
 }
 
 void run(const Options& options) {
-    // Before the usual folders, because of two plugins with the same id the first is loaded.
+    // Loads these before the default plugins: of plugins with equal ids, catena uses the first.
     for (const std::string& file : options.plugins) load_plugin(file);
     load_default_plugins();
     std::vector<std::string> activations = {"catena.tanh"};
@@ -121,7 +121,7 @@ int main(int argc, char** argv) try {
     const Options options = parse(argc, argv);
     if (options.help) std::fputs(usage, stdout);
     else run(options);
-    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)  // a disk may be full
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)  // fails if the disk is full
         throw std::runtime_error("expected all output to be written, got an error");
     return 0;
 } catch (const std::invalid_argument& error) {

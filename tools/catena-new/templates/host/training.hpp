@@ -5,7 +5,7 @@
 
 #include <string_view>
 
-// A net 1-32-1 whose activation is any function of one array, by name.
+// A 1-32-1 net whose activation is a function of one array, found by its name.
 struct Net : catena::Chain {
     explicit Net(std::string_view activation) : f(activation) {}
     void visit(catena::Visitor& v) override { v("l1", l1)("l2", l2); }
@@ -19,5 +19,5 @@ struct Losses {
     double first;
     double last;
 };
-// The mean squared error before the first and after the last step.
+// Returns the mean squared errors before the first and after the last step.
 Losses train(Net& net, int steps);

@@ -8,12 +8,12 @@ static int64_t size_of(const catena_tensor *t) {
     for (int32_t i = 0; i < t->dl.ndim; ++i) n *= t->dl.shape[i];
     return n;
 }
-/* NULL for a missing tensor. */
+/* Returns the tensor's elements, or NULL for a missing tensor. */
 static float *floats(const catena_tensor *t) {
     return t == NULL ? NULL : (float *)(void *)((char *)t->dl.data + t->dl.byte_offset);
 }
 
-/* The shape and dtype of the output, before anything is computed. */
+/* Sets the shape, dtype and device of the output; runs before the kernel. */
 static catena_status CATENA_CALL infer(catena_ctx *ctx, const catena_value *attrs,
                                        const catena_meta *const *x, uint32_t n_x,
                                        catena_meta *const *y, uint32_t n_y) {

@@ -41,7 +41,7 @@ struct SearchedFolder {
 };
 struct IdlePlugin {
     LoadedPlugin plugin;
-    std::string reason;  // for each of its devices
+    std::string reason;  // for each backend in `plugin.devices`
 };
 struct PluginReport {
     std::vector<SearchedFolder> searched;  // in order
@@ -80,8 +80,8 @@ void leave_out_plugin(std::string_view id);
 
 // What happens to a plugin that the lock does not list: nothing, a line in the log, or a refusal.
 enum class PluginLockMode { off, warn, strict };
-// Sets the lock for what is loaded from now on. Without a file it is catena.plugins.lock in the
-// folder of each plugin, and for a link also the one in the folder of the file behind it. Overrides
+// Sets the lock for plugins that are loaded from now on. The default is catena.plugins.lock in the
+// folder of each plugin, and for a link also in the folder of the file behind it. Overrides
 // $CATENA_PLUGIN_LOCK ("strict", "warn", "off", each also with ":/FILE"). Without either, a lock
 // beside the plugins is strict.
 void set_plugin_lock(PluginLockMode mode, const std::filesystem::path& file = {});
@@ -89,8 +89,8 @@ void set_plugin_lock(PluginLockMode mode, const std::filesystem::path& file = {}
 // plugin, or would be refused for its owner or mode.
 LoadedPlugin read_manifest(const std::filesystem::path& file);
 LoadedPlugin read_hashed_manifest(const std::filesystem::path& file);  // also computes `sha256`
-// A lock of plugins that read_hashed_manifest() returned. catena/plugin_lock.hpp writes it to a
-// file.
+// Returns the text of a lock for plugins from read_hashed_manifest(). catena/plugin_lock.hpp writes
+// it to a file.
 std::string plugin_lock_text(std::span<const LoadedPlugin> plugins);
 // The hash of a file, 64 hexadecimal digits. Throws PluginError if its owner or mode is refused.
 std::string plugin_sha256(const std::filesystem::path& file);
@@ -99,9 +99,9 @@ PluginReport plugin_report();
 std::string to_string(const KernelsWithoutFunction& kernels);
 // The report as text, one line for each entry.
 std::string to_string(const PluginReport& report);
-// The refused files alone, one line each; "" if there is none. If there are more than `most`, the
-// first ones and the number of the others.
+// Returns only the refused files, one line each; "" if there is none. If there are more than
+// `most`, the first ones and the number of the others.
 std::string refusals(const PluginReport& report, std::size_t most = std::size_t(-1));
-// Why nothing is loaded, from the value of CATENA_PLUGINS.
+// Returns the reason why nothing is loaded, from the value of CATENA_PLUGINS.
 std::string switched_off_text(std::string_view value);
 }  // namespace catena

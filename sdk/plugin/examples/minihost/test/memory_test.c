@@ -1,11 +1,11 @@
-/* Composes swish's gradient where memory runs out for the n-th variable: that call fails. */
+/* Composes swish's gradient while memory for the n-th variable is missing: the call must fail. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "internal.h"
 
-static int left = -1; /* variables that there is memory for; < 0: no end */
+static int left = -1; /* variables that can still be allocated; < 0: no limit */
 
 void *__real_malloc(size_t bytes);
 void *__wrap_malloc(size_t bytes);
@@ -14,7 +14,7 @@ void *__wrap_malloc(size_t bytes) {
     return __real_malloc(bytes);
 }
 
-/* usage: memory_test PLUGIN..., swish and what it is composed of */
+/* usage: memory_test PLUGIN..., swish and the plugins of its composed gradient */
 int main(int argc, char **argv) {
     for (int i = 1; i < argc; ++i)
         if (minihost_load(argv[i], NULL) == NULL) return puts(minihost_error()), 2;

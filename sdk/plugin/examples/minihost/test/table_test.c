@@ -1,5 +1,5 @@
-/* Runs swish on hosts that have ever less: their tables end where no memory is, so that a plugin which
- * looks beyond struct_size crashes here. */
+/* Runs swish on an older host and on this host. Each table ends at an inaccessible page, so that a
+ * plugin that reads beyond struct_size crashes. */
 #define _DEFAULT_SOURCE
 #include <math.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@ static void expect(int right, const char *what) {
     ++failures;
 }
 
-/* struct_size bytes that end with their page; no page follows. */
+/* Returns a table of struct_size bytes before an inaccessible page. */
 static const catena_host *at_end_of_page(uint32_t struct_size) {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
     char *pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -43,7 +43,7 @@ static void swish(void) {
 
 int main(int argc, char **argv) {
     if (argc != 2) return 2;
-    /* What minor 0 has is there; then all of it. */
+    /* The table without its last field, then the whole table. */
     const uint32_t sizes[] = {offsetof(catena_host, get_extension), sizeof(catena_host)};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; ++i) {
         const catena_host *host = at_end_of_page(sizes[i]);

@@ -1,4 +1,4 @@
-// Matrix products, by the plugin that provides catena.blas/1 for the call's device.
+// Matrix products, computed by the plugin that provides catena.blas/1 for the call's device.
 #pragma once
 
 #include "catena/abi/ext/blas.h"
@@ -9,7 +9,7 @@
 
 namespace catena::plugin {
 
-// C (m x n) = alpha op(A) (m x k) op(B) (k x n), or added to C; row-major. op transposes.
+// C (m x n) = alpha op(A) (m x k) op(B) (k x n), or added to C; row-major. op may transpose.
 template <class T>
 struct Product {
     bool transpose_a = false;
@@ -35,7 +35,7 @@ struct Product {
     std::int64_t step_c = 0;
 };
 
-// The first product of a batch.
+// Returns the description of a batch's first product.
 template <class T>
 catena_gemm described(const catena_call& call, const Product<T>& p) {
     const auto or_dense = [](std::int64_t given, std::int64_t row) {
@@ -102,7 +102,7 @@ private:
         fail(CATENA_E_UNSUPPORTED, call_.function->name, CATENA_BLAS_1,
              "a plugin that offers it for this device and dtype", "none");
     }
-    // The product for k = 0.
+    // Sets C to the product for k = 0, which is zero.
     template <class T>
     void zero(T* c, const catena_gemm& g) const {
         const bool dense = g.ldc == g.n;
@@ -121,7 +121,7 @@ private:
     const void* const* tables_;
 };
 
-// A product outside of call.parallel().
+// Computes a product outside of call.parallel().
 template <class T>
 void gemm(catena_ctx* ctx, const catena_call& call, const Product<T>& p) {
     Blas(ctx, call).gemm(p);
@@ -135,7 +135,7 @@ struct Matrix {
     std::int64_t columns;
     bool transposed = false;
 };
-// c = a b, or added to c, outside of call.parallel().
+// Computes c = a b, or adds a b to c, outside of call.parallel().
 template <class T, class C>
 void multiply(const C& call, const Matrix<T>& a, const Matrix<T>& b, T* c, bool add) {
     gemm<T>(call.context(), call.raw(),
@@ -150,8 +150,8 @@ void multiply(const C& call, const Matrix<T>& a, const Matrix<T>& b, T* c, bool 
              .add = add});
 }
 
-// For a plugin that provides catena.blas/1: whether a product is one of its dtypes, which `dtypes`
-// names, and is described as the table says; else the host gets a text.
+// For plugins that provide catena.blas/1: checks a product and reports errors to the host.
+// supported: the plugin supports its dtype and extents. dtypes: names of the supported dtypes.
 catena_status check_gemm(catena_ctx* ctx, const catena_gemm& g, bool supported, const char* dtypes);
 
 }  // namespace catena::plugin

@@ -17,7 +17,7 @@ public:
     // Element i of the large tensor is element i % period of this iteration.
     std::int64_t period() const { return period_; }
 
-    // out[0 .. n) = the elements starting at `begin`. No extent is 0.
+    // Sets out[0 .. n) to the elements from `begin` on. No extent may be 0.
     template <class T>
     void load(const T* x, std::int64_t begin, std::int64_t n, T* out) const;
 
@@ -34,7 +34,7 @@ template <class T>
 void broadcast_copy(catena_ctx* ctx, const T* x, Shape from, T* y, Shape to, bool add);
 }
 
-// y of shape `to` = x of shape `from`, repeated; or adds it to y.
+// Sets y of shape `to` to x of shape `from`, repeated; or adds it to y.
 template <class Call, class T>
 void broadcast_copy(const Call& call, const T* x, Shape from, T* y, Shape to, bool add) {
     detail::broadcast_copy(call.context(), x, from, y, to, add);

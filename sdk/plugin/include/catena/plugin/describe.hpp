@@ -24,7 +24,7 @@ struct Name {
 };
 
 namespace detail {
-// A copy of a description with another value of one member.
+// Returns a copy of a description with another value of one member.
 template <class D, class Spec, class M>
 constexpr D changed(D description, M Spec::*member, std::type_identity_t<M> value) {
     description.*member = value;
@@ -225,9 +225,9 @@ constexpr About<n_in, n_out, sizeof...(A)> describe(const char* name, const char
 }
 
 // Kernels for a function that another plugin describes: its full name, then its ports and
-// attributes in the order in which `catena describe` shows them. The struct has kernels like one
-// for a function of its own, but no infer() and no gradient(). Its kernels have priority over those
-// of the function's plugin.
+// attributes in the order in which `catena describe` shows them. The struct has kernels as if it
+// described the function, but no infer() and no gradient(). Its kernels have priority over those of
+// the function's plugin.
 template <std::size_t n_in, std::size_t n_out, class... A>
 constexpr About<n_in, n_out, sizeof...(A)> kernels_for(const char* function,
                                                        const std::array<Port, n_in>& inputs,
@@ -290,11 +290,11 @@ struct Row {
     static constexpr std::size_t n = sizeof...(T);
     static constexpr catena_dtype dtypes[n] = {dtype_of<T>()...};
 };
-// The types that are stored in two bytes and computed with in float, and all types.
+// Halves: types stored in two bytes and computed in float. AllTypes: the types of catena.cast.
 using Halves = Row<Float16, BFloat16>;
 using AllTypes =
     Row<Float16, BFloat16, float, double, std::int32_t, std::int64_t, bool, std::uint8_t>;
-// The place of a dtype in a row; -1: it is not there.
+// Returns the index of a dtype in a row, or -1 if the row does not have it.
 template <class... T>
 constexpr int index_in(Row<T...>, catena_dtype dtype) {
     for (std::size_t i = 0; i < sizeof...(T); ++i)
@@ -304,7 +304,7 @@ constexpr int index_in(Row<T...>, catena_dtype dtype) {
 constexpr bool is_half(catena_dtype d) { return index_in(Halves(), d) >= 0; }
 template <class T>
 inline constexpr bool is_half_type = is_half(dtype_of<T>());
-// body(T()) for the type at that place of the row.
+// Calls body(T()) for the type at this index of the row.
 template <class... T, class Body>
 constexpr void with_type(Row<T...>, int index, const Body& body) {
     int i = 0;
@@ -320,7 +320,7 @@ template <class... A, class... B>
 constexpr Rows<A..., B...> operator+(Rows<A...>, Rows<B...>) {
     return {};
 }
-// A row for each pair of a list.
+// Rows for all pairs of types in a list.
 template <class... T>
 struct Pairs {
     template <class A>

@@ -7,7 +7,7 @@
 
 namespace catena::plugin {
 
-// The texts one after the other.
+// Returns the concatenation of the texts.
 template <std::size_t... n>
 consteval auto joined_texts(const char (&... text)[n]) {
     std::array<char, (n + ...) - sizeof...(n) + 1> all{};
@@ -19,8 +19,8 @@ consteval auto joined_texts(const char (&... text)[n]) {
     return all;
 }
 
-// Comes within the namespace catena_kernel, after CATENA_FN. With CATENA_OWN_FLOAT16 the device's
-// own load() and store() of float16 follow.
+// This text follows the head of a dialect, which defines CATENA_FN and opens the namespace
+// catena_kernel. With CATENA_OWN_FLOAT16, the device's own load() and store() of float16 follow it.
 inline constexpr char common_dialect[] = R"dialect(
 typedef float float32;
 typedef double float64;

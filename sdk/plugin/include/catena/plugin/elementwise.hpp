@@ -111,7 +111,7 @@ consteval Retained retained_by_formula() {
     for (const Probe& g : result.values) uses |= g.uses;
     return {uses & ((std::uint64_t{1} << n) - 1), uses >> 62 & 1};
 }
-// From the formula, or from F's own declaration.
+// Returns the values that the formula needs and those that F itself declares.
 template <class F>
 consteval Retained retained_of() {
     Retained r;
@@ -162,8 +162,8 @@ constexpr auto types_of() {
 }
 
 namespace detail {
-// The shape that the inputs broadcast to by NumPy's rule: aligned at the last axis, extents are
-// equal or 1. whole: integer inputs take attributes that are such integers.
+// Infers the shape that the inputs broadcast to by NumPy's rule: aligned at the last axis, extents
+// are equal or 1. whole: for integer inputs, attributes must be integers of their dtype.
 catena_status infer_elementwise(catena_ctx* ctx, const catena_function& f, bool whole,
                                 const catena_value* attrs, const catena_meta* const* x,
                                 catena_meta& y) noexcept;

@@ -97,8 +97,8 @@ template <class F, class T, Isa isa>
 inline constexpr ElementwiseLoops<T> forward_loops = {
     loop_of<ForwardLoop<F, T>, T, isa>(), nullptr, work_of<F>(), {}, isa};
 
-// Loops for single gradients make the plugin larger, so they exist only if they are fast and inputs
-// few.
+// Loops for single gradients make the plugin larger, so they exist only for fast instruction sets
+// and few inputs.
 template <class F, Isa isa>
 inline constexpr bool loop_for_each = n_inputs<F> > 1 && n_inputs<F> <= 3 && isa != Isa::baseline;
 template <class F, class T, Isa isa>

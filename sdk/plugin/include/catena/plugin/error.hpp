@@ -19,7 +19,7 @@ inline const catena_host& host() noexcept { return *the_host; }
 
 class Error : public std::exception {
 public:
-    // An empty text: the host has it already.
+    // An empty text means that the host already has the text.
     explicit Error(catena_status status, std::string text = {})
         : status_(status), text_(std::move(text)) {}
     catena_status status() const noexcept { return status_; }
@@ -30,7 +30,7 @@ private:
     std::string text_;
 };
 
-// Throws if a call of the host failed, which has the text.
+// Throws an Error if a call of the host failed. The host already has the text.
 inline void check_status(catena_status status) {
     if (status != CATENA_OK) [[unlikely]]
         throw Error(status);
@@ -38,8 +38,8 @@ inline void check_status(catena_status status) {
 
 using Shape = std::span<const std::int64_t>;
 
-// The product of extents and sizes, at most 2^63 - 1. In infer() extents can have any size; the
-// host refuses tensors that are too large.
+// The product of extents and sizes, and their sum, at most 2^63 - 1. In infer(), extents can have
+// any size; the host refuses tensors that are too large.
 constexpr std::int64_t times(std::int64_t a, std::int64_t b) {
     std::int64_t product = 0;
     return __builtin_mul_overflow(a, b, &product) ? std::numeric_limits<std::int64_t>::max()
@@ -73,7 +73,7 @@ std::string text_of_element(const char* name, std::int64_t i, Shape shape);
 namespace detail {
 [[noreturn, gnu::cold]] void fail(catena_status status, const char* function, const char* what,
                                   const std::string& expected, const std::string& got);
-// The status of the exception being handled; its text goes to the host.
+// Returns the status of the exception being handled, and passes its text to the host.
 [[gnu::cold]] catena_status caught(catena_ctx* ctx) noexcept;
 }  // namespace detail
 
@@ -84,7 +84,7 @@ template <class Expected, class Got>
     detail::fail(status, function, what, text_of(expected), text_of(got));
 }
 
-// Calls body() and turns what it throws into a status and a text for the host.
+// Calls body(), and converts an exception to a status and a text for the host.
 template <class Body>
 catena_status guarded(catena_ctx* ctx, Body&& body) noexcept {
     try {

@@ -16,7 +16,7 @@ struct Described {
     std::span<const Port> inputs;
     std::span<const Port> outputs;
     std::span<const Attribute> attrs;
-    Retained reads;  // of backward
+    Retained reads;  // values that backward reads
 };
 // Throws "[function] what: expected X, got Y" if `mine` differs from the description of `f`.
 void check_described(const Described& mine, const catena_function& f);
@@ -97,7 +97,7 @@ catena_status CATENA_CALL plan_foreign(catena_ctx* ctx, const catena_call* call,
     return status == CATENA_OK ? inner(ctx, call, plan) : status;
 }
 
-// The pointers for the table of kernels.
+// The pointers for the table of kernels, with the checks above if they are needed.
 template <class F, decltype(catena_kernel::run) run>
 constexpr decltype(run) entry_of() {
     if constexpr (F::about.kernels_alone || HasSupports<F>) return &run_checked<F, run>;
@@ -105,7 +105,7 @@ constexpr decltype(run) entry_of() {
 }
 template <class F, decltype(catena_kernel::plan) plan>
 constexpr decltype(plan) planner_of() {
-    // Compares types, because for GCC with UBSan a comparison of addresses is no constant
+    // Compares types, because for GCC with UBSan a comparison of addresses is not a constant
     // expression.
     using Plan = decltype(plan);
     constexpr bool none =

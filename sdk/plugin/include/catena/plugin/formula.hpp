@@ -16,10 +16,10 @@ namespace catena::plugin {
 
 // Optional parts of a formula. The strings must live as long as the formula.
 struct FormulaOptions {
-    const char* reduce_type = nullptr;  // of a reduction: what is joined, if not the first output's
+    const char* reduce_type = nullptr;  // reduction: type of a and b; null: the first output's type
     const char* preamble = nullptr;     // before the kernel: includes, types, functions
-    const char* loop_prep = nullptr;    // elementwise: before the loop over a thread's share, and
-    const char* after_loop = nullptr;   // behind it
+    const char* loop_prep = nullptr;    // elementwise: before the loop over a thread's elements
+    const char* after_loop = nullptr;   // elementwise: after this loop
     const char* const* options = nullptr;  // for the compiler; NULL-terminated
 };
 
@@ -47,8 +47,8 @@ private:
 struct FormulaRange {
     // The axes of a reduction; negative ones count from the last.
     std::optional<std::span<const std::int32_t>> axes = {};
-    bool keepdims = false;            // reduced axes stay, of extent 1
-    std::optional<Shape> shape = {};  // where all arrays are raw
+    bool keepdims = false;            // keeps reduced axes, with extent 1
+    std::optional<Shape> shape = {};  // the index range itself, if all arrays are raw
 };
 
 // A constant of the plugin:
@@ -58,7 +58,7 @@ struct FormulaRange {
 //     ... cube.run(call.context(), call.raw(), {call.raw().x[0]}, {call.raw().y[0]});
 class Formula {
 public:
-    // Statements for each element.
+    // An elementwise formula: `operation` has statements for each element.
     constexpr Formula(const char* inputs, const char* outputs, const char* operation,
                       const char* name, const FormulaOptions& options = {})
         : Formula(CATENA_FORMULA_ELEMENTWISE, inputs, outputs, operation, name, options) {}
@@ -89,7 +89,7 @@ public:
                                 const FormulaRange& range = {}) const {
         const Arguments arguments(*this, x);
         const catena_formula_call c = arguments.call(call, y, range);
-        std::array<catena_meta*, CATENA_MAX_PORTS> none{};  // all outputs are there
+        std::array<catena_meta*, CATENA_MAX_PORTS> none{};  // infers no output: all are given
         std::uint64_t bytes = 0;
         check_status(table().infer(ctx, kernel(ctx), &c, none.data(), &bytes));
         return bytes;

@@ -21,14 +21,14 @@ constexpr Half to_half(float x) {
     else return to_bfloat16(x);
 }
 
-// to[0 .. n) = from[0 .. n), with the instructions of an instruction set. One of From and To is
-// float, the other a half.
+// Converts from[0 .. n) to to[0 .. n) with the instructions of an instruction set. One of From and
+// To is float, the other a half.
 template <Isa isa, class From, class To>
 void convert_halves(const From* from, To* to, std::int64_t n);
 
 namespace detail {
 
-// A row of dtypes with each half in turn in place of the floats in `mask`.
+// The rows of dtypes in which one of the halves replaces the floats in `mask`.
 template <class R, unsigned mask>
 struct HalfRows {
     static constexpr std::size_t n = R::n;
@@ -52,7 +52,7 @@ consteval bool has_halves(Rows<R...>) {
     (look(R::dtypes), ...);
     return found;
 }
-// The floats in a row that become half precision, as bits.
+// Returns the positions of the floats in a row that become half precision, as bits.
 template <class F, class R>
 consteval unsigned halves_of() {
     unsigned wanted = ~0u;

@@ -172,12 +172,12 @@ public:
     auto attr() const {
         return attribute<F, name>(call_.attrs);
     }
-    // Add to y[i] (forward) or gx[i] (backward) instead of overwriting it.
+    // Whether the kernel adds to y[i] (forward) or gx[i] (backward) instead of overwriting it.
     bool adds(std::size_t i) const { return call_.req[i] == CATENA_REQ_ADD; }
     bool wants(std::size_t i) const { return call_.gx[i] != nullptr; }
     bool train() const { return (call_.flags & CATENA_CALL_TRAIN) != 0; }
-    // The number of threads that parallel() may use: in plan(), how many parts of scratch memory
-    // its bodies need.
+    // The number of threads that parallel() may use. In plan(), it is the number of parts of
+    // scratch memory that the bodies need.
     std::int64_t slots() const { return host().slots(ctx_); }
 
     template <class Body>
@@ -193,7 +193,7 @@ public:
     const catena_call& raw() const { return call_; }
 
 private:
-    // A variant of the kernel may retain more than the function.
+    // Throws if backward reads a tensor that is not retained. A variant may retain more than F.
     void only_forward(char port, std::size_t i, const catena_tensor* tensor) const {
         if (call_.phase != CATENA_PHASE_FORWARD && tensor == nullptr) [[unlikely]]
             detail::fail_unretained(F::about.name, "backward", port, i);
@@ -252,7 +252,7 @@ public:
         if (!ok) [[unlikely]]
             plugin::fail(status, F::about.name, what, expected, got);
     }
-    // The shape that an input must have. A missing optional input has any.
+    // These throw if an input has another shape. A missing optional input may have any shape.
     void check_ndim(std::size_t i, std::size_t expected) const {
         if (has(i) && x(i).size() != expected) [[unlikely]]
             detail::fail_ndim(F::about.name, F::about.inputs[i], "", expected, x(i).size());
@@ -268,7 +268,7 @@ public:
     void check_shape(std::size_t i, std::initializer_list<std::int64_t> expected) const {
         check_shape(i, Shape(expected.begin(), expected.size()));
     }
-    // An axis in 0 .. ndim-1, counted from the end if negative.
+    // Returns an axis as an index in 0 .. ndim-1; negative ones count from the end. Or throws.
     std::size_t axis(std::int64_t axis, std::size_t ndim, const char* what = "axis") const {
         const auto n = static_cast<std::int64_t>(ndim);
         if (axis < -n || axis >= n) [[unlikely]]
@@ -286,7 +286,7 @@ public:
         }
         std::copy(shape.begin(), shape.end(), y_[i]->shape);
     }
-    // With the dtype of x(0).
+    // Sets the shape of an output, with the dtype of x(0).
     void y(std::size_t i, const IntList& shape) const {
         if (!has(0)) [[unlikely]]
             plugin::fail(CATENA_E_INTERNAL, F::about.name,

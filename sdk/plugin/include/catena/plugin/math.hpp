@@ -28,9 +28,9 @@ struct Format<float> {
     static constexpr float round = 0x1.8p23f;  // adding it rounds to an integer, in the low bits
     // e^x is 0 below exp_min, subnormal below exp_normal, infinite above exp_max.
     static constexpr float exp_min = -104.0f, exp_normal = -87.3f, exp_max = 0x1.62e42ep6f;
-    // Beyond these sigmoid(-x) is 0, tanh(x) 1.
+    // For larger x, sigmoid(-x) is 0 and tanh(x) is 1.
     static constexpr float sigmoid_max = 88.0f, tanh_max = 10.0f;
-    static constexpr Bits lift = 64;  // an exponent that moves subnormals among normal numbers
+    static constexpr Bits lift = 64;  // added to an exponent so that a subnormal result is normal
     static constexpr float lowered = 0x1p-64f;
     static constexpr float log2_e = 1.44269504f, ln2_high = 0.693359375f;
     static constexpr float ln2_low = -2.12194440e-4f;
@@ -74,7 +74,7 @@ CATENA_FN T polynomial(const T (&c)[n], T x) {
 template <class T>
 struct Reduced {
     T r;                         // x = n ln 2 + r
-    typename Format<T>::Bits n;  // in the low bits, more by what `round` has there
+    typename Format<T>::Bits n;  // in the low bits, plus the low bits of `round`
 };
 template <class T>
 CATENA_FN Reduced<T> reduce(T x, T round = Format<T>::round) {
@@ -83,7 +83,7 @@ CATENA_FN Reduced<T> reduce(T x, T round = Format<T>::round) {
     const T n = shifted - round;
     return {(x - n * F::ln2_high) - n * F::ln2_low, std::bit_cast<typename F::Bits>(shifted)};
 }
-// For e^x = e^r 2^n.
+// The two parts of e^x = e^r 2^n.
 template <class T>
 struct Scaled {
     T r, power;  // 2^(n + more), infinite above the normal numbers
@@ -166,7 +166,7 @@ CATENA_FN T exp(T x) {
     using F = detail::Format<T>;
     using Bits = typename F::Bits;
     const auto [r, n] = detail::reduce(x);
-    // 2^n by adding to the exponent, which is lifted first where the result is subnormal.
+    // Multiplies by 2^n by adding n to the exponent; `lift` avoids subnormal intermediate results.
     const bool tiny = x < F::exp_normal;
     const Bits power = (n << F::mantissa) + (tiny ? F::lift << F::mantissa : Bits{0});
     T y = std::bit_cast<T>(std::bit_cast<Bits>(detail::exp_of_rest(r)) + power);
@@ -233,7 +233,7 @@ CATENA_FN T sigmoid(T x) {
     return T(1) / (T(1) + ::exp(-x));
 #else
     using F = detail::Format<T>;
-    // At the lower end 2^(n + 1) is infinite, where 2^n is not: one bound does for both signs.
+    // At x = -sigmoid_max, 2^(n + 1) is infinite and 2^n is not, so one bound serves both signs.
     const T a = abs(x) > F::sigmoid_max ? detail::with_sign_of(x, F::sigmoid_max) : x;
     const auto [r, power] = detail::reduce_and_scale(-a, 1);
     return T(2) / (T(2) + detail::exp_of_rest(r) * power);

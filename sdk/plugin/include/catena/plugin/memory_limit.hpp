@@ -8,7 +8,7 @@
 
 namespace catena::plugin {
 
-// The smaller one of `ulimit -v` and `ulimit -d` in bytes; UINT64_MAX if neither is set. [any]
+// Returns the smaller of `ulimit -v` and `ulimit -d` in bytes; UINT64_MAX if neither is set. [any]
 inline std::uint64_t memory_limit() noexcept {
     std::uint64_t least = UINT64_MAX;
     for (const auto resource : {RLIMIT_AS, RLIMIT_DATA}) {

@@ -1,4 +1,4 @@
-// Random numbers of kernels: one block of Philox, or many side by side.
+// Philox random numbers for kernels: one block, or many blocks at once.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,14 @@ struct Philox4 {
     std::uint32_t v[4];
 };
 
-// Block `counter` of the stream `key`; the upper 64 bits of the counter are 0 unless given.
+// Returns block `counter` of the stream `key`; the counter's upper 64 bits are 0 unless given.
 CATENA_FN Philox4 philox(std::uint64_t key, std::uint64_t counter, std::uint64_t upper = 0) {
     Philox4 block{};
     catena_philox(key, counter, upper, block.v);
     return block;
 }
 
-// Blocks counter .. counter + 63 side by side, for vector units: out[k][j] is word k of block j.
+// Computes blocks counter .. counter + 63, for vector units: out[k][j] is word k of block j.
 inline constexpr std::int64_t philox_lanes = 64;
 CATENA_KERNEL void philox(std::uint64_t key, std::uint64_t counter,
                           std::uint32_t (&out)[4][philox_lanes]) {

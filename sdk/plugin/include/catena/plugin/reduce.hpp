@@ -15,7 +15,7 @@ using Total = std::conditional_t<std::is_integral_v<T>, std::uint64_t, double>;
 template <class T>
 using Lane = std::conditional_t<std::is_integral_v<T>, std::uint64_t, T>;
 
-// The sum of n contiguous elements: 64 lanes over pieces of 4096, whose sums are added in Total<T>.
+// Returns the sum of n contiguous elements: 64 lanes over pieces of 4096, added in Total<T>.
 template <class T>
 CATENA_KERNEL Total<T> sum_of(const T* p, std::int64_t n) {
     constexpr std::int64_t lanes = 64;
@@ -101,13 +101,13 @@ void sum_to_shape(catena_ctx* ctx, Isa isa, const T* x, Shape from, T* y, Shape 
 }
 }  // namespace detail
 
-// y (the kept elements, dense) = sum of x over the other axes; or adds it to y.
+// Sets y (the kept elements, dense) to the sum of x over the other axes; or adds it to y.
 template <class Call, class T>
 void sum_axes(const Call& call, const Reduction& r, const T* x, T* y, bool add) {
     detail::sum_axes(call.context(), Call::isa, r, x, y, add);
 }
 
-// y = x of shape `from`, summed to the shape `to` that broadcasts to it.
+// Sets y to x of shape `from`, summed to the shape `to` that broadcasts to it; or adds it to y.
 template <class Call, class T>
 void sum_to_shape(const Call& call, const T* x, Shape from, T* y, Shape to, bool add) {
     detail::sum_to_shape(call.context(), Call::isa, x, from, y, to, add);

@@ -144,8 +144,8 @@ template <class... T>
 constexpr bool has_floats(Row<T...>) {
     return ((!std::is_integral_v<T>) || ...);
 }
-// Whether K, which is F or has its kernels for a device, has a handwritten kernel for a phase. C: a
-// call.
+// Whether K, which is F or F's cuda::Kernels, has a handwritten kernel for a phase. C is the type
+// of a call.
 template <class K, class C, int phase, template <class...> class List, class... T>
 constexpr bool by_hand(List<T...>) {
     if constexpr (phase == CATENA_PHASE_FORWARD) return requires(const C& call) {
@@ -161,7 +161,7 @@ constexpr bool has_kernel(R row, bool is_by_hand) {
     if constexpr (phase == CATENA_PHASE_FORWARD) return is_by_hand || Elementwise<F> || Update<F>;
     else return has_floats(row) && (is_by_hand || ElementwiseGradient<F>);
 }
-// What the kernels of F have in common.
+// Returns the part that all kernels of F have in common.
 template <class F>
 constexpr catena_kernel kernel_for(int phase, const char* device, const catena_dtype* types) {
     constexpr Retained retained = retained_of<F>();
@@ -206,7 +206,7 @@ catena_status CATENA_CALL plan_by_hand(catena_ctx* ctx, const catena_call* call,
     });
 }
 
-// The kernel of a phase for which has_kernel() is true.
+// Returns run() of a kernel for which has_kernel() is true.
 template <class F, Isa isa, int phase, class First, class... T>
 constexpr Run run_of(Row<First, T...>) {
     constexpr bool forward = phase == CATENA_PHASE_FORWARD;
@@ -241,8 +241,8 @@ constexpr catena_kernel kernel_of() {
     return kernel;
 }
 
-// The same for float16 and bfloat16: the kernel of R runs on float32 copies. isa is that of the
-// conversion, and the highest that the kernel may need.
+// The kernel for float16 and bfloat16, which runs the kernel of R on float32 copies. isa is the
+// instruction set of the conversion, and the highest one that the inner kernel may need.
 template <class F, class R, Isa isa, int phase, Isa... own>
 constexpr catena_kernel widened_kernel_of(IsaList<own...>) {
     constexpr Isa inner = std::max({(own <= isa ? own : Isa::baseline)...});
@@ -352,8 +352,8 @@ struct Plugin {
 };
 
 namespace detail {
-// The table of all translation units, which lives as long as the module. A function that two units
-// list is in it once. Throws std::bad_alloc.
+// Returns the table of all translation units, which lives as long as the module. A function that
+// two units list is in it once. Throws std::bad_alloc.
 const catena_plugin& table_of(const Contents* const* begin, const Contents* const* end);
 }  // namespace detail
 

@@ -60,8 +60,8 @@ CATENA_KERNEL T sum_exp(const T* p, std::int64_t n, T shift) {
     return lane[0];
 }
 
-// For `width` adjacent lines of n numbers each, whose consecutive numbers lie `step` apart: the
-// maximum of each line, and the sum of e^(x - maximum).
+// Computes the maximum of each of `width` adjacent lines, and its sum of e^(x - maximum). A line
+// has n numbers, which lie `step` apart.
 template <class T>
 CATENA_KERNEL void max_and_sum_exp(const T* x, std::int64_t n, std::int64_t step,
                                    std::int64_t width, T* most, T* sum) {

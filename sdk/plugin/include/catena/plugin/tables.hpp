@@ -84,7 +84,7 @@ constexpr catena_plugin table_of(const Contents& contents) {
 
 }  // namespace catena::plugin
 
-// catena_add_plugin() defines both.
+// catena_add_plugin() defines both macros.
 #if !defined(CATENA_PLUGIN_VENDOR)
 #define CATENA_PLUGIN_VENDOR ""
 #endif

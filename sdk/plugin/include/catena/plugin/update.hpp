@@ -15,7 +15,7 @@ namespace catena::plugin {
 
 template <class F>
 concept Update = requires {
-    F::template update<float>;  // nvcc takes no & here
+    F::template update<float>;  // without &, which nvcc rejects here
 };
 
 // Sets of ports: those that change, and those with a single number for all elements.
@@ -32,7 +32,7 @@ constexpr std::uint64_t single_ports() {
     else return 0;
 }
 
-// What a formula gets after the ports: the result of prepare(), or an array of the attributes.
+// Returns a formula's arguments after the ports: the result of prepare(), or the attributes.
 template <class F, class T>
 auto constants_of(const catena_value* attrs) {
     if constexpr (requires { F::template prepare<T>; }) {

@@ -1,5 +1,5 @@
-// Var: a variable of the host's graph with the operators of a number, so that the formula of a
-// gradient also composes it of host functions, differentiable to any order.
+// Var: a variable of the host's graph with the operators of a number, so that a gradient's formula
+// also works as a composition of host functions, differentiable to any order.
 #pragma once
 
 #include <atomic>
@@ -72,7 +72,7 @@ Var operator>=(const Var& a, const Var& b);
 Var operator<(const Var& a, const Var& b);
 Var operator<=(const Var& a, const Var& b);
 Var operator==(const Var& a, const Var& b);
-// Both comparisons are true.
+// Returns 1 where both comparisons are true, else 0.
 Var operator&(const Var& a, const Var& b);
 
 namespace math {
@@ -114,7 +114,7 @@ inline bool same_shape(const catena_meta& a, const catena_meta& b) {
 }
 
 namespace detail {
-// The gradient of an input, summed over what broadcasting repeated; null for the constant 0.
+// Returns an input's gradient, summed over the axes that were broadcast; null for the constant 0.
 catena_var* gradient_like(const char* function, const Var& gradient, const catena_meta* x);
 }  // namespace detail
 
@@ -136,7 +136,7 @@ public:
         if (!detail::retains_y<F>(i)) detail::fail_unretained(F::about.name, "gradient", 'y', i);
         return make(call_.y[i]);
     }
-    Var gy(std::size_t i) const { return make(call_.gy[i]); }  // constant 0: none came
+    Var gy(std::size_t i) const { return make(call_.gy[i]); }  // the constant 0 if there is none
     // Shape and dtype of an input, retained or not.
     const catena_meta& x_meta(std::size_t i) const {
         if (!has(i)) detail::fail_missing(F::about.name, "gradient", i);
@@ -147,7 +147,7 @@ public:
     auto attr() const {
         return attribute<F, name>(call_.attrs);
     }
-    // An attribute of this call for another one, under the same name: g.same("axis").
+    // Passes an attribute of this call to another one, under the same name: g.same("axis").
     struct Same {
         consteval Same(const char* name) : index(F::about.attribute(name)) {  // NOLINT
             if (index == F::about.attrs.size()) throw "same(): the function has no such attribute";
@@ -158,7 +158,7 @@ public:
         return {F::about.attrs[attr.index].name, call_.attrs[attr.index]};
     }
     bool train() const { return (call_.flags & CATENA_CALL_TRAIN) != 0; }
-    // Sums over the axes that the forward call broadcast.
+    // Sets the gradient of input i, summed over the axes that the forward call broadcast.
     void gx(std::size_t i, const Var& gradient) const {
         call_.gx[i] = detail::gradient_like(F::about.name, gradient,
                                             gradient.is_constant() ? nullptr : &x_meta(i));

@@ -1,5 +1,5 @@
-// For kernels on a vendor's library that serve catena's own functions: attributes by name,
-// convolutions as the products that such libraries have, and a cache of what was made for them.
+// Helpers for kernels that use a vendor's library for catena's own functions: attributes by name,
+// convolutions as the products of such libraries, and a cache of objects made for them.
 #pragma once
 
 #include <algorithm>
@@ -18,13 +18,13 @@
 
 namespace catena::plugin {
 
-// The attribute of the call with this name: another plugin describes the function.
+// Returns the call's attribute of this name. Another plugin describes the function.
 inline const catena_value& attribute(const catena_call& call, const char* name) {
     for (std::uint32_t i = 0; i < call.function->n_attrs; ++i)
         if (std::string_view(call.function->attrs[i]->name) == name) return call.attrs[i];
     throw Error(CATENA_E_UNSUPPORTED, std::string("no attribute ") + name);
 }
-// The value for one axis of an attribute that is one number, (y, x), or empty.
+// Returns the value for one axis of an attribute that is one number, (y, x), or empty: 0.
 inline std::int64_t attribute_of_axis(const catena_call& call, const char* name, int axis) {
     const catena_value& v = attribute(call, name);
     return v.n == 0 ? 0 : v.v.ints[v.n == 1 ? 0 : axis];
@@ -32,7 +32,7 @@ inline std::int64_t attribute_of_axis(const catena_call& call, const char* name,
 
 inline bool adds(const catena_call& call, int i) { return call.req[i] == CATENA_REQ_ADD; }
 inline bool is_forward(const catena_call& call) { return call.phase == CATENA_PHASE_FORWARD; }
-// The result of a forward call, or its gradient.
+// Returns the result of a forward call, or the gradient of the result in a backward call.
 inline const catena_tensor* outcome(const catena_call& call) {
     return is_forward(call) ? call.y[0] : call.gy[0];
 }
@@ -47,7 +47,7 @@ struct ConvolutionSizes {
     std::int64_t stride_y, stride_x;
     std::int64_t pad_y, pad_x;
 
-    // Multiply-adds for one image.
+    // Returns the multiply-adds for one image.
     std::int64_t work() const { return outputs * oh * ow * channels * kh * kw; }
     std::int64_t x_image() const { return channels * height * width; }
     std::int64_t y_image() const { return outputs * oh * ow; }
@@ -55,8 +55,8 @@ struct ConvolutionSizes {
     std::int64_t pixels() const { return oh * ow; }
     auto operator<=>(const ConvolutionSizes&) const = default;
 
-    // Nothing is empty, numbers have 31 bits, and no place lies beyond the pad, as with cover_all:
-    // libraries are told of the same pad on both sides.
+    // Whether no extent is 0, sizes fit into 31 bits, and no window reaches beyond the pad, as it
+    // can with cover_all: libraries take one pad for both sides.
     bool is_common() const {
         const std::int64_t sizes[] = {n,  channels, height, width,    outputs, oh,
                                       ow, kh,       kw,     stride_y, stride_x};
@@ -67,10 +67,10 @@ struct ConvolutionSizes {
     }
 };
 
-// forward: y = x with W. data: x from y and W. filter: W from x and y.
+// forward computes y from x and W, data computes x from y and W, filter computes W from x and y.
 enum class ConvolutionProduct : std::int64_t { forward, data, filter };
 
-// One product; its result is y, x or w. bias may be null.
+// One product, whose result is y, x or w. bias may be null.
 struct ConvolutionStep {
     ConvolutionProduct product;
     const catena_tensor* x;
@@ -84,7 +84,7 @@ struct ConvolutionCall {
     ConvolutionSizes sizes;
     ConvolutionStep steps[2] = {};
     int n_steps = 0;
-    // The bias's gradient, if it is wanted: the sum of these images over all but their channels.
+    // The bias's gradient, if it is wanted: `summed`, summed over all axes except the channels.
     const catena_tensor* summed = nullptr;
     catena_tensor* sum = nullptr;
     bool add_sum = false;
@@ -96,8 +96,8 @@ struct ConvolutionCall {
 
 namespace detail {
 
-// A function that computes one of the three tensors from the two others, and its gradients. The
-// tensors are named by the product that computes them; first and second are the function's inputs.
+// For a function that computes one of the three tensors from the two others, and its gradients. A
+// tensor is named by the product that computes it; first and second are the function's inputs.
 inline ConvolutionCall convolution(const catena_call& call, ConvolutionProduct first,
                                    ConvolutionProduct second, ConvolutionProduct result) {
     using enum ConvolutionProduct;
@@ -151,7 +151,7 @@ inline constexpr char convolution_2d[] = "catena.convolution_2d";
 inline constexpr char deconvolution_2d[] = "catena.deconvolution_2d";
 inline constexpr char convolution_2d_grad_w[] = "catena.convolution_2d_grad_w";
 
-// The sizes and products of a call of one of these functions.
+// Returns the sizes and products of a call of one of these functions.
 inline ConvolutionCall convolution_call(const catena_call& call) {
     using enum ConvolutionProduct;
     const std::string_view function = call.function->name;
@@ -160,7 +160,7 @@ inline ConvolutionCall convolution_call(const catena_call& call) {
                                         : detail::convolution(call, data, forward, filter);
 }
 
-// Values by key; what was not used for longest makes room. [any]
+// A cache of values by key, which evicts the least recently used value when it is full. [any]
 template <class Key, class T>
 class Cache {
 public:

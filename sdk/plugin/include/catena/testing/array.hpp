@@ -74,7 +74,7 @@ public:
     // Reads or writes one element of any dtype as a double.
     double at(std::int64_t i) const;
     void set(std::int64_t i, double value);
-    // All elements.
+    // Reads or writes all elements as doubles.
     std::vector<double> numbers() const;
     void set_numbers(const std::vector<double>& values);
     // Sets all bytes of the elements.
@@ -83,7 +83,7 @@ public:
     Array reshaped(Dims shape) const;
     // A copy at another address, with other guard bytes.
     Array moved(std::size_t shift, std::uint8_t pattern = usual_guard) const;
-    // A text about the guard bytes that were overwritten; empty if there are none.
+    // Returns a text about the guard bytes that were overwritten; empty if there are none.
     std::string damage() const;
     bool intact() const { return damage().empty(); }
     // True if shape, dtype and all bits are equal.

@@ -1,5 +1,5 @@
-// conform(): everything that is expected of any function, checked for the calls that its descriptor
-// gives as examples, or for one that is found by trying.
+// conform(): checks what is expected of every function, for the calls that its descriptor gives as
+// examples, or for a call that is found by trying.
 //
 //     World world({"my.catena", "math.catena", "array.catena"});  // and what gradients use
 //     CHECK(conform(world, "org.example.swish").failures() == "");  // one function
@@ -14,34 +14,34 @@
 
 namespace catena::testing {
 
-// What is checked, and with which tolerances.
+// The checks to run, and their tolerances.
 struct Settings {
     Tolerance float64 = {1e-9, 1e-10};
     Tolerance float32 = {1e-4, 1e-5};
     Tolerance float16 = {4e-3, 2e-3};
     Tolerance bfloat16 = {3e-2, 2e-2};
-    Tolerance differences = {1e-5, 1e-6};  // of second order: ten times that
+    Tolerance differences = {1e-5, 1e-6};  // of second order: ten times this
     double step = 1e-4;                    // of finite differences
-    unsigned seed = 1;                     // of all numbers
+    unsigned seed = 1;                     // of all random numbers
     // Run only this check, for functions that crash in another one.
-    std::optional<Check> only;      // with what it needs of the others
-    bool large = true;              // calls long enough for vectors and for threads
-    std::int64_t elements = 40000;  // of an input of those for threads
+    std::optional<Check> only;      // and the checks that it depends on
+    bool large = true;              // also long calls, for vectors and for threads
+    std::int64_t elements = 40000;  // of an input of the calls for threads
     bool gradients = true;
-    const char* device = nullptr;  // kernels of this backend alone, by its name
+    const char* device = nullptr;  // only kernels of the backend of this name
 
     bool wants(Check check) const;
     bool wants_kernels(int phase) const;
-    // The check that a violation counts for, where the one that watches for it is left out.
+    // Returns the check that a violation counts for: `usual`, or the only check that runs.
     Check blamed(Check usual) const { return only.value_or(usual); }
 };
 
-// Plugins that the gradients are composed of have to be in the world. Deterministic.
+// The plugins that gradients are composed of must be in the world. Results are deterministic.
 Report conform(World& world, const std::string& name, const Settings& settings = {});
 
 // One report for each function in World::names().
 struct Reports : std::vector<Report> {
-    // A line for each failure; empty: nothing failed. No function at all is a failure, too.
+    // Returns a line for each failure, or an empty text. No function at all is a failure, too.
     std::string failures() const {
         std::string text = empty() ? "expected a function in the plugins to test, got none\n" : "";
         for (const Report& report : *this) text += report.failures();

@@ -1,5 +1,5 @@
-// A call of a function in words, as in catena_function.examples: "x=(2,3)[0.5,2] axis=1"; its
-// attributes, and the ways in which it fails. Needs no World: other hosts' tests may include it.
+// A call of a function as text, as in catena_function.examples: "x=(2,3)[0.5,2] axis=1"; its
+// attributes and its errors. Does not need a World, so tests of other hosts can include it.
 #pragma once
 
 #include <memory>
@@ -21,23 +21,23 @@ public:
 private:
     catena_status status_;
 };
-struct NoKernel : Failure {  // for these dtypes, or none that supports() the call
+struct NoKernel : Failure {  // no kernel has these dtypes or supports the call
     using Failure::Failure;
 };
-// No error of the call: an exception left a piece of parallel_for(), say.
+// A violation of the rules for kernels: for example, an exception left a piece of parallel_for().
 struct Violation : Failure {
     using Failure::Failure;
 };
-struct OutOfBounds : Violation {  // a kernel wrote beside its memory
+struct OutOfBounds : Violation {  // a kernel wrote outside its memory
     using Violation::Violation;
 };
-struct InputChanged : Violation {  // a kernel wrote what it may only read
+struct InputChanged : Violation {  // a kernel wrote to read-only memory
     using Violation::Violation;
 };
 
-using Attrs = std::vector<catena_named_value>;  // lists and strings stay the caller's
+using Attrs = std::vector<catena_named_value>;  // the caller owns lists and strings
 
-// Copies share what they own, which does not change.
+// Attributes with their own lists and strings. Copies share these, which do not change.
 class OwnedAttrs {
 public:
     OwnedAttrs() = default;
@@ -57,16 +57,16 @@ private:
 };
 
 namespace detail {
-// As hosts do where nothing is lost: 2 to 2.0 and 2.0 to 2.
+// Converts a value to the schema's kind if nothing is lost, as hosts do: 2 to 2.0, 2.0 to 2.
 catena_value converted(const catena_attr_spec& spec, catena_value v);
-// Why a value is not of the schema's kind, range and choices, in a host's words; empty: it is.
+// Returns a host's message if a value violates the schema's kind, range or choices; else empty.
 std::string refused(const catena_attr_spec& spec, const catena_value& v);
-// A value in words: lists in brackets with `comma` between the numbers, strings in `quote`.
+// Returns a value as text: lists in brackets with `comma` between numbers, strings in `quote`.
 std::string text_of(const catena_value& v, const char* comma, char quote);
 }  // namespace detail
 
-// Shapes, the range of values for each input, and attributes. Text and numbers are apart, so that
-// tests can derive other calls from it.
+// A call: shapes, the range of values for each input, and attributes. It is separate from the text
+// and from arrays of numbers, so that tests can derive other calls from it.
 struct Example {
     struct Input {
         bool present = false;

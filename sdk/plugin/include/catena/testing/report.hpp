@@ -12,7 +12,7 @@
 
 namespace catena::testing {
 
-// In the order of the coverage page.
+// The checks, in the order of the coverage page.
 enum class Check {
     example,
     dtypes,
@@ -158,7 +158,7 @@ namespace detail {
 std::string kind_of(const std::string& text);
 }  // namespace detail
 
-// What the tests are doing now, for messages about crashes and hangs.
+// The current activity of the tests, for messages about crashes and hangs.
 extern char doing[256];
 void now_doing(const std::string& function, const std::string& what);
 

@@ -1,5 +1,5 @@
 // A small host for tests of plugins: loads them, runs any of their kernels on host arrays, and
-// calls functions on variables. No link to the core.
+// calls functions on variables. It is not linked with the core.
 #pragma once
 
 #include <memory>
@@ -14,7 +14,7 @@
 namespace catena::testing {
 class World;
 
-// A call of a function on variables that was recorded.
+// A recorded call of a function on variables.
 struct RecordedCall {
     const catena_function* function;
     OwnedAttrs attrs;
@@ -26,15 +26,15 @@ struct RecordedCall {
 struct catena_var {
     catena::testing::Array array;
 };
-// One call in flight: what a kernel sees as its context.
+// A call in progress, which is the context of its kernels.
 struct catena_ctx {
     catena::testing::World* world;
     std::string error;
     std::vector<std::unique_ptr<catena_var>> vars;
     bool train = true;
     std::vector<catena::testing::RecordedCall>* tape = nullptr;  // where calls are recorded
-    const char* device = "";                                     // that the call runs on
-    std::string thrown = {};                                     // by a piece of parallel_for()
+    const char* device = "";                                     // the device that the call runs on
+    std::string thrown = {};                                     // exception of parallel_for()
 };
 
 namespace catena::testing {
@@ -42,7 +42,7 @@ namespace catena::testing {
 using plugin::set;
 using plugin::value_of;
 
-// What backward gets for an input or output that is not retained.
+// The value that backward gets for an input or output that is not retained.
 enum class Unretained {
     missing,  // NULL, as from a host
     given,    // the array itself
@@ -51,27 +51,27 @@ enum class Unretained {
 
 struct Options {
     const char* isa = nullptr;     // nullptr: the best that this machine has
-    const char* plugin = nullptr;  // the id of the one whose kernel is to run; nullptr: any
-    const char* device = nullptr;  // nullptr: host memory where there is a kernel for it
-    bool add = false;              // to outputs that hold 1 everywhere; integers are written
+    const char* plugin = nullptr;  // id of the plugin whose kernel runs; nullptr: any
+    const char* device = nullptr;  // nullptr: host memory if a kernel for it exists
+    bool add = false;              // adds to outputs filled with 1; integers are overwritten
     bool train = true;
     int threads = 1;
-    std::uint64_t targets = ~std::uint64_t{0};  // of the first 64 inputs; of more, all are
-    const catena_kernel* kernel = nullptr;      // just this one
+    std::uint64_t targets = ~std::uint64_t{0};  // bits of inputs; those from the 65th on are wanted
+    const catena_kernel* kernel = nullptr;      // runs only this kernel
     std::uint8_t fill = 0xff;  // the bytes of uninitialised memory: outputs, saved, scratch
     Unretained unretained = Unretained::missing;
-    int spoilt = -1;  // of inputs, then outputs, the one that is not just given; -1: all
+    int spoilt = -1;  // the one input or output to which `unretained` applies; -1: all
 };
 
 class World {
 public:
-    // The plugins to test. catena's own are loaded where a function of theirs is asked for.
+    // Loads the plugins to test. catena's own plugins are loaded when a function of them is needed.
     explicit World(const std::string& path) : World(std::vector<std::string>{path}) {}
     explicit World(std::initializer_list<const char*> paths)
         : World(std::vector<std::string>(paths.begin(), paths.end())) {}
     explicit World(const std::vector<std::string>& paths) : World(paths, own_plugins()) {}
-    // `own`: the folder of catena's own plugins; the environment's CATENA_TESTING_PLUGINS comes
-    // first.
+    // `own` is the folder of catena's own plugins; the environment variable CATENA_TESTING_PLUGINS
+    // has precedence.
     World(const std::vector<std::string>& paths, const char* own);
     ~World();
     World(const World&) = delete;
@@ -81,41 +81,41 @@ public:
     // Functions that the plugins to test describe, or have kernels for.
     std::vector<std::string> names() const;
     const std::vector<const catena_kernel*>& kernels() const;
-    // Those of a function's phase that this machine and the plugins' devices can run.
+    // The kernels of a function's phase that this machine and the plugins' devices can run.
     std::vector<const catena_kernel*> kernels(const std::string& name, int phase) const;
-    // Devices for which a function has kernels, but that are not there: why, a line each.
+    // Returns a line for each missing device for which a function has kernels, with the reason.
     std::set<std::string> skipped(const std::string& name) const;
-    // The id of the plugin that brought a kernel, or a function.
+    // The id of the plugin that provides a kernel or a function.
     const std::string& origin(const catena_kernel& kernel) const { return origin_of(&kernel); }
     const std::string& origin(const catena_function& f) const { return origin_of(&f); }
     bool under_test(const catena_kernel& kernel) const { return under_test_id(origin(kernel)); }
     bool under_test(const catena_function& f) const { return under_test_id(origin(f)); }
-    // The plugin whose kernel ran last, and how many ran.
+    // The plugin whose kernel ran last, and the number of runs of kernels.
     const std::string& ran() const;
     std::size_t runs() const;
     // The kernels that ran since the last forget_runs().
     const std::set<const catena_kernel*>& kernels_run() const;
     void forget_runs();
 
-    // Instruction sets of this machine for which a function has a forward kernel; those that serve
-    // halves on copies do not count.
+    // Returns the instruction sets of this machine for which a function has a forward kernel;
+    // kernels for half precision do not count.
     std::vector<const char*> isas(const std::string& name);
 
     // Shapes and dtypes of the outputs, as the function infers them.
     std::vector<catena_meta> infer(const std::string& name,
                                    const std::vector<std::optional<catena_meta>>& inputs,
                                    const Attrs& attrs = {});
-    // Outputs of a call, then the inputs that the function updates; inputs without a value are
-    // missing ones. VIEW functions copy.
+    // Returns the outputs of a call, then the inputs that the function updates. Empty arrays are
+    // missing inputs. VIEW functions copy.
     std::vector<Array> forward(const std::string& name, const std::vector<Array>& inputs,
                                const Attrs& attrs = {}, const Options& options = {});
-    // Gradients of the inputs in options.targets that are differentiable; the others are empty. A
-    // kernel with saved state runs its forward kernel first, with the numbers of the last
-    // forward().
+    // Returns the gradients of the differentiable inputs in options.targets; the others are empty.
+    // Before a kernel with saved state, its forward kernel runs, with the random numbers of the
+    // last forward().
     std::vector<Array> backward(const std::string& name, const std::vector<Array>& inputs,
                                 const std::vector<Array>& outputs, const std::vector<Array>& gy,
                                 const Attrs& attrs = {}, const Options& options = {});
-    // The same through the function's composition of host functions.
+    // Returns the same gradients from the function's composition of host functions.
     std::vector<Array> gradient(const std::string& name, const std::vector<Array>& inputs,
                                 const std::vector<Array>& outputs, const std::vector<Array>& gy,
                                 const Attrs& attrs = {}, const Options& options = {});
@@ -130,7 +130,7 @@ public:
     std::uint64_t seed = 0;
     std::uint64_t drawn = 0;
 
-    struct State;  // of the library alone
+    struct State;  // internal to the library
     State& state() const { return *state_; }
 
 private:

@@ -1,30 +1,30 @@
-/* What tests ask of the emulator beyond CUDA's interface. */
+/* The emulator's interface for tests, in addition to CUDA's. */
 #pragma once
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* A device fails for good, as after a kernel's fault: error is the cudaError_t of all that follows.
- * cudaDeviceReset() heals it. */
+/* Makes a device fail, as after a kernel's fault: later calls return error, a cudaError_t, until
+ * cudaDeviceReset(). */
 __attribute__((visibility("default"))) void catena_emulator_fault(int device, int error);
 
-/* Devices on which this process has a context, as bits; forget: from now on it has none, so that a
- * test sees who makes one. */
+/* Returns a bit for each device on which this process has a context. forget != 0: clears the bits,
+ * so that a test sees which calls create a context. */
 __attribute__((visibility("default"))) unsigned catena_emulator_contexts(int forget);
 
-/* Another library made a context of its own on the device the thread's current one: calls that need
- * the runtime's fail there. leave() undoes it, and returns whether it was still so. */
+/* Makes a context of another library on the device current in this thread: calls that need the
+ * runtime's context fail. leave() pops it and returns whether it was still the current one. */
 __attribute__((visibility("default"))) void catena_emulator_foreign(int device);
 __attribute__((visibility("default"))) int catena_emulator_leave(void);
 
-/* Of this thread's calls from now on, the one with that number, from 0 on, fails with that error and
- * does nothing. Returns how many calls there were since this was asked last. Calls that free or destroy
- * something do not count: CUDA does what they say, whatever they return. number < 0: none fails. */
+/* Makes the thread's call with this number, counted from 0 from now on, fail with error and do
+ * nothing; number < 0: none. Returns how many calls there were since the previous request. Calls
+ * that free or destroy something do not count, because CUDA performs them whatever they return. */
 __attribute__((visibility("default"))) int catena_emulator_fail(int number, int error);
 
-/* Streams, events, graphs, blocks of memory, loaded code and vendors' handles that there are, after so
- * many more. */
+/* Adds change to the number of existing streams, events, graphs, memory blocks, loaded libraries
+ * and vendors' handles, and returns that number. */
 __attribute__((visibility("default"))) long catena_emulator_live(long change);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-// What code of kernels may use: words, indices, barriers, warps, atomics.
+// What kernels may use: keywords, indices, barriers, warp operations, atomics.
 #pragma once
 
 #include <cmath>
@@ -17,8 +17,8 @@
 #define __restrict__ __restrict
 #define __constant__
 #define __grid_constant__
-// Blocks of an OS thread run one after the other. `extern __shared__ T name[]` has no counterpart:
-// T* name = static_cast<T*>(catena_emulator::dynamic_shared_memory()).
+// Blocks that share an OS thread run in sequence. `extern __shared__ T name[]` is not supported;
+// use T* name = static_cast<T*>(catena_emulator::dynamic_shared_memory()).
 #define __shared__ thread_local
 #define __align__(n) alignas(n)
 
@@ -35,7 +35,7 @@ int sync_block_count(bool predicate);
 unsigned dynamic_shared_bytes();
 [[noreturn]] void trap(const char* why);
 
-// Every lane of mask gives value; each gets what pick() makes of them all. present: those that gave one.
+// Every lane of mask gives a value and gets pick()'s result. present: the lanes that gave one.
 using Pick = std::uint64_t (*)(const std::uint64_t* values, std::uint32_t present, int lane,
                                int argument, int width);
 std::uint64_t exchange(std::uint32_t mask, std::uint64_t value, Pick pick, int argument, int width);
@@ -74,7 +74,7 @@ inline void __syncthreads() { catena_emulator::sync_block(); }
 inline int __syncthreads_count(int predicate) {
     return catena_emulator::sync_block_count(predicate != 0);
 }
-// The special register of PTX.
+// PTX's special register of this name.
 inline unsigned __dynamic_smem_size() { return catena_emulator::dynamic_shared_bytes(); }
 inline int __syncthreads_or(int predicate) { return __syncthreads_count(predicate) != 0; }
 inline int __syncthreads_and(int predicate) { return __syncthreads_count(!predicate) == 0; }

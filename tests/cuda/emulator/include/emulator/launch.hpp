@@ -1,4 +1,4 @@
-// How a kernel and its arguments become work for the emulator.
+// Binds a kernel to its arguments, and launches it on the emulator.
 #pragma once
 
 #include <functional>
@@ -11,13 +11,13 @@
 
 namespace catena_emulator {
 
-// The bytes of one argument: pointers in them are checked.
+// The bytes of one argument, in which the emulator checks pointers.
 struct Argument {
     const void* data;
     std::size_t bytes;
 };
 
-// A kernel with its arguments: body() runs one thread of it.
+// A kernel bound to its arguments: body() runs one thread of it.
 struct Bound {
     std::function<void()> body;
     std::vector<Argument> arguments;
@@ -27,7 +27,7 @@ template <class... P>
 Bound bind_kernel(void (*kernel)(P...), std::tuple<P...> values) {
     const auto held = std::make_shared<std::tuple<P...>>(std::move(values));
     Bound bound;
-    // What lies between members would be taken for addresses.
+    // Clears padding, which a launch would check for addresses.
     if constexpr (sizeof...(P) > 0)
         std::apply([](auto&... v) { (__builtin_clear_padding(&v), ...); }, *held);
     std::apply([&](const auto&... v) { bound.arguments = {Argument{&v, sizeof v}...}; }, *held);
@@ -37,7 +37,7 @@ Bound bind_kernel(void (*kernel)(P...), std::tuple<P...> values) {
 
 template <class... P, std::size_t... i>
 Bound bind_pointers(void (*kernel)(P...), void** args, std::index_sequence<i...>) {
-    static_cast<void>(args);  // of a kernel without parameters
+    static_cast<void>(args);  // unused if the kernel has no parameters
     return bind_kernel(kernel, std::tuple<P...>(*static_cast<P*>(args[i])...));
 }
 template <class... P>
@@ -48,13 +48,13 @@ Bound bind_pointers(void (*kernel)(P...), void** args) {
 [[gnu::visibility("default")]] cudaError_t launch(const cudaLaunchConfig_t& config,
                                                   const void* kernel, Bound bound);
 
-// One kernel of a library that was loaded at run time.
+// A kernel of a library that was loaded at run time.
 struct KernelEntry {
     const char* name;
     Bound (*bind)(void** args);
 };
 
-// It is in thread_local storage: see __shared__.
+// Returns the running block's dynamic shared memory, which is thread_local: see __shared__.
 [[gnu::visibility("default")]] void* dynamic_shared_memory();
 
 }  // namespace catena_emulator

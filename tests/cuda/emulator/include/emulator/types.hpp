@@ -1,4 +1,4 @@
-// Types and constants of the emulated runtime; values of errors are the ones that users know.
+// Types and constants of the emulated runtime; error codes have CUDA's values.
 #pragma once
 
 #include <cstddef>

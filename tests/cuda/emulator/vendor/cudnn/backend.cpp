@@ -1,5 +1,5 @@
-// Descriptors: which attributes each has, of which type and how many, what is missing when it is
-// finalised. Where cuDNN lets a mistake pass until later, this does not.
+// Descriptors: the types and counts of their attributes, and what finalizing requires. Detects some
+// errors earlier than cuDNN does.
 #include <algorithm>
 #include <mutex>
 #include <set>
@@ -15,16 +15,16 @@ constexpr cudnnStatus_t bad = CUDNN_STATUS_BAD_PARAM;
 struct Rule {
     int name;
     cudnnBackendAttributeType_t type;
-    std::int64_t least, most;  // values
+    std::int64_t least, most;  // number of values
     enum Use { needed, optional, computed } use;
-    int descriptor = -1;  // that it has to be
+    int descriptor = -1;  // required type of the descriptor it links to, or -1
 };
 using Rules = std::vector<Rule>;
 
 constexpr auto link = CUDNN_TYPE_BACKEND_DESCRIPTOR;
 constexpr auto ints = CUDNN_TYPE_INT64;
 
-// Alpha, beta (floats, or doubles where that is computed in), the convolution, filters, x and y.
+// Alpha and beta (float, or double if computed in double), the convolution, w, x and y.
 Rules operation(int first) {
     const int tensor = CUDNN_BACKEND_TENSOR_DESCRIPTOR;
     return {{first, CUDNN_TYPE_FLOAT, 1, 1, Rule::needed},
@@ -112,7 +112,7 @@ std::size_t bytes_of(cudnnBackendAttributeType_t type) {
 }
 bool is_factor(int name) { return name >= 700 && name < 718 && (name - 700) % 6 < 2; }
 
-// What cuDNN names a descriptor by: freed ones are found out.
+// The existing descriptors, to detect uses of destroyed ones.
 struct Living {
     std::mutex mutex;
     std::set<const void*> all;
@@ -140,14 +140,14 @@ cudnnStatus_t finalize_tensor(const Descriptor& d) {
         std::ranges::any_of(strides, [](auto s) { return s < 1; }) || alignment < 1 ||
         alignment % element(type) != 0)
         return bad;
-    // Rows one after the other, without holes: more than cuDNN asks for.
+    // Dense in row-major order, which is more than cuDNN requires.
     std::int64_t step = 1;
     for (std::size_t i = shape.size(); i-- > 0; step *= shape[i])
         if (strides[i] != step) return CUDNN_STATUS_NOT_SUPPORTED;
     return ok;
 }
 
-// Sizes fit: y's sides are those that the convolution of x has.
+// Checks that y has the shape of the convolution of x with w, and the types of the factors.
 cudnnStatus_t finalize_operation(const Descriptor& d) {
     const int direction = d.type == CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR ? 0
                           : d.type == CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR
@@ -207,7 +207,7 @@ cudnnStatus_t finalize_heuristics(const Descriptor& d) {
                : CUDNN_STATUS_NOT_SUPPORTED;
 }
 
-// A configuration and its engine remember the graph in attributes that cuDNN has no names for.
+// A configuration stores its graph in an attribute that cuDNN does not have.
 constexpr int hidden_graph = -1;
 
 cudnnStatus_t finalize_plan(Descriptor& d) {
@@ -259,7 +259,7 @@ void fill_engine(Descriptor& to, const Engine& engine) {
     to.finalized = true;
 }
 
-// As many of the engines as there is room for, into descriptors that the caller made.
+// Fills the caller's descriptors with as many of the engines as there is room for.
 cudnnStatus_t results(const Descriptor& d, std::int64_t room, std::int64_t* count, void* values) {
     const bool fallback =
         d.one<cudnnBackendHeurMode_t>(CUDNN_ATTR_ENGINEHEUR_MODE) == CUDNN_HEUR_MODE_FALLBACK;
@@ -269,7 +269,7 @@ cudnnStatus_t results(const Descriptor& d, std::int64_t room, std::int64_t* coun
         for (const Engine& e : engines()) list.push_back(e.index);
     }
     if (values == nullptr || room == 0) {
-        *count = static_cast<std::int64_t>(list.size()) + 2;  // no less than there are
+        *count = static_cast<std::int64_t>(list.size()) + 2;  // an upper bound
         return ok;
     }
     *count = std::min(room, static_cast<std::int64_t>(list.size()));
@@ -340,7 +340,7 @@ bool read_graph(const Descriptor& graph, Convolution& c) {
             y->one<char>(CUDNN_ATTR_TENSOR_IS_VIRTUAL) == 0 ||
             second.link(CUDNN_ATTR_OPERATION_POINTWISE_XDESC) != y || c.beta != 0)
             return false;
-        // None for double: callers have to have another way.
+        // Not supported in double, so that callers need another way.
         if (c.dtype == CUDNN_DATA_DOUBLE) return false;
         c.b = id(second.link(CUDNN_ATTR_OPERATION_POINTWISE_BDESC));
         y = second.link(CUDNN_ATTR_OPERATION_POINTWISE_YDESC);
@@ -360,7 +360,7 @@ bool read_graph(const Descriptor& graph, Convolution& c) {
     c.pad_y = pad[0], c.pad_x = pad[1];
     c.x = id(x), c.w = id(w), c.y = id(y);
     c.alignment = x->one<std::int64_t>(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT);
-    return c.kh != 13;  // so that there is something that no engine does
+    return c.kh != 13;  // no engine supports filters of height 13
 }
 
 }  // namespace stand_in

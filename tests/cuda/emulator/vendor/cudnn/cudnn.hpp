@@ -1,4 +1,4 @@
-// The stand-in of cuDNN: what its parts share.
+// The cuDNN stand-in: declarations shared by its parts.
 #pragma once
 
 #include <cudnn.h>
@@ -13,13 +13,13 @@ struct cudnnContext {
     cudaStream_t stream = nullptr;
 };
 
-// What tests ask: found by dlsym() in this library.
+// Counts that tests read through catena_cudnn_counts(), which they find with dlsym().
 struct CudnnCounts {
-    long heuristics = 0;   // asked
-    long plans = 0;        // made
-    long runs = 0;         // executed
-    long engine = -1;      // that ran last
-    long descriptors = 0;  // that there are
+    long heuristics = 0;   // requested
+    long plans = 0;        // created
+    long runs = 0;         // executed plans
+    long engine = -1;      // of the last run
+    long descriptors = 0;  // that exist
 };
 #pragma GCC visibility push(default)
 extern "C" CudnnCounts catena_cudnn_counts();
@@ -27,11 +27,11 @@ extern "C" CudnnCounts catena_cudnn_counts();
 
 namespace stand_in {
 
-CudnnCounts& counts();  // under the lock of change()
+CudnnCounts& counts();  // the caller holds the lock of change()
 void change(long CudnnCounts::*count, long by);
 void ran(long engine);
 
-// Bytes of an attribute, as they were set.
+// The value of an attribute, as it was set.
 struct Value {
     cudnnBackendAttributeType_t type;
     std::int64_t count;
@@ -42,7 +42,7 @@ struct Descriptor {
     cudnnBackendDescriptorType_t type;
     bool finalized = false;
     std::map<int, Value> values;
-    bool recorded = false;  // a plan: some recording launches its code
+    bool recorded = false;  // plans: a recording launches its code
 
     bool has(int name) const { return values.contains(name); }
     template <class T>
@@ -70,7 +70,7 @@ struct Descriptor {
     }
 };
 
-// What a graph says, as engines read it.
+// The problem that a graph describes, as engines read it.
 struct Convolution {
     int direction;  // 0 forward, 1 data, 2 filter
     cudnnDataType_t dtype;
@@ -82,21 +82,21 @@ struct Convolution {
     std::int64_t x, w, y, b;  // unique ids
     std::int64_t alignment;
 };
-// false: no engine knows such a graph.
+// Returns false if no engine supports the graph.
 bool read_graph(const Descriptor& graph, Convolution& c);
 
-// Engines: 0 is plain; the others show what callers have to look at.
+// Engines: 0 is plain; the others have properties that callers must check.
 struct Engine {
     std::int64_t index;
     std::vector<cudnnBackendNumericalNote_t> notes;
-    // Bytes, or -1 where it declines when a plan is made of it.
+    // Returns bytes; -1 if finalizing a plan of it fails.
     std::int64_t (*workspace)(const Convolution& c);
     bool slow;
 };
 const std::vector<Engine>& engines();
 const Engine& engine_of(std::int64_t index);
 
-// Enqueues it: c's pointers by unique id.
+// Enqueues the convolution. data: pointers by unique ID.
 cudnnStatus_t run(const Convolution& c, const Engine& engine, cudaStream_t stream,
                   const std::map<std::int64_t, void*>& data, void* workspace);
 

@@ -1,4 +1,4 @@
-// The engines, by the plainest loops: one emulated thread for each element of the result.
+// The engines, as plain loops: one emulated thread computes one element of the result.
 #include <chrono>
 #include <thread>
 
@@ -23,14 +23,14 @@ struct Arguments {
     const T* b;
     T* out;
     char* workspace;
-    std::int64_t bytes;  // of it
+    std::int64_t bytes;  // of the workspace
     std::int64_t n, channels, height, width, outputs, oh, ow, kh, kw;
     std::int64_t stride_y, stride_x, pad_y, pad_x;
     std::int64_t direction, engine, run;
     C alpha, beta;
 };
 
-// Inputs of the engines that round them: 10 bits of a float are left.
+// Rounds an input of the engines that do so: 10 bits of a float's mantissa remain.
 template <class C>
 C rounded(C x, std::int64_t engine) {
     if constexpr (sizeof(C) == 4)
@@ -70,7 +70,7 @@ __global__ void convolve(Arguments<T, C> a, std::int64_t size) {
         const std::int64_t j = at % a.width, i = at / a.width % a.height,
                            c = at / a.width / a.height % a.channels,
                            n = at / a.width / a.height / a.channels;
-        // Places of the filter that meet the pixel: fewer than its taps, where it is large.
+        // Returns the first position of the filter that covers the pixel.
         const auto first = [](std::int64_t last, std::int64_t taps, std::int64_t stride) {
             return last < taps ? 0 : (last - taps) / stride + 1;
         };
@@ -90,7 +90,7 @@ __global__ void convolve(Arguments<T, C> a, std::int64_t size) {
                     sum += x(n, c, i * a.stride_y - a.pad_y + p, j * a.stride_x - a.pad_x + q) *
                            y(n, o, i, j);
     }
-    // Sums in another order each time: other bits.
+    // Changes the bits in every other run, as sums in another order do.
     if (a.engine == atomics && a.run % 2 != 0) sum *= C(1) + C(sizeof(C) == 4 ? 1e-6 : 1e-14);
     C value = a.alpha * sum;
     if (a.beta != 0) value += a.beta * static_cast<C>(load(a.out[at]));
@@ -139,7 +139,7 @@ cudnnStatus_t launch(const Convolution& c, const Engine& engine, cudaStream_t st
 
 }  // namespace
 
-// As cuDNN's heuristics of mode A propose them, best first.
+// Best first, as cuDNN's heuristics of mode A propose them.
 const std::vector<Engine>& engines() {
     static const std::vector<Engine> all = {
         {tensor_core, {CUDNN_NUMERICAL_NOTE_TENSOR_CORE}, none, false},
@@ -161,7 +161,7 @@ const Engine& engine_of(std::int64_t index) {
 
 cudnnStatus_t run(const Convolution& c, const Engine& engine, cudaStream_t stream,
                   const std::map<std::int64_t, void*>& data, void* workspace) {
-    // So that there is something that fails as late as this: by some engines, or by all.
+    // Sizes that fail only when a plan runs: with all engines but lean, or with all.
     if ((c.kh == 11 && engine.index != lean) || c.kh == 12) return CUDNN_STATUS_EXECUTION_FAILED;
     switch (c.dtype) {
         case CUDNN_DATA_FLOAT: return launch<float, float>(c, engine, stream, data, workspace);

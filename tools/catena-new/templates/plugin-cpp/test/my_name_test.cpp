@@ -1,4 +1,4 @@
-// Tests my_name alone. Problems are text, for any test framework: CHECK(check(...) == "")
+// Tests my_name. check() returns problems as text, for any test framework: CHECK(check(...) == "")
 #include <catena/testing.hpp>
 
 #include <cstdio>

@@ -21,7 +21,7 @@ public:
         if (failed(driver.error, "cudaGetDriverEntryPointByVersion")) return;
         void* current = nullptr;
         if (driver.current(&current) != 0) current = nullptr;
-        if (current == nullptr) {  // the runtime makes the primary one so, on its device
+        if (current == nullptr) {  // the runtime makes the primary context of its device current
             int now = -1;
             if (failed(cudaGetDevice(&now), "cudaGetDevice") || now == device) return;
         }
@@ -38,10 +38,10 @@ public:
     CurrentDevice& operator=(const CurrentDevice&) = delete;
 
     cudaError_t error() const { return error_; }
-    const char* call() const { return call_; }  // that failed
+    const char* call() const { return call_; }  // the CUDA call that failed
 
 private:
-    // The driver's own functions, which the runtime finds: nothing is linked with it.
+    // Functions of the driver, looked up by the runtime, so that nothing is linked with the driver.
     struct Driver {
         int (*current)(void** context) = nullptr;
         int (*retain)(void** context, int device) = nullptr;
@@ -77,7 +77,7 @@ private:
         call_ = call;
         return true;
     }
-    // It stays in use until the process ends.
+    // Returns the primary context, which is retained until the process ends; null on failure.
     void* context_of(const Driver& driver, int device) {
         constexpr int most = 64;
         static constinit std::atomic<void*> known[most] = {};

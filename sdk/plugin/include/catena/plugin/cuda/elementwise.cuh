@@ -82,7 +82,7 @@ inline constexpr int n_in = Op::In::n;
 template <class Op>
 inline constexpr int n_out = Op::Out::n;
 
-// Sets of ports, as bits: inputs with one value for all, outputs that are added to.
+// Sets of ports, as bits: inputs with a single value for all elements, outputs that are added to.
 struct Sets {
     std::uint64_t single, adds;
 };
@@ -131,7 +131,7 @@ __device__ __forceinline__ void store_outputs(Types<T...>, std::index_sequence<K
                         : store_pack(static_cast<T*>(out[K]) + at, in_set(sets.adds, K), y[K])),
      ...);
 }
-// The operation, element by element.
+// Applies the operation to w elements, one after another.
 template <class Op, int w>
 __device__ __forceinline__ void compute(const Op& op,
                                         const typename Op::Value (&x)[n_in<Op> + 1][w],
@@ -199,7 +199,7 @@ struct Walked : Ports<Op> {
     Walk<operands> walk;
 };
 
-// Whether packs of a port with elements of `size` bytes are aligned.
+// Whether packs of a port, with elements of `size` bytes, are aligned.
 inline bool is_aligned(const void* data, int width, std::size_t size) {
     const auto chunk = std::min<std::size_t>(16, static_cast<std::size_t>(width) * size);
     return reinterpret_cast<std::uintptr_t>(data) % chunk == 0;
@@ -208,7 +208,7 @@ template <class... T>
 constexpr std::array<std::size_t, sizeof...(T) + 1> sizes_of(Types<T...>) {
     return {sizeof(T)...};
 }
-// Zeroes the padding too, so that equal calls have bit-identical parameters.
+// Sets the operation and zeroes all other bytes, so that equal calls have bit-identical parameters.
 template <class P, class Op>
 void set_operation(P& p, const Op& op) {
     static_assert(std::is_trivially_copyable_v<P>);

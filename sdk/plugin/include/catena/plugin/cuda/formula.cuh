@@ -30,7 +30,7 @@ struct Forward : Operation<Repeated<T, n_inputs<F>>, Types<T>, Compute<T>, (n_in
     std::array<Value, n_attributes<F> + 1> attributes;
 };
 
-// Inputs: gy, x, y; what the formula does not use is not there. Outputs: the gradients of x.
+// Inputs: gy, x, y, without data if the formula does not use them. Outputs: the gradients of x.
 template <class F, class T>
 struct Backward : Operation<Repeated<T, n_inputs<F> + 2>, Repeated<T, n_inputs<F>>, Compute<T>,
                             (n_inputs<F> > 1)> {
@@ -44,7 +44,7 @@ struct Backward : Operation<Repeated<T, n_inputs<F> + 2>, Repeated<T, n_inputs<F
 };
 
 inline Operand operand(const catena_tensor* t, bool used = true) {
-    // Without data: in plan(), or without elements. It is there all the same.
+    // A tensor without data, in plan() or without elements, still counts as present.
     static const char nothing = 0;
     if (t == nullptr || !used) return {};
     const void* const data = data_of<const char>(*t);
@@ -66,8 +66,8 @@ void forward_formula(const Queue& queue, const catena_call& call) {
     map(queue, Op{{}, formula_attributes<F, Compute<T>>(call.attrs)}, shape_of(*call.y[0]), in,
         {detail::result(call.y[0], call.req[0])});
 }
-// Gradients of inputs with the output's shape come from one launch, those of inputs that were
-// repeated from a sum each.
+// One launch computes the gradients of all inputs with the output's shape. Each gradient of an
+// input that was broadcast is computed by a sum of its own.
 template <class F, class T, class...>
 void backward_formula(const Queue& queue, const catena_call& call) {
     using Op = detail::Backward<F, T>;
@@ -118,7 +118,7 @@ void plan_backward_formula(const catena_call& call, catena_plan& plan) {
 
 namespace detail {
 
-// The type of a port: that of its type variable, which are numbered as they appear.
+// Returns the number of a port's type variable; they are numbered in the order of first use.
 template <class F>
 consteval std::size_t type_index(std::size_t port) {
     const auto first = [](std::size_t i) {
@@ -131,7 +131,7 @@ consteval std::size_t type_index(std::size_t port) {
     for (std::size_t k = 0; k < first(port); ++k) index += first(k) == k;
     return index;
 }
-// All ports are outputs as well; those that are not mutated are not written.
+// All ports are inputs and outputs of the operation; ports that are not mutated are not written.
 template <class F, class Index, class... T>
 struct UpdateOp;
 template <class F, std::size_t... X, class... T>

@@ -1,4 +1,4 @@
-// Index arithmetic of kernels: division by numbers that are fixed per launch, and the places of
+// Index arithmetic of kernels: division by numbers that are fixed per launch, and the offsets of
 // elements in operands that are broadcast. Plain C++, so it can be tested without a GPU.
 #pragma once
 
@@ -9,7 +9,7 @@
 #include "catena/plugin/error.hpp"
 #include "catena/plugin/isa.hpp"
 
-// Precedes a loop of few iterations: copies of its body only make kernels longer.
+// Precedes a loop of few iterations, which would only become longer if it were unrolled.
 #if defined(__CUDACC__)
 #define CATENA_ROLL _Pragma("unroll 1")
 #else
@@ -22,13 +22,13 @@ inline std::int64_t ceil2(std::int64_t n) {
     return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(n)));
 }
 
-// n / d by a product and a shift, for n below 2^63 and d from 1 to 2^63.
+// Computes n / d by a product and a shift, for n below 2^63 and d from 1 to 2^63.
 class Divider {
 public:
     Divider() = default;
     constexpr explicit Divider(std::uint64_t d) : d_(d) {
-        if (d <= 1) return;  // n itself; nothing is divided by 0
-        const auto log = static_cast<int>(std::bit_width(d - 1));  // rounded up
+        if (d <= 1) return;  // the quotient is n; avoids a division by 0
+        const auto log = static_cast<int>(std::bit_width(d - 1));  // log2(d), rounded up
         factor_ = static_cast<std::uint64_t>(((Wide{1} << (63 + log)) + d - 1) / d);
         shift_ = static_cast<std::uint64_t>(log - 1);
     }
@@ -49,11 +49,11 @@ private:
     std::uint64_t shift_ = 0;
 };
 
-// Where each element of a row-major tensor is in operands with other strides. Extents of 1 are left
-// out, and neighbouring axes that all operands walk along in the same way are merged.
+// Maps elements of a row-major tensor to their offsets in operands with other strides. Axes of
+// extent 1 are left out; adjacent axes are merged if the strides of all operands permit it.
 template <int n_operands>
 struct Walk {
-    // For dense operands that are broadcast to shape.
+    // For dense operands that broadcast to `shape`.
     [[gnu::noinline]] void build(Shape shape, const Shape* operands) {
         std::int64_t strides[CATENA_MAX_NDIM][n_operands];
         for (int k = 0; k < n_operands; ++k) {
@@ -67,8 +67,8 @@ struct Walk {
         }
         build_strided(shape, strides);
     }
-    // strides[d][k] is how far operand k goes along axis d of shape, in elements, forwards or
-    // backwards. No extent is 0.
+    // strides[d][k] is the stride of operand k along axis d of `shape`, in elements; it may be
+    // negative. No extent may be 0.
     void build_strided(Shape shape, const std::int64_t (*strides)[n_operands]) {
         n_axes = 0;
         size = 1;
@@ -99,7 +99,7 @@ struct Walk {
         }
     }
 
-    // For a single operand.
+    // Returns the offset in a single operand.
     CATENA_FN std::int64_t locate(std::int64_t element) const requires(n_operands == 1) {
         std::int64_t at[1];
         locate(element, at);
@@ -107,7 +107,7 @@ struct Walk {
     }
 
     int n_axes = 0;
-    int reserved = 0;       // no byte is left open
+    int reserved = 0;       // no padding bytes
     std::int64_t size = 1;  // of the tensor
     Divider extent[CATENA_MAX_NDIM];
     std::int64_t stride[CATENA_MAX_NDIM][n_operands] = {};
@@ -118,7 +118,7 @@ struct Walk {
 // summed ("rows"), else neighbouring sums ("columns").
 struct Fold {
     Fold() = default;
-    // summed(d) says whether axis d of shape is summed. No extent is 0.
+    // summed(d) tells whether axis d of `shape` is summed. No extent may be 0.
     template <class Summed>
     Fold(Shape shape, const Summed& summed) {
         // Kept axes [0] and summed axes [1], each filled from the end.
@@ -126,8 +126,8 @@ struct Fold {
         std::int64_t strides[2][CATENA_MAX_NDIM][1];
         std::size_t first[] = {CATENA_MAX_NDIM, CATENA_MAX_NDIM};
         std::int64_t step = 1;
-        std::int64_t inner = 1;  // elements of the innermost axes that are of one sort
-        bool among = true;       // these axes
+        std::int64_t inner = 1;  // elements of the innermost axes that are all kept or all summed
+        bool among = true;       // axis d belongs to these axes
         for (std::size_t d = shape.size(); d-- > 0; step *= shape[d]) {
             const bool s = summed(d);
             extents[s][--first[s]] = shape[d];
@@ -152,15 +152,15 @@ struct Fold {
     int kept_lanes = 1;
     int reduced_lanes = 1;
     int reserved = 0;
-    // Terms of each split's part; the sums of several are added up afterwards, in order.
+    // The terms of a sum are split into parts, whose sums are then added in order.
     std::int64_t splits = 1;
     std::int64_t per_split = 0;
-    std::int64_t blocks = 1;  // of sums
-    // Where a term is: the place of its sum among those that are kept, and its own.
+    std::int64_t blocks = 1;  // of each split
+    // A term's offset in the tensor is its sum's offset in `kept` plus its own in `reduced`.
     Walk<1> kept, reduced;
 
 private:
-    // Depends on nothing but the shape, so that results have the same bits on every device.
+    // Depends only on the shape, so that results have the same bits on every device.
     void share(std::int64_t inner) {
         const std::int64_t terms = reduced.size;
         const std::int64_t beside =

@@ -1,4 +1,4 @@
-// The tables of CUDA kernels: from formulas, and handwritten.
+// The tables of CUDA kernels, both those from formulas and handwritten ones.
 //
 // A handwritten kernel is in a specialization for its function, next to its description:
 //
@@ -10,15 +10,15 @@
 //         static bool supports(const catena_call& call);                             // if need be
 //     };
 //
-// A description with `static constexpr bool any_device = true;` has its own forward() and
-// backward() as kernels for CUDA: they call what is overloaded for a cuda::Call.
+// If a description has `static constexpr bool any_device = true;`, its own forward() and backward()
+// are also the CUDA kernels: they call functions that are overloaded for a cuda::Call.
 //
-// backward() is called where an output that callers see has a gradient: without any, gradients of
-// inputs are zero. T are the dtypes of the function's rows, with AnyHalf for Float16 and BFloat16:
-// load_as() and store_as() convert elements. A kernel that needs to know which of them it is (for
-// dtype_of<T>(), say) has `static constexpr bool any_half = false;`. The phases of a formula may be
-// handwritten too. Without a supports() here, that of the function's description applies, if it has
-// one.
+// backward() is called only if a visible output has a gradient; otherwise the gradients of inputs
+// are set to zero. T are the dtypes of one of the function's rows, with AnyHalf for Float16 and
+// BFloat16: load_as() and store_as() convert elements. A kernel that has to distinguish the two
+// half types, for example to use dtype_of<T>(), has `static constexpr bool any_half = false;`. The
+// phases of a formula may be handwritten too. Without a supports() here, that of the function's
+// description applies, if it has one.
 #pragma once
 
 #include "catena/plugin/cuda/formula.cuh"
@@ -27,7 +27,7 @@
 #include "catena/plugin/half.hpp"
 #include "catena/plugin/tables.hpp"
 
-// As that of the CPU, in memory of a device.
+// If no visible output has a gradient, sets the inputs' gradients to zero and returns true.
 namespace catena::plugin::detail {
 bool set_zero_gradients(const catena_call& call,
                         void (*set_zero)(const void* queue, void* data, std::size_t bytes),
@@ -44,7 +44,7 @@ requires F::any_device struct Kernels<F> : F {
 
 namespace detail {
 
-// Kernels for both half types are compiled once, unless Kernels<F> wants the types themselves.
+// Kernels for both half types are compiled once, unless Kernels<F> needs the types themselves.
 template <class F>
 constexpr bool takes_any_half() {
     if constexpr (requires { Kernels<F>::any_half; }) return Kernels<F>::any_half;
@@ -86,7 +86,7 @@ catena_status CATENA_CALL run(catena_ctx* ctx, const catena_call* call) noexcept
         else forward_formula<F, TypeFor<F, T>...>(c.queue(), *call);
     });
 }
-// Calls of a kernel together: see catena_many.
+// Runs several calls of a kernel together: see catena_many.
 struct Together {
     catena_status(CATENA_CALL* run)(catena_ctx*, const catena_call* const*, std::uint32_t,
                                     const void*);
@@ -127,7 +127,7 @@ catena_status CATENA_CALL plan(catena_ctx* ctx, const catena_call* call,
 
 template <class F>
 std::int32_t CATENA_CALL supports(catena_ctx* ctx, const catena_call* call) noexcept {
-    if constexpr (F::about.kernels_alone)  // what is not as described is taken: run() says why
+    if constexpr (F::about.kernels_alone)  // accepts mismatching calls: run() reports the error
         if (plugin::detail::described_as<F>(ctx, *call) != CATENA_OK) return 1;
     return Kernels<F>::supports(*call) ? 1 : 0;
 }
@@ -171,7 +171,7 @@ constexpr auto kernels_of_row(R row) {
                                          kernels_of_phase<F, CATENA_PHASE_BACKWARD>(row));
 }
 
-// The row with a half for each float in `mask`.
+// Returns the row with Half in place of each type in `mask`.
 template <class Half, unsigned mask, class... T, std::size_t... I>
 constexpr auto with_half(Row<T...>, std::index_sequence<I...>) {
     return Row<std::conditional_t<(mask >> I & 1) != 0, Half, T>...>();
@@ -204,13 +204,13 @@ struct KernelTable {
                   "which there is a catena::plugin::cuda::Kernels<F>");
     static constexpr auto list = [] {
         std::array<const catena_kernel*, entries.size()> result{};
-        std::size_t i = 0;  // not compared with size(), which is 0 of a view: nvcc would warn
+        std::size_t i = 0;  // not compared with size(), which is 0 for a view: nvcc would warn
         for (const detail::Entry& entry : entries) result[i++] = &entry.kernel;
         return result;
     }();
 };
 
-// catena.many.draft/1 for those of the functions that are updates.
+// catena.many.draft/1 for those functions that are updates.
 template <class... F>
 struct ManyTable {
     static constexpr bool any = (Update<F> || ...);

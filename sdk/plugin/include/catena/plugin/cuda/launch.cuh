@@ -17,12 +17,12 @@ inline constexpr int block = 256;  // threads
 
 [[noreturn, gnu::cold]] inline void fail_cuda(const char* function, const char* what,
                                               cudaError_t error) {
-    static_cast<void>(cudaGetLastError());  // it is told once
+    static_cast<void>(cudaGetLastError());  // clears the error, so that it is reported once
     throw Error(error == cudaErrorMemoryAllocation ? CATENA_E_NOMEM : CATENA_E_DEVICE,
                 std::string("[") + function + "] " + what + ": " + cudaGetErrorString(error));
 }
 
-// The call's device is the thread's while this lives.
+// Makes the call's device current for the thread while this object exists.
 class OnDevice {
 public:
     OnDevice(const char* function, int device) : current_(device) {
@@ -33,7 +33,7 @@ private:
     CurrentDevice current_;
 };
 
-// Where work is queued, and who to name when that fails.
+// The stream on which work is queued, and the function that error messages name.
 struct Queue {
     const char* function;
     cudaStream_t stream;
@@ -56,7 +56,7 @@ struct Queue {
         if (const cudaError_t e = cudaMemsetAsync(data, 0, bytes, stream); e != cudaSuccess)
             fail_cuda(function, "cudaMemsetAsync", e);
     }
-    // Blocks for n threads that walk on in steps of the whole grid: a few waves at most.
+    // Returns the grid for n threads that iterate with the grid's stride: at most a few waves.
     dim3 grid(std::int64_t n) const {
         const std::int64_t needed = (n + block - 1) / block;
         return {static_cast<unsigned>(std::clamp<std::int64_t>(needed, 1, 32 * processors()))};
@@ -95,13 +95,13 @@ public:
 
     const Queue& queue() const { return queue_; }
     cudaStream_t stream() const { return queue_.stream; }
-    // kernel(arguments...) by blocks * threads threads.
+    // Launches kernel(arguments...) with `blocks` blocks of `threads` threads.
     template <class... P, class... A>
     void launch(void (*kernel)(P...), dim3 blocks, int threads, const A&... arguments) const {
         queue_.launch(kernel, blocks, threads, arguments...);
     }
-    // A launch for n threads in blocks of cuda::block, which iterate with the stride of the whole
-    // grid.
+    // Launches the kernel for n threads in blocks of cuda::block, which iterate with the stride of
+    // the whole grid.
     template <class... P, class... A>
     void launch_for(std::int64_t n, void (*kernel)(P...), const A&... arguments) const {
         if (n > 0) queue_.launch(kernel, queue_.grid(n), block, arguments...);

@@ -1,5 +1,5 @@
-// Lines along one axis of a tensor, each processed by some lanes of a block: for functions that
-// need a whole line before they can write, such as a softmax.
+// Lines along one axis of a tensor, each processed by some threads (lanes) of a block, for
+// functions that read a whole line before they write, such as a softmax.
 #pragma once
 
 #include "catena/plugin/cuda/elementwise.cuh"
@@ -13,7 +13,7 @@ struct Lines {
           length(axis.length),
           inner(axis.inner),
           by_inner(static_cast<std::uint64_t>(std::max<std::int64_t>(axis.inner, 1))) {
-        // Neighbouring threads have neighbouring elements: of a line, or of lines side by side.
+        // Adjacent threads have adjacent elements, either of one line or of adjacent lines.
         const std::int64_t beside = inner == 1 ? 1 : ceil2(std::clamp<std::int64_t>(inner, 1, 32));
         lanes = static_cast<int>(ceil2(std::clamp<std::int64_t>(length, 1, block / beside)));
     }
@@ -22,16 +22,16 @@ struct Lines {
         return {static_cast<unsigned>((count + lines_of_block() - 1) / lines_of_block())};
     }
 
-    std::int64_t count;  // of lines
+    std::int64_t count;  // number of lines
     std::int64_t length;
     std::int64_t inner;  // the step from one element to the next
     Divider by_inner;
     int lanes;
-    int reserved = 0;  // no byte is left open
+    int reserved = 0;  // no padding bytes
 };
 
-// This thread's line, of a launch of lines.blocks() blocks of cuda::block threads. Its lanes take
-// elements `lane`, `lane + lines.lanes`, ... below `end`.
+// The line of this thread, in a launch of lines.blocks() blocks of cuda::block threads. The thread
+// processes elements `lane`, `lane + lines.lanes`, ... below `end`.
 struct Line {
     __device__ __forceinline__ explicit Line(const Lines& lines) {
         const int t = static_cast<int>(threadIdx.x);
@@ -48,31 +48,31 @@ struct Line {
         base = outer * lines.length * lines.inner + (index - outer * lines.inner);
         inner = lines.inner;
     }
-    // Where element i of the line is.
+    // Returns the offset of element i of the line.
     __device__ __forceinline__ std::int64_t at(std::int64_t i) const { return base + i * inner; }
 
     std::int64_t index, base, inner, end;
     int lane;
-    int step;   // from a lane's thread to the next one's
-    int place;  // of the line among those of the block
+    int step;   // difference of the thread indices of adjacent lanes
+    int place;  // index of the line within the block
     bool there;
 };
 
-// Lanes' values joined pairwise, in a fixed order; all of a line's lanes get the result. All
-// threads of the block take part.
+// Joins the values of a line's lanes pairwise, in a fixed order; all of them get the result. All
+// threads of the block must call it.
 template <class V, class Join>
 __device__ __forceinline__ V join_lanes(const Lines& lines, const Line& line, V own,
                                         const Join& join) {
     return join_lanes(own, line.lane, lines.lanes, line.step, join);
 }
 
-// The largest of some numbers, and the sum of e^(number - largest): joined without overflow.
+// The maximum of numbers, and the sum of e^(number - maximum). Joining them does not overflow.
 template <class C>
 struct LogSum {
     static __device__ __forceinline__ C lowest() { return -std::numeric_limits<C>::infinity(); }
     static __device__ __forceinline__ LogSum join(const LogSum& a, const LogSum& b) {
         const C top = a.most > b.most ? a.most : b.most;
-        const C by = top == lowest() ? C(0) : top;  // where all are -inf, nothing is subtracted
+        const C by = top == lowest() ? C(0) : top;  // if all numbers are -inf, subtracts 0
         return {top, a.sum * math::exp(a.most - by) + b.sum * math::exp(b.most - by)};
     }
     __device__ __forceinline__ void take(C x) { *this = join(*this, {x, C(1)}); }

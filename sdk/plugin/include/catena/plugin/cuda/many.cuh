@@ -1,5 +1,5 @@
-// Updates of many tensors in few launches: an optimizer's step over all parameters. Blocks find the
-// tensor that they work on, and their part of it.
+// Updates many tensors in few launches: an optimizer's step over all parameters. Each block finds
+// its tensor, and its part of this tensor.
 #pragma once
 
 #include "catena/abi/ext/draft/many.h"
@@ -13,17 +13,17 @@ template <int ports>
 struct Tensors {
     void* data[ports];
     std::int64_t n;         // elements of each
-    std::uint32_t first;    // block
-    std::uint32_t aligned;  // all ports are
+    std::uint32_t first;    // first block of the tensor
+    std::uint32_t aligned;  // whether all ports are aligned
 };
 template <class Op>
 struct Many : Packed<Op> {
     static constexpr int most = static_cast<int>((4000 - sizeof(Op)) / sizeof(Tensors<n_in<Op>>));
 
-    const void* constants;  // in memory; null: the operation's own
+    const void* constants;  // in device memory; null: those of the operation
     Tensors<n_in<Op>> item[most];
     Sets sets;
-    std::uint64_t written;  // ports
+    std::uint64_t written;  // mutated ports, as bits
     std::int32_t n;
     std::int32_t reserved;
 };
@@ -60,8 +60,8 @@ __global__ void __launch_bounds__(block) many_kernel(const __grid_constant__ Man
 
 }  // namespace detail
 
-// What update_formula() does, for each of n calls of the same attributes on one stream. constants:
-// in memory of the device, or null.
+// Does what update_formula() does, for n calls with the same attributes on one stream. constants:
+// in device memory; null: computed from the attributes.
 template <class F, class... T>
 void update_many(const Queue& queue, const catena_call* const* calls, std::uint32_t n,
                  const void* constants) {

@@ -11,7 +11,7 @@
 
 namespace catena::plugin::cuda {
 
-// Either half type: kernels for both are compiled once, and a launch says which of them it is for.
+// Either half type: kernels are compiled once for both, and each launch selects one of them.
 struct AnyHalf {
     std::uint16_t bits;
 };
@@ -33,30 +33,30 @@ inline constexpr bool is_half =
     std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16> || std::is_same_v<T, AnyHalf>;
 template <class T>
 using Stored = std::conditional_t<is_half<T>, AnyHalf, T>;
-// What elements of T are computed in.
+// The type in which elements of T are computed.
 template <class T>
 using Compute = std::conditional_t<is_half<T>, float, T>;
 
-// Whether AnyHalf is BFloat16 in this launch. Queue::launch() says so by the size of the dynamic
-// shared memory, which no kernel has otherwise: it is the same for all threads, and known without a
-// parameter that every kernel would have to pass on.
+// Whether AnyHalf is BFloat16 in this launch. Queue::launch() passes this as the size of the
+// dynamic shared memory, which kernels do not use otherwise. The size is the same for all threads,
+// and no kernel needs an additional parameter.
 __device__ __forceinline__ bool any_half_is_bfloat() {
 #if defined(__CUDA_ARCH__)
     unsigned bytes;
     asm("mov.u32 %0, %%dynamic_smem_size;" : "=r"(bytes));
     return bytes != 0;
-#elif defined(__CUDACC__) || !defined(CATENA_CUDA)  // code of the host
+#elif defined(__CUDACC__) || !defined(CATENA_CUDA)  // host code
     return false;
 #else
     return __dynamic_smem_size() != 0;
 #endif
 }
 
-// Converts one element as half.hpp does, with the hardware's instructions where available.
+// Converts one element as half.hpp does, with the hardware's instructions if available.
 template <class C, class T>
 __device__ __forceinline__ C load_as(T x) {
     if constexpr (std::is_same_v<T, AnyHalf>) {
-#if defined(__CUDA_ARCH__)  // both, and a choice: branches would multiply loops
+#if defined(__CUDA_ARCH__)  // computes both and selects: a branch would duplicate loops
         const auto narrow = load_as<C>(Float16{x.bits});
         const auto wide = load_as<C>(BFloat16{x.bits});
         return any_half_is_bfloat() ? wide : narrow;
@@ -110,21 +110,21 @@ __device__ __forceinline__ T store_as(C x) {
     }
 }
 
-// Elements that a thread takes at a time: 16 bytes of the smallest type, but of no type more than
-// 64 bytes.
+// The number of elements that a thread processes at a time: 16 bytes of the smallest type, but at
+// most 64 bytes of any type.
 template <class... T>
 constexpr int pack_width() {
     const auto least = static_cast<int>(std::min({sizeof(T)...}));
     const auto most = static_cast<int>(std::max({sizeof(T)...}));
     return std::max(16 / most, std::min(16 / least, 8));
 }
-// The bytes that one instruction moves of a pack.
+// The number of bytes of a pack that one instruction moves.
 template <class T, int width>
 inline constexpr std::size_t chunk_bytes = std::min<std::size_t>(16, width * sizeof(T));
 
 namespace detail {
 
-// As words, which one instruction moves.
+// Words that one instruction moves together.
 template <std::size_t bytes>
 struct alignas(bytes) Chunk {
     using Word = std::conditional_t<bytes == 1, std::uint8_t,
@@ -138,7 +138,7 @@ struct Elements {
 
 }  // namespace detail
 
-// x = p[0 .. width), which is aligned.
+// Loads x = p[0 .. width); p is aligned.
 template <int width, class C, class T>
 __device__ __forceinline__ void load_pack(const T* p, C (&x)[width]) {
     constexpr std::size_t bytes = chunk_bytes<T, width>;
@@ -151,7 +151,7 @@ __device__ __forceinline__ void load_pack(const T* p, C (&x)[width]) {
         for (int j = 0; j < each; ++j) x[c * each + j] = load_as<C>(e.item[j]);
     }
 }
-// p[0 .. width) = x, or added to it in the type that elements of T are computed in; p is aligned.
+// Stores x in p[0 .. width), or adds it in Compute<T>; p is aligned.
 template <class T, int width, class C>
 __device__ __forceinline__ void store_pack(T* p, bool add, const C (&x)[width]) {
     using A = Compute<T>;
@@ -174,7 +174,7 @@ __device__ __forceinline__ void store_pack(T* p, bool add, const C (&x)[width]) 
         reinterpret_cast<detail::Chunk<bytes>*>(p)[c] = std::bit_cast<detail::Chunk<bytes>>(e);
     }
 }
-// Stores an element, or adds it to what is there, in the type that elements of T are computed in.
+// Stores an element, or adds it to the existing value in Compute<T>.
 template <class T, class C>
 __device__ __forceinline__ void store(T& y, bool add, C x) {
     using A = Compute<T>;

@@ -8,7 +8,7 @@
 
 namespace catena::plugin::cuda {
 
-// What values of C are added up in: floats in their type, integers modulo 2^64.
+// The type in which values of C are summed: floats in their own type, integers modulo 2^64.
 template <class C>
 using Accumulator = std::conditional_t<std::is_integral_v<C>, std::uint64_t, C>;
 
@@ -28,12 +28,12 @@ template <class Op>
 struct Summed : Ports<Op> {
     Fold fold;
     Walk<n_in<Op>> walk;              // over operands that are broadcast
-    void* partial;                    // splits times as many sums; null with one split
-    std::uint64_t wanted[n_out<Op>];  // all ones, or 0
+    void* partial;                    // partial sums of each split; null with one split
+    std::uint64_t wanted[n_out<Op>];  // all ones for the output to sum, else 0
     std::uint64_t add;
 };
 
-// The operation's value at a place of the tensor.
+// Returns the operation's value at offset `place` of the tensor.
 template <class Op>
 __device__ __forceinline__ typename Op::Value term_at(const Summed<Op>& p, std::int64_t place) {
     std::int64_t at[n_in<Op>];
@@ -49,12 +49,12 @@ __device__ __forceinline__ typename Op::Value term_at(const Summed<Op>& p, std::
     compute<Op, 1>(p.op(), x, y);
     using Bits = std::conditional_t<sizeof(typename Op::Value) == 8, std::uint64_t, std::uint32_t>;
     Bits bits = 0;
-    CATENA_UNROLL  // the one that is wanted; an index would put y into memory
+    CATENA_UNROLL  // selects the wanted output; an index would put y into memory
         for (int k = 0; k < n_out<Op>; ++k) bits |=
         std::bit_cast<Bits>(y[k][0]) & static_cast<Bits>(p.wanted[k]);
     return std::bit_cast<typename Op::Value>(bits);
 }
-// Stores a sum, or adds it to what is there.
+// Stores a sum, or adds it to the existing value.
 template <class Out, class Acc>
 __device__ __forceinline__ void store_sum(Out& out, Acc sum, bool add) {
     store(out, add, static_cast<Compute<Out>>(sum));
@@ -89,7 +89,7 @@ __global__ void __launch_bounds__(block) sum_kernel(const __grid_constant__ Summ
     if (p.partial != nullptr) static_cast<Acc*>(p.partial)[blockIdx.y * f.kept.size + sum] = total;
     else store_sum(static_cast<Out*>(p.out[0])[sum], total, p.add != 0);
 }
-// Adds up the parts of each sum. A block has `across` sums side by side, and lanes for each.
+// Adds the partial sums of each sum. A block has several lanes for each of `across` adjacent sums.
 template <class Acc, class Out>
 __global__ void __launch_bounds__(block)
     join_kernel(const Acc* partial, std::int64_t n, std::int64_t splits, int across, Out* out,
@@ -105,7 +105,7 @@ __global__ void __launch_bounds__(block)
 
 }  // namespace detail
 
-// Bytes of scratch that sum() takes.
+// Returns the bytes of scratch memory that sum() needs.
 template <class Op, class Summed>
 std::uint64_t sum_scratch(const Op&, Shape shape, const Summed& summed) {
     if (size_of(shape) == 0) return 0;
@@ -115,8 +115,8 @@ std::uint64_t sum_scratch(const Op&, Shape shape, const Summed& summed) {
            sizeof(Accumulator<typename Op::Value>);
 }
 
-// out = sums of output `which` of op(operands) over the axes that summed(d) names, or added to out.
-// Operands broadcast to shape; out is dense. scratch has the bytes that sum_scratch() says.
+// Sets out to the sums of output `which` of op(operands) over the axes d with summed(d), or adds
+// them to out. Operands broadcast to shape; out is dense. scratch has sum_scratch() bytes.
 template <class Op, class Out, class Summed>
 void sum(const Queue& queue, const Op& op, Shape shape, const Operand* in, int which,
          const Summed& summed, Out* out, bool add, void* scratch) {
@@ -148,7 +148,7 @@ void sum(const Queue& queue, const Op& op, Shape shape, const Operand* in, int w
                  block, static_cast<const Acc*>(p.partial), n, p.fold.splits, across, out, add);
 }
 
-// The same for sums of the elements of a tensor.
+// The same two functions for sums of a tensor's elements.
 template <class T, class Summed>
 std::uint64_t sum_scratch(Shape x, const Summed& summed) {
     return sum_scratch(Copy<Stored<T>, Stored<T>>(), x, summed);
@@ -161,8 +161,8 @@ void sum(Queue queue, Tensor<const T> x, const Summed& summed, Out* out, bool ad
         reinterpret_cast<Stored<Out>*>(out), add, scratch);
 }
 
-// As for a Call on the CPU: y = x of shape `from`, summed to the shape `to` that broadcasts to it.
-// The call's scratch has the bytes that sum_scratch<T>(from, Repeats{from, to}) says.
+// As for a Call on the CPU: sets y to x of shape `from`, summed to `to`, or adds it to y. The
+// call's scratch memory must have sum_scratch<T>(from, Repeats{from, to}) bytes.
 template <class F, class T>
 void sum_to_shape(const Call<F>& call, const T* x, Shape from, T* y, Shape to, bool add) {
     sum(call.queue(), Tensor<const T>{x, from}, Repeats{from, to}, y, add,

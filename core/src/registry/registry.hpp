@@ -181,7 +181,7 @@ struct Registry {
     std::recursive_mutex mutex_;
     std::vector<std::unique_ptr<PluginEntry>> plugins_;
     Functions functions_;
-    std::vector<std::shared_ptr<void>> gone_;  // entries of removed plugins: handles may remain
+    std::vector<std::shared_ptr<void>> gone_;  // of removed plugins: handles and devices use them
     std::map<std::string, std::vector<KernelEntry>, std::less<>> kernels_;
     std::vector<std::unique_ptr<BackendEntry>> backends_;
     // (backend name, id) -> versions of the list of tables. A plugin or pin adds a version; none is freed.

@@ -104,7 +104,7 @@ void check_described(const Described& mine, const catena_function& f) {
     if (f.n_inputs != n_in) differ("inputs", n_in, f.n_inputs);
     if (f.n_outputs != n_out) differ("outputs", n_out, f.n_outputs);
     if (f.n_attrs != n_attrs) differ("attributes", n_attrs, f.n_attrs);
-    for (std::size_t i = 0; i != n_attrs; ++i) {  // not <: a warning if there are none
+    for (std::size_t i = 0; i < n_attrs; ++i) {
         const std::string at = "attribute " + std::to_string(i);
         if (std::string_view(mine.attrs[i].name) != f.attrs[i]->name)
             differ(at, mine.attrs[i].name, f.attrs[i]->name);

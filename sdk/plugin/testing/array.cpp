@@ -158,9 +158,8 @@ void Array::need_size(std::size_t n) const {
         throw std::logic_error("Array: wrong number of values");
 }
 void Array::allocate(std::size_t bytes) {
-    Chunk chunk;
-    std::memset(chunk.bytes, pattern_, guard);
-    chunks_.assign(bytes / guard + 4, chunk);
+    chunks_.resize(bytes / guard + 4);
+    std::memset(memory(), pattern_, memory_bytes());
 }
 void Array::take(const Array& other) {
     if (nbytes() != other.nbytes()) throw std::logic_error("Array: other bytes");

@@ -112,26 +112,28 @@ std::vector<Array> World::forward(const std::string& name, const std::vector<Arr
                                   const Attrs& attrs, const Options& options) {
     const catena_function& f = function(name);
     Engine engine(*this, f, state_->bind(f, attrs), options);
-    const std::vector<Array> x = detail::complete(f, inputs);
-    const detail::Metas in = detail::metas_of(x);
+    const detail::Metas in = detail::complete(f, detail::metas_of(inputs));
     const std::vector<catena_meta> y = inferred(f, engine.infer(in));
     state_->began = drawn;
-    if ((f.flags & CATENA_FUNCTION_VIEW) != 0) return {x[0].reshaped(detail::dims_of(y[0]))};
+    if ((f.flags & CATENA_FUNCTION_VIEW) != 0) return {inputs[0].reshaped(detail::dims_of(y[0]))};
     return run_first(*this, f, CATENA_PHASE_FORWARD, in, {y.begin(), y.end()}, options,
-                     [&](const catena_kernel& k) { return engine.forward(k, x, y); });
+                     [&](const catena_kernel& k) { return engine.forward(k, inputs, y); });
 }
 
 std::vector<Array> World::backward(const std::string& name, const std::vector<Array>& inputs,
                                    const std::vector<Array>& outputs, const std::vector<Array>& gy,
                                    const Attrs& attrs, const Options& options) {
-    const catena_function& f = function(name);
-    Engine engine(*this, f, state_->bind(f, attrs), options);
-    const detail::Given given = {detail::complete(f, inputs), outputs, gy};
-    const detail::Metas in = detail::metas_of(given.x), out = detail::metas_of(outputs);
-    return run_first(
-        *this, f, CATENA_PHASE_BACKWARD, in, out, options, [&](const catena_kernel& k) {
-            return engine.backward(k, state_->before(k, in, out), given, state_->began);
-        });
+    return detail::backward(*this, function(name), {inputs, outputs, gy}, attrs, options);
+}
+std::vector<Array> detail::backward(World& world, const catena_function& f, const Given& given,
+                                    const Attrs& attrs, const Options& options) {
+    const World::State& state = world.state();
+    Engine engine(world, f, state.bind(f, attrs), options);
+    const Metas in = complete(f, metas_of(given.x)), out = metas_of(given.y);
+    return run_first(world, f, CATENA_PHASE_BACKWARD, in, out, options,
+                     [&](const catena_kernel& k) {
+                         return engine.backward(k, state.before(k, in, out), given, state.began);
+                     });
 }
 
 std::vector<Array> World::gradient(const std::string& name, const std::vector<Array>& inputs,

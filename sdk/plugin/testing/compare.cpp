@@ -93,6 +93,7 @@ std::string compare(const Array& got, const Array& expected, Tolerance tolerance
         return "element " + std::to_string(i) + ": expected " + element_text(e, i, digits) +
                ", got " + element_text(got, i, digits);
     };
+    if (got == expected) return {};
     if (!got.floating()) {
         for (std::int64_t i = 0; i < got.size(); ++i)
             if (integer_at(got, i) != integer_at(expected, i)) return differs(expected, i);

@@ -9,6 +9,7 @@
 #include <deque>
 #include <map>
 #include <new>
+#include <span>
 
 #include "testing/state.hpp"
 
@@ -58,7 +59,7 @@ private:
 
 // Reports the first array with a write out of bounds.
 template <class Name>
-void look_beside(Reply& reply, const std::vector<Array>& arrays, const Name& name) {
+void look_beside(Reply& reply, std::span<const Array> arrays, const Name& name) {
     for (std::size_t i = 0; i < arrays.size() && reply.damage.empty(); ++i)
         if (const std::string text = arrays[i] ? arrays[i].damage() : ""; !text.empty())
             reply.damage = name(i) + ": written out of bounds: " + text;
@@ -67,7 +68,8 @@ template <class Name>
 void look_unchanged(Reply& reply, const std::vector<Array>& now, const std::vector<Array>& before,
                     const Name& name) {
     look_beside(reply, now, name);
-    for (std::size_t i = 0; i < now.size() && reply.changed.empty(); ++i)
+    const std::size_t n = std::min(now.size(), before.size());
+    for (std::size_t i = 0; i < n && reply.changed.empty(); ++i)
         if (!(now[i] == before[i])) reply.changed = name(i) + ": changed";
 }
 
@@ -384,7 +386,7 @@ bool Engine::kernel_call(Call& call, std::vector<Array>& saved, Step last, Reply
     enter(reply, Step::run, last == Step::run, [&] { return k.run(&ctx, lent); });
     call.fetch();
     if (reply.status != CATENA_OK || !reply.thrown.empty()) return false;
-    look_beside(reply, {call.room}, [](std::size_t) { return std::string("its scratch"); });
+    look_beside(reply, {&call.room, 1}, [](std::size_t) { return std::string("its scratch"); });
     look_beside(reply, saved, [](std::size_t i) { return "what it saves, " + std::to_string(i); });
     return true;
 }
@@ -394,6 +396,7 @@ Reply Engine::forward(const catena_kernel& k, const std::vector<Array>& given,
     Call call(*this, k);
     Reply reply;
     std::vector<Array> x = given;
+    x.resize(std::max<std::size_t>(x.size(), f_.n_inputs));
     std::vector<Array> y;
     for (const catena_meta& m : metas) {
         y.emplace_back(dims_of(m), m.dtype);
@@ -415,9 +418,9 @@ Reply Engine::forward(const catena_kernel& k, const std::vector<Array>& given,
     reply.results = std::move(y);
     for (std::size_t i = 0; i < x.size(); ++i) {
         if (!updated(i)) continue;
-        look_beside(reply, {x[i]},
+        look_beside(reply, {&x[i], 1},
                     [&](std::size_t) { return "updated input " + input_name(f_, i); });
-        reply.results.push_back(std::exchange(x[i], given[i]));
+        reply.results.push_back(std::exchange(x[i], i < given.size() ? given[i] : Array()));
     }
     look_unchanged(reply, x, given, [&](std::size_t i) { return "input " + input_name(f_, i); });
     return reply;
@@ -474,17 +477,19 @@ void Engine::lend(Call& call, Given& now, std::vector<Array>& gx, std::uint64_t 
 }
 
 Reply Engine::backward(const catena_kernel& k, const std::vector<const catena_kernel*>& before,
-                       const Given& all, std::uint64_t drawn, Step last) {
-    Given given = all;
-    given.y.resize(f_.n_outputs);
-    given.gy.resize(f_.n_outputs);
-    std::vector<Array> saved;
+                       const Given& given, std::uint64_t drawn, Step last) {
+    Given now = given;
+    now.x.resize(std::max<std::size_t>(now.x.size(), f_.n_inputs));
+    now.y.resize(f_.n_outputs);
+    now.gy.resize(f_.n_outputs);
+    std::vector<Array> saved, saved_y;
     const bool own = k.variant != nullptr;
-    if (own)
-        if (Reply reply = save(before, given, drawn, saved); !reply.ok()) return reply;
+    if (own) {
+        if (Reply reply = save(before, now, drawn, saved); !reply.ok()) return reply;
+        saved_y = now.y;
+    }
     const std::uint64_t kept_x = own ? k.retain_x : f_.retain_x;
     const std::uint64_t kept_y = own ? k.retain_y : f_.retain_y;
-    Given now = given;
     std::vector<Array> gx(now.x.size());
     Call call(*this, k);
     lend(call, now, gx, kept_x, kept_y);
@@ -499,7 +504,7 @@ Reply Engine::backward(const catena_kernel& k, const std::vector<const catena_ke
     };
     look_beside(reply, gx, input("gradient of "));
     look_unchanged(reply, now.x, given.x, input("input "));
-    look_unchanged(reply, now.y, given.y, output("output "));
+    look_unchanged(reply, now.y, *(own ? &saved_y : &given.y), output("output "));
     look_unchanged(reply, now.gy, given.gy, output("gradient of output "));
     reply.results = std::move(gx);
     return reply;

@@ -222,4 +222,8 @@ private:
     bool armed_ = true;  // false while a forward kernel runs for a backward one
 };
 
+// World::backward() of arguments that are together.
+std::vector<Array> backward(World& world, const catena_function& f, const Given& given,
+                            const Attrs& attrs, const Options& options);
+
 }  // namespace catena::testing::detail

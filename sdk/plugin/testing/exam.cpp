@@ -89,7 +89,7 @@ std::vector<Array> Exam::gradient(const Given& g, Options options) {
 }
 std::vector<Array> Exam::backward(const Given& g, Options options) {
     options.train = sample.train;
-    return world.backward(f.name, g.x, g.y, g.gy, sample.example.attrs.list(), options);
+    return detail::backward(world, f, g, sample.example.attrs.list(), options);
 }
 std::vector<Array> Exam::run(const Use& use, const Given& g, Options options) {
     options.kernel = use.kernel;
@@ -236,7 +236,6 @@ void Exam::use(const catena_kernel& k, const Row& row, std::vector<Use>& result)
                 return;
             }
         }
-        expect(u);
         u.result = run(u, u.given, Options());
         report.reached.emplace(&k, u.row);
         result.push_back(std::move(u));
@@ -267,24 +266,20 @@ bool Exam::prepare_backward(Use& u) {
     u.given.gy = draw_gy(u.given.y);
     return true;
 }
-// Computes the expected results from the same numbers in the sample's dtypes, once for each row.
-void Exam::expect(Use& u) {
+const std::vector<Array>& Exam::expected(const Use& u) {
     auto& [y, gx] = expected_[u.row];
     Given wide;
     for (std::size_t i = 0; i < sample.x.size(); ++i)
         wide.x.push_back(sample.x[i] ? u.given.x[i].to(sample.x[i].dtype()) : Array());
     if (y.empty()) y = forward(wide.x);
-    if (u.kernel->phase == CATENA_PHASE_FORWARD) {
-        u.expected = y;
-        return;
-    }
+    if (u.kernel->phase == CATENA_PHASE_FORWARD) return y;
     if (gx.empty()) {
         wide.y = y;
         for (std::size_t i = 0; i < u.given.gy.size(); ++i)
             wide.gy.push_back(u.given.gy[i] ? u.given.gy[i].to(y[i].dtype()) : Array());
         gx = exact_gradient(wide);
     }
-    u.expected = gx;
+    return gx;
 }
 // Returns the tolerance of the row's float dtype with the fewest digits.
 Tolerance Exam::tolerance(const Row& row) const {

@@ -17,7 +17,6 @@ struct Use {
     Tolerance tolerance;
     Given given;
     std::vector<Array> result;
-    std::vector<Array> expected;
 };
 
 class Exam {
@@ -60,6 +59,8 @@ public:
                                  const std::function<std::vector<Array>(const Options&)>& run);
     // Returns every kernel of a phase, once for each of its rows of dtypes in which it serves this call.
     std::vector<Use> uses(int phase);
+    // Returns the results for the same numbers in the sample's dtypes, computed once for each row.
+    const std::vector<Array>& expected(const Use& u);
 
     World& world;
     const catena_function& f;
@@ -76,7 +77,6 @@ private:
     void caught(const std::exception& e, Check check, const std::string& what);
     bool fits(const std::vector<Array>& x, const Row& row);
     bool prepare_backward(Use& u);
-    void expect(Use& u);
     Tolerance tolerance(const Row& row) const;
 
     std::string unfit_;  // why fits() returned false

@@ -10,9 +10,8 @@
 #include "testing/state.hpp"
 
 namespace catena::testing {
-namespace {
 
-bool has(const std::string& isa) {
+bool detail::has_isa(const std::string& isa) {
 #if defined(__x86_64__)
     if (isa == "x86-64-v3") return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
     if (isa == "x86-64-v4")
@@ -21,8 +20,6 @@ bool has(const std::string& isa) {
 #endif
     return isa.empty();
 }
-
-}  // namespace
 
 World::World(const std::vector<std::string>& paths, const char* own)
     : state_(std::make_unique<State>(*this)) {
@@ -81,7 +78,7 @@ void World::State::add(const detail::Library& library, bool is_given) {
 }
 
 bool World::State::runs(const catena_kernel& k) const {
-    if (detail::on_cpu(k)) return has(k.isa);
+    if (detail::on_cpu(k)) return detail::has_isa(k.isa);
     const detail::Device* device = device_of(k);
     if (device == nullptr) return false;
     return *k.isa == '\0' || device->table.supports_isa(device->dev, k.isa) != 0;

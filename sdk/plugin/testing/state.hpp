@@ -9,6 +9,9 @@
 namespace catena::testing {
 namespace detail {
 
+// Whether this machine runs kernels for an instruction set. "": any machine.
+bool has_isa(const std::string& isa);
+
 // A device other than the CPU. Arrays are copied to it for a call, with the guards around them, and
 // back.
 class Device {

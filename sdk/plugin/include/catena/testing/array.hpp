@@ -100,6 +100,7 @@ public:
 
 private:
     struct alignas(guard) Chunk {
+        Chunk() {}  // leaves the bytes uninitialized
         std::byte bytes[guard];
     };
 

@@ -27,8 +27,11 @@ std::string who(const World& world, const catena_function& f, const catena_kerne
     return detail::label_of(world, k, types) + ": ";
 }
 
-// Throws an exception for an error or a violation in the reply.
-void need(const Reply& r, const std::string& kernel) {
+// Throws an exception for an error or a violation in the reply; `label` returns the kernel's.
+template <class Label>
+void need(const Reply& r, const Label& label) {
+    if (r.ok() && r.piece_thrown.empty() && r.damage.empty() && r.changed.empty()) return;
+    const std::string kernel = label();
     if (!r.piece_thrown.empty())
         throw Violation(
             CATENA_E_INTERNAL,
@@ -40,8 +43,10 @@ void need(const Reply& r, const std::string& kernel) {
     if (!r.changed.empty()) throw InputChanged(CATENA_E_INTERNAL, kernel + r.changed);
 }
 
+std::string no_kernel() { return {}; }
+
 std::vector<catena_meta> inferred(const catena_function& f, const Reply& r) {
-    need(r, "");
+    need(r, no_kernel);
     for (const catena_meta& m : r.metas)
         if (m.ndim < 0 || m.ndim > CATENA_MAX_NDIM ||
             std::any_of(m.shape, m.shape + m.ndim, [](std::int64_t d) { return d < 0; }))
@@ -59,7 +64,7 @@ std::vector<Array> run_first(World& world, const catena_function& f, int phase,
     for (const catena_kernel* k : world.state().candidates(f, phase, x, y, options)) {
         Reply reply = call(*k);
         if (!reply.served) continue;
-        need(reply, who(world, f, *k, x, y));
+        need(reply, [&] { return who(world, f, *k, x, y); });
         world.state().ran = world.origin(*k);
         return std::move(reply.results);
     }
@@ -95,7 +100,7 @@ void compose(World& world, const catena_function& f, Engine& engine, const detai
     if (f.grad_function != nullptr)
         return call_grad_function(world, f, engine, engine.lend(vars, given), attrs, vars);
     if (f.gradient == nullptr) throw Failure(CATENA_E_NOT_DIFFERENTIABLE, f.name);
-    need(engine.gradient(given, vars), "");
+    need(engine.gradient(given, vars), no_kernel);
 }
 
 }  // namespace
@@ -123,16 +128,18 @@ std::vector<Array> World::forward(const std::string& name, const std::vector<Arr
 std::vector<Array> World::backward(const std::string& name, const std::vector<Array>& inputs,
                                    const std::vector<Array>& outputs, const std::vector<Array>& gy,
                                    const Attrs& attrs, const Options& options) {
-    return detail::backward(*this, function(name), {inputs, outputs, gy}, attrs, options);
+    return detail::backward(*this, function(name), {inputs, outputs, gy}, attrs, options,
+                            state_->began);
 }
 std::vector<Array> detail::backward(World& world, const catena_function& f, const Given& given,
-                                    const Attrs& attrs, const Options& options) {
+                                    const Attrs& attrs, const Options& options,
+                                    std::uint64_t drawn) {
     const World::State& state = world.state();
     Engine engine(world, f, state.bind(f, attrs), options);
     const Metas in = complete(f, metas_of(given.x)), out = metas_of(given.y);
     return run_first(world, f, CATENA_PHASE_BACKWARD, in, out, options,
                      [&](const catena_kernel& k) {
-                         return engine.backward(k, state.before(k, in, out), given, state.began);
+                         return engine.backward(k, state.before(k, in, out), given, drawn);
                      });
 }
 

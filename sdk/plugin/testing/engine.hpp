@@ -222,8 +222,8 @@ private:
     bool armed_ = true;  // false while a forward kernel runs for a backward one
 };
 
-// World::backward() of arguments that are together.
+// World::backward(). `drawn` is the number of random numbers drawn before the forward call.
 std::vector<Array> backward(World& world, const catena_function& f, const Given& given,
-                            const Attrs& attrs, const Options& options);
+                            const Attrs& attrs, const Options& options, std::uint64_t drawn);
 
 }  // namespace catena::testing::detail

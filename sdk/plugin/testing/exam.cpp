@@ -89,7 +89,7 @@ std::vector<Array> Exam::gradient(const Given& g, Options options) {
 }
 std::vector<Array> Exam::backward(const Given& g, Options options) {
     options.train = sample.train;
-    return detail::backward(world, f, g, sample.example.attrs.list(), options);
+    return detail::backward(world, f, g, sample.example.attrs.list(), options, 0);
 }
 std::vector<Array> Exam::run(const Use& use, const Given& g, Options options) {
     options.kernel = use.kernel;
@@ -262,8 +262,13 @@ bool Exam::prepare_backward(Use& u) {
     for (std::size_t i = 0; i < u.given.x.size(); ++i)
         wanted = wanted || takes_gradient(f, i, u.given.x[i]);
     if (!wanted) return false;
-    u.given.y = forward(u.given.x);
-    u.given.gy = draw_gy(u.given.y);
+    auto& [y, gy] = outputs_[u.row];
+    if (y.empty()) {
+        y = forward(u.given.x);
+        gy = draw_gy(y);
+    }
+    u.given.y = y;
+    u.given.gy = gy;
     return true;
 }
 const std::vector<Array>& Exam::expected(const Use& u) {

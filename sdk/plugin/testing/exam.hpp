@@ -80,7 +80,9 @@ private:
     Tolerance tolerance(const Row& row) const;
 
     std::string unfit_;  // why fits() returned false
-    std::map<std::string, std::pair<std::vector<Array>, std::vector<Array>>> expected_;
+    // By row: outputs and their gradients; expected outputs and expected gradients of inputs.
+    using Both = std::pair<std::vector<Array>, std::vector<Array>>;
+    std::map<std::string, Both> outputs_, expected_;
 };
 
 // Returns the check that a violation counts for, or none if the exception is another error.

@@ -1,8 +1,10 @@
-// The part of cuBLAS that catena uses, as plain loops: one emulated thread per element of C.
+// The part of cuBLAS that catena uses, as plain loops: one emulated thread per block of C.
 #include <cublas_v2.h>
 #include <cuda_runtime.h>
 
 #include <catena/plugin/half.hpp>
+
+#include <algorithm>
 
 #pragma GCC visibility push(default)
 extern "C" {
@@ -86,16 +88,31 @@ struct Matrix {
     }
 };
 
+constexpr int rows = 16, columns = 8;  // of a block
+int blocks(int n, int size) { return (n + size - 1) / size; }
+
 template <class T, class Sum>
 __global__ void product(Matrix<const T> a, Matrix<const T> b, Matrix<T> c, int m, int n, int k,
                         Sum alpha, Sum beta) {
     const int at = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
-    if (at >= m * n) return;
-    Sum sum = 0;
-    for (int l = 0; l < k; ++l) sum += load(a(at % m, l)) * load(b(l, at / m));
-    T* const place = &c(at % m, at / m);
-    const Sum before = beta == 0 ? 0 : static_cast<Sum>(load(*place));
-    store(place, beta == 0 ? alpha * sum : alpha * sum + beta * before);
+    if (at >= blocks(m, rows) * blocks(n, columns)) return;
+    const int row = at % blocks(m, rows) * rows, column = at / blocks(m, rows) * columns;
+    const int height = std::min(rows, m - row), width = std::min(columns, n - column);
+    Sum sums[columns][rows] = {};
+    for (int l = 0; l < k; ++l) {
+        Sum x[rows] = {};
+        for (int i = 0; i < height; ++i) x[i] = load(a(row + i, l));
+        for (int j = 0; j < width; ++j) {
+            const Sum y = load(b(l, column + j));
+            for (int i = 0; i < rows; ++i) sums[j][i] += x[i] * y;
+        }
+    }
+    for (int j = 0; j < width; ++j)
+        for (int i = 0; i < height; ++i) {
+            T* const place = &c(row + i, column + j);
+            const Sum before = beta == 0 ? 0 : static_cast<Sum>(load(*place));
+            store(place, beta == 0 ? alpha * sums[j][i] : alpha * sums[j][i] + beta * before);
+        }
 }
 
 template <class T, class Sum>
@@ -103,8 +120,9 @@ cublasStatus_t run(cublasHandle_t handle, cublasOperation_t trans_a, cublasOpera
                    int m, int n, int k, const void* alpha, const void* a, int lda, const void* b,
                    int ldb, const void* beta, void* c, int ldc) {
     cudaLaunchConfig_t config = {};
-    config.gridDim = dim3(static_cast<unsigned>((m * n + 127) / 128));
-    config.blockDim = dim3(128);
+    const int n_blocks = blocks(m, rows) * blocks(n, columns);
+    config.gridDim = dim3(static_cast<unsigned>(blocks(n_blocks, 32)));
+    config.blockDim = dim3(32);
     config.stream = handle->stream;
     const cudaError_t error =
         cudaLaunchKernelEx(&config, product<T, Sum>,

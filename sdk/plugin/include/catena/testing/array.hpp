@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -53,7 +54,7 @@ public:
                         double high = 1);
     static Array constant(Dims shape, catena_dtype dtype, double value);
 
-    explicit operator bool() const { return !chunks_.empty(); }
+    explicit operator bool() const { return memory_.chunks != nullptr; }
     const Dims& shape() const { return shape_; }
     catena_dtype dtype() const { return dtype_; }
     std::int64_t size() const { return size_; }
@@ -89,10 +90,11 @@ public:
     // True if shape, dtype and all bits are equal.
     bool operator==(const Array& other) const;
 
-    // The whole memory including guards. The first element lies after the first guard and the
-    // shift.
-    std::byte* memory() { return chunks_.data()->bytes; }
-    std::size_t memory_bytes() const { return chunks_.size() * sizeof(Chunk); }
+    // The memory including guards. The first element lies after the first guard and the shift.
+    std::byte* memory() { return memory_.chunks[0].bytes; }
+    std::size_t memory_bytes() const { return memory_.used * sizeof(Chunk); }
+    // With more bytes at the end: a kernel that writes wider elements does no harm.
+    std::size_t reserved_bytes() const { return memory_.reserved * sizeof(Chunk); }
     std::size_t shift() const { return shift_; }
     // Valid as long as the array lives and is not assigned to.
     catena_tensor tensor();
@@ -100,14 +102,24 @@ public:
 
 private:
     struct alignas(guard) Chunk {
-        Chunk() {}  // leaves the bytes uninitialized
         std::byte bytes[guard];
+    };
+    struct Memory {
+        Memory() = default;
+        Memory(std::size_t n_used, std::size_t n_reserved, std::uint8_t byte);
+        Memory(const Memory& other);
+        Memory(Memory&&) noexcept = default;
+        Memory& operator=(Memory other) noexcept;
+        std::size_t used = 0;
+        std::size_t reserved = 0;
+        std::uint8_t rest = 0;  // the bytes that are reserved and not used
+        std::unique_ptr<Chunk[]> chunks;
     };
 
     void need_size(std::size_t n) const;
-    void allocate(std::size_t bytes);
+    void allocate(std::size_t spare, std::uint8_t initial);
     void take(const Array& other);
-    std::byte* bytes() { return chunks_.empty() ? nullptr : chunks_[1].bytes + shift_; }
+    std::byte* bytes() { return *this ? memory_.chunks[1].bytes + shift_ : nullptr; }
 
     Dims shape_;
     Dims strides_;
@@ -115,7 +127,7 @@ private:
     std::int64_t size_ = 1;
     std::size_t shift_ = 0;
     std::uint8_t pattern_ = usual_guard;
-    std::vector<Chunk> chunks_;
+    Memory memory_;
 };
 
 }  // namespace catena::testing

@@ -1,6 +1,10 @@
 // Launches: rejects what a device would reject, then submits the grid to the stream.
 #include <cstring>
 #include <map>
+#include <memory>
+#include <new>
+#include <span>
+#include <vector>
 
 #include "config.hpp"
 #include "cuda_runtime.h"
@@ -30,7 +34,7 @@ bool is_possible(dim3 blocks, dim3 threads) {
 
 // Checks words of the arguments that look like addresses: a kernel that is given host memory would
 // fail on a device.
-std::string wrong_argument(const std::vector<Argument>& arguments, const Device& device) {
+std::string wrong_argument(std::span<const Argument> arguments, const Device& device) {
     for (std::size_t i = 0; i < arguments.size(); ++i)
         for (std::size_t at = 0; at + 8 <= arguments[i].bytes; at += 8) {
             std::uint64_t word = 0;
@@ -42,15 +46,36 @@ std::string wrong_argument(const std::vector<Argument>& arguments, const Device&
     return {};
 }
 
+// A kernel and copies of its arguments.
+struct Bound {
+    Bound(Call how, void (*what)(), std::span<const Argument> arguments) : call(how), kernel(what) {
+        for (const Argument& from : arguments) {
+            copies.emplace_back(new (std::align_val_t(argument_alignment)) std::byte[from.bytes]);
+            std::memcpy(copies.back().get(), from.data, from.bytes);
+            pointers.push_back(copies.back().get());
+        }
+    }
+    struct Free {
+        void operator()(std::byte* data) const {
+            operator delete[](data, std::align_val_t(argument_alignment));
+        }
+    };
+    Call call;
+    void (*kernel)();
+    std::vector<std::unique_ptr<std::byte, Free>> copies;
+    std::vector<void*> pointers;
+};
+
 }  // namespace
 
 namespace catena_emulator {
 
-cudaError_t launch(const cudaLaunchConfig_t& config, const void* kernel, Bound bound) {
+cudaError_t launch(const cudaLaunchConfig_t& config, const void* id, Call call, void (*kernel)(),
+                   const Argument* arguments, std::size_t n) {
     if (const cudaError_t error = enter(); error != cudaSuccess) return error;
     if (!is_possible(config.gridDim, config.blockDim)) return note(cudaErrorInvalidConfiguration);
     const std::lock_guard lock(api());
-    const auto allowed = shared_allowed().find(kernel);
+    const auto allowed = shared_allowed().find(id);
     const std::size_t most = allowed == shared_allowed().end()
                                  ? shared_without_asking
                                  : static_cast<std::size_t>(allowed->second);
@@ -59,8 +84,10 @@ cudaError_t launch(const cudaLaunchConfig_t& config, const void* kernel, Bound b
     if (stream == nullptr || stream->device->ordinal != current_ordinal())
         return note(cudaErrorInvalidResourceHandle);
     Device& device = *stream->device;
-    std::string wrong = wrong_argument(bound.arguments, device);
-    Grid grid = {config.gridDim, config.blockDim, config.dynamicSmemBytes, std::move(bound.body)};
+    std::string wrong = wrong_argument({arguments, n}, device);
+    const auto bound = std::make_shared<const Bound>(call, kernel, std::span(arguments, n));
+    Grid grid = {config.gridDim, config.blockDim, config.dynamicSmemBytes,
+                 [bound] { bound->call(bound->kernel, bound->pointers.data()); }};
     submit(*stream, [&device, grid = std::move(grid), wrong = std::move(wrong)] {
         if (__atomic_load_n(reinterpret_cast<const int*>(&device.fault), __ATOMIC_ACQUIRE) != 0)
             return;
@@ -77,7 +104,7 @@ cudaError_t launch(const cudaLaunchConfig_t& config, const void* kernel, Bound b
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* kernel, void** args) {
     const KernelEntry* entry = find_kernel(kernel);
     if (entry == nullptr) return note(cudaErrorInvalidDeviceFunction);
-    return launch(*config, kernel, entry->bind(args));
+    return entry->launch(*config, kernel, args);
 }
 
 cudaError_t cudaLaunchKernel(const void* kernel, dim3 grid, dim3 block, void** args,

@@ -87,12 +87,14 @@ std::string with_table(const Program& program) {
     for (const std::string& name : c_kernels(program.source)) kernels.push_back(name);
     text +=
         "namespace catena_emulator { namespace {\n"
-        "template <auto kernel> Bound bound(void** args) { return bind_pointers(kernel, args); }\n"
+        "template <auto kernel>\n"
+        "cudaError_t start(const cudaLaunchConfig_t& config, const void* id, void** args) {\n"
+        "return launch_pointers(config, id, kernel, args); }\n"
         "} }\n"
         "extern \"C\" __attribute__((visibility(\"default\")))\n"
         "const catena_emulator::KernelEntry catena_emulator_kernels[] = {\n";
     for (const std::string& kernel : kernels)
-        text += "{\"" + kernel + "\", &catena_emulator::bound<&" + kernel + ">},\n";
+        text += "{\"" + kernel + "\", &catena_emulator::start<&" + kernel + ">},\n";
     return text + "{nullptr, nullptr}};\n";
 }
 

@@ -1,11 +1,9 @@
-// Binds a kernel to its arguments, and launches it on the emulator.
+// Launches kernels on the emulator. Instantiated for each kernel, so it is short.
 #pragma once
 
-#include <functional>
-#include <memory>
-#include <tuple>
+#include <cstddef>
+#include <type_traits>
 #include <utility>
-#include <vector>
 
 #include "emulator/types.hpp"
 
@@ -16,42 +14,52 @@ struct Argument {
     const void* data;
     std::size_t bytes;
 };
+inline constexpr std::size_t argument_alignment = 64;  // of the emulator's copies of arguments
 
-// A kernel bound to its arguments: body() runs one thread of it.
-struct Bound {
-    std::function<void()> body;
-    std::vector<Argument> arguments;
-};
+// Calls a kernel, cast to its own type, for one thread.
+using Call = void (*)(void (*kernel)(), void* const* arguments);
 
+// Copies the n arguments. `id` identifies the kernel in the runtime's other functions.
+[[gnu::visibility("default")]] cudaError_t launch(const cudaLaunchConfig_t& config, const void* id,
+                                                  Call call, void (*kernel)(),
+                                                  const Argument* arguments, std::size_t n);
+
+template <class... P, std::size_t... i>
+void call(void (*kernel)(), void* const* arguments, std::index_sequence<i...>) {
+    static_cast<void>(arguments);  // unused if the kernel has no parameters
+    reinterpret_cast<void (*)(P...)>(kernel)(*static_cast<P*>(arguments[i])...);
+}
 template <class... P>
-Bound bind_kernel(void (*kernel)(P...), std::tuple<P...> values) {
-    const auto held = std::make_shared<std::tuple<P...>>(std::move(values));
-    Bound bound;
-    // Clears padding, which a launch would check for addresses.
-    if constexpr (sizeof...(P) > 0)
-        std::apply([](auto&... v) { (__builtin_clear_padding(&v), ...); }, *held);
-    std::apply([&](const auto&... v) { bound.arguments = {Argument{&v, sizeof v}...}; }, *held);
-    bound.body = [kernel, held] { std::apply(kernel, *held); };
-    return bound;
+cudaError_t launch_values(const cudaLaunchConfig_t& config, const void* id, void (*kernel)(P...),
+                          P... values) {
+    static_assert((std::is_trivially_copyable_v<P> && ...) &&
+                  ((alignof(P) <= argument_alignment) && ...));
+    (__builtin_clear_padding(&values), ...);  // else the launch would check it for addresses
+    const Argument arguments[] = {{&values, sizeof values}..., {}};
+    return launch(
+        config, id,
+        [](void (*any)(), void* const* held) {
+            call<P...>(any, held, std::index_sequence_for<P...>());
+        },
+        reinterpret_cast<void (*)()>(kernel), arguments, sizeof...(P));
 }
 
 template <class... P, std::size_t... i>
-Bound bind_pointers(void (*kernel)(P...), void** args, std::index_sequence<i...>) {
-    static_cast<void>(args);  // unused if the kernel has no parameters
-    return bind_kernel(kernel, std::tuple<P...>(*static_cast<P*>(args[i])...));
+cudaError_t launch_pointers(const cudaLaunchConfig_t& config, const void* id, void (*kernel)(P...),
+                            void** args, std::index_sequence<i...>) {
+    static_cast<void>(args);
+    return launch_values<P...>(config, id, kernel, *static_cast<P*>(args[i])...);
 }
 template <class... P>
-Bound bind_pointers(void (*kernel)(P...), void** args) {
-    return bind_pointers(kernel, args, std::index_sequence_for<P...>());
+cudaError_t launch_pointers(const cudaLaunchConfig_t& config, const void* id, void (*kernel)(P...),
+                            void** args) {
+    return launch_pointers(config, id, kernel, args, std::index_sequence_for<P...>());
 }
-
-[[gnu::visibility("default")]] cudaError_t launch(const cudaLaunchConfig_t& config,
-                                                  const void* kernel, Bound bound);
 
 // A kernel of a library that was loaded at run time.
 struct KernelEntry {
     const char* name;
-    Bound (*bind)(void** args);
+    cudaError_t (*launch)(const cudaLaunchConfig_t& config, const void* id, void** args);
 };
 
 // Returns the running block's dynamic shared memory, which is thread_local: see __shared__.
@@ -63,15 +71,13 @@ template <class... P, class... A>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(P...),
                                A&&... args) {
     static_assert(sizeof...(P) == sizeof...(A), "one argument for each parameter");
-    return catena_emulator::launch(
-        *config, reinterpret_cast<const void*>(kernel),
-        catena_emulator::bind_kernel(kernel, std::tuple<P...>(std::forward<A>(args)...)));
+    return catena_emulator::launch_values<P...>(*config, reinterpret_cast<const void*>(kernel),
+                                                kernel, std::forward<A>(args)...);
 }
 
 template <class... P>
 cudaError_t cudaLaunchKernel(void (*kernel)(P...), dim3 grid, dim3 block, void** args,
                              std::size_t shared_bytes = 0, cudaStream_t stream = nullptr) {
-    return catena_emulator::launch({grid, block, shared_bytes, stream, nullptr, 0},
-                                   reinterpret_cast<const void*>(kernel),
-                                   catena_emulator::bind_pointers(kernel, args));
+    return catena_emulator::launch_pointers({grid, block, shared_bytes, stream, nullptr, 0},
+                                            reinterpret_cast<const void*>(kernel), kernel, args);
 }

@@ -33,32 +33,32 @@ struct Ways {
     std::int64_t depth, add;
 };
 
-// Arguments of pairs_kernel(): a warp computes the dot product of a pair, and from it the pair's
-// loss, or its factor of the gradient, which replaces the code.
+// Arguments of pairs_kernel(): `lanes` threads, a power of two up to 32, compute the dot product of
+// a pair, and from it the pair's loss, or its factor of the gradient, which replaces the code.
 template <class T>
 struct NodePairs {
     const T* x;
     const T* w;
     const std::int32_t* nodes;
     cuda::Compute<T>* codes;
-    std::int64_t n, depth, size;
+    std::int64_t n, depth, size, lanes;
     const T* gy;
     double* losses;  // null: compute factors
 };
-inline constexpr int pairs_of_block = cuda::block / 32;
 template <class T>
 __global__ void __launch_bounds__(cuda::block)
     pairs_kernel(const __grid_constant__ NodePairs<T> p) {
     using C = cuda::Compute<T>;
-    const int lane = static_cast<int>(threadIdx.x) % 32;
-    const std::int64_t k = std::int64_t{blockIdx.x} * pairs_of_block + threadIdx.x / 32;
+    const int lanes = static_cast<int>(p.lanes), thread = static_cast<int>(threadIdx.x);
+    const int lane = thread % lanes;
+    const std::int64_t k = std::int64_t{blockIdx.x} * (cuda::block / lanes) + thread / lanes;
     const std::int64_t node = k < p.n ? p.nodes[k] : -1;
     const T* const x = p.x + k / p.depth * p.size;
     const T* const w = p.w + node * p.size;
     C own = 0;
-    for (std::int64_t j = lane; node >= 0 && j < p.size; j += 32)
+    for (std::int64_t j = lane; node >= 0 && j < p.size; j += lanes)
         own += cuda::load_as<C>(x[j]) * cuda::load_as<C>(w[j]);
-    const C dot = cuda::join_lanes(own, lane, 32, 1, std::plus());
+    const C dot = cuda::join_lanes(own, lane, lanes, 1, std::plus());
     if (lane != 0 || k >= p.n) return;
     // A pair without a node has the code 0 or NaN, which is also its loss and factor.
     const auto code = static_cast<double>(p.codes[k]);
@@ -178,12 +178,11 @@ private:
         const Ways<I, std::int32_t, Compute<T>> ways = {
             tables, call.template x<I>(1).data, pairs.nodes, pairs.codes, pairs.depth, 0};
         each(call.queue(), x.dim(0), ways);
-        const NodePairs<T> p = {x.data,      call.template x<T>(2).data,
-                                pairs.nodes, pairs.codes,
-                                pairs.n,     pairs.depth,
-                                x.dim(1),    gy,
-                                pairs.losses};
-        const std::int64_t blocks = (pairs.n + pairs_of_block - 1) / pairs_of_block;
+        const std::int64_t lanes = ceil2(std::clamp<std::int64_t>(x.dim(1), 1, 32));
+        const NodePairs<T> p = {x.data,  call.template x<T>(2).data, pairs.nodes, pairs.codes,
+                                pairs.n, pairs.depth,                x.dim(1),    lanes,
+                                gy,      pairs.losses};
+        const std::int64_t of_block = block / lanes, blocks = (pairs.n + of_block - 1) / of_block;
         if (blocks > 0)
             call.launch(&pairs_kernel<T>, dim3(static_cast<unsigned>(blocks)), block, p);
         return pairs;

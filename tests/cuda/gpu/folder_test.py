@@ -20,7 +20,7 @@ while [ "${1#--}" != "$1" ]; do shift 2; done
 exec "$@"
 """
 # One quick test of each kind.
-ON_EMULATOR = "^gpu-(check-loss.cuda.catena|families|golden|host)$"
+ON_EMULATOR = "^gpu-(check-loss.cuda.catena|families-loss|golden|host)$"
 
 
 def run(folder, *arguments, status=None, settings=()):

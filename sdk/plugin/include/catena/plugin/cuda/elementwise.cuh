@@ -46,6 +46,7 @@ void each(const Queue& queue, std::int64_t n, const Rule& rule) {
 template <class V, class Join>
 __device__ __forceinline__ V join_lanes(V own, int lane, int lanes, int step, const Join& join) {
     __shared__ V shared[block];
+    if (lanes == 1) return own;
     const int t = static_cast<int>(threadIdx.x);
     __syncthreads();  // `shared` is no longer read by an earlier call
     shared[t] = own;

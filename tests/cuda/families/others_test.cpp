@@ -1,4 +1,4 @@
-// Kernels of the function families, with sizes and shapes that matter on a GPU.
+// Kernels of the other families, with sizes and shapes that matter on a GPU.
 #include "both.hpp"
 
 #include <cmath>

@@ -19,13 +19,13 @@ Array::Array(Dims shape, catena_dtype dtype, std::size_t shift, std::uint8_t pat
              is_floating(dtype) ? 0xff : pattern);
 }
 
-Array Array::room(std::int64_t bytes) {
+Array Array::room(std::int64_t bytes, std::uint8_t initial) {
     Array a;
     a.shape_ = {bytes};
     a.dtype_ = dtype_of<std::uint8_t>();
     a.strides_ = {1};
     a.size_ = bytes;
-    a.allocate(0, usual_guard);
+    a.allocate(0, initial);
     return a;
 }
 

@@ -152,6 +152,12 @@ std::vector<std::uint64_t> Engine::targets(const std::vector<Array>& x) const {
     return words;
 }
 
+Array Engine::unwritten(const Dims& shape, catena_dtype dtype) const {
+    Array a(shape, dtype);  // floats are 0xff bytes
+    if (options_.fill != 0xff || !a.floating()) a.fill(options_.fill);
+    return a;
+}
+
 Unretained Engine::lends(bool retained, std::size_t port) const {
     const bool given = options_.spoilt >= 0 && static_cast<std::size_t>(options_.spoilt) != port;
     return retained || given ? Unretained::given : options_.unretained;
@@ -255,8 +261,7 @@ struct Engine::Call {
     std::byte* scratch(std::uint64_t bytes) {
         if (bytes == 0) return nullptr;
         if (device == nullptr && ground.fenced()) return ground.bytes(nullptr, bytes, 64, false);
-        room = Array::room(static_cast<std::int64_t>(bytes));
-        room.fill(engine.options_.fill);
+        room = Array::room(static_cast<std::int64_t>(bytes), engine.options_.fill);
         if (device == nullptr) return room.data<std::byte>();
         return places.emplace_back(*device, engine.ctx, room).data() + room.shift();
     }
@@ -349,10 +354,7 @@ bool Engine::plan(Call& call, const catena_call* early, std::vector<Array>& save
         bytes += m->dtype.bits / 8.0 * elements(*m);
     }
     if (bytes > static_cast<double>(most_bytes)) return reply.served = false;
-    for (const catena_meta* m : metas) {
-        saved.emplace_back(dims_of(*m), m->dtype);
-        saved.back().fill(options_.fill);
-    }
+    for (const catena_meta* m : metas) saved.push_back(unwritten(dims_of(*m), m->dtype));
     return true;
 }
 
@@ -398,10 +400,7 @@ Reply Engine::forward(const catena_kernel& k, const std::vector<Array>& given,
     std::vector<Array> x = given;
     x.resize(std::max<std::size_t>(x.size(), f_.n_inputs));
     std::vector<Array> y;
-    for (const catena_meta& m : metas) {
-        y.emplace_back(dims_of(m), m.dtype);
-        y.back().fill(options_.fill);
-    }
+    for (const catena_meta& m : metas) y.push_back(unwritten(dims_of(m), m.dtype));
     const auto updated = [&](std::size_t i) {
         return (input_flags(f_, i) & CATENA_PORT_MUTATED) != 0;
     };
@@ -461,8 +460,7 @@ void Engine::lend(Call& call, Given& now, std::vector<Array>& gx, std::uint64_t 
     for (std::size_t i = 0; i < now.x.size(); ++i) {
         call.x.push_back(lent(now.x[i], retains(kept_x, i, f_.n_inputs), i));
         if ((call.targets[i / 64] >> i % 64 & 1) != 0) {
-            gx[i] = Array(now.x[i].shape(), now.x[i].dtype());
-            gx[i].fill(options_.fill);
+            gx[i] = unwritten(now.x[i].shape(), now.x[i].dtype());
             if (options_.add) fill_ones(gx[i]);
         }
         call.gx.push_back(call.add(gx[i], false));

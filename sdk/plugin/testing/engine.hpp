@@ -214,6 +214,8 @@ private:
     void lend(Call& call, Given& now, std::vector<Array>& gx, std::uint64_t kept_x,
               std::uint64_t kept_y);
     Unretained lends(bool retained, std::size_t port) const;
+    // Returns an array of the bytes that stand for uninitialized memory.
+    Array unwritten(const Dims& shape, catena_dtype dtype) const;
 
     World& world_;
     const catena_function& f_;

@@ -36,7 +36,7 @@ public:
     Array(Dims shape, catena_dtype dtype, std::size_t shift = 0,
           std::uint8_t pattern = usual_guard);
     // Memory without a dtype, such as scratch memory.
-    static Array room(std::int64_t bytes);
+    static Array room(std::int64_t bytes, std::uint8_t initial = usual_guard);
     // Arguments as for catena::Array::from(): Array::from<float>({1, 2, 3}, {3}).
     template <class T>
     static Array from(const std::vector<T>& values, Dims shape) {

@@ -19,7 +19,7 @@ using toys::Values;
 namespace {
 
 // The size of the tests' arrays, in bytes. The allocator does not round it up.
-constexpr std::int64_t bytes = 1 << 20;
+constexpr std::int64_t bytes = 1 << 16;
 MemoryStats stats() { return Device::get("toy:0").memory(); }
 std::int64_t live() { return stats().in_use / bytes; }
 Array big(double value = 1) { return Array::full({bytes / 4}, value); }

@@ -179,9 +179,11 @@ private:
             tables, call.template x<I>(1).data, pairs.nodes, pairs.codes, pairs.depth, 0};
         each(call.queue(), x.dim(0), ways);
         const std::int64_t lanes = ceil2(std::clamp<std::int64_t>(x.dim(1), 1, 32));
-        const NodePairs<T> p = {x.data,  call.template x<T>(2).data, pairs.nodes, pairs.codes,
-                                pairs.n, pairs.depth,                x.dim(1),    lanes,
-                                gy,      pairs.losses};
+        const NodePairs<T> p = {x.data,      call.template x<T>(2).data,
+                                pairs.nodes, pairs.codes,
+                                pairs.n,     pairs.depth,
+                                x.dim(1),    lanes,
+                                gy,          pairs.losses};
         const std::int64_t of_block = block / lanes, blocks = (pairs.n + of_block - 1) / of_block;
         if (blocks > 0)
             call.launch(&pairs_kernel<T>, dim3(static_cast<unsigned>(blocks)), block, p);

@@ -69,8 +69,7 @@ auto guarded(const char* what, const Body& body) {
     }
 }
 
-// The library stays open until the process ends: arrays, kernels and type information may point into
-// it.
+// The library stays open until the process ends: arrays, kernels and type information may point to it.
 boost::dll::shared_library& open_library(const TrustedFile& file) {
     static auto& all = *new std::deque<boost::dll::shared_library>;
     file.check_unchanged();

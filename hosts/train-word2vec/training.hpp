@@ -1,5 +1,4 @@
-// The options, places in a text with the words around them, one training step, and the content of a
-// snapshot.
+// Options, places in a text and the words around them, a training step, and a snapshot's content.
 #pragma once
 
 #include <catena/catena.hpp>

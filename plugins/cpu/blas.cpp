@@ -327,8 +327,7 @@ struct Product {
     }
 
     // Whether malloc() can provide the up to 8 columns that OpenBLAS' AVX-512 kernels without packing
-    // allocate; they crash if it returns NULL. The memory is freed again, so OpenBLAS gets it unless another
-    // thread takes it first.
+    // allocate; they crash on NULL. The memory is freed: OpenBLAS gets it unless another thread takes it.
     bool can_allocate() const {
         if (isa_level() < 4 || gemm.transpose_a != 0 || gemm.transpose_b != 0 ||
             gemm.k > unpacked_most)

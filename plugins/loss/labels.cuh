@@ -1,5 +1,4 @@
-// Labels, on CUDA. The host does not wait to learn whether a label is out of range; such a label
-// makes the result NaN.
+// Labels on CUDA. A label out of range makes the result NaN: the host does not wait for a check.
 #pragma once
 
 #include <catena/plugin/cuda/lines.cuh>

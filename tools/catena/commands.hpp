@@ -33,8 +33,7 @@ Arrays call(const std::string& function, const Settings& settings, const Arrays&
 
 // Updates "param0" with "grad1", "grad2" ... by the function catena.OPTIMIZER_update; state starts
 // as "state_NAME" or at zero. Returns "param1", "param2" ... and the state after the last update.
-// Throws InvalidError if an array is missing, or for unknown names that begin with "grad" or
-// "state_".
+// Throws InvalidError for a missing array or an unknown name that begins with "grad" or "state_".
 Arrays update(const std::string& optimizer, const Settings& settings, const Arrays& given);
 
 // Describes each loaded function, except internal ones, in three lines: its call, the first line of

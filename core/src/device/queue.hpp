@@ -1,5 +1,4 @@
-// Memory and streams of a device: caching allocators, pinned memory, queues of work, and the order between
-// the queues.
+// Memory and streams of a device: caching allocators, pinned memory, work queues, and the order between them.
 #pragma once
 
 #include <catena/core/array.hpp>
@@ -30,9 +29,8 @@ inline constexpr bool recycle = true;
 inline constexpr bool recycle = true;
 #endif
 
-// Segments of memory, split into free and used ranges; take() uses the smallest free range that fits. Sizes
-// are multiples of `unit`. Not thread-safe. Nodes come from the pool, so that a loop that repeats its sizes
-// uses no heap memory.
+// Segments of memory, split into free and used ranges; take() uses the smallest free one that fits. Sizes are
+// multiples of `unit`. Not thread-safe. Nodes come from the pool: a loop that repeats its sizes uses no heap.
 class Segments {
 public:
     static constexpr std::uint64_t unit = 4096;
@@ -96,8 +94,7 @@ struct DeviceMemory {
 
 // The memory of a queue. Blocks are reused in queue order: a block may be freed while work that uses it is
 // still queued. Small blocks have four size classes for each power of two and pass through lists of each
-// thread, so that the hot path takes no lock. Large blocks are cut from segments, which grow with the memory
-// in use.
+// thread: the hot path takes no lock. Large blocks are cut from segments, which grow with the memory in use.
 class CachingAllocator {
 public:
     CachingAllocator(Queue& owner, bool recorded);  // recorded: for the work of one recording
@@ -155,8 +152,7 @@ private:
     MemoryStats stats_;
 };
 
-// Host memory that a device can read and write directly. It is kept for the next array, because
-// allocating it is slow.
+// Host memory that a device can read and write directly. It is kept for the next array: allocation is slow.
 class PinnedPool {
 public:
     using Uses = std::vector<std::pair<Queue*, std::uint64_t>>;  // with the tickets to wait for

@@ -40,8 +40,7 @@ public:
     explicit BackwardPass(Mode mode);
     BackwardPass(BackwardPass&&) = delete;
 
-    // Restricts the pass to the calls between inputs and outputs, for grad(). The gradients of the inputs
-    // stay in the pass.
+    // Restricts the pass to calls between inputs and outputs, for grad(). It keeps the inputs' gradients.
     void select(const std::vector<Variable>& outputs, const std::vector<Variable>& inputs);
     // Returns the gradient of an input of select(). Call it after run().
     Variable gradient_of(const VariableNode& input) const;

@@ -12,8 +12,7 @@
 
 namespace catena {
 
-// The attributes of a call: one value for each, in schema order, checked once. Immutable; owns its strings
-// and lists.
+// A call's attributes: one value each, in schema order, checked once. Immutable; owns its strings and lists.
 class BoundAttributes : public Pooled {
 public:
     // Returns the defaults of all attributes; never freed.

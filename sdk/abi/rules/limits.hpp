@@ -21,8 +21,7 @@ inline constexpr std::uint64_t largest_memory = std::uint64_t{1} << 60;  // byte
 inline constexpr std::int32_t listed_device_types = 18;
 inline constexpr std::int32_t last_device_type = 255;
 
-// Rows of dtypes that a kernel of a function with so many type variables may have: a host tells at most
-// 16 dtypes apart.
+// The most dtype rows of a kernel for so many type variables: a host tells at most 16 dtypes apart.
 constexpr std::uint32_t most_rows(std::uint32_t type_vars) { return 1u << 4 * type_vars; }
 
 // Sizes of the structs of ABI 1.0: the least that a plugin may hand over, whatever this host has

@@ -25,8 +25,7 @@ inline const char* kind_text(std::int32_t kind) {
     return texts[kind & 7];
 }
 
-// Why a value that has the right kind is not in the range or among the choices; "": it is. text_of(value)
-// is the value in words.
+// Why a value of the right kind is not in range or in choices; "": it is. text_of(value) is its text.
 template <class Text>
 std::string why_refused(const catena_attr_spec& a, const catena_value& value, const Text& text_of) {
     for (std::uint32_t i = 0; (a.flags & CATENA_ATTR_RANGED) != 0 && i < value.n; ++i)

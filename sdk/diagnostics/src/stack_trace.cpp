@@ -57,8 +57,7 @@ struct Frame {
     bool ours = false;
 };
 
-// What stands before the parameters, without template arguments; a template's begins with what it
-// returns.
+// Text before the parameters, without template arguments; a template's begins with its return type.
 std::string head_of(const std::string& function) {
     std::string head;
     int depth = 0;

@@ -71,8 +71,7 @@ std::size_t last_boundary(std::string_view piece, Tokens tokens) {
     return n;
 }
 
-// Passes the token at the text's beginning to take(), if there is one. Returns how many bytes of the
-// text it used.
+// Passes the token at the text's beginning, if any, to take(). Returns how many bytes it used.
 std::size_t next_token(std::string_view text, Tokens tokens,
                        const std::function<void(std::string_view)>& take) {
     std::size_t n = 1;

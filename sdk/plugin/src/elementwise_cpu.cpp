@@ -1,5 +1,4 @@
-// Elementwise functions: shapes for any number of inputs, and the driver on the CPU, compiled once for each
-// dtype.
+// Elementwise functions: shapes for any number of inputs, and the CPU driver, compiled once per dtype.
 #include "catena/plugin/elementwise_cpu.hpp"
 
 #include <algorithm>

@@ -15,7 +15,7 @@ Array::Array(Dims shape, catena_dtype dtype, std::size_t shift, std::uint8_t pat
     for (std::size_t d = shape_.size(); d-- > 0; size_ = plugin::times(size_, shape_[d]))
         strides_[d] = size_;
     // Reserves 8 bytes per element: a kernel that writes wider elements is detected and does no harm.
-    allocate((8 - dtype.bits / 8u) * static_cast<std::size_t>(size_),
+    allocate((8 - std::min(8u, dtype.bits / 8u)) * static_cast<std::size_t>(size_),
              is_floating(dtype) ? 0xff : pattern);
 }
 

@@ -1,5 +1,4 @@
-// Opens a plugin's file once in a process and never closes it, as a host does. Finds catena's own
-// plugins.
+// Opens plugins once per process and never closes them, as hosts do. Finds catena's own plugins.
 #pragma once
 
 #include <string>

@@ -10,8 +10,6 @@
 namespace catena::testing {
 namespace {
 
-using plugin::Isa;
-
 template <class T>
 struct PlainGemm {
     CATENA_KERNEL static void run(const catena_gemm* product) {
@@ -50,18 +48,13 @@ private:
     }
 };
 
-template <Isa isa>
-void gemm_for(const catena_gemm* g) {
-    using Here = plugin::Target<isa>;
-    g->dtype.bits == 32 ? Here::template call<PlainGemm<float>>(g)
-                        : Here::template call<PlainGemm<double>>(g);
-}
-// Returns the product for the last of the instruction sets that this machine has.
-template <Isa... isa>
-auto best(plugin::IsaList<isa...>) {
-    auto chosen = &gemm_for<Isa::baseline>;
-    ((chosen = detail::has_isa(plugin::isa_name(isa)) ? &gemm_for<isa> : chosen), ...);
-    return chosen;
+// Uses the last instruction set of the list that this machine has; it has those before it too.
+template <class T, plugin::Isa... isa>
+void multiply(const catena_gemm* g, plugin::IsaList<isa...>) {
+    static constexpr void (*all[])(const catena_gemm*) = {
+        &plugin::Target<isa>::template call<PlainGemm<T>, const catena_gemm*>...};
+    static const int n = (detail::has_isa(plugin::isa_name(isa)) + ...);
+    all[n - 1](g);
 }
 
 }  // namespace
@@ -72,8 +65,8 @@ const catena_blas plain_blas = {
     .name = "plain",
     .supports = [](const catena_gemm*) -> std::int32_t { return 1; },
     .gemm = [](catena_ctx*, const catena_gemm* g) -> catena_status {
-        static const auto gemm = best(plugin::Isas());
-        gemm(g);
+        g->dtype.bits == 32 ? multiply<float>(g, plugin::Isas())
+                            : multiply<double>(g, plugin::Isas());
         return CATENA_OK;
     },
 };

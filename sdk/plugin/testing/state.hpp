@@ -12,8 +12,7 @@ namespace detail {
 // Whether this machine runs kernels for an instruction set. "": any machine.
 bool has_isa(const std::string& isa);
 
-// A device other than the CPU. Arrays are copied to it for a call, with the guards around them, and
-// back.
+// A device other than the CPU. For a call, arrays and their guards are copied to it and back.
 class Device {
 public:
     // Returns the device, opened once in a process and closed at its end, or null if there is none.

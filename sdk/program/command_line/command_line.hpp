@@ -46,9 +46,8 @@ void flush_output();
 
 // Runs the body of main() and returns the exit code: what body returns; 2 for
 // boost::program_options::error; `failure` for other exceptions, and where stdout could not be
-// written. Reasons go to stderr, and to log if there is one; it does not matter whether stderr can
-// be written. Opens files 0 to 2 where they are closed, so that no file gets these numbers and
-// output.
+// written. Reasons go to stderr, and to log if there is one; stderr need not be writable. Opens
+// files 0 to 2 where they are closed, so that no file gets these numbers and output.
 int run_command(std::string_view name, const std::function<int()>& body, int failure = 1,
                 const std::function<void(std::string_view)>& log = {});
 

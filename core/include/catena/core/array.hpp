@@ -105,8 +105,7 @@ public:
     static Array ones(const Shape& shape, Dtype dtype = Dtype::float32, Device device = {}) {
         return full(shape, 1, dtype, device);
     }
-    // Copies elements from the host in row-major order. Throws ShapeError if their number is not
-    // shape.size().
+    // Copies host elements in row-major order; throws ShapeError unless there are shape.size().
     template <class T>
     static Array from(std::span<const T> values, const Shape& shape, Device device = {}) {
         return from_host(values.data(), static_cast<std::int64_t>(values.size()), dtype_of<T>,
@@ -120,8 +119,7 @@ public:
     static Array from(std::initializer_list<T> values, const Shape& shape, Device device = {}) {
         return from(std::span<const T>(values.begin(), values.size()), shape, device);
     }
-    // Copies a strided view on the host. Strides count elements and may be 0 or negative; data
-    // points at element 0.
+    // Copies a strided host view; data points at element 0. Strides count elements and may be <= 0.
     template <class T>
     static Array from_strided(const T* data, const Shape& shape, const std::int64_t* strides,
                               Device device = {}) {

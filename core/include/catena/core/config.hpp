@@ -15,8 +15,7 @@ struct Config {
     bool enable_backprop = true;  // calls record the graph
     bool deterministic = false;   // bit-identical results for any number of threads
     // A NaN in a result or a gradient throws a ValueError that names the function, the port, and
-    // the location of the call. Slow, because every array is read. CATENA_DEBUG=1 turns it on at
-    // the start.
+    // the location of the call. Slow: every array is read. CATENA_DEBUG=1 turns it on at the start.
     bool debug = false;
     // Settings that plugins define and read by name in each call, such as "use_cudnn", with
     // catena_host.config. A gradient uses the settings of its forward call, or, if that had none,
@@ -24,8 +23,7 @@ struct Config {
     std::map<std::string, std::int64_t, std::less<>> named;
 };
 
-// The initial configuration of new threads. Set it before you start them: reading is not
-// synchronized.
+// The initial configuration of new threads. Set it before starting them: reads are unsynchronized.
 Config& global_config() noexcept;
 // This thread's configuration, initially a copy of global_config(). The first call in a thread
 // allocates, and may throw std::bad_alloc.

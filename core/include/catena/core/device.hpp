@@ -21,9 +21,8 @@ struct MemoryStats {
     // Used by arrays and temporary memory of calls, or cached as small blocks in other threads.
     std::int64_t in_use = 0;
     std::int64_t peak = 0;  // highest in_use since the start, or since reset_peak_memory()
-    // Free for the next allocations. It is released by release_cached(), before memory runs out,
-    // and when both are over twice the peak and 64 MiB; except blocks of up to 7 KiB, which are
-    // kept.
+    // Free for the next allocations. Except for blocks of up to 7 KiB, it is released by
+    // release_cached(), before memory runs out, and when both are over twice the peak and 64 MiB.
     std::int64_t cached = 0;
     std::int64_t system_calls = 0;  // number of allocations from the backend since the start
 };
@@ -71,15 +70,13 @@ public:
     std::string_view backend() const;  // the part before the colon
     int ordinal() const;
     bool host_accessible() const;  // the host can access its memory directly
-    // Waits for all work on all its streams. Throws DeviceError while any thread records one of
-    // them.
+    // Waits for all work on all its streams. Throws DeviceError while a thread records one of them.
     void synchronize() const;
     // Thread-safe; each call is a consistent snapshot.
     MemoryStats memory() const;  // of all streams
     MemorySize memory_size() const;
     void reset_peak_memory() const;  // to the memory in use; also for each stream
-    // Releases cached memory, except small blocks. While a stream is recorded, releases it after
-    // the recording.
+    // Releases cached memory, except small blocks; while a stream is recorded, after the recording.
     void release_cached() const;
     // Tables that plugins provide for it under an id ("catena.blas/1"), highest priority first.
     // Each has the struct of that id in the ABI. The list stays valid, but a later plugin or pin
@@ -113,8 +110,7 @@ private:
 void use_device(Device device);
 
 // In the scope, calls of this thread whose device has no kernel run on another device: inputs are
-// copied there and results back, forward and backward. With an empty device such calls throw an
-// error.
+// copied there and results back, forward and backward. With an empty device such calls throw.
 class [[nodiscard]] using_fallback {
 public:
     explicit using_fallback(Device device);

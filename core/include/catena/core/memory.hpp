@@ -68,8 +68,7 @@ private:
 
 // ---- small memory blocks from thread-local free lists, which calls use instead of the heap
 
-// Blocks of up to 1 KiB are recycled; larger ones come from the heap. Any thread may free any
-// block.
+// Recycles blocks of up to 1 KiB; larger ones come from the heap. Any thread may free any block.
 void* pool_allocate(std::size_t bytes);
 void pool_free(void* block, std::size_t bytes) noexcept;
 

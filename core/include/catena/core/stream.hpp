@@ -38,8 +38,7 @@ public:
     }
     // Memory of arrays made on this stream. Device::reset_peak_memory() resets its peak too.
     MemoryStats memory() const;
-    // The backend's stream, for work that the program launches itself: see use(). Null on a
-    // synchronous device.
+    // The backend's stream, for the program's own work: see use(). Null on a synchronous device.
     catena_stream* native() const;
 
     explicit operator bool() const noexcept { return queue_ != nullptr; }
@@ -68,9 +67,8 @@ private:
     const using_stream* outer_;
 };
 
-// Declares that the program will launch its own work on stream.native() that reads or writes an
-// array. The stream waits for pending work on the array; later users of the array wait for the
-// stream.
+// Declares that the program will launch work on stream.native() that reads or writes an array. The
+// stream waits for pending work on the array; later users of the array wait for the stream.
 void use(const Stream& stream, const Array& array, bool writes);
 
 }  // namespace catena

@@ -9,8 +9,7 @@
 namespace catena {
 
 // A shared handle, as in Chainer: copies are the same variable. A graph belongs to one thread at a
-// time. A variable owns the calls and variables that it was computed from, not those that were
-// computed from it.
+// time. A variable owns the calls and variables it was computed from, not those computed from it.
 class Variable {
 public:
     Variable() = default;  // empty
@@ -32,8 +31,7 @@ public:
 
     explicit operator bool() const noexcept { return static_cast<bool>(node_); }
     const Array& data() const { return node().data; }
-    // A new shape, dtype or device clears the gradient; throws GraphError if a graph refers to this
-    // variable.
+    // A new shape, dtype or device clears grad(); throws GraphError if the variable is in a graph.
     void set_data(Array data) const;
     Shape shape() const { return data().shape(); }
     int ndim() const { return data().ndim(); }
@@ -46,8 +44,7 @@ public:
         return data().template item<T>();
     }
 
-    // The gradient; empty until backward() reaches this variable. A leaf accumulates over several
-    // calls.
+    // The gradient; empty until backward() reaches the variable. A leaf sums it over several calls.
     const Array& grad() const { return node().grad; }
     // The gradient with its own graph, after backward(..., enable_double_backprop = true).
     Variable grad_variable() const;
@@ -71,8 +68,7 @@ public:
     const std::string& name() const;
     void set_name(std::string name) const;
 
-    // The call that computed it, or null for a leaf. rank: the number of calls on the longest path
-    // from a leaf.
+    // The call that computed it, or null for a leaf. rank: the most calls on any path from a leaf.
     GraphNode* creator() const { return node().creator.get(); }
     int rank() const { return node().rank(); }
 

@@ -12,8 +12,7 @@ namespace catena {
 //     array([[1  ,  2.5],
 //            [3  , -4  ]], shape=(2, 2), float32, NAME:0)
 //
-// Six significant digits. With more than 1000 elements, the first three and last three of each
-// axis.
+// Six significant digits. Above 1000 elements, only the first and last three of each axis.
 std::string to_string(const Array& array);
 std::ostream& operator<<(std::ostream& out, const Array& array);
 std::string to_string(const Variable& variable);

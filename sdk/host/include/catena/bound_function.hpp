@@ -11,8 +11,7 @@
 
 namespace catena {
 
-// An integer or a list of integers as an argument: F::reshape(x, {2, -1}). Non-owning, valid for
-// the call only.
+// An integer or a list as an argument: F::reshape(x, {2, -1}). Non-owning, valid for the call only.
 class Ints {
 public:
     Ints(std::int64_t value) : one_(value) {}  // NOLINT: is a list
@@ -99,8 +98,7 @@ private:
     std::size_t next_ = 0;
 };
 
-// A BoundFunction for each thread. The variable must be thread_local and constinit, as in generated
-// wrappers.
+// One BoundFunction per thread. It must be thread_local and constinit, as in generated wrappers.
 template <class... A>
 class ThreadFunction {
 public:

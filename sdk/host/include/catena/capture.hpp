@@ -55,8 +55,7 @@ private:
 // is not done now but at each launch.
 bool is_recorded(Device device);
 
-// Whether the array's memory belongs to a recording: each launch writes it, and it is undefined
-// before the first.
+// Whether a recording owns the memory: each launch writes it, and it is undefined before the first.
 bool is_of_recording(const Array& array);
 
 }  // namespace catena

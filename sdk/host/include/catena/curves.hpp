@@ -16,9 +16,8 @@ namespace catena {
 class Curves {
 public:
     // table: NAME.csv, or NAME.jsonl for a JSON object per line. plot: NAME.svg. Either may be
-    // empty. Throws DataError for other names. Throws InvalidError for fewer than two columns, for
-    // duplicate columns, and for names with commas, quotes or control characters, or that are not
-    // UTF-8.
+    // empty. Throws DataError for other names, InvalidError for fewer than two columns, duplicate
+    // columns, and names with commas, quotes or control characters, or that are not UTF-8.
     Curves(std::vector<std::string> columns, std::filesystem::path table,
            std::filesystem::path plot = {});
 

@@ -35,8 +35,7 @@ public:
     catena_stream* stream() const noexcept;
 
     // Makes the stream wait for pending work on the array; later users of the array wait for the
-    // stream. Throws DeviceError if the array is on another device, InvalidError if the handle is
-    // empty.
+    // stream. Throws DeviceError for an array on another device, InvalidError for an empty handle.
     const catena_tensor* reads(const Array& array);
     catena_tensor* writes(const Array& array);
 

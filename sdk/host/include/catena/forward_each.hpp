@@ -24,9 +24,8 @@ namespace catena {
 //     memory.write(update(lr / 2));
 //     step.launch();  // with half the rate
 //
-// If a device or kernel only takes attributes with the call, nothing is stored here, and recorded
-// calls throw UnsupportedError, as do those of a kernel that was not called before. Not
-// thread-safe.
+// If a device or kernel only takes attributes with the call, nothing is stored, and recorded calls
+// throw UnsupportedError, as do those of a kernel not called before. Not thread-safe.
 class AttributeMemory {
 public:
     // Writes new attributes for all kernels that were called with this memory. Work that was
@@ -46,9 +45,8 @@ private:
 
 // Calls a function without outputs, which updates its inputs, on n lists of inputs; in few launches
 // where the device has a kernel for that. inputs(i) is list i; empty lists are skipped. The arrays
-// must live until the end, and no call may read what another one writes. Throws as
-// PluginFunction::forward() for the first list that is wrong; some of the others may be updated
-// then.
+// must live until the end, and no call may read what another writes. Throws as
+// PluginFunction::forward() for the first wrong list; some others may be updated then.
 void forward_each(const PluginFunction& function, std::size_t n,
                   const std::function<std::span<const Array>(std::size_t)>& inputs,
                   AttributeMemory* memory = nullptr);

@@ -38,15 +38,13 @@ protected:
     ArrayFunction(const ArrayFunction& other);  // shares the parameters
     ArrayFunction& operator=(const ArrayFunction& other);
 
-    // Returns the trainable members of a parameterized function, always with the same names. See
-    // Function.
+    // The trainable members of a parameterized function, always with the same names. See Function.
     virtual std::vector<FunctionParameter> parameter_names() { return {}; }
 
     // Override forward() and backward(), or forward_cpu(), backward_cpu(), forward_gpu() and
     // backward_gpu(), which they call by default: the GPU methods if an array is on a GPU.
     // backward() returns one gradient for each input; an empty array means none. The gradient of an
-    // output is empty if there is none. If a class overrides no backward method, there are no
-    // gradients.
+    // output is empty if there is none. A class without a backward method has no gradients.
     virtual Arrays backward(ArraySpan inputs, ArraySpan grad_outputs);
 
     virtual Arrays backward_cpu(ArraySpan inputs, ArraySpan grad_outputs);  // no gradients
@@ -66,8 +64,7 @@ protected:
 
 private:
     friend class ArrayFunctionNode;
-    // A variable that all copies of the function share, and the members' arrays when they last
-    // matched it.
+    // A variable that all copies share, and the members' arrays when they last matched it.
     struct Learned {
         Parameter variable;
         Array parameter;
@@ -125,9 +122,8 @@ private:
 // saved, trained and shared by copies like those of links. The gradient stays in the memory of gw:
 // zerograd(), cleargrad() and set_grad() also write there. An empty gw is allocated when it is
 // needed. If another array is assigned to a member, the next call or visit() copies its values to
-// all copies of the function. If w is written between a call and its backward(), backward() throws
-// GraphError. While backward runs, gw is a new array of zeros, which is added to the gradient
-// afterwards.
+// all the function's copies. If w is written between a call and its backward(), backward() throws
+// GraphError. While backward runs, gw is a new array of zeros, which is then added to the gradient.
 template <class Derived>
 class Function : public ArrayFunction {
 public:

@@ -43,8 +43,7 @@ public:
 
     // Runs forward and records the call in the graph, unless config() or volatile inputs prevent
     // it. An empty Variable is a missing input. Returns one variable for each output. Throws
-    // GraphError if the node was applied before, and InvalidError if forward returns no output or
-    // an empty array.
+    // GraphError for a node applied before, InvalidError for no output or an empty array.
     std::vector<Variable> apply(VariableList inputs);
     // The same as catena::apply(), which is hidden in derived classes by the members apply().
     template <class Node, class... Arguments>
@@ -64,17 +63,15 @@ protected:
     // none. target_input_indexes lists the inputs that need a gradient, in ascending order, at
     // least one unless there are no inputs. Returns a gradient for each input or for each target,
     // with the shape, dtype and device of the input; empty means none. By default there are no
-    // gradients. Calls in backward record a graph if the caller asked for gradients of higher
-    // order.
+    // gradients. Calls in backward record a graph if the caller asked for higher-order gradients.
     virtual Variables backward(Targets target_input_indexes, VariableSpan grad_outputs);
 
     // Call it in forward to keep the data of inputs or outputs for backward. By default none are
     // kept. If the data is changed in place afterwards, backward() throws GraphError.
     void retain_inputs(std::vector<std::size_t> indexes);
     void retain_outputs(std::vector<std::size_t> indexes);
-    // Call it in backward: returns the kept inputs or outputs in the order of the indexes, as
-    // variables of the graph. A missing input is empty. Throws GraphError if forward did not call
-    // retain_..().
+    // Call it in backward: returns the kept inputs or outputs in the order of the indexes, as graph
+    // variables. A missing input is empty. Throws GraphError if forward did not call retain_..().
     std::vector<Variable> get_retained_inputs() const;
     std::vector<Variable> get_retained_outputs() const;
 

@@ -42,8 +42,7 @@ public:
     FunctionSet() = default;
     FunctionSet(std::initializer_list<std::pair<std::string_view, Child>> links);
 
-    // Returns the link in the set. Throws InvalidError if the name exists already, is empty or
-    // contains '/'.
+    // Returns the set's link. Throws InvalidError if the name exists, is empty or contains '/'.
     Link& add(std::string_view name, Child child);
     // Returns the link with this name; "gpu0/l1" is a link in a nested set. Throws InvalidError if
     // there is none.

@@ -29,9 +29,8 @@ public:
 struct NumericalOptions {
     double eps = 1e-3;
     // Evaluates at five points, 0, +-eps / 2 and +-eps, instead of two. Throws
-    // NondifferentiableError if an output is finite at only some of them, or if the root mean
-    // square residual of a fitted parabola is above diff_atol + diff_rtol * (largest - smallest
-    // output).
+    // NondifferentiableError if an output is finite at only some of them, or the root mean square
+    // residual of a fitted parabola exceeds diff_atol + diff_rtol * (largest - smallest output).
     bool detect_nondifferentiable = false;
     double diff_atol = 0;
     double diff_rtol = 1e-2;
@@ -143,8 +142,7 @@ void check_backward(const VariableFunction& function, const ArrayList& inputs,
                     const ArrayList& y_grads, const Options& options = {});
 
 // check_backward() applied to the first gradient as a function of inputs and y_grads. x_grad_grads
-// has one array for each floating input that is not in no_grads, then one for each of
-// options.params.
+// has an array for each floating input not in no_grads, then one for each of options.params.
 void check_double_backward(const VariableFunction& function, const ArrayList& inputs,
                            const ArrayList& y_grads, const ArrayList& x_grad_grads,
                            const Options& options = {.atol = 1e-4, .rtol = 1e-3});

@@ -32,8 +32,7 @@ namespace links {
 
 // Linear: a fully connected layer.
 // y = x W^T + b, where x is (N, ...) with in_size values after the first axis.
-// Parameters: W (out_size, in_size), drawn from N(0, wscale^2 / in_size); b (out_size), unless
-// nobias.
+// Parameters: W (out_size, in_size) from N(0, wscale^2 / in_size); b (out_size), unless nobias.
 class Linear : public Link {
 public:
     Linear(std::int64_t in_size, std::int64_t out_size, double wscale = 1, double bias = 0,
@@ -82,9 +81,8 @@ public:
 };
 
 // PReLU: a rectifier with trainable slopes.
-// y = x where x >= 0, else W * x. The shape of W is that of the axes of x from axis 1 on, or a
-// prefix of them; () is one slope for all. Parameter: W, initially `init`. Calls throw ShapeError
-// if x does not fit.
+// y = x where x >= 0, else W * x. The shape of W is that of x from axis 1 on, or a prefix of it; ()
+// is one slope for all. Parameter: W, initially `init`. Calls throw ShapeError if x does not fit.
 class PReLU : public Link {
 public:
     explicit PReLU(const Shape& shape = {}, double init = 0.25);

@@ -30,8 +30,7 @@ public:
     ListOf(const std::array<T, N>& values) : view_(values) {}  // NOLINT: is a list
 
     std::span<const T> view() const { return view_; }
-    // The inputs of a call, variables by their addresses: those of the function's first ports, then
-    // these.
+    // A call's inputs, variables by address: those of the function's first ports, then these.
     using Input = std::conditional_t<std::same_as<T, Array>, Array, const T*>;
     auto after(std::initializer_list<Input> first) const {
         SmallVector<Input, 16> inputs(first);

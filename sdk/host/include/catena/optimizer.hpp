@@ -1,5 +1,4 @@
-// Optimizer: the base of all optimizers. An update rule is a function of a plugin, or C++ on
-// arrays.
+// Optimizer: the base of all optimizers. An update rule is a plugin's function, or C++ on arrays.
 #pragma once
 
 #include <catena/core/plugin_function.hpp>
@@ -40,21 +39,19 @@ namespace catena {
 // parameters do not overlap in memory, and that only one thread uses the optimizer.
 class Optimizer : public Visitable {
 public:
-    // Starts with these parameters: t is 0, and init_state() makes the state. Parameters that are
-    // listed twice are trained once, under their first name. Throws InvalidError, and changes
-    // nothing, if different parameters have the same name or init_state() does not return one array
-    // for each name.
+    // Starts with these parameters: t is 0, and init_state() makes the state. Parameters listed
+    // twice are trained once, under their first name. Throws InvalidError, and changes nothing, if
+    // different parameters share a name or init_state() does not return one array for each name.
     void setup(const Link& link) { setup(link.collect_parameters()); }
     void setup(std::vector<NamedParameter> parameters);
 
-    // Runs one step: increases t, then updates every parameter that has a gradient. Gradients do
-    // not change. State follows a parameter that was moved to another device since setup(). Throws
-    // InvalidError, and changes nothing, before setup() and if the shape or dtype of a parameter
-    // with state has changed. Throws UnsupportedError if the class has no update rule (only once a
-    // parameter has a gradient), and while it is recorded (see Capture) if each launch would use
-    // the same step number: the function has an attribute "t" (see RecordedStep), or the rule is
-    // update_one(). An exception in update_one() ends the step: earlier parameters have been
-    // updated, t has not.
+    // Runs one step: increases t, then updates every parameter with a gradient. Gradients do not
+    // change. State follows a parameter moved to another device since setup(). Throws InvalidError,
+    // and changes nothing, before setup() and if the shape or dtype of a parameter with state has
+    // changed. Throws UnsupportedError if the class has no update rule (once a parameter has a
+    // gradient), and while it is recorded (see Capture) if each launch would use the same step
+    // number: the function has an attribute "t" (see RecordedStep), or the rule is update_one(). An
+    // exception in update_one() ends the step: earlier parameters are updated, t is not.
     void update();
     std::int64_t t() const noexcept { return t_; }
     // A counter for the caller, saved with t. setup() resets it to 0.
@@ -99,9 +96,8 @@ protected:
     virtual void update_one_cpu(Array& param, const Array& grad, std::span<Array> state);
     virtual void update_one_gpu(Array& param, const Array& grad, std::span<Array> state);
 
-    // The state of a parameter at setup(): an array of any shape for each name, on its device. The
-    // default calls init_state_gpu() or init_state_cpu() in the same way, which return zeros with
-    // the parameter's shape.
+    // A parameter's state at setup(): an array of any shape for each name, on its device. The
+    // default likewise calls init_state_gpu() or init_state_cpu(), which return zeros of its shape.
     virtual std::vector<Array> init_state(const Array& param);
     virtual std::vector<Array> init_state_cpu(const Array& param);
     virtual std::vector<Array> init_state_gpu(const Array& param);
@@ -117,8 +113,7 @@ private:
     struct NoStep;
 
     // For recordings of update(): until the next setup(), the attributes of the function are in
-    // device memory. An update() can be recorded only after the same update() has run without a
-    // recording.
+    // device memory. An update() can be recorded only after the same one ran without a recording.
     void prepare_recording();
     // Call before each launch: increases t and writes the attributes of that step with the current
     // values.

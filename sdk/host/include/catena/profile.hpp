@@ -11,10 +11,9 @@
 namespace catena {
 
 // Records the kernels that run during its lifetime, in all threads. Kernels from formulas appear
-// under their own names; their first call includes compilation. Only one Profile may exist at a
-// time. It waits for asynchronous devices before and after each call, so that times are those of
-// the work; therefore work that would run in parallel does not. It does not see work that a
-// recording launches.
+// under their own names; their first call includes compilation. At most one Profile may exist. It
+// waits for asynchronous devices before and after each call, so that times are those of the work;
+// work that would run in parallel then does not. It does not see work that a recording launches.
 //
 //     Profile profile;
 //     ... some steps ...

@@ -10,9 +10,8 @@
 
 namespace catena {
 
-// On a terminal: a bar with the terminal's width, redrawn at most ten times a second, in colour
-// unless $NO_COLOR is set or $TERM is "dumb". Elsewhere: a line at most every ten seconds. Text is
-// ASCII.
+// On a terminal: a bar of its width, redrawn at most ten times a second, in colour unless $NO_COLOR
+// is set or $TERM is "dumb". Elsewhere: a line at most every ten seconds. Text is ASCII.
 class Progress {
 public:
     // label precedes the bar; unit is what is counted, for the rate: "images".

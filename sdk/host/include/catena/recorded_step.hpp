@@ -28,11 +28,10 @@ namespace catena {
 // optimizer whose rule is update_one() instead of a function of a plugin. After setup(), or if
 // parameters were moved, the first steps run normally again and are recorded again.
 //
-// The body always runs normally on a device that does not support recording, if memory is too small
+// The body always runs normally on a device without support for recording, if memory is too small
 // for a recording, and for more than `most_shapes` shapes. A shape that did not occur in the last
 // `patience` steps is dropped; after that many steps memory is requested again. If the body fails
-// while it is recorded, t does not change, and parameters get no gradients from it. Not
-// thread-safe.
+// while recorded, t does not change, and parameters get no gradients from it. Not thread-safe.
 class RecordedStep {
 public:
     using Body = std::function<std::vector<Array>(std::span<const Array> inputs)>;

@@ -14,11 +14,10 @@ namespace catena {
 //     struct Training : Visitable { ... void visit(Visitor& v) override { v("model", model)... } };
 //     save_npz("snapshot.npz", training);
 //
-// The file is written under a temporary name, flushed and renamed: a crash leaves the old or the
-// new file, and the next save removes old temporary files. .npz files store bfloat16 as raw
-// two-byte values. A value with several names is saved under each. save_snapshot() writes
-// .safetensors if the name ends so, else .npz. Throws DataError; InvalidError if a name occurs
-// twice.
+// The file is written under a temporary name, flushed and renamed: a crash leaves the old or new
+// file, and the next save removes old temporary files. .npz files store bfloat16 as raw two-byte
+// values. A value with several names is saved under each. save_snapshot() writes .safetensors if
+// the name ends so, else .npz. Throws DataError; InvalidError for duplicate names.
 //
 // Links and optimizers have the names of Chainer 7, so its serializers.load_npz() reads the files,
 // with path="model/" for a part, and load_npz() reads those of Chainer.
@@ -52,8 +51,7 @@ struct LoadOptions {
     // ignored. Shapes, dtypes and required values are still checked.
     bool strict = true;
     // If true, floats are converted to the object's floating dtype, rounded to nearest, and
-    // integers to its integer dtype if they fit. So float32 parameters can be loaded from a
-    // bfloat16 file.
+    // integers to its integer dtype if they fit. So float32 parameters can load a bfloat16 file.
     bool convert = false;
 };
 

@@ -1,5 +1,4 @@
-// Summary: means of the values that the steps of a loop report. Evaluator: those of a net on a data
-// set.
+// Summary: means of the values that a loop's steps report. Evaluator: those of a net on a data set.
 #pragma once
 
 #include <catena/core/config.hpp>
@@ -8,9 +7,8 @@
 
 namespace catena {
 
-// Means by name, weighted by the number of items, such as images or words. Values stay on their
-// device until a mean is read, so reading one in each step waits for each step. Can be part of a
-// snapshot.
+// Means by name, weighted by the number of items, such as words. Values stay on their device until
+// a mean is read, so reading one in each step waits for each step. Can be part of a snapshot.
 //
 //     Summary training{"loss", "accuracy"};
 //     training.add({loss.data(), F::accuracy(y, t).data()}, t.size());
@@ -60,8 +58,7 @@ class Evaluator {
 public:
     using Body = std::function<std::vector<Array>(std::span<const Array> batch)>;
 
-    // device: where minibatches are made, default Device::current(). Throws the errors of
-    // Minibatches.
+    // device: that of the minibatches, default Device::current(). Throws the errors of Minibatches.
     Evaluator(Dataset data, std::int64_t batch_size, std::vector<std::string> names, Body body,
               Device device = {})
         : batches_(std::move(data), batch_size, 0, false, device),

@@ -30,9 +30,8 @@ using TextPieces = std::function<void(const std::function<void(std::string_view)
 // The content that read_text() returns, of any length, in pieces of at most a megabyte. Each call
 // reads the file, and throws the errors of read_text().
 TextPieces text_pieces(const std::filesystem::path& file);
-// The bytes [begin, end) of a text. Both positions must be between code points. Reads no piece
-// after `end`: to stop, it throws an object that is not a std::exception through `text`, which must
-// not catch it.
+// The bytes [begin, end) of a text, both between code points. Reads no piece after `end`: to stop,
+// it throws an object that is not a std::exception through `text`, which must not catch it.
 TextPieces part_of(TextPieces text, std::uint64_t begin, std::uint64_t end);
 
 // Whether the text is valid UTF-8 (RFC 3629), as names and texts in files must be.
@@ -80,8 +79,7 @@ public:
     std::int64_t size() const noexcept { return static_cast<std::int64_t>(words_.size()); }
     // Throws InvalidError unless 0 <= id < size().
     const std::string& word(std::int64_t id) const;
-    // The number of a word. An unknown word has the number of "<unk>"; without "<unk>" it throws
-    // InvalidError.
+    // A word's number. An unknown word has that of "<unk>"; without "<unk>" it throws InvalidError.
     std::int32_t id(std::string_view word) const;
     bool contains(std::string_view word) const { return ids_.contains(std::string(word)); }
     std::int32_t unknown_id() const { return id(unknown); }

@@ -34,8 +34,7 @@ protected:
     // Throws InvalidError: "[label] what: expected .., got ..".
     [[noreturn]] void throw_count(const char* what, std::size_t expected, std::size_t got) const;
 
-    // Whether one of the arrays is on a GPU, as in cuda::is_gpu(). An empty array, which is a
-    // missing input, is not.
+    // Whether any array is on a GPU, as in cuda::is_gpu(). An empty array (a missing input) is not.
     static bool any_on_gpu(ArraySpan arrays);
 };
 

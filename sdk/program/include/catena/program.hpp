@@ -115,8 +115,7 @@ public:
     // the link, which must stay alive. Empty without --graph.
     std::function<void(const Variable& loss)> drawing(const Link& link) const;
 
-    // Prints a line to stdout and, with the time, to --log-file. Throws DataError if it cannot be
-    // written.
+    // Prints a line to stdout and, with the time, to --log-file. Throws DataError if writing fails.
     void print(std::string_view line) const;
 
 private:
@@ -157,8 +156,7 @@ public:
 };
 
 // Runs the body of main() and returns the exit code: the result of body; 2 for invalid options; 1
-// for all other exceptions, and if stdout cannot be written. Messages go to stderr and to
-// --log-file.
+// for other exceptions, and if stdout cannot be written. Messages go to stderr and --log-file.
 int run_program(std::string_view name, const std::function<int()>& body);
 
 }  // namespace catena

@@ -10,9 +10,8 @@
 
 namespace catena {
 
-// Base class of what a program trains. A subclass has the net and the data, makes a step and
-// reports an epoch; run() shows progress, writes curves and snapshots, and ends cleanly after a
-// signal.
+// Base class of what a program trains. A subclass has the net and data, makes a step and reports an
+// epoch; run() shows progress, writes curves and snapshots, and ends cleanly after a signal.
 class Trainer : public Visitable {
 public:
     // Trains up to this many epochs, counted from the first run if it resumed from a snapshot.

@@ -62,10 +62,9 @@ struct PluginReport {
 // Loads one file. Throws PluginError with the reason if it is refused. Loading a file again does
 // nothing. Plugins stay loaded until the process ends. CATENA_PLUGINS=off refuses every file.
 void load_plugin(const std::filesystem::path& file);
-// Loads every *.catena of a folder in the order of names; plugins that name no devices come first,
-// because backends are among them. A plugin is not loaded if every backend that it names is loaded
-// and has no device. The report lists such plugins, and refused files. Throws PluginError if the
-// folder cannot be read.
+// Loads every *.catena of a folder in the order of names, first those that name no devices, because
+// backends are among them. A plugin is not loaded if every backend it names is loaded and has no
+// device. The report lists these and refused files. Throws PluginError if the folder is unreadable.
 void load_plugins(const std::filesystem::path& folder);
 // Loads from the usual places, once: the folders of $CATENA_PLUGIN_PATH, then catena/plugins in
 // $XDG_DATA_HOME (~/.local/share), then catena/plugins beside catena's libraries; never the current
@@ -89,8 +88,7 @@ void set_plugin_lock(PluginLockMode mode, const std::filesystem::path& file = {}
 // plugin, or would be refused for its owner or mode.
 LoadedPlugin read_manifest(const std::filesystem::path& file);
 LoadedPlugin read_hashed_manifest(const std::filesystem::path& file);  // also computes `sha256`
-// Returns the text of a lock for plugins from read_hashed_manifest(). catena/plugin_lock.hpp writes
-// it to a file.
+// Returns a lock's text for plugins from read_hashed_manifest(). catena/plugin_lock.hpp writes it.
 std::string plugin_lock_text(std::span<const LoadedPlugin> plugins);
 // The hash of a file, 64 hexadecimal digits. Throws PluginError if its owner or mode is refused.
 std::string plugin_sha256(const std::filesystem::path& file);

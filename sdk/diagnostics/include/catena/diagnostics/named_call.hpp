@@ -10,9 +10,8 @@ namespace catena {
 
 class Queue;
 
-// The name of a call in error reports that arrive after it has returned: the name that the user
-// gave to a kernel. Cheap to copy. Each distinct text is stored until the process ends, so use few,
-// short names.
+// The name of a call in error reports that arrive after it returned: the user's name for a kernel.
+// Cheap to copy. Each distinct text is stored until the process ends, so use few, short names.
 class CallName {
 public:
     explicit CallName(std::string_view text);

@@ -43,8 +43,7 @@ Array empty(const Shape& shape, Dtype dtype = Dtype::float32);
 Array full(const Shape& shape, double value, Dtype dtype = Dtype::float32);
 Array zeros(const Shape& shape, Dtype dtype = Dtype::float32);
 Array ones(const Shape& shape, Dtype dtype = Dtype::float32);
-// The same with the shape and dtype of another array, on its GPU, or on the current GPU if it is
-// not on one.
+// The same with another array's shape and dtype, on its GPU, or the current GPU if it is on none.
 Array empty_like(const Array& array);
 Array full_like(const Array& array, double value);
 inline Array zeros_like(const Array& array) { return full_like(array, 0); }
@@ -67,8 +66,7 @@ private:
     Array bytes_;
 };
 
-// Uninitialized. Throws the errors of get_gpu(), MemoryError, and InvalidError if nbytes is
-// negative.
+// Uninitialized. Throws the errors of get_gpu(), MemoryError, and InvalidError if nbytes < 0.
 Memory mem_alloc(std::int64_t nbytes, const DeviceLike& device = {});
 
 // Statistics of a GPU's memory cache: see MemoryStats.
@@ -86,9 +84,8 @@ public:
     RandomState state() const { return random_state(device_); }
     void set_state(RandomState state) const { set_random_state(device_, state); }
 
-    // New arrays of a floating dtype on the device: from [0, 1), and from N(0, 1). They are
-    // computed on the host, and are bit-identical for devices with the same number in their
-    // backend.
+    // New arrays of a floating dtype on the device: from [0, 1), and from N(0, 1). The host
+    // computes them; they are bit-identical for devices with the same number in their backend.
     Array gen_uniform(const Shape& shape, Dtype dtype = Dtype::float32) const;
     Array gen_normal(const Shape& shape, Dtype dtype = Dtype::float32) const;
 

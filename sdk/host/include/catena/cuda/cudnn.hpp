@@ -17,8 +17,7 @@ public:
     explicit use_cudnn(bool use) : using_named_config("use_cudnn", use ? 1 : 0) {}
 };
 
-// Returns call(arguments...), run in such a scope. Corresponds to Chainer's argument use_cudnn of a
-// call.
+// Returns call(arguments...), run in such a scope. Corresponds to Chainer's use_cudnn argument.
 //
 //     const Variable y = cuda::with_cudnn(false, [&] { return F::convolution_2d(x, W, b); });
 //     const Variable h = cuda::with_cudnn(false, conv1, x);

@@ -63,14 +63,12 @@ Device get_gpu(std::string_view what, const DeviceLike& like = {});
 // needs a GPU throws DeviceError. Otherwise throws the errors of get_gpu().
 void init(const DeviceLike& device = {});
 // Waits for all GPUs, releases their cached memory and resets the choice of init(). Arrays stay
-// valid. May be called at any time, repeatedly, and without a GPU. After init(), it is called when
-// the process ends.
+// valid. May be called at any time, repeatedly, and without a GPU. After init(), it runs at exit.
 void shutdown() noexcept;
 
 // Makes a GPU, or another device given by name, the thread's current device: new arrays are made
-// there until the next call, or until the end of the enclosing using_device scope. There is no
-// stack of contexts: to return to the previous device, use such a scope. Throws the errors of
-// get_gpu().
+// there until the next call, or the end of the enclosing using_device scope. There is no stack of
+// contexts: to return to the previous device, use such a scope. Throws the errors of get_gpu().
 void use_device(const DeviceLike& like);
 
 // Makes the first argument that is on a GPU the thread's current device until the end of the scope.

@@ -3,10 +3,9 @@
 //     pipe << cuda::IPCArrayHandle(x).bytes();                           // here
 //     const Array x = cuda::IPCArrayHandle::from_bytes(received).get();  // there: the same memory
 //
-// The process that made an array must keep it, or its IPCArrayHandle, as long as another process
-// uses it. GPUs do not survive a fork: fork earlier, or start another program. CUDA shares whole
-// blocks, which may contain other arrays: give handles only to processes that may read and write
-// all of them.
+// The process that made an array must keep it, or its IPCArrayHandle, while another process uses
+// it. GPUs do not survive a fork: fork earlier, or start another program. CUDA shares whole blocks,
+// which may contain other arrays: give handles only to processes that may read and write them all.
 #pragma once
 
 #include <catena/cuda/device.hpp>

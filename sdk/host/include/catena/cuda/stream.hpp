@@ -19,12 +19,10 @@ Array pinned(const Shape& shape, Dtype dtype = Dtype::float32, const DeviceLike&
 
 // to_gpu() and to_cpu() on a stream, by default the current stream of the current GPU, or of the
 // array's GPU. to_gpu_async() copies to the stream's device; the result of to_cpu_async() is
-// pinned. Throw the errors of get_gpu(), and DeviceError if the stream belongs to an unrelated
-// device.
+// pinned. Throw the errors of get_gpu(), and DeviceError for a stream of an unrelated device.
 Array to_gpu_async(const Array& array, const Stream& stream = {});
 Array to_cpu_async(const Array& array, const Stream& stream = {});
-// copy() on a stream of the destination device, or of the array's device if the destination is the
-// host.
+// copy() on a stream of the destination, or of the array's device if the destination is the host.
 Array copy_async(const Array& array, const CopyTarget& target = {}, const Stream& stream = {});
 
 // New arrays on the stream's device, written by the stream.

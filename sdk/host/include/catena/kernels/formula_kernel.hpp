@@ -44,8 +44,7 @@ struct along {
     bool keepdims;          // reduced axes stay, with extent 1
 };
 
-// An argument of a call: an array, a number, over() or along(). Non-owning, valid for the call
-// only.
+// A call's argument: an array, a number, over() or along(). Non-owning, valid for the call only.
 class KernelArgument {
 public:
     KernelArgument(const Array& array) : array_(&array) {}
@@ -77,10 +76,9 @@ private:
 // A handle that is cheap to copy; calls are thread-safe. The kernel itself is never freed.
 class FormulaKernel {
 public:
-    // Returns all outputs, including arrays that were passed for them. Throws InvalidError,
-    // DtypeError, ShapeError or DeviceError for arguments that do not fit, InvalidError with the
-    // compiler's message if the formula does not compile, UnsupportedError if the device has no
-    // compiler.
+    // Returns all outputs, including arrays passed for them. Throws InvalidError, DtypeError,
+    // ShapeError or DeviceError for arguments that do not fit, InvalidError with the compiler's
+    // message if the formula does not compile, UnsupportedError if the device has no compiler.
     std::vector<Array> call(std::span<const KernelArgument> arguments) const;
 
     std::size_t inputs() const noexcept { return n_x_; }
@@ -120,12 +118,11 @@ struct KernelStats {
 };
 KernelStats kernel_stats();
 
-// Sets a folder of compiled kernels that are shipped with the program. They are used before any
-// kernel is compiled, also without a compiler. The folder is only read. A run of the program with
-// CATENA_KERNEL_EXPORT=FOLDER and CATENA_CPU_MARCH=x86-64-v3, or another level, writes it. Call
-// this function before the first call of a kernel. Throws InvalidError if the folder does not
-// exist, or if users other than its owner, who must be root or the user, can write to it;
-// PluginError as above.
+// Sets a folder of compiled kernels shipped with the program. They are used before any kernel is
+// compiled, also without a compiler. The folder is only read. A run of the program with
+// CATENA_KERNEL_EXPORT=FOLDER and CATENA_CPU_MARCH=x86-64-v3, or another level, writes it. Call it
+// before the first call of a kernel. Throws InvalidError if the folder does not exist, or if users
+// other than its owner, who must be root or the user, can write to it; PluginError as above.
 void use_compiled_kernels(const std::filesystem::path& folder);
 
 }  // namespace catena

@@ -5,8 +5,7 @@
 
 namespace catena::models {
 
-// Images are (N, channels, height, width), or rows (N, channels * height * width) of the same
-// values.
+// Images are (N, channels, height, width), or the same in rows (N, channels * height * width).
 class Classifier : public Chain {
 public:
     struct Outcome {
@@ -61,8 +60,7 @@ private:
 // Cnn: a small convolutional net.
 // Two convolutional layers with 20 and 50 filters of 5x5, each followed by pooling, and two linear
 // layers. Dropout, in training, after the first linear layer. (LeCun, Bottou, Bengio and Haffner,
-// "Gradient-Based Learning Applied to Document Recognition", 1998, with sizes that are common
-// today.)
+// "Gradient-Based Learning Applied to Document Recognition", 1998, with sizes common today.)
 class Cnn : public Classifier {
 public:
     // Throws ShapeError for images below 15x15.

@@ -89,9 +89,8 @@ private:
 std::vector<std::int32_t> continue_text(LanguageModel& model, std::span<const std::int32_t> prompt,
                                         std::int64_t n, double temperature, Generator& generator);
 
-// Generates n tokens for each of several texts in one batch. Each text has its own random
-// generator, so its result is the same as alone, except for rounding. Calls between() before each
-// step; it may throw.
+// Generates n tokens for each text of a batch. Each has its own random generator, so its result is
+// the same as alone, except for rounding. Calls between() before each step; it may throw.
 std::vector<std::vector<std::int32_t>> continue_texts(
     LanguageModel& model, std::span<const std::vector<std::int32_t>> prompts, std::int64_t n,
     double temperature, std::span<Generator> generators,

@@ -1,5 +1,4 @@
-// Broadcasting at run time: the elements of a smaller tensor, repeated in the order of a larger
-// one.
+// Broadcasting at run time: a smaller tensor's elements, repeated in the order of a larger one.
 #pragma once
 
 #include <algorithm>
@@ -8,8 +7,7 @@
 
 namespace catena::plugin {
 
-// Iterates over x of shape `from` as if it had shape `to`. Adjacent axes of the same kind are
-// merged.
+// Iterates over x of shape `from` as if it had shape `to`. Merges adjacent axes of the same kind.
 class Broadcast {
 public:
     Broadcast() = default;

@@ -186,8 +186,7 @@ struct About {
     constexpr About since(std::uint32_t number) const {
         return detail::changed(*this, &About::version, number);
     }
-    // For kernels_for(): of several plugins' kernels for a call, the one with the highest priority
-    // runs.
+    // For kernels_for(): a call runs the kernel with the highest priority of all plugins' kernels.
     constexpr About with_priority(std::int32_t number) const {
         return detail::changed(*this, &About::priority, number);
     }
@@ -225,9 +224,8 @@ constexpr About<n_in, n_out, sizeof...(A)> describe(const char* name, const char
 }
 
 // Kernels for a function that another plugin describes: its full name, then its ports and
-// attributes in the order in which `catena describe` shows them. The struct has kernels as if it
-// described the function, but no infer() and no gradient(). Its kernels have priority over those of
-// the function's plugin.
+// attributes in the order of `catena describe`. The struct has kernels as if it described the
+// function, but no infer() and no gradient(). Its kernels precede those of the function's plugin.
 template <std::size_t n_in, std::size_t n_out, class... A>
 constexpr About<n_in, n_out, sizeof...(A)> kernels_for(const char* function,
                                                        const std::array<Port, n_in>& inputs,

@@ -1,5 +1,4 @@
-// Elementwise functions: information that the SDK derives from their formulas, and NumPy
-// broadcasting.
+// Elementwise functions: what the SDK derives from their formulas, and NumPy broadcasting.
 //
 //   template <class T> CATENA_FN static T forward(T x..., T attribute...);
 //   template <class T> CATENA_FN static Grads<T, n> backward(T gy, T x..., [T y,] T attribute...);
@@ -71,8 +70,7 @@ template <class F>
 concept ElementwiseGradient = Elementwise<F> &&
     (backward_takes_y<F> || detail::BackwardTakes<F, 1 + n_inputs<F> + n_attributes<F>>);
 
-// A formula reads an element of every input, so there must be inputs, and none may be optional or
-// variadic.
+// A formula reads an element of every input: it needs inputs, and none may be optional or variadic.
 template <class F>
 consteval bool inputs_suit_formula() {
     for (const Port& port : F::about.inputs)

@@ -1,6 +1,5 @@
-// Elementwise functions on the CPU: loops of a formula for each dtype and instruction set. A
-// driver, compiled once for a dtype, threads them, broadcasts inputs, adds to outputs and sums
-// gradients.
+// Elementwise functions on the CPU: a formula's loops for each dtype and instruction set. A driver,
+// compiled once per dtype, threads them, broadcasts inputs, adds to outputs and sums gradients.
 #pragma once
 
 #include <array>
@@ -97,8 +96,7 @@ template <class F, class T, Isa isa>
 inline constexpr ElementwiseLoops<T> forward_loops = {
     loop_of<ForwardLoop<F, T>, T, isa>(), nullptr, work_of<F>(), {}, isa};
 
-// Loops for single gradients make the plugin larger, so they exist only for fast instruction sets
-// and few inputs.
+// Loops for single gradients add size, so they exist only for fast instruction sets and few inputs.
 template <class F, Isa isa>
 inline constexpr bool loop_for_each = n_inputs<F> > 1 && n_inputs<F> <= 3 && isa != Isa::baseline;
 template <class F, class T, Isa isa>

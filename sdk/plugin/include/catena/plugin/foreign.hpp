@@ -34,8 +34,7 @@ catena_status described_as(catena_ctx* ctx, const catena_call& call) noexcept {
     return status;
 }
 
-// Calls F::supports(call). If it returns false, the next kernel is asked. Data pointers may be
-// null.
+// Calls F::supports(call). If that is false, the next kernel is asked. Data pointers may be null.
 template <class F>
 concept HasSupports = requires(const Call<F, Isa::baseline>& call) {
     { F::supports(call) } -> std::same_as<bool>;
@@ -105,8 +104,7 @@ constexpr decltype(run) entry_of() {
 }
 template <class F, decltype(catena_kernel::plan) plan>
 constexpr decltype(plan) planner_of() {
-    // Compares types, because for GCC with UBSan a comparison of addresses is not a constant
-    // expression.
+    // Compares types: for GCC with UBSan a comparison of addresses is not a constant expression.
     using Plan = decltype(plan);
     constexpr bool none =
         std::is_same_v<std::integral_constant<Plan, plan>, std::integral_constant<Plan, nullptr>>;

@@ -72,9 +72,8 @@ public:
                        finish, identity);
     }
 
-    // Call it in a kernel. Throws Error; CATENA_E_UNSUPPORTED if no plugin compiles formulas, or
-    // the device has no compiler. A reduction uses the call's scratch memory, which plan() must
-    // request.
+    // Call it in a kernel. Throws Error; CATENA_E_UNSUPPORTED if no plugin compiles formulas or the
+    // device has no compiler. Reductions use the call's scratch memory, which plan() must request.
     void run(catena_ctx* ctx, const catena_call& call, std::initializer_list<FormulaArgument> x,
              std::initializer_list<catena_tensor*> y, const FormulaRange& range = {}) const {
         const Arguments arguments(*this, x);

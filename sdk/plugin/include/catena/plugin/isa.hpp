@@ -4,8 +4,7 @@
 #include <cstdint>
 #include <type_traits>
 
-// This translation unit contains CUDA code, compiled by nvcc or, with this macro defined, by
-// another compiler.
+// This translation unit has CUDA code for nvcc or, with this macro defined, for another compiler.
 #if defined(__CUDACC__) && !defined(CATENA_CUDA)
 #define CATENA_CUDA 1
 #endif

@@ -55,8 +55,7 @@ inline constexpr std::int64_t serial_work = 32768;
 inline constexpr std::int64_t piece_work = 8192;
 
 // A parallel_for() whose pieces may throw, although nothing may be thrown through the host. After
-// the first exception, pieces that have not started are skipped, and run() rethrows it when the
-// others have ended.
+// the first exception, pieces not yet started are skipped; run() rethrows it when the others end.
 class Pieces {
 public:
     Pieces(catena_range_fn piece, void* user) : piece_(piece), user_(user) {}
@@ -108,8 +107,7 @@ CATENA_KERNEL void store(T& target, bool add, T value) {
     target = add ? target + value : value;
 }
 
-// Blocks of scratch memory, one after another. Without memory, as in plan(), they are only counted,
-// and all are null.
+// Consecutive blocks of scratch memory. Without memory, as in plan(), they are null, but counted.
 class Blocks {
 public:
     explicit Blocks(void* memory = nullptr) : memory_(static_cast<char*>(memory)) {}
@@ -135,9 +133,8 @@ public:
 
     Call(catena_ctx* ctx, const catena_call& call) : ctx_(ctx), call_(call) {}
 
-    // Tensors of a port. T is the C++ type of its dtype, or std::byte for its memory; another type
-    // is an error that names the port. In backward: the inputs and outputs in retain_x and
-    // retain_y.
+    // Tensors of a port. T is its dtype's C++ type, or std::byte for its memory; another type is an
+    // error that names the port. In backward: the inputs and outputs in retain_x and retain_y.
     template <class T>
     Tensor<const T> x(std::size_t i) const {
         if (!detail::retains_x<F>(i)) only_forward('x', i, call_.x[i]);

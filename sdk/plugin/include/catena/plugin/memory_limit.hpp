@@ -19,8 +19,7 @@ inline std::uint64_t memory_limit() noexcept {
     return least;
 }
 
-// With a lower limit, allocations are likely to fail: each thread reserves 8 MiB for its stack and
-// 64 MiB for its heap.
+// Below this, allocations are likely to fail: a thread reserves 8 MiB of stack and 64 MiB of heap.
 inline constexpr std::uint64_t little_memory = std::uint64_t{4} << 30;
 
 }  // namespace catena::plugin

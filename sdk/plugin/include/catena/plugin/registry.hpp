@@ -144,8 +144,7 @@ template <class... T>
 constexpr bool has_floats(Row<T...>) {
     return ((!std::is_integral_v<T>) || ...);
 }
-// Whether K, which is F or F's cuda::Kernels, has a handwritten kernel for a phase. C is the type
-// of a call.
+// Whether K, which is F or its cuda::Kernels, has a handwritten kernel for a phase and call type C.
 template <class K, class C, int phase, template <class...> class List, class... T>
 constexpr bool by_hand(List<T...>) {
     if constexpr (phase == CATENA_PHASE_FORWARD) return requires(const C& call) {
@@ -280,8 +279,7 @@ constexpr auto kernels_of_phase(IsaList<own...> list, IsaList<half...>) {
 }
 template <class F, class R>
 constexpr auto kernels_of_row() {
-    // Integer kernels are few and simple, so kernels for other instruction sets would only add
-    // size.
+    // Integer kernels are few and simple: kernels for other instruction sets would only add size.
     using isas =
         std::conditional_t<has_floats(R()), decltype(isas_of<F>()), IsaList<Isa::baseline>>;
     constexpr bool widens = halves_of<F, R>() != 0 && !has_halves(types_of<F>());

@@ -16,8 +16,7 @@ namespace catena::plugin::detail {
 using Run = decltype(catena_kernel::run);
 using Plan = decltype(catena_kernel::plan);
 
-// Runs or plans a kernel for float32 on copies of the call's halves, which are converted with the
-// instructions of isa.
+// Runs or plans a float32 kernel on copies of the call's halves. isa's instructions convert them.
 catena_status run_on_copies(catena_ctx* ctx, const catena_call& call, Run inner, Isa isa) noexcept;
 catena_status plan_on_copies(catena_ctx* ctx, const catena_call& call, catena_plan& plan,
                              Plan inner) noexcept;

@@ -1,6 +1,5 @@
-// Host arrays for tests of plugins. They own their memory, can have any dtype and any address that
-// is valid for it, and have guard bytes on both sides. Floating-point arrays are initialized to
-// NaN.
+// Host arrays for tests of plugins. They own their memory, can have any dtype and any address valid
+// for it, and have guard bytes on both sides. Floating-point arrays are initialized to NaN.
 #pragma once
 
 #include <cstddef>

@@ -27,14 +27,12 @@ bool has_nan(const std::vector<Array>& arrays);
 double dot(const std::vector<Array>& a, const std::vector<Array>& b);
 
 // The gradient of value(x) with respect to x[which], by finite differences. For float64, a
-// hundredth of the step is tried too, in case the step is too large for the curvature of the
-// function. An element is NaN if no gradient was found. About `most` elements are computed; the
-// others are NaN.
+// hundredth of the step is tried too, in case the step is too large for the function's curvature.
+// An element is NaN if no gradient was found. About `most` elements are computed; others are NaN.
 using ScalarFunction = std::function<double(const std::vector<Array>&)>;
 Array differences(std::vector<Array> x, std::size_t which, double step, std::int64_t most,
                   const ScalarFunction& value);
-// compare() for the elements for which differences() found a gradient. Adds their number to
-// `compared`.
+// compare() for the elements with a gradient in `slopes`. Adds their number to `compared`.
 std::string compare_slopes(const Array& got, const Array& slopes, Tolerance tolerance,
                            std::int64_t& compared);
 

@@ -65,9 +65,8 @@ struct Case {
     std::string function = {};
     std::vector<Array> inputs = {};  // floats in float64; Array() for a missing input
     Attrs attrs = {};
-    // The outputs, then the inputs that are updated. An empty Array() is not compared. If the list
-    // is empty, kernels and gradients are still compared with each other and with finite
-    // differences.
+    // The outputs, then the updated inputs. An empty Array() is not compared. If the list is empty,
+    // kernels and gradients are still compared with each other and with finite differences.
     std::vector<Array> expected = {};
     std::string error = {};  // if not empty, the call must be refused with a message containing it
     Tolerance digits = {};   // for `expected`: the precision to which its numbers are written

@@ -70,8 +70,7 @@ public:
     explicit World(std::initializer_list<const char*> paths)
         : World(std::vector<std::string>(paths.begin(), paths.end())) {}
     explicit World(const std::vector<std::string>& paths) : World(paths, own_plugins()) {}
-    // `own` is the folder of catena's own plugins; the environment variable CATENA_TESTING_PLUGINS
-    // has precedence.
+    // The folder of catena's own plugins is the environment's CATENA_TESTING_PLUGINS, else `own`.
     World(const std::vector<std::string>& paths, const char* own);
     ~World();
     World(const World&) = delete;
@@ -109,9 +108,8 @@ public:
     // missing inputs. VIEW functions copy.
     std::vector<Array> forward(const std::string& name, const std::vector<Array>& inputs,
                                const Attrs& attrs = {}, const Options& options = {});
-    // Returns the gradients of the differentiable inputs in options.targets; the others are empty.
-    // Before a kernel with saved state, its forward kernel runs, with the random numbers of the
-    // last forward().
+    // Returns the gradients of the differentiable inputs in options.targets; others are empty. If
+    // state is saved, the forward kernel runs first, with the random numbers of the last forward().
     std::vector<Array> backward(const std::string& name, const std::vector<Array>& inputs,
                                 const std::vector<Array>& outputs, const std::vector<Array>& gy,
                                 const Attrs& attrs = {}, const Options& options = {});

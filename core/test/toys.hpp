@@ -16,7 +16,11 @@
 
 namespace toys {
 
-inline constexpr int many = 200'000;  // recursion of this depth overflows the stack
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+inline constexpr int many = 200'000;
+#else
+inline constexpr int many = 1'000'000;
+#endif
 
 using Infer = decltype(catena_function::infer);
 using Gradient = decltype(catena_function::gradient);

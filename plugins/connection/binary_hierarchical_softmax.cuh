@@ -184,7 +184,8 @@ private:
                                 pairs.n,     pairs.depth,
                                 x.dim(1),    lanes,
                                 gy,          pairs.losses};
-        const std::int64_t of_block = block / lanes, blocks = (pairs.n + of_block - 1) / of_block;
+        const std::int64_t pairs_of_block = block / lanes;
+        const std::int64_t blocks = (pairs.n + pairs_of_block - 1) / pairs_of_block;
         if (blocks > 0)
             call.launch(&pairs_kernel<T>, dim3(static_cast<unsigned>(blocks)), block, p);
         return pairs;

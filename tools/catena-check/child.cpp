@@ -10,7 +10,6 @@
 #include <fmt/ranges.h>
 #include <elf_file.hpp>
 
-#include <malloc.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -167,8 +166,6 @@ void now_doing(const std::string& what) {
 
 void serve(const std::vector<std::string>& arguments) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    mallopt(M_MMAP_THRESHOLD, 32 << 20);  // page faults took a tenth of the time
-    mallopt(M_TRIM_THRESHOLD, 1 << 30);
     std::string check;
     const Subject subject = subject_of(arguments, check);
     watch_signals();

@@ -2,9 +2,8 @@
 import shutil
 import unittest
 
-from program_case import PROGRAM, Case
-
-DIGITS = PROGRAM.parent.parent / "share/catena/digits"
+from program_case import Case
+from train_mnist_test import DIGITS
 
 
 class ShortMemory(Case):

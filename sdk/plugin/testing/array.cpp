@@ -14,7 +14,7 @@ Array::Array(Dims shape, catena_dtype dtype, std::size_t shift, std::uint8_t pat
     strides_.resize(shape_.size());
     for (std::size_t d = shape_.size(); d-- > 0; size_ = plugin::times(size_, shape_[d]))
         strides_[d] = size_;
-    // Reserves 8 bytes per element: a kernel that writes wider elements is detected and does no harm.
+    // Allocates 8 bytes per element: a kernel that writes wider elements is detected and does no harm.
     allocate((8 - std::min(8u, dtype.bits / 8u)) * static_cast<std::size_t>(size_),
              is_floating(dtype) ? 0xff : pattern);
 }
@@ -85,25 +85,8 @@ Array Array::moved(std::size_t shift, std::uint8_t pattern) const {
     return a;
 }
 
-Array::Memory::Memory(std::size_t n_used, std::size_t n_reserved, std::uint8_t byte)
-    : used(n_used), reserved(n_reserved), rest(byte), chunks(new Chunk[n_reserved]) {
-    if (used < reserved) std::memset(chunks[used].bytes, rest, (reserved - used) * sizeof(Chunk));
-}
-Array::Memory::Memory(const Memory& other) {
-    if (other.chunks == nullptr) return;
-    *this = Memory(other.used, other.reserved, other.rest);
-    std::memcpy(chunks.get(), other.chunks.get(), used * sizeof(Chunk));
-}
-Array::Memory& Array::Memory::operator=(Memory other) noexcept {
-    used = other.used;
-    reserved = other.reserved;
-    rest = other.rest;
-    chunks.swap(other.chunks);
-    return *this;
-}
-
 std::string Array::damage() const {
-    const auto* all = reinterpret_cast<const std::uint8_t*>(memory_.chunks.get());
+    const auto* all = reinterpret_cast<const std::uint8_t*>(chunks_.data());
     const std::uint8_t* first = data<std::uint8_t>();
     const std::uint8_t* last = first + nbytes();
     const std::uint8_t* end = all + memory_bytes();
@@ -148,7 +131,7 @@ catena_tensor Array::tensor() {
     catena_tensor t = {};
     t.struct_size = sizeof t;
     t.flags = CATENA_TENSOR_CONTIGUOUS;
-    t.dl = {memory_.chunks.get() + 1,
+    t.dl = {chunks_.data() + 1,
             1,
             0,
             static_cast<std::int32_t>(shape_.size()),
@@ -174,11 +157,8 @@ void Array::need_size(std::size_t n) const {
     if (static_cast<std::int64_t>(n) != size_)
         throw std::logic_error("Array: wrong number of values");
 }
-// Checks the first page of what is spare: a write of wider elements begins there.
 void Array::allocate(std::size_t spare, std::uint8_t initial) {
-    constexpr std::size_t page = 4096;
-    memory_ = Memory((nbytes() + std::min(spare, page)) / guard + 4, (nbytes() + spare) / guard + 4,
-                     pattern_);
+    chunks_.resize((nbytes() + spare) / guard + 4);
     std::memset(memory(), pattern_, guard + shift_);
     std::memset(bytes(), initial, nbytes());
     std::memset(bytes() + nbytes(), pattern_, memory_bytes() - guard - shift_ - nbytes());

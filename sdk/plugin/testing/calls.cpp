@@ -30,17 +30,15 @@ std::string who(const World& world, const catena_function& f, const catena_kerne
 // Throws an exception for an error or a violation in the reply; `label` returns the kernel's.
 template <class Label>
 void need(const Reply& r, const Label& label) {
-    if (r.ok() && r.piece_thrown.empty() && r.damage.empty() && r.changed.empty()) return;
-    const std::string kernel = label();
     if (!r.piece_thrown.empty())
         throw Violation(
             CATENA_E_INTERNAL,
-            kernel + "an exception leaves a piece of parallel_for(): " + r.piece_thrown);
+            label() + "an exception leaves a piece of parallel_for(): " + r.piece_thrown);
     if (!r.thrown.empty()) throw std::runtime_error(r.thrown);
-    if (!r.misuse.empty()) throw Failure(CATENA_E_INTERNAL, kernel + r.misuse);
+    if (!r.misuse.empty()) throw Failure(CATENA_E_INTERNAL, label() + r.misuse);
     if (r.status != CATENA_OK) throw Failure(r.status, r.text);
-    if (!r.damage.empty()) throw OutOfBounds(CATENA_E_INTERNAL, kernel + r.damage);
-    if (!r.changed.empty()) throw InputChanged(CATENA_E_INTERNAL, kernel + r.changed);
+    if (!r.damage.empty()) throw OutOfBounds(CATENA_E_INTERNAL, label() + r.damage);
+    if (!r.changed.empty()) throw InputChanged(CATENA_E_INTERNAL, label() + r.changed);
 }
 
 std::string no_kernel() { return {}; }

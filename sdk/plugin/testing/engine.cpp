@@ -502,7 +502,7 @@ Reply Engine::backward(const catena_kernel& k, const std::vector<const catena_ke
     };
     look_beside(reply, gx, input("gradient of "));
     look_unchanged(reply, now.x, given.x, input("input "));
-    look_unchanged(reply, now.y, *(own ? &saved_y : &given.y), output("output "));
+    look_unchanged(reply, now.y, own ? saved_y : given.y, output("output "));
     look_unchanged(reply, now.gy, given.gy, output("gradient of output "));
     reply.results = std::move(gx);
     return reply;

@@ -273,18 +273,17 @@ bool Exam::prepare_backward(Use& u) {
 }
 const std::vector<Array>& Exam::expected(const Use& u) {
     auto& [y, gx] = expected_[u.row];
+    std::vector<Array>& result = is_forward(*u.kernel) ? y : gx;
+    if (!result.empty()) return result;
     Given wide;
     for (std::size_t i = 0; i < sample.x.size(); ++i)
         wide.x.push_back(sample.x[i] ? u.given.x[i].to(sample.x[i].dtype()) : Array());
     if (y.empty()) y = forward(wide.x);
-    if (u.kernel->phase == CATENA_PHASE_FORWARD) return y;
-    if (gx.empty()) {
-        wide.y = y;
-        for (std::size_t i = 0; i < u.given.gy.size(); ++i)
-            wide.gy.push_back(u.given.gy[i] ? u.given.gy[i].to(y[i].dtype()) : Array());
-        gx = exact_gradient(wide);
-    }
-    return gx;
+    if (is_forward(*u.kernel)) return y;
+    wide.y = y;
+    for (std::size_t i = 0; i < u.given.gy.size(); ++i)
+        wide.gy.push_back(u.given.gy[i] ? u.given.gy[i].to(y[i].dtype()) : Array());
+    return gx = exact_gradient(wide);
 }
 // Returns the tolerance of the row's float dtype with the fewest digits.
 Tolerance Exam::tolerance(const Row& row) const {

@@ -110,8 +110,7 @@ void check_behaviour(Exam& exam, const Use& u) {
     check_threads(exam, u, false);
 }
 void check_threads(Exam& exam, const Use& u, bool large) {
-    for (const int threads : {2, 3}) {
-        if (threads == 2 && !on_cpu(*u.kernel)) continue;  // no kernel of a device needs them
+    for (const int threads : {2, 3})
         exam.step(
             Check::threads, u.label + " on " + std::to_string(threads) + " threads",
             [&] {
@@ -120,7 +119,6 @@ void check_threads(Exam& exam, const Use& u, bool large) {
                 return exam.alike(u, exam.run(u, u.given, options));
             },
             large);
-    }
 }
 
 }  // namespace catena::testing::detail

@@ -27,7 +27,8 @@ private:
         const T* b = static_cast<const T*>(g.b);
         T* c = static_cast<T*>(g.c);
         const std::int64_t m = std::min(rows, g.m - i0), n = std::min(columns, g.n - j0);
-        double sums[rows][columns], row[columns] = {};  // of B
+        double sums[rows][columns];
+        double row[columns] = {};  // of B
         for (std::int64_t i = 0; i < m; ++i)
             for (double& sum : sums[i]) sum = 0;
         for (std::int64_t k = 0; k < g.k; ++k) {

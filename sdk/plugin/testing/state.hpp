@@ -61,11 +61,10 @@ public:
 class Placed {
 public:
     Placed(const Device& device, catena_ctx& ctx, Array& array)
-        : device_(device), ctx_(ctx), array_(array), bytes_(array.reserved_bytes()) {
+        : device_(device), ctx_(ctx), array_(array), bytes_(array.memory_bytes()) {
         device.check(device.table.alloc(&ctx, device.dev, device.stream, bytes_, &memory_), ctx);
         try {
-            device.copy(ctx, memory_, array.memory(), array.memory_bytes(),
-                        CATENA_COPY_HOST_TO_DEVICE);
+            device.copy(ctx, memory_, array.memory(), bytes_, CATENA_COPY_HOST_TO_DEVICE);
         } catch (...) {
             device_.table.free(device_.dev, device_.stream, memory_, bytes_);
             throw;
@@ -77,8 +76,7 @@ public:
     // Returns the address of the first element, less the array's shift.
     std::byte* data() const { return static_cast<std::byte*>(memory_) + Array::guard; }
     void fetch() {
-        device_.copy(ctx_, array_.memory(), memory_, array_.memory_bytes(),
-                     CATENA_COPY_DEVICE_TO_HOST);
+        device_.copy(ctx_, array_.memory(), memory_, bytes_, CATENA_COPY_DEVICE_TO_HOST);
     }
 
 private:

@@ -33,11 +33,7 @@ Fiber::Fiber() {
 
 Fiber::Fiber(void (*entry)())
     : stack_(context::protected_fixedsize_stack(stack_bytes).allocate()), entry_(entry) {
-    // Stacks begin at different places of their pages: else their frames share lines of the cache.
-    static thread_local std::size_t number = 0;
-    const std::size_t shift = number++ % 16 * 256;
-    context_ = context::detail::make_fcontext(static_cast<char*>(stack_.sp) - shift,
-                                              stack_.size - shift, start);
+    context_ = context::detail::make_fcontext(stack_.sp, stack_.size, start);
     bottom_ = static_cast<char*>(stack_.sp) - stack_.size;
     size_ = stack_.size;
 #if defined(__SANITIZE_THREAD__)

@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -53,7 +52,7 @@ public:
                         double high = 1);
     static Array constant(Dims shape, catena_dtype dtype, double value);
 
-    explicit operator bool() const { return memory_.chunks != nullptr; }
+    explicit operator bool() const { return !chunks_.empty(); }
     const Dims& shape() const { return shape_; }
     catena_dtype dtype() const { return dtype_; }
     std::int64_t size() const { return size_; }
@@ -89,11 +88,10 @@ public:
     // True if shape, dtype and all bits are equal.
     bool operator==(const Array& other) const;
 
-    // The memory including guards. The first element lies after the first guard and the shift.
-    std::byte* memory() { return memory_.chunks[0].bytes; }
-    std::size_t memory_bytes() const { return memory_.used * sizeof(Chunk); }
-    // With more bytes at the end: a kernel that writes wider elements does no harm.
-    std::size_t reserved_bytes() const { return memory_.reserved * sizeof(Chunk); }
+    // The whole memory including guards. The first element lies after the first guard and the
+    // shift.
+    std::byte* memory() { return chunks_.data()->bytes; }
+    std::size_t memory_bytes() const { return chunks_.size() * sizeof(Chunk); }
     std::size_t shift() const { return shift_; }
     // Valid as long as the array lives and is not assigned to.
     catena_tensor tensor();
@@ -101,24 +99,14 @@ public:
 
 private:
     struct alignas(guard) Chunk {
+        Chunk() {}  // leaves the bytes uninitialized
         std::byte bytes[guard];
-    };
-    struct Memory {
-        Memory() = default;
-        Memory(std::size_t n_used, std::size_t n_reserved, std::uint8_t byte);
-        Memory(const Memory& other);
-        Memory(Memory&&) noexcept = default;
-        Memory& operator=(Memory other) noexcept;
-        std::size_t used = 0;
-        std::size_t reserved = 0;
-        std::uint8_t rest = 0;  // the bytes that are reserved and not used
-        std::unique_ptr<Chunk[]> chunks;
     };
 
     void need_size(std::size_t n) const;
     void allocate(std::size_t spare, std::uint8_t initial);
     void take(const Array& other);
-    std::byte* bytes() { return *this ? memory_.chunks[1].bytes + shift_ : nullptr; }
+    std::byte* bytes() { return *this ? chunks_[1].bytes + shift_ : nullptr; }
 
     Dims shape_;
     Dims strides_;
@@ -126,7 +114,7 @@ private:
     std::int64_t size_ = 1;
     std::size_t shift_ = 0;
     std::uint8_t pattern_ = usual_guard;
-    Memory memory_;
+    std::vector<Chunk> chunks_;
 };
 
 }  // namespace catena::testing

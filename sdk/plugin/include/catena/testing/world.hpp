@@ -108,8 +108,8 @@ public:
     // missing inputs. VIEW functions copy.
     std::vector<Array> forward(const std::string& name, const std::vector<Array>& inputs,
                                const Attrs& attrs = {}, const Options& options = {});
-    // Returns the gradients of the differentiable inputs in options.targets; others are empty. If
-    // state is saved, the forward kernel runs first, with the random numbers of the last forward().
+    // Returns the gradients of the differentiable inputs in options.targets; others are empty. With
+    // saved state, the forward kernel runs first, with the random numbers of the last forward().
     std::vector<Array> backward(const std::string& name, const std::vector<Array>& inputs,
                                 const std::vector<Array>& outputs, const std::vector<Array>& gy,
                                 const Attrs& attrs = {}, const Options& options = {});

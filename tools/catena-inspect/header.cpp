@@ -149,21 +149,19 @@ public:
     // Returns the code of a function that binds the PluginFunction once for both overloads.
     std::string handle() const {
         const auto list = attributes(f_);
-        const auto types = joined(list, [](const auto* a) { return type_of(*a).name; });
         const auto names = joined(list, [](const auto* a) { return quoted(a->name); });
         const auto parameters = joined(list, [](const auto* a) {
             return fmt::format("{} {}", type_of(*a).name, identifier(a->name));
         });
         const std::string body =
-            types.empty()
-                ? fmt::format(
-                      "    static const PluginFunction function_({});\n"
-                      "    return function_;\n",
-                      quoted(f_.name))
-                : fmt::format(
-                      "    thread_local constinit ThreadFunction<{}> function_({}, {{{}}});\n"
-                      "    return function_({});\n",
-                      types, quoted(f_.name), names, values());
+            list.empty() ? fmt::format(
+                               "    static const PluginFunction function_({});\n"
+                               "    return function_;\n",
+                               quoted(f_.name))
+                         : fmt::format(
+                               "    thread_local constinit ThreadFunction function_({}, {{{}}});\n"
+                               "    return function_({{{}}});\n",
+                               quoted(f_.name), names, values());
         return fmt::format("inline const PluginFunction& {}({}) {{\n{}}}\n", name_, parameters,
                            body);
     }

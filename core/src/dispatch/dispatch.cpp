@@ -432,8 +432,8 @@ PluginFunction::PluginFunction(const PluginFunction& other) noexcept = default;
 PluginFunction& PluginFunction::operator=(const PluginFunction& other) noexcept = default;
 PluginFunction::~PluginFunction() = default;
 
-PluginFunction PluginFunction::with(std::initializer_list<Attribute> attributes) const {
-    return {*entry_, std::span(attributes.begin(), attributes.size())};
+PluginFunction PluginFunction::with(std::span<const Attribute> attributes) const {
+    return {*entry_, attributes};
 }
 
 std::string_view PluginFunction::name() const noexcept { return entry_->descriptor.name; }

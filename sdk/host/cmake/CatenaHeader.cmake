@@ -2,8 +2,8 @@
 #
 # Adds the header HEADER ("example/functions.hpp") to TARGET: a typed C++ function in NAMESPACE for
 # each function of the plugins whose name begins with PREFIX ("org.example."). catena-inspect writes
-# it when TARGET is built, and again when a plugin changes. A plugin is a target, or a file if it
-# contains a '/'; paths are relative to the folder of the CMakeLists.txt.
+# it when TARGET is built, and again when a plugin or catena-inspect changes. A plugin is a target,
+# or a file if it contains a '/'; paths are relative to the folder of the CMakeLists.txt.
 function(catena_generate_header target)
     cmake_parse_arguments(PARSE_ARGV 1 arg "" "HEADER;PREFIX;NAMESPACE" "PLUGINS")
     foreach(option IN ITEMS HEADER PREFIX NAMESPACE PLUGINS)
@@ -15,6 +15,10 @@ function(catena_generate_header target)
     set(program "${CATENA_INSPECT_EXECUTABLE}")
     if(NOT program)
         set(program catena-inspect)  # a target, or in PATH
+    endif()
+    set(written_by "$<TARGET_NAME_IF_EXISTS:catena-inspect>")
+    if(IS_ABSOLUTE "${program}")
+        set(written_by "${program}")
     endif()
     set(files "")
     foreach(plugin IN LISTS arg_PLUGINS)
@@ -29,7 +33,7 @@ function(catena_generate_header target)
     add_custom_command(OUTPUT "${folder}/${arg_HEADER}"
         COMMAND "${program}" header ${files} --prefix "${arg_PREFIX}"
                 --namespace "${arg_NAMESPACE}" --output "${folder}/${arg_HEADER}"
-        DEPENDS ${files}
+        DEPENDS ${files} "${written_by}"
         COMMENT "Writing ${arg_HEADER}" VERBATIM)
     target_sources(${target} PRIVATE "${folder}/${arg_HEADER}")
     target_include_directories(${target} PRIVATE "${folder}")

@@ -44,8 +44,8 @@ const PluginFunction& plain() {
 // The same for a function with one attribute.
 template <Name name, Name attribute>
 const PluginFunction& with(double value) {
-    thread_local constinit ThreadFunction<double> function(name.text, {attribute.text});
-    return function(value);
+    thread_local constinit ThreadFunction function(name.text, {attribute.text});
+    return function({value});
 }
 
 // Returns "Linear" for catena::links::Linear. Template arguments keep their namespaces.

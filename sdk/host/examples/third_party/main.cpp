@@ -28,8 +28,8 @@ public:
     double weight_decay;
 
 private:
-    PluginFunction step() override { return update_(lr, weight_decay); }
-    BoundFunction<double, double> update_{"org.example.lion_update", {"lr", "decay"}};
+    PluginFunction step() override { return update_({lr, weight_decay}); }
+    BoundFunction update_{"org.example.lion_update", {"lr", "decay"}};
 };
 // [/optimizer]
 

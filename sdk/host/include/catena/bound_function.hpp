@@ -1,13 +1,13 @@
-// BoundFunction: a function whose attributes change, bound once for each set of attributes.
+// BoundFunction: a function whose attributes change from call to call.
 #pragma once
 
 #include <catena/core/memory.hpp>
 #include <catena/core/plugin_function.hpp>
 #include <catena/lists.hpp>
 
-#include <algorithm>
-#include <optional>
-#include <tuple>
+#include <array>
+#include <bit>
+#include <concepts>
 
 namespace catena {
 
@@ -34,86 +34,116 @@ private:
     bool is_one_ = true;
 };
 
-// How an attribute given as A is kept: views become values.
-template <class A>
-auto keep(const A& value) {
-    if constexpr (std::is_same_v<A, Ints>) {
-        const auto view = value.view();
-        return std::vector<std::int64_t>(view.begin(), view.end());
-    } else if constexpr (std::is_same_v<A, std::string_view>) {
-        return std::string(value);
-    } else if constexpr (std::is_same_v<A, std::span<const double>>) {
-        return std::vector<double>(value.begin(), value.end());
-    } else {
-        return value;
+// The value of an attribute as an argument of BoundFunction. Non-owning, valid for the call only.
+class AttributeView {
+public:
+    template <std::integral T>
+    AttributeView(T v) : AttributeView(Kind::integer, static_cast<std::int64_t>(v)) {}  // NOLINT
+    template <std::floating_point T>
+    AttributeView(T v)  // NOLINT: is a value
+        : AttributeView(Kind::real, std::bit_cast<std::int64_t>(static_cast<double>(v))) {}
+    AttributeView(bool v) : AttributeView(Kind::truth, std::int64_t{v}) {}                // NOLINT
+    AttributeView(Dtype v) : AttributeView(Kind::dtype, static_cast<std::int64_t>(v)) {}  // NOLINT
+    AttributeView(std::string_view v) : AttributeView(Kind::text, v) {}                   // NOLINT
+    AttributeView(std::span<const double> v) : AttributeView(Kind::reals, v) {}           // NOLINT
+    AttributeView(const Ints& v) : AttributeView(Kind::integers, v.view()) {              // NOLINT
+        if (n_ == 1) *this = AttributeView(Kind::one_of_integers, v.view()[0]);
     }
-}
-template <class A>
-using Kept = decltype(keep(std::declval<const A&>()));
 
-// Caches the functions bound to the last few sets of attributes, so a call with a known set needs
-// no search by name and no checks. Not thread-safe.
-template <class... A>
+    // The bits of a number, if it is none of the lists.
+    const std::int64_t* number() const { return kind_ < Kind::text ? &bits_ : nullptr; }
+    AttributeValue value() const;
+    // A value as words: kind, length, contents. equals() moves key behind them if they are equal.
+    void append_to(std::vector<std::int64_t>& key) const;
+    bool equals(const std::int64_t*& key) const;
+
+private:
+    enum class Kind : std::int8_t {
+        integer,
+        real,
+        truth,
+        dtype,
+        one_of_integers,
+        text,
+        integers,
+        reals
+    };
+    AttributeView(Kind kind, std::int64_t bits) : kind_(kind), bits_(bits) {}
+    template <class List>
+    AttributeView(Kind kind, const List& list) : kind_(kind), n_(list.size()), list_(list.data()) {}
+
+    Kind kind_;
+    std::size_t n_ = 1;
+    union {
+        std::int64_t bits_;
+        const void* list_;
+    };
+};
+
+// A function whose attributes change. It keeps the functions bound to the last 8 sets of values,
+// so a call with one of these sets searches no name and checks no attribute. Not thread-safe.
 class BoundFunction {
 public:
-    BoundFunction(std::string_view function, std::array<std::string_view, sizeof...(A)> names)
-        : function_(function), names_(names) {}
+    BoundFunction(std::string_view function, std::initializer_list<std::string_view> names)
+        : BoundFunction(function, std::span(names.begin(), names.size())) {}
+    BoundFunction(std::string_view function, std::span<const std::string_view> names)
+        : function_(function), names_(names.begin(), names.end()) {}
 
-    const PluginFunction& operator()(const A&... values) {
-        for (const auto& entry : entries_) {
-            if (entry && matches(entry->values, values...)) return entry->function;
-        }
-        auto& entry = entries_[next_];
-        next_ = (next_ + 1) % entries_.size();
-        entry.emplace(Entry{std::tuple<Kept<A>...>(keep(values)...),
-                            bind(std::index_sequence_for<A...>(), values...)});
-        return entry->function;
+    // Returns the function bound to these values, one for each name. The reference is valid until
+    // the next call. Throws as PluginFunction's constructor.
+    const PluginFunction& operator()(std::span<const AttributeView> values);
+    const PluginFunction& operator()(std::initializer_list<AttributeView> values) {
+        return operator()(std::span(values.begin(), values.size()));
     }
 
 private:
     struct Entry {
-        std::tuple<Kept<A>...> values;
+        std::vector<std::int64_t> key;
         PluginFunction function;
     };
 
-    static bool matches(const std::tuple<Kept<A>...>& kept, const A&... values) {
-        return std::apply([&](const Kept<A>&... k) { return (equal(values, k) && ...); }, kept);
-    }
-    template <class V, class K>
-    static bool equal(const V& value, const K& kept) {
-        if constexpr (std::is_same_v<V, Ints>) return std::ranges::equal(value.view(), kept);
-        else if constexpr (std::is_same_v<V, std::span<const double>>)
-            return std::ranges::equal(value, kept);
-        else return value == kept;
-    }
-    template <std::size_t... I>
-    PluginFunction bind(std::index_sequence<I...>, const A&... values) const {
-        return entries_[0] ? entries_[0]->function.with({Attribute(names_[I], keep(values))...})
-                           : PluginFunction(function_, {Attribute(names_[I], keep(values))...});
-    }
-
     std::string_view function_;
-    std::array<std::string_view, sizeof...(A)> names_;
-    std::array<std::optional<Entry>, 8> entries_;
-    std::size_t next_ = 0;
+    std::vector<std::string_view> names_;
+    std::vector<Entry> entries_;
+    std::size_t oldest_ = 0;
 };
 
 // One BoundFunction per thread. It must be thread_local and constinit, as in generated wrappers.
-template <class... A>
+template <std::size_t n>
 class ThreadFunction {
 public:
-    constexpr ThreadFunction(std::string_view function,
-                             std::array<std::string_view, sizeof...(A)> names)
-        : function_(function), names_(names) {}
+    constexpr ThreadFunction(std::string_view function, const std::string_view (&names)[n])
+        : function_(function), names_(std::to_array(names)) {}
 
-    const PluginFunction& operator()(const A&... values) {
-        return bound_.get(function_, names_)(values...);
+    const PluginFunction& operator()(const AttributeView (&values)[n]) {
+        // most calls have the numbers of the last one; find() is NULL at the end of the thread
+        bool same = last_ != nullptr && bound_.find() != nullptr;
+        for (std::size_t i = 0; i < n; ++i) {
+            const std::int64_t* number = values[i].number();
+            same = same && number != nullptr && *number == last_numbers_[i];
+        }
+        return same ? *last_ : find(values);
     }
 
 private:
+    const PluginFunction& find(const AttributeView (&values)[n]) {
+        last_ = nullptr;
+        const PluginFunction& found =
+            bound_.get(function_, std::span<const std::string_view>(names_))(values);
+        for (std::size_t i = 0; i < n; ++i) {
+            const std::int64_t* number = values[i].number();
+            if (number == nullptr) return found;
+            last_numbers_[i] = *number;
+        }
+        last_ = &found;
+        return found;
+    }
+
     std::string_view function_;
-    std::array<std::string_view, sizeof...(A)> names_;
-    PerThread<BoundFunction<A...>> bound_;
+    std::array<std::string_view, n> names_;
+    PerThread<BoundFunction> bound_;
+    const PluginFunction* last_ = nullptr;
+    std::array<std::int64_t, n> last_numbers_{};
 };
 
 }  // namespace catena

@@ -28,8 +28,8 @@ namespace catena {
 //         explicit MomentumSGD(double lr = 0.01) : Optimizer({"v"}), lr(lr) {}
 //         double lr;
 //     private:
-//         PluginFunction step() override { return update_(lr); }
-//         BoundFunction<double> update_{"catena.momentum_sgd_update", {"lr"}};
+//         PluginFunction step() override { return update_({lr}); }
+//         BoundFunction update_{"catena.momentum_sgd_update", {"lr"}};
 //     };
 //
 // The inputs of the function are the parameter (updated in place), its gradient and the state

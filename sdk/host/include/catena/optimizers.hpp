@@ -19,15 +19,15 @@ class SGD : public Optimizer {
 public:
     static constexpr std::string_view name = "sgd";
     static constexpr double default_rate = 0.01;
-    explicit SGD(double rate = default_rate) : lr(rate) { (void)update_(lr); }
+    explicit SGD(double rate = default_rate) : lr(rate) { (void)update_({lr}); }
     void set_rate(double rate) override { lr = rate; }
 
     double lr;
 
 private:
-    PluginFunction step() override { return update_(lr); }
+    PluginFunction step() override { return update_({lr}); }
 
-    BoundFunction<double> update_{"catena.sgd_update", {"lr"}};
+    BoundFunction update_{"catena.sgd_update", {"lr"}};
 };
 
 // MomentumSGD, gradient descent with momentum: v = momentum * v - lr * g; p += v. lr is finite and
@@ -38,7 +38,7 @@ public:
     static constexpr double default_rate = 0.01;
     explicit MomentumSGD(double rate = default_rate, double decay = 0.9)
         : Optimizer({"v"}), lr(rate), momentum(decay) {
-        (void)update_(lr, momentum);
+        (void)update_({lr, momentum});
     }
     void set_rate(double rate) override { lr = rate; }
 
@@ -46,9 +46,9 @@ public:
     double momentum;
 
 private:
-    PluginFunction step() override { return update_(lr, momentum); }
+    PluginFunction step() override { return update_({lr, momentum}); }
 
-    BoundFunction<double, double> update_{"catena.momentum_sgd_update", {"lr", "momentum"}};
+    BoundFunction update_{"catena.momentum_sgd_update", {"lr", "momentum"}};
 };
 
 // Adam, steps scaled by running moments of the gradient:
@@ -68,7 +68,7 @@ public:
           beta2(decay2),
           lam(decay_of_beta1),
           eps(epsilon) {
-        (void)update_(alpha, beta1, beta2, lam, eps, 1);
+        (void)update_({alpha, beta1, beta2, lam, eps, 1});
     }
     void set_rate(double rate) override { alpha = rate; }
 
@@ -86,10 +86,9 @@ public:
     double eps;
 
 private:
-    PluginFunction step() override { return update_(alpha, beta1, beta2, lam, eps, t()); }
+    PluginFunction step() override { return update_({alpha, beta1, beta2, lam, eps, t()}); }
 
-    BoundFunction<double, double, double, double, double, std::int64_t> update_{
-        "catena.adam_update", {"alpha", "beta1", "beta2", "lam", "eps", "t"}};
+    BoundFunction update_{"catena.adam_update", {"alpha", "beta1", "beta2", "lam", "eps", "t"}};
 };
 
 // RMSprop, steps scaled by a running mean of squared gradients:
@@ -101,7 +100,7 @@ public:
     static constexpr double default_rate = 0.01;
     explicit RMSprop(double rate = default_rate, double decay = 0.99, double epsilon = 1e-8)
         : Optimizer({"ms"}), lr(rate), alpha(decay), eps(epsilon) {
-        (void)update_(lr, alpha, eps);
+        (void)update_({lr, alpha, eps});
     }
     void set_rate(double rate) override { lr = rate; }
 
@@ -110,9 +109,9 @@ public:
     double eps;
 
 private:
-    PluginFunction step() override { return update_(lr, alpha, eps); }
+    PluginFunction step() override { return update_({lr, alpha, eps}); }
 
-    BoundFunction<double, double, double> update_{"catena.rmsprop_update", {"lr", "alpha", "eps"}};
+    BoundFunction update_{"catena.rmsprop_update", {"lr", "alpha", "eps"}};
 };
 
 // AdaGrad, steps that shrink where gradients were large: h += g^2; p -= lr * g / (sqrt(h) + eps)
@@ -123,7 +122,7 @@ public:
     static constexpr double default_rate = 0.001;
     explicit AdaGrad(double rate = default_rate, double epsilon = 1e-8)
         : Optimizer({"h"}), lr(rate), eps(epsilon) {
-        (void)update_(lr, eps);
+        (void)update_({lr, eps});
     }
     void set_rate(double rate) override { lr = rate; }
 
@@ -131,9 +130,9 @@ public:
     double eps;
 
 private:
-    PluginFunction step() override { return update_(lr, eps); }
+    PluginFunction step() override { return update_({lr, eps}); }
 
-    BoundFunction<double, double> update_{"catena.ada_grad_update", {"lr", "eps"}};
+    BoundFunction update_{"catena.ada_grad_update", {"lr", "eps"}};
 };
 
 // AdaDelta, which has no learning rate:
@@ -145,16 +144,16 @@ public:
     static constexpr std::string_view name = "ada_delta";
     explicit AdaDelta(double decay = 0.95, double epsilon = 1e-6)
         : Optimizer({"msg", "msdx"}), rho(decay), eps(epsilon) {
-        (void)update_(rho, eps);
+        (void)update_({rho, eps});
     }
 
     double rho;
     double eps;
 
 private:
-    PluginFunction step() override { return update_(rho, eps); }
+    PluginFunction step() override { return update_({rho, eps}); }
 
-    BoundFunction<double, double> update_{"catena.ada_delta_update", {"rho", "eps"}};
+    BoundFunction update_{"catena.ada_delta_update", {"rho", "eps"}};
 };
 
 // Sorted by name.

@@ -35,11 +35,10 @@ PluginFunction convolution(Pair channels, Pair ksize, Pair stride, Pair pad) {
 
 // Sets average = share * average + (1 - share) * scale * value, in place.
 void blend(const Array& average, const Array& value, double share, double scale = 1) {
-    thread_local constinit ThreadFunction<double, double> update("catena.running_update",
-                                                                 {"share", "scale"});
+    thread_local constinit ThreadFunction update("catena.running_update", {"share", "scale"});
     const bool wide = item_size(average.dtype()) >= item_size(Dtype::float32);
     const Array inputs[] = {average, value.astype(wide ? average.dtype() : Dtype::float32)};
-    update(share, scale).forward(inputs);
+    update({share, scale}).forward(inputs);
 }
 
 template <class Got>
@@ -172,7 +171,7 @@ Variable BatchNormalization::operator()(const Variable& x, bool test, bool finet
 
 Variable BatchNormalization::call(const Variable& x, std::optional<double> share) const {
     if (size_.ndim() == 1) return normalize(x, share);
-    thread_local constinit ThreadFunction<Ints> reshape("catena.reshape", {"shape"});
+    thread_local constinit ThreadFunction reshape("catena.reshape", {"shape"});
     const Shape shape = x.shape();
     const int rest = 1 + size_.ndim();
     if (shape.ndim() < rest || !std::equal(size_.begin(), size_.end(), shape.begin() + 1))
@@ -180,8 +179,8 @@ Variable BatchNormalization::call(const Variable& x, std::optional<double> share
                          fmt::join(size_.begin(), size_.end(), ", "), to_string(shape));
     Shape channels{shape[0], gamma.size(), 1};
     for (int i = rest; i < shape.ndim(); ++i) channels[2] *= shape[i];
-    const Variable y = normalize(reshape(channels).first({&x}), share);
-    return reshape(shape).first({&y});
+    const Variable y = normalize(reshape({Ints(channels)}).first({&x}), share);
+    return reshape({Ints(shape)}).first({&y});
 }
 
 Variable BatchNormalization::normalize(const Variable& x, std::optional<double> share) const {

@@ -61,6 +61,10 @@ private:
     std::uint32_t waiting(int warp, std::uint32_t mask) const;
     std::uint32_t absent(int warp) const;
     void make_ready(int thread) { ready_.push_back(thread); }
+    bool any_ready() const { return released_ < n_ || !ready_.empty(); }
+    void skip_releaser() {
+        if (released_ < n_ && number(released_) == releaser_) ++released_;
+    }
     std::string stuck() const;
     int number(int i) const { return reversed_ ? n_ - 1 - i : i; }
 
@@ -76,6 +80,10 @@ private:
     int last_count_ = 0;
     std::string failure_;
     std::vector<Thread> threads_;
+    // Ready are the threads from number released_ on, which a barrier released, without the one
+    // that completed it; then those of the queue.
+    int released_ = 0;
+    int releaser_ = 0;
     std::deque<int> ready_;
     Fiber here_;
     Fiber* const scheduler_ = &here_;
@@ -102,6 +110,7 @@ std::string Runner::run(const Grid& grid, std::uint64_t block) {
     n_ = static_cast<int>(d.x * d.y * d.z);
     next_ = done_ = in_barrier_ = in_warp_ = predicates_ = 0;
     failure_.clear();
+    released_ = n_;
     ready_.clear();
     threads_.assign(static_cast<std::size_t>(n_), {});
     uint3 index = {};
@@ -123,7 +132,7 @@ std::string Runner::run(const Grid& grid, std::uint64_t block) {
                 static_cast<unsigned>(block / gridDim.x % gridDim.y),
                 static_cast<unsigned>(block / gridDim.x / gridDim.y)};
     while (failure_.empty() && done_ < n_) {
-        if (!ready_.empty()) {
+        if (any_ready()) {
             scheduler_->switch_to(next_fiber());
         } else if (next_ < n_) {
             if (idle_.empty()) {
@@ -152,7 +161,7 @@ void Runner::fiber_main() {
 
 void Runner::run_threads() {
     Fiber& fiber = *running_;
-    while (next_ < n_ && ready_.empty() && failure_.empty()) {
+    while (next_ < n_ && !any_ready() && failure_.empty()) {
         const int thread = number(next_++);
         current_ = thread;
         Thread& me = threads_[static_cast<unsigned>(thread)];
@@ -167,9 +176,14 @@ void Runner::run_threads() {
 
 // Returns the fiber of a ready thread, or the scheduler, which begins further threads.
 Fiber& Runner::next_fiber() {
-    if (ready_.empty() || !failure_.empty()) return *scheduler_;
-    current_ = ready_.front();
-    ready_.pop_front();
+    if (!any_ready() || !failure_.empty()) return *scheduler_;
+    if (released_ < n_) {
+        current_ = number(released_++);
+        skip_releaser();
+    } else {
+        current_ = ready_.front();
+        ready_.pop_front();
+    }
     running_ = threads_[static_cast<unsigned>(current_)].fiber;
     return *running_;
 }
@@ -205,8 +219,9 @@ void Runner::sync(bool predicate) {
         me.state = Thread::State::in_barrier;
         return wait();
     }
-    for (int i = 0; i < n_; ++i)
-        if (const int thread = number(i); thread != current_) make_ready(thread);
+    released_ = 0;
+    releaser_ = current_;
+    skip_releaser();
     last_count_ = predicates_;
     in_barrier_ = predicates_ = 0;
 }

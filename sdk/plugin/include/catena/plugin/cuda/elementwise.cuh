@@ -50,10 +50,21 @@ __device__ __forceinline__ V join_lanes(V own, int lane, int lanes, int step, co
     const int t = static_cast<int>(threadIdx.x);
     __syncthreads();  // `shared` is no longer read by an earlier call
     shared[t] = own;
+    // Four values at a time, which takes half as many barriers as two, and joins the same pairs.
     CATENA_ROLL
-    for (int half = lanes / 2; half > 0; half /= 2) {
+    for (int n = lanes; n > 1;) {
+        const int half = n / 2 * step;
+        const int left = n > 2 ? n / 4 : 1;
         __syncthreads();
-        if (lane < half) shared[t] = join(shared[t], shared[t + half * step]);
+        if (lane < left) {
+            V joined = join(shared[t], shared[t + half]);
+            if (n > 2) {
+                const int next = t + left * step;
+                joined = join(joined, join(shared[next], shared[next + half]));
+            }
+            shared[t] = joined;
+        }
+        n = left;
     }
     __syncthreads();
     return shared[t - lane * step];

@@ -1,3 +1,4 @@
+// Binds a function to attributes whose values change.
 #include <catena/bound_function.hpp>
 
 #include "support.hpp"
@@ -7,7 +8,8 @@
 namespace catena {
 namespace {
 constexpr std::size_t max_entries = 8;
-}
+std::size_t words(std::size_t bytes) { return (bytes + 7) / 8; }
+}  // namespace
 
 AttributeValue AttributeView::value() const {
     const auto list = [&]<class T>(const T* values) { return std::vector<T>(values, values + n_); };
@@ -24,41 +26,39 @@ AttributeValue AttributeView::value() const {
     return list(static_cast<const double*>(list_));
 }
 
-void AttributeView::append_to(std::vector<std::int64_t>& key) const {
-    const std::size_t bytes = n_ * (kind_ == Kind::text ? 1 : 8), at = key.size() + 2;
-    key.insert(key.end(), {static_cast<std::int64_t>(kind_), static_cast<std::int64_t>(n_)});
-    key.resize(at + (bytes + 7) / 8);
-    if (bytes > 0) std::memcpy(&key[at], number() != nullptr ? &bits_ : list_, bytes);
+void AttributeView::append_to(Key& key) const {
+    key.push_back(head());
+    const std::size_t at = key.size();
+    key.resize(at + words(bytes()));
+    if (n_ > 0) std::memcpy(&key[at], number() != nullptr ? &bits_ : list_, bytes());
 }
 
 bool AttributeView::equals(const std::int64_t*& key) const {
-    if (key[0] != static_cast<std::int64_t>(kind_) || key[1] != static_cast<std::int64_t>(n_))
-        return false;
-    key += 2;
+    if (*key++ != head()) return false;
     if (number() != nullptr) return *key++ == bits_;
-    const std::size_t bytes = n_ * (kind_ == Kind::text ? 1 : 8);
-    if (bytes > 0 && std::memcmp(key, list_, bytes) != 0) return false;
-    key += (bytes + 7) / 8;
+    if (n_ > 0 && std::memcmp(key, list_, bytes()) != 0) return false;
+    key += words(bytes());
     return true;
 }
 
 const PluginFunction& BoundFunction::operator()(std::span<const AttributeView> values) {
+    if (values.size() != names_.size())
+        fail<InvalidError>("[{}] attributes: expected {}, got {}", function_, names_.size(),
+                           values.size());
     for (const Entry& entry : entries_) {
         const std::int64_t* key = entry.key.data();
         if (std::ranges::all_of(values, [&](const AttributeView& v) { return v.equals(key); }))
             return entry.function;
     }
-    if (values.size() != names_.size())
-        fail<InvalidError>("[{}] attributes: expected {}, got {}", function_, names_.size(),
-                           values.size());
-    std::vector<std::int64_t> key;
-    std::vector<Attribute> attributes;
+    AttributeView::Key key;
+    SmallVector<Attribute, 8> attributes;
     for (const AttributeView& v : values) {
         v.append_to(key);
         attributes.emplace_back(names_[attributes.size()], v.value());
     }
     Entry entry{std::move(key), entries_.empty() ? PluginFunction(function_, attributes)
                                                  : entries_[0].function.with(attributes)};
+    entries_.reserve(max_entries);
     if (entries_.size() < max_entries) return entries_.emplace_back(std::move(entry)).function;
     Entry& oldest = entries_[oldest_];
     oldest_ = (oldest_ + 1) % max_entries;

@@ -247,3 +247,25 @@ TEST_CASE("attributes are checked, and many of them do not confuse a wrapper") {
     }
     std::thread([&] { CHECK(values(x + 5)[0] == 6); }).join();
 }
+
+TEST_CASE("a BoundFunction distinguishes sets of values by kind, length and contents") {
+    const Array x = Array::ones({2, 3, 4});
+    BoundFunction reshape("catena.reshape", {"shape"});
+    for (int round = 0; round < 3; ++round) {
+        for (const std::int64_t n : {1, 2, 3, 4, 6, 8, 12, 24}) {
+            CHECK(reshape({Ints{n, 24 / n}}).first({{x}}).shape() == Shape{n, 24 / n});
+            CHECK(reshape({Ints{n, -1, 1}}).first({{x}}).shape() == Shape{n, 24 / n, 1});
+        }
+        CHECK(reshape({Ints(24)}).first({{x}}).shape() == Shape{24});
+        CHECK(reshape({Ints{24}}).first({{x}}).shape() == Shape{24});
+        CHECK_THROWS_AS((void)reshape({Ints(std::span<const std::int64_t>())}).first({{x}}),
+                        ShapeError);
+    }
+    BoundFunction softmax("catena.softmax", {"axis"});
+    CHECK(softmax({2}).first({{x}}).to_vector<float>()[0] == 0.25F);
+    CHECK(softmax({0}).first({{x}}).to_vector<float>()[0] == 0.5F);
+    CHECK_THROWS_AS((void)softmax({0.5}), InvalidError);
+    CHECK_THROWS_WITH_AS((void)softmax({0, 1}), "[catena.softmax] attributes: expected 1, got 2",
+                         InvalidError);
+    CHECK_THROWS_AS((void)softmax({}), InvalidError);
+}

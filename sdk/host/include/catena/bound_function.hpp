@@ -53,9 +53,10 @@ public:
     // The bits of a number, if it is none of the lists.
     const std::int64_t* number() const { return kind_ < Kind::text ? &bits_ : nullptr; }
     AttributeValue value() const;
-    // A value as words: kind, length, contents. equals() moves key behind them if they are equal.
-    void append_to(std::vector<std::int64_t>& key) const;
-    bool equals(const std::int64_t*& key) const;
+    // A value as words: kind and length, then the contents. No heap allocations for 16 words.
+    using Key = SmallVector<std::int64_t, 16>;
+    void append_to(Key& key) const;
+    bool equals(const std::int64_t*& key) const;  // if so, moves key behind the value
 
 private:
     enum class Kind : std::int8_t {
@@ -68,6 +69,10 @@ private:
         integers,
         reals
     };
+    std::int64_t head() const {
+        return static_cast<std::int64_t>(n_ << 8) | static_cast<int>(kind_);
+    }
+    std::size_t bytes() const { return n_ * (kind_ == Kind::text ? 1 : sizeof(std::int64_t)); }
     AttributeView(Kind kind, std::int64_t bits) : kind_(kind), bits_(bits) {}
     template <class List>
     AttributeView(Kind kind, const List& list) : kind_(kind), n_(list.size()), list_(list.data()) {}
@@ -98,7 +103,7 @@ public:
 
 private:
     struct Entry {
-        std::vector<std::int64_t> key;
+        AttributeView::Key key;
         PluginFunction function;
     };
 

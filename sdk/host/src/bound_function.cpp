@@ -66,4 +66,9 @@ const PluginFunction& BoundFunction::operator()(std::span<const AttributeView> v
     return oldest.function;
 }
 
+BoundFunction& BoundFunction::of_thread(PerThread<BoundFunction>& object, std::string_view function,
+                                        std::span<const std::string_view> names) {
+    return object.get(function, names);
+}
+
 }  // namespace catena

@@ -48,19 +48,9 @@ private:
 //     using_named_config scope("use_cudnn", false);
 class [[nodiscard]] using_named_config {
 public:
-    using_named_config(std::string_view name, std::int64_t value) : name_(name) {
-        auto& named = config().named;
-        if (const auto found = named.find(name_); found != named.end()) before_ = found->second;
-        named[name_] = value;
-    }
+    using_named_config(std::string_view name, std::int64_t value);
     using_named_config(using_named_config&&) = delete;
-    ~using_named_config() {
-        auto& named = config().named;
-        const auto found = named.find(name_);
-        if (found == named.end()) return;  // already removed
-        if (before_) found->second = *before_;
-        else named.erase(found);
-    }
+    ~using_named_config();
 
 private:
     std::string name_;

@@ -101,6 +101,10 @@ public:
         return operator()(std::span(values.begin(), values.size()));
     }
 
+    // Returns the object of the calling thread, which it makes in the first call.
+    static BoundFunction& of_thread(PerThread<BoundFunction>& object, std::string_view function,
+                                    std::span<const std::string_view> names);
+
 private:
     struct Entry {
         AttributeView::Key key;
@@ -133,8 +137,7 @@ public:
 private:
     const PluginFunction& find(const AttributeView (&values)[n]) {
         last_ = nullptr;
-        const PluginFunction& found =
-            bound_.get(function_, std::span<const std::string_view>(names_))(values);
+        const PluginFunction& found = BoundFunction::of_thread(bound_, function_, names_)(values);
         for (std::size_t i = 0; i < n; ++i) {
             const std::int64_t* number = values[i].number();
             if (number == nullptr) return found;

@@ -432,6 +432,9 @@ PluginFunction::PluginFunction(const PluginFunction& other) noexcept = default;
 PluginFunction& PluginFunction::operator=(const PluginFunction& other) noexcept = default;
 PluginFunction::~PluginFunction() = default;
 
+PluginFunction PluginFunction::with(std::initializer_list<Attribute> attributes) const {
+    return with(std::span(attributes.begin(), attributes.size()));
+}
 PluginFunction PluginFunction::with(std::span<const Attribute> attributes) const {
     return {*entry_, attributes};
 }

@@ -55,9 +55,7 @@ public:
     ~PluginFunction();
 
     // The same function with other attributes, without a lookup. Throws InvalidError as above.
-    PluginFunction with(std::initializer_list<Attribute> attributes) const {
-        return with(std::span(attributes.begin(), attributes.size()));
-    }
+    PluginFunction with(std::initializer_list<Attribute> attributes) const;
     PluginFunction with(std::span<const Attribute> attributes) const;
 
     std::string_view name() const noexcept;

@@ -50,13 +50,14 @@ public:
         if (n_ == 1) *this = AttributeView(Kind::one_of_integers, v.view()[0]);
     }
 
-    // The bits of a number, if it is none of the lists.
+    // The bits of a number or of a list of one integer; NULL for other lists.
     const std::int64_t* number() const { return kind_ < Kind::text ? &bits_ : nullptr; }
     AttributeValue value() const;
-    // A value as words: kind and length, then the contents. No heap allocations for 16 words.
+    // Values as words: for each, its kind and length, then its contents. 16 words need no heap.
     using Key = SmallVector<std::int64_t, 16>;
     void append_to(Key& key) const;
-    bool equals(const std::int64_t*& key) const;  // if so, moves key behind the value
+    // Whether the key continues with this value. If so, moves `key` behind it.
+    bool equals(const std::int64_t*& key) const;
 
 private:
     enum class Kind : std::int8_t {
@@ -95,13 +96,14 @@ public:
         : function_(function), names_(names.begin(), names.end()) {}
 
     // Returns the function bound to these values, one for each name. The reference is valid until
-    // the next call. Throws as PluginFunction's constructor.
+    // the next call. Throws as PluginFunction's constructor, and InvalidError if the number of
+    // values differs from that of the names.
     const PluginFunction& operator()(std::span<const AttributeView> values);
     const PluginFunction& operator()(std::initializer_list<AttributeView> values) {
         return operator()(std::span(values.begin(), values.size()));
     }
 
-    // Returns the object of the calling thread, which it makes in the first call.
+    // Returns the thread's object. The first call makes it.
     static BoundFunction& of_thread(PerThread<BoundFunction>& object, std::string_view function,
                                     std::span<const std::string_view> names);
 

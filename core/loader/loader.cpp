@@ -134,8 +134,7 @@ bool is_wanted(const Attempt& attempt, Asked asked) {
     return false;
 }
 
-// Returns a reason if the backends in a manifest's list ("name,name") are all known, but none of them
-// has a device.
+// Returns a reason if all backends of a manifest's list ("name,name") are known, but none has a device.
 std::optional<std::string> no_device(std::string_view names) {
     const std::vector<BackendInfo> known = Registry::get().backends();
     std::string text;

@@ -1,5 +1,4 @@
-// Parts of catena-predict: its options, a snapshot's description of its net, timing, and a task for
-// each kind of net.
+// Parts of catena-predict: options, a snapshot's description of its net, timing, a task per net.
 #pragma once
 
 #include <catena/catena.hpp>

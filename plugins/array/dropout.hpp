@@ -15,8 +15,7 @@ using DropoutTypes = Rows<Row<float, std::int64_t>, Row<double, std::int64_t>>;
 // The `draws` of a call: seed and offset of its random numbers, and whether it draws any. Backward
 // draws the same numbers again, because a mask would need a fourth of x's memory.
 inline constexpr std::int64_t draws_shape[] = {3};
-// A group of 256 elements uses 64 blocks of 4 random words: element e of a group uses word e / 64
-// of block e % 64.
+// 256 elements use 64 blocks of 4 random words: element e uses word e / 64 of block e % 64.
 inline constexpr std::int64_t dropout_group = 4 * philox_lanes;
 inline std::uint64_t dropout_blocks(std::int64_t n) {
     return static_cast<std::uint64_t>((n + dropout_group - 1) / dropout_group * philox_lanes);

@@ -7,8 +7,7 @@ namespace catena::plugins {
 
 using namespace catena::plugin;
 
-// Writes x's strides in the order of y's axes: axis d of y is axis axes[d] of x; if inverted, axis
-// axes[d] of y is axis d of x.
+// Writes x's strides by y's axes: axis d of y is axis axes[d] of x; if inverted, the reverse.
 template <class T>
 void permuted_strides(const auto& call, Tensor<T> x, bool inverted, std::int64_t* strides) {
     const Ints axes = call.template attr<"axes">();

@@ -1,6 +1,5 @@
 // Hierarchical softmax over a binary tree, on CUDA: a pair is a sample and an inner node above its
-// label. A label that is not in the tree makes the loss and its sample's gradient NaN, and adds
-// nothing to the gradient of W.
+// label. A label outside the tree makes the loss and its sample's gradient NaN, not that of W.
 #pragma once
 
 #include <catena/plugin/cuda/reduce.cuh>

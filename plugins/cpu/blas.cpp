@@ -57,9 +57,8 @@ const char* best_core() {
     }
 }
 
-// Opens the OpenBLAS that a packaged archive contains, in a folder beside the host's library. Returns
-// NULL if there is none. This plugin's own path cannot be used, because the host may have loaded the
-// plugin from a copy in memory.
+// Opens the OpenBLAS of a packaged archive, in a folder beside the host's library, or returns NULL. This
+// plugin's own path is of no use, because the host may have loaded the plugin from a copy in memory.
 void* open_carried() {
     Dl_info library = {};
     if (dladdr(reinterpret_cast<void*>(host().fail), &library) == 0) return nullptr;

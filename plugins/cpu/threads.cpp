@@ -144,8 +144,7 @@ void ThreadPool::parallel_for(int64_t n, int64_t grain, catena_range_fn fn, void
 
 void ThreadPool::publish() {
     const uint32_t epoch = epoch_of(state_.load(std::memory_order_relaxed)) + 1;
-    // Sequentially consistent, as in await_job: either the worker sees the job, or this thread sees
-    // the worker asleep and wakes it.
+    // Sequentially consistent, as in await_job: the worker sees the job, or this thread wakes it.
     state_.store(make_state(epoch, job_.threads));
     for (int32_t i = 1; i < job_.threads; ++i) {
         if (seats_[i].asleep.load() == 0) continue;

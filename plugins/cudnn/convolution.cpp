@@ -59,8 +59,7 @@ Problem problem_of(const Geometry& g, const Step& s, bool bias, bool determinist
             .deterministic = deterministic,
             .alignment = alignment_of(s)};
 }
-// Makes the bias part of the graph if this is a known pattern of cuDNN and an engine supports it. Otherwise
-// it is added afterwards.
+// Makes the bias part of the graph if an engine of cuDNN supports this. Else it is added afterwards.
 Problem choose(catena_ctx* ctx, const catena_call& call, const Geometry& g, const Step& s,
                bool deterministic) {
     if (s.bias != nullptr && s.product == Direction::forward && !s.add) {

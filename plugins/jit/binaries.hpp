@@ -61,8 +61,7 @@ public:
     // Returns the binary as find() would. If the total size exceeds the limit, deletes the least recently
     // used binaries with their sources.
     Binary store(const std::string& name, const std::string& key, std::string bytes);
-    // Writes the source of a kernel beside its binary and returns the path; "" if there is no folder or
-    // the file cannot be written.
+    // Writes a kernel's source beside its binary and returns the path; "" if that is impossible.
     std::string keep_source(const std::string& name, const std::string& key,
                             const std::string& source);
     // Locks the key until the result is destroyed, so that no other process compiles it.

@@ -32,9 +32,8 @@ struct Stretch {
     bool add = false;       // to the results of earlier cells
 };
 
-// Splits a row into stretches and calls visit(stretch) for each; stretches with the same targets
-// follow each other. Target i takes the sources on ksize places from start + i * step on. Source i
-// lies on place i * spread.
+// Calls visit(stretch) for each stretch of a row; those with the same targets follow each other.
+// Target i takes the sources on ksize places from start + i * step on; source i is on i * spread.
 CATENA_KERNEL void for_each_stretch(std::int64_t sources, std::int64_t spread, std::int64_t targets,
                                     std::int64_t step, std::int64_t start, std::int64_t ksize,
                                     const auto& visit) {
@@ -248,8 +247,7 @@ CATENA_KERNEL void spread_down(const Windows& w, const Stretch& s, const T* sums
     }
 }
 
-// Distributes each window's gradient over its cells, along the rows and then down the columns. This
-// is the adjoint of average().
+// The adjoint of average(): each window's gradient to its cells, along rows, then down columns.
 template <class T>
 CATENA_KERNEL void spread(const auto& call, const Tensor<const T>& means, const Tensor<T>& images,
                           bool add) {

@@ -1,6 +1,5 @@
-// Defines checks: each has a group, a name and a function that reports what it finds in a plugin.
-// It runs in a process of its own, or in one shared with checks that examine the same calls, so the
-// plugin may crash or hang in it.
+// Defines checks: each has a group, a name and a function that reports what it finds in a plugin. The
+// plugin may crash or hang: the process is shared only with checks that examine the same calls.
 #pragma once
 
 #include <fmt/format.h>

@@ -101,8 +101,7 @@ public:
     std::vector<Callback> callbacks(const Play& play);
     // Calls body for each callback of all plays. Skips the check if there is nothing to call.
     void each_callback(Findings& findings, const std::function<void(const Callback&)>& body);
-    // Returns the kernels of the second copy that this machine can run, on the CPU or on a device
-    // of the plugin's own backends.
+    // Returns the second copy's kernels that run here, on the CPU or on a backend of the plugin.
     std::vector<const catena_kernel*> kernels(int phase);
 
 private:

@@ -32,8 +32,7 @@ struct Choice {
     std::vector<std::string> plugins;  // ids
     std::vector<std::string> functions;
 };
-// If plugins are chosen, kernels of other plugins are left out, so that the result does not depend
-// on other loaded plugins.
+// If plugins are chosen, kernels of others are left out: the result depends only on those chosen.
 Json functions(const Choice& choice);
 Json kernels(const Choice& choice);
 // Returns the kernels by function, dtypes and device.

@@ -1,5 +1,4 @@
-// Formats documents as text, with aligned columns and short lines, and as Markdown, including the
-// reference of functions.
+// Formats documents as text, with aligned columns, and as Markdown, with the reference of functions.
 #include "inspect.hpp"
 
 #include <fmt/ranges.h>

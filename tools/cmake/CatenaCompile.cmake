@@ -43,8 +43,8 @@ endfunction()
 
 # catena_share_headers(NAME LIBS target... HEADERS header...)
 #
-# Precompiles HEADERS once, with the options of programs that link LIBS. These programs use the result
-# with target_precompile_headers(PROGRAM REUSE_FROM NAME).
+# Precompiles HEADERS once, with the options of programs that link LIBS; the caller can change them for
+# modules. Targets use the result with target_precompile_headers(TARGET REUSE_FROM NAME).
 function(catena_share_headers name)
     cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "LIBS;HEADERS")
     file(CONFIGURE OUTPUT "${name}.cpp" CONTENT "")

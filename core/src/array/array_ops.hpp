@@ -27,8 +27,7 @@ inline void allocate(ArrayBody& body, Queue& queue) {
 }
 // Makes view a view of source's memory, with the shape in view.meta.
 void alias(ArrayBody& view, const Ref<ArrayBody>& source);
-// Replaces an array by one with the same shape and no data. If there is no memory for the new body,
-// the array stays unchanged.
+// Replaces an array by one of the same shape without data, if there is memory for the new body.
 void make_shell(Array& array) noexcept;
 inline bool has_memory(const ArrayBody& body) noexcept { return body.block || body.base; }
 // Returns the number of writes in place, which shows a graph whether a retained array has changed.
@@ -36,8 +35,7 @@ inline std::uint32_t version_of(const ArrayBody& body) noexcept {
     return body.base ? body.base->version : body.version;
 }
 inline void written(ArrayBody& body) noexcept { ++(body.base ? *body.base : body).version; }
-// Marks a tensor read-only. Kernels may write only results, until they have run, and inputs that
-// they update in place.
+// Marks a tensor read-only. Kernels may write only results, until they ran, and updated inputs.
 inline void seal(ArrayBody& body) noexcept { body.tensor.flags |= CATENA_TENSOR_READONLY; }
 inline void unseal(ArrayBody& body) noexcept {
     body.tensor.flags &= ~std::uint32_t{CATENA_TENSOR_READONLY};

@@ -1,5 +1,4 @@
-// Hooks of the libraries above the core, catena::loader and catena::diagnostics, and the entries of
-// registered plugins.
+// Hooks for catena::loader and catena::diagnostics, and the entries of registered plugins.
 #pragma once
 
 #include <catena/core/array.hpp>
@@ -85,8 +84,7 @@ private:
 class FunctionEntry;
 class GraphNode;
 
-// The interface of catena::diagnostics: debug mode, observers of calls, better messages. Without that library
-// these functions do nothing.
+// Debug mode, observers of calls and better messages, by catena::diagnostics; else they do nothing.
 class Diagnostics {
 public:
     // ---- debug mode

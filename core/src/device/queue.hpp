@@ -43,8 +43,7 @@ public:
     void give_back(void* block) noexcept;
     std::uint64_t reserved() const noexcept { return reserved_; }
 
-    // Removes entirely free segments, largest first, while free(memory, bytes) returns true; free() returns
-    // them to the backend.
+    // Removes free segments, largest first, while free(memory, bytes), which frees them, returns true.
     template <class Free>
     void release(const Free& free) {
         for (auto it = free_.end(); it != free_.begin();) {

@@ -1,5 +1,4 @@
-// Calls of functions on arrays and on variables, and the call engine, which prepares a call once and tries
-// one kernel after another.
+// Calls of functions on arrays and variables; the engine prepares a call once and tries its kernels.
 #pragma once
 
 #include "array/array_ops.hpp"
@@ -80,8 +79,7 @@ public:
         unseal(body);
         if (!queue_.async) after_write(body, queue_, 0);
     }
-    // Launches a kernel for calls that write these arrays, and notifies observers. Later uses of the arrays
-    // come after this work.
+    // Launches a kernel that writes these arrays, and notifies observers. Later uses of them come after.
     template <class Run>
     catena_status launch(const catena_function& function, const catena_kernel& kernel,
                          std::span<const catena_call* const> calls, const Run& run) {
@@ -186,8 +184,7 @@ Results call_function(FunctionEntry& function, const BoundAttributes& attributes
 ForwardResult forward_arrays(FunctionEntry& function, const BoundAttributes& attributes,
                              std::span<const Array> inputs);
 
-// Computes there += gradient with the function that a plugin declared as the addition. Returns false if no
-// kernel of it can add in place.
+// Computes there += gradient with the declared addition. Returns false if no kernel can add in place.
 bool add_in_place(const Array& there, const Array& gradient);
 
 }  // namespace catena

@@ -50,8 +50,7 @@ Registry& Registry::get() {
     return *instance;
 }
 
-// Checks a plugin's whole table, before any of it is registered. add() checks kernels whose function is
-// registered later.
+// Checks a plugin's table before any of it is registered. add() checks kernels of later functions.
 void Registry::check(std::string_view id, const catena_plugin& table) {
     check_table(table, {}, refused);
     for (const auto& other : plugins_) {

@@ -1,6 +1,5 @@
-// Sizes of structs, and bounds of what a plugin's tables may count, for the core and for the tools. The
-// bounds lie far above what any plugin needs: a number beyond them is garbage, and reading that many
-// entries would run past the list.
+// Sizes of structs, and bounds of the counts in a plugin's tables, for the core and for the tools. Bounds
+// lie far above what any plugin needs: a number beyond is garbage, and reading would pass the list's end.
 #pragma once
 
 #include <catena/abi/plugin.h>

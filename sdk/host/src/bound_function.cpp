@@ -18,7 +18,7 @@ AttributeValue AttributeView::value() const {
         case Kind::real: return std::bit_cast<double>(bits_);
         case Kind::truth: return bits_ != 0;
         case Kind::dtype: return static_cast<Dtype>(bits_);
-        case Kind::one_of_integers: return std::vector<std::int64_t>{bits_};
+        case Kind::one: return std::vector<std::int64_t>{bits_};
         case Kind::text: return std::string(static_cast<const char*>(list_), n_);
         case Kind::integers: return list(static_cast<const std::int64_t*>(list_));
         case Kind::reals: break;

@@ -170,8 +170,7 @@ private:
         if (name_.empty() && node_) name_ = node_->label();
         return name_;
     }
-    // Runs forward() of the node, which may call retain_inputs() and retain_outputs(). Only the first run
-    // selects what the graph retains.
+    // Runs forward() of the node. Only retain_inputs() and retain_outputs() of the first run count.
     static std::vector<Array> run_forward(FunctionNode& node, std::span<const Array> inputs) {
         const bool again = node.stage_ == FunctionNode::Stage::applied;
         const OnExit restore{[&, kept_inputs = node.retained_inputs_,

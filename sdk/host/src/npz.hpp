@@ -19,8 +19,7 @@ using Npz = std::map<std::string, NpyArray>;  // names without .npy
 // Whether to read the elements of an array with this name, descr and shape.
 using Wanted = std::function<bool(const std::string& name, const NpyArray& header)>;
 
-// Fills array from the bytes of a .npy file, whose memory it takes over. Returns an empty string, or what
-// is wrong with the file.
+// Fills array from a .npy file's bytes, which it takes over. Returns "", or what is wrong with them.
 std::string parse_npy(std::vector<std::byte> bytes, NpyArray& array);
 
 // Writes with AtomicFile. The same content gives the same bytes. Throws DataError.

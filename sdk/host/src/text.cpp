@@ -59,8 +59,7 @@ std::size_t next_word(std::string_view text) {
     return std::max<std::size_t>(n, 1);
 }
 
-// Returns how many bytes at the piece's beginning are whole tokens, whatever follows, or 0 if all of
-// it may be part of one token.
+// Returns how many of the piece's first bytes are whole tokens, whatever follows; 0 if none need be.
 std::size_t last_boundary(std::string_view piece, Tokens tokens) {
     if (tokens == Tokens::characters) return piece.size();
     const auto is_boundary = [&](char c) {  // '<' may begin "<name>"

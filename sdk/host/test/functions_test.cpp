@@ -3,6 +3,7 @@
 
 #include "temporary.hpp"
 
+#include <atomic>
 #include <cmath>
 #include <thread>
 
@@ -268,4 +269,37 @@ TEST_CASE("a BoundFunction distinguishes sets of values by kind, length and cont
     CHECK_THROWS_WITH_AS((void)softmax({0, 1}), "[catena.softmax] attributes: expected 1, got 2",
                          InvalidError);
     CHECK_THROWS_AS((void)softmax({}), InvalidError);
+    CHECK_THROWS_AS((void)softmax({true}), InvalidError);
+    CHECK_THROWS_AS((void)softmax({"0"}), InvalidError);
+    BoundFunction copied = softmax;
+    CHECK(copied({2}).first({{x}}).to_vector<float>()[0] == 0.25F);
+    BoundFunction cast("catena.cast", {"dtype"});
+    for (const Dtype dtype : {Dtype::float64, Dtype::float16, Dtype::float64})
+        CHECK(cast({dtype}).first({{x}}).dtype() == dtype);
+    BoundFunction tree("catena.binary_hierarchical_softmax", {"tree"});
+    const PluginFunction* const bound = &tree({"0 1"});
+    CHECK(&tree({"0 1 2"}) != bound);
+    CHECK(&tree({std::string("0 1")}) == bound);
+}
+
+TEST_CASE("wrappers distinguish 0 from -0, and rebind values that were used long ago") {
+    const Variable x = var({1});
+    for (int round = 0; round < 2; ++round) {
+        CHECK_FALSE(std::signbit(values(x * 0.0)[0]));
+        CHECK(std::signbit(values(x * -0.0)[0]));
+        CHECK(std::isnan(values(x * std::nan(""))[0]));
+        for (int c = 1; c < 12; ++c) CHECK(values(x * c)[0] == static_cast<float>(c));
+    }
+}
+
+TEST_CASE("wrappers work while a thread ends, even if the thread has used them") {
+    static std::atomic<float> result = 0;
+    struct AtEnd : ThreadObject {
+        ~AtEnd() override { result = values(var({1}) + 5)[0]; }
+    };
+    std::thread([] {
+        keep_for_thread(std::make_unique<AtEnd>());
+        CHECK(values(var({1}) + 5)[0] == 6);
+    }).join();
+    CHECK(result == 6);
 }

@@ -1,5 +1,4 @@
-// Images: other sizes, and their files: PNG by libpng's simplified interface, which needs no error
-// handlers, and JPEG by libjpeg.
+// Images: scaling; PNG by libpng's simplified interface, without error handlers; JPEG by libjpeg.
 #include <catena/images/image.hpp>
 
 #include <catena/data_error.hpp>

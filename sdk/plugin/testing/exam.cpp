@@ -245,8 +245,7 @@ void Exam::use(const catena_kernel& k, const Row& row, std::vector<Use>& result)
         caught(e, forward ? Check::dtypes : Check::backward, u.label);
     }
 }
-// Whether the function gives outputs of this row; attributes or shapes may select another one. If
-// not, unfit_ is the reason.
+// Whether the function gives outputs of this row, and not of another. If not, unfit_ says why.
 bool Exam::fits(const std::vector<Array>& x, const Row& row) {
     try {
         unfit_.clear();

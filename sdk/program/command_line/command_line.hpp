@@ -37,8 +37,7 @@ std::uint64_t seed_option(const std::string& text, std::string_view option);
 // A word or path, quoted for a shell where it has to be.
 std::string shell_word(const std::string& word);
 
-// The message where memory runs out; it names the options, for they ask for the memory. got: what
-// the device or the system said.
+// The message if memory runs out. It names the options. got: what the device or the system said.
 std::string short_of_memory(std::string_view got);
 // Writes what stdout has buffered, so that a reader of a long run sees it. Throws
 // std::runtime_error with the reason if that cannot be done.

@@ -16,8 +16,7 @@ struct PluginTable {
 // In loading order. Searches the usual folders first.
 std::vector<PluginTable> plugin_tables();
 
-// Kernels for a function that no loaded plugin has: the name is misspelled, or the plugin that has
-// the function is not loaded yet.
+// Kernels for a function that no loaded plugin has: it is misspelled, or its plugin comes later.
 struct KernelsWithoutFunction {
     std::string plugin;    // id
     std::string function;  // as the kernels name it
@@ -26,8 +25,7 @@ struct KernelsWithoutFunction {
 
 // With '?' for control characters: a file may have any name, and it must not look like two lines.
 std::string one_line(std::string text);
-// At most the first 200 bytes of a text for a message, cut between characters of UTF-8, with "..."
-// where something is left out.
+// The first 200 bytes of a text for a message, in whole characters of UTF-8, and "..." if cut.
 std::string beginning(std::string_view text);
 
 }  // namespace catena

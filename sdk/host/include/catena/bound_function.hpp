@@ -38,16 +38,17 @@ private:
 class AttributeView {
 public:
     template <std::integral T>
-    AttributeView(T v) : AttributeView(Kind::integer, static_cast<std::int64_t>(v)) {}  // NOLINT
-    template <std::floating_point T>
     AttributeView(T v)  // NOLINT: is a value
-        : AttributeView(Kind::real, std::bit_cast<std::int64_t>(static_cast<double>(v))) {}
-    AttributeView(bool v) : AttributeView(Kind::truth, std::int64_t{v}) {}                // NOLINT
+        : AttributeView(std::same_as<T, bool> ? Kind::truth : Kind::integer,
+                        static_cast<std::int64_t>(v)) {}
+    AttributeView(double v)
+        : AttributeView(Kind::real, std::bit_cast<std::int64_t>(v)) {}                    // NOLINT
     AttributeView(Dtype v) : AttributeView(Kind::dtype, static_cast<std::int64_t>(v)) {}  // NOLINT
-    AttributeView(std::string_view v) : AttributeView(Kind::text, v) {}                   // NOLINT
-    AttributeView(std::span<const double> v) : AttributeView(Kind::reals, v) {}           // NOLINT
-    AttributeView(const Ints& v) : AttributeView(Kind::integers, v.view()) {              // NOLINT
-        if (n_ == 1) *this = AttributeView(Kind::one_of_integers, v.view()[0]);
+    template <std::convertible_to<std::string_view> T>
+    AttributeView(const T& v) : AttributeView(Kind::text, std::string_view(v)) {}  // NOLINT
+    AttributeView(std::span<const double> v) : AttributeView(Kind::reals, v) {}    // NOLINT
+    AttributeView(const Ints& v) : AttributeView(Kind::integers, v.view()) {       // NOLINT
+        if (n_ == 1) *this = AttributeView(Kind::one, v.view()[0]);
     }
 
     // The bits of a number or of a list of one integer; NULL for other lists.
@@ -60,16 +61,7 @@ public:
     bool equals(const std::int64_t*& key) const;
 
 private:
-    enum class Kind : std::int8_t {
-        integer,
-        real,
-        truth,
-        dtype,
-        one_of_integers,
-        text,
-        integers,
-        reals
-    };
+    enum class Kind : std::int8_t { integer, real, truth, dtype, one, text, integers, reals };
     std::int64_t head() const {
         return static_cast<std::int64_t>(n_ << 8) | static_cast<int>(kind_);
     }
@@ -94,6 +86,12 @@ public:
         : BoundFunction(function, std::span(names.begin(), names.size())) {}
     BoundFunction(std::string_view function, std::span<const std::string_view> names)
         : function_(function), names_(names.begin(), names.end()) {}
+    // A copy has no bound functions yet.
+    BoundFunction(const BoundFunction& other) : BoundFunction(other.function_, other.names_) {}
+    BoundFunction(BoundFunction&&) = default;
+    BoundFunction& operator=(BoundFunction other) noexcept {
+        return std::swap(*this, other), *this;
+    }
 
     // Returns the function bound to these values, one for each name. The reference is valid until
     // the next call. Throws as PluginFunction's constructor, and InvalidError if the number of
@@ -120,6 +118,7 @@ private:
 };
 
 // One BoundFunction per thread. It must be thread_local and constinit, as in generated wrappers.
+// Each value must have the same type in all calls.
 template <std::size_t n>
 class ThreadFunction {
 public:
@@ -127,17 +126,17 @@ public:
         : function_(function), names_(std::to_array(names)) {}
 
     const PluginFunction& operator()(const AttributeView (&values)[n]) {
-        // most calls have the numbers of the last one; find() is NULL at the end of the thread
+        // Most calls repeat the last call's numbers. last_ is invalid without the thread's object.
         bool same = last_ != nullptr && bound_.find() != nullptr;
         for (std::size_t i = 0; i < n; ++i) {
             const std::int64_t* number = values[i].number();
             same = same && number != nullptr && *number == last_numbers_[i];
         }
-        return same ? *last_ : find(values);
+        return same ? *last_ : bind(values);
     }
 
 private:
-    const PluginFunction& find(const AttributeView (&values)[n]) {
+    const PluginFunction& bind(const AttributeView (&values)[n]) {
         last_ = nullptr;
         const PluginFunction& found = BoundFunction::of_thread(bound_, function_, names_)(values);
         for (std::size_t i = 0; i < n; ++i) {

@@ -13,9 +13,8 @@ public:
     explicit DataError(const std::string& text) : Error(text, CATENA_E_VALUE) {}
 };
 
-// Returns body(), which reads or writes a file. If memory runs out in it, throws MemoryError with
-// the name of the file: "[where] FILE: expected enough memory, got ...". A MemoryError that has the
-// name already passes as it is.
+// Returns body(), which reads or writes a file. If memory runs out in it, throws a MemoryError that
+// names the file, at most once: "[where] FILE: expected enough memory, got ...".
 template <class Body>
 auto naming_file(const char* where, const std::filesystem::path& file, const Body& body) {
     const auto fail = [&](const char* got) {

@@ -1,5 +1,4 @@
-// Calls of extension tables with arrays: for the host SDK, and for programs that use an extension
-// directly.
+// Calls of extension tables with arrays: for the host SDK and programs that use an extension.
 #pragma once
 
 #include <catena/core/array.hpp>

@@ -1,5 +1,4 @@
-// Functions that the host computes itself, and overloads as in Chainer: with numbers, several
-// variables, or an explicit mode.
+// Functions of the host, and Chainer's overloads: numbers, several variables, an explicit mode.
 #pragma once
 
 #include <catena/bound_function.hpp>
@@ -11,8 +10,7 @@
 
 namespace catena::functions {
 
-// Copies x into new memory on a device, which may be its own. The gradient is copied back to the
-// device of x.
+// Copies x into new memory on a device, which may be its own. The gradient is copied back.
 Variable copy(const Variable& x, Device device);
 Array copy(const Array& x, Device device);
 // The same with the name of a device, as in Device::get(): F::copy(x, "cpu:1").

@@ -100,8 +100,7 @@ std::vector<Variable> apply(VariableList inputs, Arguments&&... arguments) {
     return FunctionNode::apply<Node>(inputs, std::forward<Arguments>(arguments)...);
 }
 // The same for a node without arguments, for a structured binding: const auto [w] =
-// apply<MulAdd>(x, y, z). Node::n_outputs is the number of outputs. Throws InvalidError if forward
-// returns another number.
+// apply<MulAdd>(x, y, z). Throws InvalidError if forward does not return Node::n_outputs outputs.
 template <std::derived_from<FunctionNode> Node, std::convertible_to<Variable>... V>
 std::array<Variable, Node::n_outputs> apply(const V&... inputs) {
     return FunctionNode::apply<Node>(inputs...);

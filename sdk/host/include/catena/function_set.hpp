@@ -44,8 +44,7 @@ public:
 
     // Returns the set's link. Throws InvalidError if the name exists, is empty or contains '/'.
     Link& add(std::string_view name, Child child);
-    // Returns the link with this name; "gpu0/l1" is a link in a nested set. Throws InvalidError if
-    // there is none.
+    // Returns the link with this name, "gpu0/l1" in a nested set. Throws InvalidError without one.
     Link& operator[](std::string_view path) const;
     // The same with its actual type, for links with call operators of their own. Throws
     // InvalidError if it has another type.

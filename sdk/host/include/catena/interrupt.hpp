@@ -7,8 +7,7 @@
 namespace catena {
 
 // While an Interrupt exists, the first SIGINT, SIGTERM or SIGHUP only sets a flag; the next SIGINT
-// or SIGTERM ends the process as usual. An ignored signal stays ignored (nohup). Only one may exist
-// at a time.
+// or SIGTERM ends the process. An ignored signal stays ignored (nohup). Only one may exist.
 //
 // The process then has limited time to end by itself: `grace` after SIGTERM, `hangup_grace` after
 // SIGHUP, also if Ctrl-C came first. After that the signal ends it, even during a kernel or while a

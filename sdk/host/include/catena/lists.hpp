@@ -8,8 +8,7 @@
 
 namespace catena {
 
-// The arguments and results of forward() and backward() of FunctionNode and Function. Targets are
-// indexes of inputs.
+// Arguments and results of FunctionNode and Function. Targets are indexes of inputs.
 using Arrays = std::vector<Array>;
 using Variables = std::vector<Variable>;
 using ArraySpan = std::span<const Array>;

@@ -37,8 +37,7 @@ struct Mnist {
 bool has_mnist(const std::filesystem::path& folder);
 
 // Throws DataError if a file is missing or invalid (see read_idx), if the numbers of images and
-// labels or the sizes of images differ, or if a label is above 9. The arrays are in host memory,
-// even if another device is current.
+// labels or the sizes of images differ, or if a label is above 9. Arrays are in host memory.
 Mnist load_mnist(const std::filesystem::path& folder);
 
 // The folders to search for a data set, in order: $CATENA_DATA/NAME, then catena/NAME in the user's

@@ -84,8 +84,7 @@ CATENA_MIXED_OPERATOR(pow)
 CATENA_MIXED_OPERATOR(dot)
 #undef CATENA_MIXED_OPERATOR
 
-// A comparison of variables, and & and | of two, give a mask as a constant variable: no gradient
-// flows through it.
+// Comparisons of variables, and & and | of them, give a mask: a constant without a gradient.
 template <class X0, class X1>
 concept Compared = std::derived_from<X0, Variable> || std::derived_from<X1, Variable>;
 #define CATENA_MASK_OPERATOR(OPERATOR)                                            \

@@ -58,8 +58,7 @@ public:
     std::int64_t epoch() const noexcept { return epoch_; }
     void new_epoch() noexcept { ++epoch_; }
 
-    // Sets the learning rate, for schedules: lr, or alpha of Adam. Throws UnsupportedError if there
-    // is none, as in AdaDelta.
+    // Sets lr, or alpha of Adam, for schedules. Throws UnsupportedError without one (AdaDelta).
     virtual void set_rate(double rate);
 
     void cleargrads() const;  // removes gradients; cheaper than zeros, same effect on update()

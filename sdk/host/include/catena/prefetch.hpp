@@ -24,8 +24,7 @@ class Prefetch {
 public:
     using Make = std::function<T(std::int64_t)>;
 
-    // Throws InvalidError unless threads and ahead are at least 1, std::system_error if a thread
-    // cannot be started.
+    // Throws InvalidError unless both are at least 1, std::system_error if a thread cannot start.
     Prefetch(Make make, std::int64_t first, int threads, std::size_t ahead)
         : make_(std::move(make)), taken_(first), started_(first), made_(ahead) {
         if (threads < 1 || ahead < 1)

@@ -38,8 +38,7 @@ void load_safetensors(const std::filesystem::path& file, Visitable& object,
 void load_snapshot(const std::filesystem::path& file, Visitable& object,
                    std::string_view path = {});
 
-// For files with other names or dtypes: files of other frameworks, of another version of a net, or
-// of parts of a net.
+// For files with other names or dtypes: of other frameworks, versions of a net, or parts of it.
 struct LoadOptions {
     std::string path = {};  // prefix of the names to load, as above
     // Maps a name in the file, without path, to the object's name; "" skips the value. With a

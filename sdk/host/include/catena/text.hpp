@@ -14,8 +14,7 @@ enum class Tokens : std::uint8_t {
     spaces,      // split at white space, as in the files of the Penn Treebank
     characters,  // code points
 };
-// The names are "words", "spaces" and "characters". tokens_from_string() throws InvalidError for
-// others.
+// The names are "words", "spaces" and "characters"; others are an InvalidError.
 std::string_view to_string(Tokens tokens);
 Tokens tokens_from_string(std::string_view name);
 
@@ -41,8 +40,7 @@ bool is_utf8(std::string_view text);
 // are characters. "<unk>" and other names in angle brackets, such as <name>, are one word.
 void tokenize(std::string_view text, Tokens tokens,
               const std::function<void(std::string_view)>& take);
-// The same for pieces. Holds one piece and one token in memory at a time. Throws DataError for a
-// token of more than 2^24 bytes.
+// The same for pieces, one in memory at a time. Throws DataError for a token over 2^24 bytes.
 void tokenize(const TextPieces& text, Tokens tokens,
               const std::function<void(std::string_view)>& take);
 
@@ -57,8 +55,7 @@ public:
     struct Options {
         std::int64_t min_count = 1;  // skip words that are rarer than this
         std::int64_t most = 0;       // keep only this many of the most frequent words; 0: all
-        // Adds "<unk>" as the last word if the text does not contain it. Without it, encode() and
-        // id() throw for unknown words.
+        // Adds "<unk>" last if it is missing. Without it, encode() and id() throw for other words.
         bool unknown = true;
     };
 

@@ -22,8 +22,7 @@ class TextReader : public Visitable {
 public:
     // Returns the next piece, as new arrays.
     virtual TextBatch next() = 0;
-    // The number of tokens that an epoch predicts; of those read in this epoch; of completed
-    // epochs.
+    // The numbers of tokens that an epoch predicts, of those read in it, and of completed epochs.
     virtual std::int64_t size() const = 0;
     virtual std::int64_t position() const = 0;
     std::int64_t epoch() const noexcept { return epoch_; }

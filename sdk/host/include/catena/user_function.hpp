@@ -24,8 +24,7 @@ protected:
     virtual Arrays forward_cpu(ArraySpan inputs);
     virtual Arrays forward_gpu(ArraySpan inputs);
 
-    // N arrays or variables as a std::array, for a structured binding. Throws InvalidError if there
-    // are not N.
+    // N arrays or variables for a structured binding. Throws InvalidError if there are not N.
     template <std::size_t N, class List>
     auto unpack(const List& values) const {
         if (values.size() != N) throw_count("unpack", N, values.size());

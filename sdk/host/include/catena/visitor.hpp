@@ -34,8 +34,7 @@ public:
     // InvalidError if the variable is a result or does not require a gradient.
     [[deprecated("declare what a link learns as catena::Parameter")]] Visitor& operator()(
         std::string_view name, Variable& parameter);
-    // Persistent values: saved and moved with the parameters, but not trained. An empty Array is
-    // skipped.
+    // Persistent values: saved and moved like parameters, not trained. Empty arrays are skipped.
     Visitor& operator()(std::string_view name, Array& value);
     // The same for running averages: Link::to(Dtype) only converts them to float32 or float64.
     Visitor& running(std::string_view name, Array& value);

@@ -19,8 +19,7 @@ namespace catena {
 // visit() requires the same options when a snapshot is loaded; otherwise loading throws DataError.
 class OptimizerOptions final : public Visitable {
 public:
-    // name: the default optimizer. rates: default learning rates for optimizers, if they differ
-    // from the default of the class.
+    // name: the default optimizer. rates: default rates of optimizers that differ from the class's.
     explicit OptimizerOptions(std::string name, std::map<std::string, double> rates = {});
 
     // Adds --optimizer, --lr, --lr-decay and --lr-decay-after, before parse().

@@ -97,15 +97,13 @@ public:
     void save(const Visitable& training) const;                             // --save
     void save_after_step(std::int64_t t, const Visitable& training) const;  // --save-every
     bool interrupted() const noexcept { return interrupt_.requested(); }
-    // For work without state: if interrupted, throws Interrupted, which ends run_program() with the
-    // exit code of the signal.
+    // For work without state: throws Interrupted, which ends run_program() with the signal's code.
     void stop_if_interrupted() const;
     // Throws DataError for a loss that is not finite. The last snapshot is kept.
     static void require_finite(double loss);
     // Saves, and prints where training stopped. Returns the exit code.
     int stop(std::string_view where, const Visitable& training) const;
-    // Call it at the end: prints --profile and writes --trace. Returns the exit code, 0 or that of
-    // an interrupt.
+    // Call it last: prints --profile, writes --trace. Returns the exit code, 0 or an interrupt's.
     int finish() const;
 
     // The results of each epoch, for --curves and --plot. A resumed run continues its curves: last

@@ -17,9 +17,8 @@ public:
     // Trains up to this many epochs, counted from the first run if it resumed from a snapshot.
     // Returns the program's exit code.
     int run(const Program& program, std::int64_t epochs);
-    // Lists the options and the state of the optimizer, the seed and `score`. A subclass calls it,
-    // and lists the net, the data, and its options that decide the result: a snapshot resumes only
-    // under the same ones.
+    // Lists the optimizer's options and state, the seed and `score`. A subclass calls it, and lists
+    // its net, data and options that decide the result: a snapshot resumes only under the same.
     void visit(Visitor& visitor) override;
 
 protected:

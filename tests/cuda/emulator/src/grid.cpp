@@ -60,7 +60,6 @@ private:
     void complete_warp(int warp, std::uint32_t mask);
     std::uint32_t waiting(int warp, std::uint32_t mask) const;
     std::uint32_t absent(int warp) const;
-    void make_ready(int thread) { ready_.push_back(thread); }
     bool any_ready() const { return released_ < n_ || !ready_.empty(); }
     void skip_releaser() {
         if (released_ < n_ && number(released_) == releaser_) ++released_;
@@ -80,8 +79,8 @@ private:
     int last_count_ = 0;
     std::string failure_;
     std::vector<Thread> threads_;
-    // Ready are the threads from number released_ on, which a barrier released, without the one
-    // that completed it; then those of the queue.
+    // A barrier released the threads from number released_ on, except releaser_, which completed
+    // it. They run before those in ready_.
     int released_ = 0;
     int releaser_ = 0;
     std::deque<int> ready_;
@@ -283,7 +282,7 @@ void Runner::complete_warp(int warp, std::uint32_t mask) {
         t.value = t.pick(values, present, lane, t.argument, t.width);
         t.state = Thread::State::ready;
         --in_warp_;
-        if (thread != current_) make_ready(thread);
+        if (thread != current_) ready_.push_back(thread);
     }
 }
 

@@ -26,8 +26,7 @@ std::vector<KernelInfo> kernels_of(std::string_view function);
 // differ: "T=float32|float64, S=int32 or T=int32, S=int64".
 std::string dtypes_to_string(const catena_function& function, std::span<const KernelInfo> kernels);
 
-// The function that was probably meant: "org.me.swish" for "swish", "Swish" or "org.me.swihs"; ""
-// if no name is similar.
+// The function that was probably meant: "org.me.swish" for "Swish" or "org.me.swihs"; "" if none.
 std::string nearest_function(std::string_view name);
 
 }  // namespace catena

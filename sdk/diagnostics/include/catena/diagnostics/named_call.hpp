@@ -1,5 +1,4 @@
-// Calls that run no registered kernel, such as kernels from formulas: their names for error reports
-// and observers.
+// Names for calls that run no registered kernel, such as formulas, for error reports and observers.
 #pragma once
 
 #include <cstdint>

@@ -74,8 +74,7 @@ MemoryStats memory_stats(const DeviceLike& device = {});
 // Releases cached memory to the driver.
 void release_cached(const DeviceLike& device = {});
 
-// A handle to a device's random stream, which dropout and initializers also use; see
-// catena::seed(). Thread-safe.
+// A device's random stream, which dropout and initializers use too; see seed(). Thread-safe.
 class RandomGenerator {
 public:
     explicit RandomGenerator(Device device) : device_(device) {}

@@ -26,8 +26,7 @@ inline bool available() { return device_count() > 0; }
 // The reason why there is no GPU; "" if there is one.
 std::string reason();
 
-// A device in a call: nothing (the current GPU), the number of a GPU, a device or its name, or an
-// array or variable on it.
+// A device in a call: nothing (the current GPU), a GPU's number, a device, its name, or its array.
 class DeviceLike {
 public:
     DeviceLike() = default;
@@ -71,8 +70,7 @@ void shutdown() noexcept;
 // contexts: to return to the previous device, use such a scope. Throws the errors of get_gpu().
 void use_device(const DeviceLike& like);
 
-// Makes the first argument that is on a GPU the thread's current device until the end of the scope.
-// Does nothing if there is none.
+// Makes the GPU of the first argument that is on one current in the thread, until the scope ends.
 //
 //     const cuda::using_device scope(x, y);
 class [[nodiscard]] using_device {

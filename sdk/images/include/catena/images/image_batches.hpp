@@ -33,8 +33,7 @@ ImageScaling measure_images(const ImageFolder& folder, std::int64_t side, std::i
 // (3, crop, crop): the square at (top, left) of a scaled image, optionally mirrored.
 void write_square(const Image& image, const ImageScaling& scaling, std::int64_t top,
                   std::int64_t left, bool mirrored, float* to);
-// The center crop, for evaluation. The image is scaled first unless its shorter side is
-// `scaling.side`.
+// The center crop, for evaluation, after scaling the image's shorter side to `scaling.side`.
 void write_middle(const Image& image, const ImageScaling& scaling, float* to);
 
 struct ImageBatch {
@@ -53,8 +52,7 @@ public:
         int loaders = 1;       // threads that decode
         Device device = {};    // for minibatches; default: Device::current()
     };
-    // Throws ShapeError for no images, sizes below 1, a crop larger than the shorter side, and a
-    // mean of another shape.
+    // Throws ShapeError for no images, sizes below 1, and a crop or a mean that does not fit.
     ImageBatches(ImageFolder folder, ImageScaling scaling, Options options);
 
     // Throws the errors of read_image(), for the minibatch with the image.

@@ -17,8 +17,7 @@ public:
     // The tree has the words 0 to words - 1 of a vocabulary. Throws ShapeError for sizes below 1.
     WordVectors(std::int64_t words, std::int64_t units, const WordTree& tree, Kind kind);
 
-    // center: words (N,); contexts: the words around them (N, k). Returns the mean over all
-    // predictions.
+    // center: words (N,); contexts: the words around them (N, k). Returns the predictions' mean.
     Variable loss(const Array& center, const Array& contexts);
     void visit(Visitor& visitor) override { visitor("embed", embed)("softmax", softmax); }
 

@@ -27,8 +27,7 @@ struct Product {
     std::int64_t lda = 0;
     std::int64_t ldb = 0;
     std::int64_t ldc = 0;
-    // The number of products, and of elements from one A, B or C to the next. With a step of 0 all
-    // products use the same matrix.
+    // The number of products, and the steps, in elements, between their matrices: 0 for one matrix.
     std::int64_t batch = 1;
     std::int64_t step_a = 0;
     std::int64_t step_b = 0;

@@ -21,8 +21,7 @@ constexpr Half to_half(float x) {
     else return to_bfloat16(x);
 }
 
-// Converts from[0 .. n) to to[0 .. n) with the instructions of an instruction set. One of From and
-// To is float, the other a half.
+// Converts n elements with an instruction set. One of From and To is float, the other a half.
 template <Isa isa, class From, class To>
 void convert_halves(const From* from, To* to, std::int64_t n);
 

@@ -35,8 +35,7 @@ CATENA_KERNEL Total<T> sum_of(const T* p, std::int64_t n) {
     return total;
 }
 
-// Axes of a dense tensor, divided into those that are kept and those that are summed; adjacent axes
-// of the same kind are merged.
+// The kept and the summed axes of a dense tensor; adjacent axes of the same kind are merged.
 class Reduction {
 public:
     // reduced(d) tells whether axis d of shape is summed.

@@ -37,8 +37,7 @@ constexpr catena_extension extension(const char* id, const char* device, const v
             .table = table};
 }
 
-// A deterministic kernel for version 1 of a function, which supports CATENA_REQ_ADD. The caller
-// sets the other members.
+// A deterministic kernel for version 1 of a function, with CATENA_REQ_ADD. Callers set the rest.
 constexpr catena_kernel plain_kernel(const char* function, int phase, const char* device,
                                      const catena_dtype* types) {
     catena_kernel kernel = {};

@@ -1,5 +1,4 @@
-// Updates of parameters: elementwise functions without outputs that change some of their inputs in
-// place, given as a formula.
+// Updates of parameters: formulas without outputs that change some of their inputs in place.
 //
 //     template <class T> CATENA_FN static void update(T& mutated, T x, ..., T attribute...);
 //

@@ -88,8 +88,7 @@ public:
     // True if shape, dtype and all bits are equal.
     bool operator==(const Array& other) const;
 
-    // The whole memory including guards. The first element lies after the first guard and the
-    // shift.
+    // The whole memory with guards. The first element lies after the first guard and the shift.
     std::byte* memory() { return chunks_.data()->bytes; }
     std::size_t memory_bytes() const { return chunks_.size() * sizeof(Chunk); }
     std::size_t shift() const { return shift_; }

@@ -112,8 +112,7 @@ public:
     void pass(Check check);
     // If there are several reasons, the last one is kept.
     void skip(Check check, const std::string& reason);
-    // Texts that differ only in numbers and in the kernels' dtypes and instruction sets are merged
-    // into the line of the first.
+    // Texts that differ only in numbers, dtypes and instruction sets are merged into the first.
     void fail(Check check, const std::string& text);
     bool failed(Check check) const { return (*this)[check].verdict == Verdict::failed; }
     // Call it after the last example. A check without a verdict then fails, because no example

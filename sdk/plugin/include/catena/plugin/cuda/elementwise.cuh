@@ -50,11 +50,11 @@ __device__ __forceinline__ V join_lanes(V own, int lane, int lanes, int step, co
     const int t = static_cast<int>(threadIdx.x);
     __syncthreads();  // `shared` is no longer read by an earlier call
     shared[t] = own;
-    // Four values at a time, which takes half as many barriers as two, and joins the same pairs.
+    // Each step joins four values, in the pairs of two steps that join two, with half the barriers.
     CATENA_ROLL
-    for (int n = lanes; n > 1;) {
+    for (int n = lanes, left; n > 1; n = left) {
         const int half = n / 2 * step;
-        const int left = n > 2 ? n / 4 : 1;
+        left = (n + 3) / 4;
         __syncthreads();
         if (lane < left) {
             V joined = join(shared[t], shared[t + half]);
@@ -64,7 +64,6 @@ __device__ __forceinline__ V join_lanes(V own, int lane, int lanes, int step, co
             }
             shared[t] = joined;
         }
-        n = left;
     }
     __syncthreads();
     return shared[t - lane * step];

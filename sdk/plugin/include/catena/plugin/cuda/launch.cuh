@@ -100,8 +100,7 @@ public:
     void launch(void (*kernel)(P...), dim3 blocks, int threads, const A&... arguments) const {
         queue_.launch(kernel, blocks, threads, arguments...);
     }
-    // Launches the kernel for n threads in blocks of cuda::block, which iterate with the stride of
-    // the whole grid.
+    // Launches blocks of cuda::block for n threads, which iterate with the stride of the grid.
     template <class... P, class... A>
     void launch_for(std::int64_t n, void (*kernel)(P...), const A&... arguments) const {
         if (n > 0) queue_.launch(kernel, queue_.grid(n), block, arguments...);

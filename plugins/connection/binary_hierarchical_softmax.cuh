@@ -1,5 +1,5 @@
 // Hierarchical softmax over a binary tree, on CUDA: a pair is a sample and an inner node above its
-// label. A label outside the tree makes the loss and its sample's gradient NaN, not that of W.
+// label. A label outside the tree makes the loss and its row of x's gradient NaN, not W's gradient.
 #pragma once
 
 #include <catena/plugin/cuda/reduce.cuh>

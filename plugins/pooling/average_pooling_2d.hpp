@@ -247,7 +247,7 @@ CATENA_KERNEL void spread_down(const Windows& w, const Stretch& s, const T* sums
     }
 }
 
-// The adjoint of average(): each window's gradient to its cells, along rows, then down columns.
+// The adjoint of average(). Distributes the windows' gradients along rows, then down columns.
 template <class T>
 CATENA_KERNEL void spread(const auto& call, const Tensor<const T>& means, const Tensor<T>& images,
                           bool add) {

@@ -92,7 +92,7 @@ struct LstmLayout {
         : trailing(c.subspan(2)), batch(c[0]), rows(x[0]), units(c[1]), inner(size_of(trailing)) {}
     LstmLayout(std::int64_t n, std::int64_t n_units)
         : batch(n), rows(n), units(n_units), inner(1) {}
-    // Calls body(p, q, n) for runs of n adjacent cells, in parallel: from cell p, with gate x[q].
+    // Calls body(p, q, n), in parallel, for runs of n cells from cell p on, with gates from x[q] on.
     template <class Call, class Body>
     void for_each_run(const Call& call, const Body& body) const {
         constexpr std::int64_t most = LstmRun<float>::most;

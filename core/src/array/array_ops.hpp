@@ -35,7 +35,7 @@ inline std::uint32_t version_of(const ArrayBody& body) noexcept {
     return body.base ? body.base->version : body.version;
 }
 inline void written(ArrayBody& body) noexcept { ++(body.base ? *body.base : body).version; }
-// Marks a tensor read-only. Kernels may write only results, until they ran, and updated inputs.
+// Marks a tensor read-only. Kernels may write only results, until they have run, and updated inputs.
 inline void seal(ArrayBody& body) noexcept { body.tensor.flags |= CATENA_TENSOR_READONLY; }
 inline void unseal(ArrayBody& body) noexcept {
     body.tensor.flags &= ~std::uint32_t{CATENA_TENSOR_READONLY};

@@ -84,7 +84,7 @@ private:
 class FunctionEntry;
 class GraphNode;
 
-// Debug mode, observers of calls and better messages, by catena::diagnostics; else they do nothing.
+// What catena::diagnostics adds: debug mode, observers, better messages. Without it, nothing happens.
 class Diagnostics {
 public:
     // ---- debug mode

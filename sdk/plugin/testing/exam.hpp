@@ -101,7 +101,7 @@ void check_behaviour(Exam& exam, const Use& u);
 // Checks that 2 and 3 threads give the same. Small calls run on one thread, so they do not decide.
 void check_threads(Exam& exam, const Use& u, bool large);
 
-// Checks calls derived from an example: empty, of size 1, without axes, large, and to be refused.
+// Checks calls derived from an example: empty, size 1, no axes, large, and calls to be refused.
 void check_shapes(World& world, const catena_function& f, const Example& example, Report& report,
                   const Settings& settings);
 // Runs the checks on one sample, with its numbers as they are. Unless `thorough`, checks

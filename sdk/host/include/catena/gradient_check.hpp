@@ -15,7 +15,7 @@ public:
 };
 
 // Throws CheckError unless |actual - expected| <= atol + rtol * |expected| for all elements, for
-// any devices and dtypes. NaN equals NaN. The message names the worst element, or all if verbose.
+// any devices and dtypes. NaN equals NaN. The message names the worst element; verbose adds all.
 void assert_allclose(const Array& actual, const Array& expected, double atol = 1e-5,
                      double rtol = 1e-4, bool verbose = true);
 

@@ -42,7 +42,7 @@ public:
 protected:
     enum class Kind : std::uint8_t { normal, uniform };
     enum class Fan : std::uint8_t { none, in, in_and_out };
-    // The standard deviation or half width is scale * sqrt(gain / fan), or scale without a fan.
+    // The standard deviation, or a uniform's half width: scale * sqrt(gain / fan), or just scale.
     Random(Kind kind, double scale, Fan fan = Fan::none, double gain = 1)
         : kind_(kind), fan_(fan), scale_(scale), gain_(gain) {}
 

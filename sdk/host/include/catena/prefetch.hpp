@@ -24,7 +24,7 @@ class Prefetch {
 public:
     using Make = std::function<T(std::int64_t)>;
 
-    // Throws InvalidError unless both are at least 1, std::system_error if a thread cannot start.
+    // Throws InvalidError if threads or ahead is below 1, std::system_error if no thread starts.
     Prefetch(Make make, std::int64_t first, int threads, std::size_t ahead)
         : make_(std::move(make)), taken_(first), started_(first), made_(ahead) {
         if (threads < 1 || ahead < 1)

@@ -14,7 +14,7 @@ enum class Tokens : std::uint8_t {
     spaces,      // split at white space, as in the files of the Penn Treebank
     characters,  // code points
 };
-// The names are "words", "spaces" and "characters"; others are an InvalidError.
+// "words", "spaces" and "characters". tokens_from_string() throws InvalidError for other names.
 std::string_view to_string(Tokens tokens);
 Tokens tokens_from_string(std::string_view name);
 

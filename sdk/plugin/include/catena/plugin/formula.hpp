@@ -80,7 +80,7 @@ public:
         const catena_formula_call c = arguments.call(call, y, range);
         check_status(table().run(ctx, kernel(ctx), &c));
     }
-    // Call it in plan(): bytes of scratch memory for run() with these arguments. Elementwise: none.
+    // Call it in plan(). Returns the bytes of scratch memory that run() needs; 0 if elementwise.
     std::uint64_t scratch_bytes(catena_ctx* ctx, const catena_call& call,
                                 std::initializer_list<FormulaArgument> x,
                                 std::initializer_list<catena_tensor*> y,

@@ -21,7 +21,7 @@ struct Axis {
     std::int64_t inner = 1;
 };
 
-// Calls body(p) for groups of 16 elements, p[0 .. 16). A shorter last group is copied and padded.
+// Calls body(p) for groups of 16 elements, p[0 .. 16). A shorter last one is a copy with `padding`.
 template <class T, class Body>
 CATENA_KERNEL void by_sixteen(const T* p, std::int64_t n, T padding, const Body& body) {
     std::int64_t i = 0;

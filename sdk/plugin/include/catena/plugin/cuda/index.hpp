@@ -67,7 +67,7 @@ struct Walk {
         }
         build_strided(shape, strides);
     }
-    // strides[d][k]: of operand k along axis d, in elements, or negative. No extent may be 0.
+    // strides[d][k]: operand k's stride along axis d in elements; may be negative. No extent is 0.
     void build_strided(Shape shape, const std::int64_t (*strides)[n_operands]) {
         n_axes = 0;
         size = 1;

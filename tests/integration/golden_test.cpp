@@ -1,12 +1,11 @@
 // Compares every function and optimizer with stored reference values in float32 and float64, and halves with
 // float64. GOLDEN_DEVICE: the device; GOLDEN_FOLDER: the folder of the values, if it was moved.
+#include "golden.hpp"
 #include "npz.hpp"
 
-#include <catena/catena.hpp>
 #include <catena/gradient_check.hpp>
 
 #include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -30,41 +29,56 @@ std::filesystem::path folder() {
     const char* name = std::getenv("GOLDEN_FOLDER");
     return name == nullptr ? GOLDEN : name;
 }
-std::vector<json> cases() {
-    std::vector<json> list;
+// A case: its manifest, and its arrays, whose names begin with `prefix`.
+struct Entry {
+    json manifest;
+    std::shared_ptr<const Npz> arrays;
+    std::string prefix;
+};
+// Reads the cases of MANIFEST.jsonl, with a file each, and of all files that contain a manifest.
+std::vector<Entry> read_cases() {
+    std::vector<Entry> list;
     std::ifstream file(folder() / "MANIFEST.jsonl");
-    for (std::string line; std::getline(file, line);) list.push_back(json::parse(line));
+    for (std::string line; std::getline(file, line);) {
+        json manifest = json::parse(line);
+        const std::string name = manifest.at("case");
+        list.push_back(
+            {std::move(manifest), std::make_shared<Npz>(read_npz(folder() / (name + ".npz"))), ""});
+    }
+    for (const auto& item : std::filesystem::directory_iterator(folder())) {
+        if (item.path().extension() != ".npz") continue;
+        const auto arrays = std::make_shared<Npz>(read_npz(item.path()));
+        if (!arrays->contains("manifest")) continue;
+        const std::vector<std::byte>& text = arrays->at("manifest").bytes;
+        const char* const begin = reinterpret_cast<const char*>(text.data());
+        for (const json& entry : json::parse(begin, begin + text.size()).at("cases"))
+            list.push_back({entry, arrays, entry.at("case").get<std::string>() + "/"});
+    }
+    return list;
+}
+const std::vector<Entry>& cases() {
+    static const std::vector<Entry> list = read_cases();
     return list;
 }
 // Reads the arrays of a case. Floating arrays are rounded to `rounded`, then converted to `dtype`.
 class Values {
 public:
-    Values(const json& entry, Dtype dtype, Dtype rounded = Dtype::float64)
-        : arrays_(read_npz(folder() / (entry.at("case").get<std::string>() + ".npz"))),
-          dtype_(dtype),
-          rounded_(rounded) {}
+    Values(const Entry& entry, Dtype dtype, Dtype rounded = Dtype::float64)
+        : entry_(entry), dtype_(dtype), rounded_(rounded) {}
 
-    bool has(const std::string& name) const { return arrays_.contains(name); }
+    bool has(const std::string& name) const {
+        return entry_.arrays->contains(entry_.prefix + name);
+    }
     Array operator()(const std::string& name) const {
-        const NpyArray& npy = arrays_.at(name);
-        const Shape shape{std::span(npy.shape)};
-        if (npy.descr == "<i4") return make<std::int32_t>(npy, shape).to(device());
-        if (npy.descr == "<i8") return make<std::int64_t>(npy, shape).to(device());
-        REQUIRE(npy.descr == "<f4");
-        return make<float>(npy, shape).astype(rounded_).astype(dtype_).to(device());
+        const NpyArray& npy = entry_.arrays->at(entry_.prefix + name);
+        const std::optional<Dtype> stored = dtype_of_descr(npy.descr);
+        REQUIRE(stored);
+        const Array array = to_array(npy, *stored, Device::get("cpu"));
+        return (is_floating(*stored) ? array.astype(rounded_).astype(dtype_) : array).to(device());
     }
 
 private:
-    template <class T>
-    static Array make(const NpyArray& npy, const Shape& shape) {
-        REQUIRE(npy.bytes.size() == static_cast<std::size_t>(shape.size()) * sizeof(T));
-        const Array array = Array::empty(shape, dtype_of<T>);
-        std::copy(npy.bytes.begin(), npy.bytes.end(),
-                  reinterpret_cast<std::byte*>(array.host<T>().data()));
-        return array;
-    }
-
-    Npz arrays_;
+    const Entry& entry_;
     Dtype dtype_, rounded_;
 };
 
@@ -84,19 +98,31 @@ PluginFunction function_of(const std::string& function, const json& attrs) {
 }
 
 struct Case {
-    Case(const json& from, Dtype dtype, Dtype rounded = Dtype::float64)
-        : entry(from), values(from, dtype, rounded), rtol(from.at("rtol")), atol(from.at("atol")) {
-        const catena_function& f =
-            function_descriptor("catena." + from.at("function").get<std::string>());
-        for (const std::string name : from.at("inputs")) {
-            const Array value = values("in_" + name);
-            // For halves, statistics (type variable S) are float32.
-            const auto& port = *f.inputs[std::min<std::size_t>(inputs.size(), f.n_inputs - 1)];
-            const bool stays = item_size(dtype) < 4 && port.type_var == std::string_view("S");
-            inputs.emplace_back(
-                name, Variable(stays && is_floating(value.dtype()) ? value.astype(Dtype::float32)
-                                                                   : value));
+    Case(const Entry& from, Dtype dtype, Dtype rounded = Dtype::float64)
+        : entry(from.manifest),
+          values(from, dtype, rounded),
+          rtol(entry.at("rtol")),
+          atol(entry.at("atol")) {
+        if (entry.value("host", false)) {
+            const auto found = golden::host_functions().find(entry.at("function"));
+            REQUIRE(found != golden::host_functions().end());
+            host = found->second;
         }
+        for (const std::string name : entry.at("inputs")) {
+            const Array value = values("in_" + name);
+            inputs.emplace_back(name,
+                                Variable(stays(dtype, inputs.size()) && is_floating(value.dtype())
+                                             ? value.astype(Dtype::float32)
+                                             : value));
+        }
+    }
+    // For halves, statistics (type variable S) are float32.
+    bool stays(Dtype dtype, std::size_t input) const {
+        if (host != nullptr || item_size(dtype) >= 4) return false;
+        const catena_function& f =
+            function_descriptor("catena." + entry.at("function").get<std::string>());
+        const auto& port = *f.inputs[std::min<std::size_t>(input, f.n_inputs - 1)];
+        return port.type_var == std::string_view("S");
     }
     bool differentiable(const std::string& name) const {
         const json& names = entry.at("differentiable");
@@ -104,39 +130,53 @@ struct Case {
     }
     std::vector<Variable> call() const {
         std::vector<const Variable*> pointers;
-        for (const auto& [name, variable] : inputs) pointers.push_back(&variable);
-        return function_of("catena." + entry.at("function").get<std::string>(),
-                           entry.at("attrs"))(pointers);
+        std::vector<Variable> x;
+        for (const auto& [name, variable] : inputs) {
+            pointers.push_back(&variable);
+            x.push_back(variable);
+        }
+        const json& attrs = entry.at("attrs");
+        if (host != nullptr) return host(x, attrs);
+        return function_of("catena." + entry.at("function").get<std::string>(), attrs)(pointers);
     }
     void check(const Array& actual, const std::string& name, double widen = 1) const {
         INFO(name);
         REQUIRE(actual);
-        CHECK(actual.shape() == values(name).shape());
-        CHECK_NOTHROW(assert_allclose(actual, values(name), widen * atol, widen * rtol));
+        const Array expected = values(name);
+        CHECK(actual.shape() == expected.shape());
+        if (is_floating(expected.dtype())) {
+            CHECK_NOTHROW(assert_allclose(actual, expected, widen * atol, widen * rtol));
+        } else {
+            CHECK(actual.dtype() == expected.dtype());
+            CHECK(actual.astype(Dtype::float64).to_vector<double>() ==
+                  expected.astype(Dtype::float64).to_vector<double>());
+        }
     }
 
     const json& entry;
     Values values;
     double rtol;
     double atol;
+    golden::HostFunction host = nullptr;  // of a case of the host
     std::vector<std::pair<std::string, Variable>> inputs;
 };
 
-// Returns sum(y * gy) over all outputs, of which the stored values are the gradients.
+// Returns sum(y * gy), of which the stored values are the gradients. A gy may be missing.
 Variable weighted(const std::vector<Variable>& y, const std::vector<Variable>& gy) {
     Variable total;
     for (std::size_t i = 0; i < gy.size(); ++i) {
+        if (!gy[i]) continue;
         const Variable part = F::sum(F::mul(y.at(i), gy[i]));
         total = total ? F::add(total, part) : part;
     }
     return total;
 }
 
+// The gradients of the outputs; empty for outputs without one, such as indices.
 std::vector<Variable> output_gradients(const Case& c) {
     std::vector<Variable> gy;
-    for (const std::string name : c.entry.at("outputs")) {
-        if (c.values.has("gy_" + name)) gy.push_back(as_variable(c.values("gy_" + name)));
-    }
+    for (const std::string name : c.entry.at("outputs"))
+        gy.push_back(c.values.has("gy_" + name) ? Variable(c.values("gy_" + name)) : Variable());
     return gy;
 }
 
@@ -155,8 +195,8 @@ void check_first_order(const Case& c, bool composed) {
 }
 
 void check_second_order(const Case& c) {
-    std::vector<Variable> gy, gx, ggx;
-    for (const std::string name : c.entry.at("outputs")) gy.emplace_back(c.values("gy_" + name));
+    std::vector<Variable> gx, ggx;
+    const std::vector<Variable> gy = output_gradients(c);
     weighted(c.call(), gy).backward(false, true);
     for (const auto& [name, variable] : c.inputs) {
         if (!c.values.has("ggx_" + name)) continue;
@@ -164,7 +204,8 @@ void check_second_order(const Case& c) {
         ggx.push_back(as_variable(c.values("ggx_" + name)));
     }
     for (const auto& [name, variable] : c.inputs) variable.cleargrad();
-    for (const Variable& variable : gy) variable.cleargrad();
+    for (const Variable& variable : gy)
+        if (variable) variable.cleargrad();
     weighted(gx, ggx).backward();
     const auto check = [&](const Variable& variable, const std::string& name) {
         if (!c.values.has(name)) return;
@@ -172,8 +213,8 @@ void check_second_order(const Case& c) {
         c.check(variable.grad() ? variable.grad() : none, name, 10);
     };
     for (const auto& [name, variable] : c.inputs) check(variable, "gg_" + name);
-    std::size_t i = 0;
-    for (const std::string name : c.entry.at("outputs")) check(gy[i++], "ggy_" + name);
+    for (std::size_t i = 0; i < gy.size(); ++i)
+        if (gy[i]) check(gy[i], "ggy_" + c.entry.at("outputs").at(i).get<std::string>());
 }
 
 // Allows 8 roundings of the largest value: sums are in float32, intermediate arrays in halves.
@@ -187,12 +228,12 @@ void check_rounded(const Array& actual, const Array& expected, Dtype half) {
     CHECK_NOTHROW(assert_allclose(wide, exact, 8 * unit * largest, 8 * unit));
 }
 // Compares results in a half with those in float64 for the same inputs.
-void check_half(const json& entry, Dtype half) {
+void check_half(const Entry& entry, Dtype half) {
     const Case low(entry, half), exact(entry, Dtype::float64, half);
     const auto y = low.call(), expected = exact.call();
-    for (std::size_t i = 0; i < entry.at("outputs").size(); ++i)
-        check_rounded(y.at(i).data(), expected.at(i).data(), half);
-    if (entry.at("differentiable").empty()) return;
+    for (std::size_t i = 0; i < expected.size(); ++i)
+        check_rounded(y.at(i).data(), expected[i].data(), half);
+    if (low.entry.at("differentiable").empty()) return;
     weighted(y, output_gradients(low)).backward();
     weighted(expected, output_gradients(exact)).backward();
     for (std::size_t i = 0; i < low.inputs.size(); ++i) {
@@ -205,9 +246,9 @@ void check_half(const json& entry, Dtype half) {
 
 // An optimizer's update with its inputs: param, grad and states, which start at zero.
 struct Update {
-    Update(const json& from, const Values& values)
-        : name("catena." + from.at("optimizer").get<std::string>() + "_update"),
-          entry(from),
+    Update(const Entry& from, const Values& values)
+        : name("catena." + from.manifest.at("optimizer").get<std::string>() + "_update"),
+          entry(from.manifest),
           inputs{values("param0"), Array()} {
         while (inputs.size() < function_descriptor(name).n_inputs) {
             inputs.push_back(Array::zeros(inputs[0].shape(), inputs[0].dtype(), device()));
@@ -234,10 +275,10 @@ constexpr Dtype halves[] = {Dtype::float16, Dtype::bfloat16};
 template <class Check>
 int for_each_function(std::span<const Dtype> dtypes, const Check& check) {
     int checked = 0;
-    for (const json& entry : cases()) {
-        if (!entry.contains("function")) continue;
+    for (const Entry& entry : cases()) {
+        if (!entry.manifest.contains("function")) continue;
         for (const Dtype dtype : dtypes) {
-            const std::string label = entry.at("case");
+            const std::string label = entry.manifest.at("case");
             INFO(label << " " << name(dtype));
             check(entry, dtype);
             ++checked;
@@ -270,7 +311,7 @@ TEST_CASE("every kernel of the families is there for the device") {
 }
 
 TEST_CASE("functions: values and gradients") {
-    const int checked = for_each_function(single_and_double, [](const json& entry, Dtype dtype) {
+    const int checked = for_each_function(single_and_double, [](const Entry& entry, Dtype dtype) {
         CHECK_NOTHROW(check_first_order(Case(entry, dtype), false));
     });
     CHECK(checked >= 130);
@@ -278,14 +319,14 @@ TEST_CASE("functions: values and gradients") {
 
 TEST_CASE("functions in halves: values and gradients") {
     const int checked = for_each_function(
-        halves, [](const json& entry, Dtype dtype) { CHECK_NOTHROW(check_half(entry, dtype)); });
+        halves, [](const Entry& entry, Dtype dtype) { CHECK_NOTHROW(check_half(entry, dtype)); });
     CHECK(checked >= 130);
 }
 
 TEST_CASE("functions: gradients as compositions, and second order") {
     int checked = 0;
-    for_each_function(single_and_double, [&](const json& entry, Dtype dtype) {
-        if (!entry.at("double").get<bool>()) return;
+    for_each_function(single_and_double, [&](const Entry& entry, Dtype dtype) {
+        if (!entry.manifest.at("double").get<bool>()) return;
         CHECK_NOTHROW(check_first_order(Case(entry, dtype), true));
         CHECK_NOTHROW(check_second_order(Case(entry, dtype)));
         ++checked;
@@ -294,17 +335,18 @@ TEST_CASE("functions: gradients as compositions, and second order") {
 }
 
 TEST_CASE("optimizers: three updates") {
-    for (const json& entry : cases()) {
-        if (!entry.contains("optimizer")) continue;
+    for (const Entry& entry : cases()) {
+        if (!entry.manifest.contains("optimizer")) continue;
         for (const Dtype dtype : single_and_double) {
-            const std::string label = entry.at("case");
+            const std::string label = entry.manifest.at("case");
             INFO(label << " " << name(dtype));
             const Values values(entry, dtype);
             Update update(entry, values);
-            for (int step = 1; step <= entry.at("steps").get<int>(); ++step) {
+            for (int step = 1; step <= entry.manifest.at("steps").get<int>(); ++step) {
                 const Array& param = update(step, values("grad" + std::to_string(step)));
                 CHECK_NOTHROW(assert_allclose(param, values("param" + std::to_string(step)),
-                                              entry.at("atol"), entry.at("rtol")));
+                                              entry.manifest.at("atol"),
+                                              entry.manifest.at("rtol")));
             }
         }
     }

@@ -18,6 +18,11 @@ constexpr Port state(const char* name, const char* doc) {
 constexpr Attribute not_negative(const Attribute& attribute) {
     return attribute.range(0, std::numeric_limits<double>::max());
 }
+// Weight decay that is not part of the gradient (Loshchilov and Hutter, ICLR 2019).
+constexpr Attribute decoupled_decay(double value) {
+    return not_negative(
+        attr("decay", value, "decoupled weight decay: param -= rate * decay * param"));
+}
 constexpr Attribute below_one(const Attribute& attribute) {
     return attribute.range(0, 1 - 0x1p-53);
 }

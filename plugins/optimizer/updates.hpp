@@ -37,6 +37,49 @@ struct MomentumSgdUpdate {
     }
 };
 
+// Momentum, with the gradient of the point to which the velocity leads (Nesterov, 1983), in the form of
+// Bengio, Boulanger-Lewandowski and Pascanu, "Advances in Optimizing Recurrent Networks", 2012.
+struct NesterovAgUpdate {
+    static constexpr auto about =
+        describe("catena.nesterov_ag_update",
+                 "v = momentum * v - lr * grad; param += momentum * v - lr * grad",
+                 in(Port("param").mutated(), "grad", state("v", "the velocity")), out(),
+                 not_negative(attr("lr", 0.01, "the learning rate")),
+                 below_one(attr("momentum", 0.9, "decay of v")))
+            .example("param=(2,3) grad=(2,3) v=(2,3)");
+    using types = UpdateTypes;
+
+    template <class T>
+    CATENA_FN static void update(T& param, T grad, T& v, T lr, T momentum) {
+        v = momentum * v - lr * grad;
+        param += momentum * v - lr * grad;
+    }
+};
+
+// Steps of one size, in the direction of the momentum's sign (Chen and others, "Symbolic Discovery of
+// Optimization Algorithms", 2023).
+struct LionUpdate {
+    static constexpr auto about =
+        describe("catena.lion_update",
+                 "param -= lr * (sign(beta1 * m + (1 - beta1) * grad) + decay * param); "
+                 "m = beta2 * m + (1 - beta2) * grad",
+                 in(Port("param").mutated(), "grad", state("m", "mean of grad")), out(),
+                 not_negative(attr("lr", 1e-4, "the learning rate")),
+                 below_one(attr("beta1", 0.9, "weight of m in the step")),
+                 below_one(attr("beta2", 0.99, "decay of m")), decoupled_decay(0))
+            .example("param=(2,3) grad=(2,3)[1,2] m=(2,3)[0.5,1]")
+            .example("param=(3) grad=(3)[-2,-1] m=(3)[-1,-0.5] decay=0.5");
+    using types = UpdateTypes;
+
+    template <class T>
+    CATENA_FN static void update(T& param, T grad, T& m, T lr, T beta1, T beta2, T decay) {
+        const T c = beta1 * m + (T(1) - beta1) * grad;
+        const T sign = math::where(c > T(0), T(1), math::where(c < T(0), T(-1), c));
+        param -= lr * (sign + decay * param);
+        m = beta2 * m + (T(1) - beta2) * grad;
+    }
+};
+
 // Steps divided by a norm of past gradients: AdaGrad (Duchi, Hazan and Singer, JMLR 2011), RMSprop
 // (Tieleman and Hinton, lecture 6.5 of Neural Networks for Machine Learning, 2012), and AdaDelta
 // (Zeiler, 2012), whose steps have the unit of the parameter.
@@ -71,6 +114,33 @@ struct RmspropUpdate {
     CATENA_FN static void update(T& param, T grad, T& ms, T lr, T alpha, T eps) {
         ms = alpha * ms + (T(1) - alpha) * grad * grad;
         param -= lr * grad / (math::sqrt(ms) + eps);
+    }
+};
+
+// RMSprop with the variance of the gradient and with momentum (Graves, "Generating Sequences With
+// Recurrent Neural Networks", 2013).
+struct RmspropGravesUpdate {
+    static constexpr auto about =
+        describe(
+            "catena.rmsprop_graves_update",
+            "n and g are running means of grad^2 and grad; delta = momentum * delta - lr * grad "
+            "/ sqrt(n - g^2 + eps); param += delta",
+            in(Port("param").mutated(), "grad", state("n", "mean of grad^2"),
+               state("g", "mean of grad"), state("delta", "the last step")),
+            out(), not_negative(attr("lr", 1e-4, "the learning rate")),
+            below_one(attr("alpha", 0.95, "decay of the means")),
+            below_one(attr("momentum", 0.9, "decay of delta")),
+            not_negative(attr("eps", 1e-4, "added to the variance")))
+            .example("param=(2,3) grad=(2,3) n=(2,3)[1,2] g=(2,3)[0,1] delta=(2,3)");
+    using types = UpdateTypes;
+
+    template <class T>
+    CATENA_FN static void update(T& param, T grad, T& n, T& g, T& delta, T lr, T alpha, T momentum,
+                                 T eps) {
+        n = alpha * n + (T(1) - alpha) * grad * grad;
+        g = alpha * g + (T(1) - alpha) * grad;
+        delta = momentum * delta - lr * grad / math::sqrt(n - g * g + eps);
+        param += delta;
     }
 };
 
@@ -135,7 +205,7 @@ struct AdamUpdate {
     }
 };
 
-CATENA_FUNCTIONS(SgdUpdate, MomentumSgdUpdate, AdaGradUpdate, RmspropUpdate, AdaDeltaUpdate,
-                 AdamUpdate);
+CATENA_FUNCTIONS(SgdUpdate, MomentumSgdUpdate, NesterovAgUpdate, LionUpdate, AdaGradUpdate,
+                 RmspropUpdate, RmspropGravesUpdate, AdaDeltaUpdate, AdamUpdate);
 
 }  // namespace catena::plugins

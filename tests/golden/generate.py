@@ -142,6 +142,29 @@ class Cases:
             "differentiable": by, "double": bool(by) and double})
         self._restart()
 
+    def update(self, name, optimizer, make, attrs={}, steps=3, rtol=1e-4, atol=1e-6):
+        """Adds a case of the function catena.{optimizer}_update, whose state starts at 0.
+
+        make: takes a parameter, a tensor in float64, and returns an object whose step() updates it by its
+            gradient, such as a torch.optim.Optimizer
+        attrs: without t
+        """
+        import numpy
+        import torch
+        param = torch.from_numpy(uniform(-1, 1, (3, 5))).double().requires_grad_()
+        rule = make(param)
+        for step in range(steps + 1):
+            if step > 0:
+                grad = uniform(-1, 1, (3, 5))
+                self.arrays[f"{name}/grad{step}"] = grad
+                param.grad = torch.from_numpy(grad).double()
+                with torch.no_grad():
+                    rule.step()
+            self.arrays[f"{name}/param{step}"] = param.detach().numpy().astype(numpy.float32)
+        self.manifest.append({"case": name, "optimizer": optimizer, "attrs": dict(attrs),
+                              "steps": steps, "rtol": rtol, "atol": atol})
+        self._restart()
+
 
 def generate(name, file):
     import numpy

@@ -83,15 +83,56 @@ void Optimizer::setup(std::vector<NamedParameter> parameters) {
         slots.push_back(std::move(slot));
     }
     slots_ = std::move(slots);
+    groups_.assign(1, {});
     memory_ = nullptr;
     t_ = 0;
     is_set_up_ = true;
 }
 
+void Optimizer::set_group(const std::function<bool(const NamedParameter&)>& which,
+                          ParameterGroup group) {
+    for (const auto& [what, factor] : {std::pair("rate", group.rate), {"decay", group.decay}})
+        if (!(factor >= 0 && std::isfinite(factor)))
+            fail<InvalidError>("[set_group] {}: expected a finite number >= 0, got {}", what,
+                               factor);
+    std::vector<Slot*> members;
+    for (Slot& slot : slots_)
+        if (which(slot.parameter)) members.push_back(&slot);
+    if (members.empty())
+        fail<InvalidError>("[set_group] parameters: expected some of the {} of setup(), got none",
+                           slots_.size());
+    const auto same = std::ranges::find(groups_, group);
+    const auto index = static_cast<std::size_t>(same - groups_.begin());
+    if (same == groups_.end()) groups_.push_back(group);
+    for (Slot* slot : members) slot->group = index;
+    memory_ = nullptr;  // recordings are outdated
+}
+
+const ParameterGroup& Optimizer::group() {
+    group_is_read_ = true;
+    return groups_[group_];
+}
+
+// Throws if the update rule has ignored settings of the current group.
+void Optimizer::require_group_is_read() const {
+    const ParameterGroup& group = groups_[group_];
+    if (!group_is_read_ && (group.rate != 1 || group.decay != 1))
+        fail<UnsupportedError>(
+            "[update] groups: expected an update rule that reads group(), because a parameter has "
+            "the "
+            "rate {} and the decay {}, got one that does not",
+            group.rate, group.decay);
+}
+
+bool Optimizer::has_grad(const Slot& slot) const {
+    return !groups_[slot.group].frozen && static_cast<bool>(slot.parameter.variable.grad());
+}
+
 void Optimizer::update() {
     if (!is_set_up_) throw InvalidError("[update] parameters: expected setup() first, got none");
+    for (const auto& hook : hooks_) hook(*this);
     for (const auto& slot : slots_) {
-        if (slot.parameter.variable.grad() && !slot.state.empty()) require_as_at_setup(slot);
+        if (has_grad(slot) && !slot.state.empty()) require_as_at_setup(slot);
     }
     for (auto& slot : slots_) {  // a parameter may have moved to another device
         const Device device = slot.parameter.variable.device();
@@ -101,9 +142,13 @@ void Optimizer::update() {
     }
     std::int64_t before = t_++;  // restored if the step fails
     const OnExit restore{[&] { t_ = before; }};
-    if (!rule_on_arrays_) {
+    for (group_ = 0; group_ < groups_.size() && !rule_on_arrays_; ++group_) {
+        if (groups_[group_].frozen) continue;
+        group_is_read_ = false;
         try {
-            update_by(step());
+            const PluginFunction function = step();
+            require_group_is_read();
+            update_by(function);
         } catch (const NoStep&) {
             rule_on_arrays_ = true;
         }
@@ -117,12 +162,12 @@ void Optimizer::update_by(const PluginFunction& function) {
     SmallVector<Array, 8> inputs;
     const auto inputs_of = [&](std::size_t i) -> std::span<const Array> {
         const Variable& variable = slots_[i].parameter.variable;
-        if (!variable.grad()) return {};
+        if (slots_[i].group != group_ || !has_grad(slots_[i])) return {};
         inputs.assign({variable.data(), variable.grad()});
         inputs.append(slots_[i].state.begin(), slots_[i].state.end());
         return {inputs.data(), inputs.size()};
     };
-    forward_each(function, slots_.size(), inputs_of, memory_.get());
+    forward_each(function, slots_.size(), inputs_of, memory_ ? &(*memory_)[group_] : nullptr);
 }
 
 void Optimizer::update_each() {
@@ -132,11 +177,14 @@ void Optimizer::update_each() {
             "record update_one(), which runs on the host");
     for (const Slot& slot : slots_) {
         const Variable& variable = slot.parameter.variable;
-        if (variable.grad() && is_recorded(variable.device()))
+        if (has_grad(slot) && is_recorded(variable.device()))
             throw_recorded("update_one()", t_, variable.device());
     }
     for (Slot& slot : slots_) {
-        if (slot.parameter.variable.grad()) update_slot(slot);
+        if (!has_grad(slot)) continue;
+        group_ = slot.group;
+        group_is_read_ = false;
+        update_slot(slot);
     }
 }
 
@@ -148,7 +196,12 @@ void Optimizer::update_slot(Slot& slot) {
     const Array wide = data.astype(dtype);  // data itself, unless in half precision
     Array param = wide;
     std::vector<Array> state = slot.state;
+    if (groups_[slot.group] != ParameterGroup()) {  // the rule may ignore them, which is an error
+        param = wide.copy();
+        for (Array& each : state) each = each.copy();
+    }
     update_one(param, variable.grad().astype(dtype), state);
+    require_group_is_read();
     for (std::size_t i = 0; i < state.size(); ++i)
         keep(slot.state[i], state[i], name, state_names_[i]);
     keep(wide, param, name, "the parameter");
@@ -178,13 +231,13 @@ std::vector<Array> Optimizer::zeros(const Array& param) const {
 }
 
 void Optimizer::prepare_recording() {
-    if (!memory_) memory_ = std::make_shared<AttributeMemory>();
+    if (!memory_) memory_ = std::make_shared<std::vector<AttributeMemory>>(groups_.size());
 }
 
 void Optimizer::prepare_launch() {
     std::int64_t before = t_++;
     const OnExit restore{[&] { t_ = before; }};
-    memory_->write(step());
+    for (group_ = 0; group_ < groups_.size(); ++group_) (*memory_)[group_].write(step());
     before = t_;
 }
 
@@ -204,7 +257,7 @@ void Optimizer::require_same_each_time(const catena_function& f) const {
         return;
     for (const auto& slot : slots_) {
         const Variable& variable = slot.parameter.variable;
-        if (!variable.grad() || !is_recorded(variable.device())) continue;
+        if (!has_grad(slot) || !is_recorded(variable.device())) continue;
         throw_recorded(f.name, t_, variable.device());
     }
 }
@@ -239,8 +292,8 @@ Array Optimizer::sum_of_squares() const {
     };
     std::vector<std::vector<Array>> sums;  // one list for each device
     for (const auto& slot : slots_) {
+        if (!has_grad(slot)) continue;
         const Array& gradient = slot.parameter.variable.grad();
-        if (!gradient) continue;
         const Array own =
             plain<"catena.sum_of_squares">().forward(std::span(&gradient, 1))[0].reshape({1});
         const auto there = std::find_if(sums.begin(), sums.end(), [&](const auto& others) {
@@ -280,9 +333,8 @@ void Optimizer::clip_grads(double maxnorm) const {
     };
     Array inputs[2];
     const auto inputs_of = [&](std::size_t i) -> std::span<const Array> {
-        const Variable& variable = slots_[i].parameter.variable;
-        if (!variable.grad()) return {};
-        inputs[0] = own_gradient(variable);
+        if (!has_grad(slots_[i])) return {};
+        inputs[0] = own_gradient(slots_[i].parameter.variable);
         inputs[1] = factor_for(inputs[0]);
         return inputs;
     };
@@ -291,14 +343,19 @@ void Optimizer::clip_grads(double maxnorm) const {
 
 void Optimizer::weight_decay(double decay) const {
     Array inputs[2];
-    const auto inputs_of = [&](std::size_t i) -> std::span<const Array> {
-        const Variable& variable = slots_[i].parameter.variable;
-        if (!variable.grad()) variable.zerograd();
-        inputs[0] = own_gradient(variable);
-        inputs[1] = variable.data();
-        return inputs;
-    };
-    forward_each(with<"catena.decay_update", "rate">(decay), slots_.size(), inputs_of);
+    for (std::size_t group = 0; group < groups_.size(); ++group) {
+        if (groups_[group].frozen) continue;
+        const auto inputs_of = [&](std::size_t i) -> std::span<const Array> {
+            if (slots_[i].group != group) return {};
+            const Variable& variable = slots_[i].parameter.variable;
+            if (!variable.grad()) variable.zerograd();
+            inputs[0] = own_gradient(variable);
+            inputs[1] = variable.data();
+            return inputs;
+        };
+        forward_each(with<"catena.decay_update", "rate">(decay * groups_[group].decay),
+                     slots_.size(), inputs_of);
+    }
 }
 
 void Optimizer::accumulate_grads(std::span<const Array> gradients) const {
@@ -325,6 +382,55 @@ void Optimizer::visit(Visitor& visitor) {
 }  // namespace catena
 
 namespace catena::optimizers {
+
+AdaptiveMoments::AdaptiveMoments(std::string_view function, std::vector<std::string> state,
+                                 double rate, double decay1, double decay2, double epsilon,
+                                 double decay, double final_rate, double convergence)
+    : Optimizer(std::move(state)),
+      alpha(rate),
+      beta1(decay1),
+      beta2(decay2),
+      eps(epsilon),
+      decoupled_decay(decay),
+      final_lr(final_rate),
+      gamma(convergence),
+      initial_alpha_(rate),
+      update_(function, {"alpha", "beta1", "beta2", "eps", "decay", "final_lr", "gamma", "t"}) {
+    (void)update_({alpha, beta1, beta2, eps, decoupled_decay, final_lr, gamma, 1});
+}
+
+PluginFunction AdaptiveMoments::step() {
+    const double rate = alpha * group().rate;
+    const double limit = final_lr == 0 ? 0 : final_lr * rate / initial_alpha_;
+    return update_({rate, beta1, beta2, eps, decoupled_decay * group().decay, limit, gamma, t()});
+}
+
+Lamb::Lamb(double rate, double decay, double decay1, double decay2, double epsilon)
+    : Optimizer({"m", "v"}),
+      lr(rate),
+      beta1(decay1),
+      beta2(decay2),
+      eps(epsilon),
+      decoupled_decay(decay) {
+    if (!(lr >= 0 && std::isfinite(lr)))
+        fail<InvalidError>("[Lamb] lr: expected a finite number >= 0, got {}", lr);
+    (void)direction_({beta1, beta2, eps, decoupled_decay, 1});
+}
+
+void Lamb::update_one(Array& param, const Array& grad, std::span<Array> state) {
+    const Array r = Array::empty(param.shape(), param.dtype(), param.device());
+    const Array inputs[] = {param, grad, state[0], state[1], r};
+    direction_({beta1, beta2, eps, decoupled_decay * group().decay, t()}).forward(inputs);
+    const auto squares = [](const Array& x) {
+        return plain<"catena.sum_of_squares">().forward(std::span(&x, 1))[0];
+    };
+    const Array of_param = squares(param), of_r = squares(r);
+    // 1 where a norm is 0.
+    const Array none = (of_param <= 0) | (of_r <= 0);
+    const Array ratio = (of_param * ~none + none) / (of_r * ~none + none);
+    param -= (pow(ratio, 0.5) * (lr * group().rate)).astype(param.dtype()) * r;
+}
+
 namespace {
 
 struct Entry {

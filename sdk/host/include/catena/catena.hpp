@@ -33,6 +33,7 @@
 #include <catena/loader/plugins.hpp>
 #include <catena/minibatches.hpp>
 #include <catena/mnist.hpp>
+#include <catena/moving_average.hpp>
 #include <catena/operators.hpp>
 #include <catena/optimizer.hpp>
 #include <catena/optimizers.hpp>

@@ -7,6 +7,16 @@
 
 namespace catena {
 
+// Settings for some parameters of an optimizer: see Optimizer::set_group(). The factors are finite and
+// not negative.
+struct ParameterGroup {
+    double rate = 1;      // factor of the learning rate
+    double decay = 1;     // factor of weight decay, decoupled and L2
+    bool frozen = false;  // steps and hooks skip these parameters
+
+    friend bool operator==(const ParameterGroup&, const ParameterGroup&) = default;
+};
+
 // An optimizer is a subclass that names its state and implements its update rule in one of two
 // ways. On arrays, as in Chainer, for one parameter at a time:
 //
@@ -45,10 +55,24 @@ public:
     void setup(const Link& link) { setup(link.collect_parameters()); }
     void setup(std::vector<NamedParameter> parameters);
 
-    // Runs one step: increases t, then updates every parameter with a gradient. Gradients do not
+    // Gives the parameters for which `which` returns true settings of their own, for example no decay for
+    // biases and scales:
+    //
+    //     optimizer.set_group([](const NamedParameter& p) { return p.variable.ndim() < 2; }, {.decay = 0});
+    //
+    // Later calls have priority. setup() removes all settings; they are not saved. Throws InvalidError for
+    // invalid factors, before setup(), and if there is no such parameter.
+    void set_group(const std::function<bool(const NamedParameter&)>& which, ParameterGroup group);
+
+    // Adds a function that update() calls first, such as [](auto& o) { o.clip_grads(1); }. Hooks are
+    // called in the order in which they were added, and stay after setup().
+    void add_hook(std::function<void(const Optimizer&)> hook) { hooks_.push_back(std::move(hook)); }
+
+    // Runs one step: calls the hooks, increases t, then updates every parameter with a gradient. Gradients do not
     // change. State follows a parameter moved to another device since setup(). Throws InvalidError,
     // and changes nothing, before setup() and if the shape or dtype of a parameter with state has
-    // changed. Throws UnsupportedError if the class has no update rule (once a parameter has a
+    // changed. Throws UnsupportedError if a parameter has a rate or decay of its own and the class does not
+    // read group(), if the class has no update rule (once a parameter has a
     // gradient), and while it is recorded (see Capture) if each launch would use the same step
     // number: the function has an attribute "t" (see RecordedStep), or the rule is update_one(). An
     // exception in update_one() ends the step: earlier parameters are updated, t is not.
@@ -64,12 +88,14 @@ public:
     void cleargrads() const;  // removes gradients; cheaper than zeros, same effect on update()
     void zero_grads() const;  // sets gradients to zeros
 
-    // The following functions use all gradients together; missing ones count as zero.
+    // The following functions use all gradients together, except those of frozen parameters; missing ones
+    // count as zero.
     double compute_grads_norm() const;  // sqrt of the sum of squares
     // Scales the gradients so that their norm is at most maxnorm. Does not wait for a device that
     // has all of them. Throws InvalidError unless maxnorm >= 0.
     void clip_grads(double maxnorm) const;
-    // gradient += decay * parameter. Throws InvalidError unless decay is finite and not negative.
+    // gradient += decay * parameter, which is the gradient of L2 regularization. See also AdamW, whose
+    // decay is decoupled. Throws InvalidError unless decay is finite and not negative.
     void weight_decay(double decay) const;
     // Adds other gradients, in the order of the parameters; an empty array adds nothing. Throws
     // ShapeError, and changes nothing, if numbers, shapes or dtypes differ.
@@ -81,9 +107,13 @@ public:
 protected:
     explicit Optimizer(std::vector<std::string> state_names = {})
         : state_names_(std::move(state_names)) {}
-    // The update function with the attributes of step t(), called once for each update(). The
-    // default is an empty function, so that update_one() is called.
+    // The update function with the attributes of step t(), called for each update(), once for each group().
+    // The default is an empty function, so that update_one() is called.
     virtual PluginFunction step();
+
+    // The settings of the parameters that the current call of step() or update_one() is for. A class that
+    // ignores them supports no rates and decays of groups.
+    const ParameterGroup& group();
 
     // Updates a parameter and its state, in place or by assigning other arrays of the same shape
     // and dtype, whose elements are then copied. Called for each parameter that has a gradient,
@@ -108,6 +138,7 @@ private:
         Shape shape;  // at setup(); same for dtype
         Dtype dtype;  // for state like the parameter
         std::vector<Array> state;
+        std::size_t group = 0;  // index in groups_
     };
     struct NoStep;
 
@@ -124,13 +155,20 @@ private:
     static void require_as_at_setup(const Slot& slot);
     void require_same_each_time(const catena_function& function) const;
     void update_by(const PluginFunction& function);
+    void require_group_is_read() const;
+    bool has_grad(const Slot& slot) const;  // and is not frozen
     void update_each();
     void update_slot(Slot& slot);
 
     std::vector<std::string> state_names_;
     std::vector<Slot> slots_;
-    std::shared_ptr<AttributeMemory> memory_;  // empty: attributes are passed with each call
-    bool is_counted_ = false;  // update() is being recorded by a caller of prepare_launch()
+    std::vector<ParameterGroup> groups_{1};
+    // One for each group; empty: attributes are passed with each call.
+    std::shared_ptr<std::vector<AttributeMemory>> memory_;
+    std::vector<std::function<void(const Optimizer&)>> hooks_;
+    std::size_t group_ = 0;       // the current one
+    bool group_is_read_ = false;  // group() was called for it
+    bool is_counted_ = false;     // update() is being recorded by a caller of prepare_launch()
     std::int64_t t_ = 0;
     std::int64_t epoch_ = 0;
     bool is_set_up_ = false;

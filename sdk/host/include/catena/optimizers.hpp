@@ -26,7 +26,7 @@ public:
     double lr;
 
 private:
-    PluginFunction step() override { return update_({lr}); }
+    PluginFunction step() override { return update_({lr * group().rate}); }
 
     BoundFunction update_{"catena.sgd_update", {"lr"}};
 };
@@ -47,9 +47,30 @@ public:
     double momentum;
 
 private:
-    PluginFunction step() override { return update_({lr, momentum}); }
+    PluginFunction step() override { return update_({lr * group().rate, momentum}); }
 
     BoundFunction update_{"catena.momentum_sgd_update", {"lr", "momentum"}};
+};
+
+// NesterovAG, Nesterov's accelerated gradient: v = momentum * v - lr * g; p += momentum * v - lr * g
+// (Nesterov, 1983; PyTorch's SGD with nesterov.) lr is finite and not negative, momentum in [0, 1).
+class NesterovAG : public Optimizer {
+public:
+    static constexpr std::string_view name = "nesterov_ag";
+    static constexpr double default_rate = 0.01;
+    explicit NesterovAG(double rate = default_rate, double decay = 0.9)
+        : Optimizer({"v"}), lr(rate), momentum(decay) {
+        (void)update_({lr, momentum});
+    }
+    void set_rate(double rate) override { lr = rate; }
+
+    double lr;
+    double momentum;
+
+private:
+    PluginFunction step() override { return update_({lr * group().rate, momentum}); }
+
+    BoundFunction update_{"catena.nesterov_ag_update", {"lr", "momentum"}};
 };
 
 // Adam, steps scaled by running moments of the gradient:
@@ -87,9 +108,137 @@ public:
     double eps;
 
 private:
-    PluginFunction step() override { return update_({alpha, beta1, beta2, lam, eps, t()}); }
+    PluginFunction step() override {
+        return update_({alpha * group().rate, beta1, beta2, lam, eps, t()});
+    }
 
     BoundFunction update_{"catena.adam_update", {"alpha", "beta1", "beta2", "lam", "eps", "t"}};
+};
+
+// The base of AdamW and its variants below.
+// m += (1 - beta1)(g - m); v += (1 - beta2)(g^2 - v); m' = m / (1 - beta1^t); v' = v / (1 - beta2^t);
+// p -= alpha * (m' / (sqrt(v') + eps) + decoupled_decay * p)
+// beta1 and beta2 are in [0, 1); alpha, eps and decoupled_decay are finite and not negative.
+class AdaptiveMoments : public Optimizer {
+public:
+    static constexpr double default_rate = 0.001;
+    void set_rate(double rate) override { alpha = rate; }
+
+    double alpha;
+    double beta1;
+    double beta2;
+    double eps;
+    double decoupled_decay;
+    double final_lr = 0;  // of the variants with bounds; 0: no bounds
+    double gamma = 1e-3;
+
+protected:
+    AdaptiveMoments(std::string_view function, std::vector<std::string> state, double rate,
+                    double decay1, double decay2, double epsilon, double decay,
+                    double final_rate = 0, double convergence = 1e-3);
+
+private:
+    PluginFunction step() override;
+
+    double initial_alpha_;  // final_lr is reached at this rate, and follows its changes
+    BoundFunction update_;
+};
+
+// AdamW, Adam with decoupled weight decay (Loshchilov and Hutter, ICLR 2019); the same as PyTorch's. With
+// decay 0 it is PyTorch's Adam.
+class AdamW : public AdaptiveMoments {
+public:
+    static constexpr std::string_view name = "adam_w";
+    explicit AdamW(double rate = default_rate, double decay = 0.01, double decay1 = 0.9,
+                   double decay2 = 0.999, double epsilon = 1e-8)
+        : AdaptiveMoments("catena.adam_w_update", {"m", "v"}, rate, decay1, decay2, epsilon,
+                          decay) {}
+};
+
+// AMSGrad, AdamW with the largest v so far in place of v (Reddi, Kale and Kumar, ICLR 2018).
+class AMSGrad : public AdaptiveMoments {
+public:
+    static constexpr std::string_view name = "ams_grad";
+    explicit AMSGrad(double rate = default_rate, double decay = 0, double decay1 = 0.9,
+                     double decay2 = 0.999, double epsilon = 1e-8)
+        : AdaptiveMoments("catena.ams_grad_update", {"m", "v", "vhat"}, rate, decay1, decay2,
+                          epsilon, decay) {}
+};
+
+// AdaBound, AdamW whose alpha / (sqrt(v') + eps) is clipped to bounds that converge to final_lr:
+// final_lr (1 - 1 / (gamma t + 1)) and final_lr (1 + 1 / (gamma t)) (Luo and others, ICLR 2019).
+// final_lr is finite and positive, gamma in (0, 1].
+class AdaBound : public AdaptiveMoments {
+public:
+    static constexpr std::string_view name = "ada_bound";
+    explicit AdaBound(double rate = default_rate, double final_rate = 0.1,
+                      double convergence = 1e-3, double decay = 0, double decay1 = 0.9,
+                      double decay2 = 0.999, double epsilon = 1e-8)
+        : AdaptiveMoments("catena.adam_w_update", {"m", "v"}, rate, decay1, decay2, epsilon, decay,
+                          final_rate, convergence) {}
+};
+
+// AMSBound, AdaBound with the largest v so far in place of v.
+class AMSBound : public AdaptiveMoments {
+public:
+    static constexpr std::string_view name = "ams_bound";
+    explicit AMSBound(double rate = default_rate, double final_rate = 0.1,
+                      double convergence = 1e-3, double decay = 0, double decay1 = 0.9,
+                      double decay2 = 0.999, double epsilon = 1e-8)
+        : AdaptiveMoments("catena.ams_grad_update", {"m", "v", "vhat"}, rate, decay1, decay2,
+                          epsilon, decay, final_rate, convergence) {}
+};
+
+// Lamb, AdamW whose step for each parameter has the length lr * |p|:
+// r = m' / (sqrt(v') + eps) + decoupled_decay * p; p -= lr * |p| / |r| * r, with 1 for |p| / |r| if a
+// norm is 0 (You and others, "Large Batch Optimization for Deep Learning", ICLR 2020). Ranges are those of
+// AdamW. A step computes norms between two passes, so a RecordedStep cannot record it.
+class Lamb : public Optimizer {
+public:
+    static constexpr std::string_view name = "lamb";
+    static constexpr double default_rate = 0.001;
+    explicit Lamb(double rate = default_rate, double decay = 0.01, double decay1 = 0.9,
+                  double decay2 = 0.999, double epsilon = 1e-6);
+    void set_rate(double rate) override { lr = rate; }
+
+    double lr;
+    double beta1;
+    double beta2;
+    double eps;
+    double decoupled_decay;
+
+private:
+    void update_one(Array& param, const Array& grad, std::span<Array> state) override;
+
+    BoundFunction direction_{"catena.lamb_direction_update",
+                             {"beta1", "beta2", "eps", "decay", "t"}};
+};
+
+// Lion, steps of one size in the direction of the momentum's sign:
+// p -= lr * (sign(beta1 * m + (1 - beta1) * g) + decoupled_decay * p); m = beta2 * m + (1 - beta2) * g
+// (Chen and others, 2023.) beta1 and beta2 are in [0, 1), lr and decoupled_decay finite and not negative.
+class Lion : public Optimizer {
+public:
+    static constexpr std::string_view name = "lion";
+    static constexpr double default_rate = 1e-4;
+    explicit Lion(double rate = default_rate, double decay = 0, double decay1 = 0.9,
+                  double decay2 = 0.99)
+        : Optimizer({"m"}), lr(rate), beta1(decay1), beta2(decay2), decoupled_decay(decay) {
+        (void)update_({lr, beta1, beta2, decoupled_decay});
+    }
+    void set_rate(double rate) override { lr = rate; }
+
+    double lr;
+    double beta1;
+    double beta2;
+    double decoupled_decay;
+
+private:
+    PluginFunction step() override {
+        return update_({lr * group().rate, beta1, beta2, decoupled_decay * group().decay});
+    }
+
+    BoundFunction update_{"catena.lion_update", {"lr", "beta1", "beta2", "decay"}};
 };
 
 // RMSprop, steps scaled by a running mean of squared gradients:
@@ -110,9 +259,39 @@ public:
     double eps;
 
 private:
-    PluginFunction step() override { return update_({lr, alpha, eps}); }
+    PluginFunction step() override { return update_({lr * group().rate, alpha, eps}); }
 
     BoundFunction update_{"catena.rmsprop_update", {"lr", "alpha", "eps"}};
+};
+
+// RMSpropGraves, RMSprop with the variance of the gradient and with momentum:
+// n = alpha * n + (1 - alpha) * grad^2; g = alpha * g + (1 - alpha) * grad;
+// delta = momentum * delta - lr * grad / sqrt(n - g^2 + eps); p += delta  (Graves, 2013.)
+// alpha and momentum are in [0, 1), lr and eps finite and not negative.
+class RMSpropGraves : public Optimizer {
+public:
+    static constexpr std::string_view name = "rmsprop_graves";
+    static constexpr double default_rate = 1e-4;
+    explicit RMSpropGraves(double rate = default_rate, double decay = 0.95,
+                           double decay_of_steps = 0.9, double epsilon = 1e-4)
+        : Optimizer({"n", "g", "delta"}),
+          lr(rate),
+          alpha(decay),
+          momentum(decay_of_steps),
+          eps(epsilon) {
+        (void)update_({lr, alpha, momentum, eps});
+    }
+    void set_rate(double rate) override { lr = rate; }
+
+    double lr;
+    double alpha;
+    double momentum;
+    double eps;
+
+private:
+    PluginFunction step() override { return update_({lr * group().rate, alpha, momentum, eps}); }
+
+    BoundFunction update_{"catena.rmsprop_graves_update", {"lr", "alpha", "momentum", "eps"}};
 };
 
 // AdaGrad, steps that shrink where gradients were large: h += g^2; p -= lr * g / (sqrt(h) + eps)
@@ -131,7 +310,7 @@ public:
     double eps;
 
 private:
-    PluginFunction step() override { return update_({lr, eps}); }
+    PluginFunction step() override { return update_({lr * group().rate, eps}); }
 
     BoundFunction update_{"catena.ada_grad_update", {"lr", "eps"}};
 };
@@ -158,7 +337,8 @@ private:
 };
 
 // Sorted by name.
-using All = std::tuple<AdaDelta, AdaGrad, Adam, MomentumSGD, RMSprop, SGD>;
+using All = std::tuple<AdaBound, AdaDelta, AdaGrad, Adam, AdamW, AMSBound, AMSGrad, Lamb, Lion,
+                       MomentumSGD, NesterovAG, RMSprop, RMSpropGraves, SGD>;
 
 // The names that options have, sorted: "ada_delta", "ada_grad", ... Loads no plugin.
 std::vector<std::string_view> names();

@@ -13,7 +13,7 @@ if [[ $1 != -- ]]; then
     trap 'rm "$nothing"' EXIT
     for library in "$1"/*; do
         name=${library##*/}
-        case $name in libz.* | libcrypto.* | libbz2.* | libnettle.* | libacl.* | libelf.*) continue ;; esac # compilers and CMake need them
+        case $name in libz.* | libcrypto.* | libbz2.* | libnettle.* | libacl.* | libelf.* | libpcre2-8.*) continue ;; esac # compilers, CMake and shells need them
         while read -r file; do
             mount --bind "$nothing" "$file"
         done < <(ldconfig -p | awk -v name="$name" '$1 == name { print $NF }')

@@ -5,8 +5,9 @@
 
 namespace catena {
 
-// average = decay * average + (1 - decay) * parameter after each step (Polyak and Juditsky, 1992). Averages
-// start as the parameters, and are float32 for parameters in half precision. Not thread-safe.
+// average = decay * average + (1 - decay) * parameter after each step (Polyak and Juditsky, 1992).
+// Averages start as the parameters, and are float32 for parameters in half precision. Not
+// thread-safe.
 //
 //     ExponentialMovingAverage averages(model, 0.999);
 //     ...
@@ -21,8 +22,8 @@ public:
     // Throws InvalidError unless 0 <= decay <= 1, and PluginError if no plugin has the function.
     explicit ExponentialMovingAverage(const Link& link, double decay = 0.999);
 
-    // Takes the parameters into the averages. Runs in few launches. Throws InvalidError, and changes nothing,
-    // if the shape or device of a parameter has changed.
+    // Takes the parameters into the averages. Runs in few launches. Throws InvalidError, and
+    // changes nothing, if the shape or device of a parameter has changed.
     void update();
     // Exchanges the values of the parameters and their averages. Throws as update().
     void swap();

@@ -7,8 +7,8 @@
 
 namespace catena {
 
-// Settings for some parameters of an optimizer: see Optimizer::set_group(). The factors are finite and
-// not negative.
+// Settings for some parameters of an optimizer: see Optimizer::set_group(). The factors are finite
+// and not negative.
 struct ParameterGroup {
     double rate = 1;      // factor of the learning rate
     double decay = 1;     // factor of weight decay, decoupled and L2
@@ -55,27 +55,28 @@ public:
     void setup(const Link& link) { setup(link.collect_parameters()); }
     void setup(std::vector<NamedParameter> parameters);
 
-    // Gives the parameters for which `which` returns true settings of their own, for example no decay for
-    // biases and scales:
+    // Gives the parameters for which `which` returns true settings of their own, for example no
+    // decay for biases and scales:
     //
-    //     optimizer.set_group([](const NamedParameter& p) { return p.variable.ndim() < 2; }, {.decay = 0});
+    //     optimizer.set_group([](const auto& p) { return p.variable.ndim() < 2; }, {.decay = 0});
     //
-    // Later calls have priority. setup() removes all settings; they are not saved. Throws InvalidError for
-    // invalid factors, before setup(), and if there is no such parameter.
+    // Later calls have priority. setup() removes all settings; they are not saved. Throws
+    // InvalidError for invalid factors, before setup(), and if there is no such parameter.
     void set_group(const std::function<bool(const NamedParameter&)>& which, ParameterGroup group);
 
-    // Adds a function that update() calls first, such as [](auto& o) { o.clip_grads(1); }. Hooks are
-    // called in the order in which they were added, and stay after setup().
+    // Adds a function that update() calls first, such as [](auto& o) { o.clip_grads(1); }. Hooks
+    // are called in the order in which they were added, and stay after setup().
     void add_hook(std::function<void(const Optimizer&)> hook) { hooks_.push_back(std::move(hook)); }
 
-    // Runs one step: calls the hooks, increases t, then updates every parameter with a gradient. Gradients do not
-    // change. State follows a parameter moved to another device since setup(). Throws InvalidError,
-    // and changes nothing, before setup() and if the shape or dtype of a parameter with state has
-    // changed. Throws UnsupportedError if a parameter has a rate or decay of its own and the class does not
-    // read group(), if the class has no update rule (once a parameter has a
-    // gradient), and while it is recorded (see Capture) if each launch would use the same step
-    // number: the function has an attribute "t" (see RecordedStep), or the rule is update_one(). An
-    // exception in update_one() ends the step: earlier parameters are updated, t is not.
+    // Runs one step: calls the hooks, increases t, then updates every parameter with a gradient.
+    // Gradients do not change. State follows a parameter moved to another device since setup().
+    // Throws InvalidError, and changes nothing, before setup() and if the shape or dtype of a
+    // parameter with state has changed. Throws UnsupportedError if a parameter has a rate or decay
+    // of its own and the class does not read group(), if the class has no update rule (once a
+    // parameter has a gradient), and while it is recorded (see Capture) if each launch would use
+    // the same step number: the function has an attribute "t" (see RecordedStep), or the rule is
+    // update_one(). An exception in update_one() ends the step: earlier parameters are updated, t
+    // is not.
     void update();
     std::int64_t t() const noexcept { return t_; }
     // A counter for the caller, saved with t. setup() resets it to 0.
@@ -88,14 +89,14 @@ public:
     void cleargrads() const;  // removes gradients; cheaper than zeros, same effect on update()
     void zero_grads() const;  // sets gradients to zeros
 
-    // The following functions use all gradients together, except those of frozen parameters; missing ones
-    // count as zero.
+    // The following functions use all gradients together, except those of frozen parameters;
+    // missing ones count as zero.
     double compute_grads_norm() const;  // sqrt of the sum of squares
     // Scales the gradients so that their norm is at most maxnorm. Does not wait for a device that
     // has all of them. Throws InvalidError unless maxnorm >= 0.
     void clip_grads(double maxnorm) const;
-    // gradient += decay * parameter, which is the gradient of L2 regularization. See also AdamW, whose
-    // decay is decoupled. Throws InvalidError unless decay is finite and not negative.
+    // gradient += decay * parameter, which is the gradient of L2 regularization. See also AdamW,
+    // whose decay is decoupled. Throws InvalidError unless decay is finite and not negative.
     void weight_decay(double decay) const;
     // Adds other gradients, in the order of the parameters; an empty array adds nothing. Throws
     // ShapeError, and changes nothing, if numbers, shapes or dtypes differ.
@@ -107,12 +108,12 @@ public:
 protected:
     explicit Optimizer(std::vector<std::string> state_names = {})
         : state_names_(std::move(state_names)) {}
-    // The update function with the attributes of step t(), called for each update(), once for each group().
-    // The default is an empty function, so that update_one() is called.
+    // The update function with the attributes of step t(), called for each update(), once for each
+    // group(). The default is an empty function, so that update_one() is called.
     virtual PluginFunction step();
 
-    // The settings of the parameters that the current call of step() or update_one() is for. A class that
-    // ignores them supports no rates and decays of groups.
+    // The settings of the parameters that the current call of step() or update_one() is for. A
+    // class that ignores them supports no rates and decays of groups.
     const ParameterGroup& group();
 
     // Updates a parameter and its state, in place or by assigning other arrays of the same shape

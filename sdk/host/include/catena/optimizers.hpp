@@ -52,8 +52,9 @@ private:
     BoundFunction update_{"catena.momentum_sgd_update", {"lr", "momentum"}};
 };
 
-// NesterovAG, Nesterov's accelerated gradient: v = momentum * v - lr * g; p += momentum * v - lr * g
-// (Nesterov, 1983; PyTorch's SGD with nesterov.) lr is finite and not negative, momentum in [0, 1).
+// NesterovAG, Nesterov's accelerated gradient: v = momentum * v - lr * g; p += momentum * v - lr *
+// g (Nesterov, 1983; PyTorch's SGD with nesterov.) lr is finite and not negative, momentum in [0,
+// 1).
 class NesterovAG : public Optimizer {
 public:
     static constexpr std::string_view name = "nesterov_ag";
@@ -115,10 +116,10 @@ private:
     BoundFunction update_{"catena.adam_update", {"alpha", "beta1", "beta2", "lam", "eps", "t"}};
 };
 
-// The base of AdamW and its variants below.
-// m += (1 - beta1)(g - m); v += (1 - beta2)(g^2 - v); m' = m / (1 - beta1^t); v' = v / (1 - beta2^t);
-// p -= alpha * (m' / (sqrt(v') + eps) + decoupled_decay * p)
-// beta1 and beta2 are in [0, 1); alpha, eps and decoupled_decay are finite and not negative.
+// The base of AdamW and its variants below. m += (1 - beta1)(g - m); v += (1 - beta2)(g^2 - v); m'
+// = m / (1 - beta1^t); v' = v / (1 - beta2^t); p -= alpha * (m' / (sqrt(v') + eps) +
+// decoupled_decay * p) beta1 and beta2 are in [0, 1); alpha, eps and decoupled_decay are finite and
+// not negative.
 class AdaptiveMoments : public Optimizer {
 public:
     static constexpr double default_rate = 0.001;
@@ -144,8 +145,8 @@ private:
     BoundFunction update_;
 };
 
-// AdamW, Adam with decoupled weight decay (Loshchilov and Hutter, ICLR 2019); the same as PyTorch's. With
-// decay 0 it is PyTorch's Adam.
+// AdamW, Adam with decoupled weight decay (Loshchilov and Hutter, ICLR 2019); the same as
+// PyTorch's. With decay 0 it is PyTorch's Adam.
 class AdamW : public AdaptiveMoments {
 public:
     static constexpr std::string_view name = "adam_w";
@@ -189,10 +190,10 @@ public:
                           epsilon, decay, final_rate, convergence) {}
 };
 
-// Lamb, AdamW whose step for each parameter has the length lr * |p|:
-// r = m' / (sqrt(v') + eps) + decoupled_decay * p; p -= lr * |p| / |r| * r, with 1 for |p| / |r| if a
-// norm is 0 (You and others, "Large Batch Optimization for Deep Learning", ICLR 2020). Ranges are those of
-// AdamW. A step computes norms between two passes, so a RecordedStep cannot record it.
+// Lamb, AdamW whose step for each parameter has the length lr * |p|: r = m' / (sqrt(v') + eps) +
+// decoupled_decay * p; p -= lr * |p| / |r| * r, with 1 for |p| / |r| if a norm is 0 (You and
+// others, "Large Batch Optimization for Deep Learning", ICLR 2020). Ranges are those of AdamW. A
+// step computes norms between two passes, so a RecordedStep cannot record it.
 class Lamb : public Optimizer {
 public:
     static constexpr std::string_view name = "lamb";
@@ -214,9 +215,9 @@ private:
                              {"beta1", "beta2", "eps", "decay", "t"}};
 };
 
-// Lion, steps of one size in the direction of the momentum's sign:
-// p -= lr * (sign(beta1 * m + (1 - beta1) * g) + decoupled_decay * p); m = beta2 * m + (1 - beta2) * g
-// (Chen and others, 2023.) beta1 and beta2 are in [0, 1), lr and decoupled_decay finite and not negative.
+// Lion, steps of one size in the direction of the momentum's sign: p -= lr * (sign(beta1 * m + (1 -
+// beta1) * g) + decoupled_decay * p); m = beta2 * m + (1 - beta2) * g (Chen and others, 2023.)
+// beta1 and beta2 are in [0, 1), lr and decoupled_decay finite and not negative.
 class Lion : public Optimizer {
 public:
     static constexpr std::string_view name = "lion";

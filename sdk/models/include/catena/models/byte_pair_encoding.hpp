@@ -11,26 +11,27 @@
 
 namespace catena::models {
 
-// Tokens of bytes that a language model was trained with. A text is split into words by the tokenizer's
-// pattern, and a word into bytes, whose adjacent pairs are merged in the order of the merges. (Sennrich,
-// Haddow and Birch, "Neural Machine Translation of Rare Words with Subword Units", 2016; on bytes: Radford
-// and others, "Language Models are Unsupervised Multitask Learners", 2019.) Thread-safe. Copies share the
-// tables.
+// Tokens of bytes that a language model was trained with. A text is split into words by the
+// tokenizer's pattern, and a word into bytes, whose adjacent pairs are merged in the order of the
+// merges. (Sennrich, Haddow and Birch, "Neural Machine Translation of Rare Words with Subword
+// Units", 2016; on bytes: Radford and others, "Language Models are Unsupervised Multitask
+// Learners", 2019.) Thread-safe. Copies share the tables.
 class BytePairEncoding {
 public:
-    // Reads tokenizer.json (of Hugging Face, with the model "BPE" on bytes, as GPT-2 and Llama 3 have it), or
-    // GPT-2's files vocab.json and merges.txt. `path` is tokenizer.json, or a folder with either. Throws
-    // DataError if a file is missing, invalid, or has another kind of tokenizer.
+    // Reads tokenizer.json (of Hugging Face, with the model "BPE" on bytes, as GPT-2 and Llama 3
+    // have it), or GPT-2's files vocab.json and merges.txt. `path` is tokenizer.json, or a folder
+    // with either. Throws DataError if a file is missing, invalid, or has another kind of
+    // tokenizer.
     static BytePairEncoding load(const std::filesystem::path& path);
 
     // One more than the largest id.
     std::int64_t size() const noexcept;
-    // Returns the ids of a text. Special tokens in the text, such as <|endoftext|>, become their ids if
-    // `special`, else ordinary text. Adds no token for the beginning or the end. Throws InvalidError if the
-    // text is not UTF-8 or if its bytes are not all tokens.
+    // Returns the ids of a text. Special tokens in the text, such as <|endoftext|>, become their
+    // ids if `special`, else ordinary text. Adds no token for the beginning or the end. Throws
+    // InvalidError if the text is not UTF-8 or if its bytes are not all tokens.
     std::vector<std::int32_t> encode(std::string_view text, bool special = true) const;
-    // Returns the text of the ids. It may begin or end within a code point. Throws InvalidError for an id
-    // that is not a token.
+    // Returns the text of the ids. It may begin or end within a code point. Throws InvalidError for
+    // an id that is not a token.
     std::string decode(std::span<const std::int32_t> ids) const;
     // Returns the id of a special token, or -1.
     std::int32_t special_id(std::string_view token) const;

@@ -16,7 +16,7 @@ void follow(const Program& program, const Options& options, models::LanguageMode
     timing.begin();
     for (std::int64_t i = 0; i < options.length; ++i) {
         program.stop_if_interrupted();
-        text.push_back(generating.next(options.temperature, generator));
+        text.push_back(generating.next(options.sampling, generator));
         timing.mark(1);
     }
 }
@@ -50,9 +50,9 @@ void continue_text(const Program& program, const Options& options, const About& 
             follow(program, options, model, texts[begin], generators[begin], timing);
         } else {
             const auto own = std::span(texts).subspan(begin, n);
-            const auto more = models::continue_texts(
-                model, own, options.length, options.temperature,
-                std::span(generators).subspan(begin, n), [&] { program.stop_if_interrupted(); });
+            const auto more = models::continue_texts(model, own, options.length, options.sampling,
+                                                     std::span(generators).subspan(begin, n),
+                                                     [&] { program.stop_if_interrupted(); });
             for (std::size_t i = 0; i < n; ++i)
                 own[i].insert(own[i].end(), more[i].begin(), more[i].end());
             timing.mark(options.length * static_cast<std::int64_t>(n));

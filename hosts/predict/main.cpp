@@ -29,16 +29,15 @@ bool parse_options(Program& program, int argc, char** argv, Options& o) {
          "IDX labels of an IDX file: print the accuracy instead of classes")
         ("prompt", po::value(&o.prompts)->value_name("TEXT"),
          "for language models: the beginning of the text; for word vectors: a word; may be repeated")
-        ("length", Program::value(o.length), "number of tokens to generate")
-        ("temperature", Program::value(o.temperature),
-         "sampling temperature: below 1 prefers likely tokens");
+        ("length", Program::value(o.length), "number of tokens to generate");
     // clang-format on
+    o.sampling.add_to(program);
     program.positional().add("input", -1);
     if (!program.parse(argc, argv)) return false;
     o.inputs.assign(inputs.begin(), inputs.end());
     if (o.model.empty()) throw po::error("--model: expected a snapshot, got none");
     program.require_at_least(1, {{"top", o.top}, {"batch", o.batch}, {"length", o.length}});
-    program.require_positive("temperature", o.temperature);
+    o.sampling.check(program);
     program.require_without("latency", "batch");
     return true;
 }
@@ -48,7 +47,7 @@ void require_fitting(const Program& program, bool images) {
     const std::string image_net = "one for images", word_net = "one for words";
     for (const char* option : {"input", "labels"})
         program.require(images || !program.given(option), option, "a net for images", word_net);
-    for (const char* option : {"prompt", "length", "temperature"})
+    for (const char* option : {"prompt", "length", "temperature", "top-k", "top-p"})
         program.require(!images || !program.given(option), option, "a net for words", image_net);
 }
 

@@ -3,7 +3,7 @@
 
 #include <catena/catena.hpp>
 #include <catena/models.hpp>
-#include <catena/program.hpp>
+#include <catena/sampling_options.hpp>
 
 #include <chrono>
 
@@ -16,7 +16,7 @@ struct Options {
     std::filesystem::path labels;
     std::vector<std::string> prompts;
     std::int64_t length = 100;
-    double temperature = 1;
+    catena::SamplingOptions sampling;
 };
 
 // Reads a snapshot's description of its net.

@@ -33,10 +33,9 @@ bool parse_options(Program& program, int argc, char** argv, Options& o) {
         ("max-steps", po::value(&o.max_steps)->value_name("N"), "stop after at most N steps")
         ("clip", Program::value(o.clip), "maximum global norm of the gradients (gradient clipping)")
         ("sample", po::value(&o.sample)->value_name("N"), "generate N tokens after each epoch")
-        ("prompt", po::value(&o.prompt), "beginning of the generated text")
-        ("temperature", Program::value(o.temperature),
-         "sampling temperature: below 1 prefers likely words");
+        ("prompt", po::value(&o.prompt), "beginning of the generated text");
     // clang-format on
+    o.sampling.add_to(program);
     o.optimizer.add_to(program);
     program.add_training_options();
     if (!program.parse(argc, argv)) return false;
@@ -57,10 +56,10 @@ bool parse_options(Program& program, int argc, char** argv, Options& o) {
     if (program.given("sample")) program.require_at_least("sample", o.sample, 1);
     program.require_at_least("epochs", o.epochs, 0);
     program.require_positive("clip", o.clip);
-    program.require_positive("temperature", o.temperature);
+    o.sampling.check(program);
     program.require(o.dropout >= 0 && o.dropout < 1, "dropout", "0 or more, below 1", o.dropout);
     program.require_with("prompt", "sample");
-    program.require_with("temperature", "sample");
+    for (const char* option : SamplingOptions::names) program.require_with(option, "sample");
     return true;
 }
 

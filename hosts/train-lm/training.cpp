@@ -218,7 +218,7 @@ void Training::reported(const Program& program) {
                         static_cast<std::uint64_t>(text->epoch()) << 32);
     for (std::int64_t i = 0; i < options.sample; ++i) {
         program.stop_if_interrupted();
-        sample.push_back(generate.next(options.temperature, generator));
+        sample.push_back(generate.next(options.sampling, generator));
     }
     program.print(fmt::format("sample: {}", corpus.vocabulary.decode(sample)));
 }

@@ -3,6 +3,7 @@
 
 #include <catena/catena.hpp>
 #include <catena/models/language_model.hpp>
+#include <catena/sampling_options.hpp>
 #include <catena/trainer.hpp>
 
 #include <cmath>
@@ -25,7 +26,7 @@ struct Options {
     double clip = 5;
     std::int64_t sample = 0;
     std::string prompt;
-    double temperature = 1;
+    catena::SamplingOptions sampling;
 };
 
 // The text as token ids.

@@ -153,7 +153,7 @@ class Language(Case):
         self.assertEqual(again, out)
         self.assertRegex(err, r"^7 tokens: p50 ")
         self.assertIn("--temperature: expected",
-                      self.run_program("--model", model, "--temperature", 0, code=2))
+                      self.run_program("--model", model, "--temperature", -1, code=2))
         self.assertIn("--labels: expected a net for images",
                       self.run_program("--model", model, "--labels", "x", code=2))
         prompts = ("one two", "three", " ", "four . one")  # " ": no words

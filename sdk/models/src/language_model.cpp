@@ -33,25 +33,6 @@ Variable part(const Variable& x, std::int64_t begin, std::int64_t end) {
     return begin == 0 && end == x.shape()[0] ? x : F::get_item(x, {begin}, {end});
 }
 
-// One of the scores' places, with probabilities softmax(scores / temperature).
-std::int32_t draw(std::span<const float> scores, double temperature, Generator& generator) {
-    const double largest = *std::ranges::max_element(scores);
-    std::vector<double> up_to;  // sums of the weights
-    double sum = 0;
-    for (const float score : scores) {
-        sum += std::exp((score - largest) / temperature);
-        up_to.push_back(sum);
-    }
-    const auto found = std::ranges::upper_bound(up_to, generator.uniform() * sum);
-    return static_cast<std::int32_t>(std::min(found - up_to.begin(), std::ssize(up_to) - 1));
-}
-
-void require_positive(double temperature) {
-    if (!(temperature > 0) || !std::isfinite(temperature))
-        fail<InvalidError>("[continue_text] temperature: expected a number above 0, got {}",
-                           temperature);
-}
-
 // Before anything was read.
 std::vector<float> scores_at_begin(const LanguageModel& model) {
     return model.out.b.data().astype(Dtype::float32).to_vector<float>();
@@ -203,25 +184,24 @@ void TextGenerator::read(std::span<const std::int32_t> tokens) {
     scores_.assign(scores.end() - model_.sizes().words, scores.end());
 }
 
-std::int32_t TextGenerator::next(double temperature, Generator& generator) {
-    require_positive(temperature);
+std::int32_t TextGenerator::next(const Sampling& how, Generator& generator) {
     if (!unread_.empty()) read(unread_);
-    unread_ = {draw(scores_, temperature, generator)};
+    unread_ = {sample_token(scores_, how, generator)};
     return unread_[0];
 }
 
 std::vector<std::int32_t> continue_text(LanguageModel& model, std::span<const std::int32_t> prompt,
-                                        std::int64_t n, double temperature, Generator& generator) {
+                                        std::int64_t n, const Sampling& how, Generator& generator) {
     TextGenerator going_on(model, prompt);
     std::vector<std::int32_t> text;
-    for (std::int64_t i = 0; i < n; ++i) text.push_back(going_on.next(temperature, generator));
+    for (std::int64_t i = 0; i < n; ++i) text.push_back(going_on.next(how, generator));
     return text;
 }
 
 std::vector<std::vector<std::int32_t>> continue_texts(
     LanguageModel& model, std::span<const std::vector<std::int32_t>> prompts, std::int64_t n,
-    double temperature, std::span<Generator> generators, const std::function<void()>& between) {
-    require_positive(temperature);
+    const Sampling& how, std::span<Generator> generators, const std::function<void()>& between) {
+    how.check();
     if (generators.size() != prompts.size() || n < 0)
         fail<InvalidError>(
             "[continue_texts] generators, n: expected {} of them, and 0 tokens or more, got {} and "
@@ -240,7 +220,7 @@ std::vector<std::vector<std::int32_t>> continue_texts(
     for (const std::size_t i : order) {
         texts.push_back(prompts[i]);
         if (prompts[i].empty() && n > 0)
-            texts.back().push_back(draw(scores_at_begin(model), temperature, generators[i]));
+            texts.back().push_back(sample_token(scores_at_begin(model), how, generators[i]));
     }
     LanguageModel::State state = model.begin(std::ssize(texts));
     const auto keep = [](std::vector<Variable>& rows_of, std::int64_t rows) {
@@ -261,8 +241,8 @@ std::vector<std::vector<std::int32_t>> continue_texts(
         const auto words = static_cast<std::size_t>(model.sizes().words);
         for (std::size_t row = 0; row < tokens.size(); ++row) {
             if (texts[row].size() > at + 1) continue;  // still in the prompt
-            texts[row].push_back(draw(std::span(scores).subspan(row * words, words), temperature,
-                                      generators[order[row]]));
+            texts[row].push_back(sample_token(std::span(scores).subspan(row * words, words), how,
+                                              generators[order[row]]));
         }
     }
     std::vector<std::vector<std::int32_t>> result(prompts.size());

@@ -132,14 +132,16 @@ TEST_CASE("texts that go on: likely tokens, and at low temperature the likeliest
     model.start_from(std::vector<std::int64_t>{0, 899, 98});
     Generator generator(1);
     std::vector<int> counts(3);
-    for (const auto id : models::continue_text(model, Ids{0}, 3000, 1, generator))
+    for (const auto id : models::continue_text(model, Ids{0}, 3000, {}, generator))
         ++counts[static_cast<std::size_t>(id)];
     CHECK(counts[1] == doctest::Approx(2700).epsilon(0.03));
     CHECK(counts[2] == doctest::Approx(297).epsilon(0.2));
-    for (const auto id : models::continue_text(model, Ids{}, 50, 0.05, generator)) CHECK(id == 1);
-    CHECK(models::continue_text(model, Ids{}, 0, 1, generator).empty());
-    CHECK_THROWS_AS((void)models::continue_text(model, Ids{}, 1, 0, generator), InvalidError);
-    CHECK_THROWS_AS((void)models::continue_text(model, Ids{3}, 1, 1, generator), ValueError);
+    for (const auto id : models::continue_text(model, Ids{}, 50, {.temperature = 0.05}, generator))
+        CHECK(id == 1);
+    CHECK(models::continue_text(model, Ids{}, 0, {}, generator).empty());
+    CHECK_THROWS_AS((void)models::continue_text(model, Ids{}, 1, {.temperature = -1}, generator),
+                    InvalidError);
+    CHECK_THROWS_AS((void)models::continue_text(model, Ids{3}, 1, {}, generator), ValueError);
 }
 
 TEST_CASE("texts that go on side by side go on as each would alone") {
@@ -152,20 +154,22 @@ TEST_CASE("texts that go on side by side go on as each would alone") {
         std::vector<Generator> generators;
         for (std::uint64_t i = 0; i < prompts.size(); ++i) generators.emplace_back(9, i << 32);
         int asked = 0;
-        const auto more =
-            models::continue_texts(model, prompts, 12, 0.7, generators, [&] { ++asked; });
+        const auto more = models::continue_texts(model, prompts, 12, {.temperature = 0.7},
+                                                 generators, [&] { ++asked; });
         CHECK(asked == 6 + 11);
         REQUIRE(more.size() == prompts.size());
         for (std::uint64_t i = 0; i < prompts.size(); ++i) {
             CAPTURE(i);
             Generator own(9, i << 32);
-            CHECK(more[i] == models::continue_text(model, prompts[i], 12, 0.7, own));
+            CHECK(more[i] ==
+                  models::continue_text(model, prompts[i], 12, {.temperature = 0.7}, own));
         }
-        CHECK(models::continue_texts(model, prompts, 0, 1, generators)[2].empty());
-        CHECK(models::continue_texts(model, {}, 3, 1, {}).empty());
-        CHECK_THROWS_AS((void)models::continue_texts(model, prompts, 1, 1, {}), InvalidError);
-        CHECK_THROWS_AS((void)models::continue_texts(model, prompts, 1, 0, generators),
-                        InvalidError);
+        CHECK(models::continue_texts(model, prompts, 0, {}, generators)[2].empty());
+        CHECK(models::continue_texts(model, {}, 3, {}, {}).empty());
+        CHECK_THROWS_AS((void)models::continue_texts(model, prompts, 1, {}, {}), InvalidError);
+        CHECK_THROWS_AS(
+            (void)models::continue_texts(model, prompts, 1, {.temperature = -1}, generators),
+            InvalidError);
     }
 }
 

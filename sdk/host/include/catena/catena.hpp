@@ -44,6 +44,7 @@
 #include <catena/random.hpp>
 #include <catena/recorded_step.hpp>
 #include <catena/reduction.hpp>
+#include <catena/sampling.hpp>
 #include <catena/schedules.hpp>
 #include <catena/serializer.hpp>
 #include <catena/summary.hpp>

@@ -3,6 +3,7 @@
 
 #include <catena/links.hpp>
 #include <catena/random.hpp>
+#include <catena/sampling.hpp>
 #include <catena/text_batches.hpp>
 
 namespace catena::models {
@@ -74,9 +75,7 @@ class TextGenerator {
 public:
     // Reads the prompt. The model must outlive the generator.
     TextGenerator(LanguageModel& model, std::span<const std::int32_t> prompt);
-    // A temperature above 1 makes probabilities more equal, below 1 less. Throws InvalidError
-    // unless it is finite and positive.
-    std::int32_t next(double temperature, Generator& generator);
+    std::int32_t next(const Sampling& how, Generator& generator);
 
 private:
     void read(std::span<const std::int32_t> tokens);
@@ -87,13 +86,13 @@ private:
     std::vector<std::int32_t> unread_;  // the last generated token
 };
 std::vector<std::int32_t> continue_text(LanguageModel& model, std::span<const std::int32_t> prompt,
-                                        std::int64_t n, double temperature, Generator& generator);
+                                        std::int64_t n, const Sampling& how, Generator& generator);
 
 // Generates n tokens for each text of a batch. Each has its own random generator, so its result is
 // the same as alone, except for rounding. Calls between() before each step; it may throw.
 std::vector<std::vector<std::int32_t>> continue_texts(
     LanguageModel& model, std::span<const std::vector<std::int32_t>> prompts, std::int64_t n,
-    double temperature, std::span<Generator> generators,
+    const Sampling& how, std::span<Generator> generators,
     const std::function<void()>& between = [] {});
 
 // The names are "lstm" and "rnn". The inverse function throws InvalidError for other names.

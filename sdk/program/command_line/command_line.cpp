@@ -44,9 +44,10 @@ std::string lost_output() {
     errno = 0;
     std::cout.flush();
     const bool flushed = std::fflush(stdout) == 0;
-    const int why = errno;
     if (flushed && std::cout && std::ferror(stdout) == 0) return "";
-    return why != 0 ? std::strerror(why) : "an error";
+    // If an earlier write failed, this one fails for the same reason.
+    if (errno == 0 && write(STDOUT_FILENO, "\n", 1) == 1) return "an error";
+    return std::strerror(errno);
 }
 
 std::string lost_text(const std::string& reason) {

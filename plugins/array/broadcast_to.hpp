@@ -16,7 +16,7 @@ struct BroadcastTo {
             .example("x=(3) shape=[2,3]")
             .example("x=(2,1) shape=[3,2,2]")
             .example("x=() shape=[2]");
-    using types = Numbers;
+    using types = Elements;
 
     static void infer(const auto& s) {
         const Ints shape = s.template attr<"shape">();

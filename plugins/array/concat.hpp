@@ -13,13 +13,15 @@ struct Concat {
                  in(Port("x", "arrays whose shapes differ only in that axis").variadic()),
                  out("y", Port("ends", "where each x ends along the axis").of("I").hidden()),
                  attr("axis", 1, "the axis to join along; negative: from the last"))
+            .internal()  // the host's function promotes dtypes
             .example("x=(2,3) x=(2,1) x=(2,2)")
             .example("x=(2,3) x=(1,3) axis=0")
             .example("x=(2,1,2) x=(2,1,3) axis=-1")
             .example("x=(4)[0,1] axis=0");
     using isas = IsaList<Isa::baseline>;
     using types = Rows<Row<float, std::int64_t>, Row<double, std::int64_t>,
-                       Row<std::int32_t, std::int64_t>, Row<std::int64_t, std::int64_t>>;
+                       Row<std::int32_t, std::int64_t>, Row<std::int64_t, std::int64_t>,
+                       Row<bool, std::int64_t>, Row<std::uint8_t, std::int64_t>>;
     static constexpr auto retain_y = ports(1);  // backward gets shapes of wanted gx only
 
     static void infer(const auto& s) {

@@ -148,7 +148,7 @@ struct GetItem {
             .example("x=(4,3) begin=[1,-2]")
             .example("x=(3) begin=[2] end=[1]");
     using isas = IsaList<Isa::baseline>;
-    using types = Numbers;
+    using types = Elements;
     static constexpr bool any_device = true;
 
     static void infer(const auto& s) {
@@ -182,7 +182,7 @@ struct PutItem {
             .example("x=(2,3) shape=[4,3] begin=[1] end=[3]")
             .example("x=(2,2) shape=[4,5] begin=[-1,0] end=[-4,5] step=[-2,3]");
     using isas = IsaList<Isa::baseline>;
-    using types = Numbers;
+    using types = Elements;
     static constexpr bool any_device = true;
 
     static void infer(const auto& s) {

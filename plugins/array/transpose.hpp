@@ -74,7 +74,7 @@ struct Transpose {
             .example("x=(2,3,4) axes=[2,0,1]")
             .example("x=(2,3) axes=[-1,0]");
     using isas = IsaList<Isa::baseline>;
-    using types = Numbers;
+    using types = Elements;
     static constexpr bool any_device = true;
 
     static void infer(const auto& s) {

@@ -12,11 +12,13 @@ using namespace catena::plugin;
 constexpr auto comparison(const char* name, const char* doc) {
     return describe(name, doc, in("x0", "x1"), out("y"))
         .not_differentiable()
+        .internal()
         .example("x0=(2,3) x1=(2,3)")
         .example("x0=(2,1) x1=(1,3)")
         .example("x0=(3)[1,1] x1=()[1,1]");
 }
 
+// For formulas of gradients, in which all values have one dtype.
 template <class Compare>
 struct Comparison {
     using types = Numbers;
@@ -40,8 +42,50 @@ struct GreaterEqual : Comparison<std::greater_equal<>> {
         comparison("catena.greater_equal", "y = 1 where x0 >= x1, else 0, in the inputs' dtype");
 };
 
+// For the host's comparisons, which return bool.
+constexpr auto test(const char* name, const char* doc) {
+    return describe(name, doc, in("x0", "x1"), out(Port("y").of("B")))
+        .not_differentiable()
+        .internal()
+        .example("x0=(2,3) x1=(2,3)")
+        .example("x0=(2,1) x1=(1,3)")
+        .example("x0=(3)[1,1] x1=()[1,1]");
+}
+template <class Compare>
+struct Test : Comparison<Compare> {
+    using types = Rows<Row<float, bool>, Row<double, bool>, Row<std::int32_t, bool>,
+                       Row<std::int64_t, bool>, Row<bool, bool>>;
+};
+
+struct IsEqual : Test<std::equal_to<>> {
+    static constexpr auto about = test("catena.is_equal", "y = x0 == x1, bool");
+};
+struct IsNotEqual : Test<std::not_equal_to<>> {
+    static constexpr auto about = test("catena.is_not_equal", "y = x0 != x1, bool");
+};
+struct IsGreater : Test<std::greater<>> {
+    static constexpr auto about = test("catena.is_greater", "y = x0 > x1, bool");
+};
+struct IsGreaterEqual : Test<std::greater_equal<>> {
+    static constexpr auto about = test("catena.is_greater_equal", "y = x0 >= x1, bool");
+};
+
+struct LogicalNot {
+    static constexpr auto about = describe("catena.logical_not", "y = not x", in("x"), out("y"))
+                                      .not_differentiable()
+                                      .internal()
+                                      .example("x=(2,3)");
+    using types = Rows<Row<bool>>;
+
+    template <class T>
+    CATENA_FN static T forward(T x) {
+        return static_cast<T>(x ^ 1);
+    }
+};
+
 constexpr auto extreme(const char* name, const char* doc) {
     return describe(name, doc, in("x0", "x1"), out("y"))
+        .internal()  // the host's function promotes dtypes
         .example("x0=(2,3)[0.5,1.5] x1=(2,3)[-1.5,-0.5]")
         .example("x0=(3)[-1.5,-0.5] x1=(2,3)[0.5,1.5]")
         .example("x0=(2,1)[-1.5,-0.5] x1=(1,3)[0.5,1.5]")
@@ -58,7 +102,7 @@ struct Maximum {
         extreme("catena.maximum",
                 "y = the larger of x0 and x1. If one is NaN, y and both gradients are NaN. If "
                 "they are equal, x0 gets the gradient");
-    using types = Numbers;
+    using types = decltype(Numbers() + Rows<Row<bool>>());
 
     template <class T>
     CATENA_FN static T forward(T x0, T x1) {
@@ -76,7 +120,7 @@ struct Minimum {
         extreme("catena.minimum",
                 "y = the smaller of x0 and x1. If one is NaN, y and both gradients are NaN. If "
                 "they are equal, x0 gets the gradient");
-    using types = Numbers;
+    using types = decltype(Numbers() + Rows<Row<bool>>());
 
     template <class T>
     CATENA_FN static T forward(T x0, T x1) {
@@ -92,12 +136,19 @@ struct Minimum {
 struct Where {
     static constexpr auto about =
         describe("catena.where", "y = x0 where condition is not 0, else x1",
-                 in(Port("condition").not_differentiable(), "x0", "x1"), out("y"))
+                 in(Port("condition", "bool, or the dtype of x0").of("C").not_differentiable(),
+                    "x0", "x1"),
+                 out("y"))
+            .since(2)
+            .internal()  // the host's function promotes dtypes
             .example("condition=(2,3)[0,0] x0=(2,3) x1=(2,3)")
             .example("condition=(2,3) x0=(3) x1=(2,1)")
             .example("condition=() x0=(2,3) x1=(2,3)")
             .example("condition=(2,3)[0,0] x0=() x1=(3)");
-    using types = Numbers;
+    using types = Rows<Row<float, float>, Row<double, double>, Row<std::int32_t, std::int32_t>,
+                       Row<std::int64_t, std::int64_t>, Row<bool, float>, Row<bool, double>,
+                       Row<bool, std::int32_t>, Row<bool, std::int64_t>, Row<bool, bool>>;
+    static constexpr unsigned widened = 0b11;
 
     template <class T>
     CATENA_FN static T forward(T condition, T x0, T x1) {
@@ -109,6 +160,7 @@ struct Where {
     }
 };
 
-CATENA_FUNCTIONS(Equal, Greater, GreaterEqual, Maximum, Minimum, Where);
+CATENA_FUNCTIONS(Equal, Greater, GreaterEqual, IsEqual, IsNotEqual, IsGreater, IsGreaterEqual,
+                 LogicalNot, Maximum, Minimum, Where);
 
 }  // namespace catena::plugins

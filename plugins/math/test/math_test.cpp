@@ -78,11 +78,46 @@ TEST_CASE("comparisons") {
         "catena.equal", [](double a, double b) { return a == b ? 1 : 0; }, -2, 2);
 }
 
+TEST_CASE("comparisons that return bool") {
+    const auto test = [](const std::string& name, const auto& compare) {
+        check_binary(
+            name, [&](double a, double b) { return compare(a, b) ? 1 : 0; }, -2, 2);
+        const double nan = std::nan("");
+        const std::vector<double> a = {1, 2, 3, nan, nan}, b = {2, 2, 2, 2, nan};
+        const auto check_values = [&](const Array& x, const Array& y, std::int64_t n) {
+            const Array z = world().forward(name, {x, y})[0];
+            CHECK(catena::plugin::same(z.dtype(), catena::plugin::dtype_of<bool>()));
+            for (std::int64_t i = 0; i < n; ++i)
+                CHECK(z.at(i) == (compare(x.at(i), y.at(i)) ? 1 : 0));
+        };
+        check_values(Array::from<double>(a, {5}), Array::from<double>(b, {5}), 5);
+        check_values(Array::from<std::int32_t>({1, 2, 3}, {3}),
+                     Array::from<std::int32_t>({2, 2, 2}, {3}), 3);
+        check_values(Array::constant({2}, catena::plugin::dtype_of<bool>(), 1),
+                     Array::constant({2}, catena::plugin::dtype_of<bool>(), 0), 2);
+    };
+    test("catena.is_greater", std::greater<>());
+    test("catena.is_greater_equal", std::greater_equal<>());
+    test("catena.is_equal", std::equal_to<>());
+    test("catena.is_not_equal", std::not_equal_to<>());
+    const Array truth = Array::constant({70}, catena::plugin::dtype_of<bool>(), 1);
+    CHECK(world().forward("catena.logical_not", {truth})[0].at(69) == 0);
+}
+
 TEST_CASE("where") {
     const Array c = Array::from<double>({1, 0, 0, 2, 0, 1}, {2, 3});
     const Array a = Array::random<double>({2, 3}, 1);
     CHECK(check(world(), {"catena.where", {c, a, Array::random<double>({3}, 2)}}) == "");
     CHECK(check(world(), {"catena.where", {c, a, Array::random<double>({}, 2)}}) == "");
+    // bool conditions, also broadcast, in more than one block.
+    const Array zero = Array::from<double>({0}, {1});
+    const Array truth = world().forward("catena.is_not_equal", {c, zero})[0];
+    CHECK(check(world(), {"catena.where", {truth, a, Array::random<double>({3}, 2)}}) == "");
+    CHECK(check(world(), {"catena.where", {truth, Array::random<double>({4, 2, 3}, 3), a}}) == "");
+    const Array x = Array::random<double>({9001}, 4);
+    const Array chosen = world().forward(
+        "catena.where", {world().forward("catena.is_greater", {x, zero})[0], x, zero})[0];
+    for (std::int64_t i = 0; i < x.size(); ++i) CHECK(chosen.at(i) == std::fmax(x.at(i), 0));
 }
 
 TEST_CASE("functions of one array") {

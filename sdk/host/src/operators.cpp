@@ -1,5 +1,5 @@
 // Operators, which call registered functions; F::split_axis, which calls get_item; and F::copy.
-#include "support.hpp"
+#include "functions/promotion.hpp"
 
 #include <catena/cuda/device.hpp>
 #include <catena/function_forms.hpp>
@@ -9,68 +9,74 @@
 #include <limits>
 
 namespace catena {
-namespace {
 
-bool is_mask(const Array& x) { return x && x.body()->meta.dtype.code == CATENA_CODE_BOOL; }
-bool is_mask(const Variable& x) { return x && is_mask(x.data()); }
-
-// Converts a mask to 1 and 0 in float32, for calls without another array that determines the dtype.
-Array numbers(const Array& x) { return x.astype(Dtype::float32); }
-Variable numbers(const Variable& x) {
-    const Variable result = as_variable(numbers(x.data()));
+Dtype common_dtype(Dtype a, Dtype b) {
+    const auto rank = [](Dtype d) {
+        switch (d) {
+            case Dtype::bool8: return 0;
+            case Dtype::uint8: return 1;
+            case Dtype::int32: return 2;
+            case Dtype::int64: return 3;
+            default: return 4;
+        }
+    };
+    return rank(a) < rank(b) ? b : a;
+}
+Dtype common_dtype(Dtype x, Scalar c) {
+    if (is_floating(x)) return x;
+    return c.is_integer() ? arithmetic_dtype(x) : Dtype::float32;
+}
+Variable promoted(const Variable& x, Dtype dtype) {
+    if (is_floating(x.data()) || x.dtype() == dtype) return x;
+    const Variable result = as_variable(x.data().astype(dtype));
     result.set_volatile(x.is_volatile());
     return result;
 }
 
-Variable run(const PluginFunction& function, const Variable& x) { return function.first({&x}); }
-Array run(const PluginFunction& function, const Array& x) {
-    return function.first(std::span(&x, 1));
-}
-Variable run(const PluginFunction& function, const Variable& x0, const Variable& x1) {
-    return function.first({&x0, &x1});
-}
-Array run(const PluginFunction& function, const Array& x0, const Array& x1) {
-    const Array inputs[] = {x0, x1};
-    return function.first(inputs);
+namespace {
+
+using detail::elements;
+
+// Calls a function of a number, which is bound to it. `floats`: the function has no integers.
+template <bool floats = false, class X>
+X call(const PluginFunction& function, const X& x, Scalar c) {
+    if (x && !is_floating(elements(x))) [[unlikely]]
+        return run(function, promoted(x, floats ? Dtype::float32 : common_dtype(x.dtype(), c)));
+    return run(function, x);
 }
 
-template <class X>
-X call(const PluginFunction& function, const X& x) {
-    return is_mask(x) ? run(function, numbers(x)) : run(function, x);
+// Calls a function of operands that are not both of one floating dtype.
+template <bool floats, class X>
+[[gnu::noinline]] X call_promoted(const PluginFunction& function, const X& x0, const X& x1) {
+    if (!x0 || !x1) return run(function, x0, x1);  // which reports it
+    const Dtype a = x0.dtype();
+    const Dtype b = x1.dtype();
+    if (is_floating(a) && is_floating(b)) {
+        try {
+            return run(function, x0, x1);
+        } catch (const DtypeError& error) {
+            if (a != Dtype::float32 && b != Dtype::float32) throw;
+            fail<DtypeError>(
+                "{} (integers and bool with a floating number, as in 0.5 * (x > 0) * y, are "
+                "float32: write 0.5 * y * (x > 0))",
+                error.what());
+        }
+    }
+    Dtype dtype = arithmetic_dtype(common_dtype(a, b));
+    if (floats && !is_floating(dtype)) dtype = Dtype::float32;
+    return run(function, promoted(x0, dtype), promoted(x1, dtype));
 }
-// Whether x0 and x1 have different floating dtypes and one is float32, the dtype of a mask with a number.
-bool may_have_mask(const Array& x0, const Array& x1) {
-    if (!x0 || !x1 || x0.dtype() == x1.dtype()) return false;
-    return is_floating(x0.dtype()) && is_floating(x1.dtype()) &&
-           (x0.dtype() == Dtype::float32 || x1.dtype() == Dtype::float32);
+template <bool floats = false, class X>
+X call(const PluginFunction& function, const X& x0, const X& x1) {
+    if (x0 && x1 && same_dtype(elements(x0), elements(x1)) && is_floating(elements(x0))) [[likely]]
+        return run(function, x0, x1);
+    return call_promoted<floats>(function, x0, x1);
 }
-
-template <class X>
-X call(const PluginFunction& function, const X& x0, const X& x1) try {
-    return is_mask(x0) && is_mask(x1) ? run(function, numbers(x0), numbers(x1))
-                                      : run(function, x0, x1);
-} catch (const DtypeError& error) {
-    if (!may_have_mask(detail::elements(x0), detail::elements(x1))) throw;
-    fail<DtypeError>(
-        "{} (a bool array with a number, as in 2 * (x > 0) * y, is float32: write 2 * y * (x > 0))",
-        error.what());
-}
-
-// Converts 1 and 0, as comparisons return them, to a mask.
-Array mask(const Array& x) { return x.astype(Dtype::bool8); }
 
 void expect_mask(const char* what, const Array& x) {
-    if (!is_mask(x))
+    if (!x || x.dtype() != Dtype::bool8)
         fail<DtypeError>("[{}] operand: expected a bool array, got {}", what,
                          x ? name(x.dtype()) : "an empty handle");
-}
-
-// Returns c in the dtype and on the device of x. Throws if x has integers and c is none in their range.
-Array scalar(double c, const Array& x) {
-    const double limit = x.dtype() == Dtype::int32 ? 0x1p31 : 0x1p63;
-    if (!is_floating(x.dtype()) && !(c == std::trunc(c) && c >= -limit && c < limit))
-        fail<DtypeError>("[comparison] number: expected an {}, got {}", name(x.dtype()), c);
-    return Array::full({}, c, x.dtype(), x.device());
 }
 
 const Array& assign(const char* op, const Array& x, const Array& result) {
@@ -78,39 +84,71 @@ const Array& assign(const char* op, const Array& x, const Array& result) {
         fail<ShapeError>(
             "[{}] y: expected a shape that broadcasts to {} of x, got one that gives {}", op,
             to_string(x.shape()), to_string(result.shape()));
+    if (result.dtype() != x.dtype())
+        fail<DtypeError>("[{}] y: expected a dtype that gives {} of x, got one that gives {}", op,
+                         name(x.dtype()), name(result.dtype()));
     x.copy_from(result);
     return x;
 }
 
+// Returns x in a dtype that represents the number c.
+Array comparable(const Array& x, Scalar c) {
+    if (!x || is_floating(x)) return x;
+    const double v = c.value();
+    const bool is_long = x.dtype() == Dtype::int64;
+    const double limit = is_long ? 0x1p63 : 0x1p31;
+    if (!(v == std::trunc(v) && v >= -limit && v < limit)) return x.astype(Dtype::float64);
+    return is_long ? x : x.astype(Dtype::int32);
+}
 }  // namespace
 
-// Define each operator for variables and for arrays.
-#define CATENA_OF_TWO(OPERATOR, NAME)                           \
-    Variable OPERATOR(const Variable& x0, const Variable& x1) { \
-        return call(plain<NAME>(), x0, x1);                     \
-    }                                                           \
-    Array OPERATOR(const Array& x0, const Array& x1) { return call(plain<NAME>(), x0, x1); }
-#define CATENA_WITH_NUMBER(OPERATOR, NAME)                                                     \
-    Variable OPERATOR(const Variable& x, double c) { return call(with<NAME, "value">(c), x); } \
-    Array OPERATOR(const Array& x, double c) { return call(with<NAME, "value">(c), x); }
-#define CATENA_OF_NUMBER(OPERATOR, NAME)                                                       \
-    Variable OPERATOR(double c, const Variable& x) { return call(with<NAME, "value">(c), x); } \
-    Array OPERATOR(double c, const Array& x) { return call(with<NAME, "value">(c), x); }
+Array compare(const PluginFunction& function, const Array& x0, const Array& x1) {
+    if (x0 && x1 && x0.dtype() == Dtype::uint8 && x1.dtype() == Dtype::uint8)
+        return run(function, x0.astype(Dtype::int32), x1.astype(Dtype::int32));
+    return run_promoted(function, x0, x1);
+}
+Array compare(const PluginFunction& function, const Array& x, Scalar c) {
+    const Array number = comparable(x, c);
+    return run(function, number, constant_like(number, c.value()));
+}
+Array compare(const PluginFunction& function, Scalar c, const Array& x) {
+    const Array number = comparable(x, c);
+    return run(function, constant_like(number, c.value()), number);
+}
 
-CATENA_OF_TWO(operator+, "catena.add")
-CATENA_OF_TWO(operator-, "catena.sub")
-CATENA_OF_TWO(operator*, "catena.mul")
-CATENA_OF_TWO(operator/, "catena.div")
-CATENA_OF_TWO(pow, "catena.pow")
-CATENA_OF_TWO(dot, "catena.matmul")
+// Define each operator for variables and for arrays.
+#define CATENA_OF_TWO(OPERATOR, NAME, FLOATS)                   \
+    Variable OPERATOR(const Variable& x0, const Variable& x1) { \
+        return call<FLOATS>(plain<NAME>(), x0, x1);             \
+    }                                                           \
+    Array OPERATOR(const Array& x0, const Array& x1) { return call<FLOATS>(plain<NAME>(), x0, x1); }
+#define CATENA_WITH_NUMBER(OPERATOR, NAME)                 \
+    Variable OPERATOR(const Variable& x, Scalar c) {       \
+        return call(with<NAME, "value">(c.value()), x, c); \
+    }                                                      \
+    Array OPERATOR(const Array& x, Scalar c) { return call(with<NAME, "value">(c.value()), x, c); }
+#define CATENA_OF_NUMBER(OPERATOR, NAME, FLOATS)                   \
+    Variable OPERATOR(Scalar c, const Variable& x) {               \
+        return call<FLOATS>(with<NAME, "value">(c.value()), x, c); \
+    }                                                              \
+    Array OPERATOR(Scalar c, const Array& x) {                     \
+        return call<FLOATS>(with<NAME, "value">(c.value()), x, c); \
+    }
+
+CATENA_OF_TWO(operator+, "catena.add", false)
+CATENA_OF_TWO(operator-, "catena.sub", false)
+CATENA_OF_TWO(operator*, "catena.mul", false)
+CATENA_OF_TWO(operator/, "catena.div", true)
+CATENA_OF_TWO(pow, "catena.pow", false)
+CATENA_OF_TWO(dot, "catena.matmul", false)
 CATENA_WITH_NUMBER(operator+, "catena.add_constant")
 CATENA_WITH_NUMBER(operator*, "catena.mul_constant")
 CATENA_WITH_NUMBER(pow, "catena.pow_var_const")
-CATENA_OF_NUMBER(operator-, "catena.sub_from_constant")
-CATENA_OF_NUMBER(operator/, "catena.div_from_constant")
-CATENA_OF_NUMBER(pow, "catena.pow_const_var")
-Variable operator-(const Variable& x) { return call(plain<"catena.neg">(), x); }
-Array operator-(const Array& x) { return call(plain<"catena.neg">(), x); }
+CATENA_OF_NUMBER(operator-, "catena.sub_from_constant", false)
+CATENA_OF_NUMBER(operator/, "catena.div_from_constant", true)
+CATENA_OF_NUMBER(pow, "catena.pow_const_var", false)
+Variable operator-(const Variable& x) { return call(plain<"catena.neg">(), x, 1); }
+Array operator-(const Array& x) { return call(plain<"catena.neg">(), x, 1); }
 
 const Array& operator+=(const Array& x, const Array& y) {
     if (!x) {
@@ -123,33 +161,33 @@ const Array& operator+=(const Array& x, const Array& y) {
 const Array& operator-=(const Array& x, const Array& y) { return assign("-=", x, x - y); }
 const Array& operator*=(const Array& x, const Array& y) { return assign("*=", x, x * y); }
 const Array& operator/=(const Array& x, const Array& y) { return assign("/=", x, x / y); }
-const Array& operator+=(const Array& x, double c) { return assign("+=", x, x + c); }
-const Array& operator*=(const Array& x, double c) { return assign("*=", x, x * c); }
+const Array& operator+=(const Array& x, Scalar c) { return assign("+=", x, x + c); }
+const Array& operator*=(const Array& x, Scalar c) { return assign("*=", x, x * c); }
 
-Array operator>(const Array& x0, const Array& x1) {
-    return mask(call(plain<"catena.greater">(), x0, x1));
-}
-Array operator>=(const Array& x0, const Array& x1) {
-    return mask(call(plain<"catena.greater_equal">(), x0, x1));
-}
-Array operator>(const Array& x, double c) { return x > scalar(c, x); }
-Array operator>=(const Array& x, double c) { return x >= scalar(c, x); }
-Array operator<(const Array& x, double c) { return scalar(c, x) > x; }
-Array operator<=(const Array& x, double c) { return scalar(c, x) >= x; }
+// x0 < x1 is x1 > x0.
+#define CATENA_COMPARISON(OPERATOR, MIRRORED, NAME)                                             \
+    Array OPERATOR(const Array& x0, const Array& x1) { return compare(plain<NAME>(), x0, x1); } \
+    Array OPERATOR(const Array& x, Scalar c) { return compare(plain<NAME>(), x, c); }           \
+    Array OPERATOR(Scalar c, const Array& x) { return compare(plain<NAME>(), c, x); }           \
+    Array MIRRORED(const Array& x0, const Array& x1) { return compare(plain<NAME>(), x1, x0); } \
+    Array MIRRORED(const Array& x, Scalar c) { return compare(plain<NAME>(), c, x); }           \
+    Array MIRRORED(Scalar c, const Array& x) { return compare(plain<NAME>(), x, c); }
+CATENA_COMPARISON(operator>, operator<, "catena.is_greater")
+CATENA_COMPARISON(operator>=, operator<=, "catena.is_greater_equal")
 
 Array operator&(const Array& x0, const Array& x1) {
     expect_mask("&", x0);
     expect_mask("&", x1);
-    return mask(x0 * x1);
+    return run(plain<"catena.minimum">(), x0, x1);
 }
 Array operator|(const Array& x0, const Array& x1) {
     expect_mask("|", x0);
     expect_mask("|", x1);
-    return mask(x0 + x1);
+    return run(plain<"catena.maximum">(), x0, x1);
 }
 Array operator~(const Array& x) {
     expect_mask("~", x);
-    return mask(1 - x);
+    return run(plain<"catena.logical_not">(), x);
 }
 
 }  // namespace catena

@@ -185,7 +185,7 @@ TEST_CASE("comparisons of arrays are masks") {
     CHECK(floats(F::equal(x, zero)) == Floats{0, 1, 0, 0});
     CHECK(floats(F::where(x > 0, x, -1 * Array::ones({4}))) == Floats{-1, -1, 2, -1});
     CHECK((x.astype(Dtype::float64) > 1.5).dtype() == Dtype::bool8);
-    CHECK(F::equal(x, zero).dtype() == Dtype::float32);
+    CHECK(F::equal(x, zero).dtype() == Dtype::bool8);
     CHECK_THROWS_AS((void)F::sum(x > 0), DtypeError);
     CHECK(F::sum(F::cast(x > 0, Dtype::int32)).item<int>() == 1);
 }
@@ -202,13 +202,9 @@ TEST_CASE("arrays of integers: labels and masks, without gradients") {
     CHECK(ints(-i) == Values{-1, -2, -3});
     CHECK((i > 1).dtype() == Dtype::bool8);
     CHECK((i > 1).to_vector<int>() == Values{0, 1, 1});
-    CHECK(ints(F::equal(i, F::get_item(i, {1}, {2}))) == Values{0, 1, 0});
+    CHECK(F::equal(i, F::get_item(i, {1}, {2})).to_vector<int>() == Values{0, 1, 0});
     CHECK(ints(F::where(i > 1, i, i * 10)) == Values{10, 2, 3});
     CHECK(ints(F::sum(F::broadcast_to(i, {2, 3}))) == Values{12});
-    CHECK_THROWS_AS(i * 0.5, DtypeError);
-    CHECK_THROWS_WITH_AS(i >= 1.5, "[comparison] number: expected an int32, got 1.5", DtypeError);
-    CHECK_THROWS_AS(i < 1e10, DtypeError);
-    CHECK_THROWS_AS(i < std::nan(""), DtypeError);
 
     const Variable v(i);
     const Variable y = v * v + v;

@@ -196,24 +196,26 @@ TEST_CASE("masks are bool arrays, choose, and count as 0 and 1 beside numbers") 
     CHECK_THROWS_AS((void)~x, DtypeError);
     CHECK_THROWS_AS((void)((x > 0) | Array()), DtypeError);
 
-    // Conditions: bool arrays, numbers, results of F::greater().
+    // Conditions: bool arrays, numbers.
     const Array ten = arr({10}), twenty = arr({20});
     CHECK(is(F::where(x > 0, ten, twenty), Dtype::float64, {20, 20, 10}));
     CHECK(is(F::where(Array::from<bool>({true, false, true}, {3}), x, ten), Dtype::float64,
              {-1, 10, 2}));
     CHECK(is(F::where(x, ten, twenty), Dtype::float64, {10, 20, 10}));
-    CHECK(is(F::greater(x, arr({0})), Dtype::float64, {0, 0, 1}));
     const Array n = Array::from<std::int64_t>({1, 2, 3}, {3});
     CHECK(is(F::where(n > 1, n, -n), Dtype::int64, {-1, 2, 3}));
 
     CHECK(is(x * (x > 0), Dtype::float64, {0, 0, 2}));
     CHECK(is((x > 0) * x, Dtype::float64, {0, 0, 2}));
     CHECK(is(x.astype(Dtype::float16) - (x > 0), Dtype::float16, {-1, 0, 1}));
-    CHECK(is(2 * (x > 0), Dtype::float32, {0, 0, 2}));
-    CHECK(is(1 - (x > 0), Dtype::float32, {1, 1, 0}));
-    CHECK(is(-(x > 0), Dtype::float32, {0, 0, -1}));
-    CHECK(is((x > 0) + (x > -1), Dtype::float32, {0, 1, 2}));
-    CHECK(is((2 * (v > 0)).data(), Dtype::float32, {0, 0, 2}));
+    CHECK(is(2 * (x > 0), Dtype::int32, {0, 0, 2}));
+    CHECK(is(1 - (x > 0), Dtype::int32, {1, 1, 0}));
+    CHECK(is(-(x > 0), Dtype::int32, {0, 0, -1}));
+    CHECK(is((x > 0) + (x > -1), Dtype::int32, {0, 1, 2}));
+    CHECK(is((2 * (v > 0)).data(), Dtype::int32, {0, 0, 2}));
+    CHECK(is(2.0 * (x > 0), Dtype::float32, {0, 0, 2}));
+    CHECK(is(2 * (x > 0) * x, Dtype::float64, {0, 0, 4}));
+    CHECK(is((1 - (v > 0)).data() * x, Dtype::float64, {-1, 0, 0}));
 
     F::sum(F::where(v > 0, v * v, 3 * v) * (v < 2)).backward();
     CHECK(values(v.grad()) == Doubles{3, 3, 0});
@@ -226,25 +228,114 @@ TEST_CASE("masks are bool arrays, choose, and count as 0 and 1 beside numbers") 
         Arrays{arr({1, -2, 5})}, Arrays{arr({1, 3, 1})}, Arrays{arr({0.5, 1, 1})});
 }
 
-TEST_CASE("a mask with a number beside another floating dtype is told what to write") {
+TEST_CASE(
+    "two floating dtypes are refused, with a hint if one is that of a number next to a mask") {
     const std::string hint =
-        " (a bool array with a number, as in 2 * (x > 0) * y, is float32: write 2 * y * (x > 0))";
+        " (integers and bool with a floating number, as in 0.5 * (x > 0) * y, are float32: write "
+        "0.5 * y * (x > 0))";
     const Array x = arr({-1, 2}), half = x.astype(Dtype::float16);
     const Variable v(x);
     const std::string mul = "[catena.mul] x1: expected float32 as x0, got ";
-    CHECK_THROWS_WITH_AS((void)(2 * (x > 0) * x), (mul + "float64" + hint).c_str(), DtypeError);
-    CHECK_THROWS_WITH_AS((void)(2 * (v > 0) * v), (mul + "float64" + hint).c_str(), DtypeError);
-    CHECK_THROWS_WITH_AS((void)(half - (1 - (x > 0))),
+    CHECK_THROWS_WITH_AS((void)(0.5 * (x > 0) * x), (mul + "float64" + hint).c_str(), DtypeError);
+    CHECK_THROWS_WITH_AS((void)(0.5 * (v > 0) * v), (mul + "float64" + hint).c_str(), DtypeError);
+    CHECK_THROWS_WITH_AS((void)(half - (1.0 - (x > 0))),
                          ("[catena.sub] x1: expected float16 as x0, got float32" + hint).c_str(),
                          DtypeError);
     CHECK_THROWS_WITH_AS((void)(x * half), "[catena.mul] x1: expected float64 as x0, got float16",
                          DtypeError);
-    CHECK_THROWS_WITH_AS((void)(x.astype(Dtype::float32) * Array::from<std::int64_t>({1, 2}, {2})),
-                         "[catena.mul] x1: expected float32 as x0, got int64", DtypeError);
+    CHECK_THROWS_AS((void)(x > half), DtypeError);
+    CHECK_THROWS_AS((void)F::maximum(x, half), DtypeError);
+    CHECK_THROWS_AS((void)F::where(x > 0, x, half), DtypeError);
+    CHECK_THROWS_AS((void)F::concat({x, half}, 0), DtypeError);
+    CHECK_THROWS_AS((void)F::stack({v, Variable(half)}), DtypeError);
     // The expression that the error message suggests keeps the dtype of x.
     for (const Array& y : {x, half, x.astype(Dtype::bfloat16)}) {
-        const Array product = 2 * y * (x > 0);
+        const Array product = 0.5 * y * (x > 0);
         CHECK(product.dtype() == y.dtype());
-        CHECK(values(product) == Doubles{0, 4});
+        CHECK(values(product) == Doubles{0, 1});
     }
+}
+
+TEST_CASE("dtypes are promoted: bool < integers < floating") {
+    const Array f16 = arr({1, 2}).astype(Dtype::float16), f64 = arr({1, 2});
+    const Array i32 = f64.astype(Dtype::int32), i64 = f64.astype(Dtype::int64);
+    const Array u8 = f64.astype(Dtype::uint8), mask = f64 > 1;
+    const auto is = [](const Array& y, Dtype dtype, const Doubles& expected) {
+        CHECK(y.dtype() == dtype);
+        return values(y) == expected;
+    };
+    CHECK(is(i32 + i64, Dtype::int64, {2, 4}));
+    CHECK(is(i64 - u8, Dtype::int64, {0, 0}));
+    CHECK(is(u8 * i32, Dtype::int32, {1, 4}));
+    CHECK(is(i64 * f16, Dtype::float16, {1, 4}));
+    CHECK(is(f64 - i32, Dtype::float64, {0, 0}));
+    CHECK(is(mask + i64, Dtype::int64, {1, 3}));
+    CHECK(is(u8 + f64, Dtype::float64, {2, 4}));
+    CHECK(is(pow(f64, i32), Dtype::float64, {1, 4}));
+    CHECK(is(pow(i32, f64), Dtype::float64, {1, 4}));
+    CHECK(is(dot(f64.reshape({1, 2}), i32.reshape({2, 1})), Dtype::float64, {5}));
+    // Division gives floats.
+    CHECK(is(i32 / i64, Dtype::float32, {1, 1}));
+    CHECK(is(mask / i32, Dtype::float32, {0, 0.5}));
+    CHECK(is(i32 / f64, Dtype::float64, {1, 1}));
+    CHECK(is(i32 / 2, Dtype::float32, {0.5, 1}));
+    CHECK(is(1 / i64, Dtype::float32, {1, 0.5}));
+    CHECK(is(u8 / 2, Dtype::float32, {0.5, 1}));
+    // A number changes no dtype, but a floating one that of integers.
+    CHECK(is(i64 + 1, Dtype::int64, {2, 3}));
+    CHECK(is(3 - i32, Dtype::int32, {2, 1}));
+    CHECK(is(i32 + 1.0, Dtype::float32, {2, 3}));
+    CHECK(is(0.5F * i32, Dtype::float32, {0.5, 1}));
+    CHECK(is(i64 - 0.5, Dtype::float32, {0.5, 1.5}));
+    CHECK(is(f16 * 0.5, Dtype::float16, {0.5, 1}));
+    CHECK(is(f64 + std::size_t{1}, Dtype::float64, {2, 3}));
+    CHECK(is(pow(2.0, i32), Dtype::float32, {2, 4}));
+    // Comparisons, selection, concatenation.
+    CHECK(is(i32 > arr({1.5}), Dtype::bool8, {0, 1}));
+    CHECK(is(u8 >= u8, Dtype::bool8, {1, 1}));
+    CHECK(is(mask > f16, Dtype::bool8, {0, 0}));
+    CHECK(is(mask < mask, Dtype::bool8, {0, 0}));
+    CHECK(is(F::maximum(i32, arr({1.5})), Dtype::float64, {1.5, 2}));
+    CHECK(is(F::minimum(mask, i64), Dtype::int64, {0, 1}));
+    CHECK(is(F::where(mask, i32, f16), Dtype::float16, {1, 2}));
+    CHECK(is(F::concat({mask, i32, f64}, 0), Dtype::float64, {0, 1, 1, 2, 1, 2}));
+    CHECK(is(F::stack({i32, i64}), Dtype::int64, {1, 2, 1, 2}));
+    // In place the dtype does not change.
+    Array sum = f64.copy();
+    sum += i32;
+    CHECK(is(sum, Dtype::float64, {2, 4}));
+    CHECK_THROWS_WITH_AS(
+        i32 += f64, "[+=] y: expected a dtype that gives int32 of x, got one that gives float64",
+        DtypeError);
+    CHECK_THROWS_AS(i32 /= 2, DtypeError);
+    CHECK(is(i32, Dtype::int32, {1, 2}));
+
+    const Variable v(f64), n(i32);
+    const Variable y = v * n + F::where(n > 1, v, n) - F::maximum(n, v) / n;
+    CHECK(y.dtype() == Dtype::float64);
+    F::sum(y).backward();
+    CHECK(values(v.grad()) == Doubles{1, 3});  // in a tie the first operand gets the gradient
+    CHECK_FALSE(n.grad());
+    const Variable calm(i32, true);
+    CHECK((calm + calm / 2).is_volatile());
+    CHECK((calm * Variable(f64, true)).is_volatile());
+}
+
+TEST_CASE("integers are compared with numbers by value") {
+    const Array i = Array::from<int>({-2, 1, 2}, {3});
+    const Array n = i.astype(Dtype::int64);
+    for (const Array& x : {i, n}) {
+        CHECK(values(x >= 1.5) == Doubles{0, 0, 1});
+        CHECK(values(x < 1.5) == Doubles{1, 1, 0});
+        CHECK(values(1.5 > x) == Doubles{1, 1, 0});
+        CHECK(values(x < 1e30) == Doubles{1, 1, 1});
+        CHECK(values(x > -HUGE_VAL) == Doubles{1, 1, 1});
+        CHECK(values(x <= std::nan("")) == Doubles{0, 0, 0});
+        CHECK(values(x > 1) == Doubles{0, 0, 1});
+    }
+    CHECK(values((i > 0) >= 0.5) == Doubles{0, 1, 1});
+    CHECK(values(i.astype(Dtype::uint8) > 1) == Doubles{1, 0, 1});
+    // 2^53 + 1 is not a double.
+    const Array big = Array::from<std::int64_t>({(1LL << 53) + 1}, {1});
+    CHECK(values(big > 9007199254740992.0) == Doubles{1});
 }

@@ -45,20 +45,24 @@ void broadcast(const catena_function& f, std::uint32_t input, const catena_meta&
     }
 }
 
-enum class Into { direct, sum, nowhere };
+bool is_bool(const catena_tensor& t) { return same(t.dl.dtype, dtype_of<bool>()); }
+
+enum class Into { direct, sum, truth, nowhere };
 
 // Runs a loop in the general case: threads, broadcast inputs, outputs that are added to.
 template <class T>
 struct Job {
     static constexpr std::size_t most = CATENA_MAX_PORTS + 2;
+    static constexpr std::int64_t largest = 2048;  // elements of a block
 
-    void input(const T* data, Shape from) {
+    // is_bool: data points to bool, which is converted to T.
+    void input(const T* data, Shape from, bool is_bool = false) {
         in[n_in] = data;
-        staged[n_in] = data != nullptr && !std::ranges::equal(from, shape);
-        if (staged[n_in]) {
-            walk[n_in] = Broadcast(from, shape);
-            buffers += 2;
-        }
+        truths[n_in] = is_bool;
+        repeated[n_in] = data != nullptr && !std::ranges::equal(from, shape);
+        staged[n_in] = data != nullptr && (repeated[n_in] || is_bool);
+        if (repeated[n_in]) walk[n_in] = Broadcast(from, shape);
+        if (staged[n_in]) buffers += 2;
         ++n_in;
     }
     void output(T* data, Into how) {
@@ -79,7 +83,9 @@ struct Job {
     std::size_t n_out = 0;
     std::int64_t buffers = 0;
     const T* in[most];
-    bool staged[most];
+    bool staged[most];    // loaded into a buffer, because it is repeated or bool
+    bool repeated[most];  // broadcast
+    bool truths[most];
     Broadcast walk[most];
     T* out[most];
     Into into[most];
@@ -93,10 +99,26 @@ private:
             to[k] = out[k] == nullptr ? nullptr : out[k] + begin;
         loop(end - begin, to, from, attrs);
     }
+    bool has_short_period(std::size_t k, std::int64_t block) const {
+        return repeated[k] && walk[k].period() <= block;
+    }
+    // Sets `to` to n elements of input k, at most 2 * largest.
+    void load(std::size_t k, std::int64_t begin, std::int64_t n, T* to) const {
+        if (!truths[k]) return walk[k].load(in[k], begin, n, to);
+        const bool* from = reinterpret_cast<const bool*>(in[k]);
+        bool own[2 * largest];
+        if (repeated[k]) {
+            walk[k].load(from, begin, n, own);
+            from = own;
+        } else {
+            from += begin;
+        }
+        for (std::int64_t i = 0; i < n; ++i) to[i] = static_cast<T>(from[i]);
+    }
     void blocks(std::int64_t begin, std::int64_t end) const {
         alignas(64) T arena[65536 / sizeof(T)];
         const auto block = std::min<std::int64_t>(
-            2048, static_cast<std::int64_t>(std::size(arena)) / buffers / 16 * 16);
+            largest, static_cast<std::int64_t>(std::size(arena)) / buffers / 16 * 16);
         const T* from[most];
         T* to[most];
         T* own[2 * most];
@@ -106,7 +128,7 @@ private:
             if (!staged[k]) continue;
             own[k] = next;
             next += 2 * block;
-            if (walk[k].period() <= block) walk[k].load(in[k], 0, block + walk[k].period(), own[k]);
+            if (has_short_period(k, block)) load(k, 0, block + walk[k].period(), own[k]);
         }
         for (std::size_t k = 0; k < n_out; ++k) {
             if (into[k] == Into::direct) continue;
@@ -116,11 +138,13 @@ private:
         for (std::int64_t b = begin; b < end; b += block) {
             const std::int64_t n = std::min(block, end - b);
             for (std::size_t k = 0; k < n_in; ++k) {
-                from[k] = in[k] == nullptr ? nullptr : in[k] + b;
-                if (!staged[k]) continue;
+                if (!staged[k]) {
+                    from[k] = in[k] == nullptr ? nullptr : in[k] + b;
+                    continue;
+                }
                 from[k] = own[k];
-                if (walk[k].period() <= block) from[k] += b % walk[k].period();
-                else walk[k].load(in[k], b, n, own[k]);
+                if (has_short_period(k, block)) from[k] += b % walk[k].period();
+                else load(k, b, n, own[k]);
             }
             for (std::size_t k = 0; k < n_out; ++k) {
                 to[k] = own[most + k];
@@ -128,8 +152,13 @@ private:
             }
             loop(n, to, from, attrs);
             for (std::size_t k = 0; k < n_out; ++k) {
-                if (into[k] != Into::sum) continue;
-                for (std::int64_t i = 0; i < n; ++i) out[k][b + i] += to[k][i];
+                if (into[k] == Into::truth) {
+                    bool* const truth = reinterpret_cast<bool*>(out[k]) + b;
+                    CATENA_LOOP
+                    for (std::int64_t i = 0; i < n; ++i) truth[i] = to[k][i] != T(0);
+                } else if (into[k] == Into::sum) {
+                    for (std::int64_t i = 0; i < n; ++i) out[k][b + i] += to[k][i];
+                }
             }
         }
     }
@@ -146,8 +175,12 @@ template <class T>
         job.attrs = attrs;
         job.shape = shape_of(y);
         for (std::size_t i = 0; i < call.n_x; ++i)
-            job.input(data_of<const T>(*call.x[i]), shape_of(*call.x[i]));
-        job.output(data_of<T>(y), call.req[0] == CATENA_REQ_ADD ? Into::sum : Into::direct);
+            job.input(data_of<const T>(*call.x[i]), shape_of(*call.x[i]),
+                      loops.mixed && is_bool(*call.x[i]));
+        // As integers, bools are overwritten even if the call asks to add.
+        job.output(data_of<T>(y), loops.mixed && is_bool(y)       ? Into::truth
+                                  : call.req[0] == CATENA_REQ_ADD ? Into::sum
+                                                                  : Into::direct);
         job.run(ctx, size_of(y), loops.work);
     });
 }
@@ -180,7 +213,8 @@ template <class T>
         job.shape = shape_of(gy);
         job.input(g.in[0], job.shape);
         for (std::size_t i = 0; i < call.n_x; ++i)
-            job.input(g.in[1 + i], g.in[1 + i] == nullptr ? job.shape : shape_of(*call.x[i]));
+            job.input(g.in[1 + i], g.in[1 + i] == nullptr ? job.shape : shape_of(*call.x[i]),
+                      loops.mixed && g.in[1 + i] != nullptr && is_bool(*call.x[i]));
         job.input(g.in[1 + call.n_x], job.shape);
         T* whole = static_cast<T*>(call.scratch);
         T* summed[CATENA_MAX_PORTS];
@@ -207,12 +241,12 @@ template <class T>
 
 }  // namespace
 
-catena_status infer_elementwise(catena_ctx* ctx, const catena_function& f, bool whole,
+catena_status infer_elementwise(catena_ctx* ctx, const catena_function& f, bool whole, int like,
                                 const catena_value* attrs, const catena_meta* const* x,
                                 catena_meta& y) noexcept {
     const catena_meta& first = *x[0];
     y.ndim = first.ndim;
-    y.dtype = first.dtype;
+    y.dtype = like < 0 ? dtype_of<bool>() : x[like]->dtype;
     y.device_type = first.device_type;
     std::copy_n(first.shape, first.ndim, y.shape);
     bool equal = true;
@@ -233,7 +267,7 @@ catena_status run_forward(catena_ctx* ctx, const catena_call& call,
                           const ElementwiseLoops<T>& loops, const T* attrs) noexcept {
     const catena_tensor& y = *call.y[0];
     const std::int64_t n = size_of(y);
-    bool plain = call.req[0] == CATENA_REQ_WRITE && n * loops.work <= serial_work;
+    bool plain = call.req[0] == CATENA_REQ_WRITE && n * loops.work <= serial_work && !loops.mixed;
     const T* in[CATENA_MAX_PORTS];
     for (std::size_t i = 0; i < call.n_x; ++i) {
         in[i] = data_of<const T>(*call.x[i]);
@@ -257,7 +291,7 @@ catena_status run_backward(catena_ctx* ctx, const catena_call& call,
     const std::size_t n_x = call.n_x;
     const std::int64_t n = size_of(gy);
     Gradients<T> g;
-    g.plain = n * loops.work <= serial_work;
+    g.plain = n * loops.work <= serial_work && !loops.mixed;
     g.in[0] = data_of<const T>(gy);
     std::size_t wanted = 0;
     std::size_t last = 0;

@@ -111,7 +111,11 @@ namespace math {
 Var where(const Var& condition, const Var& yes, const Var& no) {
     if (condition.is_constant()) return condition.constant() != 0 ? yes : no;
     if (yes.is_constant() && no.is_constant() && yes.constant() == no.constant()) return yes;
-    return call<"catena.where">({condition, yes, no});
+    // A constant gets the dtype of the other value: the condition may be bool.
+    const auto value = [](const Var& x, const Var& like) {
+        return x.is_constant() && !like.is_constant() ? scalar_like(like, x.constant()) : x;
+    };
+    return call<"catena.where">({condition, value(yes, no), value(no, yes)});
 }
 Var isnan(const Var& x) { return 1.0 - (x == x); }
 Var unless_nan(const Var& x, const Var& value) {

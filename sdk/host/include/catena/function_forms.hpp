@@ -4,6 +4,9 @@
 #include <catena/bound_function.hpp>
 #include <catena/core/config.hpp>
 #include <catena/functions.hpp>
+#include <catena/functions/creation.hpp>
+#include <catena/functions/logic.hpp>
+#include <catena/functions/shapes.hpp>
 #include <catena/operators.hpp>
 
 #include <array>
@@ -46,11 +49,11 @@ std::vector<Array> split_axis(const Array& x, N sections, int axis) {
 
 // F::pow(x, 2), F::pow(2, x): catena::pow() with a number.
 template <Operand X>
-X pow(const X& x, double exponent) {
+X pow(const X& x, Scalar exponent) {
     return catena::pow(x, exponent);
 }
 template <Operand X>
-X pow(double base, const X& x) {
+X pow(Scalar base, const X& x) {
     return catena::pow(base, x);
 }
 

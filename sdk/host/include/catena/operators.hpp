@@ -1,10 +1,35 @@
 // Operators on variables and on arrays, as in NumPy. Operands broadcast, and one of them may be a
 // number. Each operator calls one registered function; on arrays alone it records no graph.
+//
+// Dtypes are promoted by category, as in PyTorch: bool < integers < floating dtypes. int32 with int64
+// gives int64. Integers and bool take the floating dtype of the other array. Two different floating
+// dtypes throw DtypeError, because a net must not compute in float64 by mistake. A number does not
+// change the dtype of an array, but a floating number changes integers and bool to float32. Arithmetic
+// of bool alone, or of bool and an integer number, gives int32. Integers / integers gives float32.
 #pragma once
 
 #include <catena/core/variable.hpp>
 
 namespace catena {
+
+// A number as an operand. Its C++ type determines whether it is an integer.
+class Scalar {
+public:
+    template <class N>
+    requires std::is_arithmetic_v<N> Scalar(N value)  // NOLINT: is a number
+        : value_(static_cast<double>(value)), is_integer_(std::integral<N>) {}
+    double value() const { return value_; }
+    bool is_integer() const { return is_integer_; }
+    Scalar operator-() const {
+        Scalar negative = *this;
+        negative.value_ = -value_;
+        return negative;
+    }
+
+private:
+    double value_;
+    bool is_integer_;
+};
 
 // dot() is the product of two matrices. NumPy's x.dot(W.T) is dot(x, F::transpose(W)); F::matmul(x,
 // W, false, true) gives the same without copying W.
@@ -17,43 +42,37 @@ namespace catena {
     X dot(const X& a, const X& b);                              \
     X operator-(const X& x);                                    \
     inline X operator+(const X& x) { return x; }                \
-    X operator+(const X& x, double c);                          \
-    X operator*(const X& x, double c);                          \
-    X operator-(double c, const X& x);                          \
-    X operator/(double c, const X& x);                          \
-    X pow(const X& x, double c);                                \
-    X pow(double c, const X& x);                                \
-    inline X operator+(double c, const X& x) { return x + c; }  \
-    inline X operator*(double c, const X& x) { return x * c; }  \
-    inline X operator-(const X& x, double c) { return x + -c; } \
-    inline X operator/(const X& x, double c) { return x * (1 / c); }
+    X operator+(const X& x, Scalar c);                          \
+    X operator*(const X& x, Scalar c);                          \
+    X operator-(Scalar c, const X& x);                          \
+    X operator/(Scalar c, const X& x);                          \
+    X pow(const X& x, Scalar c);                                \
+    X pow(Scalar c, const X& x);                                \
+    inline X operator+(Scalar c, const X& x) { return x + c; }  \
+    inline X operator*(Scalar c, const X& x) { return x * c; }  \
+    inline X operator-(const X& x, Scalar c) { return x + -c; } \
+    inline X operator/(const X& x, Scalar c) { return x * (1 / c.value()); }
 CATENA_ARITHMETIC(Variable)
 CATENA_ARITHMETIC(Array)
 #undef CATENA_ARITHMETIC
 
-// Masks are bool arrays. F::where() selects by a mask. &, | and ~ combine masks, and throw
-// DtypeError for other dtypes. In arithmetic a mask counts as 1 and 0, in the dtype of the other
-// array, or in float32 with a number or another mask. If y is not float32, write 2 * y * (x > 0)
-// instead of 2 * (x > 0) * y. F::greater(), F::greater_equal() and F::equal() also compare, and
-// return 1 and 0 in the inputs' dtype. There is no operator ==, because arrays are handles.
-// F::sum() does not accept masks: cast them.
-Array operator>(const Array& x0, const Array& x1);
-Array operator>=(const Array& x0, const Array& x1);
-Array operator>(const Array& x, double c);
-Array operator>=(const Array& x, double c);
-Array operator<(const Array& x, double c);
-Array operator<=(const Array& x, double c);
+// Comparisons return masks, which are bool arrays; so do F::equal() and the other functions of
+// functions/logic.hpp. There is no operator ==, because arrays are handles. Integers are compared with
+// a number by value, also if the number is not an integer. &, | and ~ combine masks, and throw
+// DtypeError for other dtypes. F::where() selects by a mask.
+#define CATENA_COMPARISON(OPERATOR)                   \
+    Array OPERATOR(const Array& x0, const Array& x1); \
+    Array OPERATOR(const Array& x, Scalar c);         \
+    Array OPERATOR(Scalar c, const Array& x);
+CATENA_COMPARISON(operator>)
+CATENA_COMPARISON(operator>=)
+CATENA_COMPARISON(operator<)
+CATENA_COMPARISON(operator<=)
+#undef CATENA_COMPARISON
 
 Array operator&(const Array& x0, const Array& x1);
 Array operator|(const Array& x0, const Array& x1);
 Array operator~(const Array& x);
-
-inline Array operator<(const Array& x0, const Array& x1) { return x1 > x0; }
-inline Array operator<=(const Array& x0, const Array& x1) { return x1 >= x0; }
-inline Array operator>(double c, const Array& x) { return x < c; }
-inline Array operator>=(double c, const Array& x) { return x <= c; }
-inline Array operator<(double c, const Array& x) { return x > c; }
-inline Array operator<=(double c, const Array& x) { return x >= c; }
 
 // A variable or an array.
 template <class X>
@@ -66,9 +85,10 @@ concept Mixed = (std::same_as<X0, Array> && std::derived_from<X1, Variable>) ||
 namespace detail {
 inline const Variable& operand(const Variable& x) { return x; }
 inline Variable operand(const Array& x) { return as_variable(x); }
+inline Scalar operand(Scalar c) { return c; }
 inline const Array& elements(const Variable& x) { return x.data(); }
 inline const Array& elements(const Array& x) { return x; }
-inline double elements(double c) { return c; }
+inline Scalar elements(Scalar c) { return c; }
 }  // namespace detail
 
 #define CATENA_MIXED_OPERATOR(OPERATOR)                                    \
@@ -125,17 +145,17 @@ CATENA_ASSIGNMENT(/)
 // An array changes in place, as in NumPy: gw += gy * x, w.data() -= 0.1 * w.grad(). All handles to
 // its memory see the change: copies of x, views, and the Variable whose data or gradient x is. If a
 // graph has kept the memory, its backward() throws GraphError. `x = x + y` makes a new array
-// instead. y must have the dtype and device of x, or be a mask, and must broadcast to the shape of
-// x; x + number has the dtype of x. Otherwise the operator throws ShapeError, DtypeError or
+// instead. The result must have the dtype of x, so an integer x refuses a floating y; y must have the
+// device of x and broadcast to its shape. Otherwise the operator throws ShapeError, DtypeError or
 // DeviceError and changes nothing. An empty handle throws InvalidError, also in x += y, because
 // copies of x would not see a new array.
 const Array& operator+=(const Array& x, const Array& y);
 const Array& operator-=(const Array& x, const Array& y);
 const Array& operator*=(const Array& x, const Array& y);
 const Array& operator/=(const Array& x, const Array& y);
-const Array& operator+=(const Array& x, double c);
-const Array& operator*=(const Array& x, double c);
-inline const Array& operator-=(const Array& x, double c) { return x += -c; }
-inline const Array& operator/=(const Array& x, double c) { return x *= 1 / c; }
+const Array& operator+=(const Array& x, Scalar c);
+const Array& operator*=(const Array& x, Scalar c);
+inline const Array& operator-=(const Array& x, Scalar c) { return x += -c; }
+inline const Array& operator/=(const Array& x, Scalar c) { return x *= 1 / c.value(); }
 
 }  // namespace catena

@@ -318,6 +318,8 @@ template <class... A, class... B>
 constexpr Rows<A..., B...> operator+(Rows<A...>, Rows<B...>) {
     return {};
 }
+// For functions that only move elements.
+using Elements = decltype(Numbers() + Rows<Row<bool>, Row<std::uint8_t>>());
 // Rows for all pairs of types in a list.
 template <class... T>
 struct Pairs {

@@ -4,6 +4,10 @@
 //   template <class T> CATENA_FN static Grads<T, n> backward(T gy, T x..., [T y,] T attribute...);
 //
 // Attributes are numbers and come last. Values of x and y that backward does not use are not kept.
+//
+// A port with a type variable of its own may be bool: Row<bool, float> is a row of a bool condition
+// and floats, Row<float, bool> one of a comparison. Formulas get the bool elements as 1 and 0, in
+// the type of the others. They return 1 and 0, or another number that is not 0.
 #pragma once
 
 #include <utility>
@@ -159,10 +163,38 @@ constexpr auto types_of() {
     else return Floating();
 }
 
+// The type in which a formula computes a row: its only type besides bool. Rows of bool alone are
+// computed in int8_t, which has the same size, so they are not converted.
+template <class First, class... T>
+struct FormulaTypeOf {
+    using type = First;
+    static_assert((... && (std::is_same_v<T, First> || std::is_same_v<T, bool>)),
+                  "the dtypes of a formula are one type, and bool");
+};
+template <class... T>
+struct FormulaTypeOf<bool, T...> : FormulaTypeOf<T...> {};
+template <>
+struct FormulaTypeOf<bool> {
+    using type = std::int8_t;
+};
+template <class... T>
+using FormulaType = typename FormulaTypeOf<T...>::type;
+
+// Returns the first input with the type variable of the output, whose dtype is that of the output.
+// Without one, the output is bool, and this returns -1.
+template <class F>
+consteval int typed_as_output() {
+    const std::string_view output = F::about.outputs[0].type_var;
+    for (std::size_t i = 0; i < n_inputs<F>; ++i)
+        if (output == F::about.inputs[i].type_var) return static_cast<int>(i);
+    return -1;
+}
+
 namespace detail {
 // Infers the shape that the inputs broadcast to by NumPy's rule: aligned at the last axis, extents
-// are equal or 1. whole: for integer inputs, attributes must be integers of their dtype.
-catena_status infer_elementwise(catena_ctx* ctx, const catena_function& f, bool whole,
+// are equal or 1. whole: for integer inputs, attributes must be integers of their dtype. like: the
+// input whose dtype y has; -1: y is bool.
+catena_status infer_elementwise(catena_ctx* ctx, const catena_function& f, bool whole, int like,
                                 const catena_value* attrs, const catena_meta* const* x,
                                 catena_meta& y) noexcept;
 }  // namespace detail

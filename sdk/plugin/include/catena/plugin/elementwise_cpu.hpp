@@ -80,6 +80,7 @@ struct ElementwiseLoops {
     std::int64_t work;
     Retained retained;
     Isa isa;
+    bool mixed;  // some ports may be bool, and T is another type
 };
 template <class T>
 catena_status run_forward(catena_ctx* ctx, const catena_call& call,
@@ -92,9 +93,9 @@ template <class T>
 catena_status CATENA_CALL plan_backward(catena_ctx*, const catena_call* call,
                                         catena_plan* plan) noexcept;
 
-template <class F, class T, Isa isa>
+template <class F, class T, Isa isa, bool mixed>
 inline constexpr ElementwiseLoops<T> forward_loops = {
-    loop_of<ForwardLoop<F, T>, T, isa>(), nullptr, work_of<F>(), {}, isa};
+    loop_of<ForwardLoop<F, T>, T, isa>(), nullptr, work_of<F>(), {}, isa, mixed};
 
 // Loops for single gradients add size, so they exist only for fast instruction sets and few inputs.
 template <class F, Isa isa>
@@ -111,23 +112,26 @@ constexpr auto loops_for_each() {
 }
 template <class F, class T, Isa isa>
 inline constexpr auto each_loop = loops_for_each<F, T, isa>();
-template <class F, class T, Isa isa>
+template <class F, class T, Isa isa, bool mixed>
 inline constexpr ElementwiseLoops<T> backward_loops = {
     loop_of<BackwardLoop<F, T, ~std::uint64_t{0}>, T, isa>(),
-    loop_for_each<F, isa> ? each_loop<F, T, isa>.data() : nullptr, work_of<F>(),
-    retained_by_formula<F>(), isa};
+    loop_for_each<F, isa> ? each_loop<F, T, isa>.data() : nullptr,
+    work_of<F>(),
+    retained_by_formula<F>(),
+    isa,
+    mixed};
 
 }  // namespace detail
 
-template <class F, class T, Isa isa>
+template <class F, class T, Isa isa, bool mixed>
 catena_status CATENA_CALL forward_elementwise(catena_ctx* ctx, const catena_call* call) noexcept {
     const auto attrs = formula_attributes<F, T>(call->attrs);
-    return detail::run_forward(ctx, *call, detail::forward_loops<F, T, isa>, attrs.data());
+    return detail::run_forward(ctx, *call, detail::forward_loops<F, T, isa, mixed>, attrs.data());
 }
-template <class F, class T, Isa isa>
+template <class F, class T, Isa isa, bool mixed>
 catena_status CATENA_CALL backward_elementwise(catena_ctx* ctx, const catena_call* call) noexcept {
     const auto attrs = formula_attributes<F, T>(call->attrs);
-    return detail::run_backward(ctx, *call, detail::backward_loops<F, T, isa>, attrs.data());
+    return detail::run_backward(ctx, *call, detail::backward_loops<F, T, isa, mixed>, attrs.data());
 }
 
 }  // namespace catena::plugin

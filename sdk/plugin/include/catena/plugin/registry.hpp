@@ -135,7 +135,8 @@ catena_status CATENA_CALL detail::infer_formula(catena_ctx* ctx, const catena_va
                                                 const catena_meta* const* x, std::uint32_t,
                                                 catena_meta* const* y, std::uint32_t) noexcept {
     constexpr bool whole = n_attributes<F> != 0 && std::is_same_v<decltype(types_of<F>()), Numbers>;
-    return infer_elementwise(ctx, FunctionTable<F>::function, whole, attrs, x, *y[0]);
+    return infer_elementwise(ctx, FunctionTable<F>::function, whole, typed_as_output<F>(), attrs, x,
+                             *y[0]);
 }
 
 namespace detail {
@@ -143,6 +144,10 @@ namespace detail {
 template <class... T>
 constexpr bool has_floats(Row<T...>) {
     return ((!std::is_integral_v<T>) || ...);
+}
+template <class... T>
+constexpr bool has_bool(Row<T...>) {
+    return (std::is_same_v<T, bool> || ...);
 }
 // Whether K, which is F or its cuda::Kernels, has a handwritten kernel for a phase and call type C.
 template <class K, class C, int phase, template <class...> class List, class... T>
@@ -209,16 +214,19 @@ catena_status CATENA_CALL plan_by_hand(catena_ctx* ctx, const catena_call* call,
 template <class F, Isa isa, int phase, class First, class... T>
 constexpr Run run_of(Row<First, T...>) {
     constexpr bool forward = phase == CATENA_PHASE_FORWARD;
-    if constexpr (forward && Elementwise<F>) return &forward_elementwise<F, First, isa>;
-    else if constexpr (forward && Update<F>) return &run_update<F, First, isa>;
-    else if constexpr (!forward && ElementwiseGradient<F>)
-        return &backward_elementwise<F, First, isa>;
+    if constexpr (forward ? Elementwise<F> : ElementwiseGradient<F>) {
+        using Number = FormulaType<First, T...>;
+        constexpr bool mixed = has_bool(Row<First, T...>()) && sizeof(Number) > 1;
+        if constexpr (forward) return &forward_elementwise<F, Number, isa, mixed>;
+        else return &backward_elementwise<F, Number, isa, mixed>;
+    } else if constexpr (forward && Update<F>) return &run_update<F, First, isa>;
     else return &run_by_hand<F, isa, ByHand<F, isa, phase, First, T...>>;
 }
 template <class F, class First, class... T>
 constexpr Plan plan_of(int phase, Row<First, T...>) {
     if constexpr (ElementwiseGradient<F>) {
-        if (phase == CATENA_PHASE_BACKWARD && n_inputs<F> != 1) return &plan_backward<First>;
+        if (phase == CATENA_PHASE_BACKWARD && n_inputs<F> != 1)
+            return &plan_backward<FormulaType<First, T...>>;
     } else if constexpr (requires(const Call<F, Isa::baseline>& call, catena_plan& plan) {
                              F::template plan<First, T...>(call, plan);
                          }) {

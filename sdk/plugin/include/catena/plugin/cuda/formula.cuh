@@ -8,16 +8,40 @@ namespace catena::plugin::cuda {
 
 namespace detail {
 
-template <class T, std::size_t... I>
-Types<plugin::detail::Repeat<T, I>...> repeated(std::index_sequence<I...>);
-// Types<T, T, ...>
-template <class T, std::size_t n>
-using Repeated = decltype(repeated<T>(std::make_index_sequence<n>()));
+// Returns the number of a type variable; they are numbered in the order of first use by inputs.
+template <class F>
+consteval std::size_t type_index(std::string_view name) {
+    std::size_t index = 0;
+    for (std::size_t i = 0; i < n_inputs<F>; ++i) {
+        bool first = true;
+        for (std::size_t k = 0; k < i; ++k)
+            first = first && std::string_view(F::about.inputs[k].type_var) !=
+                                 std::string_view(F::about.inputs[i].type_var);
+        if (!first) continue;
+        if (name == std::string_view(F::about.inputs[i].type_var)) return index;
+        ++index;
+    }
+    return index;  // of an output alone
+}
+// The type of an input or an output. T: the types of the type variables.
+template <class F, std::size_t input, class... T>
+using InputType =
+    std::tuple_element_t<type_index<F>(F::about.inputs[input].type_var), std::tuple<T...>>;
+template <class F, class... T>
+using OutputType =
+    std::tuple_element_t<type_index<F>(F::about.outputs[0].type_var), std::tuple<T...>>;
+template <class F, class... T, std::size_t... I>
+Types<InputType<F, I, T...>...> input_types(std::index_sequence<I...>);
+template <class F, class... T>
+using InputTypes = decltype(input_types<F, T...>(std::make_index_sequence<n_inputs<F>>()));
+template <class... A, class... B>
+Types<A..., B...> operator+(Types<A...>, Types<B...>);
 
 // Inputs: x.
-template <class F, class T>
-struct Forward : Operation<Repeated<T, n_inputs<F>>, Types<T>, Compute<T>, (n_inputs<F> > 1)> {
-    using Value = Compute<T>;
+template <class F, class... T>
+struct Forward : Operation<InputTypes<F, T...>, Types<OutputType<F, T...>>,
+                           Compute<FormulaType<T...>>, (n_inputs<F> > 1)> {
+    using Value = Compute<FormulaType<T...>>;
     __device__ __forceinline__ void operator()(const Value* x, Value* y) const {
         y[0] = call(x, std::make_index_sequence<n_inputs<F>>(),
                     std::make_index_sequence<n_attributes<F>>());
@@ -30,11 +54,13 @@ struct Forward : Operation<Repeated<T, n_inputs<F>>, Types<T>, Compute<T>, (n_in
     std::array<Value, n_attributes<F> + 1> attributes;
 };
 
-// Inputs: gy, x, y, without data if the formula does not use them. Outputs: the gradients of x.
-template <class F, class T>
-struct Backward : Operation<Repeated<T, n_inputs<F> + 2>, Repeated<T, n_inputs<F>>, Compute<T>,
-                            (n_inputs<F> > 1)> {
-    using Value = Compute<T>;
+// Inputs: gy, x, y, without data if the formula does not use them. Outputs: the gradients of x;
+// bool inputs have none.
+template <class F, class... T>
+struct Backward : Operation<decltype(Types<OutputType<F, T...>>() + InputTypes<F, T...>() +
+                                     Types<OutputType<F, T...>>()),
+                            InputTypes<F, T...>, Compute<FormulaType<T...>>, (n_inputs<F> > 1)> {
+    using Value = Compute<FormulaType<T...>>;
     __device__ __forceinline__ void operator()(const Value* in, Value* out) const {
         const auto g = gradient_of<F, Value>(in[0], in + 1, in[1 + n_inputs<F>], attributes.data());
         CATENA_UNROLL
@@ -57,30 +83,31 @@ inline Result result(const catena_tensor* t, std::int32_t req = CATENA_REQ_WRITE
 
 }  // namespace detail
 
-// T: the type of all ports.
-template <class F, class T, class...>
+// T: the types of the type variables.
+template <class F, class... T>
 void forward_formula(const Queue& queue, const catena_call& call) {
-    using Op = detail::Forward<F, T>;
+    using Op = detail::Forward<F, T...>;
     Operand in[n_inputs<F>];
     for (std::size_t i = 0; i < n_inputs<F>; ++i) in[i] = detail::operand(call.x[i]);
-    map(queue, Op{{}, formula_attributes<F, Compute<T>>(call.attrs)}, shape_of(*call.y[0]), in,
-        {detail::result(call.y[0], call.req[0])});
+    map(queue, Op{{}, formula_attributes<F, typename Op::Value>(call.attrs)}, shape_of(*call.y[0]),
+        in, {detail::result(call.y[0], call.req[0])});
 }
 // One launch computes the gradients of all inputs with the output's shape. Each gradient of an
 // input that was broadcast is computed by a sum of its own.
-template <class F, class T, class...>
+template <class F, class... T>
 void backward_formula(const Queue& queue, const catena_call& call) {
-    using Op = detail::Backward<F, T>;
+    using Op = detail::Backward<F, T...>;
     constexpr std::size_t n = n_inputs<F>;
     constexpr Retained retained = retained_by_formula<F>();
     if (call.gy[0] == nullptr) {
         for (std::size_t i = 0; i < n; ++i)
             if (const catena_tensor* gx = call.gx[i];
                 gx != nullptr && call.req[i] == CATENA_REQ_WRITE)
-                queue.zero(data_of<T>(*gx), static_cast<std::size_t>(size_of(*gx)) * sizeof(T));
+                queue.zero(data_of<char>(*gx),
+                           static_cast<std::size_t>(size_of(*gx)) * gx->dl.dtype.bits / 8);
         return;
     }
-    const Op op{{}, formula_attributes<F, Compute<T>>(call.attrs)};
+    const Op op{{}, formula_attributes<F, typename Op::Value>(call.attrs)};
     const Shape shape = shape_of(*call.gy[0]);
     Operand in[n + 2] = {detail::operand(call.gy[0])};
     for (std::size_t i = 0; i < n; ++i)
@@ -95,7 +122,7 @@ void backward_formula(const Queue& queue, const catena_call& call) {
         if constexpr (Op::walks)
             if (!same_shape(*gx, *call.gy[0])) {
                 sum(queue, op, shape, in, static_cast<int>(i), Repeats{shape, shape_of(*gx)},
-                    static_cast<T*>(to.data), to.add, call.scratch);
+                    static_cast<FormulaType<T...>*>(to.data), to.add, call.scratch);
                 continue;
             }
         out[i] = to;
@@ -103,40 +130,27 @@ void backward_formula(const Queue& queue, const catena_call& call) {
     }
     if (any) map(queue, op, shape, in, out);
 }
-template <class F, class T, class...>
+template <class F, class... T>
 void plan_backward_formula(const catena_call& call, catena_plan& plan) {
     if (call.gy[0] == nullptr) return;
     const Shape shape = shape_of(*call.gy[0]);
     for (std::size_t i = 0; i < n_inputs<F>; ++i) {
         const catena_tensor* gx = call.gx[i];
         if (gx == nullptr || same_shape(*gx, *call.gy[0])) continue;
-        plan.scratch_bytes =
-            std::max(plan.scratch_bytes,
-                     sum_scratch(detail::Backward<F, T>(), shape, Repeats{shape, shape_of(*gx)}));
+        plan.scratch_bytes = std::max(
+            plan.scratch_bytes,
+            sum_scratch(detail::Backward<F, T...>(), shape, Repeats{shape, shape_of(*gx)}));
     }
 }
 
 namespace detail {
 
-// Returns the number of a port's type variable; they are numbered in the order of first use.
-template <class F>
-consteval std::size_t type_index(std::size_t port) {
-    const auto first = [](std::size_t i) {
-        for (std::size_t k = 0; k < i; ++k)
-            if (std::string_view(F::about.inputs[k].type_var) == F::about.inputs[i].type_var)
-                return k;
-        return i;
-    };
-    std::size_t index = 0;
-    for (std::size_t k = 0; k < first(port); ++k) index += first(k) == k;
-    return index;
-}
 // All ports are inputs and outputs of the operation; ports that are not mutated are not written.
 template <class F, class Index, class... T>
 struct UpdateOp;
 template <class F, std::size_t... X, class... T>
 struct UpdateOp<F, std::index_sequence<X...>, T...> {
-    using In = Types<std::tuple_element_t<type_index<F>(X), std::tuple<T...>>...>;
+    using In = Types<InputType<F, X, T...>...>;
     using Out = In;
     using Value = Compute<std::tuple_element_t<0, std::tuple<T...>>>;
     static constexpr bool walks = false;

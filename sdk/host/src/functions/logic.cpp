@@ -1,0 +1,151 @@
+// Comparisons, logic and selection: functions/logic.hpp. The comparisons are the operators' ones.
+#include "promotion.hpp"
+
+#include <catena/functions.hpp>
+#include <catena/functions/logic.hpp>
+
+#include <limits>
+
+namespace catena::functions {
+namespace {
+
+Array truth_of(const char* function, const Array& x) {
+    if (!x) fail<InvalidError>("[{}] x: expected an array, got an empty handle", function);
+    return x.astype(Dtype::bool8);
+}
+Array truth_of(Scalar c, const Array& like) {
+    return Array::full({}, c.value() != 0 ? 1 : 0, Dtype::bool8, like.device());
+}
+Array logical_of(const char* name, const PluginFunction& function, const Array& x0,
+                 const Array& x1) {
+    return run(function, truth_of(name, x0), truth_of(name, x1));
+}
+Array logical_of(const char* name, const PluginFunction& function, const Array& x0, Scalar c) {
+    return run(function, truth_of(name, x0), truth_of(c, x0));
+}
+Array all_of_shape(const Array& x, bool value) {
+    return Array::full(x.shape(), value ? 1 : 0, Dtype::bool8, x.device());
+}
+
+// Returns x in the dtype that it has next to c.
+template <class X>
+X next_to(const char* function, const X& x, Scalar c) {
+    if (!x) fail<InvalidError>("[{}] x: expected an array, got an empty handle", function);
+    return promoted(x, common_dtype(x.dtype(), c));
+}
+template <class X>
+X extreme_of(const char* name, const PluginFunction& function, const X& x0, Scalar c) {
+    const X x = next_to(name, x0, c);
+    return run(function, x, constant_like(x, c.value()));
+}
+
+template <class X>
+X select_by(const X& condition, const X& x0, const X& x1) {
+    const PluginFunction& function = plain<"catena.where">();
+    if (!condition || !x0 || !x1) return run(function, condition, x0, x1);  // which reports it
+    const Array& mask = catena::detail::elements(condition);
+    const bool is_mask = mask.body()->meta.dtype.code == CATENA_CODE_BOOL;
+    if (same_dtype(catena::detail::elements(x0), catena::detail::elements(x1)) &&
+        (is_mask || same_dtype(mask, catena::detail::elements(x0)))) [[likely]]
+        return run(function, condition, x0, x1);
+    const Dtype dtype = common_dtype(x0.dtype(), x1.dtype());
+    // A condition of another dtype becomes bool in a pass of its own.
+    const bool fits = is_mask || mask.dtype() == dtype;
+    return run(function, fits ? condition : X(mask.astype(Dtype::bool8)), promoted(x0, dtype),
+               promoted(x1, dtype));
+}
+
+}  // namespace
+
+// less(x0, x1) is greater(x1, x0).
+#define CATENA_COMPARISON(NAME, OPERATOR)                                             \
+    Array NAME(const Array& x0, const Array& x1) { return catena::OPERATOR(x0, x1); } \
+    Array NAME(const Array& x0, Scalar x1) { return catena::OPERATOR(x0, x1); }       \
+    Array NAME(Scalar x0, const Array& x1) { return catena::OPERATOR(x0, x1); }
+CATENA_COMPARISON(greater, operator>)
+CATENA_COMPARISON(greater_equal, operator>=)
+CATENA_COMPARISON(less, operator<)
+CATENA_COMPARISON(less_equal, operator<=)
+#undef CATENA_COMPARISON
+
+#define CATENA_EQUALITY(NAME, FUNCTION)                                                         \
+    Array NAME(const Array& x0, const Array& x1) { return compare(plain<FUNCTION>(), x0, x1); } \
+    Array NAME(const Array& x0, Scalar x1) { return compare(plain<FUNCTION>(), x0, x1); }       \
+    Array NAME(Scalar x0, const Array& x1) { return compare(plain<FUNCTION>(), x1, x0); }
+CATENA_EQUALITY(equal, "catena.is_equal")
+CATENA_EQUALITY(not_equal, "catena.is_not_equal")
+#undef CATENA_EQUALITY
+
+#define CATENA_LOGICAL(NAME, FUNCTION)                       \
+    Array NAME(const Array& x0, const Array& x1) {           \
+        return logical_of(#NAME, plain<FUNCTION>(), x0, x1); \
+    }                                                        \
+    Array NAME(const Array& x0, Scalar x1) {                 \
+        return logical_of(#NAME, plain<FUNCTION>(), x0, x1); \
+    }                                                        \
+    Array NAME(Scalar x0, const Array& x1) { return NAME(x1, x0); }
+CATENA_LOGICAL(logical_and, "catena.minimum")
+CATENA_LOGICAL(logical_or, "catena.maximum")
+CATENA_LOGICAL(logical_xor, "catena.is_not_equal")
+#undef CATENA_LOGICAL
+
+Array logical_not(const Array& x) {
+    return run(plain<"catena.logical_not">(), truth_of("logical_not", x));
+}
+Array isnan(const Array& x) {
+    if (!x) throw InvalidError("[isnan] x: expected an array, got an empty handle");
+    return is_floating(x) ? not_equal(x, x) : all_of_shape(x, false);
+}
+Array isinf(const Array& x) {
+    if (!x) throw InvalidError("[isinf] x: expected an array, got an empty handle");
+    return is_floating(x) ? equal(abs(x), std::numeric_limits<double>::infinity())
+                          : all_of_shape(x, false);
+}
+Array isfinite(const Array& x) {
+    if (!x) throw InvalidError("[isfinite] x: expected an array, got an empty handle");
+    if (!is_floating(x)) return all_of_shape(x, true);
+    const Array zero = x - x;  // NaN if x is not finite
+    return equal(zero, zero);
+}
+Array isclose(const Array& x0, const Array& x1, double rtol, double atol, bool equal_nan) {
+    if (!x0 || !x1) throw InvalidError("[isclose] x: expected an array, got an empty handle");
+    // Integers are compared in float64. A difference with an infinity is infinite or NaN.
+    const Dtype dtype = common_dtype(x0.dtype(), x1.dtype());
+    const Dtype floats = is_floating(dtype) ? dtype : Dtype::float64;
+    const Array a = promoted(x0, floats);
+    const Array b = promoted(x1, floats);
+    const Array near = (abs(a - b) <= atol + rtol * abs(b)) & isfinite(b);
+    const Array same = near | equal(a, b);
+    return equal_nan ? same | (isnan(a) & isnan(b)) : same;
+}
+
+#define CATENA_EXTREME(NAME, FUNCTION)                       \
+    Variable NAME(const Variable& x0, const Variable& x1) {  \
+        return run_promoted(plain<FUNCTION>(), x0, x1);      \
+    }                                                        \
+    Array NAME(const Array& x0, const Array& x1) {           \
+        return run_promoted(plain<FUNCTION>(), x0, x1);      \
+    }                                                        \
+    Variable NAME(const Variable& x0, Scalar x1) {           \
+        return extreme_of(#NAME, plain<FUNCTION>(), x0, x1); \
+    }                                                        \
+    Array NAME(const Array& x0, Scalar x1) { return extreme_of(#NAME, plain<FUNCTION>(), x0, x1); }
+CATENA_EXTREME(maximum, "catena.maximum")
+CATENA_EXTREME(minimum, "catena.minimum")
+#undef CATENA_EXTREME
+
+#define CATENA_WHERE(X)                                                                            \
+    X where(const X& condition, const X& x0, const X& x1) { return select_by(condition, x0, x1); } \
+    X where(const X& condition, const X& x0, Scalar x1) {                                          \
+        const X x = next_to("where", x0, x1);                                                      \
+        return select_by(condition, x, constant_like(x, x1.value()));                              \
+    }                                                                                              \
+    X where(const X& condition, Scalar x0, const X& x1) {                                          \
+        const X x = next_to("where", x1, x0);                                                      \
+        return select_by(condition, constant_like(x, x0.value()), x);                              \
+    }
+CATENA_WHERE(Variable)
+CATENA_WHERE(Array)
+#undef CATENA_WHERE
+
+}  // namespace catena::functions

@@ -1,0 +1,78 @@
+// Common dtypes of operands: bool < uint8 < int32 < int64 < floating dtypes. See ADR 0018.
+#pragma once
+
+#include "../support.hpp"
+
+#include <catena/operators.hpp>
+
+namespace catena {
+
+inline bool is_floating(const Array& x) {
+    const std::uint8_t code = x.body()->meta.dtype.code;
+    return code == CATENA_CODE_FLOAT || code == CATENA_CODE_BFLOAT;
+}
+inline bool same_dtype(const Array& a, const Array& b) {
+    return same(a.body()->meta.dtype, b.body()->meta.dtype);
+}
+
+// Returns the higher dtype; of two floating dtypes the first.
+Dtype common_dtype(Dtype a, Dtype b);
+// Returns the dtype of x next to a number. An integer number does not change it, but for bool, which
+// becomes int32. A floating number changes integers and bool to float32.
+Dtype common_dtype(Dtype x, Scalar c);
+// Returns the dtype in which arithmetic of x is done: int32 for bool.
+inline Dtype arithmetic_dtype(Dtype x) { return x == Dtype::bool8 ? Dtype::int32 : x; }
+
+// Returns integers or bool in another dtype. Returns floating x itself, so that a function of two
+// different floating dtypes reports them.
+inline Array promoted(const Array& x, Dtype dtype) { return is_floating(x) ? x : x.astype(dtype); }
+Variable promoted(const Variable& x, Dtype dtype);
+
+// Calls a function that has one output.
+inline Variable run(const PluginFunction& function, const Variable& x) {
+    return function.first({&x});
+}
+inline Array run(const PluginFunction& function, const Array& x) {
+    return function.first(std::span(&x, 1));
+}
+inline Variable run(const PluginFunction& function, const Variable& x0, const Variable& x1) {
+    return function.first({&x0, &x1});
+}
+inline Array run(const PluginFunction& function, const Array& x0, const Array& x1) {
+    const Array inputs[] = {x0, x1};
+    return function.first(inputs);
+}
+inline Variable run(const PluginFunction& function, const Variable& x0, const Variable& x1,
+                    const Variable& x2) {
+    return function.first({&x0, &x1, &x2});
+}
+inline Array run(const PluginFunction& function, const Array& x0, const Array& x1,
+                 const Array& x2) {
+    const Array inputs[] = {x0, x1, x2};
+    return function.first(inputs);
+}
+
+// Calls a function of two operands in their common dtype. Reports empty operands, as all functions do.
+template <class X>
+X run_promoted(const PluginFunction& function, const X& x0, const X& x1) {
+    if (!x0 || !x1 || same_dtype(detail::elements(x0), detail::elements(x1))) [[likely]]
+        return run(function, x0, x1);
+    const Dtype dtype = common_dtype(x0.dtype(), x1.dtype());
+    return run(function, promoted(x0, dtype), promoted(x1, dtype));
+}
+
+// Calls a comparison of operands in their common dtype. An integer array and a number that its dtype
+// cannot represent are compared in float64.
+Array compare(const PluginFunction& function, const Array& x0, const Array& x1);
+Array compare(const PluginFunction& function, const Array& x, Scalar c);
+Array compare(const PluginFunction& function, Scalar c, const Array& x);
+
+// Returns c as a 0-d array with the dtype and on the device of x.
+inline Array constant_like(const Array& x, double c) {
+    return Array::full({}, c, x.dtype(), x.device());
+}
+inline Variable constant_like(const Variable& x, double c) {
+    return as_variable(constant_like(x.data(), c));
+}
+
+}  // namespace catena

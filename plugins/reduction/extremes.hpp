@@ -37,8 +37,8 @@ struct ExtremeAlong {
     CATENA_KERNEL static void forward(const auto& call) {
         const auto x = call.template x<T>(0);
         fold<State<T>>(call, x, Kept(x.shape, call.template attr<"axis">()), Finish(),
-                                    Into<T>{call.template y<T>(0).data, call.adds(0)},
-                                    Into<S>{call.template y<S>(1).data, call.adds(1)});
+                       Into<T>{call.template y<T>(0).data, call.adds(0)},
+                       Into<S>{call.template y<S>(1).data, call.adds(1)});
     }
     template <class T, class S>
     requires(!std::is_integral_v<T>) CATENA_KERNEL static void backward(const auto& call) {
@@ -107,7 +107,7 @@ struct PlaceAlong {
     CATENA_KERNEL static void forward(const auto& call) {
         const auto x = call.template x<T>(0);
         fold<State<T>>(call, x, Kept(x.shape, call.template attr<"axis">()), Finish(),
-                                    Into<I>{call.template y<I>(0).data, false}, Into<None>{});
+                       Into<I>{call.template y<I>(0).data, false}, Into<None>{});
     }
 
     template <class T>

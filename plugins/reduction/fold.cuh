@@ -72,8 +72,9 @@ __global__ void __launch_bounds__(cuda::block)
         int n = 0;
         CATENA_ROLL
         for (; n < run && i < last; ++n, i += f.reduced_lanes)
-            state.take(static_cast<C>(cuda::load_as<cuda::Compute<T>>(p.x[base + f.reduced.locate(i)])),
-                       static_cast<Place<C>>(i - from), C(1) / static_cast<C>(n + 1));
+            state.take(
+                static_cast<C>(cuda::load_as<cuda::Compute<T>>(p.x[base + f.reduced.locate(i)])),
+                static_cast<Place<C>>(i - from), C(1) / static_cast<C>(n + 1));
         total.join(Total::of(state, n, from));
     }
     total = cuda::join_lanes(total, lane, f.reduced_lanes, f.rows ? 1 : f.kept_lanes, JoinTotals());
@@ -137,8 +138,8 @@ struct Spreading : Rule {
     std::int64_t add;
 };
 template <class F, class T, class P, class Q, class Rule>
-void spread(const cuda::Call<F>& call, Tensor<const T> x, const Kept& kept, const T* gy,
-            const P* p, const Q* q, const Rule& rule, T* gx, bool add) {
+void spread(const cuda::Call<F>& call, Tensor<const T> x, const Kept& kept, const T* gy, const P* p,
+            const Q* q, const Rule& rule, T* gx, bool add) {
     Spreading<T, P, Q, Rule> spreading = {rule, {}, x.data, gy, p, q, gx, add};
     const Shape from = kept.shape();
     spreading.walk.build(x.shape, &from);
@@ -147,8 +148,10 @@ void spread(const cuda::Call<F>& call, Tensor<const T> x, const Kept& kept, cons
 
 }  // namespace catena::plugins
 
+namespace catena::plugin::cuda {
+
 template <class F>
-requires(F::folds) struct catena::plugin::cuda::Kernels<F> : F {
+requires(F::folds) struct Kernels<F> : F {
     template <class T, class... Others>
     static void plan(const auto& call, catena_plan& plan) {
         if (call.raw().phase != CATENA_PHASE_FORWARD) return;
@@ -161,3 +164,5 @@ requires(F::folds) struct catena::plugin::cuda::Kernels<F> : F {
                                  sizeof(typename F::template State<T>::Total);
     }
 };
+
+}  // namespace catena::plugin::cuda

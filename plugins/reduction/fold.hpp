@@ -145,8 +145,8 @@ template <class S, class T, class Finish, class A, class B>
 CATENA_KERNEL void fold(const auto& call, Tensor<const T> x, const Kept& shape,
                         const Finish& finish, Into<A> first, Into<B> second) {
     using Total = typename S::Total;
-    constexpr std::int64_t most = 2048;   // totals on the stack
-    constexpr std::int64_t strip = 256;   // kept elements that are reduced side by side
+    constexpr std::int64_t most = 2048;  // totals on the stack
+    constexpr std::int64_t strip = 256;  // kept elements that are reduced side by side
     const Reduction r(x.shape, [&](std::size_t d) { return shape.reduced(d); });
     const std::int64_t kept = r.n_kept();
     const std::int64_t reduced = r.n_reduced();
@@ -175,7 +175,7 @@ CATENA_KERNEL void fold(const auto& call, Tensor<const T> x, const Kept& shape,
             Total* const totals = pieces == 1 ? own : part + piece * kept + start;
             std::fill_n(totals, width, Total::start());
             fold_strip<S, strip>(r, x.data, start, width, reduced * piece / pieces,
-                                    reduced * (piece + 1) / pieces, totals);
+                                 reduced * (piece + 1) / pieces, totals);
             if (pieces > 1) continue;
             for (std::int64_t k = 0; k < width; ++k) put(start + k, totals[k]);
         }

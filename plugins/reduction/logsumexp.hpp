@@ -20,9 +20,7 @@ struct LogSumExp {
     static constexpr auto retain_y = ports(0);
     static constexpr bool folds = true;
 
-    static void infer(const auto& s) {
-        s.y(0, infer_kept(s).shape(s.template attr<"keepdims">()));
-    }
+    static void infer(const auto& s) { s.y(0, infer_kept(s).shape(s.template attr<"keepdims">())); }
     static void gradient(const auto& g) {
         const Kept kept(g.x_shape(0), g.template attr<"axis">());
         const Var y = reshape(g.y(0), kept.shape());
@@ -33,9 +31,8 @@ struct LogSumExp {
     template <class T>
     CATENA_KERNEL static void forward(const auto& call) {
         const auto x = call.template x<T>(0);
-        fold<State<T>>(
-            call, x, Kept(x.shape, call.template attr<"axis">()), Finish(),
-            Into<T>{call.template y<T>(0).data, call.adds(0)}, Into<None>{});
+        fold<State<T>>(call, x, Kept(x.shape, call.template attr<"axis">()), Finish(),
+                       Into<T>{call.template y<T>(0).data, call.adds(0)}, Into<None>{});
     }
     template <class T>
     CATENA_KERNEL static void backward(const auto& call) {

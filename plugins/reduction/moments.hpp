@@ -16,9 +16,7 @@ struct Mean {
             .example("x=()");
     static constexpr bool folds = true;
 
-    static void infer(const auto& s) {
-        s.y(0, infer_kept(s).shape(s.template attr<"keepdims">()));
-    }
+    static void infer(const auto& s) { s.y(0, infer_kept(s).shape(s.template attr<"keepdims">())); }
     static void gradient(const auto& g) {
         const Kept kept(g.x_shape(0), g.template attr<"axis">());
         const double n = static_cast<double>(kept.n_reduced());
@@ -29,15 +27,16 @@ struct Mean {
     CATENA_KERNEL static void forward(const auto& call) {
         const auto x = call.template x<T>(0);
         const Kept kept(x.shape, call.template attr<"axis">());
-        fold<State<T>>(
-            call, x, kept, Finish{static_cast<double>(kept.n_reduced())},
-            Into<T>{call.template y<T>(0).data, call.adds(0)}, Into<None>{});
+        fold<State<T>>(call, x, kept, Finish{static_cast<double>(kept.n_reduced())},
+                       Into<T>{call.template y<T>(0).data, call.adds(0)}, Into<None>{});
     }
 
     template <class T>
     using State = Summed<Computed<T>>;
     struct Finish {
-        CATENA_FN Two<double> operator()(const Summed<double>& t) const { return {t.first / n, {}}; }
+        CATENA_FN Two<double> operator()(const Summed<double>& t) const {
+            return {t.first / n, {}};
+        }
         double n;
     };
 };
@@ -49,8 +48,9 @@ struct Variance {
                  "the number n of elements minus ddof\n\n"
                  "As in NumPy, y is NaN for n = ddof.",
                  in("x"), out("y", Port("mean").of("S").hidden()), axis_attr, keepdims_attr,
-                 attr("ddof", 0, "0 for the variance of x, 1 for an unbiased estimate of a "
-                                 "population's"))
+                 attr("ddof", 0,
+                      "0 for the variance of x, 1 for an unbiased estimate of a "
+                      "population's"))
             .example("x=(2,3)")
             .example("x=(2,3,4) axis=1 ddof=1")
             .example("x=(2,3,4) axis=[0,-1] keepdims=true")
@@ -76,10 +76,9 @@ struct Variance {
     CATENA_KERNEL static void forward(const auto& call) {
         const auto x = call.template x<T>(0);
         const Kept kept(x.shape, call.template attr<"axis">());
-        fold<State<T>>(
-            call, x, kept, Finish{degrees(call, kept)},
-            Into<T>{call.template y<T>(0).data, call.adds(0)},
-            Into<S>{call.template y<S>(1).data, call.adds(1)});
+        fold<State<T>>(call, x, kept, Finish{degrees(call, kept)},
+                       Into<T>{call.template y<T>(0).data, call.adds(0)},
+                       Into<S>{call.template y<S>(1).data, call.adds(1)});
     }
     template <class T, class S>
     CATENA_KERNEL static void backward(const auto& call) {
@@ -109,8 +108,8 @@ struct Variance {
 private:
     // n - ddof, but at least 0.
     static double degrees(const auto& call, const Kept& kept) {
-        return static_cast<double>(std::max<std::int64_t>(
-            kept.n_reduced() - call.template attr<"ddof">(), 0));
+        return static_cast<double>(
+            std::max<std::int64_t>(kept.n_reduced() - call.template attr<"ddof">(), 0));
     }
 };
 

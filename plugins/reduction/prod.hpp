@@ -19,9 +19,7 @@ struct Prod {
     static constexpr auto retain_x = ports(0);
     static constexpr bool folds = true;
 
-    static void infer(const auto& s) {
-        s.y(0, infer_kept(s).shape(s.template attr<"keepdims">()));
-    }
+    static void infer(const auto& s) { s.y(0, infer_kept(s).shape(s.template attr<"keepdims">())); }
     // The products of the elements before and after an element, with the reduced axes last and
     // merged.
     static void gradient(const auto& g) {
@@ -38,11 +36,12 @@ struct Prod {
                 back[d] = static_cast<std::int64_t>(n);
                 moved[n++] = shape[d];
             }
-        const Var x = reshape(transpose(g.x(0), Ints(order, n)),
-                              {size_of(kept.shape()), kept.n_reduced()});
+        const Var x =
+            reshape(transpose(g.x(0), Ints(order, n)), {size_of(kept.shape()), kept.n_reduced()});
+        static constexpr std::int64_t last = 1;
         const auto others = [&](bool reverse) {
-            return call<"catena.cumprod">({x}, {set("axis", std::int64_t{1}),
-                                                set("exclusive", true), set("reverse", reverse)});
+            return call<"catena.cumprod">({x}, {set("axis", Ints(&last, 1)), set("exclusive", true),
+                                                set("reverse", reverse)});
         };
         const Var gx = others(false) * others(true) * reshape(g.gy(0), {size_of(kept.shape()), 1});
         g.gx(0, transpose(reshape(gx, Ints(moved, n)), Ints(back, n)));
@@ -52,7 +51,7 @@ struct Prod {
     CATENA_KERNEL static void forward(const auto& call) {
         const auto x = call.template x<T>(0);
         fold<State<T>>(call, x, Kept(x.shape, call.template attr<"axis">()), First(),
-                                  Into<T>{call.template y<T>(0).data, call.adds(0)}, Into<None>{});
+                       Into<T>{call.template y<T>(0).data, call.adds(0)}, Into<None>{});
     }
 
     template <class T>
@@ -75,9 +74,8 @@ struct TruthAlong {
     template <class T, class B>
     CATENA_KERNEL static void forward(const auto& call) {
         const auto x = call.template x<T>(0);
-        fold<State<T>>(
-            call, x, Kept(x.shape, call.template attr<"axis">()), Prod::First(),
-            Into<B>{call.template y<B>(0).data, false}, Into<None>{});
+        fold<State<T>>(call, x, Kept(x.shape, call.template attr<"axis">()), Prod::First(),
+                       Into<B>{call.template y<B>(0).data, false}, Into<None>{});
     }
     template <class T>
     using State = Truth<Computed<T>, any>;

@@ -56,10 +56,10 @@ __global__ void __launch_bounds__(cuda::block)
         __syncthreads();
         const C before = line.lane == 0 ? state : shared[t - line.step](state);
         if (there)
-            cuda::store(y[at], add,
-                        static_cast<cuda::Compute<T>>(
-                            mode.exclusive ? before
-                                           : Rule::next(before, own, other, mode.shifted)));
+            cuda::store(
+                y[at], add,
+                static_cast<cuda::Compute<T>>(
+                    mode.exclusive ? before : Rule::next(before, own, other, mode.shifted)));
         state = shared[last](state);
     }
 }

@@ -127,10 +127,11 @@ protected:
 };
 
 constexpr auto running(const char* name, const char* doc) {
-    return describe(name, doc, in("x"), out("y"),
-                    attr("axis", Ints{}, "one axis, negative: from the last; empty: x is flattened"),
-                    attr("exclusive", false, "an element is not part of its own result"),
-                    attr("reverse", false, "start at the end"))
+    return describe(
+               name, doc, in("x"), out("y"),
+               attr("axis", Ints{}, "one axis, negative: from the last; empty: x is flattened"),
+               attr("exclusive", false, "an element is not part of its own result"),
+               attr("reverse", false, "start at the end"))
         .example("x=(2,3)")
         .example("x=(2,3) axis=1")
         .example("x=(2,3,2) axis=1 reverse=true")
@@ -143,9 +144,9 @@ struct Cumsum : Running<RunningSum> {
         running("catena.cumsum", "y = running sum of x along an axis, summed in float64");
     static void gradient(const auto& g) {
         const std::int64_t axis = static_cast<std::int64_t>(axis_of(g, g.x_shape(0).size()));
-        const Var gx = call<"catena.cumsum">(
-            {g.gy(0)}, {set("axis", Ints(&axis, 1)), g.same("exclusive"),
-                        set("reverse", !g.template attr<"reverse">())});
+        const Var gx =
+            call<"catena.cumsum">({g.gy(0)}, {set("axis", Ints(&axis, 1)), g.same("exclusive"),
+                                              set("reverse", !g.template attr<"reverse">())});
         g.gx(0, reshape(gx, g.x_shape(0)));
     }
 };
@@ -173,8 +174,8 @@ struct Cumprod : Running<RunningProduct> {
         const Var x = reshape(g.x(0), shape_of(g.gy(0).meta()));
         const Var before = call<"catena.cumprod">(
             {x}, {set("axis", Ints(&along, 1)), set("exclusive", true), g.same("reverse")});
-        const Var after = recurrence(x, g.gy(0), axis,
-                                     {!mode.reverse, mode.exclusive, !mode.exclusive});
+        const Var after =
+            recurrence(x, g.gy(0), axis, {!mode.reverse, mode.exclusive, !mode.exclusive});
         g.gx(0, reshape(before * after, g.x_shape(0)));
     }
 };

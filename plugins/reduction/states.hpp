@@ -35,8 +35,9 @@ struct Extreme : Two<C, I> {
     static constexpr bool even = false;  // all lanes must have the same number of elements
     using Total = Extreme<C, std::int64_t, largest, places>;
     using Limits = std::numeric_limits<C>;
-    static constexpr C worst = Limits::has_infinity ? (largest ? -Limits::infinity() : Limits::infinity())
-                                                    : (largest ? Limits::min() : Limits::max());
+    static constexpr C worst = Limits::has_infinity
+                                   ? (largest ? -Limits::infinity() : Limits::infinity())
+                                   : (largest ? Limits::min() : Limits::max());
 
     CATENA_FN static Extreme start() { return {{worst, 0}}; }
     template <class J>

@@ -64,9 +64,9 @@ struct TakeSorted {
         const std::int64_t line = outer * inner + element % inner;
         const std::int64_t at = sorted == nullptr ? 0 : sorted[line * length + i];
         indices[element] = at;
-        cuda::store(y[element], add != 0,
-                    cuda::load_as<cuda::Compute<T>>(
-                        x[(outer * length + at) * inner + element % inner]));
+        cuda::store(
+            y[element], add != 0,
+            cuda::load_as<cuda::Compute<T>>(x[(outer * length + at) * inner + element % inner]));
     }
     std::int64_t length, inner, k, add;
     const std::int64_t* sorted;  // null for lines of one element
@@ -83,8 +83,8 @@ struct catena::plugin::cuda::Kernels<catena::plugins::Topk> {
     static void plan(const auto& call, catena_plan& plan) {
         if (call.raw().phase != CATENA_PHASE_FORWARD) return;
         const Axis axis = catena::plugins::Topk::axis_of(call);
-        plan.scratch_bytes = static_cast<std::uint64_t>(2 * axis.count() * axis.length) *
-                             sizeof(std::int64_t);
+        plan.scratch_bytes =
+            static_cast<std::uint64_t>(2 * axis.count() * axis.length) * sizeof(std::int64_t);
     }
     template <class T, class I>
     static void forward(const auto& call) {
@@ -101,9 +101,9 @@ struct catena::plugin::cuda::Kernels<catena::plugins::Topk> {
             each(call.queue(), n, MergeRuns<T>{sorting, width, from, to});
             std::swap(from, to);
         }
-        each(call.queue(), y.size(),
-             TakeSorted<T>{axis.length, axis.inner, call.template attr<"k">(), call.adds(0),
-                           axis.length > 1 ? from : nullptr, x, y.data,
-                           call.template y<I>(1).data});
+        each(
+            call.queue(), y.size(),
+            TakeSorted<T>{axis.length, axis.inner, call.template attr<"k">(), call.adds(0),
+                          axis.length > 1 ? from : nullptr, x, y.data, call.template y<I>(1).data});
     }
 };

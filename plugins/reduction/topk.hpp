@@ -24,14 +24,15 @@ CATENA_FN Ordered<T> ordered(T x) {
 
 struct Topk {
     static constexpr auto about =
-        describe("catena.topk",
-                 "y = the k largest or smallest elements along an axis, in order, and their indices "
-                 "in x, as int64\n\n"
-                 "Equal elements keep their order. NaN counts as the largest, as in NumPy.",
-                 in("x"), out("y", Port("indices").of("I").not_differentiable()),
-                 required<std::int64_t>("k", "number of elements"),
-                 attr("axis", -1, "the axis, negative: from the last"),
-                 attr("largest", true, "from the largest element on, otherwise from the smallest"))
+        describe(
+            "catena.topk",
+            "y = the k largest or smallest elements along an axis, in order, and their indices "
+            "in x, as int64\n\n"
+            "Equal elements keep their order. NaN counts as the largest, as in NumPy.",
+            in("x"), out("y", Port("indices").of("I").not_differentiable()),
+            required<std::int64_t>("k", "number of elements"),
+            attr("axis", -1, "the axis, negative: from the last"),
+            attr("largest", true, "from the largest element on, otherwise from the smallest"))
             .example("x=(2,5) k=2")
             .example("x=(5,2) k=5 axis=0 largest=false")
             .example("x=(2,3,2) k=1 axis=1");
@@ -53,15 +54,15 @@ struct Topk {
         s.y(1, Shape(shape, x.size()), dtype_of<std::int64_t>());
     }
     static void gradient(const auto& g) {
-        g.gx(0, call<"catena.put_along_axis_add">(
-                    {g.gy(0), g.y(1)}, {set("shape", g.x_shape(0)), g.same("axis")}));
+        g.gx(0, call<"catena.put_along_axis_add">({g.gy(0), g.y(1)},
+                                                  {set("shape", g.x_shape(0)), g.same("axis")}));
     }
 
     template <class T, class I>
     static void plan(const auto& call, catena_plan& plan) {
         if (call.raw().phase != CATENA_PHASE_FORWARD) return;
-        plan.scratch_bytes = static_cast<std::uint64_t>(call.slots() * axis_of(call).length) *
-                             sizeof(Key<T>);
+        plan.scratch_bytes =
+            static_cast<std::uint64_t>(call.slots() * axis_of(call).length) * sizeof(Key<T>);
     }
     // Sorts keys of a value and its index, so that equal values keep their order.
     template <class T, class I>
@@ -74,26 +75,28 @@ struct Topk {
         const Ordered<T> flip = call.template attr<"largest">() ? ~Ordered<T>(0) : 0;
         const bool add = call.adds(0);
         Key<T>* const scratch = call.template scratch<Key<T>>();
-        call.parallel(axis.count(), 8 * axis.length + 16, [&](std::int64_t begin, std::int64_t end,
-                                                         std::int32_t slot) {
-            Key<T>* const keys = scratch + slot * axis.length;
-            for (std::int64_t line = begin; line < end; ++line) {
-                const std::int64_t outer = line / axis.inner;
-                const std::int64_t inner = line % axis.inner;
-                const T* const from = x + outer * axis.length * axis.inner + inner;
-                for (std::int64_t i = 0; i < axis.length; ++i)
-                    keys[i] = Key<T>(ordered(from[i * axis.inner]) ^ flip) << 8 * sizeof(T) |
-                              static_cast<Key<T>>(i);
-                if (k < axis.length) std::nth_element(keys, keys + k, keys + axis.length);
-                std::sort(keys, keys + k);
-                for (std::int64_t i = 0; i < k; ++i) {
-                    const auto at = static_cast<I>(static_cast<Ordered<T>>(keys[i]));
-                    const std::int64_t to = (outer * k + i) * axis.inner + inner;
-                    indices[to] = at;
-                    store(y[to], add, from[at * axis.inner]);
-                }
-            }
-        });
+        call.parallel(axis.count(), 8 * axis.length + 16,
+                      [&](std::int64_t begin, std::int64_t end, std::int32_t slot) {
+                          Key<T>* const keys = scratch + slot * axis.length;
+                          for (std::int64_t line = begin; line < end; ++line) {
+                              const std::int64_t outer = line / axis.inner;
+                              const std::int64_t inner = line % axis.inner;
+                              const T* const from = x + outer * axis.length * axis.inner + inner;
+                              for (std::int64_t i = 0; i < axis.length; ++i)
+                                  keys[i] = Key<T>(ordered(from[i * axis.inner]) ^ flip)
+                                                << 8 * sizeof(T) |
+                                            static_cast<Key<T>>(i);
+                              if (k < axis.length)
+                                  std::nth_element(keys, keys + k, keys + axis.length);
+                              std::sort(keys, keys + k);
+                              for (std::int64_t i = 0; i < k; ++i) {
+                                  const auto at = static_cast<I>(static_cast<Ordered<T>>(keys[i]));
+                                  const std::int64_t to = (outer * k + i) * axis.inner + inner;
+                                  indices[to] = at;
+                                  store(y[to], add, from[at * axis.inner]);
+                              }
+                          }
+                      });
     }
 
     static Axis axis_of(const auto& call) {

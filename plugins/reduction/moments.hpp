@@ -52,7 +52,7 @@ struct Variance {
                       "0 for the variance of x, 1 for an unbiased estimate of a "
                       "population's"))
             .example("x=(2,3)")
-            .example("x=(2,3,4) axis=1 ddof=1")
+            .example("x=(2,3,4) axis=1")
             .example("x=(2,3,4) axis=[0,-1] keepdims=true")
             .example("x=()");
     using types = Rows<Row<float, float>, Row<double, double>>;

@@ -21,20 +21,7 @@ struct Sum {
     using types = Numbers;
 
     static void infer(const auto& s) {
-        const Shape x = s.x(0);
-        const Ints axes = s.template attr<"axis">();
-        for (std::size_t i = 0; i < axes.size(); ++i) {
-            const std::size_t a = s.axis(axes[i], x.size());
-            for (std::size_t k = 0; k < i; ++k)
-                s.check(s.axis(axes[k], x.size()) != a, "axis", "each axis once", axes,
-                        CATENA_E_INVALID);
-        }
-        const Kept kept(x, axes);
-        std::int64_t shape[CATENA_MAX_NDIM];
-        std::size_t n = 0;
-        for (std::size_t d = 0; d < x.size(); ++d)
-            if (s.template attr<"keepdims">() || !kept.summed(d)) shape[n++] = kept.shape()[d];
-        s.y(0, Shape(shape, n));
+        s.y(0, infer_kept(s).shape(s.template attr<"keepdims">()));
     }
     static void gradient(const auto& g) {
         const Kept kept(g.x_shape(0), g.template attr<"axis">());
@@ -56,25 +43,6 @@ struct Sum {
         broadcast_copy(call, call.template gy<T>(0).data, kept.shape(), gx.data, gx.shape,
                        call.adds(0));
     }
-
-    // The shape of x with extent 1 for the summed axes.
-    class Kept {
-    public:
-        Kept(Shape x, Ints axes) : ndim_(x.size()) {
-            std::copy(x.begin(), x.end(), shape_);
-            for (const std::int64_t a : axes) summed_ |= 1u << axis_index(a, ndim_);
-            if (axes.empty()) summed_ = ~0u;
-            for (std::size_t d = 0; d < ndim_; ++d)
-                if (summed(d)) shape_[d] = 1;
-        }
-        bool summed(std::size_t d) const { return (summed_ >> d & 1) != 0; }
-        Shape shape() const { return {shape_, ndim_}; }
-
-    private:
-        std::int64_t shape_[CATENA_MAX_NDIM];
-        std::size_t ndim_;
-        std::uint32_t summed_ = 0;
-    };
 };
 
 CATENA_FUNCTIONS(Sum);

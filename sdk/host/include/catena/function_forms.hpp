@@ -7,6 +7,7 @@
 #include <catena/functions/creation.hpp>
 #include <catena/functions/logic.hpp>
 #include <catena/functions/shapes.hpp>
+#include <catena/functions/reductions.hpp>
 #include <catena/operators.hpp>
 
 #include <array>

@@ -15,6 +15,49 @@ using Total = std::conditional_t<std::is_integral_v<T>, std::uint64_t, double>;
 template <class T>
 using Lane = std::conditional_t<std::is_integral_v<T>, std::uint64_t, T>;
 
+// The shape of x with extent 1 for some of its axes, which are reduced: those of a list, or all if
+// the list is empty.
+class Kept {
+public:
+    Kept(Shape x, Ints axes) : ndim_(x.size()) {
+        std::copy(x.begin(), x.end(), shape_);
+        for (const std::int64_t a : axes) reduced_ |= 1u << axis_index(a, ndim_);
+        if (axes.empty()) reduced_ = ~0u;
+        for (std::size_t d = 0; d < ndim_; ++d) {
+            if (reduced(d)) n_reduced_ *= shape_[d], shape_[d] = 1;
+            else without_[n_without_++] = shape_[d];
+        }
+    }
+    bool reduced(std::size_t d) const { return (reduced_ >> d & 1) != 0; }
+    std::int64_t n_reduced() const { return n_reduced_; }  // elements of x for each one kept
+    // The shape with these axes, of extent 1, or without them.
+    Shape shape(bool keepdims = true) const {
+        return keepdims ? Shape(shape_, ndim_) : Shape(without_, n_without_);
+    }
+
+private:
+    std::int64_t shape_[CATENA_MAX_NDIM];
+    std::int64_t without_[CATENA_MAX_NDIM];
+    std::size_t ndim_;
+    std::size_t n_without_ = 0;
+    std::int64_t n_reduced_ = 1;
+    std::uint32_t reduced_ = 0;
+};
+
+// Checks the attribute "axis", a list, in infer(s), and returns the shape that it keeps.
+template <class S>
+Kept infer_kept(const S& s) {
+    const Shape x = s.x(0);
+    const Ints axes = s.template attr<"axis">();
+    for (std::size_t i = 0; i < axes.size(); ++i) {
+        const std::size_t a = s.axis(axes[i], x.size());
+        for (std::size_t k = 0; k < i; ++k)
+            s.check(s.axis(axes[k], x.size()) != a, "axis", "each axis once", axes,
+                    CATENA_E_INVALID);
+    }
+    return {x, axes};
+}
+
 // Returns the sum of n contiguous elements: 64 lanes over pieces of 4096, added in Total<T>.
 template <class T>
 CATENA_KERNEL Total<T> sum_of(const T* p, std::int64_t n) {

@@ -1,0 +1,243 @@
+// Running sums and products along an axis, and the linear recurrence of which their gradients
+// consist.
+#pragma once
+
+#include <catena/plugin/rows.hpp>
+
+#include "fold.hpp"
+
+namespace catena::plugins {
+
+// What a scan stores for each element: its own result, or that of the elements before it.
+struct ScanMode {
+    bool reverse, exclusive, shifted;
+};
+
+struct RunningSum {
+    template <class A>
+    CATENA_FN static A start() {
+        return A(0);
+    }
+    template <class A>
+    CATENA_FN static A next(A before, A x, A, bool) {
+        return before + x;
+    }
+    template <class A>
+    CATENA_FN static A carried(A result, A, bool) {
+        return result;
+    }
+};
+struct RunningProduct : RunningSum {
+    template <class A>
+    CATENA_FN static A start() {
+        return A(1);
+    }
+    template <class A>
+    CATENA_FN static A next(A before, A x, A, bool) {
+        return before * x;
+    }
+};
+// y[i] = a[i] y[i-1] + b[i]. Shifted: y[i] = a[i-1] y[i-1] + b[i].
+struct Recurrence : RunningSum {
+    template <class A>
+    CATENA_FN static A next(A before, A a, A b, bool shifted) {
+        return (shifted ? before : a * before) + b;
+    }
+    template <class A>
+    CATENA_FN static A carried(A result, A a, bool shifted) {
+        return shifted ? a * result : result;
+    }
+};
+
+// Scans `width` lines of n elements, which lie `step` apart; those of adjacent lines `apart`.
+template <class Rule, class T>
+CATENA_KERNEL void scan_lines(const T* x, const T* b, T* y, std::int64_t n, std::int64_t step,
+                              std::int64_t width, std::int64_t apart, ScanMode mode, bool add) {
+    using A = Total<T>;
+    A state[64];
+    std::fill_n(state, width, Rule::template start<A>());
+    for (std::int64_t i = 0; i < n; ++i) {
+        const std::int64_t row = (mode.reverse ? n - 1 - i : i) * step;
+        CATENA_LOOP
+        for (std::int64_t j = 0; j < width; ++j) {
+            const std::int64_t at = row + j * apart;
+            const A before = state[j];
+            const A own = static_cast<A>(x[at]);
+            const A result = Rule::next(before, own, static_cast<A>(b[at]), mode.shifted);
+            state[j] = Rule::carried(result, own, mode.shifted);
+            store(y[at], add, static_cast<T>(mode.exclusive ? before : result));
+        }
+    }
+}
+// Scans all lines of an axis. b is x for rules without a second operand.
+template <class Rule, class T>
+CATENA_KERNEL void scan(const auto& call, const Axis& axis, const T* x, const T* b, T* y,
+                        ScanMode mode, bool add) {
+    const std::int64_t n = axis.length;
+    if (axis.inner > 1)
+        return for_each_strip(
+            call, axis, [&](std::int64_t, std::int64_t p, std::int64_t width) CATENA_LAMBDA {
+                scan_lines<Rule>(x + p, b + p, y + p, n, axis.inner, width, 1, mode, add);
+            });
+    constexpr std::int64_t beside = 8;  // independent lines hide the latency of an addition
+    call.parallel((axis.outer + beside - 1) / beside, beside * (n + 8),
+                  [&](std::int64_t begin, std::int64_t end) CATENA_LAMBDA {
+                      for (std::int64_t o = begin * beside; o < std::min(end * beside, axis.outer);
+                           o += beside) {
+                          const T* const from = x + o * n;
+                          const T* const more = b + o * n;
+                          T* const to = y + o * n;
+                          const std::int64_t width = std::min(beside, axis.outer - o);
+                          if (width == beside)
+                              scan_lines<Rule>(from, more, to, n, 1, beside, n, mode, add);
+                          else scan_lines<Rule>(from, more, to, n, 1, width, n, mode, add);
+                      }
+                  });
+}
+
+// cumsum and cumprod.
+template <class Rule>
+struct Running {
+    using types = Numbers;
+    static constexpr bool any_device = true;
+
+    static void infer(const auto& s) {
+        const Ints axis = s.template attr<"axis">();
+        s.check(axis.size() <= 1, "axis", "at most one axis", axis, CATENA_E_INVALID);
+        if (axis.empty()) return s.y(0, {s.size(0)});
+        s.axis(axis[0], s.x(0).size());
+        s.y(0, s.x(0));
+    }
+    template <class T>
+    CATENA_KERNEL static void forward(const auto& call) {
+        const auto x = call.template x<T>(0);
+        const auto y = call.template y<T>(0);
+        scan<Rule>(call, Axis(y.shape, axis_of(call, y.ndim())), x.data, x.data, y.data,
+                   mode_of(call), call.adds(0));
+    }
+
+protected:
+    static std::size_t axis_of(const auto& call, std::size_t ndim) {
+        const Ints axis = call.template attr<"axis">();
+        return axis.empty() ? 0 : axis_index(axis[0], ndim);
+    }
+    static ScanMode mode_of(const auto& call) {
+        return {call.template attr<"reverse">(), call.template attr<"exclusive">(), false};
+    }
+};
+
+constexpr auto running(const char* name, const char* doc) {
+    return describe(
+               name, doc, in("x"), out("y"),
+               attr("axis", Ints{}, "one axis, negative: from the last; empty: x is flattened"),
+               attr("exclusive", false, "an element is not part of its own result"),
+               attr("reverse", false, "start at the end"))
+        .example("x=(2,3)")
+        .example("x=(2,3) axis=1")
+        .example("x=(2,3,2) axis=1 reverse=true")
+        .example("x=(2,3) axis=-1 exclusive=true")
+        .example("x=(2,3) axis=0 exclusive=true reverse=true");
+}
+
+struct Cumsum : Running<RunningSum> {
+    static constexpr auto about =
+        running("catena.cumsum", "y = running sum of x along an axis, summed in float64");
+    static void gradient(const auto& g) {
+        const std::int64_t axis = static_cast<std::int64_t>(axis_of(g, g.x_shape(0).size()));
+        const Var gx =
+            call<"catena.cumsum">({g.gy(0)}, {set("axis", Ints(&axis, 1)), g.same("exclusive"),
+                                              set("reverse", !g.template attr<"reverse">())});
+        g.gx(0, reshape(gx, g.x_shape(0)));
+    }
+};
+
+// A recurrence of a gradient.
+inline Var recurrence(const Var& a, const Var& b, std::size_t axis, const ScanMode& mode) {
+    return call<"catena.linear_recurrence">(
+        {a, b}, {set("axis", static_cast<std::int64_t>(axis)), set("reverse", mode.reverse),
+                 set("exclusive", mode.exclusive), set("shifted", mode.shifted)});
+}
+
+struct Cumprod : Running<RunningProduct> {
+    static constexpr auto about =
+        running("catena.cumprod",
+                "y = running product of x along an axis\n\n"
+                "Gradients of any order are right for elements that are 0, too.");
+    static constexpr auto retain_x = ports(0);
+
+    // gx[i] is the product before i, times the sum over k >= i of gy[k] and the product from i + 1
+    // to k, which is a recurrence from the end.
+    static void gradient(const auto& g) {
+        const ScanMode mode = mode_of(g);
+        const std::size_t axis = axis_of(g, g.x_shape(0).size());
+        const std::int64_t along = static_cast<std::int64_t>(axis);
+        const Var x = reshape(g.x(0), shape_of(g.gy(0).meta()));
+        const Var before = call<"catena.cumprod">(
+            {x}, {set("axis", Ints(&along, 1)), set("exclusive", true), g.same("reverse")});
+        const Var after =
+            recurrence(x, g.gy(0), axis, {!mode.reverse, mode.exclusive, !mode.exclusive});
+        g.gx(0, reshape(before * after, g.x_shape(0)));
+    }
+};
+
+struct LinearRecurrence {
+    static constexpr auto about =
+        describe("catena.linear_recurrence",
+                 "y[i] = a[i] y[i-1] + b[i] along an axis, from 0\n\n"
+                 "shifted: y[i] = a[i-1] y[i-1] + b[i]. exclusive: the unshifted y[i-1] instead of "
+                 "y[i]. reverse: i + 1 instead of i - 1. For gradients of catena.cumprod.",
+                 in("a", "b"), out("y"), required<std::int64_t>("axis", "the axis"),
+                 attr("reverse", false), attr("exclusive", false), attr("shifted", false))
+            .internal()
+            .example("a=(2,3) b=(2,3) axis=1")
+            .example("a=(2,3,2) b=(2,3,2) axis=1 reverse=true")
+            .example("a=(2,3) b=(2,3) axis=1 exclusive=true")
+            .example("a=(3,2) b=(3,2) axis=0 exclusive=true reverse=true")
+            .example("a=(2,3) b=(2,3) axis=1 shifted=true")
+            .example("a=(3,2) b=(3,2) axis=0 shifted=true reverse=true");
+    static constexpr auto retain_x = ports(0, 1);
+    static constexpr auto retain_y = ports(0);
+    static constexpr bool any_device = true;
+
+    static void infer(const auto& s) {
+        s.check_shape(1, s.x(0));
+        s.axis(s.template attr<"axis">(), s.x(0).size());
+        s.check(!(s.template attr<"exclusive">() && s.template attr<"shifted">()), "shifted",
+                "false if exclusive", true, CATENA_E_INVALID);
+        s.y(0, s.x(0));
+    }
+    static void gradient(const auto& g) {
+        const ScanMode mode = mode_of(g);
+        const std::size_t axis = axis_index(g.template attr<"axis">(), g.x_shape(0).size());
+        const Var a = g.x(0);
+        const Var gy = g.gy(0);
+        const bool back = !mode.reverse;
+        if (mode.shifted) {
+            if (g.wants(0)) g.gx(0, g.y(0) * recurrence(a, gy, axis, {back, true, false}));
+            if (g.wants(1)) g.gx(1, recurrence(a, gy, axis, {back, false, false}));
+            return;
+        }
+        const Var gb = recurrence(a, gy, axis, {back, mode.exclusive, !mode.exclusive});
+        if (g.wants(1)) g.gx(1, gb);
+        if (!g.wants(0)) return;
+        g.gx(0, gb * (mode.exclusive ? g.y(0)
+                                     : recurrence(a, g.x(1), axis, {mode.reverse, true, false})));
+    }
+    template <class T>
+    CATENA_KERNEL static void forward(const auto& call) {
+        const auto a = call.template x<T>(0);
+        scan<Recurrence>(call, Axis(a.shape, axis_index(call.template attr<"axis">(), a.ndim())),
+                         a.data, call.template x<T>(1).data, call.template y<T>(0).data,
+                         mode_of(call), call.adds(0));
+    }
+
+private:
+    static ScanMode mode_of(const auto& call) {
+        return {call.template attr<"reverse">(), call.template attr<"exclusive">(),
+                call.template attr<"shifted">()};
+    }
+};
+
+CATENA_FUNCTIONS(Cumsum, Cumprod, LinearRecurrence);
+
+}  // namespace catena::plugins

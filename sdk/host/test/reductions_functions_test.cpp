@@ -1,0 +1,86 @@
+// Tests <catena/functions/reductions.hpp>. Reference values are in golden/reductions.py.
+#include <doctest/doctest.h>
+#include <catena/catena.hpp>
+
+#include <cmath>
+#include <limits>
+
+using namespace catena;
+namespace F = catena::functions;
+
+namespace {
+
+constexpr float inf = std::numeric_limits<float>::infinity();
+constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN();
+
+std::vector<float> gradient(const Variable& x, Variable y) {
+    x.cleargrad();
+    F::sum(y).backward();
+    return x.grad().to_vector<float>();
+}
+
+}  // namespace
+
+TEST_CASE("the gradients of std and norm are 0 where they are 0") {
+    for (const bool again : {false, true}) {
+        const using_config order(&Config::enable_double_backprop, again);
+        const Variable x(Array::from<float>({0, 0, 3, 4}, {2, 2}));
+        CHECK(F::norm(x, 2, 1).data().to_vector<float>() == std::vector<float>{0, 5});
+        const std::vector<float> g = gradient(x, F::norm(x, 2, 1));
+        CHECK(g[0] == 0);
+        CHECK(g[1] == 0);
+        CHECK(g[2] == doctest::Approx(0.6));
+        const Variable same(Array::from<float>({2, 2, 2}, {3}));
+        CHECK(gradient(same, F::std(same)) == std::vector<float>(3, 0));
+    }
+}
+
+TEST_CASE("norm of half precision, infinities and NaN") {
+    const Array half = Array::from<float>({30000, 40000}, {2}).astype(Dtype::float16);
+    CHECK(F::norm(half).dtype() == Dtype::float16);
+    CHECK(F::norm(half).astype(Dtype::float32).item<float>() ==
+          doctest::Approx(50000).epsilon(1e-3));
+    for (const double ord : {1.0, 2.0, std::numeric_limits<double>::infinity()}) {
+        CHECK(F::norm(Array::from<float>({1, -inf}, {2}), ord).item<float>() == inf);
+        CHECK(std::isnan(F::norm(Array::from<float>({1, not_a_number}, {2}), ord).item<float>()));
+    }
+    CHECK(F::norm(Array::from<float>({}, {0})).item<float>() == 0);
+    CHECK_THROWS_WITH_AS(F::norm(half.astype(Dtype::float32), 3),
+                         "[norm] ord: expected 1, 2 or inf, got 3", InvalidError);
+}
+
+TEST_CASE("std") {
+    const Array x = Array::from<float>({1, 2, 4}, {3});
+    CHECK(F::std(x, {}, true, 1).item<float>() == doctest::Approx(std::sqrt(7.0 / 3)));
+    CHECK(F::std(x, {}, true).shape() == Shape{1});
+    CHECK(std::isnan(F::std(Array::from<float>({1}, {1}), {}, false, 1).item<float>()));
+}
+
+TEST_CASE("wrong weights of an average") {
+    const Array x = Array::from<float>({1, 2, 3, 4, 5, 6}, {2, 3});
+    const Array w = Array::from<float>({1, 3}, {2});
+    CHECK(F::average(x, 0, w).to_vector<float>() == std::vector<float>{3.25f, 4.25f, 5.25f});
+    CHECK(F::average(x, 0, w, true).shape() == Shape{1, 3});
+    CHECK_THROWS_WITH_AS(
+        F::average(x, 1, w),
+        "[average] weights.shape: expected (2, 3) or the extents of axis [1], got (2,)",
+        ShapeError);
+    CHECK_THROWS_WITH_AS(
+        F::average(x, {}, w),
+        "[average] weights.shape: expected (2, 3) or the extents of axis [], got (2,)", ShapeError);
+    CHECK_THROWS_AS(F::average(x, 2, w), ShapeError);
+    CHECK_THROWS_AS(F::average(x, {0, 0}, F::matmul(x, x, false, true)), Error);
+}
+
+TEST_CASE("sort") {
+    const Array x = Array::from<float>({3, not_a_number, 1, 3}, {4});
+    CHECK(F::argsort(x).to_vector<std::int64_t>() == std::vector<std::int64_t>{2, 0, 3, 1});
+    CHECK(F::argsort(x, 0, true).to_vector<std::int64_t>() ==
+          std::vector<std::int64_t>{1, 0, 3, 2});
+    CHECK(F::sort(Array::from<std::int32_t>({3, -1, 2}, {3})).to_vector<std::int32_t>() ==
+          std::vector<std::int32_t>{-1, 2, 3});
+    CHECK_THROWS_WITH_AS(F::sort(x, 1), "[sort] axis: expected one of (4,), got 1", ShapeError);
+    CHECK_THROWS_AS(F::argsort(x, -2), ShapeError);
+    CHECK_THROWS_WITH_AS(F::sort(Variable()), "[sort] x: expected an array, got an empty handle",
+                         InvalidError);
+}

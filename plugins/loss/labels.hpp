@@ -144,8 +144,8 @@ inline Var gradient_of_losses(const auto& g, std::size_t norms) {
     if (how == "sum") return g.gy(0);
     if (how == "mean") {
         const std::int64_t first[] = {0}, last[] = {1};
-        const Var by = call<"catena.get_item">(
-            {g.y(norms)}, {set("begin", Ints(first)), set("end", Ints(last))});
+        const Var by = call<"catena.get_item">({g.y(norms)},
+                                               {set("begin", Ints(first)), set("end", Ints(last))});
         return g.gy(0) * cast(1.0 / by, g.x_meta(0).dtype);
     }
     std::int64_t shape[CATENA_MAX_NDIM];

@@ -36,8 +36,8 @@ struct NllGradient {
     __device__ __forceinline__ void operator()(std::int64_t i) const {
         const std::int64_t label = t[i];
         if (label == t.ignored) return;
-        const C g = -targets.at(label) *
-                    (cuda::load_as<C>(gy[each != 0 ? i : 0]) / static_cast<C>(*by));
+        const C g =
+            -targets.at(label) * (cuda::load_as<C>(gy[each != 0 ? i : 0]) / static_cast<C>(*by));
         const std::int64_t c = label >= 0 && label < targets.classes ? label : 0;
         cuda::store(gx[(i / inner * targets.classes + c) * inner + i % inner], true, g);
     }

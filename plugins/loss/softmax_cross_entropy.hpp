@@ -40,8 +40,9 @@ struct SoftmaxCrossEntropy {
                      Port("sums", "max x, and sum of e^(x - max x), for each label: (2, N, ...)")
                          .of("S")
                          .hidden(),
-                     Port("norms", "what the sum is divided by, and the targets' sum without "
-                                   "that of the label (2,)")
+                     Port("norms",
+                          "what the sum is divided by, and the targets' sum without "
+                          "that of the label (2,)")
                          .of("S")
                          .hidden()),
                  ignore_label, reduce, label_smoothing, normalize)
@@ -134,8 +135,8 @@ private:
                     if (label != t.ignored) {
                         loss = q.at(label) * (log + (most[j] - row[label * step + j]));
                         if (q.each != T(0))
-                            loss += q.each * sum_of_all(row + j, step, classes, most[j], log,
-                                                        q.weight.data);
+                            loss += q.each *
+                                    sum_of_all(row + j, step, classes, most[j], log, q.weight.data);
                     }
                     losses[first + j] = static_cast<double>(loss);
                 }
@@ -151,8 +152,8 @@ private:
                 return loss(i * step) * (weight == nullptr ? T(1) : weight[i]);
             });
         if (weight == nullptr) return sum_lanes<T>(classes, loss);
-        return sum_lanes<T>(
-            classes, [=](std::int64_t i) CATENA_LAMBDA { return loss(i) * weight[i]; });
+        return sum_lanes<T>(classes,
+                            [=](std::int64_t i) CATENA_LAMBDA { return loss(i) * weight[i]; });
     }
 
     template <class T>
@@ -176,8 +177,8 @@ private:
                     const std::int64_t label = t[first + j];
                     scale[j] = label == t.ignored ? T(0) : gy[first + j] / by;
                     at[j] = scale[j] == T(0) ? T(0) : q.at(label);
-                    weight[j] = scale[j] == T(0) ? T(0)
-                                                 : scale[j] * (at[j] + q.rest) / sums[first + j];
+                    weight[j] =
+                        scale[j] == T(0) ? T(0) : scale[j] * (at[j] + q.rest) / sums[first + j];
                     at[j] *= scale[j];
                 }
                 if (step == 1) {
@@ -228,11 +229,12 @@ private:
 // The targets of the labels, for the gradient; not meant to be called by users.
 struct LabelTargets {
     static constexpr auto about =
-        describe("catena.label_targets",
-                 "q = 1 at the labels, or their smoothed targets, times the class weights; 0 if the "
-                 "label is ignored",
-                 in("x", Port("t").of("I").not_differentiable(), class_weight), out("q"),
-                 ignore_label, label_smoothing)
+        describe(
+            "catena.label_targets",
+            "q = 1 at the labels, or their smoothed targets, times the class weights; 0 if the "
+            "label is ignored",
+            in("x", Port("t").of("I").not_differentiable(), class_weight), out("q"), ignore_label,
+            label_smoothing)
             .not_differentiable()
             .internal()
             .example("x=(3,4) t=(3)[0,3]")

@@ -68,14 +68,13 @@ struct SoftmaxCrossEntropySoft {
         std::ranges::copy(x, shape);
         shape[1] = 1;
         const Shape kept(shape, x.size());
-        const Var most = call<"catena.get_item">(
-            {g.y(1)}, {set("begin", Ints(begin)), set("end", Ints(end))});
+        const Var most =
+            call<"catena.get_item">({g.y(1)}, {set("begin", Ints(begin)), set("end", Ints(end))});
         const Var d = g.x(0) - reshape(cast(most, g.x_meta(0).dtype), kept);
         const Var e = math::exp(d);
         const Var z = sum(e, {1}, true);
         Var slope = 1 - g.template attr<"label_smoothing">();
-        Var q = g.x(1) * slope +
-                g.template attr<"label_smoothing">() / static_cast<double>(x[1]);
+        Var q = g.x(1) * slope + g.template attr<"label_smoothing">() / static_cast<double>(x[1]);
         if (g.has(2)) {
             for (std::int64_t& extent : shape) extent = 1;
             shape[1] = x[1];
@@ -151,18 +150,21 @@ struct SoftmaxCrossEntropySoft {
         const bool add = call.adds(0), add_t = call.adds(1);
         const std::int64_t step = axis.inner;
         const std::int64_t classes = axis.length;
-        for_each_strip(
-            call, axis, [&](std::int64_t first, std::int64_t p, std::int64_t width) CATENA_LAMBDA {
-                for (std::int64_t j = 0; j < width; ++j) {
-                    const std::int64_t at = p + j;
-                    const Line<T> line = {x.data + at,       t + at,          largest[first + j],
-                                          sums[first + j],   gy[first + j] / by,
-                                          gx == nullptr ? gx : gx + at,
-                                          gt == nullptr ? gt : gt + at};
-                    if (step == 1) differentiate(line, 1, classes, q, add, add_t);
-                    else differentiate(line, step, classes, q, add, add_t);
-                }
-            });
+        for_each_strip(call, axis,
+                       [&](std::int64_t first, std::int64_t p, std::int64_t width) CATENA_LAMBDA {
+                           for (std::int64_t j = 0; j < width; ++j) {
+                               const std::int64_t at = p + j;
+                               const Line<T> line = {x.data + at,
+                                                     t + at,
+                                                     largest[first + j],
+                                                     sums[first + j],
+                                                     gy[first + j] / by,
+                                                     gx == nullptr ? gx : gx + at,
+                                                     gt == nullptr ? gt : gt + at};
+                               if (step == 1) differentiate(line, 1, classes, q, add, add_t);
+                               else differentiate(line, step, classes, q, add, add_t);
+                           }
+                       });
     }
 
 private:

@@ -4,6 +4,8 @@
 #include <catena/bound_function.hpp>
 #include <catena/core/config.hpp>
 #include <catena/functions.hpp>
+#include <catena/functions/losses.hpp>
+#include <catena/functions/noise.hpp>
 #include <catena/operators.hpp>
 
 #include <array>

@@ -129,8 +129,9 @@ struct SoftmaxCrossEntropySoft {
                     store(sums[first + j], add, sum[j]);
                     const T log = math::log(sum[j]);
                     losses[first + j] = static_cast<double>(
-                        step == 1 ? loss_of(row, target, 1, classes, most[j], log, q)
-                                  : loss_of(row + j, target + j, step, classes, most[j], log, q));
+                        step == 1
+                            ? loss_of(row, target, 1, classes, most[j], log, q)
+                            : strided_loss_of(row + j, target + j, step, classes, most[j], log, q));
                 }
             });
         store_losses<T>(call, losses, axis.count(), divisor(call, axis));
@@ -162,13 +163,14 @@ struct SoftmaxCrossEntropySoft {
                                                      gx == nullptr ? gx : gx + at,
                                                      gt == nullptr ? gt : gt + at};
                                if (step == 1) differentiate(line, 1, classes, q, add, add_t);
-                               else differentiate(line, step, classes, q, add, add_t);
+                               else strided_differentiate(line, step, classes, q, add, add_t);
                            }
                        });
     }
 
 private:
-    // The functions of a line are inlined twice: for step 1, which is vectorized, and for others.
+    // The functions of a line are inlined for step 1, and compiled once for other steps, which
+    // compilers do not vectorize.
     template <class T>
     CATENA_KERNEL static T loss_of(const T* x, const T* t, std::int64_t step, std::int64_t classes,
                                    T most, T log, const SoftTargets<T>& q) {
@@ -203,6 +205,14 @@ private:
         CATENA_LOOP
         for (std::int64_t c = 0; c < classes; ++c)
             store(gt[c * step], add_t, scale * q.slope(c) * (log + (most - x[c * step])));
+    }
+    template <class T, class... A>
+    [[gnu::noinline]] static T strided_loss_of(const T* x, A... arguments) {
+        return loss_of(x, arguments...);
+    }
+    template <class T, class... A>
+    [[gnu::noinline]] static void strided_differentiate(const Line<T>& line, A... arguments) {
+        differentiate(line, arguments...);
     }
     static std::int64_t rows_of(Shape x) { return Axis(x, 1).count(); }
     static double divisor(const auto& call, const Axis& axis) {

@@ -16,7 +16,8 @@ void expect_reduction(const char* what, std::string_view got,
     std::vector<std::string_view> known = {"mean", "sum", "no"};
     known.insert(known.end(), more.begin(), more.end());
     if (std::ranges::find(known, got) == known.end())
-        fail<InvalidError>("[{}] reduce: expected {}, got {}", what, fmt::join(known, ", "), got);
+        fail<InvalidError>("[{}] reduce: expected one of {}, got '{}'", what,
+                           fmt::join(known, ", "), got);
 }
 void expect_shape(const char* what, const char* name, const Array& x, const Array& other) {
     if (!x || !other)
@@ -86,6 +87,8 @@ template <class X>
 X huber_loss_of(const X& x, const X& t, double delta, std::string_view reduce) {
     expect_reduction("huber_loss", reduce, {"sum_along_second_axis"});
     expect_shape("huber_loss", "t", elements(x), elements(t));
+    if (reduce == "sum_along_second_axis" && elements(x).ndim() < 2)
+        fail<ShapeError>("[huber_loss] x.ndim: expected at least 2, got {}", elements(x).ndim());
     const X y = huber(x, t, delta);
     return reduce == "sum_along_second_axis" ? sum(y, 1) : reduced(y, reduce);
 }

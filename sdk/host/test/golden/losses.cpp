@@ -18,8 +18,7 @@ const golden::Rows losses = {
      }},
     {"huber_loss",
      [](const auto& x, const auto& attrs) {
-         return golden::Variables{
-             F::huber_loss(x[0], x[1], attrs.at("delta"), reduce_of(attrs))};
+         return golden::Variables{F::huber_loss(x[0], x[1], attrs.at("delta"), reduce_of(attrs))};
      }},
     {"smooth_l1_loss",
      [](const auto& x, const auto& attrs) {
@@ -31,13 +30,9 @@ const golden::Rows losses = {
          return golden::Variables{F::l1_loss(x[0], x[1], reduce_of(attrs))};
      }},
     {"absolute_error",
-     [](const auto& x, const auto&) {
-         return golden::Variables{F::absolute_error(x[0], x[1])};
-     }},
+     [](const auto& x, const auto&) { return golden::Variables{F::absolute_error(x[0], x[1])}; }},
     {"squared_error",
-     [](const auto& x, const auto&) {
-         return golden::Variables{F::squared_error(x[0], x[1])};
-     }},
+     [](const auto& x, const auto&) { return golden::Variables{F::squared_error(x[0], x[1])}; }},
     {"mean_absolute_error",
      [](const auto& x, const auto&) {
          return golden::Variables{F::mean_absolute_error(x[0], x[1])};

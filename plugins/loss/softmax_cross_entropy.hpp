@@ -15,14 +15,14 @@ struct SmoothTargets {
         : weight{call.template x<T>(2).data},
           sharp(static_cast<T>(1 - call.template attr<"label_smoothing">())),
           each(static_cast<T>(call.template attr<"label_smoothing">() /
-                              static_cast<double>(classes))),
-          rest(each == T(0) ? T(0) : each * weight.sum(classes)) {}
-    // What the label adds to its class; this and `rest` are the sum of the targets.
+                              static_cast<double>(classes))) {}
+    // What the label adds to its class, what every class has, and the sum of the latter.
     CATENA_FN T at(std::int64_t label) const { return sharp * weight[label]; }
     CATENA_FN T everywhere(std::int64_t c) const { return each * weight[c]; }
+    T rest(std::int64_t classes) const { return each == T(0) ? T(0) : each * weight.sum(classes); }
 
     ClassWeights<T> weight;
-    T sharp, each, rest;
+    T sharp, each;
 };
 
 struct SoftmaxCrossEntropy {
@@ -87,7 +87,7 @@ struct SoftmaxCrossEntropy {
         const double by = divisor(call, t, axis.length, q.weight);
         const auto norms = call.template y<T>(2);
         store(norms[0], call.adds(2), static_cast<T>(by));
-        store(norms[1], call.adds(2), q.rest);
+        store(norms[1], call.adds(2), q.rest(axis.length));
         double* const losses = call.template scratch<double>();
         compute_losses(call, axis, x.data, Labels(call, t), q, call.template y<T>(1).data, losses);
         store_losses<T>(call, losses, t.size(), by);
@@ -102,7 +102,7 @@ struct SoftmaxCrossEntropy {
         const SmoothTargets<T> q(call, axis.length);
         count_labels(call, t, axis.length, call.template attr<"ignore_label">());
         compute_gradient(call, axis, x.data, Labels(call, t), q, call.template y<T>(1).data,
-                         call.template y<T>(2)[0], gx.data);
+                         call.template y<T>(2).data, gx.data);
     }
 
 private:
@@ -159,8 +159,9 @@ private:
     template <class T>
     CATENA_KERNEL static void compute_gradient(const auto& call, const Axis& axis, const T* x,
                                                const Labels& t, const SmoothTargets<T>& q,
-                                               const T* largest, T by, T* gx) {
+                                               const T* largest, const T* norms, T* gx) {
         const T* const sums = largest + axis.count();
+        const T by = norms[0], rest = norms[1];
         const LossGradient<T> gy(call);
         const bool add = call.adds(0);
         const std::int64_t step = axis.inner;
@@ -178,7 +179,7 @@ private:
                     scale[j] = label == t.ignored ? T(0) : gy[first + j] / by;
                     at[j] = scale[j] == T(0) ? T(0) : q.at(label);
                     weight[j] =
-                        scale[j] == T(0) ? T(0) : scale[j] * (at[j] + q.rest) / sums[first + j];
+                        scale[j] == T(0) ? T(0) : scale[j] * (at[j] + rest) / sums[first + j];
                     at[j] *= scale[j];
                 }
                 if (step == 1) {

@@ -1,45 +1,26 @@
 // Dropout, on CUDA: draws the same random numbers as the CPU for the same seed and offset.
 #pragma once
 
+#include <catena/plugin/cuda/draws.cuh>
 #include <catena/plugin/cuda/elementwise.cuh>
 
-#include "catena/abi/ext/draws.h"
 #include "dropout.hpp"
 
 namespace catena::plugins {
 
-// The `draws` of a call: in seed, offset and any, or in device memory.
-struct DrawsOnDevice {
-    std::uint64_t seed, offset;
-    const std::int64_t* where;  // seed and offset in device memory; null: use those above
-    std::int64_t any;           // whether to drop elements; below 0: see where[2]
-};
-// Reserves n blocks of random numbers. For a recorded call, the draws are in device memory.
-inline DrawsOnDevice reserve_draws(catena_ctx* ctx, std::uint64_t n) {
-    DrawsOnDevice r = {0, 0, nullptr, 1};
-    const auto* const draws =
-        static_cast<const catena_draws*>(host().get_extension(&host(), CATENA_DRAWS_1));
-    check_status(draws != nullptr ? draws->reserve(ctx, n, &r.seed, &r.offset, &r.where)
-                                  : host().philox(ctx, n, &r.seed, &r.offset));
-    return r;
-}
 // Draws block b of random numbers, which serves four elements: see dropout_group.
 template <class T>
 struct Dropped {
     using C = cuda::Compute<T>;
     __device__ __forceinline__ void operator()(std::int64_t b) const {
-        const bool there = draws.where != nullptr;
-        const std::uint64_t seed = there ? static_cast<std::uint64_t>(draws.where[0]) : draws.seed;
-        const std::uint64_t offset =
-            there ? static_cast<std::uint64_t>(draws.where[1]) : draws.offset;
-        const bool any = draws.any < 0 ? draws.where[2] != 0 : draws.any != 0;
+        const bool any = draws_any < 0 ? draws.where[2] != 0 : draws_any != 0;
         if (kept != nullptr && b == 0) {
-            kept[0] = static_cast<std::int64_t>(seed);
-            kept[1] = static_cast<std::int64_t>(offset);
+            kept[0] = static_cast<std::int64_t>(draws.seed());
+            kept[1] = static_cast<std::int64_t>(draws.offset());
             kept[2] = any ? 1 : 0;
         }
         Philox4 drawn = {};
-        if (any) drawn = philox(seed, offset + static_cast<std::uint64_t>(b));
+        if (any) drawn = draws[b];
         const std::int64_t first = b / philox_lanes * dropout_group + b % philox_lanes;
         CATENA_UNROLL
         for (int k = 0; k < 4; ++k) {
@@ -54,14 +35,15 @@ struct Dropped {
     T* y;
     std::int64_t* kept;
     std::int64_t n;
-    DrawsOnDevice draws;
+    cuda::Draws draws;
+    std::int64_t draws_any;  // whether to drop elements; below 0: see draws.where[2]
     C scale;
     std::uint32_t limit, add;
 };
 
 template <class T>
-void drop_on_device(const auto& call, Tensor<const T> x, const DrawsOnDevice& draws, Tensor<T> y,
-                    std::int64_t* kept, bool add) {
+void drop_on_device(const auto& call, Tensor<const T> x, const cuda::Draws& draws, int any,
+                    Tensor<T> y, std::int64_t* kept, bool add) {
     using C = cuda::Compute<T>;
     const double ratio = call.template attr<"ratio">();
     const Dropped<T> rule = {.x = x.data,
@@ -69,6 +51,7 @@ void drop_on_device(const auto& call, Tensor<const T> x, const DrawsOnDevice& dr
                              .kept = kept,
                              .n = y.size(),
                              .draws = draws,
+                             .draws_any = any,
                              .scale = C(1) / (C(1) - static_cast<C>(ratio)),
                              .limit = dropout_limit(ratio),
                              .add = add};
@@ -80,7 +63,7 @@ void drop_on_device(const auto& call, Tensor<const T> x, const DrawsOnDevice& dr
 template <class F, class T>
 void drop(const cuda::Call<F>& call, Tensor<const T> x, const std::int64_t* kept, Tensor<T> y,
           bool add) {
-    drop_on_device(call, x, {0, 0, kept, -1}, y, nullptr, add);
+    drop_on_device(call, x, {0, 0, kept}, -1, y, nullptr, add);
 }
 
 }  // namespace catena::plugins
@@ -91,11 +74,9 @@ struct catena::plugin::cuda::Kernels<catena::plugins::Dropout> : catena::plugins
     static void forward(const auto& call) {
         const auto x = call.template x<T>(0);
         const bool any = call.train() && call.template attr<"ratio">() != 0;
-        catena::plugins::DrawsOnDevice draws = {0, 0, nullptr, 0};
-        if (any)
-            draws = catena::plugins::reserve_draws(call.context(),
-                                                   catena::plugins::dropout_blocks(x.size()));
-        drop_on_device(call, x, draws, call.template y<T>(0), call.template y<std::int64_t>(1).data,
-                       call.adds(0));
+        Draws draws;
+        if (any) draws = reserve_draws(call.context(), catena::plugins::dropout_blocks(x.size()));
+        drop_on_device(call, x, draws, any ? 1 : 0, call.template y<T>(0),
+                       call.template y<std::int64_t>(1).data, call.adds(0));
     }
 };

@@ -73,7 +73,7 @@ class Cases:
         _generator = numpy.random.default_rng(1)
 
     def __call__(self, name, function, inputs, torch_function, attrs={}, outputs=("y",),
-                 double=True, rtol=1e-4, atol=1e-5):
+                 double=True, rtol=1e-4, atol=1e-5, constants=()):
         """Adds a case.
 
         function: without "catena.", or the name of a row of sdk/host/test/golden/GROUP.cpp
@@ -81,6 +81,7 @@ class Cases:
         torch_function: takes the inputs by name as tensors, floating ones in float64, and returns the
             outputs, without hidden ones
         double: also store second-order gradients
+        constants: names of floating inputs that take no gradient
         """
         import numpy
         import torch
@@ -115,7 +116,7 @@ class Cases:
             store("in_" + key, value)
         for key, result in zip(outputs, results):
             store("out_" + key, result)
-        by = [key for key, t in tensors.items() if t.requires_grad]
+        by = [key for key, t in tensors.items() if t.requires_grad and key not in constants]
         smooth = [i for i, r in enumerate(results) if r.requires_grad]
         by = by if smooth else []
         if by:

@@ -36,18 +36,64 @@ TEST_CASE("mean_squared_error: squares that a float does not hold, and NaN") {
     CHECK(std::isnan(loss(inf, inf, 3)));
 }
 
-TEST_CASE_TEMPLATE("label_weights: what a label gives to the mean", T, float, double, Float16) {
-    std::vector<std::int64_t> t(60);
-    for (std::size_t i = 0; i < t.size(); ++i) t[i] = static_cast<std::int64_t>(i * 7 % 6) - 1;
-    for (const bool add : {false, true})
-        check_both<T>("catena.label_weights",
-                      {draw<T>({12, 5, 5}, 1), Array::from<std::int64_t>(t, {12, 5})}, {}, false,
-                      add);
-    const auto wrong = world().forward(
-        "catena.label_weights", {draw<T>({2, 3}, 1), Array::from<std::int64_t>({-1, 3}, {2})}, {},
-        on("cuda"));
-    CHECK(wide(wrong)[0].template values<double>() == std::vector<double>(6, 0));
-    const auto weight = wide(wrong)[1].template values<double>();
-    CHECK(weight[0] == 0);
-    CHECK(std::isnan(weight[1]));
+TEST_CASE_TEMPLATE("losses of labels: weights, smoothing, reductions", T, float, double, Float16,
+                   BFloat16) {
+    const auto labels = [](const Dims& shape) {
+        std::int64_t n = 1;
+        for (const std::int64_t d : shape) n *= d;
+        std::vector<std::int64_t> t(static_cast<std::size_t>(n));
+        for (std::size_t i = 0; i < t.size(); ++i) t[i] = static_cast<std::int64_t>(i * 7 % 6) - 1;
+        return Array::from<std::int64_t>(t, shape);
+    };
+    const Array weight = draw<T>({5}, 3, 0.5, 2);
+    for (const char* reduce : {"mean", "sum", "no"}) {
+        CAPTURE(reduce);
+        for (const auto& [x, t] : {std::pair(Dims{130, 5}, Dims{130}),
+                                   {{12, 5, 5}, {12, 5}},
+                                   {{0, 5}, {0}},
+                                   {{600, 5}, {600}}}) {
+            const bool add = x.size() == 3;
+            for (const Array& w : {Array(), weight}) {
+                const std::vector<Array> in = {draw<T>(x, 1), labels(t), w};
+                const Attrs plain = {plugin::set("reduce", reduce)};
+                const Attrs smooth = {plugin::set("reduce", reduce),
+                                      plugin::set("label_smoothing", 0.25)};
+                check_both<T>("catena.nll_loss", in, plain, true, add);
+                check_both<T>("catena.softmax_cross_entropy", in, smooth, true, add);
+                check_both<T>("catena.softmax_cross_entropy", in, plain, true, add);
+                check_both<T>("catena.softmax_cross_entropy_soft",
+                              {draw<T>(x, 1), draw<T>(x, 2, 0, 1), w}, smooth, true, add);
+                check_both<T>("catena.label_targets", in, {plugin::set("label_smoothing", 0.25)},
+                              false, add);
+            }
+            check_both<T>("catena.softmax_cross_entropy", {draw<T>(x, 1), labels(t), weight},
+                          {plugin::set("normalize", false)});
+        }
+        check_both<T>("catena.softmax_cross_entropy_soft",
+                      {draw<T>({3, 1003}, 1), draw<T>({3, 1003}, 2, 0, 1)},
+                      {plugin::set("reduce", reduce)});
+    }
+    check_both<T>("catena.softmax_cross_entropy",
+                  {draw<T>({3, 1003}, 1), Array::from<std::int64_t>({0, 7, 1002}, {3}),
+                   draw<T>({1003}, 2, 0.5, 2)},
+                  {plugin::set("label_smoothing", 0.1)});
+}
+
+TEST_CASE("losses of labels: a label out of range makes its loss and gradient NaN") {
+    const std::vector<Array> in = {draw<float>({2, 3}, 1), Array::from<std::int64_t>({1, 3}, {2}),
+                                   draw<float>({3}, 2)};
+    for (const char* name : {"catena.softmax_cross_entropy", "catena.nll_loss"})
+        for (const char* reduce : {"mean", "sum", "no"}) {
+            const Attrs attrs = {plugin::set("reduce", reduce)};
+            const auto y = world().forward(name, in, attrs, on("cuda"));
+            CHECK(std::isnan(y[0].values<float>().back()));
+            std::vector<Array> gy(y.size());
+            gy[0] = draw<float>(y[0].shape(), 3);
+            const auto gx = world().backward(name, in, y, gy, attrs, on("cuda"))[0].values<float>();
+            CHECK(std::isnan(gx[3]));
+            if (std::string(reduce) != "mean") CHECK_FALSE(std::isnan(gx[0]));
+        }
+    const auto q = world().forward("catena.label_targets", in, {}, on("cuda"))[0].values<float>();
+    CHECK(q[0] == 0);
+    CHECK(std::isnan(q[3]));
 }

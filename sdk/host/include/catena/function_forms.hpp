@@ -8,6 +8,8 @@
 #include <catena/functions/logic.hpp>
 #include <catena/functions/shapes.hpp>
 #include <catena/functions/reductions.hpp>
+#include <catena/functions/losses.hpp>
+#include <catena/functions/noise.hpp>
 #include <catena/operators.hpp>
 
 #include <array>

@@ -1,0 +1,193 @@
+// Losses as compositions of registered functions, on variables and on arrays.
+#include <catena/fail.hpp>
+#include <catena/functions/losses.hpp>
+
+#include <algorithm>
+#include <numbers>
+
+namespace catena::functions {
+namespace of_losses {
+namespace {
+
+using catena::detail::elements;
+
+void expect_reduction(const char* what, std::string_view got,
+                      std::initializer_list<std::string_view> more = {}) {
+    std::vector<std::string_view> known = {"mean", "sum", "no"};
+    known.insert(known.end(), more.begin(), more.end());
+    if (std::ranges::find(known, got) == known.end())
+        fail<InvalidError>("[{}] reduce: expected one of {}, got '{}'", what,
+                           fmt::join(known, ", "), got);
+}
+void expect_shape(const char* what, const char* name, const Array& x, const Array& other) {
+    if (!x || !other)
+        fail<InvalidError>("[{}] {}: expected arrays, got an empty handle", what, name);
+    if (x.shape() != other.shape())
+        fail<ShapeError>("[{}] {}.shape: expected {}, got {}", what, name, to_string(x.shape()),
+                         to_string(other.shape()));
+}
+
+// The sum of all elements, in float32 for half precision.
+template <class X>
+X total_of(const X& y) {
+    return sum(item_size(y.dtype()) == 2 ? cast(y, Dtype::float32) : y);
+}
+template <class X>
+X rounded(const X& y, Dtype dtype) {
+    return y.dtype() == dtype ? y : cast(y, dtype);
+}
+// reduce has been checked.
+template <class X>
+X reduced(const X& y, std::string_view reduce) {
+    if (reduce == "no") return y;
+    const X total = total_of(y);
+    if (reduce == "sum") return rounded(total, y.dtype());
+    const Shape shape = elements(y).shape();
+    const std::int64_t n = reduce == "batchmean" ? shape[0] : shape.size();
+    return rounded(total / static_cast<double>(n), y.dtype());
+}
+Array number(double value, const Array& like) {
+    return Array::full({}, value, like.dtype(), like.device());
+}
+Array constant(const Array&, Array value) { return value; }
+Variable constant(const Variable&, Array value) { return as_variable(std::move(value)); }
+
+// Divides the sum of the losses of labels by the number of those that are kept.
+template <class X>
+X mean_of_kept(const X& y, const Array& keep) {
+    const Array count = total_of(keep);
+    return rounded(total_of(y) / maximum(count, number(1, count)), y.dtype());
+}
+
+template <class X>
+X sigmoid_cross_entropy_of(const X& x, const X& t, bool normalize, std::string_view reduce) {
+    const char* const name = "sigmoid_cross_entropy";
+    expect_reduction(name, reduce);
+    expect_shape(name, "t", elements(x), elements(t));
+    X y;
+    Array keep;
+    if (is_floating(t.dtype())) {
+        y = bce_with_logits(x, t);
+    } else {
+        const Array labels = elements(t).astype(x.dtype());
+        keep = 1 - equal(labels, number(-1, labels));
+        // Scores that are ignored do not matter, even if they are NaN.
+        const X scores = where(constant(x, keep), x, constant(x, number(0, labels)));
+        y = bce_with_logits(scores, constant(x, labels * keep)) * keep;
+    }
+    if (reduce != "mean") return reduced(y, reduce);
+    if (!normalize)
+        return rounded(total_of(y) / static_cast<double>(std::max<std::int64_t>(
+                                         elements(x).ndim() == 0 ? 1 : elements(x).shape()[0], 1)),
+                       y.dtype());
+    return keep ? mean_of_kept(y, keep) : reduced(y, reduce);
+}
+
+template <class X>
+X huber_loss_of(const X& x, const X& t, double delta, std::string_view reduce) {
+    expect_reduction("huber_loss", reduce, {"sum_along_second_axis"});
+    expect_shape("huber_loss", "t", elements(x), elements(t));
+    if (reduce == "sum_along_second_axis" && elements(x).ndim() < 2)
+        fail<ShapeError>("[huber_loss] x.ndim: expected at least 2, got {}", elements(x).ndim());
+    const X y = huber(x, t, delta);
+    return reduce == "sum_along_second_axis" ? sum(y, 1) : reduced(y, reduce);
+}
+
+template <class X>
+X error_of(const char* what, const char* name, const X& x0, const X& x1) {
+    expect_shape(what, name, elements(x0), elements(x1));
+    return x0 - x1;
+}
+
+template <class X>
+X l1_loss_of(const char* what, const X& x, const X& t, std::string_view reduce) {
+    expect_reduction(what, reduce);
+    return reduced(abs(error_of(what, "t", x, t)), reduce);
+}
+template <class X>
+X smooth_l1_loss_of(const X& x, const X& t, double beta, std::string_view reduce) {
+    const char* const name = "smooth_l1_loss";
+    if (!(beta >= 0)) fail<InvalidError>("[{}] beta: expected 0 or more, got {}", name, beta);
+    if (beta == 0) return l1_loss_of(name, x, t, reduce);
+    expect_reduction(name, reduce);
+    expect_shape(name, "t", elements(x), elements(t));
+    return reduced(huber(x, t, beta) / beta, reduce);
+}
+template <class X>
+X squared_error_of(const X& x0, const X& x1) {
+    const X d = error_of("squared_error", "x1", x0, x1);
+    return d * d;
+}
+
+template <class X>
+X kl_div_of(const X& x, const X& t, std::string_view reduce, bool log_target) {
+    expect_reduction("kl_div", reduce, {"batchmean"});
+    expect_shape("kl_div", "t", elements(x), elements(t));
+    if (log_target) return reduced(exp(t) * (t - x), reduce);
+    const Array none = equal(elements(t), number(0, elements(t)));
+    const X log_t = log(where(constant(t, none), constant(t, number(1, none)), t));
+    return reduced(t * (log_t - x), reduce);
+}
+
+template <class X>
+X gaussian_kl_divergence_of(const X& mean, const X& ln_var, std::string_view reduce) {
+    expect_reduction("gaussian_kl_divergence", reduce);
+    expect_shape("gaussian_kl_divergence", "ln_var", elements(mean), elements(ln_var));
+    return reduced((mean * mean + exp(ln_var) - ln_var - 1) * 0.5, reduce);
+}
+template <class X>
+X bernoulli_nll_of(const X& x, const X& y, std::string_view reduce) {
+    expect_reduction("bernoulli_nll", reduce);
+    expect_shape("bernoulli_nll", "y", elements(x), elements(y));
+    return reduced(bce_with_logits(y, x), reduce);
+}
+template <class X>
+X gaussian_nll_of(const X& x, const X& mean, const X& ln_var, std::string_view reduce) {
+    expect_reduction("gaussian_nll", reduce);
+    expect_shape("gaussian_nll", "mean", elements(x), elements(mean));
+    expect_shape("gaussian_nll", "ln_var", elements(x), elements(ln_var));
+    const X d = x - mean;
+    return reduced((d * d * exp(-ln_var) + ln_var + std::log(2 * std::numbers::pi)) * 0.5, reduce);
+}
+
+}  // namespace
+}  // namespace of_losses
+
+#define CATENA_LOSSES(X)                                                                         \
+    X sigmoid_cross_entropy(const X& x, const X& t, bool normalize, std::string_view reduce) {   \
+        return of_losses::sigmoid_cross_entropy_of(x, t, normalize, reduce);                     \
+    }                                                                                            \
+    X huber_loss(const X& x, const X& t, double delta, std::string_view reduce) {                \
+        return of_losses::huber_loss_of(x, t, delta, reduce);                                    \
+    }                                                                                            \
+    X smooth_l1_loss(const X& x, const X& t, double beta, std::string_view reduce) {             \
+        return of_losses::smooth_l1_loss_of(x, t, beta, reduce);                                 \
+    }                                                                                            \
+    X l1_loss(const X& x, const X& t, std::string_view reduce) {                                 \
+        return of_losses::l1_loss_of("l1_loss", x, t, reduce);                                   \
+    }                                                                                            \
+    X absolute_error(const X& x0, const X& x1) {                                                 \
+        return abs(of_losses::error_of("absolute_error", "x1", x0, x1));                         \
+    }                                                                                            \
+    X squared_error(const X& x0, const X& x1) { return of_losses::squared_error_of(x0, x1); }    \
+    X mean_absolute_error(const X& x0, const X& x1) {                                            \
+        return of_losses::reduced(abs(of_losses::error_of("mean_absolute_error", "x1", x0, x1)), \
+                                  "mean");                                                       \
+    }                                                                                            \
+    X kl_div(const X& x, const X& t, std::string_view reduce, bool log_target) {                 \
+        return of_losses::kl_div_of(x, t, reduce, log_target);                                   \
+    }                                                                                            \
+    X gaussian_kl_divergence(const X& mean, const X& ln_var, std::string_view reduce) {          \
+        return of_losses::gaussian_kl_divergence_of(mean, ln_var, reduce);                       \
+    }                                                                                            \
+    X bernoulli_nll(const X& x, const X& y, std::string_view reduce) {                           \
+        return of_losses::bernoulli_nll_of(x, y, reduce);                                        \
+    }                                                                                            \
+    X gaussian_nll(const X& x, const X& mean, const X& ln_var, std::string_view reduce) {        \
+        return of_losses::gaussian_nll_of(x, mean, ln_var, reduce);                              \
+    }
+CATENA_LOSSES(Variable)
+CATENA_LOSSES(Array)
+#undef CATENA_LOSSES
+
+}  // namespace catena::functions

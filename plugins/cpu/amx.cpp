@@ -1,0 +1,274 @@
+// catena.blas/1 with the tiles of AMX: products of float32 matrices whose call allows rounding to bfloat16. The
+// operands are rounded while they are packed; products of bfloat16 numbers are exact, and the sums are float32.
+#include "cpu.hpp"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+#include <cstdlib>
+#include <memory>
+
+#include <catena/plugin/blas.hpp>
+
+// GCC 12 warns of its own intrinsics, which start from undefined registers.
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+
+#define CATENA_AMX \
+    __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16,amx-tile,amx-bf16")))
+
+namespace catena_cpu {
+namespace {
+
+// A tile register has 16 rows of 64 bytes. `side` lines (rows of A or columns of B) times `depth` numbers of
+// each fill one, as 16 x 16 pairs of bfloat16: lines x pairs for A, and pairs x lines for B.
+constexpr int64_t side = 16;
+constexpr int64_t depth = 32;
+constexpr int64_t tile_bytes = 1024;
+constexpr int64_t block = 2 * side;  // of C: 2 x 2 tiles
+
+// The packed part of B fits into the second-level cache, and that of A into the first-level cache. C is read
+// and written once for every k_part numbers; it is the same for each product, and so are the sums.
+constexpr int64_t k_part = 512;
+constexpr int64_t columns_part = 512;
+constexpr size_t a_bytes = block * k_part * 2;
+constexpr size_t b_bytes = columns_part * k_part * 2;
+
+// Memory of one thread, allocated in its first product.
+struct Buffers {
+    Buffers() : memory(static_cast<char*>(std::aligned_alloc(64, a_bytes + b_bytes)), std::free) {}
+    char* a() const { return memory.get(); }
+    char* b() const { return memory.get() + a_bytes; }
+
+    std::unique_ptr<char, decltype(&std::free)> memory;
+};
+
+// One operand: `lines` of A or B, which are the rows of op(A) or the columns of op(B).
+struct Operand {
+    const float* data;
+    int64_t ld;
+    bool contiguous;  // the numbers of a line
+    float scale;
+
+    const float* at(int64_t line, int64_t k) const {
+        return data + (contiguous ? line * ld + k : k * ld + line);
+    }
+};
+
+CATENA_AMX inline __m512 load(const float* from, int64_t n, __m512 scale) {
+    const auto mask = static_cast<__mmask16>(n >= side ? 0xffff : n <= 0 ? 0 : (1 << n) - 1);
+    return _mm512_mul_ps(_mm512_maskz_loadu_ps(mask, from), scale);
+}
+
+CATENA_AMX inline __m512i round_both(__m512 low, __m512 high) {
+    return reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(high, low));
+}
+
+// Transposes 16 x 16 pairs.
+CATENA_AMX inline void transpose(__m512i (&x)[side]) {
+    __m512i y[side];
+    for (int i = 0; i < 16; i += 2) {
+        y[i] = _mm512_unpacklo_epi32(x[i], x[i + 1]);
+        y[i + 1] = _mm512_unpackhi_epi32(x[i], x[i + 1]);
+    }
+    for (int i = 0; i < 16; i += 4)
+        for (int j = 0; j < 2; ++j) {
+            x[i + 2 * j] = _mm512_unpacklo_epi64(y[i + j], y[i + j + 2]);
+            x[i + 2 * j + 1] = _mm512_unpackhi_epi64(y[i + j], y[i + j + 2]);
+        }
+    for (int i = 0; i < 16; i += 8)
+        for (int j = 0; j < 4; ++j) {
+            y[i + j] = _mm512_shuffle_i32x4(x[i + j], x[i + j + 4], 0x88);
+            y[i + j + 4] = _mm512_shuffle_i32x4(x[i + j], x[i + j + 4], 0xdd);
+        }
+    for (int i = 0; i < 8; ++i) {
+        x[i] = _mm512_shuffle_i32x4(y[i], y[i + 8], 0x88);
+        x[i + 8] = _mm512_shuffle_i32x4(y[i], y[i + 8], 0xdd);
+    }
+}
+
+// Packs a tile of `lines` from a line on and `n` numbers of each from k on, padded with zeros.
+CATENA_AMX void pack_tile(const Operand& x, int64_t line, int64_t lines, int64_t k, int64_t n,
+                          bool lines_first, char* to) {
+    const __m512 scale = _mm512_set1_ps(x.scale);
+    __m512i pairs[side];
+    if (x.contiguous) {
+        for (int64_t i = 0; i < side; ++i) {
+            const float* const from = x.at(line + (i < lines ? i : 0), k);
+            const int64_t here = i < lines ? n : 0;
+            pairs[i] = round_both(load(from, here, scale), load(from + side, here - side, scale));
+        }
+    } else {
+        alignas(64) static constexpr short interleaved[depth] = {
+            0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
+            8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
+        const __m512i order = _mm512_load_si512(interleaved);
+        for (int64_t i = 0; i < side; ++i) {
+            const float* const from = x.at(line, k + (2 * i < n ? 2 * i : 0));
+            const float* const next = x.at(line, k + (2 * i + 1 < n ? 2 * i + 1 : 0));
+            const __m512i both = round_both(load(from, 2 * i < n ? lines : 0, scale),
+                                            load(next, 2 * i + 1 < n ? lines : 0, scale));
+            pairs[i] = _mm512_permutexvar_epi16(order, both);
+        }
+    }
+    if (x.contiguous != lines_first) transpose(pairs);
+    for (int64_t i = 0; i < side; ++i)
+        _mm512_store_si512(to + i * static_cast<int64_t>(sizeof(__m512i)), pairs[i]);
+}
+
+// Packs lines in pairs of tiles: for each `depth` numbers, the tiles of the first and of the last 16 lines.
+CATENA_AMX void pack(const Operand& x, int64_t first, int64_t lines, int64_t k, int64_t n,
+                     bool lines_first, char* to) {
+    for (int64_t i = 0; i < n; i += depth)
+        for (int64_t half = 0; half < block; half += side, to += tile_bytes)
+            pack_tile(x, first + (half < lines ? half : 0), std::clamp<int64_t>(lines - half, 0, side),
+                      k + i, std::min(depth, n - i), lines_first, to);
+}
+
+// C (2 x 2 tiles) = A B, or added to C.
+CATENA_AMX void multiply_block(const char* a, const char* b, int64_t steps, float* c, int64_t ldc,
+                               bool add) {
+    const int64_t stride = ldc * static_cast<int64_t>(sizeof(float));
+    float* const below = c + side * ldc;
+    if (add) {
+        _tile_loadd(0, c, stride);
+        _tile_loadd(1, c + side, stride);
+        _tile_loadd(2, below, stride);
+        _tile_loadd(3, below + side, stride);
+    } else {
+        _tile_zero(0);
+        _tile_zero(1);
+        _tile_zero(2);
+        _tile_zero(3);
+    }
+    for (int64_t i = 0; i < steps; ++i, a += 2 * tile_bytes, b += 2 * tile_bytes) {
+        _tile_loadd(4, a, 64);
+        _tile_loadd(6, b, 64);
+        _tile_loadd(5, a + tile_bytes, 64);
+        _tile_loadd(7, b + tile_bytes, 64);
+        _tile_dpbf16ps(0, 4, 6);
+        _tile_dpbf16ps(2, 5, 6);
+        _tile_dpbf16ps(1, 4, 7);
+        _tile_dpbf16ps(3, 5, 7);
+    }
+    _tile_stored(0, c, stride);
+    _tile_stored(1, c + side, stride);
+    _tile_stored(2, below, stride);
+    _tile_stored(3, below + side, stride);
+}
+
+struct Range {
+    int64_t from;
+    int64_t size;
+};
+
+// Blocks of C that are incomplete, or that are scaled first, are computed in a copy.
+CATENA_AMX void update_block(const char* a, const char* b, int64_t steps, float* c, int64_t ldc,
+                             int64_t rows, int64_t columns, float beta) {
+    if (rows == block && columns == block && (beta == 0 || beta == 1)) {
+        multiply_block(a, b, steps, c, ldc, beta != 0);
+        return;
+    }
+    alignas(64) float copy[block * block] = {};
+    for (int64_t i = 0; i < rows && beta != 0; ++i)
+        for (int64_t j = 0; j < columns; ++j) copy[i * block + j] = beta * c[i * ldc + j];
+    multiply_block(a, b, steps, copy, block, true);
+    for (int64_t i = 0; i < rows; ++i) std::copy_n(copy + i * block, columns, c + i * ldc);
+}
+
+// Computes a part of C on one thread.
+CATENA_AMX void multiply(const catena_gemm& g, const Range& rows, const Range& columns,
+                         const Buffers& buffers) {
+    const Operand a = {static_cast<const float*>(g.a), g.lda, g.transpose_a == 0,
+                       static_cast<float>(g.alpha)};
+    const Operand b = {static_cast<const float*>(g.b), g.ldb, g.transpose_b != 0, 1};
+    struct alignas(64) {
+        uint8_t palette = 1, start_row = 0, reserved[14] = {};
+        uint16_t bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
+        uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
+    } const tiles;
+    _tile_loadconfig(&tiles);
+    for (int64_t j0 = 0; j0 < columns.size; j0 += columns_part) {
+        const int64_t width = std::min(columns_part, columns.size - j0);
+        for (int64_t k = 0; k < g.k; k += k_part) {
+            const int64_t n = std::min(k_part, g.k - k);
+            const int64_t steps = (n + depth - 1) / depth;
+            const int64_t bytes = steps * 2 * tile_bytes;
+            for (int64_t j = 0; j < width; j += block)
+                pack(b, columns.from + j0 + j, std::min(block, width - j), k, n, false,
+                     buffers.b() + j / block * bytes);
+            for (int64_t i = 0; i < rows.size; i += block) {
+                const int64_t height = std::min(block, rows.size - i);
+                pack(a, rows.from + i, height, k, n, true, buffers.a());
+                float* const c = static_cast<float*>(g.c) + (rows.from + i) * g.ldc + columns.from + j0;
+                for (int64_t j = 0; j < width; j += block)
+                    update_block(buffers.a(), buffers.b() + j / block * bytes, steps, c + j, g.ldc,
+                                 height, std::min(block, width - j),
+                                 k == 0 ? static_cast<float>(g.beta) : 1);
+            }
+        }
+    }
+    _tile_release();
+}
+
+// Asks the system for the tiles' state in signal frames and context switches, which it adds on request.
+bool detect() {
+    constexpr long request = 0x1023, tile_data = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+    return has_amx_bf16() && syscall(SYS_arch_prctl, request, tile_data) == 0;
+}
+bool usable() {
+    static const bool here = detect();
+    return here;
+}
+
+int32_t supports(const catena_gemm* g) {
+    if ((g->flags & CATENA_GEMM_BFLOAT16) == 0 || !is_float(g->dtype, 32)) return 0;
+    return usable() ? 1 : 0;
+}
+
+constexpr Cut cut = {block, block, 64, 64};
+
+struct Product {
+    const catena_gemm& gemm;
+    Grid grid;
+    std::atomic<bool> out_of_memory = false;
+};
+
+catena_status run(catena_ctx* ctx, const catena_gemm* gemm) {
+    const catena_status status =
+        catena::plugin::check_gemm(ctx, *gemm, supports(gemm) != 0, "float32 as bfloat16");
+    if (status != CATENA_OK || gemm->m == 0 || gemm->n == 0) return status;
+    Product product = {*gemm, make_grid(gemm->m, gemm->n, pool.is_serial() ? 1 : pool.count(), cut)};
+    const auto run_tiles = [](void* user, int64_t begin, int64_t end, int32_t) {
+        auto& [g, grid, out_of_memory] = *static_cast<Product*>(user);
+        static thread_local const Buffers buffers;
+        if (!buffers.memory) out_of_memory = true;
+        else
+            for (int64_t tile = begin; tile < end; ++tile) {
+                const int64_t row = tile / grid.across * grid.rows;
+                const int64_t column = tile % grid.across * grid.columns;
+                multiply(g, {row, std::min(grid.rows, g.m - row)},
+                         {column, std::min(grid.columns, g.n - column)}, buffers);
+            }
+    };
+    pool.parallel_for(product.grid.tiles, 1, run_tiles, &product);
+    return product.out_of_memory
+               ? fail(ctx, CATENA_E_NOMEM, "[gemm] memory: expected some for buffers, got none")
+               : CATENA_OK;
+}
+
+}  // namespace
+
+const catena_blas amx_table = {
+    .struct_size = sizeof(catena_blas),
+    .reserved = 0,
+    .name = "amx",
+    .supports = supports,
+    .gemm = run,
+};
+
+}  // namespace catena_cpu
+#endif

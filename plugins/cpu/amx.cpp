@@ -29,6 +29,11 @@ constexpr int64_t side = 16;
 constexpr int64_t depth = 32;
 constexpr int64_t tile_bytes = 1024;
 constexpr int64_t block = 2 * side;  // of C: 2 x 2 tiles
+alignas(64) constexpr struct {
+    uint8_t palette = 1, start_row = 0, reserved[14] = {};
+    uint16_t bytes_of_a_row[16] = {64, 64, 64, 64, 64, 64, 64, 64};
+    uint8_t rows[16] = {side, side, side, side, side, side, side, side};
+} eight_tiles;
 
 // The packed part of B fits into the second-level cache, and that of A into the first-level cache. C is read
 // and written once for every k_part numbers; it is the same for each product, and so are the sums.
@@ -128,16 +133,17 @@ CATENA_AMX void pack(const Operand& x, int64_t first, int64_t lines, int64_t k, 
                       k + i, std::min(depth, n - i), lines_first, to);
 }
 
-// C (2 x 2 tiles) = A B, or added to C.
+// C = A B, or C += A B, for one block, of which the tiles below or to the right may be missing.
 CATENA_AMX void multiply_block(const char* a, const char* b, int64_t steps, float* c, int64_t ldc,
-                               bool add) {
+                               bool add, bool below, bool right) {
     const int64_t stride = ldc * static_cast<int64_t>(sizeof(float));
-    float* const below = c + side * ldc;
+    float* const last = c + side * ldc;
+    __asm__ volatile("" ::: "memory");  // GCC does not know that loads of tiles read memory
     if (add) {
         _tile_loadd(0, c, stride);
-        _tile_loadd(1, c + side, stride);
-        _tile_loadd(2, below, stride);
-        _tile_loadd(3, below + side, stride);
+        if (right) _tile_loadd(1, c + side, stride);
+        if (below) _tile_loadd(2, last, stride);
+        if (below && right) _tile_loadd(3, last + side, stride);
     } else {
         _tile_zero(0);
         _tile_zero(1);
@@ -147,17 +153,21 @@ CATENA_AMX void multiply_block(const char* a, const char* b, int64_t steps, floa
     for (int64_t i = 0; i < steps; ++i, a += 2 * tile_bytes, b += 2 * tile_bytes) {
         _tile_loadd(4, a, 64);
         _tile_loadd(6, b, 64);
-        _tile_loadd(5, a + tile_bytes, 64);
-        _tile_loadd(7, b + tile_bytes, 64);
         _tile_dpbf16ps(0, 4, 6);
-        _tile_dpbf16ps(2, 5, 6);
-        _tile_dpbf16ps(1, 4, 7);
-        _tile_dpbf16ps(3, 5, 7);
+        if (right) {
+            _tile_loadd(7, b + tile_bytes, 64);
+            _tile_dpbf16ps(1, 4, 7);
+        }
+        if (below) {
+            _tile_loadd(5, a + tile_bytes, 64);
+            _tile_dpbf16ps(2, 5, 6);
+            if (right) _tile_dpbf16ps(3, 5, 7);
+        }
     }
     _tile_stored(0, c, stride);
-    _tile_stored(1, c + side, stride);
-    _tile_stored(2, below, stride);
-    _tile_stored(3, below + side, stride);
+    if (right) _tile_stored(1, c + side, stride);
+    if (below) _tile_stored(2, last, stride);
+    if (below && right) _tile_stored(3, last + side, stride);
 }
 
 struct Range {
@@ -165,17 +175,19 @@ struct Range {
     int64_t size;
 };
 
-// Blocks of C that are incomplete, or that are scaled first, are computed in a copy.
+// Computes a block of C, in a copy if it is incomplete or its old values are scaled.
 CATENA_AMX void update_block(const char* a, const char* b, int64_t steps, float* c, int64_t ldc,
                              int64_t rows, int64_t columns, float beta) {
-    if (rows == block && columns == block && (beta == 0 || beta == 1)) {
-        multiply_block(a, b, steps, c, ldc, beta != 0);
+    const bool add = beta != 0;
+    if (rows == block && columns == block && (!add || beta == 1)) {
+        multiply_block(a, b, steps, c, ldc, add, true, true);
         return;
     }
-    alignas(64) float copy[block * block] = {};
-    for (int64_t i = 0; i < rows && beta != 0; ++i)
-        for (int64_t j = 0; j < columns; ++j) copy[i * block + j] = beta * c[i * ldc + j];
-    multiply_block(a, b, steps, copy, block, true);
+    alignas(64) float copy[block * block];
+    for (int64_t i = 0; i < block && add; ++i)
+        for (int64_t j = 0; j < block; ++j)
+            copy[i * block + j] = i < rows && j < columns ? beta * c[i * ldc + j] : 0;
+    multiply_block(a, b, steps, copy, block, add, rows > side, columns > side);
     for (int64_t i = 0; i < rows; ++i) std::copy_n(copy + i * block, columns, c + i * ldc);
 }
 
@@ -185,12 +197,7 @@ CATENA_AMX void multiply(const catena_gemm& g, const Range& rows, const Range& c
     const Operand a = {static_cast<const float*>(g.a), g.lda, g.transpose_a == 0,
                        static_cast<float>(g.alpha)};
     const Operand b = {static_cast<const float*>(g.b), g.ldb, g.transpose_b != 0, 1};
-    struct alignas(64) {
-        uint8_t palette = 1, start_row = 0, reserved[14] = {};
-        uint16_t bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
-        uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
-    } const tiles;
-    _tile_loadconfig(&tiles);
+    _tile_loadconfig(&eight_tiles);
     for (int64_t j0 = 0; j0 < columns.size; j0 += columns_part) {
         const int64_t width = std::min(columns_part, columns.size - j0);
         for (int64_t k = 0; k < g.k; k += k_part) {

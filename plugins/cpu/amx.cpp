@@ -35,11 +35,12 @@ alignas(64) constexpr struct {
     uint8_t rows[16] = {side, side, side, side, side, side, side, side};
 } eight_tiles;
 
-// The packed part of B fits into the second-level cache, and that of A into the first-level cache. C is read
-// and written once for every k_part numbers; it is the same for each product, and so are the sums.
+// The packed parts of A and B fit into the second-level cache, and a block of A into the first-level cache. C
+// is read and written once for every k_part numbers, which depends on nothing, and so do the sums.
 constexpr int64_t k_part = 512;
+constexpr int64_t rows_part = 128;
 constexpr int64_t columns_part = 512;
-constexpr size_t a_bytes = block * k_part * 2;
+constexpr size_t a_bytes = rows_part * k_part * 2;
 constexpr size_t b_bytes = columns_part * k_part * 2;
 
 // Memory of one thread, allocated in its first product.
@@ -124,13 +125,22 @@ CATENA_AMX void pack_tile(const Operand& x, int64_t line, int64_t lines, int64_t
         _mm512_store_si512(to + i * static_cast<int64_t>(sizeof(__m512i)), pairs[i]);
 }
 
-// Packs lines in pairs of tiles: for each `depth` numbers, the tiles of the first and of the last 16 lines.
+// Packs lines in blocks of two tiles' lines, block after block: for each `depth` numbers, the tile of the
+// first and that of the last 16 lines. Reads in the order of memory.
 CATENA_AMX void pack(const Operand& x, int64_t first, int64_t lines, int64_t k, int64_t n,
                      bool lines_first, char* to) {
-    for (int64_t i = 0; i < n; i += depth)
-        for (int64_t half = 0; half < block; half += side, to += tile_bytes)
-            pack_tile(x, first + (half < lines ? half : 0), std::clamp<int64_t>(lines - half, 0, side),
-                      k + i, std::min(depth, n - i), lines_first, to);
+    const int64_t tiles = (n + depth - 1) / depth * 2;  // of a block
+    const auto pack_at = [&](int64_t line, int64_t i) {
+        pack_tile(x, first + line, std::min(side, lines - line), k + i, std::min(depth, n - i),
+                  lines_first,
+                  to + (line / block * tiles + i / depth * 2 + line / side % 2) * tile_bytes);
+    };
+    if (x.contiguous)
+        for (int64_t line = 0; line < lines; line += side)
+            for (int64_t i = 0; i < n; i += depth) pack_at(line, i);
+    else
+        for (int64_t i = 0; i < n; i += depth)
+            for (int64_t line = 0; line < lines; line += side) pack_at(line, i);
 }
 
 // C = A B, or C += A B, for one block, of which the tiles below or to the right may be missing.
@@ -204,17 +214,18 @@ CATENA_AMX void multiply(const catena_gemm& g, const Range& rows, const Range& c
             const int64_t n = std::min(k_part, g.k - k);
             const int64_t steps = (n + depth - 1) / depth;
             const int64_t bytes = steps * 2 * tile_bytes;
-            for (int64_t j = 0; j < width; j += block)
-                pack(b, columns.from + j0 + j, std::min(block, width - j), k, n, false,
-                     buffers.b() + j / block * bytes);
-            for (int64_t i = 0; i < rows.size; i += block) {
-                const int64_t height = std::min(block, rows.size - i);
-                pack(a, rows.from + i, height, k, n, true, buffers.a());
-                float* const c = static_cast<float*>(g.c) + (rows.from + i) * g.ldc + columns.from + j0;
-                for (int64_t j = 0; j < width; j += block)
-                    update_block(buffers.a(), buffers.b() + j / block * bytes, steps, c + j, g.ldc,
-                                 height, std::min(block, width - j),
-                                 k == 0 ? static_cast<float>(g.beta) : 1);
+            pack(b, columns.from + j0, width, k, n, false, buffers.b());
+            for (int64_t i0 = 0; i0 < rows.size; i0 += rows_part) {
+                const int64_t height = std::min(rows_part, rows.size - i0);
+                pack(a, rows.from + i0, height, k, n, true, buffers.a());
+                float* const c =
+                    static_cast<float*>(g.c) + (rows.from + i0) * g.ldc + columns.from + j0;
+                for (int64_t i = 0; i < height; i += block)
+                    for (int64_t j = 0; j < width; j += block)
+                        update_block(buffers.a() + i / block * bytes, buffers.b() + j / block * bytes,
+                                     steps, c + i * g.ldc + j, g.ldc, std::min(block, height - i),
+                                     std::min(block, width - j),
+                                     k == 0 ? static_cast<float>(g.beta) : 1);
             }
         }
     }
@@ -231,12 +242,28 @@ bool usable() {
     return here;
 }
 
-int32_t supports(const catena_gemm* g) {
-    if ((g->flags & CATENA_GEMM_BFLOAT16) == 0 || !is_float(g->dtype, 32)) return 0;
-    return usable() ? 1 : 0;
+// Tuned by measurement: README.md. Work is counted in multiply-adds, reuse in those per number of A, B and C.
+constexpr double least_work = 400'000;
+constexpr double least_reuse = 17;
+constexpr double tile_least = 500'000;  // less work is not worth another thread
+constexpr Cut cut = {block, block, 64, 64};
+
+double work_of(const catena_gemm& g) {
+    return static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k);
+}
+// Returns the numbers of A, B and C for each multiply-add.
+double traffic(const catena_gemm& g) {
+    return 1 / static_cast<double>(g.m) + 1 / static_cast<double>(g.n) +
+           1 / static_cast<double>(g.k);
 }
 
-constexpr Cut cut = {block, block, 64, 64};
+int32_t supports(const catena_gemm* g) {
+    return (g->flags & CATENA_CALL_BFLOAT16) != 0 && is_float(g->dtype, 32) &&
+                   std::min({g->m, g->n, g->k}) > 0 && work_of(*g) >= least_work &&
+                   least_reuse * traffic(*g) <= 1 && usable()
+               ? 1
+               : 0;
+}
 
 struct Product {
     const catena_gemm& gemm;
@@ -248,7 +275,9 @@ catena_status run(catena_ctx* ctx, const catena_gemm* gemm) {
     const catena_status status =
         catena::plugin::check_gemm(ctx, *gemm, supports(gemm) != 0, "float32 as bfloat16");
     if (status != CATENA_OK || gemm->m == 0 || gemm->n == 0) return status;
-    Product product = {*gemm, make_grid(gemm->m, gemm->n, pool.is_serial() ? 1 : pool.count(), cut)};
+    const double threads = pool.is_serial() ? 1 : pool.count();
+    const auto parts = static_cast<int64_t>(std::clamp(work_of(*gemm) / tile_least, 1.0, threads));
+    Product product = {*gemm, make_grid(gemm->m, gemm->n, parts, cut)};
     const auto run_tiles = [](void* user, int64_t begin, int64_t end, int32_t) {
         auto& [g, grid, out_of_memory] = *static_cast<Product*>(user);
         static thread_local const Buffers buffers;

@@ -6,17 +6,11 @@
 
 #define CATENA_BLAS_1 "catena.blas/1" /* its id */
 
-/* The lower precision that a product of float32 matrices may have: A and B rounded to this type.
- * Sums and C stay float32, and a provider may ignore the flag. The thread's setting
- * CATENA_CONFIG_PRODUCTS of catena_host.config is one of these flags or 0; kernels pass it on. */
-#define CATENA_CONFIG_PRODUCTS "products"
-enum { CATENA_GEMM_BFLOAT16 = 4u, CATENA_GEMM_FLOAT16 = 8u };
-
 /* C (m x n) = alpha * op(A) (m x k) * op(B) (k x n) + beta * C; row-major, leading dimensions in
  * elements. beta == 0 overwrites C without reading it. */
 typedef struct catena_gemm {
     uint32_t struct_size;
-    uint32_t flags;      /* CATENA_CALL_DETERMINISTIC, CATENA_GEMM_* */
+    uint32_t flags;      /* CATENA_CALL_DETERMINISTIC, _BFLOAT16 or _FLOAT16 */
     catena_dtype dtype;  /* of A, B and C */
     uint8_t transpose_a; /* 1: op(A) is A transposed */
     uint8_t transpose_b; /* 1: op(B) is B transposed */

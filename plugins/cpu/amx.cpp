@@ -1,24 +1,19 @@
 // catena.blas/1 with the tiles of AMX: products of float32 matrices whose call allows rounding to bfloat16. The
 // operands are rounded while they are packed; products of bfloat16 numbers are exact, and the sums are float32.
-#include "cpu.hpp"
-
 #if defined(__x86_64__)
 #include <immintrin.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#endif
 
 #include <algorithm>
-#include <climits>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 
 #include <catena/plugin/blas.hpp>
 
-// GCC 12 warns of its own intrinsics, which start from undefined registers.
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-
-#define CATENA_AMX \
-    __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16,amx-tile,amx-bf16")))
+#include "cpu.hpp"
 
 namespace catena_cpu {
 namespace {
@@ -51,6 +46,18 @@ struct Buffers {
 
     std::unique_ptr<char, decltype(&std::free)> memory;
 };
+
+struct Range {
+    int64_t from;
+    int64_t size;
+};
+
+#if defined(__x86_64__)
+// GCC 12 warns of its own intrinsics, which start from undefined registers.
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+
+#define CATENA_AMX \
+    __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16,amx-tile,amx-bf16")))
 
 // One operand: `lines` of A or B, which are the rows of op(A) or the columns of op(B).
 struct Operand {
@@ -180,11 +187,6 @@ CATENA_AMX void multiply_block(const char* a, const char* b, int64_t steps, floa
     if (below && right) _tile_stored(3, last + side, stride);
 }
 
-struct Range {
-    int64_t from;
-    int64_t size;
-};
-
 // Computes a block of C, in a copy if it is incomplete or its old values are scaled.
 CATENA_AMX void update_block(const char* a, const char* b, int64_t steps, float* c, int64_t ldc,
                              int64_t rows, int64_t columns, float beta) {
@@ -210,7 +212,7 @@ CATENA_AMX void multiply(const catena_gemm& g, const Range& rows, const Range& c
     _tile_loadconfig(&eight_tiles);
     for (int64_t j0 = 0; j0 < columns.size; j0 += columns_part) {
         const int64_t width = std::min(columns_part, columns.size - j0);
-        for (int64_t k = 0; k < g.k; k += k_part) {
+        for (int64_t k = 0; k == 0 || k < g.k; k += k_part) {
             const int64_t n = std::min(k_part, g.k - k);
             const int64_t steps = (n + depth - 1) / depth;
             const int64_t bytes = steps * 2 * tile_bytes;
@@ -222,9 +224,9 @@ CATENA_AMX void multiply(const catena_gemm& g, const Range& rows, const Range& c
                     static_cast<float*>(g.c) + (rows.from + i0) * g.ldc + columns.from + j0;
                 for (int64_t i = 0; i < height; i += block)
                     for (int64_t j = 0; j < width; j += block)
-                        update_block(buffers.a() + i / block * bytes, buffers.b() + j / block * bytes,
-                                     steps, c + i * g.ldc + j, g.ldc, std::min(block, height - i),
-                                     std::min(block, width - j),
+                        update_block(buffers.a() + i / block * bytes,
+                                     buffers.b() + j / block * bytes, steps, c + i * g.ldc + j,
+                                     g.ldc, std::min(block, height - i), std::min(block, width - j),
                                      k == 0 ? static_cast<float>(g.beta) : 1);
             }
         }
@@ -234,12 +236,19 @@ CATENA_AMX void multiply(const catena_gemm& g, const Range& rows, const Range& c
 
 // Asks the system for the tiles' state in signal frames and context switches, which it adds on request.
 bool detect() {
+    const char* const wanted = std::getenv("CATENA_CPU_AMX");  // NOLINT(concurrency-mt-unsafe)
+    if (wanted != nullptr && std::strcmp(wanted, "0") == 0) return false;
     constexpr long request = 0x1023, tile_data = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
     return has_amx_bf16() && syscall(SYS_arch_prctl, request, tile_data) == 0;
 }
-bool usable() {
-    static const bool here = detect();
-    return here;
+#else
+void multiply(const catena_gemm&, const Range&, const Range&, const Buffers&) {}
+bool detect() { return false; }
+#endif
+
+bool can(const catena_gemm& g) {
+    static const bool usable = detect();
+    return (g.flags & CATENA_CALL_BFLOAT16) != 0 && is_float(g.dtype, 32) && usable;
 }
 
 // Tuned by measurement: README.md. Work is counted in multiply-adds, reuse in those per number of A, B and C.
@@ -258,9 +267,8 @@ double traffic(const catena_gemm& g) {
 }
 
 int32_t supports(const catena_gemm* g) {
-    return (g->flags & CATENA_CALL_BFLOAT16) != 0 && is_float(g->dtype, 32) &&
-                   std::min({g->m, g->n, g->k}) > 0 && work_of(*g) >= least_work &&
-                   least_reuse * traffic(*g) <= 1 && usable()
+    return std::min({g->m, g->n, g->k}) > 0 && work_of(*g) >= least_work &&
+                   least_reuse * traffic(*g) <= 1 && can(*g)
                ? 1
                : 0;
 }
@@ -273,7 +281,7 @@ struct Product {
 
 catena_status run(catena_ctx* ctx, const catena_gemm* gemm) {
     const catena_status status =
-        catena::plugin::check_gemm(ctx, *gemm, supports(gemm) != 0, "float32 as bfloat16");
+        catena::plugin::check_gemm(ctx, *gemm, can(*gemm), "float32 as bfloat16 and AMX");
     if (status != CATENA_OK || gemm->m == 0 || gemm->n == 0) return status;
     const double threads = pool.is_serial() ? 1 : pool.count();
     const auto parts = static_cast<int64_t>(std::clamp(work_of(*gemm) / tile_least, 1.0, threads));
@@ -307,4 +315,3 @@ const catena_blas amx_table = {
 };
 
 }  // namespace catena_cpu
-#endif

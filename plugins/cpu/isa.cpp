@@ -64,9 +64,9 @@ int isa_level() {
 }
 
 bool has_amx_bf16() {
-    constexpr unsigned tiles = 1u << 24 | 1u << 22, vectors = 1u << 5;  // AMX-TILE and -BF16, AVX512_BF16
-    return isa_level() == 4 && has(cpuid(7).d, tiles) && has(cpuid(7, 1).a, vectors) &&
-           has(saved_registers(), 0x60000u);
+    constexpr unsigned amx_tile = 1u << 24, amx_bf16 = 1u << 22, avx512_bf16 = 1u << 5;
+    return isa_level() == 4 && has(cpuid(7).d, amx_tile | amx_bf16) &&
+           has(cpuid(7, 1).a, avx512_bf16) && has(saved_registers(), 0x60000u);
 }
 #else
 std::string cpu_signature() {

@@ -7,6 +7,18 @@
 
 using namespace cpu_test;
 
+TEST_CASE("AMX is not used if the user says so") {
+    setenv("CATENA_CPU_AMX", "0", 1);  // NOLINT(concurrency-mt-unsafe)
+    catena_gemm gemm = {};
+    gemm.struct_size = sizeof gemm;
+    gemm.flags = CATENA_CALL_BFLOAT16;
+    gemm.dtype = {CATENA_CODE_FLOAT, 32, 1};
+    gemm.m = gemm.n = gemm.k = gemm.lda = gemm.ldb = gemm.ldc = 512;
+    CHECK(plugin().amx->supports(&gemm) == 0);
+    CHECK(plugin().amx->gemm(nullptr, &gemm) == CATENA_E_UNSUPPORTED);
+    CHECK(failure.find("expected float32 as bfloat16 and AMX") != std::string::npos);
+}
+
 TEST_CASE("a product names the missing package") {
     setenv("CATENA_OPENBLAS", "/nowhere/libopenblas.so.0", 1);  // NOLINT(concurrency-mt-unsafe)
     CHECK(plugin().threads->count(plugin().dev) >= 1);

@@ -25,7 +25,8 @@ struct Config {
     bool train = true;            // dropout and similar functions run in training mode
     bool enable_backprop = true;  // calls record the graph
     bool deterministic = false;   // bit-identical results for any number of threads
-    Products products = Products::float32;  // gradients use the value of their forward call
+    // Gradients use the value of their forward call.
+    Products products = Products::float32;
     // A NaN in a result or a gradient throws a ValueError that names the function, the port, and
     // the location of the call. Slow: every array is read. CATENA_DEBUG=1 turns it on at the start.
     bool debug = false;

@@ -224,9 +224,9 @@ bool has_amx() {
 float rounded(float x) { return catena_from_bfloat16(catena_to_bfloat16(x)); }
 
 // Whole blocks, incomplete tiles, incomplete pairs of numbers, several parts of each extent.
-const Shape amx_shapes[] = {{1, 1, 1},      {32, 32, 32},    {33, 31, 63},   {7, 50, 1},
-                            {48, 16, 2},    {130, 97, 101},  {100, 10, 784}, {20, 1100, 65},
-                            {257, 70, 515}, {64, 513, 1025}, {16, 17, 3000}};
+const Shape amx_shapes[] = {{1, 1, 1},       {32, 32, 32},   {33, 31, 63},
+                            {7, 50, 1},      {48, 16, 2},    {97, 100, 70},
+                            {100, 10, 1030}, {20, 1100, 65}, {257, 20, 515}};
 
 }  // namespace
 
@@ -258,7 +258,7 @@ TEST_CASE("AMX rounds the operands to bfloat16 and adds float32") {
                 const double terms = 1 + static_cast<double>(shape.k);
                 CHECK(largest_difference(product.c, expected) < 1e-6 * terms);
                 CHECK(largest_difference(product.c, exact) < std::ldexp(1, -8) * terms);
-                for (const int32_t threads : {1, 2, 3, 8}) {
+                for (const int32_t threads : {1, 3}) {
                     plugin().threads->set_count(plugin().dev, threads);
                     Product<float> again = product;
                     again.c = before;

@@ -9,6 +9,7 @@
 #include "catena/abi.h"
 #include "catena/abi/ext/blas.h"
 #include "catena/abi/ext/threads.h"
+#include "catena/abi/half.h"
 
 namespace cpu_test {
 

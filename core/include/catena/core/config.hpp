@@ -6,10 +6,10 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 
 namespace catena {
 
@@ -49,10 +49,10 @@ class [[nodiscard]] using_config {
 public:
     using_config(T Config::*field, std::type_identity_t<T> value)
         : field_(field), before_(config().*field) {
-        config().*field = value;
+        config().*field = std::move(value);
     }
     using_config(using_config&&) = delete;
-    ~using_config() { config().*field_ = before_; }
+    ~using_config() { config().*field_ = std::move(before_); }
 
 private:
     T Config::*field_;
@@ -61,15 +61,11 @@ private:
 
 // The same for a setting that plugins read by name:
 //     using_named_config scope("use_cudnn", false);
-class [[nodiscard]] using_named_config {
-public:
-    using_named_config(std::string_view name, std::int64_t value);
-    using_named_config(using_named_config&&) = delete;
-    ~using_named_config();
-
-private:
-    std::string name_;
-    std::optional<std::int64_t> before_;
+struct [[nodiscard]] using_named_config : private using_config<decltype(Config::named)> {
+    using_named_config(std::string_view name, std::int64_t value)
+        : using_config(&Config::named, config().named) {
+        config().named.insert_or_assign(std::string(name), value);
+    }
 };
 
 // Calls in the scope record no graph.

@@ -178,6 +178,36 @@ TEST_CASE("kernels see the configuration of the call") {
     CHECK(seen("toy.gate").flags == (CATENA_CALL_TRAIN | CATENA_CALL_DETERMINISTIC));
 }
 
+TEST_CASE("kernels see which precision products may have, gradients that of their call") {
+    const Variable x(toys::floats({3}));
+    const PluginFunction gate("toy.gate");
+    const auto allowed = [] {
+        return seen("toy.gate").flags & (CATENA_CALL_BFLOAT16 | CATENA_CALL_FLOAT16);
+    };
+    const auto call = [&](Products products) {
+        const using_config scope(&Config::products, products);
+        return gate.first({&x});
+    };
+    const Variable plain = call(Products::float32);
+    CHECK(allowed() == 0);
+    const Variable half = call(Products::float16);
+    CHECK(allowed() == CATENA_CALL_FLOAT16);
+    const Variable rounded = call(Products::bfloat16);
+    CHECK(allowed() == CATENA_CALL_BFLOAT16);
+    {
+        const using_config scope(&Config::products, Products::bfloat16);
+        std::thread([&] { (void)gate.first({&x}); }).join();
+        CHECK(allowed() == 0);
+        plain.backward();
+        CHECK(allowed() == 0);
+    }
+    CHECK(config().products == Products::float32);
+    rounded.backward();
+    CHECK(allowed() == CATENA_CALL_BFLOAT16);
+    half.backward();
+    CHECK(allowed() == CATENA_CALL_FLOAT16);
+}
+
 TEST_CASE("devices: by name, by scope") {
     CHECK(Device::list() ==
           std::vector<std::string>{"vault:0", "vault:1", "toy:0", "toy:1", "toy:2"});

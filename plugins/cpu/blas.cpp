@@ -251,45 +251,14 @@ constexpr int64_t fixed_tiles = 8;
 constexpr int64_t fixed_tiles_most = 16;
 constexpr double fixed_tile_large = 8e6;
 
-// Extents of tiles are multiples of the kernels' block sizes. The cost of a tile is its area plus the
-// cost of packing its rows and columns.
-constexpr int64_t row_unit = 4;
-struct Cut {
-    int64_t column_unit;
-    int64_t row_cost;
-    int64_t column_cost;
-};
-constexpr Cut usual_cut = {16, 16, 12};
+// The cost of a tile is its area plus the cost of packing its rows and columns.
+constexpr Cut usual_cut = {4, 16, 16, 12};
 // For x W^T, the forward product of a layer, W is divided rather than x, so that each thread finds the
 // rows of W that it updated in its own cache.
-constexpr Cut weight_cut = {4, 16, 32};
+constexpr Cut weight_cut = {4, 4, 16, 32};
 constexpr int64_t weight_cut_from = 256;  // inputs, which is k
 
 constexpr int64_t round_up(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
-
-struct Grid {
-    int64_t rows;  // of a tile
-    int64_t columns;
-    int64_t across;  // tiles per row of tiles
-    int64_t tiles;
-};
-
-// Returns the cheapest division of an m x n matrix into at most `parts` tiles.
-Grid make_grid(int64_t m, int64_t n, int64_t parts, const Cut& cut) {
-    Grid best = {m, n, 1, 1};
-    int64_t best_cost = INT64_MAX;
-    for (int64_t down = 1; down <= parts; ++down) {
-        const int64_t rows = std::min(m, round_up((m + down - 1) / down, row_unit));
-        const int64_t across = parts / down;
-        const int64_t columns = std::min(n, round_up((n + across - 1) / across, cut.column_unit));
-        const int64_t cost = rows * columns + cut.row_cost * rows + cut.column_cost * columns;
-        if (cost >= best_cost) continue;
-        best_cost = cost;
-        best = {rows, columns, (n + columns - 1) / columns, 0};
-        best.tiles = best.across * ((m + rows - 1) / rows);
-    }
-    return best;
-}
 
 template <typename T>
 struct Product {
@@ -397,10 +366,6 @@ struct Product {
     }
 };
 
-bool is_float(catena_dtype dtype, int bits) {
-    return dtype.code == CATENA_CODE_FLOAT && dtype.bits == bits && dtype.lanes == 1;
-}
-
 int32_t supports(const catena_gemm* gemm) {
     const int64_t largest = std::max({gemm->m, gemm->n, gemm->k, gemm->lda, gemm->ldb, gemm->ldc});
     return (is_float(gemm->dtype, 32) || is_float(gemm->dtype, 64)) && largest <= INT_MAX ? 1 : 0;
@@ -420,6 +385,23 @@ catena_status run(catena_ctx* ctx, const catena_gemm* gemm) {
 }
 
 }  // namespace
+
+// Returns the cheapest division of an m x n matrix into at most `parts` tiles.
+Grid make_grid(int64_t m, int64_t n, int64_t parts, const Cut& cut) {
+    Grid best = {m, n, 1, 1};
+    int64_t best_cost = INT64_MAX;
+    for (int64_t down = 1; down <= parts; ++down) {
+        const int64_t rows = std::min(m, round_up((m + down - 1) / down, cut.row_unit));
+        const int64_t across = parts / down;
+        const int64_t columns = std::min(n, round_up((n + across - 1) / across, cut.column_unit));
+        const int64_t cost = rows * columns + cut.row_cost * rows + cut.column_cost * columns;
+        if (cost >= best_cost) continue;
+        best_cost = cost;
+        best = {rows, columns, (n + columns - 1) / columns, 0};
+        best.tiles = best.across * ((m + rows - 1) / rows);
+    }
+    return best;
+}
 
 const std::string& openblas_problem() { return openblas().error; }
 

@@ -87,6 +87,30 @@ extern const catena_blas blas_table;
 // OpenBLAS: it sets and unsets an environment variable, so no other thread may read the environment then.
 const std::string& openblas_problem();
 
+// The division of C into tiles. Extents of tiles are multiples of the kernels' block sizes; the costs of a
+// row and of a column are those of packing one, in elements of C.
+struct Cut {
+    int64_t row_unit;
+    int64_t column_unit;
+    int64_t row_cost;
+    int64_t column_cost;
+};
+struct Grid {
+    int64_t rows;  // of a tile
+    int64_t columns;
+    int64_t across;  // tiles per row of tiles
+    int64_t tiles;
+};
+// [any] Returns the cheapest division of an m x n matrix into at most `parts` tiles.
+Grid make_grid(int64_t m, int64_t n, int64_t parts, const Cut& cut);
+
+// amx.cpp: products with operands rounded to bfloat16, on processors that have tiles for them.
+extern const catena_blas amx_table;
+
+constexpr bool is_float(catena_dtype dtype, int bits) {
+    return dtype.code == CATENA_CODE_FLOAT && dtype.bits == bits && dtype.lanes == 1;
+}
+
 // compiler.cpp: the system's C++ compiler, used at run time, and the levels of the x86-64 psABI.
 extern const catena_compiler compiler_table;
 extern const catena_targets targets_table;
@@ -94,6 +118,8 @@ extern const catena_targets targets_table;
 // isa.cpp
 // [any] Returns the highest x86-64 psABI level that CPU and system support, 1 .. 4; 0 on other CPUs.
 int isa_level();
+// [any] Whether CPU and system support AMX tiles of bfloat16.
+bool has_amx_bf16();
 constexpr const char* isa_levels[] = {"x86-64-v4", "x86-64-v3", "x86-64-v2", "x86-64", nullptr};
 // [any] Whether code for isa, which is a level or "", runs on this machine.
 bool supports_isa(const char* isa);

@@ -18,18 +18,23 @@ namespace {
 struct Registers {
     unsigned a = 0, b = 0, c = 0, d = 0;
 };
-Registers cpuid(unsigned leaf) {
+Registers cpuid(unsigned leaf, unsigned part = 0) {
     Registers r;
-    return __get_cpuid_count(leaf, 0, &r.a, &r.b, &r.c, &r.d) != 0 ? r : Registers();
+    return __get_cpuid_count(leaf, part, &r.a, &r.b, &r.c, &r.d) != 0 ? r : Registers();
 }
 
 constexpr bool has(unsigned word, unsigned mask) { return (word & mask) == mask; }
 
+// Returns the registers that the system saves on a context switch, as bits.
+unsigned saved_registers() {
+    unsigned saved = 0, high = 0;
+    if (has(cpuid(1).c, bit_OSXSAVE)) __asm__("xgetbv" : "=a"(saved), "=d"(high) : "c"(0));
+    return saved;
+}
+
 int detect() {
     const Registers basic = cpuid(1), more = cpuid(7), extended = cpuid(0x80000001u);
-    // Registers that the system saves on a context switch: bits 1, 2 for AVX, 5 .. 7 for AVX-512.
-    unsigned saved = 0, high = 0;
-    if (has(basic.c, bit_OSXSAVE)) __asm__("xgetbv" : "=a"(saved), "=d"(high) : "c"(0));
+    const unsigned saved = saved_registers();  // bits 1, 2 for AVX, 5 .. 7 for AVX-512
     if (!has(basic.c,
              bit_SSE3 | bit_SSSE3 | bit_CMPXCHG16B | bit_SSE4_1 | bit_SSE4_2 | bit_POPCNT) ||
         !has(extended.c, bit_LAHF_LM))
@@ -57,6 +62,12 @@ int isa_level() {
     static const int level = detect();
     return level;
 }
+
+bool has_amx_bf16() {
+    constexpr unsigned amx_tile = 1u << 24, amx_bf16 = 1u << 22, avx512_bf16 = 1u << 5;
+    return isa_level() == 4 && has(cpuid(7).d, amx_tile | amx_bf16) &&
+           has(cpuid(7, 1).a, avx512_bf16) && has(saved_registers(), 0x60000u);
+}
 #else
 std::string cpu_signature() {
     utsname system = {};
@@ -65,6 +76,8 @@ std::string cpu_signature() {
 }
 
 int isa_level() { return 0; }
+
+bool has_amx_bf16() { return false; }
 #endif
 
 bool supports_isa(const char* isa) {

@@ -130,10 +130,12 @@ const catena_backend* const backends[] = {&backend};
 
 using catena::plugin::extension;
 constexpr catena_extension blas = extension(CATENA_BLAS_1, "cpu", &blas_table);
+constexpr catena_extension rounded =
+    extension(CATENA_BLAS_1, "cpu", &amx_table, CATENA_PRIORITY_TUNED);
 constexpr catena_extension compiler = extension(CATENA_COMPILER_1, "cpu", &compiler_table);
 constexpr catena_extension targets =
     extension(CATENA_TARGETS_1, "cpu", &targets_table, CATENA_PRIORITY_PORTABLE);
-const catena_extension* const extensions[] = {&blas, &compiler, &targets};
+const catena_extension* const extensions[] = {&blas, &compiler, &targets, &rounded};
 
 // Reads the environment and loads OpenBLAS while only one thread runs. Without OpenBLAS, memory and
 // threads still work, and matrix products fail with a message that names what is missing.

@@ -39,6 +39,14 @@ const Type* type_of(catena_dtype dtype) {
     return nullptr;
 }
 
+// Returns the compute type: float32 matrices may be rounded if the call or the user allows it.
+cublasComputeType_t compute_type(const Type& type, uint32_t flags) {
+    if (type.data != CUDA_R_32F) return type.compute;
+    if ((flags & CATENA_CALL_BFLOAT16) != 0) return CUBLAS_COMPUTE_32F_FAST_16BF;
+    if ((flags & CATENA_CALL_FLOAT16) != 0) return CUBLAS_COMPUTE_32F_FAST_16F;
+    return settings().tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : type.compute;
+}
+
 int32_t supports(const catena_gemm* gemm) {
     const int64_t largest = std::max({gemm->m, gemm->n, gemm->k, gemm->lda, gemm->ldb, gemm->ldc});
     return type_of(gemm->dtype) != nullptr && largest <= INT_MAX ? 1 : 0;
@@ -71,15 +79,13 @@ catena_status multiply(catena_ctx* ctx, const catena_gemm* gemm) {
     const float alpha = static_cast<float>(gemm->alpha);
     const float beta = static_cast<float>(gemm->beta);
     const bool wide = type.compute == CUBLAS_COMPUTE_64F;
-    const bool tf32 = type.data == CUDA_R_32F && settings().tf32;
-    const cublasStatus_t result =
-        gemm_ex(static_cast<cublasHandle_t>(handle), operation(gemm->transpose_b),
-                operation(gemm->transpose_a), static_cast<int>(gemm->n), static_cast<int>(gemm->m),
-                static_cast<int>(gemm->k), wide ? static_cast<const void*>(&gemm->alpha) : &alpha,
-                gemm->b, type.data, static_cast<int>(gemm->ldb), gemm->a, type.data,
-                static_cast<int>(gemm->lda), wide ? static_cast<const void*>(&gemm->beta) : &beta,
-                gemm->c, type.data, static_cast<int>(gemm->ldc),
-                tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : type.compute, CUBLAS_GEMM_DEFAULT);
+    const cublasStatus_t result = gemm_ex(
+        static_cast<cublasHandle_t>(handle), operation(gemm->transpose_b),
+        operation(gemm->transpose_a), static_cast<int>(gemm->n), static_cast<int>(gemm->m),
+        static_cast<int>(gemm->k), wide ? static_cast<const void*>(&gemm->alpha) : &alpha, gemm->b,
+        type.data, static_cast<int>(gemm->ldb), gemm->a, type.data, static_cast<int>(gemm->lda),
+        wide ? static_cast<const void*>(&gemm->beta) : &beta, gemm->c, type.data,
+        static_cast<int>(gemm->ldc), compute_type(type, gemm->flags), CUBLAS_GEMM_DEFAULT);
     if (result == CUBLAS_STATUS_SUCCESS) return scope.status();
     return fail(ctx, result == CUBLAS_STATUS_ALLOC_FAILED ? CATENA_E_NOMEM : CATENA_E_DEVICE,
                 "[gemm] cublasGemmEx on device %d: status %d, of %" PRId64 " x %" PRId64

@@ -50,23 +50,25 @@ std::int64_t alignment_of(const Step& s) {
 }
 
 // Returns the problem of a step. bias: whether the bias is part of the graph.
-Problem problem_of(const Geometry& g, const Step& s, bool bias, bool deterministic) {
+Problem problem_of(const catena_call& call, const Geometry& g, const Step& s, bool bias,
+                   bool deterministic) {
     return {.direction = s.product,
             .dtype = type_of(*s.x),
             .g = g,
             .bias = bias,
             .add = s.add,
             .deterministic = deterministic,
+            .half = (call.flags & (CATENA_CALL_BFLOAT16 | CATENA_CALL_FLOAT16)) != 0,
             .alignment = alignment_of(s)};
 }
 // Makes the bias part of the graph if an engine of cuDNN supports this. Else it is added afterwards.
 Problem choose(catena_ctx* ctx, const catena_call& call, const Geometry& g, const Step& s,
                bool deterministic) {
     if (s.bias != nullptr && s.product == Direction::forward && !s.add) {
-        const Problem whole = problem_of(g, s, true, deterministic);
+        const Problem whole = problem_of(call, g, s, true, deterministic);
         if (can(ctx, call, whole)) return whole;
     }
-    return problem_of(g, s, false, deterministic);
+    return problem_of(call, g, s, false, deterministic);
 }
 
 // Whether results must be bit-identical: not in varying kernels, unless the call requires it.

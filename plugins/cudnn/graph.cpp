@@ -129,7 +129,7 @@ bool allowed(const Problem& p, bool tf32, std::span<const cudnnBackendNumericalN
     return std::ranges::none_of(notes, [&](cudnnBackendNumericalNote_t note) {
         switch (note) {
             // In float32, tensor cores round the inputs to 10 bits.
-            case CUDNN_NUMERICAL_NOTE_TENSOR_CORE: return float32 && !tf32;
+            case CUDNN_NUMERICAL_NOTE_TENSOR_CORE: return float32 && !tf32 && !p.half;
             case CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS:
             case CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION: return true;
             case CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC: return p.deterministic;

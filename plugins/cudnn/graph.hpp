@@ -23,6 +23,7 @@ struct Problem {
     bool bias;               // forward only: y = convolution + b, one b per output channel
     bool add;                // adds to the existing values of the result
     bool deterministic;      // bit-identical results in every run
+    bool half;               // float32 operands may be rounded to half precision
     std::int64_t alignment;  // of all tensors, in bytes
     auto operator<=>(const Problem&) const = default;
 };

@@ -15,6 +15,7 @@ using Dims = memory::dims;
 using Geometry = ConvolutionSizes;
 using enum ConvolutionProduct;
 constexpr auto f32 = memory::data_type::f32;
+constexpr auto bf16 = memory::data_type::bf16;
 
 // The size that a step's images should fit into: the second-level cache, with room for the filters.
 constexpr std::int64_t cache_bytes = 1 << 20;
@@ -75,7 +76,9 @@ memory::desc images(std::int64_t n, std::int64_t channels, std::int64_t all, std
     return {
         {n, channels, height, width}, f32, Dims{all * height * width, height * width, width, 1}};
 }
-memory::desc any(const memory::desc& like) { return {like.dims(), f32, memory::format_tag::any}; }
+memory::desc any(const memory::desc& like, memory::data_type type) {
+    return {like.dims(), type, memory::format_tag::any};
+}
 memory::desc filters(const Geometry& g, std::int64_t outputs, std::int64_t channels) {
     return {{outputs, channels, g.kh, g.kw}, f32, Dims{g.taps(), g.kh * g.kw, g.kw, 1}};
 }
@@ -90,6 +93,7 @@ struct Spec {
     ConvolutionProduct product;
     bool bias;  // with a bias, or, for `filter`, its gradient
     bool add;   // adds to the result
+    bool half;  // rounds the operands to bfloat16
 
     auto operator<=>(const Spec&) const = default;
 };
@@ -118,7 +122,7 @@ protected:
         images_ = cut.images;
         weights_.plain = filters;
         const std::int64_t rest = g_.n % images_;
-        usual_ = make_step(cut.algorithm, images_, any(filters));
+        usual_ = make_step(cut.algorithm, images_, any(filters, type(s_.product != filter)));
         if (rest != 0) last_ = make_step(cut.algorithm, rest, weights_.inner);
     }
     const Step& step(std::int64_t first) const { return first + images_ <= g_.n ? usual_ : last_; }
@@ -158,21 +162,25 @@ private:
         step.y.inner = y;
         weights_.inner = weights;
     }
+    memory::data_type type(bool operand) const { return operand && s_.half ? bf16 : f32; }
     Step make_step(dnnl::algorithm algorithm, std::int64_t n, const memory::desc& weights) {
         Step step;
         step.n = n;
         step.x.plain =
             images(n, s_.product == data ? part_ : g_.channels, g_.channels, g_.height, g_.width);
         step.y.plain = images(n, s_.product == data ? g_.outputs : part_, g_.outputs, g_.oh, g_.ow);
-        const memory::desc x = any(step.x.plain), y = any(step.y.plain);
+        const memory::desc x = any(step.x.plain, type(s_.product != data));
+        const memory::desc y = any(step.y.plain, type(s_.product != forward));
         const memory::desc b = s_.bias && s_.product != data ? bias_desc_ : memory::desc();
         const Dims stride = {g_.stride_y, g_.stride_x}, pad = {g_.pad_y, g_.pad_x};
         using Forward = dnnl::convolution_forward;
         using Data = dnnl::convolution_backward_data;
         using Filter = dnnl::convolution_backward_weights;
+        // The others need one of any layout as a hint.
         const Forward::primitive_desc desc(
-            {dnnl::prop_kind::forward_training, algorithm, x,
-             s_.product == forward ? weights : any(weights), b, y, stride, pad, pad},
+            {dnnl::prop_kind::forward_training, algorithm, any(x, type(true)),
+             s_.product == forward ? weights : any(weights, type(true)), b,
+             s_.product == forward ? y : any(y, type(true)), stride, pad, pad},
             with_scratchpad(), engine());
         if (s_.product == forward) {
             take<Forward>(step, desc, desc.src_desc(), desc.dst_desc(), desc.weights_desc());
@@ -365,7 +373,7 @@ private:
     std::size_t x_at_, gy_at_, w_at_, b_at_, padding_at_;
 };
 
-// Returns a product from the cache, or makes it: without Winograd if this CPU has no code for it.
+// Returns a product from the cache, or makes it: without Winograd or bfloat16 if this CPU has no code for it.
 template <class T>
 std::shared_ptr<const T> made_for_product(const Spec& spec) {
     static auto* const cache = new Cache<Spec, std::shared_ptr<const T>>(128);
@@ -374,9 +382,11 @@ std::shared_ptr<const T> made_for_product(const Spec& spec) {
     const Undisturbed guard;  // oneDNN generates code for the number of threads that it sees
     std::shared_ptr<const T> made;
     try {
-        made = std::make_shared<const T>(spec, true);
+        made = std::make_shared<const T>(spec, !spec.half);
     } catch (const dnnl::error&) {
-        made = std::make_shared<const T>(spec, false);
+        Spec plain = spec;
+        plain.half = false;
+        made = std::make_shared<const T>(plain, false);
     }
     cache->keep(spec, made);
     return made;
@@ -411,25 +421,33 @@ std::int32_t supports(catena_ctx*, const catena_call* call) {
     return outcome(*call) != nullptr && worth_it(convolution_call(*call).sizes) ? 1 : 0;
 }
 
+// Whether a call may round to bfloat16, and this CPU multiplies it faster.
+bool rounds(const catena_call& call) {
+    static const bool amx = dnnl::get_effective_cpu_isa() == dnnl::cpu_isa::avx512_core_amx;
+    return amx && (call.flags & CATENA_CALL_BFLOAT16) != 0;
+}
+
 // Whether a step also gives the bias's gradient: a convolution's comes with that for the filters.
 bool has_bias_sum(const ConvolutionCall& work, const ConvolutionStep& s) {
     return s.product == filter && work.sum != nullptr && work.summed == s.y;
 }
-std::shared_ptr<const Mapping> mapping(const ConvolutionCall& work, const ConvolutionStep& s) {
-    return made_for_product<Mapping>({work.sizes, s.product, s.bias != nullptr, s.add});
-}
-std::shared_ptr<const Correlation> correlation(const ConvolutionCall& work,
-                                               const ConvolutionStep& s) {
-    return made_for_product<Correlation>({work.sizes, s.product, has_bias_sum(work, s), s.add});
-}
 
 // All products of a call.
 struct Work {
+    explicit Work(const catena_call& host_call)
+        : call(convolution_call(host_call)), half(rounds(host_call)) {}
+    std::shared_ptr<const Mapping> mapping(const ConvolutionStep& s) const {
+        return made_for_product<Mapping>({call.sizes, s.product, s.bias != nullptr, s.add, half});
+    }
+    std::shared_ptr<const Correlation> correlation(const ConvolutionStep& s) const {
+        return made_for_product<Correlation>(
+            {call.sizes, s.product, has_bias_sum(call, s), s.add, half});
+    }
     std::size_t scratch_bytes(std::int32_t slots) const {
         std::size_t bytes = 0;
         for (const ConvolutionStep& s : call.products())
-            bytes = std::max(bytes, s.product == filter ? correlation(call, s)->scratch_bytes(slots)
-                                                        : mapping(call, s)->scratch_bytes(slots));
+            bytes = std::max(bytes, s.product == filter ? correlation(s)->scratch_bytes(slots)
+                                                        : mapping(s)->scratch_bytes(slots));
         return bytes;
     }
     void run(catena_ctx* ctx, const catena_call& host_call) const {
@@ -442,13 +460,13 @@ struct Work {
             float *const x = data_of_or_null(s.x), *const w = data_of_or_null(s.w),
                          *const y = data_of_or_null(s.y), *const bias = data_of_or_null(s.bias);
             if (s.product == forward) {
-                mapping(call, s)->run(ctx, x, w, bias, y, scratch);
+                mapping(s)->run(ctx, x, w, bias, y, scratch);
             } else if (s.product == data) {
-                mapping(call, s)->run(ctx, y, w, bias, x, scratch);
+                mapping(s)->run(ctx, y, w, bias, x, scratch);
             } else {
                 const bool sums = has_bias_sum(call, s);
-                correlation(call, s)->run(ctx, x, y, w, sums ? data_of_or_null(call.sum) : nullptr,
-                                          call.add_sum, scratch);
+                correlation(s)->run(ctx, x, y, w, sums ? data_of_or_null(call.sum) : nullptr,
+                                    call.add_sum, scratch);
                 summed = summed || sums;
             }
         }
@@ -460,19 +478,20 @@ struct Work {
     }
 
     ConvolutionCall call;
+    bool half;
 };
 // If oneDNN cannot make the primitives, another kernel runs.
 catena_status plan(catena_ctx* ctx, const catena_call* call, catena_plan* plan) {
     return guarded(ctx, [&] {
         try {
-            plan->scratch_bytes = Work{convolution_call(*call)}.scratch_bytes(host().slots(ctx));
+            plan->scratch_bytes = Work(*call).scratch_bytes(host().slots(ctx));
         } catch (const dnnl::error& e) {
             throw Error(CATENA_E_UNSUPPORTED, std::string("oneDNN: ") + e.what());
         }
     });
 }
 catena_status run(catena_ctx* ctx, const catena_call* call) {
-    return guarded(ctx, [&] { Work{convolution_call(*call)}.run(ctx, *call); });
+    return guarded(ctx, [&] { Work(*call).run(ctx, *call); });
 }
 
 template <const char* function, int phase>

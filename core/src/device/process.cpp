@@ -100,19 +100,6 @@ const Config& read_config() noexcept {
     return found != nullptr ? *found : global_config();
 }
 
-using_named_config::using_named_config(std::string_view name, std::int64_t value) : name_(name) {
-    auto& named = config().named;
-    if (const auto found = named.find(name_); found != named.end()) before_ = found->second;
-    named[name_] = value;
-}
-using_named_config::~using_named_config() {
-    auto& named = config().named;
-    const auto found = named.find(name_);
-    if (found == named.end()) return;  // already removed
-    if (before_) found->second = *before_;
-    else named.erase(found);
-}
-
 std::shared_ptr<const Config> keep_named(const Config& now) {
     static thread_local constinit PerThread<std::shared_ptr<const Config>> kept;
     auto& last = kept.get();

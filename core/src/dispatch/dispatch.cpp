@@ -201,7 +201,8 @@ void TypeKey::refuse(int type, catena_dtype given, const std::string& port) cons
 
 std::uint32_t call_flags(const Config& now) noexcept {
     return (now.train ? std::uint32_t{CATENA_CALL_TRAIN} : 0) |
-           (now.deterministic ? std::uint32_t{CATENA_CALL_DETERMINISTIC} : 0);
+           (now.deterministic ? std::uint32_t{CATENA_CALL_DETERMINISTIC} : 0) |
+           static_cast<std::uint32_t>(now.products);
 }
 
 void add_mutated(Writes& writes, const FunctionEntry& f, std::span<ArrayBody* const> x) {

@@ -97,11 +97,7 @@ void BackwardPass::step(GraphNode& node) {
     auto& named = config().named;
     const auto& kept = node.named_->named;
     if (named == kept) return step(node);
-    const struct Restored {
-        decltype(Config::named)& named;
-        decltype(Config::named) before;
-        ~Restored() { named.swap(before); }
-    } restored{named, named};
+    const using_config restored(&Config::named, named);
     for (const auto& [name, value] : kept) named.insert_or_assign(name, value);
     step(node);
 }

@@ -250,8 +250,10 @@ private:
     void gradients(std::span<const Variable> gy, std::span<const bool> wanted,
                    std::span<Variable> gx) override {
         const catena_function& d = function_.descriptor;
-        const using_config train(&Config::train,
-                                 flags_ & CATENA_CALL_TRAIN);  // as in the forward call
+        // As in the forward call.
+        constexpr std::uint32_t rounded = CATENA_CALL_BFLOAT16 | CATENA_CALL_FLOAT16;
+        const using_config train(&Config::train, flags_ & CATENA_CALL_TRAIN);
+        const using_config products(&Config::products, Products(flags_ & rounded));
         SmallVector<Variable, 4> x(gx.size());
         SmallVector<Variable, 2> y(gy.size());
         for (std::size_t i = 0; i < x.size(); ++i) x[i] = retained_input(i);

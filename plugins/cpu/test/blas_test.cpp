@@ -59,11 +59,11 @@ struct Product {
         std::generate(values.begin(), values.end(), [&] { return uniform(random); });
     }
 
-    catena_status run() {
+    catena_status run(const catena_blas& table = *plugin().blas) {
         gemm.a = a.data();
         gemm.b = b.data();
         gemm.c = c.data();
-        return plugin().blas->gemm(nullptr, &gemm);
+        return table.gemm(nullptr, &gemm);
     }
 
     // Returns the expected c after run(); columns from n on keep their values.
@@ -209,6 +209,120 @@ TEST_CASE_TEMPLATE("deterministic products have the same bits for any number of 
         }
     }
     plugin().threads->set_count(plugin().dev, 0);
+}
+
+namespace {
+
+const catena_blas& amx() { return *plugin().amx; }
+
+bool has_amx() {
+    catena_gemm gemm = Product<float>({128, 128, 128}, 1, 0).gemm;
+    gemm.flags = CATENA_CALL_BFLOAT16;
+    return amx().supports(&gemm) != 0;
+}
+
+float rounded(float x) { return catena_from_bfloat16(catena_to_bfloat16(x)); }
+
+// Whole blocks, incomplete tiles, incomplete pairs of numbers, several parts of each extent.
+const Shape amx_shapes[] = {{1, 1, 1},       {32, 32, 32},   {33, 31, 63},
+                            {7, 50, 1},      {48, 16, 2},    {97, 100, 70},
+                            {100, 10, 1030}, {20, 1100, 65}, {257, 20, 515}};
+
+}  // namespace
+
+TEST_CASE("AMX rounds the operands to bfloat16 and adds float32") {
+    if (!has_amx()) return;
+    for (Shape shape : amx_shapes)
+        for (const int transposes : {0, 1, 2, 3})
+            for (const double beta : {0.0, 1.0, 0.25}) {
+                CAPTURE(shape.m);
+                CAPTURE(shape.n);
+                CAPTURE(shape.k);
+                CAPTURE(transposes);
+                CAPTURE(beta);
+                shape.transpose_a = (transposes & 1) != 0;
+                shape.transpose_b = (transposes & 2) != 0;
+                Product<float> product(shape, beta == 1 ? 1 : -0.5, beta);
+                product.gemm.flags = CATENA_CALL_BFLOAT16;
+                const std::vector<float> exact = product.expected();
+                Product<float> narrow = product;
+                for (float& x : narrow.a) x = rounded(x);
+                for (float& x : narrow.b) x = rounded(x);
+                const std::vector<float> expected = narrow.expected();
+                if (beta == 0)
+                    for (int64_t i = 0; i < shape.m; ++i)
+                        std::fill_n(product.c.begin() + i * product.gemm.ldc, shape.n,
+                                    std::numeric_limits<float>::quiet_NaN());
+                const std::vector<float> before = product.c;
+                REQUIRE(product.run(amx()) == CATENA_OK);
+                const double terms = 1 + static_cast<double>(shape.k);
+                CHECK(largest_difference(product.c, expected) < 1e-6 * terms);
+                CHECK(largest_difference(product.c, exact) < std::ldexp(1, -8) * terms);
+                for (const int32_t threads : {1, 3}) {
+                    plugin().threads->set_count(plugin().dev, threads);
+                    Product<float> again = product;
+                    again.c = before;
+                    REQUIRE(again.run(amx()) == CATENA_OK);
+                    CHECK(again.c == product.c);
+                }
+                plugin().threads->set_count(plugin().dev, 0);
+            }
+}
+
+TEST_CASE("AMX keeps what is no number") {
+    if (!has_amx()) return;
+    constexpr float infinity = std::numeric_limits<float>::infinity();
+    for (const bool transposed : {false, true}) {
+        Product<float> product({40, 40, 40, transposed, transposed}, 1, 0);
+        product.gemm.flags = CATENA_CALL_BFLOAT16;
+        std::fill(product.b.begin(), product.b.end(), 1.0F);
+        const auto row = [&](int64_t i) {
+            return transposed ? i : i * product.gemm.lda;  // its first element
+        };
+        product.a[static_cast<size_t>(row(3))] = infinity;
+        product.a[static_cast<size_t>(row(35))] = std::numeric_limits<float>::quiet_NaN();
+        product.a[static_cast<size_t>(row(36))] = 3.4e38F;  // rounds to infinity
+        REQUIRE(product.run(amx()) == CATENA_OK);
+        const auto result = [&](int64_t i, int64_t j) {
+            return product.c[static_cast<size_t>(i * product.gemm.ldc + j)];
+        };
+        for (const int64_t j : {0, 39}) {
+            CHECK(result(3, j) == infinity);
+            CHECK(std::isnan(result(35, j)));
+            CHECK(result(36, j) == infinity);
+            CHECK(std::isfinite(result(34, j)));
+            CHECK(std::isfinite(result(37, j)));
+        }
+    }
+}
+
+TEST_CASE("AMX is for large products that may be rounded") {
+    Product<float> product({128, 128, 128}, 1, 0);
+    CHECK(amx().supports(&product.gemm) == 0);
+    CHECK(product.run(amx()) == CATENA_E_UNSUPPORTED);
+    product.gemm.flags = CATENA_CALL_FLOAT16;
+    CHECK(amx().supports(&product.gemm) == 0);
+    const auto refused = [&](const Shape& shape) {
+        catena_gemm gemm = product.gemm;
+        gemm.flags = CATENA_CALL_BFLOAT16;
+        gemm.m = shape.m;
+        gemm.n = gemm.ldb = gemm.ldc = shape.n;
+        gemm.k = gemm.lda = shape.k;
+        return amx().supports(&gemm) == 0;
+    };
+    CHECK(refused({1, 4096, 4096}));
+    CHECK(refused({4096, 1, 4096}));
+    CHECK(refused({4096, 4096, 4}));
+    CHECK(refused({64, 64, 64}));
+    CHECK(refused({512, 512, 0}));
+    CHECK(refused({0, 512, 512}));
+    if (!has_amx()) return;
+    CHECK(!refused({100, 100, 100}));
+    Product<float> scaled({50, 70, 0}, 1, 0.5);
+    scaled.gemm.flags = CATENA_CALL_BFLOAT16;
+    const std::vector<float> expected = scaled.expected();
+    REQUIRE(scaled.run(amx()) == CATENA_OK);
+    CHECK(scaled.c == expected);
 }
 
 TEST_CASE("several threads of the host may multiply at the same time") {

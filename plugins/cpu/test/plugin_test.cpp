@@ -23,7 +23,7 @@ TEST_CASE("the manifest describes the plugin") {
 TEST_CASE("the tables are complete") {
     const catena_plugin& table = *plugin().table;
     REQUIRE(table.n_backends == 1);
-    REQUIRE(table.n_extensions == 3);
+    REQUIRE(table.n_extensions == 4);
     CHECK(std::string(plugin().backend->name) == "cpu");
     CHECK((plugin().backend->flags & CATENA_BACKEND_HOST_MEMORY) != 0);
     CHECK((plugin().backend->flags & CATENA_BACKEND_ASYNC) == 0);

@@ -35,6 +35,7 @@ struct Call {
     std::vector<Array> inputs;  // float64
     Attrs attrs = {};
     Tolerance tolerance = {1e-4, 1e-4};
+    std::uint32_t flags = 0;  // of the calls on this plugin's kernels
 };
 
 // If terms cancel, errors are relative to the terms, not to their sum: allows a larger error.
@@ -74,6 +75,7 @@ inline std::string compare_plugins(const Call& c) {
             Options options;
             options.threads = threads;
             options.add = add;
+            options.flags = c.flags;
             const std::string how = std::string(add ? " add, " : " ") + std::to_string(threads);
             const auto got = world().forward(c.function, x, c.attrs, options);
             ran("forward" + how);

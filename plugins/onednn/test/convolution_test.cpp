@@ -41,6 +41,9 @@ const Shape shapes[] = {
     {{9, 1, 28, 28}, {32, 1, 5, 5}},
 };
 
+// With operands rounded to bfloat16.
+constexpr Tolerance half = {0x1p-7, 0x1p-4};
+
 }  // namespace
 
 TEST_CASE("convolution_2d") {
@@ -52,6 +55,8 @@ TEST_CASE("convolution_2d") {
         const Array b = Array::random<double>({s.w[0]}, 3);
         const Attrs attrs = attributes(s.stride, s.pad);
         CHECK(compare_plugins({"catena.convolution_2d", {x, w, b}, attrs}) == "");
+        CHECK(compare_plugins(
+                  {"catena.convolution_2d", {x, w, b}, attrs, half, CATENA_CALL_BFLOAT16}) == "");
         CHECK(compare_plugins({"catena.convolution_2d", {x, w, Array()}, attrs}) == "");
     }
 }
@@ -70,6 +75,8 @@ TEST_CASE("deconvolution_2d") {
         const Array w = Array::random<double>(s.w, 2, -0.2, 0.2);
         const Array b = Array::random<double>({s.w[1]}, 3);
         CHECK(compare_plugins({"catena.deconvolution_2d", {x, w, b}, attrs}) == "");
+        CHECK(compare_plugins(
+                  {"catena.deconvolution_2d", {x, w, b}, attrs, half, CATENA_CALL_BFLOAT16}) == "");
         CHECK(compare_plugins({"catena.deconvolution_2d", {x, w, Array()}, attrs}) == "");
         attrs = attributes(s.stride, s.pad);
         attrs.push_back(set("ksize", catena::plugin::Ints(s.w).subspan(2)));

@@ -323,6 +323,12 @@ void Optimizer::clip_grads(double maxnorm) const {
     const Array factor =
         with<"catena.clip_factor", "maxnorm">(maxnorm).forward(std::span(&sum, 1))[0];
     if (factor.device().host_accessible() && factor.item<double>() == 1) return;
+    scale_by(factor);
+}
+
+void Optimizer::scale_grads(double factor) const { scale_by(Array::from({factor}, {})); }
+
+void Optimizer::scale_by(const Array& factor) const {
     std::vector<Array> factors;  // one for each device and dtype
     const auto factor_for = [&](const Array& gradient) {
         const Dtype dtype = state_dtype(gradient);

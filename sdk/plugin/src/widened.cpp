@@ -45,6 +45,8 @@ private:
         for (std::uint32_t i = 0; i < n; ++i) {
             list[i] = const_cast<catena_tensor*>(given[i]);
             if (given[i] == nullptr || !is_half(given[i]->dl.dtype)) continue;
+            // Products do not have to be more exact than their operands.
+            if (given[i]->dl.dtype.code == CATENA_CODE_BFLOAT) call_.flags |= CATENA_CALL_BFLOAT16;
             catena_tensor& wide = *tensor_++;
             wide = *given[i];
             wide.dl.dtype = dtype_of<float>();

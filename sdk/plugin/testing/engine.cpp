@@ -290,7 +290,7 @@ struct Engine::Call {
     catena_call lists(bool early) {
         const bool forward = is_forward(kernel);
         catena_call call = {};
-        call.flags = engine.options_.train ? +CATENA_CALL_TRAIN : 0u;
+        call.flags = (engine.options_.train ? +CATENA_CALL_TRAIN : 0u) | engine.options_.flags;
         call.phase = kernel.phase;
         call.n_saved = kernel.n_saved;
         call.function = &engine.f_;
@@ -432,6 +432,7 @@ Reply Engine::save(const std::vector<const catena_kernel*>& kernels, Given& give
     for (const Array& a : given.y) metas.push_back(a.meta());
     const Options options = std::exchange(options_, Options());
     options_.train = options.train;
+    options_.flags = options.flags;
     options_.fill = options.fill;
     armed_ = false;
     Reply reply;

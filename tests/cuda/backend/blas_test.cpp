@@ -127,6 +127,26 @@ TEST_CASE("products of float64") { check_type<double>(); }
 TEST_CASE("products of float16, summed up in float32") { check_type<Float16>(); }
 TEST_CASE("products of bfloat16, summed up in float32") { check_type<BFloat16>(); }
 
+TEST_CASE("products of float32 round their operands if the call allows it") {
+    Stream s;
+    catena_gemm g = gemm_of<float>(1, 1, 2, 0, 0);
+    // 1 + 2^-9 rounds to 1 in bfloat16 only; 1 + 2^-12 in float16, too. Sums stay float32.
+    g.a = s.put(std::vector<float>{1 + 0x1p-9F, 1 + 0x1p-12F});
+    g.b = s.put(std::vector<float>{1, 0x1p-10F});
+    float* const c = s.put(std::vector<float>{0});
+    g.c = c;
+    g.stream = s.stream;
+    const auto product = [&](uint32_t flags) {
+        g.flags = flags;
+        REQUIRE(plugin().blas->gemm(ctx, &g) == CATENA_OK);
+        return s.get(c, 1)[0];
+    };
+    CHECK(product(0) == 1 + 0x1p-9F + 0x1p-10F + 0x1p-22F);
+    CHECK(product(CATENA_CALL_BFLOAT16) == 1 + 0x1p-10F);
+    CHECK(product(CATENA_CALL_FLOAT16) == 1 + 0x1p-9F + 0x1p-10F);
+    CHECK(product(CATENA_CALL_DETERMINISTIC) == product(0));
+}
+
 TEST_CASE("a product on another device than the thread's") {
     Stream s(second());
     check_product<float>(s, 4, 3, 2, 0, 1, 1, 0);

@@ -1,19 +1,32 @@
 // The configuration of the current thread, and scopes that change it.
 #pragma once
 
+#include <catena/abi/kernel.h>
+
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 
 namespace catena {
+
+// The type that products, convolutions and attention of float32 arrays may round their operands to.
+// Results and sums stay float32. A device that is not faster with it ignores it.
+enum class Products : std::uint32_t {
+    float32 = 0,
+    bfloat16 = CATENA_CALL_BFLOAT16,
+    float16 = CATENA_CALL_FLOAT16,
+};
 
 struct Config {
     bool train = true;            // dropout and similar functions run in training mode
     bool enable_backprop = true;  // calls record the graph
     bool deterministic = false;   // bit-identical results for any number of threads
+    // Gradients use the value of their forward call.
+    Products products = Products::float32;
     // A NaN in a result or a gradient throws a ValueError that names the function, the port, and
     // the location of the call. Slow: every array is read. CATENA_DEBUG=1 turns it on at the start.
     bool debug = false;
@@ -31,37 +44,35 @@ Config& config();
 
 // Sets a field of this thread's configuration until the end of the scope:
 //     using_config scope(&Config::train, false);
+template <class T>
 class [[nodiscard]] using_config {
 public:
-    using_config(bool Config::*field, bool value) : field_(field), before_(config().*field) {
-        config().*field = value;
+    using_config(T Config::*field, std::type_identity_t<T> value)
+        : field_(field), before_(config().*field) {
+        config().*field = std::move(value);
     }
     using_config(using_config&&) = delete;
-    ~using_config() { config().*field_ = before_; }
+    ~using_config() { config().*field_ = std::move(before_); }
 
 private:
-    bool Config::*field_;
-    bool before_;
+    T Config::*field_;
+    T before_;
 };
 
 // The same for a setting that plugins read by name:
 //     using_named_config scope("use_cudnn", false);
-class [[nodiscard]] using_named_config {
-public:
-    using_named_config(std::string_view name, std::int64_t value);
-    using_named_config(using_named_config&&) = delete;
-    ~using_named_config();
-
-private:
-    std::string name_;
-    std::optional<std::int64_t> before_;
+struct [[nodiscard]] using_named_config : private using_config<decltype(Config::named)> {
+    using_named_config(std::string_view name, std::int64_t value)
+        : using_config(&Config::named, config().named) {
+        config().named.insert_or_assign(std::string(name), value);
+    }
 };
 
 // Calls in the scope record no graph.
-struct [[nodiscard]] no_backprop_mode : private using_config {
+struct [[nodiscard]] no_backprop_mode : private using_config<bool> {
     no_backprop_mode() : using_config(&Config::enable_backprop, false) {}
 };
-struct [[nodiscard]] force_backprop_mode : private using_config {
+struct [[nodiscard]] force_backprop_mode : private using_config<bool> {
     force_backprop_mode() : using_config(&Config::enable_backprop, true) {}
 };
 

@@ -32,6 +32,7 @@
 #include <catena/lists.hpp>
 #include <catena/loader/plugins.hpp>
 #include <catena/minibatches.hpp>
+#include <catena/mixed_precision.hpp>
 #include <catena/mnist.hpp>
 #include <catena/moving_average.hpp>
 #include <catena/operators.hpp>

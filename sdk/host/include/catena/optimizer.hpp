@@ -95,6 +95,7 @@ public:
     // Scales the gradients so that their norm is at most maxnorm. Does not wait for a device that
     // has all of them. Throws InvalidError unless maxnorm >= 0.
     void clip_grads(double maxnorm) const;
+    void scale_grads(double factor) const;  // gradient *= factor
     // gradient += decay * parameter, which is the gradient of L2 regularization. See also AdamW,
     // whose decay is decoupled. Throws InvalidError unless decay is finite and not negative.
     void weight_decay(double decay) const;
@@ -152,6 +153,7 @@ private:
     // The memory that update() reads and writes. If the list changes, a recording is outdated.
     std::vector<const void*> identity() const;
     Array sum_of_squares() const;  // of all gradients: shape (), float64
+    void scale_by(const Array& factor) const;
     std::vector<Array> zeros(const Array& param) const;
     static void require_as_at_setup(const Slot& slot);
     void require_same_each_time(const catena_function& function) const;

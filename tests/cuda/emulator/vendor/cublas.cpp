@@ -78,6 +78,14 @@ inline void store(double* place, double x) { *place = x; }
 inline void store(Float16* place, float x) { *place = catena::plugin::to_float16(x); }
 inline void store(BFloat16* place, float x) { *place = catena::plugin::to_bfloat16(x); }
 
+// Rounds a float32 operand as the tensor cores do for this compute type.
+inline float rounded(float x, cublasComputeType_t compute) {
+    if (compute == CUBLAS_COMPUTE_32F_FAST_16BF) return load(catena::plugin::to_bfloat16(x));
+    if (compute == CUBLAS_COMPUTE_32F_FAST_16F) return load(catena::plugin::to_float16(x));
+    return x;
+}
+inline double rounded(double x, cublasComputeType_t) { return x; }
+
 template <class T>
 struct Matrix {
     T* data;
@@ -93,7 +101,7 @@ int blocks(int n, int size) { return (n + size - 1) / size; }
 
 template <class T, class Sum>
 __global__ void product(Matrix<const T> a, Matrix<const T> b, Matrix<T> c, int m, int n, int k,
-                        Sum alpha, Sum beta) {
+                        Sum alpha, Sum beta, cublasComputeType_t compute) {
     const int at = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
     if (at >= blocks(m, rows) * blocks(n, columns)) return;
     const int row = at % blocks(m, rows) * rows, column = at / blocks(m, rows) * columns;
@@ -101,9 +109,9 @@ __global__ void product(Matrix<const T> a, Matrix<const T> b, Matrix<T> c, int m
     Sum sums[columns][rows] = {};
     for (int l = 0; l < k; ++l) {
         Sum x[rows] = {};
-        for (int i = 0; i < height; ++i) x[i] = load(a(row + i, l));
+        for (int i = 0; i < height; ++i) x[i] = rounded(load(a(row + i, l)), compute);
         for (int j = 0; j < width; ++j) {
-            const Sum y = load(b(l, column + j));
+            const Sum y = rounded(load(b(l, column + j)), compute);
             for (int i = 0; i < rows; ++i) sums[j][i] += x[i] * y;
         }
     }
@@ -118,18 +126,18 @@ __global__ void product(Matrix<const T> a, Matrix<const T> b, Matrix<T> c, int m
 template <class T, class Sum>
 cublasStatus_t run(cublasHandle_t handle, cublasOperation_t trans_a, cublasOperation_t trans_b,
                    int m, int n, int k, const void* alpha, const void* a, int lda, const void* b,
-                   int ldb, const void* beta, void* c, int ldc) {
+                   int ldb, const void* beta, void* c, int ldc, cublasComputeType_t compute) {
     cudaLaunchConfig_t config = {};
     const int n_blocks = blocks(m, rows) * blocks(n, columns);
     config.gridDim = dim3(static_cast<unsigned>(blocks(n_blocks, 32)));
     config.blockDim = dim3(32);
     config.stream = handle->stream;
-    const cudaError_t error =
-        cudaLaunchKernelEx(&config, product<T, Sum>,
-                           Matrix<const T>{static_cast<const T*>(a), lda, trans_a == CUBLAS_OP_T},
-                           Matrix<const T>{static_cast<const T*>(b), ldb, trans_b == CUBLAS_OP_T},
-                           Matrix<T>{static_cast<T*>(c), ldc, false}, m, n, k,
-                           *static_cast<const Sum*>(alpha), *static_cast<const Sum*>(beta));
+    const cudaError_t error = cudaLaunchKernelEx(
+        &config, product<T, Sum>,
+        Matrix<const T>{static_cast<const T*>(a), lda, trans_a == CUBLAS_OP_T},
+        Matrix<const T>{static_cast<const T*>(b), ldb, trans_b == CUBLAS_OP_T},
+        Matrix<T>{static_cast<T*>(c), ldc, false}, m, n, k, *static_cast<const Sum*>(alpha),
+        *static_cast<const Sum*>(beta), compute);
     return error == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
 }
 
@@ -151,7 +159,8 @@ extern "C" cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t 
         return CUBLAS_STATUS_NOT_SUPPORTED;
     if (m == 0 || n == 0) return CUBLAS_STATUS_SUCCESS;
     const auto with = [&](auto* runner) {
-        return runner(handle, trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+        return runner(handle, trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc,
+                      compute);
     };
     switch (type_a) {
         case CUDA_R_32F: return with(&run<float, float>);

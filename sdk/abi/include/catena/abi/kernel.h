@@ -15,8 +15,12 @@ enum {
 };
 
 enum {
-    CATENA_CALL_TRAIN = 1u,        /* the thread's configuration, read once by the host */
-    CATENA_CALL_DETERMINISTIC = 2u /* bit-identical results for any number of threads */
+    CATENA_CALL_TRAIN = 1u,         /* the thread's configuration, read once by the host */
+    CATENA_CALL_DETERMINISTIC = 2u, /* bit-identical results for any number of threads */
+    /* Products, convolutions and attention of float32 tensors may round their operands to this
+     * type. Sums and results stay float32. A kernel may ignore it. At most one of the two. */
+    CATENA_CALL_BFLOAT16 = 4u,
+    CATENA_CALL_FLOAT16 = 8u
 };
 
 /* One call of one kernel, valid until the call returns. */

@@ -42,7 +42,8 @@ catena_gemm described(const catena_call& call, const Product<T>& p) {
     };
     return {
         .struct_size = sizeof(catena_gemm),
-        .flags = call.flags & CATENA_CALL_DETERMINISTIC,
+        .flags =
+            call.flags & (CATENA_CALL_DETERMINISTIC | CATENA_CALL_BFLOAT16 | CATENA_CALL_FLOAT16),
         .dtype = dtype_of<T>(),
         .transpose_a = p.transpose_a,
         .transpose_b = p.transpose_b,

@@ -55,6 +55,7 @@ struct Options {
     const char* device = nullptr;  // nullptr: host memory if a kernel for it exists
     bool add = false;              // adds to outputs filled with 1; integers are overwritten
     bool train = true;
+    std::uint32_t flags = 0;  // of the call, besides train: CATENA_CALL_BFLOAT16
     int threads = 1;
     std::uint64_t targets = ~std::uint64_t{0};  // bits of inputs; those from the 65th on are wanted
     const catena_kernel* kernel = nullptr;      // runs only this kernel

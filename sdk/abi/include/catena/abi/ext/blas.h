@@ -10,7 +10,7 @@
  * elements. beta == 0 overwrites C without reading it. */
 typedef struct catena_gemm {
     uint32_t struct_size;
-    uint32_t flags;      /* CATENA_CALL_DETERMINISTIC */
+    uint32_t flags;      /* CATENA_CALL_DETERMINISTIC, _BFLOAT16 or _FLOAT16 */
     catena_dtype dtype;  /* of A, B and C */
     uint8_t transpose_a; /* 1: op(A) is A transposed */
     uint8_t transpose_b; /* 1: op(B) is B transposed */

@@ -87,6 +87,12 @@ extern const catena_blas blas_table;
 // OpenBLAS: it sets and unsets an environment variable, so no other thread may read the environment then.
 const std::string& openblas_problem();
 
+// skinny.cpp: products of float32 or float64 with few rows or columns.
+// [any] Whether multiply_skinny() can compute a product.
+bool is_skinny(const catena_gemm& gemm);
+// [compute] Computes a product on the threads of the pool. Allocates nothing.
+void multiply_skinny(const catena_gemm& gemm);
+
 // compiler.cpp: the system's C++ compiler, used at run time, and the levels of the x86-64 psABI.
 extern const catena_compiler compiler_table;
 extern const catena_targets targets_table;

@@ -14,9 +14,12 @@ namespace {
 
 using catena::plugin::Isa;
 
-constexpr int64_t most_rows = 8;            // of the small operand X
-constexpr int64_t most_packed = 8192;       // elements of X that are made contiguous, on the stack
-constexpr int64_t least_dot = 16;           // k, if columns of W are contiguous
+constexpr int64_t most_rows = 8;       // of the small operand X
+constexpr int64_t most_packed = 8192;  // elements of X that are made contiguous, on the stack
+// For smaller W, OpenBLAS is as fast: k if columns of W are contiguous, and the elements of W.
+constexpr int64_t least_dot = 16;  // for one row
+constexpr int64_t least_dots = 128;
+constexpr int64_t least_elements = 65'536;
 constexpr int64_t piece_elements = 32'768;  // of W; fewer are not worth another thread
 constexpr int64_t wide_strip = 512;         // columns of W
 constexpr int64_t strip_elements = 8192;    // sums that a thread keeps on its stack
@@ -149,6 +152,9 @@ struct Sums {
     using V = typename Lanes::V;
     static constexpr int64_t lanes = Lanes::lanes;
 
+    static constexpr int64_t chunk = 16;  // rows of W
+    static constexpr int wide = 4;        // vectors in registers
+
     CATENA_KERNEL void operator()(int64_t begin, int64_t end) const {
         const int64_t most = strip_elements / s.rows / lanes * lanes;
         for (int64_t j = begin * lanes; j < end * lanes; j += most)
@@ -159,52 +165,57 @@ struct Sums {
         alignas(64) T sums[strip_elements];
         const int64_t padded = (width + lanes - 1) / lanes * lanes;
         std::memset(sums, 0, static_cast<size_t>(padded * s.rows) * sizeof(T));
-        int64_t l = 0;
-        for (; l + 4 <= s.k; l += 4) add_rows<4>(l, j, width, padded, sums);
-        for (; l < s.k; ++l) add_rows<1>(l, j, width, padded, sums);
+        for (int64_t l = 0; l < s.k; l += chunk) {
+            const int64_t end = std::min(l + chunk, s.k);
+            int64_t i = 0;
+            for (; i + 4 <= s.rows; i += 4) add<4>(l, end, j, i, width, padded, sums);
+            if (i + 2 <= s.rows) add<2>(l, end, j, i, width, padded, sums), i += 2;
+            if (i < s.rows) add<1>(l, end, j, i, width, padded, sums);
+        }
         for (int64_t i = 0; i < s.rows; ++i) {
             const T* sum = sums + i * padded;
             for (int64_t q = 0; q < width; ++q) s.write(i, j + q, sum[q]);
         }
     }
-    template <int n>
-    CATENA_KERNEL void add_rows(int64_t l, int64_t j, int64_t width, int64_t padded,
-                                T* sums) const {
-        int64_t i = 0;
-        for (; i + 4 <= s.rows; i += 4) add<4, n>(l, j, i, width, padded, sums);
-        if (i + 2 <= s.rows) add<2, n>(l, j, i, width, padded, sums), i += 2;
-        if (i < s.rows) add<1, n>(l, j, i, width, padded, sums);
-    }
-    // Adds n rows of W, from l on, to m rows of sums.
-    template <int m, int n>
-    CATENA_KERNEL void add(int64_t l, int64_t j, int64_t i, int64_t width, int64_t padded,
-                           T* sums) const {
-        const T* w[n];
-        T x[m][n];
-        CATENA_UNROLL
-        for (int64_t q = 0; q < n; ++q) w[q] = s.w + (l + q) * s.ldw + j;
-        CATENA_UNROLL
-        for (int64_t p = 0; p < m; ++p) CATENA_UNROLL
-        for (int64_t q = 0; q < n; ++q) x[p][q] = s.x[(i + p) * s.x_row + (l + q) * s.x_step];
+    // Adds the rows l .. end of W to m rows of sums.
+    template <int m>
+    CATENA_KERNEL void add(int64_t l, int64_t end, int64_t j, int64_t i, int64_t width,
+                           int64_t padded, T* sums) const {
+        const T* const w = s.w + j;
         sums += i * padded;
         int64_t at = 0;
-        for (; at + lanes <= width; at += lanes) {
-            V row[n], sum;
+        for (; at + wide * lanes <= width; at += wide * lanes)
+            add_vectors<m, wide>(l, end, i, w + at, sums + at, padded);
+        for (; at + lanes <= width; at += lanes)
+            add_vectors<m, 1>(l, end, i, w + at, sums + at, padded);
+        for (int64_t p = 0; p < m; ++p)
+            for (int64_t q = l; q < end && at < width; ++q) {
+                const T x = s.x[(i + p) * s.x_row + q * s.x_step];
+                for (int64_t c = at; c < width; ++c) sums[p * padded + c] += x * w[q * s.ldw + c];
+            }
+    }
+    template <int m, int n>
+    CATENA_KERNEL void add_vectors(int64_t l, int64_t end, int64_t i, const T* w, T* sums,
+                                   int64_t padded) const {
+        V sum[m][n];
+        CATENA_UNROLL
+        for (int64_t p = 0; p < m; ++p) CATENA_UNROLL
+        for (int64_t q = 0; q < n; ++q) Lanes::load(sum[p][q], sums + p * padded + q * lanes);
+        for (; l < end; ++l) {
+            V row[n];
             CATENA_UNROLL
-            for (int64_t q = 0; q < n; ++q) Lanes::load(row[q], w[q] + at);
-            if constexpr (bytes == 64) CATENA_UNROLL
-            for (int64_t q = 0; q < n; ++q) __builtin_prefetch(w[q] + n * s.ldw + at);
+            for (int64_t q = 0; q < n; ++q) Lanes::load(row[q], w + l * s.ldw + q * lanes);
             CATENA_UNROLL
             for (int64_t p = 0; p < m; ++p) {
-                Lanes::load(sum, sums + p * padded + at);
+                const T x = s.x[(i + p) * s.x_row + l * s.x_step];
                 CATENA_UNROLL
-                for (int64_t q = 0; q < n; ++q) sum += x[p][q] * row[q];
-                std::memcpy(sums + p * padded + at, &sum, sizeof sum);
+                for (int64_t q = 0; q < n; ++q) sum[p][q] += x * row[q];
             }
         }
-        for (; at < width; ++at) CATENA_UNROLL
+        CATENA_UNROLL
         for (int64_t p = 0; p < m; ++p) CATENA_UNROLL
-        for (int64_t q = 0; q < n; ++q) sums[p * padded + at] += x[p][q] * w[q][at];
+        for (int64_t q = 0; q < n; ++q)
+            std::memcpy(sums + p * padded + q * lanes, &sum[p][q], sizeof(V));
     }
 
     const Skinny<T>& s;
@@ -269,13 +280,14 @@ void multiply(const catena_gemm& g) {
 }  // namespace
 
 bool is_skinny(const catena_gemm& g) {
-    if (std::min(g.m, g.n) > most_rows) return false;
+    const int64_t rows = std::min(g.m, g.n);
     const bool few_columns = g.m > g.n;
     const bool contiguous =
         few_columns ? g.transpose_b != 0 || g.ldb == 1 : g.transpose_a == 0 || g.lda == 1;
     const bool dots = few_columns ? g.transpose_a == 0 : g.transpose_b != 0;
-    if (dots && g.k < least_dot) return false;
-    return !dots || contiguous || std::min(g.m, g.n) * g.k <= most_packed;
+    if (rows == 1) return !dots || (g.k >= least_dot && (contiguous || g.k <= most_packed));
+    return rows <= most_rows && g.k * std::max(g.m, g.n) >= least_elements &&
+           (!dots || (g.k >= least_dots && (contiguous || rows * g.k <= most_packed)));
 }
 
 void multiply_skinny(const catena_gemm& g) {

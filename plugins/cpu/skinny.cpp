@@ -152,8 +152,8 @@ struct Sums {
     using V = typename Lanes::V;
     static constexpr int64_t lanes = Lanes::lanes;
 
-    static constexpr int64_t chunk = 16;  // rows of W
-    static constexpr int wide = 4;        // vectors in registers
+    static constexpr int64_t chunk = 16;              // rows of W
+    static constexpr int wide = bytes == 64 ? 4 : 2;  // vectors in registers
 
     CATENA_KERNEL void operator()(int64_t begin, int64_t end) const {
         const int64_t most = strip_elements / s.rows / lanes * lanes;

@@ -257,6 +257,10 @@ void multiply(const catena_gemm& g) {
         .alpha = static_cast<T>(g.alpha),
         .beta = static_cast<T>(g.beta),
     };
+    if (s.columns == 1 && s.ldw == 1 && s.x_step == 1 && s.k >= least_dot) {
+        s.transposed = true;
+        s.ldw = s.k;
+    }
     if (!s.transposed) {
         constexpr int64_t unit = Vector<T, 64>::lanes;
         const int64_t lanes = isa_level() == 4 ? unit : isa_level() == 3 ? unit / 2 : unit / 4;

@@ -17,8 +17,8 @@ struct catena::plugin::cuda::Kernels<catena::plugins::Linear> : catena::plugins:
         const auto b = call.template x<T>(2);
         const auto y = call.template y<T>(0);
         if (b) broadcast_copy(call, b.data, b.shape, y.data, y.shape, call.adds(0));
-        multiply<T>(call, {x.data, y.dim(0), w.dim(1)}, {w.data, w.dim(0), w.dim(1), true}, y.data,
-                    b || call.adds(0));
+        multiply<T>(call, {x.data, y.count(0, y.ndim() - 1), w.dim(1)},
+                    {w.data, w.dim(0), w.dim(1), true}, y.data, b || call.adds(0));
     }
     template <class T>
     static void plan(const auto& call, catena_plan& plan) {

@@ -378,6 +378,10 @@ catena_status run(catena_ctx* ctx, const catena_gemm* gemm) {
     const OpenBlas& blas = openblas();
     if (blas.sgemm == nullptr)
         return fail(ctx, blas.status, "[gemm] library: %s", blas.error.c_str());
+    if (is_skinny(*gemm)) {
+        multiply_skinny(*gemm);
+        return CATENA_OK;
+    }
     const bool done = is_float(gemm->dtype, 32) ? Product<float>{*gemm, blas}.run()
                                                 : Product<double>{*gemm, blas}.run();
     if (done) return CATENA_OK;

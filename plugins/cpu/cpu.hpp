@@ -110,6 +110,11 @@ extern const catena_blas amx_table;
 constexpr bool is_float(catena_dtype dtype, int bits) {
     return dtype.code == CATENA_CODE_FLOAT && dtype.bits == bits && dtype.lanes == 1;
 }
+// skinny.cpp: products of float32 or float64 with few rows or columns.
+// [any] Whether multiply_skinny() can compute a product.
+bool is_skinny(const catena_gemm& gemm);
+// [compute] Computes a product on the threads of the pool. Allocates nothing.
+void multiply_skinny(const catena_gemm& gemm);
 
 // compiler.cpp: the system's C++ compiler, used at run time, and the levels of the x86-64 psABI.
 extern const catena_compiler compiler_table;

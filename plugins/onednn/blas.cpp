@@ -13,15 +13,26 @@ constexpr double least_work = 400'000;
 constexpr double least_plain_work =
     3e6;  // for a B that is not transposed: OpenBLAS multiplies without packing
 constexpr std::int64_t least_plain_b =
-    16'384;                               // elements of B, for products with more rows than columns
-constexpr std::int64_t fixed_pieces = 8;  // with DETERMINISTIC, for any number of threads
-constexpr std::int64_t unit = 16;         // rows or columns that oneDNN's code processes at a time
+    16'384;  // elements of B, for products with more rows than columns
+constexpr std::int64_t few_rows = 8;
+constexpr std::int64_t least_dots = 128;       // k of products with few rows, if it is contiguous
+constexpr std::int64_t least_few = 4'000'000;  // elements of the large operand, if it is not
+constexpr std::int64_t fixed_pieces = 8;       // with DETERMINISTIC, for any number of threads
+constexpr std::int64_t unit = 16;  // rows or columns that oneDNN's code processes at a time
 
 bool can(const catena_gemm& g) {
     const std::int64_t sizes[] = {g.m, g.n, g.k, g.lda, g.ldb, g.ldc};
     return same(g.dtype, dtype_of<float>()) && std::ranges::min(sizes) >= 1 &&
            std::ranges::max(sizes) <= INT_MAX && g.lda >= (g.transpose_a != 0 ? g.m : g.k) &&
            g.ldb >= (g.transpose_b != 0 ? g.k : g.n) && g.ldc >= g.n;
+}
+
+// Whether one operand has so few rows that memory bounds the product; the CPU backend's is faster.
+bool is_few_rows(const catena_gemm& g) {
+    const std::int64_t rows = std::min(g.m, g.n);
+    if (rows > few_rows) return false;
+    const bool dots = g.m > g.n ? g.transpose_a == 0 : g.transpose_b != 0;
+    return rows == 1 || (dots ? g.k >= least_dots : g.k * std::max(g.m, g.n) >= least_few);
 }
 
 std::int32_t supports(const catena_gemm* g) {
@@ -31,6 +42,7 @@ std::int32_t supports(const catena_gemm* g) {
     const bool plain = g->transpose_b == 0;
     if (plain && (g->m == 1 || work < least_plain_work)) return 0;
     if (plain && g->m > g->n && g->n * g->k < least_plain_b) return 0;
+    if (is_few_rows(*g)) return 0;
     if (g->n <= unit && g->k > g->m && work < least_plain_work) return 0;
     return work >= least_work ? 1 : 0;
 }

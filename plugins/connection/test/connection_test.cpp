@@ -38,6 +38,35 @@ TEST_CASE("linear") {
           "");
 }
 
+TEST_CASE("linear with several batch axes") {
+    const Array w = Array::random<double>({5, 6}, 2);
+    const Array b = Array::random<double>({5}, 3);
+    const auto run = [&](const Array& x, std::int64_t n) {
+        return world().forward("catena.linear", {x, w, b}, {set("n_batch_axes", n)})[0];
+    };
+    for (const auto& [shape, n] : {std::pair<Dims, std::int64_t>{{2, 3, 6}, 2},
+                                   {{2, 3, 2, 3}, 2},
+                                   {{2, 1, 3, 6}, 3},
+                                   {{0, 3, 6}, 2},
+                                   {{2, 0, 6}, 2}}) {
+        const Array x = Array::random<double>(shape, 1);
+        Dims lead(shape.begin(), shape.begin() + n);
+        std::int64_t rows = 1;
+        for (const std::int64_t d : lead) rows *= d;
+        const Array y = world().forward("catena.linear", {x.reshaped({rows, 6}), w, b})[0];
+        lead.push_back(5);
+        CHECK(check(world(), {.function = "catena.linear",
+                              .inputs = {x, w, b},
+                              .attrs = {set("n_batch_axes", n)},
+                              .expected = {y.reshaped(lead)}}) == "");
+    }
+    CHECK_THROWS_WITH(run(Array::random<double>({2, 6}, 1), 3),
+                      "[catena.linear] x.ndim: expected at least 3, got 2");
+    CHECK_THROWS_WITH(run(Array::random<double>({2, 6, 5}, 1), 2),
+                      "[catena.linear] x.shape[2:]: expected 6 elements, as W.shape[1] says, got "
+                      "(5,)");
+}
+
 TEST_CASE("the bias's gradient over many rows") {
     const Array x = Array::random<float>({3000, 2}, 1);
     const Array w = Array::random<float>({300, 2}, 2);

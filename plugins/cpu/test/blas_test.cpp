@@ -117,13 +117,23 @@ void check(const Shape& shape, double alpha, double beta) {
 const Shape shapes[] = {{1, 1, 1},     {3, 1, 2},      {7, 5, 3},    {8, 8, 8},
                         {1, 100, 300}, {100, 1, 77},   {17, 33, 65}, {64, 64, 64},
                         {100, 10, 99}, {31, 257, 129}, {130, 97, 4}, {100, 99, 784}};
+// With so few rows or columns that other code computes them: odd sizes, and several strips of columns.
+const Shape few[] = {{1, 40, 5},     {1, 300, 70},   {1, 257, 1000}, {1, 9000, 17}, {2, 601, 128},
+                     {3, 700, 150},  {7, 5000, 16},  {8, 520, 131},  {513, 1, 64},  {700, 5, 129},
+                     {2000, 8, 130}, {1, 1, 10'000}, {5, 3, 30'000}};
+
+std::vector<Shape> all_shapes() {
+    std::vector<Shape> all(std::begin(shapes), std::end(shapes));
+    all.insert(all.end(), std::begin(few), std::end(few));
+    return all;
+}
 
 }  // namespace
 
 TEST_CASE_TEMPLATE("products agree with a plain loop", T, float, double) {
     for (const int32_t threads : {1, 3}) {
         plugin().threads->set_count(plugin().dev, threads);
-        for (Shape shape : shapes)
+        for (Shape shape : all_shapes())
             for (const int transposes : {0, 1, 2, 3}) {
                 shape.transpose_a = (transposes & 1) != 0;
                 shape.transpose_b = (transposes & 2) != 0;
@@ -136,7 +146,7 @@ TEST_CASE_TEMPLATE("products agree with a plain loop", T, float, double) {
 }
 
 TEST_CASE_TEMPLATE("beta 0 overwrites what is no number", T, float, double) {
-    for (const Shape& shape : shapes) {
+    for (const Shape& shape : all_shapes()) {
         Product<T> product(shape, 1, 0);
         const std::vector<T> expected = product.expected();
         for (int64_t i = 0; i < shape.m; ++i)
@@ -323,6 +333,34 @@ TEST_CASE("AMX is for large products that may be rounded") {
     const std::vector<float> expected = scaled.expected();
     REQUIRE(scaled.run(amx()) == CATENA_OK);
     CHECK(scaled.c == expected);
+TEST_CASE_TEMPLATE("products with few rows have the same bits for any number of threads", T, float,
+                   double) {
+    for (Shape shape : few)
+        for (const bool transposed : {false, true}) {
+            (shape.m > shape.n ? shape.transpose_a : shape.transpose_b) = transposed;
+            Product<T> product(shape, 1.5, 0.5);
+            const std::vector<T> before = product.c;
+            product.gemm.flags = CATENA_CALL_DETERMINISTIC;
+            std::vector<T> first;
+            for (const int32_t threads : {1, 2, 3, 8}) {
+                plugin().threads->set_count(plugin().dev, threads);
+                product.c = before;
+                REQUIRE(product.run() == CATENA_OK);
+                if (first.empty()) first = product.c;
+                CHECK(product.c == first);
+    plugin().threads->set_count(plugin().dev, 0);
+
+TEST_CASE_TEMPLATE("products with few rows sum an infinity once", T, float, double) {
+    for (const bool transposed : {false, true})
+        for (const int64_t at : {0, 3, 10, 19}) {
+            Product<T> product({1, 6, 20, false, transposed}, 1, 0);
+            std::fill(product.a.begin(), product.a.end(), T(1));
+            std::fill(product.b.begin(), product.b.end(), T(1));
+            product.b[static_cast<size_t>(transposed ? at : at * product.gemm.ldb)] =
+                std::numeric_limits<T>::infinity();
+            REQUIRE(product.run() == CATENA_OK);
+            CHECK(product.c[0] == std::numeric_limits<T>::infinity());
+            CHECK(product.c[1] == 20);
 }
 
 TEST_CASE("several threads of the host may multiply at the same time") {

@@ -42,6 +42,19 @@ void check(const L& original, const std::vector<Array>& inputs, const Call& call
 
 }  // namespace
 
+TEST_CASE("Linear with several batch axes") {
+    const links::Linear link(4, 3);
+    const Array x = initializers::Uniform(1)({2, 5, 4}, Dtype::float32);
+    const Variable y = link(Variable(x), 2);
+    CHECK(y.shape() == Shape{2, 5, 3});
+    const Variable rows = link(Variable(F::reshape(x, {10, 4})));
+    CHECK(y.data().to_vector<float>() == rows.data().to_vector<float>());
+    CHECK(link(Variable(x), 2).shape() == Shape{2, 5, 3});
+    CHECK_THROWS_AS(link(Variable(x)), ShapeError);
+    CHECK_THROWS_AS(link(Variable(x), 4), ShapeError);
+    CHECK_THROWS_AS(link(Variable(x), 0), InvalidError);
+}
+
 TEST_CASE("EmbedID starts from N(0, 1) and picks rows") {
     seed(1);
     links::EmbedID embed(300, 200);

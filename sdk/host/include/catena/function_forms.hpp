@@ -10,6 +10,7 @@
 #include <catena/functions/reductions.hpp>
 #include <catena/functions/losses.hpp>
 #include <catena/functions/noise.hpp>
+#include <catena/functions/products.hpp>
 #include <catena/operators.hpp>
 
 #include <array>

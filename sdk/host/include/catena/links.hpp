@@ -31,7 +31,8 @@ std::int64_t get_conv_outsize(std::int64_t size, std::int64_t k, std::int64_t s,
 namespace links {
 
 // Linear: a fully connected layer.
-// y = x W^T + b, where x is (N, ...) with in_size values after the first axis.
+// y = x W^T + b, where x is (N, ...) with in_size values after the first axis, or after the first
+// n_batch_axes axes, which y has too: for x (N, T, in_size) and n_batch_axes 2, y is (N, T, out_size).
 // Parameters: W (out_size, in_size) from N(0, wscale^2 / in_size); b (out_size), unless nobias.
 class Linear : public Link {
 public:
@@ -39,6 +40,7 @@ public:
            bool nobias = false);
 
     Variable operator()(const Variable& x) const override;
+    Variable operator()(const Variable& x, std::int64_t n_batch_axes) const;
     void visit(Visitor& visitor) override { visitor("W", W)("b", b); }
 
     catena::Parameter W;

@@ -63,6 +63,10 @@ Linear::Linear(std::int64_t in_size, std::int64_t out_size, double wscale, doubl
 Variable Linear::operator()(const Variable& x) const {
     return plain<"catena.linear">().first({&x, &W, &b});
 }
+Variable Linear::operator()(const Variable& x, std::int64_t n_batch_axes) const {
+    thread_local constinit ThreadFunction linear("catena.linear", {"n_batch_axes"});
+    return linear({n_batch_axes}).first({&x, &W, &b});
+}
 
 Convolution2D::Convolution2D(std::int64_t in_channels, std::int64_t out_channels, Pair ksize,
                              Pair stride, Pair pad, double wscale, double bias, bool nobias)

@@ -119,8 +119,8 @@ catena_status linear(catena_ctx*, const catena_call* call) {
     const T* const w = elements<const T>(call->x[1]);
     const T* const b = call->x[2] ? elements<const T>(call->x[2]) : nullptr;
     T* const y = elements<T>(call->y[0]);
-    const std::int64_t rows = call->y[0]->dl.shape[0];
     const std::int64_t outputs = call->x[1]->dl.shape[0];
+    const std::int64_t rows = outputs > 0 ? size_of(call->y[0]) / outputs : 0;
     const std::int64_t inputs = call->x[1]->dl.shape[1];
     for (std::int64_t r = 0; r < rows; ++r)
         for (std::int64_t o = 0; o < outputs; ++o) {
@@ -145,7 +145,7 @@ constexpr catena_kernel kernel(const char* function, std::int32_t phase, Run run
             .priority = CATENA_PRIORITY_PORTABLE,
             .function = function,
             .version_min = 1,
-            .version_max = 1,
+            .version_max = 2,  // of linear; relu has one version
             .device = "island",
             .isa = "",
             .types = row<T>,

@@ -39,6 +39,16 @@ struct Format<float> {
     static constexpr float log[] = {0.33333331698100f,  -0.25000820889341f, 0.20001227288579f,
                                     -0.16623361946167f, 0.14201754133706f,  -0.13160139596952f,
                                     0.12761579527438f,  -0.07634599484983f};
+    // erf(x) / x for x^2 in [0, 9/16].
+    static constexpr float erf[] = {1.128379165f,    -0.3761261876f,  0.1128337657f,
+                                    -0.02683462465f, 0.005114345831f, -0.0006749515886f};
+    // e^(a^2) erfc(a) / t for t = tail_k / (a + tail_k), in tail_scale * t - tail_shift. Both
+    // e^(-a^2) and erfc(a) are 0 at tail_max.
+    static constexpr float tail_max = 10.7f, tail_k = 2.5f;
+    static constexpr float tail_scale = 2.4950495050f, tail_shift = 1.4950495050f;
+    static constexpr float tail[] = {
+        0.4931732818f,    0.3224991896f,     0.1443883116f,   0.03908971254f,  0.002869502705f,
+        -0.001781716862f, -0.0003686363405f, 0.000112635838f, 2.557269094e-5f, -7.845479812e-6f};
 };
 
 template <>
@@ -62,6 +72,22 @@ struct Format<double> {
                                      0.28571428569358908417, 0.22222222625642952808,
                                      0.18181776199180908668, 0.15387104843728196171,
                                      0.13249168730354864123, 0.13264310048219660263};
+    static constexpr double erf[] = {
+        1.128379167095512573,      -0.37612638903183714937,     0.11283791670952480784,
+        -0.026866170644402478339,  0.0052239776151222263943,    -0.00085483261690849257715,
+        0.00012055288776921972344, -0.000014924176629226471378, 1.6430388093768139178e-6,
+        -1.593759900485655345e-7,  1.1463754268405727378e-8};
+    static constexpr double tail_max = 27.4, tail_k = 3;
+    static constexpr double tail_scale = 2.2197802197802197802, tail_shift = 1.2197802197802197802;
+    static constexpr double tail[] = {
+        0.3891902554565424985,      0.30329690358912238208,     0.18663834489315027614,
+        0.087866757325509920579,    0.029110722325523276127,    0.0050381615382798866051,
+        -0.00061362333020115650469, -0.00053971081070978026044, -0.000037616633775210115599,
+        0.000047412949072162231126, 7.6035091836530117927e-6,   -4.9435380819164146037e-6,
+        -8.9572814919074666548e-7,  6.3489250412929530545e-7,   7.4816013088510448895e-8,
+        -9.1571726936906884071e-8,  2.9527758269264566484e-10,  1.2988017152796476987e-8,
+        -1.9549913736537030271e-9,  -1.537262726048425613e-9,   4.6465059400006124157e-10,
+        1.0954556708611282852e-10,  -4.7493872306685209026e-11};
 };
 
 template <class T, std::size_t n>
@@ -240,13 +266,126 @@ CATENA_FN T sigmoid(T x) {
 #endif
 }
 
-// Not vectorized: calls the C library, which handles every special case.
+// e^x - 1, accurate near 0.
+template <std::floating_point T>
+CATENA_FN T expm1(T x) {
+#if defined(__CUDA_ARCH__)
+    return ::expm1(x);
+#else
+    using F = detail::Format<T>;
+    const T a = x < T(-40) ? T(-40) : x;  // -1 there and below
+    // 2^n may be infinite where 2^(n - 1) e^r is not.
+    const auto [r, half] = detail::reduce_and_scale(a, -1);
+    const T expm1_of_rest = r + r * r * detail::polynomial(F::exp, r);
+    const T y = T(2) * (half * expm1_of_rest + (half - T(0.5)));
+    return a <= F::exp_max ? y : x + std::numeric_limits<T>::infinity();  // or NaN
+#endif
+}
+
+// log(1 + x), accurate near 0.
+template <std::floating_point T>
+CATENA_FN T log1p(T x) {
+#if defined(__CUDA_ARCH__)
+    return ::log1p(x);
+#else
+    const T u = T(1) + x;
+    const T lost = x < T(1) ? x - (u - T(1)) : T(1) - (u - x);  // 1 + x = u + lost
+    const bool ordinary = u > T(0) && u < std::numeric_limits<T>::infinity();
+    return log(u) + (ordinary ? lost / u : T(0));
+#endif
+}
+
+namespace detail {
+// erfc(a) and e^(-a^2) for a >= 0.
+template <class T>
+struct Tail {
+    T erfc, gauss;
+};
+template <class T>
+CATENA_FN Tail<T> tail(T a) {
+    using F = Format<T>;
+    a = a > F::tail_max ? F::tail_max : a;
+    const T t = F::tail_k / (a + F::tail_k);
+    const T gauss = exp(-a * a);
+    return {gauss * t * polynomial(F::tail, F::tail_scale * t - F::tail_shift), gauss};
+}
+}  // namespace detail
+
+// The error function. (Polynomials by Remez's algorithm for erf(x) / x in x^2 below 3/4, and for
+// e^(x^2) erfc(x) above, which is smooth in 1 / (x + k).)
+template <std::floating_point T>
+CATENA_FN T erf(T x) {
+#if defined(__CUDA_ARCH__)
+    return ::erf(x);
+#else
+    const T a = abs(x);
+    const T near = x * detail::polynomial(detail::Format<T>::erf, a * a);
+    const T far = detail::with_sign_of(x, T(1) - detail::tail(a).erfc);
+    return a < T(0.75) ? near : far;
+#endif
+}
+
+// The standard normal distribution: P(X < x), which is accurate also where it is tiny, and its
+// derivative, the density.
+template <class T>
+struct Normal {
+    T cdf, pdf;
+};
+template <std::floating_point T>
+CATENA_FN Normal<T> normal(T x) {
+    constexpr T root_half = T(0.70710678118654752440L);
+    constexpr T share = T(0.39894228040143267794L);  // 1 / sqrt(2 pi)
+#if defined(__CUDA_ARCH__)
+    return {T(0.5) * ::erfc(-x * root_half), share * ::exp(T(-0.5) * x * x)};
+#else
+    const auto [erfc, gauss] = detail::tail(abs(x) * root_half);
+    const T lower = T(0.5) * erfc;
+    return {x > T(0) ? T(1) - lower : lower, share * gauss};
+#endif
+}
+
+template <std::floating_point T>
+CATENA_FN T floor(T x) {
+#if defined(__CUDA_ARCH__)
+    return ::floor(x);
+#else
+    if constexpr (sizeof(T) == 4) return __builtin_floorf(x);
+    else return __builtin_floor(x);
+#endif
+}
+template <std::floating_point T>
+CATENA_FN T ceil(T x) {
+#if defined(__CUDA_ARCH__)
+    return ::ceil(x);
+#else
+    if constexpr (sizeof(T) == 4) return __builtin_ceilf(x);
+    else return __builtin_ceil(x);
+#endif
+}
+
+// Not vectorized: these call the C library, which handles every special case.
 template <std::floating_point T>
 CATENA_FN T pow(T x, T y) {
 #if defined(__CUDA_ARCH__)
     return ::pow(x, y);
 #else
     return std::pow(x, y);
+#endif
+}
+template <std::floating_point T>
+CATENA_FN T sin(T x) {
+#if defined(__CUDA_ARCH__)
+    return ::sin(x);
+#else
+    return std::sin(x);
+#endif
+}
+template <std::floating_point T>
+CATENA_FN T cos(T x) {
+#if defined(__CUDA_ARCH__)
+    return ::cos(x);
+#else
+    return std::cos(x);
 #endif
 }
 

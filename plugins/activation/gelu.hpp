@@ -7,25 +7,27 @@ namespace catena::plugins {
 
 using namespace catena::plugin;
 
-// The two formulas, of which an attribute selects one. They limit x because inf times 0 would be
-// NaN; beyond the limit, y is 0 or x.
+// The two formulas, of which an attribute selects one. Beyond a limit y is 0 or x, and its
+// derivative 0 or 1: factors are limited because inf times 0 would be NaN.
 struct GeluExact {
     static constexpr auto about = describe("catena.gelu", "", in("x"), out("y"));
+    static constexpr double share = 0.39894228040143267794;  // 1 / sqrt(2 pi)
     static constexpr double limit = 40;
 
     template <class T>
     CATENA_FN static T forward(T x) {
-        return math::max(x, T(-limit)) * math::normal(x).cdf;
+        const auto [a, density, lower] = math::normal(x);
+        return (x > T(0) ? x : T(0)) - a * lower;
     }
     template <class T>
     CATENA_FN static T backward(T gy, T x) {
-        constexpr double root_half = 0.70710678118654752440;
-        constexpr double share = 0.39894228040143267794;  // 1 / sqrt(2 pi)
-        const T b = math::min(math::max(x, T(-limit)), T(limit));
         if constexpr (std::floating_point<T>) {
-            const auto [cdf, pdf] = math::normal(b);
-            return gy * (cdf + b * pdf);
+            const auto [a, density, lower] = math::normal(x);
+            const T below = lower - T(share) * a * density;  // the derivative at -a
+            return gy * (x > T(0) ? T(1) - below : below);
         } else {
+            constexpr double root_half = 0.70710678118654752440;
+            const T b = math::min(math::max(x, T(-limit)), T(limit));
             const T cdf = T(0.5) * (T(1) + math::erf(T(root_half) * b));
             return gy * (cdf + b * (T(share) * math::exp(T(-0.5) * b * b)));
         }

@@ -42,13 +42,13 @@ struct Format<float> {
     // erf(x) / x for x^2 in [0, 9/16].
     static constexpr float erf[] = {1.128379165f,    -0.3761261876f,  0.1128337657f,
                                     -0.02683462465f, 0.005114345831f, -0.0006749515886f};
-    // e^(a^2) erfc(a) / t for t = tail_k / (a + tail_k), in tail_scale * t - tail_shift. Both
-    // e^(-a^2) and erfc(a) are 0 at tail_max.
-    static constexpr float tail_max = 10.7f, tail_k = 2.5f;
-    static constexpr float tail_scale = 2.4950495050f, tail_shift = 1.4950495050f;
-    static constexpr float tail[] = {
-        0.4931732818f,    0.3224991896f,     0.1443883116f,   0.03908971254f,  0.002869502705f,
-        -0.001781716862f, -0.0003686363405f, 0.000112635838f, 2.557269094e-5f, -7.845479812e-6f};
+    // P(X < -a) e^(a^2 / 2) / t for a standard normal X and t = tail_k / (a + tail_k), in
+    // tail_scale * t - tail_shift. At tail_max, 2^n in e^(-a^2 / 2) = e^r 2^n is the first that is 0.
+    static constexpr float tail_max = 13.265f, tail_k = 3;
+    static constexpr float tail_scale = 2.4521477016f, tail_shift = 1.4521477016f;
+    static constexpr float tail[] = {0.2770339369f,    0.1627625989f,    0.05623580397f,
+                                     0.006753238557f,  -0.002380874637f, -0.0006234713894f,
+                                     0.0001957622996f, 4.080855594e-5f,  -1.778345249e-5f};
 };
 
 template <>
@@ -77,17 +77,17 @@ struct Format<double> {
         -0.026866170644402478339,  0.0052239776151222263943,    -0.00085483261690849257715,
         0.00012055288776921972344, -0.000014924176629226471378, 1.6430388093768139178e-6,
         -1.593759900485655345e-7,  1.1463754268405727378e-8};
-    static constexpr double tail_max = 27.4, tail_k = 3;
-    static constexpr double tail_scale = 2.2197802197802197802, tail_shift = 1.2197802197802197802;
+    static constexpr double tail_max = 37.66, tail_k = 5;
+    static constexpr double tail_scale = 2.2652519893899204244, tail_shift = 1.2652519893899204244;
     static constexpr double tail[] = {
-        0.3891902554565424985,      0.30329690358912238208,     0.18663834489315027614,
-        0.087866757325509920579,    0.029110722325523276127,    0.0050381615382798866051,
-        -0.00061362333020115650469, -0.00053971081070978026044, -0.000037616633775210115599,
-        0.000047412949072162231126, 7.6035091836530117927e-6,   -4.9435380819164146037e-6,
-        -8.9572814919074666548e-7,  6.3489250412929530545e-7,   7.4816013088510448895e-8,
-        -9.1571726936906884071e-8,  2.9527758269264566484e-10,  1.2988017152796476987e-8,
-        -1.9549913736537030271e-9,  -1.537262726048425613e-9,   4.6465059400006124157e-10,
-        1.0954556708611282852e-10,  -4.7493872306685209026e-11};
+        0.17088681208850912978,      0.14045302127648420617,    0.096690314825988984063,
+        0.055195482360253705275,     0.02551173379039358008,    0.0090674189916293376077,
+        0.0021663114970718072897,    0.0001646832722866722244,  -0.00010295517042235841589,
+        -0.000037272361638598910411, 1.0073505096669951368e-6,  3.4282756151716935353e-6,
+        3.3884747665140244189e-7,    -3.0414626605007510479e-7, -5.4072131116253172879e-8,
+        3.0616566957707548256e-8,    6.280765543016088981e-9,   -3.5322875530619093313e-9,
+        -5.9892798297676734166e-10,  4.0125131814610712499e-10, 3.688223599222112955e-11,
+        -3.0011302060143814166e-11};
 };
 
 template <class T, std::size_t n>
@@ -288,59 +288,48 @@ CATENA_FN T log1p(T x) {
 #if defined(__CUDA_ARCH__)
     return ::log1p(x);
 #else
-    const T u = T(1) + x;
-    const T lost = x < T(1) ? x - (u - T(1)) : T(1) - (u - x);  // 1 + x = u + lost
-    const bool ordinary = u > T(0) && u < std::numeric_limits<T>::infinity();
-    return log(u) + (ordinary ? lost / u : T(0));
+    const T big = x < T(1) ? T(1) : x;
+    const T small = x < T(1) ? x : T(1);
+    const T u = big + small;
+    const T more = (small - (u - big)) / u;  // for the rounding of u; NaN where u is 0 or infinite
+    const T y = log(u);
+    return more == more ? y + more : y;
 #endif
 }
 
-namespace detail {
-// erfc(a) and e^(-a^2) for a >= 0.
+// The standard normal distribution in its lower half: a = |x|, limited to where the rest is 0; the
+// density times sqrt(2 pi), and P(X < -a). P(X < x) is `lower` or, where x > 0, 1 - lower. (By
+// Remez's algorithm: e^(a^2 / 2) P(X < -a) is smooth in 1 / (a + k).)
 template <class T>
-struct Tail {
-    T erfc, gauss;
+struct Normal {
+    T a, density, lower;
 };
-template <class T>
-CATENA_FN Tail<T> tail(T a) {
-    using F = Format<T>;
-    a = a > F::tail_max ? F::tail_max : a;
+template <std::floating_point T>
+CATENA_FN Normal<T> normal(T x) {
+    using F = detail::Format<T>;
+    const T size = abs(x);
+    const T a = size > F::tail_max ? F::tail_max : size;
+#if defined(__CUDA_ARCH__)
+    return {a, ::exp(T(-0.5) * a * a), ::normcdf(-a)};
+#else
+    const auto [r, power] = detail::reduce_and_scale(T(-0.5) * a * a);
+    const T density = detail::exp_of_rest(r) * power;
     const T t = F::tail_k / (a + F::tail_k);
-    const T gauss = exp(-a * a);
-    return {gauss * t * polynomial(F::tail, F::tail_scale * t - F::tail_shift), gauss};
+    return {a, density,
+            density * (t * detail::polynomial(F::tail, F::tail_scale * t - F::tail_shift))};
+#endif
 }
-}  // namespace detail
 
-// The error function. (Polynomials by Remez's algorithm for erf(x) / x in x^2 below 3/4, and for
-// e^(x^2) erfc(x) above, which is smooth in 1 / (x + k).)
+// The error function. (By Remez's algorithm, erf(x) / x in x^2 below 3/4.)
 template <std::floating_point T>
 CATENA_FN T erf(T x) {
 #if defined(__CUDA_ARCH__)
     return ::erf(x);
 #else
-    const T a = abs(x);
-    const T near = x * detail::polynomial(detail::Format<T>::erf, a * a);
-    const T far = detail::with_sign_of(x, T(1) - detail::tail(a).erfc);
-    return a < T(0.75) ? near : far;
-#endif
-}
-
-// The standard normal distribution: P(X < x), which is accurate also where it is tiny, and its
-// derivative, the density.
-template <class T>
-struct Normal {
-    T cdf, pdf;
-};
-template <std::floating_point T>
-CATENA_FN Normal<T> normal(T x) {
-    constexpr T root_half = T(0.70710678118654752440L);
-    constexpr T share = T(0.39894228040143267794L);  // 1 / sqrt(2 pi)
-#if defined(__CUDA_ARCH__)
-    return {T(0.5) * ::erfc(-x * root_half), share * ::exp(T(-0.5) * x * x)};
-#else
-    const auto [erfc, gauss] = detail::tail(abs(x) * root_half);
-    const T lower = T(0.5) * erfc;
-    return {x > T(0) ? T(1) - lower : lower, share * gauss};
+    const T near = x * detail::polynomial(detail::Format<T>::erf, x * x);
+    const T lower = normal(x * T(1.41421356237309504880L)).lower;
+    const T far = detail::with_sign_of(x, T(1) - T(2) * lower);
+    return abs(x) < T(0.75) ? near : far;
 #endif
 }
 

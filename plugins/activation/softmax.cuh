@@ -1,4 +1,4 @@
-// Softmax on CUDA. The forward kernel reads x twice, the second time mostly from a cache.
+// Softmax and log_softmax on CUDA. The forward kernel reads x twice, the second time mostly from a cache.
 #pragma once
 
 #include <catena/plugin/cuda/lines.cuh>
@@ -7,7 +7,7 @@
 
 namespace catena::plugins {
 
-template <class T>
+template <class T, bool log>
 __global__ void __launch_bounds__(cuda::block)
     softmax_kernel(const cuda::Lines lines, const T* x, T* y, bool add) {
     using C = cuda::Compute<T>;
@@ -17,38 +17,40 @@ __global__ void __launch_bounds__(cuda::block)
     for (std::int64_t i = line.lane; i < line.end; i += lines.lanes)
         own.take(cuda::load_as<C>(x[line.at(i)]));
     const Sum all = cuda::join_lanes(lines, line, own, &Sum::join);
-    for (std::int64_t i = line.lane; i < line.end; i += lines.lanes)
-        cuda::store(y[line.at(i)], add,
-                    math::exp(cuda::load_as<C>(x[line.at(i)]) - all.most) * (C(1) / all.sum));
+    const C by = log ? math::log(all.sum) : C(1) / all.sum;
+    for (std::int64_t i = line.lane; i < line.end; i += lines.lanes) {
+        const C v = cuda::load_as<C>(x[line.at(i)]) - all.most;
+        cuda::store(y[line.at(i)], add, log ? v - by : math::exp(v) * by);
+    }
 }
 
-// gx = y * (gy - sum of y * gy).
-template <class T>
+// gx = y * (gy - sum of y * gy), or for log_softmax gy - e^y * sum of gy.
+template <class T, bool log>
 __global__ void __launch_bounds__(cuda::block)
     softmax_gradient_kernel(const cuda::Lines lines, const T* y, const T* gy, T* gx, bool add) {
     using C = cuda::Compute<T>;
     const cuda::Line line(lines);
     C own = 0;
     for (std::int64_t i = line.lane; i < line.end; i += lines.lanes)
-        own += cuda::load_as<C>(y[line.at(i)]) * cuda::load_as<C>(gy[line.at(i)]);
+        own += (log ? C(1) : cuda::load_as<C>(y[line.at(i)])) * cuda::load_as<C>(gy[line.at(i)]);
     const C dot = cuda::join_lanes(lines, line, own, std::plus());
-    for (std::int64_t i = line.lane; i < line.end; i += lines.lanes)
-        cuda::store(gx[line.at(i)], add,
-                    cuda::load_as<C>(y[line.at(i)]) * (cuda::load_as<C>(gy[line.at(i)]) - dot));
+    for (std::int64_t i = line.lane; i < line.end; i += lines.lanes) {
+        const auto v = cuda::load_as<C>(y[line.at(i)]);
+        const auto g = cuda::load_as<C>(gy[line.at(i)]);
+        cuda::store(gx[line.at(i)], add, log ? g - math::exp(v) * dot : v * (g - dot));
+    }
 }
 
-}  // namespace catena::plugins
-
-template <>
-struct catena::plugin::cuda::Kernels<catena::plugins::Softmax> {
+template <bool log>
+struct SoftmaxOnCuda {
     template <class T>
     static void forward(const auto& call) {
         const auto x = call.template x<T>(0);
         const auto y = call.template y<T>(0);
         if (y.size() == 0) return;
-        const Lines lines = lines_of(call, y.shape);
-        call.launch(&catena::plugins::softmax_kernel<T>, lines.blocks(), block, lines, x.data,
-                    y.data, call.adds(0));
+        const cuda::Lines lines = lines_of(call, y.shape);
+        call.launch(&softmax_kernel<T, log>, lines.blocks(), cuda::block, lines, x.data, y.data,
+                    call.adds(0));
     }
     template <class T>
     static void backward(const auto& call) {
@@ -56,13 +58,22 @@ struct catena::plugin::cuda::Kernels<catena::plugins::Softmax> {
         const auto gy = call.template gy<T>(0);
         const auto gx = call.template gx<T>(0);
         if (gx.size() == 0) return;
-        const Lines lines = lines_of(call, y.shape);
-        call.launch(&catena::plugins::softmax_gradient_kernel<T>, lines.blocks(), block, lines,
-                    y.data, gy.data, gx.data, call.adds(0));
+        const cuda::Lines lines = lines_of(call, y.shape);
+        call.launch(&softmax_gradient_kernel<T, log>, lines.blocks(), cuda::block, lines, y.data,
+                    gy.data, gx.data, call.adds(0));
     }
 
 private:
-    static Lines lines_of(const auto& call, Shape shape) {
-        return Lines(Axis(shape, axis_index(call.template attr<"axis">(), shape.size())));
+    static cuda::Lines lines_of(const auto& call, Shape shape) {
+        return cuda::Lines(Axis(shape, axis_index(call.template attr<"axis">(), shape.size())));
     }
 };
+
+}  // namespace catena::plugins
+
+template <>
+struct catena::plugin::cuda::Kernels<catena::plugins::Softmax>
+    : catena::plugins::SoftmaxOnCuda<false> {};
+template <>
+struct catena::plugin::cuda::Kernels<catena::plugins::LogSoftmax>
+    : catena::plugins::SoftmaxOnCuda<true> {};

@@ -89,6 +89,38 @@ TEST_CASE("a NaN does not vanish in a gradient") {
     by_both("catena.prelu", {x, w}, 1, [](const Array& gw) { CHECK(std::isnan(gw.at(0))); });
 }
 
+TEST_CASE("log_softmax") {
+    struct Example {
+        Dims shape;
+        std::int64_t axis;
+    };
+    for (const Example& e :
+         {Example{{3, 5}, 1}, Example{{3, 5}, 0}, Example{{4}, -1}, Example{{2, 7, 70}, 1},
+          Example{{3, 90}, -1}, Example{{0, 5}, 1}, Example{{2, 0}, 1}, Example{{2, 1}, 1}}) {
+        const Attrs attrs = {set("axis", e.axis)};
+        const Array x = Array::random<double>(e.shape, 2);
+        CHECK(check(world(), {"catena.log_softmax", {x}, attrs}) == "");
+        const Array y = world().forward("catena.log_softmax", {x}, attrs)[0];
+        const Array p = world().forward("catena.softmax", {x}, attrs)[0];
+        for (std::int64_t i = 0; i < x.size(); ++i)
+            CHECK(y.at(i) == doctest::Approx(std::log(p.at(i))).epsilon(1e-12));
+    }
+    // Unlike log(softmax(x)), this is finite where the probability is 0 in float32.
+    const Array x = Array::from<float>({1000, 0, -1000, 1e30f, 0, -1e30f}, {2, 3});
+    const auto y = world().forward("catena.log_softmax", {x})[0].values<float>();
+    CHECK(y == std::vector<float>{0, -1000, -2000, 0, -1e30f, -2e30f});
+    const Array bad = Array::from<float>({quiet, 1}, {1, 2});
+    CHECK(std::isnan(world().forward("catena.log_softmax", {bad})[0].at(1)));
+    const Array masked = Array::from<float>({-inf, 1}, {1, 2});
+    const auto z = world().forward("catena.log_softmax", {masked});
+    CHECK(z[0].at(0) == -inf);
+    const auto gx =
+        world().backward("catena.log_softmax", {masked}, z, {Array::from<float>({0, 1}, {1, 2})});
+    CHECK(gx[0].at(0) == 0);
+    CHECK_THROWS_WITH(world().forward("catena.log_softmax", {Array::from<float>({1}, {1})}),
+                      "[catena.log_softmax] axis: expected from -1 to 0, got 1");
+}
+
 TEST_CASE("softmax") {
     struct Example {
         Dims shape;

@@ -131,6 +131,22 @@ TEST_CASE("functions of one array") {
         "catena.sqrt", [](double x) { return std::sqrt(x); }, 0.5, 3);
     check_unary(
         "catena.abs", [](double x) { return std::fabs(x); }, -2, 2);
+    check_unary(
+        "catena.erf", [](double x) { return std::erf(x); }, -3, 3);
+    check_unary(
+        "catena.sin", [](double x) { return std::sin(x); }, -20, 20);
+    check_unary(
+        "catena.cos", [](double x) { return std::cos(x); }, -20, 20);
+    check_unary(
+        "catena.square", [](double x) { return x * x; }, -2, 2);
+    check_unary(
+        "catena.floor", [](double x) { return std::floor(x); }, -20, 20);
+    check_unary(
+        "catena.ceil", [](double x) { return std::ceil(x); }, -20, 20);
+    check_unary(
+        "catena.sign", [](double x) { return x > 0 ? 1 : -1; }, -2, 2);
+    check_unary("catena.clip", [](double x) { return std::fmin(std::fmax(x, -9), 8.5); }, -9, 8.5,
+                {set("x_min", -9.0), set("x_max", 8.5)});
     const Attrs value = {set("value", 2.5)};
     check_unary(
         "catena.add_constant", [](double x) { return x + 2.5; }, -2, 2, value);
@@ -202,6 +218,52 @@ TEST_CASE("powers: gradients at 0 and of negative numbers") {
     check_second("catena.pow", flat, {}, 0, 1, {0, 1, 0, 0, 0.25});
     check_second("catena.pow", flat, {}, 1, 0, {0, 0, 0, 0, 0.25});
     check_second("catena.pow", flat, {}, 1, 1, {0, 0, 0, 0, log_4 * log_4});
+}
+
+TEST_CASE("limits, signs and rounding: at the limits, infinity and NaN") {
+    const double inf = std::numeric_limits<double>::infinity();
+    const double nan = std::nan("");
+    const Array x = row({-inf, -2, -1, 0, 1.5, 2, 3, inf, nan});
+    const Attrs limits = {set("x_min", -1.0), set("x_max", 2.0)};
+    const auto values = [&](const char* name, const Attrs& attrs, const std::vector<double>& y) {
+        CAPTURE(name);
+        for (const catena_dtype dtype : {dtype_of<double>(), dtype_of<float>()})
+            CHECK(compare(world().forward(name, {x.to(dtype)}, attrs)[0], row(y).to(dtype),
+                          {1e-6, 0}) == "");
+    };
+    values("catena.clip", limits, {-1, -1, -1, 0, 1.5, 2, 2, 2, nan});
+    check_gradient("catena.clip", {x}, limits, 0, {0, 0, 1, 1, 1, 1, 0, 0, nan});
+    values("catena.sign", {}, {-1, -1, -1, 0, 1, 1, 1, 1, nan});
+    values("catena.floor", {}, {-inf, -2, -1, 0, 1, 2, 3, inf, nan});
+    values("catena.ceil", {}, {-inf, -2, -1, 0, 2, 2, 3, inf, nan});
+    values("catena.square", {}, {inf, 4, 1, 0, 2.25, 4, 9, inf, nan});
+    values("catena.sin", {},
+           {nan, std::sin(-2), std::sin(-1), 0, std::sin(1.5), std::sin(2), std::sin(3), nan, nan});
+    const Array whole = Array::from<std::int32_t>({-5, 0, 7}, {3});
+    const Attrs whole_limits = {set("x_min", -1.0), set("x_max", 2.0)};
+    CHECK(world().forward("catena.clip", {whole}, whole_limits)[0].values<std::int32_t>() ==
+          std::vector<std::int32_t>{-1, 0, 2});
+    CHECK(world().forward("catena.sign", {whole})[0].values<std::int32_t>() ==
+          std::vector<std::int32_t>{-1, 0, 1});
+    CHECK(world().forward("catena.square", {whole})[0].values<std::int32_t>() ==
+          std::vector<std::int32_t>{25, 0, 49});
+}
+
+TEST_CASE("erf, sin and cos of large numbers") {
+    const double inf = std::numeric_limits<double>::infinity();
+    const double nan = std::nan("");
+    const Array x = row({-inf, -30, -6, 30, 1e30, inf, nan});
+    CHECK(compare(world().forward("catena.erf", {x})[0], row({-1, -1, -1, 1, 1, 1, nan}),
+                  {1e-15, 0}) == "");
+    check_gradient("catena.erf", {x}, {}, 0,
+                   {0, 0, 1.12837916709551257 * std::exp(-36), 0, 0, 0, nan});
+    const Array large = row({1e6, -1e22, 1e300});
+    const Array sine = world().forward("catena.sin", {large})[0];
+    const Array cosine = world().forward("catena.cos", {large})[0];
+    for (std::int64_t i = 0; i < 3; ++i) {
+        CHECK(sine.at(i) == doctest::Approx(std::sin(large.at(i))).epsilon(1e-12));
+        CHECK(cosine.at(i) == doctest::Approx(std::cos(large.at(i))).epsilon(1e-12));
+    }
 }
 
 TEST_CASE("powers with a number: gradients at 0 and of negative numbers") {

@@ -127,6 +127,9 @@ Var abs(const Var& x) { return folded<"catena.abs">(x, std::fabs); }
 Var sqrt(const Var& x) { return folded<"catena.sqrt">(x, std::sqrt); }
 Var exp(const Var& x) { return folded<"catena.exp">(x, std::exp); }
 Var log(const Var& x) { return folded<"catena.log">(x, std::log); }
+Var erf(const Var& x) { return folded<"catena.erf">(x, std::erf); }
+Var sin(const Var& x) { return folded<"catena.sin">(x, std::sin); }
+Var cos(const Var& x) { return folded<"catena.cos">(x, std::cos); }
 Var tanh(const Var& x) { return folded<"catena.tanh">(x, std::tanh); }
 Var sigmoid(const Var& x) { return folded<"catena.sigmoid">(x, sigmoid<double>); }
 Var pow(const Var& a, const Var& b) {

@@ -44,6 +44,29 @@ void check_accuracy() {
     CHECK(worst<T>(log, exact_log, 3, 1e30L) < 2);
     CHECK(worst<T>(tanh, exact_tanh, -12, 12) < 4);
     CHECK(worst<T>(tanh, exact_tanh, -1e-3L, 1e-3L) < 4);
+    const auto erf = [](T x) { return math::erf(x); };
+    const auto exact_erf = [](long double x) { return std::erf(x); };
+    CHECK(worst<T>(erf, exact_erf, -7, 7) < 2);
+    CHECK(worst<T>(erf, exact_erf, -1, 1) < 2);
+    CHECK(worst<T>(erf, exact_erf, -1e-3L, 1e-3L) < 2);
+    const auto expm1 = [](T x) { return math::expm1(x); };
+    const auto exact_expm1 = [](long double x) { return std::expm1(x); };
+    CHECK(worst<T>(expm1, exact_expm1, -reach, reach) < 2);
+    CHECK(worst<T>(expm1, exact_expm1, -1, 1) < 2);
+    CHECK(worst<T>(expm1, exact_expm1, -1e-5L, 1e-5L) < 2);
+    const auto log1p = [](T x) { return math::log1p(x); };
+    const auto exact_log1p = [](long double x) { return std::log1p(x); };
+    CHECK(worst<T>(log1p, exact_log1p, -0.999L, 1) < 2);
+    CHECK(worst<T>(log1p, exact_log1p, -1e-5L, 1e-5L) < 2);
+    CHECK(worst<T>(log1p, exact_log1p, 1, 1e30L) < 2);
+    const auto lower = [](T x) { return math::normal(x).lower; };
+    const auto exact_lower = [](long double x) { return std::erfc(x / std::sqrt(2.0L)) / 2; };
+    CHECK(worst<T>(lower, exact_lower, 0, 1) < 6);
+    CHECK(worst<T>(lower, exact_lower, 1, 12) < 100);  // the rounding of x^2 / 2, an exponent
+    const auto density = [](T x) { return math::normal(x).density; };
+    const auto exact_density = [](long double x) { return std::exp(-x * x / 2); };
+    CHECK(worst<T>(density, exact_density, -1, 1) < 3);
+    CHECK(worst<T>(density, exact_density, -12, 12) < 100);
     const T least = std::log(std::numeric_limits<T>::min());  // the smallest x with a normal result
     CHECK(worst<T>(sigmoid, exact_sigmoid, least + T(0.01), 80) < 3);
     for (T x = least - 5; x < least; x += T(0.01)) {
@@ -89,6 +112,27 @@ void check_ends() {
     CHECK(math::sigmoid(T(1e4)) == T(1));
     CHECK(math::sigmoid(T(0)) == T(0.5));
     CHECK(std::isnan(math::sigmoid(nan)));
+    CHECK(math::erf(infinity) == T(1));
+    CHECK(math::erf(-infinity) == T(-1));
+    CHECK(std::isnan(math::erf(nan)));
+    CHECK(std::signbit(math::erf(T(-0.0))));
+    CHECK(math::expm1(infinity) == infinity);
+    CHECK(math::expm1(-infinity) == T(-1));
+    CHECK(math::expm1(std::numeric_limits<T>::lowest()) == T(-1));
+    CHECK(math::expm1(top) == doctest::Approx(std::expm1(top)));
+    CHECK(std::isnan(math::expm1(nan)));
+    CHECK(math::log1p(infinity) == infinity);
+    CHECK(math::log1p(T(-1)) == -infinity);
+    CHECK(std::isnan(math::log1p(T(-2))));
+    CHECK(std::isnan(math::log1p(nan)));
+    for (const T x : {infinity, -infinity, std::numeric_limits<T>::lowest(), T(1000)}) {
+        CHECK(math::normal(x).lower == T(0));
+        CHECK(math::normal(x).density == T(0));
+        CHECK((math::normal(x).a > T(13) && math::normal(x).a < T(40)));
+    }
+    CHECK(std::isnan(math::normal(nan).a));
+    CHECK(std::isnan(math::normal(nan).density));
+    CHECK(std::isnan(math::normal(nan).lower));
     CHECK(std::isnan(math::max(nan, T(1))));
     CHECK(std::isnan(math::max(T(1), nan)));
     CHECK(std::isnan(math::min(nan, T(1))));

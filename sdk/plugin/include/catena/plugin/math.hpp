@@ -39,6 +39,16 @@ struct Format<float> {
     static constexpr float log[] = {0.33333331698100f,  -0.25000820889341f, 0.20001227288579f,
                                     -0.16623361946167f, 0.14201754133706f,  -0.13160139596952f,
                                     0.12761579527438f,  -0.07634599484983f};
+    // erf(x) / x for x^2 in [0, 9/16].
+    static constexpr float erf[] = {1.128379165f,    -0.3761261876f,  0.1128337657f,
+                                    -0.02683462465f, 0.005114345831f, -0.0006749515886f};
+    // P(X < -a) e^(a^2 / 2) / t for a standard normal X and t = tail_k / (a + tail_k), in
+    // tail_scale * t - tail_shift. At tail_max, 2^n in e^(-a^2 / 2) = e^r 2^n is the first that is 0.
+    static constexpr float tail_max = 13.265f, tail_k = 3;
+    static constexpr float tail_scale = 2.4521477016f, tail_shift = 1.4521477016f;
+    static constexpr float tail[] = {0.2770339369f,    0.1627625989f,    0.05623580397f,
+                                     0.006753238557f,  -0.002380874637f, -0.0006234713894f,
+                                     0.0001957622996f, 4.080855594e-5f,  -1.778345249e-5f};
 };
 
 template <>
@@ -62,6 +72,22 @@ struct Format<double> {
                                      0.28571428569358908417, 0.22222222625642952808,
                                      0.18181776199180908668, 0.15387104843728196171,
                                      0.13249168730354864123, 0.13264310048219660263};
+    static constexpr double erf[] = {
+        1.128379167095512573,      -0.37612638903183714937,     0.11283791670952480784,
+        -0.026866170644402478339,  0.0052239776151222263943,    -0.00085483261690849257715,
+        0.00012055288776921972344, -0.000014924176629226471378, 1.6430388093768139178e-6,
+        -1.593759900485655345e-7,  1.1463754268405727378e-8};
+    static constexpr double tail_max = 37.66, tail_k = 5;
+    static constexpr double tail_scale = 2.2652519893899204244, tail_shift = 1.2652519893899204244;
+    static constexpr double tail[] = {
+        0.17088681208850912978,      0.14045302127648420617,    0.096690314825988984063,
+        0.055195482360253705275,     0.02551173379039358008,    0.0090674189916293376077,
+        0.0021663114970718072897,    0.0001646832722866722244,  -0.00010295517042235841589,
+        -0.000037272361638598910411, 1.0073505096669951368e-6,  3.4282756151716935353e-6,
+        3.3884747665140244189e-7,    -3.0414626605007510479e-7, -5.4072131116253172879e-8,
+        3.0616566957707548256e-8,    6.280765543016088981e-9,   -3.5322875530619093313e-9,
+        -5.9892798297676734166e-10,  4.0125131814610712499e-10, 3.688223599222112955e-11,
+        -3.0011302060143814166e-11};
 };
 
 template <class T, std::size_t n>
@@ -240,13 +266,115 @@ CATENA_FN T sigmoid(T x) {
 #endif
 }
 
-// Not vectorized: calls the C library, which handles every special case.
+// e^x - 1, accurate near 0.
+template <std::floating_point T>
+CATENA_FN T expm1(T x) {
+#if defined(__CUDA_ARCH__)
+    return ::expm1(x);
+#else
+    using F = detail::Format<T>;
+    const T a = x < T(-40) ? T(-40) : x;  // -1 there and below
+    // 2^n may be infinite where 2^(n - 1) e^r is not.
+    const auto [r, half] = detail::reduce_and_scale(a, -1);
+    const T expm1_of_rest = r + r * r * detail::polynomial(F::exp, r);
+    const T y = T(2) * (half * expm1_of_rest + (half - T(0.5)));
+    return a <= F::exp_max ? y : x + std::numeric_limits<T>::infinity();  // or NaN
+#endif
+}
+
+// log(1 + x), accurate near 0.
+template <std::floating_point T>
+CATENA_FN T log1p(T x) {
+#if defined(__CUDA_ARCH__)
+    return ::log1p(x);
+#else
+    const T big = x < T(1) ? T(1) : x;
+    const T small = x < T(1) ? x : T(1);
+    const T u = big + small;
+    const T more = (small - (u - big)) / u;  // for the rounding of u; NaN where u is 0 or infinite
+    const T y = log(u);
+    return more == more ? y + more : y;
+#endif
+}
+
+// The standard normal distribution in its lower half: a = |x|, limited to where the rest is 0; the
+// density times sqrt(2 pi), and P(X < -a). P(X < x) is `lower` or, where x > 0, 1 - lower. (By
+// Remez's algorithm: e^(a^2 / 2) P(X < -a) is smooth in 1 / (a + k).)
+template <class T>
+struct Normal {
+    T a, density, lower;
+};
+template <std::floating_point T>
+CATENA_FN Normal<T> normal(T x) {
+    using F = detail::Format<T>;
+    const T size = abs(x);
+    const T a = size > F::tail_max ? F::tail_max : size;
+#if defined(__CUDA_ARCH__)
+    return {a, ::exp(T(-0.5) * a * a), ::normcdf(-a)};
+#else
+    const auto [r, power] = detail::reduce_and_scale(T(-0.5) * a * a);
+    const T density = detail::exp_of_rest(r) * power;
+    const T t = F::tail_k / (a + F::tail_k);
+    return {a, density,
+            density * (t * detail::polynomial(F::tail, F::tail_scale * t - F::tail_shift))};
+#endif
+}
+
+// The error function. (By Remez's algorithm, erf(x) / x in x^2 below 3/4.)
+template <std::floating_point T>
+CATENA_FN T erf(T x) {
+#if defined(__CUDA_ARCH__)
+    return ::erf(x);
+#else
+    const T near = x * detail::polynomial(detail::Format<T>::erf, x * x);
+    const T lower = normal(x * T(1.41421356237309504880L)).lower;
+    const T far = detail::with_sign_of(x, T(1) - T(2) * lower);
+    return abs(x) < T(0.75) ? near : far;
+#endif
+}
+
+template <std::floating_point T>
+CATENA_FN T floor(T x) {
+#if defined(__CUDA_ARCH__)
+    return ::floor(x);
+#else
+    if constexpr (sizeof(T) == 4) return __builtin_floorf(x);
+    else return __builtin_floor(x);
+#endif
+}
+template <std::floating_point T>
+CATENA_FN T ceil(T x) {
+#if defined(__CUDA_ARCH__)
+    return ::ceil(x);
+#else
+    if constexpr (sizeof(T) == 4) return __builtin_ceilf(x);
+    else return __builtin_ceil(x);
+#endif
+}
+
+// Not vectorized: these call the C library, which handles every special case.
 template <std::floating_point T>
 CATENA_FN T pow(T x, T y) {
 #if defined(__CUDA_ARCH__)
     return ::pow(x, y);
 #else
     return std::pow(x, y);
+#endif
+}
+template <std::floating_point T>
+CATENA_FN T sin(T x) {
+#if defined(__CUDA_ARCH__)
+    return ::sin(x);
+#else
+    return std::sin(x);
+#endif
+}
+template <std::floating_point T>
+CATENA_FN T cos(T x) {
+#if defined(__CUDA_ARCH__)
+    return ::cos(x);
+#else
+    return std::cos(x);
 #endif
 }
 

@@ -227,6 +227,16 @@ struct AttentionOnCpu {
                                 .to_step = step});
     }
 
+    // Loads `count` keys (or values) from `key` into the cache while something else is computed.
+    CATENA_KERNEL static void prefetch(const AttentionCase& a, const Tile& tile, const T* from,
+                                       const HeadStrides& strides, std::int64_t size,
+                                       std::int64_t key, std::int64_t count) {
+        constexpr std::int64_t line = 64 / static_cast<std::int64_t>(sizeof(T));
+        const T* row = from + tile.batch * strides.batch + tile.head / a.group * strides.head +
+                       key * strides.row;
+        for (std::int64_t j = 0; j < std::min(count, a.s - key); ++j, row += strides.row)
+            for (std::int64_t d = 0; d < size; d += line) __builtin_prefetch(row + d);
+    }
     // product[j * lanes + i] = keys (or values) j . columns i
     CATENA_KERNEL static void dot(const Tile& tile, const KeyBlock& keys, const T* from,
                                   const HeadStrides& strides, std::int64_t group, std::int64_t size,
@@ -279,26 +289,28 @@ struct AttentionOnCpu {
                                .factors = ones});
     }
 
+    // Adds the mask to the scores of a query, which are `step` elements apart.
+    CATENA_KERNEL static void mask_lane(const AttentionCase& a, const Tile& tile,
+                                        const KeyBlock& keys, std::int64_t lane, T* scores,
+                                        std::int64_t step) {
+        if (a.mask == nullptr) return;
+        const std::int64_t at =
+            a.mask_at(tile.batch, tile.head_of(lane), tile.row_of(lane), keys.key);
+        const std::int64_t mask_step = a.mask_step[3];
+        if (a.mask_is_bool) {
+            const bool* const mask = static_cast<const bool*>(a.mask) + at;
+            for (std::int64_t j = 0; j < keys.count; ++j)
+                if (!mask[j * mask_step]) scores[j * step] = -infinity;
+        } else {
+            const T* const mask = static_cast<const T*>(a.mask) + at;
+            for (std::int64_t j = 0; j < keys.count; ++j) scores[j * step] += mask[j * mask_step];
+        }
+    }
     // Adds the mask to scores, and sets those of hidden keys to -inf.
     CATENA_KERNEL static void hide(const AttentionCase& a, const Tile& tile, const KeyBlock& keys,
                                    T* scores) {
-        if (a.mask != nullptr) {
-            for (std::int64_t i = keys.left; i < std::min(keys.right, tile.lanes); ++i) {
-                const std::int64_t at =
-                    a.mask_at(tile.batch, tile.head_of(i), tile.row_of(i), keys.key);
-                const std::int64_t step = a.mask_step[3];
-                T* const column = scores + i;
-                if (a.mask_is_bool) {
-                    const bool* const mask = static_cast<const bool*>(a.mask) + at;
-                    for (std::int64_t j = 0; j < keys.count; ++j)
-                        if (!mask[j * step]) column[j * lanes] = -infinity;
-                } else {
-                    const T* const mask = static_cast<const T*>(a.mask) + at;
-                    for (std::int64_t j = 0; j < keys.count; ++j)
-                        column[j * lanes] += mask[j * step];
-                }
-            }
-        }
+        for (std::int64_t i = keys.left; i < std::min(keys.right, tile.lanes); ++i)
+            mask_lane(a, tile, keys, i, scores + i, lanes);
         if (tile.sees_all(keys.key, keys.count)) return;
         std::int32_t first[lanes], end[lanes];
         const auto place = [&](std::int64_t key) CATENA_LAMBDA {
@@ -407,9 +419,12 @@ struct AttentionOnCpu {
         for (std::int64_t e = 0; e < a.e; ++e) std::fill_n(scratch.sums + e * lanes, tile.width, T(0));
         if (std::max(from, tile.least_first) >= std::min(to, tile.most_end)) return;
         gather(tile, x.q, a.q, a.d, static_cast<T>(a.scale), scratch.rows);
+        if (tile.lanes <= few && !x.drops) return attend_few(x, tile, from, to, scratch);
         to_columns(tile, scratch.rows, a.d, scratch.q);
         for_each_block(tile, from, to, [&](const KeyBlock& keys) CATENA_LAMBDA {
             T* const scores = scratch.scores;
+            prefetch(a, tile, x.v, a.v, a.e, keys.key, keys.count);
+            prefetch(a, tile, x.k, a.k, a.d, keys.key + keys.count, block);
             dot(tile, keys, x.k, a.k, a.group, a.d, scratch.q, scores);
             hide(a, tile, keys, scores);
             const std::int64_t rows = (keys.count + 3) / 4 * 4;  // four rows at a time
@@ -426,6 +441,59 @@ struct AttentionOnCpu {
                                                  });
             weigh(tile, keys, x.v, a.v, a.group, a.e, scores, factors, scratch.sums);
         });
+    }
+    // The same for a few queries, as when a model generates text: the keys are read once, so their
+    // rows are what is vectorized.
+    static constexpr std::int64_t few = 4;
+    CATENA_KERNEL static void attend_few(const Tensors& x, const Tile& tile, std::int64_t from,
+                                         std::int64_t to, Scratch& scratch) {
+        const AttentionCase& a = x.a;
+        const std::int64_t dq = Scratch::padded(a.d), dv = Scratch::padded(a.e);
+        const std::int64_t head = tile.head / a.group;
+        const T* const k = x.k + tile.batch * a.k.batch + head * a.k.head;
+        const T* const v = x.v + tile.batch * a.v.batch + head * a.v.head;
+        T *const q = scratch.rows, *const scores = scratch.scores;
+        T* const sums = scratch.rows + 16 * Scratch::padded(std::max(a.d, a.e));
+        std::fill_n(sums, tile.width * dv, T(0));
+        for_each_block(tile, from, to, [&](const KeyBlock& keys) CATENA_LAMBDA {
+            prefetch(a, tile, x.v, a.v, a.e, keys.key, keys.count);
+            const std::int64_t n = (keys.count + 15) / 16 * 16;
+            for (std::int64_t i = 0; i < tile.lanes; ++i) {
+                dot_with_rows<T, isa>({.m = keys.count,
+                                       .n = a.d,
+                                       .x = q + i * dq,
+                                       .a = k + keys.key * a.k.row,
+                                       .step = a.k.row,
+                                       .factor = T(0),
+                                       .y = scores});
+                mask_lane(a, tile, keys, i, scores, 1);
+                const std::int64_t first = std::max(tile.first_key[i] - keys.key, std::int64_t{0});
+                const std::int64_t end = std::min(tile.end_key[i] - keys.key, keys.count);
+                for (std::int64_t j = 0; j < std::min(first, n); ++j) scores[j] = -infinity;
+                for (std::int64_t j = std::max(end, std::int64_t{0}); j < n; ++j)
+                    scores[j] = -infinity;
+                const T top = larger(scratch.most[i], max_of(scores, n));
+                const T by = top == -infinity ? T(0) : top;
+                const T factor = exp_of_difference(scratch.most[i] - by);
+                for (std::int64_t j = 0; j < n; j += 16) {
+                    CATENA_LOOP
+                    for (std::int64_t l = j; l < j + 16; ++l)
+                        scores[l] = exp_of_difference(scores[l] - by);
+                }
+                const T sum =
+                    sum_lanes<T>(n, [&](std::int64_t j) CATENA_LAMBDA { return scores[j]; });
+                scratch.total[i] = scratch.total[i] * factor + sum;
+                scratch.most[i] = top;
+                add_rows<T, isa>({.m = keys.count,
+                                  .n = a.e,
+                                  .x = scores,
+                                  .a = v + keys.key * a.v.row,
+                                  .step = a.v.row,
+                                  .factor = factor,
+                                  .y = sums + i * dv});
+            }
+        });
+        to_columns(tile, sums, a.e, scratch.sums);
     }
     // Replaces 16 columns of scores by e^(score - most), where `most` becomes the largest score so
     // far, and adds them to total. factors: what multiplies earlier sums.

@@ -78,6 +78,88 @@ private:
     }
 };
 
+// Products of one row with a matrix A (m x n) whose rows are contiguous, `step` elements apart:
+// y = A x, or y = factor y + x A.
+template <class T>
+struct RowProduct {
+    std::int64_t m, n;
+    const T* x;
+    const T* a;
+    std::int64_t step;
+    T factor;
+    T* y;
+
+    template <int n>
+    struct Vector {
+        typedef T Type __attribute__((vector_size(n * sizeof(T)), aligned(sizeof(T)), may_alias));
+    };
+    using Four = typename Vector<4>::Type;
+    using Sixteen = typename Vector<16>::Type;
+    CATENA_KERNEL static const Sixteen& sixteen(const T* p) {
+        return *reinterpret_cast<const Sixteen*>(p);
+    }
+
+    struct Dots {
+        CATENA_KERNEL static void run(const RowProduct* product) {
+            const RowProduct p = *product;
+            const std::int64_t whole = p.n / 16 * 16;
+            for (std::int64_t i = 0; i < p.m; i += 4) {
+                const T* row[4];
+                Sixteen sum[4];
+                CATENA_UNROLL
+                for (int r = 0; r < 4; ++r) {
+                    row[r] = p.a + std::min(i + r, p.m - 1) * p.step;
+                    sum[r] = Sixteen{};
+                }
+                for (std::int64_t j = 0; j < whole; j += 16) {
+                    const Sixteen x = sixteen(p.x + j);
+                    CATENA_UNROLL
+                    for (int r = 0; r < 4; ++r) sum[r] += x * sixteen(row[r] + j);
+                }
+                T total[4];
+                CATENA_UNROLL
+                for (int r = 0; r < 4; ++r) {
+                    const auto eight =
+                        __builtin_shufflevector(sum[r], sum[r], 0, 1, 2, 3, 4, 5, 6, 7) +
+                        __builtin_shufflevector(sum[r], sum[r], 8, 9, 10, 11, 12, 13, 14, 15);
+                    const Four four = __builtin_shufflevector(eight, eight, 0, 1, 2, 3) +
+                                      __builtin_shufflevector(eight, eight, 4, 5, 6, 7);
+                    total[r] = (four[0] + four[2]) + (four[1] + four[3]);
+                    for (std::int64_t j = whole; j < p.n; ++j) total[r] += p.x[j] * row[r][j];
+                    if (i + r < p.m) p.y[i + r] = total[r];
+                }
+            }
+        }
+    };
+    struct Sums {
+        CATENA_KERNEL static void run(const RowProduct* product) {
+            const RowProduct p = *product;
+            std::int64_t j = 0;
+            for (; j + 64 <= p.n; j += 64) strip<4>(p, j);
+            for (; j + 16 <= p.n; j += 16) strip<1>(p, j);
+            for (; j < p.n; ++j) {
+                T sum = p.factor * p.y[j];
+                for (std::int64_t i = 0; i < p.m; ++i) sum += p.x[i] * p.a[i * p.step + j];
+                p.y[j] = sum;
+            }
+        }
+        template <int vectors>
+        CATENA_KERNEL static void strip(const RowProduct& p, std::int64_t j) {
+            Sixteen sum[vectors];
+            CATENA_UNROLL
+            for (int v = 0; v < vectors; ++v) sum[v] = p.factor * sixteen(p.y + j + 16 * v);
+            const T* a = p.a + j;
+            for (std::int64_t i = 0; i < p.m; ++i, a += p.step) {
+                CATENA_UNROLL
+                for (int v = 0; v < vectors; ++v) sum[v] += p.x[i] * sixteen(a + 16 * v);
+            }
+            CATENA_UNROLL
+            for (int v = 0; v < vectors; ++v)
+                *reinterpret_cast<Sixteen*>(p.y + j + 16 * v) = sum[v];
+        }
+    };
+};
+
 // to[j * to_step + i] = from[i * from_step + j] for i < rows, j < columns, multiples of 4.
 template <class T>
 struct TileTranspose {
@@ -115,6 +197,14 @@ struct TileTranspose {
     }
 };
 
+template <class T, Isa isa>
+void dot_with_rows(const RowProduct<T>& product) {
+    Target<isa>::template call<typename RowProduct<T>::Dots, const RowProduct<T>*>(&product);
+}
+template <class T, Isa isa>
+void add_rows(const RowProduct<T>& product) {
+    Target<isa>::template call<typename RowProduct<T>::Sums, const RowProduct<T>*>(&product);
+}
 template <class T, Isa isa>
 void transpose_tile(const TileTranspose<T>& transpose) {
     Target<isa>::template call<TileTranspose<T>, const TileTranspose<T>*>(&transpose);

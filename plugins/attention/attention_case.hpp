@@ -2,6 +2,7 @@
 #pragma once
 
 #include <catena/plugin.hpp>
+#include <catena/plugin/philox.hpp>
 
 #include <cmath>
 
@@ -38,25 +39,29 @@ struct AttentionCase {
         y = HeadStrides(Shape(y_shape, 4), heads_last);
         group = hk > 0 ? h / hk : 0;
     }
-    // Ports 0, 1, 2 are q, k, v; mask and lengths are ports `mask_port` and the next.
-    AttentionCase(const auto& call, std::size_t mask_port)
-        : AttentionCase(shape_of(*call.raw().x[0]), shape_of(*call.raw().x[1]),
-                        shape_of(*call.raw().x[2]), is_heads_last(call)) {
+    // For a call whose q and k are ports 0 and 1.
+    AttentionCase(const auto& call, Shape v_shape, std::size_t lengths_port)
+        : AttentionCase(shape_of(*call.raw().x[0]), shape_of(*call.raw().x[1]), v_shape,
+                        is_heads_last(call)) {
         causal = call.template attr<"causal">();
         window = call.template attr<"window">();
         offset = call.template attr<"offset">();
         scale = scale_of(call.template attr<"scale">(), d);
-        if (const auto given = call.template x<std::byte>(mask_port)) {
-            mask = given.data;
-            mask_is_bool = call.raw().x[mask_port]->dl.dtype.code == CATENA_CODE_BOOL;
-            std::int64_t step = 1;
-            for (std::size_t i = 0; i < given.ndim(); ++i) {
-                const std::size_t axis = given.ndim() - 1 - i;
-                mask_step[3 - i] = given.dim(axis) == 1 ? 0 : step;
-                step *= given.dim(axis);
-            }
+        lengths = call.template x<std::int64_t>(lengths_port).data;
+    }
+    // The same with a mask, port 3.
+    explicit AttentionCase(const auto& call)
+        : AttentionCase(call, shape_of(*call.raw().x[2]), 4) {
+        const auto given = call.template x<std::byte>(3);
+        if (!given) return;
+        mask = given.data;
+        mask_is_bool = call.raw().x[3]->dl.dtype.code == CATENA_CODE_BOOL;
+        std::int64_t step = 1;
+        for (std::size_t i = 1; i <= given.ndim(); ++i) {
+            const std::int64_t n = given.dim(given.ndim() - i);
+            mask_step[4 - i] = n == 1 ? 0 : step;
+            step *= n;
         }
-        lengths = call.template x<std::int64_t>(mask_port + 1).data;
     }
     static bool is_heads_last(const auto& call) {
         return call.template attr<"layout">() == std::string_view("BTHD");
@@ -94,18 +99,36 @@ struct AttentionCase {
     bool causal = false, mask_is_bool = false;
 };
 
-// Random numbers for dropout. Block ((b H + h) ceil(S / 4) + s / 4) T + t has the words of the
-// queries t and the keys s, s + 1, s + 2, s + 3, so that adjacent queries have adjacent blocks.
+// Random numbers for dropout. Block ((b H + h) ceil(S / 4) + s / 4) T + t has the words of query t
+// and the keys s, s + 1, s + 2, s + 3, so that adjacent queries have adjacent blocks.
 struct AttentionDraws {
+    AttentionDraws() = default;
+    // draws: seed, offset, and whether elements are dropped.
+    AttentionDraws(const std::int64_t* draws, double ratio)
+        : any(draws[2] != 0),
+          seed(static_cast<std::uint64_t>(draws[0])),
+          offset(static_cast<std::uint64_t>(draws[1])),
+          limit(static_cast<std::uint32_t>(ratio * 0x1p32)),
+          scale(1 / (1 - ratio)) {}
     static std::uint64_t blocks(const AttentionCase& a) {
         return static_cast<std::uint64_t>(a.b * a.h * ((a.s + 3) / 4) * a.t);
     }
-    static std::uint32_t limit(double ratio) { return static_cast<std::uint32_t>(ratio * 0x1p32); }
-    CATENA_FN static std::uint64_t block(const AttentionCase& a, std::int64_t batch,
-                                         std::int64_t head, std::int64_t row, std::int64_t key) {
-        return static_cast<std::uint64_t>(
-            ((batch * a.h + head) * ((a.s + 3) / 4) + key / 4) * a.t + row);
+    CATENA_FN std::uint64_t block(const AttentionCase& a, std::int64_t batch, std::int64_t head,
+                                  std::int64_t row, std::int64_t key) const {
+        return offset + static_cast<std::uint64_t>(
+                            ((batch * a.h + head) * ((a.s + 3) / 4) + key / 4) * a.t + row);
     }
+    // The factor of one weight.
+    CATENA_FN double factor(const AttentionCase& a, std::int64_t batch, std::int64_t head,
+                            std::int64_t row, std::int64_t key) const {
+        if (!any) return 1;
+        return philox(seed, block(a, batch, head, row, key)).v[key % 4] < limit ? 0 : scale;
+    }
+
+    bool any = false;
+    std::uint64_t seed = 0, offset = 0;
+    std::uint32_t limit = 0;  // random words below it drop
+    double scale = 1;         // of what is kept
 };
 
 }  // namespace catena::plugins

@@ -28,11 +28,7 @@ struct AttentionTensors {
     const T *q, *k, *v;
     const T* y;
     T* lse;
-    // Dropout: draws with probability limit / 2^32, others are multiplied by `keep`.
-    bool drops = false;
-    std::uint64_t seed = 0, offset = 0;
-    std::uint32_t limit = 0;
-    T keep = 1;
+    AttentionDraws draws = {};
     // Forward.
     T* to = nullptr;
     bool add_y = false, add_lse = false;
@@ -331,21 +327,26 @@ struct AttentionOnCpu {
         }
     }
 
-    // Calls body(j, i, random word) for the scores of a block.
-    CATENA_KERNEL static void for_each_draw(const Tensors& x, const Tile& tile,
-                                            const KeyBlock& keys, const auto& body) {
-        for (std::int64_t j = 0; j < keys.count; j += 4) {
+    // Multiplies the weights of a block, or their gradients, by the factors of dropout.
+    CATENA_KERNEL static void drop(const Tensors& x, const Tile& tile, const KeyBlock& keys,
+                                   T* weights) {
+        if (!x.draws.any) return;
+        const std::uint32_t limit = x.draws.limit;
+        const T scale = static_cast<T>(x.draws.scale);
+        for (std::int64_t j = 0; j < keys.count; j += 4)
             for (std::int64_t h = 0; h < tile.heads; ++h) {
                 std::uint32_t word[4][philox_lanes];
-                philox(x.seed,
-                       x.offset + AttentionDraws::block(x.a, tile.batch, tile.head + h, tile.first,
-                                                        keys.key + j),
+                philox(x.draws.seed,
+                       x.draws.block(x.a, tile.batch, tile.head + h, tile.first, keys.key + j),
                        word);
-                for (std::int64_t k = 0; k < std::min<std::int64_t>(4, keys.count - j); ++k)
+                for (std::int64_t r = j; r < std::min(j + 4, keys.count); ++r) {
+                    const std::uint32_t* const drawn = word[r - j];
+                    T* const row = weights + r * lanes + h * tile.count;
+                    CATENA_LOOP
                     for (std::int64_t i = 0; i < tile.count; ++i)
-                        body((j + k) * lanes + h * tile.count + i, word[k][i]);
+                        row[i] = drawn[i] < limit ? T(0) : row[i] * scale;
+                }
             }
-        }
     }
 
     // -- forward
@@ -419,7 +420,7 @@ struct AttentionOnCpu {
         for (std::int64_t e = 0; e < a.e; ++e) std::fill_n(scratch.sums + e * lanes, tile.width, T(0));
         if (std::max(from, tile.least_first) >= std::min(to, tile.most_end)) return;
         gather(tile, x.q, a.q, a.d, static_cast<T>(a.scale), scratch.rows);
-        if (tile.lanes <= few && !x.drops) return attend_few(x, tile, from, to, scratch);
+        if (tile.lanes <= few && !x.draws.any) return attend_few(x, tile, from, to, scratch);
         to_columns(tile, scratch.rows, a.d, scratch.q);
         for_each_block(tile, from, to, [&](const KeyBlock& keys) CATENA_LAMBDA {
             T* const scores = scratch.scores;
@@ -432,13 +433,7 @@ struct AttentionOnCpu {
                 std::fill_n(scores + j * lanes, lanes, -infinity);
             for (std::int64_t i = keys.left; i < keys.right; i += 16)
                 soften(scores + i, rows, most + i, total + i, factors + i);
-            if (x.drops)
-                for_each_draw(x, tile, keys, [&](std::int64_t at, std::uint32_t word)
-                                                 CATENA_LAMBDA {
-                                                     scores[at] = word < x.limit
-                                                                      ? T(0)
-                                                                      : scores[at] * x.keep;
-                                                 });
+            drop(x, tile, keys, scores);
             weigh(tile, keys, x.v, a.v, a.group, a.e, scores, factors, scratch.sums);
         });
     }
@@ -596,6 +591,8 @@ struct AttentionOnCpu {
 
     static void backward(catena_ctx* ctx, const Tensors& x) {
         const AttentionCase& a = x.a;
+        if (x.gmask != nullptr) of_mask(ctx, x);
+        if (x.gq == nullptr && x.gk == nullptr && x.gv == nullptr) return;
         const QueryTiles<T> tiles(a);
         const KeyParts split = backward_parts(a);
         const std::int64_t each = Scratch(a, true).blocks.bytes();
@@ -638,6 +635,52 @@ struct AttentionOnCpu {
                       });
     }
 
+    // Adds the gradients of the scores to that of the mask. Threads have their own elements of it.
+    static void of_mask(catena_ctx* ctx, const Tensors& x) {
+        const AttentionCase& a = x.a;
+        const QueryTiles<T> tiles(a, false);
+        const std::int64_t each = Scratch(a, true).blocks.bytes();
+        const auto extent = [&](std::size_t axis, std::int64_t n) {
+            return a.mask_step[axis] == 0 ? std::min<std::int64_t>(n, 1) : n;
+        };
+        const std::int64_t n_batches = extent(0, a.b), n_heads = extent(1, a.h);
+        const std::int64_t size = a.mask_step[3] == 0 ? a.s : block;
+        const std::int64_t n_blocks = size == 0 ? 0 : (a.s + size - 1) / size;
+        const std::int64_t work = a.b / std::max<std::int64_t>(n_batches, 1) * a.h /
+                                  std::max<std::int64_t>(n_heads, 1) * a.t * size * (a.d + a.e);
+        parallel<isa>(
+            ctx, n_batches * n_heads * n_blocks, std::max<std::int64_t>(work, 1),
+            [&](std::int64_t begin, std::int64_t end, std::int32_t slot) CATENA_LAMBDA {
+                const Scratch scratch(a, true, x.scratch + slot * each);
+                for (std::int64_t i = begin; i < end; ++i) {
+                    const std::int64_t from = i % n_blocks * size;
+                    const std::int64_t head = i / n_blocks % n_heads;
+                    const std::int64_t batch = i / n_blocks / n_heads;
+                    for (std::int64_t b = batch; b < a.b; b += n_batches)
+                        for (std::int64_t h = head; h < a.h; h += n_heads)
+                            for (std::int64_t t = 0; t < tiles.by_head; ++t)
+                                add_to_mask(x,
+                                            tiles.tile(a, b, h / a.group,
+                                                       h % a.group * tiles.by_head + t),
+                                            from, std::min(a.s, from + size), scratch);
+                }
+            });
+    }
+    CATENA_KERNEL static void add_to_mask(const Tensors& x, const Tile& tile, std::int64_t from,
+                                          std::int64_t to, const Scratch& scratch) {
+        const AttentionCase& a = x.a;
+        if (std::max(from, tile.least_first) >= std::min(to, tile.most_end)) return;
+        load(x, tile, scratch);
+        for_each_block(tile, from, to, [&](const KeyBlock& keys) CATENA_LAMBDA {
+            differentiate(x, tile, keys, scratch);
+            for (std::int64_t i = keys.left; i < std::min(keys.right, tile.lanes); ++i) {
+                T* const row =
+                    x.gmask + a.mask_at(tile.batch, tile.head, tile.row_of(i), keys.key);
+                for (std::int64_t j = 0; j < keys.count; ++j)
+                    row[j * a.mask_step[3]] += scratch.of_scores[j * lanes + i];
+            }
+        });
+    }
     // Loads queries and output gradients of a tile, lse and mean of gy y.
     CATENA_KERNEL static void load(const Tensors& x, const Tile& tile, const Scratch& scratch) {
         const AttentionCase& a = x.a;
@@ -667,10 +710,7 @@ struct AttentionOnCpu {
         dot(tile, keys, x.k, a.k, a.group, a.d, scratch.q, p);
         hide(a, tile, keys, p);
         dot(tile, keys, x.v, a.v, a.group, a.e, scratch.gy, g);
-        if (x.drops)
-            for_each_draw(x, tile, keys, [&](std::int64_t at, std::uint32_t word) CATENA_LAMBDA {
-                g[at] = word < x.limit ? T(0) : g[at] * x.keep;
-            });
+        drop(x, tile, keys, g);
         for (std::int64_t i = keys.left; i < keys.right; i += 16) {
             const T *const lse = scratch.most + i, *const mean = scratch.total + i;
             for (std::int64_t j = 0; j < keys.count; ++j) {
@@ -682,10 +722,7 @@ struct AttentionOnCpu {
                 }
             }
         }
-        if (x.drops && x.gv != nullptr)
-            for_each_draw(x, tile, keys, [&](std::int64_t at, std::uint32_t word) CATENA_LAMBDA {
-                p[at] = word < x.limit ? T(0) : p[at] * x.keep;
-            });
+        if (x.gv != nullptr) drop(x, tile, keys, p);
     }
     // Computes the gradients that go through the keys [from, to) of one head.
     CATENA_KERNEL static void spread_back(const Tensors& x, const QueryTiles<T>& tiles,

@@ -18,6 +18,8 @@ inline constexpr Attribute attention_offset =
     attr("offset", 0,
          "place of the first query among the keys; -1: the last query is at the last key")
         .range(-1, 0x1p40);
+inline constexpr Attribute attention_scale =
+    attr("scale", 0.0, "of the scores; 0: 1 / sqrt(D)").range(-1e30, 1e30);
 inline constexpr Attribute attention_dropout =
     attr("dropout", 0.0, "in training, the probability of a weight to become 0").range(0, 1);
 // T: queries, M: mask, L: lengths and draws, S: sums.
@@ -53,19 +55,55 @@ inline std::array<std::int64_t, 4> check_attention(const auto& s, std::size_t ma
     return scores;
 }
 
-// The factors of weights that the definition of attention needs, for gradients of higher orders.
+// What the definition of attention needs besides products, for gradients of higher orders.
 struct AttentionFactors {
     static constexpr auto about =
         describe("catena.attention_factors",
-                 "seen: 1 where a query sees a key, else 0; kept: the factors of dropout",
-                 in("q", "k", "v", Port("draws").of("L").not_differentiable(),
-                    Port("mask").of("M").optional(), Port("lengths").of("L").optional()),
+                 "seen: 1 where a query sees a key, mask aside, else 0; kept: factors of dropout",
+                 in("q", "k", Port("draws", "of attention (3,)").of("L").not_differentiable(),
+                    Port("lengths", "(B,)").of("L").optional().not_differentiable()),
                  out(Port("seen", "(B, H, T, S)"), Port("kept", "(B, H, T, S)")), attention_causal,
-                 attr("scale", 0.0), attention_dropout, attention_window, attention_offset,
+                 attention_scale, attention_dropout, attention_window, attention_offset,
                  attention_layout)
             .not_differentiable()
             .internal()
-            .example("q=(1,2,3,2) k=(1,1,4,2) v=(1,1,4,2) draws=(3)[1,2] causal=true dropout=0.5");
+            .example("q=(2,2,3,2) k=(2,1,5,2) draws=(3)[1,2] causal=true offset=-1 dropout=0.5")
+            .example("q=(2,3,2,2) k=(2,5,1,2) draws=(3)[0,1] lengths=(2)[1,6] window=2 layout=BTHD");
+    using types = Rows<Row<float, std::int64_t>, Row<double, std::int64_t>>;
+    using isas = IsaList<Isa::baseline>;
+
+    static void infer(const auto& s) {
+        const Shape q = s.x(0), k = s.x(1);
+        s.check_ndim(0, 4);
+        s.check_ndim(1, 4);
+        s.check_shape(2, {3});
+        s.check_shape(3, {q[0]});
+        const bool heads_last = s.template attr<"layout">() == std::string_view("BTHD");
+        for (const std::size_t i : {0, 1})
+            s.y(i, {q[0], q[heads_last ? 2 : 1], q[heads_last ? 1 : 2], k[heads_last ? 1 : 2]});
+    }
+    template <class T, class>
+    CATENA_KERNEL static void forward(const auto& call) {
+        const AttentionCase a(call, shape_of(*call.raw().x[1]), 3);
+        const AttentionDraws draws(call.template x<std::int64_t>(2).data,
+                                   call.template attr<"dropout">());
+        T* const all_seen = call.template y<T>(0).data;
+        T* const all_kept = call.template y<T>(1).data;
+        const bool add_seen = call.adds(0), add_kept = call.adds(1);
+        call.parallel(
+            a.b * a.h * a.t, 8 * a.s, [&](std::int64_t begin, std::int64_t end) CATENA_LAMBDA {
+                for (std::int64_t i = begin; i < end; ++i) {
+                    const std::int64_t row = i % a.t, head = i / a.t % a.h, batch = i / a.t / a.h;
+                    const SeenKeys seen = a.seen(row, a.keys(batch));
+                    for (std::int64_t s = 0; s < a.s; ++s) {
+                        store(all_seen[i * a.s + s], add_seen,
+                              s >= seen.first && s < seen.end ? T(1) : T(0));
+                        store(all_kept[i * a.s + s], add_kept,
+                              static_cast<T>(draws.factor(a, batch, head, row, s)));
+                    }
+                }
+            });
+    }
 };
 
 struct ScaledDotProductAttention {
@@ -92,8 +130,7 @@ struct ScaledDotProductAttention {
                 Port("draws", "seed, offset, and whether any were drawn (3,)").of("L").hidden(),
                 // A host needs a dtype for each type variable, also if there is no mask.
                 Port("kind", "of the mask's dtype (0,)").of("M").hidden()),
-            attention_causal, attr("scale", 0.0, "of the scores; 0: 1 / sqrt(D)").range(-1e30, 1e30),
-            attention_dropout, attention_window, attention_offset, attention_layout)
+            attention_causal, attention_scale, attention_dropout, attention_window, attention_offset, attention_layout)
             .stochastic()
             .example("q=(2,2,3,4) k=(2,2,5,4) v=(2,2,5,3)")
             .example("q=(1,5,4,3) k=(1,4,2,3) v=(1,4,2,2) causal=true scale=0.5 layout=BTHD")
@@ -113,12 +150,60 @@ struct ScaledDotProductAttention {
         s.y(2, {3}, dtype_of<std::int64_t>());
         s.y(3, {0}, s.has(3) ? s.dtype(3) : dtype_of<bool>());
     }
-    static void gradient(const auto& g) { static_cast<void>(g); }
+    // Composes the gradients from the definition, with all scores in memory.
+    static void gradient(const auto& g) {
+        const bool heads_last = g.template attr<"layout">() == std::string_view("BTHD");
+        const AttentionCase a(g.x_shape(0), g.x_shape(1), g.x_shape(2), heads_last);
+        const auto heads_first = [&](const Var& x) {
+            return heads_last ? transpose(x, {0, 2, 1, 3}) : x;
+        };
+        // Matrices of one head of keys, with the rows of all heads of queries that share it.
+        const std::int64_t n = a.b * a.hk, rows = a.group * a.t;
+        const Var q = reshape(heads_first(g.x(0)), {n, rows, a.d});
+        const Var k = reshape(heads_first(g.x(1)), {n, a.s, a.d});
+        const Var v = reshape(heads_first(g.x(2)), {n, a.s, a.e});
+        const Var gy = reshape(heads_first(g.gy(0)), {n, rows, a.e});
+        const auto all = [&](const Var& x) { return reshape(x, {a.b, a.h, a.t, a.s}); };
+        const auto by_head = [&](const Var& x) { return reshape(x, {n, rows, a.s}); };
+
+        const double scale = AttentionCase::scale_of(g.template attr<"scale">(), a.d);
+        const catena_dtype dtype = g.x_meta(0).dtype;
+        const bool half = same(dtype, dtype_of<Float16>());
+        Var scores = all(product(q, k, false, true)) * scale;
+        auto [seen, kept] = call_all<"catena.attention_factors", 2>(
+            {g.x(0), g.x(1), g.y(2), g.x(4)},
+            {g.same("causal"), g.same("scale"), g.same("dropout"), g.same("window"),
+             g.same("offset"), g.same("layout")});
+        if (g.has(3) && g.x_meta(3).dtype.code == CATENA_CODE_BOOL) {
+            seen = seen * cast(g.x(3), dtype);
+        } else if (g.has(3)) {
+            scores = scores + g.x(3);
+            seen = seen * (g.x(3) > (half ? -65504.0 : -3e38));  // not where the mask is -inf
+        }
+        scores = math::where(seen, scores, half ? -6e4 : -1e30);
+        const Var p = call<"catena.softmax">({scores}, {set("axis", std::int64_t{3})}) * seen;
+        const bool drops = g.template attr<"dropout">() != 0;
+        const Var of_weights = all(product(gy, v, false, true));
+        const Var gp = drops ? of_weights * kept : of_weights;
+        const Var gs = p * (gp - sum(p * gp, {3}, true));
+        const auto from_matrices = [&](const Var& x, std::int64_t heads, std::int64_t length,
+                                       std::int64_t size) {
+            return heads_first(reshape(x, {a.b, heads, length, size}));
+        };
+        if (g.wants(0))
+            g.gx(0, from_matrices(product(by_head(gs), k, false, false) * scale, a.h, a.t, a.d));
+        if (g.wants(1))
+            g.gx(1, from_matrices(product(by_head(gs), q, true, false) * scale, a.hk, a.s, a.d));
+        if (g.wants(2))
+            g.gx(2, from_matrices(product(by_head(drops ? p * kept : p), gy, true, false), a.hk,
+                                  a.s, a.e));
+        if (g.wants(3)) g.gx(3, gs);
+    }
 
     template <class T, class, class, class>
     static void plan(const auto& call, catena_plan& plan) {
         using Cpu = AttentionOnCpu<T, Isa::baseline>;
-        const AttentionCase a(call, 3);
+        const AttentionCase a(call);
         plan.scratch_bytes = static_cast<std::uint64_t>(
             call.raw().phase == CATENA_PHASE_FORWARD ? Cpu::forward_scratch(a, call.slots())
                                                      : Cpu::backward_scratch(a, call.slots()));
@@ -126,16 +211,16 @@ struct ScaledDotProductAttention {
     template <class T, class, class, class>
     CATENA_KERNEL static void forward(const auto& call) {
         AttentionTensors<T> x = tensors<T>(call);
-        std::int64_t* const kept = call.template y<std::int64_t>(2).data;
+        std::int64_t* const draws = call.template y<std::int64_t>(2).data;
         std::uint64_t seed = 0, offset = 0;
         const bool any = call.train() && call.template attr<"dropout">() != 0;
         if (any)
             check_status(
                 host().philox(call.context(), AttentionDraws::blocks(x.a), &seed, &offset));
-        kept[0] = static_cast<std::int64_t>(seed);
-        kept[1] = static_cast<std::int64_t>(offset);
-        kept[2] = any ? 1 : 0;
-        set_draws(call, x);
+        draws[0] = static_cast<std::int64_t>(seed);
+        draws[1] = static_cast<std::int64_t>(offset);
+        draws[2] = any ? 1 : 0;
+        x.draws = AttentionDraws(draws, call.template attr<"dropout">());
         x.to = call.template y<T>(0).data;
         x.add_y = call.adds(0), x.add_lse = call.adds(1);
         AttentionOnCpu<T, std::remove_cvref_t<decltype(call)>::isa>::forward(call.context(), x);
@@ -143,19 +228,34 @@ struct ScaledDotProductAttention {
     template <class T, class, class, class>
     CATENA_KERNEL static void backward(const auto& call) {
         AttentionTensors<T> x = tensors<T>(call);
-        set_draws(call, x);
+        x.draws = AttentionDraws(call.template y<std::int64_t>(2).data,
+                                 call.template attr<"dropout">());
         x.y = call.template y<T>(0).data;
         x.gy = call.template gy<T>(0).data;
         x.gq = call.template gx<T>(0).data, x.add_q = call.adds(0);
         x.gk = call.template gx<T>(1).data, x.add_k = call.adds(1);
         x.gv = call.template gx<T>(2).data, x.add_v = call.adds(2);
+        if (!x.a.mask_is_bool) x.gmask = call.template gx<T>(3).data;
+        if (x.gmask != nullptr && !call.adds(3))
+            std::fill_n(x.gmask, call.template gx<T>(3).size(), T(0));
         AttentionOnCpu<T, std::remove_cvref_t<decltype(call)>::isa>::backward(call.context(), x);
     }
 
 private:
+    // op(a) op(b) for each matrix of a batch.
+    static Var product(const Var& a, const Var& b, bool transa, bool transb) {
+        const Shape as = shape_of(a.meta()), bs = shape_of(b.meta());
+        const auto spread = [](const Var& x, Shape s, bool first) {
+            return first ? reshape(x, {s[0], s[1], 1, s[2]}) : reshape(x, {s[0], s[1], s[2], 1});
+        };
+        if (transa) return sum(spread(a, as, false) * spread(b, bs, true), {1});
+        if (transb)
+            return sum(spread(a, as, true) * reshape(b, {bs[0], 1, bs[1], bs[2]}), {3});
+        return sum(spread(a, as, false) * reshape(b, {bs[0], 1, bs[1], bs[2]}), {2});
+    }
     template <class T>
     static AttentionTensors<T> tensors(const auto& call) {
-        return {.a = AttentionCase(call, 3),
+        return {.a = AttentionCase(call),
                 .q = call.template x<T>(0).data,
                 .k = call.template x<T>(1).data,
                 .v = call.template x<T>(2).data,
@@ -163,18 +263,8 @@ private:
                 .lse = call.template y<T>(1).data,
                 .scratch = call.template scratch<char>()};
     }
-    template <class T>
-    static void set_draws(const auto& call, AttentionTensors<T>& x) {
-        const std::int64_t* const kept = call.template y<std::int64_t>(2).data;
-        const double ratio = call.template attr<"dropout">();
-        x.seed = static_cast<std::uint64_t>(kept[0]);
-        x.offset = static_cast<std::uint64_t>(kept[1]);
-        x.drops = kept[2] != 0;
-        x.limit = AttentionDraws::limit(ratio);
-        x.keep = T(1) / (T(1) - static_cast<T>(ratio));
-    }
 };
 
-CATENA_FUNCTIONS(ScaledDotProductAttention);
+CATENA_FUNCTIONS(AttentionFactors, ScaledDotProductAttention);
 
 }  // namespace catena::plugins

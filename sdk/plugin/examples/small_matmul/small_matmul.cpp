@@ -7,6 +7,7 @@ struct SmallMatmul {
     // Ports and attributes in the order that `catena describe matmul` shows.
     static constexpr auto about = kernels_for("catena.matmul", in("a", "b"), out("y"),
                                               attr("transa", false), attr("transb", false))
+                                      .since(2)
                                       .named("small");
     using types = Rows<Row<float>>;
     static constexpr unsigned widened = 0;  // keeps half precision on math.catena
@@ -26,6 +27,9 @@ struct SmallMatmul {
     static bool supports(const auto& call) {
         // The largest extent; a BLAS is faster for larger matrices.
         constexpr std::int64_t most = 8;
+        // It computes single matrices; matmul also takes vectors and stacks.
+        if (call.template x<float>(0).ndim() != 2 || call.template x<float>(1).ndim() != 2)
+            return false;
         const Sizes s(call);
         return s.m <= most && s.n <= most && s.k <= most;
     }

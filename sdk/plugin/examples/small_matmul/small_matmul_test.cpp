@@ -23,4 +23,9 @@ TEST_CASE("small_matmul") {
     };
     CHECK(who(8) == "org.example.small_matmul");
     CHECK(who(9) == "org.catena.math");
+    const Array stack = Array::random<float>({2, 3, 3}, 1), row = Array::random<float>({3}, 1);
+    for (const auto& [a, b] : {std::pair(stack, stack), {row, stack}, {stack, row}, {row, row}}) {
+        world.forward("catena.matmul", {a, b});
+        CHECK(world.ran() == "org.catena.math");
+    }
 }

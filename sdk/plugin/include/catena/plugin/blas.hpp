@@ -72,24 +72,40 @@ public:
     template <class C>  // a Call
     explicit Blas(const C& call) : Blas(call.context(), call.raw()) {}
 
-    // Uses the first table that supports the product; a batch is computed one product after the
-    // other. Throws CATENA_E_UNSUPPORTED if no table supports it.
+    // Uses the first table that supports the product. On the CPU, the threads share a batch of
+    // small products; large ones are computed one after the other, each by all threads. Throws
+    // CATENA_E_UNSUPPORTED if no table supports it.
     template <class T>
     void gemm(const Product<T>& p) const {
         if (p.m == 0 || p.n == 0) return;
-        catena_gemm g = described(call_, p);
-        const catena_blas* const blas = p.k == 0 ? nullptr : table_for(g);
-        for (std::int64_t i = 0; i < p.batch; ++i) {
-            g.a = p.a + i * p.step_a;
-            g.b = p.b + i * p.step_b;
-            T* const c = p.c + i * p.step_c;
-            g.c = c;
-            if (blas == nullptr) {
-                if (!p.add) zero(c, g);
-            } else {
-                check_status(blas->gemm(ctx_, &g));
+        const catena_gemm first = described(call_, p);
+        const catena_blas* const blas = p.k == 0 ? nullptr : table_for(first);
+        auto run = [&](std::int64_t begin, std::int64_t end) {
+            catena_gemm g = first;
+            for (std::int64_t i = begin; i < end; ++i) {
+                g.a = p.a + i * p.step_a;
+                g.b = p.b + i * p.step_b;
+                T* const c = p.c + i * p.step_c;
+                g.c = c;
+                if (blas == nullptr) {
+                    if (!p.add) zero(c, g);
+                } else {
+                    check_status(blas->gemm(ctx_, &g));
+                }
             }
+        };
+#if !defined(CATENA_CUDA)
+        // Not if the products are large, or share one C.
+        constexpr double large = 8e6;    // multiply-adds
+        constexpr double addition = 10;  // multiply-adds in the time of an addition in memory
+        const double work = double(p.m) * double(p.n) * double(p.k);
+        if (p.batch > 1 && p.step_c != 0 && work < large) {
+            constexpr std::int64_t call = 500;
+            return parallel<Isa::baseline>(ctx_, p.batch,
+                                           call + static_cast<std::int64_t>(work / addition), run);
         }
+#endif
+        run(0, p.batch);
     }
 
 private:

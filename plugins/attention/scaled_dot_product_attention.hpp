@@ -169,11 +169,14 @@ struct ScaledDotProductAttention {
         const double scale = AttentionCase::scale_of(g.template attr<"scale">(), a.d);
         const catena_dtype dtype = g.x_meta(0).dtype;
         const bool half = same(dtype, dtype_of<Float16>());
-        Var scores = all(product(q, k, false, true)) * scale;
-        auto [seen, kept] = call_all<"catena.attention_factors", 2>(
-            {g.x(0), g.x(1), g.y(2), g.x(4)},
-            {g.same("causal"), g.same("scale"), g.same("dropout"), g.same("window"),
-             g.same("offset"), g.same("layout")});
+        Var scores = all(matmul(q, k, false, true)) * scale;
+        const auto factors = [&](std::initializer_list<Var> inputs) {
+            return call_all<"catena.attention_factors", 2>(
+                inputs, {g.same("causal"), g.same("scale"), g.same("dropout"), g.same("window"),
+                         g.same("offset"), g.same("layout")});
+        };
+        auto [seen, kept] = g.has(4) ? factors({g.x(0), g.x(1), g.y(2), g.x(4)})
+                                     : factors({g.x(0), g.x(1), g.y(2)});
         if (g.has(3) && g.x_meta(3).dtype.code == CATENA_CODE_BOOL) {
             seen = seen * cast(g.x(3), dtype);
         } else if (g.has(3)) {
@@ -183,7 +186,7 @@ struct ScaledDotProductAttention {
         scores = math::where(seen, scores, half ? -6e4 : -1e30);
         const Var p = call<"catena.softmax">({scores}, {set("axis", std::int64_t{3})}) * seen;
         const bool drops = g.template attr<"dropout">() != 0;
-        const Var of_weights = all(product(gy, v, false, true));
+        const Var of_weights = all(matmul(gy, v, false, true));
         const Var gp = drops ? of_weights * kept : of_weights;
         const Var gs = p * (gp - sum(p * gp, {3}, true));
         const auto from_matrices = [&](const Var& x, std::int64_t heads, std::int64_t length,
@@ -191,11 +194,11 @@ struct ScaledDotProductAttention {
             return heads_first(reshape(x, {a.b, heads, length, size}));
         };
         if (g.wants(0))
-            g.gx(0, from_matrices(product(by_head(gs), k, false, false) * scale, a.h, a.t, a.d));
+            g.gx(0, from_matrices(matmul(by_head(gs), k) * scale, a.h, a.t, a.d));
         if (g.wants(1))
-            g.gx(1, from_matrices(product(by_head(gs), q, true, false) * scale, a.hk, a.s, a.d));
+            g.gx(1, from_matrices(matmul(by_head(gs), q, true, false) * scale, a.hk, a.s, a.d));
         if (g.wants(2))
-            g.gx(2, from_matrices(product(by_head(drops ? p * kept : p), gy, true, false), a.hk,
+            g.gx(2, from_matrices(matmul(by_head(drops ? p * kept : p), gy, true, false), a.hk,
                                   a.s, a.e));
         if (g.wants(3)) g.gx(3, gs);
     }
@@ -242,17 +245,6 @@ struct ScaledDotProductAttention {
     }
 
 private:
-    // op(a) op(b) for each matrix of a batch.
-    static Var product(const Var& a, const Var& b, bool transa, bool transb) {
-        const Shape as = shape_of(a.meta()), bs = shape_of(b.meta());
-        const auto spread = [](const Var& x, Shape s, bool first) {
-            return first ? reshape(x, {s[0], s[1], 1, s[2]}) : reshape(x, {s[0], s[1], s[2], 1});
-        };
-        if (transa) return sum(spread(a, as, false) * spread(b, bs, true), {1});
-        if (transb)
-            return sum(spread(a, as, true) * reshape(b, {bs[0], 1, bs[1], bs[2]}), {3});
-        return sum(spread(a, as, false) * reshape(b, {bs[0], 1, bs[1], bs[2]}), {2});
-    }
     template <class T>
     static AttentionTensors<T> tensors(const auto& call) {
         return {.a = AttentionCase(call),

@@ -1,28 +1,13 @@
 // Dropout, on CUDA: draws the same random numbers as the CPU for the same seed and offset.
 #pragma once
 
+#include <catena/plugin/cuda/draws.cuh>
 #include <catena/plugin/cuda/elementwise.cuh>
 
-#include "catena/abi/ext/draws.h"
 #include "dropout.hpp"
 
 namespace catena::plugins {
 
-// The `draws` of a call: in seed, offset and any, or in device memory.
-struct DrawsOnDevice {
-    std::uint64_t seed, offset;
-    const std::int64_t* where;  // seed and offset in device memory; null: use those above
-    std::int64_t any;           // whether to drop elements; below 0: see where[2]
-};
-// Reserves n blocks of random numbers. For a recorded call, the draws are in device memory.
-inline DrawsOnDevice reserve_draws(catena_ctx* ctx, std::uint64_t n) {
-    DrawsOnDevice r = {0, 0, nullptr, 1};
-    const auto* const draws =
-        static_cast<const catena_draws*>(host().get_extension(&host(), CATENA_DRAWS_1));
-    check_status(draws != nullptr ? draws->reserve(ctx, n, &r.seed, &r.offset, &r.where)
-                                  : host().philox(ctx, n, &r.seed, &r.offset));
-    return r;
-}
 // Draws block b of random numbers, which serves four elements: see dropout_group.
 template <class T>
 struct Dropped {
@@ -54,13 +39,13 @@ struct Dropped {
     T* y;
     std::int64_t* kept;
     std::int64_t n;
-    DrawsOnDevice draws;
+    cuda::DrawsOnDevice draws;
     C scale;
     std::uint32_t limit, add;
 };
 
 template <class T>
-void drop_on_device(const auto& call, Tensor<const T> x, const DrawsOnDevice& draws, Tensor<T> y,
+void drop_on_device(const auto& call, Tensor<const T> x, const cuda::DrawsOnDevice& draws, Tensor<T> y,
                     std::int64_t* kept, bool add) {
     using C = cuda::Compute<T>;
     const double ratio = call.template attr<"ratio">();
@@ -91,10 +76,9 @@ struct catena::plugin::cuda::Kernels<catena::plugins::Dropout> : catena::plugins
     static void forward(const auto& call) {
         const auto x = call.template x<T>(0);
         const bool any = call.train() && call.template attr<"ratio">() != 0;
-        catena::plugins::DrawsOnDevice draws = {0, 0, nullptr, 0};
+        DrawsOnDevice draws = {0, 0, nullptr, 0};
         if (any)
-            draws = catena::plugins::reserve_draws(call.context(),
-                                                   catena::plugins::dropout_blocks(x.size()));
+            draws = reserve_draws(call.context(), catena::plugins::dropout_blocks(x.size()));
         drop_on_device(call, x, draws, call.template y<T>(0), call.template y<std::int64_t>(1).data,
                        call.adds(0));
     }

@@ -96,7 +96,7 @@ struct AttentionCase {
     const std::int64_t* lengths = nullptr;
     std::int64_t window = 0, offset = 0;
     double scale = 1;
-    bool causal = false, mask_is_bool = false;
+    std::int64_t causal = 0, mask_is_bool = 0;
 };
 
 // Random numbers for dropout. Block ((b H + h) ceil(S / 4) + s / 4) T + t has the words of query t
@@ -104,7 +104,7 @@ struct AttentionCase {
 struct AttentionDraws {
     AttentionDraws() = default;
     // draws: seed, offset, and whether elements are dropped.
-    AttentionDraws(const std::int64_t* draws, double ratio)
+    CATENA_FN AttentionDraws(const std::int64_t* draws, double ratio)
         : any(draws[2] != 0),
           seed(static_cast<std::uint64_t>(draws[0])),
           offset(static_cast<std::uint64_t>(draws[1])),

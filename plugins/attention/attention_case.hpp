@@ -10,6 +10,13 @@ namespace catena::plugins {
 
 using namespace catena::plugin;
 
+inline constexpr const char* attention_layouts[] = {"BHTD", "BTHD", nullptr};
+inline constexpr Attribute attention_layout =
+    attr("layout", "BHTD", "order of the axes: BHTD or BTHD").one_of(attention_layouts);
+bool is_heads_last(const auto& call) {
+    return call.template attr<"layout">() == std::string_view("BTHD");
+}
+
 // Strides in elements of queries, keys, values or results, whose last axis is contiguous.
 struct HeadStrides {
     HeadStrides() = default;
@@ -62,9 +69,6 @@ struct AttentionCase {
             mask_step[4 - i] = n == 1 ? 0 : step;
             step *= n;
         }
-    }
-    static bool is_heads_last(const auto& call) {
-        return call.template attr<"layout">() == std::string_view("BTHD");
     }
     static double scale_of(double given, std::int64_t width) {
         return given != 0 ? given : 1 / std::sqrt(static_cast<double>(width));

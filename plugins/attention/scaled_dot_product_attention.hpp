@@ -5,9 +5,6 @@
 
 namespace catena::plugins {
 
-inline constexpr const char* attention_layouts[] = {"BHTD", "BTHD", nullptr};
-inline constexpr Attribute attention_layout =
-    attr("layout", "BHTD", "order of the axes: BHTD or BTHD").one_of(attention_layouts);
 inline constexpr Attribute attention_causal =
     attr("causal", false, "query i does not see the keys after i + offset");
 inline constexpr Attribute attention_window =
@@ -30,7 +27,7 @@ using AttentionTypes = decltype(AttentionRows<float>() + AttentionRows<double>()
 // Checks the shapes of q, k, v, mask and lengths, and returns (B, H, T, S).
 inline std::array<std::int64_t, 4> check_attention(const auto& s, std::size_t mask_port) {
     for (const std::size_t i : {0, 1, 2}) s.check_ndim(i, 4);
-    const bool heads_last = s.template attr<"layout">() == std::string_view("BTHD");
+    const bool heads_last = is_heads_last(s);
     const std::size_t head = heads_last ? 2 : 1, row = heads_last ? 1 : 2;
     const char* const heads = heads_last ? "k.shape[2]" : "k.shape[1]";
     const Shape q = s.x(0), k = s.x(1), v = s.x(2);
@@ -78,7 +75,7 @@ struct AttentionFactors {
         s.check_ndim(1, 4);
         s.check_shape(2, {3});
         s.check_shape(3, {q[0]});
-        const bool heads_last = s.template attr<"layout">() == std::string_view("BTHD");
+        const bool heads_last = is_heads_last(s);
         for (const std::size_t i : {0, 1})
             s.y(i, {q[0], q[heads_last ? 2 : 1], q[heads_last ? 1 : 2], k[heads_last ? 1 : 2]});
     }
@@ -152,7 +149,7 @@ struct ScaledDotProductAttention {
     }
     // Composes the gradients from the definition, with all scores in memory.
     static void gradient(const auto& g) {
-        const bool heads_last = g.template attr<"layout">() == std::string_view("BTHD");
+        const bool heads_last = is_heads_last(g);
         const AttentionCase a(g.x_shape(0), g.x_shape(1), g.x_shape(2), heads_last);
         const auto heads_first = [&](const Var& x) {
             return heads_last ? transpose(x, {0, 2, 1, 3}) : x;

@@ -73,7 +73,7 @@ class Cases:
         _generator = numpy.random.default_rng(1)
 
     def __call__(self, name, function, inputs, torch_function, attrs={}, outputs=("y",),
-                 double=True, rtol=1e-4, atol=1e-5):
+                 double=True, rtol=1e-4, atol=1e-5, constant=()):
         """Adds a case.
 
         function: without "catena.", or the name of a row of sdk/host/test/golden/GROUP.cpp
@@ -81,6 +81,7 @@ class Cases:
         torch_function: takes the inputs by name as tensors, floating ones in float64, and returns the
             outputs, without hidden ones
         double: also store second-order gradients
+        constant: floating inputs that have no gradient
         """
         import numpy
         import torch
@@ -88,7 +89,7 @@ class Cases:
             sys.exit(f"generate.py: {name}: expected one case of this name, got two")
         generator = numpy.random.default_rng(2)
         tensors = {key: torch.from_numpy(numpy.array(value)) for key, value in inputs.items()}
-        tensors = {key: t.double().requires_grad_() if t.is_floating_point() else t
+        tensors = {key: t.double().requires_grad_(key not in constant) if t.is_floating_point() else t
                    for key, t in tensors.items()}
         results = torch_function(**tensors)
         results = [results] if isinstance(results, torch.Tensor) else list(results)

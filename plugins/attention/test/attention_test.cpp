@@ -301,3 +301,53 @@ TEST_CASE("attention: errors") {
     refused({q, k, v}, {set("layout", "HTBD")}, "attribute 'layout': expected one of BHTD, BTHD, got 'HTBD'");
     refused({q, k, v}, {set("offset", -2)}, "attribute 'offset': expected -1 to");
 }
+
+TEST_CASE("rotary embedding") {
+    const std::string rotary = "catena.rotary_embedding";
+    const Array half = Array::from<double>({0.5, 0.25}, {2, 1}), one = Array::from<double>({2, 4}, {2, 1});
+    const Array x = Array::from<double>({1, 2, 3, 4, 5, 6}, {1, 1, 2, 3});
+    CHECK(check(world(), {.function = rotary,
+                          .inputs = {x, half, one},
+                          .expected = {Array::from<double>({0.5 - 4, 1 + 2, 3, 1 - 20, 1.25 + 16, 6},
+                                                           {1, 1, 2, 3})},
+                          .edges = false}) == "");
+    CHECK(check(world(), {.function = rotary,
+                          .inputs = {x, half, one, Array::from<std::int64_t>({1, 0}, {1, 2})},
+                          .attrs = {set("inverse", true)},
+                          .expected = {Array::from<double>({0.25 + 8, 0.5 - 4, 3, 2 + 10, 2.5 - 8, 6},
+                                                           {1, 1, 2, 3})},
+                          .edges = false}) == "");
+    // Both kinds of pairs, by the same tables; both orders of the axes.
+    const Array many = Array::random<double>({2, 3, 2, 9}, 1);
+    const Array cos = Array::random<double>({5, 4}, 2), sin = Array::random<double>({5, 4}, 3);
+    for (const bool interleaved : {false, true}) {
+        const Array y = world().forward(rotary, {many, cos, sin},
+                                        {set("interleaved", interleaved), set("offset", 1),
+                                         set("layout", "BTHD")})[0];
+        for (std::int64_t row = 0; row < 12; ++row)
+            for (std::int64_t i = 0; i < 4; ++i) {
+                const std::int64_t a = row * 9 + (interleaved ? 2 * i : i);
+                const std::int64_t b = interleaved ? a + 1 : a + 4, t = row / 2 % 3 + 1;
+                const double c = cos.at(t * 4 + i), s = sin.at(t * 4 + i);
+                CHECK(std::abs(y.at(a) - (many.at(a) * c - many.at(b) * s)) < 1e-14);
+                CHECK(std::abs(y.at(b) - (many.at(b) * c + many.at(a) * s)) < 1e-14);
+            }
+    }
+    const auto refused = [&](const std::vector<Array>& in, const Attrs& attrs, const char* error) {
+        CHECK(check(world(), {.function = rotary, .inputs = in, .attrs = attrs, .error = error}) == "");
+    };
+    refused({x.reshaped({2, 3}), half, one}, {}, "x.ndim: expected 4, got 2");
+    refused({x, half.reshaped({2}), one}, {}, "cos.ndim: expected 2, got 1");
+    refused({x, Array::random<double>({2, 2}, 1), Array::random<double>({2, 2}, 1)}, {},
+            "cos.shape[1]: expected at most 1, got 2");
+    refused({x, half, one.reshaped({1, 2})}, {}, "sin.shape: expected (2, 1), got (1, 2)");
+    refused({x, half, one}, {set("offset", 1)}, "cos.shape[0]: expected at least 3, got 2");
+    refused({x, half, one, Array::from<std::int64_t>({1}, {1, 1})}, {},
+            "positions.shape: expected (1, 2), got (1, 1)");
+    for (const std::int64_t wrong : {-1, 2})
+        CHECK_THROWS_WITH(world().forward(rotary, {x, half, one,
+                                                   Array::from<std::int64_t>({0, wrong}, {1, 2})}),
+                          ("[catena.rotary_embedding] positions[1]: expected 0 to 1, got " +
+                           std::to_string(wrong))
+                              .c_str());
+}

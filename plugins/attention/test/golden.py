@@ -67,3 +67,37 @@ def cases(case):
         numpy.ones((1,), bool), [3, 5])
     add("attention_lengths_last", (2, 2, 2, 2), (2, 2, 5, 2), (2, 2, 5, 2),
         uniform(-1, 1, (5,)), [3, 5], causal=True, offset=-1)
+
+    def rotate(x, cos, sin, positions=None, interleaved=False, offset=0, inverse=False,
+               layout="BHTD"):
+        """Multiplies pairs as complex numbers."""
+        if layout == "BTHD":
+            x = x.transpose(1, 2)
+        half = cos.shape[1]
+        angles = torch.complex(cos, -sin if inverse else sin)
+        if positions is None:
+            turn = angles[offset:offset + x.shape[2]]
+        else:
+            turn = angles[positions][:, None]
+        pairs, rest = x[..., :2 * half], x[..., 2 * half:]
+        if interleaved:
+            z = torch.view_as_real(torch.view_as_complex(
+                pairs.unflatten(-1, (half, 2)).contiguous()) * turn).flatten(-2)
+        else:
+            z = torch.complex(pairs[..., :half], pairs[..., half:]) * turn
+            z = torch.cat([z.real, z.imag], -1)
+        y = torch.cat([z, rest], -1)
+        return y.transpose(1, 2) if layout == "BTHD" else y
+
+    def rotary(name, x, half, positions=None, **attrs):
+        angles = uniform(-3, 3, (8, half))
+        inputs = {"x": uniform(-1, 1, x), "cos": numpy.cos(angles), "sin": numpy.sin(angles)}
+        if positions is not None:
+            inputs["positions"] = numpy.asarray(positions, "int64")
+        case(name, "rotary_embedding", inputs,
+             lambda **x: rotate(**x, **attrs), attrs=attrs, constant=("cos", "sin"))
+
+    rotary("rotary", (2, 3, 4, 6), 3)
+    rotary("rotary_interleaved", (2, 3, 4, 6), 3, interleaved=True, offset=4)
+    rotary("rotary_part", (1, 4, 3, 7), 2, layout="BTHD", inverse=True)
+    rotary("rotary_positions", (2, 3, 4, 5), 2, [[7, 0, 3, 3], [1, 2, 6, 5]], interleaved=True)

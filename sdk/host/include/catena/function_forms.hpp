@@ -11,6 +11,7 @@
 #include <catena/functions/losses.hpp>
 #include <catena/functions/noise.hpp>
 #include <catena/functions/products.hpp>
+#include <catena/functions/attention.hpp>
 #include <catena/operators.hpp>
 
 #include <array>

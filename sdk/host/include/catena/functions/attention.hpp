@@ -1,0 +1,30 @@
+// Positions for attention: tables for F::rotary_embedding(), biases for
+// F::scaled_dot_product_attention().
+#pragma once
+
+#include <catena/core/array.hpp>
+
+#include <cstdint>
+#include <vector>
+
+namespace catena::functions {
+
+struct RotaryTables {
+    Array cos, sin;
+};
+// The cosines and sines of p base^(-2 i / size) for positions p < length and i < size / 2: arrays
+// (length, size / 2) of float32 in host memory. size: the number of elements that are rotated.
+// Throws InvalidError if size is odd, or an argument is not positive.
+RotaryTables rotary_tables(std::int64_t length, std::int64_t size, double base = 10000);
+
+// A slope for each head: 2^(-8 k / n) for k = 1 .. n if n, the number of heads, is a power of two;
+// else those for the next lower power, then every second one of those for the next higher power.
+// (Press and others, "Train Short, Test Long: Attention with Linear Biases", ICLR 2022.)
+std::vector<double> alibi_slopes(std::int64_t heads);
+
+// A mask (1, heads, queries, keys) of float32 in host memory: -slope * distance, where query t is
+// at t + offset. offset=-1 means keys - queries, as for attention. Throws InvalidError if there is
+// no head, or another number is negative.
+Array alibi(std::int64_t heads, std::int64_t queries, std::int64_t keys, std::int64_t offset = 0);
+
+}  // namespace catena::functions

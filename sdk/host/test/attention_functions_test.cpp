@@ -1,0 +1,88 @@
+// Tests of positions for attention, and of attention with a cache.
+#include <catena/catena.hpp>
+#include <catena/functions/attention.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+using namespace catena;
+namespace F = catena::functions;
+
+namespace {
+
+Array numbers(const Shape& shape, double step) {
+    std::vector<float> values;
+    for (std::int64_t i = 0, n = Array::zeros(shape, Dtype::float32).size(); i < n; ++i)
+        values.push_back(static_cast<float>(std::sin(step * static_cast<double>(i + 1))));
+    return Array::from(std::span<const float>(values), shape);
+}
+
+}  // namespace
+
+TEST_CASE("alibi") {
+    CHECK(F::alibi_slopes(4) == std::vector<double>{1.0 / 4, 1.0 / 16, 1.0 / 64, 1.0 / 256});
+    const auto six = F::alibi_slopes(6);  // those of 4 heads, and two of 8
+    CHECK(six[3] == 1.0 / 256);
+    CHECK(six[4] == 1.0 / 2);
+    CHECK(six[5] == 1.0 / 8);
+    const Array mask = F::alibi(2, 2, 3, -1);
+    CHECK(mask.shape() == Shape{1, 2, 2, 3});
+    const float a = -1.0f / 16, b = -1.0f / 256;
+    CHECK(mask.to_vector<float>() ==
+          std::vector<float>{a, 0, a, 2 * a, a, 0, b, 0, b, 2 * b, b, 0});
+    CHECK(F::alibi(1, 0, 3).shape() == Shape{1, 1, 0, 3});
+    CHECK_THROWS_WITH_AS(F::alibi(0, 1, 1), "[alibi] heads: expected at least 1, got 0",
+                         InvalidError);
+    CHECK_THROWS_WITH_AS(F::alibi(1, -1, 1), "[alibi] queries: expected at least 0, got -1",
+                         InvalidError);
+    CHECK_THROWS_WITH_AS(F::alibi(1, 1, -1), "[alibi] keys: expected at least 0, got -1",
+                         InvalidError);
+    CHECK_THROWS_WITH_AS(F::alibi(1, 1, 1, -2), "[alibi] offset: expected at least -1, got -2",
+                         InvalidError);
+}
+
+TEST_CASE("rotary_tables") {
+    const auto [cos, sin] = F::rotary_tables(50, 4, 100);
+    CHECK(cos.shape() == Shape{50, 2});
+    CHECK(cos.to_vector<float>()[7 * 2] == static_cast<float>(std::cos(7.0)));
+    CHECK(sin.to_vector<float>()[7 * 2 + 1] == static_cast<float>(std::sin(0.7)));
+    CHECK_THROWS_WITH_AS(F::rotary_tables(0, 4), "[rotary_tables] length: expected at least 1, got 0",
+                         InvalidError);
+    CHECK_THROWS_WITH_AS(F::rotary_tables(1, 3),
+                         "[rotary_tables] size: expected an even number above 0, got 3",
+                         InvalidError);
+    CHECK_THROWS_WITH_AS(F::rotary_tables(1, 2, 0), "[rotary_tables] base: expected above 0, got 0",
+                         InvalidError);
+    // Products of rotated vectors depend on the difference of their positions.
+    const Array q = numbers({1, 1, 1, 4}, 1), k = numbers({1, 1, 1, 4}, 2);
+    for (const bool interleaved : {false, true}) {
+        const auto product = [&](std::int64_t place_q, std::int64_t place_k) {
+            const Array a = F::rotary_embedding(q, cos, sin, {}, interleaved, place_q);
+            const Array b = F::rotary_embedding(k, cos, sin, {}, interleaved, place_k);
+            return F::sum(a * b).to_vector<float>()[0];
+        };
+        CHECK(std::abs(product(3, 10) - product(40, 47)) < 1e-5);
+        CHECK(std::abs(product(3, 10) - product(3, 11)) > 1e-3);
+    }
+}
+
+// A sequence that is computed at once, and in parts with a cache of keys and values.
+TEST_CASE("attention with a cache") {
+    const auto [cos, sin] = F::rotary_tables(9, 4);
+    const Array q = numbers({2, 4, 9, 4}, 1), k = numbers({2, 2, 9, 4}, 2);
+    const Array v = numbers({2, 2, 9, 3}, 3);
+    const auto rows = [](const Array& x, int from, int to) {
+        return F::split_axis(x, Ints{from, to}, 2)[1];
+    };
+    const auto attend = [&](int from, int to) {
+        const Array keys = F::rotary_embedding(rows(k, 0, to), cos, sin);
+        const Array queries = F::rotary_embedding(rows(q, from, to), cos, sin, {}, false, from);
+        return F::scaled_dot_product_attention(queries, keys, rows(v, 0, to),
+                                               F::alibi(4, to - from, to, -1), {}, true, 0, 0, 0,
+                                               -1);
+    };
+    const Array all = attend(0, 9);
+    for (const auto& [from, to] : {std::pair{0, 5}, {5, 6}, {6, 7}, {7, 9}})
+        CHECK_NOTHROW(assert_allclose(attend(from, to), rows(all, from, to), 1e-6, 1e-5));
+}

@@ -19,6 +19,7 @@ CATENA_KERNEL void add_rows(const auto& call, const AddedRows& a, const T* rows,
                             const RowOf& row_of) {
     constexpr std::int64_t strip = 256;  // least number of columns for a thread
     const std::int64_t work = a.n * a.size;
+    if (a.groups * work == 0) return;
     const std::int64_t wanted = std::min(call.slots(), a.groups * work / serial_work + 1);
     const std::int64_t strips = std::clamp<std::int64_t>(a.size / strip, 1, wanted);
     const std::int64_t owners =

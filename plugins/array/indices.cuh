@@ -6,13 +6,14 @@
 
 #include <catena/plugin/cuda/add_rows.cuh>
 
+#include "ravel_multi_index.hpp"
 #include "take.hpp"
 #include "take_along_axis.hpp"
 
 namespace catena::plugins {
 
-template <class F>
-void check_picked(const cuda::Call<F>&, const Picked&, Shape) {}
+template <class F, class I>
+void check_picked(const cuda::Call<F>&, const Picked&, Tensor<const I>) {}
 
 template <class T>
 struct ReadPicked {
@@ -40,9 +41,9 @@ void read_picked(const cuda::Call<F>& call, const Picked& p, const T* x, T* y, b
 struct PickedRows {
     explicit PickedRows(const Picked& picked)
         : p(picked),
-          n(picked.size() / (picked.shared ? picked.inner : 1)),
+          n(picked.outer * picked.n * (picked.shared ? 1 : picked.inner)),
           size(picked.shared ? picked.inner : 1),
-          rows(picked.outer * picked.length * picked.inner / size) {}
+          rows(picked.outer * picked.length * (picked.shared ? 1 : picked.inner)) {}
     __device__ __forceinline__ std::int64_t row(std::int64_t i) const {
         const std::int64_t lane = p.shared ? 0 : i % p.inner;
         const std::int64_t step = p.shared ? 1 : p.inner;
@@ -88,6 +89,17 @@ template <class F, class I>
 void set_last(const cuda::Call<F>& call, const Picked& p, Tensor<I> y) {
     call.zero(y);
     cuda::each(call.queue(), p.size(), SetLast<I>{p, y.data});
+}
+
+template <class I>
+struct Ravel {
+    __device__ __forceinline__ void operator()(std::int64_t i) const { y[i] = indices(i); }
+    AxisIndices<I> indices;
+    I* y;
+};
+template <class F, class I>
+void ravel(const cuda::Call<F>& call, const AxisIndices<I>& indices, Tensor<I> y) {
+    cuda::each(call.queue(), y.size(), Ravel<I>{indices, y.data});
 }
 
 // Adding needs scratch memory: in backward of functions that read, in forward of those that add.

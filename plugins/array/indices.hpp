@@ -30,25 +30,25 @@ struct Picked {
     std::int32_t wide, shared;
 };
 
-// Throws CATENA_E_VALUE for the first of n indices that is not in [-length, length).
-inline void check_indices(const char* function, const Picked& p, Shape shape) {
-    const auto look = [&](const auto* ids) {
-        const std::int64_t n = size_of(shape);
-        bool wrong = false;
-        for (std::int64_t i = 0; i < n; ++i)
-            wrong |= std::int64_t{ids[i]} < -p.length || std::int64_t{ids[i]} >= p.length;
-        if (!wrong) [[likely]]
-            return;
-        std::int64_t i = 0;
-        while (ids[i] >= -p.length && ids[i] < p.length) ++i;
-        fail(CATENA_E_VALUE, function, text_of_element("indices", i, shape).c_str(),
-             p.length == 0 ? "no index, for the axis has no elements"
-                           : "an index from -" + std::to_string(p.length) + " to " +
-                                 std::to_string(p.length - 1),
-             ids[i]);
+// Throws CATENA_E_VALUE for the first index that is not in [-length, length).
+template <class I>
+void check_indices(const char* function, const char* name, const I* ids, Shape shape,
+                   std::int64_t length) {
+    const std::int64_t n = size_of(shape);
+    const auto is_wrong = [&](std::int64_t i) {
+        return std::int64_t{ids[i]} < -length || std::int64_t{ids[i]} >= length;
     };
-    p.wide ? look(static_cast<const std::int64_t*>(p.ids))
-           : look(static_cast<const std::int32_t*>(p.ids));
+    bool wrong = false;
+    for (std::int64_t i = 0; i < n; ++i) wrong |= is_wrong(i);
+    if (!wrong) [[likely]]
+        return;
+    std::int64_t i = 0;
+    while (!is_wrong(i)) ++i;
+    fail(CATENA_E_VALUE, function, text_of_element(name, i, shape).c_str(),
+         length == 0
+             ? "no index, for the axis has no elements"
+             : "an index from -" + std::to_string(length) + " to " + std::to_string(length - 1),
+         ids[i]);
 }
 
 // The indices of a call that reads or adds to an array of shape x.
@@ -62,12 +62,12 @@ Picked picked(const auto& call, Shape x, Tensor<const I> indices, bool shared) {
                       .inner = size_of(x.subspan(axis + 1)),
                       .wide = sizeof(I) == 8,
                       .shared = shared};
-    check_picked(call, p, indices.shape);
+    check_picked(call, p, indices);
     return p;
 }
-template <class F, Isa isa>
-void check_picked(const Call<F, isa>&, const Picked& p, Shape indices) {
-    check_indices(F::about.name, p, indices);
+template <class F, Isa isa, class I>
+void check_picked(const Call<F, isa>&, const Picked& p, Tensor<const I> indices) {
+    check_indices(F::about.name, "indices", indices.data, indices.shape, p.length);
 }
 
 // Sets y to the elements of x at the indices, or adds them to y.

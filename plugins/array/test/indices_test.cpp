@@ -191,6 +191,33 @@ TEST_CASE("take_along_axis and put_along_axis_add") {
     }
 }
 
+TEST_CASE("ravel_multi_index") {
+    const Dims shape = {4, 5, 2};
+    const auto ravel = [&](const std::vector<Array>& x) {
+        return world().forward("catena.ravel_multi_index", x, {set("shape", Ints(shape))})[0];
+    };
+    for (const bool wide : {false, true})
+        CHECK(ravel({ids_of({3}, {0, -1, 1}, wide), ids_of({3}, {4, 0, -5}, wide),
+                     ids_of({3}, {1, 0, -1}, wide)}) == ids_of({3}, {9, 30, 11}, wide));
+    CHECK(ravel({ids_of({}, {3}), ids_of({}, {4}), ids_of({}, {1})}) == ids_of({}, {39}));
+    CHECK(ravel({ids_of({0}, {}), ids_of({0}, {}), ids_of({0}, {})}).shape() == Dims{0});
+    const auto text = [&](const std::vector<Array>& x, const Dims& of, catena_status status) {
+        return error_of("ravel_multi_index", x, {set("shape", Ints(of))}, status);
+    };
+    const Array i = ids_of({2}, {1, 2});
+    CHECK(text({i, i}, {4, 2}, CATENA_E_VALUE) ==
+          "[catena.ravel_multi_index] x[1][1]: expected an index from -2 to 1, got 2");
+    CHECK(text({i}, {4, 2}, CATENA_E_SHAPE) ==
+          "[catena.ravel_multi_index] x: expected 2 arrays, one for each axis, got 1");
+    CHECK(text({i, ids_of({}, {0})}, {4, 2}, CATENA_E_SHAPE) ==
+          "[catena.ravel_multi_index] x[1].shape: expected (2,), got ()");
+    const Array narrow = ids_of({}, {0}, false);
+    CHECK(text({narrow, narrow}, {65536, 65536}, CATENA_E_SHAPE) ==
+          "[catena.ravel_multi_index] shape: expected at most 2^31 - 1 elements for int32, got "
+          "(65536, 65536)");
+    CHECK_FALSE(text({iota({1})}, {4}, CATENA_E_DTYPE).empty());
+}
+
 TEST_CASE("indices out of range are refused, and named") {
     for (const bool wide : {false, true}) {
         CHECK(error_of("take", {iota({4, 3}), ids_of({2, 2}, {0, 3, 4, -5}, wide)}, with(0),

@@ -4,6 +4,7 @@
 #include <catena/bound_function.hpp>
 #include <catena/core/config.hpp>
 #include <catena/functions.hpp>
+#include <catena/functions/indexing.hpp>
 #include <catena/operators.hpp>
 
 #include <array>

@@ -186,10 +186,7 @@ struct PutItem {
     static constexpr bool any_device = true;
 
     static void infer(const auto& s) {
-        const Ints shape = s.template attr<"shape">();
-        const bool fits = shape.size() <= CATENA_MAX_NDIM &&
-                          std::ranges::all_of(shape, [](std::int64_t d) { return d >= 0; });
-        s.check(fits, "shape", "one that an array can have", shape, CATENA_E_INVALID);
+        const Ints shape = shape_attribute(s);
         check_slices(s, shape);
         const Slices slices = slices_of(s, shape);
         s.check_shape(0, slices.shape());

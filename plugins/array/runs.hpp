@@ -1,4 +1,4 @@
-// Parallel copies of runs, which are equally spaced elements.
+// Parallel copies of runs, which are equally spaced elements; and checks of shapes.
 #pragma once
 
 #include <catena/plugin.hpp>
@@ -39,6 +39,15 @@ void fill_zeros(const auto& call, Tensor<T> y) {
     for_each_piece(call, 1, y.size(),
                    [&](std::int64_t, std::int64_t first, std::int64_t n)
                        CATENA_LAMBDA { std::fill_n(y.data + first, n, T(0)); });
+}
+
+// Returns the attribute `shape`, checked.
+inline Ints shape_attribute(const auto& s) {
+    const Ints shape = s.template attr<"shape">();
+    const bool fits = shape.size() <= CATENA_MAX_NDIM &&
+                      std::ranges::all_of(shape, [](std::int64_t d) { return d >= 0; });
+    s.check(fits, "shape", "one that an array can have", shape, CATENA_E_INVALID);
+    return shape;
 }
 
 }  // namespace catena::plugins

@@ -149,17 +149,17 @@ struct catena::plugin::cuda::Kernels<catena::plugins::BinaryHierarchicalSoftmax>
                  SampleGradients<T>{w.data, pairs.nodes, pairs.codes, gx.data, pairs.depth,
                                     w.dim(1), call.adds(0)});
         if (gw)
-            sum_rows_on_device<T>(call.queue(),
-                                  id_list(static_cast<const std::int32_t*>(pairs.nodes), w.dim(0)),
-                                  {.n = pairs.n,
-                                   .n_rows = w.dim(0),
-                                   .size = w.dim(1),
-                                   .rows = x.data,
-                                   .factors = pairs.codes,
-                                   .each = pairs.depth,
-                                   .table = gw.data,
-                                   .add = call.adds(2)},
-                                  pairs.keys);
+            cuda::sum_rows_on_device<T>(
+                call.queue(), id_list(static_cast<const std::int32_t*>(pairs.nodes), w.dim(0)),
+                {.n = pairs.n,
+                 .n_rows = w.dim(0),
+                 .size = w.dim(1),
+                 .rows = x.data,
+                 .factors = pairs.codes,
+                 .each = pairs.depth,
+                 .table = gw.data,
+                 .add = call.adds(2)},
+                pairs.keys);
     }
 
 private:

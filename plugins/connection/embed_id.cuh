@@ -9,15 +9,15 @@ template <class F, class I, class T>
 void scatter_rows(const cuda::Call<F>& call, Tensor<const I> x, const T* rows, Tensor<T> table,
                   bool add) {
     if (!add) call.zero(table);
-    sum_rows_on_device<T>(call.queue(),
-                          id_list(x.data, table.dim(0), call.template attr<"ignore_label">()),
-                          {.n = x.size(),
-                           .n_rows = table.dim(0),
-                           .size = table.dim(1),
-                           .rows = rows,
-                           .table = table.data,
-                           .add = add},
-                          call.template scratch<std::uint64_t>());
+    cuda::sum_rows_on_device<T>(call.queue(),
+                                id_list(x.data, table.dim(0), call.template attr<"ignore_label">()),
+                                {.n = x.size(),
+                                 .n_rows = table.dim(0),
+                                 .size = table.dim(1),
+                                 .rows = rows,
+                                 .table = table.data,
+                                 .add = add},
+                                call.template scratch<std::uint64_t>());
 }
 template <class F, class I, class T>
 void gather_rows(const cuda::Call<F>& call, Tensor<const I> x, Tensor<const T> table, T* y,
@@ -36,7 +36,7 @@ struct RowsById : F {
     template <class I, class T>
     static void plan(const auto& call, catena_plan& plan) {
         if (call.raw().phase == phase)
-            plan.scratch_bytes = row_sums_bytes(call.template x<I>(0).size());
+            plan.scratch_bytes = cuda::row_sums_bytes(call.template x<I>(0).size());
     }
 };
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <catena/plugin.hpp>
+#include <catena/plugin/add_rows.hpp>
 
 namespace catena::plugins {
 
@@ -73,31 +74,18 @@ CATENA_KERNEL void gather_rows(const auto& call, Tensor<const I> x, Tensor<const
     });
 }
 
-// Adds rows[i] to table[x[i]], in the order of i. Threads divide the columns, not the rows, because
-// an id may occur several times. Without `add`, sets the table to 0 first.
+// Adds rows[i] to table[x[i]], in the order of i. Without `add`, sets the table to 0 first.
 template <class I, class T>
 CATENA_KERNEL void scatter_rows(const auto& call, Tensor<const I> x, const T* rows, Tensor<T> table,
                                 bool add) {
     const Ids<I> ids(call, x, table.dim(0));
-    const std::int64_t n = x.size();
-    const std::int64_t width = table.dim(1);
+    const std::int64_t size = table.dim(1);
     if (!add)
-        call.parallel(table.dim(0), width, [&](std::int64_t begin, std::int64_t end) CATENA_LAMBDA {
-            std::fill_n(table.data + begin * width, (end - begin) * width, T(0));
+        call.parallel(table.dim(0), size, [&](std::int64_t begin, std::int64_t end) CATENA_LAMBDA {
+            std::fill_n(table.data + begin * size, (end - begin) * size, T(0));
         });
-    constexpr std::int64_t strip = 128;
-    call.parallel((width + strip - 1) / strip, n * std::min(strip, width),
-                  [&](std::int64_t begin, std::int64_t end) CATENA_LAMBDA {
-                      const std::int64_t first = begin * strip;
-                      const std::int64_t count = std::min(end * strip, width) - first;
-                      for (std::int64_t i = 0; i < n; ++i) {
-                          if (ids.ignores(i)) continue;
-                          const T* const from = rows + i * width + first;
-                          T* const to = table.data + ids[i] * width + first;
-                          CATENA_LOOP
-                          for (std::int64_t k = 0; k < count; ++k) to[k] += from[k];
-                      }
-                  });
+    add_rows(call, {.n = x.size(), .table = table.dim(0), .size = size}, rows, table.data,
+             [&](std::int64_t i) CATENA_LAMBDA { return ids.ignores(i) ? -1 : ids[i]; });
 }
 
 struct EmbedId {

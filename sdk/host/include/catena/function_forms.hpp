@@ -12,6 +12,7 @@
 #include <catena/functions/noise.hpp>
 #include <catena/functions/products.hpp>
 #include <catena/functions/attention.hpp>
+#include <catena/functions/indexing.hpp>
 #include <catena/operators.hpp>
 
 #include <array>

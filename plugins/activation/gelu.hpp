@@ -82,14 +82,14 @@ struct Gelu {
     CATENA_KERNEL static void forward(const auto& call) {
         constexpr Isa isa = std::remove_reference_t<decltype(call)>::isa;
         with_formula(call, [&]<class Formula>(Formula) {
-            check_status(forward_elementwise<Formula, T, isa>(call.context(), &call.raw()));
+            check_status(forward_elementwise<Formula, T, isa, false>(call.context(), &call.raw()));
         });
     }
     template <class T>
     CATENA_KERNEL static void backward(const auto& call) {
         constexpr Isa isa = std::remove_reference_t<decltype(call)>::isa;
         with_formula(call, [&]<class Formula>(Formula) {
-            check_status(backward_elementwise<Formula, T, isa>(call.context(), &call.raw()));
+            check_status(backward_elementwise<Formula, T, isa, false>(call.context(), &call.raw()));
         });
     }
 

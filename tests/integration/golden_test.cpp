@@ -51,7 +51,8 @@ std::vector<Entry> read_cases() {
         if (!arrays->contains("manifest")) continue;
         const std::vector<std::byte>& text = arrays->at("manifest").bytes;
         const char* const begin = reinterpret_cast<const char*>(text.data());
-        for (const json& entry : json::parse(begin, begin + text.size()).at("cases"))
+        const json manifest = json::parse(begin, begin + text.size());
+        for (const json& entry : manifest.at("cases"))
             list.push_back({entry, arrays, entry.at("case").get<std::string>() + "/"});
     }
     return list;

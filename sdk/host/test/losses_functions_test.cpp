@@ -41,6 +41,7 @@ TEST_CASE("on arrays and on variables") {
     compare(F::bernoulli_nll(t, x), F::bernoulli_nll(vt, vx));
     compare(F::gaussian_nll(x, t, t), F::gaussian_nll(vx, vt, vt));
     const Array labels = integers({0, 3, 2}, {3});
+    compare(F::hinge(x, labels), F::hinge(vx, as_variable(labels)));
     compare(F::softmax_cross_entropy(x, labels, 3),
             F::softmax_cross_entropy(vx, as_variable(labels), 3));
     CHECK(F::softmax_cross_entropy(x, labels, 3).item<float>() ==
@@ -141,5 +142,9 @@ TEST_CASE("refused") {
     CHECK_THROWS_WITH_AS(F::huber_loss(Array::zeros({3}), Array::zeros({3}), 1),
                          "[huber_loss] x.ndim: expected at least 2, got 1", ShapeError);
     CHECK_THROWS_AS(F::absolute_error(x, t), ShapeError);
+    CHECK_THROWS_WITH_AS(F::hinge(x, integers({0, 1, 1}, {3})),
+                         "[hinge] t.shape: expected (2,), got (3,)", ShapeError);
+    CHECK_THROWS_WITH_AS(F::hinge(x, integers({0, 1}, {2}), "l2"),
+                         "[hinge] norm: expected one of L1, L2, got 'l2'", InvalidError);
     CHECK_THROWS_AS(F::gaussian_nll(x, x, t), ShapeError);
 }

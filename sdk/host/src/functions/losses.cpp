@@ -1,5 +1,7 @@
 // Losses as compositions of registered functions, on variables and on arrays.
 #include <catena/fail.hpp>
+#include <catena/functions/creation.hpp>
+#include <catena/functions/logic.hpp>
 #include <catena/functions/losses.hpp>
 
 #include <algorithm>
@@ -27,60 +29,42 @@ void expect_shape(const char* what, const char* name, const Array& x, const Arra
                          to_string(other.shape()));
 }
 
-// The sum of all elements, in float32 for half precision.
-template <class X>
-X total_of(const X& y) {
-    return sum(item_size(y.dtype()) == 2 ? cast(y, Dtype::float32) : y);
-}
-template <class X>
-X rounded(const X& y, Dtype dtype) {
-    return y.dtype() == dtype ? y : cast(y, dtype);
-}
 // reduce has been checked.
 template <class X>
 X reduced(const X& y, std::string_view reduce) {
     if (reduce == "no") return y;
-    const X total = total_of(y);
-    if (reduce == "sum") return rounded(total, y.dtype());
-    const Shape shape = elements(y).shape();
-    const std::int64_t n = reduce == "batchmean" ? shape[0] : shape.size();
-    return rounded(total / static_cast<double>(n), y.dtype());
-}
-Array number(double value, const Array& like) {
-    return Array::full({}, value, like.dtype(), like.device());
+    if (reduce == "sum") return sum(y);
+    if (reduce == "mean") return mean(y);
+    const Shape shape = elements(y).shape();  // batchmean
+    const std::int64_t n = shape.ndim() == 0 ? 1 : shape[0];
+    return mean(y) * (static_cast<double>(shape.size()) / static_cast<double>(n));
 }
 Array constant(const Array&, Array value) { return value; }
 Variable constant(const Variable&, Array value) { return as_variable(std::move(value)); }
-
-// Divides the sum of the losses of labels by the number of those that are kept.
-template <class X>
-X mean_of_kept(const X& y, const Array& keep) {
-    const Array count = total_of(keep);
-    return rounded(total_of(y) / maximum(count, number(1, count)), y.dtype());
-}
 
 template <class X>
 X sigmoid_cross_entropy_of(const X& x, const X& t, bool normalize, std::string_view reduce) {
     const char* const name = "sigmoid_cross_entropy";
     expect_reduction(name, reduce);
     expect_shape(name, "t", elements(x), elements(t));
+    const bool labels = !is_floating(t.dtype());
     X y;
     Array keep;
-    if (is_floating(t.dtype())) {
-        y = bce_with_logits(x, t);
-    } else {
-        const Array labels = elements(t).astype(x.dtype());
-        keep = 1 - equal(labels, number(-1, labels));
+    if (labels) {
+        keep = not_equal(elements(t), -1);
+        const Array target = where(keep, elements(t).astype(x.dtype()), 0);
         // Scores that are ignored do not matter, even if they are NaN.
-        const X scores = where(constant(x, keep), x, constant(x, number(0, labels)));
-        y = bce_with_logits(scores, constant(x, labels * keep)) * keep;
+        y = where(keep, bce_with_logits(where(keep, x, 0), constant(x, target)), 0);
+    } else {
+        y = bce_with_logits(x, t);
     }
-    if (reduce != "mean") return reduced(y, reduce);
-    if (!normalize)
-        return rounded(total_of(y) / static_cast<double>(std::max<std::int64_t>(
-                                         elements(x).ndim() == 0 ? 1 : elements(x).shape()[0], 1)),
-                       y.dtype());
-    return keep ? mean_of_kept(y, keep) : reduced(y, reduce);
+    if (reduce == "mean" && !normalize) return reduced(y, "batchmean");
+    if (reduce != "mean" || !labels) return reduced(y, reduce);
+    // In float32 for half precision, which does not hold many labels.
+    const bool half = item_size(y.dtype()) == 2;
+    const X total = sum(half ? cast(y, Dtype::float32) : y);
+    const X mean_of_kept = total / maximum(sum(keep.astype(total.dtype())), 1);
+    return half ? cast(mean_of_kept, y.dtype()) : mean_of_kept;
 }
 
 template <class X>
@@ -120,12 +104,28 @@ X squared_error_of(const X& x0, const X& x1) {
 }
 
 template <class X>
+X hinge_of(const X& x, const X& t, std::string_view norm, std::string_view reduce) {
+    expect_reduction("hinge", reduce);
+    if (norm != "L1" && norm != "L2")
+        fail<InvalidError>("[hinge] norm: expected one of L1, L2, got '{}'", norm);
+    const Shape shape = elements(x).shape();
+    if (shape.ndim() != 2)
+        fail<ShapeError>("[hinge] x.shape: expected (N, classes), got {}", to_string(shape));
+    if (elements(t).shape() != Shape{shape[0]})
+        fail<ShapeError>("[hinge] t.shape: expected {}, got {}", to_string(Shape{shape[0]}),
+                         to_string(elements(t).shape()));
+    const Array sign = 1 - one_hot(elements(t), shape[1], 1, x.dtype()) * 2;
+    X y = maximum(x * sign + 1, 0);
+    if (norm == "L2") y = y * y;
+    return reduced(y, reduce == "mean" ? "batchmean" : reduce);
+}
+
+template <class X>
 X kl_div_of(const X& x, const X& t, std::string_view reduce, bool log_target) {
     expect_reduction("kl_div", reduce, {"batchmean"});
     expect_shape("kl_div", "t", elements(x), elements(t));
     if (log_target) return reduced(exp(t) * (t - x), reduce);
-    const Array none = equal(elements(t), number(0, elements(t)));
-    const X log_t = log(where(constant(t, none), constant(t, number(1, none)), t));
+    const X log_t = log(where(not_equal(elements(t), 0), t, 1));
     return reduced(t * (log_t - x), reduce);
 }
 
@@ -173,6 +173,9 @@ X gaussian_nll_of(const X& x, const X& mean, const X& ln_var, std::string_view r
     X mean_absolute_error(const X& x0, const X& x1) {                                            \
         return of_losses::reduced(abs(of_losses::error_of("mean_absolute_error", "x1", x0, x1)), \
                                   "mean");                                                       \
+    }                                                                                            \
+    X hinge(const X& x, const X& t, std::string_view norm, std::string_view reduce) {            \
+        return of_losses::hinge_of(x, t, norm, reduce);                                          \
     }                                                                                            \
     X kl_div(const X& x, const X& t, std::string_view reduce, bool log_target) {                 \
         return of_losses::kl_div_of(x, t, reduce, log_target);                                   \

@@ -1,5 +1,6 @@
 // Samples of distributions, on variables and on arrays.
 #include <catena/fail.hpp>
+#include <catena/functions/logic.hpp>
 #include <catena/functions/noise.hpp>
 
 namespace catena::functions {
@@ -35,8 +36,7 @@ X gumbel_softmax_of(const X& log_pi, double tau, int axis) {
     const Array u = uniform_like(like);
     // u is a multiple of 2^-24 or 2^-53, so that only 0 has no finite logarithm.
     const double least = u.dtype() == Dtype::float64 ? 0x1p-54 : 0x1p-25;
-    const Array positive = maximum(u, Array::full({}, least, u.dtype(), u.device()));
-    const Array noise = -log(-log(positive));
+    const Array noise = -log(-log(maximum(u, least)));
     return softmax((log_pi + noise.astype(like.dtype())) * (1 / tau), axis);
 }
 

@@ -37,6 +37,11 @@ const golden::Rows losses = {
      [](const auto& x, const auto&) {
          return golden::Variables{F::mean_absolute_error(x[0], x[1])};
      }},
+    {"hinge",
+     [](const auto& x, const auto& attrs) {
+         const std::string norm = attrs.at("norm");
+         return golden::Variables{F::hinge(x[0], x[1], norm, reduce_of(attrs))};
+     }},
     {"kl_div",
      [](const auto& x, const auto& attrs) {
          const bool log_target = attrs.at("log_target");

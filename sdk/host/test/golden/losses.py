@@ -65,12 +65,23 @@ def cases(case):
              lambda x, t, reduce=reduce: reduced(
                  F.huber_loss(x, t, reduction="none", delta=0.75), reduce),
              {"delta": 0.75, "reduce": reduce})
+    for norm in ("L1", "L2"):
+        for reduce in NAMES:
+            def hinge(x, t, norm=norm, reduce=reduce):
+                y = (1 + x * (1 - 2 * F.one_hot(t, 4))).clamp(min=0)
+                y = y if norm == "L1" else y**2
+                return reduced(y, "batchmean" if reduce == "mean" else reduce)
+
+            case(f"hinge_{norm}_{reduce}", "hinge",
+                 {"x": uniform(-2, 2, (3, 4)), "t": numpy.array([0, 3, 1])}, hinge,
+                 {"norm": norm, "reduce": reduce})
     two = {"x0": uniform(-2, 2, (2, 4)), "x1": uniform(-2, 2, (2, 4))}
     case("smooth_l1_loss_0", "smooth_l1_loss", {"x": two["x0"], "t": two["x1"]},
          lambda x, t: ((x - t)**2).sqrt().mean(), {"beta": 0.0, "reduce": "mean"})
     case("absolute_error", "absolute_error", two, lambda x0, x1: ((x0 - x1)**2).sqrt())
     case("squared_error", "squared_error", two, lambda x0, x1: (x0 - x1)**2)
-    case("mean_absolute_error", "mean_absolute_error", two, lambda x0, x1: ((x0 - x1)**2).sqrt().mean())
+    case("mean_absolute_error", "mean_absolute_error", two,
+         lambda x0, x1: ((x0 - x1)**2).sqrt().mean())
     for reduce, name in {**NAMES, "batchmean": "batchmean"}.items():
         x = uniform(-3, -0.1, (2, 4))
         case(f"kl_div_{reduce}", "kl_div", {"x": x, "t": uniform(0.1, 1, (2, 4))},

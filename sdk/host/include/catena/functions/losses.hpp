@@ -1,8 +1,7 @@
 // Losses that are compositions of registered functions. Those of labels, and bce_with_logits and
 // huber, are in <catena/functions.hpp>.
 //
-// reduce: "mean" over all elements, "sum", or "no" for the loss of each element. The sum of half
-// precision is computed in float32. All functions are differentiable to any order, and throw
+// reduce: "mean" over all elements, "sum", or "no" for the loss of each element. All functions are differentiable to any order, and throw
 // ShapeError if shapes differ, DtypeError if dtypes do, and InvalidError for another reduce.
 #pragma once
 
@@ -51,6 +50,14 @@ Variable squared_error(const Variable& x0, const Variable& x1);
 Array squared_error(const Array& x0, const Array& x1);
 Variable mean_absolute_error(const Variable& x0, const Variable& x1);
 Array mean_absolute_error(const Array& x0, const Array& x1);
+
+// The hinge loss of scores x (N, classes) and labels t (N,): the sum of max(0, 1 - x) of a row's
+// label and max(0, 1 + x) of its other classes, or of their squares for norm "L2". "mean" divides by
+// N; "no" returns all elements. For a label out of range all classes are other classes.
+Variable hinge(const Variable& x, const Variable& t, std::string_view norm = "L1",
+               std::string_view reduce = "mean");
+Array hinge(const Array& x, const Array& t, std::string_view norm = "L1",
+            std::string_view reduce = "mean");
 
 // The Kullback-Leibler divergence of log-probabilities x from probabilities t: the elements
 // t (log t - x), 0 where t is 0. With log_target, t are log-probabilities. As in PyTorch, "mean" is

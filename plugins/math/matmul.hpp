@@ -209,10 +209,7 @@ struct Matmul {
         T* const y = call.template y<T>(0).data;
         if (is_matrices(a.shape, b.shape))
             return multiply(call, matrix(a, ta), matrix(b, tb), y, call.adds(0));
-        const MatmulSizes s(a.shape, ta, b.shape, tb);
-        StackedProduct<T>(s.m, s.n, s.k, s.lead(), {a.data, s.a_lead, s.ta},
-                          {b.data, s.b_lead, s.tb}, {y, s.lead()}, call.adds(0))
-            .run(Blas(call));
+        forward_of_stacks<T>(call, {a.shape, ta, b.shape, tb}, a.data, b.data, y);
     }
     template <class T>
     CATENA_KERNEL static void backward(const auto& call) {
@@ -243,9 +240,18 @@ private:
         return {x.data, x.dim(0), x.dim(1), transposed};
     }
 
+    // Not inlined, so that products of two matrices need no large stack frame.
     template <class T>
-    static void backward_of_stacks(const auto& call, const MatmulSizes& s, const T* a, const T* b,
-                                   const T* gy, T* ga, T* gb) {
+    [[gnu::noinline]] static void forward_of_stacks(const auto& call, const MatmulSizes& s,
+                                                    const T* a, const T* b, T* y) {
+        StackedProduct<T>(s.m, s.n, s.k, s.lead(), {a, s.a_lead, s.ta}, {b, s.b_lead, s.tb},
+                          {y, s.lead()}, call.adds(0))
+            .run(Blas(call));
+    }
+    template <class T>
+    [[gnu::noinline]] static void backward_of_stacks(const auto& call, const MatmulSizes& s,
+                                                     const T* a, const T* b, const T* gy, T* ga,
+                                                     T* gb) {
         const Blas blas(call);
         const Stack<T> to_a = {ga, s.a_lead}, to_b = {gb, s.b_lead};
         const auto of_a = [&](bool t) { return Stack<const T>{a, s.a_lead, t}; };
@@ -262,7 +268,7 @@ private:
                 .run(blas);
     }
 
-    static void infer_stacks(const auto& s, bool ta, bool tb) {
+    [[gnu::noinline]] static void infer_stacks(const auto& s, bool ta, bool tb) {
         s.check_least_ndim(0, 1);
         s.check_least_ndim(1, 1);
         const MatmulSizes p(s.x(0), ta, s.x(1), tb);
@@ -278,7 +284,8 @@ private:
         if (s.x(1).size() > 1) *end++ = p.n;
         s.y(0, Shape(y, end));
     }
-    static void gradient_of_stacks(const auto& g, bool transpose_a, bool transpose_b) {
+    [[gnu::noinline]] static void gradient_of_stacks(const auto& g, bool transpose_a,
+                                                     bool transpose_b) {
         const Shape xa = g.x_shape(0), xb = g.x_shape(1);
         const MatmulSizes s(xa, transpose_a, xb, transpose_b);
         const Var a = xa.size() > 1 ? g.x(0) : reshape(g.x(0), {1, s.k});

@@ -168,6 +168,14 @@ TEST_CASE_TEMPLATE("linear, the loss and the accuracy of a classifier", T, float
     check_both<T>("catena.linear", {draw<T>({0, 7}, 1), draw<T>({9, 7}, 2), draw<T>({9}, 3)});
     check_both<T>("catena.matmul", {draw<T>({5, 3}, 1), draw<T>({5, 8}, 2)},
                   {plugin::set("transa", true)});
+    check_both<T>("catena.linear", {draw<T>({2, 5, 7}, 1), draw<T>({9, 7}, 2), draw<T>({9}, 3)},
+                  {plugin::set("n_batch_axes", 2)});
+    for (const auto& [a, b] : {std::pair<Dims, Dims>{{3, 5, 4}, {3, 4, 2}},
+                               {{3, 1, 2, 4}, {2, 4, 3}},
+                               {{2, 3, 4}, {4, 2}},
+                               {{4}, {3, 4, 2}},
+                               {{3, 0, 4}, {4}}})
+        check_both<T>("catena.matmul", {draw<T>(a, 1), draw<T>(b, 2)});
     const auto labels = [](Dims shape, std::vector<std::int64_t> t) {
         return Array::from<std::int64_t>(t, std::move(shape));
     };

@@ -31,8 +31,9 @@ private:
     bool is_integer_;
 };
 
-// dot() is the product of two matrices. NumPy's x.dot(W.T) is dot(x, F::transpose(W)); F::matmul(x,
-// W, false, true) gives the same without copying W.
+// dot() is F::matmul: the product of matrices, vectors, or stacks of matrices, which broadcast; for
+// stacks it differs from numpy.dot, as Python's @ does. NumPy's x.dot(W.T) is dot(x,
+// F::transpose(W)); F::matmul(x, W, false, true) gives the same without copying W.
 #define CATENA_ARITHMETIC(X)                                    \
     X operator+(const X& x0, const X& x1);                      \
     X operator-(const X& x0, const X& x1);                      \

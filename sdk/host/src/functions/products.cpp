@@ -360,7 +360,8 @@ X diagonal(const X& x, std::size_t first, std::size_t second) {
     const std::vector<std::int64_t> begin(end.size(), 0);
     std::vector<std::int64_t> step(end.size(), 1);
     step.back() = n + 1;
-    return get_item(reshape(transpose(x, axes), end), begin, end, step);
+    const X last = std::ranges::is_sorted(axes) ? x : transpose(x, axes);
+    return get_item(reshape(last, end), begin, end, step);
 }
 
 // Sets the extents of a term's labels, and labels the operand: axes of length 1 vanish, repeated

@@ -79,37 +79,43 @@ public:
     template <class T>
     void gemm(const Product<T>& p) const {
         if (p.m == 0 || p.n == 0) return;
-        const catena_gemm first = described(call_, p);
-        const catena_blas* const blas = p.k == 0 ? nullptr : table_for(first);
-        auto run = [&](std::int64_t begin, std::int64_t end) {
-            catena_gemm g = first;
-            for (std::int64_t i = begin; i < end; ++i) {
-                g.a = p.a + i * p.step_a;
-                g.b = p.b + i * p.step_b;
-                T* const c = p.c + i * p.step_c;
-                g.c = c;
-                if (blas == nullptr) {
-                    if (!p.add) zero(c, g);
-                } else {
-                    check_status(blas->gemm(ctx_, &g));
-                }
-            }
-        };
-#if !defined(CATENA_CUDA)
-        // Not if the products are large, or share one C.
-        constexpr double large = 8e6;    // multiply-adds
-        constexpr double addition = 10;  // multiply-adds in the time of an addition in memory
-        const double work = double(p.m) * double(p.n) * double(p.k);
-        if (p.batch > 1 && p.step_c != 0 && work < large) {
-            constexpr std::int64_t call = 500;
-            return parallel<Isa::baseline>(ctx_, p.batch,
-                                           call + static_cast<std::int64_t>(work / addition), run);
-        }
-#endif
-        run(0, p.batch);
+        catena_gemm g = described(call_, p);
+        const catena_blas* const blas = p.k == 0 ? nullptr : table_for(g);
+        if (p.batch == 1) run(p, g, blas, 0);
+        else run_batch(p, g, blas);
     }
 
 private:
+    // Computes product i of a batch. Without a table, it is a sum of nothing.
+    template <class T>
+    CATENA_KERNEL void run(const Product<T>& p, catena_gemm& g, const catena_blas* blas,
+                           std::int64_t i) const {
+        g.a = p.a + i * p.step_a;
+        g.b = p.b + i * p.step_b;
+        T* const c = p.c + i * p.step_c;
+        g.c = c;
+        if (blas != nullptr) check_status(blas->gemm(ctx_, &g));
+        else if (!p.add) zero(c, g);
+    }
+    template <class T>
+    [[gnu::noinline]] void run_batch(const Product<T>& p, const catena_gemm& first,
+                                     const catena_blas* blas) const {
+        auto body = [&](std::int64_t begin, std::int64_t end) {
+            catena_gemm g = first;
+            for (std::int64_t i = begin; i < end; ++i) run(p, g, blas, i);
+        };
+#if !defined(CATENA_CUDA)
+        constexpr double large = 8e6;       // multiply-adds of one product
+        constexpr double addition = 10;     // multiply-adds in the time of an addition
+        constexpr std::int64_t call = 500;  // additions in the time of a call
+        const double work =
+            static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
+        if (p.step_c != 0 && work < large)
+            return parallel<Isa::baseline>(ctx_, p.batch,
+                                           call + static_cast<std::int64_t>(work / addition), body);
+#endif
+        body(0, p.batch);
+    }
     const catena_blas* table_for(const catena_gemm& g) const {
         for (const void* const* table = tables_; table != nullptr && *table != nullptr; ++table) {
             const auto* blas = static_cast<const catena_blas*>(*table);

@@ -105,7 +105,7 @@ TEST_CASE("gradients of get_item and set_item, where elements repeat") {
         const Variable y = F::get_item(v[0], {i, slice({}, {}, -1), ids({0, 1, 1}), newaxis});
         return {y * y};
     };
-    const Arrays gy{draw({3, 1, 3})};
+    const Arrays gy{draw({3, 3, 1})};
     gradient_check::check_backward(squares, Arrays{draw({2, 3, 2})}, gy);
     gradient_check::check_double_backward(squares, Arrays{draw({2, 3, 2})}, gy,
                                           Arrays{draw({2, 3, 2})});

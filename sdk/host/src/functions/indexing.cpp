@@ -77,7 +77,7 @@ void expect_within(const char* function, const char* what, const Shape& indices,
     bool fits = indices.ndim() == x.ndim();
     for (int d = 0; fits && d < x.ndim(); ++d) fits = d == axis || indices[d] <= x[d];
     if (!fits)
-        fail<ShapeError>("[{}] indices.shape: expected at most {} of {}{}, got {}", function,
+        fail<ShapeError>("[{}] indices.shape: expected at most {}{}{}, got {}", function,
                          to_string(x), what, axis < 0 ? "" : fmt::format(" but for axis {}", axis),
                          to_string(indices));
 }
@@ -130,8 +130,8 @@ Parts parts_of(const Shape& x, Device device, std::span<const Index> index) {
     for (const Index& item : index) {
         if (item.kind() == Kind::array) expect("get_item", "index", item.array());
         if (item.kind() == Kind::array && is_mask(item.array())) indexed += item.array().ndim();
-        else if (item.kind() == Kind::ellipsis) ++ellipses;
-        else if (item.kind() != Kind::newaxis) ++indexed;
+        else if (item.kind() == Kind::rest) ++ellipses;
+        else if (item.kind() != Kind::added) ++indexed;
     }
     if (ellipses > 1)
         fail<InvalidError>("[get_item] index: expected at most one ellipsis, got {}", ellipses);
@@ -159,9 +159,9 @@ Parts parts_of(const Shape& x, Device device, std::span<const Index> index) {
     int last = -1;  // the last item that is an integer or an array
     for (std::size_t i = 0; i < index.size(); ++i) {
         const Index& item = index[i];
-        if (item.kind() == Kind::ellipsis) {
+        if (item.kind() == Kind::rest) {
             keep(x.ndim() - indexed);
-        } else if (item.kind() == Kind::newaxis) {
+        } else if (item.kind() == Kind::added) {
             p.shape.push_back(1);
         } else if (item.kind() == Kind::slice) {
             const Slice& s = item.slice();
@@ -229,7 +229,8 @@ Array merged_indices(const Parts& p) {
     if (p.arrays.size() == 1) return p.arrays[0];
     int ndim = 0;
     for (const Array& a : p.arrays) ndim = std::max(ndim, a.ndim());
-    Shape shape{std::span(Numbers(static_cast<std::size_t>(ndim), 1))};
+    const Numbers ones(static_cast<std::size_t>(ndim), 1);
+    Shape shape{std::span(ones)};
     bool fits = true;
     for (const Array& a : p.arrays)
         for (int d = 0; d < a.ndim(); ++d) {

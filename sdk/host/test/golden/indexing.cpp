@@ -36,6 +36,14 @@ const golden::Rows indexing = {
      [](const auto& x, const auto& attrs) {
          return golden::Variables{F::set_item(x[0], index_of(x, 2, attrs), x[1])};
      }},
+    {"take",
+     [](const auto& x, const auto& attrs) {
+         return golden::Variables{F::take(x[0], x[1], axis_of(attrs))};
+     }},
+    {"take_along_axis",
+     [](const auto& x, const auto& attrs) {
+         return golden::Variables{F::take_along_axis(x[0], x[1], axis_of(attrs))};
+     }},
     {"gather",
      [](const auto& x, const auto& attrs) {
          return golden::Variables{F::gather(x[0], axis_of(attrs), x[1])};

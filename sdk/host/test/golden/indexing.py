@@ -52,6 +52,11 @@ def cases(case):
              lambda x, v, index=index, **inputs: set_item(x, v, index, **inputs), {"index": index})
 
     x = uniform(-1, 1, (3, 4))
+    case("take", "take", {"x": uniform(-1, 1, (2, 4, 3)), "indices": integers(-4, 4, (2, 3))},
+         lambda x, indices: x[:, indices], {"axis": 1})
+    case("take_along_axis", "take_along_axis",
+         {"x": x, "indices": np.array([[2, 0, 1, 1], [0, 0, 2, 1]], "int32")},
+         lambda x, indices: x.take_along_dim(indices.long(), 0), {"axis": 0})
     case("gather", "gather", {"x": x, "indices": integers(0, 4, (2, 6))},
          lambda x, indices: x.gather(1, indices), {"axis": 1})
     # PyTorch's gradient of scatter needs distinct indices.

@@ -37,12 +37,12 @@ public:
     requires(!std::same_as<N, bool>) Index(N i)  // NOLINT: is an item
         : slice_{static_cast<std::int64_t>(i), {}, 1}, kind_(Kind::integer) {}
     Index(Slice s) : slice_(s), kind_(Kind::slice) {}                     // NOLINT: is an item
-    Index(Ellipsis) : kind_(Kind::ellipsis) {}                            // NOLINT: is an item
-    Index(NewAxis) : kind_(Kind::newaxis) {}                              // NOLINT: is an item
+    Index(Ellipsis) : kind_(Kind::rest) {}                                // NOLINT: is an item
+    Index(NewAxis) : kind_(Kind::added) {}                                // NOLINT: is an item
     Index(Array array) : array_(std::move(array)), kind_(Kind::array) {}  // NOLINT: is an item
     Index(const Variable& array) : Index(array.data()) {}                 // NOLINT: is an item
 
-    enum class Kind : std::int8_t { integer, slice, ellipsis, newaxis, array };
+    enum class Kind : std::int8_t { integer, slice, rest, added, array };
     Kind kind() const { return kind_; }
     std::int64_t integer() const { return *slice_.begin; }
     const Slice& slice() const { return slice_; }

@@ -28,7 +28,27 @@ struct HeadStrides {
     std::int64_t batch = 0, head = 0, row = 0;
 };
 
-// The keys first <= key < end that a query sees, if the mask does not hide them.
+// A tensor that broadcasts to (B, H, T, S).
+struct Broadcasts {
+    Broadcasts() = default;
+    explicit Broadcasts(Tensor<const std::byte> x) : data(x.data) {
+        std::int64_t n = 1;
+        for (std::size_t i = 1; i <= x.ndim(); ++i) {
+            const std::int64_t extent = x.dim(x.ndim() - i);
+            step[4 - i] = extent == 1 ? 0 : n;
+            n *= extent;
+        }
+    }
+    CATENA_FN std::int64_t at(std::int64_t batch, std::int64_t head, std::int64_t row,
+                              std::int64_t key) const {
+        return batch * step[0] + head * step[1] + row * step[2] + key * step[3];
+    }
+
+    const void* data = nullptr;  // null: none
+    std::int64_t step[4] = {};
+};
+
+// The keys first <= key < end that a query sees, if no mask hides them.
 struct SeenKeys {
     std::int64_t first, end;
 };
@@ -56,19 +76,11 @@ struct AttentionCase {
         scale = scale_of(call.template attr<"scale">(), d);
         lengths = call.template x<std::int64_t>(lengths_port).data;
     }
-    // The same with a mask, port 3.
+    // The same with a bias and a mask, ports 3 and 4.
     explicit AttentionCase(const auto& call)
-        : AttentionCase(call, shape_of(*call.raw().x[2]), 4) {
-        const auto given = call.template x<std::byte>(3);
-        if (!given) return;
-        mask = given.data;
-        mask_is_bool = call.raw().x[3]->dl.dtype.code == CATENA_CODE_BOOL;
-        std::int64_t step = 1;
-        for (std::size_t i = 1; i <= given.ndim(); ++i) {
-            const std::int64_t n = given.dim(given.ndim() - i);
-            mask_step[4 - i] = n == 1 ? 0 : step;
-            step *= n;
-        }
+        : AttentionCase(call, shape_of(*call.raw().x[2]), 5) {
+        bias = Broadcasts(call.template x<std::byte>(3));
+        mask = Broadcasts(call.template x<std::byte>(4));
     }
     static double scale_of(double given, std::int64_t width) {
         return given != 0 ? given : 1 / std::sqrt(static_cast<double>(width));
@@ -88,19 +100,13 @@ struct AttentionCase {
         if (end < first) end = first;
         return {first, end};
     }
-    CATENA_FN std::int64_t mask_at(std::int64_t batch, std::int64_t head, std::int64_t row,
-                                   std::int64_t key) const {
-        return batch * mask_step[0] + head * mask_step[1] + row * mask_step[2] + key * mask_step[3];
-    }
-
     std::int64_t b, h, hk, group, t, s, d, e;
     HeadStrides q, k, v, y;
-    const void* mask = nullptr;  // null: none
-    std::int64_t mask_step[4] = {};
+    Broadcasts bias, mask;
     const std::int64_t* lengths = nullptr;
     std::int64_t window = 0, offset = 0;
     double scale = 1;
-    std::int64_t causal = 0, mask_is_bool = 0;
+    std::int64_t causal = 0;
 };
 
 // Random numbers for dropout. Block ((b H + h) ceil(S / 4) + s / 4) T + t has the words of query t

@@ -34,7 +34,7 @@ struct AttentionTensors {
     bool add_y = false, add_lse = false;
     // Backward.
     const T* gy = nullptr;
-    T *gq = nullptr, *gk = nullptr, *gv = nullptr, *gmask = nullptr;
+    T *gq = nullptr, *gk = nullptr, *gv = nullptr, *gbias = nullptr;
     bool add_q = false, add_k = false, add_v = false;
     char* scratch = nullptr;
 };
@@ -285,24 +285,25 @@ struct AttentionOnCpu {
                                .factors = ones});
     }
 
-    // Adds the mask to the scores of a query, which are `step` elements apart.
+    // Adds the bias to the scores of a query, which are `step` elements apart, and applies the mask.
     CATENA_KERNEL static void mask_lane(const AttentionCase& a, const Tile& tile,
                                         const KeyBlock& keys, std::int64_t lane, T* scores,
                                         std::int64_t step) {
-        if (a.mask == nullptr) return;
-        const std::int64_t at =
-            a.mask_at(tile.batch, tile.head_of(lane), tile.row_of(lane), keys.key);
-        const std::int64_t mask_step = a.mask_step[3];
-        if (a.mask_is_bool) {
-            const bool* const mask = static_cast<const bool*>(a.mask) + at;
+        const auto first = [&](const Broadcasts& x) CATENA_LAMBDA {
+            return x.at(tile.batch, tile.head_of(lane), tile.row_of(lane), keys.key);
+        };
+        if (a.bias.data != nullptr) {
+            const T* const bias = static_cast<const T*>(a.bias.data) + first(a.bias);
             for (std::int64_t j = 0; j < keys.count; ++j)
-                if (!mask[j * mask_step]) scores[j * step] = -infinity;
-        } else {
-            const T* const mask = static_cast<const T*>(a.mask) + at;
-            for (std::int64_t j = 0; j < keys.count; ++j) scores[j * step] += mask[j * mask_step];
+                scores[j * step] += bias[j * a.bias.step[3]];
+        }
+        if (a.mask.data != nullptr) {
+            const bool* const mask = static_cast<const bool*>(a.mask.data) + first(a.mask);
+            for (std::int64_t j = 0; j < keys.count; ++j)
+                if (!mask[j * a.mask.step[3]]) scores[j * step] = -infinity;
         }
     }
-    // Adds the mask to scores, and sets those of hidden keys to -inf.
+    // Adds the bias to scores, and sets those of hidden keys to -inf.
     CATENA_KERNEL static void hide(const AttentionCase& a, const Tile& tile, const KeyBlock& keys,
                                    T* scores) {
         for (std::int64_t i = keys.left; i < std::min(keys.right, tile.lanes); ++i)
@@ -591,7 +592,7 @@ struct AttentionOnCpu {
 
     static void backward(catena_ctx* ctx, const Tensors& x) {
         const AttentionCase& a = x.a;
-        if (x.gmask != nullptr) of_mask(ctx, x);
+        if (x.gbias != nullptr) of_bias(ctx, x);
         if (x.gq == nullptr && x.gk == nullptr && x.gv == nullptr) return;
         const QueryTiles<T> tiles(a);
         const KeyParts split = backward_parts(a);
@@ -635,16 +636,16 @@ struct AttentionOnCpu {
                       });
     }
 
-    // Adds the gradients of the scores to that of the mask. Threads have their own elements of it.
-    static void of_mask(catena_ctx* ctx, const Tensors& x) {
+    // Adds the gradients of the scores to that of the bias. Threads have their own elements of it.
+    static void of_bias(catena_ctx* ctx, const Tensors& x) {
         const AttentionCase& a = x.a;
         const QueryTiles<T> tiles(a, false);
         const std::int64_t each = Scratch(a, true).blocks.bytes();
         const auto extent = [&](std::size_t axis, std::int64_t n) {
-            return a.mask_step[axis] == 0 ? std::min<std::int64_t>(n, 1) : n;
+            return a.bias.step[axis] == 0 ? std::min<std::int64_t>(n, 1) : n;
         };
         const std::int64_t n_batches = extent(0, a.b), n_heads = extent(1, a.h);
-        const std::int64_t size = a.mask_step[3] == 0 ? a.s : block;
+        const std::int64_t size = a.bias.step[3] == 0 ? a.s : block;
         const std::int64_t n_blocks = size == 0 ? 0 : (a.s + size - 1) / size;
         const std::int64_t work = a.b / std::max<std::int64_t>(n_batches, 1) * a.h /
                                   std::max<std::int64_t>(n_heads, 1) * a.t * size * (a.d + a.e);
@@ -659,14 +660,14 @@ struct AttentionOnCpu {
                     for (std::int64_t b = batch; b < a.b; b += n_batches)
                         for (std::int64_t h = head; h < a.h; h += n_heads)
                             for (std::int64_t t = 0; t < tiles.by_head; ++t)
-                                add_to_mask(x,
+                                add_to_bias(x,
                                             tiles.tile(a, b, h / a.group,
                                                        h % a.group * tiles.by_head + t),
                                             from, std::min(a.s, from + size), scratch);
                 }
             });
     }
-    CATENA_KERNEL static void add_to_mask(const Tensors& x, const Tile& tile, std::int64_t from,
+    CATENA_KERNEL static void add_to_bias(const Tensors& x, const Tile& tile, std::int64_t from,
                                           std::int64_t to, const Scratch& scratch) {
         const AttentionCase& a = x.a;
         if (std::max(from, tile.least_first) >= std::min(to, tile.most_end)) return;
@@ -675,9 +676,9 @@ struct AttentionOnCpu {
             differentiate(x, tile, keys, scratch);
             for (std::int64_t i = keys.left; i < std::min(keys.right, tile.lanes); ++i) {
                 T* const row =
-                    x.gmask + a.mask_at(tile.batch, tile.head, tile.row_of(i), keys.key);
+                    x.gbias + a.bias.at(tile.batch, tile.head, tile.row_of(i), keys.key);
                 for (std::int64_t j = 0; j < keys.count; ++j)
-                    row[j * a.mask_step[3]] += scratch.of_scores[j * lanes + i];
+                    row[j * a.bias.step[3]] += scratch.of_scores[j * lanes + i];
             }
         });
     }

@@ -87,7 +87,7 @@ struct RotaryEmbedding {
             "offset + t, or positions[b, t]. A pair is elements i and i + R / 2 (as in GPT-NeoX "
             "and Llama) or, if interleaved, 2 i and 2 i + 1 (as in RoFormer and GPT-J). (Su and "
             "others, \"RoFormer\", 2021.)",
-            in(Port("x", "(B, H, T, D), or (B, T, H, D) if layout=BTHD"),
+            in(Port("x", "(B, H, T, D), or (B, T, H, D) if layout=\"BTHD\""),
                Port("cos", "(P, R / 2)").of("S").not_differentiable(),
                Port("sin", "(P, R / 2)").of("S").not_differentiable(),
                Port("positions", "(B, T)").of("L").optional().not_differentiable()),
@@ -98,7 +98,7 @@ struct RotaryEmbedding {
             attr("inverse", false, "rotates by the negative angles"),
             attention_layout)
             .example("x=(2,3,4,6) cos=(5,3) sin=(5,3) offset=1")
-            .example("x=(2,4,3,5) cos=(6,2) sin=(6,2) interleaved=true layout=BTHD inverse=true")
+            .example("x=(2,4,3,5) cos=(6,2) sin=(6,2) interleaved=true layout=\"BTHD\" inverse=true")
             .example("x=(2,3,4,2) cos=(5,1) sin=(5,1) positions=(2,4)[0,4]");
     using types = Rows<Row<float, float, std::int64_t>, Row<double, double, std::int64_t>>;
     static constexpr auto retain_x = ports(1, 2, 3);

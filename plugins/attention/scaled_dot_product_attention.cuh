@@ -136,11 +136,11 @@ public:
             const SeenKeys seen = t < a.t ? a.seen(t, n) : SeenKeys{0, 0};
             bool sees = s >= seen.first && s < seen.end;
             score *= static_cast<C>(a.scale);
-            if (sees && a.mask != nullptr) {
-                const std::int64_t at = a.mask_at(batch, head, t, s);
-                if (a.mask_is_bool != 0) sees = static_cast<const bool*>(a.mask)[at];
-                else score += cuda::load_as<C>(static_cast<const T*>(a.mask)[at]);
-            }
+            if (sees && a.bias.data != nullptr)
+                score += cuda::load_as<C>(
+                    static_cast<const T*>(a.bias.data)[a.bias.at(batch, head, t, s)]);
+            if (sees && a.mask.data != nullptr)
+                sees = static_cast<const bool*>(a.mask.data)[a.mask.at(batch, head, t, s)];
             if (!sees) score = -std::numeric_limits<C>::infinity();
         }
     }
@@ -223,15 +223,15 @@ public:
         }
     }
 
-    // Adds the gradients of scores over what the mask broadcasts, of one tile of the mask.
-    __device__ __forceinline__ void of_mask(std::int64_t batch, std::int64_t head,
+    // Adds the gradients of scores over what the bias broadcasts, of one tile of the bias.
+    __device__ __forceinline__ void of_bias(std::int64_t batch, std::int64_t head,
                                             std::int64_t query, std::int64_t key) const {
         const AttentionCase& a = x.a;
         C sums[2][2] = {};
-        const std::int64_t query_end = a.mask_step[2] == 0 ? a.t : query + 1;
-        const std::int64_t key_end = a.mask_step[3] == 0 ? a.s : key + 1;
-        for (std::int64_t b = batch; b < a.b; b += a.mask_step[0] == 0 ? 1 : a.b)
-            for (std::int64_t h = head; h < a.h; h += a.mask_step[1] == 0 ? 1 : a.h)
+        const std::int64_t query_end = a.bias.step[2] == 0 ? a.t : query + 1;
+        const std::int64_t key_end = a.bias.step[3] == 0 ? a.s : key + 1;
+        for (std::int64_t b = batch; b < a.b; b += a.bias.step[0] == 0 ? 1 : a.b)
+            for (std::int64_t h = head; h < a.h; h += a.bias.step[1] == 0 ? 1 : a.h)
                 for (std::int64_t t = query; t < query_end; t += side)
                     for (std::int64_t s = key; s < key_end; s += side) {
                         C weights[2][2], gradients[2][2];
@@ -243,7 +243,7 @@ public:
         for (int i = 0; i < 4; ++i)
             shared.weights.at[row + i / 2 * half][column + i % 2 * half] = sums[i / 2][i % 2];
         __syncthreads();
-        const int rows = a.mask_step[2] == 0 ? 1 : side, columns = a.mask_step[3] == 0 ? 1 : side;
+        const int rows = a.bias.step[2] == 0 ? 1 : side, columns = a.bias.step[3] == 0 ? 1 : side;
         for (int i = static_cast<int>(threadIdx.x); i < rows * columns; i += cuda::block) {
             const int r = i / columns, c = i % columns;
             if (query + r >= a.t || key + c >= a.s) continue;
@@ -251,7 +251,7 @@ public:
             for (int l = r; l < (rows == 1 ? side : r + 1); ++l)
                 for (int m = c; m < (columns == 1 ? side : c + 1); ++m)
                     sum += shared.weights.at[l][m];
-            cuda::store(x.to[a.mask_at(batch, head, query + r, key + c)], x.add != 0, sum);
+            cuda::store(x.to[a.bias.at(batch, head, query + r, key + c)], x.add != 0, sum);
         }
     }
 
@@ -286,7 +286,7 @@ private:
     int row, column;
 };
 
-enum class AttentionStep : std::int64_t { log_sum, sum, of_mask };
+enum class AttentionStep : std::int64_t { log_sum, sum, of_bias };
 template <class T, AttentionStep step>
 __global__ void __launch_bounds__(cuda::block)
     attention_kernel(const __grid_constant__ AttentionOnDevice<T> x) {
@@ -295,11 +295,11 @@ __global__ void __launch_bounds__(cuda::block)
     constexpr std::int64_t side = AttentionBlock<T>::side;
     const AttentionCase& a = x.a;
     const auto i = static_cast<std::int64_t>(blockIdx.x);
-    if constexpr (step == AttentionStep::of_mask) {
-        const std::int64_t rows = a.mask_step[2] == 0 ? 1 : (a.t + side - 1) / side;
-        const std::int64_t columns = a.mask_step[3] == 0 ? 1 : (a.s + side - 1) / side;
-        const std::int64_t heads = a.mask_step[1] == 0 ? 1 : a.h;
-        block.of_mask(i / columns / rows / heads, i / columns / rows % heads,
+    if constexpr (step == AttentionStep::of_bias) {
+        const std::int64_t rows = a.bias.step[2] == 0 ? 1 : (a.t + side - 1) / side;
+        const std::int64_t columns = a.bias.step[3] == 0 ? 1 : (a.s + side - 1) / side;
+        const std::int64_t heads = a.bias.step[1] == 0 ? 1 : a.h;
+        block.of_bias(i / columns / rows / heads, i / columns / rows % heads,
                       i / columns % rows * side, i % columns * side);
     } else {
         const bool by_query = step == AttentionStep::log_sum || x.by_query != 0;
@@ -389,15 +389,15 @@ struct catena::plugin::cuda::Kernels<catena::plugins::ScaledDotProductAttention>
             sum(call, x, {false, true, x.q, a.q, a.k, a.d, gk.data, a.scale, call.adds(1)});
         if (const auto gv = call.template gx<T>(2))
             sum(call, x, {false, false, x.gy, a.y, a.v, a.e, gv.data, 1.0, call.adds(2)});
-        if (call.wants(3) && a.mask_is_bool == 0) {
-            const auto gmask = call.template gx<T>(3);
-            x.to = gmask.data;
+        if (call.wants(3)) {
+            const auto gbias = call.template gx<T>(3);
+            x.to = gbias.data;
             x.add = call.adds(3);
             const auto extent = [&](std::size_t axis, std::int64_t n) {
-                return a.mask_step[axis] == 0 ? 1 : n;
+                return a.bias.step[axis] == 0 ? 1 : n;
             };
-            if (gmask.size() > 0)
-                launch<T, AttentionStep::of_mask>(
+            if (gbias.size() > 0)
+                launch<T, AttentionStep::of_bias>(
                     call, x,
                     extent(0, a.b) * extent(1, a.h) * extent(2, tiles(a.t)) *
                         extent(3, tiles(a.s)),

@@ -19,38 +19,6 @@ inline constexpr Attribute attention_scale =
     attr("scale", 0.0, "of the scores; 0: 1 / sqrt(D)").range(-1e30, 1e30);
 inline constexpr Attribute attention_dropout =
     attr("dropout", 0.0, "in training, the probability of a weight to become 0").range(0, 1);
-// T: queries, M: mask, L: lengths and draws, S: sums.
-template <class T>
-using AttentionRows = Rows<Row<T, bool, std::int64_t, T>, Row<T, T, std::int64_t, T>>;
-using AttentionTypes = decltype(AttentionRows<float>() + AttentionRows<double>());
-
-// Checks the shapes of q, k, v, mask and lengths, and returns (B, H, T, S).
-inline std::array<std::int64_t, 4> check_attention(const auto& s, std::size_t mask_port) {
-    for (const std::size_t i : {0, 1, 2}) s.check_ndim(i, 4);
-    const bool heads_last = is_heads_last(s);
-    const std::size_t head = heads_last ? 2 : 1, row = heads_last ? 1 : 2;
-    const char* const heads = heads_last ? "k.shape[2]" : "k.shape[1]";
-    const Shape q = s.x(0), k = s.x(1), v = s.x(2);
-    s.check(q[3] > 0, "q.shape[3]", "at least 1", q[3]);
-    s.check(k[0] == q[0], "k.shape[0]", q[0], k[0]);
-    s.check(k[3] == q[3], "k.shape[3]", q[3], k[3]);
-    s.check(q[head] == 0 || (k[head] > 0 && q[head] % k[head] == 0), heads,
-            "a divisor of " + std::to_string(q[head]), k[head]);
-    for (const std::size_t i : {std::size_t{0}, std::size_t{1}, std::size_t{2}})
-        s.check(v[i] == k[i], ("v.shape[" + std::to_string(i) + "]").c_str(), k[i], v[i]);
-    const std::array<std::int64_t, 4> scores = {q[0], q[head], q[row], k[row]};
-    if (s.has(mask_port)) {
-        const Shape mask = s.x(mask_port);
-        s.check(mask.size() <= 4, "mask.ndim", "at most 4", mask.size());
-        for (std::size_t i = 0; i < mask.size(); ++i) {
-            const std::int64_t n = scores[4 - mask.size() + i];
-            s.check(mask[i] == 1 || mask[i] == n, ("mask.shape[" + std::to_string(i) + "]").c_str(),
-                    "1 or " + std::to_string(n), mask[i]);
-        }
-    }
-    s.check_shape(mask_port + 1, {q[0]});
-    return scores;
-}
 
 // What the definition of attention needs besides products, for gradients of higher orders.
 struct AttentionFactors {
@@ -65,7 +33,7 @@ struct AttentionFactors {
             .not_differentiable()
             .internal()
             .example("q=(2,2,3,2) k=(2,1,5,2) draws=(3)[1,2] causal=true offset=-1 dropout=0.5")
-            .example("q=(2,3,2,2) k=(2,5,1,2) draws=(3)[0,1] lengths=(2)[1,6] window=2 layout=BTHD");
+            .example("q=(2,3,2,2) k=(2,5,1,2) draws=(3)[0,1] lengths=(2)[1,6] window=2 layout=\"BTHD\"");
     using types = Rows<Row<float, std::int64_t>, Row<double, std::int64_t>>;
     using isas = IsaList<Isa::baseline>;
 
@@ -107,18 +75,21 @@ struct ScaledDotProductAttention {
     static constexpr auto about =
         describe(
             "catena.scaled_dot_product_attention",
-            "y = softmax(scale q k^T + mask) v, for each head\n\n"
+            "y = softmax(scale q k^T + bias) v, for each head\n\n"
             "If there are fewer heads of k and v (Hk) than of q (H), H / Hk heads of q share one. "
             "With causal, query i sees the keys up to i + offset: offset=0 is PyTorch's is_causal; "
-            "with a cache of S - T earlier keys, offset is S - T, or -1, which means that. A mask "
-            "broadcasts to (B, H, T, S): bool, true where a query sees a key, or numbers that are "
-            "added to the scores. With lengths, row b of the batch has only the first lengths[b] "
+            "with a cache of S - T earlier keys, offset is S - T, or -1, which means that. The "
+            "mask is true where a query sees a key. With lengths, row b of the batch has only the first lengths[b] "
             "keys, and offset=-1 is lengths[b] - T. A query that sees no key has y = 0. (Dao and "
             "others, \"FlashAttention\", NeurIPS 2022; Ainslie and others, \"GQA\", EMNLP 2023.)",
-            in(Port("q", "(B, H, T, D), or (B, T, H, D) if layout=BTHD"),
+            in(Port("q", "(B, H, T, D), or (B, T, H, D) if layout=\"BTHD\""),
                Port("k", "(B, Hk, S, D), or (B, S, Hk, D)"),
                Port("v", "(B, Hk, S, E), or (B, S, Hk, E)"),
-               Port("mask", "broadcasts to (B, H, T, S)").of("M").optional(),
+               Port("bias", "broadcasts to (B, H, T, S)").optional(),
+               Port("mask", "bool, broadcasts to (B, H, T, S)")
+                   .of("B")
+                   .optional()
+                   .not_differentiable(),
                Port("lengths", "numbers of keys (B,)").of("L").optional().not_differentiable()),
             out(Port("y", "(B, H, T, E), or (B, T, H, E)"),
                 Port("lse", "log of the sum of e^score (B, H, T); inf if there is none")
@@ -126,26 +97,29 @@ struct ScaledDotProductAttention {
                     .hidden(),
                 Port("draws", "seed, offset, and whether any were drawn (3,)").of("L").hidden(),
                 // A host needs a dtype for each type variable, also if there is no mask.
-                Port("kind", "of the mask's dtype (0,)").of("M").hidden()),
+                Port("none", "of the mask's dtype (0,)").of("B").hidden()),
             attention_causal, attention_scale, attention_dropout, attention_window, attention_offset, attention_layout)
             .stochastic()
             .example("q=(2,2,3,4) k=(2,2,5,4) v=(2,2,5,3)")
-            .example("q=(1,5,4,3) k=(1,4,2,3) v=(1,4,2,2) causal=true scale=0.5 layout=BTHD")
-            .example("q=(2,2,3,2) k=(2,1,5,2) v=(2,1,5,2) causal=true offset=-1 window=2 dropout=0.3");
-    using types = AttentionTypes;
-    static constexpr unsigned widened = 0b11;
-    static constexpr auto retain_x = ports(0, 1, 2, 3, 4);
+            .example("q=(1,5,4,3) k=(1,4,2,3) v=(1,4,2,2) causal=true scale=0.5 layout=\"BTHD\"")
+            .example("q=(2,2,3,2) k=(2,1,5,2) v=(2,1,5,2) causal=true offset=-1 window=2 dropout=0.3")
+            .example("q=(2,2,3,2) k=(2,1,5,2) v=(2,1,5,2) bias=(2,1,5)")
+            .example("q=(2,2,3,2) k=(2,1,5,2) v=(2,1,5,2) bias=(3,1) mask=(5)[1,1] lengths=(2)[3,6]");
+    // T: queries, B: mask, L: lengths and draws, S: sums.
+    using types =
+        Rows<Row<float, bool, std::int64_t, float>, Row<double, bool, std::int64_t, double>>;
+    static constexpr auto retain_x = ports(0, 1, 2, 3, 4, 5);
     static constexpr auto retain_y = ports(0, 1, 2);
 
     static void infer(const auto& s) {
-        const auto [b, h, t, keys] = check_attention(s, 3);
+        const auto [b, h, t, keys] = check_shapes(s);
         const double ratio = s.template attr<"dropout">();
         s.check(ratio < 1, "dropout", "less than 1", ratio, CATENA_E_INVALID);
         const Shape q = s.x(0);
         s.y(0, {q[0], q[1], q[2], s.x(2)[3]});
         s.y(1, {b, h, t}, s.wide(0));
         s.y(2, {3}, dtype_of<std::int64_t>());
-        s.y(3, {0}, s.has(3) ? s.dtype(3) : dtype_of<bool>());
+        s.y(3, {0}, dtype_of<bool>());
     }
     // Composes the gradients from the definition, with all scores in memory.
     static void gradient(const auto& g) {
@@ -172,14 +146,13 @@ struct ScaledDotProductAttention {
                 inputs, {g.same("causal"), g.same("scale"), g.same("dropout"), g.same("window"),
                          g.same("offset"), g.same("layout")});
         };
-        auto [seen, kept] = g.has(4) ? factors({g.x(0), g.x(1), g.y(2), g.x(4)})
+        auto [seen, kept] = g.has(5) ? factors({g.x(0), g.x(1), g.y(2), g.x(5)})
                                      : factors({g.x(0), g.x(1), g.y(2)});
-        if (g.has(3) && g.x_meta(3).dtype.code == CATENA_CODE_BOOL) {
-            seen = seen * cast(g.x(3), dtype);
-        } else if (g.has(3)) {
+        if (g.has(3)) {
             scores = scores + g.x(3);
-            seen = seen * (g.x(3) > (half ? -65504.0 : -3e38));  // not where the mask is -inf
+            seen = seen * (g.x(3) > (half ? -65504.0 : -3e38));  // not where the bias is -inf
         }
+        if (g.has(4)) seen = seen * cast(g.x(4), dtype);
         scores = math::where(seen, scores, half ? -6e4 : -1e30);
         const Var p = call<"catena.softmax">({scores}, {set("axis", std::int64_t{3})}) * seen;
         const bool drops = g.template attr<"dropout">() != 0;
@@ -235,13 +208,43 @@ struct ScaledDotProductAttention {
         x.gq = call.template gx<T>(0).data, x.add_q = call.adds(0);
         x.gk = call.template gx<T>(1).data, x.add_k = call.adds(1);
         x.gv = call.template gx<T>(2).data, x.add_v = call.adds(2);
-        if (!x.a.mask_is_bool) x.gmask = call.template gx<T>(3).data;
-        if (x.gmask != nullptr && !call.adds(3))
-            std::fill_n(x.gmask, call.template gx<T>(3).size(), T(0));
+        const auto gbias = call.template gx<T>(3);
+        x.gbias = gbias.data;
+        if (gbias && !call.adds(3)) std::fill_n(gbias.data, gbias.size(), T(0));
         AttentionOnCpu<T, std::remove_cvref_t<decltype(call)>::isa>::backward(call.context(), x);
     }
 
 private:
+    // Checks the inputs, and returns (B, H, T, S).
+    static std::array<std::int64_t, 4> check_shapes(const auto& s) {
+        for (const std::size_t i : {0, 1, 2}) s.check_ndim(i, 4);
+        const std::size_t head = is_heads_last(s) ? 2 : 1, row = is_heads_last(s) ? 1 : 2;
+        const Shape q = s.x(0), k = s.x(1), v = s.x(2);
+        const auto axis = [](const char* port, std::size_t i) {
+            return std::string(port) + ".shape[" + std::to_string(i) + "]";
+        };
+        s.check(q[3] > 0, "q.shape[3]", "at least 1", q[3]);
+        s.check(k[0] == q[0], "k.shape[0]", q[0], k[0]);
+        s.check(k[3] == q[3], "k.shape[3]", q[3], k[3]);
+        s.check(q[head] == 0 || (k[head] > 0 && q[head] % k[head] == 0), axis("k", head).c_str(),
+                "a divisor of " + std::to_string(q[head]), k[head]);
+        for (std::size_t i = 0; i < 3; ++i)
+            s.check(v[i] == k[i], axis("v", i).c_str(), k[i], v[i]);
+        const std::array<std::int64_t, 4> scores = {q[0], q[head], q[row], k[row]};
+        for (const std::size_t port : {3, 4}) {
+            if (!s.has(port)) continue;
+            const Shape x = s.x(port);
+            const char* const name = about.inputs[port].name;
+            s.check(x.size() <= 4, (std::string(name) + ".ndim").c_str(), "at most 4", x.size());
+            for (std::size_t i = 0; i < x.size(); ++i) {
+                const std::int64_t n = scores[4 - x.size() + i];
+                s.check(x[i] == 1 || x[i] == n, axis(name, i).c_str(), "1 or " + std::to_string(n),
+                        x[i]);
+            }
+        }
+        s.check_shape(5, {q[0]});
+        return scores;
+    }
     template <class T>
     static AttentionTensors<T> tensors(const auto& call) {
         return {.a = AttentionCase(call),

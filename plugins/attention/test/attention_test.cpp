@@ -24,7 +24,7 @@ struct Sample {
     std::int64_t b, h, hk, t, s, d, e;
     bool causal = false;
     std::int64_t window = 0, offset = 0;
-    Dims mask = {};  // of numbers, some of them -inf
+    Dims mask = {};  // of the bias, with some -inf, or of the mask
     bool bool_mask = false;
     std::vector<std::int64_t> lengths = {};
     bool heads_last = false;
@@ -40,15 +40,15 @@ struct Sample {
     }
     std::vector<Array> inputs() const {
         std::vector<Array> x = {random(h, t, d, 1), random(hk, s, d, 2), random(hk, s, e, 3),
-                                Array(), Array()};
+                                Array(), Array(), Array()};
         if (!mask.empty()) {
-            x[3] = Array::random<double>(mask, 4, -3, 3);
-            for (std::int64_t i = 0; i < x[3].size(); i += 3) x[3].set(i, -inf);
-            if (bool_mask)
-                for (std::int64_t i = 0; i < x[3].size(); ++i) x[3].set(i, x[3].at(i) > 0);
-            if (bool_mask) x[3] = x[3].to(dtype_of<bool>());
+            Array bias = Array::random<double>(mask, 4, -3, 3);
+            for (std::int64_t i = 0; i < bias.size(); i += 3) bias.set(i, -inf);
+            if (!bool_mask) x[3] = bias;
+            else x[4] = Array(mask, dtype_of<bool>());
+            for (std::int64_t i = 0; bool_mask && i < bias.size(); ++i) x[4].set(i, bias.at(i) > 0);
         }
-        if (!lengths.empty()) x[4] = Array::from<std::int64_t>(lengths, {b});
+        if (!lengths.empty()) x[5] = Array::from<std::int64_t>(lengths, {b});
         return x;
     }
     std::int64_t at(std::int64_t batch, std::int64_t head, std::int64_t row, std::int64_t heads,
@@ -73,7 +73,7 @@ struct Sample {
                     for (std::int64_t j = 0; j < keys; ++j) {
                         if (causal && j > place) continue;
                         if (window > 0 && j <= place - window) continue;
-                        double score = mask.empty() ? 0 : mask_value(x[3], {n, head, row, j});
+                        double score = mask.empty() ? 0 : mask_value(x[bool_mask ? 4 : 3], {n, head, row, j});
                         for (std::int64_t i = 0; i < d; ++i)
                             score += 0.3 * x[0].at(at(n, head, row, h, t, d) + i) *
                                      x[1].at(at(n, shared, j, hk, s, d) + i);
@@ -208,11 +208,14 @@ TEST_CASE("attention: dropout") {
 TEST_CASE("attention: all gradients, to the second order") {
     for (std::size_t i = 0; i < std::size(samples); ++i) {
         Sample s = samples[i];  // the same options, with small shapes
-        if (!s.mask.empty()) continue;
+        if (!s.mask.empty() && !s.bool_mask) continue;  // -inf has no finite differences
         s.t = std::min<std::int64_t>(s.t, 3), s.s = std::min<std::int64_t>(s.s, 4);
         s.d = std::min<std::int64_t>(s.d, 3), s.e = std::min<std::int64_t>(s.e, 2);
         s.window = std::min<std::int64_t>(s.window, 2), s.offset = std::min<std::int64_t>(s.offset, 1);
         for (std::int64_t& n : s.lengths) n = std::min<std::int64_t>(n, 3);
+        for (std::size_t axis = 0; axis < s.mask.size(); ++axis)
+            if (s.mask[axis] != 1)
+                s.mask[axis] = Dims{s.b, s.h, s.t, s.s}[4 - s.mask.size() + axis];
         CAPTURE(i);
         const auto x = s.inputs();
         CHECK(check(world(), {.function = name,
@@ -221,20 +224,31 @@ TEST_CASE("attention: all gradients, to the second order") {
                               .expected = {s.expected(x), Array(), Array(), Array()},
                               .edges = false}) == "");
     }
+    for (const Dims& bias : {Dims{1}, Dims{2, 1, 1, 4}, Dims{4, 3, 1}, Dims{2, 4, 3, 4}, Dims{3, 4}})
+        CHECK(check(world(), {.function = name,
+                              .inputs = {Array::random<double>({2, 4, 3, 2}, 1),
+                                         Array::random<double>({2, 2, 4, 2}, 2),
+                                         Array::random<double>({2, 2, 4, 3}, 3),
+                                         Array::random<double>(bias, 4)},
+                              .attrs = {set("causal", true), set("offset", 1)},
+                              .edges = false}) == "");
 }
 
 TEST_CASE("attention: queries that see no key, huge scores, NaN, inf") {
     const Array q = Array::from<double>({1, 2}, {1, 1, 2, 1});
     const Array v = Array::from<double>({3, 5}, {1, 1, 2, 1});
-    for (const Array& mask : {Array::from<bool>({false, false, true, true}, {2, 2}),
-                              Array::from<double>({-inf, -inf, 0, 0}, {2, 2})}) {
-        const auto y = world().forward(name, {q, q, v, mask}, {set("scale", 1e-20)});
+    Array seen({2, 2}, dtype_of<bool>());
+    for (std::int64_t i = 0; i < 4; ++i) seen.set(i, i > 1);
+    const Array bias = Array::from<double>({-inf, -inf, 0, 0}, {2, 2});
+    for (const std::vector<Array>& x :
+         {std::vector<Array>{q, q, v, Array(), seen}, std::vector<Array>{q, q, v, bias}}) {
+        const auto y = world().forward(name, x, {set("scale", 1e-20)});
         CHECK(compare(y[0], Array::from<double>({0, 4}, {1, 1, 2, 1}), {1e-12, 0}) == "");
         CHECK(y[1].at(0) == inf);
         const std::vector<Array> gy = {Array::constant({1, 1, 2, 1}, dtype_of<double>(), 1), Array(),
                                        Array(), Array()};
-        const auto gx = world().backward(name, {q, q, v, mask}, y, gy, {set("scale", 1e-20)});
-        CHECK(compare(gx, world().gradient(name, {q, q, v, mask}, y, gy, {set("scale", 1e-20)}),
+        const auto gx = world().backward(name, x, y, gy, {set("scale", 1e-20)});
+        CHECK(compare(gx, world().gradient(name, x, y, gy, {set("scale", 1e-20)}),
                       {1e-12, 0}) == "");
         CHECK(gx[0].at(0) == 0);
     }
@@ -274,11 +288,12 @@ TEST_CASE("attention: empty axes") {
 
 TEST_CASE("attention: errors") {
     const auto refused = [](const std::vector<Dims>& shapes, const Attrs& attrs,
-                            const std::string& error, catena_dtype mask = dtype_of<double>()) {
+                            const std::string& error) {
         std::vector<Array> x;
         for (const Dims& shape : shapes)
-            x.push_back(x.size() == 4 ? Array(shape, dtype_of<std::int64_t>())
-                                      : Array(shape, x.size() == 3 ? mask : dtype_of<double>()));
+            x.push_back(Array(shape, x.size() == 5   ? dtype_of<std::int64_t>()
+                                     : x.size() == 4 ? dtype_of<bool>()
+                                                     : dtype_of<double>()));
         CHECK(check(world(), {.function = name,
                               .inputs = x,
                               .attrs = attrs,
@@ -294,9 +309,10 @@ TEST_CASE("attention: errors") {
     refused({q, {2, 0, 6, 5}, v}, {}, "k.shape[1]: expected a divisor of 4, got 0");
     refused({q, k, v}, {set("layout", "BTHD")}, "k.shape[2]: expected a divisor of 3, got 6");
     refused({q, k, {2, 2, 5, 7}}, {}, "v.shape[2]: expected 6, got 5");
-    refused({q, k, v, {2, 4, 2, 6}}, {}, "mask.shape[2]: expected 1 or 3, got 2");
-    refused({q, k, v, {1, 2, 4, 3, 6}}, {}, "mask.ndim: expected at most 4, got 5");
-    refused({q, k, v, {3, 6}, {3}}, {}, "lengths.shape: expected (2,), got (3,)");
+    refused({q, k, v, {2, 4, 2, 6}}, {}, "bias.shape[2]: expected 1 or 3, got 2");
+    refused({q, k, v, {1, 2, 4, 3, 6}}, {}, "bias.ndim: expected at most 4, got 5");
+    refused({q, k, v, {3, 6}, {5}}, {}, "mask.shape[0]: expected 1 or 6, got 5");
+    refused({q, k, v, {3, 6}, {6}, {3}}, {}, "lengths.shape: expected (2,), got (3,)");
     refused({q, k, v}, {set("dropout", 1.0)}, "dropout: expected less than 1, got 1");
     refused({q, k, v}, {set("layout", "HTBD")}, "attribute 'layout': expected one of BHTD, BTHD, got 'HTBD'");
     refused({q, k, v}, {set("offset", -2)}, "attribute 'offset': expected -1 to");

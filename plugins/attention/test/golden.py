@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from generate import uniform
 
 
-def attention(q, k, v, mask=None, lengths=None, layout="BHTD", dropout=0, **options):
+def attention(q, k, v, bias=None, mask=None, lengths=None, layout="BHTD", dropout=0, **options):
     """F.scaled_dot_product_attention with masks for the options that it lacks."""
     if layout == "BTHD":
         q, k, v = q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)
@@ -21,21 +21,21 @@ def attention(q, k, v, mask=None, lengths=None, layout="BHTD", dropout=0, **opti
         seen = seen & (j <= place)
     if options.get("window"):
         seen = seen & (j > place - options["window"])
-    if mask is None:
-        mask = seen
-    elif mask.dtype == torch.bool:
-        mask = mask & seen
-    else:
-        mask = torch.where(seen, mask, -torch.inf)
+    if mask is not None:
+        seen = seen & mask
+    if bias is not None:
+        seen = torch.where(seen, bias, -torch.inf)
     with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
-        y = F.scaled_dot_product_attention(q, k, v, mask, scale=options.get("scale"),
+        y = F.scaled_dot_product_attention(q, k, v, seen, scale=options.get("scale"),
                                            enable_gqa=True)
     return y.transpose(1, 2) if layout == "BTHD" else y
 
 
 def cases(case):
-    def add(name, q, k, v, mask=None, lengths=None, **attrs):
+    def add(name, q, k, v, bias=None, mask=None, lengths=None, **attrs):
         inputs = {"q": uniform(-1, 1, q), "k": uniform(-1, 1, k), "v": uniform(-1, 1, v)}
+        if bias is not None:
+            inputs["bias"] = uniform(-1, 1, bias)
         if mask is not None:
             inputs["mask"] = mask
         if lengths is not None:
@@ -57,16 +57,16 @@ def cases(case):
     add("attention_one_head_of_keys", (1, 3, 1, 2), (1, 1, 5, 2), (1, 1, 5, 2), causal=True,
         offset=-1)
     add("attention_layout", (2, 3, 4, 2), (2, 5, 2, 2), (2, 5, 2, 3), causal=True, layout="BTHD")
-    add("attention_mask", (2, 2, 3, 2), (2, 2, 4, 2), (2, 2, 4, 2), uniform(-1, 1, (2, 2, 3, 4)))
-    add("attention_mask_broadcast", (2, 2, 3, 2), (2, 1, 4, 2), (2, 1, 4, 2),
-        uniform(-1, 1, (2, 1, 4)), causal=True)
+    add("attention_bias", (2, 2, 3, 2), (2, 2, 4, 2), (2, 2, 4, 2), (2, 2, 3, 4))
+    add("attention_bias_broadcast", (2, 2, 3, 2), (2, 1, 4, 2), (2, 1, 4, 2), (2, 1, 4),
+        causal=True)
     seen = uniform(0, 1, (2, 1, 3, 4)) < 0.6
     seen[..., 1] = True
-    add("attention_bool", (2, 2, 3, 2), (2, 2, 4, 2), (2, 2, 4, 2), seen)
-    add("attention_lengths", (2, 2, 3, 2), (2, 2, 5, 2), (2, 2, 5, 2),
-        numpy.ones((1,), bool), [3, 5])
-    add("attention_lengths_last", (2, 2, 2, 2), (2, 2, 5, 2), (2, 2, 5, 2),
-        uniform(-1, 1, (5,)), [3, 5], causal=True, offset=-1)
+    add("attention_mask", (2, 2, 3, 2), (2, 2, 4, 2), (2, 2, 4, 2), (2, 1, 1), seen)
+    everything = numpy.ones((1,), bool)
+    add("attention_lengths", (2, 2, 3, 2), (2, 2, 5, 2), (2, 2, 5, 2), (5,), everything, [3, 5])
+    add("attention_lengths_last", (2, 2, 2, 2), (2, 2, 5, 2), (2, 2, 5, 2), (2, 1, 1, 5),
+        everything, [3, 5], causal=True, offset=-1)
 
     def rotate(x, cos, sin, positions=None, interleaved=False, offset=0, inverse=False,
                layout="BHTD"):

@@ -39,13 +39,14 @@ TEST_CASE_TEMPLATE("attention", T, float, double, Float16, BFloat16) {
                            seed, -1, 1);
         };
         std::vector<Array> x = {of(s.h, s.t, s.d, 1), of(s.hk, s.s, s.d, 2), of(s.hk, s.s, s.e, 3),
-                                Array(), Array()};
+                                Array(), Array(), Array()};
         if (!s.mask.empty()) {
             Array mask = draw<double>(s.mask, 4);
             for (std::int64_t i = 0; s.bool_mask && i < mask.size(); ++i) mask.set(i, mask.at(i) > 0);
-            x[3] = mask.to(s.bool_mask ? plugin::dtype_of<bool>() : plugin::dtype_of<T>());
+            if (s.bool_mask) x[4] = mask.to(plugin::dtype_of<bool>());
+            else x[3] = mask.to(plugin::dtype_of<T>());
         }
-        if (!s.lengths.empty()) x[4] = Array::from<std::int64_t>(s.lengths, {s.b});
+        if (!s.lengths.empty()) x[5] = Array::from<std::int64_t>(s.lengths, {s.b});
         check_both<T>("catena.scaled_dot_product_attention", x, s.attrs, true, s.t % 2 == 1);
     }
 }

@@ -39,9 +39,9 @@ struct Labelled {
 };
 
 // The extents of labels, 1 at first.
-class Extents {
+class LabelExtents {
 public:
-    Extents() { of_.fill(1); }
+    LabelExtents() { of_.fill(1); }
     std::int64_t& operator[](int label) { return of_[static_cast<std::size_t>(label)]; }
     std::int64_t operator[](int label) const { return of_[static_cast<std::size_t>(label)]; }
     std::vector<std::int64_t> operator()(const Labels& labels) const {
@@ -88,7 +88,8 @@ Labelled<X> summed(const Labelled<X>& from, const Labels& to) {
 
 // Multiplies elements. Axes are in the order `to`, which has the labels of both.
 template <class X>
-X multiplied(const Labelled<X>& a, const Labelled<X>& b, const Labels& to, const Extents& extents) {
+X multiplied(const Labelled<X>& a, const Labelled<X>& b, const Labels& to,
+             const LabelExtents& extents) {
     const auto aligned = [&](const Labelled<X>& of) {
         const X x = transposed(of, select(to, [&](int l) { return has(of.labels, l); }));
         std::vector<std::int64_t> shape;
@@ -111,7 +112,7 @@ struct Layout {
 
 // Returns the layout that moves the fewest elements. target: the order of the result, or null.
 Layout best_layout(const Labels& a, const Labels& b, const Labels& sum, const Labels* target,
-                   const Extents& extents) {
+                   const LabelExtents& extents) {
     const auto in_order = [](const Labels& labels, const Labels& of) {
         return select(of, [&](int l) { return has(labels, l); });
     };
@@ -161,7 +162,7 @@ Layout best_layout(const Labels& a, const Labels& b, const Labels& sum, const La
 // wanted order of the result, or null.
 template <class X>
 Labelled<X> contracted(const Labelled<X>& a, const Labelled<X>& b, const Labels& keep,
-                       const Labels* target, const Extents& extents) {
+                       const Labels* target, const LabelExtents& extents) {
     // Up to this length, single dot products are slower than a product of elements and its sum.
     constexpr std::int64_t short_sum = 512;
     const auto shared = [&](int l) { return has(b.labels, l); };
@@ -216,7 +217,7 @@ X tensordot_of(const X& a, const X& b, Ints axes_a, Ints axes_b) {
     if (of_a.size() != of_b.size())
         fail<ShapeError>("[tensordot] axes_b: expected {} axes, as many as axes_a, got {}",
                          of_a.size(), of_b.size());
-    Extents extents;
+    LabelExtents extents;
     Labels labels_a(static_cast<std::size_t>(shape_a.ndim()));
     std::iota(labels_a.begin(), labels_a.end(), 0);
     for (const int d : labels_a) extents[d] = shape_a[d];
@@ -367,7 +368,7 @@ X diagonal(const X& x, std::size_t first, std::size_t second) {
 // Sets the extents of a term's labels, and labels the operand: axes of length 1 vanish, repeated
 // labels become diagonals.
 template <class X>
-Labelled<X> labelled(const X& x, const Labels& axes, std::size_t operand, Extents& extents) {
+Labelled<X> labelled(const X& x, const Labels& axes, std::size_t operand, LabelExtents& extents) {
     Labelled<X> result{x, {}};
     std::vector<std::int64_t> shape;
     for (std::size_t d = 0; d < axes.size(); ++d) {
@@ -418,7 +419,7 @@ X einsum_of(std::string_view text, std::span<const X> operands) {
                              term.dots ? "at least " : "", named, text, ndim);
         n_unnamed = std::max(n_unnamed, ndim - named);
     }
-    Extents extents;
+    LabelExtents extents;
     std::vector<Labelled<X>> left;
     Labels all;  // of letters, with repetitions
     for (std::size_t i = 0; i < operands.size(); ++i) {

@@ -32,7 +32,7 @@ namespace links {
 
 // Linear: a fully connected layer.
 // y = x W^T + b, where x is (N, ...) with in_size values after the first axis, or after the first
-// n_batch_axes axes, which y has too: for x (N, T, in_size) and n_batch_axes 2, y is (N, T, out_size).
+// n_batch_axes axes, which y has too: with 2, x is (N, T, in_size) and y is (N, T, out_size).
 // Parameters: W (out_size, in_size) from N(0, wscale^2 / in_size); b (out_size), unless nobias.
 class Linear : public Link {
 public:

@@ -99,13 +99,14 @@ bool is_mask(const Array& a) { return a.dtype() == Dtype::bool8; }
 Numbers true_positions(const Array& mask) {
     const Array there = mask.to(Device::get("cpu"));
     const std::span<const bool> m = there.host<const bool>();
-    Numbers positions(m.size() + 1);
+    // One more than needed, since each element writes its position.
+    Numbers positions(static_cast<std::size_t>(std::ranges::count(m, true)) + 1);
     std::size_t n = 0;
     for (std::size_t i = 0; i < m.size(); ++i) {
         positions[n] = static_cast<std::int64_t>(i);
         n += m[i] ? 1 : 0;
     }
-    positions.resize(n);
+    positions.pop_back();
     return positions;
 }
 Array on_device(const Numbers& numbers, const Shape& shape, Device device) {

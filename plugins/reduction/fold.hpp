@@ -28,7 +28,7 @@ using Factor = Total<T>;
 #endif
 
 // The numbers of w states.
-template <class S, int w>
+template <class S, std::int64_t w>
 struct Lanes {
     CATENA_FN S get(std::int64_t j) const {
         S s;
@@ -40,19 +40,26 @@ struct Lanes {
         first[j] = s.first;
         second[j] = s.second;
     }
+    // Joins the states j and k, of n elements each.
+    CATENA_FN void merge(std::int64_t j, std::int64_t k, std::int64_t n) {
+        S s = get(j);
+        s.merge(get(k), static_cast<typename S::Number>(n));
+        set(j, s);
+    }
     decltype(S::first) first[w];
     decltype(S::second) second[w];
 };
 
 // Adds n contiguous elements, of which the first is element `from`, to a total: in pieces of 64
-// elements for each of w lanes.
+// elements for each of w lanes, without branches, which would depend on the elements.
 template <class S, class T>
 CATENA_KERNEL void fold_run(const T* p, std::int64_t n, std::int64_t from,
                             typename S::Total& total) {
     using Total = typename S::Total;
     using C = typename S::Number;
-    constexpr bool one = std::is_same_v<decltype(S::second), None>;
-    constexpr int w = (one ? 256 : 128) / static_cast<int>(sizeof(C));
+    constexpr std::int64_t w = 256 / sizeof(C);
+    constexpr std::int64_t line = 64 / sizeof(T);  // of a cache
+    constexpr std::int64_t ahead = 32 * line;
     while (n > 0) {
         const std::int64_t groups = std::min<std::int64_t>(n / w, 64);
         const std::int64_t rest = groups == 64 ? 0 : n - groups * w;
@@ -60,28 +67,36 @@ CATENA_KERNEL void fold_run(const T* p, std::int64_t n, std::int64_t from,
         if (groups > 0 || !apart) {
             Lanes<S, w> lanes;
             for (std::int64_t j = 0; j < w; ++j) lanes.set(j, S::start());
-            const auto take = [&](std::int64_t j, std::int64_t at, C inverse) CATENA_LAMBDA {
-                S s = lanes.get(j);
-                s.take(static_cast<C>(p[at]), static_cast<Place<C>>(at), inverse);
-                lanes.set(j, s);
-            };
             for (std::int64_t g = 0; g < groups; ++g) {
                 const C inverse = C(1) / static_cast<C>(g + 1);
-                for (std::int64_t j = 0; j < w; ++j) take(j, g * w + j, inverse);
-            }
-            if (!apart) {
-                CATENA_LOOP
-                for (std::int64_t j = 0; j < rest; ++j) take(j, groups * w + j, C(1));
-            }
-            std::int64_t each = groups;
-            for (std::int64_t half = w / 2; half >= 8; half /= 2, each *= 2) {
-                for (std::int64_t j = 0; j < half; ++j) {
+                // The processor's own prefetching ends with a page.
+                for (std::int64_t j = 0; j < w; j += line)
+                    __builtin_prefetch(p + g * w + j + ahead);
+                for (std::int64_t j = 0; j < w; ++j) {
                     S s = lanes.get(j);
-                    s.merge(lanes.get(j + half), static_cast<C>(each));
+                    s.take(static_cast<C>(p[g * w + j]), static_cast<Place<C>>(g * w + j), inverse);
                     lanes.set(j, s);
                 }
             }
-            for (std::int64_t j = 0; j < 8; ++j) total.join(Total::of(lanes.get(j), each, from));
+            if (!apart) {
+                T last[w] = {};
+                std::copy_n(p + groups * w, rest, last);
+                for (std::int64_t j = 0; j < w; ++j) {
+                    S s = lanes.get(j);
+                    s.take(static_cast<C>(last[j]), static_cast<Place<C>>(groups * w + j), C(1));
+                    lanes.set(j, j < rest ? s : lanes.get(j));
+                }
+            }
+            std::int64_t each = groups;
+            std::int64_t half = w / 2;
+            for (; half >= 8; half /= 2, each *= 2) {
+                for (std::int64_t j = 0; j < half; ++j) lanes.merge(j, j + half, each);
+            }
+            for (; half > 0; half /= 2, each *= 2) {
+                CATENA_LOOP
+                for (std::int64_t j = 0; j < 8; ++j) lanes.merge(j, j + half, each);  // for vectors
+            }
+            total.join(Total::of(lanes.get(0), each, from));
         }
         if (apart && rest > 0) {
             S s = S::start();
@@ -97,7 +112,7 @@ CATENA_KERNEL void fold_run(const T* p, std::int64_t n, std::int64_t from,
 }
 
 // Adds the elements [from, to) of `width` adjacent kept elements to their totals.
-template <class S, int most, class T>
+template <class S, std::int64_t most, class T>
 CATENA_KERNEL void fold_strip(const Reduction& r, const T* x, std::int64_t kept, std::int64_t width,
                               std::int64_t from, std::int64_t to, typename S::Total* totals) {
     using Total = typename S::Total;

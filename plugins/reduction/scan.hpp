@@ -4,6 +4,8 @@
 
 #include <catena/plugin/rows.hpp>
 
+#include <cstring>
+
 #include "fold.hpp"
 
 namespace catena::plugins {
@@ -14,6 +16,7 @@ struct ScanMode {
 };
 
 struct RunningSum {
+    static constexpr bool associative = true;
     template <class A>
     CATENA_FN static A start() {
         return A(0);
@@ -22,12 +25,20 @@ struct RunningSum {
     CATENA_FN static A next(A before, A x, A, bool) {
         return before + x;
     }
+    template <class V>
+    CATENA_FN static void join(V& to, const V& others) {
+        to += others;
+    }
     template <class A>
     CATENA_FN static A carried(A result, A, bool) {
         return result;
     }
 };
 struct RunningProduct : RunningSum {
+    template <class V>
+    CATENA_FN static void join(V& to, const V& others) {
+        to *= others;
+    }
     template <class A>
     CATENA_FN static A start() {
         return A(1);
@@ -39,6 +50,7 @@ struct RunningProduct : RunningSum {
 };
 // y[i] = a[i] y[i-1] + b[i]. Shifted: y[i] = a[i-1] y[i-1] + b[i].
 struct Recurrence : RunningSum {
+    static constexpr bool associative = false;
     template <class A>
     CATENA_FN static A next(A before, A a, A b, bool shifted) {
         return (shifted ? before : a * before) + b;
@@ -49,24 +61,71 @@ struct Recurrence : RunningSum {
     }
 };
 
-// Scans `width` lines of n elements, which lie `step` apart; those of adjacent lines `apart`.
+// Adds an element to the state of its line, and returns its result.
+template <class Rule, class A>
+CATENA_KERNEL A scan_one(A& state, A x, A b, ScanMode mode) {
+    const A before = state;
+    const A result = Rule::next(before, x, b, mode.shifted);
+    state = Rule::carried(result, x, mode.shifted);
+    return mode.exclusive ? before : result;
+}
+inline constexpr std::int64_t widest = 512;  // adjacent lines, for long runs of memory
+
+// Scans up to `widest` adjacent lines of n elements, which lie `step` apart.
 template <class Rule, class T>
-CATENA_KERNEL void scan_lines(const T* x, const T* b, T* y, std::int64_t n, std::int64_t step,
-                              std::int64_t width, std::int64_t apart, ScanMode mode, bool add) {
+CATENA_KERNEL void scan_strip(const T* x, const T* b, T* y, std::int64_t n, std::int64_t step,
+                              std::int64_t width, ScanMode mode, bool add) {
     using A = Total<T>;
-    A state[64];
+    A state[widest];
     std::fill_n(state, width, Rule::template start<A>());
     for (std::int64_t i = 0; i < n; ++i) {
         const std::int64_t row = (mode.reverse ? n - 1 - i : i) * step;
         CATENA_LOOP
         for (std::int64_t j = 0; j < width; ++j) {
-            const std::int64_t at = row + j * apart;
-            const A before = state[j];
-            const A own = static_cast<A>(x[at]);
-            const A result = Rule::next(before, own, static_cast<A>(b[at]), mode.shifted);
-            state[j] = Rule::carried(result, own, mode.shifted);
-            store(y[at], add, static_cast<T>(mode.exclusive ? before : result));
+            const A result = scan_one<Rule>(state[j], static_cast<A>(x[row + j]),
+                                            static_cast<A>(b[row + j]), mode);
+            store(y[row + j], add, static_cast<T>(result));
         }
+    }
+}
+// Scans a contiguous line of n elements: eight at a time, if their order does not matter.
+template <class Rule, class T>
+CATENA_KERNEL void scan_line(const T* x, const T* b, T* y, std::int64_t n, ScanMode mode,
+                             bool add) {
+    using A = Total<T>;
+    constexpr std::int64_t w = 8;
+    A state = Rule::template start<A>();
+    std::int64_t i = 0;
+    if constexpr (Rule::associative) {
+        using Eight [[gnu::vector_size(w * sizeof(A))]] = A;
+        using Elements [[gnu::vector_size(w * sizeof(T))]] = T;
+        const Eight none = Rule::template start<A>() + Eight{};
+        for (; i + w <= n; i += w) {
+            const std::int64_t at = mode.reverse ? n - w - i : i;
+            Elements e;
+            std::memcpy(&e, x + at, sizeof e);
+            Eight v = __builtin_convertvector(e, Eight);
+            if (mode.reverse) v = __builtin_shufflevector(v, v, 7, 6, 5, 4, 3, 2, 1, 0);
+            Rule::join(v, __builtin_shufflevector(none, v, 7, 8, 9, 10, 11, 12, 13, 14));
+            Rule::join(v, __builtin_shufflevector(none, v, 6, 7, 8, 9, 10, 11, 12, 13));
+            Rule::join(v, __builtin_shufflevector(none, v, 4, 5, 6, 7, 8, 9, 10, 11));
+            const Eight before = state + Eight{};
+            Rule::join(state, v[w - 1]);
+            Rule::join(v, before);
+            if (mode.exclusive) v = __builtin_shufflevector(before, v, 7, 8, 9, 10, 11, 12, 13, 14);
+            if (mode.reverse) v = __builtin_shufflevector(v, v, 7, 6, 5, 4, 3, 2, 1, 0);
+            Elements sum = __builtin_convertvector(v, Elements);
+            if (add) {
+                std::memcpy(&e, y + at, sizeof e);
+                sum += e;
+            }
+            std::memcpy(y + at, &sum, sizeof sum);
+        }
+    }
+    for (; i < n; ++i) {
+        const std::int64_t at = mode.reverse ? n - 1 - i : i;
+        const A result = scan_one<Rule>(state, static_cast<A>(x[at]), static_cast<A>(b[at]), mode);
+        store(y[at], add, static_cast<T>(result));
     }
 }
 // Scans all lines of an axis. b is x for rules without a second operand.
@@ -75,24 +134,14 @@ CATENA_KERNEL void scan(const auto& call, const Axis& axis, const T* x, const T*
                         ScanMode mode, bool add) {
     const std::int64_t n = axis.length;
     if (axis.inner > 1)
-        return for_each_strip(
+        return for_each_strip<widest>(
             call, axis, [&](std::int64_t, std::int64_t p, std::int64_t width) CATENA_LAMBDA {
-                scan_lines<Rule>(x + p, b + p, y + p, n, axis.inner, width, 1, mode, add);
+                scan_strip<Rule>(x + p, b + p, y + p, n, axis.inner, width, mode, add);
             });
-    constexpr std::int64_t beside = 8;  // independent lines hide the latency of an addition
-    call.parallel((axis.outer + beside - 1) / beside, beside * (n + 8),
-                  [&](std::int64_t begin, std::int64_t end) CATENA_LAMBDA {
-                      for (std::int64_t o = begin * beside; o < std::min(end * beside, axis.outer);
-                           o += beside) {
-                          const T* const from = x + o * n;
-                          const T* const more = b + o * n;
-                          T* const to = y + o * n;
-                          const std::int64_t width = std::min(beside, axis.outer - o);
-                          if (width == beside)
-                              scan_lines<Rule>(from, more, to, n, 1, beside, n, mode, add);
-                          else scan_lines<Rule>(from, more, to, n, 1, width, n, mode, add);
-                      }
-                  });
+    call.parallel(axis.outer, n + 8, [&](std::int64_t begin, std::int64_t end) CATENA_LAMBDA {
+        for (std::int64_t o = begin; o < end; ++o)
+            scan_line<Rule>(x + o * n, b + o * n, y + o * n, n, mode, add);
+    });
 }
 
 // cumsum and cumprod.

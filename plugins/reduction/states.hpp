@@ -60,9 +60,8 @@ struct Extreme : Two<C, I> {
             const bool before = better | (equal & (other.second < this->second));
             this->second = before ? other.second : this->second;
         } else {
-            this->second = better  ? other.second
-                           : equal ? static_cast<I>(this->second + other.second)
-                                   : this->second;
+            const I own = better ? I(0) : this->second;
+            this->second = static_cast<I>(own + (better | equal ? other.second : I(0)));
         }
         this->first = better ? x : this->first;
     }
@@ -70,7 +69,7 @@ struct Extreme : Two<C, I> {
 
 private:
     CATENA_FN static bool beats(C a, C b) {
-        return !(largest ? a <= b : a >= b) & (b == b);  // also if a is NaN and b is not
+        return !((largest ? b >= a : b <= a) | (b != b));  // also if a is NaN and b is not
     }
 };
 

@@ -62,7 +62,7 @@ def cases(case):
         causal=True)
     seen = uniform(0, 1, (2, 1, 3, 4)) < 0.6
     seen[..., 1] = True
-    add("attention_mask", (2, 2, 3, 2), (2, 2, 4, 2), (2, 2, 4, 2), (2, 1, 1), seen)
+    add("attention_mask", (2, 2, 3, 2), (2, 2, 4, 2), (2, 2, 4, 2), (2, 1, 4), seen)
     everything = numpy.ones((1,), bool)
     add("attention_lengths", (2, 2, 3, 2), (2, 2, 5, 2), (2, 2, 5, 2), (5,), everything, [3, 5])
     add("attention_lengths_last", (2, 2, 2, 2), (2, 2, 5, 2), (2, 2, 5, 2), (2, 1, 1, 5),

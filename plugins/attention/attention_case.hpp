@@ -77,8 +77,7 @@ struct AttentionCase {
         lengths = call.template x<std::int64_t>(lengths_port).data;
     }
     // The same with a bias and a mask, ports 3 and 4.
-    explicit AttentionCase(const auto& call)
-        : AttentionCase(call, shape_of(*call.raw().x[2]), 5) {
+    explicit AttentionCase(const auto& call) : AttentionCase(call, shape_of(*call.raw().x[2]), 5) {
         bias = Broadcasts(call.template x<std::byte>(3));
         mask = Broadcasts(call.template x<std::byte>(4));
     }

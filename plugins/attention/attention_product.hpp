@@ -56,8 +56,7 @@ private:
         for (std::int64_t left = p.k; left > 0; --left, a += p.columns, b += p.ldb) {
             Vector row[vectors];
             CATENA_UNROLL
-            for (int v = 0; v < vectors; ++v)
-                row[v] = reinterpret_cast<const Unaligned*>(b)[v];
+            for (int v = 0; v < vectors; ++v) row[v] = reinterpret_cast<const Unaligned*>(b)[v];
             CATENA_UNROLL
             for (int r = 0; r < height; ++r) {
                 const T factor = a[at[r]];

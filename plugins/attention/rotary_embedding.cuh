@@ -23,7 +23,8 @@ struct RotaryRule {
         const std::int64_t position = r.position(row), at = position * r.pairs + part;
         const bool there = position >= 0 && position < r.length;
         const C nothing = std::numeric_limits<C>::quiet_NaN();
-        const C c = there ? cosines[at] : nothing, s = there ? static_cast<C>(sign) * sines[at] : nothing;
+        const C c = there ? cosines[at] : nothing,
+                s = there ? static_cast<C>(sign) * sines[at] : nothing;
         const auto a = cuda::load_as<C>(from[r.first(part)]);
         const auto b = cuda::load_as<C>(from[r.second(part)]);
         cuda::store(to[r.first(part)], add != 0, a * c - b * s);

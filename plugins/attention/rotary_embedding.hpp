@@ -57,13 +57,15 @@ CATENA_KERNEL void rotate(const auto& call, Tensor<const T> x,
     call.parallel(r.count, 4 * r.width, [&](std::int64_t begin, std::int64_t end) CATENA_LAMBDA {
         for (std::int64_t i = begin; i < end; ++i) {
             const std::int64_t at = r.position(i) * r.pairs;
-            const T *const c = cosines + at, *const s = sines + at, *const from = x.data + i * r.width;
+            const T *const c = cosines + at, *const s = sines + at,
+                           *const from = x.data + i * r.width;
             T* const to = y.data + i * r.width;
-            const auto turn = [&](std::int64_t p, std::int64_t one, std::int64_t two) CATENA_LAMBDA {
-                const T a = from[one], b = from[two], sine = sign * s[p];
-                store(to[one], add, a * c[p] - b * sine);
-                store(to[two], add, b * c[p] + a * sine);
-            };
+            const auto turn = [&](std::int64_t p, std::int64_t one, std::int64_t two)
+                                  CATENA_LAMBDA {
+                                      const T a = from[one], b = from[two], sine = sign * s[p];
+                                      store(to[one], add, a * c[p] - b * sine);
+                                      store(to[two], add, b * c[p] + a * sine);
+                                  };
             if (r.interleaved != 0) {
                 CATENA_LOOP
                 for (std::int64_t p = 0; p < r.pairs; ++p) turn(p, 2 * p, 2 * p + 1);
@@ -95,10 +97,10 @@ struct RotaryEmbedding {
             out("y", Port("kind", "of the positions' dtype (0,)").of("L").hidden()),
             attr("interleaved", false, "pairs are adjacent elements"),
             attr("offset", 0, "position of the first row").range(0, 0x1p40),
-            attr("inverse", false, "rotates by the negative angles"),
-            attention_layout)
+            attr("inverse", false, "rotates by the negative angles"), attention_layout)
             .example("x=(2,3,4,6) cos=(5,3) sin=(5,3) offset=1")
-            .example("x=(2,4,3,5) cos=(6,2) sin=(6,2) interleaved=true layout=\"BTHD\" inverse=true")
+            .example(
+                "x=(2,4,3,5) cos=(6,2) sin=(6,2) interleaved=true layout=\"BTHD\" inverse=true")
             .example("x=(2,3,4,2) cos=(5,1) sin=(5,1) positions=(2,4)[0,4]");
     using types = Rows<Row<float, float, std::int64_t>, Row<double, double, std::int64_t>>;
     static constexpr auto retain_x = ports(1, 2, 3);
@@ -125,8 +127,8 @@ struct RotaryEmbedding {
                 inputs, {g.same("interleaved"), g.same("offset"), g.same("layout"),
                          set("inverse", !g.template attr<"inverse">())});
         };
-        g.gx(0, g.has(3) ? turn({g.gy(0), g.x(1), g.x(2), g.x(3)})
-                         : turn({g.gy(0), g.x(1), g.x(2)}));
+        g.gx(0,
+             g.has(3) ? turn({g.gy(0), g.x(1), g.x(2), g.x(3)}) : turn({g.gy(0), g.x(1), g.x(2)}));
     }
     template <class T, class S, class>
     CATENA_KERNEL static void forward(const auto& call) {
@@ -135,9 +137,8 @@ struct RotaryEmbedding {
     }
     template <class T, class S, class>
     CATENA_KERNEL static void backward(const auto& call) {
-        rotate(call, call.template gy<T>(0), call.template x<S>(1).data,
-               call.template x<S>(2).data, call.template gx<T>(0), call.adds(0),
-               !call.template attr<"inverse">());
+        rotate(call, call.template gy<T>(0), call.template x<S>(1).data, call.template x<S>(2).data,
+               call.template gx<T>(0), call.adds(0), !call.template attr<"inverse">());
     }
 };
 

@@ -160,8 +160,7 @@ public:
             const bool there = t < a.t && w != -std::numeric_limits<C>::infinity();
             const std::int64_t at = (batch * a.h + head) * a.t + t;
             w = there ? math::exp(w - x.lse[at]) : C(0);
-            const C factor =
-                there ? static_cast<C>(draws.factor(a, batch, head, t, s)) : C(0);
+            const C factor = there ? static_cast<C>(draws.factor(a, batch, head, t, s)) : C(0);
             if (differentiate) g = there ? w * (g * factor - x.mean[at]) : C(0);
             w *= factor;
         }
@@ -196,8 +195,7 @@ public:
                 for (int j = 0; j < side; ++j) {
                     const C w = shared.weights.at[r][j];
                     CATENA_UNROLL
-                    for (int i = 0; i < 4; ++i)
-                        sums[chunk][i] += w * shared.right.at[j][c + 8 * i];
+                    for (int i = 0; i < 4; ++i) sums[chunk][i] += w * shared.right.at[j][c + 8 * i];
                 }
             }
         };
@@ -236,8 +234,7 @@ public:
                     for (std::int64_t s = key; s < key_end; s += side) {
                         C weights[2][2], gradients[2][2];
                         weigh(b, h, t, s, true, weights, gradients);
-                        for (int i = 0; i < 4; ++i)
-                            sums[i / 2][i % 2] += gradients[i / 2][i % 2];
+                        for (int i = 0; i < 4; ++i) sums[i / 2][i % 2] += gradients[i / 2][i % 2];
                     }
         __syncthreads();
         for (int i = 0; i < 4; ++i)
@@ -364,13 +361,14 @@ struct catena::plugin::cuda::Kernels<catena::plugins::ScaledDotProductAttention>
         const bool any = call.train() && x.ratio != 0;
         Draws draws;
         if (any) draws = reserve_draws(call.context(), AttentionDraws::blocks(x.a));
-        each(call.queue(), 1, StoreDraws{draws, any ? 1 : 0, call.template y<std::int64_t>(2).data});
+        each(call.queue(), 1,
+             StoreDraws{draws, any ? 1 : 0, call.template y<std::int64_t>(2).data});
         x.lse = call.template scratch<Compute<T>>();
         x.lse_to = call.template y<Compute<T>>(1).data;
         x.add = call.adds(1);
         launch<T, AttentionStep::log_sum>(call, x, tiles(x.a.t) * x.a.h * x.a.b, 1);
-        sum(call, x, {true, false, x.v, x.a.v, x.a.y, x.a.e, call.template y<T>(0).data, 1.0,
-                      call.adds(0)});
+        sum(call, x,
+            {true, false, x.v, x.a.v, x.a.y, x.a.e, call.template y<T>(0).data, 1.0, call.adds(0)});
     }
     template <class T, class, class, class>
     static void backward(const auto& call) {
@@ -399,8 +397,7 @@ struct catena::plugin::cuda::Kernels<catena::plugins::ScaledDotProductAttention>
             if (gbias.size() > 0)
                 launch<T, AttentionStep::of_bias>(
                     call, x,
-                    extent(0, a.b) * extent(1, a.h) * extent(2, tiles(a.t)) *
-                        extent(3, tiles(a.s)),
+                    extent(0, a.b) * extent(1, a.h) * extent(2, tiles(a.t)) * extent(3, tiles(a.s)),
                     1);
         }
     }

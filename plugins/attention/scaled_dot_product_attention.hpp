@@ -8,8 +8,7 @@ namespace catena::plugins {
 inline constexpr Attribute attention_causal =
     attr("causal", false, "query i does not see the keys after i + offset");
 inline constexpr Attribute attention_window =
-    attr("window", 0,
-         "query i sees only keys after i + offset - window; 0: no such limit")
+    attr("window", 0, "query i sees only keys after i + offset - window; 0: no such limit")
         .range(0, 0x1p40);
 inline constexpr Attribute attention_offset =
     attr("offset", 0,
@@ -33,7 +32,8 @@ struct AttentionFactors {
             .not_differentiable()
             .internal()
             .example("q=(2,2,3,2) k=(2,1,5,2) draws=(3)[1,2] causal=true offset=-1 dropout=0.5")
-            .example("q=(2,3,2,2) k=(2,5,1,2) draws=(3)[0,1] lengths=(2)[1,6] window=2 layout=\"BTHD\"");
+            .example(
+                "q=(2,3,2,2) k=(2,5,1,2) draws=(3)[0,1] lengths=(2)[1,6] window=2 layout=\"BTHD\"");
     using types = Rows<Row<float, std::int64_t>, Row<double, std::int64_t>>;
     using isas = IsaList<Isa::baseline>;
 
@@ -79,7 +79,8 @@ struct ScaledDotProductAttention {
             "If there are fewer heads of k and v (Hk) than of q (H), H / Hk heads of q share one. "
             "With causal, query i sees the keys up to i + offset: offset=0 is PyTorch's is_causal; "
             "with a cache of S - T earlier keys, offset is S - T, or -1, which means that. The "
-            "mask is true where a query sees a key. With lengths, row b of the batch has only the first lengths[b] "
+            "mask is true where a query sees a key. With lengths, row b of the batch has only the "
+            "first lengths[b] "
             "keys, and offset=-1 is lengths[b] - T. A query that sees no key has y = 0. (Dao and "
             "others, \"FlashAttention\", NeurIPS 2022; Ainslie and others, \"GQA\", EMNLP 2023.)",
             in(Port("q", "(B, H, T, D), or (B, T, H, D) if layout=\"BTHD\""),
@@ -98,13 +99,16 @@ struct ScaledDotProductAttention {
                 Port("draws", "seed, offset, and whether any were drawn (3,)").of("L").hidden(),
                 // A host needs a dtype for each type variable, also if there is no mask.
                 Port("none", "of the mask's dtype (0,)").of("B").hidden()),
-            attention_causal, attention_scale, attention_dropout, attention_window, attention_offset, attention_layout)
+            attention_causal, attention_scale, attention_dropout, attention_window,
+            attention_offset, attention_layout)
             .stochastic()
             .example("q=(2,2,3,4) k=(2,2,5,4) v=(2,2,5,3)")
             .example("q=(1,5,4,3) k=(1,4,2,3) v=(1,4,2,2) causal=true scale=0.5 layout=\"BTHD\"")
-            .example("q=(2,2,3,2) k=(2,1,5,2) v=(2,1,5,2) causal=true offset=-1 window=2 dropout=0.3")
+            .example(
+                "q=(2,2,3,2) k=(2,1,5,2) v=(2,1,5,2) causal=true offset=-1 window=2 dropout=0.3")
             .example("q=(2,2,3,2) k=(2,1,5,2) v=(2,1,5,2) bias=(2,1,5)")
-            .example("q=(2,2,3,2) k=(2,1,5,2) v=(2,1,5,2) bias=(3,1) mask=(5)[1,1] lengths=(2)[3,6]");
+            .example(
+                "q=(2,2,3,2) k=(2,1,5,2) v=(2,1,5,2) bias=(3,1) mask=(5)[1,1] lengths=(2)[3,6]");
     // T: queries, B: mask, L: lengths and draws, S: sums.
     using types =
         Rows<Row<float, bool, std::int64_t, float>, Row<double, bool, std::int64_t, double>>;
@@ -163,13 +167,12 @@ struct ScaledDotProductAttention {
                                        std::int64_t size) {
             return heads_first(reshape(x, {a.b, heads, length, size}));
         };
-        if (g.wants(0))
-            g.gx(0, from_matrices(matmul(by_head(gs), k) * scale, a.h, a.t, a.d));
+        if (g.wants(0)) g.gx(0, from_matrices(matmul(by_head(gs), k) * scale, a.h, a.t, a.d));
         if (g.wants(1))
             g.gx(1, from_matrices(matmul(by_head(gs), q, true, false) * scale, a.hk, a.s, a.d));
         if (g.wants(2))
-            g.gx(2, from_matrices(matmul(by_head(drops ? p * kept : p), gy, true, false), a.hk,
-                                  a.s, a.e));
+            g.gx(2, from_matrices(matmul(by_head(drops ? p * kept : p), gy, true, false), a.hk, a.s,
+                                  a.e));
         if (g.wants(3)) g.gx(3, gs);
     }
 
@@ -201,8 +204,8 @@ struct ScaledDotProductAttention {
     template <class T, class, class, class>
     CATENA_KERNEL static void backward(const auto& call) {
         AttentionTensors<T> x = tensors<T>(call);
-        x.draws = AttentionDraws(call.template y<std::int64_t>(2).data,
-                                 call.template attr<"dropout">());
+        x.draws =
+            AttentionDraws(call.template y<std::int64_t>(2).data, call.template attr<"dropout">());
         x.y = call.template y<T>(0).data;
         x.gy = call.template gy<T>(0).data;
         x.gq = call.template gx<T>(0).data, x.add_q = call.adds(0);
@@ -228,8 +231,7 @@ private:
         s.check(k[3] == q[3], "k.shape[3]", q[3], k[3]);
         s.check(q[head] == 0 || (k[head] > 0 && q[head] % k[head] == 0), axis("k", head).c_str(),
                 "a divisor of " + std::to_string(q[head]), k[head]);
-        for (std::size_t i = 0; i < 3; ++i)
-            s.check(v[i] == k[i], axis("v", i).c_str(), k[i], v[i]);
+        for (std::size_t i = 0; i < 3; ++i) s.check(v[i] == k[i], axis("v", i).c_str(), k[i], v[i]);
         const std::array<std::int64_t, 4> scores = {q[0], q[head], q[row], k[row]};
         for (const std::size_t port : {3, 4}) {
             if (!s.has(port)) continue;

@@ -39,8 +39,12 @@ struct Sample {
                           : Array::random<double>({b, heads, rows, size}, seed, -2, 2);
     }
     std::vector<Array> inputs() const {
-        std::vector<Array> x = {random(h, t, d, 1), random(hk, s, d, 2), random(hk, s, e, 3),
-                                Array(), Array(), Array()};
+        std::vector<Array> x = {random(h, t, d, 1),
+                                random(hk, s, d, 2),
+                                random(hk, s, e, 3),
+                                Array(),
+                                Array(),
+                                Array()};
         if (!mask.empty()) {
             Array bias = Array::random<double>(mask, 4, -3, 3);
             for (std::int64_t i = 0; i < bias.size(); i += 3) bias.set(i, -inf);
@@ -73,7 +77,8 @@ struct Sample {
                     for (std::int64_t j = 0; j < keys; ++j) {
                         if (causal && j > place) continue;
                         if (window > 0 && j <= place - window) continue;
-                        double score = mask.empty() ? 0 : mask_value(x[bool_mask ? 4 : 3], {n, head, row, j});
+                        double score =
+                            mask.empty() ? 0 : mask_value(x[bool_mask ? 4 : 3], {n, head, row, j});
                         for (std::int64_t i = 0; i < d; ++i)
                             score += 0.3 * x[0].at(at(n, head, row, h, t, d) + i) *
                                      x[1].at(at(n, shared, j, hk, s, d) + i);
@@ -111,15 +116,55 @@ const Sample samples[] = {
     {.b = 2, .h = 2, .hk = 2, .t = 40, .s = 70, .d = 4, .e = 4, .mask = {2, 1, 40, 70}},
     {.b = 2, .h = 2, .hk = 2, .t = 40, .s = 70, .d = 4, .e = 4, .mask = {2, 1, 70}},
     {.b = 2, .h = 4, .hk = 2, .t = 3, .s = 70, .d = 4, .e = 4, .mask = {4, 3, 1}},
-    {.b = 2, .h = 2, .hk = 1, .t = 70, .s = 40, .d = 4, .e = 4, .mask = {70, 40}, .bool_mask = true},
-    {.b = 2, .h = 2, .hk = 1, .t = 2, .s = 40, .d = 4, .e = 4, .mask = {2, 2, 1, 40}, .bool_mask = true},
+    {.b = 2,
+     .h = 2,
+     .hk = 1,
+     .t = 70,
+     .s = 40,
+     .d = 4,
+     .e = 4,
+     .mask = {70, 40},
+     .bool_mask = true},
+    {.b = 2,
+     .h = 2,
+     .hk = 1,
+     .t = 2,
+     .s = 40,
+     .d = 4,
+     .e = 4,
+     .mask = {2, 2, 1, 40},
+     .bool_mask = true},
     {.b = 3, .h = 2, .hk = 2, .t = 70, .s = 90, .d = 4, .e = 4, .lengths = {40, 0, 200}},
-    {.b = 2, .h = 2, .hk = 2, .t = 4, .s = 90, .d = 4, .e = 4, .causal = true, .offset = -1,
+    {.b = 2,
+     .h = 2,
+     .hk = 2,
+     .t = 4,
+     .s = 90,
+     .d = 4,
+     .e = 4,
+     .causal = true,
+     .offset = -1,
      .lengths = {40, 70}},
-    {.b = 2, .h = 4, .hk = 2, .t = 70, .s = 70, .d = 4, .e = 3, .causal = true, .lengths = {70, 33},
+    {.b = 2,
+     .h = 4,
+     .hk = 2,
+     .t = 70,
+     .s = 70,
+     .d = 4,
+     .e = 3,
+     .causal = true,
+     .lengths = {70, 33},
      .heads_last = true},
     {.b = 1, .h = 1, .hk = 1, .t = 1, .s = 700, .d = 18, .e = 66, .heads_last = true},
-    {.b = 1, .h = 2, .hk = 1, .t = 1, .s = 700, .d = 16, .e = 5, .window = 600, .offset = -1,
+    {.b = 1,
+     .h = 2,
+     .hk = 1,
+     .t = 1,
+     .s = 700,
+     .d = 16,
+     .e = 5,
+     .window = 600,
+     .offset = -1,
      .mask = {1, 2, 1, 700}},
     {.b = 1, .h = 1, .hk = 1, .t = 66, .s = 1200, .d = 4, .e = 4, .causal = true, .offset = 1000},
 };
@@ -152,8 +197,8 @@ TEST_CASE("attention: by the definition, with every instruction set") {
             const auto narrow = halves(x, dtype_of<float>());
             const auto narrow_y = world().forward(name, narrow, s.attrs(), options);
             CHECK(compare(narrow_y[0].to(dtype_of<double>()), y[0], {1e-4, 1e-5}) == "");
-            const auto narrow_gx = world().backward(name, narrow, narrow_y,
-                                                    halves(gy, dtype_of<float>()), s.attrs(), options);
+            const auto narrow_gx = world().backward(
+                name, narrow, narrow_y, halves(gy, dtype_of<float>()), s.attrs(), options);
             for (std::size_t i = 0; i < gx.size(); ++i)
                 if (gx[i])
                     CHECK(compare(narrow_gx[i].to(dtype_of<double>()), gx[i], {1e-3, 1e-4}) == "");
@@ -168,8 +213,8 @@ TEST_CASE("attention: bit-identical for any number of threads") {
         three.threads = 3;
         const auto y = world().forward(name, x, s.attrs(), one);
         CHECK(world().forward(name, x, s.attrs(), three) == y);
-        const std::vector<Array> gy = {
-            Array::random<double>(y[0].shape(), 9).to(dtype_of<float>()), Array(), Array(), Array()};
+        const std::vector<Array> gy = {Array::random<double>(y[0].shape(), 9).to(dtype_of<float>()),
+                                       Array(), Array(), Array()};
         CHECK(world().backward(name, x, y, gy, s.attrs(), one) ==
               world().backward(name, x, y, gy, s.attrs(), three));
     }
@@ -207,11 +252,12 @@ TEST_CASE("attention: dropout") {
 
 TEST_CASE("attention: all gradients, to the second order") {
     for (std::size_t i = 0; i < std::size(samples); ++i) {
-        Sample s = samples[i];  // the same options, with small shapes
+        Sample s = samples[i];                          // the same options, with small shapes
         if (!s.mask.empty() && !s.bool_mask) continue;  // -inf has no finite differences
         s.t = std::min<std::int64_t>(s.t, 3), s.s = std::min<std::int64_t>(s.s, 4);
         s.d = std::min<std::int64_t>(s.d, 3), s.e = std::min<std::int64_t>(s.e, 2);
-        s.window = std::min<std::int64_t>(s.window, 2), s.offset = std::min<std::int64_t>(s.offset, 1);
+        s.window = std::min<std::int64_t>(s.window, 2),
+        s.offset = std::min<std::int64_t>(s.offset, 1);
         for (std::int64_t& n : s.lengths) n = std::min<std::int64_t>(n, 3);
         for (std::size_t axis = 0; axis < s.mask.size(); ++axis)
             if (s.mask[axis] != 1)
@@ -224,7 +270,8 @@ TEST_CASE("attention: all gradients, to the second order") {
                               .expected = {s.expected(x), Array(), Array(), Array()},
                               .edges = false}) == "");
     }
-    for (const Dims& bias : {Dims{1}, Dims{2, 1, 1, 4}, Dims{4, 3, 1}, Dims{2, 4, 3, 4}, Dims{3, 4}})
+    for (const Dims& bias :
+         {Dims{1}, Dims{2, 1, 1, 4}, Dims{4, 3, 1}, Dims{2, 4, 3, 4}, Dims{3, 4}})
         CHECK(check(world(), {.function = name,
                               .inputs = {Array::random<double>({2, 4, 3, 2}, 1),
                                          Array::random<double>({2, 2, 4, 2}, 2),
@@ -245,11 +292,11 @@ TEST_CASE("attention: queries that see no key, huge scores, NaN, inf") {
         const auto y = world().forward(name, x, {set("scale", 1e-20)});
         CHECK(compare(y[0], Array::from<double>({0, 4}, {1, 1, 2, 1}), {1e-12, 0}) == "");
         CHECK(y[1].at(0) == inf);
-        const std::vector<Array> gy = {Array::constant({1, 1, 2, 1}, dtype_of<double>(), 1), Array(),
-                                       Array(), Array()};
+        const std::vector<Array> gy = {Array::constant({1, 1, 2, 1}, dtype_of<double>(), 1),
+                                       Array(), Array(), Array()};
         const auto gx = world().backward(name, x, y, gy, {set("scale", 1e-20)});
-        CHECK(compare(gx, world().gradient(name, x, y, gy, {set("scale", 1e-20)}),
-                      {1e-12, 0}) == "");
+        CHECK(compare(gx, world().gradient(name, x, y, gy, {set("scale", 1e-20)}), {1e-12, 0}) ==
+              "");
         CHECK(gx[0].at(0) == 0);
     }
     const auto of = [&](double a, double b) {
@@ -263,21 +310,24 @@ TEST_CASE("attention: queries that see no key, huge scores, NaN, inf") {
     CHECK(of(-inf, 1).at(0) == 5);
     // Many tiles: the last queries see the largest scores.
     const std::int64_t n = 200;
-    Array k({1, 1, n, 1}, dtype_of<double>()), one = Array::constant({1, 1, n, 1}, dtype_of<double>(), 1);
+    Array k({1, 1, n, 1}, dtype_of<double>()),
+        one = Array::constant({1, 1, n, 1}, dtype_of<double>(), 1);
     for (std::int64_t i = 0; i < n; ++i) k.set(i, 1000.0 * static_cast<double>(i));
     const Array y = world().forward(name, {one, k, k}, {set("causal", true)})[0];
     CHECK(compare(y, k, {1e-12, 0}) == "");
 }
 
 TEST_CASE("attention: empty axes") {
-    for (const Dims& size : {Dims{0, 2, 3, 4}, Dims{2, 0, 3, 4}, Dims{2, 2, 0, 4}, Dims{2, 2, 3, 0}})
+    for (const Dims& size :
+         {Dims{0, 2, 3, 4}, Dims{2, 0, 3, 4}, Dims{2, 2, 0, 4}, Dims{2, 2, 3, 0}})
         for (const std::int64_t e : {0, 2}) {
             const Array q = Array::random<double>({size[0], size[1], size[2], 3}, 1);
             const Array k = Array::random<double>({size[0], size[1], size[3], 3}, 2);
             const Array v = Array::random<double>({size[0], size[1], size[3], e}, 3);
             const Array mask = Array::random<double>({size[2], size[3]}, 4);
             const auto y = world().forward(name, {q, k, v, mask});
-            CHECK(compare(y[0], Array::constant({size[0], size[1], size[2], e}, dtype_of<double>(), 0),
+            CHECK(compare(y[0],
+                          Array::constant({size[0], size[1], size[2], e}, dtype_of<double>(), 0),
                           {0, 0}) == "");
             const std::vector<Array> gy = {y[0], Array(), Array(), Array()};
             const auto gx = world().backward(name, {q, k, v, mask}, y, gy);
@@ -314,32 +364,34 @@ TEST_CASE("attention: errors") {
     refused({q, k, v, {3, 6}, {5}}, {}, "mask.shape[0]: expected 1 or 6, got 5");
     refused({q, k, v, {3, 6}, {6}, {3}}, {}, "lengths.shape: expected (2,), got (3,)");
     refused({q, k, v}, {set("dropout", 1.0)}, "dropout: expected less than 1, got 1");
-    refused({q, k, v}, {set("layout", "HTBD")}, "attribute 'layout': expected one of BHTD, BTHD, got 'HTBD'");
+    refused({q, k, v}, {set("layout", "HTBD")},
+            "attribute 'layout': expected one of BHTD, BTHD, got 'HTBD'");
     refused({q, k, v}, {set("offset", -2)}, "attribute 'offset': expected -1 to");
 }
 
 TEST_CASE("rotary embedding") {
     const std::string rotary = "catena.rotary_embedding";
-    const Array half = Array::from<double>({0.5, 0.25}, {2, 1}), one = Array::from<double>({2, 4}, {2, 1});
+    const Array half = Array::from<double>({0.5, 0.25}, {2, 1}),
+                one = Array::from<double>({2, 4}, {2, 1});
     const Array x = Array::from<double>({1, 2, 3, 4, 5, 6}, {1, 1, 2, 3});
     CHECK(check(world(), {.function = rotary,
                           .inputs = {x, half, one},
-                          .expected = {Array::from<double>({0.5 - 4, 1 + 2, 3, 1 - 20, 1.25 + 16, 6},
-                                                           {1, 1, 2, 3})},
+                          .expected = {Array::from<double>(
+                              {0.5 - 4, 1 + 2, 3, 1 - 20, 1.25 + 16, 6}, {1, 1, 2, 3})},
                           .edges = false}) == "");
     CHECK(check(world(), {.function = rotary,
                           .inputs = {x, half, one, Array::from<std::int64_t>({1, 0}, {1, 2})},
                           .attrs = {set("inverse", true)},
-                          .expected = {Array::from<double>({0.25 + 8, 0.5 - 4, 3, 2 + 10, 2.5 - 8, 6},
-                                                           {1, 1, 2, 3})},
+                          .expected = {Array::from<double>(
+                              {0.25 + 8, 0.5 - 4, 3, 2 + 10, 2.5 - 8, 6}, {1, 1, 2, 3})},
                           .edges = false}) == "");
     // Both kinds of pairs, by the same tables; both orders of the axes.
     const Array many = Array::random<double>({2, 3, 2, 9}, 1);
     const Array cos = Array::random<double>({5, 4}, 2), sin = Array::random<double>({5, 4}, 3);
     for (const bool interleaved : {false, true}) {
-        const Array y = world().forward(rotary, {many, cos, sin},
-                                        {set("interleaved", interleaved), set("offset", 1),
-                                         set("layout", "BTHD")})[0];
+        const Array y = world().forward(
+            rotary, {many, cos, sin},
+            {set("interleaved", interleaved), set("offset", 1), set("layout", "BTHD")})[0];
         for (std::int64_t row = 0; row < 12; ++row)
             for (std::int64_t i = 0; i < 4; ++i) {
                 const std::int64_t a = row * 9 + (interleaved ? 2 * i : i);
@@ -350,7 +402,8 @@ TEST_CASE("rotary embedding") {
             }
     }
     const auto refused = [&](const std::vector<Array>& in, const Attrs& attrs, const char* error) {
-        CHECK(check(world(), {.function = rotary, .inputs = in, .attrs = attrs, .error = error}) == "");
+        CHECK(check(world(), {.function = rotary, .inputs = in, .attrs = attrs, .error = error}) ==
+              "");
     };
     refused({x.reshaped({2, 3}), half, one}, {}, "x.ndim: expected 4, got 2");
     refused({x, half.reshaped({2}), one}, {}, "cos.ndim: expected 2, got 1");
@@ -361,9 +414,9 @@ TEST_CASE("rotary embedding") {
     refused({x, half, one, Array::from<std::int64_t>({1}, {1, 1})}, {},
             "positions.shape: expected (1, 2), got (1, 1)");
     for (const std::int64_t wrong : {-1, 2})
-        CHECK_THROWS_WITH(world().forward(rotary, {x, half, one,
-                                                   Array::from<std::int64_t>({0, wrong}, {1, 2})}),
-                          ("[catena.rotary_embedding] positions[1]: expected 0 to 1, got " +
-                           std::to_string(wrong))
-                              .c_str());
+        CHECK_THROWS_WITH(
+            world().forward(rotary, {x, half, one, Array::from<std::int64_t>({0, wrong}, {1, 2})}),
+            ("[catena.rotary_embedding] positions[1]: expected 0 to 1, got " +
+             std::to_string(wrong))
+                .c_str());
 }

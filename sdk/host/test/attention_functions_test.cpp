@@ -47,8 +47,8 @@ TEST_CASE("rotary_tables") {
     CHECK(cos.shape() == Shape{50, 2});
     CHECK(cos.to_vector<float>()[7 * 2] == static_cast<float>(std::cos(7.0)));
     CHECK(sin.to_vector<float>()[7 * 2 + 1] == static_cast<float>(std::sin(0.7)));
-    CHECK_THROWS_WITH_AS(F::rotary_tables(0, 4), "[rotary_tables] length: expected at least 1, got 0",
-                         InvalidError);
+    CHECK_THROWS_WITH_AS(F::rotary_tables(0, 4),
+                         "[rotary_tables] length: expected at least 1, got 0", InvalidError);
     CHECK_THROWS_WITH_AS(F::rotary_tables(1, 3),
                          "[rotary_tables] size: expected an even number above 0, got 3",
                          InvalidError);
@@ -84,5 +84,6 @@ TEST_CASE("attention with a cache") {
     };
     const Array all = attend(0, 9);
     for (const auto& [from, to] : {std::pair{0, 5}, {5, 6}, {6, 7}, {7, 9}})
-        CHECK_NOTHROW(gradient_check::assert_allclose(attend(from, to), rows(all, from, to), 1e-6, 1e-5));
+        CHECK_NOTHROW(
+            gradient_check::assert_allclose(attend(from, to), rows(all, from, to), 1e-6, 1e-5));
 }

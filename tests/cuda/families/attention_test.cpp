@@ -35,14 +35,20 @@ TEST_CASE_TEMPLATE("attention", T, float, double, Float16, BFloat16) {
         CAPTURE(&s - samples);
         const auto of = [&](std::int64_t heads, std::int64_t rows, std::int64_t size,
                             unsigned seed) {
-            return draw<T>(s.heads_last ? Dims{s.b, rows, heads, size} : Dims{s.b, heads, rows, size},
-                           seed, -1, 1);
+            return draw<T>(
+                s.heads_last ? Dims{s.b, rows, heads, size} : Dims{s.b, heads, rows, size}, seed,
+                -1, 1);
         };
-        std::vector<Array> x = {of(s.h, s.t, s.d, 1), of(s.hk, s.s, s.d, 2), of(s.hk, s.s, s.e, 3),
-                                Array(), Array(), Array()};
+        std::vector<Array> x = {of(s.h, s.t, s.d, 1),
+                                of(s.hk, s.s, s.d, 2),
+                                of(s.hk, s.s, s.e, 3),
+                                Array(),
+                                Array(),
+                                Array()};
         if (!s.mask.empty()) {
             Array mask = draw<double>(s.mask, 4);
-            for (std::int64_t i = 0; s.bool_mask && i < mask.size(); ++i) mask.set(i, mask.at(i) > 0);
+            for (std::int64_t i = 0; s.bool_mask && i < mask.size(); ++i)
+                mask.set(i, mask.at(i) > 0);
             if (s.bool_mask) x[4] = mask.to(plugin::dtype_of<bool>());
             else x[3] = mask.to(plugin::dtype_of<T>());
         }
@@ -65,7 +71,8 @@ TEST_CASE("attention: draws the same numbers as the CPU") {
     const std::vector<Array> gy = {draw<double>(y[0].shape(), 4), Array(), Array(), Array()};
     CHECK(compare(world().backward(name, x, y, gy, attrs, on("cuda")),
                   world().backward(name, x, y, gy, attrs, on("cpu")), {1e-12, 1e-12}) == "");
-    const std::vector<Array> of_factors = {x[0], x[1], y[2], Array::from<std::int64_t>({20, 38}, {2})};
+    const std::vector<Array> of_factors = {x[0], x[1], y[2],
+                                           Array::from<std::int64_t>({20, 38}, {2})};
     CHECK(compare(world().forward("catena.attention_factors", of_factors, attrs, on("cuda")),
                   world().forward("catena.attention_factors", of_factors, attrs, on("cpu")),
                   {0, 0}) == "");

@@ -1,3 +1,4 @@
+// Positions for attention.
 #include <catena/functions/attention.hpp>
 
 #include <catena/fail.hpp>
@@ -9,15 +10,17 @@
 namespace catena::functions {
 
 RotaryTables rotary_tables(std::int64_t length, std::int64_t size, double base) {
-    if (length < 1) fail<InvalidError>("[rotary_tables] length: expected at least 1, got {}", length);
+    if (length < 1)
+        fail<InvalidError>("[rotary_tables] length: expected at least 1, got {}", length);
     if (size < 2 || size % 2 != 0)
         fail<InvalidError>("[rotary_tables] size: expected an even number above 0, got {}", size);
     if (!(base > 0)) fail<InvalidError>("[rotary_tables] base: expected above 0, got {}", base);
     std::vector<float> cos, sin;
     for (std::int64_t p = 0; p < length; ++p)
         for (std::int64_t i = 0; i < size / 2; ++i) {
-            const double angle = static_cast<double>(p) *
-                                 std::pow(base, -2.0 * static_cast<double>(i) / static_cast<double>(size));
+            const double angle =
+                static_cast<double>(p) *
+                std::pow(base, -2.0 * static_cast<double>(i) / static_cast<double>(size));
             cos.push_back(static_cast<float>(std::cos(angle)));
             sin.push_back(static_cast<float>(std::sin(angle)));
         }
@@ -32,8 +35,8 @@ std::vector<double> alibi_slopes(std::int64_t heads) {
     std::vector<double> slopes;
     for (std::int64_t k = 0; k < heads; ++k) {
         const auto i = static_cast<double>(k);
-        slopes.push_back(std::exp2(i < lower ? -8 * (i + 1) / lower
-                                             : -8 * (2 * (i - lower) + 1) / (2 * lower)));
+        slopes.push_back(
+            std::exp2(i < lower ? -8 * (i + 1) / lower : -8 * (2 * (i - lower) + 1) / (2 * lower)));
     }
     return slopes;
 }

@@ -348,7 +348,10 @@ TEST_CASE_TEMPLATE("products with few rows have the same bits for any number of 
                 REQUIRE(product.run() == CATENA_OK);
                 if (first.empty()) first = product.c;
                 CHECK(product.c == first);
+            }
+        }
     plugin().threads->set_count(plugin().dev, 0);
+}
 
 TEST_CASE_TEMPLATE("products with few rows sum an infinity once", T, float, double) {
     for (const bool transposed : {false, true})
@@ -361,6 +364,7 @@ TEST_CASE_TEMPLATE("products with few rows sum an infinity once", T, float, doub
             REQUIRE(product.run() == CATENA_OK);
             CHECK(product.c[0] == std::numeric_limits<T>::infinity());
             CHECK(product.c[1] == 20);
+        }
 }
 
 TEST_CASE("several threads of the host may multiply at the same time") {

@@ -19,3 +19,15 @@ def cases(case):
     matmul("dot", (4,), (4,))
     matmul("row", (3,), (2, 3, 2))
     matmul("column", (2, 2, 3), (3,))
+
+    def wide():
+        return uniform(-3, 3, (3, 5))
+
+    case("erf", "erf", {"x": wide()}, lambda x: torch.erf(x))
+    case("sin", "sin", {"x": uniform(-20, 20, (3, 5))}, lambda x: torch.sin(x))
+    case("cos", "cos", {"x": uniform(-20, 20, (3, 5))}, lambda x: torch.cos(x))
+    case("square", "square", {"x": wide()}, lambda x: torch.square(x))
+    case("clip", "clip", {"x": wide()}, lambda x: x.clip(-1, 2), {"x_min": -1.0, "x_max": 2.0})
+    case("sign", "sign", {"x": wide()}, lambda x: torch.sign(x).detach())
+    case("floor", "floor", {"x": wide()}, lambda x: torch.floor(x).detach())
+    case("ceil", "ceil", {"x": wide()}, lambda x: torch.ceil(x).detach())

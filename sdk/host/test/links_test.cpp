@@ -211,3 +211,43 @@ TEST_CASE("links with several inputs live in sets, and are copied") {
     CHECK(loss(copy).data().item<float>() == before);
     CHECK(loss(set).data().item<float>() == doctest::Approx(3 * std::log(2.0)));
 }
+
+TEST_CASE("LayerNormalization, RMSNormalization and GroupNormalization") {
+    const links::LayerNormalization layer(4);
+    CHECK(layer.gamma.data().to_vector<float>() == std::vector<float>(4, 1));
+    CHECK(layer.beta.data().to_vector<float>() == std::vector<float>(4, 0));
+    CHECK(layer.eps == 1e-6);
+    const auto call = [](const auto& link, const auto& x) { return link(x[0]); };
+    check(layer, {drawn({3, 4})}, call);
+    check(links::LayerNormalization(Shape{2, 3}, 0.1), {drawn({4, 2, 3})}, call);
+    check(links::RMSNormalization(4), {drawn({3, 4})}, call);
+    check(links::RMSNormalization(Shape{2, 3}, 0.1), {drawn({4, 2, 3})}, call);
+    const links::GroupNormalization group(2, 4);
+    CHECK(group.eps == 1e-5);
+    check(group, {drawn({2, 4, 3})}, call);
+    const Array x = drawn({2, 4, 3});
+    CHECK(group(Variable(x)).data().to_vector<double>() ==
+          F::group_normalization(x, 2).to_vector<double>());
+    CHECK_THROWS_WITH_AS(links::LayerNormalization(0),
+                         "[LayerNormalization] size: expected a positive number, got 0",
+                         ShapeError);
+    CHECK_THROWS_WITH_AS(links::RMSNormalization(Shape{}),
+                         "[RMSNormalization] size: expected at least one axis, got ()", ShapeError);
+    CHECK_THROWS_WITH_AS(links::GroupNormalization(3, 4),
+                         "[GroupNormalization] groups: expected a divisor of size 4, got 3",
+                         ShapeError);
+    CHECK_THROWS_AS(layer(Variable(drawn({3, 5}))), ShapeError);
+    CHECK_THROWS_AS(group(Variable(drawn({3, 5}))), ShapeError);
+}
+
+TEST_CASE("Swish and Maxout") {
+    const links::Swish swish(Shape{3}, 0.5);
+    CHECK(swish.beta.data().to_vector<float>() == std::vector<float>(3, 0.5));
+    const auto call = [](const auto& link, const auto& x) { return link(x[0]); };
+    check(swish, {drawn({2, 3, 2})}, call);
+    check(links::Swish(Shape{}), {drawn({2, 3})}, call);
+    const links::Maxout maxout(4, 3, 2);
+    CHECK(maxout.linear.W.shape() == Shape{6, 4});
+    CHECK(maxout(Variable(drawn({2, 4}).astype(Dtype::float32))).shape() == Shape{2, 3});
+    CHECK_THROWS_AS(links::Maxout(4, 3, 0), ShapeError);
+}

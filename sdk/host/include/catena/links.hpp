@@ -95,6 +95,35 @@ public:
     catena::Parameter W;
 };
 
+// Swish: x * sigmoid(beta x) with trainable beta.
+// The shape of beta is that of x from axis 1 on, or a prefix of it; () is one number for all.
+// Parameter: beta, initially `beta_init`. Calls throw ShapeError if x does not fit.
+class Swish : public Link {
+public:
+    explicit Swish(const Shape& beta_shape, double beta_init = 1);
+
+    Variable operator()(const Variable& x) const override;
+    void visit(Visitor& visitor) override { visitor("beta", beta); }
+
+    catena::Parameter beta;
+};
+
+// Maxout: a fully connected layer, each of whose outputs is the largest of pool_size sums.
+// y = maxout(linear(x), pool_size), with out_size values per sample. (Goodfellow et al., ICML
+// 2013.) Parameters: those of `linear`, a Linear(in_size, out_size * pool_size).
+class Maxout : public Chain {
+public:
+    Maxout(std::int64_t in_size, std::int64_t out_size, std::int64_t pool_size);
+
+    Variable operator()(const Variable& x) const override;
+    void visit(Visitor& visitor) override { visitor("linear", linear); }
+
+    Linear linear;
+
+private:
+    std::int64_t pool_size_;
+};
+
 // Parameter: a link that is a single trainable array.
 // Called without arguments, it returns its variable. Parameter: W, which shares the array's memory.
 // Throws DtypeError unless the array is floating.
@@ -151,6 +180,56 @@ private:
     Variable normalize(const Variable& x, std::optional<double> share) const;
 
     Shape size_;
+};
+
+// LayerNormalization: normalizes each sample, or each position of a sequence, by itself.
+// y = gamma (x - mean) / sqrt(var + eps) + beta, with mean and var over the last axes of x, whose
+// extents are `size`: a number for the last axis, or a shape. Calls throw ShapeError if x does not
+// fit. Parameters: gamma, of shape `size`, initially 1; beta, as gamma, 0. (Ba et al., 2016.)
+class LayerNormalization : public Link {
+public:
+    explicit LayerNormalization(std::int64_t size, double eps = 1e-6);
+    explicit LayerNormalization(const Shape& size, double eps = 1e-6);
+
+    Variable operator()(const Variable& x) const override;
+    void visit(Visitor& visitor) override { visitor("gamma", gamma)("beta", beta); }
+
+    catena::Parameter gamma;
+    catena::Parameter beta;
+    double eps;
+};
+
+// RMSNormalization: divides by the root mean square of the last axes of x.
+// y = gamma x / sqrt(mean of x^2 + eps). size and errors as for LayerNormalization. Parameter:
+// gamma, of shape `size`, initially 1. (Zhang and Sennrich, NeurIPS 2019.)
+class RMSNormalization : public Link {
+public:
+    explicit RMSNormalization(std::int64_t size, double eps = 1e-6);
+    explicit RMSNormalization(const Shape& size, double eps = 1e-6);
+
+    Variable operator()(const Variable& x) const override;
+    void visit(Visitor& visitor) override { visitor("gamma", gamma); }
+
+    catena::Parameter gamma;
+    double eps;
+};
+
+// GroupNormalization: normalizes groups of channels of each sample.
+// y = gamma (x - mean) / sqrt(var + eps) + beta for x (N, size, ...), with mean and var over each
+// of `groups` groups of adjacent channels, and gamma and beta for each channel. The constructor
+// throws ShapeError unless size is a multiple of groups; calls throw it if x does not fit.
+// Parameters: gamma (size,), initially 1; beta (size,), 0. (Wu and He, ECCV 2018.)
+class GroupNormalization : public Link {
+public:
+    GroupNormalization(std::int64_t groups, std::int64_t size, double eps = 1e-5);
+
+    Variable operator()(const Variable& x) const override;
+    void visit(Visitor& visitor) override { visitor("gamma", gamma)("beta", beta); }
+
+    catena::Parameter gamma;
+    catena::Parameter beta;
+    std::int64_t groups;
+    double eps;
 };
 
 // BinaryHierarchicalSoftmax: a loss over many words that costs only the depth of a tree.

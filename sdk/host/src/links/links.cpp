@@ -3,6 +3,8 @@
 #include "../support.hpp"
 
 #include <catena/core/config.hpp>
+#include <catena/functions.hpp>
+#include <catena/functions/activations.hpp>
 #include <catena/initializers.hpp>
 #include <catena/links.hpp>
 #include <catena/operators.hpp>
@@ -42,13 +44,19 @@ void blend(const Array& average, const Array& value, double share, double scale 
 }
 
 template <class Got>
-void require_positive(std::int64_t size, const Got& got) {
+void require_positive_size(const char* link, std::int64_t size, const Got& got) {
     if (size >= 1) return;
-    fail<ShapeError>("[BatchNormalization] size: expected a positive number, got {}", got);
+    fail<ShapeError>("[{}] size: expected a positive number, got {}", link, got);
 }
-Shape shape_of(std::int64_t size) {
-    require_positive(size, size);
+Shape shape_of(const char* link, std::int64_t size) {
+    require_positive_size(link, size, size);
     return {size};
+}
+// The shape of gamma for a normalization of the last axes.
+const Shape& last_axes(const char* link, const Shape& size) {
+    if (size.ndim() == 0) fail<ShapeError>("[{}] size: expected at least one axis, got ()", link);
+    require_positive_size(link, size.size(), to_string(size));
+    return size;
 }
 
 }  // namespace
@@ -94,6 +102,59 @@ PReLU::PReLU(const Shape& shape, double init) {
 }
 Variable PReLU::operator()(const Variable& x) const {
     return plain<"catena.prelu">().first({&x, &W});
+}
+
+Swish::Swish(const Shape& beta_shape, double beta_init) {
+    (void)plain<"catena.sigmoid">();
+    beta = as_parameter(initializers::Constant(beta_init)(beta_shape));
+}
+Variable Swish::operator()(const Variable& x) const { return functions::swish(x, beta); }
+
+Maxout::Maxout(std::int64_t in_size, std::int64_t out_size, std::int64_t pool_size)
+    : linear(in_size, out_size * pool_size), pool_size_(pool_size) {
+    if (pool_size < 1)
+        fail<ShapeError>("[Maxout] pool_size: expected a positive number, got {}", pool_size);
+    (void)plain<"catena.max">();
+}
+Variable Maxout::operator()(const Variable& x) const {
+    return functions::maxout(linear(x), pool_size_);
+}
+
+LayerNormalization::LayerNormalization(std::int64_t size, double epsilon)
+    : LayerNormalization(shape_of("LayerNormalization", size), epsilon) {}
+LayerNormalization::LayerNormalization(const Shape& size, double epsilon) : eps(epsilon) {
+    const Shape& shape = last_axes("LayerNormalization", size);
+    (void)with<"catena.layer_normalization", "eps">(eps);
+    gamma = as_parameter(Array::ones(shape));
+    beta = as_parameter(Array::zeros(shape));
+}
+Variable LayerNormalization::operator()(const Variable& x) const {
+    return with<"catena.layer_normalization", "eps">(eps).first({&x, &gamma, &beta});
+}
+
+RMSNormalization::RMSNormalization(std::int64_t size, double epsilon)
+    : RMSNormalization(shape_of("RMSNormalization", size), epsilon) {}
+RMSNormalization::RMSNormalization(const Shape& size, double epsilon) : eps(epsilon) {
+    const Shape& shape = last_axes("RMSNormalization", size);
+    (void)with<"catena.rms_normalization", "eps">(eps);
+    gamma = as_parameter(Array::ones(shape));
+}
+Variable RMSNormalization::operator()(const Variable& x) const {
+    return with<"catena.rms_normalization", "eps">(eps).first({&x, &gamma});
+}
+
+GroupNormalization::GroupNormalization(std::int64_t number, std::int64_t size, double epsilon)
+    : groups(number), eps(epsilon) {
+    require_positive_size("GroupNormalization", size, size);
+    if (groups < 1 || size % groups != 0)
+        fail<ShapeError>("[GroupNormalization] groups: expected a divisor of size {}, got {}", size,
+                         groups);
+    (void)functions::handles::group_normalization(groups, eps);
+    gamma = as_parameter(Array::ones({size}));
+    beta = as_parameter(Array::zeros({size}));
+}
+Variable GroupNormalization::operator()(const Variable& x) const {
+    return functions::group_normalization(x, groups, gamma, beta, eps);
 }
 
 BinaryHierarchicalSoftmax::BinaryHierarchicalSoftmax(std::int64_t in_size, const WordTree& tree)
@@ -143,12 +204,12 @@ void Inception::visit(Visitor& visitor) {
 }
 
 BatchNormalization::BatchNormalization(std::int64_t size, double share_kept, double epsilon)
-    : BatchNormalization(shape_of(size), share_kept, epsilon) {}
+    : BatchNormalization(shape_of("BatchNormalization", size), share_kept, epsilon) {}
 
 BatchNormalization::BatchNormalization(const Shape& shape, double share_kept, double epsilon)
     : decay(share_kept), eps(epsilon), size_(shape) {
     const std::int64_t size = shape.size();
-    require_positive(size, to_string(shape));
+    require_positive_size("BatchNormalization", size, to_string(shape));
     if (!(decay >= 0 && decay <= 1))
         fail<InvalidError>("[BatchNormalization] decay: expected 0 to 1, got {}", decay);
     (void)with<"catena.batch_normalization", "eps">(eps);

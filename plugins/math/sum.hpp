@@ -20,9 +20,7 @@ struct Sum {
             .example("x=()");
     using types = Numbers;
 
-    static void infer(const auto& s) {
-        s.y(0, infer_kept(s).shape(s.template attr<"keepdims">()));
-    }
+    static void infer(const auto& s) { s.y(0, infer_kept(s).shape(s.template attr<"keepdims">())); }
     static void gradient(const auto& g) {
         const Kept kept(g.x_shape(0), g.template attr<"axis">());
         Var gy = g.gy(0);

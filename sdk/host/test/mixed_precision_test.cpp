@@ -15,7 +15,7 @@ namespace F = catena::functions;
 namespace {
 
 Array numbers(const Shape& shape, std::uint64_t seed) {
-    std::vector<double> v(static_cast<std::size_t>(size_of(shape)));
+    std::vector<double> v(static_cast<std::size_t>(shape.size()));
     Generator(seed).normal(v);
     return Array::from(v, shape).astype(Dtype::float32);
 }
@@ -42,13 +42,17 @@ struct Case {
 // Large enough to be rounded where there is hardware for it.
 std::vector<Case> cases() {
     return {
-        {"linear", {numbers({128, 200}, 1), numbers({100, 200}, 2), numbers({100}, 3)},
+        {"linear",
+         {numbers({128, 200}, 1), numbers({100, 200}, 2), numbers({100}, 3)},
          [](const std::vector<Variable>& x) { return F::linear(x[0], x[1], x[2]); }},
-        {"matmul", {numbers({130, 129}, 1), numbers({129, 131}, 2)},
+        {"matmul",
+         {numbers({130, 129}, 1), numbers({129, 131}, 2)},
          [](const std::vector<Variable>& x) { return F::matmul(x[0], x[1]); }},
-        {"convolution_2d", {numbers({8, 16, 14, 14}, 1), numbers({32, 16, 3, 3}, 2)},
+        {"convolution_2d",
+         {numbers({8, 16, 14, 14}, 1), numbers({32, 16, 3, 3}, 2)},
          [](const std::vector<Variable>& x) { return F::convolution_2d(x[0], x[1]); }},
-        {"convolution_2d, few channels", {numbers({16, 5, 15, 15}, 1), numbers({40, 5, 5, 5}, 2)},
+        {"convolution_2d, few channels",
+         {numbers({16, 5, 15, 15}, 1), numbers({40, 5, 5, 5}, 2)},
          [](const std::vector<Variable>& x) { return F::convolution_2d(x[0], x[1]); }},
     };
 }

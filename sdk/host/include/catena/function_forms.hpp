@@ -5,16 +5,16 @@
 #include <catena/core/config.hpp>
 #include <catena/functions.hpp>
 #include <catena/functions/activations.hpp>
+#include <catena/functions/attention.hpp>
 #include <catena/functions/creation.hpp>
+#include <catena/functions/indexing.hpp>
 #include <catena/functions/logic.hpp>
-#include <catena/functions/shapes.hpp>
-#include <catena/functions/reductions.hpp>
 #include <catena/functions/losses.hpp>
 #include <catena/functions/noise.hpp>
 #include <catena/functions/normalization.hpp>
 #include <catena/functions/products.hpp>
-#include <catena/functions/attention.hpp>
-#include <catena/functions/indexing.hpp>
+#include <catena/functions/reductions.hpp>
+#include <catena/functions/shapes.hpp>
 #include <catena/operators.hpp>
 
 #include <array>

@@ -333,79 +333,81 @@ TEST_CASE("AMX is for large products that may be rounded") {
     const std::vector<float> expected = scaled.expected();
     REQUIRE(scaled.run(amx()) == CATENA_OK);
     CHECK(scaled.c == expected);
-    TEST_CASE_TEMPLATE("products with few rows have the same bits for any number of threads", T,
-                       float, double) {
-        for (Shape shape : few)
-            for (const bool transposed : {false, true}) {
-                (shape.m > shape.n ? shape.transpose_a : shape.transpose_b) = transposed;
-                Product<T> product(shape, 1.5, 0.5);
-                const std::vector<T> before = product.c;
-                product.gemm.flags = CATENA_CALL_DETERMINISTIC;
-                std::vector<T> first;
-                for (const int32_t threads : {1, 2, 3, 8}) {
-                    plugin().threads->set_count(plugin().dev, threads);
-                    product.c = before;
-                    REQUIRE(product.run() == CATENA_OK);
-                    if (first.empty()) first = product.c;
-                    CHECK(product.c == first);
-                }
-            }
-        plugin().threads->set_count(plugin().dev, 0);
-    }
+}
 
-    TEST_CASE_TEMPLATE("products with few rows sum an infinity once", T, float, double) {
-        for (const bool transposed : {false, true})
-            for (const int64_t at : {0, 3, 10, 19}) {
-                Product<T> product({1, 6, 20, false, transposed}, 1, 0);
-                std::fill(product.a.begin(), product.a.end(), T(1));
-                std::fill(product.b.begin(), product.b.end(), T(1));
-                product.b[static_cast<size_t>(transposed ? at : at * product.gemm.ldb)] =
-                    std::numeric_limits<T>::infinity();
+TEST_CASE_TEMPLATE("products with few rows have the same bits for any number of threads", T, float,
+                   double) {
+    for (Shape shape : few)
+        for (const bool transposed : {false, true}) {
+            (shape.m > shape.n ? shape.transpose_a : shape.transpose_b) = transposed;
+            Product<T> product(shape, 1.5, 0.5);
+            const std::vector<T> before = product.c;
+            product.gemm.flags = CATENA_CALL_DETERMINISTIC;
+            std::vector<T> first;
+            for (const int32_t threads : {1, 2, 3, 8}) {
+                plugin().threads->set_count(plugin().dev, threads);
+                product.c = before;
                 REQUIRE(product.run() == CATENA_OK);
-                CHECK(product.c[0] == std::numeric_limits<T>::infinity());
-                CHECK(product.c[1] == 20);
+                if (first.empty()) first = product.c;
+                CHECK(product.c == first);
             }
-    }
-
-    TEST_CASE("several threads of the host may multiply at the same time") {
-        std::vector<std::thread> callers;
-        std::vector<double> differences(3);
-        for (double& difference : differences) {
-            Product<float> product({90, 110, 130, false, true}, 1, 0);
-            callers.emplace_back([&difference, product]() mutable {
-                const std::vector<float> expected = product.expected();
-                for (int round = 0; round < 20; ++round) {
-                    product.run();
-                    difference = std::max(difference, largest_difference(product.c, expected));
-                }
-            });
         }
-        for (auto& caller : callers) caller.join();
-        for (const double difference : differences) CHECK(difference < 1e-4);
-    }
+    plugin().threads->set_count(plugin().dev, 0);
+}
 
-    TEST_CASE("OpenBLAS runs its kernels for the widest vectors of this CPU") {
-        // NOLINTNEXTLINE(concurrency-mt-unsafe)
-        if (std::getenv("OPENBLAS_CORETYPE") != nullptr) return;  // the user chooses the kernels
-        check<float>({100, 100, 100}, 1, 0);
-        void* library = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_NOLOAD);
-        REQUIRE(library != nullptr);
-        const auto corename =
-            reinterpret_cast<const char* (*)()>(dlsym(library, "openblas_get_corename"));
-        REQUIRE((corename != nullptr));
-        const std::string core = corename();
-        CAPTURE(core);
-        const auto one_of = [&](std::initializer_list<const char*> names) {
-            return std::any_of(names.begin(), names.end(), [&](auto name) { return core == name; });
-        };
-#if defined(__x86_64__)
-        if (__builtin_cpu_supports("avx512bw") != 0 && __builtin_cpu_supports("avx512vl") != 0)
-            CHECK(one_of({"SkylakeX", "Cooperlake", "SapphireRapids"}));
-        else if (__builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0)
-            CHECK(one_of({"Haswell", "Zen"}));
-        else CHECK(!core.empty());
-#else
-        CHECK(!core.empty());
-#endif
-        dlclose(library);
+TEST_CASE_TEMPLATE("products with few rows sum an infinity once", T, float, double) {
+    for (const bool transposed : {false, true})
+        for (const int64_t at : {0, 3, 10, 19}) {
+            Product<T> product({1, 6, 20, false, transposed}, 1, 0);
+            std::fill(product.a.begin(), product.a.end(), T(1));
+            std::fill(product.b.begin(), product.b.end(), T(1));
+            product.b[static_cast<size_t>(transposed ? at : at * product.gemm.ldb)] =
+                std::numeric_limits<T>::infinity();
+            REQUIRE(product.run() == CATENA_OK);
+            CHECK(product.c[0] == std::numeric_limits<T>::infinity());
+            CHECK(product.c[1] == 20);
+        }
+}
+
+TEST_CASE("several threads of the host may multiply at the same time") {
+    std::vector<std::thread> callers;
+    std::vector<double> differences(3);
+    for (double& difference : differences) {
+        Product<float> product({90, 110, 130, false, true}, 1, 0);
+        callers.emplace_back([&difference, product]() mutable {
+            const std::vector<float> expected = product.expected();
+            for (int round = 0; round < 20; ++round) {
+                product.run();
+                difference = std::max(difference, largest_difference(product.c, expected));
+            }
+        });
     }
+    for (auto& caller : callers) caller.join();
+    for (const double difference : differences) CHECK(difference < 1e-4);
+}
+
+TEST_CASE("OpenBLAS runs its kernels for the widest vectors of this CPU") {
+    // NOLINTNEXTLINE(concurrency-mt-unsafe)
+    if (std::getenv("OPENBLAS_CORETYPE") != nullptr) return;  // the user chooses the kernels
+    check<float>({100, 100, 100}, 1, 0);
+    void* library = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_NOLOAD);
+    REQUIRE(library != nullptr);
+    const auto corename =
+        reinterpret_cast<const char* (*)()>(dlsym(library, "openblas_get_corename"));
+    REQUIRE((corename != nullptr));
+    const std::string core = corename();
+    CAPTURE(core);
+    const auto one_of = [&](std::initializer_list<const char*> names) {
+        return std::any_of(names.begin(), names.end(), [&](auto name) { return core == name; });
+    };
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx512bw") != 0 && __builtin_cpu_supports("avx512vl") != 0)
+        CHECK(one_of({"SkylakeX", "Cooperlake", "SapphireRapids"}));
+    else if (__builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0)
+        CHECK(one_of({"Haswell", "Zen"}));
+    else CHECK(!core.empty());
+#else
+    CHECK(!core.empty());
+#endif
+    dlclose(library);
+}

@@ -116,7 +116,7 @@ void for_each_problem(const Body& body) {
                 for (const bool bias : {false, true})
                     for (const bool add : {false, true}) {
                         if (bias && (add || direction != Direction::forward)) continue;
-                        Problem p = {direction, dtype, g, bias, add, true, 16};
+                        Problem p = {direction, dtype, g, bias, add, true, false, 16};
                         body(p);
                         p.alignment = size_of_element(dtype);
                         if (g.channels == 3) body(p);
@@ -184,7 +184,8 @@ TEST_CASE("what is not allowed, and not within the limit, it would propose") {
     if (library == nullptr) return;
     Descriptor properties = properties_of(chips[1]);
     const Teller teller = teller_of(properties);
-    Problem p = {Direction::forward, CUDNN_DATA_FLOAT, geometries[0], false, false, true, 16};
+    Problem p = {
+        Direction::forward, CUDNN_DATA_FLOAT, geometries[0], false, false, true, false, 16};
     const auto rounding = plans_for(*library, p, teller, true, limit, 1);
     REQUIRE(!rounding.empty());
     CHECK(notes_of(rounding[0]).contains(CUDNN_NUMERICAL_NOTE_TENSOR_CORE));
@@ -207,7 +208,8 @@ TEST_CASE("what a run tells it is taken, up to the handle that there is none of"
     const Library* const library = ready();
     if (library == nullptr) return;
     Descriptor properties = properties_of(chips[0]);
-    const Problem p = {Direction::forward, CUDNN_DATA_FLOAT, geometries[3], true, false, true, 16};
+    const Problem p = {
+        Direction::forward, CUDNN_DATA_FLOAT, geometries[3], true, false, true, false, 16};
     const auto plans = plans_for(*library, p, teller_of(properties), false, limit, 1);
     REQUIRE(!plans.empty());
     alignas(16) char somewhere[64] = {};

@@ -67,8 +67,8 @@ struct Gelu {
             .with(CATENA_FUNCTION_ELEMENTWISE)
             .example("x=(2,3)")
             .example("x=(5)[-5,5]")
-            .example("x=() approximate=tanh")
-            .example("x=(5)[-5,5] approximate=tanh");
+            .example("x=() approximate=\"tanh\"")
+            .example("x=(5)[-5,5] approximate=\"tanh\"");
     static constexpr auto retain_x = ports(0);
 
     static void infer(const auto& s) { s.y(0, s.x(0)); }

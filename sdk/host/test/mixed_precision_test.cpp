@@ -18,13 +18,7 @@ namespace F = catena::functions;
 namespace {
 
 Array numbers(const Shape& shape, std::uint64_t seed) {
-<<<<<<< HEAD
     std::vector<double> v(static_cast<std::size_t>(shape.size()));
-=======
-    std::int64_t n = 1;
-    for (const std::int64_t extent : shape) n *= extent;
-    std::vector<double> v(static_cast<std::size_t>(n));
->>>>>>> fb6034e4f64b72ac0f8bfc0d8c0cbfb04e389066
     Generator(seed).normal(v);
     return Array::from(v, shape).astype(Dtype::float32);
 }

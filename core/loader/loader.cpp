@@ -78,9 +78,11 @@ boost::dll::shared_library& open_library(const TrustedFile& file) {
     library.load(file.path(), error,
                  boost::dll::load_mode::rtld_now | boost::dll::load_mode::rtld_local);
     if (error) {
-        const char* reason = dlerror();
-        raise<PluginError>("the system's loader refuses it: {}",
-                           reason ? reason : "it gives no reason");
+        const char* given = dlerror();
+        const std::string_view reason = given ? given : "it gives no reason";
+        const bool short_memory = reason.find("failed to map segment") != reason.npos;
+        raise<PluginError>("the system's loader refuses it: {}{}", reason,
+                           short_memory ? ", usually for lack of memory" : "");
     }
     all.push_back(std::move(library));
     file.check_unchanged();

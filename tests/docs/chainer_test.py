@@ -58,10 +58,10 @@ def functions():
     """Returns the functions of plugins and those that the headers add."""
     page = (ROOT / "sdk/doc/functions.md").read_text()
     found = set(re.findall(r"^\w[\w:<>]* (\w+)\(", page, re.M))
-    for header in (ROOT / HOST).glob("*.hpp"):
+    for header in (ROOT / HOST).rglob("*.hpp"):
         code = without_comments(header.read_text())
         if "namespace catena::functions" in code:
-            found |= set(re.findall(r"(\w+)\(const \w+& x", code))
+            found |= set(re.findall(r"(\w+)\(const [\w<>]+& x", code))
     return found
 
 

@@ -95,5 +95,5 @@ TEST_CASE("activations and normalizations: wrong input") {
                          "[weight_standardization] W: expected an array, got an empty handle",
                          InvalidError);
     CHECK_THROWS_AS(F::normalize(Variable()), InvalidError);
-    CHECK_THROWS_AS(F::normalize(of({3})), ShapeError);  // the default axis is 1
+    CHECK_THROWS_AS(F::normalize(of({3})), Error);  // the default axis is 1
 }

@@ -327,7 +327,7 @@ class Headers(Case):
         out = self.out("header")
         self.assertIn("inline Variable relu(const Variable& x) {", out)
         self.assertIn("inline Variable linear(const Variable& x, const Variable& W, "
-                      "const Variable& b = {}) {", out)
+                      "const Variable& b = {}, std::int64_t n_batch_axes = 1) {", out)
         self.assertNotIn("sgd_update", out)
         out = self.out("header", "--prefix", "org.nobody.", "--namespace", "nobody")
         self.assertNotIn("inline", out)

@@ -302,7 +302,7 @@ class Listing(Case):
         code, out, _ = self.run_program("describe", "linear")
         self.assertEqual(code, 0)
         self.assertRegex(out, r"\n  input +b +T, optional")
-        for text in ("catena.linear(x, W, b?)",
+        for text in ("catena.linear(x, W, b?, n_batch_axes=1)",
                      "forward cpu org.catena.connection: float32, float64 (priority ",
                      "forward cpu org.catena.connection, on float32 copies: float16, bfloat16 "
                      "(priority "):

@@ -181,11 +181,11 @@ constexpr auto running(const char* name, const char* doc) {
                attr("axis", Ints{}, "one axis, negative: from the last; empty: x is flattened"),
                attr("exclusive", false, "an element is not part of its own result"),
                attr("reverse", false, "start at the end"))
-        .example("x=(2,3)[0.5,1.5]")
-        .example("x=(2,3)[0.5,1.5] axis=1")
-        .example("x=(2,3,2)[0.5,1.5] axis=1 reverse=true")
-        .example("x=(2,3)[0.5,1.5] axis=-1 exclusive=true")
-        .example("x=(2,3)[0.5,1.5] axis=0 exclusive=true reverse=true");
+        .example("x=(2,3)[-1,1]")
+        .example("x=(2,3)[-1,1] axis=1")
+        .example("x=(2,3,2)[-1,1] axis=1 reverse=true")
+        .example("x=(2,3)[-1,1] axis=-1 exclusive=true")
+        .example("x=(2,3)[-1,1] axis=0 exclusive=true reverse=true");
 }
 
 struct Cumsum : Running<RunningSum> {

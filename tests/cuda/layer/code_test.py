@@ -34,7 +34,7 @@ class Code(unittest.TestCase):
         for entry in re.split(r"\.visible \.entry ", ptx)[1:]:
             name = entry[:entry.index("(")]
             kind = next((k for k in KINDS if k in name), None)
-            dtype = re.search(r"MulAdd(?:N\w*?\d+(AnyHalf)E|([fd]))\w*?E", name)
+            dtype = re.search(r"MulAddJ(?:N\w*?\d+(AnyHalf)E|([fd]))E", name)
             if kind is None or dtype is None:
                 continue
             dtype = dtype.group(1) or dtype.group(2)

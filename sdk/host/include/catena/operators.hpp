@@ -1,11 +1,12 @@
 // Operators on variables and on arrays, as in NumPy. Operands broadcast, and one of them may be a
 // number. Each operator calls one registered function; on arrays alone it records no graph.
 //
-// Dtypes are promoted by category, as in PyTorch: bool < integers < floating dtypes. int32 with int64
-// gives int64. Integers and bool take the floating dtype of the other array. Two different floating
-// dtypes throw DtypeError, because a net must not compute in float64 by mistake. A number does not
-// change the dtype of an array, but a floating number changes integers and bool to float32. Arithmetic
-// of bool alone, or of bool and an integer number, gives int32. Integers / integers gives float32.
+// Dtypes are promoted by category, as in PyTorch: bool < integers < floating dtypes. int32 with
+// int64 gives int64. Integers and bool take the floating dtype of the other array. Two different
+// floating dtypes throw DtypeError, because a net must not compute in float64 by mistake. A number
+// does not change the dtype of an array, but a floating number changes integers and bool to
+// float32. Arithmetic of bool alone, or of bool and an integer number, gives int32. Integers /
+// integers gives float32.
 #pragma once
 
 #include <catena/core/variable.hpp>
@@ -58,8 +59,8 @@ CATENA_ARITHMETIC(Array)
 #undef CATENA_ARITHMETIC
 
 // Comparisons return masks, which are bool arrays; so do F::equal() and the other functions of
-// functions/logic.hpp. There is no operator ==, because arrays are handles. Integers are compared with
-// a number by value, also if the number is not an integer. &, | and ~ combine masks, and throw
+// functions/logic.hpp. There is no operator ==, because arrays are handles. Integers are compared
+// with a number by value, also if the number is not an integer. &, | and ~ combine masks, and throw
 // DtypeError for other dtypes. F::where() selects by a mask.
 #define CATENA_COMPARISON(OPERATOR)                   \
     Array OPERATOR(const Array& x0, const Array& x1); \
@@ -146,9 +147,9 @@ CATENA_ASSIGNMENT(/)
 // An array changes in place, as in NumPy: gw += gy * x, w.data() -= 0.1 * w.grad(). All handles to
 // its memory see the change: copies of x, views, and the Variable whose data or gradient x is. If a
 // graph has kept the memory, its backward() throws GraphError. `x = x + y` makes a new array
-// instead. The result must have the dtype of x, so an integer x refuses a floating y; y must have the
-// device of x and broadcast to its shape. Otherwise the operator throws ShapeError, DtypeError or
-// DeviceError and changes nothing. An empty handle throws InvalidError, also in x += y, because
+// instead. The result must have the dtype of x, so an integer x refuses a floating y; y must have
+// the device of x and broadcast to its shape. Otherwise the operator throws ShapeError, DtypeError
+// or DeviceError and changes nothing. An empty handle throws InvalidError, also in x += y, because
 // copies of x would not see a new array.
 const Array& operator+=(const Array& x, const Array& y);
 const Array& operator-=(const Array& x, const Array& y);

@@ -7,8 +7,9 @@
 
 namespace catena::functions {
 
-// start, start + step, ... below stop, or above it for a negative step. Without a dtype the result is
-// int64 if all numbers are integers, else float32. Throws InvalidError if step is 0 or one is NaN.
+// start, start + step, ... below stop, or above it for a negative step. Without a dtype the result
+// is int64 if all numbers are integers, else float32. Throws InvalidError if step is 0 or one is
+// NaN.
 Array arange(Scalar start, Scalar stop, Scalar step = 1, std::optional<Dtype> dtype = {},
              Device device = {});
 inline Array arange(Scalar stop, std::optional<Dtype> dtype = {}, Device device = {}) {

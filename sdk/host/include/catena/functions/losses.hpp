@@ -1,8 +1,9 @@
 // Losses that are compositions of registered functions. Those of labels, and bce_with_logits and
 // huber, are in <catena/functions.hpp>.
 //
-// reduce: "mean" over all elements, "sum", or "no" for the loss of each element. All functions are differentiable to any order, and throw
-// ShapeError if shapes differ, DtypeError if dtypes do, and InvalidError for another reduce.
+// reduce: "mean" over all elements, "sum", or "no" for the loss of each element. All functions are
+// differentiable to any order, and throw ShapeError if shapes differ, DtypeError if dtypes do, and
+// InvalidError for another reduce.
 #pragma once
 
 #include <catena/functions.hpp>
@@ -21,8 +22,8 @@ inline Array softmax_cross_entropy(const Array& x, const Array& t, std::int64_t 
 
 // The binary cross entropy of scores x and targets t: bce_with_logits(). t has x's dtype, or it is
 // an integer or bool array of 0 and 1, where -1 is ignored: its loss and gradient are 0. The mean
-// is over the elements that are not ignored, 0 if there are none; with normalize = false, the sum is
-// divided by the length of the first axis.
+// is over the elements that are not ignored, 0 if there are none; with normalize = false, the sum
+// is divided by the length of the first axis.
 Variable sigmoid_cross_entropy(const Variable& x, const Variable& t, bool normalize = true,
                                std::string_view reduce = "mean");
 Array sigmoid_cross_entropy(const Array& x, const Array& t, bool normalize = true,
@@ -52,8 +53,8 @@ Variable mean_absolute_error(const Variable& x0, const Variable& x1);
 Array mean_absolute_error(const Array& x0, const Array& x1);
 
 // The hinge loss of scores x (N, classes) and labels t (N,): the sum of max(0, 1 - x) of a row's
-// label and max(0, 1 + x) of its other classes, or of their squares for norm "L2". "mean" divides by
-// N; "no" returns all elements. For a label out of range all classes are other classes.
+// label and max(0, 1 + x) of its other classes, or of their squares for norm "L2". "mean" divides
+// by N; "no" returns all elements. For a label out of range all classes are other classes.
 Variable hinge(const Variable& x, const Variable& t, std::string_view norm = "L1",
                std::string_view reduce = "mean");
 Array hinge(const Array& x, const Array& t, std::string_view norm = "L1",

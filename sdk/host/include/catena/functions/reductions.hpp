@@ -15,8 +15,8 @@ namespace catena::functions {
 Variable std(const Variable& x, Ints axis = {}, bool keepdims = false, std::int64_t ddof = 0);
 Array std(const Array& x, Ints axis = {}, bool keepdims = false, std::int64_t ddof = 0);
 
-// The norm of the elements as a vector, also along two axes: for ord 2 the square root of the sum of
-// squares, for 1 the sum of absolute values, for infinity the largest of them. Half precision is
+// The norm of the elements as a vector, also along two axes: for ord 2 the square root of the sum
+// of squares, for 1 the sum of absolute values, for infinity the largest of them. Half precision is
 // computed in float32. The gradient of ord 2 is 0 where the norm is 0. Throws InvalidError for
 // another ord.
 Variable norm(const Variable& x, double ord = 2, Ints axis = {}, bool keepdims = false);

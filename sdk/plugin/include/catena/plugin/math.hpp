@@ -43,7 +43,8 @@ struct Format<float> {
     static constexpr float erf[] = {1.128379165f,    -0.3761261876f,  0.1128337657f,
                                     -0.02683462465f, 0.005114345831f, -0.0006749515886f};
     // P(X < -a) e^(a^2 / 2) / t for a standard normal X and t = tail_k / (a + tail_k), in
-    // tail_scale * t - tail_shift. At tail_max, 2^n in e^(-a^2 / 2) = e^r 2^n is the first that is 0.
+    // tail_scale * t - tail_shift. At tail_max, 2^n in e^(-a^2 / 2) = e^r 2^n is the first that is
+    // 0.
     static constexpr float tail_max = 13.265f, tail_k = 3;
     static constexpr float tail_scale = 2.4521477016f, tail_shift = 1.4521477016f;
     static constexpr float tail[] = {0.2770339369f,    0.1627625989f,    0.05623580397f,

@@ -111,9 +111,9 @@ CATENA_KERNEL T sum_lanes(std::int64_t n, const F& f) {
     return total;
 }
 
-// Calls strip(line, p, width) for all lines of an axis, in parallel, with up to `most` adjacent lines
-// at once. line is the index of the first, p the offset of its first element; consecutive elements
-// of a line are axis.inner elements apart.
+// Calls strip(line, p, width) for all lines of an axis, in parallel, with up to `most` adjacent
+// lines at once. line is the index of the first, p the offset of its first element; consecutive
+// elements of a line are axis.inner elements apart.
 template <std::int64_t most = 64, class Call, class Strip>
 void for_each_strip(const Call& call, const Axis& axis, const Strip& strip) {
     const std::int64_t inner = axis.inner;

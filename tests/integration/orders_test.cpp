@@ -132,21 +132,28 @@ private:
     }
     // Finds dtypes for the inputs' type variables that the function accepts, float64 first.
     void find_dtypes() {
-        static constexpr Dtype dtypes[] = {Dtype::float64, Dtype::int32, Dtype::uint8,
-                                           Dtype::int64};
+        static constexpr Dtype dtypes[] = {Dtype::float64, Dtype::int32, Dtype::uint8, Dtype::int64,
+                                           Dtype::bool8};
         std::vector<std::string> vars;
         for (std::uint32_t i = 0; i < f_.n_inputs; ++i)
             if (std::find(vars.begin(), vars.end(), f_.inputs[i]->type_var) == vars.end())
                 vars.emplace_back(f_.inputs[i]->type_var);
         std::string refused;
-        for (std::size_t choice = 0; choice >> 2 * vars.size() == 0; ++choice) {
+        // Three bits of a choice are the dtype of a variable.
+        for (std::size_t choice = 0; choice >> 3 * vars.size() == 0; ++choice) {
+            const auto dtype_of_var = [&](std::size_t var) { return choice >> 3 * var & 7; };
+            bool valid = true;
+            for (std::size_t var = 0; var < vars.size(); ++var)
+                valid = valid && dtype_of_var(var) < std::size(dtypes);
+            if (!valid) continue;
             inputs.clear();
             for (std::size_t i = 0; i < example_.inputs.size(); ++i) {
                 const auto port = std::min<std::size_t>(i, f_.n_inputs - 1);
                 const auto var = std::find(vars.begin(), vars.end(), f_.inputs[port]->type_var);
                 if (example_.inputs[i].present)
                     inputs.push_back(
-                        draw(example_.inputs[i], dtypes[choice >> 2 * (var - vars.begin()) & 3]));
+                        draw(example_.inputs[i],
+                             dtypes[dtype_of_var(static_cast<std::size_t>(var - vars.begin()))]));
             }
             try {
                 (void)(*this)(variables(inputs));

@@ -195,10 +195,22 @@ private:
             const T total = sum_lanes<T>(
                 classes, [=](std::int64_t c) CATENA_LAMBDA { return q(t[c * step], c); });
             const T weight = scale * total / sum;
-            CATENA_LOOP
-            for (std::int64_t c = 0; c < classes; ++c)
-                store(gx[c * step], add,
-                      weight * math::exp(x[c * step] - most) - scale * q(t[c * step], c));
+            if (step == 1) {
+                scaled_exp(x, classes, most, weight, gx, add);
+            } else {
+                for (std::int64_t c = 0; c < classes; ++c)
+                    store(gx[c * step], add, weight * math::exp(x[c * step] - most));
+            }
+            const T* const w = q.weight.data;
+            if (w == nullptr) {
+                CATENA_LOOP
+                for (std::int64_t c = 0; c < classes; ++c)
+                    gx[c * step] -= scale * (q.sharp * t[c * step] + q.each);
+            } else {
+                CATENA_LOOP
+                for (std::int64_t c = 0; c < classes; ++c)
+                    gx[c * step] -= scale * ((q.sharp * t[c * step] + q.each) * w[c]);
+            }
         }
         if (gt == nullptr) return;
         const T log = math::log(sum);

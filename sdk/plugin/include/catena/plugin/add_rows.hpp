@@ -18,6 +18,9 @@ template <class T, class RowOf>
 CATENA_KERNEL void add_rows(const auto& call, const AddedRows& a, const T* rows, T* table,
                             const RowOf& row_of) {
     constexpr std::int64_t strip = 256;  // least number of columns for a thread
+    constexpr int batch = 16;
+    constexpr std::int64_t line = 64 / sizeof(T);  // elements of a cache line
+    constexpr std::int64_t ahead = 8 * line;       // elements of a row to prefetch
     const std::int64_t work = a.n * a.size;
     if (a.groups * work == 0) return;
     const std::int64_t wanted = std::min(call.slots(), a.groups * work / serial_work + 1);
@@ -41,13 +44,28 @@ CATENA_KERNEL void add_rows(const auto& call, const AddedRows& a, const T* rows,
                                (std::uint64_t{hash} * static_cast<std::uint64_t>(owners)) >> 32) ==
                            u % owners;
                 };
-                for (std::int64_t i = 0; i < a.n; ++i) {
-                    const std::int64_t row = row_of(i);
-                    if (row < 0 || (owners > 1 && !owns(row))) continue;
-                    const T* const p = from + i * a.size;
-                    T* const q = to + row * a.size;
-                    CATENA_LOOP
-                    for (std::int64_t k = 0; k < count; ++k) q[k] += p[k];
+                // Rows are collected first, so that memory is read ahead of the sums.
+                for (std::int64_t i = 0; i < a.n;) {
+                    const T* p[batch];
+                    T* q[batch];
+                    int m = 0;
+                    for (; i < a.n && m < batch; ++i) {
+                        const std::int64_t row = row_of(i);
+                        if (row < 0 || (owners > 1 && !owns(row))) continue;
+                        p[m] = from + i * a.size;
+                        q[m] = to + row * a.size;
+                        for (std::int64_t k = 0; k < std::min(count, ahead); k += line) {
+                            __builtin_prefetch(p[m] + k);
+                            __builtin_prefetch(q[m] + k, 1);
+                        }
+                        ++m;
+                    }
+                    for (int r = 0; r < m; ++r) {
+                        const T* const source = p[r];
+                        T* const sum = q[r];
+                        CATENA_LOOP
+                        for (std::int64_t k = 0; k < count; ++k) sum[k] += source[k];
+                    }
                 }
             }
         });

@@ -210,6 +210,38 @@ struct PutItem {
     }
 };
 
-CATENA_FUNCTIONS(GetItem, PutItem);
+// Appends to a cache without a copy of it.
+struct ItemUpdate {
+    static constexpr auto about =
+        describe("catena.item_update", "x[begin:end:step, ...] = value, in the memory of x",
+                 in(Port("x").mutated(), "value"), out(), begin_attribute, end_attribute,
+                 step_attribute)
+            .not_differentiable()
+            .internal()
+            .example("x=(4,3) value=(2,3) begin=[1] end=[3]")
+            .example("x=(2,5,2) value=(2,1,2) begin=[0,3] end=[2,4]")
+            .example("x=(4,5) value=(2,2) begin=[-1,0] end=[-4,5] step=[-2,3]");
+    using isas = IsaList<Isa::baseline>;
+    using types = Elements;
+    static constexpr bool any_device = true;
+
+    static void infer(const auto& s) {
+        check_slices(s, s.x(0));
+        const Slices slices = slices_of(s, s.x(0));
+        s.check_shape(1, slices.shape());
+    }
+    template <class T>
+    CATENA_KERNEL static void forward(const auto& call) {
+        const auto x = call.template mutated<T>(0);
+        const T* const value = call.template x<T>(1).data;
+        slices_of(call, x.shape)
+            .for_each_run(call, [&](std::int64_t dense, std::int64_t sparse, std::int64_t n,
+                                    std::int64_t step) {
+                for (std::int64_t i = 0; i < n; ++i) x.data[sparse + i * step] = value[dense + i];
+            });
+    }
+};
+
+CATENA_FUNCTIONS(GetItem, PutItem, ItemUpdate);
 
 }  // namespace catena::plugins

@@ -1,4 +1,4 @@
-// LanguageModel: layers over packed texts, and texts drawn from it, a token at a time.
+// LanguageModel: layers over packed texts.
 #include <catena/core/config.hpp>
 #include <catena/fail.hpp>
 #include <catena/functions.hpp>
@@ -33,20 +33,32 @@ Variable part(const Variable& x, std::int64_t begin, std::int64_t end) {
     return begin == 0 && end == x.shape()[0] ? x : F::get_item(x, {begin}, {end});
 }
 
-// Before anything was read.
-std::vector<float> scores_at_begin(const LanguageModel& model) {
-    return model.out.b.data().astype(Dtype::float32).to_vector<float>();
-}
+// Keeps the state of the texts.
+class RecurrentReader final : public NextToken {
+public:
+    explicit RecurrentReader(LanguageModel& model) : model_(model) {}
 
-// After each token, the words of a batch step by step. Without dropout and without a graph.
-std::vector<float> scores_of(LanguageModel& model, std::span<const std::int32_t> tokens,
-                             std::span<const std::int64_t> rows, LanguageModel::State& state) {
-    const no_backprop_mode no_graph;
-    const using_config testing(&Config::train, false);
-    const Array x = Array::from(tokens, {std::ssize(tokens)}, model.embed.W.device());
-    const Array scores = model(as_variable(x), rows, state).data();
-    return scores.astype(Dtype::float32).to_vector<float>();
-}
+    std::vector<float> read(std::span<const std::int32_t> tokens, std::int64_t n) override {
+        const auto floats = [](const Array& a) {
+            return a.astype(Dtype::float32).to_vector<float>();
+        };
+        if (tokens.empty()) return floats(model_.out.b.data());
+        const no_backprop_mode no_graph;
+        const using_config testing(&Config::train, false);
+        if (state_.h.empty()) state_ = model_.begin(n);
+        for (auto* list : {&state_.h, &state_.c})
+            for (Variable& each : *list) each = part(each, 0, n);
+        const std::vector<std::int64_t> rows(tokens.size() / static_cast<std::size_t>(n), n);
+        const Array x = Array::from(tokens, {std::ssize(tokens)}, model_.embed.W.device());
+        const Variable scores = model_(as_variable(x), rows, state_);
+        const std::int64_t all = scores.shape()[0];
+        return floats(part(scores, all - n, all).data());
+    }
+
+private:
+    LanguageModel& model_;
+    LanguageModel::State state_;
+};
 
 }  // namespace
 
@@ -172,85 +184,6 @@ void LanguageModel::visit(Visitor& visitor) {
     visitor("out", out);
 }
 
-TextGenerator::TextGenerator(LanguageModel& model, std::span<const std::int32_t> prompt)
-    : model_(model), state_(model.begin(1)) {
-    if (prompt.empty()) scores_ = scores_at_begin(model_);
-    else read(prompt);
-}
-
-void TextGenerator::read(std::span<const std::int32_t> tokens) {
-    const std::vector<std::int64_t> rows(tokens.size(), 1);
-    const std::vector<float> scores = scores_of(model_, tokens, rows, state_);
-    scores_.assign(scores.end() - model_.sizes().words, scores.end());
-}
-
-std::int32_t TextGenerator::next(const Sampling& how, Generator& generator) {
-    if (!unread_.empty()) read(unread_);
-    unread_ = {sample_token(scores_, how, generator)};
-    return unread_[0];
-}
-
-std::vector<std::int32_t> continue_text(LanguageModel& model, std::span<const std::int32_t> prompt,
-                                        std::int64_t n, const Sampling& how, Generator& generator) {
-    TextGenerator going_on(model, prompt);
-    std::vector<std::int32_t> text;
-    for (std::int64_t i = 0; i < n; ++i) text.push_back(going_on.next(how, generator));
-    return text;
-}
-
-std::vector<std::vector<std::int32_t>> continue_texts(
-    LanguageModel& model, std::span<const std::vector<std::int32_t>> prompts, std::int64_t n,
-    const Sampling& how, std::span<Generator> generators, const std::function<void()>& between) {
-    how.check();
-    if (generators.size() != prompts.size() || n < 0)
-        fail<InvalidError>(
-            "[continue_texts] generators, n: expected {} of them, and 0 tokens or more, got {} and "
-            "{}",
-            prompts.size(), generators.size(), n);
-    const no_backprop_mode no_graph;
-    // The longest first: they end last, and what has ended is no row any more.
-    std::vector<std::size_t> order(prompts.size());
-    std::iota(order.begin(), order.end(), std::size_t{0});
-    std::ranges::stable_sort(order, std::greater(),
-                             [&](std::size_t i) { return prompts[i].size(); });
-    std::vector<std::vector<std::int32_t>> texts;
-    const auto wanted = [&](std::size_t i) {
-        return prompts[i].size() + static_cast<std::size_t>(n);
-    };
-    for (const std::size_t i : order) {
-        texts.push_back(prompts[i]);
-        if (prompts[i].empty() && n > 0)
-            texts.back().push_back(sample_token(scores_at_begin(model), how, generators[i]));
-    }
-    LanguageModel::State state = model.begin(std::ssize(texts));
-    const auto keep = [](std::vector<Variable>& rows_of, std::int64_t rows) {
-        for (Variable& each : rows_of) {
-            if (each.shape()[0] > rows) each = F::get_item(each, {0}, {rows});
-        }
-    };
-    for (std::size_t at = 0;; ++at) {
-        std::vector<std::int32_t> tokens;
-        for (std::size_t row = 0; row < texts.size() && at + 1 < wanted(order[row]); ++row)
-            tokens.push_back(texts[row][at]);
-        if (tokens.empty()) break;
-        between();
-        const std::int64_t rows = std::ssize(tokens);
-        keep(state.h, rows);
-        keep(state.c, rows);
-        const std::vector<float> scores = scores_of(model, tokens, std::span(&rows, 1), state);
-        const auto words = static_cast<std::size_t>(model.sizes().words);
-        for (std::size_t row = 0; row < tokens.size(); ++row) {
-            if (texts[row].size() > at + 1) continue;  // still in the prompt
-            texts[row].push_back(sample_token(std::span(scores).subspan(row * words, words), how,
-                                              generators[order[row]]));
-        }
-    }
-    std::vector<std::vector<std::int32_t>> result(prompts.size());
-    for (std::size_t row = 0; row < texts.size(); ++row) {
-        const auto begin = texts[row].begin() + std::ssize(prompts[order[row]]);
-        result[order[row]].assign(begin, texts[row].end());
-    }
-    return result;
-}
+std::unique_ptr<NextToken> LanguageModel::next_token() { return std::make_unique<RecurrentReader>(*this); }
 
 }  // namespace catena::models

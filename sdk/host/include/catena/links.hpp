@@ -232,6 +232,60 @@ public:
     double eps;
 };
 
+// MultiHeadAttention: each token looks up values of others, in several heads.
+// y = out(F::scaled_dot_product_attention(q(x), k(c), v(c))) for x (N, T, units) and a context c (N,
+// S, units), which is x itself in self-attention. (Vaswani and others, "Attention Is All You Need",
+// 2017.) Parameters: those of the layers q, k, v and out, Linear(units, units), but k and v have
+// units / heads * kv_heads outputs. The constructor throws ShapeError if heads do not divide units,
+// or kv_heads do not divide heads; calls throw it if x does not fit.
+class MultiHeadAttention : public Chain {
+public:
+    struct Options {
+        std::int64_t kv_heads = 0;  // heads of keys and values, which heads of q share; 0: heads
+        bool bias = true;           // of the four layers
+        bool causal = false;        // no token sees later ones
+        std::int64_t window = 0;    // a token sees the last `window` ones up to itself; 0: all
+        double dropout = 0;         // in training, of the weights of attention
+        double rotary_base = 0;     // rotates q and k by their positions (F::rotary_embedding); 0: no
+    };
+    // The keys and values of earlier tokens, for generation: (N, places, kv_heads, D). A copy shares
+    // them.
+    struct Cache {
+        Array k, v;
+        std::int64_t length = 0;  // tokens so far
+        std::int64_t places() const { return k.shape()[1]; }
+    };
+
+    MultiHeadAttention(std::int64_t units, std::int64_t heads, const Options& options);
+    MultiHeadAttention(std::int64_t units, std::int64_t heads)
+        : MultiHeadAttention(units, heads, Options()) {}
+
+    Variable operator()(const Variable& x) const override { return (*this)(x, x); }
+    // mask: bool, true where a token of x sees one of the context; broadcasts to (N, heads, T, S).
+    Variable operator()(const Variable& x, const Variable& context,
+                        const Variable& mask = {}) const;
+    // Self-attention of x, which follows the tokens in the cache. Appends the keys and values of x
+    // to the cache, in place and without their graph. Throws ShapeError if the cache has not T more
+    // places, or is for another N.
+    Variable operator()(const Variable& x, Cache& cache) const;
+    // An empty cache for n texts of up to `places` tokens, on the device and in the dtype of the link.
+    Cache make_cache(std::int64_t n, std::int64_t places) const;
+
+    void visit(Visitor& visitor) override { visitor("q", q)("k", k)("v", v)("out", out); }
+
+    Linear q, k, v, out;
+
+private:
+    Variable split(const Variable& x, std::int64_t heads) const;
+    Variable rotate(const Variable& x, std::int64_t offset) const;
+    Variable attend(const Variable& q, const Variable& k, const Variable& v, const Variable& mask,
+                    const Variable& lengths) const;
+
+    std::int64_t heads_;
+    Options options_;
+    mutable Array cos_, sin_;  // of as many positions as calls needed, on their device
+};
+
 // BinaryHierarchicalSoftmax: a loss over many words that costs only the depth of a tree.
 // loss = link(x, t): for x (N, in_size) and words t (N,), the sum over the samples of -log of the
 // probability of the path to t. Each inner node turns left or right with probability sigmoid(+-w .

@@ -2,8 +2,7 @@
 #pragma once
 
 #include <catena/links.hpp>
-#include <catena/random.hpp>
-#include <catena/sampling.hpp>
+#include <catena/models/text_generation.hpp>
 #include <catena/text_batches.hpp>
 
 namespace catena::models {
@@ -46,6 +45,8 @@ public:
     Variable operator()(const Variable& x, std::span<const std::int64_t> rows, State& state);
     // The mean cross entropy over a piece.
     Variable loss(const TextBatch& batch, State& state);
+    // Generates text: see TextGenerator. The state before the first token predicts it.
+    std::unique_ptr<NextToken> next_token();
 
     void visit(Visitor& visitor) override;
     const Sizes& sizes() const noexcept { return sizes_; }
@@ -68,32 +69,6 @@ private:
 
     Sizes sizes_;
 };
-
-// Generates text, one token at a time, sampled from the predicted probabilities. An empty prompt is
-// the beginning of a text, with the initial state. Without dropout and without a graph.
-class TextGenerator {
-public:
-    // Reads the prompt. The model must outlive the generator.
-    TextGenerator(LanguageModel& model, std::span<const std::int32_t> prompt);
-    std::int32_t next(const Sampling& how, Generator& generator);
-
-private:
-    void read(std::span<const std::int32_t> tokens);
-
-    LanguageModel& model_;
-    LanguageModel::State state_;
-    std::vector<float> scores_;         // after the last token
-    std::vector<std::int32_t> unread_;  // the last generated token
-};
-std::vector<std::int32_t> continue_text(LanguageModel& model, std::span<const std::int32_t> prompt,
-                                        std::int64_t n, const Sampling& how, Generator& generator);
-
-// Generates n tokens for each text of a batch. Each has its own random generator, so its result is
-// the same as alone, except for rounding. Calls between() before each step; it may throw.
-std::vector<std::vector<std::int32_t>> continue_texts(
-    LanguageModel& model, std::span<const std::vector<std::int32_t>> prompts, std::int64_t n,
-    const Sampling& how, std::span<Generator> generators,
-    const std::function<void()>& between = [] {});
 
 // The names are "lstm" and "rnn". The inverse function throws InvalidError for other names.
 std::string_view to_string(LanguageModel::Cell cell);

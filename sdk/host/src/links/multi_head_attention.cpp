@@ -1,0 +1,129 @@
+// MultiHeadAttention: projections, and attention with (N, T, heads, D) in memory, which needs no transposition.
+#include "../support.hpp"
+
+#include <catena/core/config.hpp>
+#include <catena/functions.hpp>
+#include <catena/functions/attention.hpp>
+#include <catena/links.hpp>
+
+#include <bit>
+
+namespace catena::links {
+namespace F = functions;
+namespace {
+
+constexpr std::string_view heads_last = "BTHD";
+
+std::int64_t checked_kv_heads(std::int64_t units, std::int64_t heads, std::int64_t kv_heads) {
+    if (units < 1 || heads < 1 || units % heads != 0)
+        fail<ShapeError>("[MultiHeadAttention] heads: expected a divisor of the {} units, got {}",
+                         units, heads);
+    if (kv_heads < 0 || (kv_heads > 0 && heads % kv_heads != 0))
+        fail<ShapeError>("[MultiHeadAttention] kv_heads: expected a divisor of the {} heads, got {}",
+                         heads, kv_heads);
+    return kv_heads > 0 ? kv_heads : heads;
+}
+
+// Sets array[:, begin:end] = value, in place.
+void write_tokens(const Array& array, std::int64_t begin, std::int64_t end, const Array& value) {
+    thread_local constinit ThreadFunction update("catena.item_update", {"begin", "end"});
+    const std::int64_t first[] = {0, begin}, last[] = {array.shape()[0], end};
+    const Array inputs[] = {array, value};
+    update({Ints(first), Ints(last)}).forward(inputs);
+}
+
+}  // namespace
+
+MultiHeadAttention::MultiHeadAttention(std::int64_t units, std::int64_t heads,
+                                       const Options& options)
+    : q(units, units, 1, 0, !options.bias),
+      k(units, units / heads * checked_kv_heads(units, heads, options.kv_heads), 1, 0,
+        !options.bias),
+      v(units, k.W.shape()[0], 1, 0, !options.bias),
+      out(units, units, 1, 0, !options.bias),
+      heads_(heads),
+      options_(options) {
+    options_.kv_heads = checked_kv_heads(units, heads, options.kv_heads);
+    if (options.rotary_base != 0 && units / heads % 2 != 0)
+        fail<ShapeError>("[MultiHeadAttention] heads: rotary positions expect an even number of "
+                         "units for each head, got {}",
+                         units / heads);
+    // Checks the other options.
+    (void)F::handles::scaled_dot_product_attention(options.causal, 0.0, options.dropout,
+                                                   options.window, 0, heads_last);
+}
+
+Variable MultiHeadAttention::operator()(const Variable& x, const Variable& context,
+                                        const Variable& mask) const {
+    const Variable queries = rotate(split(q(x, 2), heads_), 0);
+    const Variable keys = rotate(split(k(context, 2), options_.kv_heads), 0);
+    return attend(queries, keys, split(v(context, 2), options_.kv_heads), mask, {});
+}
+
+Variable MultiHeadAttention::operator()(const Variable& x, Cache& cache) const {
+    const std::int64_t begin = cache.length, end = begin + (x.ndim() == 3 ? x.shape()[1] : 0);
+    const Shape kept = cache.k.shape();
+    if (x.ndim() == 3 && x.shape()[0] != kept[0])
+        fail<ShapeError>("[MultiHeadAttention] x: expected ({}, T, units) as the cache has, got {}",
+                         kept[0], to_string(x.shape()));
+    if (end > kept[1])
+        fail<ShapeError>("[MultiHeadAttention] x: expected at most {} tokens, for which the cache "
+                         "has places, got {}",
+                         kept[1] - begin, end - begin);
+    const Variable queries = rotate(split(q(x, 2), heads_), begin);
+    write_tokens(cache.k, begin, end, rotate(split(k(x, 2), options_.kv_heads), begin).data());
+    write_tokens(cache.v, begin, end, split(v(x, 2), options_.kv_heads).data());
+    const Array lengths = Array::full({kept[0]}, static_cast<double>(end), Dtype::int64, x.device());
+    const Variable y =
+        attend(queries, as_variable(cache.k), as_variable(cache.v), {}, as_variable(lengths));
+    cache.length = end;
+    return y;
+}
+
+MultiHeadAttention::Cache MultiHeadAttention::make_cache(std::int64_t n,
+                                                         std::int64_t places) const {
+    if (n < 1 || places < 1)
+        fail<ShapeError>("[MultiHeadAttention] cache: expected positive sizes, got {} and {}", n,
+                         places);
+    const std::int64_t units = q.W.shape()[0];
+    const auto zeros = [&] {
+        return Array::zeros({n, places, options_.kv_heads, units / heads_}, q.W.dtype(),
+                            q.W.device());
+    };
+    return {zeros(), zeros()};
+}
+
+// (N, T, units) as (N, T, heads, D), the same memory.
+Variable MultiHeadAttention::split(const Variable& x, std::int64_t heads) const {
+    const Shape shape = x.shape();
+    return F::reshape(x, Shape{shape[0], shape[1], heads, shape[2] / heads});
+}
+
+Variable MultiHeadAttention::rotate(const Variable& x, std::int64_t offset) const {
+    if (options_.rotary_base == 0) return x;
+    const std::int64_t length = offset + x.shape()[1];
+    if (!cos_ || cos_.shape()[0] < length) {
+        const auto places = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::size_t>(length)));
+        const auto tables = F::rotary_tables(places, x.shape()[3], options_.rotary_base);
+        cos_ = tables.cos;
+        sin_ = tables.sin;
+    }
+    // Tables of halves are float32.
+    const Dtype wide = x.dtype() == Dtype::float64 ? Dtype::float64 : Dtype::float32;
+    cos_ = cos_.to(x.device()).astype(wide);
+    sin_ = sin_.to(x.device()).astype(wide);
+    return F::rotary_embedding(x, as_variable(cos_), as_variable(sin_), {}, false, offset, false,
+                               heads_last);
+}
+
+Variable MultiHeadAttention::attend(const Variable& queries, const Variable& keys,
+                                    const Variable& values, const Variable& mask,
+                                    const Variable& lengths) const {
+    const Variable y = F::scaled_dot_product_attention(
+        queries, keys, values, {}, mask, lengths, options_.causal || lengths, 0.0, options_.dropout,
+        options_.window, lengths ? -1 : 0, heads_last);
+    const Shape shape = y.shape();
+    return out(F::reshape(y, Shape{shape[0], shape[1], shape[2] * shape[3]}), 2);
+}
+
+}  // namespace catena::links

@@ -1,0 +1,104 @@
+"""Prints the values for gpt_files_test.cpp. Needs PyTorch. Usage: gpt.py
+
+The models are GPT-2 and Llama as Hugging Face stores them, written out in plain PyTorch and computed in
+float64. Weights come from the same generator as in the test, name by name in sorted order.
+"""
+import numpy
+import torch
+import torch.nn.functional as F
+
+
+def draw(shapes):
+    generator = numpy.random.RandomState(1)
+    result = {}
+    for name, shape in sorted(shapes.items()):
+        bits = generator.randint(0, 1 << 32, shape, "uint32")
+        values = bits.astype("f8") / 2147483648.0 - 1
+        scale = name.endswith("weight") and len(shape) == 1
+        values = 1 + 0.1 * values if scale else 0.05 * values
+        result[name] = torch.from_numpy(values.astype("f4").astype("f8"))
+    return result
+
+
+def attention(q, k, v, heads):
+    n, t, _ = q.shape
+    size = q.shape[2] // heads
+    q, k, v = (a.view(n, t, -1, size).transpose(1, 2) for a in (q, k, v))
+    y = F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
+    return y.transpose(1, 2).reshape(n, t, heads * size)
+
+
+def gpt2(words, context, units, layers, heads, x):
+    shapes = {"wte.weight": (words, units), "wpe.weight": (context, units),
+              "ln_f.weight": (units,), "ln_f.bias": (units,)}
+    for i in range(layers):
+        for name, *shape in (("ln_1", units), ("attn.c_attn", units, 3 * units),
+                             ("attn.c_proj", units, units), ("ln_2", units),
+                             ("mlp.c_fc", units, 4 * units), ("mlp.c_proj", 4 * units, units)):
+            shapes[f"h.{i}.{name}.weight"] = tuple(shape)
+            shapes[f"h.{i}.{name}.bias"] = shape[-1:]
+    p = draw(shapes)
+
+    def norm(h, name):
+        return F.layer_norm(h, (units,), p[name + ".weight"], p[name + ".bias"], 1e-5)
+
+    def linear(h, name):
+        return h @ p[name + ".weight"] + p[name + ".bias"]
+
+    h = p["wte.weight"][x] + p["wpe.weight"][:x.shape[1]]
+    for i in range(layers):
+        q, k, v = linear(norm(h, f"h.{i}.ln_1"), f"h.{i}.attn.c_attn").split(units, 2)
+        h = h + linear(attention(q, k, v, heads), f"h.{i}.attn.c_proj")
+        wide = linear(norm(h, f"h.{i}.ln_2"), f"h.{i}.mlp.c_fc")
+        h = h + linear(F.gelu(wide, approximate="tanh"), f"h.{i}.mlp.c_proj")
+    return norm(h, "ln_f") @ p["wte.weight"].T
+
+
+def llama(words, units, layers, heads, kv_heads, hidden, x):
+    size = units // heads
+    shapes = {"model.embed_tokens.weight": (words, units), "model.norm.weight": (units,),
+              "lm_head.weight": (words, units)}
+    for i in range(layers):
+        for name, *shape in (("input_layernorm", units), ("self_attn.q_proj", units, units),
+                             ("self_attn.k_proj", kv_heads * size, units),
+                             ("self_attn.v_proj", kv_heads * size, units),
+                             ("self_attn.o_proj", units, units), ("post_attention_layernorm", units),
+                             ("mlp.up_proj", hidden, units), ("mlp.gate_proj", hidden, units),
+                             ("mlp.down_proj", units, hidden)):
+            shapes[f"model.layers.{i}.{name}.weight"] = tuple(shape)
+    p = draw(shapes)
+
+    def norm(h, name):
+        return F.rms_norm(h, (units,), p[name + ".weight"], 1e-6)
+
+    def rotate(a):  # (N, T, heads * size)
+        n, t, _ = a.shape
+        a = a.view(n, t, -1, 2, size // 2)
+        angles = torch.arange(t)[:, None] * 10000.0 ** (-torch.arange(0, size, 2) / size)
+        cos, sin = angles.cos()[:, None], angles.sin()[:, None]
+        one, two = a[..., 0, :], a[..., 1, :]
+        return torch.stack((one * cos - two * sin, two * cos + one * sin), -2).view(n, t, -1)
+
+    h = p["model.embed_tokens.weight"][x]
+    for i in range(layers):
+        def linear(h, name):
+            return h @ p[f"model.layers.{i}.{name}.weight"].T
+        normal = norm(h, f"model.layers.{i}.input_layernorm")
+        q, k, v = (linear(normal, f"self_attn.{c}_proj") for c in "qkv")
+        h = h + linear(attention(rotate(q), rotate(k), v, heads), "self_attn.o_proj")
+        normal = norm(h, f"model.layers.{i}.post_attention_layernorm")
+        h = h + linear(F.silu(linear(normal, "mlp.gate_proj")) * linear(normal, "mlp.up_proj"),
+                       "mlp.down_proj")
+    return norm(h, "model.norm") @ p["lm_head.weight"].T
+
+
+def show(name, scores, every):
+    values = scores.flatten()[::every]
+    print(name, ", ".join(f"{v:.6f}" for v in values.tolist()))
+
+
+torch.set_default_dtype(torch.float64)
+TOKENS = torch.arange(12).view(2, 6) * 7 % 13
+show("gpt2", gpt2(13, 8, 16, 2, 4, TOKENS), 17)
+show("llama", llama(13, 16, 2, 4, 2, 24, TOKENS), 17)
+show("124M", gpt2(50257, 1024, 768, 12, 12, torch.arange(8)[None] * 5003 % 50257), 40009)

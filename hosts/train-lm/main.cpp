@@ -8,30 +8,58 @@ namespace po = boost::program_options;
 
 namespace {
 
+// A gpt needs other sizes than a recurrent net.
+void set_gpt_defaults(const Program& program, Options& o) {
+    const auto set = [&](const char* option, auto& value, auto otherwise) {
+        if (!program.given(option)) value = otherwise;
+    };
+    set("units", o.units, 256);
+    set("layers", o.layers, 4);
+    set("batch", o.batch, 32);
+    set("steps", o.steps, 128);
+    set("clip", o.clip, 1);
+    o.optimizer.set_default(program, "adam_w");
+}
+
 bool parse_options(Program& program, int argc, char** argv, Options& o) {
+    std::string net = "recurrent", layout(to_string(o.layout));
     std::string tokens(to_string(o.tokens)), cell(to_string(o.cell));
     // clang-format off
     program.options().add_options()
         ("data", Program::path(o.data, "PATH"),
          "a text file, whose last tenth is used for validation and testing; or a folder of three files with "
          "train, valid and test in their names; plain or .gz; default: the included text")
+        ("net", Program::value(net), "recurrent, or gpt for a transformer")
         ("tokens", Program::value(tokens),
-         "words, spaces (split at spaces only, as in Penn Treebank files) or characters")
+         "words, spaces (split at spaces only, as in Penn Treebank files), characters or bytes")
+        ("tokenizer", Program::path(o.tokenizer, "PATH"),
+         "the tokens of a byte-pair encoding instead: a tokenizer.json, or a folder with it or with "
+         "vocab.json and merges.txt")
         ("min-count", Program::value(o.min_count),
          "replace words that occur fewer than N times with <unk>")
         ("vocabulary", po::value(&o.vocabulary)->value_name("N"), "use only the N most frequent words")
         ("sentences", po::bool_switch(&o.sentences),
          "treat each line as a separate text, instead of one running text")
         ("cell", Program::value(cell), "lstm, or rnn for a simple recurrent net (Elman)")
-        ("units", Program::value(o.units), "units per layer")
-        ("layers", Program::value(o.layers), "number of recurrent layers")
+        ("layout", Program::value(layout),
+         "of a gpt: llama (rotary positions, RMS normalization, SwiGLU), or gpt2")
+        ("units", Program::value(o.units), "units per layer; gpt: 256")
+        ("layers", Program::value(o.layers), "number of layers; gpt: 4")
+        ("heads", Program::value(o.heads), "attention heads of a gpt")
+        ("kv-heads", po::value(&o.kv_heads)->value_name("N"),
+         "heads of keys and values, which attention heads share; default: as many")
         ("dropout", Program::value(o.dropout), "dropout ratio between layers")
-        ("batch", Program::value(o.batch), "texts per minibatch")
+        ("batch", Program::value(o.batch), "texts per minibatch; gpt: 32")
+        ("accumulate", Program::value(o.accumulate), "minibatches per step, whose gradients add up")
         ("steps", Program::value(o.steps),
-         "length of truncated backpropagation in tokens; with --sentences: the maximum length of a line")
+         "length of truncated backpropagation in tokens; with --sentences: the maximum length of a line; "
+         "of a gpt: the context, 128")
+        ("bfloat16", po::bool_switch(&o.bfloat16),
+         "compute products in bfloat16 where the processor is faster in it")
         ("epochs", Program::value(o.epochs), "passes over the text")
         ("max-steps", po::value(&o.max_steps)->value_name("N"), "stop after at most N steps")
-        ("clip", Program::value(o.clip), "maximum global norm of the gradients (gradient clipping)")
+        ("clip", Program::value(o.clip),
+         "maximum global norm of the gradients (gradient clipping); gpt: 1")
         ("sample", po::value(&o.sample)->value_name("N"), "generate N tokens after each epoch")
         ("prompt", po::value(&o.prompt), "beginning of the generated text");
     // clang-format on
@@ -39,18 +67,31 @@ bool parse_options(Program& program, int argc, char** argv, Options& o) {
     o.optimizer.add_to(program);
     program.add_training_options();
     if (!program.parse(argc, argv)) return false;
+    Program::require(net == "recurrent" || net == "gpt", "net", "recurrent or gpt", net);
+    o.gpt = net == "gpt";
     try {
         o.tokens = tokens_from_string(tokens);
         o.cell = models::cell_from_string(cell);
+        o.layout = models::layout_from_string(layout);
     } catch (const InvalidError& error) {
         throw po::error(error.what());
     }
+    for (const char* option : {"layout", "heads", "kv-heads"})
+        Program::require(o.gpt || !program.given(option), option, "--net gpt", net);
+    for (const char* option : {"cell", "sentences"})
+        Program::require(!o.gpt || !program.given(option), option, "--net recurrent", net);
+    for (const char* option : {"tokens", "min-count", "vocabulary", "sentences"})
+        program.require_without("tokenizer", option);
+    if (o.gpt) set_gpt_defaults(program, o);
     o.optimizer.check(program);
     program.require_at_least(1, {{"min-count", o.min_count},
                                  {"units", o.units},
                                  {"layers", o.layers},
+                                 {"heads", o.heads},
+                                 {"accumulate", o.accumulate},
                                  {"batch", o.batch},
                                  {"steps", o.steps}});
+    if (program.given("kv-heads")) program.require_at_least("kv-heads", o.kv_heads, 1);
     if (program.given("vocabulary")) program.require_at_least("vocabulary", o.vocabulary, 1);
     if (program.given("max-steps")) program.require_at_least("max-steps", o.max_steps, 1);
     if (program.given("sample")) program.require_at_least("sample", o.sample, 1);
@@ -68,7 +109,7 @@ bool parse_options(Program& program, int argc, char** argv, Options& o) {
 int main(int argc, char** argv) {
     return run_program("catena-train-lm", [&] {
         Program program("catena-train-lm",
-                        "Trains a recurrent net to predict the next word of a text.");
+                        "Trains a language model to predict the next word of a text.");
         Options options;
         if (!parse_options(program, argc, argv, options)) return 0;
         const Device device = program.start();
@@ -79,14 +120,12 @@ int main(int argc, char** argv) {
                 fmt::format("note: the vocabulary does not contain '{}' of the prompt", word));
         program.print(
             fmt::format("text: {} ({} {} to train, {} to validate, {} to test), vocabulary of {}",
-                        corpus.path.string(), corpus.train.size(), unit_of(options.tokens),
+                        corpus.path.string(), corpus.train.size(), corpus.vocabulary.unit(),
                         corpus.valid.size(), corpus.test.size(), corpus.vocabulary.size()));
         Training training(options, program.seed(), std::move(corpus), device);
         program.resume(training);
-        program.print(fmt::format("net: {} x {} {}, {} parameters, {}, on {}", options.layers,
-                                  options.units, to_string(options.cell),
-                                  training.model.count_parameters(), options.optimizer.name(),
-                                  device.name()));
+        program.print(fmt::format("net: {}, {}, on {}", training.description(),
+                                  options.optimizer.name(), device.name()));
         return training.run(program, options.epochs);
     });
 }

@@ -5,8 +5,10 @@
 #include <catena/fail.hpp>
 
 #include <algorithm>
+#include <cmath>
 
 using namespace catena;
+using models::Gpt;
 using models::LanguageModel;
 namespace fs = std::filesystem;
 
@@ -80,29 +82,47 @@ TextPieces held_if_short(const TextPieces& pieces) {
 }
 
 // Returns the token that ends each line. Throws DataError if the vocabulary does not contain it.
-std::int32_t end_of(const Vocabulary& vocabulary) {
-    const std::string_view end =
-        vocabulary.tokens() == Tokens::characters ? "\n" : Vocabulary::end_of_line;
-    if (!vocabulary.contains(end))
+std::int32_t end_of(const models::Tokenizer& vocabulary) {
+    const std::int32_t end = vocabulary.end();
+    if (end < 0)
         fail<DataError>(
             "[corpus] --sentences: expected a vocabulary of {} words that includes the end of a "
             "line, got one without",
             vocabulary.size());
-    return vocabulary.id(end);
+    return end;
 }
 
-std::unique_ptr<TextReader> open(const std::vector<std::int32_t>& tokens, const Options& options,
-                                 const Vocabulary& vocabulary, std::int64_t batch,
-                                 std::uint64_t seed, Device device) {
-    if (!options.sentences)
-        return std::make_unique<RunningText>(tokens, batch, options.steps, device);
-    return std::make_unique<Sentences>(tokens, end_of(vocabulary), batch, options.steps, seed,
-                                       device);
+// A reader for training, or for validation, which reads everything in order.
+std::unique_ptr<TextReader> open(const Corpus& corpus, const std::vector<std::int32_t>& tokens,
+                                 const Options& options, std::int64_t batch, std::uint64_t seed,
+                                 Device device) {
+    if (options.sentences)
+        return std::make_unique<Sentences>(tokens, end_of(corpus.vocabulary), batch, options.steps,
+                                           seed, device);
+    if (options.gpt && &tokens == &corpus.train)
+        return std::make_unique<RandomWindows>(tokens, batch, options.steps, seed, device);
+    return std::make_unique<RunningText>(tokens, batch, options.steps, device);
+}
+
+std::variant<LanguageModel, Gpt> make_model(const Options& o, std::int64_t words) {
+    if (!o.gpt) return LanguageModel({words, o.units, o.layers, o.cell, o.dropout});
+    return Gpt({.words = words,
+                .context = o.steps,
+                .units = o.units,
+                .layers = o.layers,
+                .heads = o.heads,
+                .kv_heads = o.kv_heads,
+                .layout = o.layout,
+                .dropout = o.dropout});
+}
+
+// Tokens of a piece of equally long texts, step by step, as (texts, steps).
+Variable by_text(const Array& tokens, const TextBatch& batch) {
+    return as_variable(functions::transpose(
+        functions::reshape(tokens, {std::ssize(batch.rows), batch.rows[0]}), {1, 0}));
 }
 
 }  // namespace
-
-std::string unit_of(Tokens tokens) { return tokens == Tokens::characters ? "characters" : "words"; }
 
 Corpus load_corpus(const Options& options) {
     Corpus corpus{
@@ -128,7 +148,10 @@ Corpus load_corpus(const Options& options) {
         test = part_of(rest, second - first, size - first);
     }
     corpus.vocabulary =
-        Vocabulary::of(train, options.tokens, options.min_count, options.vocabulary);
+        options.tokenizer.empty()
+            ? models::Tokenizer(
+                  Vocabulary::of(train, options.tokens, options.min_count, options.vocabulary))
+            : models::Tokenizer(models::BytePairEncoding::load(options.tokenizer));
     corpus.train = corpus.vocabulary.encode(train);
     corpus.valid = corpus.vocabulary.encode(valid);
     corpus.test = corpus.vocabulary.encode(test);
@@ -144,76 +167,114 @@ Corpus load_corpus(const Options& options) {
 
 Training::Training(const Options& how, std::int64_t seed, Corpus data, Device device)
     : Trainer(how.optimizer, seed,
-              {.unit = unit_of(how.tokens),
+              {.unit = std::string(data.vocabulary.unit()),
                .scores = {"loss"},
                .columns = {"train perplexity", "valid perplexity"}}),
       corpus(std::move(data)),
-      model({corpus.vocabulary.size(), how.units, how.layers, how.cell, how.dropout}),
       options(how),
-      text(open(corpus.train, how, corpus.vocabulary, how.batch, static_cast<std::uint64_t>(seed),
-                device)),
-      state(model.begin(how.batch)),
+      model(make_model(how, corpus.vocabulary.size())),
+      text(open(corpus, corpus.train, how, how.batch, static_cast<std::uint64_t>(seed), device)),
       random(device) {
-    std::vector<std::int64_t> counts(static_cast<std::size_t>(corpus.vocabulary.size()));
-    for (const std::int32_t word : corpus.train) ++counts[static_cast<std::size_t>(word)];
-    model.start_from(counts);
-    optimizer->setup(model);
+    if (auto* recurrent = std::get_if<LanguageModel>(&model)) {
+        std::vector<std::int64_t> counts(static_cast<std::size_t>(corpus.vocabulary.size()));
+        for (const std::int32_t word : corpus.train) ++counts[static_cast<std::size_t>(word)];
+        recurrent->start_from(counts);
+        state = recurrent->begin(how.batch);
+    }
+    optimizer->setup(link());
+    // Decoupled decay is for matrices.
+    if (how.gpt && how.optimizer.name() == "adam_w")
+        optimizer->set_group([](const NamedParameter& p) { return p.variable.ndim() < 2; },
+                             {.decay = 0});
+}
+
+std::string Training::description() const {
+    return fmt::format("{} x {} {}, {} parameters", options.layers, options.units,
+                       options.gpt ? to_string(options.layout) : to_string(options.cell),
+                       net().count_parameters());
+}
+
+Variable Training::loss(const TextBatch& batch, LanguageModel::State& before) {
+    const autocast scope(options.bfloat16 ? Dtype::bfloat16 : Dtype::float32);
+    if (auto* recurrent = std::get_if<LanguageModel>(&model)) {
+        if (batch.begins) before = recurrent->begin(batch.rows[0]);
+        return recurrent->loss(batch, before);
+    }
+    return std::get<Gpt>(model).loss(by_text(batch.x, batch), by_text(batch.t, batch));
 }
 
 // [step]
 void Training::step() {
-    const TextBatch batch = text->next();
-    if (batch.begins) state = model.begin(batch.rows[0]);
-    const Variable loss = model.loss(batch, state);
-    draw_once(loss);
     optimizer->cleargrads();
-    // Scales the mean loss by the number of steps, so that gradients are sums over the steps.
-    (loss * static_cast<double>(batch.rows.size())).backward();
-    state.unchain_backward();
+    std::int64_t pieces = 0;
+    do {
+        const TextBatch batch = text->next();
+        const Variable mean = loss(batch, state);
+        draw_once(mean);
+        // Gradients of a recurrent net are sums over the steps.
+        const auto steps = options.gpt ? 1 : static_cast<double>(batch.rows.size());
+        (mean * (steps / static_cast<double>(options.accumulate))).backward();
+        state.unchain_backward();
+        score.add({mean.data()}, static_cast<double>(batch.size()));
+    } while (++pieces < options.accumulate && text->position() > 0);
+    if (pieces < options.accumulate)  // at the end of an epoch
+        optimizer->scale_grads(static_cast<double>(options.accumulate) /
+                               static_cast<double>(pieces));
     optimizer->clip_grads(options.clip);
     optimizer->update();
-    score.add({loss.data()}, static_cast<double>(batch.size()));
 }
 // [/step]
 
 void Training::visit(Visitor& v) {
     Trainer::visit(v);
-    v.require("about/net", "language model").require("about/cell", to_string(options.cell));
+    if (options.gpt) {
+        v.require("about/net", "gpt").require("about/layout", to_string(options.layout));
+        v.require("about/context", options.steps).require("about/heads", options.heads);
+        v.require("about/kv_heads", options.kv_heads > 0 ? options.kv_heads : options.heads);
+    } else {
+        v.require("about/net", "language model").require("about/cell", to_string(options.cell));
+    }
     v.require("about/units", options.units).require("about/layers", options.layers);
     v.require("about/dropout", fmt::format("{}", options.dropout));
     v.require("options/sentences", options.sentences);
     v.require("options/clip", fmt::format("{}", options.clip));
-    v("vocabulary", corpus.vocabulary)("model", model)("text", *text)("random", random);
-    if (!options.sentences) v("state", state);
+    if (options.accumulate > 1) v.require("options/accumulate", options.accumulate);
+    if (options.bfloat16) v.require("options/bfloat16", "true");
+    v("vocabulary", corpus.vocabulary)("model", link())("text", *text)("random", random);
+    if (!options.sentences && !options.gpt) v("state", state);
 }
 
-double Training::perplexity(const Program& program, const std::vector<std::int32_t>& tokens) {
+double Training::mean_loss(const Program& program, const std::vector<std::int32_t>& tokens) {
     const no_backprop_mode no_graph;
     const using_config testing(&Config::train, false);
     const auto batch_size = std::min<std::int64_t>(options.batch, std::ssize(tokens) / 2);
-    const auto reader =
-        open(tokens, options, corpus.vocabulary, batch_size, 0, model.embed.W.device());
+    const auto reader = open(corpus, tokens, options, batch_size, 0,
+                             net().parameters()[0].device());
     LanguageModel::State before;
     Summary losses{"loss"};
     while (reader->epoch() == 0) {
         program.stop_if_interrupted();
         const TextBatch batch = reader->next();
-        if (batch.begins) before = model.begin(batch.rows[0]);
-        losses.add({model.loss(batch, before).data()}, static_cast<double>(batch.size()));
+        losses.add({loss(batch, before).data()}, static_cast<double>(batch.size()));
     }
-    return std::exp(losses.mean("loss"));
+    return losses.mean("loss");
 }
 
 Trainer::Report Training::report(const Program& program) {
-    const double trained = progress(), valid = perplexity(program, corpus.valid);
-    return {fmt::format("train perplexity {:.2f}  valid perplexity {:.2f}", trained, valid),
+    const double trained = progress(), loss = mean_loss(program, corpus.valid);
+    const double valid = std::exp(loss);
+    return {fmt::format("train perplexity {:.2f}  valid perplexity {:.2f} ({:.3f} nats)", trained,
+                        valid, loss),
             {trained, valid}};
 }
 
 void Training::reported(const Program& program) {
     if (options.sample == 0) return;
     std::vector<std::int32_t> sample = corpus.vocabulary.encode(options.prompt);
-    models::TextGenerator generate(model, sample);
+    if (options.gpt && sample.empty())  // it predicts a token only from others
+        sample.push_back(std::max(corpus.vocabulary.end(), 0));
+    auto generate = std::visit(
+        [&](auto& net) { return models::TextGenerator(net, sample); }, model);
     Generator generator(static_cast<std::uint64_t>(program.seed()),
                         static_cast<std::uint64_t>(text->epoch()) << 32);
     for (std::int64_t i = 0; i < options.sample; ++i) {
@@ -224,5 +285,6 @@ void Training::reported(const Program& program) {
 }
 
 void Training::complete(const Program& program) {
-    program.print(fmt::format("test perplexity: {:.2f}", perplexity(program, corpus.test)));
+    program.print(fmt::format("test perplexity: {:.2f}",
+                              std::exp(mean_loss(program, corpus.test))));
 }

@@ -2,27 +2,35 @@
 #pragma once
 
 #include <catena/catena.hpp>
-#include <catena/models/language_model.hpp>
+#include <catena/models.hpp>
 #include <catena/sampling_options.hpp>
 #include <catena/trainer.hpp>
 
 #include <cmath>
+#include <variant>
 
 struct Options {
     std::filesystem::path data;
+    bool gpt = false;  // else recurrent
     catena::Tokens tokens = catena::Tokens::words;
+    std::filesystem::path tokenizer;  // of byte pairs; empty: tokens
     std::int64_t min_count = 1;
     std::int64_t vocabulary = 0;  // 0: all words
     bool sentences = false;
     catena::models::LanguageModel::Cell cell = catena::models::LanguageModel::Cell::lstm;
+    catena::models::Gpt::Layout layout = catena::models::Gpt::Layout::llama;
     std::int64_t units = 200;
     std::int64_t layers = 1;
+    std::int64_t heads = 4;
+    std::int64_t kv_heads = 0;  // 0: heads
     double dropout = 0;
     std::int64_t batch = 20;
+    std::int64_t accumulate = 1;  // minibatches in a step
     std::int64_t steps = 35;
+    bool bfloat16 = false;
     std::int64_t epochs = 5;
     std::int64_t max_steps = 0;  // 0: no limit besides epochs
-    catena::OptimizerOptions optimizer{"adam", {{"adam", 0.002}, {"sgd", 1}}};
+    catena::OptimizerOptions optimizer{"adam", {{"adam", 0.002}, {"sgd", 1}, {"adam_w", 0.002}}};
     double clip = 5;
     std::int64_t sample = 0;
     std::string prompt;
@@ -32,12 +40,10 @@ struct Options {
 // The text as token ids.
 struct Corpus {
     std::filesystem::path path;
-    catena::Vocabulary vocabulary;  // built from the training part
+    catena::models::Tokenizer vocabulary;  // of words: built from the training part
     std::vector<std::int32_t> train, valid, test;
 };
 
-// Returns the name of a text's tokens for output.
-std::string unit_of(catena::Tokens tokens);
 // Loads the text of --data, or the one installed with the program. Throws DataError.
 Corpus load_corpus(const Options& options);
 
@@ -47,14 +53,25 @@ public:
 
     void visit(catena::Visitor& v) override;
 
+    // A line about the net, for output.
+    std::string description() const;
+
     Corpus corpus;
-    catena::models::LanguageModel model;
 
 private:
-    // Trains on one piece of text; gradients are truncated at its beginning.
+    using LanguageModel = catena::models::LanguageModel;
+
+    catena::Link& link() {
+        return std::visit([](auto& net) -> catena::Link& { return net; }, model);
+    }
+    // The mean loss of a piece of text; a recurrent net carries its state on.
+    catena::Variable loss(const catena::TextBatch& batch, LanguageModel::State& state);
+    // Trains on one piece of text, or on several; gradients are truncated at their beginning.
     void step() override;
     Place place() const override { return {text->epoch(), text->position(), text->size()}; }
-    const catena::Link& net() const override { return model; }
+    const catena::Link& net() const override {
+        return std::visit([](const auto& net) -> const catena::Link& { return net; }, model);
+    }
     Report report(const catena::Program& program) override;
     void reported(const catena::Program& program) override;  // --sample
     void complete(const catena::Program& program) override;
@@ -63,11 +80,12 @@ private:
     }
     double progress() const override { return std::exp(score.mean("loss")); }
     const char* progress_name() const override { return "perplexity"; }
-    // Returns exp of the mean loss, without dropout and without a graph. Throws Interrupted.
-    double perplexity(const catena::Program& program, const std::vector<std::int32_t>& tokens);
+    // Returns the mean loss, without dropout and without a graph. Throws Interrupted.
+    double mean_loss(const catena::Program& program, const std::vector<std::int32_t>& tokens);
 
     Options options;
+    std::variant<LanguageModel, catena::models::Gpt> model;
     std::unique_ptr<catena::TextReader> text;
-    catena::models::LanguageModel::State state;  // between steps on running text
+    LanguageModel::State state;  // between steps on running text
     catena::RandomStream random;                 // for dropout
 };

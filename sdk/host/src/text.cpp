@@ -9,6 +9,7 @@
 
 #include <boost/algorithm/string/replace.hpp>
 #include <boost/locale/utf.hpp>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -24,7 +25,7 @@ constexpr std::size_t most_words = std::size_t{1} << 26;
 constexpr std::size_t most_tokens = std::size_t{1} << 28;     // WikiText-103 has 103 million words
 constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";  // of UTF-8
 
-constexpr std::array<std::string_view, 3> names{"words", "spaces", "characters"};
+constexpr std::array<std::string_view, 4> names{"words", "spaces", "characters", "bytes"};
 
 bool is_space(char c) { return c == ' ' || c == '\t' || c == '\v' || c == '\f' || c == '\r'; }
 bool ends_token(char c) { return is_space(c) || c == '\n'; }
@@ -59,9 +60,11 @@ std::size_t next_word(std::string_view text) {
     return std::max<std::size_t>(n, 1);
 }
 
+std::string byte_token(unsigned char byte) { return fmt::format("<0x{:02x}>", byte); }
+
 // Returns how many of the piece's first bytes are whole tokens, whatever follows; 0 if none need be.
 std::size_t last_boundary(std::string_view piece, Tokens tokens) {
-    if (tokens == Tokens::characters) return piece.size();
+    if (tokens == Tokens::characters || tokens == Tokens::bytes) return piece.size();
     const auto is_boundary = [&](char c) {  // '<' may begin "<name>"
         return ends_token(c) || (tokens == Tokens::words && !is_word(c) && c != '<');
     };
@@ -77,6 +80,8 @@ std::size_t next_token(std::string_view text, Tokens tokens,
     if (tokens == Tokens::characters) {
         n = std::max<std::size_t>(code_point(text), 1);
         take(text.substr(0, n));
+    } else if (tokens == Tokens::bytes) {
+        take(byte_token(static_cast<unsigned char>(text[0])));
     } else if (text[0] == '\n') {
         take(Vocabulary::end_of_line);
     } else if (!is_space(text[0])) {
@@ -195,7 +200,7 @@ std::string_view to_string(Tokens tokens) { return names.at(static_cast<std::siz
 Tokens tokens_from_string(std::string_view name) {
     const auto* found = std::ranges::find(names, name);
     if (found == names.end())
-        fail<InvalidError>("[Tokens] expected words, spaces or characters, got '{}'", name);
+        fail<InvalidError>("[Tokens] expected {}, got '{}'", fmt::join(names, ", "), name);
     return static_cast<Tokens>(found - names.begin());
 }
 
@@ -289,6 +294,13 @@ Vocabulary Vocabulary::of(std::string_view text, Tokens tokens, const Options& o
 }
 
 Vocabulary Vocabulary::of(const TextPieces& text, Tokens tokens, const Options& options) {
+    Vocabulary result;
+    result.tokens_ = tokens;
+    if (tokens == Tokens::bytes) {
+        for (int byte = 0; byte < 256; ++byte)
+            result.append(byte_token(static_cast<unsigned char>(byte)));
+        return result;
+    }
     std::unordered_map<std::string, std::int64_t> counts;
     tokenize(text, tokens, [&](std::string_view word) {
         ++counts[std::string(word)];
@@ -307,8 +319,6 @@ Vocabulary Vocabulary::of(const TextPieces& text, Tokens tokens, const Options& 
         const auto is_unknown = [](const auto& entry) { return entry.second == unknown; };
         if (options.unknown && std::ranges::none_of(order, is_unknown)) order.pop_back();
     }
-    Vocabulary result;
-    result.tokens_ = tokens;
     for (auto& [count, word] : order) result.append(std::move(word));
     if (options.unknown && !result.contains(unknown)) result.append(std::string(unknown));
     return result;
@@ -393,6 +403,8 @@ std::string Vocabulary::decode(std::span<const std::int32_t> ids) const {
         const std::string& token = word(id);
         if (tokens_ == Tokens::characters) {
             text += token;
+        } else if (tokens_ == Tokens::bytes) {
+            text += static_cast<char>(id);
         } else if (token == end_of_line) {
             text += '\n';
         } else {

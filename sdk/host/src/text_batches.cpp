@@ -1,4 +1,4 @@
-// RunningText and Sentences: select the tokens of each minibatch and pack them.
+// RunningText, RandomWindows and Sentences: select the tokens of each minibatch and pack them.
 #include <catena/fail.hpp>
 #include <catena/random.hpp>
 #include <catena/text_batches.hpp>
@@ -59,6 +59,62 @@ void RunningText::visit(Visitor& visitor) {
     visitor.require("tokens", std::ssize(tokens_)).require("batch_size", batch_size_);
     visitor.require("steps", steps_).within("epoch", epoch_, 0, most_epochs);
     visitor.within("position", position_, 0, length_ - 1);
+}
+
+RandomWindows::RandomWindows(std::vector<std::int32_t> tokens, std::int64_t batch_size,
+                             std::int64_t steps, std::uint64_t seed, Device device)
+    : tokens_(std::move(tokens)),
+      batch_size_(batch_size),
+      steps_(steps),
+      seed_(seed),
+      device_(device ? device : Device::current()),
+      windows_(0) {
+    require(batch_size_ >= 1, "RandomWindows", "batch_size", "at least 1", batch_size_);
+    require(steps_ >= 1, "RandomWindows", "steps", "at least 1", steps_);
+    // One less than fit, so that there is room to move them.
+    windows_ = std::max<std::int64_t>((std::ssize(tokens_) - 1) / steps_ - 1, 1);
+    require(std::ssize(tokens_) > steps_, "RandomWindows", "tokens",
+            fmt::format("at least {}, one more than steps", steps_ + 1), std::ssize(tokens_));
+}
+
+void RandomWindows::order_epoch() {
+    if (ordered_ == std::pair(epoch_, seed_)) return;
+    // Uses its own key, as Sentences do.
+    Generator generator(seed_ ^ 0x77696e646f777321u, static_cast<std::uint64_t>(epoch_) << 32);
+    const std::int64_t room = std::ssize(tokens_) - windows_ * steps_;
+    const auto begin = static_cast<std::int64_t>(generator.uniform() * static_cast<double>(room));
+    begins_.clear();
+    for (std::int64_t i = 0; i < windows_; ++i) begins_.push_back(begin + i * steps_);
+    generator.shuffle(begins_);
+    ordered_ = {epoch_, seed_};
+}
+
+TextBatch RandomWindows::next() {
+    order_epoch();
+    const std::int64_t rows = std::min(batch_size_, windows_ - position_);
+    std::vector<std::int32_t> x, t;
+    for (std::int64_t s = 0; s < steps_; ++s) {
+        for (std::int64_t row = position_; row < position_ + rows; ++row) {
+            const auto at = static_cast<std::size_t>(begins_[static_cast<std::size_t>(row)] + s);
+            x.push_back(tokens_[at]);
+            t.push_back(tokens_[at + 1]);
+        }
+    }
+    const Shape shape{std::ssize(x)};
+    TextBatch batch{Array::from(x, shape, device_), Array::from(t, shape, device_),
+                    std::vector<std::int64_t>(static_cast<std::size_t>(steps_), rows), true};
+    position_ += rows;
+    if (position_ == windows_) {
+        position_ = 0;
+        ++epoch_;
+    }
+    return batch;
+}
+
+void RandomWindows::visit(Visitor& visitor) {
+    visitor.require("tokens", std::ssize(tokens_)).require("batch_size", batch_size_);
+    visitor.require("steps", steps_)("seed", seed_).within("epoch", epoch_, 0, most_epochs);
+    visitor.within("position", position_, 0, windows_ - 1);
 }
 
 Sentences::Sentences(std::vector<std::int32_t> tokens, std::int32_t end, std::int64_t batch_size,

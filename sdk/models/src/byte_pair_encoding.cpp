@@ -13,6 +13,7 @@
 #include <fstream>
 #include <iterator>
 #include <queue>
+#include <sstream>
 #include <unordered_map>
 
 #include "parse_json.hpp"
@@ -143,6 +144,7 @@ struct BytePairEncoding::Tables {
     };
 
     fs::path file;
+    std::string json;
     std::vector<std::string> tokens;  // bytes by id; ids without a token are empty
     std::unordered_map<std::string, std::int32_t> ids;
     std::array<std::int32_t, 256> of_byte{};  // -1: none
@@ -305,42 +307,56 @@ void BytePairEncoding::Tables::read_tokenizer(const Json& json) {
     }
 }
 
+namespace {
+
+Json object_of(const fs::path& file, std::string_view text) {
+    Json json = parse_json(text);
+    if (!json.is_object()) wrong(file, "file", "a JSON object", "something else");
+    return json;
+}
+
+// GPT-2's files as a tokenizer.json.
+std::string joined(const fs::path& folder) {
+    constexpr const char* end = "<|endoftext|>";
+    const fs::path file = folder / "vocab.json";
+    const Json vocabulary = object_of(file, read(file));
+    Json merges = Json::array(), special = Json::array();
+    std::istringstream lines(read(folder / "merges.txt"));
+    for (std::string line; std::getline(lines, line);) {
+        if (line.ends_with('\r')) line.pop_back();
+        if (!line.empty() && !line.starts_with("#version")) merges.push_back(line);
+    }
+    if (const auto id = vocabulary.find(end); id != vocabulary.end())
+        special.push_back({{"content", end}, {"id", *id}});
+    return Json{{"model", {{"type", "BPE"}, {"vocab", vocabulary}, {"merges", merges}}},
+                {"pre_tokenizer", {{"type", "ByteLevel"}}},
+                {"added_tokens", special}}
+        .dump();
+}
+
+}  // namespace
+
 BytePairEncoding BytePairEncoding::load(const fs::path& path) {
+    if (!fs::is_directory(path)) return parse(read(path), path.string());
+    if (const fs::path file = path / "tokenizer.json"; fs::exists(file))
+        return parse(read(file), file.string());
+    return parse(joined(path), path.string());
+}
+
+BytePairEncoding BytePairEncoding::parse(std::string_view json, const std::string& name) {
     const auto tables = std::make_shared<Tables>();
-    const auto json_of = [&](const fs::path& file) {
-        tables->file = file;
-        const Json json = parse_json(read(file));
-        if (!json.is_object()) wrong(file, "file", "a JSON object", "something else");
-        return json;
-    };
-    const bool folder = fs::is_directory(path);
+    tables->file = name;
+    tables->json = json;
     try {
-        if (!folder || fs::exists(path / "tokenizer.json")) {
-            tables->read_tokenizer(json_of(folder ? path / "tokenizer.json" : path));
-        } else {
-            tables->read_vocabulary(json_of(path / "vocab.json"));
-            tables->file = path / "merges.txt";
-            std::ifstream merges(tables->file);
-            if (!merges) wrong(tables->file, "file", "one that can be read", "none");
-            for (std::string line; std::getline(merges, line);) {
-                if (line.ends_with('\r')) line.pop_back();
-                if (line.empty() || line.starts_with("#version")) continue;
-                const std::size_t space = line.find(' ');
-                tables->add_merge(
-                    std::string_view(line).substr(0, space),
-                    space == line.npos ? "" : std::string_view(line).substr(space + 1));
-            }
-            tables->add_pattern(gpt2_pattern);
-            constexpr const char* end = "<|endoftext|>";
-            if (const auto found = tables->ids.find(end); found != tables->ids.end())
-                tables->special.push_back({end, found->second});
-        }
+        tables->read_tokenizer(object_of(name, json));
     } catch (const Json::exception& error) {
-        wrong(tables->file, "file", "the format of a tokenizer", error.what());
+        wrong(name, "file", "the format of a tokenizer", error.what());
     }
     tables->sort_special();
     return BytePairEncoding(tables);
 }
+
+const std::string& BytePairEncoding::json() const noexcept { return tables_->json; }
 
 std::int64_t BytePairEncoding::size() const noexcept { return std::ssize(tables_->tokens); }
 

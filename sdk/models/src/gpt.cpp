@@ -34,7 +34,7 @@ const Gpt::Sizes& checked(const Gpt::Sizes& sizes) {
     return sizes;
 }
 
-Parameter small(const Shape& shape) { return as_parameter(initializers::Normal(0.02)(shape)); }
+constexpr double deviation = 0.02;  // of initial weights
 
 TransformerBlock::Options block_of(const Gpt::Sizes& sizes, const Gpt::Details& details) {
     return {.heads = sizes.heads,
@@ -126,13 +126,16 @@ Gpt::Gpt(const Sizes& sizes, const Details& details)
     : embed(checked(sizes).words, sizes.units),
       norm(details.norm, sizes.units, details.eps),
       sizes_(sizes) {
-    embed.W = small({sizes.words, sizes.units});
-    if (details.learned_positions) position = small({sizes.context, sizes.units});
+    Array vectors_of_words = embed.W.data();
+    vectors_of_words *= deviation;
+    if (details.learned_positions)
+        position =
+            as_parameter(initializers::Normal(deviation)(Shape{sizes.context, sizes.units}));
     for (std::int64_t i = 0; i < sizes.layers; ++i)
         blocks.emplace_back(sizes.units, block_of(sizes, details));
-    if (details.tied) return;
-    head.emplace(sizes.units, sizes.words, 1, 0, true);
-    head->W = small({sizes.words, sizes.units});
+    if (!details.tied)
+        head.emplace(sizes.units, sizes.words,
+                     deviation * std::sqrt(static_cast<double>(sizes.units)), 0, true);
 }
 
 Variable Gpt::vectors(const Variable& x, std::int64_t offset) const {

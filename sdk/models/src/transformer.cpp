@@ -1,6 +1,5 @@
 // TransformerBlock: the order of its layers, and their initial weights.
 #include <catena/functions.hpp>
-#include <catena/initializers.hpp>
 #include <catena/models/transformer.hpp>
 #include <catena/operators.hpp>
 
@@ -17,14 +16,18 @@ std::int64_t hidden_units(std::int64_t units, const Options& options) {
     return options.activation == TransformerBlock::Activation::swiglu ? 8 * units / 3 : 4 * units;
 }
 
-links::MultiHeadAttention::Options attention_of(const Options& options) {
+// The argument wscale of a layer whose weights are drawn from N(0, 0.02^2).
+double scale_of(std::int64_t in_size) { return 0.02 * std::sqrt(static_cast<double>(in_size)); }
+
+links::MultiHeadAttention::Options attention_of(std::int64_t units, const Options& options) {
     auto attention = options.attention;
     attention.dropout = options.dropout;
+    attention.wscale = scale_of(units);
     return attention;
 }
 
-void draw(links::Linear& layer, double deviation) {
-    layer.W.data().copy_from(initializers::Normal(deviation)(layer.W.shape()));
+links::Linear layer(std::int64_t in_size, std::int64_t out_size, const Options& options) {
+    return {in_size, out_size, scale_of(in_size), 0, !options.attention.bias};
 }
 
 }  // namespace
@@ -45,20 +48,18 @@ void TransformerBlock::Normalization::visit(Visitor& visitor) {
 
 TransformerBlock::TransformerBlock(std::int64_t units, const Options& options)
     : norm1(options.norm, units, options.eps),
-      attention(units, options.heads, attention_of(options)),
+      attention(units, options.heads, attention_of(units, options)),
       norm2(options.norm, units, options.eps),
-      up(units, hidden_units(units, options), 1, 0, !options.attention.bias),
-      down(hidden_units(units, options), units, 1, 0, !options.attention.bias),
+      up(layer(units, hidden_units(units, options), options)),
+      down(layer(hidden_units(units, options), units, options)),
       activation_(options.activation),
       dropout_(options.dropout) {
     if (activation_ == Activation::swiglu)
-        gate.emplace(units, hidden_units(units, options), 1, 0, !options.attention.bias);
-    constexpr double deviation = 0.02;
-    for (links::Linear* layer : {&attention.q, &attention.k, &attention.v, &up})
-        draw(*layer, deviation);
-    if (gate) draw(*gate, deviation);
-    for (links::Linear* layer : {&attention.out, &down})
-        draw(*layer, deviation / std::sqrt(2.0 * static_cast<double>(options.depth)));
+        gate = layer(units, hidden_units(units, options), options);
+    for (const links::Linear* last : {&attention.out, &down}) {
+        Array W = last->W.data();
+        W *= 1 / std::sqrt(2.0 * static_cast<double>(options.depth));
+    }
 }
 
 Variable TransformerBlock::operator()(const Variable& x) const {

@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace po = boost::program_options;
 
@@ -36,8 +37,16 @@ void OptimizerOptions::add_to(Program& program) {
         ("lr", po::value(&given_rate_),
          fmt::format("learning rate; default: {}", fmt::join(without, ", ")).c_str())
         ("lr-decay", Program::value(decay_), "factor of the learning rate for each epoch ...")
-        ("lr-decay-after", Program::value(decay_after_), "... after this many epochs");
+        ("lr-decay-after", Program::value(decay_after_), "... after this many epochs")
+        ("lr-warmup", Program::value(warmup_),
+         "increase the learning rate linearly over this many epochs, which may be less than one")
+        ("lr-cosine", po::value<double>()->value_name("FACTOR")->notifier([this](double share) { cosine_ = share; }),
+         "decrease the learning rate by half a cosine, until it is multiplied by this after --epochs");
     // clang-format on
+}
+
+void OptimizerOptions::set_default(const Program& program, std::string name) {
+    if (!program.given("optimizer")) name_ = std::move(name);
 }
 
 void OptimizerOptions::check(const Program& program) {
@@ -46,7 +55,7 @@ void OptimizerOptions::check(const Program& program) {
     Program::require(std::ranges::count(names, name_) > 0, "optimizer",
                      ("one of " + known()).c_str(), name_);
     rate_ = default_rate(name_);
-    for (const char* option : {"lr", "lr-decay", "lr-decay-after"})
+    for (const char* option : {"lr", "lr-decay", "lr-decay-after", "lr-warmup", "lr-cosine"})
         Program::require(
             rate_ || !program.given(option), option,
             ("no value with --optimizer " + name_ + ", which has no step size").c_str(),
@@ -55,17 +64,27 @@ void OptimizerOptions::check(const Program& program) {
     if (rate_) Program::require_positive("lr", *rate_);
     Program::require_positive("lr-decay", decay_);
     Program::require(decay_after_ >= 0, "lr-decay-after", "0 or more", decay_after_);
+    Program::require(warmup_ >= 0 && std::isfinite(warmup_), "lr-warmup", "0 or more", warmup_);
+    program.require_without("lr-cosine", "lr-decay");
+    if (cosine_) {
+        Program::require(*cosine_ > 0 && *cosine_ <= 1, "lr-cosine", "above 0, up to 1", *cosine_);
+    }
 }
 
 std::unique_ptr<Optimizer> OptimizerOptions::make() const { return optimizers::make(name_, rate_); }
 
-schedules::Schedule OptimizerOptions::rate() const {
-    return rate_ ? schedules::decay(*rate_, decay_, decay_after_) : schedules::Schedule();
+schedules::Schedule OptimizerOptions::rate(double epochs) const {
+    if (!rate_) return {};
+    auto rate = cosine_ ? schedules::cosine(*rate_, *rate_ * *cosine_, epochs)
+                        : schedules::decay(*rate_, decay_, decay_after_);
+    return warmup_ > 0 ? schedules::warmup(warmup_, std::move(rate)) : rate;
 }
 
 void OptimizerOptions::visit(Visitor& visitor) {
     visitor.require("optimizer", name_);
     visitor.require("lr", fmt::format("{} {} {}", rate_.value_or(0), decay_, decay_after_));
+    if (warmup_ > 0) visitor.require("lr-warmup", fmt::format("{}", warmup_));
+    if (cosine_) visitor.require("lr-cosine", fmt::format("{}", *cosine_));
 }
 
 // ---- Trainer
@@ -75,8 +94,7 @@ Trainer::Trainer(const OptimizerOptions& options, std::int64_t seed, Words words
       score(words.scores),
       options_(options),
       seed_(seed),
-      words_(std::move(words)),
-      rate_(options.rate()) {}
+      words_(std::move(words)) {}
 
 void Trainer::visit(Visitor& visitor) {
     visitor("options", options_).require("options/seed", seed_);
@@ -102,7 +120,10 @@ std::optional<double> Trainer::run_epoch(const Program& program, const std::stri
     Progress bar(label, size, words_.unit, stderr);
     bar.update(done(), 0);
     while (!epoch_over() && !enough()) {
-        if (rate_) optimizer->set_rate(rate_(static_cast<double>(place().epoch)));
+        if (rate_)
+            optimizer->set_rate(rate_(static_cast<double>(place().epoch) +
+                                      static_cast<double>(place().position) /
+                                          static_cast<double>(std::max<std::int64_t>(size, 1))));
         step();
         bar.update(
             done(), [&] { return progress(); }, progress_name());
@@ -118,6 +139,7 @@ int Trainer::run(const Program& program, std::int64_t epochs) {
     columns.push_back(words_.unit + "/s");
     Curves curves = program.curves(columns, place().epoch - (epoch_over() ? 1 : 0));
     draw_ = program.drawing(net());
+    rate_ = options_.rate(static_cast<double>(epochs));
     while (epoch_over() || (place().epoch < epochs && !enough())) {
         const std::int64_t epoch = place().epoch + (epoch_over() ? 0 : 1);
         const auto rate = run_epoch(program, fmt::format("epoch {}/{}", epoch, epochs));

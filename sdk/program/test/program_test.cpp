@@ -262,9 +262,9 @@ TEST_CASE("an optimizer and its rate, by options") {
     REQUIRE(parse(program, {"--optimizer", "adam", "--lr-decay", "0.5", "--lr-decay-after", "2"}));
     optimizer.check(program);
     CHECK(optimizer.name() == "adam");
-    CHECK(optimizer.rate()(1.5) == 0.002);
-    CHECK(optimizer.rate()(2) == 0.001);
-    CHECK(optimizer.rate()(3) == 0.0005);
+    CHECK(optimizer.rate(10)(1.5) == 0.002);
+    CHECK(optimizer.rate(10)(2) == 0.001);
+    CHECK(optimizer.rate(10)(3) == 0.0005);
     CHECK(optimizer.make());
     for (const auto& words :
          std::vector<std::vector<std::string>>{{"--optimizer", "best"},
@@ -273,13 +273,31 @@ TEST_CASE("an optimizer and its rate, by options") {
                                                {"--lr", "0"},
                                                {"--lr", "inf"},
                                                {"--lr-decay", "-1"},
-                                               {"--lr-decay-after", "-1"}}) {
+                                               {"--lr-decay-after", "-1"},
+                                               {"--lr-warmup", "-1"},
+                                               {"--lr-cosine", "0"},
+                                               {"--lr-cosine", "0.1", "--lr-decay", "0.5"}}) {
         Program other("test", "Tests.");
         OptimizerOptions refused("sgd");
         refused.add_to(other);
         REQUIRE(parse(other, words));
         CHECK_THROWS_AS(refused.check(other), po::error);
     }
+}
+
+TEST_CASE("a rate that warms up and follows a cosine") {
+    Program program("test", "Tests.");
+    OptimizerOptions optimizer("sgd");
+    optimizer.add_to(program);
+    REQUIRE(parse(program, {"--lr", "0.2", "--lr-warmup", "0.5", "--lr-cosine", "0.1"}));
+    optimizer.set_default(program, "adam");
+    optimizer.check(program);
+    CHECK(optimizer.name() == "adam");
+    const auto rate = optimizer.rate(4);
+    CHECK(rate(0) < 0.001);
+    CHECK(rate(0.25) == doctest::Approx(0.1).epsilon(0.02));
+    CHECK(rate(2) == doctest::Approx(0.11));
+    CHECK(rate(4) == doctest::Approx(0.02));
 }
 
 TEST_CASE("every optimizer is an option, with its own default rate") {
@@ -292,8 +310,8 @@ TEST_CASE("every optimizer is an option, with its own default rate") {
         optimizer.check(program);
         CHECK(optimizer.make());
         const auto rate = optimizers::default_rate(name);
-        CHECK(static_cast<bool>(optimizer.rate()) == rate.has_value());
-        if (rate) CHECK(optimizer.rate()(0) == (name == "adam" ? 0.002 : *rate));
+        CHECK(static_cast<bool>(optimizer.rate(10)) == rate.has_value());
+        if (rate) CHECK(optimizer.rate(10)(0) == (name == "adam" ? 0.002 : *rate));
     }
 }
 

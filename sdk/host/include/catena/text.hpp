@@ -13,8 +13,9 @@ enum class Tokens : std::uint8_t {
     words,       // runs of letters, digits and apostrophes; other marks are tokens
     spaces,      // split at white space, as in the files of the Penn Treebank
     characters,  // code points
+    bytes,       // of UTF-8; the token of byte 0x0a is "<0x0a>"
 };
-// "words", "spaces" and "characters". tokens_from_string() throws InvalidError for other names.
+// "words", "spaces", "characters", "bytes". tokens_from_string() throws InvalidError for others.
 std::string_view to_string(Tokens tokens);
 Tokens tokens_from_string(std::string_view name);
 
@@ -37,7 +38,7 @@ TextPieces part_of(TextPieces text, std::uint64_t begin, std::uint64_t end);
 bool is_utf8(std::string_view text);
 
 // Calls take(token) for each token in order. The end of a line is the token "<eos>", unless tokens
-// are characters. "<unk>" and other names in angle brackets, such as <name>, are one word.
+// are characters or bytes. "<unk>" and other names in angle brackets, such as <name>, are one word.
 void tokenize(std::string_view text, Tokens tokens,
               const std::function<void(std::string_view)>& take);
 // The same for pieces, one in memory at a time. Throws DataError for a token over 2^24 bytes.
@@ -60,7 +61,8 @@ public:
     };
 
     Vocabulary() = default;
-    // Makes the vocabulary of a text. Throws DataError for more than 2^26 different tokens.
+    // Makes the vocabulary of a text. That of bytes has all 256 in their order, whatever the text
+    // and the options. Throws DataError for more than 2^26 different tokens.
     static Vocabulary of(const TextPieces& text, Tokens tokens, const Options& options);
     static Vocabulary of(std::string_view text, Tokens tokens, const Options& options);
     template <class Text>
@@ -87,7 +89,7 @@ public:
     std::vector<std::int32_t> encode(const TextPieces& text) const;
     // The tokens of a text that encode() replaces by "<unk>", in order, without "<unk>" itself.
     std::vector<std::string> missing(std::string_view text) const;
-    // The text of these tokens, with spaces as in normal writing.
+    // The text of these tokens, with spaces as in normal writing. Bytes may be incomplete UTF-8.
     std::string decode(std::span<const std::int32_t> ids) const;
 
     void visit(Visitor& visitor) override;

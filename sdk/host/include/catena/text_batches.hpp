@@ -55,6 +55,33 @@ private:
     std::int64_t position_ = 0;
 };
 
+// Windows of running text in random order, for models without a state. Those of an epoch do not
+// overlap, and begin at another token than in the last epoch. Each window `begins`.
+class RandomWindows final : public TextReader {
+public:
+    // device: as for RunningText. Throws ShapeError unless batch_size and steps are at least 1 and
+    // there are steps + 1 tokens.
+    RandomWindows(std::vector<std::int32_t> tokens, std::int64_t batch_size, std::int64_t steps,
+                  std::uint64_t seed = 0, Device device = {});
+
+    TextBatch next() override;
+    std::int64_t size() const override { return windows_ * steps_; }
+    std::int64_t position() const override { return position_ * steps_; }
+    void visit(Visitor& visitor) override;
+
+private:
+    void order_epoch();
+
+    std::vector<std::int32_t> tokens_;
+    std::int64_t batch_size_, steps_;
+    std::uint64_t seed_;
+    Device device_;
+    std::int64_t windows_;                                   // in an epoch
+    std::int64_t position_ = 0;                              // windows read in this epoch
+    std::pair<std::int64_t, std::uint64_t> ordered_{-1, 0};  // the epoch and seed of begins_
+    std::vector<std::int64_t> begins_;
+};
+
 // Separate sentences, delimited by end tokens. Each starts after an end token and ends with one. A
 // minibatch has sentences of similar length; the order changes with each epoch.
 class Sentences final : public TextReader {

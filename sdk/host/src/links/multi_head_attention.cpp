@@ -36,11 +36,11 @@ void write_tokens(const Array& array, std::int64_t begin, std::int64_t end, cons
 
 MultiHeadAttention::MultiHeadAttention(std::int64_t units, std::int64_t heads,
                                        const Options& options)
-    : q(units, units, 1, 0, !options.bias),
-      k(units, units / heads * checked_kv_heads(units, heads, options.kv_heads), 1, 0,
+    : q(units, units, options.wscale, 0, !options.bias),
+      k(units, units / heads * checked_kv_heads(units, heads, options.kv_heads), options.wscale, 0,
         !options.bias),
-      v(units, k.W.shape()[0], 1, 0, !options.bias),
-      out(units, units, 1, 0, !options.bias),
+      v(units, k.W.shape()[0], options.wscale, 0, !options.bias),
+      out(units, units, options.wscale, 0, !options.bias),
       heads_(heads),
       options_(options) {
     options_.kv_heads = checked_kv_heads(units, heads, options.kv_heads);

@@ -5,4 +5,5 @@
 #include <catena/models/gpt.hpp>
 #include <catena/models/image_nets.hpp>
 #include <catena/models/language_model.hpp>
+#include <catena/models/tokenizer.hpp>
 #include <catena/models/word_vectors.hpp>

@@ -1,4 +1,4 @@
-// OptimizerOptions: the options --optimizer and --lr of training programs.
+// OptimizerOptions: the options of training programs for an optimizer and its learning rate.
 #pragma once
 
 #include <catena/optimizer.hpp>
@@ -13,7 +13,7 @@ namespace catena {
 //     if (!program.parse(argc, argv)) return 0;
 //     optimizer.check(program);
 //     const auto learner = optimizer.make();
-//     const schedules::Schedule rate = optimizer.rate();
+//     const schedules::Schedule rate = optimizer.rate(epochs);
 //     ... if (rate) learner->set_rate(rate(epoch));
 //
 // visit() requires the same options when a snapshot is loaded; otherwise loading throws DataError.
@@ -22,16 +22,20 @@ public:
     // name: the default optimizer. rates: default rates of optimizers that differ from the class's.
     explicit OptimizerOptions(std::string name, std::map<std::string, double> rates = {});
 
-    // Adds --optimizer, --lr, --lr-decay and --lr-decay-after, before parse().
+    // Adds --optimizer, --lr, --lr-decay, --lr-decay-after, --lr-warmup and --lr-cosine, before
+    // parse().
     void add_to(Program& program);
+    // Another default optimizer, after parse() and before check().
+    void set_default(const Program& program, std::string name);
     // Call it after parse(). Throws boost::program_options::error for invalid values.
     void check(const Program& program);
 
     const std::string& name() const noexcept { return name_; }
     // Makes the optimizer; the caller calls its setup().
     std::unique_ptr<Optimizer> make() const;
-    // The learning rate as a function of epochs; empty if the optimizer has none.
-    schedules::Schedule rate() const;
+    // The learning rate as a function of the epochs so far, of which there are `epochs`; empty if
+    // the optimizer has none.
+    schedules::Schedule rate(double epochs) const;
 
     void visit(Visitor& visitor) override;
 
@@ -44,6 +48,8 @@ private:
     std::optional<double> rate_;
     double decay_ = 1;
     double decay_after_ = 1;
+    double warmup_ = 0;
+    std::optional<double> cosine_;  // the last rate, as a share of the first
 };
 
 }  // namespace catena

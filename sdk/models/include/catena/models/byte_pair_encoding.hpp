@@ -23,6 +23,10 @@ public:
     // with either. Throws DataError if a file is missing, invalid, or has another kind of
     // tokenizer.
     static BytePairEncoding load(const std::filesystem::path& path);
+    // The same from the text of a tokenizer.json. `name` stands for the file in errors.
+    static BytePairEncoding parse(std::string_view json, const std::string& name = "tokenizer");
+    // The text of the tokenizer.json, which is made from GPT-2's files if these were loaded.
+    const std::string& json() const noexcept;
 
     // One more than the largest id.
     std::int64_t size() const noexcept;

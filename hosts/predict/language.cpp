@@ -4,60 +4,147 @@
 #include <catena/fail.hpp>
 
 #include <algorithm>
+#include <variant>
 
 using namespace catena;
 
 namespace {
 
-// Generates one token at a time, to measure the latency of each.
-void follow(const Program& program, const Options& options, models::LanguageModel& model,
-            std::vector<std::int32_t>& text, Generator generator, Timing& timing) {
-    models::TextGenerator generating(model, text);
+using models::Gpt;
+using models::LanguageModel;
+using models::Tokenizer;
+
+struct LanguageNet {
+    Tokenizer tokens;
+    std::variant<LanguageModel, Gpt> model;
+
+    std::unique_ptr<models::NextToken> next_token() {
+        return std::visit([](auto& net) { return net.next_token(); }, model);
+    }
+};
+
+// A folder has a model of Hugging Face, a file is a snapshot.
+LanguageNet load_net(const Options& options, const About& about, Device device) {
+    if (std::filesystem::is_directory(options.model)) {
+        LanguageNet net{Tokenizer(models::BytePairEncoding::load(options.model)),
+                models::load_gpt(options.model)};
+        std::get<Gpt>(net.model).to(device);
+        return net;
+    }
+    Tokenizer tokens = Tokenizer::load(about.file());
+    const std::int64_t words = tokens.size(), units = about.integer("about/units"),
+                       layers = about.integer("about/layers");
+    const auto make = [&]() -> std::variant<LanguageModel, Gpt> {
+        if (about.text("about/net") == "gpt")
+            return Gpt({.words = words,
+                        .context = about.integer("about/context"),
+                        .units = units,
+                        .layers = layers,
+                        .heads = about.integer("about/heads"),
+                        .kv_heads = about.integer("about/kv_heads"),
+                        .layout = models::layout_from_string(about.text("about/layout"))});
+        return LanguageModel({.words = words,
+                              .units = units,
+                              .layers = layers,
+                              .cell = models::cell_from_string(about.text("about/cell"))});
+    };
+    LanguageNet net{std::move(tokens), make()};
+    std::visit(
+        [&](auto& model) {
+            load_snapshot(about.file(), model, "model/");
+            model.to(device);
+        },
+        net.model);
+    return net;
+}
+
+// Returns the text's length without an incomplete code point at its end.
+std::size_t whole_points(std::string_view text) {
+    for (std::size_t n = 1; n <= std::min<std::size_t>(3, text.size()); ++n) {
+        const auto byte = static_cast<unsigned char>(text[text.size() - n]);
+        if ((byte & 0xC0) == 0x80) continue;
+        const std::size_t length = byte >= 0xF0 ? 4 : byte >= 0xE0 ? 3 : byte >= 0xC0 ? 2 : 1;
+        return n < length ? text.size() - n : text.size();
+    }
+    return text.size();
+}
+
+// Generates one token at a time. Calls show() after each. Returns the seconds until the first.
+template <class Show>
+double follow(const Program& program, const Options& options, LanguageNet& net,
+              std::vector<std::int32_t>& text, Generator generator, Timing& timing,
+              const Show& show) {
+    Timing first;
+    models::TextGenerator generating(net, text);
     timing.begin();
+    double seconds = 0;
     for (std::int64_t i = 0; i < options.length; ++i) {
         program.stop_if_interrupted();
         text.push_back(generating.next(options.sampling, generator));
         timing.mark(1);
+        if (i == 0) seconds = first.since_begin();
+        show();
     }
+    return seconds;
+}
+
+// Prints a text while it is generated.
+void stream(const Program& program, const Options& options, LanguageNet& net,
+            std::vector<std::int32_t>& text, const Generator& generator) {
+    std::string rest = net.tokens.decode(text);  // of what is not printed yet
+    const auto show = [&] {
+        // The token before decides whether there is a space.
+        const std::size_t n = std::min<std::size_t>(text.size(), 2);
+        const auto last = std::span(text).last(n);
+        rest += net.tokens.decode(last).substr(net.tokens.decode(last.first(n - 1)).size());
+        const std::size_t whole = whole_points(rest);
+        program.write(std::string_view(rest).substr(0, whole));
+        rest.erase(0, whole);
+    };
+    program.write(std::exchange(rest, ""));
+    Timing timing;
+    const double first = follow(program, options, net, text, generator, timing, show);
+    program.write(rest + "\n");
+    program.log(net.tokens.decode(text));
+    tell(fmt::format("first token after {:.1f} ms, {}", first * 1e3, timing.rate("tokens")));
 }
 
 }  // namespace
 
 void continue_text(const Program& program, const Options& options, const About& about,
                    Device device) {
-    const Vocabulary vocabulary = Vocabulary::load(about.file());
-    models::LanguageModel model({.words = vocabulary.size(),
-                                 .units = about.integer("about/units"),
-                                 .layers = about.integer("about/layers"),
-                                 .cell = models::cell_from_string(about.text("about/cell"))});
-    load_snapshot(about.file(), model, "model/");
-    model.to(device);
+    LanguageNet net = load_net(options, about, device);
     std::vector<std::vector<std::int32_t>> texts;
     std::vector<Generator> generators;
     for (const std::string& prompt : options.prompts) {
-        for (const std::string& word : vocabulary.missing(prompt))
+        for (const std::string& word : net.tokens.missing(prompt))
             tell(fmt::format("note: the vocabulary does not contain '{}' of the prompt", word));
-        texts.push_back(vocabulary.encode(prompt));
+        texts.push_back(net.tokens.encode(prompt));
     }
     if (texts.empty()) texts.emplace_back();  // generate without a prompt
-    for (std::size_t i = 0; i < texts.size(); ++i)
+    for (std::size_t i = 0; i < texts.size(); ++i) {
+        if (texts[i].empty() && std::holds_alternative<Gpt>(net.model))
+            texts[i].push_back(std::max(net.tokens.end(), 0));
         generators.emplace_back(static_cast<std::uint64_t>(program.seed()), i << 32);
+    }
+    if (texts.size() == 1 && !options.latency)
+        return stream(program, options, net, texts[0], generators[0]);
     Timing timing;
     const std::size_t at_once = options.latency ? 1 : static_cast<std::size_t>(options.batch);
     for (std::size_t begin = 0; begin < texts.size(); begin += at_once) {
         const std::size_t n = std::min(at_once, texts.size() - begin);
         if (options.latency) {
-            follow(program, options, model, texts[begin], generators[begin], timing);
+            follow(program, options, net, texts[begin], generators[begin], timing, [] {});
         } else {
             const auto own = std::span(texts).subspan(begin, n);
-            const auto more = models::continue_texts(model, own, options.length, options.sampling,
+            const auto more = models::continue_texts(net, own, options.length, options.sampling,
                                                      std::span(generators).subspan(begin, n),
                                                      [&] { program.stop_if_interrupted(); });
             for (std::size_t i = 0; i < n; ++i)
                 own[i].insert(own[i].end(), more[i].begin(), more[i].end());
             timing.mark(options.length * static_cast<std::int64_t>(n));
         }
-        for (std::size_t i = begin; i < begin + n; ++i) program.print(vocabulary.decode(texts[i]));
+        for (std::size_t i = begin; i < begin + n; ++i) program.print(net.tokens.decode(texts[i]));
     }
     tell(options.latency ? timing.latency("tokens") : timing.rate("tokens"));
 }

@@ -17,7 +17,9 @@ bool parse_options(Program& program, int argc, char** argv, Options& o) {
     std::vector<std::string> inputs;
     // clang-format off
     program.options().add_options()
-        ("model", Program::path(o.model), "a snapshot of a training program")
+        ("model", Program::path(o.model, "PATH"),
+         "a snapshot of a training program; or a folder with a GPT-2 or Llama from Hugging Face: "
+         "config.json, model.safetensors and the tokenizer")
         ("input", po::value(&inputs)->value_name("FILE"),
          "for image nets: PNG or JPEG files, folders of them, or, for digits, an IDX file; --input may be "
          "omitted")
@@ -132,11 +134,14 @@ int main(int argc, char** argv) {
         const Device device = program.start();
         const using_device scope(device);
         const About about(options.model);
-        const std::string net = about.text("about/net");
-        const bool images = net != "language model" && net != "word vectors";
+        const std::string net = std::filesystem::is_directory(options.model)
+                                    ? "gpt"
+                                    : about.text("about/net");
+        const bool language = net == "language model" || net == "gpt";
+        const bool images = !language && net != "word vectors";
         require_fitting(program, images);
         if (images) classify(program, options, about, device);
-        else if (net == "language model") continue_text(program, options, about, device);
+        else if (language) continue_text(program, options, about, device);
         else find_nearest(program, options, about);
         return program.finish();
     });

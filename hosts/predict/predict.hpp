@@ -44,6 +44,10 @@ public:
         last_ = Clock::now();
         begun_ = true;
     }
+    // Seconds since begin(), or since the timing was made, if there is no mark.
+    double since_begin() const {
+        return std::chrono::duration<double>(Clock::now() - last_).count();
+    }
     // Records the time since the last mark, or since the start, for this number of things.
     void mark(std::int64_t things);
     // Without begin(), the first of several marks is ignored, because it includes one-time work.

@@ -1,6 +1,8 @@
 """Tests that run catena-train-lm. Usage: train_lm_test.py PROGRAM [unittest options]"""
 import gzip
+import json
 import os
+import pathlib
 import random
 import re
 import signal
@@ -185,6 +187,63 @@ class Training(LanguageCase):
         self.assertRegex(lines[0], r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ  text: ")
 
 
+class Transformers(LanguageCase):
+    GPT = ("--net", "gpt", "--layers", 2, "--heads", 2, "--steps", 16)
+
+    def tokenizer(self):
+        """Writes a byte-pair encoding of a few hundred tokens and returns its file."""
+        source = pathlib.Path(__file__).parents[3] / "sdk/models/test/byte_pair_encoding.json"
+        tokenizer = json.loads(source.read_text())["gpt2"]["tokenizer"]
+        return self.write("tokenizer.json", json.dumps(tokenizer))
+
+    def test_every_layout_learns(self):
+        for options in ((), ("--layout", "gpt2"), ("--heads", 4, "--kv-heads", 1),
+                        ("--accumulate", 2, "--batch", 4), ("--lr-warmup", 1, "--lr-cosine", 0.1),
+                        ("--dropout", 0.05), ("--bfloat16",)):
+            with self.subTest(options=options):
+                out = self.train("--epochs", 12, *self.GPT, *options)
+                self.assertLess(self.perplexity(out), 2.2, out)
+
+    def test_bytes_and_pairs_of_bytes(self):
+        out = self.train("--epochs", 1, *self.GPT, "--tokens", "bytes")
+        self.assertIn(" bytes to train", out)
+        self.assertIn(", vocabulary of 256", out)
+        out = self.train("--epochs", 2, *self.GPT, "--tokenizer", self.tokenizer(), "--sample", 9,
+                         "--prompt", "anna sees")
+        self.assertRegex(out, r"\d tokens to train")
+        self.assertRegex(out, r"valid perplexity [\d.]+ \([\d.]+ nats\)")
+        self.assertIn("sample: anna sees", out)
+
+    def test_snapshots_generate(self):
+        for options in ((), ("--tokens", "bytes"), ("--tokenizer", self.tokenizer()),
+                        ("--layout", "gpt2")):
+            with self.subTest(options=options):
+                file = self.folder / "gpt.npz"
+                out = self.train("--epochs", 1, *self.GPT, *options, "--save", file, "--sample", 20,
+                                 "--temperature", 0)
+                sample = out.split("sample: ")[1].split("test perplexity")[0]
+                process = self.start("--model", file, "--length", 20, "--temperature", 0,
+                                     program=PROGRAM.parent / "catena-predict")
+                out, err = process.communicate()
+                self.assertEqual(out, sample)
+                self.assertRegex(err, r"^first token after [\d.]+ ms, [\d.]+ tokens/s\n$")
+
+    def test_wrong_options_are_told(self):
+        for options, expected in (
+                (("--net", "cnn"), "--net: expected recurrent or gpt, got cnn"),
+                (("--heads", 2), "--heads: expected --net gpt, got recurrent"),
+                (("--net", "gpt", "--cell", "rnn"), "--cell: expected --net recurrent, got gpt"),
+                (("--net", "gpt", "--layout", "bert"), "expected gpt2 or llama, got 'bert'"),
+                (("--net", "gpt", "--accumulate", 0), "--accumulate: expected 1 or more, got 0"),
+                (("--tokenizer", "x", "--tokens", "words"), "--tokenizer: expected no --tokens")):
+            with self.subTest(options=options):
+                self.assertIn(expected, self.run_program(*options, code=2))
+        self.assertIn("heads: expected a divisor of the 16 units, got 3",
+                      self.train(*self.GPT, "--heads", 3, code=1))
+        self.assertIn("RandomWindows] tokens: expected at least",
+                      self.train(*self.GPT, "--steps", 10**6, code=1))
+
+
 class Snapshots(LanguageCase):
     OPTIONS = ("--epochs", 12, "--dropout", 0.2, "--deterministic", "--save-every", 5)
 
@@ -194,6 +253,11 @@ class Snapshots(LanguageCase):
     def test_nor_with_sentences(self):
         self.check_kills(3, ["--data", self.text, *self.small(*self.OPTIONS), "--sentences",
                              "--layers", 2])
+
+    def test_nor_with_a_transformer(self):
+        self.check_kills(3, ["--data", self.text, *self.small(*self.OPTIONS), "--net", "gpt",
+                             "--layers", 1, "--accumulate", 3, "--lr-warmup", 2,
+                             "--lr-cosine", 0.1])
 
     def test_ctrl_c_saves(self):
         file = self.folder / "a.safetensors"

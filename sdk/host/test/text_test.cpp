@@ -86,6 +86,18 @@ TEST_CASE("a vocabulary without a word for what it does not know") {
     CHECK(Vocabulary::load(folder.path / "a.npz").encode("a b\n") == Ids{2, 0, 1});
 }
 
+TEST_CASE("bytes: the vocabulary has all, and a code point may be cut") {
+    const Vocabulary bytes = Vocabulary::of("ab", Tokens::bytes, 9);
+    CHECK(bytes.size() == 256);
+    const std::vector<std::int32_t> ids{0x61, 0xc3, 0xa9, 0x0a};
+    CHECK(bytes.encode("a\u00e9\n") == ids);
+    CHECK(bytes.decode(ids) == "a\u00e9\n");
+    CHECK(bytes.decode(std::span(ids).first(2)) == "a\xc3");
+    CHECK(bytes.id("<0x0a>") == 10);
+    CHECK(bytes.missing("a\u00e9").empty());
+    CHECK(tokens_from_string("bytes") == Tokens::bytes);
+}
+
 TEST_CASE("words get the spaces that people set") {
     const std::string text = "Well, (he said): no!\nYes.\n";
     const auto v = Vocabulary::of(text, Tokens::words);
@@ -312,6 +324,38 @@ TEST_CASE("running text: streams side by side") {
     CHECK_THROWS_AS(RunningText({}, 1, 1), ShapeError);
 }
 
+TEST_CASE("windows in random order: each token at most once in an epoch, with its successor") {
+    std::vector<std::int32_t> tokens(50);
+    std::iota(tokens.begin(), tokens.end(), 0);
+    RandomWindows reader(tokens, 3, 6, 5);
+    CHECK(reader.size() == 42);  // 7 windows
+    std::set<std::vector<std::int32_t>> orders;
+    for (std::int64_t epoch = 0; epoch < 4; ++epoch) {
+        std::vector<std::int32_t> all;
+        for (const std::int64_t rows : {3, 3, 1}) {
+            CHECK(reader.position() == std::ssize(all));
+            const TextBatch batch = reader.next();
+            CHECK(batch.begins);
+            CHECK(batch.rows == std::vector<std::int64_t>(6, rows));
+            const auto x = batch.x.to_vector<std::int32_t>(), t = batch.t.to_vector<std::int32_t>();
+            for (std::size_t i = 0; i < x.size(); ++i) CHECK(t[i] == x[i] + 1);
+            const auto row = static_cast<std::size_t>(rows);
+            for (std::size_t i = row; i < x.size(); ++i) CHECK(x[i] == x[i - row] + 1);
+            all.insert(all.end(), x.begin(), x.end());
+        }
+        CHECK(reader.epoch() == epoch + 1);
+        CHECK(std::set<std::int32_t>(all.begin(), all.end()).size() == 42);
+        orders.insert(all);
+    }
+    CHECK(orders.size() == 4);
+    CHECK(RandomWindows(tokens, 100, 49).next().size() == 49);
+    CHECK_THROWS_WITH_AS(RandomWindows(tokens, 1, 50),
+                         "[RandomWindows] tokens: expected at least 51, one more than steps, got 50",
+                         ShapeError);
+    CHECK_THROWS_AS(RandomWindows(tokens, 0, 5), ShapeError);
+    CHECK_THROWS_AS(RandomWindows(tokens, 1, 0), ShapeError);
+}
+
 TEST_CASE("sentences: each token once in an epoch, the longest first") {
     const std::int32_t end = 0;
     const Ids text{1, 2, 3, 0, 4, 0, 0, 5, 6, 0, 7, 8, 9, 10, 11, 0, 12, 13};
@@ -366,6 +410,7 @@ TEST_CASE("readers go on from their state") {
         CHECK(a.epoch() == b.epoch());
     };
     check([&] { return RunningText(text, 3, 5); });
+    check([&] { return RandomWindows(text, 4, 6, 5); });
     check([&] { return Sentences(text, 0, 4, 9, 5); });
     Sentences a(text, 0, 4, 9, 5), b(text, 0, 4, 8, 5);
     save_npz(file, a);

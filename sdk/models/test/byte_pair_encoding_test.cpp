@@ -64,6 +64,9 @@ TEST_CASE("vocab.json and merges.txt of GPT-2") {
     }
     CHECK(encoding.special_id("<|endoftext|>") == 0);
     CHECK(encoding.special_id("<|begin|>") == -1);
+    const auto again = BytePairEncoding::parse(encoding.json());
+    CHECK(again.encode("It's here, <|endoftext|>") == encoding.encode("It's here, <|endoftext|>"));
+    CHECK(again.json() == encoding.json());
 }
 
 TEST_CASE("special tokens may be ordinary text") {

@@ -232,15 +232,26 @@ std::function<void(const Variable&)> Program::drawing(const Link& link) const {
     };
 }
 
+namespace {
+
+void require_written(bool written, const std::string& where) {
+    if (!written)
+        fail<DataError>("[Program] {}: expected to write a line, got {}", where,
+                        std::strerror(errno));
+}
+
+}  // namespace
+
 void Program::print(std::string_view line) const {
-    const auto require = [](bool written, const std::string& where) {
-        if (!written)
-            fail<DataError>("[Program] {}: expected to write a line, got {}", where,
-                            std::strerror(errno));
-    };
-    require(log_line(line), log_file_.string());
-    std::fputs(fmt::format("{}\n", line).c_str(), stdout);
-    require(std::fflush(stdout) == 0, "stdout");
+    log(line);
+    write(fmt::format("{}\n", line));
+}
+void Program::write(std::string_view text) const {
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    require_written(std::fflush(stdout) == 0, "stdout");
+}
+void Program::log(std::string_view line) const {
+    require_written(log_line(line), log_file_.string());
 }
 
 void Program::stop_if_interrupted() const {

@@ -115,6 +115,9 @@ public:
 
     // Prints a line to stdout and, with the time, to --log-file. Throws DataError if writing fails.
     void print(std::string_view line) const;
+    // The two parts of print(), for a line that is printed while it grows: write() prints any text.
+    void write(std::string_view text) const;
+    void log(std::string_view line) const;
 
 private:
     [[noreturn]] static void refuse(std::string_view option, std::string_view expected,

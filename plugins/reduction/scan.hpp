@@ -133,7 +133,7 @@ template <class Rule, class T>
 CATENA_KERNEL void scan(const auto& call, const Axis& axis, const T* x, const T* b, T* y,
                         ScanMode mode, bool add) {
     const std::int64_t n = axis.length;
-    if (axis.inner > 1)
+    if (axis.inner != 1)
         return for_each_strip<widest>(
             call, axis, [&](std::int64_t, std::int64_t p, std::int64_t width) CATENA_LAMBDA {
                 scan_strip<Rule>(x + p, b + p, y + p, n, axis.inner, width, mode, add);
@@ -233,10 +233,11 @@ struct LinearRecurrence {
     static constexpr auto about =
         describe("catena.linear_recurrence",
                  "y[i] = a[i] y[i-1] + b[i] along an axis, from 0\n\n"
-                 "shifted: y[i] = a[i-1] y[i-1] + b[i]. exclusive: the unshifted y[i-1] instead of "
-                 "y[i]. reverse: i + 1 instead of i - 1. For gradients of catena.cumprod.",
+                 "For gradients of catena.cumprod.",
                  in("a", "b"), out("y"), required<std::int64_t>("axis", "the axis"),
-                 attr("reverse", false), attr("exclusive", false), attr("shifted", false))
+                 attr("reverse", false, "i + 1 instead of i - 1"),
+                 attr("exclusive", false, "the result is y[i-1] instead of y[i]"),
+                 attr("shifted", false, "a[i-1] instead of a[i]; not with exclusive"))
             .internal()
             .example("a=(2,3) b=(2,3) axis=1")
             .example("a=(2,3,2) b=(2,3,2) axis=1 reverse=true")

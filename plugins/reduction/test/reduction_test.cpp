@@ -256,6 +256,17 @@ TEST_CASE("no elements") {
     }
     CHECK(along("cumsum", none, {1}).shape() == Dims{2, 0});
     CHECK(along("cumprod", none).shape() == Dims{0});
+    const Dims first = {0};
+    for (const Dims& shape : {Dims{2, 0}, Dims{8, 0, 2}}) {  // lines with elements, but no lines
+        const Array x = f64({}, shape);
+        for (const char* name : {"catena.cumsum", "catena.cumprod"})
+            CHECK(check(world(),
+                        {.function = name, .inputs = {x}, .attrs = {set("axis", Ints(first))}}) ==
+                  "");
+        CHECK(check(world(), {.function = "catena.linear_recurrence",
+                              .inputs = {x, x},
+                              .attrs = {set("axis", 0), set("shifted", true)}}) == "");
+    }
 }
 
 TEST_CASE("infinities and huge numbers") {

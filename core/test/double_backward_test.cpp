@@ -167,6 +167,15 @@ TEST_CASE("a missing gradient of one output") {
     }
 }
 
+TEST_CASE("an input that is not differentiable is a constant in the gradient") {
+    const Variable x(doubles({3})), w(doubles({2}));
+    const Variable scaled = PluginFunction("toy.weight").first({&x, &w});
+    const Variable first = derivative(mul.first({&scaled, &scaled}), x);
+    CHECK(values(first.data()) == Values{24});
+    CHECK(values(derivative(first, x).data()) == Values{8});
+    CHECK(!w.grad());
+}
+
 TEST_CASE("shapes: through sums and views") {
     const Variable x(Array::from<double>({1, 2, 3, 4}, {2, 2}));
     const Variable flat =

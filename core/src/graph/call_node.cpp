@@ -256,7 +256,10 @@ private:
         const using_config products(&Config::products, Products(flags_ & rounded));
         SmallVector<Variable, 4> x(gx.size());
         SmallVector<Variable, 2> y(gy.size());
-        for (std::size_t i = 0; i < x.size(); ++i) x[i] = retained_input(i);
+        for (std::size_t i = 0; i < x.size(); ++i) {
+            x[i] = retained_input(i);
+            if (x[i] && !function_.is_differentiable(i)) x[i] = as_variable(x[i].data());
+        }
         for (std::size_t i = 0; i < y.size(); ++i) y[i] = retained_output(i);
         const std::span<const Variable> inputs(x.data(), x.size()), outputs(y.data(), y.size());
         if (d.grad_function) return call_grad_function(inputs, outputs, gy, wanted, gx);

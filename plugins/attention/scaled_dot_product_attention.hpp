@@ -105,10 +105,10 @@ struct ScaledDotProductAttention {
             .example("q=(2,2,3,4) k=(2,2,5,4) v=(2,2,5,3)")
             .example("q=(1,5,4,3) k=(1,4,2,3) v=(1,4,2,2) causal=true scale=0.5 layout=\"BTHD\"")
             .example(
-                "q=(2,2,3,2) k=(2,1,5,2) v=(2,1,5,2) causal=true offset=-1 window=2 dropout=0.3")
-            .example("q=(2,2,3,2) k=(2,1,5,2) v=(2,1,5,2) bias=(2,1,5)")
+                "q=(2,2,3,4) k=(2,1,5,4) v=(2,1,5,4) causal=true offset=-1 window=2 dropout=0.3")
+            .example("q=(2,2,3,4) k=(2,1,5,4) v=(2,1,5,4) bias=(2,1,5)")
             .example(
-                "q=(2,2,3,2) k=(2,1,5,2) v=(2,1,5,2) bias=(3,1) mask=(5)[1,1] lengths=(2)[3,6]");
+                "q=(2,2,3,4) k=(2,1,5,4) v=(2,1,5,4) bias=(3,1) mask=(5)[1,1] lengths=(2)[3,6]");
     // T: queries, B: mask, L: lengths and draws, S: sums.
     using types =
         Rows<Row<float, bool, std::int64_t, float>, Row<double, bool, std::int64_t, double>>;

@@ -181,11 +181,12 @@ constexpr auto running(const char* name, const char* doc) {
                attr("axis", Ints{}, "one axis, negative: from the last; empty: x is flattened"),
                attr("exclusive", false, "an element is not part of its own result"),
                attr("reverse", false, "start at the end"))
-        .example("x=(2,3)[-1,1]")
-        .example("x=(2,3)[-1,1] axis=1")
-        .example("x=(2,3,2)[-1,1] axis=1 reverse=true")
-        .example("x=(2,3)[-1,1] axis=-1 exclusive=true")
-        .example("x=(2,3)[-1,1] axis=0 exclusive=true reverse=true");
+        // Integers are 4 x, rounded: -1, 0 or 1, whose products do not overflow.
+        .example("x=(2,3)[-0.37,0.37]")
+        .example("x=(2,3)[-0.37,0.37] axis=1")
+        .example("x=(2,3,2)[-0.37,0.37] axis=1 reverse=true")
+        .example("x=(2,3)[-0.37,0.37] axis=-1 exclusive=true")
+        .example("x=(2,3)[-0.37,0.37] axis=0 exclusive=true reverse=true");
 }
 
 struct Cumsum : Running<RunningSum> {

@@ -1,9 +1,10 @@
-// Link: the functions that are based on visit(), such as parameters() and to(); and FunctionSet.
+// Link: the functions that are based on visit(), such as parameters() and to(); FunctionSet,
+// ChainList and Sequential.
 #include "support.hpp"
 
 #include <catena/core/plugin_function.hpp>
 #include <catena/function_forms.hpp>
-#include <catena/function_set.hpp>
+#include <catena/sequential.hpp>
 
 #include <map>
 #include <ranges>
@@ -263,9 +264,8 @@ Link& FunctionSet::operator[](std::string_view path) const {
     }
     Link& link = child->second.link();
     if (slash == path.npos) return link;
-    const auto* set = dynamic_cast<const FunctionSet*>(&link);
-    if (!set) throw_wrong_kind(child->first, typeid(FunctionSet), link);
-    return (*set)[path.substr(slash + 1)];
+    const auto& set = detail::link_as<FunctionSet>("FunctionSet", child->first, link);
+    return set[path.substr(slash + 1)];
 }
 
 bool FunctionSet::contains(std::string_view path) const {
@@ -293,10 +293,64 @@ void FunctionSet::visit(Visitor& visitor) {
     for (auto& [name, child] : children_) visitor(name, child.link());
 }
 
-void FunctionSet::throw_wrong_kind(std::string_view path, const std::type_info& expected,
-                                   const Link& got) {
-    fail<InvalidError>("[FunctionSet] {}: expected {}, got {}", path, class_name(expected),
+void detail::throw_wrong_kind(std::string_view set, std::string_view path,
+                              const std::type_info& expected, const Link& got) {
+    fail<InvalidError>("[{}] {}: expected {}, got {}", set, path, class_name(expected),
                        class_name(typeid(got)));
+}
+
+// ---- ChainList and Sequential
+
+namespace {
+
+// A function among links.
+class FunctionLink final : public Link {
+public:
+    explicit FunctionLink(std::function<Variable(const Variable&)> function)
+        : function_(std::move(function)) {}
+    Variable operator()(const Variable& x) const override { return function_(x); }
+    void visit(Visitor&) override {}
+
+private:
+    std::function<Variable(const Variable&)> function_;
+};
+
+}  // namespace
+
+Link& ChainList::append(Child child) {
+    children_.push_back(std::move(child));
+    return children_.back().link();
+}
+Link& ChainList::operator[](std::int64_t i) const {
+    const auto n = static_cast<std::int64_t>(size());
+    if (i < -n || i >= n) fail<InvalidError>("[ChainList] link: expected one of {}, got {}", n, i);
+    return children_[static_cast<std::size_t>(i < 0 ? i + n : i)].link();
+}
+void ChainList::visit(Visitor& visitor) {
+    int number = 0;
+    for (Link& link : *this)
+        if (typeid(link) != typeid(FunctionLink)) visitor(std::to_string(number++), link);
+}
+
+Sequential::Step::Step(Variable (*function)(const Variable&)) : Step(Function(function), 0) {}
+Sequential::Step::Step(Function function, int) : Child(FunctionLink(std::move(function))) {}
+
+Sequential::Sequential(std::initializer_list<Step> steps) : ChainList() {
+    children_.assign(steps.begin(), steps.end());
+}
+void Sequential::extend(const Sequential& steps) {
+    const std::vector<Child> more = steps.children_;  // `steps` may be this one
+    children_.insert(children_.end(), more.begin(), more.end());
+}
+Sequential Sequential::repeat(std::int64_t n) const {
+    Sequential result;
+    for (std::int64_t i = 0; i < n; ++i) result.append(deep_copy(*this));
+    return result;
+}
+Variable Sequential::operator()(const Variable& x) const {
+    Variable y = x;
+    for (Link& step : *this) y = step(y);
+    return y;
 }
 
 }  // namespace catena

@@ -47,6 +47,7 @@
 #include <catena/reduction.hpp>
 #include <catena/sampling.hpp>
 #include <catena/schedules.hpp>
+#include <catena/sequential.hpp>
 #include <catena/serializer.hpp>
 #include <catena/summary.hpp>
 #include <catena/text.hpp>

@@ -7,6 +7,17 @@
 #include <typeinfo>
 
 namespace catena {
+namespace detail {
+
+[[noreturn]] void throw_wrong_kind(std::string_view set, std::string_view path,
+                                   const std::type_info& expected, const Link& got);
+template <std::derived_from<Link> L>
+L& link_as(std::string_view set, std::string_view path, Link& found) {
+    if (auto* link = dynamic_cast<L*>(&found)) return *link;
+    throw_wrong_kind(set, path, typeid(L), found);
+}
+
+}  // namespace detail
 
 // A set of links, sorted by name. Sets may be nested:
 //
@@ -50,9 +61,7 @@ public:
     // InvalidError if it has another type.
     template <std::derived_from<Link> L>
     L& get(std::string_view path) const {
-        Link& found = (*this)[path];
-        if (auto* link = dynamic_cast<L*>(&found)) return *link;
-        throw_wrong_kind(path, typeid(L), found);
+        return detail::link_as<L>("FunctionSet", path, (*this)[path]);
     }
     // Whether operator[] would find the path.
     bool contains(std::string_view path) const;
@@ -70,9 +79,6 @@ public:
     void visit(Visitor& visitor) override;
 
 private:
-    [[noreturn]] static void throw_wrong_kind(std::string_view path, const std::type_info& expected,
-                                              const Link& got);
-
     std::map<std::string, Child, std::less<>> children_;
 };
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <catena/core/plugin_function.hpp>
-#include <catena/link.hpp>
+#include <catena/sequential.hpp>
 #include <catena/word_tree.hpp>
 
 #include <optional>
@@ -45,6 +45,22 @@ public:
 
     catena::Parameter W;
     catena::Parameter b;  // empty with nobias
+};
+
+// MLP: fully connected layers with an activation between them.
+// sizes: of the input, of each hidden layer and of the output. The activation after each hidden
+// layer is a function or a link, which is deeply copied for each; dropout follows, unless it is 0.
+// Throws ShapeError for less than two sizes, InvalidError unless 0 <= dropout < 1.
+// Parameters: those of the Linear layers, and of activations that are links: "0/W", "0/b", "1/W" ...
+//
+//     links::MLP mlp({784, 1000, 1000, 10}, F::tanh, 0.5);
+class MLP : public Sequential {
+public:
+    explicit MLP(const std::vector<std::int64_t>& sizes, const Step& activation = relu(),
+                 double dropout = 0);
+
+private:
+    static Step relu();
 };
 
 // Convolution2D: a layer of filters over images.

@@ -76,6 +76,21 @@ Variable Linear::operator()(const Variable& x, std::int64_t n_batch_axes) const 
     return linear({n_batch_axes}).first({&x, &W, &b});
 }
 
+MLP::MLP(const std::vector<std::int64_t>& sizes, const Step& activation, double dropout) {
+    if (sizes.size() < 2)
+        fail<ShapeError>("[MLP] sizes: expected at least 2, got {}", sizes.size());
+    if (!(dropout >= 0 && dropout < 1))
+        fail<InvalidError>("[MLP] dropout: expected 0 or more, below 1, got {}", dropout);
+    for (std::size_t i = 1; i < sizes.size(); ++i) {
+        append(Linear(sizes[i - 1], sizes[i]));
+        if (i + 1 == sizes.size()) break;
+        extend(deep_copy(Sequential{activation}));
+        if (dropout > 0)
+            append([dropout](const Variable& x) { return functions::dropout(x, dropout); });
+    }
+}
+MLP::Step MLP::relu() { return functions::relu; }
+
 Convolution2D::Convolution2D(std::int64_t in_channels, std::int64_t out_channels, Pair ksize,
                              Pair stride, Pair pad, double wscale, double bias, bool nobias)
     : function_(convolution({in_channels, out_channels}, ksize, stride, pad)) {

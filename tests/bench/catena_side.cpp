@@ -23,8 +23,9 @@ struct Training {
         : model(std::move(net)), x(normal(shape)), t(labels({shape[0]}, 10)) {
         optimizer.setup(model);
     }
-    void step() {
+    void step(Dtype products) {
         optimizer.cleargrads();
+        const autocast scope(products);
         Variable loss = F::softmax_cross_entropy(model(as_variable(x)), as_variable(t));
         std::move(loss).backward();  // frees the graph during the pass
         optimizer.update();
@@ -37,11 +38,16 @@ struct Training {
 };
 
 template <class Model>
-std::function<void()> training(Model model, const Shape& shape) {
-    return [t = std::make_shared<Training<Model>>(std::move(model), shape)] { t->step(); };
+std::function<void()> training(Model model, const Shape& shape, Dtype products) {
+    return
+        [=, t = std::make_shared<Training<Model>>(std::move(model), shape)] { t->step(products); };
 }
-std::function<void()> mlp_step(int units) { return training(Mlp(units), {100, 784}); }
-std::function<void()> cnn_step() { return training(Cnn(), {100, 1, 28, 28}); }
+std::function<void()> mlp_step(int units, Dtype products = Dtype::float32) {
+    return training(Mlp(units), {100, 784}, products);
+}
+std::function<void()> cnn_step(Dtype products = Dtype::float32) {
+    return training(Cnn(), {100, 1, 28, 28}, products);
+}
 
 // One training step of an image net on 8 images of 224x224.
 template <class Net>
@@ -167,7 +173,7 @@ std::vector<Work> catena_works(int threads) {
         {"Adam step, 1M parameters", 1, [] { return adam_step(1 << 20); }},
         {"Adam step, 10M parameters", 1, [] { return adam_step(10'000'000); }},
         {"3x3 convolution, both ways", 1, convolution},
-        {"CNN step", 1, cnn_step},
+        {"CNN step", 1, [] { return cnn_step(); }},
         image_net<models::NIN>("NIN step"),
         image_net<models::AlexNetBN>("AlexNet-BN step"),
         image_net<models::GoogLeNet>("GoogLeNet step"),
@@ -175,7 +181,16 @@ std::vector<Work> catena_works(int threads) {
         {"the same, whole texts", 1, language_model_by_texts},
         language_model_training("LM training, a word"),
         language_model_training("against nn.LSTM"),
-        {"CNN step, peak memory", 1, cnn_step, true},
+        {"CNN step, peak memory", 1, [] { return cnn_step(); }, true},
+    };
+}
+
+std::vector<Work> bfloat16_works(int threads) {
+    Device::current().set_threads(threads);
+    return {
+        {"MLP step, 100 units", 1, [] { return mlp_step(100, Dtype::bfloat16); }},
+        {"MLP step, 1000 units", 1, [] { return mlp_step(1000, Dtype::bfloat16); }},
+        {"CNN step", 1, [] { return cnn_step(Dtype::bfloat16); }},
     };
 }
 

@@ -51,11 +51,6 @@ struct Options {
     bool check = false;
 };
 
-struct Side {
-    MakeWorks make;
-    std::function<void()> prepare;
-};
-
 struct Planned {
     const Comparison* comparison;
     const char* ours;
@@ -89,6 +84,13 @@ constexpr const char* torch_library = "";
 constexpr const char* torch_name = "libtorch";
 #endif
 
+// PyTorch in Python, which can also compile functions.
+#if defined(CATENA_BENCH_TORCH_PYTHON)
+const std::vector<std::string> torch_command = {CATENA_BENCH_TORCH_PYTHON, CATENA_BENCH_TORCH_PEER};
+#else
+const std::vector<std::string> torch_command;
+#endif
+
 std::vector<Work> open_torch(int threads) {
     void* library = dlopen(torch_library, RTLD_NOW | RTLD_LOCAL);
     void* make = library ? dlsym(library, "catena_bench_torch") : nullptr;
@@ -108,6 +110,8 @@ void load_all_but(const char* module) {
 
 std::vector<Planned> make_plan(const Options& options) {
     static const Comparison torch{torch_name, false};
+    static const Comparison pytorch{"PyTorch" + std::string(torch_name).substr(8), false};
+    static const Comparison float32{"float32", false, false, "bfloat16"};
     static const Comparison openblas{"OpenBLAS", true};
     static const Comparison torch_memory{torch_name, false, true};
     static const Comparison built_in{"built-in sigmoid", true, false, "third party"};
@@ -136,6 +140,21 @@ std::vector<Planned> make_plan(const Options& options) {
     against_torch("against nn.LSTM", 0.90);
     plan.push_back({&torch_memory, "catena, fresh", options.torch ? "libtorch, fresh" : "",
                     "CNN step, peak memory", 0.90, 0});
+    const bool python = options.torch && !torch_command.empty();
+    const auto against_python = [&](const std::string& work, double goal) {
+        plan.push_back({&pytorch, "functions", python ? "python" : "", work, goal, 0});
+    };
+    for (const char* work : {"attention, 256 tokens", "attention, 2048 tokens"})
+        against_python(work, 0.30);
+    for (const char* work :
+         {"layer normalization", "GELU 1M", "GELU by tanh 1M", "cross entropy, 50257 classes"})
+        against_python(work, 0.60);
+    for (const std::string work : {"max", "mean", "argmax", "cumsum"}) {
+        for (const char* axis : {", axis 0", ", axis 1"}) against_python(work + axis, 0.80);
+    }
+    for (const char* work : {"gather 1M rows", "scatter-add 1M rows"}) against_python(work, 0.80);
+    for (const char* work : {"MLP step, 100 units", "MLP step, 1000 units", "CNN step"})
+        plan.push_back({&float32, "bfloat16", "catena", work, 0.80, 0});
     const auto against_built_in = [&](const char* work, std::optional<double> goal) {
         plan.push_back({&built_in, "third party", "built-in", work, goal, 0});
     };
@@ -164,7 +183,7 @@ std::vector<Planned> make_plan(const Options& options) {
 
 // Measures up to most_attempts blocks until one is undisturbed. Returns the least disturbed one.
 Block measure_block(Worker& worker, const std::string& work) {
-    Block best{0, std::numeric_limits<double>::infinity()};
+    Block best{0, std::numeric_limits<double>::infinity(), {}};
     for (int attempt = 0; attempt < most_attempts && best.waiting > calm; ++attempt) {
         const Block block = worker.measure(work);
         if (block.waiting < best.waiting) best = block;
@@ -182,7 +201,7 @@ struct SideResult {
 Result measure(const Planned& planned, std::map<std::string, Worker>& workers, int rounds) {
     const bool memory = planned.comparison->memory;
     if (memory) rounds = 1;  // later rounds would reuse memory allocated by the first
-    Result result{planned.comparison, planned.work, planned.goal, planned.flops, {}, {}, {}, false};
+    Result result{planned.comparison, planned.work, planned.goal, planned.flops, {}, {}, {}, {}};
     std::vector<SideResult> sides{{planned.ours, &result.ours}};
     if (*planned.theirs) sides.push_back({planned.theirs, &result.theirs});
     for (int round = 0; round < rounds; ++round) {
@@ -193,6 +212,7 @@ Result measure(const Planned& planned, std::map<std::string, Worker>& workers, i
                 const Block block =
                     memory ? worker.measure(planned.work) : measure_block(worker, planned.work);
                 side.seconds->push_back(block.seconds);
+                if (side.seconds == &result.theirs) result.way = block.way;
                 side.disturbed += block.waiting > calm ? 1 : 0;
                 return false;
             } catch (const std::exception& error) {
@@ -214,25 +234,33 @@ int run(const Options& options) {
     const auto prepare_catena = [&] {
         if (!options.onednn) load_all_but("onednn.catena");
     };
-    const std::map<std::string, Side> known{
-        {"catena", {catena_works, prepare_catena}},
-        {"catena, fresh", {catena_works, prepare_catena}},
-        {"third party", {third_party_works, prepare_catena}},
-        {"built-in", {built_in_works, prepare_catena}},
-        {"formula", {formula_works, prepare_catena}},
-        {"composed", {composed_works, prepare_catena}},
-        {"fused", {fused_works, prepare_catena}},
-        {"blas", {extension_works, [] {}}},
-        {"openblas", {openblas_works, [&] { prepare_peer(options.threads); }}},
-        {"libtorch", {open_torch, [&] { prepare_peer(options.threads); }}},
-        {"libtorch, fresh", {open_torch, [&] { prepare_peer(options.threads); }}},
+    const auto prepare_torch = [&] { prepare_peer(options.threads); };
+    const auto by = [&](MakeWorks make, std::function<void()> prepare) {
+        return serve(std::move(prepare), make, options.threads, options.block);
+    };
+    const auto by_python = [&] {
+        return serve_by_program(prepare_torch, torch_command, options.threads, options.block);
+    };
+    const std::map<std::string, Serve> known{
+        {"catena", by(catena_works, prepare_catena)},
+        {"catena, fresh", by(catena_works, prepare_catena)},
+        {"functions", by(function_works, prepare_catena)},
+        {"bfloat16", by(bfloat16_works, prepare_catena)},
+        {"third party", by(third_party_works, prepare_catena)},
+        {"built-in", by(built_in_works, prepare_catena)},
+        {"formula", by(formula_works, prepare_catena)},
+        {"composed", by(composed_works, prepare_catena)},
+        {"fused", by(fused_works, prepare_catena)},
+        {"blas", by(extension_works, [] {})},
+        {"openblas", by(openblas_works, prepare_torch)},
+        {"libtorch", by(open_torch, prepare_torch)},
+        {"libtorch, fresh", by(open_torch, prepare_torch)},
+        {"python", by_python()},
     };
     std::map<std::string, Worker> workers;
     for (const Planned& planned : plan) {
         for (const std::string side : {planned.ours, planned.theirs}) {
-            if (side.empty() || workers.contains(side)) continue;
-            workers.emplace(side, Worker(known.at(side).prepare, known.at(side).make,
-                                         options.threads, options.block));
+            if (!side.empty() && !workers.contains(side)) workers.emplace(side, known.at(side));
         }
     }
     const bool progress = isatty(STDERR_FILENO) != 0;

@@ -78,7 +78,8 @@ std::string to_table(const std::vector<Result>& results) {
             const Result& r = results[i];
             const auto ratio = r.ratio();
             const char* relation = comparison.rate ? "≥" : "≤";
-            rows.push_back({r.work, show(r, r.ours), show(r, r.theirs),
+            const std::string way = r.way.empty() ? "" : ", " + r.way;
+            rows.push_back({r.work, show(r, r.ours), show(r, r.theirs) + way,
                             ratio ? fmt::format("{:.2f}", *ratio) : "-",
                             r.goal ? fmt::format("{} {:.2f}", relation, *r.goal) : "",
                             r.disturbed       ? "disturbed"
@@ -98,6 +99,7 @@ std::string to_json(const std::vector<Result>& results, int threads, double bloc
         row["catena" + unit] = r.ours;
         row["peer" + unit] = r.theirs;
         row["flops"] = r.flops;
+        if (!r.way.empty()) row["peer_way"] = r.way;
         if (const auto ratio = r.ratio()) row["ratio"] = *ratio;
         if (r.goal) {
             row["goal"] = *r.goal;

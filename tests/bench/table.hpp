@@ -23,6 +23,7 @@ struct Result {
     double flops;              // per call; 0: times are shown
     std::vector<double> ours;  // seconds per call, one value per round
     std::vector<double> theirs;
+    std::string way;         // how the peer computed it, if it chose between several ways
     std::string failure;     // why a side has no results
     bool disturbed = false;  // most blocks of a side waited too long for a processor
 

@@ -99,7 +99,7 @@ public:
         const double seconds = median(seconds_);
         runs_ = std::max<benchmark::IterationCount>(
             static_cast<benchmark::IterationCount>(seconds_of_block_ / seconds), 3);
-        return {seconds / calls_, waiting_};
+        return {seconds / calls_, waiting_, {}};
     }
 
 private:
@@ -127,7 +127,8 @@ private:
     benchmark::IterationCount runs_ = 0;  // per block; 0: not known yet
 };
 
-void serve(std::FILE* questions, std::FILE* answers, MakeWorks make, int threads, double block) {
+void answer_all(std::FILE* questions, std::FILE* answers, MakeWorks make, int threads,
+                double block) {
     std::vector<Work> works;
     std::unique_ptr<Measurement> current;
     char name[256];
@@ -160,7 +161,31 @@ void serve(std::FILE* questions, std::FILE* answers, MakeWorks make, int threads
 
 }  // namespace
 
-Worker::Worker(std::function<void()> prepare, MakeWorks make, int threads, double block) {
+Serve serve(std::function<void()> prepare, MakeWorks make, int threads, double block) {
+    return [=](std::FILE* questions, std::FILE* answers) {
+        prepare();
+        answer_all(questions, answers, make, threads, block);
+    };
+}
+
+Serve serve_by_program(std::function<void()> prepare, std::vector<std::string> command, int threads,
+                       double block) {
+    return [=](std::FILE* questions, std::FILE* answers) mutable {
+        prepare();
+        for (std::FILE* const pipe : {questions, answers})
+            command.push_back(std::to_string(fileno(pipe)));
+        command.push_back(std::to_string(threads));
+        command.push_back(std::to_string(block));
+        std::vector<char*> arguments;
+        for (std::string& argument : command) arguments.push_back(argument.data());
+        arguments.push_back(nullptr);
+        execv(arguments[0], arguments.data());
+        std::fprintf(answers, "? cannot run %s\n", arguments[0]);
+        std::fflush(answers);
+    };
+}
+
+Worker::Worker(const Serve& serve) {
     int question[2];
     int answer[2];
     if (pipe(question) != 0 || pipe(answer) != 0) throw std::runtime_error("[bench] pipe failed");
@@ -171,8 +196,7 @@ Worker::Worker(std::function<void()> prepare, MakeWorks make, int threads, doubl
         prctl(PR_SET_PDEATHSIG, SIGTERM);
         close(question[1]);
         close(answer[0]);
-        prepare();
-        serve(fdopen(question[0], "r"), fdopen(answer[1], "w"), make, threads, block);
+        serve(fdopen(question[0], "r"), fdopen(answer[1], "w"));
         _exit(0);
     }
     close(question[0]);
@@ -201,7 +225,8 @@ Block Worker::measure(const std::string& name) {
     Block block;
     char* rest = nullptr;
     block.seconds = std::strtod(text, &rest);
-    block.waiting = std::strtod(rest, nullptr);
+    block.waiting = std::strtod(rest, &rest);
+    block.way = rest + std::strspn(rest, " ");
     return block;
 }
 

@@ -1,0 +1,94 @@
+// Functions of catena that are compared with PyTorch's, eager or compiled.
+#include "models.hpp"
+#include "work.hpp"
+
+#include <random>
+
+namespace catena_bench {
+namespace {
+
+Array random_normal(const Shape& shape) { return initializers::Normal(1)(shape); }
+
+// Returns int64 numbers below n, as PyTorch's indices are.
+Array random_rows(std::int64_t size, std::int64_t n) {
+    std::mt19937 random(1);
+    std::vector<std::int64_t> rows(static_cast<std::size_t>(size));
+    for (std::int64_t& row : rows) row = static_cast<std::int64_t>(random()) % n;
+    return Array::from(rows, {size});
+}
+
+// Calls a function of variables of these shapes, without a graph.
+template <class F>
+Work forward_of(std::string name, const Shape& shape, F f) {
+    return {std::move(name), 1, [=] {
+                return [=, x = as_variable(random_normal(shape))] {
+                    const no_backprop_mode scope;
+                    f(x);
+                };
+            }};
+}
+
+// Computes the gradients of all inputs, for a random gradient of the output.
+template <class F>
+Work gradients_of(std::string name, std::vector<Shape> shapes, F f) {
+    return {std::move(name), 1, [=] {
+                std::vector<Variable> x;
+                for (const Shape& shape : shapes) x.emplace_back(random_normal(shape));
+                return [=, gy = random_normal(f(x).shape())]() mutable {
+                    for (Variable& one : x) one.cleargrad();
+                    Variable y = f(x);
+                    y.set_grad(gy);
+                    std::move(y).backward();
+                };
+            }};
+}
+
+Work attention(std::string name, std::int64_t tokens) {
+    const Shape shape = {8, 4, tokens, 64};
+    return gradients_of(std::move(name), {shape, shape, shape}, [](const auto& x) {
+        return F::scaled_dot_product_attention(x[0], x[1], x[2], {}, {}, {}, true);
+    });
+}
+
+}  // namespace
+
+std::vector<Work> function_works(int threads) {
+    Device::current().set_threads(threads);
+    std::vector<Work> works = {
+        attention("attention, 256 tokens", 256),
+        attention("attention, 2048 tokens", 2048),
+        gradients_of("layer normalization", {{2048, 1024}, {1024}, {1024}},
+                     [](const auto& x) { return F::layer_normalization(x[0], x[1], x[2]); }),
+        gradients_of("GELU 1M", {{1 << 20}}, [](const auto& x) { return F::gelu(x[0]); }),
+        gradients_of("GELU by tanh 1M", {{1 << 20}},
+                     [](const auto& x) { return F::gelu(x[0], "tanh"); }),
+        gradients_of("cross entropy, 50257 classes", {{2048, 50257}},
+                     [t = as_variable(random_rows(2048, 50257))](const auto& x) {
+                         return F::softmax_cross_entropy(x[0], t);
+                     }),
+        forward_of("gather 1M rows", {100'000, 64},
+                   [rows = as_variable(random_rows(1'000'000, 100'000))](const Variable& x) {
+                       F::take(x, rows);
+                   }),
+        {"scatter-add 1M rows", 1,
+         [] {
+             return [x = random_normal({100'000, 64}), rows = random_rows(1'000'000, 100'000),
+                     src = random_normal({1'000'000, 64})] { F::index_add(x, 0, rows, src); };
+         }},
+    };
+    const Shape shape = {4096, 1024};
+    for (const std::int64_t axis : {0, 1}) {
+        const std::string end = ", axis " + std::to_string(axis);
+        works.push_back(
+            forward_of("max" + end, shape, [=](const Variable& x) { F::max(x, axis); }));
+        works.push_back(
+            forward_of("mean" + end, shape, [=](const Variable& x) { F::mean(x, axis); }));
+        works.push_back(
+            forward_of("argmax" + end, shape, [=](const Variable& x) { F::argmax(x, axis); }));
+        works.push_back(
+            forward_of("cumsum" + end, shape, [=](const Variable& x) { F::cumsum(x, axis); }));
+    }
+    return works;
+}
+
+}  // namespace catena_bench

@@ -21,7 +21,7 @@ struct AttentionOnCpu : AttentionTile<T, isa> {
     static KeyParts parts(const AttentionCase& a, const QueryTiles<T>& tiles) {
         return {a, a.b * a.hk * tiles.count, 256, 64};
     }
-    // Sums of a part of the keys: `width` lanes of sums, the largest score, and the total.
+    // Elements for a part of the keys: sums, largest scores, totals.
     static std::int64_t partial_size(const AttentionCase& a) {
         return (Scratch::padded(a.e) + 2) * lanes;
     }
@@ -48,10 +48,8 @@ struct AttentionOnCpu : AttentionTile<T, isa> {
                       [&](std::int64_t begin, std::int64_t end, std::int32_t slot) CATENA_LAMBDA {
                           Scratch scratch(a, false, x.scratch + slot * each);
                           for (std::int64_t i = begin; i < end; ++i) {
-                              const std::int64_t part = i % split.count, index = i / split.count;
-                              const Tile tile =
-                                  tiles.tile(a, index / tiles.count / a.hk,
-                                             index / tiles.count % a.hk, index % tiles.count);
+                              const std::int64_t part = i % split.count;
+                              const Tile tile = tiles.tile(a, i / split.count);
                               if (split.count > 1) {
                                   T* const to = partial + i * partial_size(a);
                                   scratch.sums = to;
@@ -67,8 +65,7 @@ struct AttentionOnCpu : AttentionTile<T, isa> {
                       [&](std::int64_t begin, std::int64_t end, std::int32_t slot) CATENA_LAMBDA {
                           Scratch scratch(a, false, x.scratch + slot * each);
                           for (std::int64_t i = begin; i < end; ++i) {
-                              const Tile tile = tiles.tile(a, i / tiles.count / a.hk,
-                                                           i / tiles.count % a.hk, i % tiles.count);
+                              const Tile tile = tiles.tile(a, i);
                               join(x, tile, partial + i * split.count * partial_size(a),
                                    split.count, scratch);
                               finish(x, tile, scratch);
@@ -204,8 +201,7 @@ struct AttentionOnCpu : AttentionTile<T, isa> {
             std::fill_n(scratch.sums + e * lanes, tile.width, T(0));
         for (std::int64_t part = 0; part < n; ++part) {
             const T* const top = partial + (part + 1) * partial_size(a) - 2 * lanes;
-            for (std::int64_t i = 0; i < tile.width; ++i)
-                most[i] = most[i] > top[i] ? most[i] : top[i];
+            for (std::int64_t i = 0; i < tile.width; ++i) most[i] = larger(most[i], top[i]);
         }
         for (std::int64_t part = 0; part < n; ++part) {
             const T* const sums = partial + part * partial_size(a);

@@ -102,6 +102,11 @@ struct QueryTiles {
         return tile;
     }
 
+    // Tile i of all batches and heads.
+    QueryTile<T> tile(const AttentionCase& a, std::int64_t i) const {
+        return tile(a, i / count / a.hk, i / count % a.hk, i % count);
+    }
+
     std::int64_t group, t, heads = 1, by_head, count;
 };
 

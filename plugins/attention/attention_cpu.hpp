@@ -81,16 +81,13 @@ struct AttentionOnCpu : AttentionTile<T, isa> {
                  *const factors = scratch.factors;
         std::fill_n(most, tile.width, -infinity);
         std::fill_n(total, tile.width, T(0));
-        for (std::int64_t e = 0; e < a.e; ++e)
-            std::fill_n(scratch.sums + e * lanes, tile.width, T(0));
+        std::fill_n(scratch.sums, a.e * lanes, T(0));
         if (std::max(from, tile.least_first) >= std::min(to, tile.most_end)) return;
         gather(tile, x.q, a.q, a.d, static_cast<T>(a.scale), scratch.rows);
         if (tile.lanes <= few && !x.draws.any) return attend_few(x, tile, from, to, scratch);
         to_columns(tile, scratch.rows, a.d, scratch.q);
         for_each_block(tile, from, to, [&](const KeyBlock& keys) CATENA_LAMBDA {
             T* const scores = scratch.scores;
-            prefetch(a, tile, x.v, a.v, a.e, keys.key, keys.count);
-            prefetch(a, tile, x.k, a.k, a.d, keys.key + keys.count, block);
             dot(tile, keys, x.k, a.k, a.group, a.d, scratch.q, scores);
             hide(a, tile, keys, scores);
             const std::int64_t rows = (keys.count + 3) / 4 * 4;  // four rows at a time
@@ -197,8 +194,7 @@ struct AttentionOnCpu : AttentionTile<T, isa> {
                  *const factors = scratch.factors;
         std::fill_n(most, tile.width, -infinity);
         std::fill_n(total, tile.width, T(0));
-        for (std::int64_t e = 0; e < a.e; ++e)
-            std::fill_n(scratch.sums + e * lanes, tile.width, T(0));
+        std::fill_n(scratch.sums, a.e * lanes, T(0));
         for (std::int64_t part = 0; part < n; ++part) {
             const T* const top = partial + (part + 1) * partial_size(a) - 2 * lanes;
             for (std::int64_t i = 0; i < tile.width; ++i) most[i] = larger(most[i], top[i]);
@@ -361,8 +357,7 @@ struct AttentionOnCpu : AttentionTile<T, isa> {
             scratch.total[i] =
                 sum_lanes<T>(a.e, [&](std::int64_t e) CATENA_LAMBDA { return gy[e] * y[e]; });
         }
-        for (std::int64_t d = 0; d < a.d; ++d)
-            std::fill_n(scratch.sums + d * lanes, tile.width, T(0));
+        std::fill_n(scratch.sums, a.d * lanes, T(0));
     }
     // Sets `scores` to the weights of a block, after dropout, and `of_scores` to the gradients of
     // the scores.

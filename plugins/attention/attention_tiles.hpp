@@ -173,10 +173,10 @@ struct AttentionTile {
         std::int64_t key, count, left, right;
     };
     // Calls body(KeyBlock) for the keys of [from, to) that a tile sees. Blocks begin at multiples
-    // of 32; at the edges of what queries see, they are smaller, so that less is computed in vain.
+    // of 16; at the edges of what queries see, they are smaller, so that less is computed in vain.
     CATENA_KERNEL static void for_each_block(const Tile& tile, std::int64_t from, std::int64_t to,
                                              const auto& body) {
-        constexpr std::int64_t small = 32;
+        constexpr std::int64_t small = 16;
         to = std::min(to, tile.most_end);
         for (std::int64_t key = std::max(from, tile.least_first) / small * small; key < to;) {
             KeyBlock keys = {key, std::min(block, to - key), 0, tile.width};

@@ -27,7 +27,7 @@ struct LanguageNet {
 LanguageNet load_net(const Options& options, const About& about, Device device) {
     if (std::filesystem::is_directory(options.model)) {
         LanguageNet net{Tokenizer(models::BytePairEncoding::load(options.model)),
-                models::load_gpt(options.model)};
+                        models::load_gpt(options.model)};
         std::get<Gpt>(net.model).to(device);
         return net;
     }

@@ -134,9 +134,8 @@ int main(int argc, char** argv) {
         const Device device = program.start();
         const using_device scope(device);
         const About about(options.model);
-        const std::string net = std::filesystem::is_directory(options.model)
-                                    ? "gpt"
-                                    : about.text("about/net");
+        const std::string net =
+            std::filesystem::is_directory(options.model) ? "gpt" : about.text("about/net");
         const bool language = net == "language model" || net == "gpt";
         const bool images = !language && net != "word vectors";
         require_fitting(program, images);

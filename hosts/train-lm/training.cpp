@@ -116,12 +116,6 @@ std::variant<LanguageModel, Gpt> make_model(const Options& o, std::int64_t words
                 .dropout = o.dropout});
 }
 
-// Tokens of a piece of equally long texts, step by step, as (texts, steps).
-Variable by_text(const Array& tokens, const TextBatch& batch) {
-    return as_variable(functions::transpose(
-        functions::reshape(tokens, {std::ssize(batch.rows), batch.rows[0]}), {1, 0}));
-}
-
 }  // namespace
 
 Corpus load_corpus(const Options& options) {
@@ -147,11 +141,10 @@ Corpus load_corpus(const Options& options) {
         valid = part_of(rest, 0, second - first);
         test = part_of(rest, second - first, size - first);
     }
-    corpus.vocabulary =
-        options.tokenizer.empty()
-            ? models::Tokenizer(
-                  Vocabulary::of(train, options.tokens, options.min_count, options.vocabulary))
-            : models::Tokenizer(models::BytePairEncoding::load(options.tokenizer));
+    corpus.vocabulary = options.tokenizer.empty()
+                            ? models::Tokenizer(Vocabulary::of(
+                                  train, options.tokens, options.min_count, options.vocabulary))
+                            : models::Tokenizer(models::BytePairEncoding::load(options.tokenizer));
     corpus.train = corpus.vocabulary.encode(train);
     corpus.valid = corpus.vocabulary.encode(valid);
     corpus.test = corpus.vocabulary.encode(test);
@@ -200,7 +193,8 @@ Variable Training::loss(const TextBatch& batch, LanguageModel::State& before) {
         if (batch.begins) before = recurrent->begin(batch.rows[0]);
         return recurrent->loss(batch, before);
     }
-    return std::get<Gpt>(model).loss(by_text(batch.x, batch), by_text(batch.t, batch));
+    return std::get<Gpt>(model).loss(as_variable(batch.by_text(batch.x)),
+                                     as_variable(batch.by_text(batch.t)));
 }
 
 // [step]
@@ -248,8 +242,8 @@ double Training::mean_loss(const Program& program, const std::vector<std::int32_
     const no_backprop_mode no_graph;
     const using_config testing(&Config::train, false);
     const auto batch_size = std::min<std::int64_t>(options.batch, std::ssize(tokens) / 2);
-    const auto reader = open(corpus, tokens, options, batch_size, 0,
-                             net().parameters()[0].device());
+    const auto reader =
+        open(corpus, tokens, options, batch_size, 0, net().parameters()[0].device());
     LanguageModel::State before;
     Summary losses{"loss"};
     while (reader->epoch() == 0) {
@@ -273,8 +267,8 @@ void Training::reported(const Program& program) {
     std::vector<std::int32_t> sample = corpus.vocabulary.encode(options.prompt);
     if (options.gpt && sample.empty())  // it predicts a token only from others
         sample.push_back(std::max(corpus.vocabulary.end(), 0));
-    auto generate = std::visit(
-        [&](auto& net) { return models::TextGenerator(net, sample); }, model);
+    auto generate =
+        std::visit([&](auto& net) { return models::TextGenerator(net, sample); }, model);
     Generator generator(static_cast<std::uint64_t>(program.seed()),
                         static_cast<std::uint64_t>(text->epoch()) << 32);
     for (std::int64_t i = 0; i < options.sample; ++i) {
@@ -285,6 +279,6 @@ void Training::reported(const Program& program) {
 }
 
 void Training::complete(const Program& program) {
-    program.print(fmt::format("test perplexity: {:.2f}",
-                              std::exp(mean_loss(program, corpus.test))));
+    program.print(
+        fmt::format("test perplexity: {:.2f}", std::exp(mean_loss(program, corpus.test))));
 }

@@ -86,6 +86,6 @@ private:
     Options options;
     std::variant<LanguageModel, catena::models::Gpt> model;
     std::unique_ptr<catena::TextReader> text;
-    LanguageModel::State state;  // between steps on running text
-    catena::RandomStream random;                 // for dropout
+    LanguageModel::State state;   // between steps on running text
+    catena::RandomStream random;  // for dropout
 };

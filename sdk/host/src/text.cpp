@@ -7,9 +7,9 @@
 #include <catena/fail.hpp>
 #include <catena/text.hpp>
 
+#include <fmt/ranges.h>
 #include <boost/algorithm/string/replace.hpp>
 #include <boost/locale/utf.hpp>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>

@@ -1,5 +1,6 @@
 // RunningText, RandomWindows and Sentences: select the tokens of each minibatch and pack them.
 #include <catena/fail.hpp>
+#include <catena/functions.hpp>
 #include <catena/random.hpp>
 #include <catena/text_batches.hpp>
 
@@ -15,6 +16,12 @@ void require(bool condition, const char* who, const char* what, std::string_view
 }
 
 }  // namespace
+
+Array TextBatch::by_text(const Array& tokens) const {
+    require(rows.front() == rows.back(), "TextBatch", "rows", "sequences of one length",
+            rows.back());
+    return functions::transpose(functions::reshape(tokens, {std::ssize(rows), rows[0]}), {1, 0});
+}
 
 RunningText::RunningText(std::vector<std::int32_t> tokens, std::int64_t batch_size,
                          std::int64_t steps, Device device)

@@ -339,6 +339,8 @@ TEST_CASE("windows in random order: each token at most once in an epoch, with it
             CHECK(batch.rows == std::vector<std::int64_t>(6, rows));
             const auto x = batch.x.to_vector<std::int32_t>(), t = batch.t.to_vector<std::int32_t>();
             for (std::size_t i = 0; i < x.size(); ++i) CHECK(t[i] == x[i] + 1);
+            CHECK(batch.by_text(batch.x).shape() == Shape{rows, 6});
+            CHECK(batch.by_text(batch.x).to_vector<std::int32_t>()[1] == x[0] + 1);
             const auto row = static_cast<std::size_t>(rows);
             for (std::size_t i = row; i < x.size(); ++i) CHECK(x[i] == x[i - row] + 1);
             all.insert(all.end(), x.begin(), x.end());
@@ -349,9 +351,9 @@ TEST_CASE("windows in random order: each token at most once in an epoch, with it
     }
     CHECK(orders.size() == 4);
     CHECK(RandomWindows(tokens, 100, 49).next().size() == 49);
-    CHECK_THROWS_WITH_AS(RandomWindows(tokens, 1, 50),
-                         "[RandomWindows] tokens: expected at least 51, one more than steps, got 50",
-                         ShapeError);
+    CHECK_THROWS_WITH_AS(
+        RandomWindows(tokens, 1, 50),
+        "[RandomWindows] tokens: expected at least 51, one more than steps, got 50", ShapeError);
     CHECK_THROWS_AS(RandomWindows(tokens, 0, 5), ShapeError);
     CHECK_THROWS_AS(RandomWindows(tokens, 1, 0), ShapeError);
 }

@@ -74,8 +74,8 @@ public:
         std::vector<std::int32_t> x;
         for (const auto& text : texts_) x.insert(x.end(), text.begin() + known, text.end());
         const Shape shape{n, std::ssize(x) / n};
-        const Array ids = Array::from(std::span<const std::int32_t>(x), shape,
-                                      model_.embed.W.device());
+        const Array ids =
+            Array::from(std::span<const std::int32_t>(x), shape, model_.embed.W.device());
         const Array scores = model_.next_scores(as_variable(ids), cache_).data();
         return scores.astype(Dtype::float32).to_vector<float>();
     }
@@ -129,8 +129,7 @@ Gpt::Gpt(const Sizes& sizes, const Details& details)
     Array vectors_of_words = embed.W.data();
     vectors_of_words *= deviation;
     if (details.learned_positions)
-        position =
-            as_parameter(initializers::Normal(deviation)(Shape{sizes.context, sizes.units}));
+        position = as_parameter(initializers::Normal(deviation)(Shape{sizes.context, sizes.units}));
     for (std::int64_t i = 0; i < sizes.layers; ++i)
         blocks.emplace_back(sizes.units, block_of(sizes, details));
     if (!details.tied)
@@ -285,7 +284,8 @@ private:
             set(norm.layer->beta, name + ".bias");
         };
         // Their matrices are (in, out). Several layers may share one, side by side.
-        const auto linear = [&](const std::string& name, std::initializer_list<links::Linear*> layers) {
+        const auto linear = [&](const std::string& name,
+                                std::initializer_list<links::Linear*> layers) {
             const auto n = static_cast<std::int64_t>(layers.size());
             const std::int64_t in = (*layers.begin())->W.shape()[1];
             const std::int64_t out = (*layers.begin())->W.shape()[0];

@@ -184,6 +184,8 @@ void LanguageModel::visit(Visitor& visitor) {
     visitor("out", out);
 }
 
-std::unique_ptr<NextToken> LanguageModel::next_token() { return std::make_unique<RecurrentReader>(*this); }
+std::unique_ptr<NextToken> LanguageModel::next_token() {
+    return std::make_unique<RecurrentReader>(*this);
+}
 
 }  // namespace catena::models

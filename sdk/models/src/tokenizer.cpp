@@ -47,8 +47,8 @@ std::int32_t Tokenizer::end() const {
         const std::int32_t id = encoding.special_id("<|endoftext|>");
         return id >= 0 ? id : encoding.special_id("<|end_of_text|>");
     }
-    for (const std::string_view token : {std::string_view("\n"), std::string_view("<0x0a>"),
-                                         Vocabulary::end_of_line})
+    for (const std::string_view token :
+         {std::string_view("\n"), std::string_view("<0x0a>"), Vocabulary::end_of_line})
         if (vocabulary()->contains(token)) return vocabulary()->id(token);
     return -1;
 }

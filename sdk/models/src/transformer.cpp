@@ -76,7 +76,9 @@ Variable TransformerBlock::operator()(const Variable& x, Cache& cache) const {
 }
 
 Variable TransformerBlock::transform(const Variable& x, const Variable& attended) const {
-    const auto dropped = [&](const Variable& v) { return dropout_ > 0 ? F::dropout(v, dropout_) : v; };
+    const auto dropped = [&](const Variable& v) {
+        return dropout_ > 0 ? F::dropout(v, dropout_) : v;
+    };
     const Variable h = x + dropped(attended);
     const Variable normal = norm2(h), wide = up(normal, 2);
     const Variable active =

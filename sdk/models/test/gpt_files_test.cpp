@@ -54,7 +54,8 @@ Shapes gpt2_shapes(std::int64_t words, std::int64_t context, std::int64_t units,
     return shapes;
 }
 
-Shapes llama_shapes() {  // 13 words, 16 units, 2 layers, 4 heads, 2 of them of keys, 24 hidden units
+Shapes
+llama_shapes() {  // 13 words, 16 units, 2 layers, 4 heads, 2 of them of keys, 24 hidden units
     Shapes shapes{{"model.embed_tokens.weight", {13, 16}},
                   {"model.norm.weight", {16}},
                   {"lm_head.weight", {13, 16}}};
@@ -109,8 +110,8 @@ Array tokens(std::int64_t n, std::int64_t t, std::int64_t step, std::int64_t wor
 TEST_CASE("a GPT-2 has PyTorch's scores") {
     const TemporaryFolder folder;
     auto weights = draw(gpt2_shapes(13, 8, 16, 2));
-    const std::vector<double> expected{0.067595,  -0.138765, 0.268727, -0.119534, -0.266959,
-                                       -0.045974, 0.030913,  -0.172308, 0.145765, 0.077171};
+    const std::vector<double> expected{0.067595,  -0.138765, 0.268727,  -0.119534, -0.266959,
+                                       -0.045974, 0.030913,  -0.172308, 0.145765,  0.077171};
     write(folder.path, small_gpt2, weights);
     const auto model = models::load_gpt(folder.path);
     CHECK(model.sizes().words == 13);
@@ -147,10 +148,10 @@ TEST_CASE("a GPT-2 of 124 million parameters has PyTorch's scores") {
 TEST_CASE("load_gpt() reports what does not fit") {
     const TemporaryFolder folder;
     const auto weights = draw(gpt2_shapes(13, 8, 16, 2));
-    const auto message = [&](const std::string& config, const std::map<std::string, Array>& arrays) {
+    const auto message = [&](const std::string& config,
+                             const std::map<std::string, Array>& arrays) {
         write(folder.path, config, arrays);
-        const auto text =
-            error_of<DataError>([&] { (void)models::load_gpt(folder.path); });
+        const auto text = error_of<DataError>([&] { (void)models::load_gpt(folder.path); });
         return text.substr(text.rfind('/') + 1);
     };
     CHECK_THROWS_AS((void)models::load_gpt(folder.path), DataError);  // no file

@@ -19,7 +19,12 @@ namespace {
 using Ids = std::vector<std::int32_t>;
 
 Gpt::Sizes small(Gpt::Layout layout) {
-    return {.words = 11, .context = 12, .units = 16, .layers = 2, .heads = 4, .kv_heads = 2,
+    return {.words = 11,
+            .context = 12,
+            .units = 16,
+            .layers = 2,
+            .heads = 4,
+            .kv_heads = 2,
             .layout = layout};
 }
 
@@ -55,7 +60,8 @@ TEST_CASE("a cache gives the scores of the whole text") {
                   one.begin() + static_cast<std::ptrdiff_t>(end));
             x.insert(x.end(), two.begin() + static_cast<std::ptrdiff_t>(begin),
                      two.begin() + static_cast<std::ptrdiff_t>(end));
-            auto expected = last(model, Ids(one.begin(), one.begin() + static_cast<std::ptrdiff_t>(end)));
+            auto expected =
+                last(model, Ids(one.begin(), one.begin() + static_cast<std::ptrdiff_t>(end)));
             const auto second =
                 last(model, Ids(two.begin(), two.begin() + static_cast<std::ptrdiff_t>(end)));
             expected.insert(expected.end(), second.begin(), second.end());
@@ -69,10 +75,14 @@ TEST_CASE("a cache gives the scores of the whole text") {
         CHECK(error_of<ShapeError>([&] {
                   (void)model.next_scores(ids(Ids(12, 1), {2, 6}), cache);
               }) == "[Gpt] x: expected (N, T) with T up to 5, got (2, 6)");
-        CHECK(error_of<ShapeError>([&] { (void)model.next_scores(ids({1}, {1, 1}), cache); }) ==
+        CHECK(error_of<ShapeError>([&] {
+                  (void)model.next_scores(ids({1}, {1, 1}), cache);
+              }) ==
               "[MultiHeadAttention] x: expected (2, T, units) as the cache has, got (1, 1, 16)");
         auto tight = model.make_cache(1, 2);
-        CHECK(error_of<ShapeError>([&] { (void)model.next_scores(ids(one, {1, 7}), tight); }) ==
+        CHECK(error_of<ShapeError>([&] {
+                  (void)model.next_scores(ids(one, {1, 7}), tight);
+              }) ==
               "[MultiHeadAttention] x: expected at most 2 tokens, for which the cache has places, "
               "got 7");
         CHECK(cache[1].length == 7);
@@ -83,7 +93,8 @@ TEST_CASE("no token sees later ones") {
     const no_backprop_mode no_graph;
     for (const auto layout : {Gpt::Layout::gpt2, Gpt::Layout::llama}) {
         const Gpt model(small(layout));
-        auto one = values(model(ids({1, 2, 3, 4}, {1, 4}))), two = values(model(ids({1, 2, 9, 9}, {1, 4})));
+        auto one = values(model(ids({1, 2, 3, 4}, {1, 4}))),
+             two = values(model(ids({1, 2, 9, 9}, {1, 4})));
         CHECK(std::equal(one.begin(), one.begin() + 22, two.begin()));
         CHECK(!std::equal(one.begin(), one.end(), two.begin()));
     }
@@ -119,15 +130,16 @@ TEST_CASE("both layouts learn a sequence and generate it") {
         CHECK(loss < 0.2);
         Generator generator(1);
         // Longer than the context.
-        const auto more = models::continue_text(model, Ids{0, 1, 4, 9}, 30, {.temperature = 0}, generator);
+        const auto more =
+            models::continue_text(model, Ids{0, 1, 4, 9}, 30, {.temperature = 0}, generator);
         for (std::size_t i = 0; i < more.size(); ++i) CHECK(more[i] == text[i + 4]);
         std::vector<Generator> generators{Generator(1), Generator(2), Generator(3)};
         const std::vector<Ids> prompts{{9, 5, 3}, {0, 1, 4, 9, 5, 3, 3}, {4, 9}};
         const auto each =
             models::continue_texts(model, prompts, 20, {.temperature = 0}, generators);
         for (std::size_t i = 0; i < prompts.size(); ++i)
-            CHECK(each[i] == models::continue_text(model, prompts[i], 20, {.temperature = 0},
-                                                   generator));
+            CHECK(each[i] ==
+                  models::continue_text(model, prompts[i], 20, {.temperature = 0}, generator));
         CHECK(error_of<InvalidError>([&] {
                   (void)models::continue_text(model, Ids{}, 1, {}, generator);
               }) == "[Gpt] prompt: expected at least one token, got none");
@@ -166,8 +178,9 @@ TEST_CASE("wrong sizes and calls are errors") {
     sizes.dropout = 1;
     CHECK_THROWS_AS((void)Gpt(sizes), InvalidError);
     const Gpt model(small(Gpt::Layout::gpt2));
-    CHECK(error_of<ShapeError>([&] { (void)model(ids(Ids(13, 0), {1, 13})); }) ==
-          "[Gpt] x: expected (N, T) with T up to 12, got (1, 13)");
+    CHECK(error_of<ShapeError>([&] {
+              (void)model(ids(Ids(13, 0), {1, 13}));
+          }) == "[Gpt] x: expected (N, T) with T up to 12, got (1, 13)");
     CHECK_THROWS_AS((void)model(ids({11}, {1, 1})), ValueError);
     CHECK_THROWS_AS((void)models::layout_from_string("gpt3"), InvalidError);
 }

@@ -262,8 +262,8 @@ public:
         bool causal = false;        // no token sees later ones
         std::int64_t window = 0;    // a token sees the last `window` ones up to itself; 0: all
         double dropout = 0;         // in training, of the weights of attention
-        double rotary_base = 0;     // rotates q and k by their positions (F::rotary_embedding); 0: no
-        double wscale = 1;          // of the initial weights, as for Linear
+        double rotary_base = 0;  // rotates q and k by their positions (F::rotary_embedding); 0: no
+        double wscale = 1;       // of the initial weights, as for Linear
     };
     // The keys and values of earlier tokens, for generation: (N, places, kv_heads, D). A copy shares
     // them.

@@ -15,6 +15,8 @@ struct TextBatch {
     bool begins;                     // unrelated to the previous piece
 
     std::int64_t size() const { return x.size(); }  // tokens
+    // x or t as (texts, steps). Throws ShapeError if the sequences differ in length.
+    Array by_text(const Array& tokens) const;
 };
 
 // Reads tokens, epoch after epoch. The state alone determines what is read. Not thread-safe.

@@ -19,8 +19,9 @@ std::int64_t checked_kv_heads(std::int64_t units, std::int64_t heads, std::int64
         fail<ShapeError>("[MultiHeadAttention] heads: expected a divisor of the {} units, got {}",
                          units, heads);
     if (kv_heads < 0 || (kv_heads > 0 && heads % kv_heads != 0))
-        fail<ShapeError>("[MultiHeadAttention] kv_heads: expected a divisor of the {} heads, got {}",
-                         heads, kv_heads);
+        fail<ShapeError>(
+            "[MultiHeadAttention] kv_heads: expected a divisor of the {} heads, got {}", heads,
+            kv_heads);
     return kv_heads > 0 ? kv_heads : heads;
 }
 
@@ -45,9 +46,10 @@ MultiHeadAttention::MultiHeadAttention(std::int64_t units, std::int64_t heads,
       options_(options) {
     options_.kv_heads = checked_kv_heads(units, heads, options.kv_heads);
     if (options.rotary_base != 0 && units / heads % 2 != 0)
-        fail<ShapeError>("[MultiHeadAttention] heads: rotary positions expect an even number of "
-                         "units for each head, got {}",
-                         units / heads);
+        fail<ShapeError>(
+            "[MultiHeadAttention] heads: rotary positions expect an even number of "
+            "units for each head, got {}",
+            units / heads);
     // Checks the other options.
     (void)F::handles::scaled_dot_product_attention(options.causal, 0.0, options.dropout,
                                                    options.window, 0, heads_last);
@@ -67,13 +69,15 @@ Variable MultiHeadAttention::operator()(const Variable& x, Cache& cache) const {
         fail<ShapeError>("[MultiHeadAttention] x: expected ({}, T, units) as the cache has, got {}",
                          kept[0], to_string(x.shape()));
     if (end > kept[1])
-        fail<ShapeError>("[MultiHeadAttention] x: expected at most {} tokens, for which the cache "
-                         "has places, got {}",
-                         kept[1] - begin, end - begin);
+        fail<ShapeError>(
+            "[MultiHeadAttention] x: expected at most {} tokens, for which the cache "
+            "has places, got {}",
+            kept[1] - begin, end - begin);
     const Variable queries = rotate(split(q(x, 2), heads_), begin);
     write_tokens(cache.k, begin, end, rotate(split(k(x, 2), options_.kv_heads), begin).data());
     write_tokens(cache.v, begin, end, split(v(x, 2), options_.kv_heads).data());
-    const Array lengths = Array::full({kept[0]}, static_cast<double>(end), Dtype::int64, x.device());
+    const Array lengths =
+        Array::full({kept[0]}, static_cast<double>(end), Dtype::int64, x.device());
     const Variable y =
         attend(queries, as_variable(cache.k), as_variable(cache.v), {}, as_variable(lengths));
     cache.length = end;
@@ -103,7 +107,8 @@ Variable MultiHeadAttention::rotate(const Variable& x, std::int64_t offset) cons
     if (options_.rotary_base == 0) return x;
     const std::int64_t length = offset + x.shape()[1];
     if (!cos_ || cos_.shape()[0] < length) {
-        const auto places = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::size_t>(length)));
+        const auto places =
+            static_cast<std::int64_t>(std::bit_ceil(static_cast<std::size_t>(length)));
         const auto tables = F::rotary_tables(places, x.shape()[3], options_.rotary_base);
         cos_ = tables.cos;
         sin_ = tables.sin;

@@ -23,8 +23,8 @@ public:
         std::int64_t units = 256;
         std::int64_t layers = 4;
         std::int64_t heads = 4;
-        std::int64_t kv_heads = 0;   // heads of keys and values, which heads share; 0: heads
-        std::int64_t hidden = 0;     // units of the MLP; 0: 4 units, or 8/3 units in Llama
+        std::int64_t kv_heads = 0;  // heads of keys and values, which heads share; 0: heads
+        std::int64_t hidden = 0;    // units of the MLP; 0: 4 units, or 8/3 units in Llama
         Layout layout = Layout::gpt2;
         double dropout = 0;
     };

@@ -23,8 +23,8 @@ public:
         std::int64_t hidden = 0;  // units of the MLP; 0: 4 units, or 8/3 units with swiglu
         Norm norm = Norm::layer;
         Activation activation = Activation::gelu;
-        double eps = 1e-5;     // of the normalization
-        double dropout = 0;    // of the branches, and of the weights of attention
+        double eps = 1e-5;       // of the normalization
+        double dropout = 0;      // of the branches, and of the weights of attention
         std::int64_t depth = 1;  // blocks of the net: the last layers of branches start smaller
         links::MultiHeadAttention::Options attention;  // its bias is also that of the MLP
     };

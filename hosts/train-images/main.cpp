@@ -21,7 +21,7 @@ bool parse_options(Program& program, int argc, char** argv, Options& o) {
          "and val")
         ("held-out", Program::value(o.held_out),
          "fraction of each class used for validation if there is no folder val")
-        ("net", Program::value(o.net), "nin, alexnet-bn or googlenet")
+        ("net", Program::value(o.net), "nin, alexnet-bn, googlenet or vit")
         ("width", Program::value(o.width),
          "width of the net: 0.25 uses a quarter of the channels")
         ("size", Program::value(o.size), "width and height of the net's input")
@@ -41,7 +41,7 @@ bool parse_options(Program& program, int argc, char** argv, Options& o) {
     if (!program.parse(argc, argv)) return false;
     if (o.data.empty()) throw po::error("--data: expected a folder of images, got none");
     const auto names = models::image_net_names();
-    program.require(std::ranges::count(names, o.net) > 0, "net", "nin, alexnet-bn or googlenet",
+    program.require(std::ranges::count(names, o.net) > 0, "net", "nin, alexnet-bn, googlenet or vit",
                     o.net);
     o.optimizer.check(program);
     constexpr std::int64_t longest = 4096;  // the limit of ImageScaling

@@ -2,10 +2,14 @@
 #include <catena/core/config.hpp>
 #include <catena/fail.hpp>
 #include <catena/function_forms.hpp>
+#include <catena/initializers.hpp>
 #include <catena/models/image_nets.hpp>
 #include <catena/operators.hpp>
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
+#include <cmath>
 #include <numbers>
 
 namespace catena::models {
@@ -296,6 +300,70 @@ void GoogLeNet::visit(Visitor& visitor) {
 
 namespace {
 
+constexpr double norm_eps = 1e-6;
+
+const VisionTransformer::Sizes& checked(const VisionTransformer::Sizes& sizes) {
+    if (sizes.patch < 1 || sizes.patch > sizes.image || sizes.units < 1 || sizes.layers < 1)
+        fail<ShapeError>(
+            "[VisionTransformer] patch, units, layers: expected at least 1, and a patch of at most "
+            "{}, "
+            "got {}, {}, {}",
+            sizes.image, sizes.patch, sizes.units, sizes.layers);
+    if (!(sizes.dropout >= 0 && sizes.dropout < 1))
+        fail<InvalidError>("[VisionTransformer] dropout: expected 0 or more, below 1, got {}",
+                           sizes.dropout);
+    return sizes;
+}
+
+VisionTransformer::Sizes scaled(const Scale& scale) {
+    const auto heads = std::max<std::int64_t>(std::llround(6 * scale.width), 1);
+    return {.image = scale.image,
+            .patch = std::max<std::int64_t>(scale.image / 14, 1),
+            .units = 64 * heads,
+            .heads = heads};
+}
+
+}  // namespace
+
+VisionTransformer::VisionTransformer(std::int64_t classes, Scale scale)
+    : VisionTransformer(classes, scaled(scale)) {}
+
+VisionTransformer::VisionTransformer(std::int64_t classes, const Sizes& sizes)
+    : Classifier({3, sizes.image, sizes.image}, classes),
+      patches(3, checked(sizes).units, sizes.patch, sizes.patch),
+      norm(sizes.units, norm_eps),
+      head(sizes.units, classes),
+      dropout_(sizes.dropout) {
+    const std::int64_t side = sizes.image / sizes.patch;
+    token = as_parameter(Array::zeros({1, 1, sizes.units}));
+    position = as_parameter(initializers::Normal(0.02)({1 + side * side, sizes.units}));
+    for (std::int64_t i = 0; i < sizes.layers; ++i)
+        blocks.emplace_back(sizes.units, TransformerBlock::Options{.heads = sizes.heads,
+                                                                   .eps = norm_eps,
+                                                                   .dropout = sizes.dropout,
+                                                                   .depth = sizes.layers,
+                                                                   .attention = {}});
+}
+
+Variable VisionTransformer::operator()(const Variable& x) const {
+    const Variable h = patches(as_images(x));
+    const std::int64_t n = h.shape()[0], units = h.shape()[1];
+    const Variable rows =
+        F::transpose(F::reshape(h, {n, units, h.shape()[2] * h.shape()[3]}), {0, 2, 1});
+    Variable y = F::concat({F::broadcast_to(token, {n, 1, units}), rows}, 1) + position;
+    if (dropout_ > 0) y = F::dropout(y, dropout_);
+    for (const TransformerBlock& block : blocks) y = block(y);
+    return head(norm(F::get_item(y, {slice(), 0})));
+}
+
+void VisionTransformer::visit(Visitor& visitor) {
+    visitor("patches", patches)("token", token)("position", position);
+    for (std::size_t i = 0; i < blocks.size(); ++i) visitor(fmt::format("block{}", i), blocks[i]);
+    visitor("norm", norm)("head", head);
+}
+
+namespace {
+
 struct Entry {
     std::string_view name;
     std::unique_ptr<Classifier> (*make)(std::int64_t, const Scale&);
@@ -306,8 +374,10 @@ std::unique_ptr<Classifier> make(std::int64_t classes, const Scale& scale) {
     return std::make_unique<Net>(classes, scale);
 }
 
-constexpr Entry entries[] = {
-    {"nin", make<NIN>}, {"alexnet-bn", make<AlexNetBN>}, {"googlenet", make<GoogLeNet>}};
+constexpr Entry entries[] = {{"nin", make<NIN>},
+                             {"alexnet-bn", make<AlexNetBN>},
+                             {"googlenet", make<GoogLeNet>},
+                             {"vit", make<VisionTransformer>}};
 
 }  // namespace
 
@@ -322,8 +392,8 @@ std::unique_ptr<Classifier> make_image_net(std::string_view name, std::int64_t c
     for (const Entry& entry : entries) {
         if (entry.name == name) return entry.make(classes, scale);
     }
-    fail<InvalidError>("[make_image_net] name: expected nin, alexnet-bn or googlenet, got '{}'",
-                       name);
+    fail<InvalidError>("[make_image_net] name: expected {}, got '{}'",
+                       fmt::join(image_net_names(), ", "), name);
 }
 
 }  // namespace catena::models

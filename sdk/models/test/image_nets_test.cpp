@@ -33,6 +33,7 @@ TEST_CASE("the nets are those of the papers") {
     check("nin", 7595176);
     check("alexnet-bn", 62379048);
     check("googlenet", 13378280);
+    check("vit", 22050664);
     CHECK_THROWS_AS((void)models::make_image_net("vgg", 10, {.image = 224}), InvalidError);
 }
 

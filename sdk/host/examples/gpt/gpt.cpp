@@ -18,15 +18,15 @@ struct Block : Chain {
 };
 
 struct Gpt : Chain {
-    explicit Gpt(std::int64_t n) : words(n, units), scores(units, n) {}
+    explicit Gpt(std::int64_t n) : words(n, units), out(units, n) {}
     links::EmbedID words, places{context, units};
     Sequential blocks{Block(), Block(), Block(), links::LayerNormalization(units)};
-    links::Linear scores;
+    links::Linear out;
     void visit(Visitor& v) override {
-        v("words", words)("places", places)("blocks", blocks)("scores", scores);
+        v("words", words)("places", places)("blocks", blocks)("out", out);
     }
     Variable operator()(const Variable& x) const override {  // (N, T) to (N, T, n)
-        return scores(blocks(words(x) + places(as_variable(F::arange(x.shape()[1])))), 2);
+        return out(blocks(words(x) + places(as_variable(F::arange(x.shape()[1])))), 2);
     }
 };
 
@@ -52,8 +52,9 @@ int main(int argc, char** argv) {
     Generator generator(1);
     std::vector<std::int32_t> written = vocabulary.encode(text.substr(0, context));
     for (int i = 0; i < 300; ++i) {
-        const Variable x = as_variable(Array::from(std::span(written).last(context), {1, context}));
-        const auto last = F::get_item(gpt(x), {0, -1}).data().to_vector<float>();
+        const std::vector<std::int32_t> seen(written.end() - context, written.end());
+        const Variable y = gpt(as_variable(Array::from(seen, {1, context})));
+        const auto last = F::get_item(y, {0, -1}).data().to_vector<float>();
         written.push_back(sample_token(last, {.temperature = 0.8}, generator));
     }
     std::printf("%s\n", vocabulary.decode(written).c_str());

@@ -24,6 +24,10 @@ std::int64_t checked_kv_heads(std::int64_t units, std::int64_t heads, std::int64
             kv_heads);
     return kv_heads > 0 ? kv_heads : heads;
 }
+std::int64_t kv_units(std::int64_t units, std::int64_t heads, std::int64_t kv_heads) {
+    const std::int64_t checked = checked_kv_heads(units, heads, kv_heads);
+    return units / heads * checked;
+}
 
 // Sets array[:, begin:end] = value, in place.
 void write_tokens(const Array& array, std::int64_t begin, std::int64_t end, const Array& value) {
@@ -38,8 +42,7 @@ void write_tokens(const Array& array, std::int64_t begin, std::int64_t end, cons
 MultiHeadAttention::MultiHeadAttention(std::int64_t units, std::int64_t heads,
                                        const Options& options)
     : q(units, units, options.wscale, 0, !options.bias),
-      k(units, units / heads * checked_kv_heads(units, heads, options.kv_heads), options.wscale, 0,
-        !options.bias),
+      k(units, kv_units(units, heads, options.kv_heads), options.wscale, 0, !options.bias),
       v(units, k.W.shape()[0], options.wscale, 0, !options.bias),
       out(units, units, options.wscale, 0, !options.bias),
       heads_(heads),

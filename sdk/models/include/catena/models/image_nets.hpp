@@ -2,6 +2,7 @@
 #pragma once
 
 #include <catena/models/classifier.hpp>
+#include <catena/models/transformer.hpp>
 
 #include <memory>
 #include <string_view>
@@ -85,7 +86,41 @@ private:
     Variable to_scores(const Variable& h) const;
 };
 
-// "nin", "alexnet-bn", "googlenet".
+// VisionTransformer: a transformer over patches of an image.
+// Images have 3 channels; a rest of less than a patch at the right and bottom is not used. A vector
+// that is learned comes before those of the patches, and the scores are computed from what becomes
+// of it. (Dosovitskiy and others, "An Image Is Worth 16x16 Words", ICLR 2021.)
+class VisionTransformer : public Classifier {
+public:
+    struct Sizes {
+        std::int64_t image = 224;  // height and width
+        std::int64_t patch = 16;   // height and width
+        std::int64_t units = 384;  // this and the rest: ViT-S
+        std::int64_t layers = 12;
+        std::int64_t heads = 6;
+        double dropout = 0;
+    };
+    // Throws ShapeError for sizes below 1 and patches larger than the image, the errors of
+    // TransformerBlock, and InvalidError unless 0 <= dropout < 1.
+    VisionTransformer(std::int64_t classes, const Sizes& sizes);
+    // ViT-S with 14 x 14 patches, or at least that, and heads of 64 units.
+    explicit VisionTransformer(std::int64_t classes = 1000, Scale scale = {.image = 224});
+
+    Variable operator()(const Variable& x) const override;
+    void visit(Visitor& visitor) override;
+
+    links::Convolution2D patches;
+    catena::Parameter token;     // (1, 1, units)
+    catena::Parameter position;  // (1 + patches, units)
+    std::vector<TransformerBlock> blocks;
+    links::LayerNormalization norm;
+    links::Linear head;
+
+private:
+    double dropout_;
+};
+
+// "nin", "alexnet-bn", "googlenet", "vit".
 std::vector<std::string_view> image_net_names();
 // Throws InvalidError for other names, and the exceptions of the net.
 std::unique_ptr<Classifier> make_image_net(std::string_view name, std::int64_t classes,

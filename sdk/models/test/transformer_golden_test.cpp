@@ -1,4 +1,4 @@
-// load_gpt() against PyTorch: gpt.py prints the numbers; and files that do not fit.
+// Transformers against PyTorch: transformers.py prints the numbers; and files that do not fit.
 #include <catena/catena.hpp>
 #include <catena/models.hpp>
 
@@ -16,12 +16,13 @@ namespace {
 
 using Shapes = std::map<std::string, Shape>;
 
-// As draw() in gpt.py.
+// As draw() in transformers.py.
 std::map<std::string, Array> draw(const Shapes& shapes) {
     std::mt19937 engine(1);
     std::map<std::string, Array> arrays;
     for (const auto& [name, shape] : shapes) {
-        const bool scale = name.ends_with("weight") && shape.ndim() == 1;
+        const bool scale =
+            (name.ends_with("weight") || name.ends_with("gamma")) && shape.ndim() == 1;
         std::vector<float> values(static_cast<std::size_t>(shape.size()));
         for (float& value : values) {
             const double drawn = static_cast<double>(engine()) / 2147483648.0 - 1;
@@ -143,6 +144,27 @@ TEST_CASE("a GPT-2 of 124 million parameters has PyTorch's scores") {
     check(model, tokens(1, 8, 5003, 50257), 40009,
           {0.167773, 0.607851, -0.116303, 0.546847, 0.054732, 0.247259, 2.359613, 0.737402,
            -0.431375, -0.890064, 0.466910});
+}
+
+TEST_CASE("a vision transformer has PyTorch's scores") {
+    models::VisionTransformer model(
+        5, {.image = 11, .patch = 3, .units = 16, .layers = 2, .heads = 4});
+    Shapes shapes;
+    for (const auto& p : model.collect_parameters()) shapes.emplace(p.name, p.variable.shape());
+    const auto weights = draw(shapes);
+    for (const auto& p : model.collect_parameters())
+        p.variable.data().copy_from(weights.at(p.name));
+    std::vector<float> x;
+    for (int i = 0; i < 2 * 3 * 11 * 11; ++i)
+        x.push_back(static_cast<float>(i * 37 % 101) / 50 - 1);  // NOLINT: as there
+    const no_backprop_mode no_graph;
+    const auto scores =
+        model(as_variable(Array::from(x, {2, 3, 11, 11}))).data().to_vector<float>();
+    const std::vector<double> expected{-0.010135, 0.127438, 0.019168, 0.040365, -0.192155,
+                                       -0.011725, 0.125448, 0.015029, 0.037984, -0.192449};
+    REQUIRE(scores.size() == expected.size());
+    for (std::size_t i = 0; i < scores.size(); ++i)
+        CHECK(scores[i] == doctest::Approx(expected[i]).epsilon(1e-4));
 }
 
 TEST_CASE("load_gpt() reports what does not fit") {

@@ -1,7 +1,7 @@
-"""Prints the values for gpt_files_test.cpp. Needs PyTorch. Usage: gpt.py
+"""Prints the values for transformer_golden_test.cpp. Needs PyTorch. Usage: transformers.py
 
-The models are GPT-2 and Llama as Hugging Face stores them, written out in plain PyTorch and computed in
-float64. Weights come from the same generator as in the test, name by name in sorted order.
+The models are GPT-2 and Llama as Hugging Face stores them, and a vision transformer with catena's names,
+written out in plain PyTorch and computed in float64. Weights come from the same generator as in the test, name by name in sorted order.
 """
 import numpy
 import torch
@@ -14,17 +14,17 @@ def draw(shapes):
     for name, shape in sorted(shapes.items()):
         bits = generator.randint(0, 1 << 32, shape, "uint32")
         values = bits.astype("f8") / 2147483648.0 - 1
-        scale = name.endswith("weight") and len(shape) == 1
+        scale = name.endswith(("weight", "gamma")) and len(shape) == 1
         values = 1 + 0.1 * values if scale else 0.05 * values
         result[name] = torch.from_numpy(values.astype("f4").astype("f8"))
     return result
 
 
-def attention(q, k, v, heads):
+def attention(q, k, v, heads, causal=True):
     n, t, _ = q.shape
     size = q.shape[2] // heads
     q, k, v = (a.view(n, t, -1, size).transpose(1, 2) for a in (q, k, v))
-    y = F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
+    y = F.scaled_dot_product_attention(q, k, v, is_causal=causal, enable_gqa=True)
     return y.transpose(1, 2).reshape(n, t, heads * size)
 
 
@@ -92,6 +92,37 @@ def llama(words, units, layers, heads, kv_heads, hidden, x):
     return norm(h, "model.norm") @ p["lm_head.weight"].T
 
 
+def vit(image, patch, units, layers, heads, classes, x):
+    side = image // patch
+    shapes = {"patches/W": (units, 3, patch, patch), "patches/b": (units,), "token": (1, 1, units),
+              "position": (1 + side * side, units), "norm/gamma": (units,), "norm/beta": (units,),
+              "head/W": (classes, units), "head/b": (classes,)}
+    for i in range(layers):
+        for name in "norm1", "norm2":
+            shapes[f"block{i}/{name}/gamma"] = shapes[f"block{i}/{name}/beta"] = (units,)
+        for name, out, n in (("attention/q", units, units), ("attention/k", units, units),
+                             ("attention/v", units, units), ("attention/out", units, units),
+                             ("up", 4 * units, units), ("down", units, 4 * units)):
+            shapes[f"block{i}/{name}/W"], shapes[f"block{i}/{name}/b"] = (out, n), (out,)
+    p = draw(shapes)
+
+    def norm(h, name):
+        return F.layer_norm(h, (units,), p[name + "/gamma"], p[name + "/beta"], 1e-6)
+
+    def linear(h, name):
+        return F.linear(h, p[name + "/W"], p[name + "/b"])
+
+    h = F.conv2d(x, p["patches/W"], p["patches/b"], stride=patch).flatten(2).transpose(1, 2)
+    h = torch.cat((p["token"].expand(len(x), 1, units), h), 1) + p["position"]
+    for i in range(layers):
+        normal = norm(h, f"block{i}/norm1")
+        q, k, v = (linear(normal, f"block{i}/attention/{c}") for c in "qkv")
+        h = h + linear(attention(q, k, v, heads, False), f"block{i}/attention/out")
+        wide = linear(norm(h, f"block{i}/norm2"), f"block{i}/up")
+        h = h + linear(F.gelu(wide), f"block{i}/down")
+    return linear(norm(h[:, 0], "norm"), "head")
+
+
 def show(name, scores, every):
     values = scores.flatten()[::every]
     print(name, ", ".join(f"{v:.6f}" for v in values.tolist()))
@@ -102,3 +133,5 @@ TOKENS = torch.arange(12).view(2, 6) * 7 % 13
 show("gpt2", gpt2(13, 8, 16, 2, 4, TOKENS), 17)
 show("llama", llama(13, 16, 2, 4, 2, 24, TOKENS), 17)
 show("124M", gpt2(50257, 1024, 768, 12, 12, torch.arange(8)[None] * 5003 % 50257), 40009)
+IMAGES = torch.arange(2 * 3 * 11 * 11).view(2, 3, 11, 11) * 37 % 101 / 50.0 - 1
+show("vit", vit(11, 3, 16, 2, 4, 5, IMAGES), 1)

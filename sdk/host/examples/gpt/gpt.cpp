@@ -53,9 +53,8 @@ int main(int argc, char** argv) {
     std::vector<std::int32_t> written = vocabulary.encode(text.substr(0, context));
     for (int i = 0; i < 300; ++i) {
         const std::vector<std::int32_t> seen(written.end() - context, written.end());
-        const Variable y = gpt(as_variable(Array::from(seen, {1, context})));
-        const auto last = F::get_item(y, {0, -1}).data().to_vector<float>();
-        written.push_back(sample_token(last, {.temperature = 0.8}, generator));
+        const Variable y = F::get_item(gpt(as_variable(Array::from(seen, {1, context}))), {0, -1});
+        written.push_back(sample_token(y.data().to_vector<float>(), {}, generator));
     }
     std::printf("%s\n", vocabulary.decode(written).c_str());
 }

@@ -191,6 +191,7 @@ std::vector<Work> bfloat16_works(int threads) {
         {"MLP step, 100 units", 1, [] { return mlp_step(100, Dtype::bfloat16); }},
         {"MLP step, 1000 units", 1, [] { return mlp_step(1000, Dtype::bfloat16); }},
         {"CNN step", 1, [] { return cnn_step(Dtype::bfloat16); }},
+        {"GPT step", 1, bfloat16_gpt_step},
     };
 }
 

@@ -2,6 +2,9 @@
 #include "models.hpp"
 #include "work.hpp"
 
+#include <catena/models.hpp>
+
+#include <memory>
 #include <random>
 
 namespace catena_bench {
@@ -50,6 +53,47 @@ Work attention(std::string name, std::int64_t tokens) {
     });
 }
 
+constexpr models::Gpt::Sizes gpt_sizes{.words = 65, .layout = models::Gpt::Layout::gpt2};
+
+// A training step on 8 texts of 256 tokens.
+std::function<void()> gpt_step(Dtype products = Dtype::float32) {
+    struct State {
+        models::Gpt model{gpt_sizes};
+        Variable x = as_variable(labels({8, 256}, 65)), t = as_variable(labels({8, 256}, 65));
+        optimizers::AdamW optimizer{3e-4};
+    };
+    const auto state = std::make_shared<State>();
+    state->optimizer.setup(state->model);
+    return [=] {
+        state->optimizer.cleargrads();
+        const autocast scope(products);
+        Variable loss = state->model.loss(state->x, state->t);
+        std::move(loss).backward();
+        state->optimizer.update();
+    };
+}
+
+// The token after 256 tokens in the cache, by GPT-2 of 124M parameters.
+std::function<void()> token(int threads) {
+    Device::current().set_threads(threads);
+    struct State {
+        models::Gpt model{{.words = 50257,
+                           .context = 1024,
+                           .units = 768,
+                           .layers = 12,
+                           .heads = 12,
+                           .layout = models::Gpt::Layout::gpt2}};
+        models::Gpt::Cache cache = model.make_cache(1, 1024);
+        Variable x = as_variable(labels({1, 1}, 50257));
+    };
+    return [state = std::make_shared<State>()] {
+        const no_backprop_mode scope;
+        const using_config testing(&Config::train, false);
+        for (auto& layer : state->cache) layer.length = 256;
+        F::argmax(state->model.next_scores(state->x, state->cache), 1);
+    };
+}
+
 }  // namespace
 
 std::vector<Work> function_works(int threads) {
@@ -76,6 +120,10 @@ std::vector<Work> function_works(int threads) {
                      src = random_normal({1'000'000, 64})] { F::index_add(x, 0, rows, src); };
          }},
     };
+    works.push_back({"GPT step", 1, [] { return gpt_step(); }});
+    works.push_back({"GPT step, peak memory", 1, [] { return gpt_step(); }, true});
+    works.push_back({"token, 1 thread", 1, [] { return token(1); }});
+    works.push_back({"token, 2 threads", 1, [] { return token(2); }});
     const Shape shape = {4096, 1024};
     for (const std::int64_t axis : {0, 1}) {
         const std::string end = ", axis " + std::to_string(axis);
@@ -90,5 +138,7 @@ std::vector<Work> function_works(int threads) {
     }
     return works;
 }
+
+std::function<void()> bfloat16_gpt_step() { return gpt_step(Dtype::bfloat16); }
 
 }  // namespace catena_bench

@@ -111,6 +111,7 @@ void load_all_but(const char* module) {
 std::vector<Planned> make_plan(const Options& options) {
     static const Comparison torch{torch_name, false};
     static const Comparison pytorch{"PyTorch" + std::string(torch_name).substr(8), false};
+    static const Comparison python_memory{pytorch.peer, false, true};
     static const Comparison float32{"float32", false, false, "bfloat16"};
     static const Comparison openblas{"OpenBLAS", true};
     static const Comparison torch_memory{torch_name, false, true};
@@ -153,6 +154,11 @@ std::vector<Planned> make_plan(const Options& options) {
         for (const char* axis : {", axis 0", ", axis 1"}) against_python(work + axis, 0.80);
     }
     for (const char* work : {"gather 1M rows", "scatter-add 1M rows"}) against_python(work, 0.80);
+    against_python("GPT step", 0.40);
+    plan.push_back({&python_memory, "functions, fresh", python ? "python, fresh" : "",
+                    "GPT step, peak memory", 0.35, 0});
+    for (const char* work : {"token, 1 thread", "token, 2 threads"}) against_python(work, 0.60);
+    plan.push_back({&float32, "bfloat16", "functions", "GPT step", 0.80, 0});
     for (const char* work : {"MLP step, 100 units", "MLP step, 1000 units", "CNN step"})
         plan.push_back({&float32, "bfloat16", "catena", work, 0.80, 0});
     const auto against_built_in = [&](const char* work, std::optional<double> goal) {
@@ -245,6 +251,7 @@ int run(const Options& options) {
         {"catena", by(catena_works, prepare_catena)},
         {"catena, fresh", by(catena_works, prepare_catena)},
         {"functions", by(function_works, prepare_catena)},
+        {"functions, fresh", by(function_works, prepare_catena)},
         {"bfloat16", by(bfloat16_works, prepare_catena)},
         {"third party", by(third_party_works, prepare_catena)},
         {"built-in", by(built_in_works, prepare_catena)},
@@ -256,6 +263,7 @@ int run(const Options& options) {
         {"libtorch", by(open_torch, prepare_torch)},
         {"libtorch, fresh", by(open_torch, prepare_torch)},
         {"python", by_python()},
+        {"python, fresh", by_python()},
     };
     std::map<std::string, Worker> workers;
     for (const Planned& planned : plan) {

@@ -139,8 +139,9 @@ def gpt_step():
             for name, f in compiled("", model.loss).items()}
 
 
-def token():
+def token(threads):
     """The word after 256 words in the cache, by GPT-2 of 124M parameters."""
+    torch.set_num_threads(threads)
     model = Gpt(50257, 768, 12, 12, 1024).eval()
     caches = [torch.randn(2, 1, 12, 1024, 64) for _ in model.blocks]
     word = torch.tensor([[0]])
@@ -158,8 +159,8 @@ WORKS = {
     "scatter-add 1M rows": scatter_add,
     "GPT step": gpt_step,
     "GPT step, peak memory": gpt_step,
-    "token, 1 thread": token,
-    "token, 2 threads": token,
+    "token, 1 thread": lambda: token(1),
+    "token, 2 threads": lambda: token(2),
 }
 for _axis in (0, 1):
     WORKS |= {f"max, axis {_axis}": lambda a=_axis: reduction(lambda x: x.amax(a)),

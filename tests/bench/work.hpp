@@ -24,6 +24,7 @@ using MakeWorks = std::vector<Work> (*)(int threads);
 std::vector<Work> catena_works(int threads);
 std::vector<Work> function_works(int threads);   // single functions of catena
 std::vector<Work> bfloat16_works(int threads);   // steps of catena_works() with autocast
+std::function<void()> bfloat16_gpt_step();       // of function_works()
 std::vector<Work> extension_works(int threads);  // catena.blas/1
 std::vector<Work> openblas_works(int threads);   // cblas_sgemm
 std::vector<Work> third_party_works(int threads);

@@ -9,11 +9,10 @@
 namespace catena {
 
 // Loads every array of a file, or those whose names begin with path, onto a device (default:
-// Device::current()), in the file's dtypes: float16, bfloat16, float32, float64, int32, int64, uint8
-// or bool.
-// Row-major and column-major files work. A file whose name ends in .safetensors is read as one, any
-// other as .npz. Texts are skipped. Throws DataError if the file is missing or damaged, contains a
-// name twice, or has an array of another dtype.
+// Device::current()), in the file's dtypes: float16, bfloat16, float32, float64, int32, int64,
+// uint8 or bool. Row-major and column-major files work. A file whose name ends in .safetensors is
+// read as one, any other as .npz. Texts are skipped. Throws DataError if the file is missing or
+// damaged, contains a name twice, or has an array of another dtype.
 std::map<std::string, Array> load_arrays(const std::filesystem::path& file, Device device = {},
                                          std::string_view path = {});
 // Loads the texts of a file, which visitors required of a snapshot, such as "about/net".

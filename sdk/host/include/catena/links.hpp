@@ -51,7 +51,7 @@ public:
 // sizes: of the input, of each hidden layer and of the output. The activation after each hidden
 // layer is a function or a link, which is deeply copied for each; dropout follows, unless it is 0.
 // Throws ShapeError for less than two sizes, InvalidError unless 0 <= dropout < 1.
-// Parameters: those of the Linear layers, and of activations that are links: "0/W", "0/b", "1/W" ...
+// Parameters: those of the Linear layers, and of activations that are links: "0/W", "0/b", "1/W"
 //
 //     links::MLP mlp({784, 1000, 1000, 10}, F::tanh, 0.5);
 class MLP : public Sequential {
@@ -249,11 +249,11 @@ public:
 };
 
 // MultiHeadAttention: each token looks up values of others, in several heads.
-// y = out(F::scaled_dot_product_attention(q(x), k(c), v(c))) for x (N, T, units) and a context c (N,
-// S, units), which is x itself in self-attention. (Vaswani and others, "Attention Is All You Need",
-// 2017.) Parameters: those of the layers q, k, v and out, Linear(units, units), but k and v have
-// units / heads * kv_heads outputs. The constructor throws ShapeError if heads do not divide units,
-// or kv_heads do not divide heads; calls throw it if x does not fit.
+// y = out(F::scaled_dot_product_attention(q(x), k(c), v(c))) for x (N, T, units) and a context c
+// (N, S, units), which is x itself in self-attention. (Vaswani and others, "Attention Is All You
+// Need", 2017.) Parameters: those of the layers q, k, v and out, Linear(units, units), but k and v
+// have units / heads * kv_heads outputs. The constructor throws ShapeError if heads do not divide
+// units, or kv_heads do not divide heads; calls throw it if x does not fit.
 class MultiHeadAttention : public Chain {
 public:
     struct Options {
@@ -265,8 +265,8 @@ public:
         double rotary_base = 0;  // rotates q and k by their positions (F::rotary_embedding); 0: no
         double wscale = 1;       // of the initial weights, as for Linear
     };
-    // The keys and values of earlier tokens, for generation: (N, places, kv_heads, D). A copy shares
-    // them.
+    // The keys and values of earlier tokens, for generation: (N, places, kv_heads, D). A copy
+    // shares them.
     struct Cache {
         Array k, v;
         std::int64_t length = 0;  // tokens so far
@@ -281,11 +281,11 @@ public:
     // mask: bool, true where a token of x sees one of the context; broadcasts to (N, heads, T, S).
     Variable operator()(const Variable& x, const Variable& context,
                         const Variable& mask = {}) const;
-    // Self-attention of x, which follows the tokens in the cache. Appends the keys and values of x
-    // to the cache, in place and without their graph. Throws ShapeError if the cache has not T more
-    // places, or is for another N.
+    // Causal self-attention of x, which follows the tokens in the cache. Appends the keys and
+    // values of x to the cache, in place and without their graph. Throws ShapeError if the cache
+    // has not T more places, or is for another N.
     Variable operator()(const Variable& x, Cache& cache) const;
-    // An empty cache for n texts of up to `places` tokens, on the device and in the dtype of the link.
+    // An empty cache for n texts of up to `places` tokens, with the link's device and dtype.
     Cache make_cache(std::int64_t n, std::int64_t places) const;
 
     void visit(Visitor& visitor) override { visitor("q", q)("k", k)("v", v)("out", out); }

@@ -8,9 +8,9 @@
 
 namespace catena::models {
 
-// Vectors of tokens and positions, causal TransformerBlocks, and scores for the next token. Dropout in
-// training. The layouts are those of GPT-2 (Radford and others, "Language Models are Unsupervised
-// Multitask Learners", 2019) and Llama (Touvron and others, 2023).
+// Vectors of tokens and positions, causal TransformerBlocks, and scores for the next token. Dropout
+// in training. The layouts are those of GPT-2 (Radford and others, "Language Models are
+// Unsupervised Multitask Learners", 2019) and Llama (Touvron and others, 2023).
 class Gpt : public Chain {
 public:
     enum class Layout : std::uint8_t {
@@ -41,8 +41,8 @@ public:
         double eps = 1e-5;   // of the normalization
     };
 
-    // Throws ShapeError for sizes below 1, the errors of TransformerBlock, and InvalidError unless 0
-    // <= dropout < 1.
+    // Throws ShapeError for sizes below 1, the errors of TransformerBlock, and InvalidError unless
+    // 0 <= dropout < 1.
     explicit Gpt(const Sizes& sizes) : Gpt(sizes, Details(sizes.layout)) {}
     Gpt(const Sizes& sizes, const Details& details);
 
@@ -52,14 +52,16 @@ public:
     // The mean cross entropy of the tokens t (N, T) that follow those of x.
     Variable loss(const Variable& x, const Variable& t) const;
 
-    // The keys and values of earlier tokens, for each block, with places for so many tokens of n texts.
+    // The keys and values of earlier tokens, for each block, with places for so many tokens of n
+    // texts.
     using Cache = std::vector<TransformerBlock::Cache>;
     Cache make_cache(std::int64_t n, std::int64_t places) const;
-    // Reads x (N, T), which follows the tokens in the cache, and returns the scores (N, words) of the
-    // next one. Throws ShapeError if the cache has not T more places.
+    // Reads x (N, T), which follows the tokens in the cache, and returns the scores (N, words) of
+    // the next one. Throws ShapeError if the cache has not T more places.
     Variable next_scores(const Variable& x, Cache& cache) const;
 
-    // Generates text: see TextGenerator. When `context` tokens are read, it goes on from the last half.
+    // Generates text: see TextGenerator. When `context` tokens are read, it goes on from the last
+    // half.
     std::unique_ptr<NextToken> next_token() const;
 
     void visit(Visitor& visitor) override;
@@ -78,9 +80,9 @@ private:
     Sizes sizes_;
 };
 
-// Loads a model of Hugging Face: a folder with config.json and model.safetensors. Its type is gpt2 or
-// llama; the parameters have the names that PyTorch gives them there. Throws DataError if a file is
-// missing or does not fit, or if the model needs what Gpt has not.
+// Loads a model of Hugging Face: a folder with config.json and model.safetensors. Its type is gpt2
+// or llama; the parameters have the names that PyTorch gives them there. Throws DataError if a file
+// is missing or does not fit, or if the model needs what Gpt has not.
 Gpt load_gpt(const std::filesystem::path& folder);
 
 // The names are "gpt2" and "llama". The inverse function throws InvalidError for other names.

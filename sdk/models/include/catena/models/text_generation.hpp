@@ -9,14 +9,15 @@
 
 namespace catena::models {
 
-// A language model that reads texts and scores the token that follows, without dropout and without a
-// graph.
+// A language model that reads texts and scores the token that follows, without dropout and without
+// a graph.
 class NextToken {
 public:
     virtual ~NextToken() = default;
-    // Reads more tokens of n texts, step by step: tokens[t * n + i] is token t of text i. Texts after
-    // the first n of the call before have ended. Returns scores (n, words) of the next tokens. Without
-    // tokens, these are scores at the beginning of a text; throws InvalidError if there are none.
+    // Reads more tokens of n texts, step by step: tokens[t * n + i] is token t of text i. Texts
+    // after the first n of the call before have ended. Returns scores (n, words) of the next
+    // tokens. Without tokens, these are scores at the beginning of a text; throws InvalidError if
+    // there are none.
     virtual std::vector<float> read(std::span<const std::int32_t> tokens, std::int64_t n) = 0;
 
 protected:

@@ -7,9 +7,10 @@
 
 namespace catena::models {
 
-// Attention and an MLP, each of which adds to x (N, T, units) what it makes of its normalized value:
-// x += attention(norm(x)); x += mlp(norm(x)). (Vaswani and others, 2017; normalization before the
-// branches: Radford and others, "Language Models are Unsupervised Multitask Learners", 2019.)
+// Attention and an MLP, each of which adds to x (N, T, units) what it makes of its normalized
+// value: x += attention(norm(x)); x += mlp(norm(x)). (Vaswani and others, 2017; normalization
+// before the branches: Radford and others, "Language Models are Unsupervised Multitask Learners",
+// 2019.)
 class TransformerBlock : public Chain {
 public:
     enum class Norm : std::uint8_t { layer, rms };

@@ -83,3 +83,14 @@ TEST_CASE("sort") {
     CHECK_THROWS_WITH_AS(F::sort(Variable()), "[sort] x: expected an array, got an empty handle",
                          InvalidError);
 }
+
+TEST_CASE("sums of 10^8 numbers are accurate to 1e-6") {
+    constexpr std::int64_t n = 100'000'000;
+    const Array x = Array::full({n}, 0.1);
+    const double exact = static_cast<double>(n) * static_cast<double>(0.1F);
+    CHECK(F::sum(x).item<float>() == doctest::Approx(exact).epsilon(1e-6));
+    const auto halves = F::sum(x.reshape({2, n / 2}), {1}).to_vector<double>();
+    CHECK(halves[1] == doctest::Approx(exact / 2).epsilon(1e-6));
+    const auto columns = F::sum(x.reshape({n / 2, 2}), {0}).to_vector<double>();
+    CHECK(columns[1] == doctest::Approx(exact / 2).epsilon(1e-6));
+}

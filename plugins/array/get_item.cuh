@@ -31,5 +31,9 @@ void put_slice(const cuda::Call<F>& call, const Slices& slices, const T* y, Tens
     if (!add && n != x.size()) call.zero(x);
     if (n > 0) move_slice(call, Direction::scatter, slices, y, x.data, add);
 }
+template <class F, class T>
+void write_slice(const cuda::Call<F>& call, const Slices& slices, const T* y, T* x) {
+    if (size_of(slices.shape()) > 0) move_slice(call, Direction::scatter, slices, y, x, false);
+}
 
 }  // namespace catena::plugins

@@ -118,7 +118,8 @@ inline void check_slices(const auto& s, Shape x) {
     if (std::ranges::find(step, 0) != step.end()) wrong("step", "no 0", step);
 }
 
-// take_slice() copies or adds a slice of x to the dense y, put_slice() the dense y to a slice of x.
+// take_slice() copies or adds a slice of x to the dense y, put_slice() the dense y to a slice of x,
+// and sets the rest of x to 0. write_slice() only copies y to a slice of x.
 template <class T>
 CATENA_KERNEL void take_slice(const auto& call, const Slices& slices, const T* x, T* y, bool add) {
     slices.for_each_run(
@@ -133,6 +134,14 @@ CATENA_KERNEL void put_slice(const auto& call, const Slices& slices, const T* y,
     slices.for_each_run(
         call, [&](std::int64_t dense, std::int64_t sparse, std::int64_t n, std::int64_t step) {
             move_run(y + dense, 1, x.data + sparse, step, n, add);
+        });
+}
+
+template <class T>
+CATENA_KERNEL void write_slice(const auto& call, const Slices& slices, const T* y, T* x) {
+    slices.for_each_run(
+        call, [&](std::int64_t dense, std::int64_t sparse, std::int64_t n, std::int64_t step) {
+            move_run(y + dense, 1, x + sparse, step, n, false);
         });
 }
 
@@ -233,12 +242,7 @@ struct ItemUpdate {
     template <class T>
     CATENA_KERNEL static void forward(const auto& call) {
         const auto x = call.template mutated<T>(0);
-        const T* const value = call.template x<T>(1).data;
-        slices_of(call, x.shape)
-            .for_each_run(call, [&](std::int64_t dense, std::int64_t sparse, std::int64_t n,
-                                    std::int64_t step) {
-                for (std::int64_t i = 0; i < n; ++i) x.data[sparse + i * step] = value[dense + i];
-            });
+        write_slice(call, slices_of(call, x.shape), call.template x<T>(1).data, x.data);
     }
 };
 

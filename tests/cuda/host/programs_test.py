@@ -107,6 +107,9 @@ def main():
         trains(folder, "lm", LM, *small, "--steps", 10, "--lr", 0.01, "--layers", 2, "--dropout", 0.1)
         predicts(folder, "lm", "--prompt", "anna sees the", "--length", 20, "--temperature", 0.05,
                  "--seed", 1)
+        gpt = ["--net", "gpt", "--layers", 1, "--heads", 2, "--steps", 10, "--lr", 0.01]
+        trains(folder, "gpt", LM, *small, *gpt, "--dropout", 0.1)
+        predicts(folder, "gpt", "--prompt", "anna sees the", "--length", 20, "--temperature", 0.05)
         trains(folder, "sentences", LM, *small, "--sentences", "--cell", "rnn")
         for model in ("skip-gram", "cbow"):
             trains(folder, model, WORDS, *small, "--model", model)

@@ -262,10 +262,7 @@ struct AttentionOnCpu : AttentionTile<T, isa> {
         const std::int64_t size = query_size(a);
         T* const partial =
             split.count > 1 ? reinterpret_cast<T*>(x.scratch + host().slots(ctx) * each) : x.gq;
-        if (x.gq != nullptr && (split.count > 1 || !x.add_q))
-            parallel<isa>(ctx, split.count * size, 1,
-                          [&](std::int64_t begin, std::int64_t end)
-                              CATENA_LAMBDA { std::fill(partial + begin, partial + end, T(0)); });
+        const bool add = split.count == 1 && x.add_q;
         parallel<isa>(
             ctx, a.b * a.hk * split.count,
             std::max<std::int64_t>(a.group * a.t * std::min(split.size, a.s) * (a.d + a.e) / 2, 1),
@@ -277,9 +274,13 @@ struct AttentionOnCpu : AttentionTile<T, isa> {
                     const std::int64_t part = i % split.count, index = i / split.count;
                     const std::int64_t last = std::min(a.s, (part + 1) * split.size);
                     T* const gq = x.gq == nullptr ? nullptr : partial + part * size;
-                    for (std::int64_t key = part * split.size; key < last; key += scratch.chunk)
+                    std::int64_t key = part * split.size;
+                    do {  // also without keys, so that each part of gq is set
                         spread_back(x, tiles, index / a.hk, index % a.hk, key,
-                                    std::min(last, key + scratch.chunk), gq, scratch);
+                                    std::min(last, key + scratch.chunk), gq,
+                                    add || key > part * split.size, scratch);
+                        key += scratch.chunk;
+                    } while (key < last);
                 }
             });
         if (split.count == 1 || x.gq == nullptr) return;
@@ -386,14 +387,15 @@ struct AttentionOnCpu : AttentionTile<T, isa> {
     CATENA_KERNEL static void spread_back(const Tensors& x, const QueryTiles<T>& tiles,
                                           std::int64_t batch, std::int64_t shared,
                                           std::int64_t from, std::int64_t to, T* gq,
-                                          const Scratch& scratch) {
+                                          bool add_q, const Scratch& scratch) {
         const AttentionCase& a = x.a;
         const std::int64_t dk = Scratch::padded(a.d), dv = Scratch::padded(a.e);
         std::fill_n(scratch.gk, (to - from) * dk, T(0));
         std::fill_n(scratch.gv, (to - from) * dv, T(0));
         for (std::int64_t t = 0; t < tiles.count; ++t) {
             const Tile tile = tiles.tile(a, batch, shared, t);
-            if (std::max(from, tile.least_first) >= std::min(to, tile.most_end)) continue;
+            const bool any = std::max(from, tile.least_first) < std::min(to, tile.most_end);
+            if (!any && (gq == nullptr || add_q)) continue;
             load(x, tile, scratch);
             for_each_block(tile, from, to, [&](const KeyBlock& keys) CATENA_LAMBDA {
                 differentiate(x, tile, keys, scratch);
@@ -415,7 +417,7 @@ struct AttentionOnCpu : AttentionTile<T, isa> {
                 T* const row = gq + tile.at(a.q, i);
                 const T* const sums = scratch.rows + i * Scratch::padded(a.d);
                 CATENA_LOOP
-                for (std::int64_t d = 0; d < a.d; ++d) row[d] += scale * sums[d];
+                for (std::int64_t d = 0; d < a.d; ++d) store(row[d], add_q, scale * sums[d]);
             }
         }
         const auto put = [&](T* to_all, const HeadStrides& strides, std::int64_t size, bool add,

@@ -88,13 +88,10 @@ CATENA_KERNEL void fold_run(const T* p, std::int64_t n, std::int64_t from,
                 }
             }
             std::int64_t each = groups;
-            std::int64_t half = w / 2;
-            for (; half >= 8; half /= 2, each *= 2) {
-                for (std::int64_t j = 0; j < half; ++j) lanes.merge(j, j + half, each);
-            }
-            for (; half > 0; half /= 2, each *= 2) {
+            for (std::int64_t half = w / 2; half > 0; half /= 2, each *= 2) {
+                const std::int64_t some = std::max<std::int64_t>(half, 8);  // a vector at least
                 CATENA_LOOP
-                for (std::int64_t j = 0; j < 8; ++j) lanes.merge(j, j + half, each);  // for vectors
+                for (std::int64_t j = 0; j < some; ++j) lanes.merge(j, j + half, each);
             }
             total.join(Total::of(lanes.get(0), each, from));
         }

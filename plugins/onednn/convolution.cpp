@@ -421,10 +421,14 @@ std::int32_t supports(catena_ctx*, const catena_call* call) {
     return outcome(*call) != nullptr && worth_it(convolution_call(*call).sizes) ? 1 : 0;
 }
 
-// Whether a call may round to bfloat16, and this CPU multiplies it faster.
-bool rounds(const catena_call& call) {
+// Whether a product is faster with operands rounded to bfloat16: not if the sums are so short that
+// conversions take longer, or for the filters' gradient, whose sums are over rows of outputs, if
+// few numbers fill the tiles.
+bool faster_in_half(const Geometry& g, ConvolutionProduct product) {
     static const bool amx = dnnl::get_effective_cpu_isa() == dnnl::cpu_isa::avx512_core_amx;
-    return amx && (call.flags & CATENA_CALL_BFLOAT16) != 0;
+    if (!amx || product == data) return amx;
+    if (product == forward) return g.taps() >= 64;
+    return g.channels >= 128 || (g.channels >= 16 && g.ow >= 16);
 }
 
 // Whether a step also gives the bias's gradient: a convolution's comes with that for the filters.
@@ -435,13 +439,17 @@ bool has_bias_sum(const ConvolutionCall& work, const ConvolutionStep& s) {
 // All products of a call.
 struct Work {
     explicit Work(const catena_call& host_call)
-        : call(convolution_call(host_call)), half(rounds(host_call)) {}
+        : call(convolution_call(host_call)),
+          may_round((host_call.flags & CATENA_CALL_BFLOAT16) != 0) {}
+    Spec spec(const ConvolutionStep& s, bool bias) const {
+        return {call.sizes, s.product, bias, s.add,
+                may_round && faster_in_half(call.sizes, s.product)};
+    }
     std::shared_ptr<const Mapping> mapping(const ConvolutionStep& s) const {
-        return made_for_product<Mapping>({call.sizes, s.product, s.bias != nullptr, s.add, half});
+        return made_for_product<Mapping>(spec(s, s.bias != nullptr));
     }
     std::shared_ptr<const Correlation> correlation(const ConvolutionStep& s) const {
-        return made_for_product<Correlation>(
-            {call.sizes, s.product, has_bias_sum(call, s), s.add, half});
+        return made_for_product<Correlation>(spec(s, has_bias_sum(call, s)));
     }
     std::size_t scratch_bytes(std::int32_t slots) const {
         std::size_t bytes = 0;
@@ -478,7 +486,7 @@ struct Work {
     }
 
     ConvolutionCall call;
-    bool half;
+    bool may_round;
 };
 // If oneDNN cannot make the primitives, another kernel runs.
 catena_status plan(catena_ctx* ctx, const catena_call* call, catena_plan* plan) {

@@ -254,7 +254,7 @@ bool can(const catena_gemm& g) {
 // Tuned by measurement: README.md. Work is counted in multiply-adds, reuse in those per number of A, B and C.
 constexpr double least_work = 400'000;
 constexpr double least_reuse = 17;
-constexpr double tile_least = 500'000;  // less work is not worth another thread
+constexpr double tile_least = 2'000'000;  // less work is not worth another thread
 constexpr Cut cut = {block, block, 64, 64};
 
 double work_of(const catena_gemm& g) {

@@ -104,12 +104,91 @@ CATENA_KERNEL void max_row(const Windows& w, const T* plane, const T* end, std::
     }
 }
 
+// Whether 2 x 2 windows tile the images. The rows of windows of all planes then lie behind each other,
+// as do the pairs of rows of their pixels, so that vectors can extend over several short rows.
+inline bool is_tiled(const Windows& w) {
+    const auto tiled = [](const Side& s) {
+        return s.ksize == 2 && s.stride == 2 && s.pad == 0 && s.extent == 2 * s.count;
+    };
+    return tiled(w.y) && tiled(w.x);
+}
+// Calls visit(window, pixel, n, rows) for up to `lanes` windows of the planes [begin, end): `rows`
+// rows of n windows each, from a window and its first pixel on.
+CATENA_KERNEL void for_each_tile(const Windows& w, std::int64_t begin, std::int64_t end,
+                                 const auto& visit) {
+    const std::int64_t width = w.x.count;
+    const std::int64_t most = std::max<std::int64_t>(lanes / width, 1), last = end * w.y.count;
+    for (std::int64_t row = begin * w.y.count; row < last; row += most)
+        for (std::int64_t i = 0; i < width; i += lanes)
+            visit(row * width + i, 4 * row * width + 2 * i, std::min(lanes, width - i),
+                  std::min(most, last - row));
+}
+// maxima() and scatter() for such windows.
+template <class T, class M>
+CATENA_KERNEL void maxima_of_tiles(const Windows& w, std::int64_t begin, std::int64_t end,
+                                   const T* x, T* y, M* at, bool add) {
+    alignas(64) T line[2][2 * lanes] = {};
+    alignas(64) T even[lanes], odd[lanes], best[lanes];
+    alignas(64) Cell<T> cell[lanes];
+    for_each_tile(w, begin, end,
+                  [&](std::int64_t window, std::int64_t pixel, std::int64_t n, std::int64_t rows)
+                      CATENA_LAMBDA {
+                          for (std::int64_t r = 0; r < 2 * rows; ++r)
+                              std::copy_n(x + pixel + r * w.x.extent, 2 * n,
+                                          line[r % 2] + r / 2 * 2 * n);
+                          std::fill_n(best, lanes, -std::numeric_limits<T>::infinity());
+                          std::fill_n(cell, lanes, Cell<T>(0));
+                          for (Cell<T> i = 0; i < 2; ++i) {
+                              CATENA_LOOP
+                              for (std::int64_t k = 0; k < lanes; ++k) {
+                                  even[k] = line[i][2 * k];
+                                  odd[k] = line[i][2 * k + 1];
+                              }
+                              compare(even, static_cast<Cell<T>>(2 * i), best, cell);
+                              compare(odd, static_cast<Cell<T>>(2 * i + 1), best, cell);
+                          }
+                          for (std::int64_t k = 0; k < n * rows; ++k) {
+                              store(y[window + k], add, best[k]);
+                              at[window + k] = static_cast<M>(cell[k]);
+                          }
+                      });
+}
+template <class T, class M>
+CATENA_KERNEL void scatter_to_tiles(const Windows& w, std::int64_t begin, std::int64_t end,
+                                    const T* gy, const M* at, T* gx, bool add) {
+    alignas(64) T g[lanes] = {};
+    alignas(64) M narrow[lanes] = {};
+    alignas(64) T line[2][2 * lanes];
+    for_each_tile(w, begin, end,
+                  [&](std::int64_t window, std::int64_t pixel, std::int64_t n, std::int64_t rows)
+                      CATENA_LAMBDA {
+                          std::copy_n(gy + window, n * rows, g);
+                          std::copy_n(at + window, n * rows, narrow);
+                          for (Cell<T> i = 0; i < 2; ++i) {
+                              CATENA_LOOP
+                              for (std::int64_t k = 0; k < lanes; ++k) {
+                                  const auto cell = static_cast<Cell<T>>(narrow[k]);
+                                  line[i][2 * k] = cell == 2 * i ? g[k] : T(0);
+                                  line[i][2 * k + 1] = cell == 2 * i + 1 ? g[k] : T(0);
+                              }
+                          }
+                          for (std::int64_t r = 0; r < 2 * rows; ++r) {
+                              const T* const from = line[r % 2] + r / 2 * 2 * n;
+                              T* const to = gx + pixel + r * w.x.extent;
+                              CATENA_LOOP
+                              for (std::int64_t k = 0; k < 2 * n; ++k) store(to[k], add, from[k]);
+                          }
+                      });
+}
+
 template <class T, class M>
 CATENA_KERNEL void maxima(const auto& call, const Tensor<const T>& x, const Tensor<T>& most, M* at,
                           bool add) {
     const Windows w = windows_of(call, x.shape, most.shape);
     T* const y = most.data;
+    const bool tiled = is_tiled(w);
     call.parallel(w.planes, w.work(), [&](std::int64_t begin, std::int64_t end) CATENA_LAMBDA {
+        if (tiled) return maxima_of_tiles(w, begin, end, x.data, y, at, add);
         alignas(64) T best[lanes];
         alignas(64) Cell<T> cell[lanes];
         alignas(64) M narrow[lanes];
@@ -149,34 +228,6 @@ CATENA_KERNEL void for_each_maximum(const Windows& w, const M* at, std::int64_t 
     }
 }
 
-// scatter() for 2 x 2 windows that tile the image: each pixel gets its window's gradient or 0.
-template <class T, class M>
-CATENA_KERNEL void scatter_pairs(const Windows& w, const T* gy, const M* at, T* gx, bool add) {
-    alignas(64) T g[lanes] = {};
-    alignas(64) M narrow[lanes] = {};
-    alignas(64) T row[2 * lanes];
-    for (std::int64_t oy = 0; oy < w.y.count; ++oy) {
-        for (std::int64_t ox = 0; ox < w.x.count; ox += lanes) {
-            const std::int64_t n = std::min(lanes, w.x.count - ox);
-            std::copy_n(gy + oy * w.x.count + ox, n, g);
-            std::copy_n(at + oy * w.x.count + ox, n, narrow);
-            for (std::int64_t i = 0; i < 2; ++i) {
-                const auto left = static_cast<Cell<T>>(2 * i);
-                CATENA_LOOP
-                for (std::int64_t k = 0; k < lanes; ++k) {
-                    const auto cell = static_cast<Cell<T>>(narrow[k]);
-                    row[2 * k] = cell == left ? g[k] : T(0);
-                    row[2 * k + 1] = cell == left + 1 ? g[k] : T(0);
-                }
-                T* const out = gx + (2 * oy + i) * w.x.extent + 2 * ox;
-                if (add)
-                    for (std::int64_t k = 0; k < 2 * n; ++k) out[k] += row[k];
-                else std::copy_n(row, 2 * n, out);
-            }
-        }
-    }
-}
-
 // Sets gx to gy at the maxima and to 0 elsewhere, or adds gy to gx at the maxima.
 template <class T, class M>
 CATENA_KERNEL void scatter(const auto& call, const Tensor<const T>& windows, const M* at,
@@ -184,17 +235,11 @@ CATENA_KERNEL void scatter(const auto& call, const Tensor<const T>& windows, con
     const Windows w = windows_of(call, images.shape, windows.shape);
     const T* const gy = windows.data;
     T* const gx = images.data;
-    const auto tiled = [](const Side& s) {
-        return s.ksize == 2 && s.stride == 2 && s.pad == 0 && s.extent == 2 * s.count;
-    };
-    const bool pairs = tiled(w.y) && tiled(w.x);
+    const bool tiled = is_tiled(w);
     call.parallel(w.planes, w.work(), [&](std::int64_t begin, std::int64_t end) CATENA_LAMBDA {
+        if (tiled) return scatter_to_tiles(w, begin, end, gy, at, gx, add);
         for (std::int64_t p = begin; p < end; ++p) {
             T* const out = gx + p * w.image();
-            if (pairs) {
-                scatter_pairs(w, gy + p * w.count(), at + p * w.count(), out, add);
-                continue;
-            }
             if (!add) std::fill_n(out, w.image(), T(0));
             for_each_maximum(w, at, p, [&](std::int64_t pixel, std::int64_t window) CATENA_LAMBDA {
                 gx[pixel] += gy[window];

@@ -79,6 +79,11 @@ function(_catena_plugin_module target output sources)
     target_compile_options(${target} PRIVATE
         "$<$<COMPILE_LANGUAGE:C,CXX>:-O3;-fno-math-errno;-fno-trapping-math>"
         "$<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fno-gnu-unique>")
+    if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
+        # By default, GCC copies and fills a few numbers with "rep", which takes long to start.
+        target_compile_options(${target} PRIVATE "$<$<COMPILE_LANG_AND_ID:CXX,GNU>:\
+-mmemcpy-strategy=libcall:-1:noalign;-mmemset-strategy=libcall:-1:noalign>")
+    endif()
     target_link_options(${target} PRIVATE "LINKER:--version-script=${exports}")
     if(NOT CATENA_SANITIZE AND NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize")
         target_link_options(${target} PRIVATE "LINKER:-z,defs")

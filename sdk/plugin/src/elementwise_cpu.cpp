@@ -105,14 +105,16 @@ private:
     // Sets `to` to n elements of input k, at most 2 * largest.
     void load(std::size_t k, std::int64_t begin, std::int64_t n, T* to) const {
         if (!truths[k]) return walk[k].load(in[k], begin, n, to);
-        const bool* from = reinterpret_cast<const bool*>(in[k]);
-        bool own[2 * largest];
+        // As integers: compilers do not vectorize conversions of bool.
+        const auto* from = reinterpret_cast<const std::uint8_t*>(in[k]);
+        std::uint8_t own[2 * largest];
         if (repeated[k]) {
             walk[k].load(from, begin, n, own);
             from = own;
         } else {
             from += begin;
         }
+        CATENA_LOOP
         for (std::int64_t i = 0; i < n; ++i) to[i] = static_cast<T>(from[i]);
     }
     void blocks(std::int64_t begin, std::int64_t end) const {

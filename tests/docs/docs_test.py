@@ -240,7 +240,7 @@ class Programs:
             if not re.search(rf"^(  |.*{words[0]} ){re.escape(words[1])}\b", text, re.M):
                 return f"{words[0]} has no command {words[1]}"
         for word in words[1:]:
-            option = re.match(r"--[a-z][a-z-]*|-[a-z]$", word)
+            option = re.match(r"--[a-z][a-z0-9-]*|-[a-z]$", word)
             if option and not re.search(rf"(^|[\s\[]){re.escape(option.group())}(?![\w-])", text):
                 return f"{words[0]} has no option {option.group()}"
         return None

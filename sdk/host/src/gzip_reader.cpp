@@ -27,9 +27,11 @@ GzipReader::GzipReader(const std::filesystem::path& file, std::string reader)
     gzbuffer(file_.get(), 1 << 17);
     compressed_ = gzdirect(file_.get()) == 0;
     if (!compressed_ && file.extension() == ".gz") {
-        std::uint8_t magic[2] = {};
-        gzread(file_.get(), magic, sizeof magic);
-        fail("gzip data (1f 8b)", fmt::format("{:02x} {:02x}", magic[0], magic[1]));
+        const std::string expected = "gzip data (1f 8b)";
+        char magic[2] = {};
+        (void)read_some(magic, expected);  // fails if memory was short
+        fail(expected, fmt::format("{:02x} {:02x}", static_cast<std::uint8_t>(magic[0]),
+                                   static_cast<std::uint8_t>(magic[1])));
     }
 }
 
@@ -82,6 +84,7 @@ std::string GzipReader::zlib_error() const {
     int code = 0;
     const char* text = gzerror(file_.get(), &code);
     if (code == Z_BUF_ERROR) return "a gzip stream that is cut off";
+    if (code == Z_MEM_ERROR) return "too little memory to read it";
     return fmt::format("damaged gzip data ({})", text);
 }
 

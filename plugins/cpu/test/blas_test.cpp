@@ -120,7 +120,7 @@ const Shape shapes[] = {{1, 1, 1},     {3, 1, 2},      {7, 5, 3},    {8, 8, 8},
 // With so few rows or columns that other code computes them: odd sizes, and several strips of columns.
 const Shape few[] = {{1, 40, 5},     {1, 300, 70},   {1, 257, 1000}, {1, 9000, 17}, {2, 601, 128},
                      {3, 700, 150},  {7, 5000, 16},  {8, 520, 131},  {513, 1, 64},  {700, 5, 129},
-                     {2000, 8, 130}, {1, 1, 10'000}, {5, 3, 30'000}};
+                     {2000, 8, 130}, {1, 1, 10'000}, {5, 3, 30'000}, {1, 701, 799}, {5, 799, 701}};
 
 std::vector<Shape> all_shapes() {
     std::vector<Shape> all(std::begin(shapes), std::end(shapes));

@@ -104,8 +104,8 @@ struct Grid {
 // [any] Returns the cheapest division of an m x n matrix into at most `parts` tiles.
 Grid make_grid(int64_t m, int64_t n, int64_t parts, const Cut& cut);
 
-// amx.cpp: products with operands rounded to bfloat16, on processors that have tiles for them.
-extern const catena_blas amx_table;
+// bfloat16.cpp: products with operands rounded to bfloat16, on processors with AMX or fast AVX512-BF16.
+extern const catena_blas bfloat16_table;
 
 constexpr bool is_float(catena_dtype dtype, int bits) {
     return dtype.code == CATENA_CODE_FLOAT && dtype.bits == bits && dtype.lanes == 1;
@@ -123,7 +123,10 @@ extern const catena_targets targets_table;
 // isa.cpp
 // [any] Returns the highest x86-64 psABI level that CPU and system support, 1 .. 4; 0 on other CPUs.
 int isa_level();
-// [any] Whether CPU and system support AMX tiles of bfloat16.
+// [any] Whether CPU and system support AVX512-BF16; whether it multiplies twice as many numbers per second as
+// float32 instructions, which is so for AMD's; and whether they support AMX tiles of bfloat16.
+bool has_avx512_bf16();
+bool has_fast_avx512_bf16();
 bool has_amx_bf16();
 constexpr const char* isa_levels[] = {"x86-64-v4", "x86-64-v3", "x86-64-v2", "x86-64", nullptr};
 // [any] Whether code for isa, which is a level or "", runs on this machine.

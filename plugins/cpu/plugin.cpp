@@ -130,7 +130,7 @@ const catena_backend* const backends[] = {&backend};
 using catena::plugin::extension;
 constexpr catena_extension blas = extension(CATENA_BLAS_1, "cpu", &blas_table);
 constexpr catena_extension rounded =
-    extension(CATENA_BLAS_1, "cpu", &amx_table, CATENA_PRIORITY_TUNED);
+    extension(CATENA_BLAS_1, "cpu", &bfloat16_table, CATENA_PRIORITY_TUNED);
 constexpr catena_extension compiler = extension(CATENA_COMPILER_1, "cpu", &compiler_table);
 constexpr catena_extension targets =
     extension(CATENA_TARGETS_1, "cpu", &targets_table, CATENA_PRIORITY_PORTABLE);

@@ -223,26 +223,26 @@ TEST_CASE_TEMPLATE("deterministic products have the same bits for any number of 
 
 namespace {
 
-const catena_blas& amx() { return *plugin().amx; }
+const catena_blas& bfloat16() { return *plugin().bfloat16; }
 
-bool has_amx() {
+bool has_bfloat16() {
     catena_gemm gemm = Product<float>({128, 128, 128}, 1, 0).gemm;
     gemm.flags = CATENA_CALL_BFLOAT16;
-    return amx().supports(&gemm) != 0;
+    return bfloat16().supports(&gemm) != 0;
 }
 
 float rounded(float x) { return catena_from_bfloat16(catena_to_bfloat16(x)); }
 
 // Whole blocks, incomplete tiles, incomplete pairs of numbers, several parts of each extent.
-const Shape amx_shapes[] = {{1, 1, 1},       {32, 32, 32},   {33, 31, 63},
-                            {7, 50, 1},      {48, 16, 2},    {97, 100, 70},
-                            {100, 10, 1030}, {20, 1100, 65}, {257, 20, 515}};
+const Shape bfloat16_shapes[] = {{1, 1, 1},       {32, 32, 32},   {33, 31, 63},
+                                 {7, 50, 1},      {48, 16, 2},    {97, 100, 70},
+                                 {100, 10, 1030}, {20, 1100, 65}, {257, 20, 515}};
 
 }  // namespace
 
-TEST_CASE("AMX rounds the operands to bfloat16 and adds float32") {
-    if (!has_amx()) return;
-    for (Shape shape : amx_shapes)
+TEST_CASE("bfloat16 products round the operands to bfloat16 and add float32") {
+    if (!has_bfloat16()) return;
+    for (Shape shape : bfloat16_shapes)
         for (const int transposes : {0, 1, 2, 3})
             for (const double beta : {0.0, 1.0, 0.25}) {
                 CAPTURE(shape.m);
@@ -264,7 +264,7 @@ TEST_CASE("AMX rounds the operands to bfloat16 and adds float32") {
                         std::fill_n(product.c.begin() + i * product.gemm.ldc, shape.n,
                                     std::numeric_limits<float>::quiet_NaN());
                 const std::vector<float> before = product.c;
-                REQUIRE(product.run(amx()) == CATENA_OK);
+                REQUIRE(product.run(bfloat16()) == CATENA_OK);
                 const double terms = 1 + static_cast<double>(shape.k);
                 CHECK(largest_difference(product.c, expected) < 1e-6 * terms);
                 CHECK(largest_difference(product.c, exact) < std::ldexp(1, -8) * terms);
@@ -272,15 +272,15 @@ TEST_CASE("AMX rounds the operands to bfloat16 and adds float32") {
                     plugin().threads->set_count(plugin().dev, threads);
                     Product<float> again = product;
                     again.c = before;
-                    REQUIRE(again.run(amx()) == CATENA_OK);
+                    REQUIRE(again.run(bfloat16()) == CATENA_OK);
                     CHECK(again.c == product.c);
                 }
                 plugin().threads->set_count(plugin().dev, 0);
             }
 }
 
-TEST_CASE("AMX keeps what is no number") {
-    if (!has_amx()) return;
+TEST_CASE("bfloat16 products keep what is no number") {
+    if (!has_bfloat16()) return;
     constexpr float infinity = std::numeric_limits<float>::infinity();
     for (const bool transposed : {false, true}) {
         Product<float> product({40, 40, 40, transposed, transposed}, 1, 0);
@@ -292,7 +292,7 @@ TEST_CASE("AMX keeps what is no number") {
         product.a[static_cast<size_t>(row(3))] = infinity;
         product.a[static_cast<size_t>(row(35))] = std::numeric_limits<float>::quiet_NaN();
         product.a[static_cast<size_t>(row(36))] = 3.4e38F;  // rounds to infinity
-        REQUIRE(product.run(amx()) == CATENA_OK);
+        REQUIRE(product.run(bfloat16()) == CATENA_OK);
         const auto result = [&](int64_t i, int64_t j) {
             return product.c[static_cast<size_t>(i * product.gemm.ldc + j)];
         };
@@ -306,19 +306,19 @@ TEST_CASE("AMX keeps what is no number") {
     }
 }
 
-TEST_CASE("AMX is for large products that may be rounded") {
+TEST_CASE("bfloat16 is for large products that may be rounded") {
     Product<float> product({128, 128, 128}, 1, 0);
-    CHECK(amx().supports(&product.gemm) == 0);
-    CHECK(product.run(amx()) == CATENA_E_UNSUPPORTED);
+    CHECK(bfloat16().supports(&product.gemm) == 0);
+    CHECK(product.run(bfloat16()) == CATENA_E_UNSUPPORTED);
     product.gemm.flags = CATENA_CALL_FLOAT16;
-    CHECK(amx().supports(&product.gemm) == 0);
+    CHECK(bfloat16().supports(&product.gemm) == 0);
     const auto refused = [&](const Shape& shape) {
         catena_gemm gemm = product.gemm;
         gemm.flags = CATENA_CALL_BFLOAT16;
         gemm.m = shape.m;
         gemm.n = gemm.ldb = gemm.ldc = shape.n;
         gemm.k = gemm.lda = shape.k;
-        return amx().supports(&gemm) == 0;
+        return bfloat16().supports(&gemm) == 0;
     };
     CHECK(refused({1, 4096, 4096}));
     CHECK(refused({4096, 1, 4096}));
@@ -326,12 +326,12 @@ TEST_CASE("AMX is for large products that may be rounded") {
     CHECK(refused({64, 64, 64}));
     CHECK(refused({512, 512, 0}));
     CHECK(refused({0, 512, 512}));
-    if (!has_amx()) return;
+    if (!has_bfloat16()) return;
     CHECK(!refused({100, 100, 100}));
     Product<float> scaled({50, 70, 0}, 1, 0.5);
     scaled.gemm.flags = CATENA_CALL_BFLOAT16;
     const std::vector<float> expected = scaled.expected();
-    REQUIRE(scaled.run(amx()) == CATENA_OK);
+    REQUIRE(scaled.run(bfloat16()) == CATENA_OK);
     CHECK(scaled.c == expected);
 }
 

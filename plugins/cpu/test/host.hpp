@@ -41,7 +41,7 @@ public:
         table = entry(&host_, nullptr);
         backend = table->backends[0];
         blas = static_cast<const catena_blas*>(table->extensions[0]->table);
-        amx = static_cast<const catena_blas*>(table->extensions[3]->table);
+        bfloat16 = static_cast<const catena_blas*>(table->extensions[3]->table);
         if (table->init(&host_, nullptr) != CATENA_OK ||
             backend->open(nullptr, 0, &dev) != CATENA_OK)
             throw std::runtime_error(failure);
@@ -61,7 +61,7 @@ public:
     const catena_backend* backend = nullptr;
     const catena_threads* threads = nullptr;
     const catena_blas* blas = nullptr;
-    const catena_blas* amx = nullptr;
+    const catena_blas* bfloat16 = nullptr;
     void* dev = nullptr;
 
 private:

@@ -1,5 +1,5 @@
 // Tests that without OpenBLAS the device works, and products name the package to install; and the setting
-// that turns AMX off.
+// that turns bfloat16 off.
 #include <doctest/doctest.h>
 
 #include <cstdlib>
@@ -24,14 +24,15 @@ TEST_CASE("a product names the missing package") {
     CHECK(failure.find("/nowhere/libopenblas.so.0") != std::string::npos);
 }
 
-TEST_CASE("AMX is not used if the user says so") {
-    setenv("CATENA_CPU_AMX", "0", 1);  // NOLINT(concurrency-mt-unsafe)
+TEST_CASE("bfloat16 is not used if the user says so") {
+    setenv("CATENA_CPU_BFLOAT16", "0", 1);  // NOLINT(concurrency-mt-unsafe)
     catena_gemm gemm = {};
     gemm.struct_size = sizeof gemm;
     gemm.flags = CATENA_CALL_BFLOAT16;
     gemm.dtype = {CATENA_CODE_FLOAT, 32, 1};
     gemm.m = gemm.n = gemm.k = gemm.lda = gemm.ldb = gemm.ldc = 512;
-    CHECK(plugin().amx->supports(&gemm) == 0);
-    CHECK(plugin().amx->gemm(nullptr, &gemm) == CATENA_E_UNSUPPORTED);
-    CHECK(failure.find("expected float32 as bfloat16 and AMX") != std::string::npos);
+    CHECK(plugin().bfloat16->supports(&gemm) == 0);
+    CHECK(plugin().bfloat16->gemm(nullptr, &gemm) == CATENA_E_UNSUPPORTED);
+    CHECK(failure.find("expected float32 as bfloat16, and AMX or fast AVX512-BF16") !=
+          std::string::npos);
 }

@@ -1,5 +1,5 @@
-// catena.blas/1 with the tiles of AMX: products of float32 matrices whose call allows rounding to bfloat16. The
-// operands are rounded while they are packed; products of bfloat16 numbers are exact, and the sums are float32.
+// catena.blas/1 with the tiles of AMX or with AVX512-BF16: products of float32 matrices whose call allows rounding
+// to bfloat16. The operands are rounded while they are packed, and the sums are float32.
 #if defined(__x86_64__)
 #include <immintrin.h>
 #include <sys/syscall.h>
@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <string_view>
 
 #include <catena/plugin/blas.hpp>
 
@@ -18,8 +19,11 @@
 namespace catena_cpu {
 namespace {
 
-// A tile register has 16 rows of 64 bytes. `side` lines (rows of A or columns of B) times `depth` numbers of
-// each fill one, as 16 x 16 pairs of bfloat16: lines x pairs for A, and pairs x lines for B.
+enum class Unit : uint8_t { none, avx512, amx };
+
+// A tile register of AMX has 16 rows of 64 bytes. `side` lines (rows of A or columns of B) times `depth` numbers of
+// each fill one, as 16 x 16 pairs of bfloat16: lines x pairs for A, and pairs x lines for B. AVX-512 reads the
+// same layout.
 constexpr int64_t side = 16;
 constexpr int64_t depth = 32;
 constexpr int64_t tile_bytes = 1024;
@@ -56,6 +60,7 @@ struct Range {
 // GCC 12 warns of its own intrinsics, which start from undefined registers.
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 
+// Only multiply_block() has instructions of AMX.
 #define CATENA_AMX \
     __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16,amx-tile,amx-bf16")))
 
@@ -187,29 +192,65 @@ CATENA_AMX void multiply_block(const char* a, const char* b, int64_t steps, floa
     if (below && right) _tile_stored(3, last + side, stride);
 }
 
+// The same with AVX-512. Rows up to a multiple of 8 are computed.
+CATENA_AMX void multiply_block_by_vectors(const char* a, const char* b, int64_t steps, float* c,
+                                          int64_t ldc, bool add, int64_t rows) {
+    constexpr int64_t strip = 8, row_bytes = 64;
+    for (int64_t i = 0; i < rows; i += strip, c += strip * ldc) {
+        __m512 sum[strip][2];
+        for (int64_t r = 0; r < strip; ++r)
+            for (int64_t v = 0; v < 2; ++v)
+                sum[r][v] = add ? _mm512_loadu_ps(c + r * ldc + v * side) : _mm512_setzero_ps();
+        const char* pair_of_a = a + i / side * tile_bytes + i % side * row_bytes;
+        const char* pairs_of_b = b;
+        for (int64_t step = 0; step < steps; ++step) {
+            for (int64_t p = 0; p < side; ++p, pair_of_a += 4, pairs_of_b += row_bytes) {
+                const auto left = reinterpret_cast<__m512bh>(_mm512_load_si512(pairs_of_b));
+                const auto right =
+                    reinterpret_cast<__m512bh>(_mm512_load_si512(pairs_of_b + tile_bytes));
+#pragma GCC unroll 8
+                for (int64_t r = 0; r < strip; ++r) {
+                    int pair;
+                    std::memcpy(&pair, pair_of_a + r * row_bytes, sizeof pair);
+                    const auto x = reinterpret_cast<__m512bh>(_mm512_set1_epi32(pair));
+                    sum[r][0] = _mm512_dpbf16_ps(sum[r][0], x, left);
+                    sum[r][1] = _mm512_dpbf16_ps(sum[r][1], x, right);
+                }
+            }
+            pair_of_a += 2 * tile_bytes - row_bytes;
+            pairs_of_b += tile_bytes;
+        }
+        for (int64_t r = 0; r < strip; ++r)
+            for (int64_t v = 0; v < 2; ++v) _mm512_storeu_ps(c + r * ldc + v * side, sum[r][v]);
+    }
+}
+
 // Computes a block of C, in a copy if it is incomplete or its old values are scaled.
-CATENA_AMX void update_block(const char* a, const char* b, int64_t steps, float* c, int64_t ldc,
-                             int64_t rows, int64_t columns, float beta) {
+CATENA_AMX void update_block(Unit unit, const char* a, const char* b, int64_t steps, float* c,
+                             int64_t ldc, int64_t rows, int64_t columns, float beta) {
     const bool add = beta != 0;
     if (rows == block && columns == block && (!add || beta == 1)) {
-        multiply_block(a, b, steps, c, ldc, add, true, true);
+        if (unit == Unit::amx) multiply_block(a, b, steps, c, ldc, add, true, true);
+        else multiply_block_by_vectors(a, b, steps, c, ldc, add, rows);
         return;
     }
     alignas(64) float copy[block * block];
     for (int64_t i = 0; i < block && add; ++i)
         for (int64_t j = 0; j < block; ++j)
             copy[i * block + j] = i < rows && j < columns ? beta * c[i * ldc + j] : 0;
-    multiply_block(a, b, steps, copy, block, add, rows > side, columns > side);
+    if (unit == Unit::amx)
+        multiply_block(a, b, steps, copy, block, add, rows > side, columns > side);
+    else multiply_block_by_vectors(a, b, steps, copy, block, add, rows);
     for (int64_t i = 0; i < rows; ++i) std::copy_n(copy + i * block, columns, c + i * ldc);
 }
 
 // Computes a part of C on one thread.
-CATENA_AMX void multiply(const catena_gemm& g, const Range& rows, const Range& columns,
+CATENA_AMX void multiply(Unit unit, const catena_gemm& g, const Range& rows, const Range& columns,
                          const Buffers& buffers) {
     const Operand a = {static_cast<const float*>(g.a), g.lda, g.transpose_a == 0,
                        static_cast<float>(g.alpha)};
     const Operand b = {static_cast<const float*>(g.b), g.ldb, g.transpose_b != 0, 1};
-    _tile_loadconfig(&eight_tiles);
+    if (unit == Unit::amx) _tile_loadconfig(&eight_tiles);
     for (int64_t j0 = 0; j0 < columns.size; j0 += columns_part) {
         const int64_t width = std::min(columns_part, columns.size - j0);
         for (int64_t k = 0; k == 0 || k < g.k; k += k_part) {
@@ -224,31 +265,42 @@ CATENA_AMX void multiply(const catena_gemm& g, const Range& rows, const Range& c
                     static_cast<float*>(g.c) + (rows.from + i0) * g.ldc + columns.from + j0;
                 for (int64_t i = 0; i < height; i += block)
                     for (int64_t j = 0; j < width; j += block)
-                        update_block(buffers.a() + i / block * bytes,
+                        update_block(unit, buffers.a() + i / block * bytes,
                                      buffers.b() + j / block * bytes, steps, c + i * g.ldc + j,
                                      g.ldc, std::min(block, height - i), std::min(block, width - j),
                                      k == 0 ? static_cast<float>(g.beta) : 1);
             }
         }
     }
-    _tile_release();
+    if (unit == Unit::amx) _tile_release();
 }
 
-// Asks the system for the tiles' state in signal frames and context switches, which it adds on request.
-bool detect() {
-    const char* const wanted = std::getenv("CATENA_CPU_AMX");  // NOLINT(concurrency-mt-unsafe)
-    if (wanted != nullptr && std::strcmp(wanted, "0") == 0) return false;
+// Asks Linux to save the tiles on context switches and in signal frames.
+bool enable_tiles() {
     constexpr long request = 0x1023, tile_data = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
     return has_amx_bf16() && syscall(SYS_arch_prctl, request, tile_data) == 0;
 }
+// Returns what the processor has, or less if the user says so.
+Unit detect() {
+    const char* const wanted = std::getenv("CATENA_CPU_BFLOAT16");  // NOLINT(concurrency-mt-unsafe)
+    const std::string_view name = wanted == nullptr ? "" : wanted;
+    if (name == "0") return Unit::none;
+    if (name != "avx512" && enable_tiles()) return Unit::amx;
+    return has_avx512_bf16() && (name == "avx512" || has_fast_avx512_bf16()) ? Unit::avx512
+                                                                             : Unit::none;
+}
 #else
-void multiply(const catena_gemm&, const Range&, const Range&, const Buffers&) {}
-bool detect() { return false; }
+void multiply(Unit, const catena_gemm&, const Range&, const Range&, const Buffers&) {}
+Unit detect() { return Unit::none; }
 #endif
 
+Unit unit() {
+    static const Unit found = detect();
+    return found;
+}
+
 bool can(const catena_gemm& g) {
-    static const bool usable = detect();
-    return (g.flags & CATENA_CALL_BFLOAT16) != 0 && is_float(g.dtype, 32) && usable;
+    return (g.flags & CATENA_CALL_BFLOAT16) != 0 && is_float(g.dtype, 32) && unit() != Unit::none;
 }
 
 // Tuned by measurement: README.md. Work is counted in multiply-adds, reuse in those per number of A, B and C.
@@ -280,8 +332,8 @@ struct Product {
 };
 
 catena_status run(catena_ctx* ctx, const catena_gemm* gemm) {
-    const catena_status status =
-        catena::plugin::check_gemm(ctx, *gemm, can(*gemm), "float32 as bfloat16 and AMX");
+    const catena_status status = catena::plugin::check_gemm(
+        ctx, *gemm, can(*gemm), "float32 as bfloat16, and AMX or fast AVX512-BF16");
     if (status != CATENA_OK || gemm->m == 0 || gemm->n == 0) return status;
     const double threads = pool.is_serial() ? 1 : pool.count();
     const auto parts = static_cast<int64_t>(std::clamp(work_of(*gemm) / tile_least, 1.0, threads));
@@ -294,7 +346,7 @@ catena_status run(catena_ctx* ctx, const catena_gemm* gemm) {
             for (int64_t tile = begin; tile < end; ++tile) {
                 const int64_t row = tile / grid.across * grid.rows;
                 const int64_t column = tile % grid.across * grid.columns;
-                multiply(g, {row, std::min(grid.rows, g.m - row)},
+                multiply(unit(), g, {row, std::min(grid.rows, g.m - row)},
                          {column, std::min(grid.columns, g.n - column)}, buffers);
             }
     };
@@ -306,10 +358,10 @@ catena_status run(catena_ctx* ctx, const catena_gemm* gemm) {
 
 }  // namespace
 
-const catena_blas amx_table = {
+const catena_blas bfloat16_table = {
     .struct_size = sizeof(catena_blas),
     .reserved = 0,
-    .name = "amx",
+    .name = "bfloat16",
     .supports = supports,
     .gemm = run,
 };

@@ -48,13 +48,14 @@ catena_status open(catena_ctx* ctx, int32_t ordinal, void** dev) {
 
 constexpr uint64_t cache_line = 64;
 constexpr uint64_t huge_page = uint64_t{2} << 20;
+constexpr uint64_t huge_from = 2 * huge_page;  // smaller blocks would waste too much of a page
 constexpr int64_t copy_grain = int64_t{256} << 10;
 constexpr uint64_t parallel_copy_from = uint64_t{2} << 20;
 
 catena_status alloc(catena_ctx* ctx, void*, catena_stream*, uint64_t bytes, void** data) {
     *data = nullptr;
     if (bytes == 0) return CATENA_OK;
-    const bool huge = bytes >= huge_page;
+    const bool huge = bytes >= huge_from;
     if (bytes > PTRDIFF_MAX || posix_memalign(data, huge ? huge_page : cache_line, bytes) != 0)
         *data = nullptr;
     if (*data == nullptr)

@@ -121,7 +121,8 @@ std::vector<Work> function_works(int threads) {
          }},
     };
     works.push_back({"GPT step", 1, [] { return gpt_step(); }});
-    works.push_back({"GPT step, peak memory", 1, [] { return gpt_step(); }, true});
+    works.push_back({"GPT step, peak memory", 1, [] { return gpt_step(); }, Memory::added});
+    works.push_back({"GPT step, memory of the process", 1, [] { return gpt_step(); }, Memory::all});
     works.push_back({"token, 1 thread", 1, [] { return token(1); }});
     works.push_back({"token, 2 threads", 1, [] { return token(2); }});
     const Shape shape = {4096, 1024};

@@ -156,7 +156,13 @@ std::vector<Planned> make_plan(const Options& options) {
     for (const char* work : {"gather 1M rows", "scatter-add 1M rows"}) against_python(work, 0.80);
     against_python("GPT step", 0.40);
     plan.push_back({&python_memory, "functions, fresh", python ? "python, fresh" : "",
-                    "GPT step, peak memory", 0.35, 0});
+                    "GPT step, memory of the process", 0.35, 0});
+    plan.push_back({&python_memory,
+                    "functions, fresh 2",
+                    python ? "python, fresh 2" : "",
+                    "GPT step, peak memory",
+                    {},
+                    0});
     for (const char* work : {"token, 1 thread", "token, 2 threads"}) against_python(work, 0.60);
     plan.push_back({&float32, "bfloat16", "functions", "GPT step", 0.80, 0});
     for (const char* work : {"MLP step, 100 units", "MLP step, 1000 units", "CNN step"})
@@ -252,6 +258,7 @@ int run(const Options& options) {
         {"catena, fresh", by(catena_works, prepare_catena)},
         {"functions", by(function_works, prepare_catena)},
         {"functions, fresh", by(function_works, prepare_catena)},
+        {"functions, fresh 2", by(function_works, prepare_catena)},
         {"bfloat16", by(bfloat16_works, prepare_catena)},
         {"third party", by(third_party_works, prepare_catena)},
         {"built-in", by(built_in_works, prepare_catena)},
@@ -264,6 +271,7 @@ int run(const Options& options) {
         {"libtorch, fresh", by(open_torch, prepare_torch)},
         {"python", by_python()},
         {"python, fresh", by_python()},
+        {"python, fresh 2", by_python()},
     };
     std::map<std::string, Worker> workers;
     for (const Planned& planned : plan) {

@@ -9,13 +9,15 @@
 namespace catena_bench {
 
 // make() prepares the work and returns a function that runs it once. A run contains `calls` calls.
-// With memory, the result is not the time of a run but the peak memory of the process during runs,
-// minus its memory before make().
+// With memory, the result is not the time of a run but the peak memory of the process during runs:
+// what was added after make() was called, or all of the resident memory.
+enum class Memory : std::uint8_t { no, added, all };
+
 struct Work {
     std::string name;
     double calls;
     std::function<std::function<void()>()> make;
-    bool memory = false;
+    Memory memory = Memory::no;
 };
 
 // Returns a side's works for this number of threads. Called once, in the side's own process.

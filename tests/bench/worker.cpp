@@ -46,20 +46,20 @@ public:
     void ReportRuns(const std::vector<Run>&) override {}
 };
 
-// Returns the bytes of memory that are resident and not shared with files.
-double own_memory() {
+// Returns the bytes of resident memory, with or without those that are shared with files.
+double resident_memory(bool with_files) {
     std::ifstream file("/proc/self/statm");
     double size = 0;
     double resident = 0;
     double shared = 0;
     file >> size >> resident >> shared;
-    return (resident - shared) * static_cast<double>(sysconf(_SC_PAGESIZE));
+    return (with_files ? resident : resident - shared) * static_cast<double>(sysconf(_SC_PAGESIZE));
 }
 
-// Returns the peak memory of the process during repeated runs, minus its memory before make().
-// Samples every 50 microseconds.
+// Samples the memory every 50 microseconds during repeated runs.
 double peak_memory(const Work& work, double seconds) {
-    const double before = own_memory();
+    const auto own_memory = [&] { return resident_memory(work.memory == Memory::all); };
+    const double before = work.memory == Memory::all ? 0 : own_memory();
     const auto run = work.make();
     for (int i = 0; i < 5; ++i) run();
     std::atomic<bool> done = false;
@@ -139,7 +139,7 @@ void answer_all(std::FILE* questions, std::FILE* answers, MakeWorks make, int th
             const auto work = std::find_if(works.begin(), works.end(),
                                            [&](const Work& w) { return w.name == name; });
             if (work == works.end()) throw std::runtime_error("no such work");
-            if (work->memory) {
+            if (work->memory != Memory::no) {
                 std::fprintf(answers, "%.9g 0\n", peak_memory(*work, std::max(block, 1.0)));
                 std::fflush(answers);
                 continue;

@@ -106,6 +106,7 @@ struct AttentionCase {
     std::int64_t window = 0, offset = 0;
     double scale = 1;
     std::int64_t causal = 0;
+    bool rounded = false;  // the operands of products to bfloat16, on the CPU
 };
 
 // Random numbers for dropout. Block ((b H + h) ceil(S / 4) + s / 4) T + t has the words of query t

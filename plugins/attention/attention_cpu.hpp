@@ -386,8 +386,8 @@ struct AttentionOnCpu : AttentionTile<T, isa> {
     // Computes the gradients that go through the keys [from, to) of one head.
     CATENA_KERNEL static void spread_back(const Tensors& x, const QueryTiles<T>& tiles,
                                           std::int64_t batch, std::int64_t shared,
-                                          std::int64_t from, std::int64_t to, T* gq,
-                                          bool add_q, const Scratch& scratch) {
+                                          std::int64_t from, std::int64_t to, T* gq, bool add_q,
+                                          const Scratch& scratch) {
         const AttentionCase& a = x.a;
         const std::int64_t dk = Scratch::padded(a.d), dv = Scratch::padded(a.e);
         std::fill_n(scratch.gk, (to - from) * dk, T(0));

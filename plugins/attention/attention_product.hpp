@@ -2,6 +2,9 @@
 #pragma once
 
 #include <catena/plugin.hpp>
+#if defined(CATENA_X86)
+#include <immintrin.h>
+#endif
 
 namespace catena::plugins {
 
@@ -76,6 +79,104 @@ private:
         }
     }
 };
+
+#if defined(CATENA_X86)
+// Computes a TileProduct whose operands may be rounded to bfloat16: pairs of numbers are packed, and
+// `vdpbf16ps` adds their products in float32.
+struct MultiplyRoundedTile {
+#define CATENA_BF16 __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16")))
+    static constexpr std::int64_t most = 128 * 64;  // elements of A, or of B
+
+    static bool supports(const TileProduct<float>& p) {
+        return p.m * (p.k + 1) <= most && p.n * (p.k + 1) <= most;
+    }
+    CATENA_BF16 static void run(const TileProduct<float>& p) {
+        alignas(64) std::uint32_t a[most / 2], b[most / 2];
+        const std::int64_t pairs = (p.k + 1) / 2;
+        const bool by_rows = p.columns == 1;
+        if (by_rows)
+            for (std::int64_t i = 0; i < p.m; ++i) round_row(p.a + i * p.rows, p.k, a + i * pairs);
+        else interleave(p.a, p.columns, p.k, p.m, a, p.m);
+        interleave(p.b, p.ldb, p.k, p.n, b, p.n);
+        const std::int64_t rows = by_rows ? pairs : 1, step = by_rows ? 1 : p.m;
+        std::int64_t j = 0;
+        for (; j + 32 <= p.n; j += 32) strips<2>(p, a, rows, step, b, j);
+        for (; j < p.n; j += 16) strips<1>(p, a, rows, step, b, j);
+    }
+
+private:
+    CATENA_BF16 static __mmask16 first(std::int64_t n) {
+        return static_cast<__mmask16>(n >= 16 ? 0xffff : n <= 0 ? 0 : (1 << n) - 1);
+    }
+    // Rounds n numbers, and a zero if n is odd.
+    CATENA_BF16 static void round_row(const float* from, std::int64_t n, std::uint32_t* to) {
+        for (std::int64_t i = 0; i < n; i += 16) {
+            const __m512 x = _mm512_maskz_loadu_ps(first(n - i), from + i);
+            const auto y = reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(x));
+            const auto used = static_cast<__mmask8>(first((n - i + 1) / 2));
+            _mm256_mask_storeu_epi32(to + i / 2, used, y);
+        }
+    }
+    // to[p * ld + i]: the pair of elements i of the rows 2p and 2p + 1
+    CATENA_BF16 static void interleave(const float* from, std::int64_t step, std::int64_t rows,
+                                       std::int64_t n, std::uint32_t* to, std::int64_t ld) {
+        for (std::int64_t p = 0; p < rows; p += 2, from += 2 * step, to += ld)
+            for (std::int64_t i = 0; i < n; i += 16) {
+                const __mmask16 used = first(n - i);
+                const __m512 x = _mm512_maskz_loadu_ps(used, from + i);
+                const __m512 y = p + 1 < rows ? _mm512_maskz_loadu_ps(used, from + step + i)
+                                              : _mm512_setzero_ps();
+                const auto low = reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(x));
+                const auto high = reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(y));
+                const __m512i pairs = _mm512_or_si512(
+                    _mm512_cvtepu16_epi32(low), _mm512_slli_epi32(_mm512_cvtepu16_epi32(high), 16));
+                _mm512_mask_storeu_epi32(to + i, used, pairs);
+            }
+    }
+    template <int vectors>
+    CATENA_BF16 static void strips(const TileProduct<float>& p, const std::uint32_t* a,
+                                   std::int64_t rows, std::int64_t step, const std::uint32_t* b,
+                                   std::int64_t j) {
+        constexpr int height = 8;
+        for (std::int64_t i = 0; i < p.m; i += height) {
+            __m512 sum[height][vectors];
+            const std::uint32_t* at[height];  // rows past the last one repeat it
+            CATENA_UNROLL
+            for (int r = 0; r < height; ++r) {
+                at[r] = a + std::min(i + r, p.m - 1) * rows;
+                CATENA_UNROLL
+                for (int v = 0; v < vectors; ++v) sum[r][v] = _mm512_setzero_ps();
+            }
+            for (std::int64_t k = 0; k < (p.k + 1) / 2; ++k) {
+                __m512i row[vectors];
+                CATENA_UNROLL
+                for (int v = 0; v < vectors; ++v)
+                    row[v] = _mm512_loadu_si512(b + k * p.n + j + 16 * v);
+                CATENA_UNROLL
+                for (int r = 0; r < height; ++r) {
+                    const __m512i pair = _mm512_set1_epi32(static_cast<int>(at[r][k * step]));
+                    CATENA_UNROLL
+                    for (int v = 0; v < vectors; ++v)
+                        sum[r][v] = _mm512_dpbf16_ps(sum[r][v], reinterpret_cast<__m512bh>(pair),
+                                                     reinterpret_cast<__m512bh>(row[v]));
+                }
+            }
+            CATENA_UNROLL
+            for (int r = 0; r < height; ++r) {
+                if (i + r >= p.m) break;
+                CATENA_UNROLL
+                for (int v = 0; v < vectors; ++v) {
+                    float* const c = p.c + (i + r) * p.ldc + j + 16 * v;
+                    if (p.factors != nullptr)
+                        sum[r][v] = _mm512_fmadd_ps(
+                            _mm512_loadu_ps(c), _mm512_loadu_ps(p.factors + j + 16 * v), sum[r][v]);
+                    _mm512_storeu_ps(c, sum[r][v]);
+                }
+            }
+        }
+    }
+};
+#endif
 
 // Products of one row with a matrix A (m x n) whose rows are contiguous, `step` elements apart:
 // y = A x, or y = factor y + x A.
@@ -209,7 +310,12 @@ void transpose_tile(const TileTranspose<T>& transpose) {
     Target<isa>::template call<TileTranspose<T>, const TileTranspose<T>*>(&transpose);
 }
 template <class T, Isa isa>
-void multiply_tile(const TileProduct<T>& product) {
+void multiply_tile(const TileProduct<T>& product, [[maybe_unused]] bool rounded) {
+#if defined(CATENA_X86)
+    if constexpr (std::is_same_v<T, float> && isa == Isa::x86_64_v4)
+        if (rounded && MultiplyRoundedTile::supports(product))
+            return MultiplyRoundedTile::run(product);
+#endif
     Target<isa>::template call<MultiplyTile<T, isa>, const TileProduct<T>*>(&product);
 }
 

@@ -48,6 +48,7 @@ struct QueryTile {
     QueryTile() = default;
     void place(const AttentionCase& a) {
         const std::int64_t n_keys = a.keys(batch);
+        rounded = a.rounded;
         lanes = heads * count;
         width = (lanes + 15) / 16 * 16;
         least_first = n_keys, least_end = n_keys, most_first = 0, most_end = 0;
@@ -76,6 +77,7 @@ struct QueryTile {
     std::int64_t lanes, width;
     std::int64_t least_first, most_first, least_end, most_end;
     std::int64_t first_key[most], end_key[most];
+    bool rounded;
 };
 
 // The tiles of the heads that share keys.
@@ -254,7 +256,8 @@ struct AttentionTile {
                                .ldb = lanes,
                                .c = product + keys.left,
                                .ldc = lanes,
-                               .factors = nullptr});
+                               .factors = nullptr},
+                              tile.rounded);
     }
     // sums[e * lanes + i] = factors[i] * sums[...] + sum of weights[j * lanes + i] * value j
     CATENA_KERNEL static void weigh(const Tile& tile, const KeyBlock& keys, const T* from,
@@ -272,7 +275,8 @@ struct AttentionTile {
                                .ldb = lanes,
                                .c = sums + keys.left,
                                .ldc = lanes,
-                               .factors = factors + keys.left});
+                               .factors = factors + keys.left},
+                              tile.rounded);
     }
     // sums[j] += sum of weights[j * lanes + i] * row i
     CATENA_KERNEL static void spread(const Tile& tile, const KeyBlock& keys, const T* weights,
@@ -288,7 +292,8 @@ struct AttentionTile {
                                .ldb = step,
                                .c = sums,
                                .ldc = step,
-                               .factors = ones});
+                               .factors = ones},
+                              tile.rounded);
     }
 
     // Adds the bias to the scores of a query, which are `step` elements apart, and applies the mask.

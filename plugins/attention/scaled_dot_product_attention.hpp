@@ -249,7 +249,10 @@ private:
     }
     template <class T>
     static AttentionTensors<T> tensors(const auto& call) {
-        return {.a = AttentionCase(call),
+        AttentionCase a(call);
+        static const bool fast = has_fast_avx512_bf16();
+        a.rounded = fast && (call.raw().flags & CATENA_CALL_BFLOAT16) != 0;
+        return {.a = a,
                 .q = call.template x<T>(0).data,
                 .k = call.template x<T>(1).data,
                 .v = call.template x<T>(2).data,

@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include <catena/plugin/blas.hpp>
+#include <catena/plugin/isa.hpp>
 
 #include "cpu.hpp"
 
@@ -286,8 +287,9 @@ Unit detect() {
     const std::string_view name = wanted == nullptr ? "" : wanted;
     if (name == "0") return Unit::none;
     if (name != "avx512" && enable_tiles()) return Unit::amx;
-    return has_avx512_bf16() && (name == "avx512" || has_fast_avx512_bf16()) ? Unit::avx512
-                                                                             : Unit::none;
+    return has_avx512_bf16() && (name == "avx512" || catena::plugin::has_fast_avx512_bf16())
+               ? Unit::avx512
+               : Unit::none;
 }
 #else
 void multiply(Unit, const catena_gemm&, const Range&, const Range&, const Buffers&) {}

@@ -65,8 +65,6 @@ int isa_level() {
 
 bool has_avx512_bf16() { return isa_level() == 4 && has(cpuid(7, 1).a, 1u << 5); }
 
-bool has_fast_avx512_bf16() { return has_avx512_bf16() && cpuid(0).b == signature_AMD_ebx; }
-
 bool has_amx_bf16() {
     constexpr unsigned amx_tile = 1u << 24, amx_bf16 = 1u << 22;
     return has_avx512_bf16() && has(cpuid(7).d, amx_tile | amx_bf16) &&
@@ -82,7 +80,6 @@ std::string cpu_signature() {
 int isa_level() { return 0; }
 
 bool has_avx512_bf16() { return false; }
-bool has_fast_avx512_bf16() { return false; }
 bool has_amx_bf16() { return false; }
 #endif
 

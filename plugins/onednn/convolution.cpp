@@ -425,7 +425,7 @@ std::int32_t supports(catena_ctx*, const catena_call* call) {
 bool has_fast_bfloat16() {
     const dnnl::cpu_isa isa = dnnl::get_effective_cpu_isa();
     return isa == dnnl::cpu_isa::avx512_core_amx ||
-           (isa == dnnl::cpu_isa::avx512_core_bf16 && __builtin_cpu_is("amd") != 0);
+           (isa == dnnl::cpu_isa::avx512_core_bf16 && catena::plugin::has_fast_avx512_bf16());
 }
 
 // Whether a product is faster with operands rounded to bfloat16: not if the sums are so short that

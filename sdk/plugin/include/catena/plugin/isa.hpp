@@ -56,6 +56,16 @@
 
 namespace catena::plugin {
 
+// Whether `vdpbf16ps` multiplies twice as many numbers per second as float32 instructions. AMD's
+// does (measured on Zen 4), Intel's does not.
+inline bool has_fast_avx512_bf16() {
+#if defined(CATENA_X86)
+    return __builtin_cpu_supports("avx512bf16") != 0 && __builtin_cpu_is("amd") != 0;
+#else
+    return false;
+#endif
+}
+
 enum class Isa { baseline, x86_64_v3, x86_64_v4 };
 
 // The name that a backend checks; "" runs everywhere.

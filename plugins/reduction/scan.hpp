@@ -90,11 +90,10 @@ CATENA_KERNEL void scan_strip(const T* x, const T* b, T* y, std::int64_t n, std:
 }
 // Scans a contiguous line of n elements: eight at a time, if their order does not matter.
 template <class Rule, class T>
-CATENA_KERNEL void scan_line(const T* x, const T* b, T* y, std::int64_t n, ScanMode mode,
-                             bool add) {
+CATENA_KERNEL void scan_line(const T* x, const T* b, T* y, std::int64_t n, ScanMode mode, bool add,
+                             Total<T> state = Rule::template start<Total<T>>()) {
     using A = Total<T>;
     constexpr std::int64_t w = 8;
-    A state = Rule::template start<A>();
     std::int64_t i = 0;
     if constexpr (Rule::associative) {
         using Eight [[gnu::vector_size(w * sizeof(A))]] = A;
@@ -128,6 +127,37 @@ CATENA_KERNEL void scan_line(const T* x, const T* b, T* y, std::int64_t n, ScanM
         store(y[at], add, static_cast<T>(result));
     }
 }
+// Sums up a contiguous line in chunks, whose size depends only on n, so that the results do not depend
+// on the number of threads. Products have no chunks: those of finite numbers may be infinite.
+inline constexpr std::int64_t chunk_size = 1 << 16;
+template <class T>
+CATENA_KERNEL void sum_chunks(const auto& call, const T* x, T* y, std::int64_t n, ScanMode mode,
+                              bool add) {
+    constexpr std::int64_t most = 256;
+    const std::int64_t size = std::max(chunk_size, (n + most - 1) / most);
+    const std::int64_t count = (n + size - 1) / size;
+    Total<T> before[most + 1] = {};  // the sum of each chunk, then of all chunks before it
+    const auto each = [&](auto body) CATENA_LAMBDA {
+        call.parallel(count, size, [&](std::int64_t begin, std::int64_t end) CATENA_LAMBDA {
+            for (std::int64_t c = begin; c < end; ++c) {
+                const std::int64_t length = std::min(size, n - c * size);
+                body(c, mode.reverse ? n - c * size - length : c * size, length);
+            }
+        });
+    };
+    each([&](std::int64_t c, std::int64_t at, std::int64_t length) CATENA_LAMBDA {
+        Total<T> lanes[8] = {};
+        std::int64_t i = 0;
+        for (; i + 8 <= length; i += 8)
+            for (std::int64_t j = 0; j < 8; ++j) lanes[j] += static_cast<Total<T>>(x[at + i + j]);
+        for (; i < length; ++i) lanes[0] += static_cast<Total<T>>(x[at + i]);
+        for (const Total<T> lane : lanes) before[c + 1] += lane;
+    });
+    for (std::int64_t c = 0; c < count; ++c) before[c + 1] += before[c];
+    each([&](std::int64_t c, std::int64_t at, std::int64_t length) CATENA_LAMBDA {
+        scan_line<RunningSum>(x + at, x + at, y + at, length, mode, add, before[c]);
+    });
+}
 // Scans all lines of an axis. b is x for rules without a second operand.
 template <class Rule, class T>
 CATENA_KERNEL void scan(const auto& call, const Axis& axis, const T* x, const T* b, T* y,
@@ -138,6 +168,12 @@ CATENA_KERNEL void scan(const auto& call, const Axis& axis, const T* x, const T*
             call, axis, [&](std::int64_t, std::int64_t p, std::int64_t width) CATENA_LAMBDA {
                 scan_strip<Rule>(x + p, b + p, y + p, n, axis.inner, width, mode, add);
             });
+    if constexpr (std::is_same_v<Rule, RunningSum>)
+        if (axis.outer < 16 && n >= 2 * chunk_size) {  // a few long lines
+            for (std::int64_t o = 0; o < axis.outer; ++o)
+                sum_chunks(call, x + o * n, y + o * n, n, mode, add);
+            return;
+        }
     call.parallel(axis.outer, n + 8, [&](std::int64_t begin, std::int64_t end) CATENA_LAMBDA {
         for (std::int64_t o = begin; o < end; ++o)
             scan_line<Rule>(x + o * n, b + o * n, y + o * n, n, mode, add);

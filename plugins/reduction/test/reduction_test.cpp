@@ -395,6 +395,34 @@ TEST_CASE("running sums and products") {
     CHECK(along("cumprod", f64({inf, 0, 1}, {3})).at(0) == inf);
 }
 
+TEST_CASE("running sums of long lines: the same bits for any number of threads") {
+    constexpr std::int64_t n = 3 * (1 << 16) + 5;
+    const Array x = Array::random<double>({2, n}, 3, -1, 1);
+    for (const bool exclusive : {false, true})
+        for (const bool reverse : {false, true}) {
+            const std::int64_t axis = 1;
+            const auto sums = [&](int threads) {
+                return world().forward("catena.cumsum", {x},
+                                       {set("axis", Ints(&axis, 1)), set("exclusive", exclusive),
+                                        set("reverse", reverse)},
+                                       {.threads = threads})[0];
+            };
+            const Array y = sums(1);
+            for (const int threads : {2, 3, 7}) CHECK(values_of(sums(threads)) == values_of(y));
+            int wrong = 0;
+            for (std::int64_t o = 0; o < 2; ++o) {
+                long double e = 0;
+                for (std::int64_t k = 0; k < n; ++k) {
+                    const std::int64_t i = o * n + (reverse ? n - 1 - k : k);
+                    const long double before = e;
+                    e += x.at(i);
+                    wrong += std::abs(y.at(i) - double(exclusive ? before : e)) > 1e-9;
+                }
+            }
+            CHECK(wrong == 0);
+        }
+}
+
 TEST_CASE("topk") {
     const auto topk = [](const Array& x, std::int64_t k, std::int64_t axis = -1,
                          bool largest = true) {

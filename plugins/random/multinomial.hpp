@@ -157,17 +157,23 @@ struct Multinomial {
                                                     ? search(m, r, row, seed, offset, y + r * m.n)
                                                     : compare(m, r, row, seed, offset, y + r * m.n,
                                                               scratch + slot * m.classes);
-                              if (!done) refuse(call, m, r);
+                              if (!done) refuse(call, m, r, row);
                           }
                       });
     }
 
 private:
-    [[noreturn]] static void refuse(const auto& call, const Multinomials& m, std::int64_t row) {
+    template <class T>
+    [[noreturn]] static void refuse(const auto& call, const Multinomials& m, std::int64_t r,
+                                    const T* row) {
         const std::string least = std::to_string(m.searches ? 1 : m.n);
-        call.fail(CATENA_E_VALUE, ("p, row " + std::to_string(row)).c_str(),
+        constexpr std::int64_t most = 8;  // values in the message
+        std::string got;
+        for (std::int64_t c = 0; c < std::min(m.classes, most); ++c)
+            got += (c == 0 ? "" : ", ") + text_of(row[c]);
+        call.fail(CATENA_E_VALUE, ("p, row " + std::to_string(r)).c_str(),
                   "no negative or infinite probability, and at least " + least + " above 0",
-                  "others");
+                  got + (m.classes > most ? ", ..." : ""));
     }
     template <class T>
     static bool search(const Multinomials& m, std::int64_t r, const T* row, std::uint64_t seed,

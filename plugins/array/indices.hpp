@@ -13,6 +13,9 @@ using IndexedTypes = decltype(Pairs<std::int32_t, std::int64_t>::With<float>() +
                               Pairs<std::int32_t, std::int64_t>::With<double>() +
                               Pairs<std::int32_t, std::int64_t>::With<std::int32_t>() +
                               Pairs<std::int32_t, std::int64_t>::With<std::int64_t>());
+// Reading also moves bytes: masks and images.
+using ReadTypes = decltype(IndexedTypes() + Pairs<std::int32_t, std::int64_t>::With<bool>() +
+                           Pairs<std::int32_t, std::int64_t>::With<std::uint8_t>());
 
 // An array (outer, length, inner) whose middle axis is indexed, and n indices for each index
 // before it: y[o, j, i] belongs to x[o, index, i]. The index is ids[j] if all lines share the n
@@ -148,7 +151,7 @@ CATENA_KERNEL void set_last(const auto& call, const Picked& p, Tensor<I> y) {
 template <bool shared>
 struct ReadsPicked {
     using isas = IsaList<Isa::baseline>;
-    using types = IndexedTypes;
+    using types = ReadTypes;
     static constexpr auto retain_x = ports(1);
     static constexpr bool any_device = true;
 

@@ -147,12 +147,15 @@ struct Where {
             .example("condition=(2,3)[0,0] x0=() x1=(3)");
     using types = Rows<Row<float, float>, Row<double, double>, Row<std::int32_t, std::int32_t>,
                        Row<std::int64_t, std::int64_t>, Row<bool, float>, Row<bool, double>,
-                       Row<bool, std::int32_t>, Row<bool, std::int64_t>, Row<bool, bool>>;
+                       Row<bool, std::int32_t>, Row<bool, std::int64_t>, Row<bool, std::uint8_t>,
+                       Row<bool, bool>>;
     static constexpr unsigned widened = 0b11;
 
     template <class T>
     CATENA_FN static T forward(T condition, T x0, T x1) {
-        return math::where(condition == T(0), x1, x0);
+        if constexpr (std::is_same_v<T, std::uint8_t>)  // math has no unsigned numbers
+            return condition == T(0) ? x1 : x0;
+        else return math::where(condition == T(0), x1, x0);
     }
     template <class T>
     CATENA_FN static Grads<T, 3> backward(T gy, T condition, T, T) {

@@ -12,10 +12,13 @@ void check_not_empty(const S& s, const Kept& kept) {
             s.x(0));
 }
 
+template <class T>
+using Compared = std::conditional_t<sizeof(T) == 1, std::int32_t, Computed<T>>;
+
 template <bool largest>
 struct ExtremeAlong {
     using types = Rows<Row<float, float>, Row<double, double>, Row<std::int32_t, std::int32_t>,
-                       Row<std::int64_t, std::int64_t>>;
+                       Row<std::int64_t, std::int64_t>, Row<std::uint8_t, std::uint8_t>>;
     static constexpr auto retain_x = ports(0);
     static constexpr auto retain_y = ports(0, 1);
     static constexpr bool folds = true;
@@ -49,7 +52,7 @@ struct ExtremeAlong {
     }
 
     template <class T>
-    using State = Extreme<Computed<T>, Place<Computed<T>>, largest, false>;
+    using State = Extreme<Compared<T>, Place<Compared<T>>, largest, false>;
     // The number of equal maxima is NaN for NaN, so that the gradient is NaN.
     struct Finish {
         template <class Total>
@@ -92,8 +95,9 @@ struct Min : ExtremeAlong<false> {
 
 template <bool largest>
 struct PlaceAlong {
-    using types = Rows<Row<float, std::int64_t>, Row<double, std::int64_t>,
-                       Row<std::int32_t, std::int64_t>, Row<std::int64_t, std::int64_t>>;
+    using types =
+        Rows<Row<float, std::int64_t>, Row<double, std::int64_t>, Row<std::int32_t, std::int64_t>,
+             Row<std::int64_t, std::int64_t>, Row<std::uint8_t, std::int64_t>>;
     static constexpr bool folds = true;
 
     static void infer(const auto& s) {
@@ -111,7 +115,7 @@ struct PlaceAlong {
     }
 
     template <class T>
-    using State = Extreme<Computed<T>, Place<Computed<T>>, largest, true>;
+    using State = Extreme<Compared<T>, Place<Compared<T>>, largest, true>;
     struct Finish {
         template <class Total>
         CATENA_FN Two<std::int64_t> operator()(const Total& t) const {

@@ -9,7 +9,7 @@ using namespace catena::plugin;
 
 // Integers that sort as x does, and as NumPy sorts: -0 equals 0, and all NaN are equal and last.
 template <class T>
-using Ordered = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+using Ordered = std::conditional_t<sizeof(T) <= 4, std::uint32_t, std::uint64_t>;
 template <class T>
 CATENA_FN Ordered<T> ordered(T x) {
     using O = Ordered<T>;
@@ -36,8 +36,9 @@ struct Topk {
             .example("x=(2,5) k=2")
             .example("x=(5,2) k=5 axis=0 largest=false")
             .example("x=(2,3,2) k=1 axis=1");
-    using types = Rows<Row<float, std::int64_t>, Row<double, std::int64_t>,
-                       Row<std::int32_t, std::int64_t>, Row<std::int64_t, std::int64_t>>;
+    using types =
+        Rows<Row<float, std::int64_t>, Row<double, std::int64_t>, Row<std::int32_t, std::int64_t>,
+             Row<std::int64_t, std::int64_t>, Row<std::uint8_t, std::int64_t>>;
     using isas = IsaList<Isa::baseline>;
     static constexpr auto retain_y = ports(1);
 
@@ -84,7 +85,7 @@ struct Topk {
                               const T* const from = x + outer * axis.length * axis.inner + inner;
                               for (std::int64_t i = 0; i < axis.length; ++i)
                                   keys[i] = Key<T>(ordered(from[i * axis.inner]) ^ flip)
-                                                << 8 * sizeof(T) |
+                                                << 8 * sizeof(Ordered<T>) |
                                             static_cast<Key<T>>(i);
                               if (k < axis.length)
                                   std::nth_element(keys, keys + k, keys + axis.length);
@@ -107,7 +108,7 @@ struct Topk {
 private:
     __extension__ typedef unsigned __int128 Wide;
     template <class T>
-    using Key = std::conditional_t<sizeof(T) == 4, std::uint64_t, Wide>;
+    using Key = std::conditional_t<sizeof(T) <= 4, std::uint64_t, Wide>;
 };
 
 CATENA_FUNCTIONS(Topk);

@@ -35,14 +35,21 @@ Variable promoted(const Variable& x, Dtype dtype) {
 
 namespace {
 
-using detail::elements;
-
 // Calls a function of a number, which is bound to it. `floats`: the function has no integers.
 template <bool floats = false, class X>
 X call(const PluginFunction& function, const X& x, Scalar c) {
     if (x && !is_floating(elements(x))) [[unlikely]]
-        return run(function, promoted(x, floats ? Dtype::float32 : common_dtype(x.dtype(), c)));
+        return run_in(
+            floats ? Dtype::float32 : common_dtype(x.dtype(), c),
+            [&](const X& y) { return run(function, y); }, x);
     return run(function, x);
+}
+
+// Returns whether float32 x has at most two values, as a mask next to a floating number.
+bool has_two_values(const Array& x) {
+    const std::vector<float> v = x.to_vector<float>();
+    const auto other = std::ranges::find_if(v, [&](float e) { return e != v[0]; });
+    return std::all_of(other, v.end(), [&](float e) { return e == v[0] || e == *other; });
 }
 
 // Calls a function of operands that are not both of one floating dtype.
@@ -55,7 +62,9 @@ template <bool floats, class X>
         try {
             return run(function, x0, x1);
         } catch (const DtypeError& error) {
-            if (a != Dtype::float32 && b != Dtype::float32) throw;
+            const bool is_mask_times = (a == Dtype::float32 && has_two_values(elements(x0))) ||
+                                       (b == Dtype::float32 && has_two_values(elements(x1)));
+            if (!is_mask_times) throw;
             fail<DtypeError>(
                 "{} (integers and bool with a floating number, as in 0.5 * (x > 0) * y, are "
                 "float32: write 0.5 * y * (x > 0))",
@@ -64,7 +73,8 @@ template <bool floats, class X>
     }
     Dtype dtype = arithmetic_dtype(common_dtype(a, b));
     if (floats && !is_floating(dtype)) dtype = Dtype::float32;
-    return run(function, promoted(x0, dtype), promoted(x1, dtype));
+    return run_in(
+        dtype, [&](const X& y0, const X& y1) { return run(function, y0, y1); }, x0, x1);
 }
 template <bool floats = false, class X>
 X call(const PluginFunction& function, const X& x0, const X& x1) {
@@ -103,9 +113,9 @@ Array comparable(const Array& x, Scalar c) {
 }  // namespace
 
 Array compare(const PluginFunction& function, const Array& x0, const Array& x1) {
-    if (x0 && x1 && x0.dtype() == Dtype::uint8 && x1.dtype() == Dtype::uint8)
-        return run(function, x0.astype(Dtype::int32), x1.astype(Dtype::int32));
-    return run_promoted(function, x0, x1);
+    if (!x0 || !x1) return run(function, x0, x1);  // which reports it
+    const Dtype dtype = computed_dtype(common_dtype(x0.dtype(), x1.dtype()));
+    return run(function, promoted(x0, dtype), promoted(x1, dtype));
 }
 Array compare(const PluginFunction& function, const Array& x, Scalar c) {
     const Array number = comparable(x, c);
@@ -195,18 +205,10 @@ Array operator~(const Array& x) {
 namespace catena::functions {
 namespace {
 
-int axis_index(const Shape& shape, int axis) {
-    const int n = shape.ndim();
-    if (axis < -n || axis >= n)
-        fail<ShapeError>("[split_axis] axis: expected one of {}, got {}", to_string(shape), axis);
-    return axis < 0 ? axis + n : axis;
-}
-
 template <class X>
 std::vector<X> split(const X& x, std::span<const std::int64_t> indices, int axis) {
-    if (!x) throw InvalidError("[split_axis] x: expected an array, got an empty handle");
-    const Shape shape = x.shape();
-    const auto d = static_cast<std::size_t>(axis_index(shape, axis));
+    const Shape shape = expect("split_axis", "x", x).shape();
+    const auto d = static_cast<std::size_t>(axis_index("split_axis", axis, shape));
     const std::int64_t length = shape[static_cast<int>(d)];
     std::vector<std::int64_t> begin(d + 1, 0);
     std::vector<std::int64_t> end(d + 1, std::numeric_limits<std::int64_t>::max());
@@ -261,7 +263,7 @@ std::vector<Array> split_axis(const Array& x, Ints indices, int axis) {
 }
 
 std::vector<std::int64_t> section_ends(const Shape& shape, std::int64_t sections, int axis) {
-    const std::int64_t length = shape[axis_index(shape, axis)];
+    const std::int64_t length = shape[axis_index("split_axis", axis, shape)];
     if (sections < 1 || length % sections != 0)
         fail<ShapeError>(
             "[split_axis] sections: expected a divisor of {}, the length of axis {} of {}, got {}",
@@ -272,12 +274,11 @@ std::vector<std::int64_t> section_ends(const Shape& shape, std::int64_t sections
 }
 
 Variable copy(const Variable& x, Device device) {
-    if (!x) throw InvalidError("[copy] x: expected a variable, got an empty handle");
-    return apply<Copy>({x}, device)[0];
+    return apply<Copy>({expect("copy", "x", x)}, device)[0];
 }
 
 Array copy(const Array& x, Device device) {
-    if (!x) throw InvalidError("[copy] x: expected an array, got an empty handle");
+    expect("copy", "x", x);
     if (!device) throw InvalidError("[copy] device: expected a device, got none");
     return x.device() == device ? x.copy() : x.to(device);
 }

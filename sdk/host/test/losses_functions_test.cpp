@@ -137,7 +137,7 @@ TEST_CASE("refused") {
     CHECK_THROWS_WITH_AS(F::smooth_l1_loss(x, x, -1),
                          "[smooth_l1_loss] beta: expected 0 or more, got -1", InvalidError);
     CHECK_THROWS_WITH_AS(F::l1_loss(x, Array()),
-                         "[l1_loss] t: expected arrays, got an empty handle", InvalidError);
+                         "[l1_loss] t: expected an array, got an empty handle", InvalidError);
     CHECK_THROWS_AS(F::sigmoid_cross_entropy(x, Array::zeros({2, 3}, Dtype::float64)), DtypeError);
     CHECK_THROWS_WITH_AS(F::huber_loss(Array::zeros({3}), Array::zeros({3}), 1),
                          "[huber_loss] x.ndim: expected at least 2, got 1", ShapeError);

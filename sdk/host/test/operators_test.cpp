@@ -243,6 +243,9 @@ TEST_CASE(
                          DtypeError);
     CHECK_THROWS_WITH_AS((void)(x * half), "[catena.mul] x1: expected float64 as x0, got float16",
                          DtypeError);
+    // Such products have two values.
+    CHECK_THROWS_WITH_AS((void)(F::arange(3.0) * arr({1, 2, 3}).astype(Dtype::float16)),
+                         "[catena.mul] x1: expected float32 as x0, got float16", DtypeError);
     CHECK_THROWS_AS((void)(x > half), DtypeError);
     CHECK_THROWS_AS((void)F::maximum(x, half), DtypeError);
     CHECK_THROWS_AS((void)F::where(x > 0, x, half), DtypeError);
@@ -319,6 +322,45 @@ TEST_CASE("dtypes are promoted: bool < integers < floating") {
     const Variable calm(i32, true);
     CHECK((calm + calm / 2).is_volatile());
     CHECK((calm * Variable(f64, true)).is_volatile());
+}
+
+TEST_CASE("arithmetic of uint8 is uint8, modulo 256") {
+    const Array x = Array::from<std::uint8_t>({0, 1, 200, 255}, {4});
+    const Array mask = x > 1;
+    const auto is = [](const Array& y, const Doubles& expected) {
+        CHECK(y.dtype() == Dtype::uint8);
+        return values(y) == expected;
+    };
+    CHECK(is(x + x, {0, 2, 144, 254}));
+    CHECK(is(x - 1, {255, 0, 199, 254}));
+    CHECK(is(x * x, {0, 1, 64, 1}));
+    CHECK(is(x + mask, {0, 1, 201, 0}));
+    CHECK(is(mask - x, {0, 255, 57, 2}));
+    CHECK(is(-x, {0, 255, 56, 1}));
+    CHECK(is(255 - x, {255, 254, 55, 0}));
+    CHECK((x / x).dtype() == Dtype::float32);
+    CHECK((x * 0.5).dtype() == Dtype::float32);
+    Array sum = x.copy();
+    sum += x;
+    CHECK(is(sum, {0, 2, 144, 254}));
+    const Variable calm(x, true);
+    CHECK(is((calm + calm).data(), {0, 2, 144, 254}));
+    CHECK((calm + calm).is_volatile());
+    // Comparisons, selection, extremes, order.
+    CHECK(values(x > mask) == Doubles{0, 1, 1, 1});
+    CHECK(values(F::equal(x, x)) == Doubles{1, 1, 1, 1});
+    CHECK(values(F::not_equal(mask, x)) == Doubles{0, 1, 1, 1});
+    CHECK(is(F::where(mask, x, F::zeros_like(x)), {0, 0, 200, 255}));
+    CHECK(is(F::where(x, 7, x), {0, 7, 7, 7}));
+    CHECK(is(F::maximum(x, 2), {2, 2, 200, 255}));
+    CHECK(is(F::minimum(x, 300), {0, 1, 200, 255}));
+    CHECK(is(F::maximum(mask, x), {0, 1, 200, 255}));
+    CHECK(is(F::max(x), {255}));
+    CHECK(is(F::min(x), {0}));
+    CHECK(values(F::argmax(x)) == Doubles{3});
+    CHECK(is(F::sort(x, 0, true), {255, 200, 1, 0}));
+    const Array many = F::arange(1000).astype(Dtype::uint8);
+    CHECK(values(F::argsort(many))[4] == 1);  // after 0, 256, 512 and 768
 }
 
 TEST_CASE("integers are compared with numbers by value") {

@@ -29,6 +29,9 @@ TEST_CASE("results that only have another shape share the memory of x") {
     CHECK(F::moveaxis(x, 1, 0).shape() == Shape{1, 2, 3});
     CHECK(shares(F::swapaxes(x, 0, 1), x));
     CHECK_FALSE(shares(F::swapaxes(x, 0, 2), x));
+    CHECK(values(F::flip(x)) == Doubles{5, 4, 3, 2, 1, 0});
+    CHECK(values(F::flip(Variable(x)).data()) == Doubles{5, 4, 3, 2, 1, 0});
+    CHECK(F::flip(counted({})).shape() == Shape{});
     CHECK(F::rollaxis(x, 2).shape() == Shape{3, 2, 1});
     CHECK(F::rollaxis(x, -1, -2).shape() == Shape{2, 3, 1});
     CHECK(F::rollaxis(x, 0, 3).shape() == Shape{1, 3, 2});

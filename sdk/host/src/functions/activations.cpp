@@ -1,5 +1,7 @@
 // Activations as compositions of registered functions.
-#include <catena/fail.hpp>
+#include "operands.hpp"
+
+#include <catena/function_forms.hpp>
 #include <catena/functions.hpp>
 #include <catena/functions/activations.hpp>
 #include <catena/functions/shapes.hpp>
@@ -10,21 +12,9 @@ namespace of_activations {
 namespace {
 
 template <class X>
-void expect_array(const char* function, const char* what, const X& x) {
-    if (!x) fail<InvalidError>("[{}] {}: expected an array, got an empty handle", function, what);
-}
-// An axis of x as an index.
-int index_of(const char* function, const Shape& shape, int axis) {
-    const int n = shape.ndim();
-    if (axis < -n || axis >= n)
-        fail<ShapeError>("[{}] axis: expected one of {}, got {}", function, to_string(shape), axis);
-    return axis < 0 ? axis + n : axis;
-}
-
-template <class X>
 X swish_of(const X& x, const X& beta) {
-    expect_array("swish", "x", x);
-    expect_array("swish", "beta", beta);
+    expect("swish", "x", x);
+    expect("swish", "beta", beta);
     const Shape shape = x.shape();
     const Shape own = beta.shape();
     const bool fits = own.ndim() == 0 || (own.ndim() < shape.ndim() &&
@@ -41,15 +31,15 @@ X swish_of(const X& x, const X& beta) {
 
 template <class X>
 X crelu_of(const X& x, int axis) {
-    expect_array("crelu", "x", x);
-    return concat(ListOf<X>({relu(x), relu(-x)}), index_of("crelu", x.shape(), axis));
+    expect("crelu", "x", x);
+    return concat(ListOf<X>({relu(x), relu(-x)}), axis_index("crelu", axis, x.shape()));
 }
 
 template <class X>
 X maxout_of(const X& x, std::int64_t pool_size, int axis) {
-    expect_array("maxout", "x", x);
+    expect("maxout", "x", x);
     const Shape shape = x.shape();
-    const int d = index_of("maxout", shape, axis);
+    const int d = axis_index("maxout", axis, shape);
     if (pool_size < 1)
         fail<InvalidError>("[maxout] pool_size: expected a positive number, got {}", pool_size);
     if (shape[d] % pool_size != 0)
@@ -63,21 +53,19 @@ X maxout_of(const X& x, std::int64_t pool_size, int axis) {
 
 // The halves of x along an axis.
 template <class X>
-std::array<X, 2> halves(const char* function, const X& x, int axis) {
-    expect_array(function, "x", x);
+std::vector<X> halves(const char* function, const X& x, int axis) {
+    expect(function, "x", x);
     const Shape shape = x.shape();
-    const int d = index_of(function, shape, axis);
+    const int d = axis_index(function, axis, shape);
     if (shape[d] % 2 != 0)
         fail<ShapeError>("[{}] x.shape[{}]: expected an even extent, got {}", function, d,
                          shape[d]);
-    std::vector<std::int64_t> begin(static_cast<std::size_t>(d) + 1, 0);
-    std::vector<std::int64_t> end(shape.begin(), shape.begin() + d + 1);
-    const std::int64_t half = shape[d] / 2;
-    end.back() = half;
-    const X a = get_item(x, begin, end);
-    begin.back() = half;
-    end.back() = 2 * half;
-    return {a, get_item(x, begin, end)};
+    return split_axis(x, 2, d);
+}
+template <class X>
+X celu_of(const X& x, double alpha) {
+    if (alpha == 0) throw InvalidError("[celu] alpha: expected a number other than 0, got 0");
+    return elu(x, alpha, 1, 1 / alpha);
 }
 
 }  // namespace
@@ -87,22 +75,22 @@ std::array<X, 2> halves(const char* function, const X& x, int axis) {
     X swish(const X& x, const X& beta) { return of_activations::swish_of(x, beta); } \
     X relu6(const X& x) { return clipped_relu(x, 6); }                               \
     X selu(const X& x, double alpha, double scale) { return elu(x, alpha, scale); }  \
-    X celu(const X& x, double alpha) { return elu(x, alpha, 1, 1 / alpha); }         \
+    X celu(const X& x, double alpha) { return of_activations::celu_of(x, alpha); }   \
     X crelu(const X& x, int axis) { return of_activations::crelu_of(x, axis); }      \
     X maxout(const X& x, std::int64_t pool_size, int axis) {                         \
         return of_activations::maxout_of(x, pool_size, axis);                        \
     }                                                                                \
     X glu(const X& x, int axis) {                                                    \
-        const auto [a, b] = of_activations::halves("glu", x, axis);                  \
-        return a * sigmoid(b);                                                       \
+        const auto h = of_activations::halves("glu", x, axis);                       \
+        return h[0] * sigmoid(h[1]);                                                 \
     }                                                                                \
     X swiglu(const X& x, int axis) {                                                 \
-        const auto [a, b] = of_activations::halves("swiglu", x, axis);               \
-        return swiglu(a, b);                                                         \
+        const auto h = of_activations::halves("swiglu", x, axis);                    \
+        return swiglu(h[0], h[1]);                                                   \
     }                                                                                \
     X geglu(const X& x, int axis) {                                                  \
-        const auto [a, b] = of_activations::halves("geglu", x, axis);                \
-        return gelu(a) * b;                                                          \
+        const auto h = of_activations::halves("geglu", x, axis);                     \
+        return gelu(h[0]) * h[1];                                                    \
     }
 CATENA_ACTIVATIONS(Variable)
 CATENA_ACTIVATIONS(Array)

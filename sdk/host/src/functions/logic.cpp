@@ -10,8 +10,7 @@ namespace catena::functions {
 namespace {
 
 Array truth_of(const char* function, const Array& x) {
-    if (!x) fail<InvalidError>("[{}] x: expected an array, got an empty handle", function);
-    return x.astype(Dtype::bool8);
+    return expect(function, "x", x).astype(Dtype::bool8);
 }
 Array truth_of(Scalar c, const Array& like) {
     return Array::full({}, c.value() != 0 ? 1 : 0, Dtype::bool8, like.device());
@@ -27,30 +26,38 @@ Array all_of_shape(const Array& x, bool value) {
     return Array::full(x.shape(), value ? 1 : 0, Dtype::bool8, x.device());
 }
 
+// Calls maximum or minimum in the common dtype.
+template <class X>
+X extreme_of(const PluginFunction& function, const X& x0, const X& x1) {
+    if (!x0 || !x1 || (is_floating(elements(x0)) && same_dtype(elements(x0), elements(x1))))
+        [[likely]]
+        return run(function, x0, x1);
+    return run_in(
+        common_dtype(x0.dtype(), x1.dtype()),
+        [&](const X& y0, const X& y1) { return run(function, y0, y1); }, x0, x1);
+}
 // Returns x in the dtype that it has next to c.
 template <class X>
 X next_to(const char* function, const X& x, Scalar c) {
-    if (!x) fail<InvalidError>("[{}] x: expected an array, got an empty handle", function);
+    expect(function, "x", x);
     return promoted(x, common_dtype(x.dtype(), c));
 }
 template <class X>
 X extreme_of(const char* name, const PluginFunction& function, const X& x0, Scalar c) {
     const X x = next_to(name, x0, c);
-    return run(function, x, constant_like(x, c.value()));
+    return run_in(
+        x.dtype(), [&](const X& y) { return run(function, y, constant_like(y, c.value())); }, x);
 }
 
 template <class X>
 X select_by(const X& condition, const X& x0, const X& x1) {
     const PluginFunction& function = plain<"catena.where">();
     if (!condition || !x0 || !x1) return run(function, condition, x0, x1);  // which reports it
-    const Array& mask = catena::detail::elements(condition);
+    const Array& mask = elements(condition);
     const bool is_mask = mask.body()->meta.dtype.code == CATENA_CODE_BOOL;
-    if (same_dtype(catena::detail::elements(x0), catena::detail::elements(x1)) &&
-        (is_mask || same_dtype(mask, catena::detail::elements(x0)))) [[likely]]
-        return run(function, condition, x0, x1);
     const Dtype dtype = common_dtype(x0.dtype(), x1.dtype());
-    // A condition of another dtype becomes bool in a pass of its own.
-    const bool fits = is_mask || mask.dtype() == dtype;
+    // A condition of another dtype, or of uint8, becomes bool in a pass of its own.
+    const bool fits = is_mask || (mask.dtype() == dtype && dtype != Dtype::uint8);
     return run(function, fits ? condition : X(mask.astype(Dtype::bool8)), promoted(x0, dtype),
                promoted(x1, dtype));
 }
@@ -93,22 +100,21 @@ Array logical_not(const Array& x) {
     return run(plain<"catena.logical_not">(), truth_of("logical_not", x));
 }
 Array isnan(const Array& x) {
-    if (!x) throw InvalidError("[isnan] x: expected an array, got an empty handle");
-    return is_floating(x) ? not_equal(x, x) : all_of_shape(x, false);
+    return is_floating(expect("isnan", "x", x)) ? not_equal(x, x) : all_of_shape(x, false);
 }
 Array isinf(const Array& x) {
-    if (!x) throw InvalidError("[isinf] x: expected an array, got an empty handle");
-    return is_floating(x) ? equal(abs(x), std::numeric_limits<double>::infinity())
-                          : all_of_shape(x, false);
+    return is_floating(expect("isinf", "x", x))
+               ? equal(abs(x), std::numeric_limits<double>::infinity())
+               : all_of_shape(x, false);
 }
 Array isfinite(const Array& x) {
-    if (!x) throw InvalidError("[isfinite] x: expected an array, got an empty handle");
-    if (!is_floating(x)) return all_of_shape(x, true);
+    if (!is_floating(expect("isfinite", "x", x))) return all_of_shape(x, true);
     const Array zero = x - x;  // NaN if x is not finite
     return equal(zero, zero);
 }
 Array isclose(const Array& x0, const Array& x1, double rtol, double atol, bool equal_nan) {
-    if (!x0 || !x1) throw InvalidError("[isclose] x: expected an array, got an empty handle");
+    expect("isclose", "x0", x0);
+    expect("isclose", "x1", x1);
     // Integers are compared in float64. A difference with an infinity is infinite or NaN.
     const Dtype dtype = common_dtype(x0.dtype(), x1.dtype());
     const Dtype floats = is_floating(dtype) ? dtype : Dtype::float64;
@@ -119,16 +125,14 @@ Array isclose(const Array& x0, const Array& x1, double rtol, double atol, bool e
     return equal_nan ? same | (isnan(a) & isnan(b)) : same;
 }
 
-#define CATENA_EXTREME(NAME, FUNCTION)                       \
-    Variable NAME(const Variable& x0, const Variable& x1) {  \
-        return run_promoted(plain<FUNCTION>(), x0, x1);      \
-    }                                                        \
-    Array NAME(const Array& x0, const Array& x1) {           \
-        return run_promoted(plain<FUNCTION>(), x0, x1);      \
-    }                                                        \
-    Variable NAME(const Variable& x0, Scalar x1) {           \
-        return extreme_of(#NAME, plain<FUNCTION>(), x0, x1); \
-    }                                                        \
+#define CATENA_EXTREME(NAME, FUNCTION)                                                             \
+    Variable NAME(const Variable& x0, const Variable& x1) {                                        \
+        return extreme_of(plain<FUNCTION>(), x0, x1);                                              \
+    }                                                                                              \
+    Array NAME(const Array& x0, const Array& x1) { return extreme_of(plain<FUNCTION>(), x0, x1); } \
+    Variable NAME(const Variable& x0, Scalar x1) {                                                 \
+        return extreme_of(#NAME, plain<FUNCTION>(), x0, x1);                                       \
+    }                                                                                              \
     Array NAME(const Array& x0, Scalar x1) { return extreme_of(#NAME, plain<FUNCTION>(), x0, x1); }
 CATENA_EXTREME(maximum, "catena.maximum")
 CATENA_EXTREME(minimum, "catena.minimum")

@@ -1,5 +1,6 @@
 // Losses as compositions of registered functions, on variables and on arrays.
-#include <catena/fail.hpp>
+#include "operands.hpp"
+
 #include <catena/functions/creation.hpp>
 #include <catena/functions/logic.hpp>
 #include <catena/functions/losses.hpp>
@@ -11,8 +12,6 @@ namespace catena::functions {
 namespace of_losses {
 namespace {
 
-using catena::detail::elements;
-
 void expect_reduction(const char* what, std::string_view got,
                       std::initializer_list<std::string_view> more = {}) {
     std::vector<std::string_view> known = {"mean", "sum", "no"};
@@ -22,8 +21,8 @@ void expect_reduction(const char* what, std::string_view got,
                            fmt::join(known, ", "), got);
 }
 void expect_shape(const char* what, const char* name, const Array& x, const Array& other) {
-    if (!x || !other)
-        fail<InvalidError>("[{}] {}: expected arrays, got an empty handle", what, name);
+    expect(what, "x", x);
+    expect(what, name, other);
     if (x.shape() != other.shape())
         fail<ShapeError>("[{}] {}.shape: expected {}, got {}", what, name, to_string(x.shape()),
                          to_string(other.shape()));
@@ -39,8 +38,6 @@ X reduced(const X& y, std::string_view reduce) {
     const std::int64_t n = shape.ndim() == 0 ? 1 : shape[0];
     return mean(y) * (static_cast<double>(shape.size()) / static_cast<double>(n));
 }
-Array constant(const Array&, Array value) { return value; }
-Variable constant(const Variable&, Array value) { return as_variable(std::move(value)); }
 
 template <class X>
 X sigmoid_cross_entropy_of(const X& x, const X& t, bool normalize, std::string_view reduce) {

@@ -1,5 +1,6 @@
 // Samples of distributions, on variables and on arrays.
-#include <catena/fail.hpp>
+#include "operands.hpp"
+
 #include <catena/functions/logic.hpp>
 #include <catena/functions/noise.hpp>
 
@@ -7,12 +8,6 @@ namespace catena::functions {
 namespace of_noise {
 namespace {
 
-using catena::detail::elements;
-
-const Array& needed(const char* what, const char* name, const Array& x) {
-    if (!x) fail<InvalidError>("[{}] {}: expected an array, got an empty handle", what, name);
-    return x;
-}
 // Uniform numbers for the elements of x. Half precision would round them to few values.
 Array uniform_like(const Array& x) {
     return uniform(x.shape(), 0, 1, item_size(x.dtype()) == 2 ? Dtype::float32 : x.dtype(),
@@ -21,8 +16,8 @@ Array uniform_like(const Array& x) {
 
 template <class X>
 X gaussian_of(const X& mean, const X& ln_var) {
-    const Array& like = needed("gaussian", "mean", elements(mean));
-    const Shape shape = needed("gaussian", "ln_var", elements(ln_var)).shape();
+    const Array& like = expect("gaussian", "mean", elements(mean));
+    const Shape shape = expect("gaussian", "ln_var", elements(ln_var)).shape();
     if (shape != like.shape())
         fail<ShapeError>("[gaussian] ln_var.shape: expected {}, got {}", to_string(like.shape()),
                          to_string(shape));
@@ -32,7 +27,7 @@ X gaussian_of(const X& mean, const X& ln_var) {
 template <class X>
 X gumbel_softmax_of(const X& log_pi, double tau, int axis) {
     if (!(tau > 0)) fail<InvalidError>("[gumbel_softmax] tau: expected more than 0, got {}", tau);
-    const Array& like = needed("gumbel_softmax", "log_pi", elements(log_pi));
+    const Array& like = expect("gumbel_softmax", "log_pi", elements(log_pi));
     const Array u = uniform_like(like);
     // u is a multiple of 2^-24 or 2^-53, so that only 0 has no finite logarithm.
     const double least = u.dtype() == Dtype::float64 ? 0x1p-54 : 0x1p-25;
@@ -61,7 +56,7 @@ Array gaussian(const Array& mean, const Array& ln_var) {
 
 Variable bernoulli(const Variable& p) { return as_variable(bernoulli(p.data())); }
 Array bernoulli(const Array& p) {
-    const Array u = of_noise::uniform_like(of_noise::needed("bernoulli", "p", p));
+    const Array u = of_noise::uniform_like(expect("bernoulli", "p", p));
     return greater(p.astype(u.dtype()), u).astype(p.dtype());
 }
 

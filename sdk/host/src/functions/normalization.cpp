@@ -1,5 +1,6 @@
 // Normalizations as compositions of registered functions.
-#include <catena/fail.hpp>
+#include "operands.hpp"
+
 #include <catena/functions.hpp>
 #include <catena/functions/normalization.hpp>
 #include <catena/functions/reductions.hpp>
@@ -11,8 +12,7 @@ namespace {
 
 template <class X>
 void expect_axes(const char* function, const char* what, const X& x, int least) {
-    if (!x) fail<InvalidError>("[{}] {}: expected an array, got an empty handle", function, what);
-    if (x.shape().ndim() < least)
+    if (expect(function, what, x).shape().ndim() < least)
         fail<ShapeError>("[{}] {}.ndim: expected at least {}, got {}", function, what, least,
                          x.shape().ndim());
 }

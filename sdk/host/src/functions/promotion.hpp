@@ -2,6 +2,7 @@
 #pragma once
 
 #include "../support.hpp"
+#include "operands.hpp"
 
 #include <catena/operators.hpp>
 
@@ -20,12 +21,30 @@ Dtype common_dtype(Dtype a, Dtype b);
 // Returns the dtype of x next to a number. An integer number does not change it, but for bool, which
 // becomes int32. A floating number changes integers and bool to float32.
 Dtype common_dtype(Dtype x, Scalar c);
-// Returns the dtype in which arithmetic of x is done: int32 for bool.
+// Returns the dtype of results of arithmetic with x: int32 for bool.
 inline Dtype arithmetic_dtype(Dtype x) { return x == Dtype::bool8 ? Dtype::int32 : x; }
+// Returns the dtype in which such a result is computed: kernels have no arithmetic of uint8.
+inline Dtype computed_dtype(Dtype x) { return x == Dtype::uint8 ? Dtype::int32 : x; }
+// Returns the highest dtype in a list. Throws for empty handles, and for two floating dtypes.
+template <class X>
+Dtype common_dtype(const char* function, const char* list, std::span<const X> xs) {
+    expect_each(function, list, xs);
+    Dtype dtype = Dtype::bool8;
+    for (std::size_t i = 0; i < xs.size(); ++i) {
+        const Dtype other = xs[i].dtype();
+        if (is_floating(dtype) && is_floating(other) && dtype != other)
+            fail<DtypeError>("[{}] {}[{}].dtype: expected {}, got {}", function, list, i,
+                             name(dtype), name(other));
+        dtype = common_dtype(dtype, other);
+    }
+    return dtype;
+}
 
-// Returns integers or bool in another dtype. Returns floating x itself, so that a function of two
-// different floating dtypes reports them.
-inline Array promoted(const Array& x, Dtype dtype) { return is_floating(x) ? x : x.astype(dtype); }
+// Returns integers or bool in another dtype; uint8 gets them modulo 256. Returns floating x itself, so
+// that a function of two different floating dtypes reports them.
+inline Array promoted(const Array& x, Dtype dtype) {
+    return is_floating(x) || x.dtype() == dtype ? x : x.astype(dtype);
+}
 Variable promoted(const Variable& x, Dtype dtype);
 
 // Calls a function that has one output.
@@ -52,13 +71,10 @@ inline Array run(const PluginFunction& function, const Array& x0, const Array& x
     return function.first(inputs);
 }
 
-// Calls a function of two operands in their common dtype. Reports empty operands, as all functions do.
-template <class X>
-X run_promoted(const PluginFunction& function, const X& x0, const X& x1) {
-    if (!x0 || !x1 || same_dtype(detail::elements(x0), detail::elements(x1))) [[likely]]
-        return run(function, x0, x1);
-    const Dtype dtype = common_dtype(x0.dtype(), x1.dtype());
-    return run(function, promoted(x0, dtype), promoted(x1, dtype));
+// Returns f(x...) for operands in the dtype in which `dtype` is computed, converted to `dtype`.
+template <class F, class... X>
+auto run_in(Dtype dtype, const F& f, const X&... x) {
+    return promoted(f(promoted(x, computed_dtype(dtype))...), dtype);
 }
 
 // Calls a comparison of operands in their common dtype. An integer array and a number that its dtype

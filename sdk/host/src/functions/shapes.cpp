@@ -13,17 +13,11 @@ namespace {
 using Extents = SmallVector<std::int64_t, CATENA_MAX_NDIM>;
 constexpr auto farthest = std::numeric_limits<std::int64_t>::max();
 
-// `shown`: the shape in the message.
-int normal_axis(const char* function, std::int64_t axis, int ndim, const Shape& shown) {
-    if (axis < -ndim || axis >= ndim)
-        fail<ShapeError>("[{}] axis: expected one of {}, got {}", function, to_string(shown), axis);
-    return static_cast<int>(axis < 0 ? axis + ndim : axis);
-}
 // Returns which of ndim axes are in a list that names each at most once.
 std::vector<bool> marked(const char* function, Ints axes, int ndim, const Shape& shown) {
     std::vector<bool> marks(static_cast<std::size_t>(ndim));
     for (const std::int64_t axis : axes.view()) {
-        const int d = normal_axis(function, axis, ndim, shown);
+        const int d = axis_index(function, axis, ndim, shown);
         if (marks[static_cast<std::size_t>(d)])
             fail<InvalidError>("[{}] axis: expected each axis once, got [{}]", function,
                                fmt::join(axes.view(), ", "));
@@ -69,21 +63,11 @@ template <class X>
 struct Rearrange {
     using List = std::span<const X>;
 
-    static const Array& array(const X& x) { return catena::detail::elements(x); }
-    static X constant(Array a) {
-        if constexpr (std::same_as<X, Array>) return a;
-        else return as_variable(std::move(a));
-    }
-    static void check(const char* function, const X& x) {
-        if (!x) fail<InvalidError>("[{}] x: expected an array, got an empty handle", function);
-    }
+    static void check(const char* function, const X& x) { expect(function, "x", x); }
     static void check(const char* function, List xs) {
         if (xs.empty())
             fail<InvalidError>("[{}] xs: expected at least one array, got none", function);
-        for (std::size_t i = 0; i < xs.size(); ++i)
-            if (!xs[i])
-                fail<InvalidError>("[{}] xs[{}]: expected an array, got an empty handle", function,
-                                   i);
+        expect_each(function, "xs", xs);
     }
     static void need_axes(const char* function, const X& x, int n) {
         check(function, x);
@@ -139,10 +123,8 @@ struct Rearrange {
         thread_local constinit ThreadFunction function("catena.concat", {"axis"});
         std::vector<X> converted;
         if (std::ranges::any_of(
-                xs, [&](const X& x) { return !x || !same_dtype(array(x), array(xs[0])); })) {
-            check("concat", xs);
-            Dtype dtype = Dtype::bool8;
-            for (const X& x : xs) dtype = common_dtype(dtype, x.dtype());
+                xs, [&](const X& x) { return !x || !same_dtype(elements(x), elements(xs[0])); })) {
+            const Dtype dtype = common_dtype("concat", "xs", xs);
             for (const X& x : xs) converted.push_back(promoted(x, dtype));
             xs = converted;
         }
@@ -190,7 +172,7 @@ struct Rearrange {
     static std::vector<X> separated(const X& x, int axis) {
         check("separate", x);
         const Shape shape = x.shape();
-        const int at = normal_axis("separate", axis, shape.ndim(), shape);
+        const int at = axis_index("separate", axis, shape.ndim(), shape);
         Extents extents;
         for (int d = 0; d < shape.ndim(); ++d)
             if (d != at) extents.push_back(shape[d]);
@@ -206,16 +188,10 @@ struct Rearrange {
         Extents extents;
         for (int d = 0; d < n; ++d) extents.push_back(1);
         for (std::size_t i = 0; i < xs.size(); ++i) {
-            const Shape shape = xs[i].shape();
-            for (int d = 0; d < shape.ndim(); ++d) {
-                std::int64_t& extent = extents[static_cast<std::size_t>(n - shape.ndim() + d)];
-                if (shape[d] == 1 || shape[d] == extent) continue;
-                if (extent != 1)
-                    fail<ShapeError>(
-                        "[broadcast] xs[{}].shape: expected broadcastable to {}, got {}", i,
-                        to_string(shape_of(extents)), to_string(shape));
-                extent = shape[d];
-            }
+            const Shape before = shape_of(extents);
+            if (!broadcast_with(xs[i].shape(), {extents.data(), extents.size()}))
+                fail<ShapeError>("[broadcast] xs[{}].shape: expected broadcastable to {}, got {}",
+                                 i, to_string(before), to_string(xs[i].shape()));
         }
         std::vector<X> results;
         for (const X& x : xs)
@@ -245,7 +221,7 @@ struct Rearrange {
             Shape rest = x.shape();
             rest[0] = length - rest[0];
             if (rest[0] > 0)
-                parts.push_back(constant(Array::full(rest, padding, x.dtype(), x.device())));
+                parts.push_back(constant(x, Array::full(rest, padding, x.dtype(), x.device())));
         }
         Extents extents = extents_of(xs[0].shape());
         extents[0] = length;
@@ -299,8 +275,8 @@ struct Rearrange {
         Extents axes;
         for (int d = 0; d < n; ++d) axes.push_back(-1);
         for (std::size_t i = 0; i < from.size(); ++i)
-            axes[static_cast<std::size_t>(normal_axis("moveaxis", to[i], n, shape))] =
-                normal_axis("moveaxis", from[i], n, shape);
+            axes[static_cast<std::size_t>(axis_index("moveaxis", to[i], n, shape))] =
+                axis_index("moveaxis", from[i], n, shape);
         int next = 0;
         for (int d = 0; d < n; ++d) {
             std::int64_t& axis = axes[static_cast<std::size_t>(d)];
@@ -316,15 +292,15 @@ struct Rearrange {
         Extents axes;
         for (int d = 0; d < shape.ndim(); ++d) axes.push_back(d);
         std::swap(
-            axes[static_cast<std::size_t>(normal_axis("swapaxes", axis1, shape.ndim(), shape))],
-            axes[static_cast<std::size_t>(normal_axis("swapaxes", axis2, shape.ndim(), shape))]);
+            axes[static_cast<std::size_t>(axis_index("swapaxes", axis1, shape.ndim(), shape))],
+            axes[static_cast<std::size_t>(axis_index("swapaxes", axis2, shape.ndim(), shape))]);
         return permuted(x, axes);
     }
     static X rolled_back(const X& x, int axis, int start) {
         check("rollaxis", x);
         const Shape shape = x.shape();
         const int n = shape.ndim();
-        const int from = normal_axis("rollaxis", axis, n, shape);
+        const int from = axis_index("rollaxis", axis, n, shape);
         if (start < -n || start > n)
             fail<ShapeError>("[rollaxis] start: expected {} to {}, got {}", -n, n, start);
         int to = start < 0 ? start + n : start;
@@ -332,10 +308,11 @@ struct Rearrange {
         return moved(x, from, to);
     }
 
-    static X flipped(const char* function, const X& x, Ints axis, int least) {
+    static X flipped(const char* function, const X& x, const Ints* axis, int least = 0) {
         need_axes(function, x, least);
         const Shape shape = x.shape();
-        const auto flips = marked(function, axis, shape.ndim(), shape);
+        std::vector<bool> flips(static_cast<std::size_t>(shape.ndim()), true);
+        if (axis) flips = marked(function, *axis, shape.ndim(), shape);
         Extents begin, end, step;
         bool any = false;
         for (const bool flip : flips) {
@@ -355,7 +332,7 @@ struct Rearrange {
             fail<InvalidError>("[roll] shift: expected one number or {}, got {}", axes.size(),
                                shifts.size());
         for (std::size_t i = 0; i < axes.size(); ++i) {
-            const int d = normal_axis("roll", axes[i], shape.ndim(), shape);
+            const int d = axis_index("roll", axes[i], shape.ndim(), shape);
             const std::int64_t n = shape[d];
             const std::int64_t by = n == 0 ? 0 : (shifts[shifts.size() == 1 ? 0 : i] % n + n) % n;
             if (by != 0) x = concat({slice(x, d, n - by, farthest), slice(x, d, 0, n - by)}, d);
@@ -395,7 +372,7 @@ struct Rearrange {
     static X repeated(const X& x, Ints repeats, int axis) {
         check("repeat", x);
         const Shape shape = x.shape();
-        const int d = normal_axis("repeat", axis, shape.ndim(), shape);
+        const int d = axis_index("repeat", axis, shape.ndim(), shape);
         const auto times = repeats.view();
         if (times.size() != 1 && static_cast<std::int64_t>(times.size()) != shape[d])
             fail<InvalidError>("[repeat] repeats: expected one number or {}, got {}", shape[d],
@@ -477,7 +454,7 @@ struct Rearrange {
         };
         if (value == 0) return placed(x);
         const Array inside = placed(Array::full(shape, 1, Dtype::bool8, x.device()));
-        return where(constant(inside), placed(x), constant_like(x, value));
+        return where(constant(x, inside), placed(x), constant_like(x, value));
     }
     // Joins slices of x whose indices rise or fall by 1.
     static X padded_axis(const X& x, int axis, std::int64_t before, std::int64_t after,
@@ -519,7 +496,7 @@ struct Rearrange {
         const std::int64_t columns = shape[shape.ndim() - 1];
         const Array lower = tri(rows, columns, upper ? k - 1 : k, Dtype::bool8, x.device());
         const X zero = constant_like(x, 0);
-        return upper ? where(constant(lower), zero, x) : where(constant(lower), x, zero);
+        return upper ? where(constant(x, lower), zero, x) : where(constant(x, lower), x, zero);
     }
 };
 
@@ -559,9 +536,16 @@ struct Rearrange {
     X rollaxis(const X& x, int axis, int start) {                                              \
         return Rearrange<X>::rolled_back(x, axis, start);                                      \
     }                                                                                          \
-    X flip(const X& x, Ints axis) { return Rearrange<X>::flipped("flip", x, axis, 0); }        \
-    X fliplr(const X& x) { return Rearrange<X>::flipped("fliplr", x, 1, 2); }                  \
-    X flipud(const X& x) { return Rearrange<X>::flipped("flipud", x, 0, 1); }                  \
+    X flip(const X& x) { return Rearrange<X>::flipped("flip", x, nullptr); }                   \
+    X flip(const X& x, Ints axis) { return Rearrange<X>::flipped("flip", x, &axis); }          \
+    X fliplr(const X& x) {                                                                     \
+        const Ints axis(1);                                                                    \
+        return Rearrange<X>::flipped("fliplr", x, &axis, 2);                                   \
+    }                                                                                          \
+    X flipud(const X& x) {                                                                     \
+        const Ints axis(0);                                                                    \
+        return Rearrange<X>::flipped("flipud", x, &axis, 1);                                   \
+    }                                                                                          \
     X roll(const X& x, std::int64_t shift) {                                                   \
         const X flat = Rearrange<X>::flattened("roll", x);                                     \
         return reshape(Rearrange<X>::rolled(flat, shift, 0), x.shape());                       \

@@ -79,6 +79,10 @@ void check_gradients(const std::function<Variable(const Variables&)>& f, const A
     gradient_check::check_double_backward(list, x, gy, ggx);
 }
 
+Array arr_of(std::initializer_list<double> values) {
+    return Array::from(values, {static_cast<std::int64_t>(values.size())});
+}
+
 template <class E, class F>
 std::string message(const F& f) {
     try {
@@ -219,6 +223,52 @@ TEST_CASE("einsum of one operand is a new variable") {
     CHECK(values(x.grad()) == Doubles(6, 1.0));
 }
 
+TEST_CASE("einsum: dtypes do not depend on the length of sums") {
+    const auto dot = [](const Array& a, const Array& b) { return F::einsum("bi,bi->b", a, b); };
+    for (const std::int64_t n : {3, 512, 513, 2000}) {
+        CAPTURE(n);
+        const Array i = F::arange(2 * n).reshape({2, n});
+        const Array mask = i > 0, f = i.astype(Dtype::float32);
+        const auto check = [&](const Array& y, Dtype dtype) {
+            CHECK(y.dtype() == dtype);
+            CHECK(values(y)[0] == static_cast<double>(n * (n - 1) / 2));
+        };
+        check(dot(i, mask), Dtype::int64);
+        check(dot(i.astype(Dtype::int32), mask), Dtype::int32);
+        check(dot(mask, f), Dtype::float32);
+        check(dot(i, mask.astype(Dtype::float64)), Dtype::float64);
+        check(F::einsum("bi,bi->b", Variable(f), Variable(mask)).data(), Dtype::float32);
+        const Array bytes = Array::full({1, n}, 255, Dtype::uint8);  // 255 * 255 is 1 modulo 256
+        CHECK(values(dot(bytes, bytes))[0] == static_cast<double>(n % 256));
+        CHECK(dot(bytes, bytes).dtype() == Dtype::uint8);
+        CHECK_THROWS_WITH_AS((void)dot(f, f.astype(Dtype::float16)),
+                             "[einsum] operands[1].dtype: expected float32, got float16",
+                             DtypeError);
+    }
+}
+
+TEST_CASE("einsum and tensordot of integers are exact") {
+    const std::int64_t big = (std::int64_t{1} << 53) + 1;
+    const Array a = Array::from<std::int64_t>({big, 1, 2, 3}, {2, 2});
+    const Array b = Array::from<std::int64_t>({1, 0, 2, 1}, {2, 2});
+    const std::vector<std::int64_t> expected = {big + 2, 1, 8, 3};
+    CHECK(F::einsum("ij,jk->ik", a, b).to_vector<std::int64_t>() == expected);
+    CHECK(F::tensordot(a, b, 1).to_vector<std::int64_t>() == expected);
+    CHECK(values(F::einsum("ij->j", a > 2)) == Doubles{1, 1});
+}
+
+TEST_CASE("einsum adds products of half precision in float32") {
+    for (const Dtype half : {Dtype::float16, Dtype::bfloat16}) {
+        const Array x = arr_of({300, 300, 300}).astype(half);
+        const Array y = arr_of({300, -300, 0.5}).astype(half);  // 90000 is beyond float16
+        CHECK(values(F::einsum("bi,bi->b", x.reshape({1, 3}), y.reshape({1, 3}))) == Doubles{150});
+        CHECK(values(F::einsum("i,i->", x, y)) == Doubles{150});
+        const Array small = arr_of({0.5, 0.5, 0.5}).astype(half);
+        CHECK(values(F::einsum("i,i,i->", x, y, small)) == Doubles{75});
+        CHECK(F::einsum("i,i,i->i", x, y, small).dtype() == half);
+    }
+}
+
 TEST_CASE("einsum refuses wrong subscripts") {
     const Array m = draw({2, 3});
     const auto error = [&](std::string_view subscripts, const Arrays& x) {
@@ -302,7 +352,7 @@ TEST_CASE("tensordot refuses axes that do not match") {
               F::tensordot(a, b, {0, 1}, {0});
           }) == "[tensordot] axes_b: expected 2 axes, as many as axes_a, got 1");
     CHECK(message<ShapeError>([&] { F::tensordot(a, b, {2}, {0}); }) ==
-          "[tensordot] axes_a: expected axes of (2, 3), got 2");
+          "[tensordot] axes_a: expected one of (2, 3), got 2");
     CHECK(message<InvalidError>([&] {
               F::tensordot(a, b, {0, -2}, {0, 1});
           }) == "[tensordot] axes_a: expected each axis once, got -2 twice");

@@ -1,5 +1,5 @@
 // batch_matmul, tensordot and einsum: each pair of operands becomes one F::matmul of stacks.
-#include "../support.hpp"
+#include "promotion.hpp"
 
 #include <catena/function_forms.hpp>
 
@@ -25,10 +25,19 @@ Labels select(const Labels& labels, const F& f) {
     return selected;
 }
 
-template <class X>
-void expect_array(const char* function, std::string_view operand, const X& x) {
-    if (!x)
-        fail<InvalidError>("[{}] {}: expected an array, got an empty handle", function, operand);
+// Returns f(operands) in their common dtype. f gets all in the dtype in which this is computed, so
+// that the dtype of a result does not depend on how it is computed.
+template <class X, class F>
+X in_common_dtype(const char* function, std::span<const X> operands, const F& f) {
+    const Dtype dtype = arithmetic_dtype(common_dtype(function, "operands", operands));
+    // Products of several half-precision operands would be rounded, or overflow, between them.
+    const bool widened = item_size(dtype) == 2 && operands.size() > 2;
+    std::vector<X> converted;
+    for (const X& x : operands)
+        converted.push_back(widened ? X(cast(promoted(x, dtype), Dtype::float32))
+                                    : promoted(x, computed_dtype(dtype)));
+    const X y = f(std::span<const X>(converted));
+    return widened ? cast(y, dtype) : promoted(y, dtype);
 }
 
 // An array whose axes have labels, each once.
@@ -172,9 +181,20 @@ Labelled<X> contracted(const Labelled<X>& a, const Labelled<X>& b, const Labels&
         const Labels to = target != nullptr ? *target : joined(a.labels, only_b);
         return {multiplied(a, b, to, extents), to};
     }
-    const bool dots = only_b.empty() && std::ranges::all_of(a.labels, shared);
-    if (dots && a.labels.size() > sum.size() && extents.size(sum) <= short_sum)
-        return summed(Labelled<X>{multiplied(a, b, a.labels, extents), a.labels}, keep);
+    const bool dots = only_b.empty() && std::ranges::all_of(a.labels, shared) &&
+                      a.labels.size() > sum.size() && extents.size(sum) <= short_sum;
+    if (dots || !is_floating(elements(a.x))) {  // matmul has no integers
+        const Labels all = joined(a.labels, only_b);
+        const auto sum_of_products = [&](const Labelled<X>& x, const Labelled<X>& y) {
+            return summed(Labelled<X>{multiplied(x, y, all, extents), all}, keep);
+        };
+        if (item_size(a.x.dtype()) != 2) return sum_of_products(a, b);
+        const auto wide = [](const Labelled<X>& of) {
+            return Labelled<X>{cast(of.x, Dtype::float32), of.labels};
+        };
+        const Labelled<X> y = sum_of_products(wide(a), wide(b));
+        return {cast(y.x, a.x.dtype()), y.labels};
+    }
     const Layout layout = best_layout(a.labels, b.labels, sum, target, extents);
     const Labelled<X>& first = layout.swapped ? b : a;
     const Labelled<X>& second = layout.swapped ? a : b;
@@ -197,10 +217,7 @@ Labelled<X> contracted(const Labelled<X>& a, const Labelled<X>& b, const Labels&
 std::vector<std::int64_t> checked_axes(const char* what, Ints axes, const Shape& shape) {
     std::vector<std::int64_t> checked;
     for (const std::int64_t axis : axes.view()) {
-        if (axis < -shape.ndim() || axis >= shape.ndim())
-            fail<ShapeError>("[tensordot] {}: expected axes of {}, got {}", what, to_string(shape),
-                             axis);
-        checked.push_back(axis < 0 ? axis + shape.ndim() : axis);
+        checked.push_back(axis_index("tensordot", axis, shape, what));
         if (std::ranges::count(checked, checked.back()) > 1)
             fail<InvalidError>("[tensordot] {}: expected each axis once, got {} twice", what, axis);
     }
@@ -209,8 +226,8 @@ std::vector<std::int64_t> checked_axes(const char* what, Ints axes, const Shape&
 
 template <class X>
 X tensordot_of(const X& a, const X& b, Ints axes_a, Ints axes_b) {
-    expect_array("tensordot", "a", a);
-    expect_array("tensordot", "b", b);
+    expect("tensordot", "a", a);
+    expect("tensordot", "b", b);
     const Shape shape_a = a.shape(), shape_b = b.shape();
     const auto of_a = checked_axes("axes_a", axes_a, shape_a);
     const auto of_b = checked_axes("axes_b", axes_b, shape_b);
@@ -235,14 +252,18 @@ X tensordot_of(const X& a, const X& b, Ints axes_a, Ints axes_b) {
     }
     const Labels y = joined(select(labels_a, [&](int l) { return !has(labels_b, l); }),
                             select(labels_b, [&](int l) { return !has(labels_a, l); }));
-    return transposed(
-        contracted(Labelled<X>{a, labels_a}, Labelled<X>{b, labels_b}, y, &y, extents), y);
+    const X operands[] = {a, b};
+    return in_common_dtype("tensordot", std::span<const X>(operands), [&](std::span<const X> x) {
+        return transposed(
+            contracted(Labelled<X>{x[0], labels_a}, Labelled<X>{x[1], labels_b}, y, &y, extents),
+            y);
+    });
 }
 
 template <class X>
 X tensordot_of(const X& a, const X& b, int axes) {
-    expect_array("tensordot", "a", a);
-    expect_array("tensordot", "b", b);
+    expect("tensordot", "a", a);
+    expect("tensordot", "b", b);
     const int most = std::min(a.shape().ndim(), b.shape().ndim());
     if (axes < 0 || axes > most)
         fail<ShapeError>("[tensordot] axes: expected 0 to {}, for {} and {}, got {}", most,
@@ -258,7 +279,7 @@ X tensordot_of(const X& a, const X& b, int axes) {
 template <class X>
 X batch_matmul_of(const X& a, const X& b, bool transa, bool transb) {
     const auto stack = [](const char* what, const X& x) {
-        expect_array("batch_matmul", what, x);
+        expect("batch_matmul", what, x);
         const Shape shape = x.shape();
         if (shape.ndim() != 2 && shape.ndim() != 3)
             fail<ShapeError>("[batch_matmul] {}.ndim: expected 2 or 3, got {}", what, shape.ndim());
@@ -411,7 +432,6 @@ X einsum_of(std::string_view text, std::span<const X> operands) {
     const Subscripts subscripts = parse_subscripts(text, operands.size());
     int n_unnamed = 0;
     for (std::size_t i = 0; i < operands.size(); ++i) {
-        expect_array("einsum", fmt::format("operands[{}]", i), operands[i]);
         const Term& term = subscripts.inputs[i];
         const int ndim = operands[i].shape().ndim(), named = static_cast<int>(term.size());
         if (term.dots ? ndim < named : ndim != named)
@@ -478,16 +498,17 @@ X einsum_of(std::string_view text, std::span<const X> operands) {
 
 }  // namespace
 
-#define CATENA_PRODUCTS(X, LIST)                                                       \
-    X batch_matmul(const X& a, const X& b, bool transa, bool transb) {                 \
-        return batch_matmul_of(a, b, transa, transb);                                  \
-    }                                                                                  \
-    X tensordot(const X& a, const X& b, int axes) { return tensordot_of(a, b, axes); } \
-    X tensordot(const X& a, const X& b, Ints axes_a, Ints axes_b) {                    \
-        return tensordot_of(a, b, axes_a, axes_b);                                     \
-    }                                                                                  \
-    X einsum(std::string_view subscripts, const LIST& operands) {                      \
-        return einsum_of<X>(subscripts, operands.view());                              \
+#define CATENA_PRODUCTS(X, LIST)                                                                   \
+    X batch_matmul(const X& a, const X& b, bool transa, bool transb) {                             \
+        return batch_matmul_of(a, b, transa, transb);                                              \
+    }                                                                                              \
+    X tensordot(const X& a, const X& b, int axes) { return tensordot_of(a, b, axes); }             \
+    X tensordot(const X& a, const X& b, Ints axes_a, Ints axes_b) {                                \
+        return tensordot_of(a, b, axes_a, axes_b);                                                 \
+    }                                                                                              \
+    X einsum(std::string_view subscripts, const LIST& operands) {                                  \
+        return in_common_dtype("einsum", operands.view(),                                          \
+                               [&](std::span<const X> x) { return einsum_of<X>(subscripts, x); }); \
     }
 CATENA_PRODUCTS(Variable, VariableList)
 CATENA_PRODUCTS(Array, ArrayList)

@@ -129,6 +129,78 @@ TEST_CASE("set_item") {
     CHECK_THROWS_AS((void)F::set_item(x, {slice(), 1}, counted({3})), ShapeError);
 }
 
+TEST_CASE("set_item: slices, integers and new axes") {
+    const Array x = counted({3, 4});
+    const auto set = [&](std::initializer_list<Index> index, const Array& value) {
+        const Array y = F::set_item(x, index, value);
+        CHECK(values(F::get_item(y, index)) ==
+              values(F::broadcast_to(value, F::get_item(x, index).shape())));
+        CHECK(values(F::set_item(Variable(x), index, Variable(value)).data()) == values(y));
+        return values(y);
+    };
+    const Array one = Array::full({}, -1, Dtype::float64);
+    CHECK(set({slice({}, {}, -2), slice(1, 3)}, one) ==
+          Doubles{0, -1, -1, 3, 4, 5, 6, 7, 8, -1, -1, 11});
+    CHECK(set({-1, newaxis, slice(2, {})}, counted({1, 2})) ==
+          Doubles{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1});
+    CHECK(set({ellipsis}, one) == Doubles(12, -1));
+    CHECK(set({slice(2, 2)}, one) == values(x));
+    CHECK(set({slice(1, {}), ids({0, -1})}, counted({2, 2})) ==
+          Doubles{0, 1, 2, 3, 0, 5, 6, 1, 2, 9, 10, 3});
+    CHECK(set({ids({2, 0}), newaxis, ids({3, 1})}, counted({2, 1})) ==
+          Doubles{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 0});
+    CHECK(values(x) == values(counted({3, 4})));
+    // A larger value dtype changes that of the result, and so does not change values.
+    CHECK(F::set_item(x.astype(Dtype::int32), {0}, one).dtype() == Dtype::float64);
+    CHECK_THROWS_AS((void)F::set_item(x, {ids({3})}, one), ValueError);
+}
+
+TEST_CASE("set_item with slices: gradients") {
+    const auto set = [](const Variables& v) -> Variables {
+        return {F::set_item(v[0] * v[0], {slice({}, {}, 2), 1}, v[1] * v[1])};
+    };
+    const Arrays x{draw({3, 2}), draw({})}, gy{draw({3, 2})};
+    gradient_check::check_backward(set, x, gy);
+    gradient_check::check_double_backward(set, x, gy, Arrays{draw({3, 2}), draw({})});
+    const Variable v(counted({2})), all(counted({2}));
+    F::sum(F::set_item(v, {ellipsis}, all)).backward();
+    CHECK(values(v.grad()) == Doubles{0, 0});
+    CHECK(values(all.grad()) == Doubles{1, 1});
+}
+
+TEST_CASE("bytes and masks are indexed as numbers are") {
+    const Array i = ids({2, 0, 2}), f = counted({3, 2}) * 40;
+    for (const Dtype dtype : {Dtype::uint8, Dtype::bool8}) {
+        CAPTURE(name(dtype));
+        const Array x = f.astype(dtype), src = F::flip(x);
+        const auto is = [&](const Array& y, const Array& expected) {
+            CHECK(y.dtype() == dtype);
+            return values(y) == values(expected.astype(dtype));
+        };
+        const Array fx = x.astype(Dtype::float64), fsrc = src.astype(Dtype::float64);
+        CHECK(is(F::get_item(x, {i}), F::get_item(fx, {i})));
+        CHECK(is(F::get_item(x, {x > 100}), F::get_item(fx, {x > 100})));
+        CHECK(is(F::take(x, i), F::take(fx, i)));
+        CHECK(is(F::set_item(x, {slice(1, {})}, F::get_item(src, {0})),
+                 F::set_item(fx, {slice(1, {})}, F::get_item(fsrc, {0}))));
+        CHECK(is(F::set_item(x, {i}, src), F::set_item(fx, {i}, fsrc)));
+        CHECK(is(F::put(x, i, src), F::put(fx, i, fsrc)));
+        const Array along = Array::from<std::int64_t>({2, 0, 2, 1}, {2, 2});
+        CHECK(is(F::gather(x, 0, along), F::gather(fx, 0, along)));
+        CHECK(is(F::scatter(x, 0, along, src), F::scatter(fx, 0, along, fsrc)));
+        CHECK(is(F::select_item(x, ids({1, 0, 1})), F::select_item(fx, ids({1, 0, 1}))));
+        // Sums are uint8, or int32 for bool.
+        const Dtype sum = dtype == Dtype::uint8 ? dtype : Dtype::int32;
+        const Array added = F::index_add(x, 0, i, src);
+        CHECK(added.dtype() == sum);
+        CHECK(values(added) ==
+              values(F::index_add(fx, 0, i, fsrc).astype(Dtype::int32).astype(sum)));
+        CHECK(F::scatter_add(x, 0, along, src).dtype() == sum);
+    }
+    CHECK_THROWS_WITH_AS((void)F::index_add(f, 0, i, f.reshape({2, 3})),
+                         "[index_add] src.shape: expected (3, 2), got (2, 3)", ShapeError);
+}
+
 TEST_CASE("get_item refuses") {
     const Array x = counted({2, 3});
     const auto text = [&]<class E>(std::initializer_list<Index> index, std::type_identity<E>) {

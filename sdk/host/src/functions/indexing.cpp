@@ -1,7 +1,8 @@
 // Indexing: compositions of get_item, take, take_along_axis, their gradients, reshape, transpose.
-#include "../support.hpp"
+#include "promotion.hpp"
 
 #include <catena/function_forms.hpp>
+#include <catena/function_node.hpp>
 #include <catena/functions/indexing.hpp>
 
 #include <cstring>
@@ -11,16 +12,6 @@ namespace catena::functions {
 namespace {
 
 using Numbers = std::vector<std::int64_t>;
-
-Variable as(const Variable&, const Array& a) { return as_variable(a); }
-Array as(const Array&, const Array& a) { return a; }
-const Array& array_of(const Variable& x) { return x.data(); }
-const Array& array_of(const Array& x) { return x; }
-
-template <class X>
-void expect(const char* function, const char* what, const X& x) {
-    if (!x) fail<InvalidError>("[{}] {}: expected an array, got an empty handle", function, what);
-}
 
 // Calls an internal function, whose attributes differ from call to call.
 Variable run(BoundFunction& function, std::initializer_list<AttributeView> attributes,
@@ -60,12 +51,6 @@ X extend(const X& x, const Shape& shape) {
         {x});
 }
 
-int axis_index(const char* function, const Shape& shape, int axis) {
-    const int n = shape.ndim();
-    if (axis < -n || axis >= n)
-        fail<ShapeError>("[{}] axis: expected one of {}, got {}", function, to_string(shape), axis);
-    return axis < 0 ? axis + n : axis;
-}
 // Returns `whole` with another extent of an axis.
 Shape with_extent(Shape whole, int axis, std::int64_t extent) {
     whole[axis] = extent;
@@ -86,6 +71,7 @@ void expect_within(const char* function, const char* what, const Shape& indices,
 
 struct Parts {
     Numbers begin, end, step;   // of the slice
+    Numbers extents;            // of the slice
     Numbers shape;              // of the slice after integers are dropped and axes are added
     std::vector<Array> arrays;  // of indices
     std::vector<int> axes;      // the axis in `shape` of each of them
@@ -142,7 +128,8 @@ Parts parts_of(const Shape& x, Device device, std::span<const Index> index) {
 
     Parts p;
     int d = 0;  // the next axis of x
-    const auto take = [&](const Slice& s) {
+    const auto take = [&](const Slice& s, std::int64_t extent) {
+        p.extents.push_back(extent);
         // The limits stand for a missing begin or end.
         using Limits = std::numeric_limits<std::int64_t>;
         const bool forward = s.step > 0;
@@ -153,7 +140,7 @@ Parts parts_of(const Shape& x, Device device, std::span<const Index> index) {
     };
     const auto keep = [&](int n) {
         for (; n > 0; --n) {
-            take({});
+            take({}, x[d]);
             p.shape.push_back(x[d++]);
         }
     };
@@ -168,7 +155,6 @@ Parts parts_of(const Shape& x, Device device, std::span<const Index> index) {
             const Slice& s = item.slice();
             if (s.step == 0)
                 fail<InvalidError>("[get_item] index[{}].step: expected no 0, got 0", i);
-            take(s);
             // As get_item() computes it.
             const std::int64_t n = x[d++];
             const std::int64_t low = s.step > 0 ? 0 : -1;
@@ -180,6 +166,7 @@ Parts parts_of(const Shape& x, Device device, std::span<const Index> index) {
             const std::int64_t end = s.end ? cut(*s.end) : s.step > 0 ? n : -1;
             const bool some = s.step > 0 ? begin < end : begin > end;
             p.shape.push_back(some ? (end - begin - (s.step > 0 ? 1 : -1)) / s.step + 1 : 0);
+            take(s, p.shape.back());
         } else {
             p.apart = p.apart || (last >= 0 && last + 1 != static_cast<int>(i));
             last = static_cast<int>(i);
@@ -188,7 +175,7 @@ Parts parts_of(const Shape& x, Device device, std::span<const Index> index) {
                 const std::int64_t at = item.integer();
                 if (at < -n || at >= n) fail_range(i, n, at);
                 const std::int64_t begin = at < 0 ? at + n : at;
-                take({begin, begin + 1, 1});
+                take({begin, begin + 1, 1}, 1);
                 continue;
             }
             const Array& a = item.array();
@@ -212,7 +199,7 @@ Parts parts_of(const Shape& x, Device device, std::span<const Index> index) {
                         "[get_item] index[{}].shape: expected the extents of x {} "
                         "from axis {}, got {}",
                         i, to_string(x), first, to_string(a.shape()));
-                take({});
+                take({}, x[d]);
                 merged *= x[d];
             }
             p.shape.push_back(merged);
@@ -230,16 +217,9 @@ Array merged_indices(const Parts& p) {
     if (p.arrays.size() == 1) return p.arrays[0];
     int ndim = 0;
     for (const Array& a : p.arrays) ndim = std::max(ndim, a.ndim());
-    const Numbers ones(static_cast<std::size_t>(ndim), 1);
-    Shape shape{std::span(ones)};
-    bool fits = true;
-    for (const Array& a : p.arrays)
-        for (int d = 0; d < a.ndim(); ++d) {
-            std::int64_t& extent = shape[ndim - a.ndim() + d];
-            fits = fits && (extent == 1 || a.shape()[d] == 1 || a.shape()[d] == extent);
-            if (extent == 1) extent = a.shape()[d];
-        }
-    if (!fits) {
+    Numbers shape(static_cast<std::size_t>(ndim), 1);
+    if (!std::ranges::all_of(p.arrays,
+                             [&](const Array& a) { return broadcast_with(a.shape(), shape); })) {
         std::vector<std::string> shapes;
         for (const Array& a : p.arrays) shapes.push_back(to_string(a.shape()));
         fail<ShapeError>("[get_item] index: expected arrays that broadcast together, got {}",
@@ -255,42 +235,66 @@ Array merged_indices(const Parts& p) {
 }
 
 template <class X>
+X sliced(const X& x, const Parts& p) {
+    return p.sliced ? get_item(x, p.begin, p.end, p.step) : x;
+}
+
+// Merges the indexed axes into one, which is where the axes of the indices belong.
+class Merge {
+public:
+    explicit Merge(const Parts& p) : split_(p.shape) {
+        const auto ndim = static_cast<int>(p.shape.size());
+        const int first = p.axes[0];
+        const auto n = static_cast<int>(p.axes.size());
+        axis_ = p.apart ? 0 : first;
+        if (p.axes.back() - first + 1 != n || axis_ != first) {
+            const auto add_others = [&](int from, int to) {
+                for (int d = from; d < to; ++d)
+                    if (std::ranges::find(p.axes, d) == p.axes.end()) order_.push_back(d);
+            };
+            add_others(0, axis_);
+            order_.insert(order_.end(), p.axes.begin(), p.axes.end());
+            add_others(axis_, ndim);
+            for (std::size_t d = 0; d < order_.size(); ++d)
+                split_[d] = p.shape[static_cast<std::size_t>(order_[d])];
+        }
+        shape_ = split_;
+        const auto begin = shape_.begin() + axis_;
+        *begin = std::reduce(begin, begin + n, std::int64_t{1}, std::multiplies());
+        shape_.erase(begin + 1, begin + n);
+    }
+    int axis() const { return axis_; }
+    const Numbers& shape() const { return shape_; }  // with the merged axis
+
+    template <class X>
+    X apply(const X& x) const {
+        const X ordered = order_.empty() ? x : transpose(x, order_);
+        return split_ == shape_ ? ordered : reshape(ordered, shape_);
+    }
+    template <class X>
+    X undo(const X& y) const {
+        const X split = reshape(y, split_);
+        if (order_.empty()) return split;
+        Numbers inverse(order_.size());
+        for (std::size_t d = 0; d < order_.size(); ++d)
+            inverse[static_cast<std::size_t>(order_[d])] = static_cast<std::int64_t>(d);
+        return transpose(split, inverse);
+    }
+
+private:
+    Numbers split_, shape_;
+    Numbers order_;  // of the axes; empty: as they are
+    int axis_ = 0;
+};
+
+template <class X>
 X item(const X& x, std::span<const Index> index) {
     expect("get_item", "x", x);
-    if (is_mask(array_of(x)))  // the kernels move numbers
-        return as(x, item(array_of(x).astype(Dtype::int32), index).astype(Dtype::bool8));
-    const Parts p = parts_of(x.shape(), array_of(x).device(), index);
-    X y = p.sliced ? get_item(x, p.begin, p.end, p.step) : x;
-    y = reshape(y, p.shape);
+    const Parts p = parts_of(x.shape(), elements(x).device(), index);
+    const X y = reshape(sliced(x, p), p.shape);
     if (p.arrays.empty()) return y;
-
-    // Merges the indexed axes into one, which is where the axes of the indices belong.
-    const auto ndim = static_cast<int>(p.shape.size());
-    const int first = p.axes[0];
-    const auto n = static_cast<int>(p.axes.size());
-    const bool together = p.axes.back() - first + 1 == n;
-    const int target = p.apart ? 0 : first;
-    Numbers shape = p.shape;
-    if (!together || target != first) {
-        Numbers axes;
-        const auto add_others = [&](int from, int to) {
-            for (int d = from; d < to; ++d)
-                if (std::ranges::find(p.axes, d) == p.axes.end()) axes.push_back(d);
-        };
-        add_others(0, target);
-        axes.insert(axes.end(), p.axes.begin(), p.axes.end());
-        add_others(target, ndim);
-        for (std::size_t d = 0; d < axes.size(); ++d)
-            shape[d] = p.shape[static_cast<std::size_t>(axes[d])];
-        y = transpose(y, axes);
-    }
-    if (n > 1) {
-        const auto begin = shape.begin() + target;
-        *begin = std::reduce(begin, begin + n, std::int64_t{1}, std::multiplies());
-        shape.erase(begin + 1, begin + n);
-        y = reshape(y, shape);
-    }
-    return functions::take(y, as(x, merged_indices(p)), target);
+    const Merge merge(p);
+    return functions::take(merge.apply(y), constant(x, merged_indices(p)), merge.axis());
 }
 
 // ---- the others
@@ -300,9 +304,15 @@ X gathered(const X& x, int axis, const X& indices) {
     expect("gather", "x", x);
     expect("gather", "indices", indices);
     const Shape shape = x.shape();
-    axis = axis_index("gather", shape, axis);
+    axis = axis_index("gather", axis, shape);
     expect_within("gather", "", indices.shape(), shape, axis);
     return take_along_axis(cut(x, with_extent(indices.shape(), axis, shape[axis])), indices, axis);
+}
+
+// Calls f(x, src) in the dtype in which their sum is computed.
+template <class X, class F>
+X in_arithmetic(const F& f, const X& x, const X& src) {
+    return run_in(arithmetic_dtype(common_dtype(x.dtype(), src.dtype())), f, x, src);
 }
 
 template <class X>
@@ -312,17 +322,22 @@ X scattered(const char* function, const X& x, int axis, const X& indices, const 
     expect(function, "src", src);
     const Shape shape = x.shape();
     const Shape n = indices.shape();
-    axis = axis_index(function, shape, axis);
+    axis = axis_index(function, axis, shape);
     expect_within(function, "", n, shape, axis);
     expect_within(function, ", the shape of src", n, src.shape(), -1);
     if (n.size() == 0) return identity(x);
     const Shape part = with_extent(n, axis, shape[axis]);
-    if (add) return x + extend(put_along_axis_add({cut(src, n), indices}, part, axis), shape);
+    if (add)
+        return in_arithmetic(
+            [&](const X& to, const X& from) {
+                return to + extend(put_along_axis_add({cut(from, n), indices}, part, axis), shape);
+            },
+            x, src);
     // 1 + the position in src of each element, or 0; then the position, with any for 0.
-    const Array last = extend(last_along_axis({array_of(indices)}, part, axis), shape);
+    const Array last = extend(last_along_axis({elements(indices)}, part, axis), shape);
     const Array hit = last > 0;
     const X from = extend(cut(src, n), with_extent(shape, axis, n[axis]));
-    return where(as(x, hit), take_along_axis(from, as(x, last - hit), axis), x);
+    return where(constant(x, hit), take_along_axis(from, constant(x, last - hit), axis), x);
 }
 
 template <class X>
@@ -330,7 +345,20 @@ X added(const X& x, int axis, const X& indices, const X& src) {
     expect("index_add", "x", x);
     expect("index_add", "indices", indices);
     expect("index_add", "src", src);
-    return x + put_rows_add({src, indices}, x.shape(), axis_index("index_add", x.shape(), axis));
+    const Shape shape = x.shape();
+    axis = axis_index("index_add", axis, shape);
+    Numbers expected(shape.begin(), shape.end());
+    const Shape own = indices.shape();
+    const auto at = expected.erase(expected.begin() + axis);
+    expected.insert(at, own.begin(), own.end());
+    if (!std::ranges::equal(src.shape(), expected))
+        fail<ShapeError>("[index_add] src.shape: expected ({}), got {}", fmt::join(expected, ", "),
+                         to_string(src.shape()));
+    return in_arithmetic(
+        [&](const X& to, const X& from) {
+            return to + put_rows_add({from, indices}, shape, axis);
+        },
+        x, src);
 }
 
 template <class X>
@@ -347,20 +375,74 @@ X with_values(const X& x, const X& indices, const X& values) {
         Numbers repeated(static_cast<std::size_t>(n));
         for (std::size_t i = 0; i < repeated.size(); ++i)
             repeated[i] = static_cast<std::int64_t>(i) % given;
-        flat = functions::take(flat, as(x, on_device(repeated, {n}, array_of(x).device())));
+        flat = functions::take(flat, constant(x, on_device(repeated, {n}, elements(x).device())));
     }
     const X y = scattered("put", reshape(x, {-1}), 0, reshape(indices, {-1}), flat, false);
     return reshape(y, x.shape());
 }
 
+// Returns x with another slice, whose shape is p.extents. They have the same dtype.
+Array with_slice(const Array& x, const Parts& p, const Array& slice) {
+    thread_local BoundFunction update("catena.item_update", {"begin", "end", "step"});
+    const Array inputs[] = {x.copy(), slice};
+    update({Ints(p.begin), Ints(p.end), Ints(p.step)}).forward(inputs);
+    return inputs[0];
+}
+Variable with_slice(const Variable& x, const Parts& p, const Variable& slice);
+
+class SetSlice final : public FunctionNode {
+public:
+    explicit SetSlice(Parts parts) : parts_(std::move(parts)) {}
+    std::string label() const override { return "set_item"; }
+
+private:
+    Arrays forward(ArraySpan x) override { return {with_slice(x[0], parts_, x[1])}; }
+    Variables backward(Targets, VariableSpan gy) override {
+        const Variable slice = sliced(gy[0], parts_);
+        const Array zeros = Array::zeros(slice.shape(), gy[0].dtype(), gy[0].device());
+        return {with_slice(gy[0], parts_, Variable(zeros)), slice};
+    }
+
+    Parts parts_;
+};
+Variable with_slice(const Variable& x, const Parts& p, const Variable& slice) {
+    return catena::apply<SetSlice>({x, slice}, p)[0];
+}
+
+// Returns x with other slices at n indices along an axis; of equal indices the last counts.
 template <class X>
-X with_item(const X& x, std::span<const Index> index, const X& value) {
-    expect("set_item", "x", x);
-    expect("set_item", "value", value);
-    Numbers all(static_cast<std::size_t>(x.shape().size()));
-    std::iota(all.begin(), all.end(), std::int64_t{0});
-    const Array places = item(on_device(all, x.shape(), array_of(x).device()), index);
-    return with_values(x, as(x, places), broadcast_to(value, places.shape()));
+X with_rows(const X& x, int axis, const Array& indices, const X& rows) {
+    const std::int64_t length = x.shape()[axis];
+    const Array last = last_along_axis({indices}, Ints(length), 0);  // 1 + a position, or 0
+    Numbers wide(static_cast<std::size_t>(x.ndim()), 1);
+    wide[static_cast<std::size_t>(axis)] = length;
+    const Array hit = last > 0;
+    return where(constant(x, reshape(hit, wide)),
+                 functions::take(rows, constant(x, last - hit), axis), x);
+}
+
+template <class X>
+X with_item(const X& given, std::span<const Index> index, const X& new_value) {
+    expect("set_item", "x", given);
+    expect("set_item", "value", new_value);
+    const Dtype dtype = common_dtype(given.dtype(), new_value.dtype());
+    const X x = promoted(given, dtype), value = promoted(new_value, dtype);
+    const Parts p = parts_of(x.shape(), elements(x).device(), index);
+    if (p.arrays.empty()) return with_slice(x, p, reshape(broadcast_to(value, p.shape), p.extents));
+    const Merge merge(p);
+    const Array indices = merged_indices(p);
+    const Shape own = indices.shape();
+    Numbers shape = merge.shape();
+    const auto at = shape.erase(shape.begin() + merge.axis());
+    shape.insert(at, own.begin(), own.end());
+    X rows = broadcast_to(value, shape);
+    if (own.size() == 0) return identity(x);
+    shape = merge.shape();
+    shape[static_cast<std::size_t>(merge.axis())] = own.size();
+    rows = reshape(rows, shape);
+    const X part = merge.apply(reshape(sliced(x, p), p.shape));
+    const X changed = merge.undo(with_rows(part, merge.axis(), indices.reshape({-1}), rows));
+    return p.sliced ? with_slice(x, p, reshape(changed, p.extents)) : reshape(changed, p.extents);
 }
 
 template <class X>
@@ -380,12 +462,12 @@ template <class X>
 X permutated(const X& x, const X& indices, int axis, bool inv) {
     expect("permutate", "x", x);
     expect("permutate", "indices", indices);
-    const std::int64_t n = x.shape()[axis_index("permutate", x.shape(), axis)];
+    const std::int64_t n = x.shape()[axis_index("permutate", axis, x.shape())];
     if (indices.shape() != Shape{n})
         fail<ShapeError>("[permutate] indices.shape: expected {}, got {}", to_string({n}),
                          to_string(indices.shape()));
     Numbers inverse(static_cast<std::size_t>(n), -1);
-    const auto order = array_of(indices).template to_vector<std::int64_t>();
+    const auto order = elements(indices).template to_vector<std::int64_t>();
     for (std::size_t i = 0; i < order.size(); ++i) {
         const std::int64_t at = order[i] < 0 ? order[i] + n : order[i];
         if (at < 0 || at >= n || inverse[static_cast<std::size_t>(at)] >= 0)
@@ -395,8 +477,8 @@ X permutated(const X& x, const X& indices, int axis, bool inv) {
                 i, n, order[i]);
         inverse[static_cast<std::size_t>(at)] = static_cast<std::int64_t>(i);
     }
-    return functions::take(x, inv ? as(x, on_device(inverse, {n}, array_of(x).device())) : indices,
-                           axis);
+    return functions::take(
+        x, inv ? constant(x, on_device(inverse, {n}, elements(x).device())) : indices, axis);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // Indexing as in NumPy: slices, integers, new axes, index arrays and masks; and functions that
-// select, replace and add elements at indices. All are differentiable to any order in the elements.
+// select, replace and add elements at indices. All are differentiable to any order in the elements,
+// which have any dtype. Two arrays of elements are promoted to a common dtype as by operators.
 #pragma once
 
 #include <catena/core/variable.hpp>

@@ -71,6 +71,34 @@ TEST_CASE("wrong weights of an average") {
     CHECK_THROWS_AS(F::average(x, {0, 0}, F::matmul(x, x, false, true)), Error);
 }
 
+TEST_CASE("norm: squares neither overflow nor vanish") {
+    for (const Dtype dtype : {Dtype::float16, Dtype::bfloat16, Dtype::float32, Dtype::float64}) {
+        CAPTURE(name(dtype));
+        const std::vector<double> scales = dtype == Dtype::float16   ? std::vector{4096., 0x1p-14}
+                                           : dtype == Dtype::float64 ? std::vector{1e300, 1e-300}
+                                                                     : std::vector{1e30, 1e-30};
+        for (const double scale : scales) {
+            const Array x = Array::from({3 * scale, -4 * scale, 0.0, 0.0}, {2, 2}).astype(dtype);
+            const double eps = item_size(dtype) == 2 ? 0.01 : 1e-6;
+            CHECK(F::norm(x, 2, 1).to_vector<double>()[0] ==
+                  doctest::Approx(5 * scale).epsilon(eps).scale(0));
+            const Variable v(x);
+            F::sum(F::norm(v, 2, 1)).backward();
+            const auto gx = v.grad().to_vector<double>();
+            CHECK(gx[0] == doctest::Approx(0.6).epsilon(eps));
+            CHECK(gx[1] == doctest::Approx(-0.8).epsilon(eps));
+            CHECK(gx[2] == 0);
+        }
+    }
+    const double inf = std::numeric_limits<double>::infinity();
+    CHECK(F::norm(Array::from({1.0, -inf}, {2})).item<double>() == inf);
+    CHECK(std::isnan(F::norm(Array::from({1.0, std::nan("")}, {2})).item<double>()));
+    CHECK(F::norm(Array::zeros({0}, Dtype::float64)).item<double>() == 0);
+    CHECK(F::norm(Array::zeros({2, 0}), 2, 1).to_vector<float>() == std::vector<float>{0, 0});
+    CHECK(F::norm(Array::full({2}, 1e-45f)).item<float>() == 1e-45f);
+    CHECK(F::norm(Array::ones({2, 3}), 2, 1, true).shape() == Shape{2, 1});
+}
+
 TEST_CASE("sort") {
     const Array x = Array::from<float>({3, not_a_number, 1, 3}, {4});
     CHECK(F::argsort(x).to_vector<std::int64_t>() == std::vector<std::int64_t>{2, 0, 3, 1});

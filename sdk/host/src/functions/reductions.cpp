@@ -1,23 +1,17 @@
 // Reductions and sorting as compositions of registered functions.
-#include <catena/fail.hpp>
+#include "operands.hpp"
+
+#include <catena/functions/logic.hpp>
 #include <catena/functions/reductions.hpp>
 #include <catena/operators.hpp>
 
 #include <algorithm>
+#include <cfloat>
 #include <limits>
 
 namespace catena::functions {
 namespace of_reductions {
 namespace {
-
-template <class X>
-void expect_array(const char* function, const char* what, const X& x) {
-    if (!x) fail<InvalidError>("[{}] {}: expected an array, got an empty handle", function, what);
-}
-// An axis of x as an index; `function` checks it if it is out of range.
-std::size_t index_of(std::int64_t axis, const Shape& shape) {
-    return static_cast<std::size_t>(axis < 0 ? axis + shape.ndim() : axis);
-}
 
 // The square root, whose gradient is 0 at 0.
 template <class X>
@@ -28,17 +22,32 @@ X root(const X& x) {
 
 template <class X>
 X deviation(const X& x, Ints axis, bool keepdims, std::int64_t ddof) {
-    expect_array("std", "x", x);
+    expect("std", "x", x);
     return root(var(x, axis, keepdims, ddof));
+}
+
+// The root of the sum of squares. Squares are those of x / scale, which neither overflow nor vanish.
+template <class X>
+X euclidean(const X& x, Ints axis, bool keepdims) {
+    if (x.shape().size() == 0) return root(sum(x * x, axis, keepdims));
+    const bool is_double = x.dtype() == Dtype::float64;
+    const double least = is_double ? DBL_MIN : double{FLT_MIN};
+    const double most = is_double ? DBL_MAX : double{FLT_MAX};
+    const auto scale = [&](bool keep) {
+        const Array largest = max(abs(elements(x)), axis, keep);
+        return constant(x, minimum(maximum(largest, least), most));
+    };
+    const X part = x / scale(true);
+    return root(sum(part * part, axis, keepdims)) * scale(keepdims);
 }
 
 template <class X>
 X norm_of(const X& x, double ord, Ints axis, bool keepdims) {
-    expect_array("norm", "x", x);
+    expect("norm", "x", x);
     if (item_size(x.dtype()) == 2)
         return cast(norm_of(cast(x, Dtype::float32), ord, axis, keepdims), x.dtype());
     if (ord == 1) return sum(abs(x), axis, keepdims);
-    if (ord == 2) return root(sum(x * x, axis, keepdims));
+    if (ord == 2) return euclidean(x, axis, keepdims);
     if (ord != std::numeric_limits<double>::infinity())
         fail<InvalidError>("[norm] ord: expected 1, 2 or inf, got {}", ord);
     return max(abs(x), axis, keepdims);
@@ -46,26 +55,25 @@ X norm_of(const X& x, double ord, Ints axis, bool keepdims) {
 
 template <class X>
 X average_of(const X& x, Ints axis, const X& weights, bool keepdims) {
-    expect_array("average", "x", x);
+    expect("average", "x", x);
     if (!weights) return mean(x, axis, keepdims);
     const Shape shape = x.shape();
     if (weights.shape() == shape)
         return sum(x * weights, axis, keepdims) / sum(weights, axis, keepdims);
     // Transposes weights of the extents of `axis` into the order of x, with extent 1 for others.
     const auto axes = axis.view();
-    const auto ndim = static_cast<std::size_t>(shape.ndim());
-    std::vector<std::int64_t> own, order, wide(ndim, 1);
+    std::vector<std::int64_t> own, order, wide(static_cast<std::size_t>(shape.ndim()), 1);
     for (const std::int64_t a : axes) {
-        const std::size_t d = index_of(a, shape);
-        own.push_back(d < ndim ? shape[static_cast<int>(d)] : -1);
-        if (d < ndim) wide[d] = own.back();
+        const int d = axis_index("average", a, shape);
+        own.push_back(shape[d]);
+        wide[static_cast<std::size_t>(d)] = shape[d];
     }
     if (axes.empty() || !std::ranges::equal(weights.shape(), own))
         fail<ShapeError>("[average] weights.shape: expected {} or the extents of axis [{}], got {}",
                          to_string(shape), fmt::join(axes, ", "), to_string(weights.shape()));
     for (std::size_t i = 0; i < axes.size(); ++i) order.push_back(static_cast<std::int64_t>(i));
     std::ranges::sort(order, {}, [&](std::int64_t i) {
-        return index_of(axes[static_cast<std::size_t>(i)], shape);
+        return axis_index("average", axes[static_cast<std::size_t>(i)], shape);
     });
     const X ordered = axes.size() > 1 ? transpose(weights, order) : weights;
     return sum(x * reshape(ordered, wide), axis, keepdims) / sum(weights);
@@ -74,12 +82,9 @@ X average_of(const X& x, Ints axis, const X& weights, bool keepdims) {
 // All elements of an axis, in order, and their indices.
 template <class X>
 auto sorted(const char* function, const X& x, std::int64_t axis, bool descending) {
-    expect_array(function, "x", x);
+    expect(function, "x", x);
     const Shape shape = x.shape();
-    const std::size_t d = index_of(axis, shape);
-    if (d >= static_cast<std::size_t>(shape.ndim()))
-        fail<ShapeError>("[{}] axis: expected one of {}, got {}", function, to_string(shape), axis);
-    return topk(x, shape[static_cast<int>(d)], axis, descending);
+    return topk(x, shape[axis_index(function, axis, shape)], axis, descending);
 }
 
 }  // namespace

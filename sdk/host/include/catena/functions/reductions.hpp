@@ -17,8 +17,8 @@ Array std(const Array& x, Ints axis = {}, bool keepdims = false, std::int64_t dd
 
 // The norm of the elements as a vector, also along two axes: for ord 2 the square root of the sum
 // of squares, for 1 the sum of absolute values, for infinity the largest of them. Half precision is
-// computed in float32. The gradient of ord 2 is 0 where the norm is 0. Throws InvalidError for
-// another ord.
+// computed in float32. Squares of large or small elements neither overflow nor vanish. The gradient
+// of ord 2 is 0 where the norm is 0. Throws InvalidError for another ord.
 Variable norm(const Variable& x, double ord = 2, Ints axis = {}, bool keepdims = false);
 Array norm(const Array& x, double ord = 2, Ints axis = {}, bool keepdims = false);
 

@@ -32,6 +32,21 @@ TEST_CASE("alibi") {
     CHECK(mask.to_vector<float>() ==
           std::vector<float>{a, 0, a, 2 * a, a, 0, b, 0, b, 2 * b, b, 0});
     CHECK(F::alibi(1, 0, 3).shape() == Shape{1, 1, 0, 3});
+    // 8 heads of Press and others: 2^-1, 2^-2, ..., times the distance.
+    const Array wide = F::alibi(8, 1, 300, 299, Dtype::float64, Device::get("cpu:1"));
+    CHECK(wide.device() == Device::get("cpu:1"));
+    const auto values = wide.to_vector<double>();
+    for (int h = 0; h < 8; ++h)
+        for (const int s : {0, 100, 298, 299})
+            CHECK(values[static_cast<std::size_t>(300 * h + s)] == -std::exp2(-h - 1) * (299 - s));
+    for (const Dtype half : {Dtype::float16, Dtype::bfloat16}) {
+        const Array rounded = F::alibi(6, 2, 300, 1000, half);
+        CHECK(rounded.dtype() == half);
+        CHECK(rounded.to_vector<float>() ==
+              F::alibi(6, 2, 300, 1000).astype(half).to_vector<float>());
+    }
+    CHECK_THROWS_WITH_AS(F::alibi(1, 1, 1, 0, Dtype::int32),
+                         "[alibi] dtype: expected a floating one, got int32", DtypeError);
     CHECK_THROWS_WITH_AS(F::alibi(0, 1, 1), "[alibi] heads: expected at least 1, got 0",
                          InvalidError);
     CHECK_THROWS_WITH_AS(F::alibi(1, -1, 1), "[alibi] queries: expected at least 0, got -1",
@@ -47,6 +62,10 @@ TEST_CASE("rotary_tables") {
     CHECK(cos.shape() == Shape{50, 2});
     CHECK(cos.to_vector<float>()[7 * 2] == static_cast<float>(std::cos(7.0)));
     CHECK(sin.to_vector<float>()[7 * 2 + 1] == static_cast<float>(std::sin(0.7)));
+    const auto far = F::rotary_tables(100'001, 2, 10000, Dtype::float64, Device::get("cpu:1"));
+    CHECK(far.cos.device() == Device::get("cpu:1"));
+    CHECK(far.cos.to_vector<double>()[100'000] == doctest::Approx(std::cos(1e5)).epsilon(1e-12));
+    CHECK(far.sin.to_vector<double>()[100'000] == doctest::Approx(std::sin(1e5)).epsilon(1e-12));
     CHECK_THROWS_WITH_AS(F::rotary_tables(0, 4),
                          "[rotary_tables] length: expected at least 1, got 0", InvalidError);
     CHECK_THROWS_WITH_AS(F::rotary_tables(1, 3),

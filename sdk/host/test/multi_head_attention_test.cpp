@@ -113,8 +113,8 @@ TEST_CASE("what is wrong with the sizes of attention") {
     CHECK(error_of<ShapeError>([] { (void)MultiHeadAttention(8, 4, {.kv_heads = 3}); }) ==
           "[MultiHeadAttention] kv_heads: expected a divisor of the 4 heads, got 3");
     CHECK(error_of<ShapeError>([] { (void)MultiHeadAttention(6, 2, {.rotary_base = 10}); }) ==
-          "[MultiHeadAttention] heads: rotary positions expect an even number of units for each "
-          "head, got 3");
+          "[MultiHeadAttention] heads: expected an even number of units for each "
+          "head with rotary positions, got 3");
     CHECK_THROWS_AS((void)MultiHeadAttention(8, 0), ShapeError);
     CHECK_THROWS_AS((void)MultiHeadAttention(8, 4, {.window = -1}), InvalidError);
     CHECK_THROWS_AS((void)MultiHeadAttention(8, 4, {.dropout = 1.5}), InvalidError);

@@ -1,32 +1,37 @@
 // Positions for attention.
-#include <catena/functions/attention.hpp>
-
 #include <catena/fail.hpp>
+#include <catena/functions.hpp>
+#include <catena/functions/attention.hpp>
+#include <catena/functions/creation.hpp>
 
 #include <bit>
 #include <cmath>
-#include <span>
 
 namespace catena::functions {
+namespace {
 
-RotaryTables rotary_tables(std::int64_t length, std::int64_t size, double base) {
+void expect_floating(const char* function, Dtype dtype) {
+    if (!is_floating(dtype))
+        fail<DtypeError>("[{}] dtype: expected a floating one, got {}", function, name(dtype));
+}
+
+}  // namespace
+
+RotaryTables rotary_tables(std::int64_t length, std::int64_t size, double base, Dtype dtype,
+                           Device device) {
     if (length < 1)
         fail<InvalidError>("[rotary_tables] length: expected at least 1, got {}", length);
     if (size < 2 || size % 2 != 0)
         fail<InvalidError>("[rotary_tables] size: expected an even number above 0, got {}", size);
     if (!(base > 0)) fail<InvalidError>("[rotary_tables] base: expected above 0, got {}", base);
-    std::vector<float> cos, sin;
-    for (std::int64_t p = 0; p < length; ++p)
-        for (std::int64_t i = 0; i < size / 2; ++i) {
-            const double angle =
-                static_cast<double>(p) *
-                std::pow(base, -2.0 * static_cast<double>(i) / static_cast<double>(size));
-            cos.push_back(static_cast<float>(std::cos(angle)));
-            sin.push_back(static_cast<float>(std::sin(angle)));
-        }
-    const Shape shape = {length, size / 2};
-    return {Array::from(std::span<const float>(cos), shape),
-            Array::from(std::span<const float>(sin), shape)};
+    expect_floating("rotary_tables", dtype);
+    std::vector<double> frequencies;
+    for (std::int64_t i = 0; i < size / 2; ++i)
+        frequencies.push_back(
+            std::pow(base, -2.0 * static_cast<double>(i) / static_cast<double>(size)));
+    const Array angle = arange(length, Dtype::float64, device).reshape({length, 1}) *
+                        Array::from(frequencies, {size / 2}, device);
+    return {cos(angle).astype(dtype), sin(angle).astype(dtype)};
 }
 
 std::vector<double> alibi_slopes(std::int64_t heads) {
@@ -41,19 +46,19 @@ std::vector<double> alibi_slopes(std::int64_t heads) {
     return slopes;
 }
 
-Array alibi(std::int64_t heads, std::int64_t queries, std::int64_t keys, std::int64_t offset) {
+Array alibi(std::int64_t heads, std::int64_t queries, std::int64_t keys, std::int64_t offset,
+            Dtype dtype, Device device) {
     const std::vector<double> slopes = alibi_slopes(heads);
     if (queries < 0) fail<InvalidError>("[alibi] queries: expected at least 0, got {}", queries);
     if (keys < 0) fail<InvalidError>("[alibi] keys: expected at least 0, got {}", keys);
     if (offset < -1) fail<InvalidError>("[alibi] offset: expected at least -1, got {}", offset);
+    expect_floating("alibi", dtype);
+    const Dtype wide = item_size(dtype) == 2 ? Dtype::float32 : dtype;
     const std::int64_t first = offset < 0 ? keys - queries : offset;
-    std::vector<float> biases;
-    for (const double slope : slopes)
-        for (std::int64_t t = 0; t < queries; ++t)
-            for (std::int64_t s = 0; s < keys; ++s)
-                biases.push_back(
-                    static_cast<float>(-slope * std::abs(static_cast<double>(first + t - s))));
-    return Array::from(std::span<const float>(biases), {1, heads, queries, keys});
+    const Array t = arange(first, first + queries, 1, wide, device).reshape({queries, 1});
+    const Array distance = abs(t - arange(keys, wide, device));
+    const Array slope = Array::from(slopes, {heads, 1, 1}, device).astype(wide);
+    return (-slope * distance).astype(dtype).reshape({1, heads, queries, keys});
 }
 
 }  // namespace catena::functions

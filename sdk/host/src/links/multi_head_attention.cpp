@@ -50,8 +50,8 @@ MultiHeadAttention::MultiHeadAttention(std::int64_t units, std::int64_t heads,
     options_.kv_heads = checked_kv_heads(units, heads, options.kv_heads);
     if (options.rotary_base != 0 && units / heads % 2 != 0)
         fail<ShapeError>(
-            "[MultiHeadAttention] heads: rotary positions expect an even number of "
-            "units for each head, got {}",
+            "[MultiHeadAttention] heads: expected an even number of units for each head with "
+            "rotary positions, got {}",
             units / heads);
     // Checks the other options.
     (void)F::handles::scaled_dot_product_attention(options.causal, 0.0, options.dropout,
@@ -112,7 +112,8 @@ Variable MultiHeadAttention::rotate(const Variable& x, std::int64_t offset) cons
     if (!cos_ || cos_.shape()[0] < length) {
         const auto places =
             static_cast<std::int64_t>(std::bit_ceil(static_cast<std::size_t>(length)));
-        const auto tables = F::rotary_tables(places, x.shape()[3], options_.rotary_base);
+        const auto tables = F::rotary_tables(places, x.shape()[3], options_.rotary_base,
+                                             Dtype::float32, x.device());
         cos_ = tables.cos;
         sin_ = tables.sin;
     }

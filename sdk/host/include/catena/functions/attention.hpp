@@ -13,18 +13,22 @@ struct RotaryTables {
     Array cos, sin;
 };
 // The cosines and sines of p base^(-2 i / size) for positions p < length and i < size / 2: arrays
-// (length, size / 2) of float32 in host memory. size: the number of elements that are rotated.
-// Throws InvalidError if size is odd, or an argument is not positive.
-RotaryTables rotary_tables(std::int64_t length, std::int64_t size, double base = 10000);
+// (length, size / 2) of a floating dtype, rounded from float64. size: the number of elements that are
+// rotated. device: by default the current one. Throws InvalidError if size is odd, or an argument is
+// not positive; DtypeError for other dtypes.
+RotaryTables rotary_tables(std::int64_t length, std::int64_t size, double base = 10000,
+                           Dtype dtype = Dtype::float32, Device device = {});
 
 // A slope for each head: 2^(-8 k / n) for k = 1 .. n if n, the number of heads, is a power of two;
 // else those for the next lower power, then every second one of those for the next higher power.
 // (Press and others, "Train Short, Test Long: Attention with Linear Biases", ICLR 2022.)
 std::vector<double> alibi_slopes(std::int64_t heads);
 
-// A mask (1, heads, queries, keys) of float32 in host memory: -slope * distance, where query t is
-// at t + offset. offset=-1 means keys - queries, as for attention. Throws InvalidError if there is
-// no head, or another number is negative.
-Array alibi(std::int64_t heads, std::int64_t queries, std::int64_t keys, std::int64_t offset = 0);
+// A mask (1, heads, queries, keys) of a floating dtype: -slope * distance, where query t is at
+// t + offset. offset=-1 means keys - queries, as for attention. device: by default the current one.
+// Throws InvalidError if there is no head, or another number is negative; DtypeError for other
+// dtypes.
+Array alibi(std::int64_t heads, std::int64_t queries, std::int64_t keys, std::int64_t offset = 0,
+            Dtype dtype = Dtype::float32, Device device = {});
 
 }  // namespace catena::functions

@@ -31,6 +31,22 @@ TEST_CASE("arange and linspace") {
     CHECK(values(F::linspace(0.1, 0.7, 7, true, Dtype::float64))[6] == 0.7);
     CHECK(F::linspace(0, 1).size() == 50);
     CHECK_THROWS_AS((void)F::linspace(0, 1, -1), InvalidError);
+    CHECK_THROWS_WITH_AS((void)F::linspace(0, 1, std::int64_t{1} << 41),
+                         "[linspace] n: expected at most 2^40, got 2199023255552", InvalidError);
+}
+
+TEST_CASE("arange of large integers is exact") {
+    using Longs = std::vector<std::int64_t>;
+    const std::int64_t big = (std::int64_t{1} << 53) + 1;
+    const auto least = std::numeric_limits<std::int64_t>::min();
+    const auto most = std::numeric_limits<std::int64_t>::max();
+    CHECK(F::arange(big, big + 2).to_vector<std::int64_t>() == Longs{big, big + 1});
+    CHECK(F::arange(big, big - 4, -3).to_vector<std::int64_t>() == Longs{big, big - 3});
+    CHECK(F::arange(least, most, most).to_vector<std::int64_t>() == Longs{least, -1, most - 1});
+    CHECK(F::arange(most, least, least).to_vector<std::int64_t>() == Longs{most, -1});
+    CHECK_THROWS_WITH_AS((void)F::arange(least, most),
+                         "[arange] size: expected at most 2^40, got 18446744073709551615",
+                         InvalidError);
 }
 
 TEST_CASE("eye and tri") {
@@ -42,6 +58,10 @@ TEST_CASE("eye and tri") {
     CHECK(values(F::tri(2, 3, -1)) == Doubles{0, 0, 0, 1, 0, 0});
     CHECK(values(F::tri(2, 3, 1)) == Doubles{1, 1, 0, 1, 1, 1});
     CHECK(F::eye(0).shape() == Shape{0, 0});
+    constexpr int most = std::numeric_limits<int>::max();
+    CHECK(values(F::eye(1, 1, most)) == Doubles{0});
+    CHECK(values(F::tri(1, 1, most)) == Doubles{1});
+    CHECK(values(F::tri(1, 1, -most)) == Doubles{0});
     CHECK(F::eye(0, 3).shape() == Shape{0, 3});
     CHECK(F::eye(1, 1, 0, Dtype::float16, Device::get("cpu:1")).device() == Device::get("cpu:1"));
     CHECK_THROWS_WITH_AS((void)F::eye(-2), "[eye] size: expected at least 0, got (-2, -2)",
@@ -59,6 +79,7 @@ TEST_CASE("arrays like others") {
     CHECK(values(F::ones_like(x, Dtype::int64)) == Doubles{1, 1});
     CHECK(F::ones_like(x, Dtype::int64).dtype() == Dtype::int64);
     CHECK(values(F::full_like(Variable(x), 2.5)) == Doubles{2.5, 2.5});
+    CHECK(values(F::full({2}, 2.5, Dtype::float64)) == Doubles{2.5, 2.5});
     CHECK_THROWS_AS((void)F::zeros_like(Array()), InvalidError);
 }
 

@@ -18,17 +18,22 @@ class Scalar {
 public:
     template <class N>
     requires std::is_arithmetic_v<N> Scalar(N value)  // NOLINT: is a number
-        : value_(static_cast<double>(value)), is_integer_(std::integral<N>) {}
+        : value_(static_cast<double>(value)),
+          integer_(std::integral<N> ? static_cast<std::int64_t>(value) : 0),
+          is_integer_(std::integral<N>) {}
     double value() const { return value_; }
+    std::int64_t integer() const { return integer_; }  // exact; 0 for other numbers
     bool is_integer() const { return is_integer_; }
     Scalar operator-() const {
         Scalar negative = *this;
         negative.value_ = -value_;
+        negative.integer_ = static_cast<std::int64_t>(0 - static_cast<std::uint64_t>(integer_));
         return negative;
     }
 
 private:
     double value_;
+    std::int64_t integer_;
     bool is_integer_;
 };
 

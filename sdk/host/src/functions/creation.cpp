@@ -10,16 +10,19 @@
 namespace catena::functions {
 namespace {
 
-// Returns f(0), ..., f(n - 1).
-template <class F>
-Array sequence(double n, Dtype dtype, Device device, const F& f) {
-    if (!(n <= 0x1p40)) fail<InvalidError>("[arange] size: expected at most 2^40, got {}", n);
-    std::vector<double> values(static_cast<std::size_t>(std::max(n, 0.0)));
-    for (std::size_t i = 0; i < values.size(); ++i) values[i] = f(static_cast<double>(i));
+// Returns f(0), ..., f(n - 1) in the type of f(0).
+template <class N, class F>
+Array sequence(const char* what, N n, Dtype dtype, Device device, const F& f) {
+    if (!(n <= static_cast<N>(std::int64_t{1} << 40)))
+        fail<InvalidError>("{}: expected at most 2^40, got {}", what, n);
+    std::vector<decltype(f(0))> values(static_cast<std::size_t>(n));
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = f(static_cast<std::int64_t>(i));
     return Array::from(values, {static_cast<std::int64_t>(values.size())}, device).astype(dtype);
 }
 Array indices(std::int64_t n, Device device, std::int64_t first = 0) {
-    return arange(first, first + n, 1, n < (1 << 30) ? Dtype::int32 : Dtype::int64, device);
+    constexpr std::int64_t most = 1 << 30;
+    const bool is_short = n < most && first < most && first > -most;
+    return arange(first, first + n, 1, is_short ? Dtype::int32 : Dtype::int64, device);
 }
 // Returns compare(i + k, j) for the elements (i, j) of a matrix.
 template <class Compare>
@@ -41,9 +44,22 @@ Array arange(Scalar start, Scalar stop, Scalar step, std::optional<Dtype> dtype,
         fail<InvalidError>(
             "[arange] step: expected numbers and a step other than 0, got {}, {}, {}",
             start.value(), stop.value(), by);
-    const bool whole = start.is_integer() && stop.is_integer() && step.is_integer();
-    return sequence(n, dtype.value_or(whole ? Dtype::int64 : Dtype::float32), device,
-                    [&](double i) { return start.value() + i * by; });
+    if (!start.is_integer() || !stop.is_integer() || !step.is_integer())
+        return sequence(
+            "[arange] size", std::max(n, 0.0), dtype.value_or(Dtype::float32), device,
+            [&](std::int64_t i) { return start.value() + static_cast<double>(i) * by; });
+    // Integers in unsigned arithmetic, since their difference may be beyond int64.
+    const auto from = static_cast<std::uint64_t>(start.integer());
+    const auto to = static_cast<std::uint64_t>(stop.integer());
+    const auto pace = static_cast<std::uint64_t>(step.integer());
+    const bool rises = step.integer() > 0;
+    const bool none = rises ? start.integer() >= stop.integer() : start.integer() <= stop.integer();
+    const std::uint64_t width = rises ? pace : 0 - pace;
+    const std::uint64_t count = none ? 0 : ((rises ? to - from : from - to) - 1) / width + 1;
+    return sequence(
+        "[arange] size", count, dtype.value_or(Dtype::int64), device, [&](std::int64_t i) {
+            return static_cast<std::int64_t>(from + static_cast<std::uint64_t>(i) * pace);
+        });
 }
 
 Array linspace(double start, double stop, std::int64_t n, bool endpoint, Dtype dtype,
@@ -51,7 +67,8 @@ Array linspace(double start, double stop, std::int64_t n, bool endpoint, Dtype d
     if (n < 0) fail<InvalidError>("[linspace] n: expected at least 0, got {}", n);
     const auto last = static_cast<double>(endpoint ? n - 1 : n);
     // Weighted so that both ends are exact.
-    return sequence(static_cast<double>(n), dtype, device, [&](double i) {
+    return sequence("[linspace] n", n, dtype, device, [&](std::int64_t at) {
+        const auto i = static_cast<double>(at);
         return i == 0 ? start : start * ((last - i) / last) + stop * (i / last);
     });
 }
@@ -70,8 +87,7 @@ Array full_like(const Array& x, double value, std::optional<Dtype> dtype) {
 }
 
 Array one_hot(const Array& t, std::int64_t depth, int axis, Dtype dtype) {
-    if (!t) throw InvalidError("[one_hot] t: expected an array, got an empty handle");
-    if (is_floating(t) || t.dtype() == Dtype::bool8)
+    if (is_floating(expect("one_hot", "t", t)) || t.dtype() == Dtype::bool8)
         fail<DtypeError>("[one_hot] t: expected integers, got {}", name(t.dtype()));
     if (depth < 0) fail<InvalidError>("[one_hot] depth: expected at least 0, got {}", depth);
     const Shape shape = t.shape();

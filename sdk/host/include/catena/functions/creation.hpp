@@ -7,15 +7,21 @@
 
 namespace catena::functions {
 
+// An array of one value, as Array::full().
+inline Array full(const Shape& shape, double value, Dtype dtype = Dtype::float32,
+                  Device device = {}) {
+    return Array::full(shape, value, dtype, device);
+}
 // start, start + step, ... below stop, or above it for a negative step. Without a dtype the result
-// is int64 if all numbers are integers, else float32. Throws InvalidError if step is 0 or one is
-// NaN.
+// is int64 if all numbers are integers, else float32. Integers are computed exactly. Throws
+// InvalidError if step is 0, one is NaN, or there are more than 2^40 numbers.
 Array arange(Scalar start, Scalar stop, Scalar step = 1, std::optional<Dtype> dtype = {},
              Device device = {});
 inline Array arange(Scalar stop, std::optional<Dtype> dtype = {}, Device device = {}) {
     return arange(stop.is_integer() ? Scalar(0) : Scalar(0.0), stop, 1, dtype, device);
 }
-// n numbers at equal distances from start to stop, with or without stop itself.
+// n numbers at equal distances from start to stop, with or without stop itself, rounded from float64
+// to the dtype, for integers towards 0. Throws InvalidError unless n is 0 to 2^40.
 Array linspace(double start, double stop, std::int64_t n = 50, bool endpoint = true,
                Dtype dtype = Dtype::float32, Device device = {});
 // A matrix (n, m) of 1 in the k-th diagonal (eye), or in it and below (tri), else 0. m: -1 is n.

@@ -63,6 +63,30 @@ TEST_CASE("integers: take, put_rows_add, last_along_axis, ravel_multi_index") {
     }
 }
 
+TEST_CASE("bytes: take, where, extremes, topk") {
+    const auto same = [](const char* function, const std::vector<Array>& inputs,
+                         const Attrs& attrs = {}) {
+        CAPTURE(function);
+        const auto expected = world().forward(function, inputs, attrs, on("cpu"));
+        CHECK(world().forward(function, inputs, attrs, on("cuda")) == expected);
+        CHECK(world().ran().ends_with(".cuda"));
+    };
+    const Array numbers = draw<float>({40, 33}, 1, 0, 255);
+    const Array mask = draw<float>({40, 33}, 2, 0, 2)
+                           .to(plugin::dtype_of<std::uint8_t>())
+                           .to(plugin::dtype_of<bool>());
+    for (const auto dtype : {plugin::dtype_of<std::uint8_t>(), plugin::dtype_of<bool>()}) {
+        const Array x = numbers.to(dtype);
+        same("catena.take", {x, draw_ids({7}, 33, true)}, with(1));
+        same("catena.take_along_axis", {x, draw_ids({40, 5}, 33, false)}, with(1));
+        same("catena.where", {mask, x, x});
+    }
+    const Array x = numbers.to(plugin::dtype_of<std::uint8_t>());
+    for (const char* function : {"catena.max", "catena.min", "catena.argmax", "catena.argmin"})
+        same(function, {x}, with(1));
+    same("catena.topk", {x}, {plugin::set("k", std::int64_t{9}), plugin::set("axis", 1)});
+}
+
 TEST_CASE("an index out of range reads NaN and adds nothing") {
     const Array x = Array::from<float>({1, 2, 3}, {3});
     const Array ids = Array::from<std::int64_t>({0, 3, -4, -1}, {4});

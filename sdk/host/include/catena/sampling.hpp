@@ -20,8 +20,9 @@ struct Sampling {
     void check() const;
 };
 
-// Draws a token. The scores are float32 in host memory; softmax is computed in float64. Takes one number from the generator, none if temperature is 0. Scores that are NaN
-// are never drawn. Throws InvalidError if no score is above -inf.
+// Draws a token. The scores are float32 in host memory; softmax is computed in float64. Takes one
+// number from the generator, none if temperature is 0. Scores that are NaN are never drawn. Throws
+// InvalidError if no score is above -inf.
 std::int32_t sample_token(std::span<const float> scores, const Sampling& how, Generator& generator);
 
 }  // namespace catena

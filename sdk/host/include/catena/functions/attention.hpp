@@ -13,9 +13,9 @@ struct RotaryTables {
     Array cos, sin;
 };
 // The cosines and sines of p base^(-2 i / size) for positions p < length and i < size / 2: arrays
-// (length, size / 2) of a floating dtype, rounded from float64. size: the number of elements that are
-// rotated. device: by default the current one. Throws InvalidError if size is odd, or an argument is
-// not positive; DtypeError for other dtypes.
+// (length, size / 2) of a floating dtype, rounded from float64. size: the number of elements that
+// are rotated. device: by default the current one. Throws InvalidError if size is odd, or an
+// argument is not positive; DtypeError for other dtypes.
 RotaryTables rotary_tables(std::int64_t length, std::int64_t size, double base = 10000,
                            Dtype dtype = Dtype::float32, Device device = {});
 

@@ -20,8 +20,8 @@ Array arange(Scalar start, Scalar stop, Scalar step = 1, std::optional<Dtype> dt
 inline Array arange(Scalar stop, std::optional<Dtype> dtype = {}, Device device = {}) {
     return arange(stop.is_integer() ? Scalar(0) : Scalar(0.0), stop, 1, dtype, device);
 }
-// n numbers at equal distances from start to stop, with or without stop itself, rounded from float64
-// to the dtype, for integers towards 0. Throws InvalidError unless n is 0 to 2^40.
+// n numbers at equal distances from start to stop, with or without stop itself. They are rounded
+// from float64 to the dtype, for integers towards 0. Throws InvalidError unless n is 0 to 2^40.
 Array linspace(double start, double stop, std::int64_t n = 50, bool endpoint = true,
                Dtype dtype = Dtype::float32, Device device = {});
 // A matrix (n, m) of 1 in the k-th diagonal (eye), or in it and below (tri), else 0. m: -1 is n.

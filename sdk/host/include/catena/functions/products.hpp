@@ -1,9 +1,8 @@
-// Products of arrays, computed by F::matmul. All are differentiable to any order. batch_matmul()
-// has floating dtypes, float16 and bfloat16 among them, and both operands have the same. tensordot()
-// and einsum() promote their operands to a common dtype as operators do. Halves are multiplied and
-// added in float32. Integers are multiplied and added exactly, modulo 2^32, 2^64 or, for uint8, 2^8;
-// a sum of products of integers needs memory for all products. Two different floating dtypes are a
-// DtypeError.
+// Products of arrays, computed by F::matmul. All are differentiable to any order. Operands of
+// batch_matmul() have one floating dtype, also float16 or bfloat16. tensordot() and einsum()
+// promote their operands to a common dtype as operators do. Halves are multiplied and added in
+// float32. Integers are multiplied and added exactly, modulo 2^32, 2^64 or, for uint8, 2^8; this
+// needs memory for all products. Two different floating dtypes are a DtypeError.
 #pragma once
 
 #include <catena/bound_function.hpp>
@@ -33,8 +32,8 @@ Array tensordot(const Array& a, const Array& b, Ints axes_a, Ints axes_b);
 // 1 broadcasts to the other axes of its letter. Without "->", the output has the axes of "..." and
 // then all letters that occur once, in alphabetical order. Operands are multiplied in pairs, first
 // those that leave the fewest elements. The result may share memory with an operand if nothing is
-// computed. NumPy's form with lists of axes instead of subscripts does not exist. Throws InvalidError
-// for wrong subscripts, ShapeError for operands that do not match.
+// computed. NumPy's form with lists of axes instead of subscripts does not exist. Throws
+// InvalidError for wrong subscripts, ShapeError for operands that do not match.
 Variable einsum(std::string_view subscripts, const VariableList& operands);
 Array einsum(std::string_view subscripts, const ArrayList& operands);
 // The same with separate operands, as in Chainer: F::einsum("ij,jk->ik", a, b).

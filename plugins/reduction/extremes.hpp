@@ -12,13 +12,14 @@ void check_not_empty(const S& s, const Kept& kept) {
             s.x(0));
 }
 
+// The type in which elements of T are compared, and equal ones counted.
 template <class T>
 using Compared = std::conditional_t<sizeof(T) == 1, std::int32_t, Computed<T>>;
 
 template <bool largest>
 struct ExtremeAlong {
     using types = Rows<Row<float, float>, Row<double, double>, Row<std::int32_t, std::int32_t>,
-                       Row<std::int64_t, std::int64_t>, Row<std::uint8_t, std::uint8_t>>;
+                       Row<std::int64_t, std::int64_t>, Row<std::uint8_t, std::int32_t>>;
     static constexpr auto retain_x = ports(0);
     static constexpr auto retain_y = ports(0, 1);
     static constexpr bool folds = true;
@@ -27,7 +28,8 @@ struct ExtremeAlong {
         const Kept kept = infer_kept(s);
         check_not_empty(s, kept);
         s.y(0, kept.shape(s.template attr<"keepdims">()));
-        s.y(1, kept.shape(), s.wide(0));
+        s.y(1, kept.shape(),
+            s.dtype(0).bits == 8 ? dtype_of<std::int32_t>() : s.wide(0));  // a count
     }
     static void gradient(const auto& g) {
         const Kept kept(g.x_shape(0), g.template attr<"axis">());

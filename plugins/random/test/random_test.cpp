@@ -231,11 +231,11 @@ TEST_CASE("multinomial: threads, one class, huge and tiny probabilities") {
 TEST_CASE("multinomial: refused") {
     const double nan = std::nan("");
     const double inf = std::numeric_limits<double>::infinity();
-    const std::pair<std::vector<double>, std::string> wrong[] = {{{0, 0}, "0, 0"},
-                                                                 {{1, -1}, "1, -1"},
-                                                                 {{nan, 1}, "nan, 1"},
-                                                                 {{inf, 1}, "inf, 1"},
-                                                                 {{-0.5, 2}, "-0.5, 2"}};
+    const std::pair<std::vector<double>, std::string> wrong[] = {{{0, 0}, "0.0, 0.0"},
+                                                                 {{1, -1}, "1.0, -1.0"},
+                                                                 {{nan, 1}, "nan, 1.0"},
+                                                                 {{inf, 1}, "inf, 1.0"},
+                                                                 {{-0.5, 2}, "-0.5, 2.0"}};
     for (const auto& [p, shown] : wrong)
         for (const int n : {1, 2})
             CHECK_THROWS_WITH(classes(p, 1, n, false),
@@ -245,10 +245,11 @@ TEST_CASE("multinomial: refused") {
                                   .c_str());
     CHECK_THROWS_WITH(classes({-1, 0, 0, 0, 0, 0, 0, 0, 1}, 1, 1, false),
                       "[catena.multinomial] p, row 0: expected no negative or infinite "
-                      "probability, and at least 1 above 0, got -1, 0, 0, 0, 0, 0, 0, 0, ...");
+                      "probability, and at least 1 above 0, got -1.0, 0.0, "
+                      "0.0, 0.0, 0.0, 0.0, 0.0, 0.0, ...");
     CHECK_THROWS_WITH(classes({1, 0}, 1, 2, false),
                       "[catena.multinomial] p, row 0: expected no negative or infinite "
-                      "probability, and at least 2 above 0, got 1, 0");
+                      "probability, and at least 2 above 0, got 1.0, 0.0");
     CHECK_THROWS_WITH(classes({1, 1}, 1, 3, false),
                       "[catena.multinomial] num_samples: expected at most the number of classes, "
                       "2, without replacement, got 3");

@@ -73,6 +73,21 @@ TEST_CASE("rotary_tables") {
                          InvalidError);
     CHECK_THROWS_WITH_AS(F::rotary_tables(1, 2, 0), "[rotary_tables] base: expected above 0, got 0",
                          InvalidError);
+    // Frequencies 1, 0.1 and 0.01 turn 6.4, 0.64 and 0.064 times in 40 tokens: see RotaryScaling.
+    const auto scaled = F::rotary_tables(2, 6, 1000, Dtype::float32, {},
+                                         {.factor = 8, .low = 0.2, .high = 1, .context = 40});
+    const double kept = (4 / (2 * 3.14159265358979) - 0.2) / 0.8;
+    const double expected[] = {1, 0.1 * (kept + (1 - kept) / 8), 0.01 / 8};
+    for (std::size_t i = 0; i < 3; ++i)
+        CHECK(scaled.sin.to_vector<float>()[3 + i] ==
+              doctest::Approx(std::sin(expected[i])).epsilon(1e-6));
+    CHECK(
+        F::rotary_tables(2, 4, 100, Dtype::float32, {}, {.factor = 4}).sin.to_vector<float>()[3] ==
+        doctest::Approx(std::sin(0.1 / 4)).epsilon(1e-6));
+    CHECK_THROWS_WITH_AS(F::rotary_tables(1, 2, 1, Dtype::float32, {}, {.factor = 0}),
+                         "[rotary_tables] scaling: expected a factor above 0, low < high and a "
+                         "context of 0 or more, got 0, 1, 4 and 0",
+                         InvalidError);
     // Products of rotated vectors depend on the difference of their positions.
     const Array q = numbers({1, 1, 1, 4}, 1), k = numbers({1, 1, 1, 4}, 2);
     for (const bool interleaved : {false, true}) {

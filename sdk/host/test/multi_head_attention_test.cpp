@@ -2,12 +2,14 @@
 #include <catena/catena.hpp>
 
 #include <cmath>
+#include <thread>
 
 #include "temporary.hpp"
 
 using namespace catena;
 namespace F = functions;
 using links::MultiHeadAttention;
+using links::RotaryPositions;
 
 namespace {
 
@@ -84,7 +86,7 @@ TEST_CASE("attention has gradients in x, the context and the parameters") {
     seed(4);
     for (const double rotary_base : {0.0, 100.0}) {
         const MultiHeadAttention link =
-            make({.kv_heads = 2, .causal = true, .rotary_base = rotary_base});
+            make({.kv_heads = 2, .causal = true, .rotary = RotaryPositions(rotary_base)});
         const Array x = draw({n, t, units}).data(), context = draw({n, s, units}).data();
         gradient_check::check_backward(
             [&](const Variable& a, const Variable& b) { return link(a, b); }, {x, context},
@@ -95,10 +97,11 @@ TEST_CASE("attention has gradients in x, the context and the parameters") {
 
 TEST_CASE("rotated scores depend on distances alone") {
     seed(5);
-    const MultiHeadAttention link = make({.causal = true, .rotary_base = 100});
+    const MultiHeadAttention link = make({.causal = true, .rotary = RotaryPositions(100)});
     // The last token sees the same distances with and without others before, which the window hides.
     const MultiHeadAttention window = [&] {
-        MultiHeadAttention copy = make({.causal = true, .window = 3, .rotary_base = 100});
+        MultiHeadAttention copy =
+            make({.causal = true, .window = 3, .rotary = RotaryPositions(100)});
         copy.copy_parameters_from(link);
         return copy;
     }();
@@ -107,12 +110,77 @@ TEST_CASE("rotated scores depend on distances alone") {
     check_close(last(window(x)), last(link(F::get_item(x, {slice(), slice(3, {})}))));
 }
 
+TEST_CASE("padding after the lengths is not seen") {
+    seed(6);
+    const Variable x = draw({n, t, units}), context = draw({n, s, units});
+    for (const double rotary_base : {0.0, 100.0}) {
+        const MultiHeadAttention link =
+            make({.kv_heads = 2, .rotary = RotaryPositions(rotary_base)});
+        const MultiHeadAttention causal =
+            make({.causal = true, .rotary = RotaryPositions(rotary_base)});
+        const Variable lengths = as_variable(Array::from(std::vector<std::int64_t>{3, 2}, {n}));
+        const Variable across = link(x, context, {}, lengths), own = causal(x, x, {}, lengths);
+        for (std::int64_t row = 0; row < n; ++row) {
+            const std::int64_t length = 3 - row;
+            const auto part = [&](const Variable& of, std::int64_t end) {
+                return F::get_item(of, {row, 0, 0}, {row + 1, end, units});
+            };
+            check_close(part(across, t), link(part(x, t), part(context, length)));
+            check_close(part(own, length), causal(part(x, length)));
+        }
+    }
+}
+
+TEST_CASE("a mask of numbers is added to the scores") {
+    seed(7);
+    const MultiHeadAttention link = make({.kv_heads = 2}), causal = make({.causal = true});
+    const Variable x = draw({n, t, units}), context = draw({n, s, units});
+    const Array seen = triangle(t, s, 1, 2);
+    const Array hidden = F::where(seen, Array::full({}, 0.0, Dtype::float32),
+                                  Array::full({}, -INFINITY, Dtype::float32));
+    check_close(link(x, context, as_variable(hidden)), link(x, context, as_variable(seen)));
+    // Linear biases, also with a cache, whose places the mask covers.
+    const Variable all = causal(x, x, as_variable(F::alibi(heads, t, t)));
+    CHECK(all.data().to_vector<double>() != causal(x).data().to_vector<double>());
+    auto cache = causal.make_cache(n, 6);
+    for (const auto& [begin, end] : {std::pair<std::int64_t, std::int64_t>{0, 3}, {3, 4}}) {
+        const auto part = [&](const Variable& of) {
+            return F::get_item(of, {0, begin, 0}, {n, end, units});
+        };
+        const Variable mask = as_variable(F::alibi(heads, end - begin, 6, begin));
+        check_close(causal(part(x), cache, mask), part(all));
+    }
+}
+
+TEST_CASE("layers share a table of positions, in several threads") {
+    seed(8);
+    const RotaryPositions rotary(100);
+    const Variable x = draw({n, t, heads, 2}), wide = draw({1, 40, heads, 4});
+    const auto expected = rotary(x, 3).data().to_vector<double>();
+    std::vector<std::vector<double>> got(4);
+    std::vector<std::thread> threads;
+    for (auto& result : got)
+        threads.emplace_back([&] {
+            for (std::int64_t offset = 0; offset < 200; offset += 7) {
+                (void)RotaryPositions(rotary)(x, offset);
+                (void)rotary(wide, offset);
+            }
+            result = rotary(x, 3).data().to_vector<double>();
+        });
+    for (std::thread& thread : threads) thread.join();
+    for (const auto& result : got) CHECK(result == expected);
+    CHECK(RotaryPositions(0)(x, 3).data().to_vector<double>() == x.data().to_vector<double>());
+    CHECK_THROWS_AS((void)RotaryPositions(-1), InvalidError);
+    CHECK_THROWS_AS((void)RotaryPositions(10, {.factor = -1}), InvalidError);
+}
+
 TEST_CASE("what is wrong with the sizes of attention") {
     CHECK(error_of<ShapeError>([] { (void)MultiHeadAttention(8, 3); }) ==
           "[MultiHeadAttention] heads: expected a divisor of the 8 units, got 3");
     CHECK(error_of<ShapeError>([] { (void)MultiHeadAttention(8, 4, {.kv_heads = 3}); }) ==
           "[MultiHeadAttention] kv_heads: expected a divisor of the 4 heads, got 3");
-    CHECK(error_of<ShapeError>([] { (void)MultiHeadAttention(6, 2, {.rotary_base = 10}); }) ==
+    CHECK(error_of<ShapeError>(
+              [] { (void)MultiHeadAttention(6, 2, {.rotary = RotaryPositions(10)}); }) ==
           "[MultiHeadAttention] heads: expected an even number of units for each "
           "head with rotary positions, got 3");
     CHECK_THROWS_AS((void)MultiHeadAttention(8, 0), ShapeError);

@@ -62,17 +62,16 @@ TransformerBlock::TransformerBlock(std::int64_t units, const Options& options)
     }
 }
 
-Variable TransformerBlock::operator()(const Variable& x) const {
-    return transform(x, attention(norm1(x)));
-}
+Variable TransformerBlock::operator()(const Variable& x) const { return (*this)(x, Variable()); }
 
-Variable TransformerBlock::operator()(const Variable& x, const Variable& mask) const {
+Variable TransformerBlock::operator()(const Variable& x, const Variable& mask,
+                                      const Variable& lengths) const {
     const Variable h = norm1(x);
-    return transform(x, attention(h, h, mask));
+    return transform(x, attention(h, h, mask, lengths));
 }
 
-Variable TransformerBlock::operator()(const Variable& x, Cache& cache) const {
-    return transform(x, attention(norm1(x), cache));
+Variable TransformerBlock::operator()(const Variable& x, Cache& cache, const Variable& mask) const {
+    return transform(x, attention(norm1(x), cache, mask));
 }
 
 Variable TransformerBlock::transform(const Variable& x, const Variable& attended) const {

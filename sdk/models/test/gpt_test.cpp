@@ -146,6 +146,26 @@ TEST_CASE("both layouts learn a sequence and generate it") {
     }
 }
 
+TEST_CASE("rows of a padded batch have the scores of single texts") {
+    const no_backprop_mode no_graph;
+    for (const auto layout : {Gpt::Layout::gpt2, Gpt::Layout::llama}) {
+        const Gpt model(small(layout));
+        const Variable x = ids({1, 2, 3, 4, 5, 6, 7, 0, 0, 0}, {2, 5});
+        const Variable lengths = as_variable(Array::from(std::vector<std::int64_t>{5, 2}, {2}));
+        const auto all = values(model(x, {}, lengths)), plain = values(model(x));
+        const auto one = values(model(ids({1, 2, 3, 4, 5}, {1, 5}))),
+                   two = values(model(ids({6, 7}, {1, 2})));
+        check_close({all.begin(), all.begin() + 55}, one);
+        check_close({all.begin() + 55, all.begin() + 77}, two);
+        CHECK(!std::equal(all.begin() + 77, all.end(), plain.begin() + 77));
+        // A mask that hides the second half is as good as lengths.
+        const Array seen =
+            Array::from(std::vector<std::uint8_t>{1, 1, 1, 1, 1, 1, 1, 0, 0, 0}, {2, 1, 1, 5})
+                .astype(Dtype::bool8);
+        check_close(values(model(x, as_variable(seen))), all);
+    }
+}
+
 TEST_CASE("parameters have names, and tied vectors are one parameter") {
     const Gpt gpt2(small(Gpt::Layout::gpt2)), llama(small(Gpt::Layout::llama));
     const auto has = [](const Gpt& model, const std::string& name) {

@@ -55,14 +55,19 @@ Shapes gpt2_shapes(std::int64_t words, std::int64_t context, std::int64_t units,
     return shapes;
 }
 
-Shapes
-llama_shapes() {  // 13 words, 16 units, 2 layers, 4 heads, 2 of them of keys, 24 hidden units
+// 13 words, 16 units, 2 layers, 4 heads, 2 of them of keys, 24 hidden units; layers whose names begin
+// with one of these have a bias
+Shapes llama_shapes(const std::vector<std::string>& biases = {}) {
     Shapes shapes{{"model.embed_tokens.weight", {13, 16}},
                   {"model.norm.weight", {16}},
                   {"lm_head.weight", {13, 16}}};
     for (int i = 0; i < 2; ++i) {
         const auto add = [&](const char* name, const Shape& shape) {
-            shapes.emplace("model.layers." + std::to_string(i) + "." + name + ".weight", shape);
+            const std::string layer = "model.layers." + std::to_string(i) + "." + name;
+            shapes.emplace(layer + ".weight", shape);
+            for (const std::string& start : biases)
+                if (std::string_view(name).starts_with(start))
+                    shapes.emplace(layer + ".bias", Shape{shape[0]});
         };
         add("input_layernorm", {16});
         add("self_attn.q_proj", {16, 16});
@@ -77,11 +82,17 @@ llama_shapes() {  // 13 words, 16 units, 2 layers, 4 heads, 2 of them of keys, 2
     return shapes;
 }
 
-constexpr const char* small_gpt2 =
-    R"({"model_type": "gpt2", "n_positions": 8, "n_embd": 16, "n_layer": 2, "n_head": 4})";
-constexpr const char* small_llama =
-    R"({"model_type": "llama", "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 4,
-        "num_key_value_heads": 2, "intermediate_size": 24, "max_position_embeddings": 32})";
+// The configurations of small models, with more members.
+std::string small_gpt2(const std::string& more = "") {
+    return R"({"model_type": "gpt2", "n_positions": 8, "n_embd": 16, "n_layer": 2, "n_head": 4)" +
+           more + "}";
+}
+std::string small_llama(const std::string& more = "") {
+    return R"({"model_type": "llama", "hidden_size": 16, "num_hidden_layers": 2,
+               "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 24,
+               "max_position_embeddings": 32)" +
+           more + "}";
+}
 
 void write(const fs::path& folder, const std::string& config,
            const std::map<std::string, Array>& weights) {
@@ -113,7 +124,7 @@ TEST_CASE("a GPT-2 has PyTorch's scores") {
     auto weights = draw(gpt2_shapes(13, 8, 16, 2));
     const std::vector<double> expected{0.067595,  -0.138765, 0.268727,  -0.119534, -0.266959,
                                        -0.045974, 0.030913,  -0.172308, 0.145765,  0.077171};
-    write(folder.path, small_gpt2, weights);
+    write(folder.path, small_gpt2(), weights);
     const auto model = models::load_gpt(folder.path);
     CHECK(model.sizes().words == 13);
     CHECK(model.sizes().context == 8);
@@ -123,17 +134,114 @@ TEST_CASE("a GPT-2 has PyTorch's scores") {
         for (const auto& [name, array] : weights)
             named.emplace("transformer." + name, array.astype(Dtype::float64));
         named.emplace("transformer.h.0.attn.bias", Array::ones({1, 1, 8, 8}, Dtype::uint8));
-        write(folder.path, small_gpt2, named);
+        write(folder.path, small_gpt2(), named);
         check(models::load_gpt(folder.path), tokens(2, 6, 7, 13), 17, expected);
     }
 }
 
 TEST_CASE("a Llama has PyTorch's scores") {
     const TemporaryFolder folder;
-    write(folder.path, small_llama, draw(llama_shapes()));
+    write(folder.path, small_llama(), draw(llama_shapes()));
     check(models::load_gpt(folder.path), tokens(2, 6, 7, 13), 17,
           {0.231366, -0.011331, 0.047187, 0.134433, 0.095841, -0.003680, 0.120973, -0.183247,
            0.038856, 0.090674});
+}
+
+TEST_CASE("variants of GPT-2 and Llama have PyTorch's scores, also after they were saved") {
+    struct Variant {
+        std::string config;
+        Shapes shapes;
+        std::vector<double> expected;
+    };
+    auto gpt2 = gpt2_shapes(13, 8, 16, 2);
+    gpt2["lm_head.weight"] = {13, 16};
+    const std::vector<double> of_llama3{0.208927, -0.124138, 0.076835,  0.035609,  0.005047,
+                                        0.021040, 0.068044,  -0.212251, -0.047791, -0.031023};
+    const std::string llama3 =
+        R"("rope_type": "llama3", "factor": 8, "low_freq_factor": 1, "high_freq_factor": 4,
+           "original_max_position_embeddings": 8})";
+    const auto all_biases = llama_shapes({"self_attn", "mlp"});
+    for (const auto& [config, shapes, expected] : {
+             Variant{small_gpt2(R"(, "tie_word_embeddings": false, "activation_function": "gelu",
+                                   "scale_attn_weights": false,
+                                   "scale_attn_by_inverse_layer_idx": true)"),
+                     gpt2,
+                     {0.122667, 0.102154, -0.100739, -0.060215, 0.227583, -0.079624, -0.029922,
+                      -0.066928, -0.021633, 0.111148}},
+             Variant{small_llama(R"(, "attention_bias": true, "mlp_bias": true, "rope_theta": 5,
+                                    "rope_parameters": {"rope_theta": 100, )" +
+                                 llama3),
+                     all_biases, of_llama3},
+             Variant{small_llama(R"(, "attention_bias": true, "mlp_bias": true, "rope_theta": 100,
+                                    "rope_scaling": {)" +
+                                 llama3),
+                     all_biases, of_llama3},
+             Variant{small_llama(R"(, "mlp_bias": true,
+                                    "rope_scaling": {"type": "linear", "factor": 4})"),
+                     llama_shapes({"mlp"}),
+                     {0.279817, 0.062668, 0.020608, -0.115660, 0.190759, 0.054216, 0.050117,
+                      -0.090447, 0.012824, 0.124044}},
+         }) {
+        CAPTURE(config);
+        const TemporaryFolder folder;
+        write(folder.path, config, draw(shapes));
+        const auto model = models::load_gpt(folder.path);
+        check(model, tokens(2, 6, 7, 13), 17, expected);
+        std::int64_t size = 0;
+        for (const auto& [name, shape] : shapes) size += shape.size();
+        CHECK(model.count_parameters() == size);
+        models::save_gpt(model, folder.path / "again");
+        const auto again = models::load_gpt(folder.path / "again", 0.1);
+        check(again, tokens(2, 6, 7, 13), 17, expected);
+        CHECK(again.sizes().dropout == 0.1);
+        CHECK(again.sizes().context == model.sizes().context);
+    }
+}
+
+TEST_CASE("a model is saved with Hugging Face's names and loaded from several files") {
+    const TemporaryFolder folder;
+    for (const bool gpt2 : {true, false}) {
+        const auto weights = draw(gpt2 ? gpt2_shapes(13, 8, 16, 2) : llama_shapes());
+        write(folder.path, gpt2 ? small_gpt2() : small_llama(), weights);
+        const fs::path other = folder.path / (gpt2 ? "a" : "b");
+        models::save_gpt(models::load_gpt(folder.path), other);
+        const auto saved = load_arrays(other / "model.safetensors");
+        CHECK(saved.size() == weights.size());
+        for (const auto& [name, array] : weights) {
+            CAPTURE(name);
+            const auto found = saved.find(gpt2 ? "transformer." + name : name);
+            REQUIRE(found != saved.end());
+            CHECK(found->second.to_vector<float>() == array.to_vector<float>());
+        }
+        std::map<std::string, Array> one, two;
+        std::string map;
+        for (const auto& [name, array] : saved) {
+            const bool first = one.size() <= two.size();
+            (first ? one : two).emplace(name, array);
+            map += (map.empty() ? "\"" : ", \"") + name + "\": \"" + (first ? "one" : "two") +
+                   ".safetensors\"";
+        }
+        save_arrays(other / "one.safetensors", one);
+        save_arrays(other / "two.safetensors", two);
+        fs::remove(other / "model.safetensors");
+        std::ofstream(other / "model.safetensors.index.json")
+            << R"({"weight_map": {)" << map << "}}";
+        const Array x = tokens(2, 6, 7, 13);
+        const auto scores = models::load_gpt(folder.path)(as_variable(x)).data();
+        CHECK(models::load_gpt(other)(as_variable(x)).data().to_vector<float>() ==
+              scores.to_vector<float>());
+        std::ofstream(other / "model.safetensors.index.json")
+            << R"({"weight_map": {"x": "../one.safetensors"}})";
+        CHECK(error_of<DataError>([&] { (void)models::load_gpt(other); })
+                  .ends_with("index.json: x: expected a file in the folder, got "
+                             "\"../one.safetensors\""));
+    }
+    models::Gpt::Details details(models::Gpt::Layout::gpt2);
+    details.bias = false;
+    const models::Gpt::Sizes sizes{.words = 3, .units = 8, .layers = 1, .heads = 2};
+    CHECK(error_of<InvalidError>([&] {
+              models::save_gpt(models::Gpt(sizes, details), folder.path / "c");
+          }) == "[save_gpt] model: expected the details of layout gpt2, got others");
 }
 
 TEST_CASE("a GPT-2 of 124 million parameters has PyTorch's scores") {
@@ -185,18 +293,42 @@ TEST_CASE("load_gpt() reports what does not fit") {
     CHECK(message(R"({"model_type": "gpt2", "n_layer": 1.5})", weights) ==
           "config.json: n_layer: expected an integer from 1 to 2^30, got 1.5");
     CHECK(message(R"({"model_type": "gpt2", "activation_function": "relu"})", weights) ==
-          "config.json: activation_function: expected gelu_new, got relu");
+          "config.json: activation_function: expected gelu_new, gelu_pytorch_tanh or gelu, got "
+          "\"relu\"");
     CHECK(message(R"({"model_type": "gpt2"})", weights) ==
           "model.safetensors: wte.weight: expected (13, 768), got (13, 16)");
     auto fewer = weights;
     fewer.erase("h.1.ln_2.bias");
-    CHECK(message(small_gpt2, fewer) ==
+    CHECK(message(small_gpt2(), fewer) ==
           "model.safetensors: expected an array h.1.ln_2.bias, got none");
     auto other = weights;
     other["h.0.attn.c_attn.weight"] = Array::zeros({16, 40});
-    CHECK(message(small_gpt2, other) ==
+    CHECK(message(small_gpt2(), other) ==
           "model.safetensors: h.0.attn.c_attn.weight: expected (16, 48), got (16, 40)");
-    CHECK(message(R"({"model_type": "llama", "rope_scaling": {"factor": 2}})",
-                  draw(llama_shapes())) ==
-          "config.json: rope_scaling: expected null, got {\"factor\":2}");
+    auto more = weights;
+    more["h.0.attn.q_norm.weight"] = Array::ones({4});
+    CHECK(message(small_gpt2(), more) ==
+          "model.safetensors: arrays: expected those that config.json describes, got also "
+          "h.0.attn.q_norm.weight");
+    CHECK(message(small_gpt2(R"(, "scale_attn_weights": 1)"), weights) ==
+          "config.json: scale_attn_weights: expected true or false, got 1");
+    CHECK(message(small_gpt2(R"(, "add_cross_attention": true)"), weights) ==
+          "config.json: add_cross_attention: expected false, got true");
+    CHECK(message(small_gpt2(R"(, "tie_word_embeddings": false)"), weights) ==
+          "model.safetensors: expected an array lm_head.weight, got none");
+    const auto llama = [&](const std::string& more_config) {
+        return message(small_llama(", " + more_config), draw(llama_shapes()));
+    };
+    CHECK(llama(R"("rope_scaling": {"factor": 2})") ==
+          "config.json: type: expected default, linear or llama3, got none");
+    CHECK(llama(R"("rope_parameters": {"rope_type": "yarn", "factor": 2})") ==
+          "config.json: rope_type: expected default, linear or llama3, got \"yarn\"");
+    CHECK(llama(R"("rope_parameters": {"partial_rotary_factor": 0.5})") ==
+          "config.json: partial_rotary_factor: expected 1, got 0.5");
+    CHECK(llama(R"("rope_scaling": 3)") == "config.json: rope_scaling: expected an object, got 3");
+    CHECK(llama(R"("head_dim": 8)") == "config.json: head_dim: expected 4, got 8");
+    CHECK(llama(R"("hidden_act": "gelu")") ==
+          "config.json: hidden_act: expected silu, got \"gelu\"");
+    CHECK(llama(R"("mlp_bias": true)") ==
+          "model.safetensors: expected an array layers.0.mlp.up_proj.bias, got none");
 }

@@ -20,17 +20,21 @@ def draw(shapes):
     return result
 
 
-def attention(q, k, v, heads, causal=True):
+def attention(q, k, v, heads, causal=True, scale=None):
     n, t, _ = q.shape
     size = q.shape[2] // heads
     q, k, v = (a.view(n, t, -1, size).transpose(1, 2) for a in (q, k, v))
-    y = F.scaled_dot_product_attention(q, k, v, is_causal=causal, enable_gqa=True)
+    y = F.scaled_dot_product_attention(q, k, v, is_causal=causal, enable_gqa=True,
+                                       scale=scale)
     return y.transpose(1, 2).reshape(n, t, heads * size)
 
 
-def gpt2(words, context, units, layers, heads, x):
+def gpt2(words, context, units, layers, heads, x, *, other=False):
+    """other: erf in GELU, scores without 1 / sqrt(size) but divided by 1 + layer, and an untied head."""
     shapes = {"wte.weight": (words, units), "wpe.weight": (context, units),
               "ln_f.weight": (units,), "ln_f.bias": (units,)}
+    if other:
+        shapes["lm_head.weight"] = (words, units)
     for i in range(layers):
         for name, *shape in (("ln_1", units), ("attn.c_attn", units, 3 * units),
                              ("attn.c_proj", units, units), ("ln_2", units),
@@ -48,14 +52,18 @@ def gpt2(words, context, units, layers, heads, x):
     h = p["wte.weight"][x] + p["wpe.weight"][:x.shape[1]]
     for i in range(layers):
         q, k, v = linear(norm(h, f"h.{i}.ln_1"), f"h.{i}.attn.c_attn").split(units, 2)
-        h = h + linear(attention(q, k, v, heads), f"h.{i}.attn.c_proj")
+        scale = 1 / (1 + i) if other else None
+        h = h + linear(attention(q, k, v, heads, scale=scale), f"h.{i}.attn.c_proj")
         wide = linear(norm(h, f"h.{i}.ln_2"), f"h.{i}.mlp.c_fc")
-        h = h + linear(F.gelu(wide, approximate="tanh"), f"h.{i}.mlp.c_proj")
-    return norm(h, "ln_f") @ p["wte.weight"].T
+        h = h + linear(F.gelu(wide, approximate="none" if other else "tanh"), f"h.{i}.mlp.c_proj")
+    return norm(h, "ln_f") @ p["lm_head.weight" if other else "wte.weight"].T
 
 
-def llama(words, units, layers, heads, kv_heads, hidden, x):
+def llama(words, units, layers, heads, kv_heads, hidden, x, *, theta=10000.0, scaled=None, biases=()):
     size = units // heads
+    frequencies = theta ** (-torch.arange(0, size, 2) / size)
+    if scaled:
+        frequencies = scaled(frequencies)
     shapes = {"model.embed_tokens.weight": (words, units), "model.norm.weight": (units,),
               "lm_head.weight": (words, units)}
     for i in range(layers):
@@ -66,6 +74,8 @@ def llama(words, units, layers, heads, kv_heads, hidden, x):
                              ("mlp.up_proj", hidden, units), ("mlp.gate_proj", hidden, units),
                              ("mlp.down_proj", units, hidden)):
             shapes[f"model.layers.{i}.{name}.weight"] = tuple(shape)
+            if biases and name.startswith(biases):
+                shapes[f"model.layers.{i}.{name}.bias"] = shape[:1]
     p = draw(shapes)
 
     def norm(h, name):
@@ -74,7 +84,7 @@ def llama(words, units, layers, heads, kv_heads, hidden, x):
     def rotate(a):  # (N, T, heads * size)
         n, t, _ = a.shape
         a = a.view(n, t, -1, 2, size // 2)
-        angles = torch.arange(t)[:, None] * 10000.0 ** (-torch.arange(0, size, 2) / size)
+        angles = torch.arange(t)[:, None] * frequencies
         cos, sin = angles.cos()[:, None], angles.sin()[:, None]
         one, two = a[..., 0, :], a[..., 1, :]
         return torch.stack((one * cos - two * sin, two * cos + one * sin), -2).view(n, t, -1)
@@ -82,7 +92,7 @@ def llama(words, units, layers, heads, kv_heads, hidden, x):
     h = p["model.embed_tokens.weight"][x]
     for i in range(layers):
         def linear(h, name):
-            return h @ p[f"model.layers.{i}.{name}.weight"].T
+            return F.linear(h, p[f"model.layers.{i}.{name}.weight"], p.get(f"model.layers.{i}.{name}.bias"))
         normal = norm(h, f"model.layers.{i}.input_layernorm")
         q, k, v = (linear(normal, f"self_attn.{c}_proj") for c in "qkv")
         h = h + linear(attention(rotate(q), rotate(k), v, heads), "self_attn.o_proj")
@@ -90,6 +100,21 @@ def llama(words, units, layers, heads, kv_heads, hidden, x):
         h = h + linear(F.silu(linear(normal, "mlp.gate_proj")) * linear(normal, "mlp.up_proj"),
                        "mlp.down_proj")
     return norm(h, "model.norm") @ p["lm_head.weight"].T
+
+
+def llama3(frequencies):
+    """Llama 3.1's scaling: a factor of 8 for texts of 8 tokens in training."""
+    result = []
+    for f in frequencies.tolist():
+        length = 2 * torch.pi / f
+        if length < 8 / 4:
+            result.append(f)
+        elif length > 8 / 1:
+            result.append(f / 8)
+        else:
+            smooth = (8 / length - 1) / (4 - 1)
+            result.append((1 - smooth) * f / 8 + smooth * f)
+    return torch.tensor(result)
 
 
 def vit(image, patch, units, layers, heads, classes, x):
@@ -132,6 +157,9 @@ torch.set_default_dtype(torch.float64)
 TOKENS = torch.arange(12).view(2, 6) * 7 % 13
 show("gpt2", gpt2(13, 8, 16, 2, 4, TOKENS), 17)
 show("llama", llama(13, 16, 2, 4, 2, 24, TOKENS), 17)
+show("gpt2, other", gpt2(13, 8, 16, 2, 4, TOKENS, other=True), 17)
+show("llama 3", llama(13, 16, 2, 4, 2, 24, TOKENS, theta=100.0, scaled=llama3, biases=("self_attn", "mlp")), 17)
+show("llama, linear", llama(13, 16, 2, 4, 2, 24, TOKENS, scaled=lambda f: f / 4, biases=("mlp",)), 17)
 show("124M", gpt2(50257, 1024, 768, 12, 12, torch.arange(8)[None] * 5003 % 50257), 40009)
 IMAGES = torch.arange(2 * 3 * 11 * 11).view(2, 3, 11, 11) * 37 % 101 / 50.0 - 1
 show("vit", vit(11, 3, 16, 2, 4, 5, IMAGES), 1)

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <catena/core/plugin_function.hpp>
+#include <catena/functions/attention.hpp>
 #include <catena/sequential.hpp>
 #include <catena/word_tree.hpp>
 
@@ -248,6 +249,24 @@ public:
     double eps;
 };
 
+// RotaryPositions: rotates vectors of tokens by their positions (F::rotary_embedding). Layers with
+// copies of one object share its tables, which grow with the longest text. Thread-safe. (Su and
+// others, "RoFormer: Enhanced Transformer with Rotary Position Embedding", 2021.)
+class RotaryPositions {
+public:
+    RotaryPositions() = default;  // does not rotate
+    // base=0 does not rotate. Throws InvalidError for a negative base or an invalid scaling.
+    explicit RotaryPositions(double base, const functions::RotaryScaling& scaling = {});
+
+    explicit operator bool() const noexcept { return tables_ != nullptr; }
+    // x: (N, T, heads, D) with an even D; token t is at position offset + t.
+    Variable operator()(const Variable& x, std::int64_t offset = 0) const;
+
+private:
+    struct Tables;
+    std::shared_ptr<Tables> tables_;
+};
+
 // MultiHeadAttention: each token looks up values of others, in several heads.
 // y = out(F::scaled_dot_product_attention(q(x), k(c), v(c))) for x (N, T, units) and a context c
 // (N, S, units), which is x itself in self-attention. (Vaswani and others, "Attention Is All You
@@ -257,13 +276,13 @@ public:
 class MultiHeadAttention : public Chain {
 public:
     struct Options {
-        std::int64_t kv_heads = 0;  // heads of keys and values, which heads of q share; 0: heads
-        bool bias = true;           // of the four layers
-        bool causal = false;        // no token sees later ones
-        std::int64_t window = 0;    // a token sees the last `window` ones up to itself; 0: all
-        double dropout = 0;         // in training, of the weights of attention
-        double rotary_base = 0;  // rotates q and k by their positions (F::rotary_embedding); 0: no
-        double wscale = 1;       // of the initial weights, as for Linear
+        std::int64_t kv_heads = 0;    // heads of keys and values, which heads of q share; 0: heads
+        bool bias = true;             // of the four layers
+        bool causal = false;          // no token sees later ones
+        std::int64_t window = 0;      // a token sees the last `window` ones up to itself; 0: all
+        double dropout = 0;           // in training, of the weights of attention
+        RotaryPositions rotary = {};  // of q and k
+        double wscale = 1;            // of the initial weights, as for Linear
     };
     // The keys and values of earlier tokens, for generation: (N, places, kv_heads, D). A copy
     // shares them.
@@ -278,13 +297,15 @@ public:
         : MultiHeadAttention(units, heads, Options()) {}
 
     Variable operator()(const Variable& x) const override { return (*this)(x, x); }
-    // mask: bool, true where a token of x sees one of the context; broadcasts to (N, heads, T, S).
-    Variable operator()(const Variable& x, const Variable& context,
-                        const Variable& mask = {}) const;
+    // mask: bool, true where a token of x sees one of the context; or floating-point numbers, such as
+    // F::alibi(), which are added to the scores. Broadcasts to (N, heads, T, S). lengths: int64 (N,),
+    // the numbers of tokens of the contexts; tokens after them are padding, which no token sees.
+    Variable operator()(const Variable& x, const Variable& context, const Variable& mask = {},
+                        const Variable& lengths = {}) const;
     // Causal self-attention of x, which follows the tokens in the cache. Appends the keys and
-    // values of x to the cache, in place and without their graph. Throws ShapeError if the cache
-    // has not T more places, or is for another N.
-    Variable operator()(const Variable& x, Cache& cache) const;
+    // values of x to the cache, in place and without their graph. The mask broadcasts to (N, heads,
+    // T, places). Throws ShapeError if the cache has not T more places, or is for another N.
+    Variable operator()(const Variable& x, Cache& cache, const Variable& mask = {}) const;
     // An empty cache for n texts of up to `places` tokens, with the link's device and dtype.
     Cache make_cache(std::int64_t n, std::int64_t places) const;
 
@@ -294,13 +315,12 @@ public:
 
 private:
     Variable split(const Variable& x, std::int64_t heads) const;
-    Variable rotate(const Variable& x, std::int64_t offset) const;
+    // offset: the place of the first query, as in F::scaled_dot_product_attention().
     Variable attend(const Variable& q, const Variable& k, const Variable& v, const Variable& mask,
-                    const Variable& lengths) const;
+                    const Variable& lengths, bool causal, std::int64_t offset) const;
 
     std::int64_t heads_;
     Options options_;
-    mutable Array cos_, sin_;  // of as many positions as calls needed, on their device
 };
 
 // BinaryHierarchicalSoftmax: a loss over many words that costs only the depth of a tree.

@@ -4,8 +4,10 @@
 #include <catena/functions/attention.hpp>
 #include <catena/functions/creation.hpp>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
+#include <numbers>
 
 namespace catena::functions {
 namespace {
@@ -18,17 +20,26 @@ void expect_floating(const char* function, Dtype dtype) {
 }  // namespace
 
 RotaryTables rotary_tables(std::int64_t length, std::int64_t size, double base, Dtype dtype,
-                           Device device) {
+                           Device device, const RotaryScaling& scaling) {
     if (length < 1)
         fail<InvalidError>("[rotary_tables] length: expected at least 1, got {}", length);
     if (size < 2 || size % 2 != 0)
         fail<InvalidError>("[rotary_tables] size: expected an even number above 0, got {}", size);
     if (!(base > 0)) fail<InvalidError>("[rotary_tables] base: expected above 0, got {}", base);
     expect_floating("rotary_tables", dtype);
+    const auto& [factor, low, high, context] = scaling;
+    if (!(factor > 0 && high > low && context >= 0))
+        fail<InvalidError>(
+            "[rotary_tables] scaling: expected a factor above 0, low < high and a context of 0 or "
+            "more, got {}, {}, {} and {}",
+            factor, low, high, context);
     std::vector<double> frequencies;
-    for (std::int64_t i = 0; i < size / 2; ++i)
-        frequencies.push_back(
-            std::pow(base, -2.0 * static_cast<double>(i) / static_cast<double>(size)));
+    for (std::int64_t i = 0; i < size / 2; ++i) {
+        const double f = std::pow(base, -2.0 * static_cast<double>(i) / static_cast<double>(size));
+        const double turns = context * f / (2 * std::numbers::pi);
+        const double kept = std::clamp((turns - low) / (high - low), 0.0, 1.0);
+        frequencies.push_back(f * (kept + (1 - kept) / factor));
+    }
     const Array angle = arange(length, Dtype::float64, device).reshape({length, 1}) *
                         Array::from(frequencies, {size / 2}, device);
     return {cos(angle).astype(dtype), sin(angle).astype(dtype)};

@@ -6,7 +6,9 @@
 #include <catena/functions/attention.hpp>
 #include <catena/links.hpp>
 
+#include <algorithm>
 #include <bit>
+#include <mutex>
 
 namespace catena::links {
 namespace F = functions;
@@ -48,7 +50,7 @@ MultiHeadAttention::MultiHeadAttention(std::int64_t units, std::int64_t heads,
       heads_(heads),
       options_(options) {
     options_.kv_heads = checked_kv_heads(units, heads, options.kv_heads);
-    if (options.rotary_base != 0 && units / heads % 2 != 0)
+    if (options.rotary && units / heads % 2 != 0)
         fail<ShapeError>(
             "[MultiHeadAttention] heads: expected an even number of units for each head with "
             "rotary positions, got {}",
@@ -59,13 +61,15 @@ MultiHeadAttention::MultiHeadAttention(std::int64_t units, std::int64_t heads,
 }
 
 Variable MultiHeadAttention::operator()(const Variable& x, const Variable& context,
-                                        const Variable& mask) const {
-    const Variable queries = rotate(split(q(x, 2), heads_), 0);
-    const Variable keys = rotate(split(k(context, 2), options_.kv_heads), 0);
-    return attend(queries, keys, split(v(context, 2), options_.kv_heads), mask, {});
+                                        const Variable& mask, const Variable& lengths) const {
+    const Variable queries = options_.rotary(split(q(x, 2), heads_));
+    const Variable keys = options_.rotary(split(k(context, 2), options_.kv_heads));
+    return attend(queries, keys, split(v(context, 2), options_.kv_heads), mask, lengths,
+                  options_.causal, 0);
 }
 
-Variable MultiHeadAttention::operator()(const Variable& x, Cache& cache) const {
+Variable MultiHeadAttention::operator()(const Variable& x, Cache& cache,
+                                        const Variable& mask) const {
     const std::int64_t begin = cache.length, end = begin + (x.ndim() == 3 ? x.shape()[1] : 0);
     const Shape kept = cache.k.shape();
     if (x.ndim() == 3 && x.shape()[0] != kept[0])
@@ -76,13 +80,14 @@ Variable MultiHeadAttention::operator()(const Variable& x, Cache& cache) const {
             "[MultiHeadAttention] x: expected at most {} tokens, for which the cache "
             "has places, got {}",
             kept[1] - begin, end - begin);
-    const Variable queries = rotate(split(q(x, 2), heads_), begin);
-    write_tokens(cache.k, begin, end, rotate(split(k(x, 2), options_.kv_heads), begin).data());
+    const Variable queries = options_.rotary(split(q(x, 2), heads_), begin);
+    const Variable keys = options_.rotary(split(k(x, 2), options_.kv_heads), begin);
+    write_tokens(cache.k, begin, end, keys.data());
     write_tokens(cache.v, begin, end, split(v(x, 2), options_.kv_heads).data());
     const Array lengths =
         Array::full({kept[0]}, static_cast<double>(end), Dtype::int64, x.device());
-    const Variable y =
-        attend(queries, as_variable(cache.k), as_variable(cache.v), {}, as_variable(lengths));
+    const Variable y = attend(queries, as_variable(cache.k), as_variable(cache.v), mask,
+                              as_variable(lengths), true, -1);
     cache.length = end;
     return y;
 }
@@ -106,33 +111,67 @@ Variable MultiHeadAttention::split(const Variable& x, std::int64_t heads) const 
     return F::reshape(x, Shape{shape[0], shape[1], heads, shape[2] / heads});
 }
 
-Variable MultiHeadAttention::rotate(const Variable& x, std::int64_t offset) const {
-    if (options_.rotary_base == 0) return x;
-    const std::int64_t length = offset + x.shape()[1];
-    if (!cos_ || cos_.shape()[0] < length) {
-        const auto places =
-            static_cast<std::int64_t>(std::bit_ceil(static_cast<std::size_t>(length)));
-        const auto tables = F::rotary_tables(places, x.shape()[3], options_.rotary_base,
-                                             Dtype::float32, x.device());
-        cos_ = tables.cos;
-        sin_ = tables.sin;
-    }
-    // Tables of halves are float32.
-    const Dtype wide = x.dtype() == Dtype::float64 ? Dtype::float64 : Dtype::float32;
-    cos_ = cos_.to(x.device()).astype(wide);
-    sin_ = sin_.to(x.device()).astype(wide);
-    return F::rotary_embedding(x, as_variable(cos_), as_variable(sin_), {}, false, offset, false,
-                               heads_last);
-}
-
 Variable MultiHeadAttention::attend(const Variable& queries, const Variable& keys,
                                     const Variable& values, const Variable& mask,
-                                    const Variable& lengths) const {
+                                    const Variable& lengths, bool causal,
+                                    std::int64_t offset) const {
+    const bool adds = mask && is_floating(mask.dtype());
+    const Variable bias = !adds                             ? Variable()
+                          : mask.dtype() == queries.dtype() ? mask
+                                                            : F::cast(mask, queries.dtype());
     const Variable y = F::scaled_dot_product_attention(
-        queries, keys, values, {}, mask, lengths, options_.causal || lengths, 0.0, options_.dropout,
-        options_.window, lengths ? -1 : 0, heads_last);
+        queries, keys, values, bias, adds ? Variable() : mask, lengths, causal, 0.0,
+        options_.dropout, options_.window, offset, heads_last);
     const Shape shape = y.shape();
     return out(F::reshape(y, Shape{shape[0], shape[1], shape[2] * shape[3]}), 2);
+}
+
+// ---- RotaryPositions
+
+struct RotaryPositions::Tables {
+    // Tables for vectors of one size, on one device: (positions, D / 2).
+    struct Entry {
+        Array cos, sin;
+    };
+
+    double base;
+    F::RotaryScaling scaling;
+    std::mutex mutex;
+    std::vector<Entry> entries;
+};
+
+RotaryPositions::RotaryPositions(double base, const F::RotaryScaling& scaling) {
+    if (base == 0) return;
+    (void)F::rotary_tables(1, 2, base, Dtype::float32, {}, scaling);  // checks them
+    tables_ = std::make_shared<Tables>();
+    tables_->base = base;
+    tables_->scaling = scaling;
+}
+
+Variable RotaryPositions::operator()(const Variable& x, std::int64_t offset) const {
+    if (!tables_) return x;
+    const std::int64_t length = offset + x.shape()[1], size = x.shape()[3];
+    // Tables of halves are float32.
+    const Dtype wide = x.dtype() == Dtype::float64 ? Dtype::float64 : Dtype::float32;
+    const auto fitting = [&] {
+        const std::lock_guard lock(tables_->mutex);
+        auto& entries = tables_->entries;
+        auto found = std::ranges::find_if(entries, [&](const Tables::Entry& entry) {
+            return entry.cos.shape()[1] == size / 2 && entry.cos.dtype() == wide &&
+                   entry.cos.device() == x.device();
+        });
+        if (found != entries.end() && found->cos.shape()[0] >= length) return *found;
+        const auto places =
+            static_cast<std::int64_t>(std::bit_ceil(static_cast<std::size_t>(length)));
+        const auto tables =
+            F::rotary_tables(places, size, tables_->base, wide, x.device(), tables_->scaling);
+        Tables::Entry larger{tables.cos, tables.sin};
+        if (found == entries.end()) found = entries.emplace(found);
+        *found = std::move(larger);
+        return *found;
+    }();
+    return F::rotary_embedding(x, as_variable(fitting.cos), as_variable(fitting.sin), {}, false,
+                               offset, false, heads_last);
 }
 
 }  // namespace catena::links

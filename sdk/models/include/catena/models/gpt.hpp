@@ -36,9 +36,10 @@ public:
         TransformerBlock::Activation activation;
         bool learned_positions;
         double rotary_base;  // 0: positions are not rotary
-        bool bias;           // of linear layers
-        bool tied;           // the scores use the vectors of tokens as weights
-        double eps = 1e-5;   // of the normalization
+        functions::RotaryScaling rotary_scaling;
+        bool bias;          // of linear layers
+        bool tied;          // the scores use the vectors of tokens as weights
+        double eps = 1e-5;  // of the normalization
     };
 
     // Throws ShapeError for sizes below 1, the errors of TransformerBlock, and InvalidError unless
@@ -49,6 +50,9 @@ public:
     // Scores (N, T, words) of the token after each of x (N, T), int32 or int64, where T <= context.
     // Throws ShapeError if x does not fit.
     Variable operator()(const Variable& x) const override;
+    // mask, lengths: those of MultiHeadAttention, for every block.
+    Variable operator()(const Variable& x, const Variable& mask,
+                        const Variable& lengths = {}) const;
     // The mean cross entropy of the tokens t (N, T) that follow those of x.
     Variable loss(const Variable& x, const Variable& t) const;
 
@@ -66,6 +70,7 @@ public:
 
     void visit(Visitor& visitor) override;
     const Sizes& sizes() const noexcept { return sizes_; }
+    const Details& details() const noexcept { return details_; }
 
     links::EmbedID embed;
     catena::Parameter position;  // (context, units); empty without learned positions
@@ -78,12 +83,19 @@ private:
     Variable scores(const Variable& h) const;
 
     Sizes sizes_;
+    Details details_;
 };
 
-// Loads a model of Hugging Face: a folder with config.json and model.safetensors. Its type is gpt2
-// or llama; the parameters have the names that PyTorch gives them there. Throws DataError if a file
-// is missing or does not fit, or if the model needs what Gpt has not.
-Gpt load_gpt(const std::filesystem::path& folder);
+// Loads a model in the format of Hugging Face: a folder with config.json, and model.safetensors or
+// the files of model.safetensors.index.json. Its type is gpt2 or llama; rotary positions may be
+// scaled linearly or as in Llama 3. Throws DataError if a file is missing or does not fit, or if the
+// configuration has a value that Gpt does not support.
+// The dropout is that of Gpt::Sizes.
+Gpt load_gpt(const std::filesystem::path& folder, double dropout = 0);
+// Writes config.json and model.safetensors to a folder, for load_gpt() and for Hugging Face's
+// Transformers. Throws DataError if a file cannot be written, and InvalidError if the model is
+// neither a GPT-2 nor a Llama, because of its Details.
+void save_gpt(const Gpt& model, const std::filesystem::path& folder);
 
 // The names are "gpt2" and "llama". The inverse function throws InvalidError for other names.
 std::string_view to_string(Gpt::Layout layout);

@@ -46,10 +46,10 @@ public:
     TransformerBlock(std::int64_t units, const Options& options);
 
     Variable operator()(const Variable& x) const override;
-    // mask: that of MultiHeadAttention.
-    Variable operator()(const Variable& x, const Variable& mask) const;
-    // x follows the tokens in the cache, which grows: see MultiHeadAttention.
-    Variable operator()(const Variable& x, Cache& cache) const;
+    // mask, lengths, cache: those of MultiHeadAttention.
+    Variable operator()(const Variable& x, const Variable& mask,
+                        const Variable& lengths = {}) const;
+    Variable operator()(const Variable& x, Cache& cache, const Variable& mask = {}) const;
 
     void visit(Visitor& visitor) override;
 

@@ -1,0 +1,392 @@
+// Loads and saves Gpt in the format of Hugging Face.
+#include <catena/array_file.hpp>
+#include <catena/data_error.hpp>
+#include <catena/fail.hpp>
+#include <catena/function_forms.hpp>
+#include <catena/functions.hpp>
+#include <catena/models/gpt.hpp>
+#include <catena/operators.hpp>
+#include <catena/write_file.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <set>
+
+#include "parse_json.hpp"
+
+namespace catena::models {
+namespace F = functions;
+namespace {
+
+using GptJson = nlohmann::json;
+namespace fs = std::filesystem;
+
+using Norm = TransformerBlock::Norm;
+using Activation = TransformerBlock::Activation;
+
+constexpr const char* head_name = "lm_head.weight";
+
+// An array of the file has parameters of one shape side by side, in the last axis.
+struct StoredArray {
+    std::string name;  // without the prefix of the whole model
+    std::vector<Variable> parts;
+    bool transposed = false;  // the file has matrices (in, out)
+
+    Shape shape() const {
+        Shape all = parts[0].shape();
+        if (transposed) std::swap(all[0], all[1]);
+        all[all.ndim() - 1] *= std::ssize(parts);
+        return all;
+    }
+    Array join() const {
+        std::vector<Array> pieces;
+        for (const Variable& part : parts)
+            pieces.push_back(transposed ? F::transpose(part.data(), {1, 0}) : part.data());
+        return pieces.size() == 1 ? pieces[0] : F::concat(pieces, parts[0].ndim() - 1);
+    }
+    void split(const Array& all) const {
+        const auto pieces = F::split_axis(all, std::ssize(parts), parts[0].ndim() - 1);
+        for (std::size_t i = 0; i < parts.size(); ++i)
+            parts[i].data().copy_from((transposed ? F::transpose(pieces[i], {1, 0}) : pieces[i])
+                                          .astype(parts[i].dtype()));
+    }
+};
+
+std::vector<StoredArray> stored_arrays(const Gpt& model) {
+    const bool gpt2 = model.sizes().layout == Gpt::Layout::gpt2;
+    std::vector<StoredArray> all;
+    const auto add = [&](const std::string& name, std::vector<Variable> parts,
+                         bool transposed = false) {
+        if (parts[0]) all.push_back({name, std::move(parts), transposed});
+    };
+    const auto linear = [&](const std::string& name,
+                            std::initializer_list<const links::Linear*> layers) {
+        std::vector<Variable> weights, biases;
+        for (const links::Linear* layer : layers) {
+            weights.emplace_back(layer->W);
+            biases.emplace_back(layer->b);
+        }
+        add(name + ".weight", weights, gpt2);
+        add(name + ".bias", biases);
+    };
+    const auto normalization = [&](const std::string& name,
+                                   const TransformerBlock::Normalization& norm) {
+        add(name + ".weight", {norm.layer ? norm.layer->gamma : norm.rms->gamma});
+        if (norm.layer) add(name + ".bias", {norm.layer->beta});
+    };
+    add(gpt2 ? "wte.weight" : "embed_tokens.weight", {model.embed.W});
+    add("wpe.weight", {model.position});
+    for (std::size_t i = 0; i < model.blocks.size(); ++i) {
+        const TransformerBlock& block = model.blocks[i];
+        const auto& attention = block.attention;
+        const std::string name = fmt::format("{}.{}.", gpt2 ? "h" : "layers", i);
+        normalization(name + (gpt2 ? "ln_1" : "input_layernorm"), block.norm1);
+        if (gpt2) {
+            linear(name + "attn.c_attn", {&attention.q, &attention.k, &attention.v});
+        } else {
+            linear(name + "self_attn.q_proj", {&attention.q});
+            linear(name + "self_attn.k_proj", {&attention.k});
+            linear(name + "self_attn.v_proj", {&attention.v});
+        }
+        linear(name + (gpt2 ? "attn.c_proj" : "self_attn.o_proj"), {&attention.out});
+        normalization(name + (gpt2 ? "ln_2" : "post_attention_layernorm"), block.norm2);
+        linear(name + (gpt2 ? "mlp.c_fc" : "mlp.up_proj"), {&block.up});
+        linear(name + (gpt2 ? "mlp.c_proj" : "mlp.down_proj"), {&block.down});
+        if (block.gate) linear(name + "mlp.gate_proj", {&*block.gate});
+    }
+    normalization(gpt2 ? "ln_f" : "norm", model.norm);
+    if (model.head) add(head_name, {model.head->W});
+    return all;
+}
+
+std::string_view prefix_of(Gpt::Layout layout) {
+    return layout == Gpt::Layout::gpt2 ? "transformer." : "model.";
+}
+
+[[noreturn]] void bad_gpt(const fs::path& file, std::string_view what, std::string_view expected,
+                          std::string_view got) {
+    fail<DataError>("[load_gpt] {}: {}: expected {}, got {}", file.string(), what, expected, got);
+}
+
+GptJson read_object(const fs::path& file) {
+    std::ifstream in(file, std::ios::binary);
+    if (!in) bad_gpt(file, "file", "one that can be read", "none");
+    GptJson json = parse_json(std::string{std::istreambuf_iterator<char>(in), {}});
+    if (!json.is_object()) bad_gpt(file, "file", "a JSON object", "something else");
+    return json;
+}
+
+// The values of config.json, or of an object in it. A value null is as good as none.
+class Settings {
+public:
+    explicit Settings(const fs::path& file) : file_(file), json_(read_object(file)) {}
+
+    bool has(const char* name) const { return json_.contains(name) && !json_.at(name).is_null(); }
+    Settings object(const char* name) const {
+        Settings inner = *this;
+        inner.json_ = has(name) ? json_.at(name) : GptJson::object();
+        if (!inner.json_.is_object()) refuse(name, "an object");
+        return inner;
+    }
+    std::string text(const char* name, const std::string& otherwise = "none") const {
+        if (!has(name)) return otherwise;
+        return json_.at(name).is_string() ? json_.at(name).get<std::string>()
+                                          : json_.at(name).dump();
+    }
+    double number(const char* name, double otherwise) const {
+        if (!has(name)) return otherwise;
+        if (!json_.at(name).is_number()) refuse(name, "a number");
+        return json_.at(name).get<double>();
+    }
+    std::int64_t integer(const char* name, std::int64_t otherwise = 0) const {
+        const double value = number(name, static_cast<double>(otherwise));
+        if (!(value >= 1 && value <= 0x1p30 && value == std::floor(value)))
+            refuse(name, "an integer from 1 to 2^30");
+        return static_cast<std::int64_t>(value);
+    }
+    bool flag(const char* name, bool otherwise) const {
+        if (!has(name)) return otherwise;
+        if (!json_.at(name).is_boolean()) refuse(name, "true or false");
+        return json_.at(name).get<bool>();
+    }
+    // Throws unless the value is missing or this one.
+    void require(const char* name, const GptJson& value) const {
+        if (has(name) && json_.at(name) != value) refuse(name, value.dump());
+    }
+    [[noreturn]] void refuse(const char* name, std::string_view expected) const {
+        bad_gpt(file_, name, expected, has(name) ? json_.at(name).dump() : "none");
+    }
+
+private:
+    fs::path file_;
+    GptJson json_;
+};
+
+// All arrays of a folder, in host memory.
+class Weights {
+public:
+    explicit Weights(const fs::path& folder) : file_(folder / "model.safetensors") {
+        const fs::path index = folder / "model.safetensors.index.json";
+        if (fs::exists(file_) || !fs::exists(index)) {
+            arrays_ = load_arrays(file_, cuda::host());
+            return;
+        }
+        file_ = index;
+        const GptJson json = read_object(index);
+        const auto map = json.find("weight_map");
+        if (map == json.end() || !map->is_object())
+            bad_gpt(index, "weight_map", "an object of names and files", "something else");
+        std::set<std::string> files;
+        for (const auto& [name, file] : map->items()) {
+            const fs::path plain = file.is_string() ? file.get<std::string>() : "";
+            if (plain.empty() || plain.filename() != plain)
+                bad_gpt(index, name, "a file in the folder", file.dump());
+            files.insert(plain.string());
+        }
+        for (const std::string& file : files)
+            arrays_.merge(load_arrays(folder / file, cuda::host()));
+    }
+
+    // The array of a name, with or without the prefix.
+    const Array& get(const std::string& name, std::string_view prefix) {
+        for (const std::string& full : {name, std::string(prefix) + name})
+            if (const auto found = arrays_.find(full); found != arrays_.end()) {
+                used_.insert(full);
+                return found->second;
+            }
+        fail<DataError>("[load_gpt] {}: expected an array {}, got none", file_.string(), name);
+    }
+    const Array& get(const StoredArray& stored, std::string_view prefix) {
+        const Array& found = get(stored.name, prefix);
+        if (const Shape shape = stored.shape(); found.shape() != shape)
+            bad_gpt(file_, stored.name, to_string(shape), to_string(found.shape()));
+        return found;
+    }
+    // Throws if there are other arrays, besides the scores of a tied model and old files' constants.
+    void require_used() const {
+        for (const auto& [name, array] : arrays_) {
+            const bool constant = std::ranges::any_of(
+                std::initializer_list<std::string_view>{".attn.bias", ".attn.masked_bias",
+                                                        ".rotary_emb.inv_freq"},
+                [&](std::string_view end) { return name.ends_with(end); });
+            if (!constant && name != head_name && !used_.contains(name))
+                bad_gpt(file_, "arrays", "those that config.json describes", "also " + name);
+        }
+    }
+
+private:
+    fs::path file_;
+    std::map<std::string, Array> arrays_;
+    std::set<std::string> used_;
+};
+
+struct GptPlan {
+    Gpt::Sizes sizes;
+    Gpt::Details details;
+    bool attention_bias = true, mlp_bias = true;
+};
+
+GptPlan plan_gpt2(const Settings& config) {
+    GptPlan plan{{.words = 0,
+                  .context = config.integer("n_positions", 1024),
+                  .units = config.integer("n_embd", 768),
+                  .layers = config.integer("n_layer", 12),
+                  .heads = config.integer("n_head", 12),
+                  .hidden = config.integer("n_inner", 4 * config.integer("n_embd", 768)),
+                  .layout = Gpt::Layout::gpt2},
+                 Gpt::Details(Gpt::Layout::gpt2)};
+    const std::string activation = config.text("activation_function", "gelu_new");
+    if (activation == "gelu") plan.details.activation = Activation::gelu;
+    else if (activation != "gelu_new" && activation != "gelu_pytorch_tanh")
+        config.refuse("activation_function", "gelu_new, gelu_pytorch_tanh or gelu");
+    config.require("add_cross_attention", false);
+    plan.details.eps = config.number("layer_norm_epsilon", 1e-5);
+    plan.details.tied = config.flag("tie_word_embeddings", true);
+    return plan;
+}
+
+GptPlan plan_llama(const Settings& config) {
+    const std::int64_t heads = config.integer("num_attention_heads");
+    GptPlan plan{{.words = 0,
+                  .context = config.integer("max_position_embeddings", 2048),
+                  .units = config.integer("hidden_size"),
+                  .layers = config.integer("num_hidden_layers"),
+                  .heads = heads,
+                  .kv_heads = config.integer("num_key_value_heads", heads),
+                  .hidden = config.integer("intermediate_size"),
+                  .layout = Gpt::Layout::llama},
+                 Gpt::Details(Gpt::Layout::llama)};
+    Gpt::Details& details = plan.details;
+    if (const auto name = config.text("hidden_act", "silu"); name != "silu" && name != "swish")
+        config.refuse("hidden_act", "silu");
+    config.require("head_dim", plan.sizes.units / heads);
+    plan.attention_bias = config.flag("attention_bias", false);
+    plan.mlp_bias = config.flag("mlp_bias", false);
+    details.bias = plan.attention_bias || plan.mlp_bias;
+    details.eps = config.number("rms_norm_eps", 1e-6);
+    details.tied = config.flag("tie_word_embeddings", false);
+
+    const Settings rope =
+        config.object(config.has("rope_parameters") ? "rope_parameters" : "rope_scaling");
+    for (const Settings& one : {config, rope}) one.require("partial_rotary_factor", 1);
+    details.rotary_base = rope.number("rope_theta", config.number("rope_theta", 10000));
+    const char* const key = rope.has("rope_type") ? "rope_type" : "type";
+    const std::string type = rope.text(key, rope.has("factor") ? "none" : "default");
+    auto& scaling = details.rotary_scaling;
+    if (type == "linear" || type == "llama3") {
+        scaling.factor = rope.number("factor", 0);
+    } else if (type != "default") {
+        rope.refuse(key, "default, linear or llama3");
+    }
+    if (type == "llama3")
+        scaling = {scaling.factor, rope.number("low_freq_factor", 0),
+                   rope.number("high_freq_factor", 0),
+                   rope.number("original_max_position_embeddings", 0)};
+    return plan;
+}
+
+Gpt load_planned(const Settings& config, Weights& weights, GptPlan plan) {
+    const bool gpt2 = plan.sizes.layout == Gpt::Layout::gpt2;
+    const std::string_view prefix = prefix_of(plan.sizes.layout);
+    plan.sizes.words = weights.get(gpt2 ? "wte.weight" : "embed_tokens.weight", prefix).shape()[0];
+    Gpt model(plan.sizes, plan.details);
+    for (TransformerBlock& block : model.blocks) {
+        auto& attention = block.attention;
+        if (!plan.attention_bias)
+            for (auto* layer : {&attention.q, &attention.k, &attention.v, &attention.out})
+                layer->b = {};
+        if (!plan.mlp_bias) {
+            for (links::Linear* layer : {&block.up, &block.down}) layer->b = {};
+            if (block.gate) block.gate->b = {};
+        }
+    }
+    for (const StoredArray& stored : stored_arrays(model))
+        stored.split(weights.get(stored, prefix));
+    weights.require_used();
+    // Other scales of the scores become part of the queries.
+    const auto width = static_cast<double>(plan.sizes.units / plan.sizes.heads);
+    const bool by_layer = config.flag("scale_attn_by_inverse_layer_idx", false);
+    for (std::size_t i = 0; gpt2 && i < model.blocks.size(); ++i) {
+        double factor = config.flag("scale_attn_weights", true) ? 1 : std::sqrt(width);
+        if (by_layer) factor /= static_cast<double>(i + 1);
+        const links::Linear& q = model.blocks[i].attention.q;
+        for (Array values : {q.W.data(), q.b.data()}) values *= factor;
+    }
+    return model;
+}
+
+}  // namespace
+
+Gpt load_gpt(const fs::path& folder, double dropout) {
+    const Settings config(folder / "config.json");
+    const std::string type = config.text("model_type");
+    if (type != "gpt2" && type != "llama") config.refuse("model_type", "gpt2 or llama");
+    GptPlan plan = type == "gpt2" ? plan_gpt2(config) : plan_llama(config);
+    plan.sizes.dropout = dropout;
+    Weights weights(folder);
+    return load_planned(config, weights, std::move(plan));
+}
+
+void save_gpt(const Gpt& model, const fs::path& folder) {
+    const Gpt::Sizes& sizes = model.sizes();
+    const Gpt::Details& details = model.details();
+    const bool gpt2 = sizes.layout == Gpt::Layout::gpt2;
+    const std::int64_t kv_heads = sizes.kv_heads > 0 ? sizes.kv_heads : sizes.heads;
+    const bool as_gpt2 = details.norm == Norm::layer && details.learned_positions &&
+                         details.rotary_base == 0 && details.bias && kv_heads == sizes.heads &&
+                         details.activation != Activation::swiglu;
+    const bool as_llama = details.norm == Norm::rms && !details.learned_positions &&
+                          details.rotary_base != 0 && details.activation == Activation::swiglu;
+    if (!(gpt2 ? as_gpt2 : as_llama))
+        fail<InvalidError>("[save_gpt] model: expected the details of layout {}, got others",
+                           to_string(sizes.layout));
+    const TransformerBlock& block = model.blocks[0];
+    const std::int64_t hidden = block.up.W.shape()[0];
+    GptJson config{{"model_type", to_string(sizes.layout)},
+                   {"architectures", {gpt2 ? "GPT2LMHeadModel" : "LlamaForCausalLM"}},
+                   {"vocab_size", sizes.words},
+                   {"tie_word_embeddings", details.tied}};
+    if (gpt2) {
+        config.update({{"n_positions", sizes.context},
+                       {"n_embd", sizes.units},
+                       {"n_layer", sizes.layers},
+                       {"n_head", sizes.heads},
+                       {"n_inner", hidden},
+                       {"layer_norm_epsilon", details.eps},
+                       {"activation_function",
+                        details.activation == Activation::gelu ? "gelu" : "gelu_new"}});
+    } else {
+        const auto& [factor, low, high, context] = details.rotary_scaling;
+        GptJson scaling;
+        if (details.rotary_scaling != F::RotaryScaling())
+            scaling = {{"rope_type", context > 0 ? "llama3" : "linear"}, {"factor", factor}};
+        if (context > 0)
+            scaling.update({{"low_freq_factor", low},
+                            {"high_freq_factor", high},
+                            {"original_max_position_embeddings", std::llround(context)}});
+        config.update({{"max_position_embeddings", sizes.context},
+                       {"hidden_size", sizes.units},
+                       {"num_hidden_layers", sizes.layers},
+                       {"num_attention_heads", sizes.heads},
+                       {"num_key_value_heads", kv_heads},
+                       {"intermediate_size", hidden},
+                       {"hidden_act", "silu"},
+                       {"rms_norm_eps", details.eps},
+                       {"attention_bias", static_cast<bool>(block.attention.q.b)},
+                       {"mlp_bias", static_cast<bool>(block.up.b)},
+                       {"rope_theta", details.rotary_base},
+                       {"rope_scaling", scaling}});
+    }
+    std::map<std::string, Array> arrays;
+    for (const StoredArray& stored : stored_arrays(model)) {
+        const bool whole = stored.name == head_name;
+        arrays.emplace(std::string(whole ? "" : prefix_of(sizes.layout)) + stored.name,
+                       stored.join());
+    }
+    fs::create_directories(folder);
+    save_arrays(folder / "model.safetensors", arrays);
+    write_file(folder / "config.json", config.dump(2) + "\n");
+}
+
+}  // namespace catena::models

@@ -17,9 +17,20 @@ using models::Tokenizer;
 struct LanguageNet {
     Tokenizer tokens;
     std::variant<LanguageModel, Gpt> model;
+    std::vector<std::int32_t> beginning = {};  // tokens before a prompt
+    std::vector<std::int32_t> ends = {};       // tokens that end a text
 
     std::unique_ptr<models::NextToken> next_token() {
         return std::visit([](auto& net) { return net.next_token(); }, model);
+    }
+    // The end token of a byte-pair encoding. A line end of a vocabulary does not end a text.
+    std::vector<std::int32_t> end_of_pretrained() const {
+        if (tokens.vocabulary() != nullptr || tokens.end() < 0) return {};
+        return {tokens.end()};
+    }
+    // The text of tokens, without the beginning.
+    std::string text_of(std::span<const std::int32_t> text) const {
+        return tokens.decode(text.subspan(beginning.size()));
     }
 };
 
@@ -29,6 +40,9 @@ LanguageNet load_net(const Options& options, const About& about, Device device) 
         LanguageNet net{Tokenizer(models::BytePairEncoding::load(options.model)),
                         models::load_gpt(options.model)};
         std::get<Gpt>(net.model).to(device);
+        net.beginning.assign(net.tokens.beginning().begin(), net.tokens.beginning().end());
+        net.ends = models::load_end_tokens(options.model);
+        if (net.ends.empty()) net.ends = net.end_of_pretrained();
         return net;
     }
     Tokenizer tokens = Tokenizer::load(about.file());
@@ -49,6 +63,7 @@ LanguageNet load_net(const Options& options, const About& about, Device device) 
                               .cell = models::cell_from_string(about.text("about/cell"))});
     };
     LanguageNet net{std::move(tokens), make()};
+    net.ends = net.end_of_pretrained();
     std::visit(
         [&](auto& model) {
             load_snapshot(about.file(), model, "model/");
@@ -69,7 +84,8 @@ std::size_t whole_points(std::string_view text) {
     return text.size();
 }
 
-// Generates one token at a time. Calls show() after each. Returns the seconds until the first.
+// Generates one token at a time, until the text ends. Calls show() after each. Returns the seconds
+// until the first.
 template <class Show>
 double follow(const Program& program, const Options& options, LanguageNet& net,
               std::vector<std::int32_t>& text, Generator generator, Timing& timing,
@@ -80,9 +96,11 @@ double follow(const Program& program, const Options& options, LanguageNet& net,
     double seconds = 0;
     for (std::int64_t i = 0; i < options.length; ++i) {
         program.stop_if_interrupted();
-        text.push_back(generating.next(options.sampling, generator));
+        const std::int32_t token = generating.next(options.sampling, generator);
         timing.mark(1);
         if (i == 0) seconds = first.since_begin();
+        if (std::ranges::find(net.ends, token) != net.ends.end()) break;
+        text.push_back(token);
         show();
     }
     return seconds;
@@ -91,7 +109,7 @@ double follow(const Program& program, const Options& options, LanguageNet& net,
 // Prints a text while it is generated.
 void stream(const Program& program, const Options& options, LanguageNet& net,
             std::vector<std::int32_t>& text, const Generator& generator) {
-    std::string rest = net.tokens.decode(text);  // of what is not printed yet
+    std::string rest = net.text_of(text);  // not printed yet
     const auto show = [&] {
         // The token before decides whether there is a space.
         const std::size_t n = std::min<std::size_t>(text.size(), 2);
@@ -105,7 +123,7 @@ void stream(const Program& program, const Options& options, LanguageNet& net,
     Timing timing;
     const double first = follow(program, options, net, text, generator, timing, show);
     program.write(rest + "\n");
-    program.log(net.tokens.decode(text));
+    program.log(net.text_of(text));
     tell(fmt::format("first token after {:.1f} ms, {}", first * 1e3, timing.rate("tokens")));
 }
 
@@ -122,6 +140,7 @@ void continue_text(const Program& program, const Options& options, const About& 
         texts.push_back(net.tokens.encode(prompt));
     }
     if (texts.empty()) texts.emplace_back();  // generate without a prompt
+    for (auto& text : texts) text.insert(text.begin(), net.beginning.begin(), net.beginning.end());
     for (std::size_t i = 0; i < texts.size(); ++i) {
         if (texts[i].empty() && std::holds_alternative<Gpt>(net.model))
             texts[i].push_back(std::max(net.tokens.end(), 0));
@@ -137,14 +156,17 @@ void continue_text(const Program& program, const Options& options, const About& 
             follow(program, options, net, texts[begin], generators[begin], timing, [] {});
         } else {
             const auto own = std::span(texts).subspan(begin, n);
-            const auto more = models::continue_texts(net, own, options.length, options.sampling,
-                                                     std::span(generators).subspan(begin, n),
-                                                     [&] { program.stop_if_interrupted(); });
-            for (std::size_t i = 0; i < n; ++i)
+            const auto more = models::continue_texts(
+                net, own, options.length, options.sampling, std::span(generators).subspan(begin, n),
+                net.ends, [&] { program.stop_if_interrupted(); });
+            std::int64_t count = 0;
+            for (std::size_t i = 0; i < n; ++i) {
                 own[i].insert(own[i].end(), more[i].begin(), more[i].end());
-            timing.mark(options.length * static_cast<std::int64_t>(n));
+                count += std::ssize(more[i]);
+            }
+            timing.mark(count);
         }
-        for (std::size_t i = begin; i < begin + n; ++i) program.print(net.tokens.decode(texts[i]));
+        for (std::size_t i = begin; i < begin + n; ++i) program.print(net.text_of(texts[i]));
     }
     tell(options.latency ? timing.latency("tokens") : timing.rate("tokens"));
 }

@@ -31,7 +31,7 @@ bool parse_options(Program& program, int argc, char** argv, Options& o) {
          "IDX labels of an IDX file: print the accuracy instead of classes")
         ("prompt", po::value(&o.prompts)->value_name("TEXT"),
          "for language models: the beginning of the text; for word vectors: a word; may be repeated")
-        ("length", Program::value(o.length), "number of tokens to generate");
+        ("length", Program::value(o.length), "number of tokens to generate, unless the text ends before");
     // clang-format on
     o.sampling.add_to(program);
     program.positional().add("input", -1);

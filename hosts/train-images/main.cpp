@@ -41,8 +41,8 @@ bool parse_options(Program& program, int argc, char** argv, Options& o) {
     if (!program.parse(argc, argv)) return false;
     if (o.data.empty()) throw po::error("--data: expected a folder of images, got none");
     const auto names = models::image_net_names();
-    program.require(std::ranges::count(names, o.net) > 0, "net", "nin, alexnet-bn, googlenet or vit",
-                    o.net);
+    program.require(std::ranges::count(names, o.net) > 0, "net",
+                    "nin, alexnet-bn, googlenet or vit", o.net);
     o.optimizer.check(program);
     constexpr std::int64_t longest = 4096;  // the limit of ImageScaling
     program.require(o.size >= 1 && o.size <= longest, "size", "1 to 4096", o.size);

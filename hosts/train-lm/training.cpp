@@ -273,7 +273,9 @@ void Training::reported(const Program& program) {
                         static_cast<std::uint64_t>(text->epoch()) << 32);
     for (std::int64_t i = 0; i < options.sample; ++i) {
         program.stop_if_interrupted();
-        sample.push_back(generate.next(options.sampling, generator));
+        const std::int32_t token = generate.next(options.sampling, generator);
+        if (corpus.vocabulary.vocabulary() == nullptr && token == corpus.vocabulary.end()) break;
+        sample.push_back(token);
     }
     program.print(fmt::format("sample: {}", corpus.vocabulary.decode(sample)));
 }

@@ -1,6 +1,10 @@
 """Tests that run catena-predict. Usage: predict_test.py PROGRAM [unittest options]"""
+import json
+import math
+import pathlib
 import re
 import signal
+import struct
 import time
 import unittest
 import zipfile
@@ -176,6 +180,66 @@ class Language(Case):
         out, err = process.communicate()
         self.assertTrue(out.startswith("one <unk>"), out)
         self.assertIn("note: the vocabulary does not contain 'zebra' of the prompt", err)
+
+    def folder_of_pretrained(self, following):
+        """Writes a GPT-2 whose most likely next token is following[token], with a tokenizer."""
+        source = pathlib.Path(__file__).parents[3] / "sdk/models/test/byte_pair_encoding.json"
+        tokenizer = json.loads(source.read_text())["gpt2"]["tokenizer"]
+        ids = tokenizer["model"]["vocab"]
+        n = len(ids)
+
+        def one_hot(pairs):
+            values = bytearray(4 * n * n)
+            for row, column in pairs:
+                struct.pack_into("<f", values, 4 * (row * n + column), 1)
+            return bytes(values)
+
+        arrays = {"wte.weight": ((n, n), one_hot((i, i) for i in range(n))),
+                  "lm_head.weight": ((n, n), one_hot((ids[b], ids[a]) for a, b in following.items())),
+                  "ln_f.weight": ((n,), struct.pack("<f", 1) * n)}
+        for name, *shape in (("wpe.weight", 8, n), ("ln_f.bias", n), ("h.0.ln_1.weight", n),
+                             ("h.0.ln_1.bias", n), ("h.0.ln_2.weight", n), ("h.0.ln_2.bias", n),
+                             ("h.0.attn.c_attn.weight", n, 3 * n), ("h.0.attn.c_attn.bias", 3 * n),
+                             ("h.0.attn.c_proj.weight", n, n), ("h.0.attn.c_proj.bias", n),
+                             ("h.0.mlp.c_fc.weight", n, 1), ("h.0.mlp.c_fc.bias", 1),
+                             ("h.0.mlp.c_proj.weight", 1, n), ("h.0.mlp.c_proj.bias", n)):
+            arrays[name] = shape, bytes(4 * math.prod(shape))
+        header, data = {}, b""
+        for name, (shape, values) in arrays.items():
+            header[name] = {"dtype": "F32", "shape": shape,
+                            "data_offsets": [len(data), len(data) + len(values)]}
+            data += values
+        header = json.dumps(header).encode()
+        self.write("gpt2/model.safetensors", struct.pack("<Q", len(header)) + header + data)
+        self.write("gpt2/config.json", json.dumps({
+            "model_type": "gpt2", "n_positions": 8, "n_embd": n, "n_layer": 1, "n_head": 1,
+            "n_inner": 1, "tie_word_embeddings": False}))
+        self.write("gpt2/tokenizer.json", json.dumps(tokenizer))
+        return self.folder / "gpt2"
+
+    def test_a_pretrained_model_begins_and_ends_a_text(self):
+        end, other_end, begin = "<|endoftext|>", "d", "<|endof|>"
+        model = self.folder_of_pretrained({begin: "a", "a": "b", "b": "c", "c": end, "x": "y",
+                                           "y": other_end, end: "z", "z": "z", "d": "z"})
+
+        def text(*options):
+            return self.run_program("--model", model, "--temperature", 0, "--length", 7, *options)
+        # The tokenizer knows an end, but no beginning.
+        self.assertEqual(text("--prompt", "a"), "abc\n")
+        self.assertEqual(text("--prompt", "x"), "xydzzzzz\n")
+        tokenizer = json.loads((model / "tokenizer.json").read_text())
+        ids = [tokenizer["model"]["vocab"][token] for token in (end, other_end)]
+        self.write("gpt2/generation_config.json", json.dumps({"eos_token_id": ids}))
+        self.write("gpt2/tokenizer_config.json",
+                   json.dumps({"add_bos_token": True, "bos_token": begin}))
+        self.assertEqual(text("--prompt", "x"), "xy\n")
+        for how in ((), ("--latency",)):
+            self.assertEqual(text(*how), "abc\n")
+            self.assertEqual(text("--prompt", "a", "--prompt", "x", "--prompt", "b", *how),
+                             "abc\nxy\nbc\n")
+        self.write("gpt2/generation_config.json", json.dumps({"eos_token_id": "d"}))
+        self.assertIn("generation_config.json: eos_token_id: expected ids of tokens, got [\"d\"]",
+                      self.run_program("--model", model, code=1))
 
     def test_nearest_words(self):
         text = self.write("text.txt", "a cat sleeps here\na dog sleeps here\nwe eat rice now\n" * 50)

@@ -72,6 +72,12 @@ private:
 // A regular expression that cuts a text into pieces: its matches, and what lies between them.
 class Pattern {
 public:
+    // The place of the code point before a byte of the text.
+    static std::size_t point_before(std::string_view text, std::size_t at) {
+        do --at;
+        while (at > 0 && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80);
+        return at;
+    }
     Pattern(const fs::path& file, const std::string& text) {
         int error = 0;
         PCRE2_SIZE at = 0;
@@ -114,6 +120,20 @@ public:
         }
         if (done < text.size()) take(text.substr(done));
     }
+    // Returns the length of the match that begins at a byte of the text, 0 if there is none.
+    std::size_t length_at(std::string_view text, std::size_t at) const {
+        const std::unique_ptr<pcre2_match_data, Free> match(
+            pcre2_match_data_create_from_pattern(code_.get(), nullptr));
+        if (match == nullptr) throw std::bad_alloc();
+        const int found =
+            pcre2_match(code_.get(), reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), at,
+                        PCRE2_NO_UTF_CHECK | PCRE2_ANCHORED, match.get(), nullptr);
+        return found > 0 ? pcre2_get_ovector_pointer(match.get())[1] - at : 0;
+    }
+    // Whether the pattern, of one code point, matches the one before a byte of the text.
+    bool matches_before(std::string_view text, std::size_t at) const {
+        return at > 0 && length_at(text, point_before(text, at)) > 0;
+    }
 
 private:
     struct Free {
@@ -138,10 +158,14 @@ struct BytePairEncoding::Tables {
     struct Merge {
         std::int32_t rank, result;
     };
-    struct Special {
+    // A token that is found in the text before the text is split.
+    struct Added {
         std::string text;
         std::int32_t id;
+        bool takes_left, takes_right;  // spaces next to it belong to it
+        bool whole_word;               // not beside a letter, number or underscore
     };
+    using AddedByByte = std::array<std::vector<Added>, 256>;  // by first byte, the longest first
 
     fs::path file;
     std::string json;
@@ -149,8 +173,11 @@ struct BytePairEncoding::Tables {
     std::unordered_map<std::string, std::int32_t> ids;
     std::array<std::int32_t, 256> of_byte{};  // -1: none
     std::unordered_map<std::uint64_t, Merge> merges;
-    std::vector<Special> special;  // the longest first
+    // Those to look for first, and those for what remains ("normalized").
+    std::array<AddedByByte, 2> added;
+    std::vector<std::int32_t> beginning;
     std::vector<Pattern> patterns;
+    Pattern space{"", R"(\s)"}, word_point{"", R"(\w)"};
     bool prefix_space = false;
     bool whole_words = false;  // words that are tokens are not split into merges
 
@@ -194,11 +221,12 @@ struct BytePairEncoding::Tables {
     void read_tokenizer(const Json& json);
     void read_pre_tokenizer(const Json& json);
     void add_pattern(const std::string& text) { patterns.emplace_back(file, text); }
-    void sort_special() {
-        std::ranges::stable_sort(special, std::ranges::greater(),
-                                 [](const Special& s) { return s.text.size(); });
-    }
+    void read_added_tokens(const Json& tokens);
+    void read_post_processor(const Json& json);
 
+    // Encodes the text between added tokens, of which those of earlier passes were found.
+    void encode_added(std::string_view text, std::size_t pass,
+                      std::vector<std::int32_t>& result) const;
     void encode_word(std::string_view word, std::vector<std::int32_t>& result) const;
     void encode_text(std::string_view text, std::size_t pattern,
                      std::vector<std::int32_t>& result) const {
@@ -299,12 +327,80 @@ void BytePairEncoding::Tables::read_tokenizer(const Json& json) {
         add_merge(std::string_view(text).substr(0, space),
                   space == text.npos ? "" : std::string_view(text).substr(space + 1));
     }
-    if (!json.contains("added_tokens")) return;
-    for (const Json& token : json.at("added_tokens")) {
+    if (json.contains("added_tokens")) read_added_tokens(json.at("added_tokens"));
+    if (json.contains("post_processor")) read_post_processor(json.at("post_processor"));
+}
+
+void BytePairEncoding::Tables::read_added_tokens(const Json& tokens) {
+    for (const Json& token : tokens) {
         const auto text = token.at("content").get<std::string>();
         add(text, token.at("id").get<std::int64_t>());
-        if (!text.empty()) special.push_back({text, token.at("id").get<std::int32_t>()});
+        if (text.empty()) continue;
+        const bool later = token.value("normalized", false);
+        added[later ? 1 : 0][static_cast<unsigned char>(text[0])].push_back(
+            {text, token.at("id").get<std::int32_t>(), token.value("lstrip", false),
+             token.value("rstrip", false), token.value("single_word", false)});
     }
+    for (AddedByByte& pass : added)
+        for (auto& same_start : pass)
+            std::ranges::stable_sort(same_start, std::ranges::greater(),
+                                     [](const Added& token) { return token.text.size(); });
+}
+
+// Finds the tokens that come before a text.
+void BytePairEncoding::Tables::read_post_processor(const Json& json) {
+    const std::string type = json.is_object() ? json.value("type", "") : "ByteLevel";
+    if (type == "Sequence") {
+        for (const Json& part : json.at("processors")) read_post_processor(part);
+    } else if (type == "TemplateProcessing") {
+        for (const Json& part : json.at("single")) {
+            if (!part.contains("SpecialToken")) break;
+            const auto name = part.at("SpecialToken").at("id").get<std::string>();
+            for (const Json& id : json.at("special_tokens").at(name).at("ids"))
+                beginning.push_back(id.get<std::int32_t>());
+        }
+    } else if (type == "RobertaProcessing" || type == "BertProcessing") {
+        beginning.push_back(json.at("cls").at(1).get<std::int32_t>());
+    } else if (type != "ByteLevel") {
+        wrong(file, "post_processor", "ByteLevel, TemplateProcessing or RobertaProcessing",
+              json.dump());
+    }
+    for (const std::int32_t id : beginning)
+        if (id < 0 || id >= std::ssize(tokens))
+            wrong(file, "post_processor", fmt::format("ids below {}", tokens.size()),
+                  fmt::format("{}", id));
+}
+
+void BytePairEncoding::Tables::encode_added(std::string_view text, std::size_t pass,
+                                            std::vector<std::int32_t>& result) const {
+    if (text.empty()) return;
+    if (pass == added.size()) {
+        const bool prefix = prefix_space && !text.starts_with(' ');
+        return encode_text(prefix ? " " + std::string(text) : std::string(text), 0, result);
+    }
+    std::size_t done = 0;
+    for (std::size_t at = 0; at < text.size();) {
+        const auto& same_start = added[pass][static_cast<unsigned char>(text[at])];
+        const auto token = std::ranges::find_if(
+            same_start, [&](const Added& one) { return text.substr(at).starts_with(one.text); });
+        if (token == same_start.end()) {
+            ++at;
+            continue;
+        }
+        std::size_t begin = at, end = at + token->text.size();
+        at = end;
+        if (token->whole_word &&
+            (word_point.matches_before(text, begin) || word_point.length_at(text, end) > 0))
+            continue;
+        while (token->takes_left && begin > done && space.matches_before(text, begin))
+            begin = Pattern::point_before(text, begin);
+        while (const std::size_t more = token->takes_right ? space.length_at(text, end) : 0)
+            end += more;
+        encode_added(text.substr(done, begin - done), pass + 1, result);
+        result.push_back(token->id);
+        at = done = end;
+    }
+    encode_added(text.substr(done), pass + 1, result);
 }
 
 namespace {
@@ -334,13 +430,41 @@ std::string joined(const fs::path& folder) {
         .dump();
 }
 
+// Applies add_bos_token of tokenizer_config.json, if it is there, to a tokenizer.json.
+std::string with_beginning(std::string text, const fs::path& config_file) {
+    const Json config = object_of(config_file, read(config_file));
+    const auto adds = config.find("add_bos_token");
+    if (adds == config.end() || adds->is_null()) return text;
+    Json json = object_of(config_file, text);
+    json.erase("post_processor");
+    if (adds->get<bool>()) {
+        const Json& token = config.at("bos_token");
+        const auto name = (token.is_object() ? token.at("content") : token).get<std::string>();
+        Json id = json.at("model").at("vocab").value(name, Json());
+        for (const Json& added : json.value("added_tokens", Json::array()))
+            if (added.at("content") == name) id = added.at("id");
+        if (id.is_null()) wrong(config_file, "bos_token", "a token of the tokenizer", name);
+        json["post_processor"] = {
+            {"type", "TemplateProcessing"},
+            {"single", {{{"SpecialToken", {{"id", name}}}}, {{"Sequence", {{"id", "A"}}}}}},
+            {"special_tokens", {{name, {{"ids", Json::array({id})}}}}}};
+    }
+    return json.dump();
+}
+
 }  // namespace
 
 BytePairEncoding BytePairEncoding::load(const fs::path& path) {
     if (!fs::is_directory(path)) return parse(read(path), path.string());
-    if (const fs::path file = path / "tokenizer.json"; fs::exists(file))
-        return parse(read(file), file.string());
-    return parse(joined(path), path.string());
+    const fs::path file = path / "tokenizer.json", config = path / "tokenizer_config.json";
+    const std::string name = (fs::exists(file) ? file : path).string();
+    std::string text = fs::exists(file) ? read(file) : joined(path);
+    try {
+        if (fs::exists(config)) text = with_beginning(std::move(text), config);
+    } catch (const Json::exception& error) {
+        wrong(config, "file", "the configuration of a tokenizer", error.what());
+    }
+    return parse(text, name);
 }
 
 BytePairEncoding BytePairEncoding::parse(std::string_view json, const std::string& name) {
@@ -352,7 +476,6 @@ BytePairEncoding BytePairEncoding::parse(std::string_view json, const std::strin
     } catch (const Json::exception& error) {
         wrong(name, "file", "the format of a tokenizer", error.what());
     }
-    tables->sort_special();
     return BytePairEncoding(tables);
 }
 
@@ -361,33 +484,23 @@ const std::string& BytePairEncoding::json() const noexcept { return tables_->jso
 std::int64_t BytePairEncoding::size() const noexcept { return std::ssize(tables_->tokens); }
 
 std::int32_t BytePairEncoding::special_id(std::string_view token) const {
-    const auto found = std::ranges::find(tables_->special, token, &Tables::Special::text);
-    return found == tables_->special.end() ? -1 : found->id;
+    if (token.empty()) return -1;
+    for (const Tables::AddedByByte& pass : tables_->added) {
+        const auto& same_start = pass[static_cast<unsigned char>(token[0])];
+        const auto found = std::ranges::find(same_start, token, &Tables::Added::text);
+        if (found != same_start.end()) return found->id;
+    }
+    return -1;
+}
+
+std::span<const std::int32_t> BytePairEncoding::beginning() const noexcept {
+    return tables_->beginning;
 }
 
 std::vector<std::int32_t> BytePairEncoding::encode(std::string_view text, bool special) const {
     if (!is_utf8(text)) throw InvalidError("[tokenizer] text: expected UTF-8, got other bytes");
     std::vector<std::int32_t> result;
-    const auto plain = [&](std::string_view part) {
-        if (part.empty()) return;
-        if (tables_->prefix_space && !part.starts_with(' '))
-            tables_->encode_text(" " + std::string(part), 0, result);
-        else tables_->encode_text(part, 0, result);
-    };
-    std::size_t begin = 0;
-    for (std::size_t at = 0; special && at < text.size();) {
-        const auto found = std::ranges::find_if(
-            tables_->special,
-            [&](const Tables::Special& token) { return text.substr(at).starts_with(token.text); });
-        if (found == tables_->special.end()) {
-            ++at;
-            continue;
-        }
-        plain(text.substr(begin, at - begin));
-        result.push_back(found->id);
-        begin = at += found->text.size();
-    }
-    plain(text.substr(begin));
+    tables_->encode_added(text, special ? 0 : tables_->added.size(), result);
     return result;
 }
 

@@ -328,6 +328,23 @@ Gpt load_gpt(const fs::path& folder, double dropout) {
     return load_planned(config, weights, std::move(plan));
 }
 
+std::vector<std::int32_t> load_end_tokens(const fs::path& folder) {
+    for (const char* name : {"generation_config.json", "config.json"}) {
+        if (!fs::exists(folder / name)) continue;
+        GptJson ids = read_object(folder / name).value("eos_token_id", GptJson());
+        if (ids.is_null()) continue;
+        if (!ids.is_array()) ids = GptJson::array({ids});
+        std::vector<std::int32_t> result;
+        for (const GptJson& id : ids) {
+            if (!id.is_number_integer() || id < 0 || id > 0x7fffffff)
+                bad_gpt(folder / name, "eos_token_id", "ids of tokens", ids.dump());
+            result.push_back(id.get<std::int32_t>());
+        }
+        return result;
+    }
+    return {};
+}
+
 void save_gpt(const Gpt& model, const fs::path& folder) {
     const Gpt::Sizes& sizes = model.sizes();
     const Gpt::Details& details = model.details();

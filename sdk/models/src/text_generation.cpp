@@ -1,4 +1,4 @@
-// TextGenerator, and continue_texts(), whose texts read a token each in every step.
+// TextGenerator generates one text. continue_texts() generates several, with a row of a batch for each.
 #include <catena/fail.hpp>
 #include <catena/models/text_generation.hpp>
 
@@ -16,7 +16,7 @@ std::int32_t TextGenerator::next(const Sampling& how, Generator& generator) {
 std::vector<std::vector<std::int32_t>> continue_texts(
     std::unique_ptr<NextToken> model, std::span<const std::vector<std::int32_t>> prompts,
     std::int64_t n, const Sampling& how, std::span<Generator> generators,
-    const std::function<void()>& between) {
+    std::span<const std::int32_t> ends, const std::function<void()>& between) {
     how.check();
     if (generators.size() != prompts.size() || n < 0)
         fail<InvalidError>(
@@ -25,7 +25,8 @@ std::vector<std::vector<std::int32_t>> continue_texts(
             prompts.size(), generators.size(), n);
     std::vector<std::vector<std::int32_t>> result(prompts.size());
     if (n == 0) return result;
-    // The longest first: they end last, and what has ended is no row any more.
+    // Longer prompts come first. Their texts usually end later, so the rows that are still needed are
+    // the first ones of the batch.
     std::vector<std::size_t> order(prompts.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::ranges::stable_sort(order, std::greater(),
@@ -36,12 +37,19 @@ std::vector<std::vector<std::int32_t>> continue_texts(
         if (prompts[i].empty())
             texts.back().push_back(sample_token(model->read({}, 1), how, generators[i]));
     }
-    const auto wanted = [&](std::size_t row) {
-        return prompts[order[row]].size() + static_cast<std::size_t>(n);
+    // The tokens of a row's text: until it ends, then without the end.
+    std::vector<std::size_t> lengths;
+    for (const std::size_t i : order)
+        lengths.push_back(prompts[i].size() + static_cast<std::size_t>(n));
+    const auto look_for_end = [&](std::size_t row) {
+        if (std::ranges::find(ends, texts[row].back()) != ends.end())
+            lengths[row] = texts[row].size() - 1;
     };
+    for (std::size_t row = 0; row < texts.size(); ++row)
+        if (prompts[order[row]].empty()) look_for_end(row);
+    std::size_t rows = texts.size();
     for (std::size_t read = 0;;) {
-        std::size_t rows = 0;
-        while (rows < texts.size() && read + 1 < wanted(rows)) ++rows;
+        while (rows > 0 && texts[rows - 1].size() >= lengths[rows - 1]) --rows;
         if (rows == 0) break;
         // All prompts are read together up to the end of the shortest.
         const std::size_t more = read > 0 ? 1 : texts[rows - 1].size();
@@ -53,14 +61,20 @@ std::vector<std::vector<std::int32_t>> continue_texts(
         read += more;
         const std::size_t words = scores.size() / rows;
         for (std::size_t row = 0; row < rows; ++row) {
-            if (texts[row].size() > read) continue;  // still in the prompt
+            if (texts[row].size() > read) continue;   // still in the prompt
+            if (texts[row].size() >= lengths[row]) {  // its row waits for the rows after it
+                texts[row].push_back(texts[row].back());
+                continue;
+            }
             texts[row].push_back(sample_token(std::span(scores).subspan(row * words, words), how,
                                               generators[order[row]]));
+            look_for_end(row);
         }
     }
     for (std::size_t row = 0; row < texts.size(); ++row) {
         const auto begin = texts[row].begin() + std::ssize(prompts[order[row]]);
-        result[order[row]].assign(begin, texts[row].end());
+        result[order[row]].assign(begin,
+                                  texts[row].begin() + static_cast<std::ptrdiff_t>(lengths[row]));
     }
     return result;
 }

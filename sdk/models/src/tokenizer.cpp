@@ -41,6 +41,11 @@ std::vector<std::string> Tokenizer::missing(std::string_view text) const {
     return vocabulary() != nullptr ? vocabulary()->missing(text) : std::vector<std::string>();
 }
 
+std::span<const std::int32_t> Tokenizer::beginning() const noexcept {
+    const auto* encoding = std::get_if<BytePairEncoding>(&tokens_);
+    return encoding != nullptr ? encoding->beginning() : std::span<const std::int32_t>();
+}
+
 std::int32_t Tokenizer::end() const {
     if (vocabulary() == nullptr) {
         const auto& encoding = std::get<BytePairEncoding>(tokens_);

@@ -3,6 +3,8 @@
 #include <catena/models/byte_pair_encoding.hpp>
 #include <catena/write_file.hpp>
 
+#include <algorithm>
+
 #include "temporary.hpp"
 
 #include <nlohmann/json.hpp>
@@ -43,6 +45,47 @@ TEST_CASE("ids are those of the package tokenizers, and give the text back") {
             CHECK(encoding.decode(encoding.encode(text, false)).ends_with(text));
         }
     }
+}
+
+TEST_CASE("added tokens take spaces, or are whole words, as in the package tokenizers") {
+    const json& added = data().at("added");
+    const BytePairEncoding encoding = load(added.at("tokenizer"));
+    for (const json& one : added.at("cases")) {
+        const auto text = one.at("text").get<std::string>();
+        CAPTURE(text);
+        CHECK(encoding.encode(text) == one.at("ids").get<Ids>());
+    }
+    const auto begin = encoding.beginning();
+    CHECK(Ids(begin.begin(), begin.end()) == Ids{encoding.special_id("<left>"), 0});
+    CHECK(encoding.special_id("<wide>") == 406);
+    CHECK(encoding.special_id("<wid") == -1);
+    CHECK(encoding.special_id("") == -1);
+}
+
+TEST_CASE("tokenizer_config.json decides on the token before a text") {
+    const TemporaryFolder folder;
+    const auto beginning = [&](const json& tokenizer, const json& config) {
+        write_file(folder.path / "tokenizer.json", tokenizer.dump());
+        write_file(folder.path / "tokenizer_config.json", config.dump());
+        const BytePairEncoding encoding = BytePairEncoding::load(folder.path);
+        const auto again = BytePairEncoding::parse(encoding.json());  // as from a snapshot
+        CHECK(again.encode("a<|endoftext|>b") == encoding.encode("a<|endoftext|>b"));
+        const auto ids = again.beginning();
+        CHECK(std::ranges::equal(ids, encoding.beginning()));
+        return Ids(ids.begin(), ids.end());
+    };
+    const json &plain = data().at("gpt2").at("tokenizer"),
+               &added = data().at("added").at("tokenizer");
+    CHECK(beginning(plain, json::object()).empty());
+    CHECK(beginning(added, json::object()).size() == 2);
+    CHECK(beginning(added, {{"add_bos_token", false}}).empty());
+    CHECK(beginning(plain, {{"add_bos_token", true}, {"bos_token", "<|endof|>"}}) == Ids{1});
+    CHECK(beginning(added, {{"add_bos_token", true}, {"bos_token", {{"content", "<left>"}}}}) ==
+          Ids{400});
+    CHECK_THROWS_AS(beginning(plain, {{"add_bos_token", true}}), DataError);
+    CHECK_THROWS_AS(beginning(plain, {{"add_bos_token", "yes"}}), DataError);
+    CHECK_THROWS_AS(beginning(plain, {{"add_bos_token", true}, {"bos_token", "<none>"}}),
+                    DataError);
 }
 
 TEST_CASE("vocab.json and merges.txt of GPT-2") {
@@ -125,6 +168,10 @@ TEST_CASE("what is wrong with a file") {
     fails("/pre_tokenizer",
           {{"type", "Split"}, {"behavior", "Isolated"}, {"pattern", {{"Regex", "("}}}},
           "pre_tokenizer: expected a regular expression of PCRE2, got '('");
+    fails("/added_tokens/0/lstrip", "no", "expected the format of a tokenizer");
+    fails("/post_processor", {{"type", "Unknown"}}, "post_processor: expected ByteLevel, Template");
+    fails("/post_processor", {{"type", "BertProcessing"}, {"cls", {"x", 400}}},
+          "post_processor: expected ids below 400, got 400");
     fails("/model/merges/0", "e", "merges: expected");
     fails("/model/merges/0", "e q", "merges: expected pairs of tokens whose union is a token");
     fails("/model/merges/0", 3, "expected the format of a tokenizer");

@@ -140,6 +140,14 @@ TEST_CASE("both layouts learn a sequence and generate it") {
         for (std::size_t i = 0; i < prompts.size(); ++i)
             CHECK(each[i] ==
                   models::continue_text(model, prompts[i], 20, {.temperature = 0}, generator));
+        // Texts stop before an end.
+        const Ids ends{0, 3};
+        const auto until =
+            models::continue_texts(model, prompts, 20, {.temperature = 0}, generators, ends);
+        CHECK(until == std::vector<Ids>{{}, {5, 9, 4, 1}, {5}});
+        for (std::size_t i = 0; i < prompts.size(); ++i)
+            CHECK(until[i] == models::continue_text(model, prompts[i], 20, {.temperature = 0},
+                                                    generator, ends));
         CHECK(error_of<InvalidError>([&] {
                   (void)models::continue_text(model, Ids{}, 1, {}, generator);
               }) == "[Gpt] prompt: expected at least one token, got none");

@@ -155,7 +155,7 @@ TEST_CASE("texts that go on side by side go on as each would alone") {
         for (std::uint64_t i = 0; i < prompts.size(); ++i) generators.emplace_back(9, i << 32);
         int asked = 0;
         const auto more = models::continue_texts(model, prompts, 12, {.temperature = 0.7},
-                                                 generators, [&] { ++asked; });
+                                                 generators, {}, [&] { ++asked; });
         CHECK(asked == 6 + 11);
         REQUIRE(more.size() == prompts.size());
         for (std::uint64_t i = 0; i < prompts.size(); ++i) {

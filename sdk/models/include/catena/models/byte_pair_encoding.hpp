@@ -20,23 +20,25 @@ class BytePairEncoding {
 public:
     // Reads tokenizer.json (of Hugging Face, with the model "BPE" on bytes, as GPT-2 and Llama 3
     // have it), or GPT-2's files vocab.json and merges.txt. `path` is tokenizer.json, or a folder
-    // with either. Throws DataError if a file is missing, invalid, or has another kind of
-    // tokenizer.
+    // with either, whose tokenizer_config.json may say by add_bos_token whether a text begins with
+    // bos_token. Throws DataError if a file is missing, invalid, or has another kind of tokenizer.
     static BytePairEncoding load(const std::filesystem::path& path);
     // The same from the text of a tokenizer.json. `name` stands for the file in errors.
     static BytePairEncoding parse(std::string_view json, const std::string& name = "tokenizer");
-    // The text of the tokenizer.json, which is made from GPT-2's files if these were loaded.
+    // The text of the tokenizer.json, with what the other files say.
     const std::string& json() const noexcept;
 
     // One more than the largest id.
     std::int64_t size() const noexcept;
     // Returns the ids of a text. Special tokens in the text, such as <|endoftext|>, become their
-    // ids if `special`, else ordinary text. Adds no token for the beginning or the end. Throws
-    // InvalidError if the text is not UTF-8 or if its bytes are not all tokens.
+    // ids if `special`, else ordinary text. Does not add beginning(). Throws InvalidError if the
+    // text is not UTF-8 or if its bytes are not all tokens.
     std::vector<std::int32_t> encode(std::string_view text, bool special = true) const;
     // Returns the text of the ids. It may begin or end within a code point. Throws InvalidError for
     // an id that is not a token.
     std::string decode(std::span<const std::int32_t> ids) const;
+    // The tokens that come before a text, such as <|begin_of_text|>; may be empty.
+    std::span<const std::int32_t> beginning() const noexcept;
     // Returns the id of a special token, or -1.
     std::int32_t special_id(std::string_view token) const;
 

@@ -92,6 +92,9 @@ private:
 // configuration has a value that Gpt does not support.
 // The dropout is that of Gpt::Sizes.
 Gpt load_gpt(const std::filesystem::path& folder, double dropout = 0);
+// The tokens that end a text, by eos_token_id in the folder's generation_config.json or else in
+// config.json; empty if neither has it. Throws DataError for a damaged file.
+std::vector<std::int32_t> load_end_tokens(const std::filesystem::path& folder);
 // Writes config.json and model.safetensors to a folder, for load_gpt() and for Hugging Face's
 // Transformers. Throws DataError if a file cannot be written, and InvalidError if the model is
 // neither a GPT-2 nor a Llama, because of its Details.

@@ -3,6 +3,7 @@
 
 #include <catena/sampling.hpp>
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -14,10 +15,10 @@ namespace catena::models {
 class NextToken {
 public:
     virtual ~NextToken() = default;
-    // Reads more tokens of n texts, step by step: tokens[t * n + i] is token t of text i. Texts
-    // after the first n of the call before have ended. Returns scores (n, words) of the next
-    // tokens. Without tokens, these are scores at the beginning of a text; throws InvalidError if
-    // there are none.
+    // Reads the next tokens of n texts: tokens[t * n + i] is token t of text i. A later call may
+    // have fewer texts, the first ones of the call before. Returns the scores (n, words) of the
+    // tokens that follow. A first call without tokens returns the scores of the first token of a
+    // text, or throws InvalidError if the model cannot predict it.
     virtual std::vector<float> read(std::span<const std::int32_t> tokens, std::int64_t n) = 0;
 
 protected:
@@ -26,10 +27,10 @@ protected:
     NextToken& operator=(const NextToken&) = default;
 };
 
-// Generates a text, one token at a time, sampled from the predicted probabilities.
+// Generates a text, one token at a time, drawn from the predicted probabilities.
 class TextGenerator {
 public:
-    // Reads the prompt. An empty one is the beginning of a text, if the model knows that.
+    // Reads the prompt. It may be empty if the model can predict the first token of a text.
     TextGenerator(std::unique_ptr<NextToken> model, std::span<const std::int32_t> prompt)
         : model_(std::move(model)), scores_(model_->read(prompt, 1)) {}
     // With model.next_token(). The model must outlive the generator.
@@ -44,28 +45,34 @@ private:
     std::vector<float> scores_;         // after the last token
     std::vector<std::int32_t> unread_;  // the last generated token
 };
-// The next n tokens of a text.
+// Generates up to n tokens that follow the prompt. Stops before a token that is one of `ends`.
 template <class Model>
 std::vector<std::int32_t> continue_text(Model& model, std::span<const std::int32_t> prompt,
-                                        std::int64_t n, const Sampling& how, Generator& generator) {
-    TextGenerator going_on(model, prompt);
+                                        std::int64_t n, const Sampling& how, Generator& generator,
+                                        std::span<const std::int32_t> ends = {}) {
+    TextGenerator generating(model, prompt);
     std::vector<std::int32_t> text;
-    for (std::int64_t i = 0; i < n; ++i) text.push_back(going_on.next(how, generator));
+    while (std::ssize(text) < n) {
+        const std::int32_t token = generating.next(how, generator);
+        if (std::ranges::find(ends, token) != ends.end()) break;
+        text.push_back(token);
+    }
     return text;
 }
 
-// Generates n tokens for each text of a batch. Each has its own random generator, so its result is
-// the same as alone, except for rounding. Calls between() before each step; it may throw.
+// The same for each text of a batch, in one call of the model per token. Each text has its own
+// random generator, so its result is the same as alone, except for rounding. Calls between() before
+// each step; it may throw.
 std::vector<std::vector<std::int32_t>> continue_texts(
     std::unique_ptr<NextToken> model, std::span<const std::vector<std::int32_t>> prompts,
     std::int64_t n, const Sampling& how, std::span<Generator> generators,
-    const std::function<void()>& between = [] {});
+    std::span<const std::int32_t> ends = {}, const std::function<void()>& between = [] {});
 template <class Model>
 std::vector<std::vector<std::int32_t>> continue_texts(
     Model& model, std::span<const std::vector<std::int32_t>> prompts, std::int64_t n,
-    const Sampling& how, std::span<Generator> generators,
+    const Sampling& how, std::span<Generator> generators, std::span<const std::int32_t> ends = {},
     const std::function<void()>& between = [] {}) {
-    return continue_texts(model.next_token(), prompts, n, how, generators, between);
+    return continue_texts(model.next_token(), prompts, n, how, generators, ends, between);
 }
 
 }  // namespace catena::models

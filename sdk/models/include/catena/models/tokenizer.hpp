@@ -29,6 +29,9 @@ public:
     std::string decode(std::span<const std::int32_t> ids) const;
     // See Vocabulary::missing(). A BytePairEncoding lacks nothing.
     std::vector<std::string> missing(std::string_view text) const;
+    // The tokens before a text that a pretrained model continues: see BytePairEncoding. Empty for a
+    // Vocabulary.
+    std::span<const std::int32_t> beginning() const noexcept;
     // A token that ends a text or a line, after which a text may begin; -1 if there is none.
     std::int32_t end() const;
 

@@ -121,3 +121,45 @@ TEST_CASE("attention with a cache") {
         CHECK_NOTHROW(
             gradient_check::assert_allclose(attend(from, to), rows(all, from, to), 1e-6, 1e-5));
 }
+
+TEST_CASE("packed sequences are attended one by one") {
+    const auto draw = [](std::int64_t heads, std::int64_t size, double step) {
+        return Variable(numbers({9, heads, size}, step));
+    };
+    const Variable q = draw(4, 4, 1), k = draw(2, 4, 2), v = draw(2, 3, 3);
+    const std::vector<std::int64_t> offsets{0, 4, 4, 9};
+    // The same with a mask of blocks.
+    std::vector<std::uint8_t> blocks;
+    for (int i = 0; i < 9; ++i)
+        for (int j = 0; j < 9; ++j) blocks.push_back((i < 4) == (j < 4) ? 1 : 0);
+    const Variable mask = as_variable(Array::from(blocks, {9, 9}).astype(Dtype::bool8));
+    for (const bool causal : {false, true}) {
+        const Variable y = F::packed_attention(q, k, v, offsets, causal, 0.3);
+        const auto batch = [](const Variable& x) { return F::expand_dims(x, 0); };
+        const Variable whole = F::scaled_dot_product_attention(
+            batch(q), batch(k), batch(v), {}, mask, {}, causal, 0.3, 0, 0, 0, "BTHD");
+        const Variable expected = F::reshape(whole, {9, 4, 3});
+        gradient_check::assert_allclose(y.data(), expected.data(), 1e-6, 1e-5);
+        const auto gy = Variable(numbers({9, 4, 3}, 0.7));
+        const auto gradients = grad({F::sum(y * gy)}, {q, k, v}),
+                   others = grad({F::sum(expected * gy)}, {q, k, v});
+        for (std::size_t i = 0; i < 3; ++i)
+            gradient_check::assert_allclose(gradients[i].data(), others[i].data(), 1e-6, 1e-5);
+    }
+    const auto message = [&](const std::vector<std::int64_t>& wrong) {
+        std::string text;
+        try {
+            (void)F::packed_attention(q, k, v, wrong);
+        } catch (const ShapeError& error) {
+            text = error.what();
+        }
+        return text;
+    };
+    CHECK(message({0, 5, 4, 9}) ==
+          "[packed_attention] offsets: expected numbers from 0 to 9 in their order, got (0, 5, 4, "
+          "9)");
+    for (const auto& wrong : {std::vector<std::int64_t>{}, {0}, {1, 9}, {0, 8}})
+        CHECK(message(wrong).starts_with("[packed_attention] offsets: expected"));
+    CHECK_THROWS_AS((void)F::packed_attention(q, k, Variable(numbers({8, 2, 3}, 1)), offsets),
+                    ShapeError);
+}

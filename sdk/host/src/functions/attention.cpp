@@ -1,8 +1,11 @@
-// Positions for attention.
+// Positions for attention, and attention of packed sequences.
 #include <catena/fail.hpp>
+#include <catena/function_forms.hpp>
 #include <catena/functions.hpp>
 #include <catena/functions/attention.hpp>
 #include <catena/functions/creation.hpp>
+
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <bit>
@@ -70,6 +73,37 @@ Array alibi(std::int64_t heads, std::int64_t queries, std::int64_t keys, std::in
     const Array distance = abs(t - arange(keys, wide, device));
     const Array slope = Array::from(slopes, {heads, 1, 1}, device).astype(wide);
     return (-slope * distance).astype(dtype).reshape({1, heads, queries, keys});
+}
+
+Variable packed_attention(const Variable& q, const Variable& k, const Variable& v,
+                          std::span<const std::int64_t> offsets, bool causal, double scale,
+                          double dropout, std::int64_t window) {
+    for (const Variable* x : {&q, &k, &v})
+        if (x->ndim() != 3 || x->shape()[0] != q.shape()[0])
+            fail<ShapeError>(
+                "[packed_attention] q, k, v: expected (total, heads, size) with one total, got {}, "
+                "{} and {}",
+                to_string(q.shape()), to_string(k.shape()), to_string(v.shape()));
+    if (offsets.size() < 2 || offsets.front() != 0 || offsets.back() != q.shape()[0] ||
+        !std::ranges::is_sorted(offsets))
+        fail<ShapeError>(
+            "[packed_attention] offsets: expected numbers from 0 to {} in their order, got ({})",
+            q.shape()[0], fmt::join(offsets, ", "));
+    const auto sequences = [&](const Variable& x) {
+        std::vector<Variable> parts =
+            split_axis(x, Ints(offsets.subspan(1, offsets.size() - 2)), 0);
+        for (Variable& part : parts) {
+            const Shape shape = part.shape();
+            part = reshape(part, {1, shape[0], shape[1], shape[2]});
+        }
+        return parts;
+    };
+    const auto queries = sequences(q), keys = sequences(k), values = sequences(v);
+    std::vector<Variable> results;
+    for (std::size_t i = 0; i < queries.size(); ++i)
+        results.push_back(scaled_dot_product_attention(queries[i], keys[i], values[i], {}, {}, {},
+                                                       causal, scale, dropout, window, 0, "BTHD"));
+    return reshape(concat(results, 1), {q.shape()[0], q.shape()[1], v.shape()[2]});
 }
 
 }  // namespace catena::functions

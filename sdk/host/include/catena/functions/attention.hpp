@@ -1,10 +1,11 @@
 // Positions for attention: tables for F::rotary_embedding(), biases for
-// F::scaled_dot_product_attention().
+// F::scaled_dot_product_attention(); and attention of packed sequences.
 #pragma once
 
-#include <catena/core/array.hpp>
+#include <catena/core/variable.hpp>
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace catena::functions {
@@ -43,5 +44,15 @@ std::vector<double> alibi_slopes(std::int64_t heads);
 // dtypes.
 Array alibi(std::int64_t heads, std::int64_t queries, std::int64_t keys, std::int64_t offset = 0,
             Dtype dtype = Dtype::float32, Device device = {});
+
+// Attention within sequences of different lengths that are stored one after the other, without
+// padding: sequence i has the tokens offsets[i] to offsets[i + 1] of q (total, H, D), k (total, Hk, D)
+// and v (total, Hk, E). Returns (total, H, E). The other arguments are those of
+// F::scaled_dot_product_attention(), which is called for each sequence. (Padded sequences are a batch
+// with `lengths`, in one call.) Throws ShapeError unless offsets begin with 0, do not decrease and end
+// with total.
+Variable packed_attention(const Variable& q, const Variable& k, const Variable& v,
+                          std::span<const std::int64_t> offsets, bool causal = false,
+                          double scale = 0, double dropout = 0, std::int64_t window = 0);
 
 }  // namespace catena::functions

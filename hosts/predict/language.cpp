@@ -46,23 +46,23 @@ LanguageNet load_net(const Options& options, const About& about, Device device) 
         return net;
     }
     Tokenizer tokens = Tokenizer::load(about.file());
-    const std::int64_t words = tokens.size(), units = about.integer("about/units"),
-                       layers = about.integer("about/layers");
     const auto make = [&]() -> std::variant<LanguageModel, Gpt> {
+        if (about.has("about/config")) return models::make_gpt(about.text("about/config"));
         if (about.text("about/net") == "gpt")
-            return Gpt({.words = words,
+            return Gpt({.words = tokens.size(),
                         .context = about.integer("about/context"),
-                        .units = units,
-                        .layers = layers,
+                        .units = about.integer("about/units"),
+                        .layers = about.integer("about/layers"),
                         .heads = about.integer("about/heads"),
                         .kv_heads = about.integer("about/kv_heads"),
                         .layout = models::layout_from_string(about.text("about/layout"))});
-        return LanguageModel({.words = words,
-                              .units = units,
-                              .layers = layers,
+        return LanguageModel({.words = tokens.size(),
+                              .units = about.integer("about/units"),
+                              .layers = about.integer("about/layers"),
                               .cell = models::cell_from_string(about.text("about/cell"))});
     };
-    LanguageNet net{std::move(tokens), make()};
+    auto model = make();
+    LanguageNet net{std::move(tokens), std::move(model)};
     net.ends = net.end_of_pretrained();
     std::visit(
         [&](auto& model) {

@@ -26,6 +26,9 @@ public:
     explicit About(std::filesystem::path file) : file_(std::move(file)) {}
 
     const std::filesystem::path& file() const noexcept { return file_; }
+    bool has(const std::string& name) const {
+        return catena::load_texts(file_, name).contains(name);
+    }
     // Each returns the value of a name such as "about/net". Throws DataError if the name is missing.
     std::string text(const std::string& name) const;
     double number(const std::string& name) const;         // stored as text

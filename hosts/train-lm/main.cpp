@@ -35,6 +35,9 @@ bool parse_options(Program& program, int argc, char** argv, Options& o) {
         ("tokenizer", Program::path(o.tokenizer, "PATH"),
          "the tokens of a byte-pair encoding instead: a tokenizer.json, or a folder with it or with "
          "vocab.json and merges.txt")
+        ("model", Program::path(o.model, "FOLDER"),
+         "fine-tune a GPT-2 or Llama from Hugging Face: config.json, model.safetensors and the tokenizer; "
+         "needs a smaller --lr, such as 3e-5")
         ("min-count", Program::value(o.min_count),
          "replace words that occur fewer than N times with <unk>")
         ("vocabulary", po::value(&o.vocabulary)->value_name("N"), "use only the N most frequent words")
@@ -56,6 +59,10 @@ bool parse_options(Program& program, int argc, char** argv, Options& o) {
          "of a gpt: the context, 128")
         ("bfloat16", po::bool_switch(&o.bfloat16),
          "compute products in bfloat16 where the processor is faster in it")
+        ("float16", po::bool_switch(&o.float16),
+         "compute products in float16 where the processor is faster in it, with adaptive loss scaling")
+        ("ema", po::value(&o.ema)->value_name("DECAY"),
+         "evaluate and save exponential moving averages of the parameters, such as 0.999")
         ("epochs", Program::value(o.epochs), "passes over the text")
         ("max-steps", po::value(&o.max_steps)->value_name("N"), "stop after at most N steps")
         ("clip", Program::value(o.clip),
@@ -68,6 +75,7 @@ bool parse_options(Program& program, int argc, char** argv, Options& o) {
     program.add_training_options();
     if (!program.parse(argc, argv)) return false;
     Program::require(net == "recurrent" || net == "gpt", "net", "recurrent or gpt", net);
+    if (!o.model.empty() && !program.given("net")) net = "gpt";
     o.gpt = net == "gpt";
     try {
         o.tokens = tokens_from_string(tokens);
@@ -76,12 +84,16 @@ bool parse_options(Program& program, int argc, char** argv, Options& o) {
     } catch (const InvalidError& error) {
         throw po::error(error.what());
     }
-    for (const char* option : {"layout", "heads", "kv-heads"})
+    for (const char* option : {"layout", "heads", "kv-heads", "model"})
         Program::require(o.gpt || !program.given(option), option, "--net gpt", net);
     for (const char* option : {"cell", "sentences"})
         Program::require(!o.gpt || !program.given(option), option, "--net recurrent", net);
     for (const char* option : {"tokens", "min-count", "vocabulary", "sentences"})
         program.require_without("tokenizer", option);
+    for (const char* option : {"tokenizer", "tokens", "min-count", "vocabulary", "sentences",
+                               "layout", "units", "layers", "heads", "kv-heads"})
+        program.require_without("model", option);
+    program.require_without("float16", "bfloat16");
     if (o.gpt) set_gpt_defaults(program, o);
     o.optimizer.check(program);
     program.require_at_least(1, {{"min-count", o.min_count},
@@ -97,6 +109,8 @@ bool parse_options(Program& program, int argc, char** argv, Options& o) {
     if (program.given("sample")) program.require_at_least("sample", o.sample, 1);
     program.require_at_least("epochs", o.epochs, 0);
     program.require_positive("clip", o.clip);
+    Program::require(!program.given("ema") || (o.ema > 0 && o.ema < 1), "ema", "above 0, below 1",
+                     o.ema);
     o.sampling.check(program);
     program.require(o.dropout >= 0 && o.dropout < 1, "dropout", "0 or more, below 1", o.dropout);
     program.require_with("prompt", "sample");

@@ -106,6 +106,13 @@ std::unique_ptr<TextReader> open(const Corpus& corpus, const std::vector<std::in
 
 std::variant<LanguageModel, Gpt> make_model(const Options& o, std::int64_t words) {
     if (!o.gpt) return LanguageModel({words, o.units, o.layers, o.cell, o.dropout});
+    if (!o.model.empty()) {
+        Gpt model = models::load_gpt(o.model, o.dropout);
+        if (model.sizes().words < words)
+            fail<DataError>("[train-lm] {}: expected at most {} tokens, as the net has, got {}",
+                            o.model.string(), model.sizes().words, words);
+        return model;
+    }
     return Gpt({.words = words,
                 .context = o.steps,
                 .units = o.units,
@@ -141,10 +148,11 @@ Corpus load_corpus(const Options& options) {
         valid = part_of(rest, 0, second - first);
         test = part_of(rest, second - first, size - first);
     }
-    corpus.vocabulary = options.tokenizer.empty()
+    const fs::path& encoding = options.model.empty() ? options.tokenizer : options.model;
+    corpus.vocabulary = encoding.empty()
                             ? models::Tokenizer(Vocabulary::of(
                                   train, options.tokens, options.min_count, options.vocabulary))
-                            : models::Tokenizer(models::BytePairEncoding::load(options.tokenizer));
+                            : models::Tokenizer(models::BytePairEncoding::load(encoding));
     corpus.train = corpus.vocabulary.encode(train);
     corpus.valid = corpus.vocabulary.encode(valid);
     corpus.test = corpus.vocabulary.encode(test);
@@ -175,6 +183,9 @@ Training::Training(const Options& how, std::int64_t seed, Corpus data, Device de
         state = recurrent->begin(how.batch);
     }
     optimizer->setup(link());
+    optimizer->add_hook([clip = how.clip](const Optimizer& o) { o.clip_grads(clip); });
+    if (how.float16) loss_scale.emplace();
+    if (how.ema > 0) averages.emplace(link(), how.ema);
     // Decoupled decay is for matrices.
     if (how.gpt && how.optimizer.name() == "adam_w")
         optimizer->set_group([](const NamedParameter& p) { return p.variable.ndim() < 2; },
@@ -182,13 +193,18 @@ Training::Training(const Options& how, std::int64_t seed, Corpus data, Device de
 }
 
 std::string Training::description() const {
+    const std::int64_t n = net().count_parameters();
+    if (const auto* gpt = std::get_if<Gpt>(&model))
+        return fmt::format("{} x {} {}, {} parameters", gpt->sizes().layers, gpt->sizes().units,
+                           to_string(gpt->sizes().layout), n);
     return fmt::format("{} x {} {}, {} parameters", options.layers, options.units,
-                       options.gpt ? to_string(options.layout) : to_string(options.cell),
-                       net().count_parameters());
+                       to_string(options.cell), n);
 }
 
 Variable Training::loss(const TextBatch& batch, LanguageModel::State& before) {
-    const autocast scope(options.bfloat16 ? Dtype::bfloat16 : Dtype::float32);
+    const autocast scope(options.bfloat16  ? Dtype::bfloat16
+                         : options.float16 ? Dtype::float16
+                                           : Dtype::float32);
     if (auto* recurrent = std::get_if<LanguageModel>(&model)) {
         if (batch.begins) before = recurrent->begin(batch.rows[0]);
         return recurrent->loss(batch, before);
@@ -207,35 +223,61 @@ void Training::step() {
         draw_once(mean);
         // Gradients of a recurrent net are sums over the steps.
         const auto steps = options.gpt ? 1 : static_cast<double>(batch.rows.size());
-        (mean * (steps / static_cast<double>(options.accumulate))).backward();
+        const Variable share = mean * (steps / static_cast<double>(options.accumulate));
+        (loss_scale ? (*loss_scale)(share) : share).backward();
         state.unchain_backward();
         score.add({mean.data()}, static_cast<double>(batch.size()));
     } while (++pieces < options.accumulate && text->position() > 0);
     if (pieces < options.accumulate)  // at the end of an epoch
         optimizer->scale_grads(static_cast<double>(options.accumulate) /
                                static_cast<double>(pieces));
-    optimizer->clip_grads(options.clip);
-    optimizer->update();
+    if (loss_scale) loss_scale->update(*optimizer);
+    else optimizer->update();
+    if (averages) averages->update();
 }
 // [/step]
 
 void Training::visit(Visitor& v) {
     Trainer::visit(v);
-    if (options.gpt) {
+    if (!options.model.empty()) {
+        v.require("about/net", "gpt");
+        v.require("about/config", models::config_of(std::get<Gpt>(model)));
+    } else if (options.gpt) {
         v.require("about/net", "gpt").require("about/layout", to_string(options.layout));
         v.require("about/context", options.steps).require("about/heads", options.heads);
         v.require("about/kv_heads", options.kv_heads > 0 ? options.kv_heads : options.heads);
     } else {
         v.require("about/net", "language model").require("about/cell", to_string(options.cell));
     }
-    v.require("about/units", options.units).require("about/layers", options.layers);
+    if (options.model.empty())
+        v.require("about/units", options.units).require("about/layers", options.layers);
     v.require("about/dropout", fmt::format("{}", options.dropout));
     v.require("options/sentences", options.sentences);
     v.require("options/clip", fmt::format("{}", options.clip));
     if (options.accumulate > 1) v.require("options/accumulate", options.accumulate);
     if (options.bfloat16) v.require("options/bfloat16", "true");
-    v("vocabulary", corpus.vocabulary)("model", link())("text", *text)("random", random);
+    if (loss_scale) v.require("options/float16", "true")("loss_scale", *loss_scale);
+    if (averages)
+        v.require("options/ema", fmt::format("{}", options.ema))("model", *averages)("trained",
+                                                                                     link());
+    else v("model", link());
+    v("vocabulary", corpus.vocabulary)("text", *text)("random", random);
     if (!options.sentences && !options.gpt) v("state", state);
+}
+
+template <class Evaluate>
+auto Training::with_averages(const Evaluate& evaluate) {
+    struct Exchange {
+        explicit Exchange(std::optional<ExponentialMovingAverage>& of) : averages(of) { swap(); }
+        Exchange(const Exchange&) = delete;
+        Exchange& operator=(const Exchange&) = delete;
+        ~Exchange() { swap(); }
+        void swap() {
+            if (averages) averages->swap();
+        }
+        std::optional<ExponentialMovingAverage>& averages;
+    } const exchange(averages);
+    return evaluate();
 }
 
 double Training::mean_loss(const Program& program, const std::vector<std::int32_t>& tokens) {
@@ -255,7 +297,8 @@ double Training::mean_loss(const Program& program, const std::vector<std::int32_
 }
 
 Trainer::Report Training::report(const Program& program) {
-    const double trained = progress(), loss = mean_loss(program, corpus.valid);
+    const double trained = progress();
+    const double loss = with_averages([&] { return mean_loss(program, corpus.valid); });
     const double valid = std::exp(loss);
     return {fmt::format("train perplexity {:.2f}  valid perplexity {:.2f} ({:.3f} nats)", trained,
                         valid, loss),
@@ -263,7 +306,10 @@ Trainer::Report Training::report(const Program& program) {
 }
 
 void Training::reported(const Program& program) {
-    if (options.sample == 0) return;
+    if (options.sample > 0) with_averages([&] { write_sample(program); });
+}
+
+void Training::write_sample(const Program& program) {
     std::vector<std::int32_t> sample = corpus.vocabulary.encode(options.prompt);
     if (options.gpt && sample.empty())  // it predicts a token only from others
         sample.push_back(std::max(corpus.vocabulary.end(), 0));
@@ -281,6 +327,6 @@ void Training::reported(const Program& program) {
 }
 
 void Training::complete(const Program& program) {
-    program.print(
-        fmt::format("test perplexity: {:.2f}", std::exp(mean_loss(program, corpus.test))));
+    const double loss = with_averages([&] { return mean_loss(program, corpus.test); });
+    program.print(fmt::format("test perplexity: {:.2f}", std::exp(loss)));
 }

@@ -7,6 +7,7 @@
 #include <catena/trainer.hpp>
 
 #include <cmath>
+#include <optional>
 #include <variant>
 
 struct Options {
@@ -14,6 +15,7 @@ struct Options {
     bool gpt = false;  // else recurrent
     catena::Tokens tokens = catena::Tokens::words;
     std::filesystem::path tokenizer;  // of byte pairs; empty: tokens
+    std::filesystem::path model;      // a pretrained gpt; empty: initial weights
     std::int64_t min_count = 1;
     std::int64_t vocabulary = 0;  // 0: all words
     bool sentences = false;
@@ -27,7 +29,8 @@ struct Options {
     std::int64_t batch = 20;
     std::int64_t accumulate = 1;  // minibatches in a step
     std::int64_t steps = 35;
-    bool bfloat16 = false;
+    bool bfloat16 = false, float16 = false;
+    double ema = 0;  // decay of averages of the parameters; 0: none
     std::int64_t epochs = 5;
     std::int64_t max_steps = 0;  // 0: no limit besides epochs
     catena::OptimizerOptions optimizer{"adam", {{"adam", 0.002}, {"sgd", 1}, {"adam_w", 0.002}}};
@@ -64,6 +67,9 @@ private:
     catena::Link& link() {
         return std::visit([](auto& net) -> catena::Link& { return net; }, model);
     }
+    // Calls evaluate() while the net has the averages, if there are any.
+    template <class Evaluate>
+    auto with_averages(const Evaluate& evaluate);
     // The mean loss of a piece of text; a recurrent net carries its state on.
     catena::Variable loss(const catena::TextBatch& batch, LanguageModel::State& state);
     // Trains on one piece of text, or on several; gradients are truncated at their beginning.
@@ -74,6 +80,7 @@ private:
     }
     Report report(const catena::Program& program) override;
     void reported(const catena::Program& program) override;  // --sample
+    void write_sample(const catena::Program& program);
     void complete(const catena::Program& program) override;
     bool enough() const override {
         return options.max_steps > 0 && optimizer->t() >= options.max_steps;
@@ -85,6 +92,8 @@ private:
 
     Options options;
     std::variant<LanguageModel, catena::models::Gpt> model;
+    std::optional<catena::LossScale> loss_scale;               // --float16
+    std::optional<catena::ExponentialMovingAverage> averages;  // --ema
     std::unique_ptr<catena::TextReader> text;
     LanguageModel::State state;   // between steps on running text
     catena::RandomStream random;  // for dropout

@@ -10,7 +10,7 @@ import unittest
 import zipfile
 
 from pictures import png, write_set
-from program_case import PROGRAM, Case, npy, with_members
+from program_case import PROGRAM, Case, gpt2_shapes, npy, safetensors, with_members
 
 BIN = PROGRAM.parent
 DIGITS = BIN.parent / "share/catena/digits"
@@ -194,23 +194,12 @@ class Language(Case):
                 struct.pack_into("<f", values, 4 * (row * n + column), 1)
             return bytes(values)
 
-        arrays = {"wte.weight": ((n, n), one_hot((i, i) for i in range(n))),
-                  "lm_head.weight": ((n, n), one_hot((ids[b], ids[a]) for a, b in following.items())),
-                  "ln_f.weight": ((n,), struct.pack("<f", 1) * n)}
-        for name, *shape in (("wpe.weight", 8, n), ("ln_f.bias", n), ("h.0.ln_1.weight", n),
-                             ("h.0.ln_1.bias", n), ("h.0.ln_2.weight", n), ("h.0.ln_2.bias", n),
-                             ("h.0.attn.c_attn.weight", n, 3 * n), ("h.0.attn.c_attn.bias", 3 * n),
-                             ("h.0.attn.c_proj.weight", n, n), ("h.0.attn.c_proj.bias", n),
-                             ("h.0.mlp.c_fc.weight", n, 1), ("h.0.mlp.c_fc.bias", 1),
-                             ("h.0.mlp.c_proj.weight", 1, n), ("h.0.mlp.c_proj.bias", n)):
-            arrays[name] = shape, bytes(4 * math.prod(shape))
-        header, data = {}, b""
-        for name, (shape, values) in arrays.items():
-            header[name] = {"dtype": "F32", "shape": shape,
-                            "data_offsets": [len(data), len(data) + len(values)]}
-            data += values
-        header = json.dumps(header).encode()
-        self.write("gpt2/model.safetensors", struct.pack("<Q", len(header)) + header + data)
+        arrays = {name: (shape, bytes(4 * math.prod(shape)))
+                  for name, shape in gpt2_shapes(n, 8, n, 1, 1).items()}
+        arrays["wte.weight"] = (n, n), one_hot((i, i) for i in range(n))
+        arrays["lm_head.weight"] = (n, n), one_hot((ids[b], ids[a]) for a, b in following.items())
+        arrays["ln_f.weight"] = (n,), struct.pack("<f", 1) * n
+        self.write("gpt2/model.safetensors", safetensors(arrays))
         self.write("gpt2/config.json", json.dumps({
             "model_type": "gpt2", "n_positions": 8, "n_embd": n, "n_layer": 1, "n_head": 1,
             "n_inner": 1, "tie_word_embeddings": False}))

@@ -1,15 +1,17 @@
 """Tests that run catena-train-lm. Usage: train_lm_test.py PROGRAM [unittest options]"""
 import gzip
 import json
+import math
 import os
 import pathlib
 import random
 import re
 import signal
+import struct
 import time
 import unittest
 
-from program_case import PROGRAM, Case, members
+from program_case import PROGRAM, Case, gpt2_shapes, members, safetensors
 
 # A language of twelve sentences. Only the person and the thing cannot be predicted.
 LINES = [f"{who} {what} the {thing} ." for who, what in (("anna", "sees"), ("bruno", "has"))
@@ -36,6 +38,28 @@ class LanguageCase(Case):
 
     def train(self, *options, **how):
         return self.run_program("--data", self.text, *self.small(*options), **how)
+
+    def tokenizer(self):
+        """Writes a byte-pair encoding of a few hundred tokens and returns its file."""
+        source = pathlib.Path(__file__).parents[3] / "sdk/models/test/byte_pair_encoding.json"
+        tokenizer = json.loads(source.read_text())["gpt2"]["tokenizer"]
+        return self.write("tokenizer.json", json.dumps(tokenizer))
+
+    def pretrained(self):
+        """Writes a GPT-2 with random weights, as Hugging Face stores it, and returns its folder."""
+        generator = random.Random(1)
+        arrays = {}
+        for name, shape in gpt2_shapes(410, 24, 16, 1, 32).items():
+            n = math.prod(shape)
+            values = [1.0] * n if len(shape) == 1 and name.endswith("weight") else [
+                generator.gauss(0, 0.05) for _ in range(n)]
+            arrays[f"transformer.{name}"] = shape, struct.pack(f"<{n}f", *values)
+        self.write("pretrained/model.safetensors", safetensors(arrays))
+        self.write("pretrained/config.json", json.dumps({
+            "model_type": "gpt2", "n_positions": 24, "n_embd": 16, "n_layer": 1, "n_head": 2,
+            "n_inner": 32, "activation_function": "gelu"}))
+        self.tokenizer().rename(self.folder / "pretrained/tokenizer.json")
+        return self.folder / "pretrained"
 
     def perplexity(self, out, which="test perplexity:"):
         return float(re.findall(rf"{which} ([\d.]+)", out)[-1])
@@ -190,16 +214,10 @@ class Training(LanguageCase):
 class Transformers(LanguageCase):
     GPT = ("--net", "gpt", "--layers", 2, "--heads", 2, "--steps", 16)
 
-    def tokenizer(self):
-        """Writes a byte-pair encoding of a few hundred tokens and returns its file."""
-        source = pathlib.Path(__file__).parents[3] / "sdk/models/test/byte_pair_encoding.json"
-        tokenizer = json.loads(source.read_text())["gpt2"]["tokenizer"]
-        return self.write("tokenizer.json", json.dumps(tokenizer))
-
     def test_every_layout_learns(self):
         for options in ((), ("--layout", "gpt2"), ("--kv-heads", 1),
                         ("--accumulate", 2, "--batch", 4), ("--dropout", 0.05), ("--bfloat16",),
-                        ("--lr-warmup", 1, "--lr-cosine", 0.1)):
+                        ("--float16",), ("--ema", 0.9), ("--lr-warmup", 1, "--lr-cosine", 0.1)):
             with self.subTest(options=options):
                 out = self.train("--epochs", 12, *self.GPT, *options)
                 self.assertLess(self.perplexity(out), 2.2, out)
@@ -216,7 +234,7 @@ class Transformers(LanguageCase):
 
     def test_snapshots_generate(self):
         for options in ((), ("--tokens", "bytes"), ("--tokenizer", self.tokenizer()),
-                        ("--layout", "gpt2")):
+                        ("--layout", "gpt2"), ("--ema", 0.9)):
             with self.subTest(options=options):
                 file = self.folder / "gpt.npz"
                 out = self.train("--epochs", 1, *self.GPT, *options, "--save", file, "--sample", 20,
@@ -228,8 +246,46 @@ class Transformers(LanguageCase):
                 self.assertEqual(out, sample)
                 self.assertRegex(err, r"^first token after [\d.]+ ms, [\d.]+ tokens/s\n$")
 
+    def test_averages_are_evaluated_and_saved_beside_the_parameters(self):
+        file = self.folder / "gpt.npz"
+        out = self.train("--epochs", 1, *self.GPT, "--save", file)
+        plain = members(file)
+        self.train("--epochs", 1, *self.GPT, "--save", file, "--ema", 0.9)
+        with_averages = members(file)
+        # Training itself does not depend on the averages.
+        for name in ("embed/W", "block0/up/W", "norm/gamma"):
+            self.assertEqual(with_averages[f"trained/{name}.npy"], plain[f"model/{name}.npy"])
+            self.assertNotEqual(with_averages[f"model/{name}.npy"], plain[f"model/{name}.npy"])
+        late = self.train("--epochs", 1, *self.GPT, "--ema", 0.99999)  # nearly the initial weights
+        self.assertEqual(self.perplexity(late, "train perplexity"),
+                         self.perplexity(out, "train perplexity"))
+        self.assertGreater(self.perplexity(late), 1.5 * self.perplexity(out))
+        self.assertIn("options/ema", self.train("--epochs", 2, *self.GPT, "--resume", file,
+                                                "--ema", 0.8, code=1))
+
+    def test_a_pretrained_model_is_fine_tuned(self):
+        file = self.folder / "gpt.npz"
+        options = ("--model", self.pretrained(), "--sample", 20, "--temperature", 0, "--batch", 8,
+                   "--steps", 16, "--lr", 0.01, "--data", self.text, "--prompt", "anna sees")
+        first = self.run_program(*options, "--epochs", 0)
+        self.assertIn("net: 1 x 16 gpt2, 9200 parameters", first)
+        self.assertGreater(self.perplexity(first), 300)
+        out = self.run_program(*options, "--epochs", 6, "--save", file)
+        self.assertLess(self.perplexity(out), 1.6)
+        sample = out.split("sample: ")[-1].split("test perplexity")[0]
+        self.assertEqual(self.run_program("--model", file, "--length", 20, "--temperature", 0,
+                                          "--prompt", "anna sees",
+                                          program=PROGRAM.parent / "catena-predict"), sample)
+        (self.folder / "pretrained/config.json").write_text(json.dumps({"model_type": "bert"}))
+        self.assertIn("model_type: expected gpt2 or llama",
+                      self.run_program(*options, code=1))
+
     def test_wrong_options_are_told(self):
         for options, expected in (
+                (("--ema", 1), "--ema: expected above 0, below 1, got 1"),
+                (("--model", "x", "--units", 3), "--model: expected no --units"),
+                (("--model", "x", "--net", "recurrent"), "--model: expected --net gpt"),
+                (("--float16", "--bfloat16"), "--float16: expected no --bfloat16"),
                 (("--net", "cnn"), "--net: expected recurrent or gpt, got cnn"),
                 (("--heads", 2), "--heads: expected --net gpt, got recurrent"),
                 (("--net", "gpt", "--cell", "rnn"), "--cell: expected --net recurrent, got gpt"),
@@ -257,7 +313,11 @@ class Snapshots(LanguageCase):
     def test_nor_with_a_transformer(self):
         self.check_kills(3, ["--data", self.text, *self.small(*self.OPTIONS), "--net", "gpt",
                              "--layers", 1, "--accumulate", 3, "--lr-warmup", 2,
-                             "--lr-cosine", 0.1])
+                             "--lr-cosine", 0.1, "--ema", 0.9, "--float16"])
+
+    def test_nor_with_a_pretrained_model(self):
+        self.check_kills(3, ["--data", self.text, "--batch", 8, "--steps", 16, "--seed", 3,
+                             "--model", self.pretrained(), *self.OPTIONS])
 
     def test_ctrl_c_saves(self):
         file = self.folder / "a.safetensors"

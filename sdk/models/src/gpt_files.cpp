@@ -120,7 +120,9 @@ GptJson read_object(const fs::path& file) {
 // The values of config.json, or of an object in it. A value null is as good as none.
 class Settings {
 public:
-    explicit Settings(const fs::path& file) : file_(file), json_(read_object(file)) {}
+    Settings(fs::path file, GptJson json) : file_(std::move(file)), json_(std::move(json)) {
+        if (!json_.is_object()) bad_gpt(file_, "file", "a JSON object", "something else");
+    }
 
     bool has(const char* name) const { return json_.contains(name) && !json_.at(name).is_null(); }
     Settings object(const char* name) const {
@@ -286,10 +288,15 @@ GptPlan plan_llama(const Settings& config) {
     return plan;
 }
 
-Gpt load_planned(const Settings& config, Weights& weights, GptPlan plan) {
-    const bool gpt2 = plan.sizes.layout == Gpt::Layout::gpt2;
-    const std::string_view prefix = prefix_of(plan.sizes.layout);
-    plan.sizes.words = weights.get(gpt2 ? "wte.weight" : "embed_tokens.weight", prefix).shape()[0];
+GptPlan plan_of(const Settings& config, double dropout) {
+    const std::string type = config.text("model_type");
+    if (type != "gpt2" && type != "llama") config.refuse("model_type", "gpt2 or llama");
+    GptPlan plan = type == "gpt2" ? plan_gpt2(config) : plan_llama(config);
+    plan.sizes.dropout = dropout;
+    return plan;
+}
+
+Gpt make_planned(const GptPlan& plan) {
     Gpt model(plan.sizes, plan.details);
     for (TransformerBlock& block : model.blocks) {
         auto& attention = block.attention;
@@ -301,6 +308,26 @@ Gpt load_planned(const Settings& config, Weights& weights, GptPlan plan) {
             if (block.gate) block.gate->b = {};
         }
     }
+    return model;
+}
+
+}  // namespace
+
+Gpt make_gpt(std::string_view config, double dropout) {
+    const Settings settings("config.json", parse_json(config));
+    GptPlan plan = plan_of(settings, dropout);
+    plan.sizes.words = settings.integer("vocab_size");
+    return make_planned(plan);
+}
+
+Gpt load_gpt(const fs::path& folder, double dropout) {
+    const Settings config(folder / "config.json", read_object(folder / "config.json"));
+    GptPlan plan = plan_of(config, dropout);
+    Weights weights(folder);
+    const bool gpt2 = plan.sizes.layout == Gpt::Layout::gpt2;
+    const std::string_view prefix = prefix_of(plan.sizes.layout);
+    plan.sizes.words = weights.get(gpt2 ? "wte.weight" : "embed_tokens.weight", prefix).shape()[0];
+    Gpt model = make_planned(plan);
     for (const StoredArray& stored : stored_arrays(model))
         stored.split(weights.get(stored, prefix));
     weights.require_used();
@@ -314,18 +341,6 @@ Gpt load_planned(const Settings& config, Weights& weights, GptPlan plan) {
         for (Array values : {q.W.data(), q.b.data()}) values *= factor;
     }
     return model;
-}
-
-}  // namespace
-
-Gpt load_gpt(const fs::path& folder, double dropout) {
-    const Settings config(folder / "config.json");
-    const std::string type = config.text("model_type");
-    if (type != "gpt2" && type != "llama") config.refuse("model_type", "gpt2 or llama");
-    GptPlan plan = type == "gpt2" ? plan_gpt2(config) : plan_llama(config);
-    plan.sizes.dropout = dropout;
-    Weights weights(folder);
-    return load_planned(config, weights, std::move(plan));
 }
 
 std::vector<std::int32_t> load_end_tokens(const fs::path& folder) {
@@ -345,7 +360,7 @@ std::vector<std::int32_t> load_end_tokens(const fs::path& folder) {
     return {};
 }
 
-void save_gpt(const Gpt& model, const fs::path& folder) {
+std::string config_of(const Gpt& model) {
     const Gpt::Sizes& sizes = model.sizes();
     const Gpt::Details& details = model.details();
     const bool gpt2 = sizes.layout == Gpt::Layout::gpt2;
@@ -356,7 +371,7 @@ void save_gpt(const Gpt& model, const fs::path& folder) {
     const bool as_llama = details.norm == Norm::rms && !details.learned_positions &&
                           details.rotary_base != 0 && details.activation == Activation::swiglu;
     if (!(gpt2 ? as_gpt2 : as_llama))
-        fail<InvalidError>("[save_gpt] model: expected the details of layout {}, got others",
+        fail<InvalidError>("[config_of] model: expected the details of layout {}, got others",
                            to_string(sizes.layout));
     const TransformerBlock& block = model.blocks[0];
     const std::int64_t hidden = block.up.W.shape()[0];
@@ -395,15 +410,20 @@ void save_gpt(const Gpt& model, const fs::path& folder) {
                        {"rope_theta", details.rotary_base},
                        {"rope_scaling", scaling}});
     }
+    return config.dump(2) + "\n";
+}
+
+void save_gpt(const Gpt& model, const fs::path& folder) {
+    const std::string config = config_of(model);
     std::map<std::string, Array> arrays;
     for (const StoredArray& stored : stored_arrays(model)) {
         const bool whole = stored.name == head_name;
-        arrays.emplace(std::string(whole ? "" : prefix_of(sizes.layout)) + stored.name,
+        arrays.emplace(std::string(whole ? "" : prefix_of(model.sizes().layout)) + stored.name,
                        stored.join());
     }
     fs::create_directories(folder);
     save_arrays(folder / "model.safetensors", arrays);
-    write_file(folder / "config.json", config.dump(2) + "\n");
+    write_file(folder / "config.json", config);
 }
 
 }  // namespace catena::models

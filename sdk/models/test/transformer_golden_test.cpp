@@ -194,6 +194,10 @@ TEST_CASE("variants of GPT-2 and Llama have PyTorch's scores, also after they we
         const auto again = models::load_gpt(folder.path / "again", 0.1);
         check(again, tokens(2, 6, 7, 13), 17, expected);
         CHECK(again.sizes().dropout == 0.1);
+        const std::string same = models::config_of(model);
+        CHECK(models::config_of(again) == same);
+        CHECK(models::config_of(models::make_gpt(same)) == same);
+        CHECK(models::make_gpt(same).count_parameters() == size);
         CHECK(again.sizes().context == model.sizes().context);
     }
 }
@@ -241,7 +245,7 @@ TEST_CASE("a model is saved with Hugging Face's names and loaded from several fi
     const models::Gpt::Sizes sizes{.words = 3, .units = 8, .layers = 1, .heads = 2};
     CHECK(error_of<InvalidError>([&] {
               models::save_gpt(models::Gpt(sizes, details), folder.path / "c");
-          }) == "[save_gpt] model: expected the details of layout gpt2, got others");
+          }) == "[config_of] model: expected the details of layout gpt2, got others");
 }
 
 TEST_CASE("a GPT-2 of 124 million parameters has PyTorch's scores") {
@@ -285,6 +289,8 @@ TEST_CASE("load_gpt() reports what does not fit") {
         return text.substr(text.rfind('/') + 1);
     };
     CHECK_THROWS_AS((void)models::load_gpt(folder.path), DataError);  // no file
+    CHECK_THROWS_AS((void)models::make_gpt("{"), DataError);
+    CHECK_THROWS_AS((void)models::make_gpt(small_gpt2()), DataError);  // no vocab_size
     CHECK(message("[]", weights) ==
           "config.json: file: expected a JSON object, got something else");
     CHECK(message("{}", weights) == "config.json: model_type: expected gpt2 or llama, got none");

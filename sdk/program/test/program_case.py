@@ -1,11 +1,13 @@
 """Case: the base class of tests that run a program, in a folder and an environment of its own."""
 import functools
+import json
 import os
 import pathlib
 import random
 import resource
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -18,6 +20,30 @@ PROGRAM = pathlib.Path(sys.argv.pop(1)).resolve() if len(sys.argv) > 1 else None
 LIMIT = int(os.environ.get("CATENA_TEST_TIMEOUT", 600)) / 2
 # An error message with one of these reports a lack of memory.
 SHORT = ("memory", "alloc", "Cannot allocate", "failed to map")
+
+
+def safetensors(arrays):
+    """Returns a .safetensors file of float32 arrays: names with a shape and the bytes."""
+    header, data = {}, b""
+    for name, (shape, values) in arrays.items():
+        header[name] = {"dtype": "F32", "shape": list(shape),
+                        "data_offsets": [len(data), len(data) + len(values)]}
+        data += values
+    text = json.dumps(header).encode()
+    return struct.pack("<Q", len(text)) + text + data
+
+
+def gpt2_shapes(words, context, units, layers, hidden):
+    """Returns the shapes of a GPT-2 by Hugging Face's names."""
+    shapes = {"wte.weight": (words, units), "wpe.weight": (context, units),
+              "ln_f.weight": (units,), "ln_f.bias": (units,)}
+    for i in range(layers):
+        for name, *shape in (("ln_1", units), ("attn.c_attn", units, 3 * units),
+                             ("attn.c_proj", units, units), ("ln_2", units),
+                             ("mlp.c_fc", units, hidden), ("mlp.c_proj", hidden, units)):
+            shapes[f"h.{i}.{name}.weight"] = tuple(shape)
+            shapes[f"h.{i}.{name}.bias"] = tuple(shape[-1:])
+    return shapes
 
 
 def npy(header, data=b""):

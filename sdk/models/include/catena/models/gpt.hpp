@@ -95,9 +95,13 @@ Gpt load_gpt(const std::filesystem::path& folder, double dropout = 0);
 // The tokens that end a text, by eos_token_id in the folder's generation_config.json or else in
 // config.json; empty if neither has it. Throws DataError for a damaged file.
 std::vector<std::int32_t> load_end_tokens(const std::filesystem::path& folder);
+// The text of a config.json for the model, and a model with initial weights for such a text.
+// make_gpt() throws DataError as load_gpt(), and config_of() InvalidError if the model is neither a
+// GPT-2 nor a Llama, because of its Details.
+std::string config_of(const Gpt& model);
+Gpt make_gpt(std::string_view config, double dropout = 0);
 // Writes config.json and model.safetensors to a folder, for load_gpt() and for Hugging Face's
-// Transformers. Throws DataError if a file cannot be written, and InvalidError if the model is
-// neither a GPT-2 nor a Llama, because of its Details.
+// Transformers. Throws DataError if a file cannot be written, and the errors of config_of().
 void save_gpt(const Gpt& model, const std::filesystem::path& folder);
 
 // The names are "gpt2" and "llama". The inverse function throws InvalidError for other names.

@@ -297,9 +297,10 @@ public:
         : MultiHeadAttention(units, heads, Options()) {}
 
     Variable operator()(const Variable& x) const override { return (*this)(x, x); }
-    // mask: bool, true where a token of x sees one of the context; or floating-point numbers, such as
-    // F::alibi(), which are added to the scores. Broadcasts to (N, heads, T, S). lengths: int64 (N,),
-    // the numbers of tokens of the contexts; tokens after them are padding, which no token sees.
+    // mask: bool, true where a token of x sees one of the context; or floating-point numbers, such
+    // as F::alibi(), which are added to the scores. Broadcasts to (N, heads, T, S). lengths: int64
+    // (N,), the numbers of tokens of the contexts; tokens after them are padding, which no token
+    // sees.
     Variable operator()(const Variable& x, const Variable& context, const Variable& mask = {},
                         const Variable& lengths = {}) const;
     // Causal self-attention of x, which follows the tokens in the cache. Appends the keys and

@@ -46,11 +46,11 @@ Array alibi(std::int64_t heads, std::int64_t queries, std::int64_t keys, std::in
             Dtype dtype = Dtype::float32, Device device = {});
 
 // Attention within sequences of different lengths that are stored one after the other, without
-// padding: sequence i has the tokens offsets[i] to offsets[i + 1] of q (total, H, D), k (total, Hk, D)
-// and v (total, Hk, E). Returns (total, H, E). The other arguments are those of
-// F::scaled_dot_product_attention(), which is called for each sequence. (Padded sequences are a batch
-// with `lengths`, in one call.) Throws ShapeError unless offsets begin with 0, do not decrease and end
-// with total.
+// padding: sequence i has the tokens offsets[i] to offsets[i + 1] of q (total, H, D), k (total, Hk,
+// D) and v (total, Hk, E). Returns (total, H, E). The other arguments are those of
+// F::scaled_dot_product_attention(), which is called for each sequence; for padded sequences, one
+// call of it with `lengths` suffices. Throws ShapeError unless offsets begin with 0, do not
+// decrease and end with total.
 Variable packed_attention(const Variable& q, const Variable& k, const Variable& v,
                           std::span<const std::int64_t> offsets, bool causal = false,
                           double scale = 0, double dropout = 0, std::int64_t window = 0);

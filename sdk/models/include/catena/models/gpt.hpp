@@ -88,9 +88,8 @@ private:
 
 // Loads a model in the format of Hugging Face: a folder with config.json, and model.safetensors or
 // the files of model.safetensors.index.json. Its type is gpt2 or llama; rotary positions may be
-// scaled linearly or as in Llama 3. Throws DataError if a file is missing or does not fit, or if the
-// configuration has a value that Gpt does not support.
-// The dropout is that of Gpt::Sizes.
+// scaled linearly or as in Llama 3. The dropout is that of Gpt::Sizes. Throws DataError if a file is
+// missing or does not fit, or if the configuration has a value that Gpt does not support.
 Gpt load_gpt(const std::filesystem::path& folder, double dropout = 0);
 // The tokens that end a text, by eos_token_id in the folder's generation_config.json or else in
 // config.json; empty if neither has it. Throws DataError for a damaged file.

@@ -111,7 +111,7 @@ void stream(const Program& program, const Options& options, LanguageNet& net,
             std::vector<std::int32_t>& text, const Generator& generator) {
     std::string rest = net.text_of(text);  // not printed yet
     const auto show = [&] {
-        // The token before decides whether there is a space.
+        // Whether a space precedes a word depends on the token before it.
         const std::size_t n = std::min<std::size_t>(text.size(), 2);
         const auto last = std::span(text).last(n);
         rest += net.tokens.decode(last).substr(net.tokens.decode(last.first(n - 1)).size());

@@ -47,7 +47,7 @@ public:
         last_ = Clock::now();
         begun_ = true;
     }
-    // Seconds since begin(), or since the timing was made, if there is no mark.
+    // Seconds since the last mark, or since begin() or the constructor.
     double since_begin() const {
         return std::chrono::duration<double>(Clock::now() - last_).count();
     }

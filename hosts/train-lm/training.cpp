@@ -311,7 +311,7 @@ void Training::reported(const Program& program) {
 
 void Training::write_sample(const Program& program) {
     std::vector<std::int32_t> sample = corpus.vocabulary.encode(options.prompt);
-    if (options.gpt && sample.empty())  // it predicts a token only from others
+    if (options.gpt && sample.empty())  // a gpt needs a token before the first
         sample.push_back(std::max(corpus.vocabulary.end(), 0));
     auto generate =
         std::visit([&](auto& net) { return models::TextGenerator(net, sample); }, model);

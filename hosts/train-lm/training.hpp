@@ -70,9 +70,9 @@ private:
     // Calls evaluate() while the net has the averages, if there are any.
     template <class Evaluate>
     auto with_averages(const Evaluate& evaluate);
-    // The mean loss of a piece of text; a recurrent net carries its state on.
+    // The mean loss of a minibatch. A recurrent net starts from `state` and updates it.
     catena::Variable loss(const catena::TextBatch& batch, LanguageModel::State& state);
-    // Trains on one piece of text, or on several; gradients are truncated at their beginning.
+    // Trains on one minibatch, or on --accumulate of them. Gradients do not go back beyond it.
     void step() override;
     Place place() const override { return {text->epoch(), text->position(), text->size()}; }
     const catena::Link& net() const override {

@@ -173,7 +173,7 @@ struct BytePairEncoding::Tables {
     std::unordered_map<std::string, std::int32_t> ids;
     std::array<std::int32_t, 256> of_byte{};  // -1: none
     std::unordered_map<std::uint64_t, Merge> merges;
-    // Those to look for first, and those for what remains ("normalized").
+    // Tokens of the first pass over a text, and of the second ("normalized"), over the rest of it.
     std::array<AddedByByte, 2> added;
     std::vector<std::int32_t> beginning;
     std::vector<Pattern> patterns;
@@ -197,7 +197,7 @@ struct BytePairEncoding::Tables {
         for (const auto& [token, id] : vocabulary.items()) {
             std::string bytes;
             if (!id.is_number_integer()) wrong(file, "vocab", "integers as ids", id.dump());
-            // A token that is not stored as bytes is a special one, which is its text.
+            // The names of special tokens are plain text, not stored bytes.
             add(stored.read(token, bytes) ? bytes : token, id.get<std::int64_t>());
         }
         of_byte.fill(-1);
@@ -224,7 +224,7 @@ struct BytePairEncoding::Tables {
     void read_added_tokens(const Json& tokens);
     void read_post_processor(const Json& json);
 
-    // Encodes the text between added tokens, of which those of earlier passes were found.
+    // Finds the added tokens of this pass and of later ones, and encodes the text between them.
     void encode_added(std::string_view text, std::size_t pass,
                       std::vector<std::int32_t>& result) const;
     void encode_word(std::string_view word, std::vector<std::int32_t>& result) const;

@@ -43,7 +43,7 @@ TransformerBlock::Options block_of(const Gpt::Sizes& sizes, const Gpt::Details& 
                 .rotary = links::RotaryPositions(details.rotary_base, details.rotary_scaling)}};
 }
 
-// Keeps the texts, and their keys and values.
+// Keeps all tokens of the texts, to read them again when a text exceeds the context, and a cache.
 class GptReader final : public NextToken {
 public:
     explicit GptReader(const Gpt& model) : model_(model) {}

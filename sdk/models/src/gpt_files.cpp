@@ -117,7 +117,7 @@ GptJson read_object(const fs::path& file) {
     return json;
 }
 
-// The values of config.json, or of an object in it. A value null is as good as none.
+// The values of config.json, or of an object in it. null means that a value is missing.
 class Settings {
 public:
     Settings(fs::path file, GptJson json) : file_(std::move(file)), json_(std::move(json)) {
@@ -331,7 +331,7 @@ Gpt load_gpt(const fs::path& folder, double dropout) {
     for (const StoredArray& stored : stored_arrays(model))
         stored.split(weights.get(stored, prefix));
     weights.require_used();
-    // Other scales of the scores become part of the queries.
+    // Gpt divides scores by sqrt(width); another divisor is multiplied into the weights of queries.
     const auto width = static_cast<double>(plan.sizes.units / plan.sizes.heads);
     const bool by_layer = config.flag("scale_attn_by_inverse_layer_idx", false);
     for (std::size_t i = 0; gpt2 && i < model.blocks.size(); ++i) {

@@ -1,4 +1,4 @@
-// TextGenerator generates one text. continue_texts() generates several, with a row of a batch for each.
+// TextGenerator generates one text; continue_texts() generates several, as rows of a batch.
 #include <catena/fail.hpp>
 #include <catena/models/text_generation.hpp>
 
@@ -37,7 +37,7 @@ std::vector<std::vector<std::int32_t>> continue_texts(
         if (prompts[i].empty())
             texts.back().push_back(sample_token(model->read({}, 1), how, generators[i]));
     }
-    // The tokens of a row's text: until it ends, then without the end.
+    // The length that a row's text has at its end, without an end token.
     std::vector<std::size_t> lengths;
     for (const std::size_t i : order)
         lengths.push_back(prompts[i].size() + static_cast<std::size_t>(n));
@@ -61,8 +61,9 @@ std::vector<std::vector<std::int32_t>> continue_texts(
         read += more;
         const std::size_t words = scores.size() / rows;
         for (std::size_t row = 0; row < rows; ++row) {
-            if (texts[row].size() > read) continue;   // still in the prompt
-            if (texts[row].size() >= lengths[row]) {  // its row waits for the rows after it
+            if (texts[row].size() > read) continue;  // still in the prompt
+            if (texts[row].size() >=
+                lengths[row]) {  // ended: reads anything until later rows have ended too
                 texts[row].push_back(texts[row].back());
                 continue;
             }

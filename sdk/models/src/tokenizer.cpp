@@ -1,4 +1,4 @@
-// Tokenizer: calls the vocabulary or the encoding.
+// Tokenizer: calls its Vocabulary or BytePairEncoding.
 #include <catena/array_file.hpp>
 #include <catena/models/tokenizer.hpp>
 

@@ -1,4 +1,4 @@
-// Transformers against PyTorch: transformers.py prints the numbers; and files that do not fit.
+// Compares transformers with PyTorch, whose values transformers.py prints. Files that do not fit are errors.
 #include <catena/catena.hpp>
 #include <catena/models.hpp>
 

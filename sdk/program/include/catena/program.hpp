@@ -115,7 +115,8 @@ public:
 
     // Prints a line to stdout and, with the time, to --log-file. Throws DataError if writing fails.
     void print(std::string_view line) const;
-    // The two parts of print(), for a line that is printed while it grows: write() prints any text.
+    // print() in two parts: write() prints any text, log() writes a line to the log. For text that
+    // is printed before the line is complete.
     void write(std::string_view text) const;
     void log(std::string_view line) const;
 

@@ -26,9 +26,9 @@ struct RotaryScaling {
     bool operator==(const RotaryScaling&) const = default;
 };
 // The cosines and sines of p base^(-2 i / size) for positions p < length and i < size / 2, with
-// scaled frequencies: arrays (length, size / 2) of a floating dtype, rounded from float64. size: the
-// number of elements that are rotated. device: by default the current one. Throws InvalidError if
-// size is odd, an argument is not positive, or high <= low; DtypeError for other dtypes.
+// scaled frequencies: arrays (length, size / 2) of a floating dtype, rounded from float64. size:
+// the number of elements that are rotated. device: by default the current one. Throws InvalidError
+// if size is odd, an argument is not positive, or high <= low; DtypeError for other dtypes.
 RotaryTables rotary_tables(std::int64_t length, std::int64_t size, double base = 10000,
                            Dtype dtype = Dtype::float32, Device device = {},
                            const RotaryScaling& scaling = {});

@@ -8,14 +8,15 @@
 
 namespace catena::models {
 
-// Vectors of tokens and positions, causal TransformerBlocks, and scores for the next token. Dropout
-// in training. The layouts are those of GPT-2 (Radford and others, "Language Models are
-// Unsupervised Multitask Learners", 2019) and Llama (Touvron and others, 2023).
+// The net adds vectors of positions to vectors of tokens (or rotates keys and queries by
+// positions), applies causal TransformerBlocks, normalizes, and computes scores for the next token.
+// Dropout is used in training. The layouts are those of GPT-2 (Radford and others, "Language Models
+// are Unsupervised Multitask Learners", 2019) and Llama (Touvron and others, 2023).
 class Gpt : public Chain {
 public:
     enum class Layout : std::uint8_t {
         gpt2,   // learned positions, layer normalization, GELU (tanh), biases, tied vectors
-        llama,  // rotary positions, RMS normalization, SwiGLU, no biases, scores of their own
+        llama,  // rotary positions, RMS normalization, SwiGLU, no biases, untied scores
     };
     struct Sizes {
         std::int64_t words;          // the vocabulary
@@ -28,7 +29,7 @@ public:
         Layout layout = Layout::gpt2;
         double dropout = 0;
     };
-    // Choices that the layout makes, and that may also be made one by one.
+    // The layout sets these; a program may change each of them.
     struct Details {
         explicit Details(Layout layout);
 
@@ -56,16 +57,17 @@ public:
     // The mean cross entropy of the tokens t (N, T) that follow those of x.
     Variable loss(const Variable& x, const Variable& t) const;
 
-    // The keys and values of earlier tokens, for each block, with places for so many tokens of n
-    // texts.
+    // A cache has the keys and values of earlier tokens, for each block. An empty cache for n texts
+    // of up to `places` tokens:
     using Cache = std::vector<TransformerBlock::Cache>;
     Cache make_cache(std::int64_t n, std::int64_t places) const;
-    // Reads x (N, T), which follows the tokens in the cache, and returns the scores (N, words) of
-    // the next one. Throws ShapeError if the cache has not T more places.
+    // Reads tokens x (N, T) that follow those in the cache, adds them to the cache, and returns the
+    // scores (N, words) of the token after them. Throws ShapeError if the cache has fewer than T
+    // free places.
     Variable next_scores(const Variable& x, Cache& cache) const;
 
-    // Generates text: see TextGenerator. When `context` tokens are read, it goes on from the last
-    // half.
+    // A reader for TextGenerator and continue_texts(). A text longer than `context` is read again
+    // from its last context / 2 tokens, and forgets those before them.
     std::unique_ptr<NextToken> next_token() const;
 
     void visit(Visitor& visitor) override;
@@ -87,9 +89,10 @@ private:
 };
 
 // Loads a model in the format of Hugging Face: a folder with config.json, and model.safetensors or
-// the files of model.safetensors.index.json. Its type is gpt2 or llama; rotary positions may be
-// scaled linearly or as in Llama 3. The dropout is that of Gpt::Sizes. Throws DataError if a file is
-// missing or does not fit, or if the configuration has a value that Gpt does not support.
+// the files that model.safetensors.index.json lists. Its type is gpt2 or llama; rotary positions
+// may be scaled linearly or as in Llama 3. dropout: as in Gpt::Sizes. Throws DataError if a file is
+// missing or damaged, if arrays are missing or left over, and if the configuration has a value that
+// Gpt does not support.
 Gpt load_gpt(const std::filesystem::path& folder, double dropout = 0);
 // The tokens that end a text, by eos_token_id in the folder's generation_config.json or else in
 // config.json; empty if neither has it. Throws DataError for a damaged file.

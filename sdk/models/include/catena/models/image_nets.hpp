@@ -87,9 +87,9 @@ private:
 };
 
 // VisionTransformer: a transformer over patches of an image.
-// Images have 3 channels; a rest of less than a patch at the right and bottom is not used. A vector
-// that is learned comes before those of the patches, and the scores are computed from what becomes
-// of it. (Dosovitskiy and others, "An Image Is Worth 16x16 Words", ICLR 2021.)
+// Images have 3 channels; pixels at the right and bottom that do not fill a patch are not used. A
+// learned vector (the class token) is put before the vectors of the patches, and the scores are
+// computed from its output. (Dosovitskiy and others, "An Image Is Worth 16x16 Words", ICLR 2021.)
 class VisionTransformer : public Classifier {
 public:
     struct Sizes {

@@ -60,9 +60,9 @@ std::vector<std::int32_t> continue_text(Model& model, std::span<const std::int32
     return text;
 }
 
-// The same for each text of a batch, in one call of the model per token. Each text has its own
-// random generator, so its result is the same as alone, except for rounding. Calls between() before
-// each step; it may throw.
+// The same for several prompts, as a batch. Each has its own random generator, so its text is that
+// of continue_text(), except for rounding. between() is called before each call of the model, and
+// may throw to stop.
 std::vector<std::vector<std::int32_t>> continue_texts(
     std::unique_ptr<NextToken> model, std::span<const std::vector<std::int32_t>> prompts,
     std::int64_t n, const Sampling& how, std::span<Generator> generators,

@@ -8,7 +8,8 @@
 
 namespace catena::models {
 
-// A Vocabulary, or a BytePairEncoding. Loading a snapshot throws DataError if it has another one.
+// A Vocabulary, or a BytePairEncoding. Loading it from a snapshot throws DataError if the snapshot
+// has a different one.
 class Tokenizer final : public Visitable {
 public:
     Tokenizer() = default;
@@ -23,7 +24,7 @@ public:
     // What its tokens are called in output: "words", "characters", "bytes" or "tokens".
     std::string_view unit() const noexcept;
 
-    // The errors are those of Vocabulary and BytePairEncoding.
+    // Throw the errors of Vocabulary and BytePairEncoding.
     std::vector<std::int32_t> encode(std::string_view text) const;
     std::vector<std::int32_t> encode(const TextPieces& text) const;
     std::string decode(std::span<const std::int32_t> ids) const;
@@ -32,7 +33,7 @@ public:
     // The tokens before a text that a pretrained model continues: see BytePairEncoding. Empty for a
     // Vocabulary.
     std::span<const std::int32_t> beginning() const noexcept;
-    // A token that ends a text or a line, after which a text may begin; -1 if there is none.
+    // The token that ends a text or a line, or -1. A model can begin a new text after it.
     std::int32_t end() const;
 
     void visit(Visitor& visitor) override;

@@ -7,8 +7,8 @@
 
 namespace catena::models {
 
-// Attention and an MLP, each of which adds to x (N, T, units) what it makes of its normalized
-// value: x += attention(norm(x)); x += mlp(norm(x)). (Vaswani and others, 2017; normalization
+// Attention and an MLP in two residual branches, each after a normalization, for x (N, T, units):
+// x += attention(norm1(x)); x += mlp(norm2(x)). (Vaswani and others, 2017; normalization
 // before the branches: Radford and others, "Language Models are Unsupervised Multitask Learners",
 // 2019.)
 class TransformerBlock : public Chain {
@@ -26,7 +26,7 @@ public:
         Activation activation = Activation::gelu;
         double eps = 1e-5;       // of the normalization
         double dropout = 0;      // of the branches, and of the weights of attention
-        std::int64_t depth = 1;  // blocks of the net: the last layers of branches start smaller
+        std::int64_t depth = 1;  // blocks of the net, for the initial weights
         links::MultiHeadAttention::Options attention;  // its bias is also that of the MLP
     };
     using Cache = links::MultiHeadAttention::Cache;
@@ -41,8 +41,9 @@ public:
         std::optional<links::RMSNormalization> rms;
     };
 
-    // Weights are drawn from N(0, 0.02^2), those of the layers `out` and `down` with a variance
-    // divided by 2 depth. Throws the errors of MultiHeadAttention and of the other links.
+    // Weights are drawn from N(0, 0.02^2). For `out` of the attention and `down`, which end the
+    // branches, the variance is divided by 2 depth. Throws the errors of MultiHeadAttention and of
+    // the other links.
     TransformerBlock(std::int64_t units, const Options& options);
 
     Variable operator()(const Variable& x) const override;

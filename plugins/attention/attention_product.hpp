@@ -84,6 +84,9 @@ private:
 // Computes a TileProduct whose operands may be rounded to bfloat16: pairs of numbers are packed, and
 // `vdpbf16ps` adds their products in float32.
 struct MultiplyRoundedTile {
+// GCC 12 warns of its own intrinsics, which start from undefined registers.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #define CATENA_BF16 __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16")))
     static constexpr std::int64_t most = 128 * 64;  // elements of A, or of B
 
@@ -175,6 +178,7 @@ private:
             }
         }
     }
+#pragma GCC diagnostic pop
 };
 #endif
 

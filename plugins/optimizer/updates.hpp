@@ -139,7 +139,8 @@ struct RmspropGravesUpdate {
                                  T eps) {
         n = alpha * n + (T(1) - alpha) * grad * grad;
         g = alpha * g + (T(1) - alpha) * grad;
-        delta = momentum * delta - lr * grad / math::sqrt(n - g * g + eps);
+        const T variance = math::max(n - g * g, T(0));  // rounding may make it negative
+        delta = momentum * delta - lr * grad / math::sqrt(variance + eps);
         param += delta;
     }
 };

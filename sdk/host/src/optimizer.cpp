@@ -130,11 +130,14 @@ bool Optimizer::has_grad(const Slot& slot) const {
 
 void Optimizer::update() {
     if (!is_set_up_) throw InvalidError("[update] parameters: expected setup() first, got none");
+    const auto check = [&] {
+        for (const auto& slot : slots_)
+            if (has_grad(slot) && !slot.state.empty()) require_as_at_setup(slot);
+    };
+    check();  // hooks change gradients
     for (const auto& hook : hooks_) hook(*this);
-    for (const auto& slot : slots_) {
-        if (has_grad(slot) && !slot.state.empty()) require_as_at_setup(slot);
-    }
-    for (auto& slot : slots_) {  // a parameter may have moved to another device
+    if (!hooks_.empty()) check();  // a hook may have added a gradient
+    for (auto& slot : slots_) {    // a parameter may have moved to another device
         const Device device = slot.parameter.variable.device();
         for (Array& state : slot.state) {
             if (state.device() != device) state = state.to(device);
@@ -407,7 +410,9 @@ AdaptiveMoments::AdaptiveMoments(std::string_view function, std::vector<std::str
 
 PluginFunction AdaptiveMoments::step() {
     const double rate = alpha * group().rate;
-    const double limit = final_lr == 0 ? 0 : final_lr * rate / initial_alpha_;
+    double limit = final_lr;
+    if (rate == 0) limit = 0;
+    else if (limit != 0) limit *= initial_alpha_ > 0 ? rate / initial_alpha_ : group().rate;
     return update_({rate, beta1, beta2, eps, decoupled_decay * group().decay, limit, gamma, t()});
 }
 

@@ -137,6 +137,65 @@ TEST_CASE("added hooks run before each step, in order") {
     CHECK(sgd.t() == 1);
 }
 
+TEST_CASE("update() checks the parameters before hooks change gradients, and after it") {
+    const Two two;
+    optimizers::MomentumSGD momentum;
+    int calls = 0;
+    momentum.add_hook([&](const Optimizer& o) {
+        ++calls;
+        o.weight_decay(0.5);
+    });
+    CHECK_THROWS_AS(momentum.update(), InvalidError);
+    CHECK(calls == 0);
+    momentum.setup(two);
+    two.p.set_data(Array::zeros({3}));
+    two.p.set_grad(Array::ones({3}));
+    const char* const message = "[update] p: expected (2,) float32 as at setup(), got (3,) float32";
+    CHECK_THROWS_WITH_AS(momentum.update(), message, InvalidError);
+    CHECK(calls == 0);
+    CHECK(two.grads() == std::vector<float>{1, 1, 1});
+    CHECK_FALSE(two.q.grad());
+    // Only the hook gives this parameter a gradient.
+    two.p.cleargrad();
+    CHECK_THROWS_WITH_AS(momentum.update(), message, InvalidError);
+    CHECK(calls == 1);
+    CHECK(momentum.t() == 0);
+}
+
+TEST_CASE("RMSpropGraves: the variance of equal gradients is not negative") {
+    optimizers::RMSpropGraves graves(1e-4, 0.5, 0, /*epsilon=*/0.25);
+    const Two two;
+    graves.setup(two);
+    two.p.set_grad(Array::from({12345.678F, -1e9F}, {2}));
+    for (int i = 0; i < 100; ++i) graves.update();
+    const float before = two.values()[0];
+    graves.update();
+    CHECK(two.values()[0] < before);
+    CHECK(two.values()[1] > -2);
+    CHECK(std::isfinite(two.values()[0] + two.values()[1]));
+}
+
+TEST_CASE("bounds of a rate that is 0") {
+    const Two two;
+    optimizers::AdaBound ada_bound(0, /*final_rate=*/0.1, /*convergence=*/1);
+    ada_bound.setup(two);
+    two.set_grad();
+    ada_bound.update();
+    CHECK(two.values() == std::vector<float>{1, -2});
+    // The bounds of the second step are 2/3 and 3/2 of final_lr; the moment m is 0.19 g.
+    ada_bound.set_rate(1e-9);
+    ada_bound.update();
+    CHECK(two.values()[0] == doctest::Approx(1 - 0.1 * 2 / 3 * 0.19 * 0.5));
+    CHECK(two.values()[1] == doctest::Approx(-2 + 0.1 * 2 / 3 * 0.19 * 0.25));
+    // A rate that becomes 0.
+    optimizers::AMSBound ams_bound(0.1);
+    ams_bound.setup(two);
+    ams_bound.set_rate(0);
+    const auto before = two.values();
+    ams_bound.update();
+    CHECK(two.values() == before);
+}
+
 TEST_CASE("Lamb: steps have the length lr * |p|; a parameter that is 0 takes the step of Adam") {
     const Two two;
     optimizers::Lamb lamb(0.1, /*decay=*/0);

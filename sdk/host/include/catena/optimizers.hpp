@@ -141,7 +141,7 @@ protected:
 private:
     PluginFunction step() override;
 
-    double initial_alpha_;  // final_lr is reached at this rate, and follows its changes
+    double initial_alpha_;  // the rate for which final_lr is given
     BoundFunction update_;
 };
 
@@ -168,7 +168,8 @@ public:
 
 // AdaBound, AdamW whose alpha / (sqrt(v') + eps) is clipped to bounds that converge to final_lr:
 // final_lr (1 - 1 / (gamma t + 1)) and final_lr (1 + 1 / (gamma t)) (Luo and others, ICLR 2019).
-// final_lr is finite and positive, gamma in (0, 1].
+// final_lr is finite and positive, gamma in (0, 1]. final_lr is multiplied by alpha / (alpha of the
+// constructor), unless the latter is 0. A step with alpha = 0 changes no parameter.
 class AdaBound : public AdaptiveMoments {
 public:
     static constexpr std::string_view name = "ada_bound";

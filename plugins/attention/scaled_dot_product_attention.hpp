@@ -152,11 +152,14 @@ struct ScaledDotProductAttention {
         };
         auto [seen, kept] = g.has(5) ? factors({g.x(0), g.x(1), g.y(2), g.x(5)})
                                      : factors({g.x(0), g.x(1), g.y(2)});
+        const double infinity = std::numeric_limits<double>::infinity();
         if (g.has(3)) {
             scores = scores + g.x(3);
-            seen = seen * (g.x(3) > (half ? -65504.0 : -3e38));  // not where the bias is -inf
+            seen = seen * (1.0 - (scores == -infinity));
         }
         if (g.has(4)) seen = seen * cast(g.x(4), dtype);
+        // Without the log of the sum, a bias could be below the scores of hidden keys.
+        scores = scores - reshape(cast(g.y(1), dtype), {a.b, a.h, a.t, 1});
         scores = math::where(seen, scores, half ? -6e4 : -1e30);
         const Var p = call<"catena.softmax">({scores}, {set("axis", std::int64_t{3})}) * seen;
         const bool drops = g.template attr<"dropout">() != 0;

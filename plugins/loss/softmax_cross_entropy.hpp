@@ -70,8 +70,10 @@ struct SoftmaxCrossEntropy {
         const auto attrs = {g.same("ignore_label"), g.same("label_smoothing")};
         const Var q = g.has(2) ? call<"catena.label_targets">({g.x(0), g.x(1), g.x(2)}, attrs)
                                : call<"catena.label_targets">({g.x(0), g.x(1)}, attrs);
-        const Var p = call<"catena.softmax">({g.x(0)}, {set("axis", std::int64_t{1})});
-        g.gx(0, (p * sum(q, {1}, true) - q) * gradient_of_losses(g, 2));
+        const Var all = sum(q, {1}, true);
+        const Var x = math::where(all, g.x(0), 0.0);  // the scores of an ignored label may be NaN
+        const Var p = call<"catena.softmax">({x}, {set("axis", std::int64_t{1})});
+        g.gx(0, (p * all - q) * gradient_of_losses(g, 2));
     }
 
     template <class T, class, class>

@@ -317,6 +317,32 @@ TEST_CASE("attention: queries that see no key, huge scores, NaN, inf") {
     CHECK(compare(y, k, {1e-12, 0}) == "");
 }
 
+TEST_CASE("attention: gradients of a finite bias, however low") {
+    // The first query sees two keys with such a bias, and not the last one.
+    for (const catena_dtype dtype :
+         {dtype_of<float>(), dtype_of<double>(), dtype_of<catena::plugin::Float16>(),
+          dtype_of<catena::plugin::BFloat16>()}) {
+        const bool is_float16 = dtype.bits == 16 && dtype.code == CATENA_CODE_FLOAT;
+        const double low = is_float16 ? -65504 : dtype.bits == 64 ? -1.797e308 : -3.38e38;
+        CAPTURE(low);
+        const auto of = [&](const std::vector<double>& values, const Dims& shape) {
+            return Array::from<double>(values, shape).to(dtype);
+        };
+        const std::vector<Array> x = {of({1, 2}, {1, 1, 2, 1}), of({1, 1, 3}, {1, 1, 3, 1}),
+                                      of({3, 5, 100}, {1, 1, 3, 1}),
+                                      of({low, low, low, low, 0, -inf}, {2, 3})};
+        const Attrs attrs = {set("causal", true), set("offset", 1)};
+        const auto y = world().forward(name, x, attrs);
+        CHECK(y[0].to(dtype_of<double>()).values<double>() == std::vector<double>{4, 5});
+        const auto gx = world().gradient(
+            name, x, y, {of({1, 1}, {1, 1, 2, 1}), Array(), Array(), Array()}, attrs);
+        const std::vector<double> expected[] = {
+            {0, 0}, {-0.5, 0.5, 0}, {0.5, 1.5, 0}, {-0.5, 0.5, 0, 0, 0, 0}};
+        for (std::size_t i = 0; i < 4; ++i)
+            CHECK(compare(gx[i], of(expected[i], x[i].shape()), {1e-6, 0}) == "");
+    }
+}
+
 TEST_CASE("attention: empty axes") {
     for (const Dims& size :
          {Dims{0, 2, 3, 4}, Dims{2, 0, 3, 4}, Dims{2, 2, 0, 4}, Dims{2, 2, 3, 0}})

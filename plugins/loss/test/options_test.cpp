@@ -82,6 +82,9 @@ TEST_CASE_TEMPLATE("ignored rows may have any scores", T, float, double) {
         if (r.y.size() == 2) CHECK(r.y[0] == 0);
         CHECK(std::vector<double>(r.gx.begin(), r.gx.begin() + 3) == std::vector<double>(3, 0));
         CHECK(std::vector<double>(r.gx.begin() + 3, r.gx.end()) == one.gx);
+        CHECK(std::vector<double>(r.composed.begin(), r.composed.begin() + 3) ==
+              std::vector<double>(3, 0));
+        CHECK(std::vector<double>(r.composed.begin() + 3, r.composed.end()) == one.composed);
     }
     CHECK(run(nll, {x, labels({2}, {-1, 2})}, with("no")).y == std::vector<double>{0, -2});
 }

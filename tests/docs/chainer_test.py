@@ -61,7 +61,8 @@ def functions():
     for header in (ROOT / HOST).rglob("*.hpp"):
         code = without_comments(header.read_text())
         if "namespace catena::functions" in code:
-            found |= set(re.findall(r"(\w+)\(const [\w<>]+& x", code))
+            found |= set(re.findall(r"\b(?:X|Xs|Array|Variable|vector<\w+>) (\w+)\(", code))
+            found |= set(re.findall(r"\bCATENA_\w+\((\w+)\)", code))
     return found
 
 

@@ -24,6 +24,7 @@ def cases(case):
          {"alpha": 0.3, "scale": 2.0, "input_scale": 0.5})
     case("hard_sigmoid", "hard_sigmoid", {"x": wide()}, lambda x: (0.2 * x + 0.5).clip(0, 1))
     case("hard_swish", "hard_swish", {"x": wide()}, lambda x: F.hardswish(x), double=False)
+    case("hard_swish_second_order", "hard_swish", {"x": wide()}, lambda x: x * F.relu6(x + 3) / 6)
     case("clipped_relu", "clipped_relu", {"x": wide()}, lambda x: x.clip(0, 20))
     case("clipped_relu_z", "clipped_relu", {"x": wide()}, lambda x: x.clip(0, 3), {"z": 3.0})
     case("swiglu", "swiglu", {"a": wide(), "b": wide()}, lambda a, b: F.silu(a) * b)

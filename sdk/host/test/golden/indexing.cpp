@@ -63,6 +63,10 @@ const golden::Rows indexing = {
     {"put", [](const auto& x, const auto&) { return golden::Variables{F::put(x[0], x[1], x[2])}; }},
     {"select_item",
      [](const auto& x, const auto&) { return golden::Variables{F::select_item(x[0], x[1])}; }},
+    {"nonzero",
+     [](const auto& x, const auto&) {
+         return golden::Variables{catena::as_variable(F::nonzero(x[0]))};
+     }},
     {"permutate",
      [](const auto& x, const auto& attrs) {
          return golden::Variables{

@@ -78,3 +78,8 @@ def cases(case):
          lambda x, indices: x[:, indices], {"axis": 1, "inv": False})
     case("permutate_inv", "permutate", {"x": x, "indices": order},
          lambda x, indices: x[:, torch.argsort(indices)], {"axis": 1, "inv": True})
+    case("nonzero", "nonzero", {"x": integers(-1, 2, (3, 4))}, lambda x: x.nonzero())
+    case("nonzero_bool", "nonzero", {"x": integers(0, 2, (2, 3, 2), "bool")}, lambda x: x.nonzero())
+    case("nonzero_floats", "nonzero",
+         {"x": np.array([0, -0.0, 2, np.nan, -np.inf], "float32")}, lambda x: x.nonzero())
+    case("nonzero_none", "nonzero", {"x": np.zeros((2, 2), "float32")}, lambda x: x.nonzero())

@@ -135,6 +135,38 @@ struct LambDirectionUpdate {
     }
 };
 
+// The second part of LAMB: |param| / |r| from the squares of both norms, and the step.
+struct TrustRatio {
+    static constexpr auto about =
+        describe("catena.trust_ratio", "y = sqrt(x0 / x1), or 1 if x0 or x1 is 0", in("x0", "x1"),
+                 out("y"))
+            .not_differentiable()
+            .internal()
+            .example("x0=(2,3)[0.5,1] x1=(2,3)[0.5,1]")
+            .example("x0=(2)[0,0] x1=(2)[0.5,1]")
+            .example("x0=(2)[0.5,1] x1=(2)[0,0]");
+
+    template <class T>
+    CATENA_FN static T forward(T x0, T x1) {
+        const T ratio = math::sqrt(x0 / x1);
+        return math::where((x0 == T(0)) | (x1 == T(0)), T(1), ratio);
+    }
+};
+struct LambUpdate {
+    static constexpr auto about =
+        describe("catena.lamb_update", "param -= lr * ratio * r",
+                 in(Port("param").mutated(), "r", Port("ratio", "()")), out(),
+                 not_negative(attr("lr", 0.001, "the learning rate")))
+            .internal()
+            .example("param=(2,3) r=(2,3) ratio=()[0.5,2]");
+    static constexpr auto single_x = ports(2);
+
+    template <class T>
+    CATENA_FN static void update(T& param, T r, T ratio, T lr) {
+        param -= lr * ratio * r;
+    }
+};
+
 // Exponential moving average of a parameter.
 struct AverageUpdate {
     static constexpr auto about =
@@ -151,6 +183,7 @@ struct AverageUpdate {
     }
 };
 
-CATENA_FUNCTIONS(AdamWUpdate, AmsGradUpdate, LambDirectionUpdate, AverageUpdate);
+CATENA_FUNCTIONS(AdamWUpdate, AmsGradUpdate, LambDirectionUpdate, TrustRatio, LambUpdate,
+                 AverageUpdate);
 
 }  // namespace catena::plugins

@@ -130,14 +130,11 @@ bool Optimizer::has_grad(const Slot& slot) const {
 
 void Optimizer::update() {
     if (!is_set_up_) throw InvalidError("[update] parameters: expected setup() first, got none");
-    const auto check = [&] {
-        for (const auto& slot : slots_)
-            if (has_grad(slot) && !slot.state.empty()) require_as_at_setup(slot);
-    };
-    check();  // hooks change gradients
+    for (const auto& slot : slots_) {  // before hooks change gradients, or add them
+        if (!groups_[slot.group].frozen && !slot.state.empty()) require_as_at_setup(slot);
+    }
     for (const auto& hook : hooks_) hook(*this);
-    if (!hooks_.empty()) check();  // a hook may have added a gradient
-    for (auto& slot : slots_) {    // a parameter may have moved to another device
+    for (auto& slot : slots_) {  // a parameter may have moved to another device
         const Device device = slot.parameter.variable.device();
         for (Array& state : slot.state) {
             if (state.device() != device) state = state.to(device);
@@ -423,23 +420,23 @@ Lamb::Lamb(double rate, double decay, double decay1, double decay2, double epsil
       beta2(decay2),
       eps(epsilon),
       decoupled_decay(decay) {
-    if (!(lr >= 0 && std::isfinite(lr)))
-        fail<InvalidError>("[Lamb] lr: expected a finite number >= 0, got {}", lr);
+    (void)update_({lr});
     (void)direction_({beta1, beta2, eps, decoupled_decay, 1});
 }
 
 void Lamb::update_one(Array& param, const Array& grad, std::span<Array> state) {
+    const PluginFunction& update = update_({lr * group().rate});  // throws before anything changes
     const Array r = Array::empty(param.shape(), param.dtype(), param.device());
     const Array inputs[] = {param, grad, state[0], state[1], r};
     direction_({beta1, beta2, eps, decoupled_decay * group().decay, t()}).forward(inputs);
-    const auto squares = [](const Array& x) {
-        return plain<"catena.sum_of_squares">().forward(std::span(&x, 1))[0];
+    const auto call = [](const PluginFunction& function, std::span<const Array> x) {
+        return function.forward(x)[0];
     };
-    const Array of_param = squares(param), of_r = squares(r);
-    // 1 where a norm is 0.
-    const Array none = (of_param <= 0) | (of_r <= 0);
-    const Array ratio = (of_param * ~none + none) / (of_r * ~none + none);
-    param -= (pow(ratio, 0.5) * (lr * group().rate)).astype(param.dtype()) * r;
+    const auto& squares = plain<"catena.sum_of_squares">();
+    const Array norms[] = {call(squares, {&param, 1}), call(squares, {&r, 1})};
+    const Array ratio = call(plain<"catena.trust_ratio">(), norms).astype(param.dtype());
+    const Array step[] = {param, r, ratio};
+    update.forward(step);
 }
 
 namespace {

@@ -52,9 +52,9 @@ private:
     BoundFunction update_{"catena.momentum_sgd_update", {"lr", "momentum"}};
 };
 
-// NesterovAG, Nesterov's accelerated gradient: v = momentum * v - lr * g; p += momentum * v - lr *
-// g (Nesterov, 1983; PyTorch's SGD with nesterov.) lr is finite and not negative, momentum in [0,
-// 1).
+// NesterovAG, Nesterov's accelerated gradient:
+// v = momentum * v - lr * g; p += momentum * v - lr * g  (Nesterov, 1983.)
+// It is PyTorch's SGD with nesterov=True. lr is finite and not negative, momentum in [0, 1).
 class NesterovAG : public Optimizer {
 public:
     static constexpr std::string_view name = "nesterov_ag";
@@ -116,10 +116,11 @@ private:
     BoundFunction update_{"catena.adam_update", {"alpha", "beta1", "beta2", "lam", "eps", "t"}};
 };
 
-// The base of AdamW and its variants below. m += (1 - beta1)(g - m); v += (1 - beta2)(g^2 - v); m'
-// = m / (1 - beta1^t); v' = v / (1 - beta2^t); p -= alpha * (m' / (sqrt(v') + eps) +
-// decoupled_decay * p) beta1 and beta2 are in [0, 1); alpha, eps and decoupled_decay are finite and
-// not negative.
+// The base of AdamW and its variants below:
+// m += (1 - beta1)(g - m); v += (1 - beta2)(g^2 - v);
+// m' = m / (1 - beta1^t); v' = v / (1 - beta2^t);
+// p -= alpha * (m' / (sqrt(v') + eps) + decoupled_decay * p).
+// beta1 and beta2 are in [0, 1); alpha, eps and decoupled_decay are finite and not negative.
 class AdaptiveMoments : public Optimizer {
 public:
     static constexpr double default_rate = 0.001;
@@ -130,7 +131,7 @@ public:
     double beta2;
     double eps;
     double decoupled_decay;
-    double final_lr = 0;  // of the variants with bounds; 0: no bounds
+    double final_lr = 0;  // the limit of AdaBound's and AMSBound's bounds; 0: no bounds
     double gamma = 1e-3;
 
 protected:
@@ -167,7 +168,8 @@ public:
 };
 
 // AdaBound, AdamW whose alpha / (sqrt(v') + eps) is clipped to bounds that converge to final_lr:
-// final_lr (1 - 1 / (gamma t + 1)) and final_lr (1 + 1 / (gamma t)) (Luo and others, ICLR 2019).
+// at least final_lr (1 - 1 / (gamma t + 1)) and at most final_lr (1 + 1 / (gamma t)). (Luo and
+// others, ICLR 2019.)
 // final_lr is finite and positive, gamma in (0, 1]. final_lr is multiplied by alpha / (alpha of the
 // constructor), unless the latter is 0. A step with alpha = 0 changes no parameter.
 class AdaBound : public AdaptiveMoments {
@@ -191,10 +193,12 @@ public:
                           epsilon, decay, final_rate, convergence) {}
 };
 
-// Lamb, AdamW whose step for each parameter has the length lr * |p|: r = m' / (sqrt(v') + eps) +
-// decoupled_decay * p; p -= lr * |p| / |r| * r, with 1 for |p| / |r| if a norm is 0 (You and
-// others, "Large Batch Optimization for Deep Learning", ICLR 2020). Ranges are those of AdamW. A
-// step computes norms between two passes, so a RecordedStep cannot record it.
+// Lamb, AdamW whose step for each parameter has the length lr * |p|:
+// r = m' / (sqrt(v') + eps) + decoupled_decay * p; p -= lr * |p| / |r| * r,
+// with 1 for |p| / |r| if a norm is 0. (You and others, "Large Batch Optimization for Deep
+// Learning", ICLR 2020.) Ranges are those of AdamW. The length depends on the norms of p and of all
+// of r, so a step has three passes over a parameter, which compute r, the norms, and p, and it
+// updates one parameter after the other. A RecordedStep cannot record it.
 class Lamb : public Optimizer {
 public:
     static constexpr std::string_view name = "lamb";
@@ -214,10 +218,12 @@ private:
 
     BoundFunction direction_{"catena.lamb_direction_update",
                              {"beta1", "beta2", "eps", "decay", "t"}};
+    BoundFunction update_{"catena.lamb_update", {"lr"}};
 };
 
-// Lion, steps of one size in the direction of the momentum's sign: p -= lr * (sign(beta1 * m + (1 -
-// beta1) * g) + decoupled_decay * p); m = beta2 * m + (1 - beta2) * g (Chen and others, 2023.)
+// Lion, steps of one size in the direction of the momentum's sign:
+// p -= lr * (sign(beta1 * m + (1 - beta1) * g) + decoupled_decay * p);
+// m = beta2 * m + (1 - beta2) * g  (Chen and others, 2023.)
 // beta1 and beta2 are in [0, 1), lr and decoupled_decay finite and not negative.
 class Lion : public Optimizer {
 public:

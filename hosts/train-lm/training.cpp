@@ -216,21 +216,22 @@ Variable Training::loss(const TextBatch& batch, LanguageModel::State& before) {
 // [step]
 void Training::step() {
     optimizer->cleargrads();
-    std::int64_t pieces = 0;
+    double pieces = 0, steps = 0, parts = 0;
     do {
         const TextBatch batch = text->next();
         const Variable mean = loss(batch, state);
         draw_once(mean);
-        // Gradients of a recurrent net are sums over the steps.
-        const auto steps = options.gpt ? 1 : static_cast<double>(batch.rows.size());
-        const Variable share = mean * (steps / static_cast<double>(options.accumulate));
+        const auto length = static_cast<double>(batch.rows.size());
+        const auto size = static_cast<double>(batch.size());
+        const double part = size / static_cast<double>(options.batch * options.steps);
+        pieces += 1, steps += length, parts += part;
+        // Gradients of a recurrent net are sums over the steps. The last minibatch may be shorter.
+        const Variable share = mean * (options.accumulate > 1 ? part : options.gpt ? 1 : length);
         (loss_scale ? (*loss_scale)(share) : share).backward();
         state.unchain_backward();
-        score.add({mean.data()}, static_cast<double>(batch.size()));
-    } while (++pieces < options.accumulate && text->position() > 0);
-    if (pieces < options.accumulate)  // at the end of an epoch
-        optimizer->scale_grads(static_cast<double>(options.accumulate) /
-                               static_cast<double>(pieces));
+        score.add({mean.data()}, size);
+    } while (pieces < static_cast<double>(options.accumulate) && text->position() > 0);
+    if (options.accumulate > 1) optimizer->scale_grads((options.gpt ? 1 : steps / pieces) / parts);
     if (loss_scale) loss_scale->update(*optimizer);
     else optimizer->update();
     if (averages) averages->update();

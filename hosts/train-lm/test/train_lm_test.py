@@ -222,6 +222,24 @@ class Transformers(LanguageCase):
                 out = self.train("--epochs", 12, *self.GPT, *options)
                 self.assertLess(self.perplexity(out), 2.2, out)
 
+    def test_accumulated_minibatches_are_one_large_one(self):
+        # An epoch has 8 windows; minibatches of 3 end with one of 2.
+        lines = LINES * 2
+        random.Random(1).shuffle(lines)
+        for part in ("train", "valid", "test"):
+            self.write(f"parts/{part}.txt", "".join(line + "\n" for line in lines))
+        self.text = self.folder / "parts"
+        perplexities = []
+        for batch, accumulate in ((8, 1), (3, 3), (4, 2)):
+            curves = self.folder / "curves.csv"
+            self.train("--epochs", 6, *self.GPT, "--optimizer", "sgd", "--lr", 0.5, "--clip", 100,
+                       "--batch", batch, "--accumulate", accumulate, "--curves", curves)
+            lines = curves.read_text().splitlines()
+            self.assertEqual(len(lines), 7)
+            perplexities.append([float(line.split(",")[1]) for line in lines[1:]])
+            for one, other in zip(perplexities[0], perplexities[-1]):
+                self.assertAlmostEqual(one, other, delta=1e-4)
+
     def test_bytes_and_pairs_of_bytes(self):
         out = self.train("--epochs", 1, *self.GPT, "--tokens", "bytes")
         self.assertIn(" bytes to train", out)

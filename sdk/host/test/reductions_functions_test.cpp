@@ -122,3 +122,34 @@ TEST_CASE("sums of 10^8 numbers are accurate to 1e-6") {
     const auto columns = F::sum(x.reshape({n / 2, 2}), {0}).to_vector<double>();
     CHECK(columns[1] == doctest::Approx(exact / 2).epsilon(1e-6));
 }
+
+TEST_CASE("sums and means of 10^8 different numbers of both signs are accurate to 1e-6") {
+    constexpr std::int64_t n = 100'000'000;
+    const Array x = Array::empty({n}, Dtype::float32, Device::get("cpu"));
+    const std::span<float> values = x.host<float>();
+    std::int64_t exact[2][2] = {};  // of each half, and of each column if the rows have two numbers
+    std::uint64_t state = 1;
+    for (std::int64_t i = 0; i < n; ++i) {
+        state = state * 6364136223846793005 + 1442695040888963407;
+        const auto whole = static_cast<std::int32_t>(state >> 40) - (1 << 22);  // -2^22 to 3 * 2^22
+        values[static_cast<std::size_t>(i)] = static_cast<float>(whole) * 0x1p-22F;
+        exact[i / (n / 2)][i % 2] += whole;
+    }
+    const auto near = [](std::int64_t whole, std::int64_t count) {
+        return doctest::Approx(static_cast<double>(whole) * 0x1p-22 / static_cast<double>(count))
+            .epsilon(1e-6);
+    };
+    const std::int64_t first = exact[0][0] + exact[0][1], second = exact[1][0] + exact[1][1];
+    CHECK(F::sum(x).item<float>() == near(first + second, 1));
+    CHECK(F::mean(x).item<float>() == near(first + second, n));
+    const Array halves = x.reshape({2, n / 2}), pairs = x.reshape({n / 2, 2});
+    const auto check = [&](const Array& y, std::int64_t a, std::int64_t b, std::int64_t count) {
+        const auto got = y.to_vector<double>();
+        CHECK(got[0] == near(a, count));
+        CHECK(got[1] == near(b, count));
+    };
+    check(F::sum(halves, {1}), first, second, 1);
+    check(F::mean(halves, {1}), first, second, n / 2);
+    check(F::sum(pairs, {0}), exact[0][0] + exact[1][0], exact[0][1] + exact[1][1], 1);
+    check(F::mean(pairs, {0}), exact[0][0] + exact[1][0], exact[0][1] + exact[1][1], n / 2);
+}

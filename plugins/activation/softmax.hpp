@@ -71,7 +71,7 @@ private:
         CATENA_LOOP
         for (std::int64_t i = 0; i < length; ++i) y[i] *= factor;
     }
-    // Up to 64 adjacent lines, whose elements are axis.inner apart.
+    // Up to 64 adjacent lines; the elements of a line are axis.inner apart.
     CATENA_KERNEL void strip(const T* x, T* y, std::int64_t width) const {
         const std::int64_t step = axis.inner;
         T most[64];

@@ -1,5 +1,5 @@
-// Indices along an axis, on CUDA. The host does not wait to learn whether an index is out of range:
-// what is read for such an index is NaN, and what is to be added is skipped.
+// Indices along an axis, on CUDA. The host does not wait for the indices. If one is out of range,
+// reading gives NaN, and adding does nothing.
 #pragma once
 
 #include <limits>

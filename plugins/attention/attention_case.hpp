@@ -90,7 +90,7 @@ struct AttentionCase {
         const std::int64_t n = lengths[batch];
         return n < 0 ? 0 : n < s ? n : s;
     }
-    // The keys that query `row` of a batch sees, which has keys(batch) keys.
+    // The keys that query `row` sees, in an element of the batch with n_keys = keys(batch) keys.
     CATENA_FN SeenKeys seen(std::int64_t row, std::int64_t n_keys) const {
         const std::int64_t place = row + (offset < 0 ? n_keys - t : offset);
         std::int64_t first = window > 0 && place - window >= 0 ? place - window + 1 : 0;

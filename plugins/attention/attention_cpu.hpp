@@ -99,8 +99,8 @@ struct AttentionOnCpu : AttentionTile<T, isa> {
             weigh(tile, keys, x.v, a.v, a.group, a.e, scores, factors, scratch.sums);
         });
     }
-    // The same for a few queries, as when a model generates text: the keys are read once, so their
-    // rows are what is vectorized.
+    // The same for a few queries, as when a model generates text: vectorized along the rows of the
+    // keys, which are read once.
     static constexpr std::int64_t few = 4;
     CATENA_KERNEL static void attend_few(const Tensors& x, const Tile& tile, std::int64_t from,
                                          std::int64_t to, Scratch& scratch) {
@@ -152,8 +152,8 @@ struct AttentionOnCpu : AttentionTile<T, isa> {
         });
         to_columns(tile, sums, a.e, scratch.sums);
     }
-    // Replaces 16 columns of scores by e^(score - most), where `most` becomes the largest score so
-    // far, and adds them to total. factors: what multiplies earlier sums.
+    // Updates `most`, the largest scores so far, for 16 columns. Replaces scores by
+    // e^(score - most), and adds them to total. factors: the factors of earlier sums.
     CATENA_KERNEL static void soften(T* scores, std::int64_t rows, T* most, T* total, T* factors) {
         T top[16], by[16], sum[16];
         for (std::int64_t l = 0; l < 16; ++l) top[l] = most[l];
@@ -275,7 +275,7 @@ struct AttentionOnCpu : AttentionTile<T, isa> {
                     const std::int64_t last = std::min(a.s, (part + 1) * split.size);
                     T* const gq = x.gq == nullptr ? nullptr : partial + part * size;
                     std::int64_t key = part * split.size;
-                    do {  // also without keys, so that each part of gq is set
+                    do {  // once even without keys, because each part of gq must be set
                         spread_back(x, tiles, index / a.hk, index % a.hk, key,
                                     std::min(last, key + scratch.chunk), gq,
                                     add || key > part * split.size, scratch);

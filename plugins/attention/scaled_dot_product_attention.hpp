@@ -23,7 +23,8 @@ inline constexpr Attribute attention_dropout =
 struct AttentionFactors {
     static constexpr auto about =
         describe("catena.attention_factors",
-                 "seen: 1 where a query sees a key, mask aside, else 0; kept: factors of dropout",
+                 "seen: 1 where a query sees a key if there is no mask, else 0; kept: the factors "
+                 "of dropout",
                  in("q", "k", Port("draws", "of attention (3,)").of("L").not_differentiable(),
                     Port("lengths", "(B,)").of("L").optional().not_differentiable()),
                  out(Port("seen", "(B, H, T, S)"), Port("kept", "(B, H, T, S)")), attention_causal,
@@ -77,11 +78,13 @@ struct ScaledDotProductAttention {
             "catena.scaled_dot_product_attention",
             "y = softmax(scale q k^T + bias) v, for each head\n\n"
             "If there are fewer heads of k and v (Hk) than of q (H), H / Hk heads of q share one. "
-            "With causal, query i sees the keys up to i + offset: offset=0 is PyTorch's is_causal; "
-            "with a cache of S - T earlier keys, offset is S - T, or -1, which means that. The "
-            "mask is true where a query sees a key. With lengths, row b of the batch has only the "
-            "first lengths[b] "
-            "keys, and offset=-1 is lengths[b] - T. A query that sees no key has y = 0. (Dao and "
+            "With causal, query i sees the keys up to i + offset: offset=0 is PyTorch's is_causal. "
+            "offset=-1 stands for S - T: the last query then sees all keys, as with a cache of "
+            "S - T earlier keys. The mask is true where a query sees a key. With lengths, item b "
+            "of "
+            "the batch has only the first lengths[b] keys, and offset=-1 stands for lengths[b] - "
+            "T. "
+            "A query that sees no key has y = 0. (Dao and "
             "others, \"FlashAttention\", NeurIPS 2022; Ainslie and others, \"GQA\", EMNLP 2023.)",
             in(Port("q", "(B, H, T, D), or (B, T, H, D) if layout=\"BTHD\""),
                Port("k", "(B, Hk, S, D), or (B, S, Hk, D)"),
@@ -93,12 +96,12 @@ struct ScaledDotProductAttention {
                    .not_differentiable(),
                Port("lengths", "numbers of keys (B,)").of("L").optional().not_differentiable()),
             out(Port("y", "(B, H, T, E), or (B, T, H, E)"),
-                Port("lse", "log of the sum of e^score (B, H, T); inf if there is none")
+                Port("lse", "log of the sum of e^score (B, H, T); inf if no key is seen")
                     .of("S")
                     .hidden(),
                 Port("draws", "seed, offset, and whether any were drawn (3,)").of("L").hidden(),
-                // A host needs a dtype for each type variable, also if there is no mask.
-                Port("none", "of the mask's dtype (0,)").of("B").hidden()),
+                // The ABI needs a dtype for each type variable, even without a mask.
+                Port("none", "empty, of the mask's dtype (0,)").of("B").hidden()),
             attention_causal, attention_scale, attention_dropout, attention_window,
             attention_offset, attention_layout)
             .stochastic()

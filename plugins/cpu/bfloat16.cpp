@@ -36,7 +36,8 @@ alignas(64) constexpr struct {
 } eight_tiles;
 
 // The packed parts of A and B fit into the second-level cache, and a block of A into the first-level cache. C
-// is read and written once for every k_part numbers, which depends on nothing, and so do the sums.
+// is read and written once for every k_part numbers. These sizes are constants so that sums have the same
+// order for any number of threads.
 constexpr int64_t k_part = 512;
 constexpr int64_t rows_part = 128;
 constexpr int64_t columns_part = 512;

@@ -93,13 +93,14 @@ struct LossesOnDevice {
     LabelSums* sums;
     std::int64_t add;
 };
-// What finish_kernel stores besides the loss: see the output `norms` of softmax_cross_entropy.
+// The numbers that finish_kernel stores besides the loss: the output `norms` of
+// softmax_cross_entropy.
 template <class S>
 struct Norms {
     S* data;
     std::int64_t n, add;
 };
-// Stores the loss, unless y is null, and the norms. by: what the sum is divided by; 0: the count.
+// Stores the loss, unless y is null, and the norms. by: the divisor of the sum; 0: the count.
 template <class T, class S>
 __global__ void __launch_bounds__(cuda::block)
     finish_kernel(const LabelSums* of_blocks, std::int64_t n, double by,
@@ -128,7 +129,7 @@ void finish_losses(const auto& call, std::int64_t blocks, double by,
                 blocks, by, targets, single ? nullptr : call.template y<T>(0).data, call.adds(0),
                 norms);
 }
-// What the sum of the losses of labels of this shape is divided by, or 0 for the count.
+// Returns the divisor of the sum of the losses of labels of this shape, or 0 for the count.
 inline double divisor_on_device(const auto& call, Shape t) {
     if (call.template attr<"reduce">() != "mean") return 1;
     if (call.template attr<"normalize">()) return 0;

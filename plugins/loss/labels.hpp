@@ -97,7 +97,7 @@ struct ClassWeights {
     const T* data;
 };
 
-// Returns what the sum of the losses is divided by, or 1 if that is 0: then all losses are 0.
+// Returns the divisor of the sum of the losses; 1 instead of 0, in which case all losses are 0.
 // Throws for a label out of range.
 template <class I, class T>
 double divisor(const auto& call, Tensor<const I> t, std::int64_t classes, ClassWeights<T> weights) {

@@ -74,7 +74,7 @@ struct NllLoss {
                 gx[place_of(axis, labels, i)] -= weight[t[i]] * (gy[i] / by);
     }
 
-    // Returns the offset in x of what label i selects.
+    // Returns the offset of the element of x that label i selects.
     CATENA_FN static std::int64_t place_of(const Axis& axis, const Labels& t, std::int64_t i) {
         return (i / axis.inner * axis.length + t[i]) * axis.inner + i % axis.inner;
     }

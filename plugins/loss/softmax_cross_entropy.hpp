@@ -16,7 +16,8 @@ struct SmoothTargets {
           sharp(static_cast<T>(1 - call.template attr<"label_smoothing">())),
           each(static_cast<T>(call.template attr<"label_smoothing">() /
                               static_cast<double>(classes))) {}
-    // What the label adds to its class, what every class has, and the sum of the latter.
+    // The target of class c is everywhere(c), plus at(c) if c is the label. rest() is the sum of
+    // everywhere().
     CATENA_FN T at(std::int64_t label) const { return sharp * weight[label]; }
     CATENA_FN T everywhere(std::int64_t c) const { return each * weight[c]; }
     T rest(std::int64_t classes) const { return each == T(0) ? T(0) : each * weight.sum(classes); }
@@ -32,8 +33,8 @@ struct SoftmaxCrossEntropy {
                  "A label's loss is weighted by class_weight[t]. The mean is the sum of the losses "
                  "divided by the sum of these weights, so by default by the number of labels that "
                  "are not ignored; it is 0 if that is 0. Label smoothing s replaces the target of "
-                 "a label by 1 - s at the label plus s / classes at every class; the class weights "
-                 "weight each class's part.",
+                 "a label by 1 - s at the label plus s / classes at every class; the target of "
+                 "each class is then multiplied by its class weight.",
                  in(Port("x", "scores (N, classes, ...)"),
                     Port("t", "labels (N, ...)").of("I").not_differentiable(), class_weight),
                  out(Port("loss", "(), or (N, ...) if it is not reduced"),
@@ -41,8 +42,8 @@ struct SoftmaxCrossEntropy {
                          .of("S")
                          .hidden(),
                      Port("norms",
-                          "what the sum is divided by, and the targets' sum without "
-                          "that of the label (2,)")
+                          "the divisor of the sum of the losses, and the sum of a label's "
+                          "smoothed targets without 1 - s at the label (2,)")
                          .of("S")
                          .hidden()),
                  ignore_label, reduce, label_smoothing, normalize)
@@ -207,7 +208,7 @@ private:
                     if (scale[j] != T(0)) out[t[first + j] * step + j] -= at[j];
             });
     }
-    // Subtracts what the targets have at every class.
+    // Subtracts the smoothed part of the targets from the gradient of every class.
     template <class T>
     CATENA_KERNEL static void subtract(const SmoothTargets<T>& q, T scale, std::int64_t classes,
                                        T* out) {

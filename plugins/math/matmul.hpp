@@ -166,8 +166,8 @@ struct Matmul {
         describe(
             "catena.matmul",
             "y = a b, the matrix product\n\nWith more than two axes, the last two are matrices "
-            "and the others broadcast, as in numpy.matmul. A 1-d a is a row, a 1-d b is a "
-            "column, without an axis in y; they are not transposed.",
+            "and the others broadcast, as in numpy.matmul. A 1-d a is a row, a 1-d b a column; "
+            "y has no axis for them, and transa and transb do not apply to them.",
             in("a", "b"), out("y"), attr("transa", false, "transpose a's last two axes first"),
             attr("transb", false, "transpose b's last two axes first"))
             .since(2)

@@ -16,7 +16,7 @@ struct RowView {
     std::int64_t rows() const { return n * groups; }
     std::int64_t length() const { return channels * run; }
     std::int64_t values() const { return groups * channels; }
-    double share() const {  // of an element of a row in its mean
+    double share() const {  // the weight of an element in the mean of its row
         return 1 / static_cast<double>(std::max<std::int64_t>(length(), 1));
     }
     // The parts of the rows for which the gradients of gamma and beta are summed apart. Their

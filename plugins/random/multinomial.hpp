@@ -5,9 +5,9 @@
 
 namespace catena::plugins {
 
-// With replacement, and for one class: the class where the sum of the probabilities exceeds u times
-// their total. The row is summed in chunks, so that all devices add the same numbers in the same
-// order, and draws search few classes.
+// A draw with replacement takes the first class at which the running sum of the probabilities
+// exceeds u times their total, with u from U[0, 1). The probabilities are summed in chunks: all
+// devices then add in the same order, and a draw searches the chunks and one chunk's classes only.
 struct Chunks {
     static constexpr std::int64_t most = 256;
     CATENA_FN explicit Chunks(std::int64_t n) : classes(n), count(n < most ? n : most) {}

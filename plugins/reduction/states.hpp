@@ -27,8 +27,8 @@ struct Two {
 template <class C>
 using Place = std::conditional_t<sizeof(C) == 4, std::int32_t, std::int64_t>;
 
-// The first of the largest or smallest elements, as NumPy orders them: NaN is before any number.
-// `second` is its place, or the number of elements that equal it; that is of no use for NaN.
+// The largest or smallest element, and in `second` its first place or the number of elements that
+// equal it. As in NumPy, NaN has priority over every number; the number of NaNs is not counted.
 template <class C, class I, bool largest, bool places>
 struct Extreme : Two<C, I> {
     using Number = C;

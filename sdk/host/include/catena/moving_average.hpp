@@ -22,8 +22,8 @@ public:
     // Throws InvalidError unless 0 <= decay <= 1, and PluginError if no plugin has the function.
     explicit ExponentialMovingAverage(const Link& link, double decay = 0.999);
 
-    // Takes the parameters into the averages. Runs in few launches. Throws InvalidError, and
-    // changes nothing, if the shape or device of a parameter has changed.
+    // Updates the averages with the current parameters, by the formula above. Throws InvalidError,
+    // and changes nothing, if the shape or device of a parameter has changed.
     void update();
     // Exchanges the values of the parameters and their averages. Throws as update().
     void swap();

@@ -55,13 +55,13 @@ public:
     void setup(const Link& link) { setup(link.collect_parameters()); }
     void setup(std::vector<NamedParameter> parameters);
 
-    // Gives the parameters for which `which` returns true settings of their own, for example no
-    // decay for biases and scales:
+    // Sets the settings of all parameters p with which(p). Biases and scales without decay:
     //
     //     optimizer.set_group([](const auto& p) { return p.variable.ndim() < 2; }, {.decay = 0});
     //
-    // Later calls have priority. setup() removes all settings; they are not saved. Throws
-    // InvalidError for invalid factors, before setup(), and if there is no such parameter.
+    // A later call replaces all settings of its parameters. setup() removes all settings, and files
+    // do not contain them. Throws InvalidError for invalid factors, before setup(), and if which()
+    // returns true for no parameter.
     void set_group(const std::function<bool(const NamedParameter&)>& which, ParameterGroup group);
 
     // Adds a function that update() calls first, such as [](auto& o) { o.clip_grads(1); }. Hooks
@@ -73,10 +73,9 @@ public:
     // Throws InvalidError, and changes nothing, before setup() and if the shape or dtype of a
     // parameter with state has changed. Throws UnsupportedError if a parameter has a rate or decay
     // of its own and the class does not read group(), if the class has no update rule (once a
-    // parameter has a gradient), and while it is recorded (see Capture) if each launch would use
-    // the same step number: the function has an attribute "t" (see RecordedStep), or the rule is
-    // update_one(). An exception in update_one() ends the step: earlier parameters are updated, t
-    // is not.
+    // parameter has a gradient), and in a recording (see Capture) that would repeat one step number
+    // in each launch: if the function has an attribute "t" (see RecordedStep), or the rule is
+    // update_one(). If update_one() throws, earlier parameters are updated, and t is unchanged.
     void update();
     std::int64_t t() const noexcept { return t_; }
     // A counter for the caller, saved with t. setup() resets it to 0.

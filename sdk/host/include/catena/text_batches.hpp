@@ -57,8 +57,8 @@ private:
     std::int64_t position_ = 0;
 };
 
-// Windows of running text in random order, for models without a state. Those of an epoch do not
-// overlap, and begin at another token than in the last epoch. Each window `begins`.
+// Windows of running text in random order, for models without a state. Windows of one epoch do not
+// overlap; each epoch cuts the text at other tokens. `begins` is true for every minibatch.
 class RandomWindows final : public TextReader {
 public:
     // device: as for RunningText. Throws ShapeError unless batch_size and steps are at least 1 and

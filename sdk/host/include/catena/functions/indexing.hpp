@@ -65,8 +65,8 @@ namespace catena::functions {
 // if a slice, `ellipsis` or `newaxis` separates index arrays or integers. The gradients of repeated
 // elements add up. Masks are read on the host, since the result's shape depends on them. Throws
 // InvalidError for items that do not fit x, ShapeError for arrays that do not broadcast or a mask
-// of another shape, DtypeError for other arrays, ValueError for an index out of range, but on
-// CUDA, where an index array out of range gives NaN (0 for integers).
+// of another shape, DtypeError for other arrays, and ValueError for an index out of range. On CUDA,
+// an element at an index array's index out of range is NaN (0 for integers) instead.
 // Unlike F::get_item(x, begin, end, step), where the lists hold one number for each axis, this is
 // one list of items: F::get_item(x, {1}) drops axis 0.
 Variable get_item(const Variable& x, std::span<const Index> index);

@@ -6,8 +6,8 @@
 
 namespace catena::functions {
 
-// A function of two arrays, variables or numbers, not of two numbers. With a variable the result is
-// a variable, a constant.
+// Functions of two operands: arrays, variables, or one of them and a number. If one is a variable,
+// the result is a variable without a graph.
 #define CATENA_LOGIC_OF_TWO(NAME)                                                             \
     Array NAME(const Array& x0, const Array& x1);                                             \
     Array NAME(const Array& x0, Scalar x1);                                                   \
@@ -67,8 +67,8 @@ CATENA_EXTREME(maximum)
 CATENA_EXTREME(minimum)
 #undef CATENA_EXTREME
 
-// x0 where the condition is not 0, else x1. The condition is bool, or of any other dtype; it has no
-// gradient. One of x0 and x1 may be a number. Throws DtypeError and ShapeError.
+// x0 where the condition is not 0, else x1. The condition has any dtype, and no gradient. One of x0
+// and x1 may be a number. Throws DtypeError and ShapeError.
 Variable where(const Variable& condition, const Variable& x0, const Variable& x1);
 Array where(const Array& condition, const Array& x0, const Array& x1);
 Variable where(const Variable& condition, const Variable& x0, Scalar x1);

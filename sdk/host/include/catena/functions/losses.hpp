@@ -52,9 +52,9 @@ Array squared_error(const Array& x0, const Array& x1);
 Variable mean_absolute_error(const Variable& x0, const Variable& x1);
 Array mean_absolute_error(const Array& x0, const Array& x1);
 
-// The hinge loss of scores x (N, classes) and labels t (N,): the sum of max(0, 1 - x) of a row's
-// label and max(0, 1 + x) of its other classes, or of their squares for norm "L2". "mean" divides
-// by N; "no" returns all elements. For a label out of range all classes are other classes.
+// The hinge loss of scores x (N, classes) and labels t (N,). Its elements are max(0, 1 - x) at the
+// label and max(0, 1 + x) at other classes, or their squares for norm "L2". "mean" is their sum
+// divided by N. A row whose label is out of range has only other classes.
 Variable hinge(const Variable& x, const Variable& t, std::string_view norm = "L1",
                std::string_view reduce = "mean");
 Array hinge(const Array& x, const Array& t, std::string_view norm = "L1",

@@ -45,8 +45,8 @@ namespace catena::functions {
     X flip(const X& x, Ints axis);                                                                \
     X fliplr(const X& x);                                                                         \
     X flipud(const X& x);                                                                         \
-    /* Moves elements by `shift` places along axes, from the end to the beginning; without axes \
-       those of the flattened array. One shift applies to all axes. */ \
+    /* Moves elements by `shift` places along axes; those moved beyond the end continue at the  \
+       beginning. Without axes, it rolls the flattened array. One shift applies to all axes. */ \
     X roll(const X& x, std::int64_t shift);                                                       \
     X roll(const X& x, Ints shift, Ints axis);                                                    \
     /* Repeats the whole array `reps` times along each axis; fewer numbers are for the last     \

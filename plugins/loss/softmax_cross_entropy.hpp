@@ -42,8 +42,8 @@ struct SoftmaxCrossEntropy {
                          .of("S")
                          .hidden(),
                      Port("norms",
-                          "the divisor of the sum of the losses, and the sum of a label's "
-                          "smoothed targets without 1 - s at the label (2,)")
+                          "the divisor of the sum of the losses, and s / classes times the sum of "
+                          "the class weights (2,)")
                          .of("S")
                          .hidden()),
                  ignore_label, reduce, label_smoothing, normalize)

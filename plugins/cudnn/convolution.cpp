@@ -11,14 +11,6 @@ namespace {
 constexpr const catena_dtype* floating_types[] = {Row<float>::dtypes, Row<double>::dtypes,
                                                   Row<Float16>::dtypes, Row<BFloat16>::dtypes};
 
-cudnnDataType_t type_of(const catena_tensor& t) {
-    if (t.dl.dtype.code == CATENA_CODE_BFLOAT) return CUDNN_DATA_BFLOAT16;
-    return t.dl.dtype.bits == 64   ? CUDNN_DATA_DOUBLE
-           : t.dl.dtype.bits == 32 ? CUDNN_DATA_FLOAT
-                                   : CUDNN_DATA_HALF;
-}
-void* data(const catena_tensor* t) { return t == nullptr ? nullptr : data_of<char>(*t); }
-
 using Step = ConvolutionStep;
 
 // Whether cuDNN supports the sizes. Not all engines are correct for tensors of 2^31 or more elements.
@@ -39,27 +31,15 @@ std::int32_t supports(catena_ctx* ctx, const catena_call* call) noexcept {
     }
 }
 
-// Returns the alignment of all data: 16 bytes, or the element size if some tensor is aligned to less.
-std::int64_t alignment_of(const Step& s) {
-    constexpr std::uintptr_t pack = 16;
-    const std::int64_t element = s.x->dl.dtype.bits / 8;
-    for (const catena_tensor* t : {s.x, s.w, s.y, s.bias})
-        if (t != nullptr && reinterpret_cast<std::uintptr_t>(data_of<char>(*t)) % pack != 0)
-            return element;
-    return pack;
-}
-
 // Returns the problem of a step. bias: whether the bias is part of the graph.
 Problem problem_of(const catena_call& call, const Geometry& g, const Step& s, bool bias,
                    bool deterministic) {
-    return {.direction = s.product,
+    return {.operation = Convolution{s.product, g, bias},
             .dtype = type_of(*s.x),
-            .g = g,
-            .bias = bias,
             .add = s.add,
             .deterministic = deterministic,
             .half = (call.flags & (CATENA_CALL_BFLOAT16 | CATENA_CALL_FLOAT16)) != 0,
-            .alignment = alignment_of(s)};
+            .alignment = alignment_of({s.x, s.w, s.y, s.bias})};
 }
 // Makes the bias part of the graph if an engine of cuDNN supports this. Else it is added afterwards.
 Problem choose(catena_ctx* ctx, const catena_call& call, const Geometry& g, const Step& s,
@@ -69,11 +49,6 @@ Problem choose(catena_ctx* ctx, const catena_call& call, const Geometry& g, cons
         if (can(ctx, call, whole)) return whole;
     }
     return problem_of(call, g, s, false, deterministic);
-}
-
-// Whether results must be bit-identical: not in varying kernels, unless the call requires it.
-bool is_deterministic(const catena_call& call, bool varying) {
-    return !varying || (call.flags & CATENA_CALL_DETERMINISTIC) != 0;
 }
 
 template <bool varying>
@@ -104,9 +79,10 @@ catena_status run(catena_ctx* ctx, const catena_call* call) noexcept {
             pointers[tensor_x] = data(s.x);
             pointers[tensor_w] = data(s.w);
             pointers[tensor_y] = data(s.y);
-            if (p.bias) pointers[tensor_b] = data(s.bias);
+            const bool bias = std::get<Convolution>(p.operation).bias;
+            if (bias) pointers[tensor_b] = data(s.bias);
             catena_cudnn::run(ctx, *call, p, pointers);
-            if (s.bias != nullptr && !p.bias) add_bias(*call, *s.bias, *call->y[0]);
+            if (s.bias != nullptr && !bias) add_bias(*call, *s.bias, *call->y[0]);
         }
         if (work.sum != nullptr)
             sum_channels(*call, *work.summed, *work.sum, work.add_sum, call->scratch);
@@ -119,10 +95,7 @@ void append(std::vector<catena_kernel>& all) {
     for (const char* function : {convolution_2d, deconvolution_2d, convolution_2d_grad_w})
         for (const catena_dtype* types : floating_types)
             for (const int phase : {CATENA_PHASE_FORWARD, CATENA_PHASE_BACKWARD}) {
-                catena_kernel k = plain_kernel(function, phase, "cuda", types);
-                k.name = varying ? "cuDNN, varying" : "cuDNN";
-                if (varying) k.flags = CATENA_KERNEL_ADDS;
-                k.priority = CATENA_PRIORITY_VENDOR + (varying ? 1 : 0);
+                catena_kernel k = kernel_of(function, phase, types, varying);
                 k.version_max = 2;  // version 2 has cover_all
                 k.supports = supports;
                 k.plan = plan<varying>;

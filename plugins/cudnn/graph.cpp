@@ -6,8 +6,6 @@
 namespace catena_cudnn {
 namespace {
 
-using Shape4 = std::array<std::int64_t, 4>;
-
 cudnnDataType_t computed_in(cudnnDataType_t dtype) {
     return dtype == CUDNN_DATA_DOUBLE ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT;
 }
@@ -52,32 +50,48 @@ Teller teller_of(cudnnHandle_t handle) {
     };
 }
 
-Descriptor Graph::tensor(Role number, const Shape4& shape) const {
-    Descriptor d(cudnn_, CUDNN_BACKEND_TENSOR_DESCRIPTOR);
-    const Shape4 strides = {shape[1] * shape[2] * shape[3], shape[2] * shape[3], shape[3], 1};
-    // tensor_sum is virtual, that is, not in memory, and has the compute type.
-    const bool inner = number == tensor_sum;
-    d.set(CUDNN_ATTR_TENSOR_DATA_TYPE, inner ? computed_in(p_.dtype) : p_.dtype);
+Shape4 packed(const Shape4& shape) {
+    return {shape[1] * shape[2] * shape[3], shape[2] * shape[3], shape[3], 1};
+}
+
+const Descriptor& Graph::tensor(std::int64_t id, const Shape4& shape, const Shape4& strides,
+                                cudnnDataType_t dtype, Place place) {
+    Descriptor& d = part(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
+    d.set(CUDNN_ATTR_TENSOR_DATA_TYPE, dtype);
     d.set(CUDNN_ATTR_TENSOR_DIMENSIONS, std::span<const std::int64_t>(shape));
     d.set(CUDNN_ATTR_TENSOR_STRIDES, std::span<const std::int64_t>(strides));
-    d.set(CUDNN_ATTR_TENSOR_UNIQUE_ID, static_cast<std::int64_t>(number));
-    d.set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, inner ? std::int64_t{16} : p_.alignment);
-    if (inner) d.set(CUDNN_ATTR_TENSOR_IS_VIRTUAL, true);
+    d.set(CUDNN_ATTR_TENSOR_UNIQUE_ID, id);
+    d.set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, place == Place::stored ? alignment_ : std::int64_t{16});
+    if (place == Place::within) d.set(CUDNN_ATTR_TENSOR_IS_VIRTUAL, true);
+    if (place == Place::by_value) d.set(CUDNN_ATTR_TENSOR_IS_BY_VALUE, true);
     d.finalize();
     return d;
 }
 
-Graph::Graph(const Library& cudnn, const Problem& p, const Teller& teller) : cudnn_(cudnn), p_(p) {
-    const Geometry& g = p.g;
-    const Names& name = names[static_cast<std::size_t>(p.direction)];
-    const cudnnDataType_t computed = computed_in(p.dtype);
-    const Shape4 y_shape = {g.n, g.outputs, g.oh, g.ow};
-    parts_.reserve(16);  // keeps references valid
-    const Descriptor& x = keep(tensor(tensor_x, {g.n, g.channels, g.height, g.width}));
-    const Descriptor& w = keep(tensor(tensor_w, {g.outputs, g.channels, g.kh, g.kw}));
-    const Descriptor& y = keep(tensor(p.bias ? tensor_sum : tensor_y, y_shape));
+Graph::Graph(const Library& cudnn, const Problem& p, const Teller& teller)
+    : cudnn_(cudnn), alignment_(p.alignment) {
+    std::visit([&](const auto& operation) { build(*this, p, operation); }, p.operation);
+    Descriptor& graph = part(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+    teller(graph);
+    graph.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, operations_);
+    graph.finalize();
+}
 
-    Descriptor& convolution = keep({cudnn, CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR});
+void build(Graph& graph, const Problem& p, const Convolution& c) {
+    const Geometry& g = c.g;
+    const Names& name = names[static_cast<std::size_t>(c.direction)];
+    const cudnnDataType_t computed = computed_in(p.dtype);
+    const auto tensor = [&](Role role, const Shape4& shape) -> const Descriptor& {
+        return graph.tensor(role, shape, packed(shape), p.dtype);
+    };
+    const Shape4 y_shape = {g.n, g.outputs, g.oh, g.ow};
+    const Descriptor& x = tensor(tensor_x, {g.n, g.channels, g.height, g.width});
+    const Descriptor& w = tensor(tensor_w, {g.outputs, g.channels, g.kh, g.kw});
+    const Descriptor& y =
+        c.bias ? graph.tensor(tensor_sum, y_shape, packed(y_shape), computed, Graph::Place::within)
+               : tensor(tensor_y, y_shape);
+
+    Descriptor& convolution = graph.part(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
     convolution.set(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, computed);
     convolution.set(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_CROSS_CORRELATION);
     convolution.set(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, std::int64_t{2});
@@ -87,8 +101,7 @@ Graph::Graph(const Library& cudnn, const Problem& p, const Teller& teller) : cud
     convolution.set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, {g.pad_y, g.pad_x});
     convolution.finalize();
 
-    std::vector<Descriptor> operations;
-    Descriptor& operation = operations.emplace_back(cudnn, name.operation);
+    Descriptor& operation = graph.operation(name.operation);
     operation.set(name.convolution, convolution);
     operation.set(name.x, x);
     operation.set(name.w, w);
@@ -101,27 +114,17 @@ Graph::Graph(const Library& cudnn, const Problem& p, const Teller& teller) : cud
         operation.set(name.beta, p.add ? 1.0f : 0.0f);
     }
     operation.finalize();
-    if (p.bias) {
-        const Descriptor& b = keep(tensor(tensor_b, {1, g.outputs, 1, 1}));
-        const Descriptor& result = keep(tensor(tensor_y, y_shape));
-        Descriptor& sum = keep({cudnn, CUDNN_BACKEND_POINTWISE_DESCRIPTOR});
-        sum.set(CUDNN_ATTR_POINTWISE_MODE, CUDNN_POINTWISE_ADD);
-        sum.set(CUDNN_ATTR_POINTWISE_MATH_PREC, computed);
-        sum.finalize();
-        Descriptor& bias =
-            operations.emplace_back(cudnn, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
-        bias.set(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, sum);
-        bias.set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, y);
-        bias.set(CUDNN_ATTR_OPERATION_POINTWISE_BDESC, b);
-        bias.set(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, result);
-        bias.finalize();
-    }
-    Descriptor graph(cudnn, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
-    teller(graph);
-    graph.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, operations);
-    graph.finalize();
-    for (Descriptor& d : operations) keep(std::move(d));
-    keep(std::move(graph));
+    if (!c.bias) return;
+    Descriptor& sum = graph.part(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
+    sum.set(CUDNN_ATTR_POINTWISE_MODE, CUDNN_POINTWISE_ADD);
+    sum.set(CUDNN_ATTR_POINTWISE_MATH_PREC, computed);
+    sum.finalize();
+    Descriptor& bias = graph.operation(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
+    bias.set(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, sum);
+    bias.set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, y);
+    bias.set(CUDNN_ATTR_OPERATION_POINTWISE_BDESC, tensor(tensor_b, {1, g.outputs, 1, 1}));
+    bias.set(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, tensor(tensor_y, y_shape));
+    bias.finalize();
 }
 
 bool allowed(const Problem& p, bool tf32, std::span<const cudnnBackendNumericalNote_t> notes) {

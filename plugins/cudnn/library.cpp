@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include <catena/plugin/tables.hpp>
+
 #include "catena/abi/ext/draft/vendor.h"
 
 namespace catena_cudnn {
@@ -33,6 +35,7 @@ const Library* find(catena_ctx* ctx) {
     if (table->open(ctx, "cudnn", &dl_handle, &version) != CATENA_OK || version < oldest)
         return nullptr;
     static Library library;
+    library.version = version;
     return library.find(dl_handle) ? &library : nullptr;
 }
 
@@ -82,6 +85,14 @@ cudnnHandle_t handle_of(catena_ctx* ctx, const catena_call& call) {
     void* handle = nullptr;
     check_status(vendor(ctx)->handle(ctx, call.dev, call.stream, "cudnn", &handle));
     return static_cast<cudnnHandle_t>(handle);
+}
+
+catena_kernel kernel_of(const char* function, int phase, const catena_dtype* types, bool varying) {
+    catena_kernel k = plain_kernel(function, phase, "cuda", types);
+    k.name = varying ? "cuDNN, varying" : "cuDNN";
+    if (varying) k.flags &= ~static_cast<std::uint32_t>(CATENA_KERNEL_DETERMINISTIC);
+    k.priority = CATENA_PRIORITY_VENDOR + (varying ? 1 : 0);
+    return k;
 }
 
 Refusal::Refusal(const Library& cudnn, const char* call, cudnnStatus_t status)

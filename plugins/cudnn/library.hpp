@@ -37,6 +37,7 @@ struct Library {
     decltype(&cudnnBackendGetAttribute) get;
     decltype(&cudnnBackendFinalize) finalize;
     decltype(&cudnnBackendExecute) execute;
+    std::int64_t version = 0;  // as in CUDNN_VERSION: 91900 is 9.19.0
 
     // Looks up all functions. Returns false if one is missing.
     bool find(void* dl_handle);
@@ -61,7 +62,22 @@ inline void check(const Library& cudnn, const char* call, cudnnStatus_t status) 
         throw Refusal(cudnn, call, status);
 }
 
+// Returns a kernel without functions. varying: may be faster, but results may differ between runs.
+catena_kernel kernel_of(const char* function, int phase, const catena_dtype* types, bool varying);
 std::vector<catena_kernel> convolution_kernels();
+std::vector<catena_kernel> attention_kernels();
+
+// Whether results must be bit-identical: not in varying kernels, unless the call requires it.
+inline bool is_deterministic(const catena_call& call, bool varying) {
+    return !varying || (call.flags & CATENA_CALL_DETERMINISTIC) != 0;
+}
+inline cudnnDataType_t type_of(const catena_tensor& t) {
+    if (t.dl.dtype.code == CATENA_CODE_BFLOAT) return CUDNN_DATA_BFLOAT16;
+    return t.dl.dtype.bits == 64   ? CUDNN_DATA_DOUBLE
+           : t.dl.dtype.bits == 32 ? CUDNN_DATA_FLOAT
+                                   : CUDNN_DATA_HALF;
+}
+inline void* data(const catena_tensor* t) { return t == nullptr ? nullptr : data_of<char>(*t); }
 
 // Computes y (n, c, ...) += b (c) on the call's stream.
 void add_bias(const catena_call& call, const catena_tensor& b, catena_tensor& y);

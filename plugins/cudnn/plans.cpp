@@ -85,16 +85,20 @@ std::shared_ptr<Prepared> prepare(catena_ctx* ctx, const catena_call& call, cons
     return made;
 }
 
-constexpr Role outputs[] = {tensor_y, tensor_x, tensor_w};  // by Direction
+// The result of a problem that adds to it, which is a convolution.
+Role output(const Problem& p) {
+    constexpr Role outputs[] = {tensor_y, tensor_x, tensor_w};  // by Direction
+    return outputs[static_cast<std::size_t>(std::get<Convolution>(p.operation).direction)];
+}
 std::uint64_t output_bytes(const Problem& p) {
-    const Geometry& g = p.g;
+    const auto& [direction, g, bias] = std::get<Convolution>(p.operation);
     const std::int64_t sizes[] = {g.n * g.outputs * g.oh * g.ow,
                                   g.n * g.channels * g.height * g.width,
                                   g.outputs * g.channels * g.kh * g.kw};
     const std::int64_t each = p.dtype == CUDNN_DATA_DOUBLE  ? 8
                               : p.dtype == CUDNN_DATA_FLOAT ? 4
                                                             : 2;
-    return static_cast<std::uint64_t>(sizes[static_cast<std::size_t>(p.direction)] * each);
+    return static_cast<std::uint64_t>(sizes[static_cast<std::size_t>(direction)] * each);
 }
 // Whether candidates write to temporary memory while they are timed: else each would add to the result.
 bool writes_elsewhere(const Problem& p, const Prepared& all) { return p.add && !all.tuned(); }
@@ -182,6 +186,14 @@ std::uint64_t scratch_for(catena_ctx* ctx, const catena_call& call, const Proble
     return bytes == 0 ? 0 : bytes + workspace_alignment;
 }
 
+std::int64_t alignment_of(std::initializer_list<const catena_tensor*> tensors) {
+    std::int64_t least = 16;
+    for (const catena_tensor* t : tensors)
+        if (t != nullptr && reinterpret_cast<std::uintptr_t>(data_of<char>(*t)) % 16 != 0)
+            least = std::min<std::int64_t>(least, t->dl.dtype.bits / 8);
+    return least;
+}
+
 void run(catena_ctx* ctx, const catena_call& call, const Problem& p, const Pointers& data) {
     const cuda::Queue queue = cuda::queue_of(call.function->name, call);
     const Library& cudnn = *library(ctx);
@@ -197,8 +209,7 @@ void run(catena_ctx* ctx, const catena_call& call, const Problem& p, const Point
         scratch_for(ctx, call, p) <= call.scratch_bytes) {
         Pointers written = data;
         if (writes_elsewhere(p, *all))
-            written[outputs[static_cast<std::size_t>(p.direction)]] =
-                workspace + round_up(static_cast<std::uint64_t>(all->workspace()));
+            written[output(p)] = workspace + round_up(static_cast<std::uint64_t>(all->workspace()));
         if (const auto chosen = time_all(queue, cudnn, handle, *all, written, workspace)) {
             leave_one(*all, *chosen);
             fastest().keep({p, call.device_id, nullptr}, *chosen);

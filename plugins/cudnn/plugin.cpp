@@ -16,7 +16,11 @@ catena_status init(const catena_host*, catena_ctx* ctx) {
 
 const catena_plugin& table() {
     read_settings();
-    static const auto* const kernels = new auto(convolution_kernels());
+    static const auto* const kernels = [] {
+        auto* const all = new auto(convolution_kernels());
+        for (const catena_kernel& k : attention_kernels()) all->push_back(k);
+        return all;
+    }();
     static const auto* const list = [] {
         auto* const pointers = new std::vector<const catena_kernel*>;
         for (const catena_kernel& k : *kernels) pointers->push_back(&k);

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <doctest/doctest.h>
 
+#include <cstdlib>
 #include <set>
 #include <string>
 
@@ -116,7 +117,7 @@ void for_each_problem(const Body& body) {
                 for (const bool bias : {false, true})
                     for (const bool add : {false, true}) {
                         if (bias && (add || direction != Direction::forward)) continue;
-                        Problem p = {direction, dtype, g, bias, add, true, false, 16};
+                        Problem p = {Convolution{direction, g, bias}, dtype, add, true, false, 16};
                         body(p);
                         p.alignment = size_of_element(dtype);
                         if (g.channels == 3) body(p);
@@ -155,11 +156,12 @@ TEST_CASE("NVIDIA's cuDNN takes every graph, and has a plan for it") {
         int all = 0;
         for_each_problem([&](const Problem& p) {
             CAPTURE(chip.capability);
-            CAPTURE(static_cast<int>(p.direction));
+            const auto& c = std::get<Convolution>(p.operation);
+            CAPTURE(static_cast<int>(c.direction));
             CAPTURE(static_cast<int>(p.dtype));
-            CAPTURE(p.g.channels);
-            CAPTURE(p.g.stride_y);
-            CAPTURE(p.bias);
+            CAPTURE(c.g.channels);
+            CAPTURE(c.g.stride_y);
+            CAPTURE(c.bias);
             CAPTURE(p.add);
             CAPTURE(p.alignment);
             const auto plans = plans_for(*library, p, teller_of(properties), false, limit, 3);
@@ -184,12 +186,16 @@ TEST_CASE("what is not allowed, and not within the limit, it would propose") {
     if (library == nullptr) return;
     Descriptor properties = properties_of(chips[1]);
     const Teller teller = teller_of(properties);
-    Problem p = {
-        Direction::forward, CUDNN_DATA_FLOAT, geometries[0], false, false, true, false, 16};
+    Problem p = {Convolution{Direction::forward, geometries[0], false},
+                 CUDNN_DATA_FLOAT,
+                 false,
+                 true,
+                 false,
+                 16};
     const auto rounding = plans_for(*library, p, teller, true, limit, 1);
     REQUIRE(!rounding.empty());
     CHECK(notes_of(rounding[0]).contains(CUDNN_NUMERICAL_NOTE_TENSOR_CORE));
-    p.direction = Direction::data;
+    std::get<Convolution>(p.operation).direction = Direction::data;
     p.dtype = CUDNN_DATA_DOUBLE;
     p.deterministic = false;
     const auto free = plans_for(*library, p, teller, false, limit, 1);
@@ -208,8 +214,12 @@ TEST_CASE("what a run tells it is taken, up to the handle that there is none of"
     const Library* const library = ready();
     if (library == nullptr) return;
     Descriptor properties = properties_of(chips[0]);
-    const Problem p = {
-        Direction::forward, CUDNN_DATA_FLOAT, geometries[3], true, false, true, false, 16};
+    const Problem p = {Convolution{Direction::forward, geometries[3], true},
+                       CUDNN_DATA_FLOAT,
+                       false,
+                       true,
+                       false,
+                       16};
     const auto plans = plans_for(*library, p, teller_of(properties), false, limit, 1);
     REQUIRE(!plans.empty());
     alignas(16) char somewhere[64] = {};
@@ -217,4 +227,46 @@ TEST_CASE("what a run tells it is taken, up to the handle that there is none of"
     for (const Role t : {tensor_x, tensor_w, tensor_y, tensor_b}) data[t] = somewhere;
     CHECK_THROWS_WITH(execute(*library, nullptr, plans[0], data, somewhere),
                       doctest::Contains("[cudnn] cudnnBackendExecute: expected success"));
+}
+
+// In a process of its own: with a driver, cuDNN would propose more engines for convolutions.
+TEST_CASE("attention: NVIDIA's cuDNN takes every graph, and has a plan for it") {
+    if (dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL) == nullptr)
+        REQUIRE(dlopen(std::getenv("DRIVER"), RTLD_NOW | RTLD_GLOBAL) != nullptr);
+    const Library* const library = ready();
+    if (library == nullptr) return;
+    for (const Chip& chip : chips) {
+        Descriptor properties = properties_of(chip);
+        const auto plans = [&](Attention a, cudnnDataType_t dtype, std::int64_t alignment) {
+            const Problem p = {a, dtype, false, !a.accumulate, false, alignment};
+            return plans_for(*library, p, teller_of(properties), false, limit, 1);
+        };
+        int all = 0;
+        // Flags, then sizes.
+        for (Attention a : {Attention{0, 0, 0, 0, 2, 8, 8, 256, 256, 64, 64},
+                            Attention{0, 0, 1, 0, 3, 6, 2, 17, 33, 40, 128},
+                            Attention{0, 0, 1, 0, 2, 4, 1, 1, 50, 8, 16}})
+            for (const int way : {0, 1, 2})
+                for (const bool causal : {false, true})
+                    for (const auto dtype : {CUDNN_DATA_HALF, CUDNN_DATA_BFLOAT16}) {
+                        a.backward = way > 0;
+                        a.accumulate = way == 2;
+                        a.causal = causal;
+                        CAPTURE(chip.capability);
+                        CAPTURE(a.t);
+                        CAPTURE(way);
+                        CAPTURE(causal);
+                        CAPTURE(static_cast<int>(dtype));
+                        const auto found = plans(a, dtype, 16);
+                        REQUIRE(!found.empty());
+                        // Gradients that do not accumulate store those of all scores.
+                        if (way == 0) CHECK(found[0].workspace <= 256);
+                        if (way == 1) CHECK(found[0].workspace >= a.b * a.h * a.t * a.s * 2);
+                        ++all;
+                        if (way > 0 || dtype == CUDNN_DATA_HALF) continue;
+                        CHECK(plans(a, CUDNN_DATA_FLOAT, 16).empty());
+                        CHECK_THROWS_AS(plans(a, dtype, 2), Refusal);
+                    }
+        MESSAGE(all, " plans of attention for capability ", chip.capability);
+    }
 }

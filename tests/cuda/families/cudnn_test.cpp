@@ -11,15 +11,17 @@ using Ints = std::vector<std::int64_t>;
 World* find_cudnn() {
     const std::filesystem::path folder = std::getenv("CUDA_PLUGINS");
     if (!std::filesystem::exists(folder / "cudnn.cuda.catena")) return nullptr;
-    static World the({(folder / "cuda.catena").string(), (folder / "cudnn.cuda.catena").string()});
+    static World the({(folder / "attention.cuda.catena").string(),
+                      (folder / "cuda.catena").string(), (folder / "cudnn.cuda.catena").string()});
     return &the;
 }
 
 // Checks a call, and its gradients for each set of targets, written and added.
 class Both {
 public:
-    Both(World& world, std::string function, Attrs attrs)
-        : world_(world), function_(std::move(function)), attrs_(std::move(attrs)) {}
+    // adds: whether the kernels add to results; for others the host does.
+    Both(World& world, std::string function, Attrs attrs, bool adds = true)
+        : world_(world), function_(std::move(function)), attrs_(std::move(attrs)), adds_(adds) {}
 
     template <class T>
     void check(const std::vector<Array>& x) {
@@ -27,6 +29,7 @@ public:
         CAPTURE(plugin::text_of(plugin::dtype_of<T>()));
         for (const bool add : {false, true}) {
             CAPTURE(add);
+            if (add && !adds_) continue;
             const auto y = forward(x, add);
             CHECK(compare(wide(y), wide(world_.forward(function_, wide(x), attrs_, on("cpu", add))),
                           scaled<T>(1)) == "");
@@ -70,6 +73,7 @@ private:
     World& world_;
     const std::string function_;
     const Attrs attrs_;
+    const bool adds_;
 };
 
 struct Sizes {
@@ -120,14 +124,45 @@ void check_convolutions(World& world) {
     }
 }
 
-std::string done_by(World& world, const Dims& x, const Dims& w) {
+constexpr const char* attention = "catena.scaled_dot_product_attention";
+struct Heads {
+    std::int64_t b, h, hk, t, s, d, e;
+    Attrs attrs = {};
+    bool heads_last = false;
+};
+template <class T>
+std::vector<Array> attention_inputs(const Heads& a) {
+    const auto of = [&](std::int64_t heads, std::int64_t rows, std::int64_t size, unsigned seed) {
+        return draw<T>(a.heads_last ? Dims{a.b, rows, heads, size} : Dims{a.b, heads, rows, size},
+                       seed, -1, 1);
+    };
+    return {of(a.h, a.t, a.d, 1),
+            of(a.hk, a.s, a.d, 2),
+            of(a.hk, a.s, a.e, 3),
+            Array(),
+            Array(),
+            Array()};
+}
+const Heads all_heads[] = {
+    {2, 2, 2, 5, 7, 8, 8},
+    {2, 4, 2, 6, 6, 16, 8, {set("causal", true), set("offset", -1), set("scale", 0.5)}},
+    {1, 2, 1, 9, 4, 8, 24, {set("causal", true), set("layout", "BTHD")}, true},
+    {3, 3, 1, 1, 10, 128, 8, {set("offset", 3), set("layout", "BTHD")}, true},
+    {1, 1, 1, 3, 3, 8, 8, {set("scale", -2.0)}},
+};
+
+std::string done_by(World& world, const std::string& function, const std::vector<Array>& x,
+                    const Attrs& attrs = {}) {
     try {
-        world.forward("catena.convolution_2d", {draw<float>(x, 1), draw<float>(w, 2), Array()}, {},
-                      on("cuda"));
+        world.forward(function, x, attrs, on("cuda"));
     } catch (const Failure&) {
         return "none";
     }
     return world.ran();
+}
+
+std::string done_by(World& world, const Dims& x, const Dims& w) {
+    return done_by(world, "catena.convolution_2d", {draw<float>(x, 1), draw<float>(w, 2), Array()});
 }
 
 // Returns a world with cuDNN, which the emulator always has; null if a machine with a GPU lacks it.
@@ -175,5 +210,67 @@ TEST_CASE("what is no number stays where it is seen") {
     const auto y = world->forward("catena.convolution_2d", inputs, {}, on("cuda"));
     CHECK(compare(wide(y),
                   wide(world->forward("catena.convolution_2d", wide(inputs), {}, on("cpu"))),
+                  tolerance<Float16>()) == "");
+}
+
+TEST_CASE_TEMPLATE("attention on cuDNN", T, Float16, BFloat16) {
+    World* const world = cudnn();
+    if (world == nullptr) return;
+    for (const Heads& a : all_heads) {
+        CAPTURE(&a - all_heads);
+        Both(*world, attention, a.attrs, false).check<T>(attention_inputs<T>(a));
+    }
+}
+
+TEST_CASE("attention that cuDNN does not support runs on our kernel") {
+    World* const world = cudnn();
+    if (world == nullptr) return;
+    const char* const ours = "org.catena.attention.cuda";
+    const Heads plain = {2, 2, 2, 5, 7, 8, 8};
+    CHECK(done_by(*world, attention, attention_inputs<Float16>(plain)) == cudnn_id);
+    CHECK(done_by(*world, attention, attention_inputs<float>(plain)) == ours);
+    CHECK(done_by(*world, attention, attention_inputs<double>(plain)) == ours);
+    const Heads others[] = {
+        {2, 2, 2, 5, 7, 12, 8},
+        {2, 2, 2, 5, 7, 8, 7},
+        {2, 2, 2, 5, 7, 136, 8},
+        {2, 2, 2, 1, 1, 8, 8},
+        {0, 2, 2, 5, 7, 8, 8},
+        {2, 2, 2, 5, 0, 8, 8},
+        {2, 2, 2, 5, 7, 8, 8, {set("window", 3)}},
+        {2, 2, 2, 5, 7, 8, 8, {set("dropout", 0.5)}},
+        {2, 2, 2, 5, 7, 8, 8, {set("causal", true), set("offset", -1)}},
+        {2, 2, 2, 5, 7, 8, 8, {set("causal", true), set("offset", 1)}},
+    };
+    for (const Heads& a : others) {
+        CAPTURE(&a - others);
+        CHECK(done_by(*world, attention, attention_inputs<BFloat16>(a), a.attrs) == ours);
+    }
+    const Array extra[] = {draw<Float16>({5, 7}, 4),
+                           draw<double>({5, 7}, 5).to(plugin::dtype_of<bool>()),
+                           Array::from<std::int64_t>({3, 7}, {2})};
+    for (const std::size_t i : {0u, 1u, 2u}) {  // bias, mask, lengths
+        CAPTURE(i);
+        std::vector<Array> x = attention_inputs<Float16>(plain);
+        x[3 + i] = extra[i];
+        CHECK(done_by(*world, attention, x) == ours);
+    }
+}
+
+// What one kernel retains, the other can use.
+TEST_CASE("gradients of attention follow either kernel") {
+    World* const world = cudnn();
+    if (world == nullptr) return;
+    const auto x = attention_inputs<Float16>(all_heads[0]);
+    const auto y = world->forward(attention, x, {}, on("cuda"));
+    CHECK(world->ran() == cudnn_id);
+    const std::vector<Array> gy = {draw<Float16>(y[0].shape(), 90), Array(), Array(), Array()};
+    const auto gx = world->backward(attention, x, y, gy, {}, on("cuda"));
+    CHECK(world->ran() == cudnn_id);
+    const auto other = ::world().forward(attention, x, {}, on("cuda"));
+    CHECK(compare(wide(y), wide(other), tolerance<Float16>()) == "");
+    CHECK(compare(wide(::world().backward(attention, x, y, gy, {}, on("cuda"))), wide(gx),
+                  tolerance<Float16>()) == "");
+    CHECK(compare(wide(world->backward(attention, x, other, gy, {}, on("cuda"))), wide(gx),
                   tolerance<Float16>()) == "");
 }

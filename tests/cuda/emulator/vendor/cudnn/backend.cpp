@@ -24,15 +24,18 @@ using Rules = std::vector<Rule>;
 constexpr auto link = CUDNN_TYPE_BACKEND_DESCRIPTOR;
 constexpr auto ints = CUDNN_TYPE_INT64;
 
+Rule tensor(int name, Rule::Use use = Rule::needed) {
+    return {name, link, 1, 1, use, CUDNN_BACKEND_TENSOR_DESCRIPTOR};
+}
+
 // Alpha and beta (float, or double if computed in double), the convolution, w, x and y.
 Rules operation(int first) {
-    const int tensor = CUDNN_BACKEND_TENSOR_DESCRIPTOR;
     return {{first, CUDNN_TYPE_FLOAT, 1, 1, Rule::needed},
             {first + 1, CUDNN_TYPE_FLOAT, 1, 1, Rule::needed},
             {first + 2, link, 1, 1, Rule::needed, CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR},
-            {first + 3, link, 1, 1, Rule::needed, tensor},
-            {first + 4, link, 1, 1, Rule::needed, tensor},
-            {first + 5, link, 1, 1, Rule::needed, tensor}};
+            tensor(first + 3),
+            tensor(first + 4),
+            tensor(first + 5)};
 }
 
 const std::map<int, Rules>& all_rules() {
@@ -43,7 +46,8 @@ const std::map<int, Rules>& all_rules() {
           {CUDNN_ATTR_TENSOR_STRIDES, ints, 1, 8, Rule::needed},
           {CUDNN_ATTR_TENSOR_UNIQUE_ID, ints, 1, 1, Rule::needed},
           {CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, ints, 1, 1, Rule::needed},
-          {CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, 1, 1, Rule::optional}}},
+          {CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, 1, 1, Rule::optional},
+          {CUDNN_ATTR_TENSOR_IS_BY_VALUE, CUDNN_TYPE_BOOLEAN, 1, 1, Rule::optional}}},
         {CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR,
          {{CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, 1, Rule::needed},
           {CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, 1, 1, Rule::needed},
@@ -54,22 +58,39 @@ const std::map<int, Rules>& all_rules() {
           {CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, ints, 2, 2, Rule::needed}}},
         {CUDNN_BACKEND_POINTWISE_DESCRIPTOR,
          {{CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, 1, Rule::needed},
-          {CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, 1, Rule::needed}}},
+          {CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, 1, Rule::needed},
+          {CUDNN_ATTR_POINTWISE_AXIS, ints, 1, 1, Rule::optional}}},
+        {CUDNN_BACKEND_MATMUL_DESCRIPTOR,
+         {{CUDNN_ATTR_MATMUL_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, 1, Rule::needed}}},
+        {CUDNN_BACKEND_REDUCTION_DESCRIPTOR,
+         {{CUDNN_ATTR_REDUCTION_OPERATOR, CUDNN_TYPE_REDUCTION_OPERATOR_TYPE, 1, 1, Rule::needed},
+          {CUDNN_ATTR_REDUCTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, 1, Rule::needed}}},
+        {CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR,
+         {tensor(CUDNN_ATTR_OPERATION_MATMUL_ADESC),
+          tensor(CUDNN_ATTR_OPERATION_MATMUL_BDESC),
+          tensor(CUDNN_ATTR_OPERATION_MATMUL_CDESC),
+          {CUDNN_ATTR_OPERATION_MATMUL_DESC, link, 1, 1, Rule::needed,
+           CUDNN_BACKEND_MATMUL_DESCRIPTOR}}},
+        {CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR,
+         {tensor(CUDNN_ATTR_OPERATION_REDUCTION_XDESC),
+          tensor(CUDNN_ATTR_OPERATION_REDUCTION_YDESC),
+          {CUDNN_ATTR_OPERATION_REDUCTION_DESC, link, 1, 1, Rule::needed,
+           CUDNN_BACKEND_REDUCTION_DESCRIPTOR}}},
+        {CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR,
+         {tensor(CUDNN_ATTR_OPERATION_RESHAPE_XDESC), tensor(CUDNN_ATTR_OPERATION_RESHAPE_YDESC)}},
         {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR, operation(700)},
         {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR, operation(706)},
         {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR, operation(712)},
         {CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR,
          {{CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, link, 1, 1, Rule::needed,
            CUDNN_BACKEND_POINTWISE_DESCRIPTOR},
-          {CUDNN_ATTR_OPERATION_POINTWISE_XDESC, link, 1, 1, Rule::needed,
-           CUDNN_BACKEND_TENSOR_DESCRIPTOR},
-          {CUDNN_ATTR_OPERATION_POINTWISE_BDESC, link, 1, 1, Rule::needed,
-           CUDNN_BACKEND_TENSOR_DESCRIPTOR},
-          {CUDNN_ATTR_OPERATION_POINTWISE_YDESC, link, 1, 1, Rule::needed,
-           CUDNN_BACKEND_TENSOR_DESCRIPTOR}}},
+          tensor(CUDNN_ATTR_OPERATION_POINTWISE_XDESC),
+          tensor(CUDNN_ATTR_OPERATION_POINTWISE_BDESC, Rule::optional),
+          tensor(CUDNN_ATTR_OPERATION_POINTWISE_TDESC, Rule::optional),
+          tensor(CUDNN_ATTR_OPERATION_POINTWISE_YDESC)}},
         {CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR,
          {{CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, 1, Rule::needed},
-          {CUDNN_ATTR_OPERATIONGRAPH_OPS, link, 1, 8, Rule::needed}}},
+          {CUDNN_ATTR_OPERATIONGRAPH_OPS, link, 1, 32, Rule::needed}}},
         {CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR,
          {{CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, link, 1, 1, Rule::needed,
            CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR},
@@ -127,7 +148,29 @@ Descriptor* alive(cudnnBackendDescriptor_t d) {
 }
 
 std::int64_t element(cudnnDataType_t type) {
-    return type == CUDNN_DATA_DOUBLE ? 8 : type == CUDNN_DATA_FLOAT ? 4 : 2;
+    switch (type) {
+        case CUDNN_DATA_DOUBLE: return 8;
+        case CUDNN_DATA_FLOAT:
+        case CUDNN_DATA_INT32: return 4;
+        case CUDNN_DATA_BOOLEAN: return 1;
+        default: return 2;
+    }
+}
+
+// Whether it is dense, with its axes in their order or, if any_order, in another one.
+bool is_dense(const Descriptor& tensor, bool any_order) {
+    const auto shape = tensor.all<std::int64_t>(CUDNN_ATTR_TENSOR_DIMENSIONS);
+    const auto strides = tensor.all<std::int64_t>(CUDNN_ATTR_TENSOR_STRIDES);
+    std::vector<std::pair<std::int64_t, std::int64_t>> axes;  // innermost first
+    for (std::size_t i = shape.size(); i-- > 0;)
+        if (!any_order || shape[i] > 1) axes.emplace_back(strides[i], shape[i]);
+    if (any_order) std::ranges::sort(axes);
+    std::int64_t step = 1;
+    for (const auto& [stride, extent] : axes) {
+        if (stride != step) return false;
+        step *= extent;
+    }
+    return true;
 }
 
 cudnnStatus_t finalize_tensor(const Descriptor& d) {
@@ -140,11 +183,7 @@ cudnnStatus_t finalize_tensor(const Descriptor& d) {
         std::ranges::any_of(strides, [](auto s) { return s < 1; }) || alignment < 1 ||
         alignment % element(type) != 0)
         return bad;
-    // Dense in row-major order, which is more than cuDNN requires.
-    std::int64_t step = 1;
-    for (std::size_t i = shape.size(); i-- > 0; step *= shape[i])
-        if (strides[i] != step) return CUDNN_STATUS_NOT_SUPPORTED;
-    return ok;
+    return is_dense(d, true) ? ok : CUDNN_STATUS_NOT_SUPPORTED;  // more than cuDNN requires
 }
 
 // Checks that y has the shape of the convolution of x with w, and the types of the factors.
@@ -158,6 +197,8 @@ cudnnStatus_t finalize_operation(const Descriptor& d) {
     const auto shape = [&](int name) {
         return d.link(name)->all<std::int64_t>(CUDNN_ATTR_TENSOR_DIMENSIONS);
     };
+    for (const int name : {first + 3, first + 4, first + 5})
+        if (!is_dense(*d.link(name), false)) return CUDNN_STATUS_NOT_SUPPORTED;
     const auto w = shape(first + 3);
     const auto x = shape(first + 4);
     const auto y = shape(first + 5);
@@ -181,8 +222,10 @@ cudnnStatus_t finalize_pointwise(const Descriptor& d) {
         return d.link(name)->all<std::int64_t>(CUDNN_ATTR_TENSOR_DIMENSIONS);
     };
     const auto x = shape(CUDNN_ATTR_OPERATION_POINTWISE_XDESC);
+    if (x != shape(CUDNN_ATTR_OPERATION_POINTWISE_YDESC)) return bad;
+    if (!d.has(CUDNN_ATTR_OPERATION_POINTWISE_BDESC)) return ok;
     const auto b = shape(CUDNN_ATTR_OPERATION_POINTWISE_BDESC);
-    if (x != shape(CUDNN_ATTR_OPERATION_POINTWISE_YDESC) || b.size() != x.size()) return bad;
+    if (b.size() != x.size()) return bad;
     for (std::size_t i = 0; i < x.size(); ++i)
         if (b[i] != x[i] && b[i] != 1) return bad;
     return ok;
@@ -202,9 +245,8 @@ cudnnStatus_t finalize_convolution(const Descriptor& d) {
 cudnnStatus_t finalize_heuristics(const Descriptor& d) {
     change(&CudnnCounts::heuristics, 1);
     Convolution c;
-    return read_graph(*d.link(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH), c)
-               ? ok
-               : CUDNN_STATUS_NOT_SUPPORTED;
+    const Descriptor& graph = *d.link(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
+    return read_graph(graph, c) || read_program(graph) != nullptr ? ok : CUDNN_STATUS_NOT_SUPPORTED;
 }
 
 // A configuration stores its graph in an attribute that cuDNN does not have.
@@ -212,11 +254,15 @@ constexpr int hidden_graph = -1;
 
 cudnnStatus_t finalize_plan(Descriptor& d) {
     const Descriptor& config = *d.link(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
+    const Descriptor& graph = *config.link(hidden_graph);
+    if (graph.one<cudnnHandle_t>(CUDNN_ATTR_OPERATIONGRAPH_HANDLE) !=
+        d.one<cudnnHandle_t>(CUDNN_ATTR_EXECUTION_PLAN_HANDLE))
+        return bad;
+    std::int64_t bytes = 0;
     Convolution c;
-    if (!read_graph(*config.link(hidden_graph), c)) return bad;
-    if (c.handle != d.one<cudnnHandle_t>(CUDNN_ATTR_EXECUTION_PLAN_HANDLE)) return bad;
-    const Engine& engine = engine_of(config.one<std::int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX));
-    const std::int64_t bytes = engine.workspace(c);
+    if (read_graph(graph, c))
+        bytes = engine_of(config.one<std::int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX)).workspace(c);
+    else bytes = workspace_of(*read_program(graph));
     if (bytes < 0) return CUDNN_STATUS_NOT_SUPPORTED;
     d.put<std::int64_t>(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, ints, {bytes});
     change(&CudnnCounts::plans, 1);
@@ -264,7 +310,9 @@ cudnnStatus_t results(const Descriptor& d, std::int64_t room, std::int64_t* coun
     const bool fallback =
         d.one<cudnnBackendHeurMode_t>(CUDNN_ATTR_ENGINEHEUR_MODE) == CUDNN_HEUR_MODE_FALLBACK;
     std::vector<std::int64_t> list = {0};
-    if (!fallback) {
+    if (read_program(*d.link(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH)) != nullptr) {
+        list = {fused_engine.index};
+    } else if (!fallback) {
         list.clear();
         for (const Engine& e : engines()) list.push_back(e.index);
     }
@@ -318,7 +366,6 @@ bool read_graph(const Descriptor& graph, Convolution& c) {
     const Descriptor* const w = first.link(name + 3);
     const Descriptor* const x = first.link(name + 4);
     const Descriptor* y = first.link(name + 5);
-    c.handle = graph.one<cudnnHandle_t>(CUDNN_ATTR_OPERATIONGRAPH_HANDLE);
     c.dtype = x->one<cudnnDataType_t>(CUDNN_ATTR_TENSOR_DATA_TYPE);
     const auto computed = convolution.one<cudnnDataType_t>(CUDNN_ATTR_CONVOLUTION_COMP_TYPE);
     if (computed != (c.dtype == CUDNN_DATA_DOUBLE ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT))
@@ -464,15 +511,27 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
         return bad;
     const Descriptor* const config =
         alive(p->one<cudnnBackendDescriptor_t>(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG));
-    Convolution c;
-    if (config == nullptr ||
-        alive(config->one<cudnnBackendDescriptor_t>(hidden_graph)) == nullptr ||
-        !read_graph(*config->link(hidden_graph), c))
+    if (config == nullptr || alive(config->one<cudnnBackendDescriptor_t>(hidden_graph)) == nullptr)
         return bad;
     const auto ids = v->all<std::int64_t>(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS);
     const auto pointers = v->all<void*>(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS);
     std::map<std::int64_t, void*> data;
     for (std::size_t i = 0; i < ids.size(); ++i) data[ids[i]] = pointers[i];
+    const Engine& engine = engine_of(config->one<std::int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX));
+    void* const workspace = v->one<void*>(CUDNN_ATTR_VARIANT_PACK_WORKSPACE);
+    if (p->one<std::int64_t>(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE) > 0 &&
+        (workspace == nullptr || reinterpret_cast<std::uintptr_t>(workspace) % 256 != 0))
+        return bad;
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    if (cudaStreamIsCapturing(handle->stream, &status) == cudaSuccess &&
+        status != cudaStreamCaptureStatusNone)
+        p->recorded = true;
+    if (&engine == &fused_engine) {
+        ran(static_cast<long>(engine.index));
+        return run(*read_program(*config->link(hidden_graph)), handle->stream, data, workspace);
+    }
+    Convolution c;
+    if (!read_graph(*config->link(hidden_graph), c)) return bad;
     std::vector<std::int64_t> needed = {c.x, c.w, c.y};
     if (c.bias) needed.push_back(c.b);
     if (data.size() != needed.size()) return bad;
@@ -484,16 +543,7 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
                 0)
             return bad;
     }
-    const Engine& engine = engine_of(config->one<std::int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX));
-    void* const workspace = v->one<void*>(CUDNN_ATTR_VARIANT_PACK_WORKSPACE);
-    if (engine.workspace(c) > 0 &&
-        (workspace == nullptr || reinterpret_cast<std::uintptr_t>(workspace) % 256 != 0))
-        return bad;
     ran(static_cast<long>(engine.index));
-    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-    if (cudaStreamIsCapturing(handle->stream, &status) == cudaSuccess &&
-        status != cudaStreamCaptureStatusNone)
-        p->recorded = true;
     return run(c, engine, handle->stream, data, workspace);
 }
 }

@@ -74,7 +74,6 @@ struct Descriptor {
 struct Convolution {
     int direction;  // 0 forward, 1 data, 2 filter
     cudnnDataType_t dtype;
-    cudnnHandle_t handle;
     std::int64_t n, channels, height, width, outputs, oh, ow, kh, kw;
     std::int64_t stride_y, stride_x, pad_y, pad_x;
     double alpha, beta;
@@ -98,6 +97,17 @@ const Engine& engine_of(std::int64_t index);
 
 // Enqueues the convolution. data: pointers by unique ID.
 cudnnStatus_t run(const Convolution& c, const Engine& engine, cudaStream_t stream,
+                  const std::map<std::int64_t, void*>& data, void* workspace);
+
+// A graph without convolutions: its operations in order, as attention needs them. Its only engine
+// interprets it, if it is like cuDNN's fused attention.
+extern const Engine fused_engine;
+struct Program;
+// Returns null if the engine does not support the graph.
+std::shared_ptr<const Program> read_program(const Descriptor& graph);
+std::int64_t workspace_of(const Program& program);  // bytes
+// Enqueues the program. data: pointers by unique ID, exactly those of the graph.
+cudnnStatus_t run(const Program& program, cudaStream_t stream,
                   const std::map<std::int64_t, void*>& data, void* workspace);
 
 }  // namespace stand_in

@@ -154,6 +154,7 @@ const std::vector<Engine>& engines() {
     return all;
 }
 const Engine& engine_of(std::int64_t index) {
+    if (index == fused_engine.index) return fused_engine;
     for (const Engine& e : engines())
         if (e.index == index) return e;
     return engines().back();
@@ -169,8 +170,8 @@ cudnnStatus_t run(const Convolution& c, const Engine& engine, cudaStream_t strea
         case CUDNN_DATA_HALF: return launch<Float16, float>(c, engine, stream, data, workspace);
         case CUDNN_DATA_BFLOAT16:
             return launch<BFloat16, float>(c, engine, stream, data, workspace);
+        default: return CUDNN_STATUS_NOT_SUPPORTED;
     }
-    return CUDNN_STATUS_NOT_SUPPORTED;
 }
 
 }  // namespace stand_in

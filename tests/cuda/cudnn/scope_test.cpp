@@ -136,6 +136,44 @@ TEST_CASE("data that is aligned to its elements alone has plans of its own") {
     }));
 }
 
+TEST_CASE("attention: scopes, gradients that are added, unaligned data, recordings") {
+    const auto half = [](const Shape& shape, std::uint64_t state) {
+        return Variable(drawn(shape, state).astype(Dtype::float16).to(gpu()));
+    };
+    const Variable q = half({2, 2, 5, 8}, 1), k = half({2, 1, 7, 8}, 2), v = half({2, 1, 7, 8}, 3);
+    const auto attend = [&] { return F::scaled_dot_product_attention(q, k, v); };
+    const auto values = [](const Array& x) { return x.astype(Dtype::float32).to_vector<float>(); };
+    Variable y;
+    CHECK(uses([&] { y = attend(); }));
+    const auto expected = values(y.data());
+    const auto is_expected = [&](const Array& x) {
+        const auto got = values(x);
+        return std::ranges::equal(
+            got, expected, [](float a, float b) { return a == doctest::Approx(b).epsilon(4e-3); });
+    };
+    y.set_grad(Array::ones(y.shape(), Dtype::float16).to(gpu()));
+    CHECK(uses([&] { y.backward(true); }));
+    const auto once = values(k.grad());
+    CHECK(uses([&] { y.backward(true); }));
+    const auto twice = values(k.grad());
+    for (std::size_t i = 0; i < once.size(); ++i)
+        CHECK(twice[i] == doctest::Approx(2 * once[i]).epsilon(4e-3));
+
+    const no_backprop_mode inference;
+    CHECK_FALSE(uses([&] { CHECK(is_expected(cuda::with_cudnn(false, attend).data())); }));
+    const Array room = Array::empty({q.data().size() + 1}, Dtype::float16, gpu());
+    const Array moved = Array::wrap(gpu(), static_cast<std::byte*>(room.body()->tensor.dl.data) + 2,
+                                    q.shape(), Dtype::float16);
+    moved.copy_from(q.data());
+    CHECK_FALSE(uses([&] {
+        CHECK(is_expected(F::scaled_dot_product_attention(Variable(moved), k, v).data()));
+    }));
+    Array recorded;
+    const Capture capture(Stream(gpu()), [&] { recorded = attend().data(); });
+    capture.launch();
+    CHECK(is_expected(recorded));
+}
+
 TEST_CASE("a recording computes what the calls compute") {
     const Call call;
     const no_backprop_mode scope;

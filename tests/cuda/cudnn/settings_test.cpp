@@ -53,6 +53,36 @@ std::string done_by(const std::vector<Array>& x) {
     return world().ran();
 }
 
+// Checks attention of more scores than 600 bytes hold; returns whether cuDNN computes its gradients.
+bool has_gradients_of_attention() {
+    const std::string name = "catena.scaled_dot_product_attention";
+    const auto wide = [](std::vector<Array> list) {
+        for (Array& x : list)
+            if (x && x.dtype().bits == 16) x = x.to(plugin::dtype_of<float>());
+        return list;
+    };
+    const std::vector<Array> x = {draw<Float16>({2, 2, 5, 8}, 1),
+                                  draw<Float16>({2, 1, 40, 8}, 2),
+                                  draw<Float16>({2, 1, 40, 8}, 3),
+                                  Array(),
+                                  Array(),
+                                  Array()};
+    const auto y = world().forward(name, x, {}, on("cuda"));
+    CHECK(world().ran() == cudnn_id);
+    CHECK(compare(wide(y), world().forward(name, wide(x), {}, on("cpu")), {1e-2, 1e-3}) == "");
+    const std::vector<Array> gy = {draw<Float16>({2, 2, 5, 8}, 4), Array(), Array(), Array()};
+    std::vector<Array> gx;
+    try {
+        gx = world().backward(name, x, y, gy, {}, on("cuda"));
+    } catch (const Failure&) {
+        return false;
+    }
+    CHECK(world().ran() == cudnn_id);
+    CHECK(compare(wide(gx), world().backward(name, wide(x), wide(y), wide(gy), {}, on("cpu")),
+                  {1e-2, 1e-2}) == "");
+    return true;
+}
+
 }  // namespace
 
 TEST_CASE("plans are made once, of what is allowed") {
@@ -118,6 +148,7 @@ TEST_CASE("a limit of workspace") {  // 600 bytes
     CHECK(counted().engine == lean);
     CHECK(wrong(inputs({1, 9, 9, 9}, {3, 9, 3, 3})) == "");
     CHECK(counted().engine == plain);
+    CHECK_FALSE(has_gradients_of_attention());
 }
 
 TEST_CASE("the first call measures, and the fastest stays") {
@@ -138,6 +169,7 @@ TEST_CASE("the first call measures, and the fastest stays") {
 TEST_CASE("other bits each time, where that is asked for") {
     CHECK(wrong(inputs()) == "");
     CHECK(counted().engine == atomics);
+    CHECK(has_gradients_of_attention());  // they accumulate, within the same 600 bytes
 }
 
 TEST_CASE("tensor cores for float32, where they are asked for") {

@@ -223,47 +223,50 @@ __global__ void interpret(std::int64_t index) {
 }  // namespace
 
 std::shared_ptr<const Program> read_program(const Descriptor& graph) {
+    // Attributes of each operation; 0: none (the first one is no link).
+    struct Names {
+        int type, a, b, t, y, rule, mode;
+    };
+    static constexpr Names all_names[] = {
+        {CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR, CUDNN_ATTR_OPERATION_MATMUL_ADESC,
+         CUDNN_ATTR_OPERATION_MATMUL_BDESC, 0, CUDNN_ATTR_OPERATION_MATMUL_CDESC, 0, 0},
+        {CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR, CUDNN_ATTR_OPERATION_REDUCTION_XDESC, 0, 0,
+         CUDNN_ATTR_OPERATION_REDUCTION_YDESC, CUDNN_ATTR_OPERATION_REDUCTION_DESC,
+         CUDNN_ATTR_REDUCTION_OPERATOR},
+        {CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR, CUDNN_ATTR_OPERATION_RESHAPE_XDESC, 0, 0,
+         CUDNN_ATTR_OPERATION_RESHAPE_YDESC, 0, 0},
+        {CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, CUDNN_ATTR_OPERATION_POINTWISE_XDESC,
+         CUDNN_ATTR_OPERATION_POINTWISE_BDESC, CUDNN_ATTR_OPERATION_POINTWISE_TDESC,
+         CUDNN_ATTR_OPERATION_POINTWISE_YDESC, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR,
+         CUDNN_ATTR_POINTWISE_MODE}};
     const auto program = std::make_shared<Program>();
     for (auto* const raw : graph.all<cudnnBackendDescriptor_t>(CUDNN_ATTR_OPERATIONGRAPH_OPS)) {
         const auto& d = *static_cast<const Descriptor*>(raw);
-        Operation o = {.type = d.type, .a = 0, .b = 0, .t = 0, .y = 0};
-        bool all = true;
-        const auto id = [&](int name, bool written = false) -> std::int64_t {
-            if (!d.has(name)) return 0;
+        const auto* const n = std::ranges::find(all_names, static_cast<int>(d.type), &Names::type);
+        if (n == std::end(all_names)) return nullptr;
+        bool known = true;
+        const auto id = [&](int name, bool written) -> std::int64_t {
+            if (name == 0 || !d.has(name)) return 0;
             const std::int64_t found = read(*program, d.link(name), written);
-            all = all && found != 0;
+            known = known && found != 0;
             return found;
         };
-        if (d.type == CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR) {
-            o.a = id(CUDNN_ATTR_OPERATION_MATMUL_ADESC);
-            o.b = id(CUDNN_ATTR_OPERATION_MATMUL_BDESC);
-            o.y = id(CUDNN_ATTR_OPERATION_MATMUL_CDESC, true);
-        } else if (d.type == CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR) {
-            o.a = id(CUDNN_ATTR_OPERATION_REDUCTION_XDESC);
-            o.y = id(CUDNN_ATTR_OPERATION_REDUCTION_YDESC, true);
-            o.mode = d.link(CUDNN_ATTR_OPERATION_REDUCTION_DESC)
-                         ->one<cudnnReduceTensorOp_t>(CUDNN_ATTR_REDUCTION_OPERATOR);
-        } else if (d.type == CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR) {
-            o.a = id(CUDNN_ATTR_OPERATION_RESHAPE_XDESC);
-            o.y = id(CUDNN_ATTR_OPERATION_RESHAPE_YDESC, true);
-        } else if (d.type == CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR) {
-            const Descriptor& rule = *d.link(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR);
-            o.a = id(CUDNN_ATTR_OPERATION_POINTWISE_XDESC);
-            o.b = id(CUDNN_ATTR_OPERATION_POINTWISE_BDESC);
-            o.t = id(CUDNN_ATTR_OPERATION_POINTWISE_TDESC);
-            o.y = id(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, true);
-            o.mode = rule.one<cudnnPointwiseMode_t>(CUDNN_ATTR_POINTWISE_MODE);
+        Operation o = {d.type, 0, 0, id(n->a, false), id(n->b, false), id(n->t, false), 0};
+        o.y = id(n->y, true);
+        if (n->rule != 0) {
+            const Descriptor& rule = *d.link(n->rule);
+            o.mode = rule.one<int>(n->mode);
             o.axis =
                 static_cast<std::size_t>(rule.one<std::int64_t>(CUDNN_ATTR_POINTWISE_AXIS)) % 4;
-        } else {
-            return nullptr;
         }
-        if (!all || !is_consistent(*program, o)) return nullptr;
+        if (!known || !is_consistent(*program, o)) return nullptr;
         program->operations.push_back(o);
-        // Gradients need memory, like cuDNN's.
-        if (d.type == CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR)
-            program->workspace = std::max(program->workspace, 2 * program->operands.at(o.y).size());
     }
+    // Gradients store those of all scores, unless they end in a sum in memory.
+    for (const Operation& o : program->operations)
+        if (o.type == CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR &&
+            program->operations.back().mode != CUDNN_POINTWISE_IDENTITY)
+            program->workspace = std::max(program->workspace, 2 * program->operands.at(o.y).size());
     return program;
 }
 

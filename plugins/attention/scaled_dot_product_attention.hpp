@@ -106,7 +106,7 @@ struct ScaledDotProductAttention {
             attention_offset, attention_layout)
             .stochastic()
             .example("q=(2,2,3,4) k=(2,2,5,4) v=(2,2,5,3)")
-            .example("q=(1,5,4,3) k=(1,4,2,3) v=(1,4,2,2) causal=true scale=0.5 layout=\"BTHD\"")
+            .example("q=(1,5,4,8) k=(1,4,2,8) v=(1,4,2,8) causal=true scale=0.5 layout=\"BTHD\"")
             .example(
                 "q=(2,2,3,4) k=(2,1,5,4) v=(2,1,5,4) causal=true offset=-1 window=2 dropout=0.3")
             .example("q=(2,2,3,4) k=(2,1,5,4) v=(2,1,5,4) bias=(2,1,5)")

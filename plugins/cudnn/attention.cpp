@@ -46,7 +46,7 @@ std::optional<Attention> supported(const catena_call& call) {
 }
 
 std::int32_t supports(catena_ctx* ctx, const catena_call* call) noexcept {
-    // Older versions compute wrong values for some numbers of keys.
+    // NVIDIA's cudnn-frontend works around older versions if 128 does not divide the number of keys.
     constexpr std::int64_t oldest = 91600;
     try {
         return wanted(ctx) && library(ctx)->version >= oldest && outcome(*call) != nullptr &&
@@ -58,41 +58,60 @@ std::int32_t supports(catena_ctx* ctx, const catena_call* call) noexcept {
     }
 }
 
+constexpr std::uint64_t alignment = 64;  // of scratch memory; cuDNN needs 16
+
 Problem problem_of(const catena_call& call, bool varying) {
     Problem p = {.operation = {},
                  .dtype = type_of(*call.x[query]),
                  .add = false,
                  .deterministic = is_deterministic(call, varying),
                  .half = false,
-                 .alignment = alignment_of(
-                     {call.x[query], call.x[key], call.x[value], call.y[0], call.y[1]})};
+                 .alignment = 16};
     Attention a = *supported(call);
-    if (a.backward) {
-        a.accumulate = !p.deterministic && settings().nondeterministic;
-        p.alignment =
-            std::min(p.alignment, alignment_of({call.gy[0], call.gx[0], call.gx[1], call.gx[2]}));
-    }
+    a.accumulate = a.backward && !p.deterministic && settings().nondeterministic;
     p.operation = a;
     return p;
 }
 
-// Memory of tensors that cuDNN writes and the caller does not want, at the start of the scratch memory.
-struct Unwanted {
-    Unwanted(const catena_call& call, const Attention& a) {
-        if (!a.backward) return;
+// A tensor of the graph. It is in scratch memory if it is no result that the caller wants, or if the
+// caller's data is not aligned.
+struct Part {
+    Role role;
+    const catena_tensor* tensor;  // null: not the caller's
+    std::uint64_t bytes;
+    bool written;
+    std::uint64_t place;  // in scratch memory
+
+    bool is_temporary() const {
+        return tensor == nullptr || reinterpret_cast<std::uintptr_t>(data(tensor)) % 16 != 0;
+    }
+};
+struct Parts {
+    Parts(const catena_call& call, const Attention& a) {
         const std::int64_t rows = a.b * a.h * a.t, keys = a.b * a.hk * a.s;
-        add(tensor_mean, rows * 4);
-        if (a.accumulate) add(tensor_gq_sum, rows * a.d * 4);
-        if (call.gx[query] == nullptr) add(tensor_gq, rows * a.d * 2);
-        if (call.gx[key] == nullptr) add(tensor_gk, keys * a.d * 2);
-        if (call.gx[value] == nullptr) add(tensor_gv, keys * a.e * 2);
+        add(tensor_q, call.x[query], rows * a.d * 2, false);
+        add(tensor_k, call.x[key], keys * a.d * 2, false);
+        add(tensor_v, call.x[value], keys * a.e * 2, false);
+        add(tensor_attended, call.y[0], rows * a.e * 2, !a.backward);
+        add(tensor_lse, call.y[1], rows * 4, !a.backward);
+        if (!a.backward) return;
+        add(tensor_gy, call.gy[0], rows * a.e * 2, false);
+        add(tensor_gq, call.gx[query], rows * a.d * 2, true);
+        add(tensor_gk, call.gx[key], keys * a.d * 2, true);
+        add(tensor_gv, call.gx[value], keys * a.e * 2, true);
+        add(tensor_mean, nullptr, rows * 4, true);
+        if (a.accumulate) add(tensor_gq_sum, nullptr, rows * a.d * 4, true);
     }
-    void add(Role role, std::int64_t n) {
-        places[role] = bytes;
-        bytes += (static_cast<std::uint64_t>(n) + 63) / 64 * 64;
+    void add(Role role, const catena_tensor* tensor, std::int64_t bytes, bool written) {
+        Part& part = room[n++];
+        part = {role, tensor, static_cast<std::uint64_t>(bytes), written, scratch};
+        if (part.is_temporary()) scratch += (part.bytes + alignment - 1) / alignment * alignment;
     }
-    std::uint64_t bytes = 0;
-    std::array<std::optional<std::uint64_t>, n_roles> places;
+    std::span<const Part> all() const { return {room.data(), n}; }
+
+    std::array<Part, n_roles> room;
+    std::size_t n = 0;
+    std::uint64_t scratch = 0;  // bytes
 };
 
 template <bool varying>
@@ -104,48 +123,48 @@ catena_status plan(catena_ctx* ctx, const catena_call* call, catena_plan* plan) 
             fail(CATENA_E_UNSUPPORTED, call->function->name, "cuDNN", "an engine for this call",
                  "none");
         plan->scratch_bytes =
-            Unwanted(*call, std::get<Attention>(p.operation)).bytes + scratch_for(ctx, *call, p);
+            Parts(*call, std::get<Attention>(p.operation)).scratch + scratch_for(ctx, *call, p);
     });
 }
 
 template <bool varying>
 catena_status run(catena_ctx* ctx, const catena_call* call) noexcept {
     return guarded(ctx, [&] {
-        const cuda::OnDevice device(call->function->name, call->device_id);
+        const char* const name = call->function->name;
+        const cuda::OnDevice device(name, call->device_id);
+        const cudaStream_t stream = cuda::queue_of(name, *call).stream;
+        const auto checked = [&](cudaError_t error) {
+            if (error != cudaSuccess) cuda::fail_cuda(name, "copy", error);
+        };
+        const auto copy = [&](void* to, const void* from, std::uint64_t n) {
+            checked(cudaMemcpyAsync(to, from, n, cudaMemcpyDeviceToDevice, stream));
+        };
         const Problem p = problem_of(*call, varying);
         const auto& a = std::get<Attention>(p.operation);
+        const Parts parts(*call, a);
         const double given = attribute(*call, "scale").v.f;
         float scale =
             static_cast<float>(given != 0 ? given : 1 / std::sqrt(static_cast<double>(a.d)));
         float one = 1, hidden = -std::numeric_limits<float>::infinity();
-        Pointers all = {};
-        all[tensor_q] = data(call->x[query]);
-        all[tensor_k] = data(call->x[key]);
-        all[tensor_v] = data(call->x[value]);
-        all[tensor_attended] = data(call->y[0]);
-        all[tensor_lse] = data(call->y[1]);
-        all[number_scale] = &scale;
-        if (a.causal) all[number_hidden] = &hidden;
-        catena_call rest = *call;
-        if (a.backward) {
-            all[tensor_gy] = data(call->gy[0]);
-            all[tensor_gq] = data(call->gx[query]);
-            all[tensor_gk] = data(call->gx[key]);
-            all[tensor_gv] = data(call->gx[value]);
-            all[number_one] = &one;
-            const Unwanted unwanted(*call, a);
-            for (std::size_t role = 0; role < n_roles; ++role)
-                if (const auto place = unwanted.places[role])
-                    all[role] = static_cast<char*>(call->scratch) + *place;
-            rest.scratch = static_cast<char*>(call->scratch) + unwanted.bytes;
-            rest.scratch_bytes -= unwanted.bytes;
-        } else {  // draws: none
-            const cudaError_t error =
-                cudaMemsetAsync(data(call->y[2]), 0, 3 * sizeof(std::int64_t),
-                                cuda::queue_of(call->function->name, *call).stream);
-            if (error != cudaSuccess) cuda::fail_cuda(call->function->name, "draws", error);
+        Pointers pointers = {};
+        pointers[number_scale] = &scale;
+        if (a.backward) pointers[number_one] = &one;
+        if (a.causal) pointers[number_hidden] = &hidden;
+        for (const Part& part : parts.all()) {
+            void*& place = pointers[part.role];
+            place = part.is_temporary() ? static_cast<char*>(call->scratch) + part.place
+                                        : data(part.tensor);
+            if (part.is_temporary() && !part.written) copy(place, data(part.tensor), part.bytes);
         }
-        catena_cudnn::run(ctx, rest, p, all);
+        catena_call rest = *call;
+        if (parts.scratch > 0) rest.scratch = static_cast<char*>(call->scratch) + parts.scratch;
+        rest.scratch_bytes -= parts.scratch;
+        catena_cudnn::run(ctx, rest, p, pointers);
+        for (const Part& part : parts.all())
+            if (part.is_temporary() && part.written && part.tensor != nullptr)
+                copy(data(part.tensor), pointers[part.role], part.bytes);
+        if (!a.backward)  // draws: none
+            checked(cudaMemsetAsync(data(call->y[2]), 0, 3 * sizeof(std::int64_t), stream));
     });
 }
 

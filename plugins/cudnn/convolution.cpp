@@ -31,6 +31,16 @@ std::int32_t supports(catena_ctx* ctx, const catena_call* call) noexcept {
     }
 }
 
+// Returns the alignment of all data: 16 bytes, or the element size if some tensor is aligned to less.
+std::int64_t alignment_of(const Step& s) {
+    constexpr std::uintptr_t pack = 16;
+    const std::int64_t element = s.x->dl.dtype.bits / 8;
+    for (const catena_tensor* t : {s.x, s.w, s.y, s.bias})
+        if (t != nullptr && reinterpret_cast<std::uintptr_t>(data_of<char>(*t)) % pack != 0)
+            return element;
+    return pack;
+}
+
 // Returns the problem of a step. bias: whether the bias is part of the graph.
 Problem problem_of(const catena_call& call, const Geometry& g, const Step& s, bool bias,
                    bool deterministic) {
@@ -39,7 +49,7 @@ Problem problem_of(const catena_call& call, const Geometry& g, const Step& s, bo
             .add = s.add,
             .deterministic = deterministic,
             .half = (call.flags & (CATENA_CALL_BFLOAT16 | CATENA_CALL_FLOAT16)) != 0,
-            .alignment = alignment_of({s.x, s.w, s.y, s.bias})};
+            .alignment = alignment_of(s)};
 }
 // Makes the bias part of the graph if an engine of cuDNN supports this. Else it is added afterwards.
 Problem choose(catena_ctx* ctx, const catena_call& call, const Geometry& g, const Step& s,

@@ -133,8 +133,4 @@ std::uint64_t scratch_for(catena_ctx* ctx, const catena_call& call, const Proble
 // plans.
 void run(catena_ctx* ctx, const catena_call& call, const Problem& p, const Pointers& data);
 
-// plans.cpp. Returns the alignment of all data: 16 bytes, or the element size if a tensor is aligned to
-// less. Tensors may be null.
-std::int64_t alignment_of(std::initializer_list<const catena_tensor*> tensors);
-
 }  // namespace catena_cudnn

@@ -186,14 +186,6 @@ std::uint64_t scratch_for(catena_ctx* ctx, const catena_call& call, const Proble
     return bytes == 0 ? 0 : bytes + workspace_alignment;
 }
 
-std::int64_t alignment_of(std::initializer_list<const catena_tensor*> tensors) {
-    std::int64_t least = 16;
-    for (const catena_tensor* t : tensors)
-        if (t != nullptr && reinterpret_cast<std::uintptr_t>(data_of<char>(*t)) % 16 != 0)
-            least = std::min<std::int64_t>(least, t->dl.dtype.bits / 8);
-    return least;
-}
-
 void run(catena_ctx* ctx, const catena_call& call, const Problem& p, const Pointers& data) {
     const cuda::Queue queue = cuda::queue_of(call.function->name, call);
     const Library& cudnn = *library(ctx);

@@ -88,13 +88,14 @@ struct MultiplyRoundedTile {
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #define CATENA_BF16 __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16")))
-    static constexpr std::int64_t most = 128 * 64;  // elements of A, or of B
+    static constexpr std::int64_t most = 128 * 64 / 2;  // pairs of A, or of B
 
     static bool supports(const TileProduct<float>& p) {
-        return p.m * (p.k + 1) <= most && p.n * (p.k + 1) <= most;
+        const std::int64_t pairs = (p.k + 1) / 2;
+        return p.m * pairs <= most && p.n * pairs <= most;
     }
     CATENA_BF16 static void run(const TileProduct<float>& p) {
-        alignas(64) std::uint32_t a[most / 2], b[most / 2];
+        alignas(64) std::uint32_t a[most], b[most];
         const std::int64_t pairs = (p.k + 1) / 2;
         const bool by_rows = p.columns == 1;
         if (by_rows)

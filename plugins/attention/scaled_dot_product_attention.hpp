@@ -256,7 +256,7 @@ private:
     template <class T>
     static AttentionTensors<T> tensors(const auto& call) {
         AttentionCase a(call);
-        static const bool fast = has_fast_avx512_bf16();
+        static const bool fast = use_avx512_bf16();
         a.rounded = fast && (call.raw().flags & CATENA_CALL_BFLOAT16) != 0;
         return {.a = a,
                 .q = call.template x<T>(0).data,

@@ -10,7 +10,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
-#include <string_view>
 
 #include <catena/plugin/blas.hpp>
 #include <catena/plugin/isa.hpp>
@@ -194,36 +193,39 @@ CATENA_AMX void multiply_block(const char* a, const char* b, int64_t steps, floa
     if (below && right) _tile_stored(3, last + side, stride);
 }
 
-// The same with AVX-512. Rows up to a multiple of 8 are computed.
+// The same with AVX-512. Computes rows rounded up to a multiple of 8.
+template <int64_t vectors>
 CATENA_AMX void multiply_block_by_vectors(const char* a, const char* b, int64_t steps, float* c,
                                           int64_t ldc, bool add, int64_t rows) {
     constexpr int64_t strip = 8, row_bytes = 64;
     for (int64_t i = 0; i < rows; i += strip, c += strip * ldc) {
-        __m512 sum[strip][2];
+        __m512 sum[strip][vectors];
         for (int64_t r = 0; r < strip; ++r)
-            for (int64_t v = 0; v < 2; ++v)
+            for (int64_t v = 0; v < vectors; ++v)
                 sum[r][v] = add ? _mm512_loadu_ps(c + r * ldc + v * side) : _mm512_setzero_ps();
         const char* pair_of_a = a + i / side * tile_bytes + i % side * row_bytes;
         const char* pairs_of_b = b;
         for (int64_t step = 0; step < steps; ++step) {
             for (int64_t p = 0; p < side; ++p, pair_of_a += 4, pairs_of_b += row_bytes) {
-                const auto left = reinterpret_cast<__m512bh>(_mm512_load_si512(pairs_of_b));
-                const auto right =
-                    reinterpret_cast<__m512bh>(_mm512_load_si512(pairs_of_b + tile_bytes));
+                __m512bh y[vectors];
+                for (int64_t v = 0; v < vectors; ++v)
+                    y[v] =
+                        reinterpret_cast<__m512bh>(_mm512_load_si512(pairs_of_b + v * tile_bytes));
 #pragma GCC unroll 8
                 for (int64_t r = 0; r < strip; ++r) {
                     int pair;
                     std::memcpy(&pair, pair_of_a + r * row_bytes, sizeof pair);
                     const auto x = reinterpret_cast<__m512bh>(_mm512_set1_epi32(pair));
-                    sum[r][0] = _mm512_dpbf16_ps(sum[r][0], x, left);
-                    sum[r][1] = _mm512_dpbf16_ps(sum[r][1], x, right);
+                    for (int64_t v = 0; v < vectors; ++v)
+                        sum[r][v] = _mm512_dpbf16_ps(sum[r][v], x, y[v]);
                 }
             }
             pair_of_a += 2 * tile_bytes - row_bytes;
             pairs_of_b += tile_bytes;
         }
         for (int64_t r = 0; r < strip; ++r)
-            for (int64_t v = 0; v < 2; ++v) _mm512_storeu_ps(c + r * ldc + v * side, sum[r][v]);
+            for (int64_t v = 0; v < vectors; ++v)
+                _mm512_storeu_ps(c + r * ldc + v * side, sum[r][v]);
     }
 }
 
@@ -233,7 +235,7 @@ CATENA_AMX void update_block(Unit unit, const char* a, const char* b, int64_t st
     const bool add = beta != 0;
     if (rows == block && columns == block && (!add || beta == 1)) {
         if (unit == Unit::amx) multiply_block(a, b, steps, c, ldc, add, true, true);
-        else multiply_block_by_vectors(a, b, steps, c, ldc, add, rows);
+        else multiply_block_by_vectors<2>(a, b, steps, c, ldc, add, rows);
         return;
     }
     alignas(64) float copy[block * block];
@@ -242,7 +244,8 @@ CATENA_AMX void update_block(Unit unit, const char* a, const char* b, int64_t st
             copy[i * block + j] = i < rows && j < columns ? beta * c[i * ldc + j] : 0;
     if (unit == Unit::amx)
         multiply_block(a, b, steps, copy, block, add, rows > side, columns > side);
-    else multiply_block_by_vectors(a, b, steps, copy, block, add, rows);
+    else if (columns > side) multiply_block_by_vectors<2>(a, b, steps, copy, block, add, rows);
+    else multiply_block_by_vectors<1>(a, b, steps, copy, block, add, rows);
     for (int64_t i = 0; i < rows; ++i) std::copy_n(copy + i * block, columns, c + i * ldc);
 }
 
@@ -282,15 +285,10 @@ bool enable_tiles() {
     constexpr long request = 0x1023, tile_data = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
     return has_amx_bf16() && syscall(SYS_arch_prctl, request, tile_data) == 0;
 }
-// Returns what the processor has, or less if the user says so.
+// Returns the unit to use: that of the processor, unless CATENA_CPU_BFLOAT16 restricts it.
 Unit detect() {
-    const char* const wanted = std::getenv("CATENA_CPU_BFLOAT16");  // NOLINT(concurrency-mt-unsafe)
-    const std::string_view name = wanted == nullptr ? "" : wanted;
-    if (name == "0") return Unit::none;
-    if (name != "avx512" && enable_tiles()) return Unit::amx;
-    return has_avx512_bf16() && (name == "avx512" || catena::plugin::has_fast_avx512_bf16())
-               ? Unit::avx512
-               : Unit::none;
+    if (catena::plugin::chosen_bfloat16().empty() && enable_tiles()) return Unit::amx;
+    return catena::plugin::use_avx512_bf16() && isa_level() == 4 ? Unit::avx512 : Unit::none;
 }
 #else
 void multiply(Unit, const catena_gemm&, const Range&, const Range&, const Buffers&) {}

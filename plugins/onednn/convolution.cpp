@@ -424,8 +424,8 @@ std::int32_t supports(catena_ctx*, const catena_call* call) {
 // Whether the processor multiplies bfloat16 faster than float32: with AMX, or AMD's with AVX512-BF16.
 bool has_fast_bfloat16() {
     const dnnl::cpu_isa isa = dnnl::get_effective_cpu_isa();
-    return isa == dnnl::cpu_isa::avx512_core_amx ||
-           (isa == dnnl::cpu_isa::avx512_core_bf16 && catena::plugin::has_fast_avx512_bf16());
+    return (isa == dnnl::cpu_isa::avx512_core_amx && catena::plugin::chosen_bfloat16() != "0") ||
+           (isa == dnnl::cpu_isa::avx512_core_bf16 && catena::plugin::use_avx512_bf16());
 }
 
 // Whether a product is faster with operands rounded to bfloat16: not if the sums are so short that

@@ -1,5 +1,5 @@
-// Tests that without OpenBLAS the device works, and products name the package to install; and the setting
-// that turns bfloat16 off.
+// Tests that without OpenBLAS the device works, and products name the package to install; and that
+// CATENA_CPU_BFLOAT16=0 disables products in bfloat16.
 #include <doctest/doctest.h>
 
 #include <cstdlib>
@@ -24,7 +24,7 @@ TEST_CASE("a product names the missing package") {
     CHECK(failure.find("/nowhere/libopenblas.so.0") != std::string::npos);
 }
 
-TEST_CASE("bfloat16 is not used if the user says so") {
+TEST_CASE("CATENA_CPU_BFLOAT16=0 disables products in bfloat16") {
     setenv("CATENA_CPU_BFLOAT16", "0", 1);  // NOLINT(concurrency-mt-unsafe)
     catena_gemm gemm = {};
     gemm.struct_size = sizeof gemm;

@@ -37,8 +37,9 @@ bool has_bfloat16(bool with_amx = true) {
     std::ifstream file("/proc/cpuinfo");
     const std::string text(std::istreambuf_iterator<char>(file), {});
     const auto has = [&](const char* word) { return text.find(word) != std::string::npos; };
-    return ((with_amx && has(" amx_bf16")) || (has(" avx512_bf16") && has("AuthenticAMD"))) &&
-           std::getenv("CATENA_CPU_BFLOAT16") == nullptr;  // NOLINT(concurrency-mt-unsafe)
+    const char* const chosen = std::getenv("CATENA_CPU_BFLOAT16");  // NOLINT(concurrency-mt-unsafe)
+    if (chosen != nullptr) return chosen == std::string("avx512") && has(" avx512_bf16");
+    return (with_amx && has(" amx_bf16")) || (has(" avx512_bf16") && has("AuthenticAMD"));
 }
 
 // The relative error of rounding both operands to bfloat16, at most.
@@ -68,6 +69,12 @@ std::vector<Case> cases() {
          [](const std::vector<Variable>& x) { return F::convolution_2d(x[0], x[1]); }},
         {"scaled_dot_product_attention",
          {numbers({2, 4, 75, 24}, 1), numbers({2, 2, 75, 24}, 2), numbers({2, 2, 75, 20}, 3)},
+         [](const std::vector<Variable>& x) {
+             return F::scaled_dot_product_attention(x[0], x[1], x[2], {}, {}, {}, true);
+         },
+         false},
+        {"scaled_dot_product_attention, 128 elements",
+         {numbers({1, 1, 80, 128}, 1), numbers({1, 1, 80, 128}, 2), numbers({1, 1, 80, 128}, 3)},
          [](const std::vector<Variable>& x) {
              return F::scaled_dot_product_attention(x[0], x[1], x[2], {}, {}, {}, true);
          },

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdlib>
+#include <string_view>
 #include <type_traits>
 
 // This translation unit has CUDA code for nvcc or, with this macro defined, for another compiler.
@@ -56,11 +58,19 @@
 
 namespace catena::plugin {
 
-// Whether `vdpbf16ps` multiplies twice as many numbers per second as float32 instructions. AMD's
-// does (measured on Zen 4), Intel's does not.
-inline bool has_fast_avx512_bf16() {
+// The user's choice of the instructions that multiply bfloat16: $CATENA_CPU_BFLOAT16, "" by default,
+// "0" for none, or "avx512" for AVX512-BF16 on any processor that has it.
+inline std::string_view chosen_bfloat16() {
+    const char* const chosen = std::getenv("CATENA_CPU_BFLOAT16");  // NOLINT(concurrency-mt-unsafe)
+    return chosen == nullptr ? "" : chosen;
+}
+// Whether to multiply bfloat16 with `vdpbf16ps`: by default where it multiplies twice as many numbers
+// per second as float32 instructions. AMD's does (measured on Zen 4), Intel's does not.
+inline bool use_avx512_bf16() {
 #if defined(CATENA_X86)
-    return __builtin_cpu_supports("avx512bf16") != 0 && __builtin_cpu_is("amd") != 0;
+    const std::string_view chosen = chosen_bfloat16();
+    return chosen != "0" && __builtin_cpu_supports("avx512bf16") != 0 &&
+           (chosen == "avx512" || __builtin_cpu_is("amd") != 0);
 #else
     return false;
 #endif

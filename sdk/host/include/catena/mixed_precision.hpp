@@ -7,11 +7,11 @@
 
 namespace catena {
 
-// In this scope and thread, products of float32 arrays may round their operands to bfloat16 or float16,
-// where that makes them faster: matrix products and convolutions on GPUs, on CPUs with AMX and on AMD's
-// with AVX512-BF16, and attention on the latter. CPUs compute in float32 instead of float16. All
-// arrays stay float32: results, gradients and parameters; so does every sum. A gradient rounds if its
-// forward call did:
+// In this scope and thread, products of float32 arrays may round their operands to bfloat16 or
+// float16, where that makes them faster: matrix products and convolutions on GPUs, on CPUs with AMX
+// and on AMD's with AVX512-BF16, and attention on the latter. CPUs compute in float32 instead of
+// float16. All arrays stay float32: results, gradients and parameters; so does every sum. A
+// gradient rounds if its forward call did:
 //
 //     const Variable loss = [&] {
 //         autocast scope(Dtype::bfloat16);

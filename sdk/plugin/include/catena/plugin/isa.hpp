@@ -58,14 +58,14 @@
 
 namespace catena::plugin {
 
-// The user's choice of the instructions that multiply bfloat16: $CATENA_CPU_BFLOAT16, "" by default,
-// "0" for none, or "avx512" for AVX512-BF16 on any processor that has it.
+// The user's choice of the instructions that multiply bfloat16: $CATENA_CPU_BFLOAT16, "" by
+// default, "0" for none, or "avx512" for AVX512-BF16 on any processor that has it.
 inline std::string_view chosen_bfloat16() {
     const char* const chosen = std::getenv("CATENA_CPU_BFLOAT16");  // NOLINT(concurrency-mt-unsafe)
     return chosen == nullptr ? "" : chosen;
 }
-// Whether to multiply bfloat16 with `vdpbf16ps`: by default where it multiplies twice as many numbers
-// per second as float32 instructions. AMD's does (measured on Zen 4), Intel's does not.
+// Whether to multiply bfloat16 with `vdpbf16ps`: by default where it multiplies twice as many
+// numbers per second as float32 instructions. AMD's does (measured on Zen 4), Intel's does not.
 inline bool use_avx512_bf16() {
 #if defined(CATENA_X86)
     const std::string_view chosen = chosen_bfloat16();

@@ -88,18 +88,27 @@ CATENA_KERNEL void scan_strip(const T* x, const T* b, T* y, std::int64_t n, std:
         }
     }
 }
-// Scans a contiguous line of n elements: eight at a time, if their order does not matter.
+// Scans a contiguous line of n elements: eight at a time, if their order does not matter. In float64,
+// parts of a finite result may overflow; then the eight are scanned one by one.
 template <class Rule, class T>
 CATENA_KERNEL void scan_line(const T* x, const T* b, T* y, std::int64_t n, ScanMode mode, bool add,
                              Total<T> state = Rule::template start<Total<T>>()) {
     using A = Total<T>;
     constexpr std::int64_t w = 8;
     std::int64_t i = 0;
+    const auto scan_until = [&](std::int64_t end) CATENA_LAMBDA {
+        for (; i < end; ++i) {
+            const std::int64_t at = mode.reverse ? n - 1 - i : i;
+            const A result =
+                scan_one<Rule>(state, static_cast<A>(x[at]), static_cast<A>(b[at]), mode);
+            store(y[at], add, static_cast<T>(result));
+        }
+    };
     if constexpr (Rule::associative) {
         using Eight [[gnu::vector_size(w * sizeof(A))]] = A;
         using Elements [[gnu::vector_size(w * sizeof(T))]] = T;
         const Eight none = Rule::template start<A>() + Eight{};
-        for (; i + w <= n; i += w) {
+        while (i + w <= n) {
             const std::int64_t at = mode.reverse ? n - w - i : i;
             Elements e;
             std::memcpy(&e, x + at, sizeof e);
@@ -108,6 +117,15 @@ CATENA_KERNEL void scan_line(const T* x, const T* b, T* y, std::int64_t n, ScanM
             Rule::join(v, __builtin_shufflevector(none, v, 7, 8, 9, 10, 11, 12, 13, 14));
             Rule::join(v, __builtin_shufflevector(none, v, 6, 7, 8, 9, 10, 11, 12, 13));
             Rule::join(v, __builtin_shufflevector(none, v, 4, 5, 6, 7, 8, 9, 10, 11));
+            if constexpr (std::is_same_v<T, double>) {
+                const Eight rest = v - v;  // NaN where v is not finite
+                A sum = 0;
+                for (std::int64_t j = 0; j < w; ++j) sum += rest[j];
+                if (sum != 0) {
+                    scan_until(i + w);
+                    continue;
+                }
+            }
             const Eight before = state + Eight{};
             Rule::join(state, v[w - 1]);
             Rule::join(v, before);
@@ -119,16 +137,15 @@ CATENA_KERNEL void scan_line(const T* x, const T* b, T* y, std::int64_t n, ScanM
                 sum += e;
             }
             std::memcpy(y + at, &sum, sizeof sum);
+            i += w;
         }
     }
-    for (; i < n; ++i) {
-        const std::int64_t at = mode.reverse ? n - 1 - i : i;
-        const A result = scan_one<Rule>(state, static_cast<A>(x[at]), static_cast<A>(b[at]), mode);
-        store(y[at], add, static_cast<T>(result));
-    }
+    scan_until(n);
 }
 // Sums up a contiguous line in chunks, whose size depends only on n, so that the results do not depend
-// on the number of threads. Products have no chunks: those of finite numbers may be infinite.
+// on the number of threads. Products are not computed in chunks, because a chunk's product may overflow
+// where the running product does not. A chunk's sum may overflow only in float64, or is infinite or NaN as
+// its elements are; then the line is scanned from its start.
 inline constexpr std::int64_t chunk_size = 1 << 16;
 template <class T>
 CATENA_KERNEL void sum_chunks(const auto& call, const T* x, T* y, std::int64_t n, ScanMode mode,
@@ -153,6 +170,8 @@ CATENA_KERNEL void sum_chunks(const auto& call, const T* x, T* y, std::int64_t n
         for (; i < length; ++i) lanes[0] += static_cast<Total<T>>(x[at + i]);
         for (const Total<T> lane : lanes) before[c + 1] += lane;
     });
+    for (std::int64_t c = 0; c < count; ++c)
+        if (before[c + 1] - before[c + 1] != 0) return scan_line<RunningSum>(x, x, y, n, mode, add);
     for (std::int64_t c = 0; c < count; ++c) before[c + 1] += before[c];
     each([&](std::int64_t c, std::int64_t at, std::int64_t length) CATENA_LAMBDA {
         scan_line<RunningSum>(x + at, x + at, y + at, length, mode, add, before[c]);

@@ -4,6 +4,7 @@
 #include <catena/testing.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -420,6 +421,51 @@ TEST_CASE("running sums of long lines: the same bits for any number of threads")
                 }
             }
             CHECK(wrong == 0);
+        }
+}
+
+// The sums of parts of a line may overflow where the running sum does not.
+TEST_CASE("running sums of long lines: large, infinite and NaN") {
+    constexpr std::int64_t n = 3 * (1 << 16) + 5;
+    const auto check_sums = [](const Array& x, bool reverse, bool wide) {
+        const std::int64_t axis = 0, length = x.size();
+        const auto sums = [&](int threads) {
+            return world().forward("catena.cumsum", {x},
+                                   {set("axis", Ints(&axis, 1)), set("reverse", reverse)},
+                                   {.threads = threads})[0];
+        };
+        const Array y = sums(1), z = sums(3);
+        std::int64_t wrong = 0;
+        double e = 0;
+        for (std::int64_t k = 0; k < length; ++k) {
+            const std::int64_t i = reverse ? length - 1 - k : k;
+            e += x.at(i);
+            const double sum = wide ? e : static_cast<double>(static_cast<float>(e));
+            const auto is = [&](double v) { return std::isnan(sum) ? std::isnan(v) : v == sum; };
+            wrong += !is(y.at(i)) || !is(z.at(i));
+        }
+        CHECK(wrong == 0);
+    };
+    for (const bool reverse : {false, true})
+        for (const bool wide : {false, true}) {
+            const auto dtype = wide ? dtype_of<double>() : dtype_of<float>();
+            const double large = wide ? 1e308 : 3e38;
+            // The signs of four elements in a row.
+            for (const auto& signs : {std::array{1, -1, 1, -1}, {-1, 1, 1, -1}, {-1, 1, 1, 1}}) {
+                Array x({n}, dtype);
+                for (std::int64_t i = 0; i < n; ++i)
+                    x.set(i, large * signs[static_cast<std::size_t>(i % 4)]);
+                check_sums(x, reverse, wide);
+            }
+            for (const double odd : {inf, -inf, not_a_number})
+                for (const std::int64_t at : {std::int64_t{0}, n / 2, n - 1}) {
+                    Array x({n}, dtype);
+                    for (std::int64_t i = 0; i < n; ++i) x.set(i, static_cast<double>(i % 3 - 1));
+                    x.set(at, odd);
+                    check_sums(x, reverse, wide);
+                    x.set(at / 2, -odd);
+                    check_sums(x, reverse, wide);
+                }
         }
 }
 

@@ -138,8 +138,8 @@ struct LambDirectionUpdate {
 // The second part of LAMB: |param| / |r| from the squares of both norms, and the step.
 struct TrustRatio {
     static constexpr auto about =
-        describe("catena.trust_ratio", "y = sqrt(x0 / x1), or 1 if x0 or x1 is 0", in("x0", "x1"),
-                 out("y"))
+        describe("catena.trust_ratio", "y = sqrt(x0) / sqrt(x1), or 1 if x0 or x1 is 0",
+                 in("x0", "x1"), out("y"))
             .not_differentiable()
             .internal()
             .example("x0=(2,3)[0.5,1] x1=(2,3)[0.5,1]")
@@ -148,7 +148,7 @@ struct TrustRatio {
 
     template <class T>
     CATENA_FN static T forward(T x0, T x1) {
-        const T ratio = math::sqrt(x0 / x1);
+        const T ratio = math::sqrt(x0) / math::sqrt(x1);  // x0 / x1 may overflow
         return math::where((x0 == T(0)) | (x1 == T(0)), T(1), ratio);
     }
 };

@@ -52,6 +52,14 @@ TEST_CASE("sgd_update") {
                       "[catena.sgd_update] grad.shape: expected (2,), got (1,)");
 }
 
+TEST_CASE("trust_ratio: the quotient of the squares may overflow") {
+    const Array x0 = Array::from<float>({1e30f, 1e-30f}, {2});
+    const Array x1 = Array::from<float>({1e-20f, 1e20f}, {2});
+    const Array y = world().forward("catena.trust_ratio", {x0, x1})[0];
+    CHECK(y.at(0) == doctest::Approx(1e25).epsilon(1e-6));
+    CHECK(y.at(1) / 1e-25 == doctest::Approx(1).epsilon(1e-6));
+}
+
 TEST_CASE("adam_update") {
     const Array p = Array::from<float>({1, -2}, {2});
     const Array g = Array::from<float>({0.5f, -0.25f}, {2});

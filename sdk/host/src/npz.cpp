@@ -440,9 +440,11 @@ std::map<std::string, std::string> load_texts(const std::filesystem::path& file,
     });
 }
 
-void save_arrays(const std::filesystem::path& file, const std::map<std::string, Array>& arrays) {
+void save_arrays(const std::filesystem::path& file, const std::map<std::string, Array>& arrays,
+                 const std::map<std::string, std::string>& texts) {
     naming_file("save_arrays", file, [&] {
         Npz npz;
+        for (const auto& [name, text] : texts) npz[name] = from_text(text);
         for (const auto& [name, array] : arrays) {
             if (array) npz[name] = to_npy(array);
         }

@@ -422,7 +422,8 @@ void save_gpt(const Gpt& model, const fs::path& folder) {
                        stored.join());
     }
     fs::create_directories(folder);
-    save_arrays(folder / "model.safetensors", arrays);
+    // Older versions of Transformers refuse a file whose metadata names no framework.
+    save_arrays(folder / "model.safetensors", arrays, {{"format", "pt"}});
     write_file(folder / "config.json", config);
 }
 

@@ -211,6 +211,8 @@ TEST_CASE("a model is saved with Hugging Face's names and loaded from several fi
         models::save_gpt(models::load_gpt(folder.path), other);
         const auto saved = load_arrays(other / "model.safetensors");
         CHECK(saved.size() == weights.size());
+        CHECK(load_texts(other / "model.safetensors") ==
+              std::map<std::string, std::string>{{"format", "pt"}});
         for (const auto& [name, array] : weights) {
             CAPTURE(name);
             const auto found = saved.find(gpt2 ? "transformer." + name : name);

@@ -232,8 +232,8 @@ void Training::step() {
         score.add({mean.data()}, size);
     } while (pieces < static_cast<double>(options.accumulate) && text->position() > 0);
     if (options.accumulate > 1) optimizer->scale_grads((options.gpt ? 1 : steps / pieces) / parts);
-    if (loss_scale) loss_scale->update(*optimizer);
-    else optimizer->update();
+    if (!loss_scale) optimizer->update();
+    else if (!loss_scale->update(*optimizer)) return;  // a gradient is not finite
     if (averages) averages->update();
 }
 // [/step]
@@ -311,9 +311,18 @@ void Training::reported(const Program& program) {
 }
 
 void Training::write_sample(const Program& program) {
-    std::vector<std::int32_t> sample = corpus.vocabulary.encode(options.prompt);
+    const models::Tokenizer& tokens = corpus.vocabulary;
+    std::vector<std::int32_t> sample = tokens.encode(options.prompt), ends;
+    std::size_t before = 0;  // tokens that are not part of the text
+    if (!options.model.empty()) {
+        const auto beginning = tokens.beginning();
+        sample.insert(sample.begin(), beginning.begin(), beginning.end());
+        before = beginning.size();
+        ends = models::load_end_tokens(options.model);
+    }
+    if (ends.empty() && tokens.vocabulary() == nullptr) ends = {tokens.end()};
     if (options.gpt && sample.empty())  // a gpt needs a token before the first
-        sample.push_back(std::max(corpus.vocabulary.end(), 0));
+        sample.push_back(std::max(tokens.end(), 0));
     auto generate =
         std::visit([&](auto& net) { return models::TextGenerator(net, sample); }, model);
     Generator generator(static_cast<std::uint64_t>(program.seed()),
@@ -321,10 +330,10 @@ void Training::write_sample(const Program& program) {
     for (std::int64_t i = 0; i < options.sample; ++i) {
         program.stop_if_interrupted();
         const std::int32_t token = generate.next(options.sampling, generator);
-        if (corpus.vocabulary.vocabulary() == nullptr && token == corpus.vocabulary.end()) break;
+        if (std::ranges::find(ends, token) != ends.end()) break;
         sample.push_back(token);
     }
-    program.print(fmt::format("sample: {}", corpus.vocabulary.decode(sample)));
+    program.print(fmt::format("sample: {}", tokens.decode(std::span(sample).subspan(before))));
 }
 
 void Training::complete(const Program& program) {

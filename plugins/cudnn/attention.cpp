@@ -142,6 +142,11 @@ catena_status run(catena_ctx* ctx, const catena_call* call) noexcept {
         const Problem p = problem_of(*call, varying);
         const auto& a = std::get<Attention>(p.operation);
         const Parts parts(*call, a);
+        if (parts.scratch > call->scratch_bytes)  // the alignment differs from that in plan()
+            fail(CATENA_E_INVALID, name, "scratch_bytes",
+                 "at least " + std::to_string(parts.scratch) +
+                     ", for tensors not aligned to 16 bytes",
+                 std::to_string(call->scratch_bytes));
         const double given = attribute(*call, "scale").v.f;
         float scale =
             static_cast<float>(given != 0 ? given : 1 / std::sqrt(static_cast<double>(a.d)));

@@ -1,8 +1,11 @@
-// Products of arrays, computed by F::matmul. All are differentiable to any order. Operands of
-// batch_matmul() have one floating dtype, also float16 or bfloat16. tensordot() and einsum()
-// promote their operands to a common dtype as operators do. Halves are multiplied and added in
-// float32. Integers are multiplied and added exactly, modulo 2^32, 2^64 or, for uint8, 2^8; this
-// needs memory for all products. Two different floating dtypes are a DtypeError.
+// Products of arrays. All are differentiable to any order. Operands of batch_matmul() have one
+// floating dtype, also float16 or bfloat16. tensordot() and einsum() promote their operands to a
+// common dtype as operators do: operands that are all bool give int32, and integers or bool next to
+// halves are rounded to the half dtype first. Two different floating dtypes are a DtypeError.
+//
+// F::matmul computes the products of floating dtypes. Halves are multiplied and added in float32.
+// F::matmul has no integers: their products are computed one by one and added, exactly modulo 2^32,
+// 2^64 or, for uint8, 2^8; this needs memory for all products.
 #pragma once
 
 #include <catena/bound_function.hpp>

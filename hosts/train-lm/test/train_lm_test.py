@@ -294,6 +294,21 @@ class Transformers(LanguageCase):
         self.assertEqual(self.run_program("--model", file, "--length", 20, "--temperature", 0,
                                           "--prompt", "anna sees",
                                           program=PROGRAM.parent / "catena-predict"), sample)
+        # Samples begin and end as catena-predict's do.
+        self.write("pretrained/tokenizer_config.json", json.dumps(
+            {"add_bos_token": True, "bos_token": "<|endof|>"}))
+        still = (*(1e-12 if option == 0.01 else option for option in options), "--epochs", 1)
+        predicted = ("--model", self.folder / "pretrained", "--length", 20, "--temperature", 0,
+                     "--prompt", "anna sees")
+        predict = PROGRAM.parent / "catena-predict"
+        tokens = json.loads((self.folder / "pretrained/tokenizer.json").read_text())["model"]["vocab"]
+        letters = {i for token, i in tokens.items() if token.isascii() and token.isalpha()}
+        for kept in letters, ():  # any other token ends a sample
+            self.write("pretrained/generation_config.json", json.dumps(
+                {"eos_token_id": [i for i in range(410) if i not in kept]}))
+            sample = self.run_program(*still).split("sample: ")[-1].split("test perplexity")[0]
+            self.assertEqual(self.run_program(*predicted, program=predict), sample)
+        self.assertEqual(sample.strip(), "anna sees")
         (self.folder / "pretrained/config.json").write_text(json.dumps({"model_type": "bert"}))
         self.assertIn("model_type: expected gpt2 or llama",
                       self.run_program(*options, code=1))

@@ -100,8 +100,8 @@ struct MultiplyRoundedTile {
         const bool by_rows = p.columns == 1;
         if (by_rows)
             for (std::int64_t i = 0; i < p.m; ++i) round_row(p.a + i * p.rows, p.k, a + i * pairs);
-        else interleave(p.a, p.columns, p.k, p.m, a, p.m);
-        interleave(p.b, p.ldb, p.k, p.n, b, p.n);
+        else interleave(p.a, p.columns, p.k, p.m, a);
+        interleave(p.b, p.ldb, p.k, p.n, b);
         const std::int64_t rows = by_rows ? pairs : 1, step = by_rows ? 1 : p.m;
         std::int64_t j = 0;
         for (; j + 32 <= p.n; j += 32) strips<2>(p, a, rows, step, b, j);
@@ -121,10 +121,10 @@ private:
             _mm256_mask_storeu_epi32(to + i / 2, used, y);
         }
     }
-    // to[p * ld + i]: the pair of elements i of the rows 2p and 2p + 1
+    // to[p * n + i]: the pair of elements i of the rows 2p and 2p + 1
     CATENA_BF16 static void interleave(const float* from, std::int64_t step, std::int64_t rows,
-                                       std::int64_t n, std::uint32_t* to, std::int64_t ld) {
-        for (std::int64_t p = 0; p < rows; p += 2, from += 2 * step, to += ld)
+                                       std::int64_t n, std::uint32_t* to) {
+        for (std::int64_t p = 0; p < rows; p += 2, from += 2 * step, to += n)
             for (std::int64_t i = 0; i < n; i += 16) {
                 const __mmask16 used = first(n - i);
                 const __m512 x = _mm512_maskz_loadu_ps(used, from + i);
@@ -179,6 +179,7 @@ private:
             }
         }
     }
+#undef CATENA_BF16
 #pragma GCC diagnostic pop
 };
 #endif

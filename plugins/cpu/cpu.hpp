@@ -123,8 +123,7 @@ extern const catena_targets targets_table;
 // isa.cpp
 // [any] Returns the highest x86-64 psABI level that CPU and system support, 1 .. 4; 0 on other CPUs.
 int isa_level();
-// [any] Whether CPU and system support AVX512-BF16, and AMX tiles of bfloat16.
-bool has_avx512_bf16();
+// [any] Whether CPU and system support AMX tiles of bfloat16.
 bool has_amx_bf16();
 constexpr const char* isa_levels[] = {"x86-64-v4", "x86-64-v3", "x86-64-v2", "x86-64", nullptr};
 // [any] Whether code for isa, which is a level or "", runs on this machine.

@@ -63,12 +63,10 @@ int isa_level() {
     return level;
 }
 
-bool has_avx512_bf16() { return isa_level() == 4 && has(cpuid(7, 1).a, 1u << 5); }
-
 bool has_amx_bf16() {
-    constexpr unsigned amx_tile = 1u << 24, amx_bf16 = 1u << 22;
-    return has_avx512_bf16() && has(cpuid(7).d, amx_tile | amx_bf16) &&
-           has(saved_registers(), 0x60000u);
+    constexpr unsigned amx_tile = 1u << 24, amx_bf16 = 1u << 22, avx512_bf16 = 1u << 5;
+    return isa_level() == 4 && has(cpuid(7).d, amx_tile | amx_bf16) &&
+           has(cpuid(7, 1).a, avx512_bf16) && has(saved_registers(), 0x60000u);
 }
 #else
 std::string cpu_signature() {
@@ -79,7 +77,6 @@ std::string cpu_signature() {
 
 int isa_level() { return 0; }
 
-bool has_avx512_bf16() { return false; }
 bool has_amx_bf16() { return false; }
 #endif
 

@@ -176,13 +176,9 @@ catena_status run(catena_ctx* ctx, const catena_call* call) noexcept {
 template <bool varying, class T>
 void append(std::vector<catena_kernel>& all) {
     for (const int phase : {CATENA_PHASE_FORWARD, CATENA_PHASE_BACKWARD}) {
-        catena_kernel k =
-            kernel_of(attention, phase, Row<T, bool, std::int64_t, float>::dtypes, varying);
-        k.flags &= ~static_cast<std::uint32_t>(CATENA_KERNEL_ADDS);
-        k.supports = supports;
-        k.plan = plan<varying>;
-        k.run = run<varying>;
-        all.push_back(k);
+        all.push_back(kernel_of(attention, phase, Row<T, bool, std::int64_t, float>::dtypes,
+                                varying, supports, plan<varying>, run<varying>));
+        all.back().flags &= ~static_cast<std::uint32_t>(CATENA_KERNEL_ADDS);
     }
 }
 

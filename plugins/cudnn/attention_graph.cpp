@@ -132,18 +132,7 @@ private:
     Tensor pointwise(cudnnPointwiseMode_t mode, Tensor x, const Descriptor* b, Tensor y,
                      cudnnDataType_t computed = CUDNN_DATA_FLOAT, const Descriptor* mask = nullptr,
                      std::int64_t axis = -1) {
-        Descriptor& rule = graph_.part(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
-        rule.set(CUDNN_ATTR_POINTWISE_MODE, mode);
-        rule.set(CUDNN_ATTR_POINTWISE_MATH_PREC, computed);
-        if (axis >= 0) rule.set(CUDNN_ATTR_POINTWISE_AXIS, axis);
-        rule.finalize();
-        Descriptor& o = graph_.operation(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
-        o.set(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, rule);
-        o.set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, x);
-        if (b != nullptr) o.set(CUDNN_ATTR_OPERATION_POINTWISE_BDESC, *b);
-        if (mask != nullptr) o.set(CUDNN_ATTR_OPERATION_POINTWISE_TDESC, *mask);
-        o.set(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, y);
-        o.finalize();
+        graph_.pointwise(mode, computed, x, b, y, mask, axis);
         return y;
     }
     Tensor reduce(cudnnReduceTensorOp_t by, Tensor x, Tensor y) {

@@ -105,12 +105,9 @@ void append(std::vector<catena_kernel>& all) {
     for (const char* function : {convolution_2d, deconvolution_2d, convolution_2d_grad_w})
         for (const catena_dtype* types : floating_types)
             for (const int phase : {CATENA_PHASE_FORWARD, CATENA_PHASE_BACKWARD}) {
-                catena_kernel k = kernel_of(function, phase, types, varying);
-                k.version_max = 2;  // version 2 has cover_all
-                k.supports = supports;
-                k.plan = plan<varying>;
-                k.run = run<varying>;
-                all.push_back(k);
+                all.push_back(kernel_of(function, phase, types, varying, supports, plan<varying>,
+                                        run<varying>));
+                all.back().version_max = 2;  // version 2 has cover_all
             }
 }
 

@@ -77,6 +77,23 @@ Graph::Graph(const Library& cudnn, const Problem& p, const Teller& teller)
     graph.finalize();
 }
 
+void Graph::pointwise(cudnnPointwiseMode_t mode, cudnnDataType_t computed, const Descriptor& x,
+                      const Descriptor* b, const Descriptor& y, const Descriptor* mask,
+                      std::int64_t axis) {
+    Descriptor& rule = part(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
+    rule.set(CUDNN_ATTR_POINTWISE_MODE, mode);
+    rule.set(CUDNN_ATTR_POINTWISE_MATH_PREC, computed);
+    if (axis >= 0) rule.set(CUDNN_ATTR_POINTWISE_AXIS, axis);
+    rule.finalize();
+    Descriptor& o = operation(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
+    o.set(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, rule);
+    o.set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, x);
+    if (b != nullptr) o.set(CUDNN_ATTR_OPERATION_POINTWISE_BDESC, *b);
+    if (mask != nullptr) o.set(CUDNN_ATTR_OPERATION_POINTWISE_TDESC, *mask);
+    o.set(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, y);
+    o.finalize();
+}
+
 void build(Graph& graph, const Problem& p, const Convolution& c) {
     const Geometry& g = c.g;
     const Names& name = names[static_cast<std::size_t>(c.direction)];
@@ -115,16 +132,8 @@ void build(Graph& graph, const Problem& p, const Convolution& c) {
     }
     operation.finalize();
     if (!c.bias) return;
-    Descriptor& sum = graph.part(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
-    sum.set(CUDNN_ATTR_POINTWISE_MODE, CUDNN_POINTWISE_ADD);
-    sum.set(CUDNN_ATTR_POINTWISE_MATH_PREC, computed);
-    sum.finalize();
-    Descriptor& bias = graph.operation(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
-    bias.set(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, sum);
-    bias.set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, y);
-    bias.set(CUDNN_ATTR_OPERATION_POINTWISE_BDESC, tensor(tensor_b, {1, g.outputs, 1, 1}));
-    bias.set(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, tensor(tensor_y, y_shape));
-    bias.finalize();
+    graph.pointwise(CUDNN_POINTWISE_ADD, computed, y, &tensor(tensor_b, {1, g.outputs, 1, 1}),
+                    tensor(tensor_y, y_shape));
 }
 
 bool allowed(const Problem& p, bool tf32, std::span<const cudnnBackendNumericalNote_t> notes) {

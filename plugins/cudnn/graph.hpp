@@ -94,6 +94,10 @@ public:
     Descriptor& operation(cudnnBackendDescriptorType_t type) {
         return operations_.emplace_back(cudnn_, type);
     }
+    // Adds y = mode(x), or mode(x, b). mask: of a selection. axis: of an index.
+    void pointwise(cudnnPointwiseMode_t mode, cudnnDataType_t computed, const Descriptor& x,
+                   const Descriptor* b, const Descriptor& y, const Descriptor* mask = nullptr,
+                   std::int64_t axis = -1);
 
 private:
     const Library& cudnn_;

@@ -87,11 +87,16 @@ cudnnHandle_t handle_of(catena_ctx* ctx, const catena_call& call) {
     return static_cast<cudnnHandle_t>(handle);
 }
 
-catena_kernel kernel_of(const char* function, int phase, const catena_dtype* types, bool varying) {
+catena_kernel kernel_of(const char* function, int phase, const catena_dtype* types, bool varying,
+                        decltype(catena_kernel::supports) supports,
+                        decltype(catena_kernel::plan) plan, decltype(catena_kernel::run) run) {
     catena_kernel k = plain_kernel(function, phase, "cuda", types);
     k.name = varying ? "cuDNN, varying" : "cuDNN";
     if (varying) k.flags &= ~static_cast<std::uint32_t>(CATENA_KERNEL_DETERMINISTIC);
     k.priority = CATENA_PRIORITY_VENDOR + (varying ? 1 : 0);
+    k.supports = supports;
+    k.plan = plan;
+    k.run = run;
     return k;
 }
 

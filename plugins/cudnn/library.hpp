@@ -62,8 +62,10 @@ inline void check(const Library& cudnn, const char* call, cudnnStatus_t status) 
         throw Refusal(cudnn, call, status);
 }
 
-// Returns a kernel without functions. varying: may be faster, but results may differ between runs.
-catena_kernel kernel_of(const char* function, int phase, const catena_dtype* types, bool varying);
+// varying: may be faster, but results may differ between runs.
+catena_kernel kernel_of(const char* function, int phase, const catena_dtype* types, bool varying,
+                        decltype(catena_kernel::supports) supports,
+                        decltype(catena_kernel::plan) plan, decltype(catena_kernel::run) run);
 std::vector<catena_kernel> convolution_kernels();
 std::vector<catena_kernel> attention_kernels();
 

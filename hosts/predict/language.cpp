@@ -23,11 +23,6 @@ struct LanguageNet {
     std::unique_ptr<models::NextToken> next_token() {
         return std::visit([](auto& net) { return net.next_token(); }, model);
     }
-    // The end token of a byte-pair encoding. A line end of a vocabulary does not end a text.
-    std::vector<std::int32_t> end_of_pretrained() const {
-        if (tokens.vocabulary() != nullptr || tokens.end() < 0) return {};
-        return {tokens.end()};
-    }
     // The text of tokens, without the beginning.
     std::string text_of(std::span<const std::int32_t> text) const {
         return tokens.decode(text.subspan(beginning.size()));
@@ -42,7 +37,7 @@ LanguageNet load_net(const Options& options, const About& about, Device device) 
         std::get<Gpt>(net.model).to(device);
         net.beginning.assign(net.tokens.beginning().begin(), net.tokens.beginning().end());
         net.ends = models::load_end_tokens(options.model);
-        if (net.ends.empty()) net.ends = net.end_of_pretrained();
+        if (net.ends.empty()) net.ends = net.tokens.ends();
         return net;
     }
     Tokenizer tokens = Tokenizer::load(about.file());
@@ -63,7 +58,7 @@ LanguageNet load_net(const Options& options, const About& about, Device device) 
     };
     auto model = make();
     LanguageNet net{std::move(tokens), std::move(model)};
-    net.ends = net.end_of_pretrained();
+    net.ends = net.tokens.ends();
     std::visit(
         [&](auto& model) {
             load_snapshot(about.file(), model, "model/");

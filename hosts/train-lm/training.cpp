@@ -320,7 +320,7 @@ void Training::write_sample(const Program& program) {
         before = beginning.size();
         ends = models::load_end_tokens(options.model);
     }
-    if (ends.empty() && tokens.vocabulary() == nullptr) ends = {tokens.end()};
+    if (ends.empty()) ends = tokens.ends();
     if (options.gpt && sample.empty())  // a gpt needs a token before the first
         sample.push_back(std::max(tokens.end(), 0));
     auto generate =

@@ -46,6 +46,11 @@ std::span<const std::int32_t> Tokenizer::beginning() const noexcept {
     return encoding != nullptr ? encoding->beginning() : std::span<const std::int32_t>();
 }
 
+std::vector<std::int32_t> Tokenizer::ends() const {
+    if (vocabulary() != nullptr || end() < 0) return {};
+    return {end()};
+}
+
 std::int32_t Tokenizer::end() const {
     if (vocabulary() == nullptr) {
         const auto& encoding = std::get<BytePairEncoding>(tokens_);

@@ -154,7 +154,7 @@ MANNERS = [
     (r"(?<![\w.>])(?:std::)?(?:printf|vprintf|puts|putchar)\s*\(", "printing to stdout"),
     (r"\bfprintf\s*\(\s*stdout\b", "printing to stdout"),
     (r"\bfmt::print(?:ln)?\s*\(\s*(?:stdout\b|[,)])", "printing to stdout"),  # literals are blank
-    (r"(?<![\w.>])(?:std::)?(?:abort|exit|_exit|_Exit|quick_exit|terminate)\s*\(",
+    (r"(?<![\w.>])(?:std::)?(?:(?:exit|_exit|_Exit|quick_exit)\s*\(|(?:abort|terminate)\s*\(\s*\))",
      "ending the process"),
 ]
 

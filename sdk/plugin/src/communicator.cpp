@@ -1,0 +1,345 @@
+// Communicators: checks and texts of operations, reductions on the CPU, and the table's callbacks.
+#include "catena/plugin/communicator.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "catena/plugin/half.hpp"
+
+namespace catena::plugin {
+namespace {
+
+constexpr const char* operation_names[] = {"barrier",   "allreduce",      "reduce", "bcast",
+                                           "allgather", "reduce_scatter", "gather", "scatter",
+                                           "alltoall",  "send",           "recv"};
+constexpr const char* reduction_names[] = {"sum", "mean", "min", "max", "prod"};
+
+bool has_root(std::int32_t kind) {
+    return kind == CATENA_OP_REDUCE || kind == CATENA_OP_BCAST || kind == CATENA_OP_GATHER ||
+           kind == CATENA_OP_SCATTER;
+}
+bool has_peer(std::int32_t kind) { return kind == CATENA_OP_SEND || kind == CATENA_OP_RECV; }
+
+// Which ranks have memory and pieces on each side.
+struct Sides {
+    bool send, recv;                // this rank reads send, writes recv
+    bool send_pieces, recv_pieces;  // ... with a piece for each rank
+};
+Sides sides_of(const catena_operation& o, const catena_comm_info& info) {
+    const bool root = o.peer == info.rank;
+    switch (o.kind) {
+        case CATENA_OP_ALLREDUCE: return {true, true, false, false};
+        case CATENA_OP_REDUCE: return {true, root, false, false};
+        case CATENA_OP_BCAST: return {root, !root, false, false};
+        case CATENA_OP_ALLGATHER: return {true, true, false, true};
+        case CATENA_OP_REDUCE_SCATTER: return {true, true, true, false};
+        case CATENA_OP_GATHER: return {true, root, false, root};
+        case CATENA_OP_SCATTER: return {root, true, root, false};
+        case CATENA_OP_ALLTOALL: return {true, true, true, true};
+        case CATENA_OP_SEND: return {true, false, false, false};
+        case CATENA_OP_RECV: return {false, true, false, false};
+        default: return {};
+    }
+}
+
+[[noreturn]] void refuse(const catena_operation& o, const char* what, const std::string& expected,
+                         const std::string& got, catena_status status = CATENA_E_INVALID) {
+    fail(status, name_of_operation(o.kind), what, expected, got);
+}
+
+Pieces pieces_of(const std::uint64_t* counts, std::uint64_t each, std::int32_t n) {
+    Pieces pieces;
+    pieces.offsets.push_back(0);
+    for (std::int32_t r = 0; r < n; ++r) {
+        pieces.counts.push_back(counts != nullptr ? counts[r] : each);
+        pieces.offsets.push_back(pieces.total() + pieces.counts.back());
+    }
+    return pieces;
+}
+
+// Throws unless the count of this rank's own piece is `count`.
+void check_own(const catena_operation& o, const catena_comm_info& info, const Pieces& pieces,
+               const char* what) {
+    const std::uint64_t own = pieces.counts[static_cast<std::size_t>(info.rank)];
+    if (own != o.count)
+        refuse(o, what, std::to_string(o.count) + " elements for rank " + std::to_string(info.rank),
+               std::to_string(own));
+}
+
+}  // namespace
+
+const char* name_of_operation(std::int32_t kind) {
+    return kind >= 0 && kind < std::ssize(operation_names) ? operation_names[kind] : "operation";
+}
+const char* name_of_reduction(std::int32_t reduction) {
+    return reduction >= 0 && reduction < std::ssize(reduction_names) ? reduction_names[reduction]
+                                                                     : "reduction";
+}
+std::size_t item_bytes(catena_dtype dtype) { return (dtype.bits + 7u) / 8u; }
+
+void check_operation(const catena_operation& o, const catena_comm_info& info) {
+    if (o.kind < 0 || o.kind >= std::ssize(operation_names))
+        refuse(o, "kind", "0 to " + std::to_string(std::ssize(operation_names) - 1),
+               std::to_string(o.kind), CATENA_E_UNSUPPORTED);
+    if (o.kind == CATENA_OP_BARRIER) return;
+    const unsigned bits = o.dtype.bits;
+    if (bits == 0 || bits % 8 != 0 || bits > 128 || o.dtype.lanes != 1)
+        refuse(o, "dtype", "one of 1 to 16 bytes", text_of(o.dtype), CATENA_E_DTYPE);
+    if ((has_root(o.kind) || has_peer(o.kind)) && (o.peer < 0 || o.peer >= info.size))
+        refuse(o, has_root(o.kind) ? "root" : "peer",
+               "a rank from 0 to " + std::to_string(info.size - 1), std::to_string(o.peer));
+    if (has_peer(o.kind) && o.peer == info.rank)
+        refuse(o, "peer", "another rank", "rank " + std::to_string(o.peer) + " itself");
+    if (has_peer(o.kind) && o.tag < 0) refuse(o, "tag", "0 or more", std::to_string(o.tag));
+    if (reduces(o.kind)) {
+        if (o.reduction < 0 || o.reduction >= std::ssize(reduction_names))
+            refuse(o, "reduction", "0 to " + std::to_string(std::ssize(reduction_names) - 1),
+                   std::to_string(o.reduction), CATENA_E_UNSUPPORTED);
+        const bool floats = o.dtype.code == CATENA_CODE_FLOAT || o.dtype.code == CATENA_CODE_BFLOAT;
+        const bool orders = o.reduction == CATENA_REDUCE_MIN || o.reduction == CATENA_REDUCE_MAX;
+        if (o.reduction == CATENA_REDUCE_MEAN && !floats)
+            refuse(o, "mean", "a floating dtype", text_of(o.dtype), CATENA_E_DTYPE);
+        if (o.dtype.code == CATENA_CODE_BOOL && !orders)
+            refuse(o, name_of_reduction(o.reduction), "min or max of bool", text_of(o.dtype),
+                   CATENA_E_DTYPE);
+        if (bits > 64) refuse(o, "dtype", "one with a sum", text_of(o.dtype), CATENA_E_DTYPE);
+    }
+    const Sides sides = sides_of(o, info);
+    if (o.kind == CATENA_OP_ALLTOALL && (o.send_counts == nullptr) != (o.recv_counts == nullptr))
+        refuse(o, "counts", "send_counts and recv_counts", "one of them");
+    const Pieces sends = send_pieces(o, info), recvs = recv_pieces(o, info);
+    if (o.kind == CATENA_OP_ALLGATHER || (o.kind == CATENA_OP_GATHER && sides.recv_pieces))
+        check_own(o, info, recvs, "recv_counts");
+    if (o.kind == CATENA_OP_REDUCE_SCATTER || (o.kind == CATENA_OP_SCATTER && sides.send_pieces))
+        check_own(o, info, sends, "send_counts");
+    const std::uint64_t sent = sides.send_pieces ? sends.total() : o.count;
+    const std::uint64_t received = sides.recv_pieces ? recvs.total() : o.count;
+    if (sides.send && sent > 0 && o.send == nullptr) refuse(o, "send", "memory", "NULL");
+    if (sides.recv && received > 0 && o.recv == nullptr) refuse(o, "recv", "memory", "NULL");
+}
+
+Pieces send_pieces(const catena_operation& o, const catena_comm_info& info) {
+    return sides_of(o, info).send_pieces ? pieces_of(o.send_counts, o.count, info.size) : Pieces();
+}
+Pieces recv_pieces(const catena_operation& o, const catena_comm_info& info) {
+    return sides_of(o, info).recv_pieces ? pieces_of(o.recv_counts, o.count, info.size) : Pieces();
+}
+
+std::string agreement(const catena_operation& o, const catena_comm_info& info) {
+    std::string text = name_of_operation(o.kind);
+    if (o.kind == CATENA_OP_BARRIER) return text;
+    if (reduces(o.kind)) text += std::string(" ") + name_of_reduction(o.reduction);
+    text += " of " + text_of(o.dtype);
+    const bool whole = o.kind == CATENA_OP_ALLREDUCE || o.kind == CATENA_OP_REDUCE ||
+                       o.kind == CATENA_OP_BCAST || has_peer(o.kind);
+    if (whole) text += " x " + std::to_string(o.count);
+    if (o.kind == CATENA_OP_ALLGATHER || o.kind == CATENA_OP_REDUCE_SCATTER) {
+        const Pieces pieces =
+            o.kind == CATENA_OP_ALLGATHER ? recv_pieces(o, info) : send_pieces(o, info);
+        const auto& counts = pieces.counts;
+        text += " x ";
+        if (std::ranges::all_of(counts, [&](std::uint64_t n) { return n == counts[0]; })) {
+            text += std::to_string(counts[0]) + " for each rank";
+        } else {
+            std::uint64_t position = 0;  // the first counts may be equal, so all are in the hash
+            for (const std::uint64_t n : counts) position = position * 1000003 + n;
+            text += std::to_string(pieces.total()) + " in pieces " + std::to_string(position);
+        }
+    }
+    if (o.kind == CATENA_OP_REDUCE || o.kind == CATENA_OP_GATHER)
+        text += " to rank " + std::to_string(o.peer);
+    if (o.kind == CATENA_OP_BCAST || o.kind == CATENA_OP_SCATTER)
+        text += " from rank " + std::to_string(o.peer);
+    return text;
+}
+
+// FNV-1a.
+std::uint64_t hash_of(std::string_view text) {
+    std::uint64_t hash = 0xcbf29ce484222325u;
+    for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+    return hash;
+}
+
+std::string failure(const catena_comm_info& info, const catena_operation& o,
+                    std::string_view expected, std::string_view got) {
+    std::string text =
+        "rank " + std::to_string(info.rank) + ": [" + name_of_operation(o.kind) + "]";
+    if (o.label != nullptr && *o.label != '\0') text += std::string(" ") + o.label;
+    return text.append(": expected ").append(expected).append(", got ").append(got);
+}
+
+// ---- reductions
+
+namespace {
+
+// Calls body(T()) for the type of the elements; halves are T = Float16 and BFloat16.
+template <class Body>
+void with_type(catena_dtype dtype, const Body& body) {
+    const auto integer = [&](auto one, auto two, auto four, auto eight) {
+        switch (dtype.bits) {
+            case 8: return body(one);
+            case 16: return body(two);
+            case 32: return body(four);
+            default: return body(eight);
+        }
+    };
+    switch (dtype.code) {
+        case CATENA_CODE_INT:
+            return integer(std::int8_t(), std::int16_t(), std::int32_t(), std::int64_t());
+        case CATENA_CODE_FLOAT:
+            if (dtype.bits == 16) return body(Float16());
+            return dtype.bits == 32 ? body(float()) : body(double());
+        case CATENA_CODE_BFLOAT: return body(BFloat16());
+        default: return integer(std::uint8_t(), std::uint16_t(), std::uint32_t(), std::uint64_t());
+    }
+}
+
+template <class T>
+constexpr bool is_half_type = std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>;
+
+// Integers wrap around, as in NumPy: they are added and multiplied without a sign.
+template <class T>
+struct Number {
+    static auto load(T x) {
+        if constexpr (is_half_type<T>) return to_float(x);
+        else if constexpr (std::is_integral_v<T>) return static_cast<std::make_unsigned_t<T>>(x);
+        else return x;
+    }
+    template <class N>
+    static T store(N x) {
+        if constexpr (is_half_type<T>) return to_half<T>(x);
+        else return static_cast<T>(x);
+    }
+    static auto order(T x) {
+        if constexpr (is_half_type<T>) return to_float(x);
+        else return x;
+    }
+};
+
+template <class T, class Combine>
+void combine(void* into, const void* from, std::uint64_t n, const Combine& op) {
+    T* const a = static_cast<T*>(into);
+    const T* const b = static_cast<const T*>(from);
+    for (std::uint64_t i = 0; i < n; ++i) a[i] = op(a[i], b[i]);
+}
+
+}  // namespace
+
+void reduce_into(void* into, const void* from, std::uint64_t n, catena_dtype dtype,
+                 std::int32_t reduction) {
+    with_type(dtype, [&]<class T>(T) {
+        using X = Number<T>;
+        switch (reduction) {
+            case CATENA_REDUCE_MIN:
+                return combine<T>(into, from, n,
+                                  [](T a, T b) { return X::order(b) < X::order(a) ? b : a; });
+            case CATENA_REDUCE_MAX:
+                return combine<T>(into, from, n,
+                                  [](T a, T b) { return X::order(a) < X::order(b) ? b : a; });
+            case CATENA_REDUCE_PROD:
+                return combine<T>(into, from, n, [](T a, T b) {
+                    // 16-bit numbers would be multiplied as int, which may overflow
+                    using Wide = decltype(X::load(a) * 1u);
+                    return X::store(static_cast<Wide>(X::load(a)) * static_cast<Wide>(X::load(b)));
+                });
+            default:
+                return combine<T>(into, from, n,
+                                  [](T a, T b) { return X::store(X::load(a) + X::load(b)); });
+        }
+    });
+}
+
+void divide(void* data, std::uint64_t n, catena_dtype dtype, std::int32_t ranks) {
+    with_type(dtype, [&]<class T>(T) {
+        T* const x = static_cast<T*>(data);
+        using X = Number<T>;
+        if constexpr (!std::is_integral_v<T>) {
+            const auto by = static_cast<decltype(X::load(*x))>(ranks);
+            for (std::uint64_t i = 0; i < n; ++i) x[i] = X::store(X::load(x[i]) / by);
+        }
+    });
+}
+
+// ---- the table
+
+namespace detail {
+namespace {
+
+Group& group_of(catena_comm* comm) { return *reinterpret_cast<Group*>(comm); }
+Work& work_of(catena_work* work) { return *reinterpret_cast<WorkHandle*>(work)->work; }
+catena_comm* handle_of(std::unique_ptr<Group> group) {
+    return reinterpret_cast<catena_comm*>(group.release());
+}
+
+void close(catena_comm* comm) noexcept { delete &group_of(comm); }
+
+void info(catena_comm* comm, catena_comm_info* out) noexcept {
+    catena_comm_info own = group_of(comm).info();
+    own.struct_size = out->struct_size;
+    std::memcpy(out, &own, std::min<std::size_t>(out->struct_size, sizeof own));
+}
+
+catena_status split(catena_ctx* ctx, catena_comm* comm, std::int32_t color, std::int32_t key,
+                    catena_comm** out) noexcept {
+    return guarded(ctx, [&] { *out = handle_of(group_of(comm).split(color, key)); });
+}
+
+catena_status start(catena_ctx* ctx, catena_comm* comm, const catena_operation* operation,
+                    catena_work** work) noexcept {
+    return guarded(ctx, [&] {
+        Group& group = group_of(comm);
+        catena_operation known = {};  // an older caller's is shorter
+        std::memcpy(&known, operation, std::min<std::size_t>(operation->struct_size, sizeof known));
+        check_operation(known, group.info());
+        auto handle = std::make_unique<WorkHandle>();
+        handle->work = group.start(known);
+        *work = reinterpret_cast<catena_work*>(handle.release());
+    });
+}
+
+catena_status test(catena_ctx* ctx, catena_work* work, std::int32_t* done) noexcept {
+    return guarded(ctx, [&] { *done = work_of(work).test() ? 1 : 0; });
+}
+catena_status wait(catena_ctx* ctx, catena_work* work) noexcept {
+    return guarded(ctx, [&] { work_of(work).wait(); });
+}
+catena_status wait_on(catena_ctx* ctx, catena_work* work, catena_stream* stream) noexcept {
+    return guarded(ctx, [&] { work_of(work).wait_on(stream); });
+}
+void release(catena_work* work) noexcept { delete reinterpret_cast<WorkHandle*>(work); }
+void abort(catena_comm* comm, const char* reason) noexcept { group_of(comm).abort(reason); }
+
+}  // namespace
+
+catena_status open_group(catena_ctx* ctx, const catena_comm_options* options, catena_comm** comm,
+                         Open open) noexcept {
+    return guarded(ctx, [&] {
+        catena_comm_options known = {};
+        std::memcpy(&known, options, std::min<std::size_t>(options->struct_size, sizeof known));
+        if (!(known.timeout > 0))
+            plugin::fail(CATENA_E_INVALID, "open", "timeout", "above 0 seconds", known.timeout);
+        if (known.size < 0 || known.rank < -1 || (known.size > 0 && known.rank >= known.size))
+            plugin::fail(CATENA_E_INVALID, "open", "rank",
+                         "below the size, " + std::to_string(known.size), known.rank);
+        *comm = handle_of(open(known));
+    });
+}
+
+const catena_communicator group_callbacks = {.struct_size = sizeof(catena_communicator),
+                                             .reserved = 0,
+                                             .name = nullptr,
+                                             .doc = nullptr,
+                                             .devices = nullptr,
+                                             .open = nullptr,
+                                             .close = close,
+                                             .info = info,
+                                             .split = split,
+                                             .start = start,
+                                             .test = test,
+                                             .wait = wait,
+                                             .wait_on = wait_on,
+                                             .release = release,
+                                             .abort = abort};
+
+}  // namespace detail
+}  // namespace catena::plugin

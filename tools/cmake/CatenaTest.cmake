@@ -50,7 +50,7 @@ function(catena_add_test name)
     target_link_libraries(${name} PRIVATE ${arg_LIBS} catena-test-main)
     if("catena::testing" IN_LIST arg_LIBS)
         target_precompile_headers(${name} REUSE_FROM plugin-test-headers)
-    elseif(arg_LIBS MATCHES "catena::(host|images|models|program)")
+    elseif(arg_LIBS MATCHES "catena::(host|images|models|distributed|program)")
         target_precompile_headers(${name} REUSE_FROM host-test-headers)
     endif()
     set_target_properties(${name} PROPERTIES

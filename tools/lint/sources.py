@@ -23,8 +23,9 @@ LAYERS = {
     "sdk/host": ({"abi", "core", "host", "loader", "diagnostics"}, {"plugin"}),
     "sdk/models": ({"core", "host", "models"}, set()),
     "sdk/images": ({"core", "host", "images"}, set()),
-    "sdk/program": ({"core", "host", "program"}, set()),
-    "hosts": ({"core", "host", "models", "images", "program"}, set()),
+    "sdk/distributed": ({"abi", "core", "host", "distributed"}, set()),
+    "sdk/program": ({"core", "host", "distributed", "program"}, set()),
+    "hosts": ({"core", "host", "models", "images", "distributed", "program"}, set()),
 }
 
 
@@ -110,7 +111,7 @@ def part_of(path):
 
 
 def layer_of_header(name):
-    match = re.match(r"catena/(?:(abi|core|plugin|testing|loader|models|images|program|diagnostics)\b)?", name)
+    match = re.match(r"catena/(?:(abi|core|plugin|testing|loader|models|images|distributed|program|diagnostics)\b)?", name)
     return match and {"testing": "plugin", None: "host"}.get(match[1], match[1])
 
 

@@ -47,6 +47,7 @@ bool shape_known(ArrayBody& body) {
 
 void alias(ArrayBody& view, const Ref<ArrayBody>& source) {
     view.tensor.dl.data = source->tensor.dl.data;
+    view.tensor.align_log2 = source->tensor.align_log2;
     ArrayBody* owner = source->base ? source->base : source.get();
     owner->retain();
     view.base = owner;
@@ -181,8 +182,22 @@ Array Array::reshape(const Shape& target) const {
         raise<ShapeError>("[reshape] shape: expected {} elements as in {}, got {}", size(), shape(),
                           target);
     }
+    return view(0, target);
+}
+
+Array Array::view(std::int64_t begin, const Shape& target) const {
+    const ArrayBody& body = need_memory(*this);
+    if (begin < 0 || target.size() > size() || begin > size() - target.size()) {
+        raise<ShapeError>("[view] elements: expected some of the {} of {}, got {} from {} on",
+                          size(), shape(), target.size(), begin);
+    }
     Ref<ArrayBody> view = make_body(target, dtype(), *body.device);
     alias(*view, body_);
+    if (begin > 0) {
+        catena_tensor& t = view->tensor;
+        t.dl.data = static_cast<char*>(t.dl.data) + begin * (t.dl.dtype.bits / 8);
+        t.align_log2 = alignment_of(t.dl.data);
+    }
     return Array(std::move(view));
 }
 

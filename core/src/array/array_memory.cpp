@@ -393,8 +393,7 @@ Array Array::wrap(Device device, void* data, const Shape& shape, Dtype dtype,
     if (release) extra_of(*body).release = std::move(release);
     body->block = data ? data : &nothing;
     body->tensor.dl.data = data;
-    body->tensor.align_log2 =
-        static_cast<std::uint32_t>(data ? std::min(std::countr_zero(address), 6) : 6);
+    body->tensor.align_log2 = alignment_of(data);
     body->queue.store(&queue, std::memory_order_relaxed);
     body->ticket = queue.now();
     return Array(std::move(body));

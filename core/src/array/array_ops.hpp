@@ -4,6 +4,7 @@
 #include "device/device_state.hpp"
 
 #include <algorithm>
+#include <bit>
 
 namespace catena {
 
@@ -24,6 +25,11 @@ inline void allocate(ArrayBody& body, Queue& queue) {
     body.tensor.dl.data = body.block;
     body.queue.store(&queue, std::memory_order_relaxed);
     body.ticket = queue.now();
+}
+// Returns the value of catena_tensor.align_log2: at most 6, for 64 bytes.
+inline std::uint32_t alignment_of(const void* data) noexcept {
+    return static_cast<std::uint32_t>(
+        std::min(std::countr_zero(reinterpret_cast<std::uintptr_t>(data)), 6));
 }
 // Makes view a view of source's memory, with the shape in view.meta.
 void alias(ArrayBody& view, const Ref<ArrayBody>& source);

@@ -5,6 +5,7 @@
 #include <catena/core/grad.hpp>
 
 #include <algorithm>
+#include <unordered_set>
 
 namespace catena {
 
@@ -71,6 +72,14 @@ void BackwardPass::start(VariableNode& node, const Variable& gradient) {
     add(node, gradient);
 }
 
+namespace {
+
+void call_hook(const VariableNode& leaf) {
+    if (leaf.grad && leaf.grad_hook) (*leaf.grad_hook)();
+}
+
+}  // namespace
+
 void BackwardPass::run(VariableNode* consumed) {
     while (!heap_.empty()) {
         std::pop_heap(heap_.begin(), heap_.end(), Later());
@@ -80,8 +89,41 @@ void BackwardPass::run(VariableNode* consumed) {
         if (node.named_) [[unlikely]]
             step_as_called(node);
         else step(node);
+        if (!uses_.empty()) note_uses(node);
         if (mode_.consume) let_go(consumed);
         running_.reset();
+    }
+    // Calls that no gradient reached did not run.
+    for (const auto& [key, uses] : uses_)
+        if (uses.calls > 0) call_hook(*uses.leaf);
+}
+
+void BackwardPass::watch(std::span<const Variable> outputs) {
+    if (!VariableNode::any_grad_hooks()) return;
+    std::unordered_set<const GraphNode*> seen;
+    std::vector<const GraphNode*> calls;
+    const auto see = [&](const GraphNode* call) {
+        if (call && seen.insert(call).second) calls.push_back(call);
+    };
+    for (const Variable& output : outputs) see(output.creator());
+    while (!calls.empty()) {
+        const GraphNode& call = *calls.back();
+        calls.pop_back();
+        for (const Ref<VariableNode>& input : call.inputs()) {
+            if (!wants(input.get())) continue;
+            if (input->creator) see(input->creator.get());
+            else if (input->grad_hook) ++uses_.try_emplace(input.get(), input).first->second.calls;
+        }
+    }
+}
+
+// Calls the hooks of leaves whose last call has run.
+void BackwardPass::note_uses(const GraphNode& node) {
+    for (const Ref<VariableNode>& input : node.inputs_) {
+        if (!input || !input->grad_hook) continue;
+        const auto found = uses_.find(input.get());
+        if (found != uses_.end() && found->second.calls > 0 && --found->second.calls == 0)
+            call_hook(*input);
     }
 }
 
@@ -270,6 +312,7 @@ void run_from(const Variable& y, BackwardPass::Mode mode) {
     if (!has_graph(start)) return;
     set_start(start);
     BackwardPass pass(mode);
+    pass.watch({&y, 1});
     if (mode.on_variables) pass.start(start, y.grad_variable());
     else pass.start(start, start.grad);
     pass.run(mode.consume ? &start : nullptr);
@@ -356,6 +399,7 @@ void backward(const std::vector<Variable>& outputs, const std::vector<Variable>&
         }
         pass.start(start, gradient);
     }
+    pass.watch(outputs);
     pass.run();
 }
 

@@ -4,6 +4,7 @@
 #include <catena/core/variable.hpp>
 
 #include <optional>
+#include <unordered_map>
 
 namespace catena {
 
@@ -52,6 +53,8 @@ public:
     bool useful(const VariableNode& node) const noexcept {
         return (node.creator && leads(*node.creator)) || find_wanted(node);
     }
+    // Lets run() call the hooks of leaves that the graph of these variables reaches.
+    void watch(std::span<const Variable> outputs);
     // Runs the scheduled calls. consumed: the variable that a pass with Mode::consume started from.
     void run(VariableNode* consumed = nullptr);
 
@@ -111,6 +114,7 @@ private:
     void step_arrays(GraphNode& node);
     void step_variables(GraphNode& node);
     void let_go(VariableNode* consumed);
+    void note_uses(const GraphNode& node);
 
     const Mode mode_;
     const bool debug_;
@@ -118,6 +122,12 @@ private:
     SmallVector<std::unique_ptr<PassCall>, 16> heap_;
     unsigned order_ = 0;
     std::unique_ptr<PassCall> running_;
+    // Leaves with hooks, and the calls that have not run yet and may add to their gradients.
+    struct Uses {
+        Ref<VariableNode> leaf;
+        std::size_t calls = 0;
+    };
+    std::unordered_map<const VariableNode*, Uses> uses_;
 };
 
 [[noreturn]] void throw_released(std::string_view label, const std::string& input);

@@ -131,6 +131,10 @@ void Variable::cleargrad() const {
     else n.grad = Array();
 }
 
+void Variable::set_grad_hook(std::function<void()> hook) const {
+    node().set_grad_hook(std::move(hook));
+}
+
 void Variable::set_requires_grad(bool value) const {
     node().requires_grad = value;
     node().volatile_result = false;
@@ -182,7 +186,22 @@ void Variable::unchain_backward() const {
 
 VariableNode::VariableNode(Array array) : data(std::move(array)) {}
 
+namespace {
+std::atomic<std::int64_t> grad_hooks = 0;
+}
+
+bool VariableNode::any_grad_hooks() noexcept {
+    return grad_hooks.load(std::memory_order_relaxed) != 0;
+}
+
+void VariableNode::set_grad_hook(std::function<void()> hook) {
+    auto next = hook ? std::make_unique<const std::function<void()>>(std::move(hook)) : nullptr;
+    grad_hooks += (next ? 1 : 0) - (grad_hook ? 1 : 0);
+    grad_hook = std::move(next);
+}
+
 VariableNode::~VariableNode() {
+    if (grad_hook) --grad_hooks;
     // A gradient may itself have a gradient, and so on. The loop avoids recursion for long chains.
     for (Ref<VariableNode> next = std::move(grad_node); next;) {
         next->drop_user();

@@ -89,6 +89,17 @@ void Optimizer::setup(std::vector<NamedParameter> parameters) {
     is_set_up_ = true;
 }
 
+void Optimizer::setup_parts(std::vector<ParameterPart> parts) {
+    std::vector<NamedParameter> parameters;
+    for (const ParameterPart& each : parts) parameters.push_back({each.name, each.part});
+    setup(std::move(parameters));
+    for (Slot& slot : slots_) {
+        const auto same = std::ranges::find(parts, slot.parameter.name, &ParameterPart::name);
+        slot.whole = same->whole;
+        slot.begin = same->begin;
+    }
+}
+
 void Optimizer::set_group(const std::function<bool(const NamedParameter&)>& which,
                           ParameterGroup group) {
     for (const auto& [what, factor] : {std::pair("rate", group.rate), {"decay", group.decay}})
@@ -96,8 +107,11 @@ void Optimizer::set_group(const std::function<bool(const NamedParameter&)>& whic
             fail<InvalidError>("[set_group] {}: expected a finite number >= 0, got {}", what,
                                factor);
     std::vector<Slot*> members;
-    for (Slot& slot : slots_)
-        if (which(slot.parameter)) members.push_back(&slot);
+    for (Slot& slot : slots_) {
+        NamedParameter parameter = slot.parameter;
+        if (slot.whole) parameter.variable = slot.whole;
+        if (which(parameter)) members.push_back(&slot);
+    }
     if (members.empty())
         fail<InvalidError>("[set_group] parameters: expected some of the {} of setup(), got none",
                            slots_.size());
@@ -133,6 +147,8 @@ void Optimizer::update() {
     for (const auto& slot : slots_) {  // before hooks change gradients, or add them
         if (!groups_[slot.group].frozen && !slot.state.empty()) require_as_at_setup(slot);
     }
+    if (extension_) extension_->prepare_grads();
+    if (extension_ && !extension_->begin_update()) return;
     for (const auto& hook : hooks_) hook(*this);
     for (auto& slot : slots_) {  // a parameter may have moved to another device
         const Device device = slot.parameter.variable.device();
@@ -155,6 +171,7 @@ void Optimizer::update() {
     }
     if (rule_on_arrays_) update_each();
     before = t_;
+    if (extension_) extension_->end_update();
 }
 
 void Optimizer::update_by(const PluginFunction& function) {
@@ -190,6 +207,11 @@ void Optimizer::update_each() {
 
 void Optimizer::update_slot(Slot& slot) {
     const auto& [name, variable] = slot.parameter;
+    if (slot.whole)
+        fail<UnsupportedError>(
+            "[update] {}: expected a function of a plugin as update rule, because this process "
+            "updates only a part of the parameter, got update_one()",
+            name);
     const Array& data = variable.data();
     const using_device scope(data.device());
     const Dtype dtype = state_dtype(data);
@@ -274,10 +296,12 @@ void Optimizer::require_as_at_setup(const Slot& slot) {
 }
 
 void Optimizer::cleargrads() const {
+    if (extension_) extension_->cleargrads();
     for (const auto& slot : slots_) slot.parameter.variable.cleargrad();
 }
 
 void Optimizer::zero_grads() const {
+    if (extension_) extension_->cleargrads();
     for (const auto& slot : slots_) slot.parameter.variable.zerograd();
 }
 
@@ -290,6 +314,7 @@ Array Optimizer::sum_of_squares() const {
         const Array all = join.forward(terms)[0];
         return plain<"catena.sum">().forward(std::span(&all, 1))[0].reshape({1});
     };
+    if (extension_) extension_->prepare_grads();
     std::vector<std::vector<Array>> sums;  // one list for each device
     for (const auto& slot : slots_) {
         if (!has_grad(slot)) continue;
@@ -302,11 +327,12 @@ Array Optimizer::sum_of_squares() const {
         if (there == sums.end()) sums.push_back({own});
         else there->push_back(own);
     }
-    if (sums.empty()) return {};
     std::vector<Array> totals;
     for (const std::vector<Array>& terms : sums) totals.push_back(total(terms));
     for (Array& each : totals) each = each.to(totals[0].device());
-    return total(totals).reshape(Shape{});
+    Array result = totals.empty() ? Array() : total(totals).reshape(Shape{});
+    if (!extension_) return result;
+    return extension_->sum_over_parts(result ? result : Array::zeros({}, Dtype::float64));
 }
 
 double Optimizer::compute_grads_norm() const {
@@ -329,6 +355,7 @@ void Optimizer::clip_grads(double maxnorm) const {
 void Optimizer::scale_grads(double factor) const { scale_by(Array::from({factor}, {})); }
 
 void Optimizer::scale_by(const Array& factor) const {
+    if (extension_) extension_->prepare_grads();
     std::vector<Array> factors;  // one for each device and dtype
     const auto factor_for = [&](const Array& gradient) {
         const Dtype dtype = state_dtype(gradient);
@@ -348,6 +375,7 @@ void Optimizer::scale_by(const Array& factor) const {
 }
 
 void Optimizer::weight_decay(double decay) const {
+    if (extension_) extension_->prepare_grads();
     Array inputs[2];
     for (std::size_t group = 0; group < groups_.size(); ++group) {
         if (groups_[group].frozen) continue;
@@ -380,8 +408,11 @@ void Optimizer::visit(Visitor& visitor) {
     for (auto& slot : slots_) {
         std::int64_t t = t_;  // Chainer stores t for each parameter
         visitor(slot.parameter.name + "/t", t);
-        for (std::size_t i = 0; i < state_names_.size(); ++i)
-            visitor(slot.parameter.name + '/' + state_names_[i], slot.state[i]);
+        for (std::size_t i = 0; i < state_names_.size(); ++i) {
+            const std::string name = slot.parameter.name + '/' + state_names_[i];
+            if (slot.whole) visitor.part(name, slot.state[i], slot.begin, slot.whole.shape());
+            else visitor(name, slot.state[i]);
+        }
     }
 }
 

@@ -149,6 +149,9 @@ public:
     // A view of the same memory; one extent may be -1. Throws ShapeError if the sizes differ.
     Array reshape(const Shape& shape) const;
     Array reshape(std::initializer_list<std::int64_t> extents) const;
+    // A view of the elements from `begin` on, counted in row-major order. Throws ShapeError unless
+    // there are shape.size() of them.
+    Array view(std::int64_t begin, const Shape& shape) const;
     // copy(): new memory on the same device. to(): on another device, or this array if it is
     // already there. astype(): in another dtype, or this array if it has that dtype. A value that
     // an integer dtype cannot represent becomes a number that depends on the device.

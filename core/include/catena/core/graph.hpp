@@ -4,6 +4,7 @@
 #include <catena/core/array.hpp>
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -46,12 +47,15 @@ public:
     void set_grad_node(Ref<VariableNode> next) noexcept;
     // Sets the gradient. With grad_in_place, copies it into the existing array.
     void write_grad(Array gradient);
+    void set_grad_hook(std::function<void()> hook);  // see Variable
+    static bool any_grad_hooks() noexcept;           // on any variable of the process
 
     Array data;
     Array grad;
     Ref<VariableNode> grad_node;  // the gradient as a variable with a graph, or null
     Ref<GraphNode> creator;
     std::unique_ptr<std::string> name;
+    std::unique_ptr<const std::function<void()>> grad_hook;
     std::int32_t output_index = 0;
     bool requires_grad = false;
     bool is_volatile = false;

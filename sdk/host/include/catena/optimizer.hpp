@@ -17,6 +17,30 @@ struct ParameterGroup {
     friend bool operator==(const ParameterGroup&, const ParameterGroup&) = default;
 };
 
+// Elements of a parameter that an optimizer updates, if other processes update the others.
+struct ParameterPart {
+    std::string name;    // of the parameter
+    Variable part;       // a view of the elements, with one axis
+    Variable whole;      // the parameter
+    std::int64_t begin;  // the first element, counted in row-major order
+};
+
+// What an optimizer does beside its update rule: see distributed::MultiNodeOptimizer, which
+// averages gradients over processes and lets each process update a part of the parameters.
+class OptimizerExtension {
+public:
+    virtual ~OptimizerExtension() = default;
+    // Called before the optimizer uses gradients. The first call of a step makes them final; others
+    // do nothing.
+    virtual void prepare_grads() {}
+    // At the start of update(), after prepare_grads(). If it returns false, update() does nothing.
+    virtual bool begin_update() { return true; }
+    virtual void end_update() {}  // after the parameters were updated
+    virtual void cleargrads() {}  // of parameters of which the optimizer has only parts
+    // The sum over all processes that have other parts of the parameters: float64, shape ().
+    virtual Array sum_over_parts(Array own) { return own; }
+};
+
 // An optimizer is a subclass that names its state and implements its update rule in one of two
 // ways. On arrays, as in Chainer, for one parameter at a time:
 //
@@ -55,6 +79,10 @@ public:
     void setup(const Link& link) { setup(link.collect_parameters()); }
     void setup(std::vector<NamedParameter> parameters);
 
+    // The same for parts of parameters, for an extension. The update rule must be a plugin's
+    // function, because update_one() may not treat each element alone.
+    void setup_parts(std::vector<ParameterPart> parts);
+
     // Sets the settings of all parameters p with which(p). Biases and scales without decay:
     //
     //     optimizer.set_group([](const auto& p) { return p.variable.ndim() < 2; }, {.decay = 0});
@@ -67,6 +95,11 @@ public:
     // Adds a function that update() calls first, such as [](auto& o) { o.clip_grads(1); }. Hooks
     // are called in the order in which they were added, and stay after setup().
     void add_hook(std::function<void(const Optimizer&)> hook) { hooks_.push_back(std::move(hook)); }
+
+    // Replaces the extension; null removes it. setup() keeps it.
+    void set_extension(std::shared_ptr<OptimizerExtension> extension) {
+        extension_ = std::move(extension);
+    }
 
     // Runs one step: calls the hooks, increases t, then updates every parameter with a gradient.
     // Gradients do not change. State follows a parameter moved to another device since setup().
@@ -140,6 +173,8 @@ private:
         Dtype dtype;  // for state like the parameter
         std::vector<Array> state;
         std::size_t group = 0;  // index in groups_
+        Variable whole = {};    // and begin: of a part
+        std::int64_t begin = 0;
     };
     struct NoStep;
 
@@ -168,6 +203,7 @@ private:
     // One for each group; empty: attributes are passed with each call.
     std::shared_ptr<std::vector<AttributeMemory>> memory_;
     std::vector<std::function<void(const Optimizer&)>> hooks_;
+    std::shared_ptr<OptimizerExtension> extension_;
     std::size_t group_ = 0;       // the current one
     bool group_is_read_ = false;  // group() was called for it
     bool is_counted_ = false;     // update() is being recorded by a caller of prepare_launch()

@@ -38,6 +38,10 @@ public:
     Visitor& operator()(std::string_view name, Array& value);
     // The same for running averages: Link::to(Dtype) only converts them to float32 or float64.
     Visitor& running(std::string_view name, Array& value);
+    // A part of a larger array whose other parts belong to other processes: elements from `begin`
+    // on, in row-major order, of an array with this shape. Visitors that know no parts throw
+    // UnsupportedError.
+    Visitor& part(std::string_view name, Array& value, std::int64_t begin, const Shape& whole);
     Visitor& operator()(std::string_view name, std::int64_t& value);
     Visitor& operator()(std::string_view name, std::uint64_t& value);
     Visitor& operator()(std::string_view name, double& value);
@@ -59,6 +63,8 @@ protected:
     virtual void parameter(const std::string& /*path*/, Variable& /*value*/) {}
     virtual void array(const std::string& /*path*/, Array& /*value*/) {}
     virtual void running_array(const std::string& path, Array& value) { array(path, value); }
+    virtual void array_part(const std::string& path, Array& value, std::int64_t begin,
+                            const Shape& whole);
     virtual void integer(const std::string& /*path*/, std::int64_t& /*value*/) {}
     virtual void integer(const std::string& /*path*/, std::uint64_t& /*value*/) {}
     virtual void integer_within(const std::string& path, std::int64_t& value, std::int64_t /*low*/,

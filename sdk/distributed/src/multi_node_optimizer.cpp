@@ -1,0 +1,465 @@
+// MultiNodeOptimizer: buckets of gradients, which are reduced while backward() runs.
+#include <catena/cuda/device.hpp>
+#include <catena/distributed/multi_node_optimizer.hpp>
+#include <catena/fail.hpp>
+#include <catena/operators.hpp>
+
+#include <algorithm>
+
+namespace catena::distributed {
+namespace {
+
+// Slices of buckets start at multiples of this, in elements, so that they are aligned as arrays are.
+constexpr std::int64_t alignment = 64;
+
+std::int64_t round_up(std::int64_t n, std::int64_t step) { return (n + step - 1) / step * step; }
+
+// Adds two terms, of which either may be missing; changes the first if nobody else holds it.
+Array add_terms(Array a, const Array& b) {
+    if (!a || !b) return a ? a : b;
+    if (!a.body()->exclusive()) return a + b;
+    a += b;
+    return a;
+}
+
+// A parameter in a bucket.
+struct Piece {
+    std::size_t parameter;
+    std::int64_t begin, size;  // in the bucket, in elements
+};
+
+struct Bucket {
+    Dtype dtype, wire;
+    Device device;
+    std::vector<Piece> pieces;
+    std::int64_t size = 0;    // elements, with gaps
+    std::size_t missing = 0;  // gradients that backward() has not computed yet
+    std::string label;
+};
+
+// The memory of a bucket's gradients, and the operation that reduces them.
+struct Flight {
+    Array memory;  // in the parameters' dtype; the result
+    Array wire;    // the same in the dtype on the wire, if that differs
+    Array rows;    // pairwise sums: this rank's piece of every rank's gradients
+    Work work;
+};
+
+}  // namespace
+
+class MultiNodeOptimizer::Exchange final : public OptimizerExtension {
+public:
+    Exchange(Optimizer& optimizer, Communicator communicator, const MultiNodeOptions& options)
+        : optimizer_(optimizer), comm_(std::move(communicator)), options_(options) {}
+    ~Exchange() override {
+        for (const NamedParameter& each : parameters_) each.variable.set_grad_hook({});
+    }
+
+    void setup(Link& link);
+    const Communicator& communicator() const { return comm_; }
+    void set_weight(double weight) { weight_ = weight; }
+
+    void prepare_grads() override;
+    bool begin_update() override;
+    void end_update() override;
+    void cleargrads() override;
+    Array sum_over_parts(Array own) override {
+        if (options_.shard) comm_.allreduce(own, Reduction::sum, {.label = "norm"}).wait();
+        return own;
+    }
+
+private:
+    bool accumulates() const { return minibatch_ + 1 < options_.accumulate; }
+    // This rank's piece of a bucket.
+    std::int64_t piece_size(const Bucket& bucket) const { return bucket.size / comm_.size(); }
+    std::int64_t piece_begin(const Bucket& bucket) const {
+        return comm_.rank() * piece_size(bucket);
+    }
+    void fill_buckets();
+    void make_flights();
+    std::vector<ParameterPart> own_parts();
+    void ready(std::size_t i);
+    Array total(std::size_t i);
+    void fill(std::size_t i);
+    void send(std::size_t b);
+    void send_complete();
+    void receive(std::size_t b);
+    Array result(std::size_t b) const;
+    void take_results(const std::vector<bool>& any);
+    bool exists(std::size_t i) const;
+    void restart();
+
+    Optimizer& optimizer_;
+    const Communicator comm_;
+    const MultiNodeOptions options_;
+    bool pairwise_ = false;
+    double weight_ = 1;
+
+    std::vector<NamedParameter> parameters_;
+    std::vector<Variable> parts_;  // with `shard`: of each parameter; empty: none is this rank's
+    std::vector<const void*> memory_of_parameters_;
+    std::vector<Bucket> buckets_;
+    std::vector<std::size_t> bucket_of_;    // by parameter
+    std::vector<Flight> flights_, before_;  // before_: of the previous step
+    std::vector<bool> before_has_;
+    std::vector<std::vector<Array>> sums_;  // of earlier minibatches, by parameter
+
+    // The current step.
+    std::int64_t minibatch_ = 0;  // of options_.accumulate
+    std::vector<bool> filled_;    // by parameter
+    std::size_t next_ = 0;        // the bucket to send next
+    std::string again_;           // a parameter whose gradient was computed again
+    bool prepared_ = false;
+    bool has_results_ = false;
+};
+
+// ---- setup
+
+void MultiNodeOptimizer::Exchange::setup(Link& link) {
+    restart();
+    for (const NamedParameter& each : parameters_) each.variable.set_grad_hook({});
+    bcast_data(comm_, link);
+    parameters_ = link.collect_parameters();
+    pairwise_ = options_.pairwise.value_or(config().deterministic);
+    sums_.assign(parameters_.size(), {});
+    minibatch_ = 0;
+    before_.clear();
+    fill_buckets();
+    make_flights();
+    parts_.assign(parameters_.size(), Variable());
+    if (options_.shard) optimizer_.setup_parts(own_parts());
+    else optimizer_.setup(parameters_);
+    memory_of_parameters_.clear();
+    for (const NamedParameter& each : parameters_)
+        memory_of_parameters_.push_back(each.variable.data().body());
+    restart();
+    for (std::size_t i = 0; i < parameters_.size() && options_.overlap; ++i)
+        parameters_[i].variable.set_grad_hook([this, i] { ready(i); });
+}
+
+// The last parameters come first, because their gradients are computed first.
+void MultiNodeOptimizer::Exchange::fill_buckets() {
+    buckets_.clear();
+    bucket_of_.assign(parameters_.size(), 0);
+    const bool divided = options_.shard || pairwise_;
+    for (std::size_t i = parameters_.size(); i-- > 0;) {
+        const Array& data = parameters_[i].variable.data();
+        const std::int64_t item = item_size(data.dtype());
+        auto fits = [&](const Bucket& b) {
+            return b.dtype == data.dtype() && b.device == data.device() &&
+                   (b.size + data.size()) * item <= options_.bucket_bytes;
+        };
+        if (buckets_.empty() || !fits(buckets_.back())) {
+            Bucket& bucket = buckets_.emplace_back();
+            bucket.dtype = data.dtype();
+            bucket.device = data.device();
+            const bool narrows = options_.wire && item_size(*options_.wire) < item;
+            bucket.wire = narrows ? *options_.wire : bucket.dtype;
+        }
+        Bucket& bucket = buckets_.back();
+        bucket.pieces.push_back({i, bucket.size, data.size()});
+        bucket.size = round_up(bucket.size + data.size(), alignment);
+        bucket_of_[i] = buckets_.size() - 1;
+    }
+    for (std::size_t b = 0; b < buckets_.size(); ++b) {
+        Bucket& bucket = buckets_[b];
+        if (divided) bucket.size = round_up(bucket.size, alignment * comm_.size());
+        bucket.label = fmt::format("gradients {} of {}", b + 1, buckets_.size());
+    }
+}
+
+void MultiNodeOptimizer::Exchange::make_flights() {
+    flights_ = std::vector<Flight>(buckets_.size());
+    for (std::size_t b = 0; b < buckets_.size(); ++b) {
+        const Bucket& bucket = buckets_[b];
+        Flight& flight = flights_[b];
+        flight.memory = Array::zeros({bucket.size}, bucket.dtype, bucket.device);
+        if (bucket.wire != bucket.dtype)
+            flight.wire = Array::zeros({bucket.size}, bucket.wire, bucket.device);
+        if (pairwise_) flight.rows = Array::zeros({bucket.size}, bucket.wire, bucket.device);
+    }
+}
+
+std::vector<ParameterPart> MultiNodeOptimizer::Exchange::own_parts() {
+    std::vector<ParameterPart> result;
+    for (const Bucket& bucket : buckets_) {
+        const std::int64_t low = piece_begin(bucket), high = low + piece_size(bucket);
+        for (const Piece& piece : bucket.pieces) {
+            const std::int64_t begin = std::max(low, piece.begin);
+            const std::int64_t end = std::min(high, piece.begin + piece.size);
+            if (begin >= end) continue;
+            const auto& [name, whole] = parameters_[piece.parameter];
+            const Array view = whole.data().view(begin - piece.begin, {end - begin});
+            parts_[piece.parameter] = Parameter(view);
+            result.push_back({name, parts_[piece.parameter], whole, begin - piece.begin});
+        }
+    }
+    return result;
+}
+
+// ---- a step
+
+void MultiNodeOptimizer::Exchange::restart() {
+    for (Flight& flight : flights_) flight.work = {};  // waits
+    for (Bucket& bucket : buckets_) bucket.missing = bucket.pieces.size();
+    filled_.assign(parameters_.size(), false);
+    next_ = 0;
+    again_.clear();
+    prepared_ = has_results_ = false;
+}
+
+// backward() has computed the gradient of a parameter.
+void MultiNodeOptimizer::Exchange::ready(std::size_t i) {
+    if (prepared_) restart();  // the last step was given up before its update()
+    if (accumulates()) return;
+    if (filled_[i]) {
+        again_ = parameters_[i].name;
+        return;
+    }
+    fill(i);
+    send_complete();
+}
+
+// The gradient of a parameter with those of earlier minibatches; empty if there is none. Pairwise,
+// sums[level] has 2^level minibatches.
+Array MultiNodeOptimizer::Exchange::total(std::size_t i) {
+    Array sum = parameters_[i].variable.grad();
+    if (sum && weight_ != 1) sum = sum * weight_;
+    std::vector<Array>& sums = sums_[i];
+    std::size_t level = 0;
+    for (; pairwise_ ? (minibatch_ >> level & 1) != 0 : level == 0; ++level)
+        if (level < sums.size()) sum = add_terms(std::exchange(sums[level], Array()), sum);
+    if (accumulates()) {
+        if (!pairwise_) level = 0;
+        sums.resize(std::max(sums.size(), level + 1));
+        sums[level] = sum;
+        return {};
+    }
+    for (Array& each : sums) sum = add_terms(std::exchange(each, Array()), sum);
+    return sum;
+}
+
+void MultiNodeOptimizer::Exchange::fill(std::size_t i) {
+    const std::size_t b = bucket_of_[i];
+    Bucket& bucket = buckets_[b];
+    const Flight& flight = flights_[b];
+    const auto piece = std::ranges::find(bucket.pieces, i, &Piece::parameter);
+    const Array& target = flight.wire ? flight.wire : flight.memory;
+    const Array place = target.view(piece->begin, {piece->size});
+    Array gradient = total(i);
+    filled_[i] = true;
+    --bucket.missing;
+    if (!gradient) return place.fill(0);
+    gradient = gradient.reshape({-1});
+    const auto share = static_cast<double>(options_.accumulate);
+    if (flight.wire && !pairwise_)  // sums of halves could overflow
+        gradient = gradient * (1 / (share * comm_.size()));
+    else if (share != 1 && !pairwise_) gradient = gradient * (1 / share);
+    place.copy_from(gradient.astype(bucket.wire));
+}
+
+void MultiNodeOptimizer::Exchange::send_complete() {
+    while (next_ < buckets_.size() && buckets_[next_].missing == 0) send(next_++);
+}
+
+void MultiNodeOptimizer::Exchange::send(std::size_t b) {
+    const Bucket& bucket = buckets_[b];
+    Flight& flight = flights_[b];
+    const Array& data = flight.wire ? flight.wire : flight.memory;
+    const OperationOptions named{.label = bucket.label};
+    const Reduction reduction = flight.wire ? Reduction::sum : Reduction::mean;
+    if (pairwise_) flight.work = comm_.alltoall(data, flight.rows, {}, {}, named);
+    else if (options_.shard)
+        flight.work = comm_.reduce_scatter(
+            data, data.view(piece_begin(bucket), {piece_size(bucket)}), reduction, {}, named);
+    else flight.work = comm_.allreduce(data, reduction, named);
+}
+
+// Waits until the bucket of flights_ is reduced.
+void MultiNodeOptimizer::Exchange::receive(std::size_t b) {
+    const Bucket& bucket = buckets_[b];
+    Flight& flight = flights_[b];
+    flight.work.wait();
+    const Array& data = flight.wire ? flight.wire : flight.memory;
+    const std::int64_t begin = piece_begin(bucket), size = piece_size(bucket);
+    Array own = data.view(begin, {size});
+    if (pairwise_) {
+        std::vector<Array> rows;
+        for (std::int64_t r = 0; r < comm_.size(); ++r)
+            rows.push_back(flight.rows.view(r * size, {size}));
+        for (std::size_t step = 1; step < rows.size(); step *= 2)
+            for (std::size_t r = 0; r + step < rows.size(); r += 2 * step)
+                rows[r] += rows[r + step];
+        const auto parts = static_cast<double>(comm_.size() * options_.accumulate);
+        own.copy_from(rows[0] * (1 / parts));
+        if (!options_.shard) comm_.allgather(own, data, {}, {.label = bucket.label}).wait();
+    }
+    if (!flight.wire) return;
+    if (options_.shard) flight.memory.view(begin, {size}).copy_from(own.astype(bucket.dtype));
+    else flight.memory.copy_from(data.astype(bucket.dtype));
+}
+
+// Whether this rank has a gradient of the parameter, in this or an earlier minibatch.
+bool MultiNodeOptimizer::Exchange::exists(std::size_t i) const {
+    return filled_[i] || parameters_[i].variable.grad() ||
+           std::ranges::any_of(sums_[i], [](const Array& each) { return bool(each); });
+}
+
+void MultiNodeOptimizer::Exchange::prepare_grads() {
+    if (prepared_ || accumulates() || parameters_.empty()) return;
+    if (!again_.empty())
+        fail<InvalidError>(
+            "[MultiNodeOptimizer] {}: expected one backward() for each update(), got another one "
+            "after the gradient was sent: MultiNodeOptions{{.overlap = false}} sends in update()",
+            again_);
+    std::vector<std::uint8_t> own;
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+        const auto& [name, variable] = parameters_[i];
+        if (options_.shard && variable.data().body() != memory_of_parameters_[i])
+            fail<InvalidError>(
+                "[MultiNodeOptimizer] {}: expected the memory of setup(), got another array", name);
+        own.push_back(exists(i) ? 1 : 0);
+    }
+    for (std::size_t i = 0; i < parameters_.size(); ++i)
+        if (!filled_[i]) fill(i);
+    send_complete();
+    const Array flags = Array::from(own, {std::ssize(own)}, cuda::host());
+    comm_.allreduce(flags, Reduction::max, {.label = "which gradients exist"}).wait();
+    const auto all = flags.host<const std::uint8_t>();
+    std::vector<bool> has(all.begin(), all.end());
+    prepared_ = true;
+    if (options_.double_buffering) {
+        const bool first = before_.empty();
+        if (first) {
+            before_ = std::exchange(flights_, {});
+            make_flights();
+        } else {
+            std::swap(before_, flights_);
+        }
+        std::swap(before_has_, has);
+        has_results_ = !first;
+        if (first) return;
+    }
+    for (std::size_t b = 0; b < buckets_.size(); ++b) receive(b);
+    has_results_ = true;
+    take_results(has);
+}
+
+// Sets the gradients of the optimizer's parameters to views of the buckets.
+void MultiNodeOptimizer::Exchange::take_results(const std::vector<bool>& any) {
+    for (std::size_t b = 0; b < buckets_.size(); ++b) {
+        const Bucket& bucket = buckets_[b];
+        const std::int64_t low = piece_begin(bucket), high = low + piece_size(bucket);
+        for (const Piece& piece : bucket.pieces) {
+            const Variable& whole = parameters_[piece.parameter].variable;
+            const bool has = any[piece.parameter];
+            if (!options_.shard) {
+                if (has) whole.set_grad(flights_[b].memory.view(piece.begin, whole.shape()));
+                else whole.cleargrad();
+                continue;
+            }
+            whole.cleargrad();  // the memory is needed no longer
+            const Variable& part = parts_[piece.parameter];
+            if (!part) continue;
+            const std::int64_t begin = std::max(low, piece.begin);
+            const std::int64_t end = std::min(high, piece.begin + piece.size);
+            if (has) part.set_grad(flights_[b].memory.view(begin, {end - begin}));
+            else part.cleargrad();
+        }
+    }
+}
+
+bool MultiNodeOptimizer::Exchange::begin_update() {
+    if (accumulates()) {
+        for (std::size_t i = 0; i < parameters_.size(); ++i) {
+            (void)total(i);
+            parameters_[i].variable.cleargrad();
+        }
+        ++minibatch_;
+        return false;
+    }
+    minibatch_ = 0;
+    if (has_results_) return true;
+    restart();
+    return false;
+}
+
+// With `shard`, gives all ranks the parameters that this one has updated.
+void MultiNodeOptimizer::Exchange::end_update() {
+    if (options_.shard) {
+        std::vector<Work> works;
+        for (std::size_t b = 0; b < buckets_.size(); ++b) {
+            const Bucket& bucket = buckets_[b];
+            const Array& memory = flights_[b].memory;
+            const std::int64_t low = piece_begin(bucket), size = piece_size(bucket);
+            for (const Piece& piece : bucket.pieces) {
+                const Variable& part = parts_[piece.parameter];
+                if (part) {
+                    const std::int64_t begin = std::max(low, piece.begin);
+                    memory.view(begin, part.shape()).copy_from(part.data());
+                    part.cleargrad();
+                }
+            }
+            works.push_back(comm_.allgather(memory.view(low, {size}), memory, {},
+                                            {.label = "parameters of " + bucket.label}));
+        }
+        for (std::size_t b = 0; b < buckets_.size(); ++b) {
+            works[b].wait();
+            for (const Piece& piece : buckets_[b].pieces) {
+                const Array& data = parameters_[piece.parameter].variable.data();
+                data.copy_from(flights_[b].memory.view(piece.begin, data.shape()));
+            }
+        }
+    }
+    restart();
+}
+
+void MultiNodeOptimizer::Exchange::cleargrads() {
+    if (prepared_) restart();
+    if (!options_.shard) return;
+    for (const NamedParameter& each : parameters_) each.variable.cleargrad();
+}
+
+// ---- the class
+
+MultiNodeOptimizer::MultiNodeOptimizer(Optimizer& optimizer, Communicator communicator,
+                                       MultiNodeOptions options)
+    : optimizer_(optimizer) {
+    if (options.bucket_bytes < 1)
+        fail<InvalidError>("[MultiNodeOptimizer] bucket_bytes: expected at least 1, got {}",
+                           options.bucket_bytes);
+    if (options.accumulate < 1)
+        fail<InvalidError>("[MultiNodeOptimizer] accumulate: expected at least 1, got {}",
+                           options.accumulate);
+    if (options.wire && !is_floating(*options.wire))
+        fail<InvalidError>("[MultiNodeOptimizer] wire: expected a floating dtype, got {}",
+                           name(*options.wire));
+    exchange_ = std::make_shared<Exchange>(optimizer, std::move(communicator), options);
+    optimizer.set_extension(exchange_);
+}
+
+MultiNodeOptimizer::~MultiNodeOptimizer() { optimizer_.set_extension(nullptr); }
+
+void MultiNodeOptimizer::setup(Link& link) { exchange_->setup(link); }
+void MultiNodeOptimizer::set_weight(double weight) {
+    if (!(weight >= 0) || std::isinf(weight))
+        fail<InvalidError>("[MultiNodeOptimizer] weight: expected 0 or more, got {}", weight);
+    exchange_->set_weight(weight);
+}
+const Communicator& MultiNodeOptimizer::communicator() const noexcept {
+    return exchange_->communicator();
+}
+
+std::int64_t MultiNodeOptimizer::state_bytes() const {
+    struct Counter final : Visitor {
+        std::int64_t bytes = 0;
+        void array(const std::string&, Array& value) override { bytes += value.nbytes(); }
+        void array_part(const std::string&, Array& value, std::int64_t, const Shape&) override {
+            bytes += value.nbytes();
+        }
+    } counter;
+    optimizer_.visit(counter);
+    return counter.bytes;
+}
+
+}  // namespace catena::distributed

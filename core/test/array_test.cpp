@@ -192,3 +192,26 @@ TEST_CASE("the 16th axis counts") {
     CHECK(to_string(Shape{}) == "()");
     CHECK(to_string(Shape{5}) == "(5,)");
 }
+
+TEST_CASE("a view of elements shares memory and version, and has its own alignment") {
+    for (const char* device : {"toy:0", "vault:0"}) {
+        const Array a = Array::from<float>({0, 1, 2, 3, 4, 5}, {2, 3}, Device::get(device));
+        const Array tail = a.view(2, {2, 2});
+        CHECK(tail.shape() == Shape{2, 2});
+        CHECK(values(tail) == Values{2, 3, 4, 5});
+        CHECK(tail.body()->tensor.align_log2 == 3);
+        CHECK(tail.reshape({4}).body()->tensor.align_log2 == 3);
+        CHECK(a.view(0, {1}).body()->tensor.align_log2 == 6);
+        a.view(3, {}).fill(9);
+        CHECK(values(a) == Values{0, 1, 2, 9, 4, 5});
+        tail.view(2, {2}).copy_from(Array::from<float>({7, 8}, {2}, Device::get(device)));
+        CHECK(values(a) == Values{0, 1, 2, 9, 7, 8});
+        CHECK(values(a.view(6, {0})) == Values{});
+    }
+    const Array a = Array::zeros({2, 3});
+    for (const auto& [begin, size] : {std::pair<std::int64_t, std::int64_t>{-1, 2}, {5, 2}, {7, 0}})
+        CHECK_THROWS_AS((void)a.view(begin, {size}), ShapeError);
+    CHECK_THROWS_WITH_AS((void)a.view(5, {2}),
+                         "[view] elements: expected some of the 6 of (2, 3), got 2 from 5 on",
+                         ShapeError);
+}

@@ -14,7 +14,7 @@ namespace {
 using Counted = std::shared_ptr<int>;
 using Vector = SmallVector<Counted, 2>;
 
-std::vector<int> values(const Vector& vector) {
+std::vector<int> elements_of(const Vector& vector) {
     std::vector<int> result;
     for (const Counted& value : vector) result.push_back(*value);
     return result;
@@ -37,13 +37,13 @@ TEST_CASE("a small vector moves, from its own room and from the pool") {
         for (const int to : {0, 2, 3, 8}) {
             Vector source = up_to(from), other = up_to(to);
             other = std::move(source);
-            CHECK(values(other) == range(from));
+            CHECK(elements_of(other) == range(from));
             CHECK(source.empty());  // NOLINT: empty after a move, and good for more
             source.push_back(std::make_shared<int>(7));
-            CHECK(values(source) == std::vector<int>{7});
+            CHECK(elements_of(source) == std::vector<int>{7});
 
             const Vector last(std::move(other));
-            CHECK(values(last) == range(from));
+            CHECK(elements_of(last) == range(from));
         }
     }
 }

@@ -225,16 +225,16 @@ void ports(Plugin& p) {
     p.types(weigh_backward, types);
 
     // x * w, of which only x is differentiable.
-    auto& weight = p.function("toy.weight", {{"x"}, {"w", CATENA_PORT_NON_DIFFERENTIABLE}},
-                              {{"y"}}, infer_same);
+    auto& weight = p.function("toy.weight", {{"x"}, {"w", CATENA_PORT_NON_DIFFERENTIABLE}}, {{"y"}},
+                              infer_same);
     weight.retain_x = 2;
     weight.gradient = [](catena_ctx* ctx, const catena_gradient_call* g) -> catena_status {
         g->gx[0] = call(ctx, "toy.mul", {g->gy[0], g->x[1]});
         return CATENA_OK;
     };
-    p.kernel("toy.weight", elementwise<[](const catena_call* c, std::int64_t i) {
-                 return x(c, 0, i) * x(c, 1, i);
-             }>);
+    p.kernel(
+        "toy.weight",
+        elementwise<[](const catena_call* c, std::int64_t i) { return x(c, 0, i) * x(c, 1, i); }>);
 
     // Updates its first input in place; has no output.
     auto& update =

@@ -1,11 +1,13 @@
 // Serializer: saves visited values to a file, and loads them in two passes: check, then assign.
 #include "npz.hpp"
 
+#include <catena/core/tables.hpp>
 #include <catena/data_error.hpp>
 #include <catena/fail.hpp>
 #include <catena/serializer.hpp>
 
 #include <algorithm>
+#include <charconv>
 #include <cstring>
 #include <set>
 
@@ -25,8 +27,15 @@ class Values : public Visitor {
 };
 constexpr std::size_t number_bytes = 8;
 
+// The name of a part in a file: "optimizer/l1/W/m@64@784x100" begins at element 64.
+std::string part_name(const std::string& path, std::int64_t begin, const Shape& whole) {
+    return fmt::format("{}@{}@{}", path, begin, fmt::join(whole, "x"));
+}
+constexpr std::string_view local_mark = "@local";
+
 class Writer final : public Values {
 public:
+    explicit Writer(bool parts = false) : parts_(parts) {}
     Npz result;
 
 private:
@@ -34,6 +43,11 @@ private:
     void number(const std::string& path, const char* descr, void* bits) override {
         const auto* bytes = static_cast<const std::byte*>(bits);
         add(path, {descr, {}, {bytes, bytes + number_bytes}});
+    }
+    void array_part(const std::string& path, Array& part, std::int64_t begin,
+                    const Shape& whole) override {
+        if (!parts_) return Visitor::array_part(path, part, begin, whole);
+        add(part_name(path, begin, whole), to_npy(part));
     }
     void required(const std::string& path, std::int64_t value) override {
         number(path, "<i8", &value);
@@ -45,6 +59,7 @@ private:
         if (!result.emplace(path, std::move(npy)).second)
             fail<InvalidError>("[save] names: expected each once, got {} twice", path);
     }
+    bool parts_;
 };
 
 bool same_kind(Dtype a, Dtype b) { return is_floating(a) == is_floating(b); }
@@ -138,6 +153,17 @@ public:
 
 private:
     void value(const std::string& path, const Array& array) override { check(path, array); }
+    void array_part(const std::string& path, Array& part, std::int64_t begin,
+                    const Shape& whole) override {
+        const NpyArray* npy = find(path, descr_of(part.dtype()), whole);
+        if (!npy) return;
+        const auto item = static_cast<std::size_t>(item_size(part.dtype()));
+        const auto* first = npy->bytes.data() + static_cast<std::size_t>(begin) * item;
+        const NpyArray own{npy->descr,
+                           {part.size()},
+                           {first, first + static_cast<std::size_t>(part.size()) * item}};
+        staged_[path] = to_array(own, part.dtype(), part.device());
+    }
     void number(const std::string& path, const char* descr, void*) override {
         find(path, descr, {});
     }
@@ -287,6 +313,9 @@ private:
         const auto found = staged_.find(path);
         if (found != staged_.end()) array.copy_from(found->second);  // else under another name
     }
+    void array_part(const std::string& path, Array& part, std::int64_t, const Shape&) override {
+        value(path, part);
+    }
     void number(const std::string& path, const char*, void* bits) override {
         const auto found = file_.find(path);
         if (found != file_.end()) std::memcpy(bits, found->second.bytes.data(), number_bytes);
@@ -304,6 +333,82 @@ void save(Write write, const std::filesystem::path& file, const Visitable& objec
     // The const_cast is safe: the writer only reads.
     const_cast<Visitable&>(object).visit(writer);
     write(file, writer.result);
+}
+
+// Adds the bytes of a part to the whole array. The name is that of part_name().
+void add_part(Npz& all, std::map<std::string, std::uint64_t>& covered, const std::string& name,
+              const NpyArray& part) {
+    const auto wrong = [&]() {
+        fail<DataError>("[load] {}: expected a part of an array with its place, got another",
+                        beginning(name));
+    };
+    const std::size_t at = name.find('@');
+    std::vector<std::uint64_t> numbers;  // where it begins, and the extents of the whole array
+    for (std::size_t i = at; i != name.npos; i = name.find_first_of("@x", i + 1)) {
+        const auto [end, error] =
+            std::from_chars(name.data() + i + 1, name.data() + name.size(), numbers.emplace_back());
+        if (error != std::errc()) wrong();
+    }
+    if (part.shape.size() != 1 || part.shape[0] < 1 || numbers.empty()) wrong();
+    const std::uint64_t item = part.bytes.size() / static_cast<std::uint64_t>(part.shape[0]);
+    NpyArray& whole = all[name.substr(0, at)];
+    if (whole.descr.empty()) {
+        whole.descr = part.descr;
+        whole.shape.assign(numbers.begin() + 1, numbers.end());
+        std::uint64_t size = item;
+        for (const std::int64_t extent : whole.shape)
+            if (__builtin_mul_overflow(size, extent, &size)) wrong();
+        whole.bytes.resize(size);
+    }
+    const std::uint64_t size = whole.bytes.size() / item;
+    const auto n = static_cast<std::uint64_t>(part.shape[0]);
+    if (n > size || numbers[0] > size - n || part.descr != whole.descr) wrong();
+    std::ranges::copy(part.bytes, &whole.bytes[numbers[0] * item]);
+    covered[name.substr(0, at)] += part.bytes.size();
+}
+
+// The arrays of all files together, with the local values of one of them.
+Npz join(std::span<const std::filesystem::path> files, std::size_t own) {
+    Npz all;
+    std::map<std::string, std::uint64_t> covered;  // bytes of arrays in parts
+    for (std::size_t i = 0; i < files.size(); ++i) {
+        const auto wanted = [&](const std::string& name, const NpyArray&) {
+            return i == own || !name.ends_with(local_mark);
+        };
+        for (auto& [name, npy] : read_stored(files[i], {}, wanted)) {
+            if (name.ends_with(local_mark)) {
+                if (i == own)
+                    all.insert_or_assign(name.substr(0, name.size() - local_mark.size()),
+                                         std::move(npy));
+            } else if (name.find('@') != name.npos) {
+                add_part(all, covered, name, npy);
+            } else if (!all.emplace(name, std::move(npy)).second) {
+                fail<DataError>("[load] {}: expected {} in one of the files, got it in two",
+                                files[i].string(), name);
+            }
+        }
+    }
+    for (const auto& [name, bytes] : covered)
+        if (const auto size = all.at(name).bytes.size(); bytes != size)
+            fail<DataError>("[load] {}: expected {} bytes in all files, got {}", name, size, bytes);
+    return all;
+}
+
+// Assigns the values, or throws and changes nothing.
+LoadReport assign(const std::string& what, const Npz& arrays, Visitable& object,
+                  const LoadOptions& options, const Checker::HasBeside& has_beside) {
+    Checker checker(arrays, options, has_beside);
+    object.visit(checker);
+    LoadReport report = checker.report();
+    std::string problems = checker.problems(report);
+    if (!problems.empty())
+        fail<DataError>(
+            "[load] {}: expected the saved state of an object with the same structure, got:{}",
+            what, problems);
+    const std::map<std::string, Array> staged = checker.take();
+    Assigner assigner(arrays, staged);
+    object.visit(assigner);
+    return report;
 }
 
 LoadReport load(Read read, const std::filesystem::path& file, Visitable& object,
@@ -334,17 +439,7 @@ LoadReport load(Read read, const std::filesystem::path& file, Visitable& object,
     if (arrays.empty() && !options.path.empty())
         fail<DataError>("[load] {}: expected names with the prefix '{}', got none", file.string(),
                         options.path);
-    Checker checker(arrays, options, has_beside);
-    object.visit(checker);
-    LoadReport report = checker.report();
-    if (const std::string problems = checker.problems(report); !problems.empty())
-        fail<DataError>(
-            "[load] {}: expected the saved state of an object with the same structure, got:{}",
-            file.string(), problems);
-    const std::map<std::string, Array> staged = checker.take();
-    Assigner assigner(arrays, staged);
-    object.visit(assigner);
-    return report;
+    return assign(file.string(), arrays, object, options, has_beside);
 }
 
 LoadOptions part(std::string_view path) { return {.path = std::string(path)}; }
@@ -359,6 +454,39 @@ void save_safetensors(const std::filesystem::path& file, const Visitable& object
 }
 void save_snapshot(const std::filesystem::path& file, const Visitable& object) {
     naming_file("save", file, [&] { save(write_stored, file, object); });
+}
+
+void save_part(const std::filesystem::path& file, const Visitable& object, int index, int count,
+               const IsLocal& is_local) {
+    Writer writer(true);
+    const_cast<Visitable&>(object).visit(writer);  // the writer only reads
+    Npz own;
+    std::vector<std::size_t> bytes(static_cast<std::size_t>(count));
+    for (auto& [name, npy] : writer.result) {
+        if (name.find('@') != name.npos) {
+            own.emplace(name, std::move(npy));
+        } else if (is_local && is_local(name)) {
+            own.emplace(name + std::string(local_mark), std::move(npy));
+        } else {  // the file with the least so far
+            const auto least = std::ranges::min_element(bytes);
+            *least += npy.bytes.size() + 1;
+            if (least - bytes.begin() == index) own.emplace(name, std::move(npy));
+        }
+    }
+    naming_file("save", file, [&] { write_stored(file, own); });
+}
+
+void load_parts(std::span<const std::filesystem::path> files, int index, Visitable& object,
+                const IsLocal& is_local) {
+    const Npz all = join(files, static_cast<std::size_t>(index));
+    const auto none = [](const std::string&, std::string_view) { return false; };
+    // A rank that the saved state did not have keeps its own local values.
+    if (index < std::ssize(files) || !is_local)
+        return void(assign(files[0].string(), all, object, {}, none));
+    const LoadReport report = assign(files[0].string(), all, object, {.strict = false}, none);
+    for (const std::string& name : report.missing)
+        if (!is_local(name))
+            fail<DataError>("[load] {}: expected it in one of the files, got none", name);
 }
 
 void load_npz(const std::filesystem::path& file, Visitable& object, std::string_view path) {

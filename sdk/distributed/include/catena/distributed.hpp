@@ -1,5 +1,6 @@
 // Training with several processes, or several threads of a process.
 #pragma once
 
+#include <catena/distributed/checkpoints.hpp>
 #include <catena/distributed/communicator.hpp>
 #include <catena/distributed/multi_node_optimizer.hpp>

@@ -5,6 +5,7 @@
 #include <catena/write_file.hpp>
 
 #include <map>
+#include <span>
 
 namespace catena {
 
@@ -37,6 +38,18 @@ void load_safetensors(const std::filesystem::path& file, Visitable& object,
                       std::string_view path = {});
 void load_snapshot(const std::filesystem::path& file, Visitable& object,
                    std::string_view path = {});
+
+// The state of several processes in one file for each, as distributed::Checkpoints write it. Values
+// are the same in all processes, and are divided among the files, except parts (Visitor::part), and
+// local values, which differ: is_local() is true for their names.
+using IsLocal = std::function<bool(std::string_view name)>;
+// Saves the part of process `index` of `count`. All processes have the same names.
+void save_part(const std::filesystem::path& file, const Visitable& object, int index, int count,
+               const IsLocal& is_local = {});
+// Loads values from the files of all processes, and the local values of process `index`; a process
+// without a file keeps its local values. Throws DataError as load_npz() does.
+void load_parts(std::span<const std::filesystem::path> files, int index, Visitable& object,
+                const IsLocal& is_local = {});
 
 // For files with other names or dtypes: of other frameworks, versions of a net, or parts of it.
 struct LoadOptions {

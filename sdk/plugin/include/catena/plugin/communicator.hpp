@@ -96,6 +96,7 @@ catena_communicator communicator_table(const char* name, const char* doc, const 
     table.name = name;
     table.doc = doc;
     table.devices = devices;
+    if (std::string_view(devices) == "cpu") table.wait_on = nullptr;  // it has no streams
     table.open = [](catena_ctx* ctx, const catena_comm_options* options,
                     catena_comm** comm) noexcept -> catena_status {
         return detail::open_group(ctx, options, comm, open);

@@ -1,0 +1,247 @@
+// What a group does besides its operations: messages about failures, the watch over the processes
+// of this machine, and timeouts.
+#include <poll.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "group.hpp"
+
+namespace catena_mpi {
+namespace {
+
+using namespace std::chrono_literals;
+
+std::string rank_text(std::size_t rank) { return "rank " + std::to_string(rank); }
+
+template <std::size_t n>
+void put(char (&to)[n], const std::string& text) {
+    to[std::min(text.copy(to, n - 1), n - 1)] = '\0';
+}
+
+// Whether each process has ended. A zombie has, too.
+std::vector<bool> ended(const std::vector<Member>& members) {
+    std::vector<pollfd> files;
+    for (const Member& m : members) files.push_back({m.fd, POLLIN, 0});
+    poll(files.data(), files.size(), 0);  // ignores those with fd < 0
+    std::vector<bool> result;
+    for (std::size_t r = 0; r < members.size(); ++r) {
+        const bool unknown = members[r].fd < 0 && members[r].pid > 0;
+        result.push_back(unknown ? kill(members[r].pid, 0) != 0 && errno == ESRCH
+                                 : files[r].revents != 0);
+    }
+    return result;
+}
+
+}  // namespace
+
+// ---- messages
+
+void State::listen() {
+    check_mpi(MPI_Irecv(&incoming_, sizeof incoming_, MPI_BYTE, MPI_ANY_SOURCE, control_tag, comm,
+                        &listening_),
+              "MPI_Irecv");
+}
+
+void State::send(int rank, Notice notice, const Cause& cause) {
+    auto& out = *outgoing_.emplace_back(std::make_unique<Outgoing>());
+    out.message.notice = notice;
+    out.message.rank = info.rank;
+    out.message.number = collectives_;
+    put(out.message.expected, cause.expected);
+    put(out.message.got, cause.got);
+    // If it cannot be sent, the other rank finds out by its timeout.
+    if (MPI_Isend(&out.message, sizeof(Message), MPI_BYTE, rank, control_tag, comm,
+                  &out.request) != MPI_SUCCESS)
+        outgoing_.pop_back();
+}
+void State::send_all(Notice notice, const Cause& cause) {
+    for (int r = 0; r < info.size; ++r)
+        if (r != info.rank) send(r, notice, cause);
+}
+
+bool State::poll_messages() {
+    bool any = false;
+    for (int flag = 1; flag;) {
+        if (MPI_Test(&listening_, &flag, MPI_STATUS_IGNORE) != MPI_SUCCESS) return any;
+        if (!flag) break;
+        any = true;
+        const Message message = incoming_;
+        listen();
+        receive(message);
+    }
+    std::erase_if(outgoing_, [](const auto& out) {
+        int flag = 0;
+        return MPI_Test(&out->request, &flag, MPI_STATUS_IGNORE) != MPI_SUCCESS || flag;
+    });
+    return any;
+}
+
+void State::receive(const Message& message) {
+    Peer& peer = peers_[static_cast<std::size_t>(message.rank)];
+    peer.number = message.number;
+    switch (message.notice) {
+        case Notice::failed:
+        case Notice::aborted: fail({message.expected, message.got}, false); break;
+        case Notice::closed: peer.closed = true; break;
+        case Notice::question: send(message.rank, Notice::answer, {{}, last_}); break;
+        case Notice::answer:
+            peer.answered = true;
+            peer.last = message.got;
+            break;
+        case Notice::reported: peer.reported = true; break;
+    }
+}
+
+// ---- failures
+
+void State::fail(const Cause& cause, bool tell) {
+    if (cause_) return;
+    cause_ = cause;
+    if (tell) send_all(cause.expected.empty() ? Notice::aborted : Notice::failed, cause);
+    if (!operations_.empty()) text_for(operations_.front()->o);
+    // Their memory is in use until quiesce().
+    abandoned_.assign(operations_.begin(), operations_.end());
+    operations_.clear();
+    late_.reset();
+}
+
+const std::string& State::text_for(const catena_operation& op) {
+    if (text_.empty())
+        text_ = cause_->expected.empty()
+                    ? cause_->got
+                    : catena::plugin::failure(info, op, cause_->expected, cause_->got);
+    return text_;
+}
+
+void State::abort(std::string_view reason) {
+    fail({{}, rank_text(static_cast<std::size_t>(info.rank)) + ": aborted: " + std::string(reason)},
+         true);
+}
+
+// ---- the watch
+
+// Fails if a rank has ended, or has closed the group, before it took part in what runs here. What
+// it sent before that may arrive until the next check.
+void State::check_members() {
+    const std::vector<bool> gone = ended(members);
+    for (std::size_t r = 0; r < peers_.size(); ++r) {
+        Peer& peer = peers_[r];
+        const bool needed = std::ranges::any_of(operations_, [&](const auto& op) {
+            return op->collective() ? gone[r] || op->number > peer.number
+                                    : op->o.peer == static_cast<int>(r);
+        });
+        if ((!gone[r] && !peer.closed) || !needed) peer.ended = 0;
+        else if (++peer.ended >= 3)
+            return fail({rank_text(r) + " to take part",
+                         gone[r] ? "the end of its process (pid " +
+                                       std::to_string(members[r].pid) + ")"
+                                 : "that it has closed the group"},
+                        true);
+    }
+}
+
+void State::check_deadlines(Clock::time_point now) {
+    if (late_ && late_->finished) late_.reset();
+    if (late_) {
+        const bool collective = late_->collective();
+        bool all = true;
+        for (std::size_t r = 0; r < peers_.size(); ++r)
+            if (static_cast<int>(r) != info.rank && (collective || static_cast<int>(r) == late_->o.peer))
+                all = all && peers_[r].answered;
+        if (all || now >= answers_until_) conclude();
+        return;
+    }
+    const auto late = std::ranges::find_if(operations_,
+                                           [&](const auto& op) { return op->deadline <= now; });
+    if (late == operations_.end()) return;
+    late_ = *late;
+    answers_until_ = now + 1s;
+    for (Peer& peer : peers_) peer.answered = false;
+    send_all(Notice::question);
+}
+
+// Fails with the ranks that have not started the operation.
+void State::conclude() {
+    const Operation& op = *late_;
+    std::string who, what;
+    for (std::size_t r = 0; r < peers_.size(); ++r) {
+        const Peer& peer = peers_[r];
+        if (static_cast<int>(r) == info.rank) continue;
+        if (op.collective() ? peer.answered && peer.number >= op.number
+                            : static_cast<int>(r) != op.o.peer)
+            continue;
+        const std::string last = !peer.answered ? "no answer"
+                                 : peer.last == "no operation"
+                                     ? peer.last
+                                     : peer.last + " as its last operation (number " +
+                                           std::to_string(peer.number) + ")";
+        who += (who.empty() ? "" : " and ") + rank_text(r);
+        what += what.empty() ? last : ", and " + last + " from " + rank_text(r);
+    }
+    const double seconds = op.o.timeout > 0 ? op.o.timeout : timeout;
+    const std::string within = " within " + catena::plugin::text_of(seconds) + " s";
+    if (who.empty()) fail({"it to end" + within, "all ranks in it"}, true);
+    else fail({who + " to start it" + within, what}, true);
+}
+
+// ---- the end
+
+void State::close() {
+    closed_ = true;
+    if (!cause_) send_all(Notice::closed);
+    else quiesce();
+}
+
+bool State::over() const {
+    if (!closed_ || cause_ || busy() || !outgoing_.empty()) return false;
+    for (std::size_t r = 0; r < peers_.size(); ++r)
+        if (static_cast<int>(r) != info.rank && !peers_[r].closed) return false;
+    return true;
+}
+
+void State::free() {
+    MPI_Cancel(&listening_);
+    MPI_Wait(&listening_, MPI_STATUS_IGNORE);
+    for (MPI_Comm c : {comm, pairs}) MPI_Comm_free(&c);
+}
+
+bool State::member_ended() {
+    const std::vector<bool> gone = ended(members);
+    for (std::size_t r = 0; r < peers_.size(); ++r)
+        if (gone[r] && !peers_[r].closed) return true;
+    return false;
+}
+
+void State::report() { send_all(Notice::reported); }
+
+bool State::reported() {
+    const std::vector<bool> gone = ended(members);
+    for (std::size_t r = 0; r < peers_.size(); ++r)
+        if (static_cast<int>(r) != info.rank && !peers_[r].reported && !gone[r]) return false;
+    return outgoing_.empty();
+}
+
+// Cancels what runs after a failure, so that MPI does not use the callers' memory. Returns false if
+// that is not possible; then the group's memory stays too.
+bool State::quiesce() {
+    std::vector<MPI_Request*> left;
+    for (const auto& op : abandoned_)
+        for (MPI_Request& request : op->requests)
+            if (request != MPI_REQUEST_NULL) {
+                MPI_Cancel(&request);
+                left.push_back(&request);
+            }
+    const auto until = Clock::now() + 100ms;
+    for (Pause pause(100); !left.empty() && Clock::now() < until; pause())
+        std::erase_if(left, [](MPI_Request* request) {
+            int flag = 0;
+            return MPI_Test(request, &flag, MPI_STATUS_IGNORE) != MPI_SUCCESS || flag;
+        });
+    if (left.empty()) abandoned_.clear();
+    return left.empty();
+}
+
+}  // namespace catena_mpi

@@ -1,0 +1,139 @@
+#include "engine.hpp"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "group.hpp"
+
+namespace catena_mpi {
+
+void check_mpi(int code, const char* call) {
+    if (code == MPI_SUCCESS) return;
+    char text[MPI_MAX_ERROR_STRING];
+    int length = 0;
+    MPI_Error_string(code, text, &length);
+    throw Failure(std::string(call) + "() to succeed", std::string(text, text + length), true);
+}
+
+Engine& Engine::get() {
+    static auto* const engine = new Engine;
+    return *engine;
+}
+
+void Engine::initialise() {
+    const std::lock_guard lock(mutex);
+    if (thread_.joinable()) return;
+    int initialised = 0, finalised = 0, provided = MPI_THREAD_SINGLE;
+    MPI_Initialized(&initialised);
+    MPI_Finalized(&finalised);
+    if (finalised || stopping_)
+        catena::plugin::fail(CATENA_E_DEVICE, "open", "mpi", "a process that uses MPI",
+                             "one that has ended its use");
+    if (initialised) {
+        MPI_Query_thread(&provided);
+    } else {
+        const int code = MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided);
+        if (code != MPI_SUCCESS)
+            catena::plugin::fail(CATENA_E_DEVICE, "open", "MPI_Init_thread", "success", code);
+        MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+        finalise_ = true;
+    }
+    if (provided < MPI_THREAD_SERIALIZED)
+        catena::plugin::fail(CATENA_E_DEVICE, "open", "MPI's threads", "MPI_THREAD_SERIALIZED",
+                             provided == MPI_THREAD_FUNNELED ? "MPI_THREAD_FUNNELED"
+                                                             : "MPI_THREAD_SINGLE");
+    // The program's threads handle its signals.
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    thread_ = std::thread([this] { run(); });
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    std::atexit([] { get().stop(); });  // for hosts that do not call deinit()
+}
+
+void Engine::add(std::shared_ptr<State> group) { groups_.push_back(std::move(group)); }
+
+bool Engine::busy() const {
+    return std::ranges::any_of(groups_, [](const auto& group) { return group->busy(); });
+}
+
+bool Engine::poll() {
+    const auto now = Clock::now();
+    bool advanced = false;
+    for (std::size_t i = 0; i < groups_.size(); ++i) advanced |= groups_[i]->poll(now);
+    std::erase_if(groups_, [](const auto& group) { return group->over() && (group->free(), true); });
+    return advanced;
+}
+
+void Engine::started() {
+    last_start_ = Clock::now();
+    if (asleep_) wake_.notify_one();
+}
+
+void Engine::run() {
+    std::unique_lock lock(mutex);
+    Pause pause(0);
+    while (!stopping_) {
+        using namespace std::chrono_literals;
+        std::chrono::microseconds time = 500us;
+        if (waiting_.load(std::memory_order_relaxed) == 0) {  // else a caller polls
+            if (poll()) pause.reset();
+            if (busy()) time = pause.next();
+            else if (Clock::now() - last_start_ > 100ms) time = 50ms;
+        }
+        // Short sleeps end by themselves, which costs a start() less than to end them.
+        asleep_ = time > 1ms;
+        resting_ = time == 500us;
+        wake_.wait_for(lock, time);
+        asleep_ = resting_ = false;
+    }
+}
+
+void Engine::stop() noexcept {
+    try {
+        {
+            const std::lock_guard lock(mutex);
+            if (std::exchange(stopping_, true) || !thread_.joinable()) return;
+            wake_.notify_one();
+        }
+        thread_.join();
+        const std::lock_guard lock(mutex);
+        const auto failed = [&] {
+            return std::ranges::any_of(groups_, [](const auto& g) { return g->failed(); });
+        };
+        const auto poll_while = [&](const auto& condition) {
+            for (Pause pause(yields); condition(); pause()) poll();
+        };
+        for (const auto& group : groups_)
+            if (!group->closed()) group->close();
+        // MPI_Finalize() would wait for the others without end, also for those that have failed.
+        bool ended = false;
+        poll_while([&] {
+            if (failed()) return false;
+            bool open = false;
+            for (const auto& group : groups_) {
+                ended |= group->member_ended();
+                open |= !group->over();
+            }
+            return open && !ended;
+        });
+        if (!failed()) {
+            if (finalise_ && !ended) MPI_Finalize();
+            return;
+        }
+        // mpirun ends all processes when the first one has ended, so each waits for the others.
+        for (const auto& group : groups_)
+            if (group->failed()) group->report();
+        const auto until = Clock::now() + std::chrono::seconds(1);
+        poll_while([&] {
+            return Clock::now() < until && !std::ranges::all_of(groups_, [](const auto& g) {
+                return !g->failed() || (g->reported());
+            });
+        });
+    } catch (...) {  // the process ends
+    }
+}
+
+}  // namespace catena_mpi

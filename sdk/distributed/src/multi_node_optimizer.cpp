@@ -75,6 +75,12 @@ private:
     std::int64_t piece_begin(const Bucket& bucket) const {
         return comm_.rank() * piece_size(bucket);
     }
+    // The elements of the bucket that belong to this rank and to the parameter; empty: end <= begin.
+    std::pair<std::int64_t, std::int64_t> own_range(const Bucket& bucket,
+                                                    const Piece& piece) const {
+        const std::int64_t low = piece_begin(bucket), high = low + piece_size(bucket);
+        return {std::max(low, piece.begin), std::min(high, piece.begin + piece.size)};
+    }
     void fill_buckets();
     void make_flights();
     std::vector<ParameterPart> own_parts();
@@ -182,17 +188,14 @@ void MultiNodeOptimizer::Exchange::make_flights() {
 
 std::vector<ParameterPart> MultiNodeOptimizer::Exchange::own_parts() {
     std::vector<ParameterPart> result;
-    for (const Bucket& bucket : buckets_) {
-        const std::int64_t low = piece_begin(bucket), high = low + piece_size(bucket);
-        for (const Piece& piece : bucket.pieces) {
-            const std::int64_t begin = std::max(low, piece.begin);
-            const std::int64_t end = std::min(high, piece.begin + piece.size);
-            if (begin >= end) continue;
-            const auto& [name, whole] = parameters_[piece.parameter];
-            const Array view = whole.data().view(begin - piece.begin, {end - begin});
-            parts_[piece.parameter] = Parameter(view);
-            result.push_back({name, parts_[piece.parameter], whole, begin - piece.begin});
-        }
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+        const auto& [name, whole] = parameters_[i];
+        const Bucket& bucket = buckets_[bucket_of_[i]];
+        const Piece& piece = *std::ranges::find(bucket.pieces, i, &Piece::parameter);
+        const auto [begin, end] = own_range(bucket, piece);
+        if (begin < end)
+            parts_[i] = Parameter(whole.data().view(begin - piece.begin, {end - begin}));
+        result.push_back({name, parts_[i], whole, begin - piece.begin});
     }
     return result;
 }
@@ -213,7 +216,7 @@ void MultiNodeOptimizer::Exchange::ready(std::size_t i) {
     if (prepared_) restart();  // the last step was given up before its update()
     if (accumulates()) return;
     if (filled_[i]) {
-        again_ = parameters_[i].name;
+        if (again_.empty()) again_ = parameters_[i].name;
         return;
     }
     fill(i);
@@ -349,7 +352,6 @@ void MultiNodeOptimizer::Exchange::prepare_grads() {
 void MultiNodeOptimizer::Exchange::take_results(const std::vector<bool>& any) {
     for (std::size_t b = 0; b < buckets_.size(); ++b) {
         const Bucket& bucket = buckets_[b];
-        const std::int64_t low = piece_begin(bucket), high = low + piece_size(bucket);
         for (const Piece& piece : bucket.pieces) {
             const Variable& whole = parameters_[piece.parameter].variable;
             const bool has = any[piece.parameter];
@@ -361,8 +363,7 @@ void MultiNodeOptimizer::Exchange::take_results(const std::vector<bool>& any) {
             whole.cleargrad();  // the memory is needed no longer
             const Variable& part = parts_[piece.parameter];
             if (!part) continue;
-            const std::int64_t begin = std::max(low, piece.begin);
-            const std::int64_t end = std::min(high, piece.begin + piece.size);
+            const auto [begin, end] = own_range(bucket, piece);
             if (has) part.set_grad(flights_[b].memory.view(begin, {end - begin}));
             else part.cleargrad();
         }
@@ -391,16 +392,14 @@ void MultiNodeOptimizer::Exchange::end_update() {
         for (std::size_t b = 0; b < buckets_.size(); ++b) {
             const Bucket& bucket = buckets_[b];
             const Array& memory = flights_[b].memory;
-            const std::int64_t low = piece_begin(bucket), size = piece_size(bucket);
             for (const Piece& piece : bucket.pieces) {
                 const Variable& part = parts_[piece.parameter];
-                if (part) {
-                    const std::int64_t begin = std::max(low, piece.begin);
-                    memory.view(begin, part.shape()).copy_from(part.data());
-                    part.cleargrad();
-                }
+                if (!part) continue;
+                memory.view(own_range(bucket, piece).first, part.shape()).copy_from(part.data());
+                part.cleargrad();
             }
-            works.push_back(comm_.allgather(memory.view(low, {size}), memory, {},
+            works.push_back(comm_.allgather(memory.view(piece_begin(bucket), {piece_size(bucket)}),
+                                            memory, {},
                                             {.label = "parameters of " + bucket.label}));
         }
         for (std::size_t b = 0; b < buckets_.size(); ++b) {
@@ -455,7 +454,7 @@ std::int64_t MultiNodeOptimizer::state_bytes() const {
         std::int64_t bytes = 0;
         void array(const std::string&, Array& value) override { bytes += value.nbytes(); }
         void array_part(const std::string&, Array& value, std::int64_t, const Shape&) override {
-            bytes += value.nbytes();
+            if (value) bytes += value.nbytes();
         }
     } counter;
     optimizer_.visit(counter);

@@ -83,6 +83,7 @@ void Optimizer::setup(std::vector<NamedParameter> parameters) {
         slots.push_back(std::move(slot));
     }
     slots_ = std::move(slots);
+    absent_.clear();
     groups_.assign(1, {});
     memory_ = nullptr;
     t_ = 0;
@@ -91,8 +92,13 @@ void Optimizer::setup(std::vector<NamedParameter> parameters) {
 
 void Optimizer::setup_parts(std::vector<ParameterPart> parts) {
     std::vector<NamedParameter> parameters;
-    for (const ParameterPart& each : parts) parameters.push_back({each.name, each.part});
+    std::vector<NamedParameter> absent;
+    for (const ParameterPart& each : parts) {
+        if (each.part) parameters.push_back({each.name, each.part});
+        else absent.push_back({each.name, each.whole});
+    }
     setup(std::move(parameters));
+    absent_ = std::move(absent);
     for (Slot& slot : slots_) {
         const auto same = std::ranges::find(parts, slot.parameter.name, &ParameterPart::name);
         slot.whole = same->whole;
@@ -112,9 +118,11 @@ void Optimizer::set_group(const std::function<bool(const NamedParameter&)>& whic
         if (slot.whole) parameter.variable = slot.whole;
         if (which(parameter)) members.push_back(&slot);
     }
-    if (members.empty())
+    const bool elsewhere = std::ranges::any_of(absent_, which);
+    if (members.empty() && !elsewhere)
         fail<InvalidError>("[set_group] parameters: expected some of the {} of setup(), got none",
                            slots_.size());
+    if (members.empty()) return;
     const auto same = std::ranges::find(groups_, group);
     const auto index = static_cast<std::size_t>(same - groups_.begin());
     if (same == groups_.end()) groups_.push_back(group);
@@ -412,6 +420,14 @@ void Optimizer::visit(Visitor& visitor) {
             const std::string name = slot.parameter.name + '/' + state_names_[i];
             if (slot.whole) visitor.part(name, slot.state[i], slot.begin, slot.whole.shape());
             else visitor(name, slot.state[i]);
+        }
+    }
+    for (const auto& [name, whole] : absent_) {
+        std::int64_t t = t_;
+        visitor(name + "/t", t);
+        for (const std::string& state : state_names_) {
+            Array none;
+            visitor.part(name + '/' + state, none, 0, whole.shape());
         }
     }
 }

@@ -47,7 +47,7 @@ private:
     void array_part(const std::string& path, Array& part, std::int64_t begin,
                     const Shape& whole) override {
         if (!parts_) return Visitor::array_part(path, part, begin, whole);
-        add(part_name(path, begin, whole), to_npy(part));
+        if (part) add(part_name(path, begin, whole), to_npy(part));
     }
     void required(const std::string& path, std::int64_t value) override {
         number(path, "<i8", &value);
@@ -155,6 +155,7 @@ private:
     void value(const std::string& path, const Array& array) override { check(path, array); }
     void array_part(const std::string& path, Array& part, std::int64_t begin,
                     const Shape& whole) override {
+        if (!part) return void(find(path));
         const NpyArray* npy = find(path, descr_of(part.dtype()), whole);
         if (!npy) return;
         const auto item = static_cast<std::size_t>(item_size(part.dtype()));
@@ -314,7 +315,7 @@ private:
         if (found != staged_.end()) array.copy_from(found->second);  // else under another name
     }
     void array_part(const std::string& path, Array& part, std::int64_t, const Shape&) override {
-        value(path, part);
+        if (part) value(path, part);
     }
     void number(const std::string& path, const char*, void* bits) override {
         const auto found = file_.find(path);

@@ -33,14 +33,14 @@ Visitor& Visitor::running(std::string_view name, Array& value) {
 }
 Visitor& Visitor::part(std::string_view name, Array& value, std::int64_t begin,
                        const Shape& whole) {
-    return value ? at(name, [&] { array_part(path_, value, begin, whole); }) : *this;
+    return at(name, [&] { array_part(path_, value, begin, whole); });
 }
 void Visitor::array_part(const std::string& path, Array& value, std::int64_t begin,
                          const Shape& whole) {
     fail<UnsupportedError>(
         "[visit] {}: expected the whole array of shape {}, got {} of its elements from {} on, "
         "because processes share the state; distributed::Checkpoints save the parts",
-        path, to_string(whole), value.size(), begin);
+        path, to_string(whole), value ? value.size() : 0, begin);
 }
 Visitor& Visitor::operator()(std::string_view name, std::int64_t& value) {
     return at(name, [&] { integer(path_, value); });

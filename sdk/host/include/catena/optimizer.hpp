@@ -20,7 +20,7 @@ struct ParameterGroup {
 // Elements of a parameter that an optimizer updates, if other processes update the others.
 struct ParameterPart {
     std::string name;    // of the parameter
-    Variable part;       // a view of the elements, with one axis
+    Variable part;       // a view of the elements, with one axis; empty: none are this process's
     Variable whole;      // the parameter
     std::int64_t begin;  // the first element, counted in row-major order
 };
@@ -79,7 +79,7 @@ public:
     void setup(const Link& link) { setup(link.collect_parameters()); }
     void setup(std::vector<NamedParameter> parameters);
 
-    // The same for parts of parameters, for an extension. The update rule must be a plugin's
+    // The same for parts of all parameters, for an extension. The update rule must be a plugin's
     // function, because update_one() may not treat each element alone.
     void setup_parts(std::vector<ParameterPart> parts);
 
@@ -199,6 +199,7 @@ private:
 
     std::vector<std::string> state_names_;
     std::vector<Slot> slots_;
+    std::vector<NamedParameter> absent_;  // of setup_parts(): those of other processes
     std::vector<ParameterGroup> groups_{1};
     // One for each group; empty: attributes are passed with each call.
     std::shared_ptr<std::vector<AttributeMemory>> memory_;

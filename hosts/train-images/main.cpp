@@ -73,8 +73,7 @@ int main(int argc, char** argv) {
         program.print(fmt::format("images: {} ({} to train, {} to validate, {} classes)",
                                   options.data.string(), images.train.size(), images.valid.size(),
                                   images.train.classes.size()));
-        Training training(options, program.seed(), images, scaling_of(program, options, images),
-                          device);
+        Training training(options, program, images, scaling_of(program, options, images));
         program.resume(training);
         program.print(fmt::format("net: {} for {}x{}, {} parameters, {}, on {}", options.net,
                                   options.size, options.size, training.model->count_parameters(),

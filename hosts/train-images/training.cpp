@@ -34,9 +34,9 @@ ImageScaling scaling_of(const Program& program, const Options& options, const Im
     return scaling;
 }
 
-Training::Training(const Options& how, std::int64_t seed, const Images& images,
-                   const ImageScaling& how_scaled, Device where)
-    : Trainer(how.optimizer, seed,
+Training::Training(const Options& how, const Program& program, const Images& images,
+                   const ImageScaling& how_scaled)
+    : Trainer(how.optimizer, program,
               {.unit = "images",
                .scores = {"loss", "accuracy"},
                .columns = {"train loss", "valid loss", "train accuracy", "valid accuracy"},
@@ -47,24 +47,27 @@ Training::Training(const Options& how, std::int64_t seed, const Images& images,
       classes(fmt::format("{}\n", fmt::join(images.train.classes, "\n"))),
       scaling(how_scaled),
       valid(images.valid),
-      device(where),
+      device(program.devices()[0]),
       batches(images.train, scaling,
               {.batch_size = how.batch,
-               .seed = static_cast<std::uint64_t>(seed),
+               .seed = static_cast<std::uint64_t>(program.seed()),
                .loaders = how.loaders,
-               .device = device}),
+               .device = device,
+               .share = share()}),
       random(device) {
-    optimizer->setup(*model);
+    set_up(*model);
 }
 
 void Training::step() {
     const ImageBatch batch = batches.next();
+    weigh(batches.weight());
+    optimizer->cleargrads();
+    if (batch.t.size() == 0) return optimizer->update();  // there are fewer images than processes
     auto [loss, scores] = model->loss(as_variable(batch.x), as_variable(batch.t));
     score.add({loss.data(), F::accuracy(scores.data(), batch.t)},
               static_cast<double>(batch.t.size()));
     draw_once(loss);
     scores = {};
-    optimizer->cleargrads();
     std::move(loss).backward();  // frees the graph during the pass
     if (options.weight_decay > 0) optimizer->weight_decay(options.weight_decay);
     optimizer->update();
@@ -86,15 +89,17 @@ Summary Training::evaluate(const Program& program) {
                         {.batch_size = options.batch,
                          .training = false,
                          .loaders = options.loaders,
-                         .device = device});
+                         .device = device,
+                         .share = {share().rank, share().size}});
     while (images.epoch() == 0) {
         program.stop_if_interrupted();
         const ImageBatch batch = images.next();
+        if (batch.t.size() == 0) continue;
         const auto [loss, scores] = model->loss(as_variable(batch.x), as_variable(batch.t));
         summary.add({loss.data(), F::accuracy(scores.data(), batch.t)},
                     static_cast<double>(batch.t.size()));
     }
-    return summary;
+    return over_all(summary);
 }
 
 void Training::complete(const Program& program) {

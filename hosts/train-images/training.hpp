@@ -32,8 +32,8 @@ catena::ImageScaling scaling_of(const catena::Program& program, const Options& o
 
 class Training final : public catena::Trainer {
 public:
-    Training(const Options& how, std::int64_t seed, const Images& images,
-             const catena::ImageScaling& scaling, catena::Device device);
+    Training(const Options& how, const catena::Program& program, const Images& images,
+             const catena::ImageScaling& scaling);
 
     void visit(catena::Visitor& v) override;
 

@@ -136,7 +136,7 @@ int main(int argc, char** argv) {
             fmt::format("text: {} ({} {} to train, {} to validate, {} to test), vocabulary of {}",
                         corpus.path.string(), corpus.train.size(), corpus.vocabulary.unit(),
                         corpus.valid.size(), corpus.test.size(), corpus.vocabulary.size()));
-        Training training(options, program.seed(), std::move(corpus), device);
+        Training training(options, program, std::move(corpus));
         program.resume(training);
         program.print(fmt::format("net: {}, {}, on {}", training.description(),
                                   options.optimizer.name(), device.name()));

@@ -166,23 +166,25 @@ Corpus load_corpus(const Options& options) {
     return corpus;
 }
 
-Training::Training(const Options& how, std::int64_t seed, Corpus data, Device device)
-    : Trainer(how.optimizer, seed,
+Training::Training(const Options& how, const Program& program, Corpus data)
+    : Trainer(how.optimizer, program,
               {.unit = std::string(data.vocabulary.unit()),
                .scores = {"loss"},
                .columns = {"train perplexity", "valid perplexity"}}),
       corpus(std::move(data)),
       options(how),
       model(make_model(how, corpus.vocabulary.size())),
-      text(open(corpus, corpus.train, how, how.batch, static_cast<std::uint64_t>(seed), device)),
-      random(device) {
+      text(open(corpus, corpus.train, how, how.batch, static_cast<std::uint64_t>(program.seed()),
+                program.devices()[0])),
+      random(program.devices()[0]) {
+    text->set_share(share());
     if (auto* recurrent = std::get_if<LanguageModel>(&model)) {
         std::vector<std::int64_t> counts(static_cast<std::size_t>(corpus.vocabulary.size()));
         for (const std::int32_t word : corpus.train) ++counts[static_cast<std::size_t>(word)];
         recurrent->start_from(counts);
         state = recurrent->begin(how.batch);
     }
-    optimizer->setup(link());
+    set_up(link(), how.accumulate == 1);
     optimizer->add_hook([clip = how.clip](const Optimizer& o) { o.clip_grads(clip); });
     if (how.float16) loss_scale.emplace();
     if (how.ema > 0) averages.emplace(link(), how.ema);

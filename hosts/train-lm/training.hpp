@@ -52,7 +52,7 @@ Corpus load_corpus(const Options& options);
 
 class Training final : public catena::Trainer {
 public:
-    Training(const Options& how, std::int64_t seed, Corpus text, catena::Device device);
+    Training(const Options& how, const catena::Program& program, Corpus text);
 
     void visit(catena::Visitor& v) override;
 

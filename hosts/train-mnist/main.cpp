@@ -38,6 +38,8 @@ bool parse_options(Program& program, int argc, char** argv, Options& o) {
     program.require(o.model == "mlp" || o.model == "cnn" || o.model == "two-column", "model",
                     "mlp, cnn or two-column", o.model);
     o.optimizer.check(program);
+    program.require_without("record", "communicator");
+    program.require_without("record", "micro-batches");
     program.require(o.model != "two-column" || o.dropout == 0, "dropout", "0 for two-column",
                     o.dropout);
     program.require(o.dropout >= 0 && o.dropout < 1, "dropout", "0 or more, below 1", o.dropout);
@@ -89,9 +91,9 @@ int main(int argc, char** argv) {
         program.print(fmt::format("data: {} ({} images to train, {} to test)", folder.string(),
                                   mnist.train.size(), mnist.test.size()));
         const using_device scope(device);
-        Training training(options, program.seed(), mnist, program.devices());
+        Training training(options, program, mnist);
         program.resume(training);
-        training.share();
+        training.spread();
         std::vector<std::string> names;
         for (const Device each : program.devices()) names.push_back(each.name());
         program.print(

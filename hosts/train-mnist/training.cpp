@@ -47,23 +47,23 @@ Device device_of_batches(const Options& options, const std::vector<Device>& devi
 
 }  // namespace
 
-Training::Training(const Options& options, std::int64_t seed, const Mnist& mnist,
-                   const std::vector<Device>& devices)
-    : Trainer(options.optimizer, seed,
+Training::Training(const Options& options, const Program& program, const Mnist& mnist)
+    : Trainer(options.optimizer, program,
               {.unit = "images",
                .scores = {"loss", "accuracy"},
                .columns = {"train loss", "test loss", "train accuracy", "test accuracy"}}),
       options_(options),
       classes_(names_of(options.dataset)),
       test_(mnist.test),
-      device_(devices[0]),
-      batches_(mnist.train, options.batch, static_cast<std::uint64_t>(seed), true,
-               device_of_batches(options, devices)),
-      replicas_(make_replicas(options, mnist.image, devices)),
-      random_(devices.begin(), devices.end()),
-      threads_({devices.begin(), devices.begin() + std::ssize(replicas_)}),
+      device_(program.devices()[0]),
+      batches_(mnist.train, options.batch, static_cast<std::uint64_t>(program.seed()), true,
+               device_of_batches(options, program.devices())),
+      replicas_(make_replicas(options, mnist.image, program.devices())),
+      random_(program.devices().begin(), program.devices().end()),
+      threads_({program.devices().begin(), program.devices().begin() + std::ssize(replicas_)}),
       recorded_(*optimizer, [this](std::span<const Array> batch) { return learn(batch); }) {
-    optimizer->setup(model());
+    batches_.set_share(share());
+    set_up(model());
 }
 
 std::vector<Array> Training::learn(std::span<const Array> batch) {
@@ -99,13 +99,13 @@ void Training::learn_side_by_side(std::span<const Array> batch) {
     for (std::size_t i = 1; i < replicas_.size(); ++i)
         optimizer->accumulate_grads(replicas_[i]->gradients());
     optimizer->update();
-    share();
+    spread();
     for (std::size_t i = 0; i < results.size(); ++i) {
         if (!results[i].empty()) score.add(results[i], static_cast<double>(x[i].shape()[0]));
     }
 }
 
-void Training::share() {
+void Training::spread() {
     threads_.run([&](std::size_t i) {
         if (i > 0) replicas_[i]->copy_parameters_from(model());
     });
@@ -113,6 +113,11 @@ void Training::share() {
 
 void Training::step() {
     const auto batch = batches_.next();
+    weigh(batches_.weight());
+    if (batch[1].size() == 0) {  // the last minibatch has fewer images than there are processes
+        optimizer->cleargrads();
+        return optimizer->update();
+    }
     if (replicas_.size() > 1) return learn_side_by_side(batch);
     std::vector<Array> result = options_.record ? recorded_(batch) : learn(batch);
     if (options_.record) {  // the next step overwrites these arrays
@@ -144,7 +149,7 @@ Summary Training::evaluate(const Program& program) const {
         const auto [loss, y] = model().loss(as_variable(batch[0]), t);
         return std::vector{loss.data(), F::accuracy(y, t).data()};
     };
-    return Evaluator(test_, 1000, {"loss", "accuracy"}, body, device_)();
+    return over_all(Evaluator(test_, 1000, {"loss", "accuracy"}, body, device_, share())());
 }
 
 void Training::complete(const Program& program) {

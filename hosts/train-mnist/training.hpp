@@ -20,10 +20,9 @@ struct Options {
 class Training final : public catena::Trainer {
 public:
     // Creates a model on each device, or one two-column model.
-    Training(const Options& options, std::int64_t seed, const catena::Mnist& mnist,
-             const std::vector<catena::Device>& devices);
+    Training(const Options& options, const catena::Program& program, const catena::Mnist& mnist);
 
-    void share();  // copies the first model's parameters to the others; call it after loading
+    void spread();  // copies the first model's parameters to the others; call it after loading
     void visit(catena::Visitor& v) override;
     catena::models::Classifier& model() const { return *replicas_[0]; }
 

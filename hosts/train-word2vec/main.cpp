@@ -74,7 +74,7 @@ int main(int argc, char** argv) {
                     "[train-word2vec] --nearest: expected one of the {} words, got '{}'",
                     words.vocabulary.size(), word);
         }
-        Training training(options, program.seed(), std::move(words), device);
+        Training training(options, program, std::move(words));
         program.resume(training);
         program.print(fmt::format("text: {} ({} positions, vocabulary of {} words)", file.string(),
                                   training.contexts.size(), training.vocabulary.size()));

@@ -69,23 +69,26 @@ Contexts::Batch Contexts::next() {
     const auto k =
         static_cast<std::int64_t>(generator.below(static_cast<std::uint64_t>(window_))) + 1;
     const std::int64_t n = std::min(batch_size_, places_ - position_);
+    const Range own = part(n);
     std::vector<std::int32_t> center, contexts;
-    for (std::int64_t i = position_; i < position_ + n; ++i) {
+    for (std::int64_t i = position_ + own.begin; i < position_ + own.end; ++i) {
         const std::int64_t place = order_[static_cast<std::size_t>(i)];
         center.push_back(text_[static_cast<std::size_t>(place)]);
         for (std::int64_t offset = -k; offset <= k; ++offset) {
             if (offset != 0) contexts.push_back(text_[static_cast<std::size_t>(place + offset)]);
         }
     }
-    position_ += n;
+    if (end_part(own.size(), n)) position_ += n;
     if (position_ == places_) {
         position_ = 0;
         ++epoch_;
     }
-    return {Array::from(center, {n}, device_), Array::from(contexts, {n, 2 * k}, device_)};
+    return {Array::from(center, {own.size()}, device_),
+            Array::from(contexts, {own.size(), 2 * k}, device_)};
 }
 
 void Contexts::visit(Visitor& visitor) {
+    require_whole("Contexts");
     visitor.require("words", std::ssize(text_)).require("window", window_);
     visitor.require("batch_size", batch_size_);
     visitor("seed", seed_).within("epoch", epoch_, 0, most_epochs);
@@ -100,22 +103,27 @@ WordsOfText::WordsOfText(const TextPieces& text, const Options& how)
     for (const std::int32_t word : words) ++counts[static_cast<std::size_t>(word)];
 }
 
-Training::Training(const Options& how, std::int64_t seed, WordsOfText text, Device device)
-    : Trainer(how.optimizer, seed,
+Training::Training(const Options& how, const Program& program, WordsOfText text)
+    : Trainer(how.optimizer, program,
               {.unit = "words", .scores = {"loss"}, .columns = {"train loss"}}),
       vocabulary(std::move(text.vocabulary)),
       model(vocabulary.size(), how.units, huffman_tree(text.counts), how.model),
-      contexts(subsample(text.words, text.counts, how.subsample, static_cast<std::uint64_t>(seed)),
-               how.window, how.batch, static_cast<std::uint64_t>(seed), device),
+      contexts(subsample(text.words, text.counts, how.subsample,
+                         static_cast<std::uint64_t>(program.seed())),
+               how.window, how.batch, static_cast<std::uint64_t>(program.seed()),
+               program.devices()[0]),
       options(how) {
-    optimizer->setup(model);
+    contexts.set_share(share());
+    set_up(model);
 }
 
 void Training::step() {
     const auto [center, around] = contexts.next();
+    weigh(contexts.weight());
+    optimizer->cleargrads();
+    if (center.size() == 0) return optimizer->update();  // there are fewer words than processes
     Variable loss = model.loss(center, around);
     draw_once(loss);
-    optimizer->cleargrads();
     const Array value = loss.data();
     std::move(loss).backward();
     optimizer->update();
@@ -135,7 +143,7 @@ Trainer::Report Training::report(const Program&) {
 }
 
 void Training::complete(const Program& program) {
-    if (!options.vectors.empty()) write_vectors();
+    if (!options.vectors.empty() && program.is_first()) write_vectors();
     for (const std::string& word : options.nearest) print_nearest(program, word);
 }
 

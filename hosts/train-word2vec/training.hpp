@@ -38,7 +38,7 @@ std::vector<std::int32_t> subsample(std::span<const std::int32_t> text,
 
 // Makes minibatches of positions in random order. Each minibatch draws the number of context words
 // on each side. The state is (seed, epoch, position).
-class Contexts final : public catena::Visitable {
+class Contexts final : public catena::Visitable, public catena::Shared {
 public:
     struct Batch {
         catena::Array center;    // (N,), int32
@@ -70,7 +70,7 @@ private:
 
 class Training final : public catena::Trainer {
 public:
-    Training(const Options& how, std::int64_t seed, WordsOfText text, catena::Device device);
+    Training(const Options& how, const catena::Program& program, WordsOfText text);
 
     void visit(catena::Visitor& v) override;
 

@@ -74,6 +74,12 @@ fs::path Checkpoints::folder_of(std::int64_t step) const {
     return folder_ / fmt::format("{}{}", prefix, step);
 }
 
+std::vector<fs::path> Checkpoints::files_of(std::int64_t step, int size) const {
+    std::vector<fs::path> files;
+    for (int rank = 0; rank < size; ++rank) files.push_back(file_of(folder_of(step), rank, size));
+    return files;
+}
+
 std::vector<std::int64_t> Checkpoints::steps() const {
     std::vector<std::int64_t> result;
     std::error_code error;
@@ -119,6 +125,14 @@ void Checkpoints::save(std::int64_t step, const Visitable& state) const {
     });
 }
 
+void Checkpoints::join(std::int64_t step, const fs::path& file) const {
+    on_first(comm_, [&] {
+        join_parts(files_of(step, comm_.size()), 0, file);
+        fs::remove_all(folder_of(step));
+        fs::remove(folder_);  // if it is empty
+    });
+}
+
 std::optional<std::int64_t> Checkpoints::resume(Visitable& state) const {
     std::string found;  // "step ranks"
     on_first(comm_, [&] {
@@ -138,10 +152,7 @@ std::optional<std::int64_t> Checkpoints::resume(Visitable& state) const {
     std::istringstream(found) >> step >> size;
     std::string problem;
     try {
-        std::vector<fs::path> files;
-        for (int rank = 0; rank < size; ++rank)
-            files.push_back(file_of(folder_of(step), rank, size));
-        load_parts(files, comm_.rank(), state, options_.is_local);
+        load_parts(files_of(step, size), comm_.rank(), state, options_.is_local);
     } catch (const std::exception& error) {
         problem = error.what();
     }

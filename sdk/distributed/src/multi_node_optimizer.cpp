@@ -58,6 +58,8 @@ public:
     void setup(Link& link);
     const Communicator& communicator() const { return comm_; }
     void set_weight(double weight) { weight_ = weight; }
+    void request_stop() { asks_to_stop_ = true; }
+    bool stop_requested() const { return all_stop_; }
 
     void prepare_grads() override;
     bool begin_update() override;
@@ -117,6 +119,7 @@ private:
     std::string again_;           // a parameter whose gradient was computed again
     bool prepared_ = false;
     bool has_results_ = false;
+    bool asks_to_stop_ = false, all_stop_ = false;
 };
 
 // ---- setup
@@ -326,10 +329,12 @@ void MultiNodeOptimizer::Exchange::prepare_grads() {
     for (std::size_t i = 0; i < parameters_.size(); ++i)
         if (!filled_[i]) fill(i);
     send_complete();
+    own.push_back(asks_to_stop_ ? 1 : 0);
     const Array flags = Array::from(own, {std::ssize(own)}, cuda::host());
     comm_.allreduce(flags, Reduction::max, {.label = "which gradients exist"}).wait();
     const auto all = flags.host<const std::uint8_t>();
-    std::vector<bool> has(all.begin(), all.end());
+    std::vector<bool> has(all.begin(), all.end() - 1);
+    all_stop_ = all.back() != 0;
     prepared_ = true;
     if (options_.double_buffering) {
         const bool first = before_.empty();
@@ -445,6 +450,8 @@ void MultiNodeOptimizer::set_weight(double weight) {
         fail<InvalidError>("[MultiNodeOptimizer] weight: expected 0 or more, got {}", weight);
     exchange_->set_weight(weight);
 }
+void MultiNodeOptimizer::request_stop() { exchange_->request_stop(); }
+bool MultiNodeOptimizer::stop_requested() const noexcept { return exchange_->stop_requested(); }
 const Communicator& MultiNodeOptimizer::communicator() const noexcept {
     return exchange_->communicator();
 }

@@ -490,6 +490,12 @@ void load_parts(std::span<const std::filesystem::path> files, int index, Visitab
             fail<DataError>("[load] {}: expected it in one of the files, got none", name);
 }
 
+void join_parts(std::span<const std::filesystem::path> files, int index,
+                const std::filesystem::path& file) {
+    const Npz all = join(files, static_cast<std::size_t>(index));
+    naming_file("save", file, [&] { write_stored(file, all); });
+}
+
 void load_npz(const std::filesystem::path& file, Visitable& object, std::string_view path) {
     load_npz(file, object, part(path));
 }

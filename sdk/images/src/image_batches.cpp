@@ -106,6 +106,7 @@ ImageBatches::ImageBatches(ImageFolder folder, ImageScaling scaling, Options opt
             scaling_.crop);
     require(scaling_.mean.shape() == square_shape(scaling_), "mean", "(3, crop, crop)",
             to_string(scaling_.mean.shape()));
+    set_share(options_.share);
     if (!options_.device) options_.device = Device::current();
     names_ = fmt::format("{:016x}", hash_of_names(folder_));
 }
@@ -113,11 +114,12 @@ ImageBatches::ImageBatches(ImageFolder folder, ImageScaling scaling, Options opt
 ImageBatch ImageBatches::next() {
     if (!ahead_) {  // begins, or goes on from what was loaded
         ahead_.emplace([this, seed = options_.seed](std::int64_t n) { return make(n, seed); },
-                       epoch_ * batches() + batch_, options_.loaders,
+                       (epoch_ * batches() + batch_) * own_parts(), options_.loaders,
                        static_cast<std::size_t>(options_.loaders) + 2);
     }
     ImageBatch batch = ahead_->next();
-    if (++batch_ == batches()) {
+    if (end_part(batch.t.size(), size_of(batch_))) ++batch_;
+    if (batch_ == batches()) {
         batch_ = 0;
         ++epoch_;
     }
@@ -125,6 +127,7 @@ ImageBatch ImageBatches::next() {
 }
 
 void ImageBatches::visit(Visitor& visitor) {
+    require_whole("ImageBatches");
     const auto before = std::tuple(options_.seed, epoch_, batch_);
     visitor.require("images", folder_.size()).require("batch_size", options_.batch_size);
     visitor.require("files", names_);
@@ -153,11 +156,14 @@ std::shared_ptr<const std::vector<std::size_t>> ImageBatches::order(std::int64_t
     return result;
 }
 
-// The n-th from the beginning. Threads of ahead_ do this, while visit() may write another seed.
+// The n-th part of this process from the beginning. Threads of ahead_ do this, while visit() may write another seed.
 ImageBatch ImageBatches::make(std::int64_t n, std::uint64_t seed) {
     const using_device host(cuda::host());
-    const std::int64_t epoch = n / batches(), begin = n % batches() * options_.batch_size;
-    const std::int64_t count = std::min(options_.batch_size, folder_.size() - begin);
+    const std::int64_t batch_index = n / own_parts() % batches(),
+                       epoch = n / own_parts() / batches();
+    const Range own =
+        part_of(size_of(batch_index), share().rank * own_parts() + n % own_parts(), parts());
+    const std::int64_t begin = batch_index * options_.batch_size + own.begin, count = own.size();
     const auto images = order(epoch, seed);
     ImageBatch batch{Array::empty({count, 3, scaling_.crop, scaling_.crop}, Dtype::float32),
                      Array::empty({count}, Dtype::int32)};

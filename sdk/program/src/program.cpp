@@ -3,6 +3,8 @@
 #include <catena/fail.hpp>
 #include <catena/program.hpp>
 
+#include "processes.hpp"
+
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <fmt/chrono.h>
@@ -47,7 +49,8 @@ Program::Program(std::string name, std::string about)
     : name_(std::move(name)),
       about_(std::move(about)),
       own_("options", width),
-      training_("snapshots and curves", width) {}
+      training_("snapshots and curves", width),
+      processes_("several processes", width) {}
 
 // Boost would read a path only up to its first space.
 po::typed_value<std::string>* Program::path(std::filesystem::path& variable, const char* name) {
@@ -81,6 +84,25 @@ void Program::add_training_options() {
         ("plot", path(plot_)->implicit_value("curves.svg"), "plot the results of each epoch")
         ("graph", path(graph_)->implicit_value("graph.svg"),
          "draw the graph of the first step: .dot, or with Graphviz .svg, .png or .pdf");
+    processes_.add_options()
+        ("communicator", po::value(&communicator_)->value_name("NAME"),
+         "train in several processes, which divide each minibatch: mpi (mpirun -n 4 ...), nccl for GPUs")
+        ("timeout", po::value(&timeout_)->value_name("SECONDS"),
+         "how long to wait for other processes; default: $CATENA_COMMUNICATOR_TIMEOUT, or 300")
+        ("checkpoint", path(checkpoint_, "FOLDER"),
+         "write a checkpoint when --save would write a snapshot; start from the newest complete one")
+        ("keep", value(keep_), "how many checkpoints to keep")
+        ("shard", po::bool_switch(&shard_),
+         "divide the optimizer's state among the processes (ZeRO stage 1)")
+        ("wire", po::value(&wire_)->value_name("DTYPE"),
+         "send gradients in float16 or bfloat16; default: the dtype of the parameters")
+        ("bucket", value(bucket_), "send gradients in buckets of this many MiB")
+        ("double-buffering", po::bool_switch(&double_buffering_),
+         "send gradients during the next step, which uses those of the previous one")
+        ("micro-batches", po::value(&micro_batches_)->value_name("N"),
+         "divide each minibatch into N parts, whose gradients are added up, in pairs with --deterministic: "
+         "then the result is the same for each number of processes that divides N; default: one part for "
+         "each process");
     // clang-format on
 }
 
@@ -107,7 +129,7 @@ bool Program::parse(int argc, char** argv) {
     // clang-format on
     po::options_description all(width);
     all.add(own_);
-    if (trains_) all.add(training_);
+    if (trains_) all.add(training_).add(processes_);
     all.add(common);
     values_ = parse_command_line(
         argc, argv, all, positional_,
@@ -137,12 +159,13 @@ void Program::require_options() const {
     if (given("threads")) require_at_least("threads", threads_, 1);
     if (given("save-every")) {
         require_at_least("save-every", save_every_, 1);
-        require_with("save-every", "save");
+        if (!given("checkpoint")) require_with("save-every", "save");
     }
     const fs::path table = curves_.extension(), plot = plot_.extension();
     require(curves_.empty() || table == ".csv" || table == ".jsonl", "curves",
             "a name that ends in .csv or .jsonl", curves_);
     require(plot_.empty() || plot == ".svg", "plot", "a name that ends in .svg", plot_);
+    require_process_options();
     // A resumed run draws the whole plot again from the table.
     if (given("resume")) require_with("plot", "curves");
 }
@@ -169,7 +192,7 @@ Device Program::start(std::initializer_list<std::string_view> functions) {
         for (const std::string& folder : plugins_) load_plugins(folder);
     }
     for (const std::string_view function : functions) (void)function_descriptor(function);
-    std::istringstream names(device_);
+    std::istringstream names(device_of_rank(device_));
     for (std::string name; std::getline(names, name, ',');) {
         if (name.empty()) continue;
         const Device device = Device::get(name);
@@ -178,10 +201,14 @@ Device Program::start(std::initializer_list<std::string_view> functions) {
         devices_.push_back(device);
     }
     if (devices_.empty()) devices_.push_back(Device::current());
+    close_communicator();
+    if (!communicator_.empty()) open_communicator();
     if (threads_ > 0) {
         for (const Device device : devices_) device.set_threads(threads_);
+    } else {
+        share_processors();
     }
-    catena::seed(static_cast<std::uint64_t>(seed_));
+    catena::seed(stream_of_rank(static_cast<std::uint64_t>(seed_), communicator().rank()));
     if (profiles_ || !trace_.empty()) profile_ = std::make_unique<Profile>();
     return devices_[0];
 }
@@ -198,35 +225,21 @@ std::filesystem::path Program::shipped(std::string_view name) {
     return library.parent_path().parent_path() / within;
 }
 
-void Program::resume(Visitable& training) const {
-    if (!resume_.empty()) load_snapshot(resume_, training);
-}
-void Program::save(const Visitable& training) const {
-    if (!save_.empty()) save_snapshot(save_, training);
-}
-void Program::save_after_step(std::int64_t t, const Visitable& training) const {
-    if (save_every_ > 0 && t % save_every_ == 0) save(training);
-}
-int Program::stop(std::string_view where, const Visitable& training) const {
-    save(training);
-    print(fmt::format("interrupted {}{}", where, save_.empty() ? "" : ", saved " + save_.string()));
-    return finish();
-}
-
 int Program::finish() const {
     if (profiles_) print(profile_->table());
-    if (!trace_.empty()) profile_->write_trace(trace_);
+    if (!trace_.empty() && is_first()) profile_->write_trace(trace_);
     return interrupted() ? interrupt_.exit_code() : 0;
 }
 
 Curves Program::curves(std::vector<std::string> columns, std::int64_t last) const {
+    if (!is_first()) return Curves(std::move(columns));
     Curves result(std::move(columns), curves_, plot_);
     if (!resume_.empty()) result.resume(static_cast<double>(last));
     return result;
 }
 
 std::function<void(const Variable&)> Program::drawing(const Link& link) const {
-    if (graph_.empty()) return {};
+    if (graph_.empty() || !is_first()) return {};
     return [this, &link](const Variable& loss) {
         build_computational_graph({loss}, &link).save(graph_);
     };
@@ -247,6 +260,7 @@ void Program::print(std::string_view line) const {
     write(fmt::format("{}\n", line));
 }
 void Program::write(std::string_view text) const {
+    if (!is_first()) return;
     std::fwrite(text.data(), 1, text.size(), stdout);
     require_written(std::fflush(stdout) == 0, "stdout");
 }
@@ -254,9 +268,6 @@ void Program::log(std::string_view line) const {
     require_written(log_line(line), log_file_.string());
 }
 
-void Program::stop_if_interrupted() const {
-    if (interrupted()) throw Interrupted(interrupt_.exit_code());
-}
 void Program::require_finite(double loss) {
     if (!std::isfinite(loss))
         fail<DataError>(
@@ -296,7 +307,12 @@ int run_program(std::string_view name, const std::function<int()>& body) {
             throw Error(short_of_memory(error.what()));
         }
     };
-    return run_command(name, until_interrupted, 1, [](std::string_view what) { log_line(what); });
+    const int code = run_command(name, until_interrupted, 1, [](std::string_view what) {
+        log_line(what);
+        abort_processes(what);
+    });
+    close_communicator();
+    return code;
 }
 
 }  // namespace catena

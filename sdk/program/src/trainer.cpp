@@ -89,12 +89,36 @@ void OptimizerOptions::visit(Visitor& visitor) {
 
 // ---- Trainer
 
-Trainer::Trainer(const OptimizerOptions& options, std::int64_t seed, Words words)
+Trainer::Trainer(const OptimizerOptions& options, const Program& program, Words words)
     : optimizer(options.make()),
       score(words.scores),
       options_(options),
-      seed_(seed),
+      seed_(program.seed()),
+      communicator_(program.communicator()),
+      multi_node_options_(program.multi_node_options()),
+      share_{communicator_.rank(), communicator_.size(), program.micro_batches()},
       words_(std::move(words)) {}
+
+void Trainer::set_up(Link& link, bool one_backward) {
+    if (communicator_.size() == 1 && multi_node_options_.accumulate == 1 &&
+        !multi_node_options_.shard)
+        return optimizer->setup(link);
+    multi_node_options_.overlap = one_backward;
+    multi_node_.emplace(*optimizer, communicator_, multi_node_options_).setup(link);
+}
+
+void Trainer::weigh(double weight) {
+    if (multi_node_) multi_node_->set_weight(weight);
+}
+
+Summary Trainer::over_all(Summary summary) const {
+    distributed::allreduce(communicator_, summary);
+    return summary;
+}
+
+bool Trainer::stops(const Program& program) const {
+    return multi_node_ ? multi_node_->stop_requested() : program.interrupted();
+}
 
 void Trainer::visit(Visitor& visitor) {
     visitor("options", options_).require("options/seed", seed_);
@@ -117,18 +141,22 @@ Trainer::Report Trainer::compare(const Summary& tested, std::string_view name) c
 std::optional<double> Trainer::run_epoch(const Program& program, const std::string& label) {
     const std::int64_t size = place().size;
     const auto done = [&] { return epoch_over() ? size : place().position; };
-    Progress bar(label, size, words_.unit, stderr);
+    const std::unique_ptr<std::FILE, int (*)(std::FILE*)> nowhere(
+        program.is_first() ? nullptr : std::fopen("/dev/null", "w"), std::fclose);
+    Progress bar(label, size, words_.unit, nowhere ? nowhere.get() : stderr);
     bar.update(done(), 0);
     while (!epoch_over() && !enough()) {
         if (rate_)
             optimizer->set_rate(rate_(static_cast<double>(place().epoch) +
                                       static_cast<double>(place().position) /
                                           static_cast<double>(std::max<std::int64_t>(size, 1))));
+        if (multi_node_ && program.interrupted()) multi_node_->request_stop();
+        const std::int64_t before = optimizer->t();
         step();
         bar.update(
             done(), [&] { return progress(); }, progress_name());
-        if (program.interrupted()) return {};
-        program.save_after_step(optimizer->t(), *this);
+        if (stops(program)) return {};
+        if (optimizer->t() != before) program.save_after_step(optimizer->t(), *this);
     }
     return bar.rate();
 }
@@ -143,23 +171,24 @@ int Trainer::run(const Program& program, std::int64_t epochs) {
     while (epoch_over() || (place().epoch < epochs && !enough())) {
         const std::int64_t epoch = place().epoch + (epoch_over() ? 0 : 1);
         const auto rate = run_epoch(program, fmt::format("epoch {}/{}", epoch, epochs));
-        if (!rate) return program.stop(fmt::format("in epoch {}", epoch), *this);
+        if (!rate) return program.stop(fmt::format("in epoch {}", epoch), optimizer->t(), *this);
+        score = over_all(score);
         program.require_finite(progress());
         Report result;
         try {
             result = report(program);
         } catch (const Interrupted&) {
-            return program.stop(fmt::format("after epoch {}", epoch), *this);
+            return program.stop(fmt::format("after epoch {}", epoch), optimizer->t(), *this);
         }
         result.numbers.insert(result.numbers.begin(), static_cast<double>(epoch));
         result.numbers.push_back(*rate);
         curves.add(result.numbers);
         if (epoch_over()) score.clear();
-        program.save(*this);
+        program.save(optimizer->t(), *this);
         program.print(fmt::format("epoch {:3}  {}  {:.{}f} {}/s", epoch, result.text, *rate,
                                   words_.rate_digits, words_.unit));  // may throw: saved before
         reported(program);
-        if (program.interrupted()) return program.finish();
+        if (program.interrupted() && communicator_.size() == 1) return program.finish();
     }
     complete(program);
     return program.finish();

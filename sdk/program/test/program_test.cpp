@@ -193,7 +193,7 @@ TEST_CASE("a snapshot that takes too long after SIGTERM is dropped: the file kee
         program.start();
         Slow net(2, 3);
         net.slow = true;
-        program.save(net);
+        program.save(1, net);
         return 0;
     });
     CHECK(end == -SIGTERM);
@@ -228,7 +228,7 @@ TEST_CASE("an interrupt is asked for, saved, and told by the exit code") {
     CHECK_FALSE(program.interrupted());
     std::raise(SIGTERM);
     CHECK(program.interrupted());
-    CHECK(program.stop("in epoch 1", net) == 128 + SIGTERM);
+    CHECK(program.stop("in epoch 1", 3, net) == 128 + SIGTERM);
     CHECK(fs::exists(folder / "s.npz"));
 }
 
@@ -238,7 +238,7 @@ TEST_CASE("without a word about snapshots nothing is saved, drawn or read") {
     REQUIRE(parse(program, {}));
     links::Linear net(2, 3);
     CHECK_NOTHROW(program.resume(net));
-    CHECK_NOTHROW(program.save(net));
+    CHECK_NOTHROW(program.save(1, net));
     CHECK_FALSE(program.drawing(net));
 }
 

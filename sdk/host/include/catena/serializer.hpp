@@ -50,6 +50,9 @@ void save_part(const std::filesystem::path& file, const Visitable& object, int i
 // without a file keeps its local values. Throws DataError as load_npz() does.
 void load_parts(std::span<const std::filesystem::path> files, int index, Visitable& object,
                 const IsLocal& is_local = {});
+// Writes a snapshot with all values of the files, and the local values of process `index`.
+void join_parts(std::span<const std::filesystem::path> files, int index,
+                const std::filesystem::path& file);
 
 // For files with other names or dtypes: of other frameworks, versions of a net, or parts of it.
 struct LoadOptions {

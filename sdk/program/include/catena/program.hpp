@@ -3,6 +3,7 @@
 
 #include <catena/core/device.hpp>
 #include <catena/curves.hpp>
+#include <catena/distributed.hpp>
 #include <catena/interrupt.hpp>
 #include <catena/link.hpp>
 #include <catena/profile.hpp>
@@ -54,7 +55,8 @@ public:
     boost::program_options::positional_options_description& positional() noexcept {
         return positional_;
     }
-    // Adds --save, --save-every, --resume, --curves, --plot and --graph.
+    // Adds --save, --save-every, --resume, --curves, --plot and --graph, and the options for several
+    // processes, beginning with --communicator.
     void add_training_options();
     // Lets --device take several devices, separated by commas.
     void allow_several_devices() noexcept { several_devices_ = true; }
@@ -90,19 +92,31 @@ public:
     // Data that is installed with the programs: share/catena/NAME next to this library.
     static std::filesystem::path shipped(std::string_view name);
 
-    // Training that can be interrupted and resumed. Snapshots are saved to --save, if given.
+    // The group of --communicator after start(), else of this process alone. An exception that
+    // leaves run_program()'s body aborts it, so that the other processes end.
+    const distributed::Communicator& communicator() const;
+    // Whether this process prints, logs and draws: rank 0 does.
+    bool is_first() const { return communicator().rank() == 0; }
+    // The options of MultiNodeOptimizer, for `micro_batches` parts of a minibatch of all processes.
+    distributed::MultiNodeOptions multi_node_options() const;
+    std::int64_t micro_batches() const;
+
+    // Training that can be interrupted and resumed: snapshots in the file of --save, checkpoints in
+    // the folder of --checkpoint. All processes call these functions. Values whose names begin with
+    // "random" or "score" differ between processes; the others are equal or parts.
     bool resumes() const noexcept { return !resume_.empty(); }
     const std::filesystem::path& resumed_file() const noexcept { return resume_; }
-    void resume(Visitable& training) const;                                 // --resume
-    void save(const Visitable& training) const;                             // --save
+    void resume(Visitable& training) const;  // the newest checkpoint, else --resume
+    void save(std::int64_t t, const Visitable& training) const;
     void save_after_step(std::int64_t t, const Visitable& training) const;  // --save-every
     bool interrupted() const noexcept { return interrupt_.requested(); }
     // For work without state: throws Interrupted, which ends run_program() with the signal's code.
+    // Several processes stop together, between steps, so it does nothing there.
     void stop_if_interrupted() const;
     // Throws DataError for a loss that is not finite. The last snapshot is kept.
     static void require_finite(double loss);
-    // Saves, and prints where training stopped. Returns the exit code.
-    int stop(std::string_view where, const Visitable& training) const;
+    // Saves, and prints where training stopped after step t. Returns the exit code.
+    int stop(std::string_view where, std::int64_t t, const Visitable& training) const;
     // Call it last: prints --profile, writes --trace. Returns the exit code, 0 or an interrupt's.
     int finish() const;
 
@@ -128,11 +142,16 @@ private:
     static std::string to_text(const std::filesystem::path& value) { return value.string(); }
 
     void require_options() const;
+    void require_process_options() const;
+    void open_communicator();
+    void share_processors() const;
+    bool has_several() const { return communicator().size() > 1; }
+    distributed::Checkpoints checkpoints() const;
     std::string usage() const;
 
     Interrupt interrupt_{std::chrono::milliseconds(1500), std::chrono::minutes(1)};
     std::string name_, about_;
-    boost::program_options::options_description own_, training_;
+    boost::program_options::options_description own_, training_, processes_;
     boost::program_options::positional_options_description positional_;
     boost::program_options::variables_map values_;
     bool trains_ = false;
@@ -148,6 +167,15 @@ private:
     bool profiles_ = false;
     std::unique_ptr<Profile> profile_;
     std::int64_t save_every_ = 0;
+
+    std::string communicator_, wire_;
+    std::filesystem::path checkpoint_;
+    double timeout_ = 0;
+    double bucket_ = 25;  // MiB
+    int keep_ = 3;
+    bool shard_ = false;
+    bool double_buffering_ = false;
+    std::int64_t micro_batches_ = 0;  // 0: one for each process
 };
 
 // Thrown by Program::stop_if_interrupted().

@@ -1,12 +1,16 @@
 // Trainer: the loop over epochs of programs that train.
 #pragma once
 
+#include <catena/distributed.hpp>
 #include <catena/optimizer.hpp>
 #include <catena/optimizer_options.hpp>
 #include <catena/program.hpp>
 #include <catena/schedules.hpp>
+#include <catena/share.hpp>
 #include <catena/summary.hpp>
 #include <catena/visitor.hpp>
+
+#include <optional>
 
 namespace catena {
 
@@ -38,7 +42,17 @@ protected:
         std::vector<double> numbers;  // one for each of Words::columns
     };
 
-    Trainer(const OptimizerOptions& options, std::int64_t seed, Words words);
+    Trainer(const OptimizerOptions& options, const Program& program, Words words);
+
+    // Sets up the optimizer for a net; with several processes, a MultiNodeOptimizer. Gradients are
+    // sent during backward() unless there are several in a step.
+    void set_up(Link& link, bool one_backward = true);
+    // The part of each minibatch that belongs to this process, for readers of data.
+    const Share& share() const { return share_; }
+    // Call it before backward(), with Shared::weight() of the reader.
+    void weigh(double weight);
+    // Makes the means those over the examples of all processes.
+    Summary over_all(Summary summary) const;
 
     virtual void step() = 0;  // one minibatch
     virtual Place place() const = 0;
@@ -67,8 +81,14 @@ private:
     bool epoch_over() const { return place().position == 0 && score.weight() > 0; }
     std::optional<double> run_epoch(const Program& program, const std::string& label);
 
+    bool stops(const Program& program) const;
+
     OptimizerOptions options_;
     std::int64_t seed_;
+    distributed::Communicator communicator_;
+    distributed::MultiNodeOptions multi_node_options_;
+    Share share_;
+    std::optional<distributed::MultiNodeOptimizer> multi_node_;
     Words words_;
     schedules::Schedule rate_;  // by epochs; may be empty
     std::function<void(const Variable&)> draw_;

@@ -41,11 +41,15 @@ public:
     // Called by all ranks: loads the newest complete checkpoint. Returns its step, or nullopt if
     // there is none. Throws DataError, as load_npz() does, if it does not fit.
     std::optional<std::int64_t> resume(Visitable& state) const;
+    // Called by all ranks: rank 0 joins the files of a complete checkpoint to a snapshot, which
+    // load_snapshot() reads, with the local values of rank 0, and removes the checkpoint.
+    void join(std::int64_t step, const std::filesystem::path& file) const;
     // The steps of complete checkpoints in the folder, in ascending order.
     std::vector<std::int64_t> steps() const;
 
 private:
     std::filesystem::path folder_of(std::int64_t step) const;
+    std::vector<std::filesystem::path> files_of(std::int64_t step, int size) const;
 
     Communicator comm_;
     std::filesystem::path folder_;

@@ -72,6 +72,11 @@ public:
     // ranks / items of all ranks. Applies to each minibatch until it is set again.
     void set_weight(double weight);
 
+    // Asks all ranks to stop together: after the next update() that changes parameters,
+    // stop_requested() is true on every rank if any has called it.
+    void request_stop();
+    bool stop_requested() const noexcept;
+
     void cleargrads() const { optimizer_.cleargrads(); }
     void update() { optimizer_.update(); }
     Optimizer& optimizer() const noexcept { return optimizer_; }

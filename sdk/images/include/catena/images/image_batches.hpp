@@ -5,6 +5,7 @@
 #include <catena/images/image.hpp>
 #include <catena/images/image_folder.hpp>
 #include <catena/prefetch.hpp>
+#include <catena/share.hpp>
 #include <catena/visitor.hpp>
 
 #include <map>
@@ -43,7 +44,7 @@ struct ImageBatch {
 
 // The saved state is only (seed, epoch, batch), which determines each minibatch, for any number of
 // threads. Loading it requires the same files, in any folder. Not thread-safe.
-class ImageBatches final : public Visitable {
+class ImageBatches final : public Visitable, public Shared {
 public:
     struct Options {
         std::int64_t batch_size = 32;
@@ -51,8 +52,9 @@ public:
         bool training = true;  // shuffled, with random crops, half of them mirrored
         int loaders = 1;       // threads that decode
         Device device = {};    // for minibatches; default: Device::current()
+        Share share = {};      // batch_size counts the images of all processes
     };
-    // Throws ShapeError for no images, sizes below 1, and a crop or a mean that does not fit.
+    // Throws InvalidError for an invalid share, ShapeError for no images, sizes below 1, and a crop or a mean that does not fit.
     ImageBatches(ImageFolder folder, ImageScaling scaling, Options options);
 
     // Throws the errors of read_image(), for the minibatch with the image.
@@ -67,6 +69,11 @@ public:
 private:
     std::int64_t batches() const {
         return (folder_.size() + options_.batch_size - 1) / options_.batch_size;
+    }
+    std::int64_t own_parts() const { return parts() / share().size; }
+    // The images of minibatch i of an epoch.
+    std::int64_t size_of(std::int64_t i) const {
+        return std::min(options_.batch_size, folder_.size() - i * options_.batch_size);
     }
     std::shared_ptr<const std::vector<std::size_t>> order(std::int64_t epoch, std::uint64_t seed);
     ImageBatch make(std::int64_t n, std::uint64_t seed);

@@ -1,0 +1,18 @@
+// Helpers for programs that run in several processes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace catena {
+
+// The seed of a rank's random numbers, which differ between ranks. Rank 0 has the given seed.
+std::uint64_t stream_of_rank(std::uint64_t seed, int rank);
+// A name of devices without an ordinal, for several processes on a machine: each gets its own.
+std::string device_of_rank(const std::string& names);
+// Ends the other processes, if a communicator is open.
+void abort_processes(std::string_view reason) noexcept;
+void close_communicator();
+
+}  // namespace catena

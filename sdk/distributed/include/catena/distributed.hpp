@@ -3,4 +3,5 @@
 
 #include <catena/distributed/checkpoints.hpp>
 #include <catena/distributed/communicator.hpp>
+#include <catena/distributed/functions.hpp>
 #include <catena/distributed/multi_node_optimizer.hpp>

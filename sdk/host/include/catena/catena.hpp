@@ -49,6 +49,7 @@
 #include <catena/schedules.hpp>
 #include <catena/sequential.hpp>
 #include <catena/serializer.hpp>
+#include <catena/share.hpp>
 #include <catena/summary.hpp>
 #include <catena/text.hpp>
 #include <catena/text_batches.hpp>

@@ -28,7 +28,7 @@ constexpr bool is_id(std::string_view text) {
     return words >= 2 && !first;
 }
 
-// The id of an extension, by any of its ids: drafts that 1.1 promoted are offered until 1.2.
+// The id of an extension, by any of its ids: drafts that 1.1 promoted are still offered.
 constexpr std::string_view stable_id(std::string_view id) {
     constexpr std::string_view promoted[][2] = {
         {"catena.kernels.draft/1", "catena.kernels/1"},

@@ -1,0 +1,124 @@
+"""Runs catena-train-mnist in several processes. Usage: processes_test.py PROGRAM [unittest options]"""
+import os
+import signal
+import time
+import unittest
+
+from processes_case import Processes, numbers, skip_without_mpi
+
+# Float32 sums in another order, after an epoch of 80 steps.
+TOLERANCE = 2e-4
+
+
+class Mnist(Processes):
+    OPTIONS = ("--epochs", 1, "--lr", 0.05, "--seed", 4, "--batch", 150, "--threads", 1)
+
+    def test_processes_learn_as_one(self):
+        one = self.parameters(0, *self.OPTIONS)
+        for n, *options in ((2,), (4,), (3, "--shard"), (2, "--bucket", 0.1, "--micro-batches", 4)):
+            with self.subTest(n=n, options=options):
+                self.assert_close(one, self.parameters(n, *self.OPTIONS, *options), TOLERANCE)
+
+    def test_the_cnn(self):
+        options = ("--model", "cnn", *self.OPTIONS, "--batch", 1500)
+        one = self.parameters(0, *options)
+        self.assert_close(one, self.parameters(2, *options), TOLERANCE)
+
+    def test_runs_repeat_their_bits(self):
+        options = (*self.OPTIONS, "--dropout", 0.3, "--shard")
+        a, b = (self.parameters(2, *options) for _ in range(2))
+        self.assertTrue(all((a[name] == b[name]).all() for name in a))
+
+    def test_deterministic_bits_do_not_depend_on_processes(self):
+        options = (*self.OPTIONS, "--deterministic", "--micro-batches", 4)
+        one = self.parameters(0, *options)
+        for n in (2, 4):
+            several = self.parameters(n, *options)
+            for name in one:
+                self.assertTrue((one[name] == several[name]).all(), (n, name))
+
+    def test_only_the_first_prints_and_writes(self):
+        out = self.run_processes(2, *self.OPTIONS, "--curves", "curves.csv", "--log-file", "log")
+        self.assertEqual(out.count("test accuracy"), 1, out)
+        self.assertEqual((self.folder / "log").read_text().count("test accuracy"), 1)
+        self.assertEqual(len((self.folder / "curves.csv").read_text().splitlines()), 2)
+
+    def test_snapshots_go_on_with_any_number(self):
+        files = [self.folder / f"{i}.npz" for i in range(4)]
+        options = self.OPTIONS[2:]
+        self.run_processes(2, "--epochs", 1, *options, "--shard", "--save", files[0])
+        self.run_processes(3, "--epochs", 2, *options, "--resume", files[0], "--save", files[1])
+        self.run_program("--epochs", 3, *options, "--resume", files[1], "--save", files[2])
+        self.run_program("--epochs", 3, *options, "--save", files[3])
+        self.assert_close(numbers(files[3]), numbers(files[2]), 5 * TOLERANCE)
+        self.assertEqual(sorted(f.name for f in self.folder.glob("*.npz*")),
+                         [f.name for f in files])
+
+    def test_checkpoints_go_on_with_any_number(self):
+        folder = self.folder / "checkpoints"
+        for n, epochs in ((4, 1), (2, 2), (1, 3)):
+            out = self.run_processes(n, "--epochs", epochs, *self.OPTIONS[2:], "--checkpoint", folder,
+                                     "--keep", 2, "--shard")
+            self.assertEqual(out.count("epoch "), 1, out)
+        self.assertEqual(len(list(folder.glob("step-*/complete"))), 2)
+
+    def test_killed_ranks_change_nothing(self):
+        self.check_kills_of_ranks(2, 4, (*self.OPTIONS, "--save-every", 5, "--epochs", 3))
+
+    def check_failure(self, process, limit, *texts):
+        began = time.monotonic()
+        out, err = process.communicate(timeout=60)
+        self.assertLess(time.monotonic() - began, limit, out + err)
+        self.assertNotEqual(process.returncode, 0)
+        for text in texts:
+            self.assertRegex(out + err, text)
+
+    def training(self, *options, n=2, **how):
+        """Starts a long training and waits for its first epoch."""
+        process = self.start_processes(n, *self.OPTIONS, "--epochs", 1000, *options, **how)
+        line = process.stdout.readline()
+        while "epoch" not in line:
+            self.assertNotEqual(line, "", process.stderr)
+            line = process.stdout.readline()
+        return process
+
+    def test_a_killed_rank_is_named(self):
+        process = self.training(n=3)
+        os.kill(self.children(process)[-1], signal.SIGKILL)
+        self.check_failure(process, 10, r"rank \d: .*expected rank \d to take part, got the end of")
+
+    def test_a_rank_that_hangs_is_named(self):
+        process = self.training("--timeout", 2)
+        stopped = self.children(process)[-1]
+        os.kill(stopped, signal.SIGSTOP)
+        time.sleep(6)
+        os.kill(stopped, signal.SIGCONT)  # mpirun waits for it
+        self.check_failure(process, 20, r"rank \d: .*expected rank \d to start it within 2")
+
+    def test_other_options_are_refused(self):
+        out = self.run_processes(2, *self.OPTIONS, first=("--units", 50), code=1)
+        self.assertRegex(out, "expected the values of rank 0, l1/W .*50.*, got l1/W .*100")
+
+    def test_a_signal_stops_all_ranks_after_the_same_step(self):
+        file = self.folder / "stopped.npz"
+        process = self.training("--save", file)
+        for rank in self.children(process)[:1]:
+            os.kill(rank, signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+        self.assertIn("interrupted in epoch", out + err)
+        self.assertGreater(len(numbers(file)), 3)
+
+    def test_wrong_options(self):
+        for options, text in ((("--shard",), "--shard: expected --communicator as well"),
+                              (("--communicator", "none"), "[Communicator] name: expected one of"),
+                              (("--communicator", "mpi", "--wire", "int8"), "--wire: expected"),
+                              (("--communicator", "mpi", "--record"), "--record: expected no")):
+            out = self.run_program(*options, code=1 if "none" in options else 2)
+            self.assertIn(text, out)
+        out = self.run_processes(2, "--micro-batches", 3, code=2)
+        self.assertIn("--micro-batches: expected a multiple of 2 processes, got 3", out)
+
+
+if __name__ == "__main__":
+    skip_without_mpi()
+    unittest.main()

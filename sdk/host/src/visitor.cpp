@@ -56,7 +56,7 @@ Visitor& Visitor::operator()(std::string_view name, double& value) {
     return at(name, [&] { real(path_, value); });
 }
 Visitor& Visitor::operator()(std::string_view name, Visitable& part) {
-    return at(name, [&] { part.visit(*this); });
+    return at(name, [&] { nested(part); });
 }
 Visitor& Visitor::require(std::string_view name, std::int64_t value) {
     return at(name, [&] { required(path_, value); });

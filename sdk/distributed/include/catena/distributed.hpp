@@ -4,4 +4,5 @@
 #include <catena/distributed/checkpoints.hpp>
 #include <catena/distributed/communicator.hpp>
 #include <catena/distributed/functions.hpp>
+#include <catena/distributed/links.hpp>
 #include <catena/distributed/multi_node_optimizer.hpp>

@@ -177,6 +177,17 @@ public:
     Variable operator()(const Variable& x, bool test, bool finetune);
     void start_finetuning() { N = 0; }
 
+    // y and the statistics of the values that it was normalized by, `count` for each channel.
+    struct Normalized {
+        Variable y;
+        Array mean, var;  // biased
+        std::int64_t count;
+    };
+    // Normalizes x (N, size, ...) in training. If empty, by its own statistics.
+    using Normalize = std::function<Normalized(const Variable& x, const Variable& gamma,
+                                               const Variable& beta, double eps)>;
+    Normalize normalize_minibatch;
+
     void visit(Visitor& visitor) override {
         visitor("gamma", gamma)("beta", beta);
         visitor.running("avg_mean", avg_mean).running("avg_var", avg_var)("N", N);
@@ -192,9 +203,9 @@ public:
 
 private:
     // share: the weight of the old running statistics in the update. Without it, the call
-    // normalizes by the running statistics and changes nothing.
-    Variable call(const Variable& x, std::optional<double> share) const;
-    Variable normalize(const Variable& x, std::optional<double> share) const;
+    // normalizes by the running statistics, changes nothing and returns a count of 0.
+    Normalized call(const Variable& x, std::optional<double> share) const;
+    Normalized normalize(const Variable& x, std::optional<double> share) const;
 
     Shape size_;
 };

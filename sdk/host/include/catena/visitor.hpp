@@ -78,6 +78,7 @@ protected:
                                        const std::string& /*array*/, Convert /*convert*/) {
         required(path, value);
     }
+    virtual void nested(Visitable& part) { part.visit(*this); }
 
 private:
     template <class Visit>

@@ -239,17 +239,18 @@ Variable BatchNormalization::operator()(const Variable& x) const {
 }
 
 Variable BatchNormalization::operator()(const Variable& x, bool test) const {
-    return call(x, test ? std::nullopt : std::optional(decay));
+    return call(x, test ? std::nullopt : std::optional(decay)).y;
 }
 
 Variable BatchNormalization::operator()(const Variable& x, bool test, bool finetune) {
     if (test || !finetune) return std::as_const(*this)(x, test);
-    const Variable y = call(x, 1 - 1 / static_cast<double>(N + 1));
-    if (x.size() > 0) ++N;
-    return y;
+    const Normalized result = call(x, 1 - 1 / static_cast<double>(N + 1));
+    if (result.count > 0) ++N;
+    return result.y;
 }
 
-Variable BatchNormalization::call(const Variable& x, std::optional<double> share) const {
+BatchNormalization::Normalized BatchNormalization::call(const Variable& x,
+                                                        std::optional<double> share) const {
     if (size_.ndim() == 1) return normalize(x, share);
     thread_local constinit ThreadFunction reshape("catena.reshape", {"shape"});
     const Shape shape = x.shape();
@@ -259,30 +260,40 @@ Variable BatchNormalization::call(const Variable& x, std::optional<double> share
                          fmt::join(size_.begin(), size_.end(), ", "), to_string(shape));
     Shape channels{shape[0], gamma.size(), 1};
     for (int i = rest; i < shape.ndim(); ++i) channels[2] *= shape[i];
-    const Variable y = normalize(reshape({Ints(channels)}).first({&x}), share);
-    return reshape({Ints(shape)}).first({&y});
+    Normalized result = normalize(reshape({Ints(channels)}).first({&x}), share);
+    result.y = reshape({Ints(shape)}).first({&result.y});
+    return result;
 }
 
-Variable BatchNormalization::normalize(const Variable& x, std::optional<double> share) const {
+BatchNormalization::Normalized BatchNormalization::normalize(const Variable& x,
+                                                             std::optional<double> share) const {
     if (!share) {
         const Dtype dtype = x.dtype() == Dtype::float64 ? Dtype::float64 : Dtype::float32;
         const Variable mean(avg_mean.astype(dtype), x.is_volatile());
         const Variable var(avg_var.astype(dtype), x.is_volatile());
         mean.set_requires_grad(false);
         var.set_requires_grad(false);
-        return with<"catena.fixed_batch_normalization", "eps">(eps).first(
-            {&x, &gamma, &beta, &mean, &var});
+        return {with<"catena.fixed_batch_normalization", "eps">(eps).first(
+                    {&x, &gamma, &beta, &mean, &var}),
+                {},
+                {},
+                0};
     }
-    const Variable* const inputs[] = {&x, &gamma, &beta};
-    auto y = with<"catena.batch_normalization", "eps">(eps)(inputs);
-    const std::int64_t m = x.size() / gamma.size();
-    if (m > 0) {
-        blend(avg_mean, y[1].data(), *share);
+    Normalized result;
+    if (normalize_minibatch) {
+        result = normalize_minibatch(x, gamma, beta, eps);
+    } else {
+        const Variable* const inputs[] = {&x, &gamma, &beta};
+        auto y = with<"catena.batch_normalization", "eps">(eps)(inputs);
+        result = {y[0], y[1].data(), y[2].data(), x.size() / gamma.size()};
+    }
+    if (const std::int64_t m = result.count; m > 0) {
+        blend(avg_mean, result.mean, *share);
         const double unbiased =
             static_cast<double>(m) / static_cast<double>(std::max<std::int64_t>(m - 1, 1));
-        blend(avg_var, y[2].data(), *share, unbiased);
+        blend(avg_var, result.var, *share, unbiased);
     }
-    return y[0];
+    return result;
 }
 
 }  // namespace catena::links

@@ -94,6 +94,8 @@ bool parse_options(Program& program, int argc, char** argv, Options& o) {
                                "layout", "units", "layers", "heads", "kv-heads"})
         program.require_without("model", option);
     program.require_without("float16", "bfloat16");
+    for (const char* option : {"accumulate", "float16"})
+        program.require_without("micro-batches", option);
     if (o.gpt) set_gpt_defaults(program, o);
     o.optimizer.check(program);
     program.require_at_least(1, {{"min-count", o.min_count},

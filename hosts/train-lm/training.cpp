@@ -182,7 +182,7 @@ Training::Training(const Options& how, const Program& program, Corpus data)
         std::vector<std::int64_t> counts(static_cast<std::size_t>(corpus.vocabulary.size()));
         for (const std::int32_t word : corpus.train) ++counts[static_cast<std::size_t>(word)];
         recurrent->start_from(counts);
-        state = recurrent->begin(how.batch);
+        state = recurrent->begin(part_of(how.batch, share().rank, share().size).size());
     }
     set_up(link(), how.accumulate == 1);
     optimizer->add_hook([clip = how.clip](const Optimizer& o) { o.clip_grads(clip); });
@@ -217,26 +217,29 @@ Variable Training::loss(const TextBatch& batch, LanguageModel::State& before) {
 
 // [step]
 void Training::step() {
+    const std::int64_t t = optimizer->t();
     optimizer->cleargrads();
     double pieces = 0, steps = 0, parts = 0;
     do {
         const TextBatch batch = text->next();
+        const auto length = static_cast<double>(batch.steps);
+        const double part = static_cast<double>(text->all_items()) /
+                            static_cast<double>(options.batch * options.steps);
+        pieces += 1, steps += length, parts += part;
+        if (batch.size() == 0) continue;  // there are fewer texts than processes
         const Variable mean = loss(batch, state);
         draw_once(mean);
-        const auto length = static_cast<double>(batch.rows.size());
-        const auto size = static_cast<double>(batch.size());
-        const double part = size / static_cast<double>(options.batch * options.steps);
-        pieces += 1, steps += length, parts += part;
         // Gradients of a recurrent net are sums over the steps. The last minibatch may be shorter.
-        const Variable share = mean * (options.accumulate > 1 ? part : options.gpt ? 1 : length);
+        const double factor = options.accumulate > 1 ? part : options.gpt ? 1 : length;
+        const Variable share = mean * (factor * text->weight());
         (loss_scale ? (*loss_scale)(share) : share).backward();
         state.unchain_backward();
-        score.add({mean.data()}, size);
+        score.add({mean.data()}, static_cast<double>(batch.size()));
     } while (pieces < static_cast<double>(options.accumulate) && text->position() > 0);
     if (options.accumulate > 1) optimizer->scale_grads((options.gpt ? 1 : steps / pieces) / parts);
     if (!loss_scale) optimizer->update();
     else if (!loss_scale->update(*optimizer)) return;  // a gradient is not finite
-    if (averages) averages->update();
+    if (averages && optimizer->t() > t) averages->update();
 }
 // [/step]
 
@@ -265,7 +268,19 @@ void Training::visit(Visitor& v) {
                                                                                      link());
     else v("model", link());
     v("vocabulary", corpus.vocabulary)("text", *text)("random", random);
-    if (!options.sentences && !options.gpt) v("state", state);
+    if (!options.sentences && !options.gpt) visit_state(v);
+}
+
+// The state has a row for each text of this process.
+void Training::visit_state(Visitor& v) {
+    if (share().size == 1) return void(v("state", state));
+    const Range own = part_of(options.batch, share().rank, share().size);
+    for (const auto& [name, list] : {std::pair("state/h", &state.h), {"state/c", &state.c}})
+        for (std::size_t i = 0; i < list->size(); ++i) {
+            const std::int64_t units = (*list)[i].shape()[1];
+            Array rows = (*list)[i].data().reshape({-1});  // loading writes into it
+            v.part(fmt::format("{}{}", name, i), rows, own.begin * units, {options.batch, units});
+        }
 }
 
 template <class Evaluate>
@@ -289,14 +304,16 @@ double Training::mean_loss(const Program& program, const std::vector<std::int32_
     const auto batch_size = std::min<std::int64_t>(options.batch, std::ssize(tokens) / 2);
     const auto reader =
         open(corpus, tokens, options, batch_size, 0, net().parameters()[0].device());
+    reader->set_share({share().rank, share().size});
     LanguageModel::State before;
     Summary losses{"loss"};
     while (reader->epoch() == 0) {
         program.stop_if_interrupted();
         const TextBatch batch = reader->next();
+        if (batch.size() == 0) continue;
         losses.add({loss(batch, before).data()}, static_cast<double>(batch.size()));
     }
-    return losses.mean("loss");
+    return over_all(losses).mean("loss");
 }
 
 Trainer::Report Training::report(const Program& program) {
@@ -309,7 +326,7 @@ Trainer::Report Training::report(const Program& program) {
 }
 
 void Training::reported(const Program& program) {
-    if (options.sample > 0) with_averages([&] { write_sample(program); });
+    if (options.sample > 0 && program.is_first()) with_averages([&] { write_sample(program); });
 }
 
 void Training::write_sample(const Program& program) {

@@ -80,6 +80,7 @@ private:
     }
     Report report(const catena::Program& program) override;
     void reported(const catena::Program& program) override;  // --sample
+    void visit_state(catena::Visitor& v);
     void write_sample(const catena::Program& program);
     void complete(const catena::Program& program) override;
     bool enough() const override {

@@ -38,7 +38,7 @@ std::vector<std::int32_t> subsample(std::span<const std::int32_t> text,
 
 // Makes minibatches of positions in random order. Each minibatch draws the number of context words
 // on each side. The state is (seed, epoch, position).
-class Contexts final : public catena::Visitable, public catena::Shared {
+class Contexts final : public catena::Visitable, public catena::SharedReader {
 public:
     struct Batch {
         catena::Array center;    // (N,), int32

@@ -49,7 +49,7 @@ protected:
     void set_up(Link& link, bool one_backward = true);
     // The part of each minibatch that belongs to this process, for readers of data.
     const Share& share() const { return share_; }
-    // Call it before backward(), with Shared::weight() of the reader.
+    // Call it before backward(), with SharedReader::weight().
     void weigh(double weight);
     // Makes the means those over the examples of all processes.
     Summary over_all(Summary summary) const;

@@ -44,7 +44,7 @@ struct ImageBatch {
 
 // The saved state is only (seed, epoch, batch), which determines each minibatch, for any number of
 // threads. Loading it requires the same files, in any folder. Not thread-safe.
-class ImageBatches final : public Visitable, public Shared {
+class ImageBatches final : public Visitable, public SharedReader {
 public:
     struct Options {
         std::int64_t batch_size = 32;

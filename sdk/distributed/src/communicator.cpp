@@ -123,6 +123,8 @@ struct Work::State {
     }
 };
 
+Work::Work() noexcept = default;
+Work::Work(Work&&) noexcept = default;
 Work::Work(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Work::~Work() {
     try {

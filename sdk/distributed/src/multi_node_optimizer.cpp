@@ -1,4 +1,5 @@
 // MultiNodeOptimizer: buckets of gradients, which are reduced while backward() runs.
+#include <catena/core/config.hpp>
 #include <catena/cuda/device.hpp>
 #include <catena/distributed/multi_node_optimizer.hpp>
 #include <catena/fail.hpp>

@@ -18,8 +18,8 @@ enum class Reduction { sum, mean, min, max, prod };
 // destructor waits too, and ignores failures.
 class [[nodiscard]] Work {
 public:
-    Work() = default;  // done
-    Work(Work&&) noexcept = default;
+    Work() noexcept;  // done
+    Work(Work&&) noexcept;
     Work& operator=(Work&& other) noexcept;
     ~Work();
 

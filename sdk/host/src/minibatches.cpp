@@ -77,10 +77,12 @@ std::vector<Array> Minibatches::next() {
                            position_);
     order_epoch();
     const std::int64_t n = std::min(batch_size_, size_ - position_);
+    const Range own = part(n);
     std::vector<Array> batch;
     batch.reserve(data_.arrays.size());
     for (const auto& array : data_.arrays)
-        batch.push_back(gather(array, order_.data() + position_, n, device_));
+        batch.push_back(gather(array, order_.data() + position_ + own.begin, own.size(), device_));
+    if (!end_part(own.size(), n)) return batch;
     position_ += n;
     if (position_ == size_) {
         position_ = 0;
@@ -90,6 +92,7 @@ std::vector<Array> Minibatches::next() {
 }
 
 void Minibatches::visit(Visitor& visitor) {
+    require_whole("Minibatches");
     visitor.require("size", size_).require("batch_size", batch_size_).require("shuffle", shuffle_);
     visitor("seed", seed_).within("epoch", epoch_, 0, most_epochs);
     visitor.within("position", position_, 0, std::max<std::int64_t>(size_ - 1, 0));

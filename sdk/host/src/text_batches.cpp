@@ -18,6 +18,7 @@ void require(bool condition, const char* who, const char* what, std::string_view
 }  // namespace
 
 Array TextBatch::by_text(const Array& tokens) const {
+    if (rows.empty()) return functions::reshape(tokens, {0, 0});
     require(rows.front() == rows.back(), "TextBatch", "rows", "sequences of one length",
             rows.back());
     return functions::transpose(functions::reshape(tokens, {std::ssize(rows), rows[0]}), {1, 0});
@@ -39,21 +40,26 @@ RunningText::RunningText(std::vector<std::int32_t> tokens, std::int64_t batch_si
 }
 
 TextBatch RunningText::next() {
+    if (parts() != share().size)
+        fail<InvalidError>("[RunningText] share: expected a part for each of {} processes, got {}",
+                           share().size, parts());
     const std::int64_t steps = std::min(steps_, length_ - position_);
+    const Range own = part(batch_size_);
     std::vector<std::int32_t> x, t;
-    x.reserve(static_cast<std::size_t>(steps * batch_size_));
+    x.reserve(static_cast<std::size_t>(steps * own.size()));
     t.reserve(x.capacity());
     for (std::int64_t s = position_; s < position_ + steps; ++s) {
-        for (std::int64_t b = 0; b < batch_size_; ++b) {
+        for (std::int64_t b = own.begin; b < own.end; ++b) {
             const auto at = static_cast<std::size_t>(b * length_ + s);
             x.push_back(tokens_[at]);
             t.push_back(tokens_[at + 1]);
         }
     }
-    const Shape shape{steps * batch_size_};
+    const Shape shape{std::ssize(x)};
     TextBatch batch{Array::from(x, shape, device_), Array::from(t, shape, device_),
-                    std::vector<std::int64_t>(static_cast<std::size_t>(steps), batch_size_),
+                    std::vector<std::int64_t>(static_cast<std::size_t>(steps), own.size()),
                     position_ == 0};
+    end_part(own.size(), batch_size_);
     position_ += steps;
     if (position_ == length_) {
         position_ = 0;
@@ -99,9 +105,10 @@ void RandomWindows::order_epoch() {
 TextBatch RandomWindows::next() {
     order_epoch();
     const std::int64_t rows = std::min(batch_size_, windows_ - position_);
+    const Range own = part(rows);
     std::vector<std::int32_t> x, t;
     for (std::int64_t s = 0; s < steps_; ++s) {
-        for (std::int64_t row = position_; row < position_ + rows; ++row) {
+        for (std::int64_t row = position_ + own.begin; row < position_ + own.end; ++row) {
             const auto at = static_cast<std::size_t>(begins_[static_cast<std::size_t>(row)] + s);
             x.push_back(tokens_[at]);
             t.push_back(tokens_[at + 1]);
@@ -109,7 +116,8 @@ TextBatch RandomWindows::next() {
     }
     const Shape shape{std::ssize(x)};
     TextBatch batch{Array::from(x, shape, device_), Array::from(t, shape, device_),
-                    std::vector<std::int64_t>(static_cast<std::size_t>(steps_), rows), true};
+                    std::vector<std::int64_t>(static_cast<std::size_t>(steps_), own.size()), true};
+    if (!end_part(own.size(), rows)) return batch;
     position_ += rows;
     if (position_ == windows_) {
         position_ = 0;
@@ -119,6 +127,7 @@ TextBatch RandomWindows::next() {
 }
 
 void RandomWindows::visit(Visitor& visitor) {
+    require_whole("RandomWindows");
     visitor.require("tokens", std::ssize(tokens_)).require("batch_size", batch_size_);
     visitor.require("steps", steps_)("seed", seed_).within("epoch", epoch_, 0, most_epochs);
     visitor.within("position", position_, 0, windows_ - 1);
@@ -185,10 +194,14 @@ void Sentences::order_epoch() {
 
 TextBatch Sentences::next() {
     order_epoch();
-    const auto& chosen = batches_[static_cast<std::size_t>(batch_)];
+    const std::span<const std::size_t> all = batches_[static_cast<std::size_t>(batch_)];
+    const Range own = part(std::ssize(all));
+    const auto chosen =
+        all.subspan(static_cast<std::size_t>(own.begin), static_cast<std::size_t>(own.size()));
     std::vector<std::int32_t> x, t;
     TextBatch batch{{}, {}, {}, true};
-    for (std::int64_t s = 0; s < sentences_[chosen[0]].length; ++s) {
+    const std::int64_t steps = chosen.empty() ? 0 : sentences_[chosen[0]].length;
+    for (std::int64_t s = 0; s < steps; ++s) {
         std::int64_t rows = 0;
         for (const std::size_t which : chosen) {
             const Sentence& sentence = sentences_[which];
@@ -203,7 +216,10 @@ TextBatch Sentences::next() {
     const Shape shape{std::ssize(x)};
     batch.x = Array::from(x, shape, device_);
     batch.t = Array::from(t, shape, device_);
-    position_ += batch.size();
+    std::int64_t tokens = 0;
+    for (const std::size_t which : all) tokens += sentences_[which].length;
+    if (!end_part(batch.size(), tokens)) return batch;
+    position_ += tokens;
     if (++batch_ == std::ssize(batches_)) {
         batch_ = position_ = 0;
         ++epoch_;
@@ -212,6 +228,7 @@ TextBatch Sentences::next() {
 }
 
 void Sentences::visit(Visitor& visitor) {
+    require_whole("Sentences");
     visitor.require("sentences", std::ssize(sentences_)).require("batch_size", batch_size_);
     visitor.require("tokens", size_).require("longest", longest_);
     const std::int64_t batches = (std::ssize(sentences_) + batch_size_ - 1) / batch_size_;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <catena/core/array.hpp>
+#include <catena/share.hpp>
 #include <catena/visitor.hpp>
 
 namespace catena {
@@ -15,14 +16,15 @@ struct Dataset {
 };
 
 // The saved state is only (seed, epoch, position): seed and epoch determine the order.
-class Minibatches final : public Visitable {
+class Minibatches final : public Visitable, public SharedReader {
 public:
     // device: where minibatches are made, default Device::current().
     Minibatches(Dataset data, std::int64_t batch_size, std::uint64_t seed = 0, bool shuffle = true,
                 Device device = {});
 
     // Returns the next examples, as new arrays in the order of the data set's arrays. The last
-    // minibatch of an epoch may be smaller; then a new epoch starts, in a new order.
+    // minibatch of an epoch may be smaller; then a new epoch starts, in a new order. With a Share,
+    // returns a part of them, which may be empty.
     std::vector<Array> next();
 
     std::int64_t size() const noexcept { return size_; }          // examples

@@ -29,7 +29,7 @@ struct Share {
 
 // For classes that read minibatches of all processes. State is that of whole minibatches, so it can
 // be loaded with another Share; save it after the last part of a minibatch.
-class Shared {
+class SharedReader {
 public:
     // Throws InvalidError unless 0 <= rank < size and parts is a multiple of size.
     void set_share(const Share& share);
@@ -40,7 +40,7 @@ public:
     double weight() const noexcept { return weight_; }
 
 protected:
-    Shared() = default;
+    SharedReader() = default;
     // The range of n rows that the next part has.
     Range part(std::int64_t n) const { return part_of(n, share_.rank * own() + part_, parts()); }
     // Ends next(): whether that was this process' last part of the minibatch.

@@ -53,17 +53,20 @@ private:
 //     test().mean("accuracy");
 //
 // A call iterates over the data once, in order, with config().train off and without a graph. It
-// returns the means over all examples.
+// returns the means over all examples. With a Share, those over this process' part, which
+// distributed::allreduce() combines.
 class Evaluator {
 public:
     using Body = std::function<std::vector<Array>(std::span<const Array> batch)>;
 
     // device: that of the minibatches, default Device::current(). Throws the errors of Minibatches.
     Evaluator(Dataset data, std::int64_t batch_size, std::vector<std::string> names, Body body,
-              Device device = {})
+              Device device = {}, const Share& share = {})
         : batches_(std::move(data), batch_size, 0, false, device),
           names_(std::move(names)),
-          body_(std::move(body)) {}
+          body_(std::move(body)) {
+        batches_.set_share(share);
+    }
     Summary operator()() const {
         const no_backprop_mode no_graph;
         const using_config testing(&Config::train, false);
@@ -71,7 +74,8 @@ public:
         Summary summary(names_);
         while (batches.epoch() == 0) {
             const std::vector<Array> batch = batches.next();
-            summary.add(body_(batch), static_cast<double>(batch[0].shape()[0]));
+            const std::int64_t n = batch[0].shape()[0];
+            if (n > 0) summary.add(body_(batch), static_cast<double>(n));
         }
         return summary;
     }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <catena/core/array.hpp>
+#include <catena/share.hpp>
 #include <catena/visitor.hpp>
 
 namespace catena {
@@ -19,8 +20,9 @@ struct TextBatch {
     Array by_text(const Array& tokens) const;
 };
 
-// Reads tokens, epoch after epoch. The state alone determines what is read. Not thread-safe.
-class TextReader : public Visitable {
+// Reads tokens, epoch after epoch. The state alone determines what is read. With a Share, next()
+// returns a part of the sequences, perhaps none; weight() counts tokens. Not thread-safe.
+class TextReader : public Visitable, public SharedReader {
 public:
     // Returns the next piece, as new arrays.
     virtual TextBatch next() = 0;
@@ -35,7 +37,8 @@ protected:
 
 // Running text, divided into batch_size streams of equal length, which are read in parallel,
 // `steps` tokens at a time. A model that keeps its state from piece to piece reads each stream as a
-// whole, starting at a piece with `begins`. The remainder of the division is not used.
+// whole, starting at a piece with `begins`. The remainder of the division is not used. next() throws
+// InvalidError for a Share with several parts for a process, which would need a state each.
 class RunningText final : public TextReader {
 public:
     // device: where pieces are made, default Device::current(). Throws ShapeError unless batch_size

@@ -17,7 +17,7 @@ constexpr Range part_of(std::int64_t n, std::int64_t i, std::int64_t parts) noex
     return {n * i / parts, n * (i + 1) / parts};
 }
 
-// Several processes (ranks) read the same minibatches, and each makes only its part. All minibatches
+// Several processes (ranks) read the same minibatches, and each makes only its part. Minibatches
 // and their order are those of a single process.
 struct Share {
     std::int64_t rank = 0;  // of this process

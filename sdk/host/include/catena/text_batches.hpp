@@ -37,8 +37,8 @@ protected:
 
 // Running text, divided into batch_size streams of equal length, which are read in parallel,
 // `steps` tokens at a time. A model that keeps its state from piece to piece reads each stream as a
-// whole, starting at a piece with `begins`. The remainder of the division is not used. next() throws
-// InvalidError for a Share with several parts for a process, which would need a state each.
+// whole, starting at a piece with `begins`. The remainder of the division is not used. next()
+// throws InvalidError for a Share with several parts for a process, which would need a state each.
 class RunningText final : public TextReader {
 public:
     // device: where pieces are made, default Device::current(). Throws ShapeError unless batch_size

@@ -8,9 +8,9 @@ namespace catena::distributed {
 
 // Divides the root's data set: each rank gets part_of(size, rank, ranks) of its examples, in their
 // order or shuffled, in host memory. Other ranks pass an empty Dataset. For minibatches that do not
-// depend on the number of ranks, give each rank the whole data set and use Minibatches::set_share().
-// Throws the errors of Dataset::size() and Communicator, DeviceError unless the data is in host
-// memory, InvalidError for a wrong root.
+// depend on the number of ranks, give each rank the whole data set and call set_share() of its
+// Minibatches. Throws the errors of Dataset::size() and Communicator, DeviceError unless the data
+// is in host memory, InvalidError for a wrong root.
 Dataset scatter_dataset(const Communicator& comm, const Dataset& data, bool shuffle = false,
                         std::uint64_t seed = 0, int root = 0);
 

@@ -9,9 +9,8 @@ namespace catena::distributed {
 // The loss is the sum of the losses of all ranks, each of which calls backward() for its own. The
 // gradient of each operation is another one of these operations, so there are gradients of any
 // order, and these rules apply to forward and backward computations:
-//  - All ranks of the communicator call the same operations in the same order. For backward() they
-//    do so if they apply the operations to graphs of the same form: it visits calls in an order that
-//    depends on the form alone.
+//  - All ranks of the communicator call the same operations in the same order. backward() does so
+//    if their graphs have the same form, which alone determines the order of its calls.
 //  - x requires a gradient on all ranks or on none, and backward() reaches the results of all ranks
 //    or of none.
 // A rank that breaks them makes all fail within the timeout: see Communicator.
@@ -51,7 +50,7 @@ Variable alltoall(const Communicator& comm, const Variable& x, Rows send_rows = 
 
 // Sends x to another rank and returns a delegate. Messages with the same tag arrive in the order of
 // sending. send() returns when x was received: two ranks that both send first wait forever.
-// backward() of the delegate receives the gradient, from backward() of the other rank, with the same
+// backward() of the delegate receives the gradient from backward() of the other rank, with the same
 // tag: use different tags for messages whose order there may differ.
 Variable send(const Communicator& comm, const Variable& x, int to, int tag = 0);
 // Returns x of the send() of another rank, on Device::current(); it requires a gradient if x does.

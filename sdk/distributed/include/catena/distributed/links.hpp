@@ -8,8 +8,8 @@ namespace catena::distributed {
 
 // A Linear whose parameters are divided over ranks that compute one loss together ("Megatron-LM",
 // Shoeybi et al., 2019). Its values are those of rank 0's Linear. All ranks call it with the same
-// minibatch; variables are whole or parts as in distributed/functions.hpp, and gradients follow. With
-// a column-parallel link followed by a row-parallel one, only the result of the second is sent:
+// minibatch; variables are whole or parts, with gradients as in distributed/functions.hpp. If a
+// row-parallel link follows a column-parallel one, only the result of the second is sent:
 //
 //     ColumnParallelLinear l1(comm, 784, 1000);
 //     RowParallelLinear l2(comm, 1000, 10);

@@ -12,8 +12,6 @@ namespace {
 
 using namespace catena::plugin;
 
-constexpr std::int32_t cpu_type = 1;  // DLPack's kDLCPU
-
 class Member;
 
 // A started operation. The job also belongs to the threads that execute it.
@@ -99,9 +97,6 @@ JobPtr Member::job_for(const catena_operation& operation) const {
 }
 
 std::shared_ptr<Work> Member::start(const catena_operation& operation) {
-    if (operation.kind != CATENA_OP_BARRIER && operation.device_type != cpu_type)
-        fail(CATENA_E_UNSUPPORTED, name_of_operation(operation.kind), "device_type",
-             "memory of the CPU, 1", operation.device_type);
     const JobPtr job = job_for(operation);
     job->agreement = agreement(operation, job->info);
     auto work = std::make_shared<StartedWork>(*this, *team_, job);

@@ -18,6 +18,17 @@ bool has_root(std::int32_t kind) {
     return kind == CATENA_OP_REDUCE || kind == CATENA_OP_BCAST || kind == CATENA_OP_GATHER ||
            kind == CATENA_OP_SCATTER;
 }
+// Whether reduce_into() knows the dtype.
+bool is_number(catena_dtype dtype) {
+    const unsigned bits = dtype.bits;
+    switch (dtype.code) {
+        case CATENA_CODE_INT:
+        case CATENA_CODE_UINT: return bits == 8 || bits == 16 || bits == 32 || bits == 64;
+        case CATENA_CODE_FLOAT: return bits == 16 || bits == 32 || bits == 64;
+        case CATENA_CODE_BFLOAT: return bits == 16;
+        default: return dtype.code == CATENA_CODE_BOOL && bits == 8;
+    }
+}
 bool has_peer(std::int32_t kind) { return kind == CATENA_OP_SEND || kind == CATENA_OP_RECV; }
 
 // Which ranks have memory and pieces on each side.
@@ -83,7 +94,9 @@ void check_operation(const catena_operation& o, const catena_comm_info& info) {
                std::to_string(o.kind), CATENA_E_UNSUPPORTED);
     if (o.kind == CATENA_OP_BARRIER) return;
     const unsigned bits = o.dtype.bits;
-    if (bits == 0 || bits % 8 != 0 || bits > 128 || o.dtype.lanes != 1)
+    if (o.dtype.lanes != 1)
+        refuse(o, "lanes of the dtype", "1", std::to_string(o.dtype.lanes), CATENA_E_DTYPE);
+    if (bits == 0 || bits % 8 != 0 || bits > 128)
         refuse(o, "dtype", "one of 1 to 16 bytes", text_of(o.dtype), CATENA_E_DTYPE);
     if ((has_root(o.kind) || has_peer(o.kind)) && (o.peer < 0 || o.peer >= info.size))
         refuse(o, has_root(o.kind) ? "root" : "peer",
@@ -102,7 +115,8 @@ void check_operation(const catena_operation& o, const catena_comm_info& info) {
         if (o.dtype.code == CATENA_CODE_BOOL && !orders)
             refuse(o, name_of_reduction(o.reduction), "min or max of bool", text_of(o.dtype),
                    CATENA_E_DTYPE);
-        if (bits > 64) refuse(o, "dtype", "one with a sum", text_of(o.dtype), CATENA_E_DTYPE);
+        if (!is_number(o.dtype))
+            refuse(o, "dtype", "a number of 8 to 64 bits", text_of(o.dtype), CATENA_E_DTYPE);
     }
     const Sides sides = sides_of(o, info);
     if (o.kind == CATENA_OP_ALLTOALL && (o.send_counts == nullptr) != (o.recv_counts == nullptr))
@@ -296,6 +310,21 @@ catena_status start(catena_ctx* ctx, catena_comm* comm, const catena_operation* 
         *work = reinterpret_cast<catena_work*>(handle.release());
     });
 }
+
+}  // namespace
+
+catena_status start_on_cpu(catena_ctx* ctx, catena_comm* comm, const catena_operation* operation,
+                           catena_work** work) noexcept {
+    const catena_operation& o = *operation;
+    if (o.kind == CATENA_OP_BARRIER || o.device_type == 1)  // DLPack's kDLCPU
+        return start(ctx, comm, operation, work);
+    return guarded(ctx, [&] {
+        refuse(o, "device_type", "1, memory of the CPU", std::to_string(o.device_type),
+               CATENA_E_UNSUPPORTED);
+    });
+}
+
+namespace {
 
 catena_status test(catena_ctx* ctx, catena_work* work, std::int32_t* done) noexcept {
     return guarded(ctx, [&] { *done = work_of(work).test() ? 1 : 0; });

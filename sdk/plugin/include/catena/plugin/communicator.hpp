@@ -83,6 +83,8 @@ struct WorkHandle {
 using Open = std::unique_ptr<Group> (*)(const catena_comm_options& options);
 catena_status open_group(catena_ctx* ctx, const catena_comm_options* options, catena_comm** comm,
                          Open open) noexcept;
+catena_status start_on_cpu(catena_ctx* ctx, catena_comm* comm, const catena_operation* operation,
+                           catena_work** work) noexcept;
 // The callbacks that do not depend on the class.
 extern const catena_communicator group_callbacks;
 
@@ -96,7 +98,10 @@ catena_communicator communicator_table(const char* name, const char* doc, const 
     table.name = name;
     table.doc = doc;
     table.devices = devices;
-    if (std::string_view(devices) == "cpu") table.wait_on = nullptr;  // it has no streams
+    if (std::string_view(devices) == "cpu") {  // it has no streams
+        table.start = detail::start_on_cpu;
+        table.wait_on = nullptr;
+    }
     table.open = [](catena_ctx* ctx, const catena_comm_options* options,
                     catena_comm** comm) noexcept -> catena_status {
         return detail::open_group(ctx, options, comm, open);

@@ -1,0 +1,4 @@
+// expect: communicator/refusals
+// start() takes an unknown reduction for a sum.
+#define FAULT refusals
+#include "communicator.hpp"

@@ -157,15 +157,11 @@ private:
 // Waits briefly for a condition that another thread is about to fulfil.
 template <class Condition>
 bool spin(const Condition& condition) {
-    for (int i = 0; i < 400; ++i) {
+    for (int i = 0; i < 1000; ++i) {
         if (condition()) return true;
 #if defined(__x86_64__)
         __builtin_ia32_pause();
 #endif
-    }
-    for (int i = 0; i < 40; ++i) {
-        if (condition()) return true;
-        std::this_thread::yield();
     }
     return condition();
 }

@@ -28,8 +28,8 @@ std::string Problems::need_failure(const std::string& what, const CallResult& re
 Groups::Groups(const catena_communicator& its_table) : table(its_table) {
     CallResult results[2];
     const auto open = [&](int rank) {
-        const CommRank own = CommRank::open(
-            table, testing::comm_options(rank, 2, "catena-check", 2), results[rank]);
+        const CommRank own =
+            CommRank::open(table, testing::comm_options(rank, 2, "catena-check", 2), results[rank]);
     };
     doing("{}: open() of rank 1 of 2 on another thread", table.name);
     std::thread other(open, 1);
@@ -160,10 +160,10 @@ std::vector<double> Exchange::results() const {
 
 Exchange::Exchange(const Form& form, int rank, int size) : form_(form), rank_(rank), size_(size) {
     const bool root = rank == form.root;
-    const bool sends_pieces = form.kind == CATENA_OP_REDUCE_SCATTER ||
-                              (form.kind == CATENA_OP_SCATTER && root);
-    const bool receives_pieces = form.kind == CATENA_OP_ALLGATHER ||
-                                 (form.kind == CATENA_OP_GATHER && root);
+    const bool sends_pieces =
+        form.kind == CATENA_OP_REDUCE_SCATTER || (form.kind == CATENA_OP_SCATTER && root);
+    const bool receives_pieces =
+        form.kind == CATENA_OP_ALLGATHER || (form.kind == CATENA_OP_GATHER && root);
     for (int r = 0; r < size; ++r) {
         const bool each = form.kind == CATENA_OP_ALLTOALL;
         send_counts_.push_back(each ? piece(rank, r) : piece(r));
@@ -241,8 +241,7 @@ void run_form(const CommRank& own, const Form& form, Problems& problems) {
         fmt::format("{}, root {}, rank {} of {}", form.text(), form.root, rank, size);
     const Exchange exchange(form, rank, size);
     if (!problems.need(what, own.run(exchange.operation))) return;
-    if (const std::string wrong = exchange.wrong(); !wrong.empty())
-        problems.add(what, "{}", wrong);
+    if (const std::string wrong = exchange.wrong(); !wrong.empty()) problems.add(what, "{}", wrong);
 }
 
 }  // namespace catena::check

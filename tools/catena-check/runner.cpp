@@ -25,9 +25,9 @@ std::multimap<std::pair<std::string_view, unsigned>, Check>& registered() {
 
 // Returns the place of a group; groups that need less of the plugin come first.
 std::size_t rank(std::string_view group) {
-    static constexpr std::string_view order[] = {"static",    "load",   "schema",    "backend",  "communicator",
-                                                 "inference", "values", "gradients", "determinism",
-                                                 "faults",    "skew",   "fuzz"};
+    static constexpr std::string_view order[] = {"static",       "load",      "schema", "backend",
+                                                 "communicator", "inference", "values", "gradients",
+                                                 "determinism",  "faults",    "skew",   "fuzz"};
     return static_cast<std::size_t>(std::ranges::find(order, group) - std::begin(order));
 }
 

@@ -1,7 +1,7 @@
 // Tests what is special about threads.catena. catena-check tests what all communicators do.
+#include <doctest/doctest.h>
 #include <catena/testing.hpp>
 #include <catena/testing/communicator.hpp>
-#include <doctest/doctest.h>
 
 #include <dlfcn.h>
 #include <sys/resource.h>
@@ -110,25 +110,27 @@ TEST_CASE("open") {
         do again = open(0, 2, nullptr, 0.01).result;
         while (again.status == CATENA_E_DEVICE);
         CHECK(again.text == "[open] rank of default: expected rank 1, got rank 0 again");
-        CHECK(open(1, 3, nullptr, 0.01).result.text ==
-              "[open] size of default: expected 2, got 3");
+        CHECK(open(1, 3, nullptr, 0.01).result.text == "[open] size of default: expected 2, got 3");
         CHECK(open(1, 2, nullptr, patient).result.text == "");
         first.join();
     }
 }
 
 TEST_CASE("sums in segments of any size have the order ((0 + 1) + (2 + 3)) + 4") {
-    for (const std::size_t n : {1u, 15u, 16u, 17u, 4096u, 100'003u}) run(5, [&](CommRank& own) {
-        const auto value = [](int rank, std::size_t i) {
-            return 1.0f / static_cast<float>(1 + (i * 31 + static_cast<std::size_t>(rank) * 7) % 97);
-        };
-        std::vector<float> x(n), y(n);
-        for (std::size_t i = 0; i < n; ++i) x[i] = value(own.rank(), i);
-        need(own.run(allreduce(x, y)));
-        for (std::size_t i = 0; i < n; ++i)
-            need(y[i] == ((value(0, i) + value(1, i)) + (value(2, i) + value(3, i))) + value(4, i),
-                 "element " + std::to_string(i));
-    });
+    for (const std::size_t n : {1u, 15u, 16u, 17u, 4096u, 100'003u})
+        run(5, [&](CommRank& own) {
+            const auto value = [](int rank, std::size_t i) {
+                return 1.0f /
+                       static_cast<float>(1 + (i * 31 + static_cast<std::size_t>(rank) * 7) % 97);
+            };
+            std::vector<float> x(n), y(n);
+            for (std::size_t i = 0; i < n; ++i) x[i] = value(own.rank(), i);
+            need(own.run(allreduce(x, y)));
+            for (std::size_t i = 0; i < n; ++i)
+                need(y[i] ==
+                         ((value(0, i) + value(1, i)) + (value(2, i) + value(3, i))) + value(4, i),
+                     "element " + std::to_string(i));
+        });
 }
 
 TEST_CASE("send that begins where recv does, in operations with pieces") {
@@ -141,12 +143,12 @@ TEST_CASE("send that begins where recv does, in operations with pieces") {
                                     y.data(), 1)));
         need(y[0] == 30 + 3 * rank, "reduce_scatter");
         y = x;
-        need(own.run(comm_operation(CATENA_OP_ALLGATHER, dtype_of<std::int32_t>(), y.data(),
-                                    y.data(), 1)));
+        need(own.run(
+            comm_operation(CATENA_OP_ALLGATHER, dtype_of<std::int32_t>(), y.data(), y.data(), 1)));
         need(y == std::vector<std::int32_t>{0, 10, 20}, "allgather");
         y = x;
-        need(own.run(comm_operation(CATENA_OP_ALLTOALL, dtype_of<std::int32_t>(), y.data(),
-                                    y.data(), 1)));
+        need(own.run(
+            comm_operation(CATENA_OP_ALLTOALL, dtype_of<std::int32_t>(), y.data(), y.data(), 1)));
         need(y == std::vector<std::int32_t>{rank, 10 + rank, 20 + rank}, "alltoall");
     });
 }
@@ -207,42 +209,44 @@ TEST_CASE("failures name what the ranks did") {
               patient) ==
           "rank 1: [allreduce] l1/W: expected allreduce sum of float32 x 3, got bcast of float32 x "
           "1 from rank 1 (seed)");
-    CHECK(text_of(
-              [](CommRank& own) {
-                  bool open = true;  // until the other rank has failed
-                  const catena_operation nobody = [&] {
-                      catena_operation o =
-                          comm_operation(CATENA_OP_RECV, dtype_of<float>(), nullptr, &open, 0);
-                      o.label = "nobody";
-                      return o;
-                  }();
-                  need(own.run(nobody).status == CATENA_E_DEVICE, "expected a failure");
-                  own.close();
-              },
-              0.05) ==
-          "rank 1: [allreduce] l1/W: expected allreduce sum of float32 x 3 within 0.05 seconds, got "
-          "no start by rank 1, whose last was recv of float32 x 0 (nobody)");
+    CHECK(
+        text_of(
+            [](CommRank& own) {
+                bool open = true;  // until the other rank has failed
+                const catena_operation nobody = [&] {
+                    catena_operation o =
+                        comm_operation(CATENA_OP_RECV, dtype_of<float>(), nullptr, &open, 0);
+                    o.label = "nobody";
+                    return o;
+                }();
+                need(own.run(nobody).status == CATENA_E_DEVICE, "expected a failure");
+                own.close();
+            },
+            0.05) ==
+        "rank 1: [allreduce] l1/W: expected allreduce sum of float32 x 3 within 0.05 seconds, got "
+        "no start by rank 1, whose last was recv of float32 x 0 (nobody)");
 }
 
 // A rank that leaves while others read its memory waits for them; the sanitizers notice otherwise.
 TEST_CASE("memory is free after close()") {
-    for (int again = 0; again < 20; ++again) run(3, [&](CommRank& own) {
-        std::vector<float> x(200'000, 1), y(200'000);
-        std::vector<float> message(200'000);
-        StartedWork works[2];
-        const int other = 1 - own.rank();
-        if (own.rank() < 2) {
-            catena_operation o = comm_operation(own.rank() == 0 ? CATENA_OP_SEND : CATENA_OP_RECV,
-                                                dtype_of<float>(), message.data(), message.data(),
-                                                message.size());
-            o.peer = other;
-            static_cast<void>(own.start(o, works[0]));
-        }
-        static_cast<void>(own.start(allreduce(x, y), works[1]));
-        if (own.rank() == again % 3) own.abort("enough");
-        for (StartedWork& work : works) work.release();
-        own.close();
-    });
+    for (int again = 0; again < 20; ++again)
+        run(3, [&](CommRank& own) {
+            std::vector<float> x(200'000, 1), y(200'000);
+            std::vector<float> message(200'000);
+            StartedWork works[2];
+            const int other = 1 - own.rank();
+            if (own.rank() < 2) {
+                catena_operation o = comm_operation(
+                    own.rank() == 0 ? CATENA_OP_SEND : CATENA_OP_RECV, dtype_of<float>(),
+                    message.data(), message.data(), message.size());
+                o.peer = other;
+                static_cast<void>(own.start(o, works[0]));
+            }
+            static_cast<void>(own.start(allreduce(x, y), works[1]));
+            if (own.rank() == again % 3) own.abort("enough");
+            for (StartedWork& work : works) work.release();
+            own.close();
+        });
 }
 
 TEST_CASE("a simulated link") {

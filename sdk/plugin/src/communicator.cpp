@@ -208,33 +208,61 @@ void with_type(catena_dtype dtype, const Body& body) {
     }
 }
 
-template <class T>
-constexpr bool is_half_type = std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>;
-
 // Integers wrap around, as in NumPy: they are added and multiplied without a sign.
 template <class T>
 struct Number {
     static auto load(T x) {
-        if constexpr (is_half_type<T>) return to_float(x);
-        else if constexpr (std::is_integral_v<T>) return static_cast<std::make_unsigned_t<T>>(x);
-        else return x;
-    }
-    template <class N>
-    static T store(N x) {
-        if constexpr (is_half_type<T>) return to_half<T>(x);
-        else return static_cast<T>(x);
-    }
-    static auto order(T x) {
-        if constexpr (is_half_type<T>) return to_float(x);
+        if constexpr (std::is_integral_v<T>) return static_cast<std::make_unsigned_t<T>>(x);
         else return x;
     }
 };
 
 template <class T, class Combine>
-void combine(void* into, const void* from, std::uint64_t n, const Combine& op) {
-    T* const a = static_cast<T*>(into);
-    const T* const b = static_cast<const T*>(from);
+void combine(T* a, const T* b, std::uint64_t n, const Combine& op) {
     for (std::uint64_t i = 0; i < n; ++i) a[i] = op(a[i], b[i]);
+}
+
+template <class T>
+void reduce_numbers(T* a, const T* b, std::uint64_t n, std::int32_t reduction) {
+    using X = Number<T>;
+    switch (reduction) {
+        case CATENA_REDUCE_MIN: return combine(a, b, n, [](T x, T y) { return y < x ? y : x; });
+        case CATENA_REDUCE_MAX: return combine(a, b, n, [](T x, T y) { return x < y ? y : x; });
+        case CATENA_REDUCE_PROD:
+            return combine(a, b, n, [](T x, T y) {
+                // 16-bit numbers would be multiplied as int, which may overflow
+                using Wide = decltype(X::load(x) * 1u);
+                return static_cast<T>(static_cast<Wide>(X::load(x)) *
+                                      static_cast<Wide>(X::load(y)));
+            });
+        default:
+            return combine(a, b, n,
+                           [](T x, T y) { return static_cast<T>(X::load(x) + X::load(y)); });
+    }
+}
+
+// Converts with the best instructions of this machine; all give the same bits.
+template <class From, class To>
+void convert(const From* from, To* to, std::size_t n) {
+    const auto count = static_cast<std::int64_t>(n);
+#if defined(CATENA_X86)
+    static const bool v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c") &&
+                           __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
+    if (v3) return convert_halves<Isa::x86_64_v3>(from, to, count);
+#endif
+    convert_halves<Isa::baseline>(from, to, count);
+}
+
+// Calls body(numbers, first, n) with blocks of halves as floats, and rounds them.
+template <class Half, class Body>
+void as_floats(Half* data, std::uint64_t n, const Body& body) {
+    float numbers[1024];
+    for (std::uint64_t i = 0; i < n; i += std::size(numbers)) {
+        const std::size_t m = std::min<std::uint64_t>(std::size(numbers), n - i);
+        convert(data + i, numbers, m);
+        body(numbers, i, m);
+        convert(numbers, data + i, m);
+    }
 }
 
 }  // namespace
@@ -242,35 +270,27 @@ void combine(void* into, const void* from, std::uint64_t n, const Combine& op) {
 void reduce_into(void* into, const void* from, std::uint64_t n, catena_dtype dtype,
                  std::int32_t reduction) {
     with_type(dtype, [&]<class T>(T) {
-        using X = Number<T>;
-        switch (reduction) {
-            case CATENA_REDUCE_MIN:
-                return combine<T>(into, from, n,
-                                  [](T a, T b) { return X::order(b) < X::order(a) ? b : a; });
-            case CATENA_REDUCE_MAX:
-                return combine<T>(into, from, n,
-                                  [](T a, T b) { return X::order(a) < X::order(b) ? b : a; });
-            case CATENA_REDUCE_PROD:
-                return combine<T>(into, from, n, [](T a, T b) {
-                    // 16-bit numbers would be multiplied as int, which may overflow
-                    using Wide = decltype(X::load(a) * 1u);
-                    return X::store(static_cast<Wide>(X::load(a)) * static_cast<Wide>(X::load(b)));
-                });
-            default:
-                return combine<T>(into, from, n,
-                                  [](T a, T b) { return X::store(X::load(a) + X::load(b)); });
-        }
+        T* const a = static_cast<T*>(into);
+        const T* const b = static_cast<const T*>(from);
+        if constexpr (is_half_type<T>)
+            as_floats(a, n, [&](float* numbers, std::uint64_t first, std::size_t m) {
+                float others[1024];
+                convert(b + first, others, m);
+                reduce_numbers(numbers, others, m, reduction);
+            });
+        else reduce_numbers(a, b, n, reduction);
     });
 }
 
 void divide(void* data, std::uint64_t n, catena_dtype dtype, std::int32_t ranks) {
     with_type(dtype, [&]<class T>(T) {
         T* const x = static_cast<T*>(data);
-        using X = Number<T>;
-        if constexpr (!std::is_integral_v<T>) {
-            const auto by = static_cast<decltype(X::load(*x))>(ranks);
-            for (std::uint64_t i = 0; i < n; ++i) x[i] = X::store(X::load(x[i]) / by);
-        }
+        const auto divide_all = [&](auto* numbers, std::uint64_t, std::size_t m) {
+            const auto by = static_cast<std::remove_pointer_t<decltype(numbers)>>(ranks);
+            for (std::size_t i = 0; i < m; ++i) numbers[i] /= by;
+        };
+        if constexpr (is_half_type<T>) as_floats(x, n, divide_all);
+        else if constexpr (std::is_floating_point_v<T>) divide_all(x, 0, n);
     });
 }
 

@@ -1,8 +1,8 @@
 // Tests the helpers for communicators: reductions, checks and texts of operations.
+#include <doctest/doctest.h>
 #include <catena/plugin/communicator.hpp>
 #include <catena/plugin/half.hpp>
 #include <catena/testing/array.hpp>
-#include <doctest/doctest.h>
 
 #include <cmath>
 #include <cstring>
@@ -64,7 +64,7 @@ TEST_CASE("reduce_into: every dtype and reduction") {
           dtype_of<std::uint32_t>(), dtype_of<std::uint64_t>()})
         for (std::int32_t reduction = CATENA_REDUCE_SUM; reduction <= CATENA_REDUCE_PROD;
              ++reduction)
-            for (const std::int64_t n : {0, 1, 37}) {
+            for (const std::int64_t n : {0, 1, 37, 1024, 2500}) {
                 CAPTURE(text_of(dtype));
                 CAPTURE(name_of_reduction(reduction));
                 Array a({n}, dtype), b({n}, dtype);
@@ -74,8 +74,8 @@ TEST_CASE("reduce_into: every dtype and reduction") {
                     b.set(i, static_cast<double>(i * 3 % 7) - (negative ? 2 : 0));
                 }
                 const Array before = a;
-                reduce_into(a.data<std::byte>(), b.data<std::byte>(),
-                            static_cast<std::uint64_t>(n), dtype, reduction);
+                reduce_into(a.data<std::byte>(), b.data<std::byte>(), static_cast<std::uint64_t>(n),
+                            dtype, reduction);
                 CHECK(a.intact());
                 for (std::int64_t i = 0; i < n; ++i)
                     CHECK(a.at(i) == reduced(before.at(i), b.at(i), reduction));
@@ -239,9 +239,9 @@ TEST_CASE("check_operation refuses") {
               o.dtype = dtype_of<std::int32_t>();
               o.reduction = CATENA_REDUCE_MEAN;
           }) == "[allreduce] mean: expected a floating dtype, got int32");
-    CHECK(refusal(CATENA_OP_ALLREDUCE, CATENA_E_DTYPE,
-                  [](auto& o) { o.dtype = dtype_of<bool>(); }) ==
-          "[allreduce] sum: expected min or max of bool, got bool");
+    CHECK(refusal(CATENA_OP_ALLREDUCE, CATENA_E_DTYPE, [](auto& o) {
+              o.dtype = dtype_of<bool>();
+          }) == "[allreduce] sum: expected min or max of bool, got bool");
     CHECK(refusal(CATENA_OP_ALLREDUCE, CATENA_E_INVALID, [](auto& o) { o.send = nullptr; }) ==
           "[allreduce] send: expected memory, got NULL");
     CHECK(refusal(CATENA_OP_BCAST, CATENA_E_INVALID, [](auto& o) { o.recv = nullptr; }) ==
@@ -258,10 +258,14 @@ TEST_CASE("check_operation refuses") {
 }
 
 TEST_CASE("check_operation refuses reductions of dtypes that reduce_into() does not know") {
-    for (const catena_dtype dtype :
-         {catena_dtype{CATENA_CODE_FLOAT, 8, 1}, {CATENA_CODE_FLOAT, 24, 1},
-          {CATENA_CODE_FLOAT, 128, 1}, {CATENA_CODE_BFLOAT, 32, 1}, {CATENA_CODE_INT, 24, 1},
-          {CATENA_CODE_UINT, 128, 1}, {CATENA_CODE_BOOL, 32, 1}, {5, 64, 1}}) {
+    for (const catena_dtype dtype : {catena_dtype{CATENA_CODE_FLOAT, 8, 1},
+                                     {CATENA_CODE_FLOAT, 24, 1},
+                                     {CATENA_CODE_FLOAT, 128, 1},
+                                     {CATENA_CODE_BFLOAT, 32, 1},
+                                     {CATENA_CODE_INT, 24, 1},
+                                     {CATENA_CODE_UINT, 128, 1},
+                                     {CATENA_CODE_BOOL, 32, 1},
+                                     {5, 64, 1}}) {
         Operation operation(CATENA_OP_ALLREDUCE);
         operation.o.dtype = dtype;
         operation.o.reduction = CATENA_REDUCE_MIN;

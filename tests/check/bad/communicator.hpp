@@ -1,8 +1,7 @@
 // A correct plugin with a small communicator, whose ranks are threads of one process: the last rank
 // that starts an operation executes it for all. A bad plugin defines FAULT as the rule that it
 // breaks: a check of the group "communicator", or none.
-#ifndef COMMUNICATOR_HPP
-#define COMMUNICATOR_HPP
+#pragma once
 
 #include <algorithm>
 #include <chrono>
@@ -21,7 +20,18 @@ using namespace catena::plugin;
 using Clock = std::chrono::steady_clock;
 
 enum class Rule {
-    none, open, structs, results, bits, order, split, messages, refusals, mismatch, absent, abort,
+    none,
+    open,
+    structs,
+    results,
+    bits,
+    order,
+    split,
+    messages,
+    refusals,
+    mismatch,
+    absent,
+    abort,
     silent
 };
 constexpr bool breaks(Rule rule) { return rule == Rule::FAULT; }
@@ -64,7 +74,7 @@ struct State {
     std::vector<std::uint64_t> begun;
     std::vector<bool> closed;
     std::map<std::uint64_t, std::vector<StartedPtr>> operations;  // by number; one for each rank
-    std::deque<StartedPtr> messages;                             // that wait for the other end
+    std::deque<StartedPtr> messages;                              // that wait for the other end
     bool confused = false;  // messages were exchanged, so their sizes may differ
     std::string failure;
     int open = 0;
@@ -76,9 +86,8 @@ struct State {
 // Whether all ranks started the same; else the group has failed.
 inline bool agree(State &state, const std::vector<StartedPtr> &all) {
     const auto votes = [&](const StartedPtr &a) {
-        return std::count_if(all.begin(), all.end(), [&](const StartedPtr &b) {
-            return a->agreement == b->agreement;
-        });
+        return std::count_if(all.begin(), all.end(),
+                             [&](const StartedPtr &b) { return a->agreement == b->agreement; });
     };
     const Started &usual = **std::max_element(
         all.begin(), all.end(),
@@ -104,7 +113,8 @@ inline bool agree(State &state, const std::vector<StartedPtr> &all) {
                           ? std::max(from->info.rank, to->info.rank)
                           : std::min(from->info.rank, to->info.rank);
             return state.fail(usual, odd, std::to_string(received) + " elements",
-                              std::to_string(sent)), false;
+                              std::to_string(sent)),
+                   false;
         }
     return true;
 }
@@ -121,8 +131,7 @@ inline std::vector<char> result_of(const std::vector<StartedPtr> &all, const Sta
     const Started *peer = o.peer >= 0 && o.peer < op.info.size ? all[o.peer].get() : nullptr;
     if (reduces(o.kind)) {
         if (o.kind == CATENA_OP_REDUCE && !root) return result;
-        const std::uint64_t first =
-            o.kind == CATENA_OP_REDUCE_SCATTER ? op.sends.offsets[rank] : 0;
+        const std::uint64_t first = o.kind == CATENA_OP_REDUCE_SCATTER ? op.sends.offsets[rank] : 0;
         std::vector<const Started *> order;
         for (const StartedPtr &from : all) order.push_back(from.get());
         if (breaks(Rule::bits) && rank == 1) std::reverse(order.begin(), order.end());
@@ -204,8 +213,12 @@ public:
         state_->changed.notify_all();
     }
     catena_comm_info info() const noexcept override {
-        return {sizeof(catena_comm_info), rank_, state_->size, rank_,
-                breaks(Rule::open) ? rank_ : state_->size, 0};
+        return {sizeof(catena_comm_info),
+                rank_,
+                state_->size,
+                rank_,
+                breaks(Rule::open) ? rank_ : state_->size,
+                0};
     }
     void abort(std::string_view reason) noexcept override {
         const std::lock_guard lock(state_->mutex);
@@ -228,9 +241,8 @@ public:
         op->agreement = agreement(compared, op->info);
         double seconds = std::min(o.timeout > 0 ? o.timeout : timeout_, 1e6);
         if (breaks(Rule::absent) && o.kind == CATENA_OP_BARRIER) seconds += 1.6;
-        op->deadline =
-            Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                               std::chrono::duration<double>(seconds));
+        op->deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                          std::chrono::duration<double>(seconds));
         if (o.kind == CATENA_OP_SEND || o.kind == CATENA_OP_RECV) {
             message(op);
             return std::make_shared<StartedWork>(state_, op, 0);
@@ -344,5 +356,3 @@ inline const catena_plugin &bad_table() {
 }  // namespace
 
 CATENA_EXPORT_PLUGIN("org.example.bad", "1.0.0", "", bad_table());
-
-#endif

@@ -28,8 +28,8 @@ void need_refusal(Problems& problems, const std::string& what, const CallResult&
 // ---- communicator/open
 
 void check_table(const catena_communicator& table, Problems& problems) {
-    for (const auto& [name, text] : {std::pair("name", table.name), {"doc", table.doc},
-                                     {"devices", table.devices}})
+    for (const auto& [name, text] :
+         {std::pair("name", table.name), {"doc", table.doc}, {"devices", table.devices}})
         if (text == nullptr || *text == '\0') problems.add(name, "expected a text, got none");
     const bool all = table.open != nullptr && table.close != nullptr && table.info != nullptr &&
                      table.split != nullptr && table.start != nullptr && table.test != nullptr &&
@@ -47,8 +47,7 @@ void check_info(const CommRank& own, int rank, int size, Problems& problems) {
 
 void check_local_rank(const CommRank& own, Problems& problems) {
     const catena_comm_info info = own.info();
-    if (info.local_rank < 0 || info.local_rank >= info.local_size ||
-        info.local_size > info.size)
+    if (info.local_rank < 0 || info.local_rank >= info.local_size || info.local_size > info.size)
         problems.add("info()", "expected a local rank below a local size of 1 to {}, got {} of {}",
                      info.size, info.local_rank, info.local_size);
 }
@@ -133,8 +132,8 @@ void structs(const Subject& subject, Findings& findings) {
                     problems.add(what, "{}", wrong);
             }
         });
-        catena_comm_options options = comm_options(groups.several() ? 0 : -1,
-                                                   groups.several() ? 1 : 0, "large", patient);
+        catena_comm_options options =
+            comm_options(groups.several() ? 0 : -1, groups.several() ? 1 : 0, "large", patient);
         if (!groups.several()) options.address = nullptr;
         const Resized<catena_comm_options> large(options, sizeof options + 32);
         CallResult result;
@@ -151,9 +150,9 @@ const Registered r2{{"communicator", "structs",
 // ---- communicator/results
 
 constexpr catena_dtype all_dtypes[] = {
-    dtype_of<float>(),        dtype_of<double>(),        dtype_of<Float16>(),
-    dtype_of<BFloat16>(),     dtype_of<std::int8_t>(),   dtype_of<std::int16_t>(),
-    dtype_of<std::int32_t>(), dtype_of<std::int64_t>(),  dtype_of<std::uint8_t>(),
+    dtype_of<float>(),         dtype_of<double>(),        dtype_of<Float16>(),
+    dtype_of<BFloat16>(),      dtype_of<std::int8_t>(),   dtype_of<std::int16_t>(),
+    dtype_of<std::int32_t>(),  dtype_of<std::int64_t>(),  dtype_of<std::uint8_t>(),
     dtype_of<std::uint16_t>(), dtype_of<std::uint32_t>(), dtype_of<std::uint64_t>(),
     dtype_of<bool>()};
 
@@ -227,9 +226,8 @@ void bits(const Subject& subject, Findings& findings) {
             const Array x =
                 Array::random({n}, dtype, subject.seed32() + static_cast<unsigned>(own.rank()));
             Array y({n}, dtype);
-            catena_operation o =
-                comm_operation(CATENA_OP_ALLREDUCE, dtype, x.data<std::byte>(),
-                               y.data<std::byte>(), static_cast<std::uint64_t>(n));
+            catena_operation o = comm_operation(CATENA_OP_ALLREDUCE, dtype, x.data<std::byte>(),
+                                                y.data<std::byte>(), static_cast<std::uint64_t>(n));
             for (const int reduction : {CATENA_REDUCE_SUM, CATENA_REDUCE_MEAN}) {
                 o.reduction = reduction;
                 const std::string what =
@@ -300,8 +298,9 @@ void order(const Subject& subject, Findings& findings) {
                 for (std::size_t i = 0; i < forms.size() && own.rank() + 1 < size; ++i)
                     if (forms[i].kind == CATENA_OP_BARRIER && works[i] &&
                         (!works[i].test(done) || done))
-                        problems.add("test()", "expected a barrier that is not done before all "
-                                               "ranks start it");
+                        problems.add("test()",
+                                     "expected a barrier that is not done before all "
+                                     "ranks start it");
             });
             for (std::size_t i = 1; i < works.size(); i += 5) works[i].release();
             std::thread other([&] {
@@ -312,8 +311,7 @@ void order(const Subject& subject, Findings& findings) {
                 if (works[i]) problems.need("wait() for " + forms[i].text(), works[i].wait());
             other.join();
             for (std::size_t i = 0; i < works.size(); ++i)
-                if (const std::string wrong = works[i] ? exchanges[i]->wrong() : "";
-                    !wrong.empty())
+                if (const std::string wrong = works[i] ? exchanges[i]->wrong() : ""; !wrong.empty())
                     problems.add(forms[i].text(), "{}", wrong);
             works.clear();
             run_form(own, {.kind = CATENA_OP_BARRIER}, problems);
@@ -345,7 +343,8 @@ void split(const Subject& subject, Findings& findings) {
             }
             const CommRank part = own.split(rank == 0 ? -1 : 5, 0, result);
             if (!problems.need("split()", result)) return;
-            if (rank == 0 && part) problems.add("split() with color -1", "expected NULL, got a group");
+            if (rank == 0 && part)
+                problems.add("split() with color -1", "expected NULL, got a group");
             if (rank != 0 && part) check_info(part, rank - 1, size - 1, problems);
             run_form(own, {.count = 100}, problems);
         });
@@ -365,17 +364,17 @@ void ring(const CommRank& own, bool send_first, Problems& problems) {
     std::vector<Array> sent, received;
     for (std::size_t i = 0; i < messages; ++i) {
         const Dims shape = {counts[i % std::size(counts)]};
-        sent.push_back(Array::constant(shape, dtype_of<float>(), static_cast<double>(rank * 100) + static_cast<double>(i)));
+        sent.push_back(Array::constant(shape, dtype_of<float>(),
+                                       static_cast<double>(rank * 100) + static_cast<double>(i)));
         received.emplace_back(shape, dtype_of<float>());
     }
     std::vector<StartedWork> works(2 * messages);
     const auto start = [&](std::size_t i, bool sends) {
         Array& a = sends ? sent[i] : received[i];
-        catena_operation o = comm_operation(
-            sends ? CATENA_OP_SEND : CATENA_OP_RECV, a.dtype(),
-            sends && a.size() > 0 ? a.data<std::byte>() : nullptr,
-            sends || a.size() == 0 ? nullptr : a.data<std::byte>(),
-            static_cast<std::uint64_t>(a.size()));
+        catena_operation o = comm_operation(sends ? CATENA_OP_SEND : CATENA_OP_RECV, a.dtype(),
+                                            sends && a.size() > 0 ? a.data<std::byte>() : nullptr,
+                                            sends || a.size() == 0 ? nullptr : a.data<std::byte>(),
+                                            static_cast<std::uint64_t>(a.size()));
         o.peer = sends ? next : previous;
         o.tag = i < messages / 2 ? 0 : static_cast<int>(i);
         problems.need("start() of a message", own.start(o, works[2 * i + (sends ? 1 : 0)]));
@@ -438,7 +437,8 @@ void check_refusals(const CommRank& own, Problems& problems) {
     refuse("a root of -1", CATENA_OP_BCAST, [](catena_operation& o) { o.peer = -1; });
     refuse("a root that is not below the size", CATENA_OP_REDUCE,
            [&](catena_operation& o) { o.peer = size; });
-    refuse("a message to itself", CATENA_OP_SEND, [&](catena_operation& o) { o.peer = own.rank(); });
+    refuse("a message to itself", CATENA_OP_SEND,
+           [&](catena_operation& o) { o.peer = own.rank(); });
     refuse("a message from nobody", CATENA_OP_RECV, [&](catena_operation& o) { o.peer = size; });
     if (size > 1)
         refuse("a negative tag", CATENA_OP_SEND, [&](catena_operation& o) {

@@ -17,8 +17,7 @@ void need_the_same(const CommRank& own, const std::string& text, Problems& probl
         StartedWork work;
         CallResult result = own.start(exchange.operation, work);
         if (result) result = work.wait();
-        if (const std::string got =
-                problems.need_failure("a call after the failure", result, {});
+        if (const std::string got = problems.need_failure("a call after the failure", result, {});
             got != text)
             problems.add("a call after the failure", "expected the text '{}', got '{}'", text, got);
     }
@@ -74,31 +73,38 @@ void mismatch(const Subject& subject, Findings& findings) {
                   m.usual.text());
             const std::string what =
                 fmt::format("{} on rank 1, {} on the others", m.odd.text(), m.usual.text());
-            groups.run(4, [&](CommRank& own) {
-                run_form(own, {.count = 3}, problems);
-                const Form& form = own.rank() == 1 ? m.odd : m.usual;
-                const Exchange exchange(form, own.rank(), own.size());
-                auto words = m.words;
-                words.push_back("rank 1");
-                words.push_back("expected");
-                words.push_back("check");  // the label
-                const std::string text =
-                    problems.need_failure(what, own.run(exchange.operation), words);
-                need_the_same(own, text, problems);
-                own.close();  // before the memory of the operation that failed
-            }, 5);
+            groups.run(
+                4,
+                [&](CommRank& own) {
+                    run_form(own, {.count = 3}, problems);
+                    const Form& form = own.rank() == 1 ? m.odd : m.usual;
+                    const Exchange exchange(form, own.rank(), own.size());
+                    auto words = m.words;
+                    words.push_back("rank 1");
+                    words.push_back("expected");
+                    words.push_back("check");  // the label
+                    const std::string text =
+                        problems.need_failure(what, own.run(exchange.operation), words);
+                    need_the_same(own, text, problems);
+                    own.close();  // before the memory of the operation that failed
+                },
+                5);
         }
         doing("{}: a message of another count", groups.table.name);
-        groups.run(2, [&](CommRank& own) {
-            float memory[13] = {};
-            const bool sends = own.rank() == 1;
-            catena_operation o =
-                comm_operation(sends ? CATENA_OP_SEND : CATENA_OP_RECV, dtype_of<float>(),
-                               sends ? memory : nullptr, sends ? nullptr : memory, sends ? 13 : 10);
-            o.peer = sends ? 0 : 1;
-            problems.need_failure("a message of another count", own.run(o), {"rank 1", "10", "13"});
-            own.close();
-        }, 5);
+        groups.run(
+            2,
+            [&](CommRank& own) {
+                float memory[13] = {};
+                const bool sends = own.rank() == 1;
+                catena_operation o = comm_operation(sends ? CATENA_OP_SEND : CATENA_OP_RECV,
+                                                    dtype_of<float>(), sends ? memory : nullptr,
+                                                    sends ? nullptr : memory, sends ? 13 : 10);
+                o.peer = sends ? 0 : 1;
+                problems.need_failure("a message of another count", own.run(o),
+                                      {"rank 1", "10", "13"});
+                own.close();
+            },
+            5);
     });
 }
 const Registered r1{{"communicator", "mismatch",
@@ -151,7 +157,8 @@ double wait_for_absent(Groups& groups, int kind, Problems& problems) {
 void absent(const Subject& subject, Findings& findings) {
     each_communicator(subject, findings, true, [&](Groups& groups, Problems& problems) {
         for (const int kind : {CATENA_OP_BARRIER, CATENA_OP_ALLREDUCE}) {
-            doing("{}: {} that one rank does not start", groups.table.name, Form{.kind = kind}.text());
+            doing("{}: {} that one rank does not start", groups.table.name,
+                  Form{.kind = kind}.text());
             double time = wait_for_absent(groups, kind, problems);
             // Once more, as the process may have been stopped.
             if (time > most_time) time = wait_for_absent(groups, kind, problems);
@@ -174,10 +181,11 @@ void absent(const Subject& subject, Findings& findings) {
         });
     });
 }
-const Registered r2{{"communicator", "absent",
-                     "if a rank does not start an operation, the others fail when the timeout ends; "
-                     "the text names the rank, and later calls fail at once",
-                     absent}};
+const Registered r2{
+    {"communicator", "absent",
+     "if a rank does not start an operation, the others fail when the timeout ends; "
+     "the text names the rank, and later calls fail at once",
+     absent}};
 
 // ---- communicator/abort
 
@@ -186,14 +194,17 @@ void abort(const Subject& subject, Findings& findings) {
         const int size = groups.ranks(3), by = groups.ranks(2) - 1;
         if (groups.several()) {
             doing("{}: close() of a rank that others wait for", groups.table.name);
-            groups.run(size, [&](CommRank& own) {
-                run_form(own, {.kind = CATENA_OP_BARRIER}, problems);
-                const Exchange exchange({.count = 100}, own.rank(), size);
-                if (own.rank() != by)
-                    problems.need_failure("allreduce after rank 1 closed the group",
-                                          own.run(exchange.operation), {"rank 1"});
-                own.close();
-            }, 5);
+            groups.run(
+                size,
+                [&](CommRank& own) {
+                    run_form(own, {.kind = CATENA_OP_BARRIER}, problems);
+                    const Exchange exchange({.count = 100}, own.rank(), size);
+                    if (own.rank() != by)
+                        problems.need_failure("allreduce after rank 1 closed the group",
+                                              own.run(exchange.operation), {"rank 1"});
+                    own.close();
+                },
+                5);
         }
         doing("{}: abort()", groups.table.name);
         groups.run(size, [&](CommRank& own) {
@@ -224,24 +235,28 @@ const Registered r3{{"communicator", "abort",
 void silent(const Subject& subject, Findings& findings) {
     findings.silent();
     each_communicator(subject, findings, false, [&](Groups& groups, Problems& problems) {
-        groups.run(2, [&](CommRank& own) {
-            run_form(own, {.count = 100}, problems);
-            StartedWork work;
-            catena_operation refused = {};
-            refused.struct_size = sizeof refused;
-            refused.kind = 99;
-            if (own.start(refused, work)) problems.add("start()", "expected a refusal, got success");
-            const Form form = {.count = own.rank() == 0 ? std::uint64_t{1} : 2};
-            const Exchange exchange(form, own.rank(), own.size());
-            const CallResult result = own.run(exchange.operation);
-            if (own.size() > 1) problems.need_failure("different counts", result, {});
-            own.abort("the end");
-            own.close();
-        }, 5);
+        groups.run(
+            2,
+            [&](CommRank& own) {
+                run_form(own, {.count = 100}, problems);
+                StartedWork work;
+                catena_operation refused = {};
+                refused.struct_size = sizeof refused;
+                refused.kind = 99;
+                if (own.start(refused, work))
+                    problems.add("start()", "expected a refusal, got success");
+                const Form form = {.count = own.rank() == 0 ? std::uint64_t{1} : 2};
+                const Exchange exchange(form, own.rank(), own.size());
+                const CallResult result = own.run(exchange.operation);
+                if (own.size() > 1) problems.need_failure("different counts", result, {});
+                own.abort("the end");
+                own.close();
+            },
+            5);
     });
 }
-const Registered r4{{"communicator", "silent",
-                     "groups, operations and failures print nothing", silent}};
+const Registered r4{
+    {"communicator", "silent", "groups, operations and failures print nothing", silent}};
 
 }  // namespace
 }  // namespace catena::check::communicator_failures

@@ -75,9 +75,9 @@ catena_comm_options comm_options(int rank, int size, const std::string& address,
 catena_operation comm_operation(int kind, catena_dtype dtype, const void* send, void* recv,
                                 std::uint64_t count);
 
-// Opens a group of `size` ranks, a thread each, with a name of its own, and calls body() on each
-// thread; rank 0 runs on the calling one. Each rank is closed when its body is done. Throws what the
-// body of the lowest rank threw, and a Failure if a rank cannot open the group.
+// Opens a group of `size` ranks, a thread each, and calls body() on each thread; rank 0 runs on the
+// calling one. Each rank is closed when its body is done. Throws what the body of the lowest rank
+// threw, and a Failure if a rank cannot open the group.
 void run_ranks(const catena_communicator& table, int size, double timeout,
                const std::function<void(CommRank&)>& body);
 

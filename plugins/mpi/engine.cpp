@@ -100,8 +100,9 @@ void Engine::stop() noexcept {
         }
         thread_.join();
         const std::lock_guard lock(mutex);
+        // The failure of a part is no failure of the whole, whose ranks may have gone on.
         const auto failed = [&] {
-            return std::ranges::any_of(groups_, [](const auto& g) { return g->failed(); });
+            return std::ranges::any_of(groups_, [](const auto& g) { return g->whole && g->failed(); });
         };
         const auto poll_while = [&](const auto& condition) {
             for (Pause pause(yields); condition(); pause()) poll();
@@ -115,7 +116,7 @@ void Engine::stop() noexcept {
             bool open = false;
             for (const auto& group : groups_) {
                 ended |= group->member_ended();
-                open |= !group->over();
+                open |= !group->over() && !group->failed();
             }
             return open && !ended;
         });

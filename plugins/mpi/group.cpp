@@ -231,8 +231,10 @@ private:
 };
 
 std::unique_ptr<catena::plugin::Group> handle_of(MPI_Comm comm, MPI_Comm pairs,
-                                                 std::vector<Member> members, double timeout) {
+                                                 std::vector<Member> members, double timeout,
+                                                 bool whole) {
     auto state = std::make_shared<State>(comm, pairs, std::move(members), timeout);
+    state->whole = whole;
     Engine::get().add(state);
     return std::make_unique<MpiGroup>(std::move(state));
 }
@@ -275,7 +277,7 @@ std::unique_ptr<catena::plugin::Group> MpiGroup::split(std::int32_t color, std::
         throw Error(CATENA_E_DEVICE, catena::plugin::failure(own, exchange, failure.cause.expected,
                                                              failure.cause.got));
     }
-    return handle_of(comm, pairs, std::move(members), state_->timeout);
+    return handle_of(comm, pairs, std::move(members), state_->timeout, false);
 }
 
 // What the processes tell each other when they open a group.
@@ -354,7 +356,7 @@ std::unique_ptr<catena::plugin::Group> open(const catena_comm_options& options) 
         const std::lock_guard lock(engine.mutex);
         MPI_Comm pairs;
         check_mpi(MPI_Comm_dup(comm, &pairs), "MPI_Comm_dup");
-        return handle_of(comm, pairs, members_of(comm, rank, size), options.timeout);
+        return handle_of(comm, pairs, members_of(comm, rank, size), options.timeout, true);
     } catch (const Failure& failure) {
         throw Error(CATENA_E_DEVICE, "rank " + std::to_string(rank) + ": [open] group: expected " +
                                          failure.cause.expected + ", got " + failure.cause.got);

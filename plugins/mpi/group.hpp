@@ -154,6 +154,7 @@ public:
     const std::vector<Member> members;
     const double timeout;
     catena_comm_info info = {};
+    bool whole = false;  // has all processes, from open()
 
 private:
     // What is known of another rank.

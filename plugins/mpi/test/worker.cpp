@@ -1,0 +1,236 @@
+// One rank of the tests of mpi.catena: loads the plugin and runs a command. Prints errors as
+// "error: TEXT" and ends with status 1.
+//
+// usage: mpi-worker PLUGIN TIMEOUT COMMAND [ARGUMENT]
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <thread>
+#include <utility>
+
+#include "comm.hpp"
+
+namespace mpi_test {
+namespace {
+
+using namespace std::chrono_literals;
+
+double seconds() {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+double cpu_seconds() {
+    rusage used = {};
+    getrusage(RUSAGE_SELF, &used);
+    return static_cast<double>(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
+           1e-6 * static_cast<double>(used.ru_utime.tv_usec + used.ru_stime.tv_usec);
+}
+
+// Says what the others do; stops itself if that is the scenario.
+void allreduce(const Comm& comm, const char* label, std::uint64_t count = 10, double timeout = 0) {
+    std::vector<float> x(count, 1);
+    comm.run({.kind = CATENA_OP_ALLREDUCE, .send = x.data(), .recv = x.data(), .count = count,
+              .label = label, .timeout = timeout});
+    EXPECT(count == 0 || x[0] == static_cast<float>(comm.size()));
+}
+
+}  // namespace
+
+// Rank 1 does something else than the others. All ranks but an ended one must throw.
+void fail_by(const Comm& comm, const std::string& scenario) {
+    for (int i = 0; i < 3; ++i) allreduce(comm, "before");
+    const bool odd = comm.rank() == 1;
+    std::vector<float> x(1 << 20, 1);
+    const auto run = [&](const Args& odd_args, const Args& args) { comm.run(odd ? odd_args : args); };
+    Args sum = {.kind = CATENA_OP_ALLREDUCE, .send = x.data(), .recv = x.data(), .count = 10,
+                .label = "l1/W"};
+    Args other = sum;
+    if (scenario == "count") {
+        other.count = 9;
+        run(other, sum);
+    } else if (scenario == "large-count") {
+        sum.count = x.size();
+        other.count = 9;
+        run(other, sum);
+    } else if (scenario == "dtype") {
+        other.dtype = {CATENA_CODE_INT, 32, 1};
+        run(other, sum);
+    } else if (scenario == "reduction") {
+        other.reduction = CATENA_REDUCE_MAX;
+        run(other, sum);
+    } else if (scenario == "kind") {
+        run({}, sum);
+    } else if (scenario == "root") {
+        sum.kind = other.kind = CATENA_OP_BCAST;
+        other.peer = 1;
+        run(other, sum);
+    } else if (scenario == "gather" || scenario == "scatter" || scenario == "alltoall") {
+        // rank 1 expects 5 elements more of rank 0, or sends them
+        const auto n = static_cast<std::uint64_t>(comm.size());
+        std::vector<std::uint64_t> counts(n, 10), wrong = counts;
+        std::vector<float> send(1000), recv(1000);
+        Args all = {.kind = CATENA_OP_ALLTOALL, .send = send.data(), .recv = recv.data(),
+                    .count = 10, .send_counts = &counts, .recv_counts = &counts, .label = "v"};
+        if (scenario == "gather") all.kind = CATENA_OP_GATHER;
+        if (scenario == "scatter") all.kind = CATENA_OP_SCATTER;
+        Args mistaken = all;
+        if (scenario == "alltoall") {
+            wrong[0] = 15;
+            mistaken.recv_counts = &wrong;
+        } else {
+            mistaken.count = 15;
+        }
+        run(mistaken, all);
+    } else if (scenario == "recv-count" || scenario == "recv-dtype") {
+        Args send = {.kind = CATENA_OP_SEND, .peer = 1, .send = x.data(), .count = 10,
+                     .label = "l1/W"};
+        Args recv = {.kind = CATENA_OP_RECV, .peer = 0, .recv = x.data(), .count = 10,
+                     .label = "l1/W"};
+        if (scenario == "recv-count") recv.count = 9;
+        else recv.dtype = {CATENA_CODE_INT, 32, 1};
+        if (comm.rank() == 0) comm.run(send);
+        if (odd) comm.run(recv);
+        comm.run({.label = "after"});
+    } else if (scenario == "recv-timeout") {
+        if (comm.rank() == 0)
+            comm.run({.kind = CATENA_OP_RECV, .peer = 1, .recv = x.data(), .count = 10,
+                      .label = "l1/W"});
+        comm.run({.label = "after"});
+    } else if (scenario == "abort") {
+        if (odd) comm.abort("disk full");
+        comm.run(sum);
+    } else if (scenario == "late-abort") {  // the others learn of it at their next call
+        if (odd) comm.abort("disk full");
+        std::this_thread::sleep_for(100ms);
+        comm.run(sum);
+    } else if (scenario == "kill") {
+        if (odd) std::raise(SIGKILL);
+        comm.run(sum);
+    } else if (scenario == "kill-large") {  // while data moves
+        sum.count = x.size();
+        if (odd)
+            std::thread([] {
+                std::this_thread::sleep_for(50ms);
+                std::raise(SIGKILL);
+            }).detach();
+        for (;;) {
+            std::ranges::fill(x, 1);
+            comm.run(sum);
+        }
+    } else if (scenario == "exit") {
+        if (odd) _exit(3);
+        comm.run(sum);
+    } else if (scenario == "leave") {  // closes the group and ends as usual
+        if (odd) throw std::runtime_error("no such file");
+        comm.run(sum);
+    } else if (scenario == "stop") {
+        if (odd) std::raise(SIGSTOP);
+        comm.run(sum);
+    } else if (scenario == "hang") {  // computes for long
+        if (odd) {
+            const double until = seconds() + 4;
+            while (seconds() < until) {}
+        }
+        comm.run(sum);
+    } else if (scenario == "short-timeout") {  // the operation's, shorter than the group's
+        sum.timeout = 0.3;
+        if (odd) std::this_thread::sleep_for(2s);
+        comm.run(sum);
+    } else if (scenario == "split") {
+        if (odd) comm.run(sum);
+        else static_cast<void>(comm.split(0, 0));
+    } else {
+        throw std::runtime_error("no scenario " + scenario);
+    }
+    EXPECT(!"expected a failure");
+}
+
+// Seconds of one allreduce in place, and of the processor while another rank computes.
+void measure(const Comm& comm) {
+    for (const std::uint64_t count : {std::uint64_t{1}, std::uint64_t{25'000},
+                                      std::uint64_t{250'000}, std::uint64_t{25'000'000}}) {
+        std::vector<float> x(count, 0);
+        const int rounds = count > 1'000'000 ? 10 : count > 1000 ? 200 : 5000;
+        double best = 1e9;
+        std::vector<double> all;
+        for (int i = 0; i < rounds; ++i) {
+            const double begin = seconds();
+            comm.run({.kind = CATENA_OP_ALLREDUCE, .send = x.data(), .recv = x.data(),
+                      .count = count});
+            all.push_back(seconds() - begin);
+            best = std::min(best, all.back());
+        }
+        std::ranges::sort(all);
+        if (comm.rank() == 0)
+            std::printf("%llu floats: best %.1f us, p50 %.1f us\n",
+                        static_cast<unsigned long long>(count), best * 1e6,
+                        all[all.size() / 2] * 1e6);
+    }
+    // rank 0 starts an operation that rank 1 joins a second later: the cost of the thread
+    comm.run({});
+    if (comm.rank() == 1) std::this_thread::sleep_for(1s);
+    const double cpu = cpu_seconds();
+    const Work work = comm.start({});
+    if (comm.rank() == 0) std::this_thread::sleep_for(1s);
+    const double thread = cpu_seconds() - cpu;
+    work.wait();
+    comm.run({});
+    if (comm.rank() == 1) std::this_thread::sleep_for(1s);
+    const double before = cpu_seconds();
+    comm.run({});
+    const double waiting = cpu_seconds() - before;
+    const double idle_begin = cpu_seconds();
+    std::this_thread::sleep_for(1s);
+    if (comm.rank() == 0)
+        std::printf("processor: %.1f%% with a pending operation, %.1f%% in wait(), %.1f%% idle\n",
+                    thread * 100, waiting * 100, (cpu_seconds() - idle_begin) * 100);
+}
+
+}  // namespace mpi_test
+
+int main(int argc, char** argv) {
+    using namespace mpi_test;
+    if (argc < 4) return 2;
+    const std::string command = argv[3];
+    int status = 0;
+    const catena_plugin* plugin = nullptr;
+    try {
+        plugin = &load(argv[1]);
+        const auto& table =
+            *static_cast<const catena_communicator*>(plugin->extensions[0]->table);
+        if (command == "load") return 0;
+        const Comm comm(table, std::atof(argv[2]));
+        if (command == "operations") test_operations(comm);
+        else if (command == "bits") test_bits(comm);
+        else if (command == "many") test_many(comm);
+        else if (command == "groups") test_groups(comm);
+        else if (command == "refusals") test_refusals(comm);
+        else if (command == "measure") measure(comm);
+        else if (command == "fail") {
+            try {
+                fail_by(comm, argv[4]);
+            } catch (const Error& first) {
+                // each later call fails at once, with the same text
+                const double begin = seconds();
+                try {
+                    comm.run({.label = "later"});
+                    EXPECT(!"expected a second failure");
+                } catch (const Error& second) {
+                    EXPECT(std::strcmp(first.what(), second.what()) == 0);
+                    EXPECT(second.status == CATENA_E_DEVICE && first.status == CATENA_E_DEVICE);
+                    EXPECT(seconds() - begin < 0.5);
+                }
+                throw;
+            }
+        } else throw std::runtime_error("no command " + command);
+        std::printf("rank %d of %d: passed\n", comm.rank(), comm.size());
+    } catch (const std::exception& error) {
+        std::fprintf(stderr, "error: %s\n", error.what());
+        status = 1;
+    }
+    if (plugin != nullptr && plugin->deinit != nullptr) plugin->deinit();
+    return status;
+}

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
+#include <cstdio>
 
 #include "group.hpp"
 
@@ -52,14 +52,16 @@ void State::send(int rank, Notice notice, const Cause& cause) {
     out.message.number = collectives_;
     put(out.message.expected, cause.expected);
     put(out.message.got, cause.got);
+    put(out.message.of, cause.of);
     // If it cannot be sent, the other rank finds out by its timeout.
     if (MPI_Isend(&out.message, sizeof(Message), MPI_BYTE, rank, control_tag, comm,
                   &out.request) != MPI_SUCCESS)
         outgoing_.pop_back();
 }
 void State::send_all(Notice notice, const Cause& cause) {
+    const std::vector<bool> gone = ended(members);  // MPI may end a process that sends to these
     for (int r = 0; r < info.size; ++r)
-        if (r != info.rank) send(r, notice, cause);
+        if (r != info.rank && !gone[static_cast<std::size_t>(r)]) send(r, notice, cause);
 }
 
 bool State::poll_messages() {
@@ -84,9 +86,9 @@ void State::receive(const Message& message) {
     peer.number = message.number;
     switch (message.notice) {
         case Notice::failed:
-        case Notice::aborted: fail({message.expected, message.got}, false); break;
+        case Notice::aborted: fail({message.expected, message.got, message.of}, false); break;
         case Notice::closed: peer.closed = true; break;
-        case Notice::question: send(message.rank, Notice::answer, {{}, last_}); break;
+        case Notice::question: send(message.rank, Notice::answer, {{}, last_, {}}); break;
         case Notice::answer:
             peer.answered = true;
             peer.last = message.got;
@@ -109,15 +111,17 @@ void State::fail(const Cause& cause, bool tell) {
 }
 
 const std::string& State::text_for(const catena_operation& op) {
-    if (text_.empty())
-        text_ = cause_->expected.empty()
-                    ? cause_->got
-                    : catena::plugin::failure(info, op, cause_->expected, cause_->got);
-    return text_;
+    if (!text_.empty()) return text_;
+    if (cause_->expected.empty()) return text_ = cause_->got;
+    std::string expected = cause_->expected;
+    const std::size_t it = expected.find(" it ");
+    if (!cause_->of.empty() && cause_->of != name_of(op) && it != std::string::npos)
+        expected.replace(it + 1, 2, cause_->of);
+    return text_ = catena::plugin::failure(info, op, expected, cause_->got);
 }
 
 void State::abort(std::string_view reason) {
-    fail({{}, rank_text(static_cast<std::size_t>(info.rank)) + ": aborted: " + std::string(reason)},
+    fail({{}, rank_text(static_cast<std::size_t>(info.rank)) + ": aborted: " + std::string(reason), {}},
          true);
 }
 
@@ -138,7 +142,8 @@ void State::check_members() {
             return fail({rank_text(r) + " to take part",
                          gone[r] ? "the end of its process (pid " +
                                        std::to_string(members[r].pid) + ")"
-                                 : "that it has closed the group"},
+                                 : "that it has closed the group",
+                         {}},
                         true);
     }
 }
@@ -181,10 +186,13 @@ void State::conclude() {
         who += (who.empty() ? "" : " and ") + rank_text(r);
         what += what.empty() ? last : ", and " + last + " from " + rank_text(r);
     }
-    const double seconds = op.o.timeout > 0 ? op.o.timeout : timeout;
-    const std::string within = " within " + catena::plugin::text_of(seconds) + " s";
-    if (who.empty()) fail({"it to end" + within, "all ranks in it"}, true);
-    else fail({who + " to start it" + within, what}, true);
+    char seconds[32];
+    std::snprintf(seconds, sizeof seconds, "%g", op.o.timeout > 0 ? op.o.timeout : timeout);
+    const std::string within = std::string(" within ") + seconds + " s";
+    const bool all = who.empty();
+    fail({all ? "all ranks to end it" + within : who + " to start it" + within, all ? "it still running" : what,
+          name_of(op.o)},
+         true);
 }
 
 // ---- the end

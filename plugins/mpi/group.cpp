@@ -64,6 +64,12 @@ Operation::Operation(std::shared_ptr<State> state, const catena_operation& opera
     if (!collective()) agreed.erase(0, std::string_view("send").size());
 }
 
+std::string name_of(const catena_operation& operation) {
+    const std::string name = std::string("[") + catena::plugin::name_of_operation(operation.kind) + "]";
+    return operation.label == nullptr || *operation.label == '\0' ? name
+                                                                 : name + " " + operation.label;
+}
+
 bool Operation::Awaited::await_ready() const { return test_all(some); }
 
 bool Operation::advance() {
@@ -129,8 +135,7 @@ std::shared_ptr<Operation> State::start(const catena_operation& operation,
                                         std::string_view agreed) {
     if (cause_) throw Error(CATENA_E_DEVICE, text_for(operation));
     const auto op = std::make_shared<Operation>(shared_from_this(), operation, agreed);
-    last_ = op->collective() ? op->agreed : catena::plugin::name_of_operation(op->o.kind) + op->agreed;
-    if (!op->label.empty()) last_ = "[" + last_ + "] " + op->label;
+    last_ = name_of(op->o);
     if (op->collective()) op->number = ++collectives_;
     else op->sent = sent_tag + sent_++ % sent_tags;
     operations_.push_back(op);
@@ -183,7 +188,7 @@ bool State::poll(Clock::time_point now) {
     } catch (const Failure& failure) {
         fail(failure.cause, failure.tell);
     } catch (const std::exception& error) {
-        fail({"memory and a working MPI", error.what()}, true);
+        fail({"memory", error.what(), {}}, true);
     }
     return advanced;
 }

@@ -41,18 +41,19 @@ struct Message {
     Notice notice;
     std::int32_t rank;     // the sender
     std::uint64_t number;  // collective operations that the sender has started
-    char expected[400], got[600];
+    char expected[400], got[600], of[200];
 };
 
 // A failure between ranks: the rank's text is made when an operation meets it.
 struct Cause {
     std::string expected, got;  // if expected is empty, got is the whole text
+    std::string of;             // "[allreduce] l1/W", what "it" is in expected
 };
 class Failure : public std::exception {
 public:
     // tell: the other ranks do not know of it.
     Failure(std::string expected, std::string got, bool tell_others = false)
-        : cause{std::move(expected), std::move(got)}, tell(tell_others) {}
+        : cause{std::move(expected), std::move(got), {}}, tell(tell_others) {}
     const char* what() const noexcept override { return cause.got.c_str(); }
     Cause cause;
     bool tell;
@@ -92,9 +93,7 @@ public:
     void receive(void* data, std::uint64_t bytes, int from, int tag);
 
     std::uint64_t bytes(std::uint64_t elements) const { return elements * item; }
-    bool collective() const {
-        return o.kind != CATENA_OP_SEND && o.kind != CATENA_OP_RECV;
-    }
+    bool collective() const { return o.kind != CATENA_OP_SEND && o.kind != CATENA_OP_RECV; }
 
     const std::shared_ptr<State> group;
     const std::string label;
@@ -112,6 +111,9 @@ public:
     std::span<MPI_Request> awaited;
     std::coroutine_handle<> resume;
 };
+
+// "[allreduce] l1/W"
+std::string name_of(const catena_operation& operation);
 
 // The whole of an operation: agreement, then data.
 Task run(Operation& op);

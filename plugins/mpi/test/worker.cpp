@@ -2,6 +2,7 @@
 // "error: TEXT" and ends with status 1.
 //
 // usage: mpi-worker PLUGIN TIMEOUT COMMAND [ARGUMENT]
+#include <mpi.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -9,6 +10,8 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
+#include <filesystem>
+#include <iterator>
 #include <thread>
 #include <utility>
 
@@ -29,25 +32,43 @@ double cpu_seconds() {
            1e-6 * static_cast<double>(used.ru_utime.tv_usec + used.ru_stime.tv_usec);
 }
 
-// Says what the others do; stops itself if that is the scenario.
-void allreduce(const Comm& comm, const char* label, std::uint64_t count = 10, double timeout = 0) {
-    std::vector<float> x(count, 1);
-    comm.run({.kind = CATENA_OP_ALLREDUCE, .send = x.data(), .recv = x.data(), .count = count,
-              .label = label, .timeout = timeout});
-    EXPECT(count == 0 || x[0] == static_cast<float>(comm.size()));
+int threads() {
+    return static_cast<int>(
+        std::distance(std::filesystem::directory_iterator("/proc/self/task"), {}));
+}
+
+// open() with a rank or size that differs from MPI's, or with an address.
+void refuses_other_places(const catena_communicator& table) {
+    catena_comm_options options = {};
+    options.struct_size = sizeof options;
+    options.rank = -1;
+    options.size = 5;
+    options.timeout = 10;
+    const auto refused = [&](const std::string& text) {
+        catena_comm* comm = nullptr;
+        EXPECT(table.open(nullptr, &options, &comm) == CATENA_E_INVALID);
+        if (last_text.find(text) == std::string::npos) throw std::runtime_error(last_text);
+    };
+    refused("[open] size: expected 2, that of MPI_COMM_WORLD, got 5");
+    options.size = 0;
+    options.rank = 7;
+    refused("[open] rank: expected ");
+    options.rank = -1;
+    options.address = "host:1";
+    refused("[open] address: expected none, as mpirun knows the ranks, got host:1");
 }
 
 }  // namespace
 
 // Rank 1 does something else than the others. All ranks but an ended one must throw.
 void fail_by(const Comm& comm, const std::string& scenario) {
-    for (int i = 0; i < 3; ++i) allreduce(comm, "before");
     const bool odd = comm.rank() == 1;
     std::vector<float> x(1 << 20, 1);
     const auto run = [&](const Args& odd_args, const Args& args) { comm.run(odd ? odd_args : args); };
     Args sum = {.kind = CATENA_OP_ALLREDUCE, .send = x.data(), .recv = x.data(), .count = 10,
                 .label = "l1/W"};
     Args other = sum;
+    for (int i = 0; i < 3; ++i) comm.run({.label = "before", .timeout = 60});
     if (scenario == "count") {
         other.count = 9;
         run(other, sum);
@@ -123,6 +144,18 @@ void fail_by(const Comm& comm, const std::string& scenario) {
     } else if (scenario == "exit") {
         if (odd) _exit(3);
         comm.run(sum);
+    } else if (scenario == "stdlib-exit") {  // with the handlers of exit(), not the plugin's deinit()
+        if (odd) std::exit(3);
+        comm.run(sum);
+    } else if (scenario == "throw") {  // std::terminate()
+        if (odd) std::thread([] { throw std::runtime_error("no such file"); }).join();
+        comm.run(sum);
+    } else if (scenario == "abort-exit") {
+        if (odd) {
+            comm.abort("disk full");
+            std::exit(1);
+        }
+        comm.run(sum);
     } else if (scenario == "leave") {  // closes the group and ends as usual
         if (odd) throw std::runtime_error("no such file");
         comm.run(sum);
@@ -131,13 +164,13 @@ void fail_by(const Comm& comm, const std::string& scenario) {
         comm.run(sum);
     } else if (scenario == "hang") {  // computes for long
         if (odd) {
-            const double until = seconds() + 4;
+            const double until = seconds() + 5;
             while (seconds() < until) {}
         }
         comm.run(sum);
     } else if (scenario == "short-timeout") {  // the operation's, shorter than the group's
         sum.timeout = 0.3;
-        if (odd) std::this_thread::sleep_for(2s);
+        if (odd) std::this_thread::sleep_for(1s);
         comm.run(sum);
     } else if (scenario == "split") {
         if (odd) comm.run(sum);
@@ -201,7 +234,18 @@ int main(int argc, char** argv) {
         plugin = &load(argv[1]);
         const auto& table =
             *static_cast<const catena_communicator*>(plugin->extensions[0]->table);
-        if (command == "load") return 0;
+        int initialised = 0;
+        if (command == "load") {
+            MPI_Initialized(&initialised);
+            std::printf("threads %d, mpi %d\n", threads(), initialised);
+            plugin->deinit();
+            return 0;
+        }
+        if (command == "own-mpi") {
+            int provided = 0;
+            MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided);
+        }
+        if (command == "wrong-size") refuses_other_places(table);
         const Comm comm(table, std::atof(argv[2]));
         if (command == "operations") test_operations(comm);
         else if (command == "bits") test_bits(comm);
@@ -209,6 +253,8 @@ int main(int argc, char** argv) {
         else if (command == "groups") test_groups(comm);
         else if (command == "refusals") test_refusals(comm);
         else if (command == "measure") measure(comm);
+        else if (command == "own-mpi") test_many(comm);
+        else if (command == "wrong-size") comm.run({});
         else if (command == "fail") {
             try {
                 fail_by(comm, argv[4]);
@@ -231,6 +277,10 @@ int main(int argc, char** argv) {
         std::fprintf(stderr, "error: %s\n", error.what());
         status = 1;
     }
-    if (plugin != nullptr && plugin->deinit != nullptr) plugin->deinit();
+    if (plugin != nullptr) plugin->deinit();
+    int finalised = 0;
+    MPI_Finalized(&finalised);
+    if (command == "own-mpi" && !finalised) MPI_Finalize();
+    else if (status == 0 && finalised != 1) status = 3;
     return status;
 }

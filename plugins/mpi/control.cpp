@@ -21,7 +21,8 @@ void put(char (&to)[n], const std::string& text) {
     to[std::min(text.copy(to, n - 1), n - 1)] = '\0';
 }
 
-// Whether each process has ended. A zombie has, too.
+}  // namespace
+
 std::vector<bool> ended(const std::vector<Member>& members) {
     std::vector<pollfd> files;
     for (const Member& m : members) files.push_back({m.fd, POLLIN, 0});
@@ -35,7 +36,9 @@ std::vector<bool> ended(const std::vector<Member>& members) {
     return result;
 }
 
-}  // namespace
+std::string end_of(const Member& member) {
+    return "the end of its process (pid " + std::to_string(member.pid) + ")";
+}
 
 // ---- messages
 
@@ -111,13 +114,17 @@ void State::fail(const Cause& cause, bool tell) {
 }
 
 const std::string& State::text_for(const catena_operation& op) {
-    if (!text_.empty()) return text_;
-    if (cause_->expected.empty()) return text_ = cause_->got;
-    std::string expected = cause_->expected;
+    if (text_.empty()) text_ = text_of(op, *cause_);
+    return text_;
+}
+
+std::string State::text_of(const catena_operation& op, const Cause& cause) const {
+    if (cause.expected.empty()) return cause.got;
+    std::string expected = cause.expected;
     const std::size_t it = expected.find(" it ");
-    if (!cause_->of.empty() && cause_->of != name_of(op) && it != std::string::npos)
-        expected.replace(it + 1, 2, cause_->of);
-    return text_ = catena::plugin::failure(info, op, expected, cause_->got);
+    if (!cause.of.empty() && cause.of != name_of(op) && it != std::string::npos)
+        expected.replace(it + 1, 2, cause.of);
+    return catena::plugin::failure(info, op, expected, cause.got);
 }
 
 void State::abort(std::string_view reason) {
@@ -140,8 +147,7 @@ void State::check_members() {
         if ((!gone[r] && !peer.closed) || !needed) peer.ended = 0;
         else if (++peer.ended >= 3)
             return fail({rank_text(r) + " to take part",
-                         gone[r] ? "the end of its process (pid " +
-                                       std::to_string(members[r].pid) + ")"
+                         gone[r] ? end_of(members[r])
                                  : "that it has closed the group",
                          {}},
                         true);
@@ -223,7 +229,9 @@ bool State::member_ended() {
     return false;
 }
 
-void State::report() { send_all(Notice::reported); }
+void State::report() {
+    if (!std::exchange(reported_, true)) send_all(Notice::reported);
+}
 
 bool State::reported() {
     const std::vector<bool> gone = ended(members);
@@ -232,9 +240,9 @@ bool State::reported() {
     return outgoing_.empty();
 }
 
-// Cancels what runs after a failure, so that MPI does not use the callers' memory. Returns false if
-// that is not possible; then the group's memory stays too.
-bool State::quiesce() {
+// Cancels what runs after a failure, so that MPI does not use the callers' memory. Where that is not
+// possible, as for messages to a process that has ended, it uses MPI no more.
+void State::quiesce() {
     std::vector<MPI_Request*> left;
     for (const auto& op : abandoned_)
         for (MPI_Request& request : op->requests)
@@ -242,14 +250,18 @@ bool State::quiesce() {
                 MPI_Cancel(&request);
                 left.push_back(&request);
             }
-    const auto until = Clock::now() + 100ms;
-    for (Pause pause(100); !left.empty() && Clock::now() < until; pause())
+    const auto done = [&] {
         std::erase_if(left, [](MPI_Request* request) {
             int flag = 0;
             return MPI_Test(request, &flag, MPI_STATUS_IGNORE) != MPI_SUCCESS || flag;
         });
-    if (left.empty()) abandoned_.clear();
-    return left.empty();
+        return left.empty() && outgoing_.empty();
+    };
+    Engine& engine = Engine::get();
+    if (engine.poll_until(done, 100ms)) return abandoned_.clear();
+    report();  // now, as stop() cannot
+    engine.poll_until([&] { return reported(); }, 1s);
+    if (!left.empty()) engine.halt();
 }
 
 }  // namespace catena_mpi

@@ -23,7 +23,7 @@ Engine& Engine::get() {
 }
 
 void Engine::initialise() {
-    const std::lock_guard lock(mutex);
+    const Lock held = lock();
     if (thread_.joinable()) return;
     int initialised = 0, finalised = 0, provided = MPI_THREAD_SINGLE;
     MPI_Initialized(&initialised);
@@ -60,6 +60,7 @@ bool Engine::busy() const {
 }
 
 bool Engine::poll() {
+    if (halted_) return false;
     const auto now = Clock::now();
     bool advanced = false;
     for (std::size_t i = 0; i < groups_.size(); ++i) advanced |= groups_[i]->poll(now);
@@ -67,72 +68,107 @@ bool Engine::poll() {
     return advanced;
 }
 
-void Engine::started() {
-    last_start_ = Clock::now();
-    if (asleep_) wake_.notify_one();
+void Engine::wake() {
+    {
+        const std::lock_guard held(wake_mutex_);
+        woken_ = true;
+    }
+    wake_.notify_one();
 }
 
-void Engine::run() {
-    std::unique_lock lock(mutex);
-    Pause pause(0);
-    while (!stopping_) {
-        using namespace std::chrono_literals;
-        std::chrono::microseconds time = 500us;
-        if (waiting_.load(std::memory_order_relaxed) == 0) {  // else a caller polls
-            if (poll()) pause.reset();
-            if (busy()) time = pause.next();
-            else if (Clock::now() - last_start_ > 100ms) time = 50ms;
-        }
-        // Short sleeps end by themselves, which costs a start() less than to end them.
-        asleep_ = time > 1ms;
-        resting_ = time == 500us;
-        wake_.wait_for(lock, time);
-        asleep_ = resting_ = false;
+void Engine::started() {
+    last_start_ = Clock::now();
+    if (asleep_) wake();
+}
+
+void Engine::watch(const std::vector<Member>& members) {
+    const std::lock_guard held(watch_mutex_);
+    watched_ = members;
+}
+
+Engine::Lock Engine::lock() {
+    using namespace std::chrono_literals;
+    Lock held(mutex_, std::defer_lock);
+    for (int tries = 0; !held.try_lock_for(100ms); ++tries) {
+        const std::lock_guard watching(watch_mutex_);
+        const std::vector<bool> gone = ended(watched_);
+        const auto first = std::ranges::find(gone, true);
+        if (tries < 2 || first == gone.end()) continue;
+        const Member& member = watched_[static_cast<std::size_t>(first - gone.begin())];
+        const std::string expected = "rank " + std::to_string(member.rank) + " to take part";
+        const Operation* const op = waited_;
+        throw Error(CATENA_E_DEVICE,
+                    op != nullptr ? op->group->text_of(op->o, {expected, end_of(member), {}})
+                                  : "mpi: expected " + expected + ", got " + end_of(member));
     }
+    return held;
+}
+
+void Engine::run() try {
+    using namespace std::chrono_literals;
+    Pause pause(0, 500us);
+    for (;;) {
+        std::chrono::microseconds time = 500us;
+        {
+            const Lock held = lock();
+            if (stopping_) return;
+            if (waiting_.load(std::memory_order_relaxed) == 0) {  // else a caller polls
+                if (poll()) pause.reset();
+                if (busy()) time = pause.next();
+                else if (Clock::now() - last_start_ > 100ms) time = 50ms;
+            }
+            // Short sleeps end by themselves, which costs a start() less than to end them.
+            asleep_ = time > 1ms;
+            resting_ = time >= 500us;
+        }
+        std::unique_lock sleeping(wake_mutex_);
+        wake_.wait_for(sleeping, time, [&] { return woken_; });
+        woken_ = false;
+    }
+} catch (const std::exception& error) {
+    // The caller that waits in MPI cannot print it.
+    catena::plugin::host().log(nullptr, CATENA_LOG_ERROR, error.what());
 }
 
 void Engine::stop() noexcept {
     try {
         {
-            const std::lock_guard lock(mutex);
+            const Lock held = lock();
             if (std::exchange(stopping_, true) || !thread_.joinable()) return;
-            wake_.notify_one();
         }
+        wake();
         thread_.join();
-        const std::lock_guard lock(mutex);
+        const Lock held = lock();
         // The failure of a part is no failure of the whole, whose ranks may have gone on.
         const auto failed = [&] {
             return std::ranges::any_of(groups_, [](const auto& g) { return g->whole && g->failed(); });
-        };
-        const auto poll_while = [&](const auto& condition) {
-            for (Pause pause(yields); condition(); pause()) poll();
         };
         for (const auto& group : groups_)
             if (!group->closed()) group->close();
         // MPI_Finalize() would wait for the others without end, also for those that have failed.
         bool ended = false;
-        poll_while([&] {
-            if (failed()) return false;
-            bool open = false;
-            for (const auto& group : groups_) {
-                ended |= group->member_ended();
-                open |= !group->over() && !group->failed();
-            }
-            return open && !ended;
-        });
+        poll_until(
+            [&] {
+                ended = std::ranges::any_of(groups_, [](const auto& g) { return g->member_ended(); });
+                return ended || failed() || std::ranges::all_of(groups_, [](const auto& g) {
+                           return g->over() || g->failed();
+                       });
+            },
+            Clock::duration::max() / 2);
         if (!failed()) {
-            if (finalise_ && !ended) MPI_Finalize();
+            if (finalise_ && !ended && !halted_) MPI_Finalize();
             return;
         }
         // mpirun ends all processes when the first one has ended, so each waits for the others.
+        if (halted_) return;
         for (const auto& group : groups_)
             if (group->failed()) group->report();
-        const auto until = Clock::now() + std::chrono::seconds(1);
-        poll_while([&] {
-            return Clock::now() < until && !std::ranges::all_of(groups_, [](const auto& g) {
-                return !g->failed() || (g->reported());
-            });
-        });
+        poll_until(
+            [&] {
+                return std::ranges::all_of(
+                    groups_, [](const auto& g) { return !g->failed() || g->reported(); });
+            },
+            std::chrono::seconds(1));
     } catch (...) {  // the process ends
     }
 }

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <mutex>
 
 namespace catena_mpi {
 namespace {
@@ -96,7 +95,7 @@ void Operation::receive(void* data, std::uint64_t n, int from, int tag) {
 
 bool Operation::test() {
     Engine& engine = Engine::get();
-    const std::lock_guard lock(engine.mutex);
+    const Engine::Lock held = engine.lock();
     if (!finished && !group->failed()) engine.poll();
     if (!finished && group->failed()) throw Error(CATENA_E_DEVICE, group->text_for(o));
     return finished;
@@ -104,9 +103,14 @@ bool Operation::test() {
 
 void Operation::wait() {
     Engine& engine = Engine::get();
-    engine.poll_until([&] { return finished || group->failed(); });
-    const std::lock_guard lock(engine.mutex);
-    if (!finished) throw Error(CATENA_E_DEVICE, group->text_for(o));
+    std::string text;
+    engine.poll_until([&] {
+        const bool done = finished || group->failed();
+        engine.waits_for(done ? nullptr : this);
+        if (done && !finished) text = group->text_for(o);
+        return done;
+    });
+    if (!text.empty()) throw Error(CATENA_E_DEVICE, text);
 }
 
 // ---- groups
@@ -135,10 +139,11 @@ std::shared_ptr<Operation> State::start(const catena_operation& operation,
                                         std::string_view agreed) {
     if (cause_) throw Error(CATENA_E_DEVICE, text_for(operation));
     const auto op = std::make_shared<Operation>(shared_from_this(), operation, agreed);
+    op->task = run(*op);
+    operations_.push_back(op);
     last_ = name_of(op->o);
     if (op->collective()) op->number = ++collectives_;
     else op->sent = sent_tag + sent_++ % sent_tags;
-    operations_.push_back(op);
     ++waiting_;
     run_waiting();
     Engine::get().started();
@@ -154,7 +159,6 @@ void State::run_waiting() {
         if (op->running || (op->collective() && op->number >= oldest + window)) continue;
         op->running = true;
         --waiting_;
-        op->task = run(*op);
         op->task.start();
     }
 }
@@ -200,8 +204,11 @@ class MpiGroup final : public catena::plugin::Group {
 public:
     explicit MpiGroup(std::shared_ptr<State> state) : state_(std::move(state)) {}
     ~MpiGroup() override {
-        const std::lock_guard lock(Engine::get().mutex);
-        state_->close();
+        try {
+            const Engine::Lock held = Engine::get().lock();
+            state_->close();
+        } catch (const std::exception&) {  // MPI does not return: the process can only end
+        }
     }
     MpiGroup(const MpiGroup&) = delete;
     MpiGroup& operator=(const MpiGroup&) = delete;
@@ -212,13 +219,16 @@ public:
         return start(operation, {});
     }
     void abort(std::string_view reason) noexcept override {
-        const std::lock_guard lock(Engine::get().mutex);
-        state_->abort(reason);
+        try {
+            const Engine::Lock held = Engine::get().lock();
+            state_->abort(reason);
+        } catch (const std::exception&) {  // as above
+        }
     }
 
 private:
     std::shared_ptr<Operation> start(const catena_operation& operation, std::string_view agreed) {
-        const std::lock_guard lock(Engine::get().mutex);
+        const Engine::Lock held = Engine::get().lock();
         if (operation.kind == CATENA_OP_SEND || operation.kind == CATENA_OP_RECV) check_tag(operation);
         return state_->start(operation, agreed);
     }
@@ -267,7 +277,7 @@ std::unique_ptr<catena::plugin::Group> MpiGroup::split(std::int32_t color, std::
     for (const int r : ranks) members.push_back(state_->members[static_cast<std::size_t>(r)]);
 
     // The ranks of the new group are all here, so MPI's blocking functions return.
-    const std::lock_guard lock(Engine::get().mutex);
+    const Engine::Lock held = Engine::get().lock();
     MPI_Group whole, part;
     MPI_Comm comm, pairs;
     MPI_Comm_group(state_->comm, &whole);
@@ -315,8 +325,9 @@ std::vector<Member> members_of(MPI_Comm comm, int rank, int size) {
         const Process& process = all[static_cast<std::size_t>(r)];
         const bool seen = r != rank && process.machine == own.machine && process.pids == own.pids;
         const long fd = seen ? syscall(SYS_pidfd_open, process.pid, 0) : -1;
-        members.push_back({process.machine, seen ? process.pid : 0, static_cast<int>(fd)});
+        members.push_back({process.machine, r, seen ? process.pid : 0, static_cast<int>(fd)});
     }
+    Engine::get().watch(members);
     return members;
 }
 
@@ -329,11 +340,12 @@ std::unique_ptr<catena::plugin::Group> open(const catena_comm_options& options) 
     Engine& engine = Engine::get();
     engine.initialise();
     int rank = 0, size = 0;
-    MPI_Comm comm = MPI_COMM_NULL;
+    // MPI writes it later if the others come too late.
+    MPI_Comm* const made_comm = new MPI_Comm(MPI_COMM_NULL);
     MPI_Request request = MPI_REQUEST_NULL;
     try {
         {
-            const std::lock_guard lock(engine.mutex);
+            const Engine::Lock held = engine.lock();
             MPI_Comm_rank(MPI_COMM_WORLD, &rank);
             MPI_Comm_size(MPI_COMM_WORLD, &size);
             if (options.size > 0 && options.size != size)
@@ -344,7 +356,7 @@ std::unique_ptr<catena::plugin::Group> open(const catena_comm_options& options) 
                 catena::plugin::fail(CATENA_E_INVALID, "open", "rank",
                                      std::to_string(rank) + ", that in MPI_COMM_WORLD",
                                      options.rank);
-            check_mpi(MPI_Comm_idup(MPI_COMM_WORLD, &comm, &request), "MPI_Comm_idup");
+            check_mpi(MPI_Comm_idup(MPI_COMM_WORLD, made_comm, &request), "MPI_Comm_idup");
         }
         const auto deadline = after(options.timeout);
         int made = 0;
@@ -358,7 +370,8 @@ std::unique_ptr<catena::plugin::Group> open(const catena_comm_options& options) 
                             std::to_string(size) + " ranks to open it within " +
                             catena::plugin::text_of(options.timeout) + " s, got fewer");
         // All ranks are here, so MPI's blocking functions return.
-        const std::lock_guard lock(engine.mutex);
+        const Engine::Lock held = engine.lock();
+        const MPI_Comm comm = *std::unique_ptr<MPI_Comm>(made_comm);
         MPI_Comm pairs;
         check_mpi(MPI_Comm_dup(comm, &pairs), "MPI_Comm_dup");
         return handle_of(comm, pairs, members_of(comm, rank, size), options.timeout, true);

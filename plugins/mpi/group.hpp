@@ -120,13 +120,6 @@ Task run(Operation& op);
 
 // ---- groups
 
-// Where a member runs.
-struct Member {
-    int machine;  // the first rank of its machine, in MPI_COMM_WORLD
-    int pid;      // of another process that can be watched, else 0
-    int fd;       // of that process, or -1 if the system has no such files
-};
-
 // A group's state, which lives on after close() while other ranks may send messages.
 class State : public std::enable_shared_from_this<State> {
 public:
@@ -143,6 +136,7 @@ public:
     bool failed() const { return cause_.has_value(); }
     // The text of the failure. The first operation that meets it makes the text.
     const std::string& text_for(const catena_operation& op);
+    std::string text_of(const catena_operation& op, const Cause& cause) const;
 
     // ---- the end
     bool closed() const { return closed_; }
@@ -181,7 +175,7 @@ private:
     void check_members();
     void check_deadlines(Clock::time_point now);
     void conclude();
-    bool quiesce();
+    void quiesce();
 
     std::deque<std::shared_ptr<Operation>> operations_;  // not finished, in the order of start()
     std::vector<std::shared_ptr<Operation>> abandoned_;  // by a failure
@@ -192,7 +186,7 @@ private:
 
     std::optional<Cause> cause_;
     std::string text_;
-    bool closed_ = false;
+    bool closed_ = false, reported_ = false;
 
     std::vector<Peer> peers_;
     Message incoming_ = {};

@@ -24,6 +24,9 @@ inline const catena_plugin& load(const char* path) {
     host.struct_size = sizeof host;
     host.abi_major = CATENA_ABI_MAJOR;
     host.abi_minor = CATENA_ABI_MINOR;
+    host.log = [](catena_ctx*, std::int32_t, const char* text) {
+        std::fprintf(stderr, "error: %s\n", text);
+    };
     host.fail = [](catena_ctx*, catena_status status, const char* text) {
         last_text = text;
         return status;

@@ -145,8 +145,8 @@ Task disagree(Operation& op, const std::string& expected, const std::string& got
         if (counts[opinion.expected] > counts[common]) common = opinion.expected;
     for (int r = 0; r < size; ++r)
         if (all[index(r)].expected != common)
-            throw Failure(common, all[index(r)].expected + std::string(" from rank ") +
-                                      std::to_string(r));
+            throw Failure(common,
+                          all[index(r)].expected + std::string(" from rank ") + std::to_string(r));
     throw Failure(common, "another operation");  // the texts were cut
 }
 
@@ -425,7 +425,8 @@ Task run(Operation& op) {
     const bool root = op.o.peer == op.group->info.rank;
     const bool carried = carries(op);
     Ballot ballot;
-    ballot.mine->bytes = carried && (op.o.kind != CATENA_OP_BCAST || root) ? op.bytes(op.o.count) : 0;
+    ballot.mine->bytes =
+        carried && (op.o.kind != CATENA_OP_BCAST || root) ? op.bytes(op.o.count) : 0;
     if (ballot.mine->bytes > 0) std::memcpy(ballot.mine->data, op.o.send, ballot.mine->bytes);
     co_await agree(op, catena::plugin::hash_of(op.agreed), ballot);
     const std::string nothing;

@@ -57,8 +57,8 @@ void State::send(int rank, Notice notice, const Cause& cause) {
     put(out.message.got, cause.got);
     put(out.message.of, cause.of);
     // If it cannot be sent, the other rank finds out by its timeout.
-    if (MPI_Isend(&out.message, sizeof(Message), MPI_BYTE, rank, control_tag, comm,
-                  &out.request) != MPI_SUCCESS)
+    if (MPI_Isend(&out.message, sizeof(Message), MPI_BYTE, rank, control_tag, comm, &out.request) !=
+        MPI_SUCCESS)
         outgoing_.pop_back();
 }
 void State::send_all(Notice notice, const Cause& cause) {
@@ -128,7 +128,9 @@ std::string State::text_of(const catena_operation& op, const Cause& cause) const
 }
 
 void State::abort(std::string_view reason) {
-    fail({{}, rank_text(static_cast<std::size_t>(info.rank)) + ": aborted: " + std::string(reason), {}},
+    fail({{},
+          rank_text(static_cast<std::size_t>(info.rank)) + ": aborted: " + std::string(reason),
+          {}},
          true);
 }
 
@@ -147,8 +149,7 @@ void State::check_members() {
         if ((!gone[r] && !peer.closed) || !needed) peer.ended = 0;
         else if (++peer.ended >= 3)
             return fail({rank_text(r) + " to take part",
-                         gone[r] ? end_of(members[r])
-                                 : "that it has closed the group",
+                         gone[r] ? end_of(members[r]) : "that it has closed the group",
                          {}},
                         true);
     }
@@ -160,13 +161,14 @@ void State::check_deadlines(Clock::time_point now) {
         const bool collective = late_->collective();
         bool all = true;
         for (std::size_t r = 0; r < peers_.size(); ++r)
-            if (static_cast<int>(r) != info.rank && (collective || static_cast<int>(r) == late_->o.peer))
+            if (static_cast<int>(r) != info.rank &&
+                (collective || static_cast<int>(r) == late_->o.peer))
                 all = all && peers_[r].answered;
         if (all || now >= answers_until_) conclude();
         return;
     }
-    const auto late = std::ranges::find_if(operations_,
-                                           [&](const auto& op) { return op->deadline <= now; });
+    const auto late =
+        std::ranges::find_if(operations_, [&](const auto& op) { return op->deadline <= now; });
     if (late == operations_.end()) return;
     late_ = *late;
     answers_until_ = now + 1s;
@@ -184,11 +186,11 @@ void State::conclude() {
         if (op.collective() ? peer.answered && peer.number >= op.number
                             : static_cast<int>(r) != op.o.peer)
             continue;
-        const std::string last = !peer.answered ? "no answer"
-                                 : peer.last == "no operation"
-                                     ? peer.last
-                                     : peer.last + " as its last operation (number " +
-                                           std::to_string(peer.number) + ")";
+        const std::string last =
+            !peer.answered ? "no answer"
+            : peer.last == "no operation"
+                ? peer.last
+                : peer.last + " as its last operation (number " + std::to_string(peer.number) + ")";
         who += (who.empty() ? "" : " and ") + rank_text(r);
         what += what.empty() ? last : ", and " + last + " from " + rank_text(r);
     }
@@ -196,8 +198,8 @@ void State::conclude() {
     std::snprintf(seconds, sizeof seconds, "%g", op.o.timeout > 0 ? op.o.timeout : timeout);
     const std::string within = std::string(" within ") + seconds + " s";
     const bool all = who.empty();
-    fail({all ? "all ranks to end it" + within : who + " to start it" + within, all ? "it still running" : what,
-          name_of(op.o)},
+    fail({all ? "all ranks to end it" + within : who + " to start it" + within,
+          all ? "it still running" : what, name_of(op.o)},
          true);
 }
 

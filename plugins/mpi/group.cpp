@@ -64,9 +64,10 @@ Operation::Operation(std::shared_ptr<State> state, const catena_operation& opera
 }
 
 std::string name_of(const catena_operation& operation) {
-    const std::string name = std::string("[") + catena::plugin::name_of_operation(operation.kind) + "]";
+    const std::string name =
+        std::string("[") + catena::plugin::name_of_operation(operation.kind) + "]";
     return operation.label == nullptr || *operation.label == '\0' ? name
-                                                                 : name + " " + operation.label;
+                                                                  : name + " " + operation.label;
 }
 
 bool Operation::Awaited::await_ready() const { return test_all(some); }
@@ -229,7 +230,8 @@ public:
 private:
     std::shared_ptr<Operation> start(const catena_operation& operation, std::string_view agreed) {
         const Engine::Lock held = Engine::get().lock();
-        if (operation.kind == CATENA_OP_SEND || operation.kind == CATENA_OP_RECV) check_tag(operation);
+        if (operation.kind == CATENA_OP_SEND || operation.kind == CATENA_OP_RECV)
+            check_tag(operation);
         return state_->start(operation, agreed);
     }
     void check_tag(const catena_operation& operation) const {
@@ -272,7 +274,8 @@ std::unique_ptr<catena::plugin::Group> MpiGroup::split(std::int32_t color, std::
     std::vector<int> ranks;
     for (int r = 0; r < own.size; ++r)
         if (all[static_cast<std::size_t>(2 * r)] == color) ranks.push_back(r);
-    std::ranges::stable_sort(ranks, {}, [&](int r) { return all[static_cast<std::size_t>(2 * r + 1)]; });
+    std::ranges::stable_sort(ranks, {},
+                             [&](int r) { return all[static_cast<std::size_t>(2 * r + 1)]; });
     std::vector<Member> members;
     for (const int r : ranks) members.push_back(state_->members[static_cast<std::size_t>(r)]);
 
@@ -335,8 +338,8 @@ std::vector<Member> members_of(MPI_Comm comm, int rank, int size) {
 
 std::unique_ptr<catena::plugin::Group> open(const catena_comm_options& options) {
     if (options.address != nullptr)
-        catena::plugin::fail(CATENA_E_INVALID, "open", "address",
-                             "none, as mpirun knows the ranks", options.address);
+        catena::plugin::fail(CATENA_E_INVALID, "open", "address", "none, as mpirun knows the ranks",
+                             options.address);
     Engine& engine = Engine::get();
     engine.initialise();
     int rank = 0, size = 0;

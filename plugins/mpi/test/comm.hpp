@@ -33,8 +33,8 @@ inline const catena_plugin& load(const char* path) {
     };
     void* const file = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (file == nullptr) throw std::runtime_error(dlerror());
-    const auto entry = reinterpret_cast<decltype(&catena_plugin_entry_v1)>(
-        dlsym(file, "catena_plugin_entry_v1"));
+    const auto entry =
+        reinterpret_cast<decltype(&catena_plugin_entry_v1)>(dlsym(file, "catena_plugin_entry_v1"));
     return *entry(&host, nullptr);
 }
 
@@ -47,11 +47,11 @@ inline void check(catena_status status) {
 }
 
 // Throws with the place unless the condition is true.
-#define EXPECT(condition)                                                             \
-    do {                                                                              \
-        if (!(condition))                                                             \
-            throw std::runtime_error(std::string(__FILE__) + ":" +                    \
-                                     std::to_string(__LINE__) + ": " + #condition);   \
+#define EXPECT(condition)                                                                     \
+    do {                                                                                      \
+        if (!(condition))                                                                     \
+            throw std::runtime_error(std::string(__FILE__) + ":" + std::to_string(__LINE__) + \
+                                     ": " + #condition);                                      \
     } while (false)
 
 class Work {

@@ -2,6 +2,7 @@
 
 usage: network_test.py WORKER PLUGIN [unittest options]
 """
+import concurrent.futures
 import os
 import pathlib
 import re
@@ -105,11 +106,13 @@ class TwoMachines(unittest.TestCase):
         self.passes(2, "bits")
 
     def test_failures(self):
-        for name in ("count", "abort", "leave", "stop"):
-            timeout, line = mpi_test.FAILURES[name]
+        names = "count", "abort", "leave", "stop"
+        with concurrent.futures.ThreadPoolExecutor(len(names)) as pool:
+            runs = {name: pool.submit(self.ranks, 3, mpi_test.FAILURES[name][0], "fail", name)
+                    for name in names}
+        for name, result in runs.items():
             with self.subTest(name):
-                status, output, seconds = self.ranks(3, timeout, "fail", name)
-                mpi_test.Failures.check(self, 3, name, output, status, seconds, timeout, line)
+                mpi_test.Failures.check(self, 3, name, *result.result())
 
     def test_a_rank_that_is_killed(self):
         """Its machine has no other rank, so mpirun finds it and ends the others."""

@@ -41,14 +41,13 @@ template <class T>
 Type type(unsigned code) {
     return {{static_cast<std::uint8_t>(code), sizeof(T) * 8, 1}, read_number<T>, write_number<T>};
 }
-const Type types[] = {
-    type<std::int8_t>(CATENA_CODE_INT),    type<std::int16_t>(CATENA_CODE_INT),
-    type<std::int32_t>(CATENA_CODE_INT),   type<std::int64_t>(CATENA_CODE_INT),
-    type<std::uint8_t>(CATENA_CODE_UINT),  type<std::uint16_t>(CATENA_CODE_UINT),
-    type<std::uint32_t>(CATENA_CODE_UINT), type<std::uint64_t>(CATENA_CODE_UINT),
-    type<std::uint8_t>(CATENA_CODE_BOOL),  type<Float16>(CATENA_CODE_FLOAT),
-    type<BFloat16>(CATENA_CODE_BFLOAT),    type<float>(CATENA_CODE_FLOAT),
-    type<double>(CATENA_CODE_FLOAT)};
+const Type types[] = {type<std::int8_t>(CATENA_CODE_INT),    type<std::int16_t>(CATENA_CODE_INT),
+                      type<std::int32_t>(CATENA_CODE_INT),   type<std::int64_t>(CATENA_CODE_INT),
+                      type<std::uint8_t>(CATENA_CODE_UINT),  type<std::uint16_t>(CATENA_CODE_UINT),
+                      type<std::uint32_t>(CATENA_CODE_UINT), type<std::uint64_t>(CATENA_CODE_UINT),
+                      type<std::uint8_t>(CATENA_CODE_BOOL),  type<Float16>(CATENA_CODE_FLOAT),
+                      type<BFloat16>(CATENA_CODE_BFLOAT),    type<float>(CATENA_CODE_FLOAT),
+                      type<double>(CATENA_CODE_FLOAT)};
 
 // Element i of rank r. Products of all ranks fit into every dtype.
 double element(std::uint64_t i, int rank, const Type& t, int reduction) {
@@ -79,8 +78,7 @@ struct Data {
     }
     // From `first`: the reduction of all ranks, or rank's own elements, from `offset`.
     void expect_reduced(std::uint64_t n, std::uint64_t offset, int size, int reduction) const {
-        for (std::uint64_t i = 0; i < n; ++i)
-            expect(i, reduced(offset + i, size, type, reduction));
+        for (std::uint64_t i = 0; i < n; ++i) expect(i, reduced(offset + i, size, type, reduction));
     }
     void expect_elements(std::uint64_t first, std::uint64_t n, std::uint64_t offset,
                          int rank) const {
@@ -135,9 +133,14 @@ void reductions(const Comm& comm, const Type& t, int reduction, std::uint64_t n,
         Data all(t, total), piece(t, own);
         all.fill(0, total, 0, rank, reduction);
         std::byte* const into = in_place ? all.at(offset) : piece.at(0);
-        comm.run({.kind = CATENA_OP_REDUCE_SCATTER, .reduction = reduction, .dtype = t.dtype,
-                  .send = all.at(0), .recv = into, .count = own,
-                  .send_counts = equal ? nullptr : &counts, .label = "x"});
+        comm.run({.kind = CATENA_OP_REDUCE_SCATTER,
+                  .reduction = reduction,
+                  .dtype = t.dtype,
+                  .send = all.at(0),
+                  .recv = into,
+                  .count = own,
+                  .send_counts = equal ? nullptr : &counts,
+                  .label = "x"});
         std::memcpy(piece.at(0), into, own * piece.item);
         piece.expect_reduced(own, offset, size, reduction);
     }
@@ -145,8 +148,9 @@ void reductions(const Comm& comm, const Type& t, int reduction, std::uint64_t n,
 
 // Elements of rank a for rank b, for operations without a root.
 std::uint64_t pair_count(std::uint64_t n, int a, int b, bool equal) {
-    return equal ? n : n == 0 ? static_cast<std::uint64_t>(a == b ? 0 : b)
-                              : n + static_cast<std::uint64_t>(3 * a + b);
+    return equal    ? n
+           : n == 0 ? static_cast<std::uint64_t>(a == b ? 0 : b)
+                    : n + static_cast<std::uint64_t>(3 * a + b);
 }
 
 void movements(const Comm& comm, const Type& t, std::uint64_t n, bool in_place) {
@@ -155,9 +159,12 @@ void movements(const Comm& comm, const Type& t, std::uint64_t n, bool in_place) 
     for (int root = 0; root < size; ++root) {
         Data data(t, n);
         if (rank == root) data.fill(0, n, 0, root, sum);
-        comm.run({.kind = CATENA_OP_BCAST, .peer = root, .dtype = t.dtype,
+        comm.run({.kind = CATENA_OP_BCAST,
+                  .peer = root,
+                  .dtype = t.dtype,
                   .send = rank == root ? data.at(0) : nullptr,
-                  .recv = rank == root && !in_place ? nullptr : data.at(0), .count = n});
+                  .recv = rank == root && !in_place ? nullptr : data.at(0),
+                  .count = n});
         data.expect_elements(0, n, 0, root);
     }
     for (const bool equal : {true, false}) {
@@ -173,14 +180,17 @@ void movements(const Comm& comm, const Type& t, std::uint64_t n, bool in_place) 
         const auto* const given = equal ? nullptr : &counts;
         for (int root = -1; root < size; ++root) {  // -1: allgather
             Data all(t, offsets.back()), piece(t, own);
-            std::byte* const from = in_place && (root < 0 || root == rank) ? all.at(offset)
-                                                                           : piece.at(0);
+            std::byte* const from =
+                in_place && (root < 0 || root == rank) ? all.at(offset) : piece.at(0);
             piece.fill(0, own, 0, rank, sum);
             std::memmove(from, piece.at(0), own * piece.item);
             const bool gets = root < 0 || root == rank;
             comm.run({.kind = root < 0 ? CATENA_OP_ALLGATHER : CATENA_OP_GATHER,
-                      .peer = std::max(root, 0), .dtype = t.dtype, .send = from,
-                      .recv = gets ? all.at(0) : nullptr, .count = own,
+                      .peer = std::max(root, 0),
+                      .dtype = t.dtype,
+                      .send = from,
+                      .recv = gets ? all.at(0) : nullptr,
+                      .count = own,
                       .recv_counts = gets ? given : nullptr});
             for (int r = 0; gets && r < size; ++r)
                 all.expect_elements(offsets[static_cast<std::size_t>(r)],
@@ -189,8 +199,12 @@ void movements(const Comm& comm, const Type& t, std::uint64_t n, bool in_place) 
             // and back
             Data back(t, own);
             std::byte* const into = from == piece.at(0) ? back.at(0) : from;
-            comm.run({.kind = CATENA_OP_SCATTER, .peer = root, .dtype = t.dtype,
-                      .send = gets ? all.at(0) : nullptr, .recv = into, .count = own,
+            comm.run({.kind = CATENA_OP_SCATTER,
+                      .peer = root,
+                      .dtype = t.dtype,
+                      .send = gets ? all.at(0) : nullptr,
+                      .recv = into,
+                      .count = own,
                       .send_counts = gets ? given : nullptr});
             std::memmove(back.at(0), into, own * back.item);
             back.expect_elements(0, own, 0, rank);
@@ -209,8 +223,12 @@ void movements(const Comm& comm, const Type& t, std::uint64_t n, bool in_place) 
             first += m;
         }
         Data& into = in_place ? out : in;
-        comm.run({.kind = CATENA_OP_ALLTOALL, .dtype = t.dtype, .send = out.at(0),
-                  .recv = into.at(0), .count = n, .send_counts = equal ? nullptr : &sends,
+        comm.run({.kind = CATENA_OP_ALLTOALL,
+                  .dtype = t.dtype,
+                  .send = out.at(0),
+                  .recv = into.at(0),
+                  .count = n,
+                  .send_counts = equal ? nullptr : &sends,
                   .recv_counts = equal ? nullptr : &recvs});
         first = 0;
         for (int r = 0; r < size; ++r) {
@@ -224,9 +242,17 @@ void movements(const Comm& comm, const Type& t, std::uint64_t n, bool in_place) 
     out.fill(0, n, 0, rank, sum);
     if (size == 1) return;
     const int right = (rank + 1) % size, left = (rank + size - 1) % size;
-    const Work work = comm.start({.kind = CATENA_OP_SEND, .peer = right, .tag = 7, .dtype = t.dtype,
-                                  .send = out.at(0), .count = n});
-    comm.run({.kind = CATENA_OP_RECV, .peer = left, .tag = 7, .dtype = t.dtype, .recv = in.at(0),
+    const Work work = comm.start({.kind = CATENA_OP_SEND,
+                                  .peer = right,
+                                  .tag = 7,
+                                  .dtype = t.dtype,
+                                  .send = out.at(0),
+                                  .count = n});
+    comm.run({.kind = CATENA_OP_RECV,
+              .peer = left,
+              .tag = 7,
+              .dtype = t.dtype,
+              .recv = in.at(0),
               .count = n});
     work.wait();
     in.expect_elements(0, n, 0, left);
@@ -242,13 +268,15 @@ void test_operations(const Comm& comm) {
             std::vector<std::uint64_t> counts = {0, 1, 7, 5001};
             if (common) counts.insert(counts.end(), {2048, 2049, 65'536, 400'003});
             for (const std::uint64_t n : counts) {
-                const bool floats = t.dtype.code == CATENA_CODE_FLOAT ||
-                                    t.dtype.code == CATENA_CODE_BFLOAT;
+                const bool floats =
+                    t.dtype.code == CATENA_CODE_FLOAT || t.dtype.code == CATENA_CODE_BFLOAT;
                 const bool is_bool = t.dtype.code == CATENA_CODE_BOOL;
-                for (int reduction = CATENA_REDUCE_SUM; reduction <= CATENA_REDUCE_PROD; ++reduction) {
+                for (int reduction = CATENA_REDUCE_SUM; reduction <= CATENA_REDUCE_PROD;
+                     ++reduction) {
                     const bool orders =
                         reduction == CATENA_REDUCE_MIN || reduction == CATENA_REDUCE_MAX;
-                    if ((is_bool && !orders) || (!floats && reduction == CATENA_REDUCE_MEAN)) continue;
+                    if ((is_bool && !orders) || (!floats && reduction == CATENA_REDUCE_MEAN))
+                        continue;
                     if (n > 5001 && reduction != CATENA_REDUCE_MEAN) continue;
                     reductions(comm, t, reduction, n, in_place);
                 }
@@ -273,8 +301,11 @@ void test_bits(const Comm& comm) {
                     if (comm.rank() == 0) x[0] = std::numeric_limits<float>::quiet_NaN();
                     if (comm.rank() == 1) x[n / 2] = -std::numeric_limits<float>::quiet_NaN();
                     if (comm.rank() == 1) x[n - 1] = -0.0f;
-                    comm.run({.kind = CATENA_OP_ALLREDUCE, .reduction = reduction, .send = x.data(),
-                              .recv = in_place ? x.data() : y.data(), .count = n});
+                    comm.run({.kind = CATENA_OP_ALLREDUCE,
+                              .reduction = reduction,
+                              .send = x.data(),
+                              .recv = in_place ? x.data() : y.data(),
+                              .count = n});
                     for (const float value : in_place ? x : y)
                         hash = hash * 1000003 + std::bit_cast<std::uint32_t>(value);
                 }
@@ -282,8 +313,11 @@ void test_bits(const Comm& comm) {
     }
     EXPECT(hashes[0] == hashes[1]);
     std::vector<std::uint64_t> all(static_cast<std::size_t>(comm.size()));
-    comm.run({.kind = CATENA_OP_ALLGATHER, .dtype = {CATENA_CODE_UINT, 64, 1}, .send = hashes.data(),
-              .recv = all.data(), .count = 1});
+    comm.run({.kind = CATENA_OP_ALLGATHER,
+              .dtype = {CATENA_CODE_UINT, 64, 1},
+              .send = hashes.data(),
+              .recv = all.data(),
+              .count = 1});
     for (const std::uint64_t hash : all) EXPECT(hash == hashes[0]);
     if (comm.rank() == 0) std::printf("bits %016llx\n", static_cast<unsigned long long>(hashes[0]));
 }
@@ -295,11 +329,14 @@ void test_many(const Comm& comm) {
     std::vector<float> x(n, static_cast<float>(rank));
     std::deque<Work> works;
     for (int i = 0; i < n; ++i)
-        works.push_back(comm.start({.kind = CATENA_OP_ALLREDUCE, .send = &x[static_cast<std::size_t>(i)],
-                                    .recv = &x[static_cast<std::size_t>(i)], .count = 1}));
+        works.push_back(comm.start({.kind = CATENA_OP_ALLREDUCE,
+                                    .send = &x[static_cast<std::size_t>(i)],
+                                    .recv = &x[static_cast<std::size_t>(i)],
+                                    .count = 1}));
     while (works.size() > 100) works.pop_back();  // released, and they run on
     for (const Work& work : works)
-        while (!work.test()) {}
+        while (!work.test()) {
+        }
     comm.run({});
     const auto sum = static_cast<float>(size * (size - 1) / 2);
     for (const float value : x) EXPECT(value == sum);
@@ -310,10 +347,11 @@ void test_many(const Comm& comm) {
     std::vector<Work> some;
     for (int i = 0; i < 20; ++i) {
         auto& a = data.emplace_back(large, static_cast<float>(rank + i));
-        const int kind = i % 3 == 0 ? CATENA_OP_BCAST : i % 3 == 1 ? CATENA_OP_ALLREDUCE
-                                                                  : CATENA_OP_REDUCE;
-        some.push_back(comm.start({.kind = kind, .peer = i % size, .send = a.data(),
-                                   .recv = a.data(), .count = large}));
+        const int kind = i % 3 == 0   ? CATENA_OP_BCAST
+                         : i % 3 == 1 ? CATENA_OP_ALLREDUCE
+                                      : CATENA_OP_REDUCE;
+        some.push_back(comm.start(
+            {.kind = kind, .peer = i % size, .send = a.data(), .recv = a.data(), .count = large}));
     }
     while (!some.empty()) {
         some.back().wait();
@@ -321,7 +359,7 @@ void test_many(const Comm& comm) {
     }
     for (int i = 0; i < 20; ++i) {
         const int root = i % size;
-        const float value = i % 3 == 0 ? static_cast<float>(root + i)
+        const float value = i % 3 == 0                   ? static_cast<float>(root + i)
                             : i % 3 == 2 && root != rank ? static_cast<float>(rank + i)
                                                          : sum + static_cast<float>(size * i);
         for (const float got : data[static_cast<std::size_t>(i)]) EXPECT(got == value);
@@ -335,10 +373,18 @@ void test_many(const Comm& comm) {
         for (int i = 0; i < 8; ++i) {
             const auto s = static_cast<std::size_t>(i), r = static_cast<std::size_t>(7 - i);
             out[s] = 100 * rank + i;
-            messages.push_back(comm.start({.kind = CATENA_OP_SEND, .peer = 1 - rank, .tag = i,
-                                           .dtype = int32, .send = &out[s], .count = 1}));
-            messages.push_back(comm.start({.kind = CATENA_OP_RECV, .peer = 1 - rank, .tag = 7 - i,
-                                           .dtype = int32, .recv = &in[r], .count = 1}));
+            messages.push_back(comm.start({.kind = CATENA_OP_SEND,
+                                           .peer = 1 - rank,
+                                           .tag = i,
+                                           .dtype = int32,
+                                           .send = &out[s],
+                                           .count = 1}));
+            messages.push_back(comm.start({.kind = CATENA_OP_RECV,
+                                           .peer = 1 - rank,
+                                           .tag = 7 - i,
+                                           .dtype = int32,
+                                           .recv = &in[r],
+                                           .count = 1}));
         }
         for (const Work& work : messages) work.wait();
         for (int i = 0; i < 8; ++i) EXPECT(in[static_cast<std::size_t>(i)] == 100 * (1 - rank) + i);
@@ -351,8 +397,11 @@ void test_groups(const Comm& comm) {
     EXPECT(comm.info().local_size >= 1 && comm.info().local_rank < comm.info().local_size);
     const auto sum_of_ranks = [&](const Comm& group) {
         int x = rank;
-        group.run({.kind = CATENA_OP_ALLREDUCE, .dtype = {CATENA_CODE_INT, 32, 1}, .send = &x,
-                   .recv = &x, .count = 1});
+        group.run({.kind = CATENA_OP_ALLREDUCE,
+                   .dtype = {CATENA_CODE_INT, 32, 1},
+                   .send = &x,
+                   .recv = &x,
+                   .count = 1});
         return x;
     };
     // even and odd ranks, in the opposite order
@@ -369,8 +418,10 @@ void test_groups(const Comm& comm) {
     // both groups at the same time
     int a = 1, b = 1;
     const catena_dtype int32 = {CATENA_CODE_INT, 32, 1};
-    const Work in_half = half.start({.kind = CATENA_OP_ALLREDUCE, .dtype = int32, .send = &a, .recv = &a, .count = 1});
-    const Work in_all = comm.start({.kind = CATENA_OP_ALLREDUCE, .dtype = int32, .send = &b, .recv = &b, .count = 1});
+    const Work in_half = half.start(
+        {.kind = CATENA_OP_ALLREDUCE, .dtype = int32, .send = &a, .recv = &a, .count = 1});
+    const Work in_all = comm.start(
+        {.kind = CATENA_OP_ALLREDUCE, .dtype = int32, .send = &b, .recv = &b, .count = 1});
     in_all.wait();
     in_half.wait();
     EXPECT(a == members && b == size);
@@ -411,8 +462,12 @@ void test_refusals(const Comm& comm) {
         EXPECT(!"expected an error");
     };
     float x = 0;
-    refused({.kind = CATENA_OP_ALLREDUCE, .reduction = CATENA_REDUCE_MEAN,
-             .dtype = {CATENA_CODE_INT, 32, 1}, .send = &x, .recv = &x, .count = 1},
+    refused({.kind = CATENA_OP_ALLREDUCE,
+             .reduction = CATENA_REDUCE_MEAN,
+             .dtype = {CATENA_CODE_INT, 32, 1},
+             .send = &x,
+             .recv = &x,
+             .count = 1},
             CATENA_E_DTYPE, "[allreduce] mean: expected a floating dtype, got int32");
     refused({.kind = CATENA_OP_BCAST, .peer = comm.size(), .send = &x, .recv = &x, .count = 1},
             CATENA_E_INVALID, "[bcast] root: expected a rank from 0 to");

@@ -23,7 +23,8 @@ namespace {
 using namespace std::chrono_literals;
 
 double seconds() {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch())
+        .count();
 }
 double cpu_seconds() {
     rusage used = {};
@@ -64,8 +65,13 @@ void refuses_other_places(const catena_communicator& table) {
 void fail_by(const Comm& comm, const std::string& scenario) {
     const bool odd = comm.rank() == 1;
     std::vector<float> x(1 << 20, 1);
-    const auto run = [&](const Args& odd_args, const Args& args) { comm.run(odd ? odd_args : args); };
-    Args sum = {.kind = CATENA_OP_ALLREDUCE, .send = x.data(), .recv = x.data(), .count = 10,
+    const auto run = [&](const Args& odd_args, const Args& args) {
+        comm.run(odd ? odd_args : args);
+    };
+    Args sum = {.kind = CATENA_OP_ALLREDUCE,
+                .send = x.data(),
+                .recv = x.data(),
+                .count = 10,
                 .label = "l1/W"};
     Args other = sum;
     for (int i = 0; i < 3; ++i) comm.run({.label = "before", .timeout = 60});
@@ -93,8 +99,13 @@ void fail_by(const Comm& comm, const std::string& scenario) {
         const auto n = static_cast<std::uint64_t>(comm.size());
         std::vector<std::uint64_t> counts(n, 10), wrong = counts;
         std::vector<float> send(1000), recv(1000);
-        Args all = {.kind = CATENA_OP_ALLTOALL, .send = send.data(), .recv = recv.data(),
-                    .count = 10, .send_counts = &counts, .recv_counts = &counts, .label = "v"};
+        Args all = {.kind = CATENA_OP_ALLTOALL,
+                    .send = send.data(),
+                    .recv = recv.data(),
+                    .count = 10,
+                    .send_counts = &counts,
+                    .recv_counts = &counts,
+                    .label = "v"};
         if (scenario == "gather") all.kind = CATENA_OP_GATHER;
         if (scenario == "scatter") all.kind = CATENA_OP_SCATTER;
         Args mistaken = all;
@@ -106,10 +117,10 @@ void fail_by(const Comm& comm, const std::string& scenario) {
         }
         run(mistaken, all);
     } else if (scenario == "recv-count" || scenario == "recv-dtype") {
-        Args send = {.kind = CATENA_OP_SEND, .peer = 1, .send = x.data(), .count = 10,
-                     .label = "l1/W"};
-        Args recv = {.kind = CATENA_OP_RECV, .peer = 0, .recv = x.data(), .count = 10,
-                     .label = "l1/W"};
+        Args send = {
+            .kind = CATENA_OP_SEND, .peer = 1, .send = x.data(), .count = 10, .label = "l1/W"};
+        Args recv = {
+            .kind = CATENA_OP_RECV, .peer = 0, .recv = x.data(), .count = 10, .label = "l1/W"};
         if (scenario == "recv-count") recv.count = 9;
         else recv.dtype = {CATENA_CODE_INT, 32, 1};
         if (comm.rank() == 0) comm.run(send);
@@ -117,7 +128,10 @@ void fail_by(const Comm& comm, const std::string& scenario) {
         comm.run({.label = "after"});
     } else if (scenario == "recv-timeout") {
         if (comm.rank() == 0)
-            comm.run({.kind = CATENA_OP_RECV, .peer = 1, .recv = x.data(), .count = 10,
+            comm.run({.kind = CATENA_OP_RECV,
+                      .peer = 1,
+                      .recv = x.data(),
+                      .count = 10,
                       .label = "l1/W"});
         comm.run({.label = "after"});
     } else if (scenario == "abort") {
@@ -144,7 +158,8 @@ void fail_by(const Comm& comm, const std::string& scenario) {
     } else if (scenario == "exit") {
         if (odd) _exit(3);
         comm.run(sum);
-    } else if (scenario == "stdlib-exit") {  // with the handlers of exit(), not the plugin's deinit()
+    } else if (scenario ==
+               "stdlib-exit") {  // with the handlers of exit(), not the plugin's deinit()
         if (odd) std::exit(3);
         comm.run(sum);
     } else if (scenario == "throw") {  // std::terminate()
@@ -165,7 +180,8 @@ void fail_by(const Comm& comm, const std::string& scenario) {
     } else if (scenario == "hang") {  // computes for long
         if (odd) {
             const double until = seconds() + 5;
-            while (seconds() < until) {}
+            while (seconds() < until) {
+            }
         }
         comm.run(sum);
     } else if (scenario == "short-timeout") {  // the operation's, shorter than the group's
@@ -191,8 +207,8 @@ void measure(const Comm& comm) {
         std::vector<double> all;
         for (int i = 0; i < rounds; ++i) {
             const double begin = seconds();
-            comm.run({.kind = CATENA_OP_ALLREDUCE, .send = x.data(), .recv = x.data(),
-                      .count = count});
+            comm.run(
+                {.kind = CATENA_OP_ALLREDUCE, .send = x.data(), .recv = x.data(), .count = count});
             all.push_back(seconds() - begin);
             best = std::min(best, all.back());
         }
@@ -232,8 +248,7 @@ int main(int argc, char** argv) {
     const catena_plugin* plugin = nullptr;
     try {
         plugin = &load(argv[1]);
-        const auto& table =
-            *static_cast<const catena_communicator*>(plugin->extensions[0]->table);
+        const auto& table = *static_cast<const catena_communicator*>(plugin->extensions[0]->table);
         int initialised = 0;
         if (command == "load") {
             MPI_Initialized(&initialised);

@@ -18,6 +18,7 @@ void SharedReader::set_share(const Share& share) {
 bool SharedReader::end_part(std::int64_t items, std::int64_t all_items) {
     weight_ =
         static_cast<double>(items) * static_cast<double>(parts()) / static_cast<double>(all_items);
+    all_items_ = all_items;
     part_ = (part_ + 1) % own();
     return part_ == 0;
 }

@@ -58,8 +58,8 @@ TextBatch RunningText::next() {
     const Shape shape{std::ssize(x)};
     TextBatch batch{Array::from(x, shape, device_), Array::from(t, shape, device_),
                     std::vector<std::int64_t>(static_cast<std::size_t>(steps), own.size()),
-                    position_ == 0};
-    end_part(own.size(), batch_size_);
+                    position_ == 0, steps};
+    end_part(own.size() * steps, batch_size_ * steps);
     position_ += steps;
     if (position_ == length_) {
         position_ = 0;
@@ -116,8 +116,9 @@ TextBatch RandomWindows::next() {
     }
     const Shape shape{std::ssize(x)};
     TextBatch batch{Array::from(x, shape, device_), Array::from(t, shape, device_),
-                    std::vector<std::int64_t>(static_cast<std::size_t>(steps_), own.size()), true};
-    if (!end_part(own.size(), rows)) return batch;
+                    std::vector<std::int64_t>(static_cast<std::size_t>(steps_), own.size()), true,
+                    steps_};
+    if (!end_part(own.size() * steps_, rows * steps_)) return batch;
     position_ += rows;
     if (position_ == windows_) {
         position_ = 0;
@@ -199,7 +200,7 @@ TextBatch Sentences::next() {
     const auto chosen =
         all.subspan(static_cast<std::size_t>(own.begin), static_cast<std::size_t>(own.size()));
     std::vector<std::int32_t> x, t;
-    TextBatch batch{{}, {}, {}, true};
+    TextBatch batch{{}, {}, {}, true, sentences_[all[0]].length};
     const std::int64_t steps = chosen.empty() ? 0 : sentences_[chosen[0]].length;
     for (std::int64_t s = 0; s < steps; ++s) {
         std::int64_t rows = 0;

@@ -232,7 +232,7 @@ int Program::finish() const {
 }
 
 Curves Program::curves(std::vector<std::string> columns, std::int64_t last) const {
-    if (!is_first()) return Curves(std::move(columns));
+    if (!is_first()) return Curves(std::move(columns), {});
     Curves result(std::move(columns), curves_, plot_);
     if (!resume_.empty()) result.resume(static_cast<double>(last));
     return result;

@@ -38,6 +38,8 @@ public:
     // their mean over all parts is the gradient of the mean over the minibatch: its items times
     // parts / items of the minibatch. 0 for an empty part.
     double weight() const noexcept { return weight_; }
+    // The items of that minibatch, in all its parts; text is counted in tokens.
+    std::int64_t all_items() const noexcept { return all_items_; }
 
 protected:
     SharedReader() = default;
@@ -56,6 +58,7 @@ private:
     Share share_;
     std::int64_t part_ = 0;  // of this process, in the current minibatch
     double weight_ = 1;
+    std::int64_t all_items_ = 0;
 };
 
 }  // namespace catena

@@ -14,6 +14,7 @@ struct TextBatch {
     Array t;                         // the token that follows each
     std::vector<std::int64_t> rows;  // never increases
     bool begins;                     // unrelated to the previous piece
+    std::int64_t steps = 0;          // those of the longest sequence, in the parts of all processes
 
     std::int64_t size() const { return x.size(); }  // tokens
     // x or t as (texts, steps). Throws ShapeError if the sequences differ in length.

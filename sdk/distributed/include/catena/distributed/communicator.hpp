@@ -37,10 +37,10 @@ private:
 };
 
 struct CommunicatorOptions {
-    int rank = -1;        // -1: given by the launcher's environment, such as mpirun's
-    int size = 0;         // 0: likewise
-    std::string address;  // in the plugin's format: see its README; empty: the environment
-    Device device = {};   // the rank's device, default Device::current()
+    int rank = -1;             // -1: given by the launcher's environment, such as mpirun's
+    int size = 0;              // 0: likewise
+    std::string address = {};  // in the plugin's format: see its README; empty: the environment
+    Device device = {};        // the rank's device, default Device::current()
     // Seconds after which an operation fails that another rank has not started. 0: the
     // environment's CATENA_COMMUNICATOR_TIMEOUT, or 300.
     double timeout = 0;

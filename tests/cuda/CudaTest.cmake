@@ -8,7 +8,8 @@ set(emulated_plugins "${PROJECT_BINARY_DIR}/tests/cuda/plugins")
 set(genuine_plugins "${CMAKE_LIBRARY_OUTPUT_DIRECTORY}/catena/plugins")
 # The environment variables that select the emulated modules and the replacements of NVIDIA's libraries.
 set(emulated_cuda "CATENA_PLUGIN_PATH=${emulated_plugins}")
-foreach(library IN ITEMS CUBLAS=libcublas.so.13 CUDNN_LIBRARY=libcudnn.so.9 NVRTC=libnvrtc.so.13)
+foreach(library IN ITEMS CUBLAS=libcublas.so.13 CUDNN_LIBRARY=libcudnn.so.9 NCCL=libnccl.so.2
+        NVRTC=libnvrtc.so.13)
     string(REPLACE "=" "=${PROJECT_BINARY_DIR}/tests/cuda/vendor/" library "${library}")
     list(APPEND emulated_cuda "CATENA_${library}")
 endforeach()

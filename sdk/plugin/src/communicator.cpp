@@ -174,12 +174,16 @@ std::uint64_t hash_of(std::string_view text) {
     return hash;
 }
 
-std::string failure(const catena_comm_info& info, const catena_operation& o,
-                    std::string_view expected, std::string_view got) {
+std::string place_of(const catena_comm_info& info, const catena_operation& o) {
     std::string text =
         "rank " + std::to_string(info.rank) + ": [" + name_of_operation(o.kind) + "]";
     if (o.label != nullptr && *o.label != '\0') text += std::string(" ") + o.label;
-    return text.append(": expected ").append(expected).append(", got ").append(got);
+    return text;
+}
+
+std::string failure(const catena_comm_info& info, const catena_operation& o,
+                    std::string_view expected, std::string_view got) {
+    return place_of(info, o).append(": expected ").append(expected).append(", got ").append(got);
 }
 
 // ---- reductions

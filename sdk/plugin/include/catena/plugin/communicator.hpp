@@ -63,6 +63,8 @@ Pieces recv_pieces(const catena_operation& operation, const catena_comm_info& in
 std::string agreement(const catena_operation& operation, const catena_comm_info& info);
 std::uint64_t hash_of(std::string_view text);
 
+// "rank 1: [allreduce] l1/W".
+std::string place_of(const catena_comm_info& info, const catena_operation& operation);
 // "rank 1: [allreduce] l1/W: expected X, got Y", the text of failures between ranks.
 std::string failure(const catena_comm_info& info, const catena_operation& operation,
                     std::string_view expected, std::string_view got);

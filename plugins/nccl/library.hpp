@@ -1,0 +1,116 @@
+// NCCL's functions, found by name in a library that is opened on first use; CUDA and NCCL objects.
+#pragma once
+
+#include <cuda_runtime.h>
+#include <nccl.h>
+
+#include <functional>
+#include <string>
+
+#include <catena/plugin/communicator.hpp>
+#include <catena/plugin/cuda/current.hpp>
+
+#include "socket.hpp"
+
+namespace catena_nccl {
+
+using catena::plugin::Error;
+using catena::plugin::cuda::CurrentDevice;
+
+struct Library {
+    decltype(&ncclGetVersion) version;
+    decltype(&ncclGetErrorString) error_string;
+    decltype(&ncclGetLastError) last_error;
+    decltype(&ncclGetUniqueId) unique_id;
+    decltype(&ncclCommInitRankConfig) init;
+    decltype(&ncclCommGetAsyncError) async_error;
+    decltype(&ncclCommFinalize) finalize;
+    decltype(&ncclCommDestroy) destroy;
+    decltype(&ncclCommAbort) abort;
+    decltype(&ncclGroupStart) group_start;
+    decltype(&ncclGroupEnd) group_end;
+    decltype(&ncclAllReduce) all_reduce;
+    decltype(&ncclReduce) reduce;
+    decltype(&ncclBroadcast) broadcast;
+    decltype(&ncclAllGather) all_gather;
+    decltype(&ncclReduceScatter) reduce_scatter;
+    decltype(&ncclSend) send;
+    decltype(&ncclRecv) recv;
+};
+// [any] Opens NCCL once. Throws Error if it is not there, or too old.
+const Library& nccl();
+
+// Throw Error(CATENA_E_DEVICE, "[nccl] CALL: expected success, got ...").
+void check(const char* call, cudaError_t error);
+void check(const char* call, ncclResult_t result, ncclComm_t comm = nullptr);
+
+// A device of this process that is current for the thread within a scope.
+class OnDevice {
+public:
+    explicit OnDevice(int device) : current_(device) { check(current_.call(), current_.error()); }
+
+private:
+    const CurrentDevice current_;
+};
+
+// An event without timing, of the current device.
+class Event {
+public:
+    Event();
+    ~Event();
+    Event(const Event&) = delete;
+    Event& operator=(const Event&) = delete;
+    cudaEvent_t get() const { return event_; }
+    bool done() const;
+
+private:
+    cudaEvent_t event_ = nullptr;
+};
+
+// Called while NCCL works on the host; throws if it is to end.
+using Waiting = std::function<void()>;
+
+// A communicator of NCCL and its stream. Its calls never block on the host. Not thread-safe.
+class Link {
+public:
+    // Joins the ranks with the same id. The device must be current.
+    Link(int device, int rank, int size, const std::string& id, const Waiting& waiting);
+    ~Link() { free(); }
+    Link(const Link&) = delete;
+    Link& operator=(const Link&) = delete;
+
+    cudaStream_t stream() const { return stream_; }
+    void* byte() const { return byte_; }  // one, on the device
+    // Calls body(comm, stream) in a group of NCCL, and waits until its work is on the stream.
+    template <class Body>
+    void launch(const Waiting& waiting, const Body& body) {
+        check("ncclGroupStart", nccl().group_start());
+        try {
+            body(comm_, stream_);
+        } catch (...) {
+            nccl().group_end();
+            throw;
+        }
+        settle("ncclGroupEnd", nccl().group_end(), waiting);
+    }
+    // Throws Error if NCCL reports a failure of the work.
+    void poll() const;
+    // Ends the work on the device, without the other ranks.
+    void abort();
+    // Ends the communicator in agreement with the other ranks: all its work is done.
+    void close(const Waiting& waiting);
+
+private:
+    void free();
+    void settle(const char* call, ncclResult_t result, const Waiting& waiting);
+
+    const int device_;
+    ncclComm_t comm_ = nullptr;
+    cudaStream_t stream_ = nullptr;
+    void* byte_ = nullptr;
+};
+
+// Returns a new id of a communicator.
+std::string make_id();
+
+}  // namespace catena_nccl

@@ -1,0 +1,269 @@
+// Ranks as threads that load the communicator "nccl" like a host; each has a device, if there are
+// enough. The tests call the same CUDA runtime as the module.
+#pragma once
+
+#include <cuda_runtime.h>
+#include <dlfcn.h>
+#include <doctest/doctest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <catena/plugin/communicator.hpp>
+#include <catena/plugin/half.hpp>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace nccl_test {
+
+namespace plugin = catena::plugin;
+
+inline thread_local std::string failure;  // message of the thread's last failure
+inline catena_ctx* const ctx = reinterpret_cast<catena_ctx*>(8);  // never dereferenced
+
+inline const catena_communicator& table() {
+    static const auto* const loaded = [] {
+        const char* const path = std::getenv("CUDA_PLUGIN");
+        void* const library = path == nullptr ? nullptr : dlopen(path, RTLD_NOW | RTLD_LOCAL);
+        if (library == nullptr) throw std::runtime_error(dlerror());
+        const auto entry = reinterpret_cast<decltype(&catena_plugin_entry_v1)>(
+            dlsym(library, "catena_plugin_entry_v1"));
+        static catena_host host = {};
+        host.struct_size = sizeof host;
+        host.abi_major = CATENA_ABI_MAJOR;
+        host.fail = [](catena_ctx*, catena_status status, const char* text) {
+            failure = text;
+            return status;
+        };
+        const catena_extension& found = *entry(&host, nullptr)->extensions[0];
+        CHECK(std::string(found.id) == CATENA_COMMUNICATOR_1);
+        CHECK(std::string(found.device).empty());
+        return static_cast<const catena_communicator*>(found.table);
+    }();
+    return *loaded;
+}
+
+inline int device_count() {
+    int n = 0;
+    if (cudaGetDeviceCount(&n) != cudaSuccess) return 0;
+    return n;
+}
+// The emulator's NCCL allows ranks that share a device; NVIDIA's does not.
+inline int most_ranks() { return CATENA_EMULATED != 0 ? 3 : device_count(); }
+
+// A free port of this machine.
+inline std::string new_address() {
+    const int fd = socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in own = {};
+    own.sin_family = AF_INET;
+    own.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t bytes = sizeof own;
+    REQUIRE(bind(fd, reinterpret_cast<sockaddr*>(&own), bytes) == 0);
+    REQUIRE(getsockname(fd, reinterpret_cast<sockaddr*>(&own), &bytes) == 0);
+    close(fd);
+    return "127.0.0.1:" + std::to_string(ntohs(own.sin_port));
+}
+
+constexpr catena_dtype f32 = {CATENA_CODE_FLOAT, 32, 1}, f64 = {CATENA_CODE_FLOAT, 64, 1},
+                       f16 = {CATENA_CODE_FLOAT, 16, 1}, bf16 = {CATENA_CODE_BFLOAT, 16, 1},
+                       i8 = {CATENA_CODE_INT, 8, 1}, i16 = {CATENA_CODE_INT, 16, 1},
+                       i32 = {CATENA_CODE_INT, 32, 1}, i64 = {CATENA_CODE_INT, 64, 1},
+                       u8 = {CATENA_CODE_UINT, 8, 1}, u32 = {CATENA_CODE_UINT, 32, 1},
+                       u64 = {CATENA_CODE_UINT, 64, 1}, boolean = {CATENA_CODE_BOOL, 8, 1};
+
+// Calls body(T()) for the C++ type of a dtype; int16 for uint16 and so on, as values are small.
+template <class Body>
+void with_type(catena_dtype d, const Body& body) {
+    if (d.code == CATENA_CODE_BFLOAT) return body(plugin::BFloat16());
+    if (d.code == CATENA_CODE_FLOAT)
+        return d.bits == 16 ? body(plugin::Float16()) : d.bits == 32 ? body(float()) : body(double());
+    switch (d.bits) {
+        case 8: return body(std::int8_t());
+        case 16: return body(std::int16_t());
+        case 32: return body(std::int32_t());
+        default: return body(std::int64_t());
+    }
+}
+using Values = std::vector<double>;
+inline std::vector<char> bytes_of(const Values& values, catena_dtype d) {
+    std::vector<char> bytes(values.size() * plugin::item_bytes(d));
+    with_type(d, [&]<class T>(T) {
+        for (std::size_t i = 0; i < values.size(); ++i) {
+            T x;
+            if constexpr (std::is_arithmetic_v<T>) x = static_cast<T>(values[i]);
+            else x = plugin::to_half<T>(static_cast<float>(values[i]));
+            std::memcpy(bytes.data() + i * sizeof x, &x, sizeof x);
+        }
+    });
+    return bytes;
+}
+inline Values values_of(const std::vector<char>& bytes, catena_dtype d) {
+    Values values(bytes.size() / plugin::item_bytes(d));
+    with_type(d, [&]<class T>(T) {
+        for (std::size_t i = 0; i < values.size(); ++i) {
+            T x;
+            std::memcpy(&x, bytes.data() + i * sizeof x, sizeof x);
+            if constexpr (std::is_arithmetic_v<T>) values[i] = static_cast<double>(x);
+            else values[i] = static_cast<double>(plugin::to_float(x));
+        }
+    });
+    return values;
+}
+
+// One rank of a group, with a stream and memory on its device. Owns them.
+class Rank {
+public:
+    Rank(int rank, int size, const std::string& address, double timeout = 20)
+        : device(CATENA_EMULATED != 0 ? rank % device_count() : rank) {
+        CHECK(cudaSetDevice(device) == cudaSuccess);
+        CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess);
+        const catena_comm_options options = {sizeof options,  rank,   size, device,
+                                             address.c_str(), timeout};
+        status = table().open(ctx, &options, &comm);
+        text = status == CATENA_OK ? "" : failure;
+        if (status == CATENA_OK) info = info_of(comm);
+    }
+    ~Rank() {
+        close();
+        for (void* data : blocks_) cudaFree(data);
+        cudaStreamDestroy(stream);
+    }
+    Rank(const Rank&) = delete;
+    Rank& operator=(const Rank&) = delete;
+
+    static catena_comm_info info_of(catena_comm* comm) {
+        catena_comm_info info = {};
+        info.struct_size = sizeof info;
+        table().info(comm, &info);
+        return info;
+    }
+    void close() {
+        if (comm != nullptr) table().close(comm);
+        comm = nullptr;
+    }
+
+    // Copies values to the device; the memory lives as long as this object.
+    char* put(const Values& values, catena_dtype d = f32) {
+        const std::vector<char> bytes = bytes_of(values, d);
+        char* data = nullptr;
+        if (bytes.empty()) return nullptr;
+        CHECK(cudaMalloc(reinterpret_cast<void**>(&data), bytes.size()) == cudaSuccess);
+        blocks_.push_back(data);
+        CHECK(cudaMemcpyAsync(data, bytes.data(), bytes.size(), cudaMemcpyHostToDevice, stream) ==
+              cudaSuccess);
+        return data;
+    }
+    char* room(std::size_t n, catena_dtype d = f32) { return put(Values(n, -1), d); }
+    Values get(const void* data, std::size_t n, catena_dtype d = f32) {
+        std::vector<char> bytes(n * plugin::item_bytes(d));
+        if (n == 0) return {};
+        CHECK(cudaMemcpyAsync(bytes.data(), data, bytes.size(), cudaMemcpyDeviceToHost, stream) ==
+              cudaSuccess);
+        CHECK(cudaStreamSynchronize(stream) == cudaSuccess);
+        return values_of(bytes, d);
+    }
+
+    catena_operation operation(int kind, const void* send, void* recv, std::uint64_t count) const {
+        catena_operation o = {};
+        o.struct_size = sizeof o;
+        o.kind = kind;
+        o.dtype = f32;
+        o.send = send;
+        o.recv = recv;
+        o.count = count;
+        o.device_type = 2;
+        o.device_id = device;
+        o.stream = reinterpret_cast<catena_stream*>(stream);
+        o.label = "w";
+        return o;
+    }
+    catena_work* start(const catena_operation& o) {
+        catena_work* work = nullptr;
+        status = table().start(ctx, comm, &o, &work);
+        text = status == CATENA_OK ? "" : failure;
+        return work;
+    }
+    // Waits on the host, and releases. Returns the text of the failure, or empty.
+    std::string finish(catena_work* work) {
+        if (work == nullptr) return text;
+        status = table().wait(ctx, work);
+        text = status == CATENA_OK ? "" : failure;
+        table().release(work);
+        return text;
+    }
+    std::string run(const catena_operation& o) { return finish(start(o)); }
+    void wait_on(catena_work* work) const {
+        CHECK(table().wait_on(ctx, work, reinterpret_cast<catena_stream*>(stream)) == CATENA_OK);
+    }
+
+    const int device;
+    cudaStream_t stream = nullptr;
+    catena_comm* comm = nullptr;
+    catena_comm_info info = {};
+    catena_status status = CATENA_OK;  // of the last call
+    std::string text;                  // its message
+
+private:
+    std::vector<void*> blocks_;
+};
+
+// Runs body(rank) in a thread for each rank.
+inline void in_threads(int n, const std::function<void(int)>& body) {
+    table();
+    std::vector<std::thread> threads;
+    for (int r = 0; r < n; ++r)
+        threads.emplace_back([&, r] {
+            try {
+                body(r);
+            } catch (const std::exception& e) {
+                FAIL_CHECK(e.what());
+            }
+        });
+    for (std::thread& t : threads) t.join();
+}
+inline void with_ranks(int n, const std::function<void(Rank&)>& body, double timeout = 20) {
+    const std::string address = new_address();
+    in_threads(n, [&](int r) {
+        Rank rank(r, n, address, timeout);
+        CHECK_MESSAGE(rank.status == CATENA_OK, rank.text);
+        if (rank.status == CATENA_OK) body(rank);
+    });
+}
+// ... in groups of 1, 2 and 3 ranks, if there are enough devices.
+inline void with_all_sizes(const std::function<void(Rank&)>& body) {
+    for (int n = 1; n <= 3; ++n) {
+        if (n <= most_ranks()) with_ranks(n, body);
+        else MESSAGE("skipped: ", n, " ranks, which need ", n, " GPUs");
+    }
+}
+
+// Blocks a stream from here until go().
+class Gate {
+public:
+    explicit Gate(cudaStream_t stream) : open_(new std::atomic<bool>(false)) {
+        const auto wait = [](void* user) {
+            auto* const open = static_cast<std::atomic<bool>*>(user);
+            while (!*open) std::this_thread::sleep_for(std::chrono::microseconds(50));
+            delete open;
+        };
+        CHECK(cudaLaunchHostFunc(stream, wait, open_) == cudaSuccess);
+    }
+    ~Gate() { go(); }
+    Gate(const Gate&) = delete;
+    Gate& operator=(const Gate&) = delete;
+    void go() {
+        if (open_ != nullptr) *open_ = true;
+        open_ = nullptr;
+    }
+
+private:
+    std::atomic<bool>* open_;
+};
+
+}  // namespace nccl_test

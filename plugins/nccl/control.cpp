@@ -160,8 +160,7 @@ void Control::loop() {
             entries.push_back({ended[i] ? -1 : sockets_[i].fd(), POLLIN, 0});
         poll(entries.data(), entries.size(), busy_() ? 5 : 500);
         std::uint64_t count = 0;
-        if (entries[0].revents != 0)
-            static_cast<void>(!read(waker_.fd(), &count, sizeof count));
+        if (entries[0].revents != 0) static_cast<void>(!read(waker_.fd(), &count, sizeof count));
         for (std::size_t i = 0; i < sockets_.size(); ++i) {
             if (entries[i + 1].revents == 0) continue;
             Message m;

@@ -121,10 +121,9 @@ Group::Group(Control::Place place, int device, double timeout)
     try {
         control_.run([this] { step(); }, [this] { return busy(); });
         const OnDevice current(device_);
-        const Waiting waiting = until(after(timeout_), "rank " + std::to_string(info_.rank) +
-                                                           ": [open] NCCL");
-        auto link =
-            std::make_unique<Link>(device_, info_.rank, info_.size, control_.id(), waiting);
+        const Waiting waiting =
+            until(after(timeout_), "rank " + std::to_string(info_.rank) + ": [open] NCCL");
+        auto link = std::make_unique<Link>(device_, info_.rank, info_.size, control_.id(), waiting);
         // NCCL connects the ranks for its first operation, and waits for all of them.
         link->launch(waiting, [&](ncclComm_t comm, cudaStream_t stream) {
             check("ncclAllReduce", nccl().all_reduce(link->byte(), link->byte(), 1, ncclUint8,
@@ -210,9 +209,9 @@ void Group::step() {
 }
 
 void Group::make_channel(Route route, const std::string& id) {
-    const std::string head = "rank " + std::to_string(info_.rank) + ": [open] a channel from rank " +
-                             std::to_string(route.first) + " to rank " +
-                             std::to_string(route.second);
+    const std::string head = "rank " + std::to_string(info_.rank) +
+                             ": [open] a channel from rank " + std::to_string(route.first) +
+                             " to rank " + std::to_string(route.second);
     try {
         const OnDevice current(device_);
         const Waiting waiting = [&, limit = until(after(timeout_), head)] {
@@ -223,8 +222,7 @@ void Group::make_channel(Route route, const std::string& id) {
         auto link = std::make_unique<Link>(device_, sends ? 0 : 1, 2, id, waiting);
         // The first operation connects; it would wait for the other rank.
         link->launch(waiting, [&](ncclComm_t comm, cudaStream_t stream) {
-            if (sends)
-                check("ncclSend", nccl().send(link->byte(), 1, ncclUint8, 1, comm, stream));
+            if (sends) check("ncclSend", nccl().send(link->byte(), 1, ncclUint8, 1, comm, stream));
             else check("ncclRecv", nccl().recv(link->byte(), 1, ncclUint8, 0, comm, stream));
         });
         const std::lock_guard lock(links_mutex_);
@@ -238,8 +236,7 @@ Link& Group::channel(Route route, const Waiting& waiting) {
     for (bool asked = false;; asked = true) {
         {
             const std::lock_guard lock(links_mutex_);
-            if (const auto found = links_.find(route); found != links_.end())
-                return *found->second;
+            if (const auto found = links_.find(route); found != links_.end()) return *found->second;
         }
         if (!asked) control_.ask_for_channel(route);
         waiting();
@@ -296,7 +293,8 @@ std::shared_ptr<Work> Group::start(const catena_operation& o) {
         }
         if (first) control_.wake();
         // After the timeout the group fails by rank 0's answer; this limit is for a lost answer.
-        const Waiting waiting = until(operation->limit_ + std::chrono::seconds(2), operation->head_);
+        const Waiting waiting =
+            until(operation->limit_ + std::chrono::seconds(2), operation->head_);
         Link& link = channel(operation->route_, waiting);
         {
             const std::lock_guard lock(links_mutex_);
@@ -321,7 +319,7 @@ void Group::launch(const catena_operation& o, Link& link, const Waiting& waiting
     const bool root = o.peer == me, pair = is_pair(o);
     const bool gives = pair ? o.kind == CATENA_OP_SEND
                             : root || (o.kind != CATENA_OP_BCAST && o.kind != CATENA_OP_SCATTER);
-    const bool takes = pair ? o.kind == CATENA_OP_RECV
+    const bool takes = pair   ? o.kind == CATENA_OP_RECV
                        : root ? o.kind != CATENA_OP_BCAST
                               : o.kind != CATENA_OP_REDUCE && o.kind != CATENA_OP_GATHER;
     const Pieces sends = send_pieces(o, info_), recvs = recv_pieces(o, info_);
@@ -340,8 +338,8 @@ void Group::launch(const catena_operation& o, Link& link, const Waiting& waiting
         (send + offset(sends, me) != recv + offset(recvs, me) || o.kind == CATENA_OP_ALLTOALL) &&
         overlap(send, total(sends), recv, total(recvs))) {
         void* const copy = scratch(total(sends));
-        check("cudaMemcpyAsync", cudaMemcpyAsync(copy, send, total(sends),
-                                                 cudaMemcpyDeviceToDevice, link.stream()));
+        check("cudaMemcpyAsync",
+              cudaMemcpyAsync(copy, send, total(sends), cudaMemcpyDeviceToDevice, link.stream()));
         send = static_cast<const char*>(copy);
     }
     const auto given = [&](int rank) { return send + offset(sends, rank); };
@@ -349,16 +347,15 @@ void Group::launch(const catena_operation& o, Link& link, const Waiting& waiting
     const auto count = [&](const Pieces& pieces, int rank) {
         return pieces.counts.empty() ? o.count : pieces.counts[static_cast<std::size_t>(rank)];
     };
-    const bool even = std::ranges::all_of(
-        o.kind == CATENA_OP_ALLGATHER ? recvs.counts : sends.counts,
-        [&](std::uint64_t n) { return n == o.count; });
+    const bool even =
+        std::ranges::all_of(o.kind == CATENA_OP_ALLGATHER ? recvs.counts : sends.counts,
+                            [&](std::uint64_t n) { return n == o.count; });
 
-    const bool exchanges = o.kind == CATENA_OP_GATHER || o.kind == CATENA_OP_SCATTER ||
-                           o.kind == CATENA_OP_ALLTOALL;
+    const bool exchanges =
+        o.kind == CATENA_OP_GATHER || o.kind == CATENA_OP_SCATTER || o.kind == CATENA_OP_ALLTOALL;
     if (exchanges && gives && takes && count(sends, me) > 0 && given(me) != taken(me))
-        check("cudaMemcpyAsync",
-              cudaMemcpyAsync(taken(me), given(me), count(sends, me) * item,
-                              cudaMemcpyDeviceToDevice, link.stream()));
+        check("cudaMemcpyAsync", cudaMemcpyAsync(taken(me), given(me), count(sends, me) * item,
+                                                 cudaMemcpyDeviceToDevice, link.stream()));
     const Library& library = nccl();
     link.launch(waiting, [&](ncclComm_t comm, cudaStream_t stream) {
         const auto to = [&](int rank, const void* data, std::uint64_t n) {
@@ -369,8 +366,8 @@ void Group::launch(const catena_operation& o, Link& link, const Waiting& waiting
         };
         const auto reduce = [&](const void* in, void* out, std::uint64_t n, int rank) {
             if (n > 0)
-                check("ncclReduce", library.reduce(in, out, n, type, reduction_of(o), rank, comm,
-                                                   stream));
+                check("ncclReduce",
+                      library.reduce(in, out, n, type, reduction_of(o), rank, comm, stream));
         };
         const auto broadcast = [&](const void* in, void* out, std::uint64_t n, int rank) {
             if (n > 0)
@@ -391,8 +388,8 @@ void Group::launch(const catena_operation& o, Link& link, const Waiting& waiting
                 return broadcast(recv, recv, o.count, o.peer);
             case CATENA_OP_ALLGATHER:
                 if (even && o.count > 0)
-                    return check("ncclAllGather",
-                                 library.all_gather(send, recv, o.count * unit, type, comm, stream));
+                    return check("ncclAllGather", library.all_gather(send, recv, o.count * unit,
+                                                                     type, comm, stream));
                 for (int r = 0; r < info_.size; ++r)
                     broadcast(r == me ? send : taken(r), taken(r), count(recvs, r), r);
                 return;
@@ -421,8 +418,8 @@ void Group::launch(const catena_operation& o, Link& link, const Waiting& waiting
 
 std::unique_ptr<catena::plugin::Group> Group::split(std::int32_t color, std::int32_t key) {
     control_.throw_if_failed();
-    Control::Place place = control_.split(
-        color, key, "rank " + std::to_string(info_.rank) + ": [split]", timeout_);
+    Control::Place place =
+        control_.split(color, key, "rank " + std::to_string(info_.rank) + ": [split]", timeout_);
     if (place.size == 0) return nullptr;
     return std::make_unique<Group>(std::move(place), device_, timeout_);
 }

@@ -28,23 +28,20 @@ std::string opened(Library& library) {
             return function != nullptr;
         };
         bool all = true;
-        for (const bool found : {find("ncclGetVersion", library.version),
-                                 find("ncclGetErrorString", library.error_string),
-                                 find("ncclGetLastError", library.last_error),
-                                 find("ncclGetUniqueId", library.unique_id),
-                                 find("ncclCommInitRankConfig", library.init),
-                                 find("ncclCommGetAsyncError", library.async_error),
-                                 find("ncclCommFinalize", library.finalize),
-                                 find("ncclCommDestroy", library.destroy),
-                                 find("ncclCommAbort", library.abort),
-                                 find("ncclGroupStart", library.group_start),
-                                 find("ncclGroupEnd", library.group_end),
-                                 find("ncclAllReduce", library.all_reduce),
-                                 find("ncclReduce", library.reduce),
-                                 find("ncclBroadcast", library.broadcast),
-                                 find("ncclAllGather", library.all_gather),
-                                 find("ncclReduceScatter", library.reduce_scatter),
-                                 find("ncclSend", library.send), find("ncclRecv", library.recv)})
+        for (const bool found :
+             {find("ncclGetVersion", library.version),
+              find("ncclGetErrorString", library.error_string),
+              find("ncclGetLastError", library.last_error),
+              find("ncclGetUniqueId", library.unique_id),
+              find("ncclCommInitRankConfig", library.init),
+              find("ncclCommGetAsyncError", library.async_error),
+              find("ncclCommFinalize", library.finalize), find("ncclCommDestroy", library.destroy),
+              find("ncclCommAbort", library.abort), find("ncclGroupStart", library.group_start),
+              find("ncclGroupEnd", library.group_end), find("ncclAllReduce", library.all_reduce),
+              find("ncclReduce", library.reduce), find("ncclBroadcast", library.broadcast),
+              find("ncclAllGather", library.all_gather),
+              find("ncclReduceScatter", library.reduce_scatter), find("ncclSend", library.send),
+              find("ncclRecv", library.recv)})
             all = all && found;
         int version = 0;
         if (all && library.version(&version) == ncclSuccess && version >= oldest) return {};
@@ -74,8 +71,8 @@ void check(const char* call, cudaError_t error) {
 void check(const char* call, ncclResult_t result, ncclComm_t comm) {
     if (result == ncclSuccess || result == ncclInProgress) return;
     static_cast<void>(cudaGetLastError());  // NCCL may leave one
-    std::string text = std::string("[nccl] ") + call + ": expected success, got " +
-                       nccl().error_string(result);
+    std::string text =
+        std::string("[nccl] ") + call + ": expected success, got " + nccl().error_string(result);
     if (const char* more = nccl().last_error(comm); more != nullptr && *more != 0)
         text += std::string(" (") + more + ")";
     throw Error(CATENA_E_DEVICE, text);

@@ -61,7 +61,11 @@ std::unique_ptr<catena::plugin::Group> open(const catena_comm_options& options) 
              "host:port of rank 0, in the options, NCCL_COMM_ID, or MASTER_ADDR and MASTER_PORT",
              "none");
     int devices = 0;
-    check("cudaGetDeviceCount", cudaGetDeviceCount(&devices));
+    if (const cudaError_t error = cudaGetDeviceCount(&devices); error != cudaSuccess) {
+        static_cast<void>(cudaGetLastError());
+        fail(CATENA_E_DEVICE, "open", "device", "a GPU and its driver",
+             std::string(cudaGetErrorName(error)) + " (" + cudaGetErrorString(error) + ")");
+    }
     if (options.device_id < 0 || options.device_id >= devices)
         fail(CATENA_E_INVALID, "open", "device_id", "0 to " + std::to_string(devices - 1),
              options.device_id);
@@ -70,15 +74,19 @@ std::unique_ptr<catena::plugin::Group> open(const catena_comm_options& options) 
                                    options.device_id, options.timeout);
 }
 
-const catena_communicator communicator = catena::plugin::communicator_table<open>(
-    "nccl", "ranks as processes or threads with a GPU each, by NVIDIA's NCCL", "cuda");
-constexpr catena_extension extension =
-    catena::plugin::extension(CATENA_COMMUNICATOR_1, "", &communicator);
-const catena_extension* const extensions[] = {&extension};
-constexpr catena_plugin plugin = catena::plugin::table_of(
-    {.extensions = extensions});
+// Made at the first call, so there is no static constructor.
+const catena_plugin& table() {
+    static const catena_communicator communicator = catena::plugin::communicator_table<open>(
+        "nccl", "ranks as processes or threads with a GPU each, by NVIDIA's NCCL", "cuda");
+    static constexpr catena_extension extension =
+        catena::plugin::extension(CATENA_COMMUNICATOR_1, "", &communicator);
+    static constexpr const catena_extension* extensions[] = {&extension};
+    static constexpr catena_plugin plugin = catena::plugin::table_of({.extensions = extensions});
+    return plugin;
+}
 
 }  // namespace
 }  // namespace catena_nccl
 
-CATENA_EXPORT_PLUGIN("org.catena.nccl", "0.1.0", "cuda", catena_nccl::plugin);
+// Names no devices, because it has no kernels.
+CATENA_EXPORT_PLUGIN("org.catena.nccl", "0.1.0", "", catena_nccl::table());

@@ -22,7 +22,10 @@ Message started(int rank, const std::string& text, Route route = collective) {
 class Three {
 public:
     std::vector<Told> told;
-    Hub hub{3, [this](int rank, const Message& m) { told.push_back({rank, m}); },
+    Hub hub{3,
+            [this](int rank, const Message& m) {
+                told.push_back({rank, m});
+            },
             [] { return std::string("id"); }};
     // The text of the failure that a rank was told, or empty.
     std::string failure(int rank) const {

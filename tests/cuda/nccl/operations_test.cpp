@@ -60,8 +60,7 @@ TEST_CASE("allreduce: every dtype and reduction, in place and out of place") {
                 for (const bool in_place : {false, true}) {
                     CAPTURE(plugin::text_of(d));
                     CAPTURE(reduction);
-                    const bool floats =
-                        d.code == CATENA_CODE_FLOAT || d.code == CATENA_CODE_BFLOAT;
+                    const bool floats = d.code == CATENA_CODE_FLOAT || d.code == CATENA_CODE_BFLOAT;
                     char* const send = rank.put(values(rank.info.rank, n), d);
                     char* const recv = in_place ? send : rank.room(n, d);
                     catena_operation o = rank.operation(CATENA_OP_ALLREDUCE, send, recv, n);
@@ -178,8 +177,7 @@ TEST_CASE("gather and scatter, with even and uneven pieces") {
                     if (me == root) CHECK(rank.get(recv, total) == gathered);
 
                     char* const send = me == root ? rank.put(values(root, total)) : nullptr;
-                    char* const piece =
-                        in_place && me == root ? send + offset * 4 : rank.room(own);
+                    char* const piece = in_place && me == root ? send + offset * 4 : rank.room(own);
                     o = rank.operation(CATENA_OP_SCATTER, send, piece, own);
                     o.peer = root;
                     if (!even && me == root) o.send_counts = counts.data();
@@ -249,16 +247,17 @@ TEST_CASE("send and recv: all ranks send first, in both directions of a ring") {
                 }
             for (catena_work* work : works) CHECK(rank.finish(work) == "");
             for (int tag = 0; tag < 3; ++tag)
-                CHECK(rank.get(received[static_cast<std::size_t>(tag)], n) == values(last + tag, n));
+                CHECK(rank.get(received[static_cast<std::size_t>(tag)], n) ==
+                      values(last + tag, n));
         }
     });
 }
 
 TEST_CASE("empty operations and barriers") {
     with_all_sizes([](Rank& rank) {
-        for (const int kind : {CATENA_OP_ALLREDUCE, CATENA_OP_REDUCE, CATENA_OP_BCAST,
-                               CATENA_OP_ALLGATHER, CATENA_OP_REDUCE_SCATTER, CATENA_OP_GATHER,
-                               CATENA_OP_SCATTER, CATENA_OP_ALLTOALL}) {
+        for (const int kind :
+             {CATENA_OP_ALLREDUCE, CATENA_OP_REDUCE, CATENA_OP_BCAST, CATENA_OP_ALLGATHER,
+              CATENA_OP_REDUCE_SCATTER, CATENA_OP_GATHER, CATENA_OP_SCATTER, CATENA_OP_ALLTOALL}) {
             CAPTURE(kind);
             CHECK(rank.run(rank.operation(kind, nullptr, nullptr, 0)) == "");
             catena_operation barrier = {};

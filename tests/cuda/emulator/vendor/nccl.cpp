@@ -1,8 +1,8 @@
 // The part of NCCL that catena uses, for ranks that are threads of one process. Like NCCL's, a
 // communicator that does not block launches late, operations of a group run at the same time, and
 // ranks whose operations differ wait for each other until they are aborted.
-#include <nccl.h>
 #include <cuda_runtime.h>
+#include <nccl.h>
 
 #include <catena/plugin/communicator.hpp>
 
@@ -78,11 +78,11 @@ Library& library() {
 }
 
 catena_dtype dtype_of(ncclDataType_t type) {
-    constexpr catena_dtype all[] = {
-        {CATENA_CODE_INT, 8, 1},    {CATENA_CODE_UINT, 8, 1},   {CATENA_CODE_INT, 32, 1},
-        {CATENA_CODE_UINT, 32, 1},  {CATENA_CODE_INT, 64, 1},   {CATENA_CODE_UINT, 64, 1},
-        {CATENA_CODE_FLOAT, 16, 1}, {CATENA_CODE_FLOAT, 32, 1}, {CATENA_CODE_FLOAT, 64, 1},
-        {CATENA_CODE_BFLOAT, 16, 1}};
+    constexpr catena_dtype all[] = {{CATENA_CODE_INT, 8, 1},    {CATENA_CODE_UINT, 8, 1},
+                                    {CATENA_CODE_INT, 32, 1},   {CATENA_CODE_UINT, 32, 1},
+                                    {CATENA_CODE_INT, 64, 1},   {CATENA_CODE_UINT, 64, 1},
+                                    {CATENA_CODE_FLOAT, 16, 1}, {CATENA_CODE_FLOAT, 32, 1},
+                                    {CATENA_CODE_FLOAT, 64, 1}, {CATENA_CODE_BFLOAT, 16, 1}};
     return all[type];
 }
 std::size_t bytes_of(const Operation& o) {
@@ -100,8 +100,7 @@ std::vector<char> reduced(const Meeting& meeting, std::size_t first, const Opera
     for (int r = 1; r < size; ++r)
         catena::plugin::reduce_into(sum.data(), part(r), own.count, dtype_of(own.type),
                                     reductions[own.op]);
-    if (own.op == ncclAvg)
-        catena::plugin::divide(sum.data(), own.count, dtype_of(own.type), size);
+    if (own.op == ncclAvg) catena::plugin::divide(sum.data(), own.count, dtype_of(own.type), size);
     return sum;
 }
 
@@ -153,11 +152,10 @@ bool meet(Member& m, std::unique_lock<std::mutex>& lock, const Operation& own) {
         Meeting inputs = meeting;
         for (auto& [rank, o] : inputs.arrived) {
             const bool read = o.kind != Kind::broadcast || rank == o.peer;
-            const std::size_t n =
-                !read ? 0
-                      : bytes_of(o) * (o.kind == Kind::reduce_scatter
-                                           ? static_cast<std::size_t>(world.size)
-                                           : 1);
+            const std::size_t n = !read ? 0
+                                        : bytes_of(o) * (o.kind == Kind::reduce_scatter
+                                                             ? static_cast<std::size_t>(world.size)
+                                                             : 1);
             kept[rank].assign(o.send, o.send + n);
             o.send = kept[rank].data();
         }
@@ -199,8 +197,7 @@ __global__ void run(int ticket) {
     for (const Operation& o : work.second)
         if (o.kind != Kind::send)
             runs = runs && (o.kind == Kind::recv ? receive(m, lock, o) : meet(m, lock, o));
-    for (const auto& letter : sent)
-        runs = runs && wait(m, lock, [&] { return letter->taken; });
+    for (const auto& letter : sent) runs = runs && wait(m, lock, [&] { return letter->taken; });
     if (runs) return;
     for (auto& box : m.world->mail)  // the memory of an aborted rank may be freed
         if (box.first.first == m.rank) box.second.clear();
@@ -358,23 +355,29 @@ ncclResult_t ncclGroupEnd() {
 
 ncclResult_t ncclAllReduce(const void* send, void* recv, size_t count, ncclDataType_t type,
                            ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
-    return add(comm, stream, {Kind::all_reduce, bytes(send), static_cast<char*>(recv), count, type, op, 0});
+    return add(comm, stream,
+               {Kind::all_reduce, bytes(send), static_cast<char*>(recv), count, type, op, 0});
 }
 ncclResult_t ncclReduce(const void* send, void* recv, size_t count, ncclDataType_t type,
                         ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream) {
-    return add(comm, stream, {Kind::reduce, bytes(send), static_cast<char*>(recv), count, type, op, root});
+    return add(comm, stream,
+               {Kind::reduce, bytes(send), static_cast<char*>(recv), count, type, op, root});
 }
 ncclResult_t ncclBroadcast(const void* send, void* recv, size_t count, ncclDataType_t type,
                            int root, ncclComm_t comm, cudaStream_t stream) {
-    return add(comm, stream, {Kind::broadcast, bytes(send), static_cast<char*>(recv), count, type, ncclSum, root});
+    return add(
+        comm, stream,
+        {Kind::broadcast, bytes(send), static_cast<char*>(recv), count, type, ncclSum, root});
 }
 ncclResult_t ncclAllGather(const void* send, void* recv, size_t count, ncclDataType_t type,
                            ncclComm_t comm, cudaStream_t stream) {
-    return add(comm, stream, {Kind::all_gather, bytes(send), static_cast<char*>(recv), count, type, ncclSum, 0});
+    return add(comm, stream,
+               {Kind::all_gather, bytes(send), static_cast<char*>(recv), count, type, ncclSum, 0});
 }
 ncclResult_t ncclReduceScatter(const void* send, void* recv, size_t count, ncclDataType_t type,
                                ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
-    return add(comm, stream, {Kind::reduce_scatter, bytes(send), static_cast<char*>(recv), count, type, op, 0});
+    return add(comm, stream,
+               {Kind::reduce_scatter, bytes(send), static_cast<char*>(recv), count, type, op, 0});
 }
 ncclResult_t ncclSend(const void* send, size_t count, ncclDataType_t type, int peer,
                       ncclComm_t comm, cudaStream_t stream) {
@@ -382,7 +385,8 @@ ncclResult_t ncclSend(const void* send, size_t count, ncclDataType_t type, int p
 }
 ncclResult_t ncclRecv(void* recv, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
                       cudaStream_t stream) {
-    return add(comm, stream, {Kind::recv, nullptr, static_cast<char*>(recv), count, type, ncclSum, peer});
+    return add(comm, stream,
+               {Kind::recv, nullptr, static_cast<char*>(recv), count, type, ncclSum, peer});
 }
 
 }  // extern "C"

@@ -181,7 +181,7 @@ void Group::step() {
         if (aborted_) return;
         aborted_ = true;
         const CurrentDevice current(device_);
-        for (auto& link : links_) link.second->abort();
+        for (auto& link : links_) link.second->interrupt();
         return;
     }
     for (const auto& [route, id] : control_.channels())

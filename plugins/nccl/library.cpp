@@ -36,10 +36,10 @@ std::string opened(Library& library) {
               find("ncclCommInitRankConfig", library.init),
               find("ncclCommGetAsyncError", library.async_error),
               find("ncclCommFinalize", library.finalize), find("ncclCommDestroy", library.destroy),
-              find("ncclCommAbort", library.abort), find("ncclGroupStart", library.group_start),
-              find("ncclGroupEnd", library.group_end), find("ncclAllReduce", library.all_reduce),
-              find("ncclReduce", library.reduce), find("ncclBroadcast", library.broadcast),
-              find("ncclAllGather", library.all_gather),
+              find("ncclCommAbort", library.comm_abort),
+              find("ncclGroupStart", library.group_start), find("ncclGroupEnd", library.group_end),
+              find("ncclAllReduce", library.all_reduce), find("ncclReduce", library.reduce),
+              find("ncclBroadcast", library.broadcast), find("ncclAllGather", library.all_gather),
               find("ncclReduceScatter", library.reduce_scatter), find("ncclSend", library.send),
               find("ncclRecv", library.recv)})
             all = all && found;
@@ -108,7 +108,7 @@ Link::Link(int device, int rank, int size, const std::string& id, const Waiting&
 
 void Link::free() {
     const CurrentDevice current(device_);
-    abort();
+    interrupt();
     static_cast<void>(cudaFree(byte_));
     if (stream_ != nullptr) static_cast<void>(cudaStreamDestroy(stream_));
 }
@@ -131,8 +131,8 @@ void Link::poll() const {
     check("an operation", result, comm_);
 }
 
-void Link::abort() {
-    if (comm_ != nullptr) static_cast<void>(nccl().abort(comm_));
+void Link::interrupt() {
+    if (comm_ != nullptr) static_cast<void>(nccl().comm_abort(comm_));
     comm_ = nullptr;
 }
 

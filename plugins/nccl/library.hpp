@@ -26,7 +26,7 @@ struct Library {
     decltype(&ncclCommGetAsyncError) async_error;
     decltype(&ncclCommFinalize) finalize;
     decltype(&ncclCommDestroy) destroy;
-    decltype(&ncclCommAbort) abort;
+    decltype(&ncclCommAbort) comm_abort;
     decltype(&ncclGroupStart) group_start;
     decltype(&ncclGroupEnd) group_end;
     decltype(&ncclAllReduce) all_reduce;
@@ -96,7 +96,7 @@ public:
     // Throws Error if NCCL reports a failure of the work.
     void poll() const;
     // Ends the work on the device, without the other ranks.
-    void abort();
+    void interrupt();
     // Ends the communicator in agreement with the other ranks: all its work is done.
     void close(const Waiting& waiting);
 

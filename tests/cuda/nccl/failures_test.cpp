@@ -5,6 +5,7 @@
 #include "declarations.hpp"
 #include "emulator/control.h"
 #include "ranks.hpp"
+#include "socket.hpp"
 
 using namespace nccl_test;
 
@@ -267,6 +268,36 @@ TEST_CASE("open: a rank that is missing, twice there, or of another size") {
         CHECK(rank.status == CATENA_E_INVALID);
         CHECK(contains(rank.text, "[open] address: expected host:port"));
     }
+}
+
+TEST_CASE("a rank whose process ends makes the others fail; a stranger at the port does not") {
+    using namespace catena_nccl;
+    const std::string address = new_address();
+    in_threads(2, [&](int r) {
+        if (r == 0) {
+            Rank rank(0, 2, address);
+            CHECK(rank.status == CATENA_E_DEVICE);
+            CHECK(rank.text == "rank 0: [group]: expected rank 1, got the end of its process");
+            return;
+        }
+        const auto connected = [&] {
+            std::string why;
+            Socket socket;
+            while (!socket) socket = connect_to(address, why);
+            return socket;
+        };
+        const Socket stranger = connected();
+        const std::string request = "GET / HTTP/1.1\r\n\r\n";
+        CHECK(send(stranger.fd(), request.data(), request.size(), MSG_NOSIGNAL) > 0);
+        const Socket socket = connected();
+        CHECK(socket.write({.kind = Kind::hello, .a = 1, .b = 2, .text = "another machine"}));
+        Message welcome;
+        CHECK(socket.read(welcome));
+        CHECK(welcome.kind == Kind::welcome);
+        CHECK(welcome.a == 0);
+        CHECK(welcome.b == 1);
+        CHECK(welcome.text.size() == sizeof(ncclUniqueId));
+    });
 }
 
 TEST_CASE("open: the rank, the size and the address come from the launcher") {

@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <thread>
 #include <vector>
 
 #include "emulator/control.h"
@@ -71,6 +72,9 @@ struct Library {
     // What launched kernels do. A kernel gets a number because its arguments cannot be host memory.
     std::map<int, std::pair<std::shared_ptr<Member>, Batch>> batches;
     int tickets = 0;
+    // The groups of calls that threads have begun. Not thread_local: the thread sanitizer does not
+    // see how the C library hands such memory of a loaded library to later threads.
+    std::map<std::thread::id, std::vector<ncclComm_t>> groups;
 };
 Library& library() {
     static auto* const one = new Library;
@@ -145,7 +149,10 @@ bool meet(Member& m, std::unique_lock<std::mutex>& lock, const Operation& own) {
             if (!entry.second.fits(own)) return false;
         return true;
     };
-    if (!wait(m, lock, complete)) return false;
+    if (!wait(m, lock, complete)) {
+        meeting.arrived.erase(m.rank);  // its memory may be freed now
+        return false;
+    }
     // The last rank to arrive, or to wake up first, computes the results of all.
     if (meeting.finished == 0) {
         std::map<int, std::vector<char>> kept;
@@ -219,9 +226,6 @@ struct ncclComm {
 
 namespace {
 
-thread_local int depth = 0;
-thread_local std::vector<ncclComm_t> in_group;
-
 ncclResult_t launch(const std::shared_ptr<Member>& member, cudaStream_t stream, Batch batch) {
     int before = 0;
     if (cudaGetDevice(&before) != cudaSuccess || cudaSetDevice(member->device) != cudaSuccess)
@@ -244,10 +248,13 @@ ncclResult_t launch(const std::shared_ptr<Member>& member, cudaStream_t stream, 
 }
 
 ncclResult_t add(ncclComm_t comm, cudaStream_t stream, const Operation& o) {
-    if (depth == 0 || !comm->ready || !comm->late.empty()) return ncclInvalidUsage;
+    const std::lock_guard lock(library().mutex);
+    const auto group = library().groups.find(std::this_thread::get_id());
+    if (group == library().groups.end() || !comm->ready || !comm->late.empty())
+        return ncclInvalidUsage;
     if (o.peer < 0 || o.peer >= comm->member->world->size || o.count == 0)
         return ncclInvalidArgument;  // NCCL ignores empty operations; catena does not start them
-    if (comm->batch.empty()) in_group.push_back(comm);
+    if (comm->batch.empty()) group->second.push_back(comm);
     else if (comm->stream != stream) return ncclInvalidUsage;
     comm->stream = stream;
     comm->batch.push_back(o);
@@ -338,19 +345,19 @@ ncclResult_t ncclCommAbort(ncclComm_t comm) {
 }
 
 ncclResult_t ncclGroupStart() {
-    ++depth;
-    return ncclSuccess;
+    const std::lock_guard lock(library().mutex);
+    return library().groups.try_emplace(std::this_thread::get_id()).second ? ncclSuccess
+                                                                           : ncclInvalidUsage;
 }
 ncclResult_t ncclGroupEnd() {
-    if (--depth > 0) return ncclSuccess;
-    ncclResult_t result = ncclSuccess;
-    for (const ncclComm_t comm : in_group) {
+    const std::lock_guard lock(library().mutex);
+    const auto group = library().groups.extract(std::this_thread::get_id());
+    if (group.empty()) return ncclInvalidUsage;
+    for (const ncclComm_t comm : group.mapped()) {
         comm->late = std::exchange(comm->batch, {});
         comm->polls = 0;
-        result = ncclInProgress;
     }
-    in_group.clear();
-    return result;
+    return group.mapped().empty() ? ncclSuccess : ncclInProgress;
 }
 
 ncclResult_t ncclAllReduce(const void* send, void* recv, size_t count, ncclDataType_t type,

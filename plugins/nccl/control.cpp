@@ -30,13 +30,12 @@ std::string machine_name() {
 
 Control::Control(Place place, double timeout, std::function<std::string()> make_id)
     : rank_(place.rank), size_(place.size), waker_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-    const auto until = after(timeout);
     if (rank_ != 0) {
-        join(place, until);
+        join(place, after(timeout));
         return;
     }
     id_ = make_id();
-    gather(place, until);
+    gather(place, timeout);
     hub_ = std::make_unique<Hub>(
         size_,
         [this](int rank, const Message& m) {
@@ -47,11 +46,11 @@ Control::Control(Place place, double timeout, std::function<std::string()> make_
 }
 
 // Waits until the other ranks have connected, and tells them their places.
-void Control::gather(Place& place, Clock::time_point until) {
+void Control::gather(Place& place, double timeout) {
+    const auto until = after(timeout);
     std::vector<std::string> machines(static_cast<std::size_t>(size_));
     sockets_.resize(machines.size());
     machines[0] = machine_name();
-    const Clock::time_point begin = Clock::now();
     const auto refuse_all = [&](const std::string& expected, const std::string& got) {
         Message m = {.kind = Kind::failed};
         m.text = "rank 0: [open] ranks: expected " + expected + ", got " + got;
@@ -66,15 +65,14 @@ void Control::gather(Place& place, Clock::time_point until) {
             std::string names;
             for (std::size_t r = 1; r < sockets_.size(); ++r)
                 if (!sockets_[r]) names += (names.empty() ? "" : ", ") + std::to_string(r);
-            const double waited = std::chrono::duration<double>(Clock::now() - begin).count();
-            refuse_all("rank " + names + " within " + catena::plugin::text_of(waited) + " seconds",
+            refuse_all("rank " + names + " within " + catena::plugin::text_of(timeout) + " seconds",
                        "no connection to " + place.address);
         }
         Message hello;
-        // others may connect to the port by chance
-        if (!socket || !readable(socket, std::min(until, after(1))) || !socket.read(hello) ||
-            hello.kind != Kind::hello)
-            continue;
+        if (!socket) continue;
+        socket.limit_reads(1);  // others may connect to the port by chance
+        if (!socket.read(hello) || hello.kind != Kind::hello) continue;
+        socket.limit_reads(0);
         if (hello.b != size_ || hello.a < 1 || hello.a >= size_ ||
             sockets_[static_cast<std::size_t>(hello.a)]) {
             const std::string got =
@@ -277,9 +275,10 @@ Control::Place Control::split(std::int32_t color, std::int32_t key, const std::s
     m.head = head;
     m.text = "split";
     if (color >= 0 && size_ > 1) {
-        place.listener = listen_at("");  // in case that this rank becomes rank 0
-        // the address by which other ranks are connected to this one
-        m.more = sockets_[rank_ == 0 ? 1 : 0].address(place.listener.port());
+        // In case that this rank becomes rank 0: at the address by which others are connected.
+        const Socket& other = sockets_[rank_ == 0 ? 1 : 0];
+        place.listener = listen_at(other.address(0));
+        m.more = other.address(place.listener.port());
     }
     const std::int64_t number = start(std::move(m));
     const auto until = after(timeout);

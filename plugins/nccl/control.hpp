@@ -55,7 +55,7 @@ public:
     Place split(std::int32_t color, std::int32_t key, const std::string& head, double timeout);
 
 private:
-    void gather(Place& place, Clock::time_point until);
+    void gather(Place& place, double timeout);
     void join(const Place& place, Clock::time_point until);
     void loop();
     void tell(Message message);

@@ -155,6 +155,11 @@ bool Socket::read(Message& m) const {
     return true;
 }
 
+void Socket::limit_reads(int seconds) const {
+    const timeval limit = {seconds, 0};
+    setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+}
+
 int Socket::port() const {
     sockaddr_storage own = {};
     socklen_t bytes = sizeof own;
@@ -174,7 +179,7 @@ std::string Socket::address(int port) const {
 }
 
 Socket listen_at(const std::string& address) {
-    const Addresses found = resolve(address.empty() ? "0.0.0.0:0" : address, AI_PASSIVE);
+    const Addresses found = resolve(address, AI_PASSIVE);
     sockaddr_storage own = {};
     std::memcpy(&own, found->ai_addr, found->ai_addrlen);
     if (own.ss_family == AF_INET && !is_loopback(*found->ai_addr))

@@ -28,6 +28,8 @@ public:
     // Returns false if the connection has ended.
     bool write(const Message& message) const;
     bool read(Message& message) const;
+    // read() returns false if nothing arrives for so long; 0: it waits.
+    void limit_reads(int seconds) const;
     // The address of this end, "127.0.0.1:4711", with another port.
     std::string address(int port) const;
     int port() const;
@@ -37,7 +39,7 @@ private:
 };
 
 // Listens on "host:port", on all of the machine's addresses unless the host is a loopback.
-// "": on any address and port. Throws Error.
+// Port 0: any. Throws Error.
 Socket listen_at(const std::string& address);
 // Returns an empty Socket if there was no connection until then.
 Socket accept_from(const Socket& listener, Clock::time_point until);

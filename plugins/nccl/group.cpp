@@ -125,7 +125,7 @@ Group::Group(Control::Place place, int device, double timeout)
             until(after(timeout_), "rank " + std::to_string(info_.rank) + ": [open] NCCL");
         auto link = std::make_unique<Link>(device_, info_.rank, info_.size, control_.id(), waiting);
         // NCCL connects the ranks for its first operation, and waits for all of them.
-        link->launch(waiting, [&](ncclComm_t comm, cudaStream_t stream) {
+        link->complete(waiting, [&](ncclComm_t comm, cudaStream_t stream) {
             check("ncclAllReduce", nccl().all_reduce(link->byte(), link->byte(), 1, ncclUint8,
                                                      ncclMax, comm, stream));
         });
@@ -221,7 +221,7 @@ void Group::make_channel(Route route, const std::string& id) {
         const bool sends = route.first == info_.rank;
         auto link = std::make_unique<Link>(device_, sends ? 0 : 1, 2, id, waiting);
         // The first operation connects; it would wait for the other rank.
-        link->launch(waiting, [&](ncclComm_t comm, cudaStream_t stream) {
+        link->complete(waiting, [&](ncclComm_t comm, cudaStream_t stream) {
             if (sends) check("ncclSend", nccl().send(link->byte(), 1, ncclUint8, 1, comm, stream));
             else check("ncclRecv", nccl().recv(link->byte(), 1, ncclUint8, 0, comm, stream));
         });
@@ -239,8 +239,7 @@ Link& Group::channel(Route route, const Waiting& waiting) {
             if (const auto found = links_.find(route); found != links_.end()) return *found->second;
         }
         if (!asked) control_.ask_for_channel(route);
-        waiting();
-        std::this_thread::sleep_for(std::chrono::microseconds(200));
+        pause(waiting);
     }
 }
 

@@ -89,6 +89,11 @@ bool Event::done() const {
     return error == cudaSuccess;
 }
 
+void pause(const Waiting& waiting) {
+    waiting();
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+}
+
 Link::Link(int device, int rank, int size, const std::string& id, const Waiting& waiting)
     : device_(device) {
     ncclUniqueId unique = {};
@@ -109,16 +114,19 @@ Link::Link(int device, int rank, int size, const std::string& id, const Waiting&
 void Link::free() {
     const CurrentDevice current(device_);
     interrupt();
+    if (stream_ != nullptr) {
+        // copies may still wait there for their turn, and the caller frees their memory
+        static_cast<void>(cudaStreamSynchronize(stream_));
+        static_cast<void>(cudaStreamDestroy(stream_));
+    }
     static_cast<void>(cudaFree(byte_));
-    if (stream_ != nullptr) static_cast<void>(cudaStreamDestroy(stream_));
 }
 
 // A communicator that does not block returns before its work is on the stream.
 void Link::settle(const char* call, ncclResult_t result, const Waiting& waiting) {
     check(call, result, comm_);
     while (result == ncclInProgress) {
-        waiting();
-        std::this_thread::sleep_for(std::chrono::microseconds(50));
+        pause(waiting);
         check("ncclCommGetAsyncError", nccl().async_error(comm_, &result), comm_);
         check(call, result, comm_);
     }

@@ -69,6 +69,7 @@ private:
 
 // Called while NCCL works on the host; throws if it is to end.
 using Waiting = std::function<void()>;
+void pause(const Waiting& waiting);
 
 // A communicator of NCCL and its stream. Its calls never block on the host. Not thread-safe.
 class Link {
@@ -92,6 +93,14 @@ public:
             throw;
         }
         settle("ncclGroupEnd", nccl().group_end(), waiting);
+    }
+    // The same, and waits until the work is done.
+    template <class Body>
+    void complete(const Waiting& waiting, const Body& body) {
+        launch(waiting, body);
+        const Event end;
+        check("cudaEventRecord", cudaEventRecord(end.get(), stream_));
+        while (!end.done()) pause(waiting);
     }
     // Throws Error if NCCL reports a failure of the work.
     void poll() const;

@@ -62,6 +62,7 @@ struct Member {
     int rank = 0;
     int device = 0;
     std::size_t met = 0;  // collectives so far
+    int running = 0;      // kernels that were launched and have not ended
     bool aborted = false;
 };
 
@@ -149,10 +150,7 @@ bool meet(Member& m, std::unique_lock<std::mutex>& lock, const Operation& own) {
             if (!entry.second.fits(own)) return false;
         return true;
     };
-    if (!wait(m, lock, complete)) {
-        meeting.arrived.erase(m.rank);  // its memory may be freed now
-        return false;
-    }
+    if (!wait(m, lock, complete)) return false;
     // The last rank to arrive, or to wake up first, computes the results of all.
     if (meeting.finished == 0) {
         std::map<int, std::vector<char>> kept;
@@ -193,6 +191,11 @@ __global__ void run(int ticket) {
     }
     Member& m = *work.first;
     std::unique_lock lock(m.world->mutex);
+    const auto ended = [&] {
+        --m.running;
+        m.world->changed.notify_all();
+    };
+    if (m.aborted) return ended();
     std::vector<std::shared_ptr<Letter>> sent;
     for (const Operation& o : work.second)
         if (o.kind == Kind::send) {
@@ -205,9 +208,7 @@ __global__ void run(int ticket) {
         if (o.kind != Kind::send)
             runs = runs && (o.kind == Kind::recv ? receive(m, lock, o) : meet(m, lock, o));
     for (const auto& letter : sent) runs = runs && wait(m, lock, [&] { return letter->taken; });
-    if (runs) return;
-    for (auto& box : m.world->mail)  // the memory of an aborted rank may be freed
-        if (box.first.first == m.rank) box.second.clear();
+    ended();
 }
 
 // The emulator checks the arguments of kernels: they must be memory of the kernel's device.
@@ -221,6 +222,7 @@ struct ncclComm {
     Batch batch;
     Batch late;  // the last group's operations, which the second ncclCommGetAsyncError() launches
     int polls = 0;
+    bool finalized = false;
     bool ready = false;  // all ranks have joined, and a poll has told so
 };
 
@@ -237,6 +239,10 @@ ncclResult_t launch(const std::shared_ptr<Member>& member, cudaStream_t stream, 
     for (const Operation& o : batch)
         if (error == cudaSuccess) error = cudaLaunchKernelEx(&config, touch, o.send, o.recv);
     int ticket = 0;
+    {
+        const std::lock_guard running(member->world->mutex);
+        ++member->running;
+    }
     {
         const std::lock_guard lock(library().mutex);
         ticket = ++library().tickets;
@@ -324,12 +330,18 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* result) {
     }
     comm->ready = *result == ncclSuccess;
     if (!comm->late.empty() && ++comm->polls < 2) *result = ncclInProgress;
-    else if (!comm->late.empty())
+    else if (comm->finalized) {
+        const std::lock_guard lock(m.world->mutex);
+        *result = m.running > 0 ? ncclInProgress : ncclSuccess;
+    } else if (!comm->late.empty())
         *result = launch(comm->member, comm->stream, std::exchange(comm->late, {}));
     return ncclSuccess;
 }
 
-ncclResult_t ncclCommFinalize(ncclComm_t) { return ncclSuccess; }
+ncclResult_t ncclCommFinalize(ncclComm_t comm) {
+    comm->finalized = true;
+    return ncclInProgress;
+}
 ncclResult_t ncclCommDestroy(ncclComm_t comm) {
     release(comm);
     return ncclSuccess;
@@ -337,8 +349,14 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) {
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
     {
         const std::lock_guard lock(comm->member->world->mutex);
-        comm->member->aborted = true;
-        comm->member->world->changed.notify_all();
+        Member& m = *comm->member;
+        m.aborted = true;
+        // other ranks must not read its memory, which may be freed now
+        for (auto& entry : m.world->meetings)
+            if (entry.second.finished == 0) entry.second.arrived.erase(m.rank);
+        for (auto& box : m.world->mail)
+            if (box.first.first == m.rank) box.second.clear();
+        m.world->changed.notify_all();
     }
     release(comm);
     return ncclSuccess;

@@ -11,45 +11,46 @@ TOLERANCE = 2e-4
 
 
 class Mnist(Processes):
-    OPTIONS = ("--epochs", 1, "--lr", 0.05, "--seed", 4, "--batch", 150, "--threads", 1)
+    OPTIONS = {"--epochs": 1, "--lr": 0.05, "--seed": 4, "--batch": 150, "--threads": 1}
+
+    def options(self, *more, **changed):
+        options = {**self.OPTIONS, **{f"--{name}": value for name, value in changed.items()}}
+        return (*[part for option in options.items() for part in option], *more)
 
     def test_processes_learn_as_one(self):
-        one = self.parameters(0, *self.OPTIONS)
+        one = self.parameters(0, *self.options())
         for n, *options in ((2,), (4,), (3, "--shard"), (2, "--bucket", 0.1, "--micro-batches", 4)):
             with self.subTest(n=n, options=options):
-                self.assert_close(one, self.parameters(n, *self.OPTIONS, *options), TOLERANCE)
+                self.assert_close(one, self.parameters(n, *self.options(*options)), TOLERANCE)
 
     def test_the_cnn(self):
-        options = ("--model", "cnn", *self.OPTIONS, "--batch", 1500)
+        options = self.options(model="cnn", batch=1500)
         one = self.parameters(0, *options)
         self.assert_close(one, self.parameters(2, *options), TOLERANCE)
 
     def test_runs_repeat_their_bits(self):
-        options = (*self.OPTIONS, "--dropout", 0.3, "--shard")
+        options = self.options("--shard", dropout=0.3)
         a, b = (self.parameters(2, *options) for _ in range(2))
-        self.assertTrue(all((a[name] == b[name]).all() for name in a))
+        self.assertEqual(a, b)
 
     def test_deterministic_bits_do_not_depend_on_processes(self):
-        options = (*self.OPTIONS, "--deterministic", "--micro-batches", 4)
+        options = self.options("--deterministic", "--micro-batches", 4)
         one = self.parameters(0, *options)
         for n in (2, 4):
-            several = self.parameters(n, *options)
-            for name in one:
-                self.assertTrue((one[name] == several[name]).all(), (n, name))
+            self.assertTrue(self.parameters(n, *options) == one, n)
 
     def test_only_the_first_prints_and_writes(self):
-        out = self.run_processes(2, *self.OPTIONS, "--curves", "curves.csv", "--log-file", "log")
+        out = self.run_processes(2, *self.options("--curves", "curves.csv", "--log-file", "log"))
         self.assertEqual(out.count("test accuracy"), 1, out)
         self.assertEqual((self.folder / "log").read_text().count("test accuracy"), 1)
         self.assertEqual(len((self.folder / "curves.csv").read_text().splitlines()), 2)
 
     def test_snapshots_go_on_with_any_number(self):
         files = [self.folder / f"{i}.npz" for i in range(4)]
-        options = self.OPTIONS[2:]
-        self.run_processes(2, "--epochs", 1, *options, "--shard", "--save", files[0])
-        self.run_processes(3, "--epochs", 2, *options, "--resume", files[0], "--save", files[1])
-        self.run_program("--epochs", 3, *options, "--resume", files[1], "--save", files[2])
-        self.run_program("--epochs", 3, *options, "--save", files[3])
+        self.run_processes(2, *self.options("--shard", save=files[0]))
+        self.run_processes(3, *self.options(epochs=2, resume=files[0], save=files[1]))
+        self.run_program(*self.options(epochs=3, resume=files[1], save=files[2]))
+        self.run_program(*self.options(epochs=3, save=files[3]))
         self.assert_close(numbers(files[3]), numbers(files[2]), 5 * TOLERANCE)
         self.assertEqual(sorted(f.name for f in self.folder.glob("*.npz*")),
                          [f.name for f in files])
@@ -57,13 +58,13 @@ class Mnist(Processes):
     def test_checkpoints_go_on_with_any_number(self):
         folder = self.folder / "checkpoints"
         for n, epochs in ((4, 1), (2, 2), (1, 3)):
-            out = self.run_processes(n, "--epochs", epochs, *self.OPTIONS[2:], "--checkpoint", folder,
-                                     "--keep", 2, "--shard")
+            out = self.run_processes(n, *self.options("--shard", epochs=epochs, checkpoint=folder,
+                                                      keep=2))
             self.assertEqual(out.count("epoch "), 1, out)
         self.assertEqual(len(list(folder.glob("step-*/complete"))), 2)
 
     def test_killed_ranks_change_nothing(self):
-        self.check_kills_of_ranks(2, 4, (*self.OPTIONS, "--save-every", 5, "--epochs", 3))
+        self.check_kills_of_ranks(2, 4, self.options("--save-every", 5, epochs=3))
 
     def check_failure(self, process, limit, *texts):
         began = time.monotonic()
@@ -75,7 +76,7 @@ class Mnist(Processes):
 
     def training(self, *options, n=2, **how):
         """Starts a long training and waits for its first epoch."""
-        process = self.start_processes(n, *self.OPTIONS, "--epochs", 1000, *options, **how)
+        process = self.start_processes(n, *self.options(*options, epochs=1000), **how)
         line = process.stdout.readline()
         while "epoch" not in line:
             self.assertNotEqual(line, "", process.stderr)
@@ -96,7 +97,7 @@ class Mnist(Processes):
         self.check_failure(process, 20, r"rank \d: .*expected rank \d to start it within 2")
 
     def test_other_options_are_refused(self):
-        out = self.run_processes(2, *self.OPTIONS, first=("--units", 50), code=1)
+        out = self.run_processes(2, *self.options(), first=("--units", 50), code=1)
         self.assertRegex(out, "expected the values of rank 0, l1/W .*50.*, got l1/W .*100")
 
     def test_a_signal_stops_all_ranks_after_the_same_step(self):

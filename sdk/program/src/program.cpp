@@ -265,6 +265,7 @@ void Program::write(std::string_view text) const {
     require_written(std::fflush(stdout) == 0, "stdout");
 }
 void Program::log(std::string_view line) const {
+    if (!is_first()) return;
     require_written(log_line(line), log_file_.string());
 }
 

@@ -151,12 +151,11 @@ std::optional<double> Trainer::run_epoch(const Program& program, const std::stri
                                       static_cast<double>(place().position) /
                                           static_cast<double>(std::max<std::int64_t>(size, 1))));
         if (multi_node_ && program.interrupted()) multi_node_->request_stop();
-        const std::int64_t before = optimizer->t();
-        step();
+        for (std::int64_t i = 0; i < multi_node_options_.accumulate; ++i) step();
         bar.update(
             done(), [&] { return progress(); }, progress_name());
         if (stops(program)) return {};
-        if (optimizer->t() != before) program.save_after_step(optimizer->t(), *this);
+        program.save_after_step(optimizer->t(), *this);
     }
     return bar.rate();
 }

@@ -54,7 +54,7 @@ protected:
     // Makes the means those over the examples of all processes.
     Summary over_all(Summary summary) const;
 
-    virtual void step() = 0;  // one minibatch
+    virtual void step() = 0;  // one minibatch, or the next part of it: see share()
     virtual Place place() const = 0;
     virtual const Link& net() const = 0;  // --graph takes names of parameters from it
     // After each epoch: validates. May throw Interrupted.

@@ -47,6 +47,7 @@ endif()
 
 file(GLOB programs "${root}/bin/*")
 file(GLOB libraries "${lib}/libcatena-*.so")
+file(REMOVE "${lib}/catena/plugins/mpi.catena")  # MPI's libraries are of one version with its mpirun
 file(GLOB plugins "${lib}/catena/plugins/*.catena")
 file(GET_RUNTIME_DEPENDENCIES
     EXECUTABLES ${programs} LIBRARIES ${libraries} "${CPACK_CATENA_OPENBLAS}" MODULES ${plugins}

@@ -20,6 +20,10 @@ LIMIT = int(os.environ.get("CATENA_TEST_TIMEOUT", 600)) / 4
 SETTINGS = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
             "OMPI_MCA_rmaps_base_oversubscribe": "1", "OMPI_MCA_mpi_yield_when_idle": "1",
             "HYDRA_LAUNCHER": "fork"}
+# MPI is not built with sanitizers, and does not free all its memory.
+for name, option in (("ASAN_OPTIONS", "detect_leaks=0"),
+                     ("TSAN_OPTIONS", "ignore_noninstrumented_modules=1")):
+    SETTINGS[name] = ":".join(filter(None, (os.environ.get(name), option)))
 ENVIRONMENT = {**os.environ, **SETTINGS}
 
 

@@ -167,7 +167,6 @@ void State::run_waiting() {
 bool State::poll(Clock::time_point now) {
     bool advanced = false;
     try {
-        advanced = poll_messages();
         for (std::size_t i = 0; i < operations_.size();) {
             const auto op = operations_[i];
             if (!op->running) {
@@ -185,6 +184,7 @@ bool State::poll(Clock::time_point now) {
             operations_.erase(operations_.begin() + static_cast<std::ptrdiff_t>(i));
             run_waiting();
         }
+        advanced |= poll_messages();  // last: what is done counts before a failure
         if (now >= next_check_ && busy()) {
             next_check_ = now + 20ms;
             check_members();

@@ -24,7 +24,8 @@ struct Release {
 inline constexpr Release releases[] = {
     {0, 112, 136, 80, 24, 80, 144},
     {1, 112, 136, 80, 24, 80, 144},
-    {2, sizeof(catena_host), sizeof(catena_call), sizeof(catena_gradient_call), sizeof(catena_plan),
+    {2, 112, 136, 80, 24, 80, 144},
+    {3, sizeof(catena_host), sizeof(catena_call), sizeof(catena_gradient_call), sizeof(catena_plan),
      sizeof(catena_tensor), sizeof(catena_meta)},
 };
 

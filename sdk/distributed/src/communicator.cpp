@@ -540,11 +540,12 @@ void run_ranks(int n, const std::function<void(const Communicator&)>& body,
     std::mutex mutex;
     std::exception_ptr first;
     const Config inherited = config();
+    const Device current = Device::current();
     const auto run = [&](int rank) {
         std::optional<Communicator> comm;
         try {
             config() = inherited;
-            const using_device scope(devices.empty() ? Device::current()
+            const using_device scope(devices.empty() ? current
                                                      : devices[static_cast<std::size_t>(rank)]);
             comm = Communicator::open(
                 "threads", {.rank = rank, .size = n, .address = address, .timeout = timeout});

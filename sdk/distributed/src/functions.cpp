@@ -3,6 +3,7 @@
 #include <catena/cuda/device.hpp>
 #include <catena/distributed/functions.hpp>
 #include <catena/fail.hpp>
+#include <catena/function_forms.hpp>
 #include <catena/function_node.hpp>
 #include <catena/functions.hpp>
 #include <catena/functions/indexing.hpp>
@@ -148,13 +149,24 @@ Announced read_header(const Array& header) {
     return {{shape, static_cast<Dtype>(values[0]), Device::current()}, values[1] != 0};
 }
 
-// What was received, for a rank that gave no x but may have a delegate.
-Variable received(const Announced& announced, const Variable& own_delegate,
+// What was received, for a rank that gave nothing but may have a delegate.
+Variable received(const char* name, const Announced& announced, const Variable& before,
                   const std::function<Variable(const Variable&)>& receive) {
-    if (announced.requires_grad) return receive(own_delegate);
-    const no_backprop_mode scope;
-    const Variable y = as_variable(receive({}).data());
-    return own_delegate ? pseudo_connect(own_delegate, y) : y;
+    if (before && (before.ndim() != 0 || before.dtype() != Dtype::float32))
+        fail<InvalidError>(
+            "[{}] x: expected none, or a delegate (float32 of shape ()), as another rank gives x, "
+            "got {} of shape {}",
+            name, catena::name(before.dtype()), to_string(before.shape()));
+    const Variable own = before && before.device() != cuda::host()
+                             ? catena::functions::copy(before, cuda::host())
+                             : before;
+    if (announced.requires_grad) return receive(own);
+    Array y;
+    {
+        const no_backprop_mode scope;
+        y = receive({}).data();
+    }
+    return own ? pseudo_connect(own, as_variable(y)) : as_variable(y);
 }
 
 // ---- operations whose receivers know the form
@@ -259,7 +271,7 @@ Variable bcast(const Communicator& comm, const Variable& x, int root) {
     comm.bcast(header, root, {.label = "shape"}).wait();
     if (comm.rank() == root) return bcast_known(comm, x, root, x);
     const Announced announced = read_header(header);
-    return received(announced, x, [&](const Variable& before) {
+    return received("bcast", announced, x, [&](const Variable& before) {
         return bcast_known(comm, before, root, announced.form);
     });
 }
@@ -317,7 +329,7 @@ Variable scatter(const Communicator& comm, const Variable& x, int root, Rows row
     if (comm.rank() != root) {
         comm.scatter({}, header, root, {}, {.label = "shape"}).wait();
         const Announced announced = read_header(header);
-        return received(announced, x, [&](const Variable& before) {
+        return received("scatter", announced, x, [&](const Variable& before) {
             return scatter_known(comm, before, root, {}, announced.form);
         });
     }
@@ -365,7 +377,7 @@ Variable recv(const Communicator& comm, int from, int tag, const Variable& befor
     const Array header = new_header();
     comm.recv(header, from, tag, {.label = "shape"}).wait();
     const Announced announced = read_header(header);
-    return received(announced, before, [&](const Variable& d) {
+    return received("recv", announced, before, [&](const Variable& d) {
         return recv_known(comm, d, from, tag, announced.form);
     });
 }

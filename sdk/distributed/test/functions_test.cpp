@@ -16,7 +16,7 @@ struct Results {
 };
 
 Variable weighted(const Variable& y, std::uint64_t seed) {
-    return F::sum(y * as_variable(numbers(y.shape(), seed, y.dtype())));
+    return F::sum(y * as_variable(numbers(y.shape(), seed, y.dtype()).to(y.device())));
 }
 Variable loss_of(const Variable& y, std::size_t r) { return weighted(y * y * y, 100 + r); }
 Variable second_loss_of(const Variable& gx, std::size_t r) { return weighted(gx * gx, 200 + r); }
@@ -118,6 +118,13 @@ std::int64_t sum_of(const Rows& counts) {
     std::int64_t sum = 0;
     for (const std::int64_t each : counts) sum += each;
     return sum;
+}
+
+// Rank 1 receives a constant.
+Variable recv_or_send(const Communicator& comm, const Variable& before) {
+    if (comm.rank() == 1) return recv(comm, 0, 3, before);
+    send(comm, as_variable(numbers({2}, 1, Dtype::float32)), 1, 3);
+    return {};
 }
 
 }  // namespace
@@ -334,7 +341,9 @@ TEST_CASE("backward() without delegates: a received variable is the start of a g
 }
 
 TEST_CASE("variables without a gradient, integers, halves, and a group of one") {
+    const using_device other(Device::get("cpu:1"));  // also that of ranks
     const auto received = on_ranks(2, [](const Communicator& comm) {
+        CHECK(Device::current() == Device::get("cpu:1"));
         const Variable given =
             comm.rank() == 0 ? as_variable(Array::from({1, 2, 3}, {3})) : Variable();
         const Variable y = bcast(comm, given);
@@ -342,6 +351,11 @@ TEST_CASE("variables without a gradient, integers, halves, and a group of one") 
         const Variable part = scatter(
             comm, comm.rank() == 0 ? as_variable(numbers({4}, 1, Dtype::float32)) : Variable(), 0);
         CHECK_FALSE(part.requires_grad());
+        // The delegate of an earlier operation is reached, also on another device.
+        const Variable before(Array::zeros({}));
+        const Variable label = recv_or_send(comm, before);
+        if (label) F::sum(label * Variable(Array::ones({2}))).backward();
+        CHECK(bool(before.grad()) == bool(label));
         const no_backprop_mode no_graph;
         const Variable z = comm.rank() == 0 ? send(comm, Variable(numbers({2}, 1)), 1)
                                             : recv(comm, 0, 0, Variable(Array::zeros({})));
@@ -405,6 +419,13 @@ TEST_CASE("errors say what was expected") {
                                  return reduce_scatter(two, Variable(numbers({3}, 1))).data();
                              }),
                     ShapeError);
+    CHECK_THROWS_WITH_AS(on_ranks(2,
+                                  [](const Communicator& two) {
+                                      return bcast(two, Variable(numbers({3}, 1))).data();
+                                  }),
+                         "[bcast] x: expected none, or a delegate (float32 of shape ()), as "
+                         "another rank gives x, got float64 of shape (3,)",
+                         InvalidError);
     // Ranks that disagree fail together.
     CHECK_THROWS_AS(
         on_ranks(2,

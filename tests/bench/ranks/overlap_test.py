@@ -1,0 +1,29 @@
+"""Tests that communication and backward() overlap. Usage: overlap_test.py PROGRAM [unittest options]"""
+import json
+import os
+import sys
+import unittest
+
+from program_case import Case
+
+# Largest time of a step, as a multiple of the longer of computation and transfer, and smallest factor by
+# which overlap shortens it. The transfer takes as long as backward().
+MOST, LEAST = 1.25, 1.4
+
+
+class Overlap(Case):
+    def test_steps_take_little_longer_than_the_longer_part(self):
+        if len(os.sched_getaffinity(0)) < 2:
+            self.skipTest("one processor")
+        for _ in range(5):  # the machine may be busy
+            out = json.loads(self.run_program("--measure", "overlap", "--filter", "9 layers",
+                                              "--bucket", 4, "--block", 1))
+            print(out, file=sys.stderr)
+            if out["of longer"] <= MOST and out["gain"] >= LEAST:
+                return
+        self.assertLessEqual(out["of longer"], MOST)
+        self.assertGreaterEqual(out["gain"], LEAST)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -103,6 +103,7 @@ void Trainer::set_up(Link& link, bool one_backward) {
     if (communicator_.size() == 1 && multi_node_options_.accumulate == 1 &&
         !multi_node_options_.shard)
         return optimizer->setup(link);
+    if (communicator_.size() > 1) distributed::create_multi_node_bn(communicator_, link);
     multi_node_options_.overlap = one_backward;
     multi_node_.emplace(*optimizer, communicator_, multi_node_options_).setup(link);
 }

@@ -54,11 +54,11 @@ public:
     void cleargrad() const;  // removes the gradient
     void zerograd() const;   // sets it to zeros, in place if there is no other handle
 
-    // Sets a function that backward() calls when it has computed the gradient of this leaf: no later
-    // call of the same backward() adds to it. The other calls of the graph run afterwards, so the
-    // gradient can be sent to other processes meanwhile. Leaves without a gradient and grad() call
-    // no hook. The hook must not change the graph; an exception of it ends backward(). An empty
-    // function removes the hook.
+    // Sets a function that backward() calls when it has computed the gradient of this leaf: no
+    // later call of the same backward() adds to it. The other calls of the graph run afterwards,
+    // so the gradient can be sent to other processes meanwhile. Leaves without a gradient and
+    // grad() call no hook. The hook must not change the graph; an exception of it ends backward().
+    // An empty function removes the hook.
     void set_grad_hook(std::function<void()> hook) const;
 
     // Whether backward() computes a gradient here. The default is true for floating leaves, and for

@@ -39,8 +39,8 @@ public:
     // The same for running averages: Link::to(Dtype) only converts them to float32 or float64.
     Visitor& running(std::string_view name, Array& value);
     // A part of a larger array whose other parts belong to other processes: elements from `begin`
-    // on, in row-major order, of an array with this shape; an empty handle if there are none. Visitors that know no parts throw
-    // UnsupportedError.
+    // on, in row-major order, of an array with this shape; an empty handle if there are none.
+    // Visitors that know no parts throw UnsupportedError.
     Visitor& part(std::string_view name, Array& value, std::int64_t begin, const Shape& whole);
     Visitor& operator()(std::string_view name, std::int64_t& value);
     Visitor& operator()(std::string_view name, std::uint64_t& value);

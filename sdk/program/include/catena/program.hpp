@@ -55,8 +55,8 @@ public:
     boost::program_options::positional_options_description& positional() noexcept {
         return positional_;
     }
-    // Adds --save, --save-every, --resume, --curves, --plot and --graph, and the options for several
-    // processes, beginning with --communicator.
+    // Adds --save, --save-every, --resume, --curves, --plot and --graph, and the options for
+    // several processes, beginning with --communicator.
     void add_training_options();
     // Lets --device take several devices, separated by commas.
     void allow_several_devices() noexcept { several_devices_ = true; }

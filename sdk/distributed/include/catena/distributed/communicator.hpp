@@ -99,8 +99,8 @@ public:
     // y, of shape (ranks, ...) = the x of all ranks. With counts, rank r sends counts[r] elements.
     Work allgather(const Array& x, const Array& y, std::span<const std::int64_t> counts = {},
                    const OperationOptions& options = {}) const;
-    // y = this rank's piece of the reduction of x, of shape (ranks, ...), or with counts[r] elements
-    // for rank r.
+    // y = this rank's piece of the reduction of x, of shape (ranks, ...), or with counts[r]
+    // elements for rank r.
     Work reduce_scatter(const Array& x, const Array& y, Reduction reduction = Reduction::sum,
                         std::span<const std::int64_t> counts = {},
                         const OperationOptions& options = {}) const;
@@ -135,8 +135,8 @@ private:
 };
 
 // Runs body in n threads of this process, each with its rank of a new group of the plugin
-// "threads", on devices[rank] if devices are given. Returns when all have ended. An exception of one
-// rank aborts the group, so that all end; the first such exception is rethrown.
+// "threads", on devices[rank] if devices are given. Returns when all have ended. An exception of
+// one rank aborts the group, so that all end; the first such exception is rethrown.
 void run_ranks(int n, const std::function<void(const Communicator&)>& body,
                const std::vector<Device>& devices = {}, double timeout = 0);
 

@@ -54,7 +54,8 @@ public:
         Device device = {};    // for minibatches; default: Device::current()
         Share share = {};      // batch_size counts the images of all processes
     };
-    // Throws InvalidError for an invalid share, ShapeError for no images, sizes below 1, and a crop or a mean that does not fit.
+    // Throws InvalidError for an invalid share, ShapeError for no images, sizes below 1, and a
+    // crop or a mean that does not fit.
     ImageBatches(ImageFolder folder, ImageScaling scaling, Options options);
 
     // Throws the errors of read_image(), for the minibatch with the image.

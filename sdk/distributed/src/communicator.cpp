@@ -119,7 +119,7 @@ struct Work::State {
             const std::scoped_lock lock(group->mutex);
             group->kept.insert(group->kept.end(), {send, recv});
         }
-        call.check(status, "communicator");
+        call.check(status, {});  // it names rank and operation
     }
 };
 

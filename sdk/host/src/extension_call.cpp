@@ -85,7 +85,9 @@ bool ExtensionCall::makes_room(catena_status status) noexcept {
 }
 
 void ExtensionCall::check(catena_status status, std::string_view what) {
-    if (status != CATENA_OK) throw_failure(*context(), status, std::string(what));
+    if (status == CATENA_OK) return;
+    if (what.empty() && !context()->error.empty()) throw_status(status, context()->error);
+    throw_failure(*context(), status, std::string(what));
 }
 
 }  // namespace catena

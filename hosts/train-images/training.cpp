@@ -60,14 +60,17 @@ Training::Training(const Options& how, const Program& program, const Images& ima
 
 void Training::step() {
     const ImageBatch batch = batches.next();
-    weigh(batches.weight());
     optimizer->cleargrads();
-    if (batch.t.size() == 0) return optimizer->update();  // there are fewer images than processes
+    if (batch.t.size() == 0) {  // there are fewer images than processes
+        if (normalizes_together()) F::sum((*model)(as_variable(batch.x))).backward();
+        return optimizer->update();
+    }
     auto [loss, scores] = model->loss(as_variable(batch.x), as_variable(batch.t));
     score.add({loss.data(), F::accuracy(scores.data(), batch.t)},
               static_cast<double>(batch.t.size()));
     draw_once(loss);
     scores = {};
+    loss = weigh(loss, batches.weight());
     std::move(loss).backward();  // frees the graph during the pass
     if (options.weight_decay > 0) optimizer->weight_decay(options.weight_decay);
     optimizer->update();

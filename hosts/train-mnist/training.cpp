@@ -71,7 +71,7 @@ std::vector<Array> Training::learn(std::span<const Array> batch) {
     const auto [loss, y] = model().loss(x, t);
     draw_once(loss);
     optimizer->cleargrads();
-    loss.backward();
+    weigh(loss, batches_.weight()).backward();
     optimizer->update();
     return {loss.data(), F::accuracy(y.data(), batch[1])};
 }
@@ -113,7 +113,6 @@ void Training::spread() {
 
 void Training::step() {
     const auto batch = batches_.next();
-    weigh(batches_.weight());
     if (batch[1].size() == 0) {  // the last minibatch has fewer images than there are processes
         optimizer->cleargrads();
         return optimizer->update();

@@ -119,12 +119,12 @@ Training::Training(const Options& how, const Program& program, WordsOfText text)
 
 void Training::step() {
     const auto [center, around] = contexts.next();
-    weigh(contexts.weight());
     optimizer->cleargrads();
     if (center.size() == 0) return optimizer->update();  // there are fewer words than processes
     Variable loss = model.loss(center, around);
     draw_once(loss);
     const Array value = loss.data();
+    loss = weigh(loss, contexts.weight());
     std::move(loss).backward();
     optimizer->update();
     score.add({value}, static_cast<double>(center.size()));

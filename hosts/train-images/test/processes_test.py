@@ -21,6 +21,11 @@ class Images(Processes):
             with self.subTest(n=n):
                 self.assert_close(one, self.parameters(n, *self.options("vit", *more)), 2e-4)
 
+    def test_fewer_images_than_processes(self):
+        for net in ("vit", "alexnet-bn"):
+            options = [3 if option == 12 else option for option in self.options(net)]
+            self.run_processes(4, *options)
+
     def test_dropout_and_normalization(self):
         """Each process drops other values, so only the statistics of the first layer are those of one."""
         options = self.options("alexnet-bn")

@@ -103,13 +103,10 @@ void Trainer::set_up(Link& link, bool one_backward) {
     if (communicator_.size() == 1 && multi_node_options_.accumulate == 1 &&
         !multi_node_options_.shard)
         return optimizer->setup(link);
-    if (communicator_.size() > 1) distributed::create_multi_node_bn(communicator_, link);
+    if (communicator_.size() > 1)
+        normalizations_ = distributed::create_multi_node_bn(communicator_, link);
     multi_node_options_.overlap = one_backward;
     multi_node_.emplace(*optimizer, communicator_, multi_node_options_).setup(link);
-}
-
-void Trainer::weigh(double weight) {
-    if (multi_node_) multi_node_->set_weight(weight);
 }
 
 Summary Trainer::over_all(Summary summary) const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <catena/distributed.hpp>
+#include <catena/operators.hpp>
 #include <catena/optimizer.hpp>
 #include <catena/optimizer_options.hpp>
 #include <catena/program.hpp>
@@ -90,6 +91,7 @@ private:
     distributed::MultiNodeOptions multi_node_options_;
     Share share_;
     std::optional<distributed::MultiNodeOptimizer> multi_node_;
+    int normalizations_ = 0;
     Words words_;
     schedules::Schedule rate_;  // by epochs; may be empty
     std::function<void(const Variable&)> draw_;

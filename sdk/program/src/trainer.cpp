@@ -150,6 +150,7 @@ std::optional<double> Trainer::run_epoch(const Program& program, const std::stri
                                           static_cast<double>(std::max<std::int64_t>(size, 1))));
         if (multi_node_ && program.interrupted()) multi_node_->request_stop();
         for (std::int64_t i = 0; i < multi_node_options_.accumulate; ++i) step();
+        unreported_ = true;
         bar.update(
             done(), [&] { return progress(); }, progress_name());
         if (stops(program)) return {};
@@ -162,6 +163,9 @@ int Trainer::run(const Program& program, std::int64_t epochs) {
     std::vector<std::string> columns = words_.columns;
     columns.insert(columns.begin(), "epoch");
     columns.push_back(words_.unit + "/s");
+    const Array scored = Array::full({}, score.weight() > 0 ? 1 : 0);
+    communicator_.allreduce(scored, distributed::Reduction::max, {.label = "scores"}).wait();
+    unreported_ = scored.item() > 0;
     Curves curves = program.curves(columns, place().epoch - (epoch_over() ? 1 : 0));
     draw_ = program.drawing(net());
     rate_ = options_.rate(static_cast<double>(epochs));
@@ -180,7 +184,10 @@ int Trainer::run(const Program& program, std::int64_t epochs) {
         result.numbers.insert(result.numbers.begin(), static_cast<double>(epoch));
         result.numbers.push_back(*rate);
         curves.add(result.numbers);
-        if (epoch_over()) score.clear();
+        if (epoch_over()) {
+            score.clear();
+            unreported_ = false;
+        }
         program.save(optimizer->t(), *this);
         program.print(fmt::format("epoch {:3}  {}  {:.{}f} {}/s", epoch, result.text, *rate,
                                   words_.rate_digits, words_.unit));  // may throw: saved before

@@ -51,8 +51,14 @@ protected:
     void set_up(Link& link, bool one_backward = true);
     // The part of each minibatch that belongs to this process, for readers of data.
     const Share& share() const { return share_; }
-    // Call it before backward(), with SharedReader::weight().
-    void weigh(double weight);
+    // The loss to call backward() of, for SharedReader::weight() of the reader. Weighing the loss
+    // instead of the gradients is right for operations between ranks too.
+    static Variable weigh(const Variable& loss, double weight) {
+        return weight == 1 ? loss : loss * weight;
+    }
+    // Whether batch normalization uses the minibatches of all processes: then each process calls
+    // the net for each minibatch, also for an empty one.
+    bool normalizes_together() const { return normalizations_ > 0; }
     // Makes the means those over the examples of all processes.
     Summary over_all(Summary summary) const;
 
@@ -80,7 +86,7 @@ protected:
 
 private:
     // The last step was the last of an epoch that was not reported yet.
-    bool epoch_over() const { return place().position == 0 && score.weight() > 0; }
+    bool epoch_over() const { return place().position == 0 && unreported_; }
     std::optional<double> run_epoch(const Program& program, const std::string& label);
 
     bool stops(const Program& program) const;
@@ -92,6 +98,7 @@ private:
     Share share_;
     std::optional<distributed::MultiNodeOptimizer> multi_node_;
     int normalizations_ = 0;
+    bool unreported_ = false;  // some process has a score
     Words words_;
     schedules::Schedule rate_;  // by epochs; may be empty
     std::function<void(const Variable&)> draw_;

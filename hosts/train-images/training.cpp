@@ -56,6 +56,9 @@ Training::Training(const Options& how, const Program& program, const Images& ima
                .share = share()}),
       random(device) {
     set_up(*model);
+    if (how.weight_decay > 0)
+        optimizer->add_hook(
+            [decay = how.weight_decay](const Optimizer& o) { o.weight_decay(decay); });
 }
 
 void Training::step() {
@@ -72,7 +75,6 @@ void Training::step() {
     scores = {};
     loss = weigh(loss, batches.weight());
     std::move(loss).backward();  // frees the graph during the pass
-    if (options.weight_decay > 0) optimizer->weight_decay(options.weight_decay);
     optimizer->update();
 }
 

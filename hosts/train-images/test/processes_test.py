@@ -21,6 +21,15 @@ class Images(Processes):
             with self.subTest(n=n):
                 self.assert_close(one, self.parameters(n, *self.options("vit", *more)), 2e-4)
 
+    def test_weight_decay(self):
+        """A process whose part of the last minibatch is empty decays its parameters too."""
+        options = [{12: 5, 2: 1}.get(option, option) for option in
+                   self.options("vit", "--weight-decay", 0.5)]
+        one = self.parameters(0, *options)
+        for n, *more in ((4,), (2, "--micro-batches", 4)):
+            with self.subTest(n=n):
+                self.assert_close(one, self.parameters(n, *options, *more), 2e-4)
+
     def test_fewer_images_than_processes(self):
         for net in ("vit", "alexnet-bn"):
             options = [3 if option == 12 else option for option in self.options(net)]

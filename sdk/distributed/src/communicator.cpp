@@ -74,6 +74,7 @@ struct Communicator::Group {
     // Arrays of failed operations: the plugin may access them until close().
     std::mutex mutex;
     std::vector<Array> kept;
+    std::vector<std::weak_ptr<Group>> parts;  // groups that split() made
 
     Group() = default;
     Group(const Group&) = delete;
@@ -212,6 +213,8 @@ Communicator Communicator::split(int color, int key) const {
     call.check(part->table->split(call.context(), group_->comm, color, key, &part->comm), "split");
     if (!part->comm) return {};
     part->table->info(part->comm, &part->info);
+    const std::scoped_lock lock(group_->mutex);
+    group_->parts.push_back(part);
     return Communicator(std::move(part));
 }
 
@@ -219,7 +222,12 @@ void Communicator::abort(std::string_view reason) const noexcept {
     if (!group_->table) return;
     try {
         group_->table->abort(group_->comm, std::string(reason).c_str());
-    } catch (const std::bad_alloc&) {
+        std::unique_lock lock(group_->mutex);
+        const std::vector<std::weak_ptr<Group>> parts = group_->parts;
+        lock.unlock();
+        for (const auto& each : parts)
+            if (const auto part = each.lock()) Communicator(part).abort(reason);
+    } catch (const std::exception&) {
         group_->table->abort(group_->comm, "out of memory");
     }
 }

@@ -51,13 +51,16 @@ struct Flight {
 class MultiNodeOptimizer::Exchange final : public OptimizerExtension {
 public:
     Exchange(Optimizer& optimizer, Communicator communicator, const MultiNodeOptions& options)
-        : optimizer_(optimizer), comm_(std::move(communicator)), options_(options) {}
-    ~Exchange() override {
-        for (const NamedParameter& each : parameters_) each.variable.set_grad_hook({});
-    }
+        : optimizer_(optimizer),
+          // A group of its own: other operations of the program may come between the buckets.
+          comm_(communicator.split(0, communicator.rank())),
+          all_(std::move(communicator)),
+          options_(options),
+          shards_(options.shard && comm_.size() > 1) {}
+    ~Exchange() override { remove_hooks(); }
 
     void setup(Link& link);
-    const Communicator& communicator() const { return comm_; }
+    const Communicator& communicator() const { return all_; }
     void set_weight(double weight) { weight_ = weight; }
     void request_stop() { asks_to_stop_ = true; }
     bool stop_requested() const { return all_stop_; }
@@ -67,7 +70,7 @@ public:
     void end_update() override;
     void cleargrads() override;
     Array sum_over_parts(Array own) override {
-        if (options_.shard) comm_.allreduce(own, Reduction::sum, {.label = "norm"}).wait();
+        if (shards_) comm_.allreduce(own, Reduction::sum, {.label = "norm"}).wait();
         return own;
     }
 
@@ -84,6 +87,8 @@ private:
         const std::int64_t low = piece_begin(bucket), high = low + piece_size(bucket);
         return {std::max(low, piece.begin), std::min(high, piece.begin + piece.size)};
     }
+    void remove_hooks();
+    std::vector<NamedParameter> trained_everywhere(const std::vector<NamedParameter>& all) const;
     void fill_buckets();
     void make_flights();
     std::vector<ParameterPart> own_parts();
@@ -93,14 +98,14 @@ private:
     void send(std::size_t b);
     void send_complete();
     void receive(std::size_t b);
-    Array result(std::size_t b) const;
     void take_results(const std::vector<bool>& any);
     bool exists(std::size_t i) const;
     void restart();
 
     Optimizer& optimizer_;
-    const Communicator comm_;
+    const Communicator comm_, all_;
     const MultiNodeOptions options_;
+    const bool shards_;
     bool pairwise_ = false;
     double weight_ = 1;
 
@@ -108,16 +113,20 @@ private:
     std::vector<Variable> parts_;  // with `shard`: of each parameter; empty: none is this rank's
     std::vector<const void*> memory_of_parameters_;
     std::vector<Bucket> buckets_;
-    std::vector<std::size_t> bucket_of_;    // by parameter
+    struct Place {
+        std::size_t bucket, piece;
+    };
+    std::vector<Place> places_;             // by parameter
     std::vector<Flight> flights_, before_;  // before_: of the previous step
     std::vector<bool> before_has_;
     std::vector<std::vector<Array>> sums_;  // of earlier minibatches, by parameter
 
     // The current step.
-    std::int64_t minibatch_ = 0;  // of options_.accumulate
-    std::vector<bool> filled_;    // by parameter
-    std::size_t next_ = 0;        // the bucket to send next
-    std::string again_;           // a parameter whose gradient was computed again
+    std::int64_t minibatch_ = 0;     // of options_.accumulate
+    std::vector<bool> filled_;       // by parameter
+    std::vector<const void*> sent_;  // the gradients when they were sent
+    std::size_t next_ = 0;           // the bucket to send next
+    std::string again_;              // a parameter whose gradient was computed again
     bool prepared_ = false;
     bool has_results_ = false;
     bool asks_to_stop_ = false, all_stop_ = false;
@@ -125,20 +134,32 @@ private:
 
 // ---- setup
 
+void MultiNodeOptimizer::Exchange::remove_hooks() {
+    for (const NamedParameter& each : parameters_) each.variable.set_grad_hook({});
+    parameters_.clear();
+}
+
 void MultiNodeOptimizer::Exchange::setup(Link& link) {
     restart();
-    for (const NamedParameter& each : parameters_) each.variable.set_grad_hook({});
+    remove_hooks();
     bcast_data(comm_, link);
-    parameters_ = link.collect_parameters();
+    const std::vector<NamedParameter> all = link.collect_parameters();
+    for (const NamedParameter& each : trained_everywhere(all)) {
+        if (options_.overlap && each.variable.node().grad_hook)
+            fail<InvalidError>(
+                "[MultiNodeOptimizer] {}: expected a variable without a hook of gradients, got one "
+                "with a hook: MultiNodeOptions{{.overlap = false}} needs none",
+                each.name);
+        parameters_.push_back(each);
+    }
     pairwise_ = options_.pairwise.value_or(config().deterministic);
     sums_.assign(parameters_.size(), {});
-    minibatch_ = 0;
     before_.clear();
     fill_buckets();
     make_flights();
     parts_.assign(parameters_.size(), Variable());
-    if (options_.shard) optimizer_.setup_parts(own_parts());
-    else optimizer_.setup(parameters_);
+    if (shards_) optimizer_.setup_parts(own_parts());
+    else optimizer_.setup(all);
     memory_of_parameters_.clear();
     for (const NamedParameter& each : parameters_)
         memory_of_parameters_.push_back(each.variable.data().body());
@@ -147,15 +168,34 @@ void MultiNodeOptimizer::Exchange::setup(Link& link) {
         parameters_[i].variable.set_grad_hook([this, i] { ready(i); });
 }
 
+// The parameters that require a gradient. Throws unless they are the same on all ranks.
+std::vector<NamedParameter> MultiNodeOptimizer::Exchange::trained_everywhere(
+    const std::vector<NamedParameter>& all) const {
+    std::vector<NamedParameter> result;
+    std::string names;
+    for (const NamedParameter& each : all) {
+        if (!each.variable.requires_grad()) continue;
+        result.push_back(each);
+        names += each.name + '\n';
+    }
+    const std::string expected = comm_.bcast_text(names);
+    if (names == expected) return result;
+    const std::string message = fmt::format(
+        "[MultiNodeOptimizer] rank {}: expected the {} parameters that require a gradient on rank "
+        "0, got {} or others",
+        comm_.rank(), std::ranges::count(expected, '\n'), result.size());
+    comm_.abort(message);
+    throw InvalidError(message);
+}
+
 // The last parameters come first, because their gradients are computed first.
 void MultiNodeOptimizer::Exchange::fill_buckets() {
     buckets_.clear();
-    bucket_of_.assign(parameters_.size(), 0);
-    const bool divided = options_.shard || pairwise_;
+    places_.assign(parameters_.size(), {});
     for (std::size_t i = parameters_.size(); i-- > 0;) {
         const Array& data = parameters_[i].variable.data();
         const std::int64_t item = item_size(data.dtype());
-        auto fits = [&](const Bucket& b) {
+        const auto fits = [&](const Bucket& b) {
             return b.dtype == data.dtype() && b.device == data.device() &&
                    (b.size + data.size()) * item <= options_.bucket_bytes;
         };
@@ -167,13 +207,13 @@ void MultiNodeOptimizer::Exchange::fill_buckets() {
             bucket.wire = narrows ? *options_.wire : bucket.dtype;
         }
         Bucket& bucket = buckets_.back();
+        places_[i] = {buckets_.size() - 1, bucket.pieces.size()};
         bucket.pieces.push_back({i, bucket.size, data.size()});
         bucket.size = round_up(bucket.size + data.size(), alignment);
-        bucket_of_[i] = buckets_.size() - 1;
     }
     for (std::size_t b = 0; b < buckets_.size(); ++b) {
         Bucket& bucket = buckets_[b];
-        if (divided) bucket.size = round_up(bucket.size, alignment * comm_.size());
+        if (shards_ || pairwise_) bucket.size = round_up(bucket.size, alignment * comm_.size());
         bucket.label = fmt::format("gradients {} of {}", b + 1, buckets_.size());
     }
 }
@@ -194,8 +234,8 @@ std::vector<ParameterPart> MultiNodeOptimizer::Exchange::own_parts() {
     std::vector<ParameterPart> result;
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
         const auto& [name, whole] = parameters_[i];
-        const Bucket& bucket = buckets_[bucket_of_[i]];
-        const Piece& piece = *std::ranges::find(bucket.pieces, i, &Piece::parameter);
+        const Bucket& bucket = buckets_[places_[i].bucket];
+        const Piece& piece = bucket.pieces[places_[i].piece];
         const auto [begin, end] = own_range(bucket, piece);
         if (begin < end)
             parts_[i] = Parameter(whole.data().view(begin - piece.begin, {end - begin}));
@@ -206,11 +246,21 @@ std::vector<ParameterPart> MultiNodeOptimizer::Exchange::own_parts() {
 
 // ---- a step
 
+// Begins a step. If the last one was given up, on all ranks, the rest of its buckets is sent first.
 void MultiNodeOptimizer::Exchange::restart() {
+    const bool began = std::ranges::any_of(filled_, [](bool filled) { return filled; });
+    if (began && next_ < buckets_.size()) {
+        for (std::size_t i = 0; i < parameters_.size(); ++i)
+            if (!filled_[i]) fill(i);
+        send_complete();
+    }
     for (Flight& flight : flights_) flight.work = {};  // waits
     for (Bucket& bucket : buckets_) bucket.missing = bucket.pieces.size();
     filled_.assign(parameters_.size(), false);
+    sent_.assign(parameters_.size(), nullptr);
     next_ = 0;
+    minibatch_ = 0;
+    for (std::vector<Array>& each : sums_) each.clear();
     again_.clear();
     prepared_ = has_results_ = false;
 }
@@ -247,21 +297,23 @@ Array MultiNodeOptimizer::Exchange::total(std::size_t i) {
 }
 
 void MultiNodeOptimizer::Exchange::fill(std::size_t i) {
-    const std::size_t b = bucket_of_[i];
+    const std::size_t b = places_[i].bucket;
     Bucket& bucket = buckets_[b];
+    const Piece& piece = bucket.pieces[places_[i].piece];
     const Flight& flight = flights_[b];
-    const auto piece = std::ranges::find(bucket.pieces, i, &Piece::parameter);
     const Array& target = flight.wire ? flight.wire : flight.memory;
-    const Array place = target.view(piece->begin, {piece->size});
+    const Array place = target.view(piece.begin, {piece.size});
+    const Array& own = parameters_[i].variable.grad();
+    sent_[i] = own ? own.body() : nullptr;
     Array gradient = total(i);
     filled_[i] = true;
     --bucket.missing;
     if (!gradient) return place.fill(0);
     gradient = gradient.reshape({-1});
-    const auto share = static_cast<double>(options_.accumulate);
-    if (flight.wire && !pairwise_)  // sums of halves could overflow
-        gradient = gradient * (1 / (share * comm_.size()));
-    else if (share != 1 && !pairwise_) gradient = gradient * (1 / share);
+    // Halves are divided here, because their sum could overflow; other pairwise sums afterwards.
+    const auto minibatches = static_cast<double>(options_.accumulate);
+    const double parts = flight.wire ? minibatches * comm_.size() : pairwise_ ? 1 : minibatches;
+    if (parts != 1) gradient = gradient * (1 / parts);
     place.copy_from(gradient.astype(bucket.wire));
 }
 
@@ -276,7 +328,7 @@ void MultiNodeOptimizer::Exchange::send(std::size_t b) {
     const OperationOptions named{.label = bucket.label};
     const Reduction reduction = flight.wire ? Reduction::sum : Reduction::mean;
     if (pairwise_) flight.work = comm_.alltoall(data, flight.rows, {}, {}, named);
-    else if (options_.shard)
+    else if (shards_)
         flight.work = comm_.reduce_scatter(
             data, data.view(piece_begin(bucket), {piece_size(bucket)}), reduction, {}, named);
     else flight.work = comm_.allreduce(data, reduction, named);
@@ -298,11 +350,11 @@ void MultiNodeOptimizer::Exchange::receive(std::size_t b) {
             for (std::size_t r = 0; r + step < rows.size(); r += 2 * step)
                 rows[r] += rows[r + step];
         const auto parts = static_cast<double>(comm_.size() * options_.accumulate);
-        own.copy_from(rows[0] * (1 / parts));
-        if (!options_.shard) comm_.allgather(own, data, {}, {.label = bucket.label}).wait();
+        own.copy_from(flight.wire ? rows[0] : rows[0] * (1 / parts));
+        if (!shards_) comm_.allgather(own, data, {}, {.label = bucket.label}).wait();
     }
     if (!flight.wire) return;
-    if (options_.shard) flight.memory.view(begin, {size}).copy_from(own.astype(bucket.dtype));
+    if (shards_) flight.memory.view(begin, {size}).copy_from(own.astype(bucket.dtype));
     else flight.memory.copy_from(data.astype(bucket.dtype));
 }
 
@@ -313,7 +365,13 @@ bool MultiNodeOptimizer::Exchange::exists(std::size_t i) const {
 }
 
 void MultiNodeOptimizer::Exchange::prepare_grads() {
-    if (prepared_ || accumulates() || parameters_.empty()) return;
+    if (accumulates())
+        fail<InvalidError>(
+            "[MultiNodeOptimizer] gradients: expected their use in a hook of the optimizer, "
+            "because "
+            "update() adds up those of {} minibatches, got minibatch {}",
+            options_.accumulate, minibatch_ + 1);
+    if (prepared_) return;
     if (!again_.empty())
         fail<InvalidError>(
             "[MultiNodeOptimizer] {}: expected one backward() for each update(), got another one "
@@ -322,9 +380,14 @@ void MultiNodeOptimizer::Exchange::prepare_grads() {
     std::vector<std::uint8_t> own;
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
         const auto& [name, variable] = parameters_[i];
-        if (options_.shard && variable.data().body() != memory_of_parameters_[i])
+        if (shards_ && variable.data().body() != memory_of_parameters_[i])
             fail<InvalidError>(
                 "[MultiNodeOptimizer] {}: expected the memory of setup(), got another array", name);
+        if (filled_[i] && (variable.grad() ? variable.grad().body() : nullptr) != sent_[i])
+            fail<InvalidError>(
+                "[MultiNodeOptimizer] {}: expected the gradient that was sent, got another one: "
+                "change gradients in a hook of the optimizer, or use overlap = false",
+                name);
         own.push_back(exists(i) ? 1 : 0);
     }
     for (std::size_t i = 0; i < parameters_.size(); ++i)
@@ -361,7 +424,7 @@ void MultiNodeOptimizer::Exchange::take_results(const std::vector<bool>& any) {
         for (const Piece& piece : bucket.pieces) {
             const Variable& whole = parameters_[piece.parameter].variable;
             const bool has = any[piece.parameter];
-            if (!options_.shard) {
+            if (!shards_) {
                 if (has) whole.set_grad(flights_[b].memory.view(piece.begin, whole.shape()));
                 else whole.cleargrad();
                 continue;
@@ -385,7 +448,7 @@ bool MultiNodeOptimizer::Exchange::begin_update() {
         ++minibatch_;
         return false;
     }
-    minibatch_ = 0;
+    prepare_grads();
     if (has_results_) return true;
     restart();
     return false;
@@ -393,7 +456,7 @@ bool MultiNodeOptimizer::Exchange::begin_update() {
 
 // With `shard`, gives all ranks the parameters that this one has updated.
 void MultiNodeOptimizer::Exchange::end_update() {
-    if (options_.shard) {
+    if (shards_) {
         std::vector<Work> works;
         for (std::size_t b = 0; b < buckets_.size(); ++b) {
             const Bucket& bucket = buckets_[b];
@@ -420,8 +483,8 @@ void MultiNodeOptimizer::Exchange::end_update() {
 }
 
 void MultiNodeOptimizer::Exchange::cleargrads() {
-    if (prepared_) restart();
-    if (!options_.shard) return;
+    if (prepared_ || std::ranges::any_of(filled_, [](bool filled) { return filled; })) restart();
+    if (!shards_) return;
     for (const NamedParameter& each : parameters_) each.variable.cleargrad();
 }
 
@@ -439,6 +502,10 @@ MultiNodeOptimizer::MultiNodeOptimizer(Optimizer& optimizer, Communicator commun
     if (options.wire && !is_floating(*options.wire))
         fail<InvalidError>("[MultiNodeOptimizer] wire: expected a floating dtype, got {}",
                            name(*options.wire));
+    if (optimizer.has_extension())
+        throw InvalidError(
+            "[MultiNodeOptimizer] optimizer: expected one without an extension, got one that "
+            "already has a MultiNodeOptimizer");
     exchange_ = std::make_shared<Exchange>(optimizer, std::move(communicator), options);
     optimizer.set_extension(exchange_);
 }

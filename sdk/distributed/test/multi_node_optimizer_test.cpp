@@ -242,6 +242,143 @@ TEST_CASE("wrong use throws, on every rank") {
           }).find("this process updates only a part of the parameter") != std::string::npos);
 }
 
+TEST_CASE("operations of the net may come between the buckets") {
+    struct Normalized : Chain {
+        links::Linear l1{6, 30}, l2{30, 30}, l3{30, 5};
+        links::BatchNormalization norm{30};
+        bool skips = false;
+        void visit(Visitor& v) override { v("l1", l1)("norm", norm)("l2", l2)("l3", l3); }
+        Variable operator()(const Variable& x) const override {
+            const Variable h = F::relu(norm(l1(x)));
+            return l3(skips ? h : F::tanh(l2(h)));
+        }
+    } const first;
+    run_ranks(2, [&](const Communicator& comm) {
+        Normalized net = deep_copy(first);
+        create_multi_node_bn(comm, net);
+        optimizers::SGD sgd;
+        MultiNodeOptimizer multi(sgd, comm, {.bucket_bytes = 100});
+        multi.setup(net);
+        for (int step = 0; step < 4; ++step) {
+            net.skips = comm.rank() == step % 2;
+            const Batch own = Batch(step, batch_size).part(comm.rank(), 2);
+            const Variable loss =
+                F::softmax_cross_entropy(net(as_variable(own.x)), as_variable(own.t));
+            multi.cleargrads();
+            loss.backward();
+            multi.update();
+        }
+    });
+}
+
+TEST_CASE("parameters that require no gradient are not sent or changed") {
+    const Net first = new_net();
+    run_ranks(2, [&](const Communicator& comm) {
+        for (const bool shard : {false, true}) {
+            Net net = deep_copy(first);
+            for (const Variable& each : net.l3.parameters()) each.set_requires_grad(false);
+            optimizers::Adam adam;
+            MultiNodeOptimizer multi(adam, comm, {.bucket_bytes = 100, .shard = shard});
+            multi.setup(net);
+            learn(net, adam, Batch(0, 8).part(comm.rank(), 2));
+            CHECK(values_of(net).at("l3/W") == values_of(first).at("l3/W"));
+            CHECK(values_of(net).at("l1/W") != values_of(first).at("l1/W"));
+        }
+    });
+    CHECK(error_of<Error>([&] {
+              run_ranks(2, [&](const Communicator& comm) {
+                  Net net = deep_copy(first);
+                  net.l3.W.set_requires_grad(comm.rank() == 0);
+                  optimizers::SGD sgd;
+                  MultiNodeOptimizer(sgd, comm).setup(net);
+              });
+          }).find("expected the 6 parameters that require a gradient on rank 0, got 5") !=
+          std::string::npos);
+}
+
+TEST_CASE("with accumulation, hooks see the mean gradient and other uses throw") {
+    const auto clip = [](Optimizer& o) {
+        o.add_hook([](const Optimizer& each) { each.clip_grads(0.05); });
+    };
+    const auto whole = train("sgd", 10, 2, {}, clip);
+    CHECK(difference(whole[0], train("sgd", 10, 2, {.accumulate = 2}, clip)[0]) < bound);
+    CHECK(difference(whole[0], train("sgd", 10, 2, {.accumulate = 2, .shard = true}, clip)[0]) <
+          bound);
+    const Net first = new_net();
+    run_ranks(2, [&](const Communicator& comm) {
+        Net net = deep_copy(first);
+        optimizers::SGD sgd;
+        MultiNodeOptimizer multi(sgd, comm, {.accumulate = 2});
+        multi.setup(net);
+        CHECK_THROWS_AS((void)sgd.compute_grads_norm(), InvalidError);
+        CHECK_THROWS_AS(sgd.scale_grads(2), InvalidError);
+    });
+}
+
+TEST_CASE("a step that all ranks give up, and gradients changed after they were sent") {
+    const Net first = new_net();
+    const Values once = train("sgd", 1, 2)[0];
+    run_ranks(2, [&](const Communicator& comm) {
+        Net net = deep_copy(first);
+        optimizers::SGD sgd;
+        MultiNodeOptimizer multi(sgd, comm, {.bucket_bytes = 300});
+        multi.setup(net);
+        const auto backward = [&](std::int64_t step) {
+            const Batch own = Batch(step, batch_size).part(comm.rank(), 2);
+            F::softmax_cross_entropy(net(as_variable(own.x)), as_variable(own.t)).backward();
+        };
+        net.skips = comm.rank() == 1;
+        backward(1);
+        net.skips = false;
+        multi.cleargrads();
+        backward(0);
+        multi.update();
+        CHECK(values_of(net) == once);
+        multi.cleargrads();
+        backward(0);
+        net.l1.W.set_grad(net.l1.W.grad() * 0);
+        CHECK(error_of<InvalidError>([&] {
+                  multi.update();
+              }).starts_with("[MultiNodeOptimizer] l1/W: expected the gradient that was sent"));
+    });
+}
+
+TEST_CASE("hooks of the user, a second wrapper, and one that was destroyed") {
+    const Net first = new_net();
+    run_ranks(2, [&](const Communicator& comm) {
+        Net net = deep_copy(first);
+        net.l1.W.set_grad_hook([] {});
+        optimizers::SGD sgd;
+        {
+            MultiNodeOptimizer multi(sgd, comm, {.shard = true});
+            CHECK_THROWS_AS(multi.setup(net), InvalidError);
+            net.l1.W.set_grad_hook({});
+            multi.setup(net);
+            CHECK_THROWS_AS(MultiNodeOptimizer(sgd, {}), InvalidError);
+            learn(net, sgd, Batch(0, 8).part(comm.rank(), 2));
+        }
+        CHECK_THROWS_AS(sgd.update(), InvalidError);
+        sgd.setup(net);
+        learn(net, sgd, Batch(0, 8));
+        CHECK_FALSE(net.l1.W.node().grad_hook);
+    });
+}
+
+TEST_CASE("pairwise sums in float16 do not overflow") {
+    run_ranks(2, [](const Communicator& comm) {
+        struct Scale : Chain {
+            Parameter a{0, {3}};
+            void visit(Visitor& v) override { v("a", a); }
+        } net;
+        optimizers::SGD sgd(1);
+        MultiNodeOptimizer multi(sgd, comm, {.wire = Dtype::float16, .pairwise = true});
+        multi.setup(net);
+        F::sum(net.a * 40000).backward();
+        multi.update();
+        CHECK(net.a.data().to_vector<float>() == std::vector<float>(3, -40000));
+    });
+}
+
 TEST_CASE("without a plugin, a group of one rank trains as the optimizer alone") {
     seed(3);
     Net net;

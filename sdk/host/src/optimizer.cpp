@@ -155,7 +155,10 @@ void Optimizer::update() {
     for (const auto& slot : slots_) {  // before hooks change gradients, or add them
         if (!groups_[slot.group].frozen && !slot.state.empty()) require_as_at_setup(slot);
     }
-    if (extension_) extension_->prepare_grads();
+    if (!extension_ && !slots_.empty() && slots_[0].whole)
+        throw InvalidError(
+            "[update] parameters: expected setup() again after the optimizer lost its extension, "
+            "because it has only parts of them, got none");
     if (extension_ && !extension_->begin_update()) return;
     for (const auto& hook : hooks_) hook(*this);
     for (auto& slot : slots_) {  // a parameter may have moved to another device
@@ -261,6 +264,10 @@ std::vector<Array> Optimizer::zeros(const Array& param) const {
 }
 
 void Optimizer::prepare_recording() {
+    if (extension_)
+        throw UnsupportedError(
+            "[RecordedStep] optimizer: expected one of a single process, because a recording "
+            "cannot contain communication, got one with an extension");
     if (!memory_) memory_ = std::make_shared<std::vector<AttributeMemory>>(groups_.size());
 }
 

@@ -30,10 +30,11 @@ struct ParameterPart {
 class OptimizerExtension {
 public:
     virtual ~OptimizerExtension() = default;
-    // Called before the optimizer uses gradients. The first call of a step makes them final; others
-    // do nothing.
+    // Called before the optimizer uses gradients outside update(), or in a hook. The first call of a
+    // step makes them final; others do nothing.
     virtual void prepare_grads() {}
-    // At the start of update(), after prepare_grads(). If it returns false, update() does nothing.
+    // At the start of update(): makes the gradients final. If it returns false, update() does
+    // nothing.
     virtual bool begin_update() { return true; }
     virtual void end_update() {}  // after the parameters were updated
     virtual void cleargrads() {}  // of parameters of which the optimizer has only parts
@@ -100,6 +101,7 @@ public:
     void set_extension(std::shared_ptr<OptimizerExtension> extension) {
         extension_ = std::move(extension);
     }
+    bool has_extension() const noexcept { return extension_ != nullptr; }
 
     // Runs one step: calls the hooks, increases t, then updates every parameter with a gradient.
     // Gradients do not change. State follows a parameter moved to another device since setup().

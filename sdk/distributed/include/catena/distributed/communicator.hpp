@@ -82,7 +82,8 @@ public:
     // Forms groups of the ranks with the same color, ordered by key, then by rank. Called by all.
     // With color < 0, the result is the group of this process alone.
     Communicator split(int color, int key = 0) const;
-    // Makes every rank fail with this reason, now or in its next operation. Returns at once.
+    // Makes every rank fail with this reason, now or in its next operation, also in groups of
+    // split(). Returns at once.
     void abort(std::string_view reason) const noexcept;
 
     Work barrier() const;

@@ -52,20 +52,27 @@ struct MultiNodeOptions {
 //     }
 //
 // The ranks call update() equally often. A parameter without a gradient on one rank counts as zero
-// there; one without a gradient on all ranks is not updated. Hooks of the optimizer, clip_grads()
-// and compute_grads_norm() see the mean gradients. backward() is called once for each update(): a
-// second one, after gradients were sent, throws InvalidError in update(); use `accumulate` or
-// overlap = false. A failure between ranks throws DeviceError: see Communicator.
+// there; one without a gradient on all ranks is not updated. Parameters that require no gradient at
+// setup() are not sent. Hooks of the optimizer, clip_grads() and compute_grads_norm() see the mean
+// gradients; with `accumulate`, only hooks do, and the others throw InvalidError. With overlap, a
+// gradient that is set or computed again after it was sent makes update() throw InvalidError: change
+// gradients in hooks of the optimizer. All ranks may give up a step by cleargrads(). With `shard`,
+// parameters have no gradient after update(). Not for a RecordedStep, nor for a LossScale with
+// double buffering. A failure between ranks throws DeviceError: see Communicator.
 class MultiNodeOptimizer {
 public:
-    // The optimizer must outlive this object, whose destructor detaches it.
+    // Called by all ranks; operations have a group of their own, made by split(). The optimizer must
+    // outlive this object, whose destructor detaches it; with `shard`, call setup() of the optimizer
+    // then. Throws InvalidError for invalid options, and for an optimizer that already has one.
     MultiNodeOptimizer(Optimizer& optimizer, Communicator communicator,
                        MultiNodeOptions options = {});
     MultiNodeOptimizer(const MultiNodeOptimizer&) = delete;
     ~MultiNodeOptimizer();
 
     // Calls bcast_data(), and setup() of the optimizer. Call it again after the parameters moved to
-    // another device or dtype. Throws InvalidError if the ranks have different parameters.
+    // another device or dtype, or after others require gradients. With overlap, it sets the
+    // parameters' grad hooks. Throws InvalidError if the ranks have different parameters, or if a
+    // parameter has a hook.
     void setup(Link& link);
 
     // The factor of this rank's gradients, for minibatches of different sizes: own items times

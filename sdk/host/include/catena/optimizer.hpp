@@ -30,8 +30,8 @@ struct ParameterPart {
 class OptimizerExtension {
 public:
     virtual ~OptimizerExtension() = default;
-    // Called before the optimizer uses gradients outside update(), or in a hook. The first call of a
-    // step makes them final; others do nothing.
+    // Called before the optimizer uses gradients outside update(), or in a hook. The first call of
+    // a step makes them final; others do nothing.
     virtual void prepare_grads() {}
     // At the start of update(): makes the gradients final. If it returns false, update() does
     // nothing.

@@ -38,32 +38,25 @@ struct MultiNodeOptions {
     std::optional<bool> pairwise = {};
 };
 
-// Makes update() of an optimizer use the mean gradient over all ranks:
-//
-//     const Communicator comm = Communicator::open("mpi");
-//     optimizers::Adam adam;
-//     MultiNodeOptimizer optimizer(adam, comm);
-//     optimizer.setup(model);  // every rank gets rank 0's parameters
-//     while (...) {
-//         ...
-//         optimizer.cleargrads();
-//         loss.backward();
-//         optimizer.update();
-//     }
-//
-// The ranks call update() equally often. A parameter without a gradient on one rank counts as zero
-// there; one without a gradient on all ranks is not updated. Parameters that require no gradient at
-// setup() are not sent. Hooks of the optimizer, clip_grads() and compute_grads_norm() see the mean
-// gradients; with `accumulate`, only hooks do, and the others throw InvalidError. With overlap, a
-// gradient that is set or computed again after it was sent makes update() throw InvalidError: change
-// gradients in hooks of the optimizer. All ranks may give up a step by cleargrads(). With `shard`,
-// parameters have no gradient after update(). Not for a RecordedStep, nor for a LossScale with
-// double buffering. A failure between ranks throws DeviceError: see Communicator.
+// Makes update() of an optimizer use the mean gradient over all ranks:      const Communicator
+// comm = Communicator::open("mpi");     optimizers::Adam adam;     MultiNodeOptimizer
+// optimizer(adam, comm);     optimizer.setup(model);  // every rank gets rank 0's parameters
+// while (...) {         ...         optimizer.cleargrads();         loss.backward();
+// optimizer.update();     }  The ranks call update() equally often. A parameter without a gradient
+// on one rank counts as zero there; one without a gradient on all ranks is not updated. Parameters
+// that require no gradient at setup() are not sent. Hooks of the optimizer, clip_grads() and
+// compute_grads_norm() see the mean gradients; with `accumulate`, only hooks do, and the others
+// throw InvalidError. With overlap, a gradient that is set or computed again after it was sent
+// makes update() throw InvalidError: change gradients in hooks of the optimizer. All ranks may
+// give up a step by cleargrads(). With `shard`, parameters have no gradient after update(). Not
+// for a RecordedStep, nor for a LossScale with double buffering. A failure between ranks throws
+// DeviceError: see Communicator.
 class MultiNodeOptimizer {
 public:
-    // Called by all ranks; operations have a group of their own, made by split(). The optimizer must
-    // outlive this object, whose destructor detaches it; with `shard`, call setup() of the optimizer
-    // then. Throws InvalidError for invalid options, and for an optimizer that already has one.
+    // Called by all ranks; operations have a group of their own, made by split(). The optimizer
+    // must outlive this object, whose destructor detaches it; with `shard`, call setup() of the
+    // optimizer then. Throws InvalidError for invalid options, and for an optimizer that already
+    // has one.
     MultiNodeOptimizer(Optimizer& optimizer, Communicator communicator,
                        MultiNodeOptions options = {});
     MultiNodeOptimizer(const MultiNodeOptimizer&) = delete;

@@ -446,6 +446,10 @@ void test_groups(const Comm& comm) {
         EXPECT(sum_of_ranks(half) == sum);
     }
     EXPECT(sum_of_ranks(comm) == size * (size - 1) / 2);
+    // a group that is closed before its part
+    const Comm part = comm.split(0, 0).split(0, 0);
+    comm.run({});
+    EXPECT(sum_of_ranks(part) == size * (size - 1) / 2);
 }
 
 // What a rank refuses alone; nothing is started, so the group goes on.
@@ -471,6 +475,8 @@ void test_refusals(const Comm& comm) {
             CATENA_E_DTYPE, "[allreduce] mean: expected a floating dtype, got int32");
     refused({.kind = CATENA_OP_BCAST, .peer = comm.size(), .send = &x, .recv = &x, .count = 1},
             CATENA_E_INVALID, "[bcast] root: expected a rank from 0 to");
+    refused({.timeout = -0.5}, CATENA_E_INVALID,
+            "[barrier] timeout: expected 0 or more seconds, got -0.5");
     refused({.kind = 99}, CATENA_E_UNSUPPORTED, "kind: expected 0 to 10, got 99");
     if (comm.rank() == 0 && comm.size() > 1)
         refused({.kind = CATENA_OP_ALLREDUCE, .send = &x, .recv = nullptr, .count = 1},

@@ -92,6 +92,7 @@ void check_operation(const catena_operation& o, const catena_comm_info& info) {
     if (o.kind < 0 || o.kind >= std::ssize(operation_names))
         refuse(o, "kind", "0 to " + std::to_string(std::ssize(operation_names) - 1),
                std::to_string(o.kind), CATENA_E_UNSUPPORTED);
+    if (!(o.timeout >= 0)) refuse(o, "timeout", "0 or more seconds", text_of(o.timeout));
     if (o.kind == CATENA_OP_BARRIER) return;
     const unsigned bits = o.dtype.bits;
     if (o.dtype.lanes != 1)

@@ -241,6 +241,10 @@ TEST_CASE("check_operation refuses") {
           }) == "[allreduce] mean: expected a floating dtype, got int32");
     CHECK(refusal(CATENA_OP_ALLREDUCE, CATENA_E_DTYPE, [](auto& o) {
               o.dtype = dtype_of<bool>();
+    CHECK(refusal(CATENA_OP_BARRIER, CATENA_E_INVALID, [](auto& o) { o.timeout = -0.5; }) ==
+          "[barrier] timeout: expected 0 or more seconds, got -0.5");
+    CHECK(refusal(CATENA_OP_BCAST, CATENA_E_INVALID, [](auto& o) { o.timeout = NAN; }) ==
+          "[bcast] timeout: expected 0 or more seconds, got nan");
           }) == "[allreduce] sum: expected min or max of bool, got bool");
     CHECK(refusal(CATENA_OP_ALLREDUCE, CATENA_E_INVALID, [](auto& o) { o.send = nullptr; }) ==
           "[allreduce] send: expected memory, got NULL");

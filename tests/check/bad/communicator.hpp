@@ -1,6 +1,6 @@
 // A correct plugin with a small communicator, whose ranks are threads of one process: the last rank
 // that starts an operation executes it for all. A bad plugin defines FAULT as the rule that it
-// breaks: a check of the group "communicator", or none.
+// breaks: a check of the group "communicator", a part of one, or none.
 #pragma once
 
 #include <algorithm>
@@ -28,6 +28,7 @@ enum class Rule {
     order,
     split,
     messages,
+    tags,
     refusals,
     mismatch,
     absent,
@@ -286,7 +287,7 @@ private:
     void message(const StartedPtr &op) {
         const auto matches = [&](const StartedPtr &other) {
             return other->info.rank == op->o.peer && other->o.peer == rank_ &&
-                   other->o.tag == op->o.tag && other->o.kind != op->o.kind;
+                   (other->o.tag == op->o.tag || breaks(Rule::tags)) && other->o.kind != op->o.kind;
         };
         auto &messages = state_->messages;
         auto found = std::find_if(messages.begin(), messages.end(), matches);

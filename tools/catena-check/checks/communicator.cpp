@@ -311,6 +311,8 @@ void order(const Subject& subject, Findings& findings) {
                 if (works[i]) problems.need("wait() for " + forms[i].text(), works[i].wait());
             other.join();
             for (std::size_t i = 0; i < works.size(); ++i)
+                if (works[i]) problems.need("wait() for a work that is done", works[i].wait());
+            for (std::size_t i = 0; i < works.size(); ++i)
                 if (const std::string wrong = works[i] ? exchanges[i]->wrong() : ""; !wrong.empty())
                     problems.add(forms[i].text(), "{}", wrong);
             works.clear();
@@ -347,6 +349,8 @@ void split(const Subject& subject, Findings& findings) {
                 problems.add("split() with color -1", "expected NULL, got a group");
             if (rank != 0 && part) check_info(part, rank - 1, size - 1, problems);
             run_form(own, {.count = 100}, problems);
+            own.close();  // before its part
+            if (part) run_form(part, {.count = 100}, problems);
         });
     });
 }
@@ -380,7 +384,8 @@ void ring(const CommRank& own, bool send_first, Problems& problems) {
         problems.need("start() of a message", own.start(o, works[2 * i + (sends ? 1 : 0)]));
     };
     for (const bool sends : {send_first, !send_first})
-        for (std::size_t i = 0; i < messages; ++i) start(i, sends);
+        for (std::size_t i = 0; i < messages; ++i)  // the tags are received in the reverse order
+            start(sends ? i : i < messages / 2 ? messages - 1 - i : i - messages / 2, sends);
     for (const StartedWork& work : works)
         if (work) problems.need("wait() for a message", work.wait());
     for (std::size_t i = 0; i < messages; ++i)
@@ -404,7 +409,8 @@ void messages(const Subject& subject, Findings& findings) {
     });
 }
 const Registered r7{{"communicator", "messages",
-                     "SEND and RECV match by peer, tag and order, whichever starts first",
+                     "SEND and RECV match by peer and tag, in order within a tag, whichever starts "
+                     "first",
                      messages}};
 
 // ---- communicator/refusals
@@ -445,6 +451,7 @@ void check_refusals(const CommRank& own, Problems& problems) {
             o.peer = (own.rank() + 1) % size;
             o.tag = -1;
         });
+    refuse("a negative timeout", CATENA_OP_ALLREDUCE, [](catena_operation& o) { o.timeout = -1; });
     refuse("send without memory", CATENA_OP_ALLREDUCE,
            [](catena_operation& o) { o.send = nullptr; });
     refuse("recv without memory", CATENA_OP_ALLREDUCE,

@@ -46,7 +46,8 @@ constexpr bool reduces(std::int32_t kind) {
 }
 
 // Throws Error for an operation that a rank can refuse alone: an unknown kind or reduction, a
-// reduction that the dtype does not have, a peer outside the group, missing memory or counts.
+// reduction that the dtype does not have, a peer outside the group, a negative timeout, missing
+// memory or counts.
 void check_operation(const catena_operation& operation, const catena_comm_info& info);
 
 // The element counts of pieces, and where each begins. offsets has one entry more: the total.

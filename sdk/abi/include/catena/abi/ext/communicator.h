@@ -30,7 +30,7 @@ enum {
                                      only peer, the root, has send and send_counts */
     CATENA_OP_ALLTOALL = 8,       /* piece r of recv = rank r's piece of send for this rank;
                                      send_counts and recv_counts, either both or none */
-    CATENA_OP_SEND = 9,           /* count elements to peer, with a tag */
+    CATENA_OP_SEND = 9,           /* count elements to peer, with a tag; may wait for the RECV */
     CATENA_OP_RECV = 10           /* count elements from peer, with that tag */
 };
 
@@ -65,13 +65,15 @@ typedef struct catena_comm_info {
 } catena_comm_info;
 
 /* One operation. All ranks of a group start the same operations in the same order, except SEND and
- * RECV, of which each pair of ranks does so. Memory is dense and aligned to the element. It belongs
- * to the caller, who keeps it until the work is done, or until close() if the work failed. */
+ * RECV. These match by peer and tag: of those with the same peer and tag, the n-th SEND matches the
+ * n-th RECV; those with different tags may be started in any order. Memory is dense and aligned to
+ * the element. It belongs to the caller, who keeps it until the work is done, or until close() if
+ * the work failed. */
 typedef struct catena_operation {
     uint32_t struct_size;
     int32_t kind;      /* CATENA_OP_* */
     int32_t reduction; /* CATENA_REDUCE_*, if the kind reduces */
-    int32_t peer;      /* the root or the other end, if the kind has one */
+    int32_t peer;      /* the root, or the other end of SEND and RECV, which is another rank */
     int32_t tag;       /* of SEND and RECV; >= 0 */
     catena_dtype dtype;
     const void *send; /* equal to recv, or its own piece of it: in place; else no overlap */
@@ -83,7 +85,7 @@ typedef struct catena_operation {
     int32_t device_id;   /* ... and the ordinal */
     /* The operation begins after the work on the stream so far; NULL on a synchronous backend. */
     catena_stream *stream;
-    double timeout;    /* seconds from start(); 0: that of the group */
+    double timeout;    /* seconds from start(); 0: that of the group; less is refused */
     const char *label; /* names the data in messages, "l1/W"; read by start(); may be NULL */
 } catena_operation;
 
@@ -102,13 +104,16 @@ typedef struct catena_operation {
 typedef struct catena_communicator {
     uint32_t struct_size;
     uint32_t reserved;
-    const char *name;    /* "mpi" */
-    const char *doc;     /* one line */
-    const char *devices; /* backends whose memory it takes: "cpu", "cpu,cuda" */
+    const char *name; /* "mpi" */
+    const char *doc;  /* one line */
+    /* Names of the backends whose memory it takes: "cpu", "cpu,cuda". An operation's device_type is
+     * the dlpack_type of such a backend. */
+    const char *devices;
     /* Joins a group; returns when all its ranks have. */
     catena_status(CATENA_CALL *open)(catena_ctx *ctx, const catena_comm_options *options,
                                      catena_comm **comm);
-    /* After the last operation was released; the last call with comm. Does not wait for others. */
+    /* After the last operation was released; the last call with comm. Does not wait for others.
+     * Groups that split() made from it remain open. */
     void(CATENA_CALL *close)(catena_comm *comm);
     /* Fills the fields within out->struct_size, which the caller sets. */
     void(CATENA_CALL *info)(catena_comm *comm, catena_comm_info *out);
@@ -120,7 +125,8 @@ typedef struct catena_communicator {
      * release(). */
     catena_status(CATENA_CALL *start)(catena_ctx *ctx, catena_comm *comm,
                                       const catena_operation *operation, catena_work **work);
-    /* *done = 1 if the operation is done, else 0. Fails if it has failed. */
+    /* *done = 1 if the operation is done, else 0. Fails if it has failed. When it is done, recv has
+     * the result, also on a device. test() and wait() may be called again after that. */
     catena_status(CATENA_CALL *test)(catena_ctx *ctx, catena_work *work, int32_t *done);
     /* Blocks the caller until the operation is done or has failed. */
     catena_status(CATENA_CALL *wait)(catena_ctx *ctx, catena_work *work);

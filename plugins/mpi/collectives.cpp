@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <map>
 
 #include "group.hpp"
 
@@ -137,17 +136,13 @@ Task disagree(Operation& op, const std::string& expected, const std::string& got
     co_await op.all_done();
     for (const Opinion& opinion : all)
         if (opinion.got[0] != '\0') throw Failure(opinion.expected, opinion.got);
-    // Names the first rank that differs from the most common text; of several, from this rank's.
-    std::map<std::string, int> counts;
-    for (const Opinion& opinion : all) ++counts[opinion.expected];
-    std::string common = all[index(rank)].expected;
-    for (const Opinion& opinion : all)
-        if (counts[opinion.expected] > counts[common]) common = opinion.expected;
-    for (int r = 0; r < size; ++r)
-        if (all[index(r)].expected != common)
-            throw Failure(common,
-                          all[index(r)].expected + std::string(" from rank ") + std::to_string(r));
-    throw Failure(common, "another operation");  // the texts were cut
+    // Names the first rank that differs from most.
+    std::vector<std::string> texts;
+    for (const Opinion& opinion : all) texts.emplace_back(opinion.expected);
+    const std::string& usual = texts[catena::plugin::usual_rank(texts)];
+    for (std::size_t r = 0; r < texts.size(); ++r)
+        if (texts[r] != usual) throw Failure(usual, texts[r] + " from rank " + std::to_string(r));
+    throw Failure(usual, "another operation");  // the texts were cut
 }
 
 // Compares what each rank sends with what the other receives. Throws Failure on all ranks.

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <map>
 
 #include "team.hpp"
 
@@ -53,11 +52,10 @@ void Team::compare(std::uint64_t sequence) {
     bool same = true;
     for (std::int32_t r = 1; r < size; ++r) same = same && text(r) == text(0);
     if (same) return compare_pieces(sequence);
-    std::map<std::string, std::int32_t> votes;
-    std::int32_t usual = 0, odd = 0;
-    for (std::int32_t r = 0; r < size; ++r) ++votes[text(r)];
-    for (std::int32_t r = 1; r < size; ++r)
-        if (votes[text(r)] > votes[text(usual)]) usual = r;
+    std::vector<std::string> texts;
+    for (std::int32_t r = 0; r < size; ++r) texts.push_back(text(r));
+    const auto usual = static_cast<std::int32_t>(usual_rank(texts));
+    std::int32_t odd = 0;
     while (text(odd) == text(usual)) ++odd;
     const Job &right = job_of(usual, sequence), &wrong = job_of(odd, sequence);
     throw Error(CATENA_E_DEVICE,

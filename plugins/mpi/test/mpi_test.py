@@ -170,12 +170,12 @@ class Failures(unittest.TestCase):
                 self.check(n, name, *result.result())
 
     def test_two_ranks_that_differ(self):
-        """No rank is in the majority: each one names the other."""
+        """No operation is in the majority: that of rank 0 is expected."""
         status, output, _ = ranks(2, 60, "fail", "count")
         self.assertNotEqual(status, 0)
-        self.assertIn(f"error: rank 0: {SUM} allreduce sum of float32 x 9 from rank 1", output)
-        self.assertIn("error: rank 1: [allreduce] l1/W: expected allreduce sum of float32 x 9, "
-                      "got allreduce sum of float32 x 10 from rank 0", output)
+        for rank in (0, 1):
+            self.assertIn(f"error: rank {rank}: {SUM} allreduce sum of float32 x 9 from rank 1",
+                          output)
 
     def test_a_message_that_does_not_come(self):
         status, output, _ = ranks(2, 2, "fail", "recv-timeout")

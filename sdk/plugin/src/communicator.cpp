@@ -175,6 +175,15 @@ std::uint64_t hash_of(std::string_view text) {
     return hash;
 }
 
+std::size_t usual_rank(const std::vector<std::string>& texts) {
+    std::size_t usual = 0;
+    std::ptrdiff_t most = 0;
+    for (std::size_t r = 0; r < texts.size(); ++r)
+        if (const auto votes = std::ranges::count(texts, texts[r]); votes > most)
+            most = votes, usual = r;
+    return usual;
+}
+
 std::string place_of(const catena_comm_info& info, const catena_operation& o) {
     std::string text =
         "rank " + std::to_string(info.rank) + ": [" + name_of_operation(o.kind) + "]";

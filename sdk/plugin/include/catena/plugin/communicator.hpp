@@ -63,6 +63,9 @@ Pieces recv_pieces(const catena_operation& operation, const catena_comm_info& in
 // "bcast of float32 x 10 from rank 0". The counts of gather, scatter and alltoall are not in it.
 std::string agreement(const catena_operation& operation, const catena_comm_info& info);
 std::uint64_t hash_of(std::string_view text);
+// The rank whose text the others are compared with, given the texts of all ranks: the first one of
+// those with the most common text.
+std::size_t usual_rank(const std::vector<std::string>& texts);
 
 // "rank 1: [allreduce] l1/W".
 std::string place_of(const catena_comm_info& info, const catena_operation& operation);

@@ -46,26 +46,17 @@ Route route_of(const catena_operation& o, int rank) {
     return o.kind == CATENA_OP_SEND ? Route(rank, o.peer) : Route(o.peer, rank);
 }
 
-// What rank 0 compares.
-Message message_of(const catena_operation& o, const Info& info) {
-    Message m;
-    m.route = route_of(o, info.rank);
-    m.head = place_of(info, o);
-    m.text = agreement(o, info);
-    if (is_pair(o))
-        m.text = text_of(o.dtype) + " x " + std::to_string(o.count) + " with tag " +
-                 std::to_string(o.tag) + " from rank " + std::to_string(m.route.first) +
-                 " to rank " + std::to_string(m.route.second);
-    if (o.kind != CATENA_OP_GATHER && o.kind != CATENA_OP_SCATTER && o.kind != CATENA_OP_ALLTOALL)
-        return m;
-    m.sent = send_pieces(o, info).counts;
-    m.received = recv_pieces(o, info).counts;
-    m.sent.resize(static_cast<std::size_t>(info.size));
-    m.received.resize(static_cast<std::size_t>(info.size));
-    const auto root = static_cast<std::size_t>(o.peer);
-    if (o.kind == CATENA_OP_GATHER) m.sent[root] = o.count;
-    if (o.kind == CATENA_OP_SCATTER) m.received[root] = o.count;
-    return m;
+// From now; huge numbers are cut off.
+Clock::time_point after(double seconds) {
+    return Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                              std::chrono::duration<double>(std::min(seconds, 1e8)));
+}
+std::string rank_text(int rank) { return "rank " + std::to_string(rank); }
+std::size_t at(int rank) { return static_cast<std::size_t>(rank); }
+
+template <std::size_t n>
+void put(char (&to)[n], const std::string& text) {
+    to[text.copy(to, n - 1)] = 0;
 }
 
 bool overlap(const void* a, std::uint64_t a_bytes, const void* b, std::uint64_t b_bytes) {
@@ -77,6 +68,13 @@ bool overlap(const void* a, std::uint64_t a_bytes, const void* b, std::uint64_t 
 
 // ---- Operation
 
+Operation::Operation(Group& group, const catena_operation& o)
+    : group_(group),
+      route_(route_of(o, group.info_.rank)),
+      head_(place_of(group.info_, o)),
+      seconds_(o.timeout > 0 ? o.timeout : group.timeout_),
+      limit_(after(seconds_)) {}
+
 Operation::~Operation() {
     const CurrentDevice current(group_.device_);
     end_.reset();
@@ -84,14 +82,13 @@ Operation::~Operation() {
 
 bool Operation::test() {
     if (done_) return true;
-    const Control& control = group_.control_;
-    control.throw_if_failed();
-    if (!control.agreed(route_, number_)) return false;
+    group_.throw_if_failed();
+    if (!group_.agreed(*this)) return false;
     {
         const OnDevice device(group_.device_);
         if (!end_->done()) return false;
     }
-    control.throw_if_failed();  // an operation that was aborted also ends
+    group_.throw_if_failed();  // an operation that was aborted also ends
     done_ = true;
     return true;
 }
@@ -103,27 +100,115 @@ void Operation::wait() {
 }
 
 void Operation::wait_on(catena_stream* stream) {
-    if (!done_) group_.control_.throw_if_failed();
+    if (!done_) group_.throw_if_failed();
     const OnDevice device(group_.device_);
     check("cudaStreamWaitEvent",
           cudaStreamWaitEvent(reinterpret_cast<cudaStream_t>(stream), end_->get(), 0));
 }
 
+// Throws Error if the ranks have started different operations: all ranks the same text.
+void Operation::compare() const {
+    const auto differ = [](const std::string& head, const std::string& expected,
+                           const std::string& got) {
+        throw Error(CATENA_E_DEVICE, head + ": expected " + expected + ", got " + got);
+    };
+    if (route_ != collective) {
+        if (heard_.empty() || std::strcmp(heard_[0].text, told_[0].text) == 0) return;
+        differ(head_, "'" + std::string(told_[0].text) + "'",
+               "'" + std::string(heard_[0].text) + "' on " + rank_text(route_.first));
+    }
+    const auto text = [&](std::size_t r) { return std::string_view(heard_[r].text); };
+    const auto votes = [&](std::size_t r) {
+        return std::ranges::count(heard_, text(r), [](const Told& t) { return std::string_view(t.text); });
+    };
+    std::size_t usual = 0;
+    for (std::size_t r = 1; r < heard_.size(); ++r)
+        if (text(r) != text(usual) && votes(r) > votes(usual)) usual = r;
+    for (std::size_t r = 0; r < heard_.size(); ++r)
+        if (text(r) != text(usual))
+            differ("rank " + std::to_string(r) + ": " + heard_[usual].place,
+                   heard_[usual].text, heard_[r].text);
+    for (std::size_t r = 0; r < expected_.size(); ++r)
+        if (expected_[r] != heard_[r].count)
+            differ(head_, std::to_string(expected_[r]) + " elements from rank " + std::to_string(r),
+                   std::to_string(heard_[r].count));
+}
+
+// ---- failures
+
+void Group::fail_with(const std::string& text) {
+    const std::lock_guard lock(failure_mutex_);
+    if (failed_) return;
+    failure_ = text;
+    if (text.empty()) {  // a call of messages_ or pulse_ has failed
+        reporter_ = pulse_.get();
+        try {
+            const std::lock_guard start(messages_mutex_);
+            messages_->start({.kind = CATENA_OP_BARRIER});
+        } catch (const Error&) {
+            reporter_ = messages_.get();
+        }
+        pulse_->abort("its control messages failed");
+    } else if (messages_ != nullptr) {
+        for (Peers* peers : {messages_.get(), pulse_.get()}) peers->abort(text);
+    }
+    failed_ = true;
+}
+
+void Group::throw_if_failed() const {
+    if (!failed_) return;
+    const std::scoped_lock lock(failure_mutex_, messages_mutex_);
+    // fails, and gives its text to the caller's context
+    if (failure_.empty()) reporter_->start({.kind = CATENA_OP_BARRIER});
+    throw Error(CATENA_E_DEVICE, failure_);
+}
+
+void Group::abort(std::string_view reason) noexcept {
+    try {
+        if (messages_ == nullptr) return fail_with("rank 0: aborted: " + std::string(reason));
+        if (failed_) return;
+        for (Peers* peers : {messages_.get(), pulse_.get()}) peers->abort(std::string(reason));
+        fail_with("");
+    } catch (const std::exception&) {
+        // no memory for the text: the others' timeouts end the operations
+    }
+}
+
+// Returns a function that throws once the group has failed or the limit is over.
+Waiting Group::until(Clock::time_point limit, const std::string& head) const {
+    return [this, limit, head] {
+        throw_if_failed();
+        if (Clock::now() > limit)
+            throw Error(CATENA_E_DEVICE,
+                        head + ": expected connections within the timeout, got none");
+    };
+}
+
 // ---- Group
 
-Group::Group(Control::Place place, int device, double timeout)
-    : device_(device),
-      timeout_(timeout),
-      info_{sizeof info_, place.rank, place.size, 0, 1, 0},
-      control_(std::move(place), timeout, make_id) {
-    info_.local_rank = control_.local_rank();
-    info_.local_size = control_.local_size();
+Group::Group(std::unique_ptr<Peers> peers, int device, double timeout)
+    : device_(device), timeout_(timeout), messages_(std::move(peers)) {
+    if (messages_ != nullptr) info_ = messages_->info();
+    if (info_.size == 1) messages_.reset();
     try {
-        control_.run([this] { step(); }, [this] { return busy(); });
+        if (info_.rank == 0) make_id().copy(id_, sizeof id_);
+        if (messages_ != nullptr) {
+            pulse_ = messages_->split(0, info_.rank);
+            messages_->wait(messages_->start({.kind = CATENA_OP_BCAST,
+                                              .send = id_,
+                                              .recv = id_,
+                                              .bytes = sizeof id_,
+                                              .label = "the id of NCCL"}));
+            beats_.resize(at(info_.size));
+            silent_ = false;
+        }
+        thread_ = std::thread([this] {
+            for (; !stops_; std::this_thread::sleep_for(std::chrono::milliseconds(2))) step();
+        });
         const OnDevice current(device_);
-        const Waiting waiting =
-            until(after(timeout_), "rank " + std::to_string(info_.rank) + ": [open] NCCL");
-        auto link = std::make_unique<Link>(device_, info_.rank, info_.size, control_.id(), waiting);
+        const Waiting waiting = until(after(timeout_), rank_text(info_.rank) + ": [open] NCCL");
+        auto link = std::make_unique<Link>(device_, info_.rank, info_.size,
+                                           std::string(id_, sizeof id_), waiting);
         // NCCL connects the ranks for its first operation, and waits for all of them.
         link->complete(waiting, [&](ncclComm_t comm, cudaStream_t stream) {
             check("ncclAllReduce", nccl().all_reduce(link->byte(), link->byte(), 1, ncclUint8,
@@ -132,91 +217,117 @@ Group::Group(Control::Place place, int device, double timeout)
         const std::lock_guard lock(links_mutex_);
         links_[collective] = std::move(link);
     } catch (const Error& error) {
-        control_.fail(error.what());
-        control_.leave();
+        fail_with(error.what());
+        close();
         throw;
     }
 }
 
-Group::~Group() {
-    closing_ = true;
-    control_.leave();
+void Group::close() {
+    leaves_ = true;
+    for (const auto limit = after(timeout_); !silent_ && !failed_ && Clock::now() < limit;)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    stops_ = true;
+    if (thread_.joinable()) thread_.join();
     for (auto& making : making_) making.second.join();
     const CurrentDevice current(device_);
     try {
         const Waiting waiting = until(after(timeout_), "close");
-        if (all_done())
+        if (!failed_ &&
+            std::ranges::all_of(running_, [](const auto& o) { return o->end_->done(); }))
             for (auto& link : links_) link.second->close(waiting);
     } catch (const Error&) {
         // links that are not closed are aborted
     }
     links_.clear();
+    for (const auto& o : running_) o->exchange_.reset();
+    beating_.reset();
+    pulse_.reset();
+    messages_.reset();  // uses the memory of messages no more
     running_.clear();
     for (void* data : scratch_) static_cast<void>(cudaFree(data));
 }
 
-// Returns a function that throws once the group has failed or the limit is over.
-Waiting Group::until(Clock::time_point limit, const std::string& head) const {
-    return [this, limit, head] {
-        control_.throw_if_failed();
-        if (Clock::now() > limit)
-            throw Error(CATENA_E_DEVICE,
-                        head + ": expected connections within the timeout, got none");
-    };
-}
-
-bool Group::busy() {
-    const std::lock_guard lock(running_mutex_);
-    return !running_.empty();
-}
-
-bool Group::all_done() {
-    if (!control_.failure().empty()) return false;
-    return std::ranges::all_of(running_, [](const auto& o) { return o->end_->done(); });
+std::unique_ptr<catena::plugin::Group> Group::split(std::int32_t color, std::int32_t key) {
+    throw_if_failed();
+    std::unique_ptr<Peers> part;
+    if (messages_ != nullptr) {
+        const std::lock_guard lock(messages_mutex_);
+        part = messages_->split(color, key);
+    }
+    if (color < 0) return nullptr;
+    return std::make_unique<Group>(std::move(part), device_, timeout_);
 }
 
 void Group::step() {
-    if (!control_.failure().empty()) {
+    if (failed_) {
         const std::lock_guard lock(links_mutex_);
-        if (aborted_) return;
-        aborted_ = true;
+        if (std::exchange(aborted_, true)) return;
         const CurrentDevice current(device_);
         for (auto& link : links_) link.second->interrupt();
         return;
     }
-    for (const auto& [route, id] : control_.channels())
-        if (!making_.contains(route))
-            making_[route] = std::thread([this, r = route, i = id] { make_channel(r, i); });
     try {
+        if (!silent_) beat();
         const OnDevice current(device_);
         if (std::unique_lock lock(links_mutex_, std::try_to_lock); lock)
             for (const auto& link : links_) link.second->poll();
-        const std::lock_guard lock(running_mutex_);
-        std::erase_if(running_, [this](const auto& o) {
-            return o->end_ != nullptr && control_.agreed(o->route_, o->number_) && o->end_->done();
-        });
-        const auto now = Clock::now();
-        for (const auto& o : running_) {
-            if (now < o->limit_) continue;
-            if (!std::exchange(o->late_, true))
-                control_.late(o->route_, o->number_, o->head_, o->seconds_);
-            else if (now > o->limit_ + std::chrono::seconds(1))
-                control_.fail(o->head_ + ": expected an answer of rank 0, got none");
+        std::vector<std::shared_ptr<Operation>> running;
+        {
+            const std::lock_guard lock(running_mutex_);
+            running = running_;
+        }
+        for (const auto& o : running) {
+            if (!agreed(*o)) continue;
+            const std::lock_guard lock(running_mutex_);
+            if (o->end_ != nullptr && o->end_->done()) std::erase(running_, o);
+            else if (Clock::now() > o->limit_)
+                throw Error(CATENA_E_DEVICE,
+                            o->head_ + ": expected its end within " + text_of(o->seconds_) +
+                                " seconds, got an operation that all ranks started and that still "
+                                "runs");
         }
     } catch (const Error& error) {
-        control_.fail("rank " + std::to_string(info_.rank) + ": " + error.what());
+        const std::string_view text = error.what();
+        fail_with(text.starts_with("[") ? rank_text(info_.rank) + ": " + error.what() : error.what());
+    }
+}
+
+// A failure of others is noticed by the beats also while this rank waits for nothing but its device.
+void Group::beat() {
+    if (beating_ == nullptr) {
+        if (Clock::now() < next_beat_) return;
+        const std::lock_guard lock(running_mutex_);
+        own_beat_ = {leaves_, wanted_.first, wanted_.second, {}};
+        if (wanted_ != collective) make_id().copy(own_beat_.id, sizeof own_beat_.id);
+        // a process that is stopped for a while is no failure
+        beating_ = pulse_->start({.kind = CATENA_OP_ALLGATHER,
+                                  .send = &own_beat_,
+                                  .recv = beats_.data(),
+                                  .bytes = sizeof own_beat_,
+                                  .timeout = 1e8,
+                                  .label = "state of the group"});
+    }
+    if (!pulse_->test(beating_)) return;
+    beating_.reset();
+    next_beat_ = Clock::now() + std::chrono::milliseconds(50);
+    for (const Beat& b : beats_) {
+        if (b.leaves != 0) silent_ = true;
+        const Route route = {b.from, b.to};
+        if ((b.from != info_.rank && b.to != info_.rank) || making_.contains(route)) continue;
+        making_[route] = std::thread(
+            [this, route, id = std::string(b.id, sizeof b.id)] { make_channel(route, id); });
     }
 }
 
 void Group::make_channel(Route route, const std::string& id) {
-    const std::string head = "rank " + std::to_string(info_.rank) +
-                             ": [open] a channel from rank " + std::to_string(route.first) +
-                             " to rank " + std::to_string(route.second);
+    const std::string head = rank_text(info_.rank) + ": [open] a channel from " +
+                             rank_text(route.first) + " to " + rank_text(route.second);
     try {
         const OnDevice current(device_);
         const Waiting waiting = [&, limit = until(after(timeout_), head)] {
             limit();
-            if (closing_) throw Error(CATENA_E_DEVICE, head + ": the group is closed");
+            if (stops_) throw Error(CATENA_E_DEVICE, head + ": the group is closed");
         };
         const bool sends = route.first == info_.rank;
         auto link = std::make_unique<Link>(device_, sends ? 0 : 1, 2, id, waiting);
@@ -228,18 +339,83 @@ void Group::make_channel(Route route, const std::string& id) {
         const std::lock_guard lock(links_mutex_);
         links_[route] = std::move(link);
     } catch (const Error& error) {
-        if (!closing_) control_.fail(error.what());
+        if (!stops_) fail_with(error.what());
     }
 }
 
 Link& Group::channel(Route route, const Waiting& waiting) {
-    for (bool asked = false;; asked = true) {
+    for (;; pause(waiting)) {
         {
-            const std::lock_guard lock(links_mutex_);
-            if (const auto found = links_.find(route); found != links_.end()) return *found->second;
+            const std::scoped_lock lock(links_mutex_, running_mutex_);
+            const auto found = links_.find(route);
+            wanted_ = found == links_.end() ? route : collective;
+            if (found != links_.end()) return *found->second;
         }
-        if (!asked) control_.ask_for_channel(route);
-        pause(waiting);
+        if (silent_)
+            throw Error(CATENA_E_DEVICE, rank_text(info_.rank) + ": [open] a channel from " +
+                                             rank_text(route.first) + " to " +
+                                             rank_text(route.second) +
+                                             ": expected all ranks, got one that closed the group");
+    }
+}
+
+// ---- the start of operations
+
+// Tells the other ranks of it.
+void Group::announce(const catena_operation& o, Operation& operation) {
+    Told told = {.count = 0, .place = {}, .text = {}};
+    std::string text = agreement(o, info_);
+    if (is_pair(o))
+        text = text_of(o.dtype) + " x " + std::to_string(o.count) + " with tag " +
+               std::to_string(o.tag) + " from " + rank_text(operation.route_.first) + " to " +
+               rank_text(operation.route_.second);
+    put(told.text, text);
+    put(told.place, operation.head_.substr(operation.head_.find('[')));
+    const std::string label = text + operation.head_.substr(operation.head_.find(']') + 1);
+    Peers::Exchange exchange = {.kind = CATENA_OP_ALLTOALL, .bytes = sizeof told};
+    exchange.label = label.c_str();
+    exchange.timeout = operation.seconds_;
+    if (is_pair(o)) {
+        exchange.kind = o.kind;
+        exchange.peer = o.peer;
+        operation.told_ = {told};
+        if (o.kind == CATENA_OP_RECV) operation.heard_ = {told};
+    } else {
+        operation.told_.assign(at(info_.size), told);
+        operation.heard_ = operation.told_;
+    }
+    if (o.kind == CATENA_OP_GATHER || o.kind == CATENA_OP_SCATTER || o.kind == CATENA_OP_ALLTOALL) {
+        const Pieces sends = send_pieces(o, info_), recvs = recv_pieces(o, info_);
+        std::vector<std::uint64_t> sent = sends.counts;
+        operation.expected_ = recvs.counts;
+        sent.resize(at(info_.size));
+        operation.expected_.resize(at(info_.size));
+        if (o.kind == CATENA_OP_GATHER) sent[at(o.peer)] = o.count;
+        if (o.kind == CATENA_OP_SCATTER) operation.expected_[at(o.peer)] = o.count;
+        for (std::size_t r = 0; r < sent.size(); ++r) operation.told_[r].count = sent[r];
+    }
+    if (messages_ == nullptr) {
+        operation.heard_ = operation.told_;
+        return;
+    }
+    exchange.send = operation.told_.data();
+    exchange.recv = operation.heard_.data();
+    const std::lock_guard lock(messages_mutex_);
+    operation.exchange_ = messages_->start(exchange);
+}
+
+// Whether the other ranks have started it too. Fails if they have not, and throws Error.
+bool Group::agreed(Operation& operation) {
+    try {
+        const std::lock_guard lock(running_mutex_);
+        if (operation.agreed_) return true;
+        if (messages_ != nullptr && !messages_->test(operation.exchange_)) return false;
+        operation.compare();
+        return operation.agreed_ = true;
+    } catch (const Error& error) {
+        fail_with(error.what());
+        throw_if_failed();
+        throw;
     }
 }
 
@@ -272,32 +448,25 @@ void Group::check_here(const catena_operation& o) const {
 }
 
 std::shared_ptr<Work> Group::start(const catena_operation& o) {
-    control_.throw_if_failed();
+    throw_if_failed();
     const OnDevice current(device_);
     check_here(o);
-    Message message = message_of(o, info_);
-    const auto operation = std::make_shared<Operation>(*this, message.route, message.head,
-                                                       o.timeout > 0 ? o.timeout : timeout_);
+    const auto operation = std::make_shared<Operation>(*this, o);
     try {
         const Event begin;
         auto end = std::make_unique<Event>();
         check("cudaEventRecord",
               cudaEventRecord(begin.get(), reinterpret_cast<cudaStream_t>(o.stream)));
-        operation->number_ = control_.start(std::move(message));
-        bool first = false;
         {
             const std::lock_guard lock(running_mutex_);
-            first = running_.empty();
+            announce(o, *operation);
             running_.push_back(operation);
         }
-        if (first) control_.wake();
-        // After the timeout the group fails by rank 0's answer; this limit is for a lost answer.
-        const Waiting waiting =
-            until(operation->limit_ + std::chrono::seconds(2), operation->head_);
+        const Waiting waiting = until(operation->limit_ + std::chrono::seconds(2), operation->head_);
         Link& link = channel(operation->route_, waiting);
         {
             const std::lock_guard lock(links_mutex_);
-            control_.throw_if_failed();
+            throw_if_failed();
             check("cudaStreamWaitEvent", cudaStreamWaitEvent(link.stream(), begin.get(), 0));
             launch(o, link, waiting);
             check("cudaEventRecord", cudaEventRecord(end->get(), link.stream()));
@@ -305,10 +474,9 @@ std::shared_ptr<Work> Group::start(const catena_operation& o) {
         const std::lock_guard lock(running_mutex_);
         operation->end_ = std::move(end);
     } catch (const Error& error) {
-        const std::lock_guard lock(running_mutex_);
-        std::erase(running_, operation);
-        control_.fail(error.what());
-        throw Error(CATENA_E_DEVICE, control_.failure());
+        fail_with(error.what());
+        throw_if_failed();
+        throw;
     }
     return operation;
 }
@@ -413,22 +581,6 @@ void Group::launch(const catena_operation& o, Link& link, const Waiting& waiting
                 from(r, taken(r), count(recvs, r));
         }
     });
-}
-
-std::unique_ptr<catena::plugin::Group> Group::split(std::int32_t color, std::int32_t key) {
-    control_.throw_if_failed();
-    Control::Place place =
-        control_.split(color, key, "rank " + std::to_string(info_.rank) + ": [split]", timeout_);
-    if (place.size == 0) return nullptr;
-    return std::make_unique<Group>(std::move(place), device_, timeout_);
-}
-
-void Group::abort(std::string_view reason) noexcept {
-    try {
-        control_.fail("rank " + std::to_string(info_.rank) + ": aborted: " + std::string(reason));
-    } catch (const std::exception&) {
-        // no memory for the text: the others' timeouts end the operations
-    }
 }
 
 }  // namespace catena_nccl

@@ -4,18 +4,18 @@
 #include <cuda_runtime.h>
 #include <nccl.h>
 
+#include <chrono>
 #include <functional>
 #include <string>
 
 #include <catena/plugin/communicator.hpp>
 #include <catena/plugin/cuda/current.hpp>
 
-#include "socket.hpp"
-
 namespace catena_nccl {
 
 using catena::plugin::Error;
 using catena::plugin::cuda::CurrentDevice;
+using Clock = std::chrono::steady_clock;
 
 struct Library {
     decltype(&ncclGetVersion) version;

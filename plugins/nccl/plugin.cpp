@@ -9,57 +9,16 @@ namespace {
 
 using catena::plugin::fail;
 
-std::string variable(const char* name) {
-    const char* const text = std::getenv(name);  // NOLINT(concurrency-mt-unsafe)
-    return text != nullptr ? text : "";
-}
-
-// Returns -1 if the variable is not set.
-int number_in(const char* name) {
-    const std::string text = variable(name);
-    if (text.empty()) return -1;
-    char* end = nullptr;
-    const long n = std::strtol(text.c_str(), &end, 10);
-    if (*end != 0 || n < 0 || n > 1 << 24)
-        fail(CATENA_E_INVALID, "open", name, "a number of ranks", "'" + text + "'");
-    return static_cast<int>(n);
-}
-
-// Fills in the rank and size that a launcher of processes gives: Open MPI, PMI, Slurm, torchrun.
-void ask_launcher(int& rank, int& size) {
-    constexpr const char* launchers[][2] = {{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
-                                            {"PMI_RANK", "PMI_SIZE"},
-                                            {"SLURM_PROCID", "SLURM_NTASKS"},
-                                            {"RANK", "WORLD_SIZE"}};
-    for (const auto& [rank_name, size_name] : launchers) {
-        const int its_rank = number_in(rank_name), its_size = number_in(size_name);
-        if (its_rank < 0 || its_size < 1) continue;
-        if (rank < 0) rank = its_rank;
-        if (size == 0) size = its_size;
-        return;
+// Whether a launcher has started this process together with others.
+bool launched() {
+    for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS", "WORLD_SIZE"}) {
+        const char* const size = std::getenv(name);  // NOLINT(concurrency-mt-unsafe)
+        if (size != nullptr && *size != 0 && std::string_view(size) != "1") return true;
     }
-}
-
-std::string address_of(const catena_comm_options& options) {
-    if (options.address != nullptr) return options.address;
-    if (std::string address = variable("NCCL_COMM_ID"); !address.empty()) return address;
-    const std::string host = variable("MASTER_ADDR"), port = variable("MASTER_PORT");
-    return host.empty() || port.empty() ? "" : host + ":" + port;
+    return false;
 }
 
 std::unique_ptr<catena::plugin::Group> open(const catena_comm_options& options) {
-    int rank = options.rank, size = options.size;
-    if (rank < 0 || size == 0) ask_launcher(rank, size);
-    if (size == 0) size = 1;
-    if (rank < 0 && size == 1) rank = 0;
-    if (rank < 0 || rank >= size)
-        fail(CATENA_E_INVALID, "open", "rank",
-             "0 to " + std::to_string(size - 1) + ", in the options or from a launcher", rank);
-    std::string address = size > 1 ? address_of(options) : "";
-    if (size > 1 && address.empty())
-        fail(CATENA_E_INVALID, "open", "address",
-             "host:port of rank 0, in the options, NCCL_COMM_ID, or MASTER_ADDR and MASTER_PORT",
-             "none");
     int devices = 0;
     if (const cudaError_t error = cudaGetDeviceCount(&devices); error != cudaSuccess) {
         static_cast<void>(cudaGetLastError());
@@ -70,14 +29,43 @@ std::unique_ptr<catena::plugin::Group> open(const catena_comm_options& options) 
         fail(CATENA_E_INVALID, "open", "device_id", "0 to " + std::to_string(devices - 1),
              options.device_id);
     nccl();
-    return std::make_unique<Group>(Control::Place{rank, size, std::move(address), {}},
-                                   options.device_id, options.timeout);
+    const bool threads = options.address != nullptr && options.rank >= 0 && options.size > 0;
+    std::unique_ptr<Peers> peers;
+    if (options.size > 1 || (options.size == 0 && launched()))
+        peers = Peers::open(threads ? "threads" : "mpi", options);
+    return std::make_unique<Group>(std::move(peers), options.device_id, options.timeout);
+}
+
+const catena_communicator& plain() {
+    static const catena_communicator table = catena::plugin::communicator_table<open>(
+        "nccl", "ranks as processes or threads with a GPU each, by NVIDIA's NCCL", "cuda");
+    return table;
+}
+
+// Makes the context of a call known to Peers.
+template <auto function, class... Args>
+void remember_caller(catena_communicator& table,
+                     catena_status(CATENA_CALL* catena_communicator::*)(catena_ctx*, Args...)) {
+    table.*function = [](catena_ctx* ctx, Args... args) noexcept -> catena_status {
+        caller = ctx;
+        const catena_status status = (plain().*function)(ctx, args...);
+        caller = nullptr;
+        return status;
+    };
+}
+
+template <auto... functions>
+catena_communicator remembering() {
+    catena_communicator table = plain();
+    (remember_caller<functions>(table, functions), ...);
+    return table;
 }
 
 // Made at the first call, so there is no static constructor.
 const catena_plugin& table() {
-    static const catena_communicator communicator = catena::plugin::communicator_table<open>(
-        "nccl", "ranks as processes or threads with a GPU each, by NVIDIA's NCCL", "cuda");
+    using Table = catena_communicator;
+    static const Table communicator = remembering<&Table::open, &Table::split, &Table::start,
+                                                  &Table::test, &Table::wait, &Table::wait_on>();
     static constexpr catena_extension extension =
         catena::plugin::extension(CATENA_COMMUNICATOR_1, "", &communicator);
     static constexpr const catena_extension* extensions[] = {&extension};

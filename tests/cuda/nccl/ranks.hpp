@@ -5,9 +5,6 @@
 #include <cuda_runtime.h>
 #include <dlfcn.h>
 #include <doctest/doctest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <catena/plugin/communicator.hpp>
@@ -28,24 +25,31 @@ namespace plugin = catena::plugin;
 inline thread_local std::string failure;  // message of the thread's last failure
 inline catena_ctx* const ctx = reinterpret_cast<catena_ctx*>(8);  // never dereferenced
 
+// Loads the plugin whose path the environment variable has.
+inline const catena_communicator& table_of(const char* variable, const catena_host& host) {
+    const char* const path = std::getenv(variable);
+    void* const library = path == nullptr ? nullptr : dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr) throw std::runtime_error(path == nullptr ? variable : dlerror());
+    const auto entry = reinterpret_cast<decltype(&catena_plugin_entry_v1)>(
+        dlsym(library, "catena_plugin_entry_v1"));
+    const catena_extension& found = *entry(&host, nullptr)->extensions[0];
+    CHECK(std::string(found.id) == CATENA_COMMUNICATOR_1);
+    CHECK(std::string(found.device).empty());
+    return *static_cast<const catena_communicator*>(found.table);
+}
 inline const catena_communicator& table() {
     static const auto* const loaded = [] {
-        const char* const path = std::getenv("CUDA_PLUGIN");
-        void* const library = path == nullptr ? nullptr : dlopen(path, RTLD_NOW | RTLD_LOCAL);
-        if (library == nullptr) throw std::runtime_error(dlerror());
-        const auto entry = reinterpret_cast<decltype(&catena_plugin_entry_v1)>(
-            dlsym(library, "catena_plugin_entry_v1"));
+        static const void* extensions[2] = {};
         static catena_host host = {};
         host.struct_size = sizeof host;
         host.abi_major = CATENA_ABI_MAJOR;
-        host.fail = [](catena_ctx*, catena_status status, const char* text) {
-            failure = text;
+        host.fail = [](catena_ctx* where, catena_status status, const char* text) {
+            if (where != nullptr) failure = text;
             return status;
         };
-        const catena_extension& found = *entry(&host, nullptr)->extensions[0];
-        CHECK(std::string(found.id) == CATENA_COMMUNICATOR_1);
-        CHECK(std::string(found.device).empty());
-        return static_cast<const catena_communicator*>(found.table);
+        host.extensions = [](catena_ctx*, const char*) -> const void* const* { return extensions; };
+        extensions[0] = &table_of("THREADS_PLUGIN", host);
+        return &table_of("CUDA_PLUGIN", host);
     }();
     return *loaded;
 }
@@ -58,17 +62,10 @@ inline int device_count() {
 // The emulator's NCCL allows ranks that share a device; NVIDIA's does not.
 inline int most_ranks() { return CATENA_EMULATED != 0 ? 3 : device_count(); }
 
-// A free port of this machine.
+// A name for a group.
 inline std::string new_address() {
-    const int fd = socket(AF_INET, SOCK_STREAM, 0);
-    sockaddr_in own = {};
-    own.sin_family = AF_INET;
-    own.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t bytes = sizeof own;
-    REQUIRE(bind(fd, reinterpret_cast<sockaddr*>(&own), bytes) == 0);
-    REQUIRE(getsockname(fd, reinterpret_cast<sockaddr*>(&own), &bytes) == 0);
-    close(fd);
-    return "127.0.0.1:" + std::to_string(ntohs(own.sin_port));
+    static std::atomic<int> groups = 0;
+    return "group " + std::to_string(groups++);
 }
 
 constexpr catena_dtype f32 = {CATENA_CODE_FLOAT, 32, 1}, f64 = {CATENA_CODE_FLOAT, 64, 1},

@@ -230,6 +230,11 @@ void Group::close() {
     stops_ = true;
     if (thread_.joinable()) thread_.join();
     for (auto& making : making_) making.second.join();
+    // Others are told first, as NCCL may wait for them. Afterwards these use no memory of running_.
+    for (const auto& o : running_) o->exchange_.reset();
+    beating_.reset();
+    pulse_.reset();
+    messages_.reset();
     const CurrentDevice current(device_);
     try {
         const Waiting waiting = until(after(timeout_), "close");
@@ -240,10 +245,6 @@ void Group::close() {
         // links that are not closed are aborted
     }
     links_.clear();
-    for (const auto& o : running_) o->exchange_.reset();
-    beating_.reset();
-    pulse_.reset();
-    messages_.reset();  // uses the memory of messages no more
     running_.clear();
     for (void* data : scratch_) static_cast<void>(cudaFree(data));
 }
@@ -267,29 +268,39 @@ void Group::step() {
         for (auto& link : links_) link.second->interrupt();
         return;
     }
+    std::vector<std::shared_ptr<Operation>> running;
+    {
+        const std::lock_guard lock(running_mutex_);
+        running = running_;
+    }
+    const auto all_agreed = [&] {
+        return std::ranges::all_of(running, [&](const auto& o) { return agreed(*o); });
+    };
     try {
-        if (!silent_) beat();
         const OnDevice current(device_);
         if (std::unique_lock lock(links_mutex_, std::try_to_lock); lock)
             for (const auto& link : links_) link.second->poll();
-        std::vector<std::shared_ptr<Operation>> running;
-        {
-            const std::lock_guard lock(running_mutex_);
-            running = running_;
-        }
         for (const auto& o : running) {
             if (!agreed(*o)) continue;
             const std::lock_guard lock(running_mutex_);
             if (o->end_ != nullptr && o->end_->done()) std::erase(running_, o);
             else if (Clock::now() > o->limit_)
-                throw Error(CATENA_E_DEVICE,
-                            o->head_ + ": expected its end within " + text_of(o->seconds_) +
-                                " seconds, got an operation that all ranks started and that still "
-                                "runs");
+                throw Error(CATENA_E_DEVICE, o->head_ + ": expected its end within " +
+                                                 text_of(o->seconds_) +
+                                                 " seconds, got an operation that all ranks "
+                                                 "started and that still runs");
+        }
+        try {
+            if (!silent_) beat();
+        } catch (const Error&) {
+            // Others may have seen a difference first that this rank is about to see.
+            for (const auto limit = after(0.2); !all_agreed() && Clock::now() < limit;)
+                std::this_thread::sleep_for(std::chrono::milliseconds(1));
+            throw;
         }
     } catch (const Error& error) {
-        const std::string_view text = error.what();
-        fail_with(text.starts_with("[") ? rank_text(info_.rank) + ": " + error.what() : error.what());
+        const std::string text = error.what();
+        fail_with(text.starts_with("[") ? rank_text(info_.rank) + ": " + text : text);
     }
 }
 

@@ -223,7 +223,7 @@ TEST_CASE("a rank that has closed its group is named") {
         catena_operation o = rank.operation(CATENA_OP_ALLREDUCE, data, data, 8);
         o.timeout = 0.5;
         text = rank.run(o);
-        CHECK_MESSAGE(contains(text, "got close() by rank 0, whose last was "), text);
+        CHECK_MESSAGE(contains(text, "got close() by rank 0"), text);
         CHECK(rank.run(o) == text);
     });
 }
@@ -274,8 +274,10 @@ TEST_CASE("open: a rank that is missing, twice there, or of another size") {
         return texts;
     };
     const auto texts = opened({{0, 3}, {2, 3}}, 0.4);
-    CHECK(contains(texts[0], "expected 3 ranks within 0.4 seconds, got none of rank 1"));
-    CHECK(contains(texts[1], "expected 3 ranks within 0.4 seconds, got none of rank 1"));
+    // the second one to give up also misses the first
+    const std::string missing = "expected 3 ranks within 0.4 seconds, got none of rank ";
+    CHECK((texts[0].ends_with(missing + "1") || texts[1].ends_with(missing + "1")));
+    for (const std::string& text : texts) CHECK(contains(text, missing));
     opened({{0, 3}, {1, 3}, {1, 3}}, 0.4);
     opened({{0, 3}, {1, 2}}, 0.4);
 }

@@ -46,7 +46,6 @@ Route route_of(const catena_operation& o, int rank) {
     return o.kind == CATENA_OP_SEND ? Route(rank, o.peer) : Route(o.peer, rank);
 }
 
-// From now; huge numbers are cut off.
 Clock::time_point after(double seconds) {
     return Clock::now() + std::chrono::duration_cast<Clock::duration>(
                               std::chrono::duration<double>(std::min(seconds, 1e8)));
@@ -119,15 +118,16 @@ void Operation::compare() const {
     }
     const auto text = [&](std::size_t r) { return std::string_view(heard_[r].text); };
     const auto votes = [&](std::size_t r) {
-        return std::ranges::count(heard_, text(r), [](const Told& t) { return std::string_view(t.text); });
+        return std::ranges::count(heard_, text(r),
+                                  [](const Told& t) { return std::string_view(t.text); });
     };
     std::size_t usual = 0;
     for (std::size_t r = 1; r < heard_.size(); ++r)
         if (text(r) != text(usual) && votes(r) > votes(usual)) usual = r;
     for (std::size_t r = 0; r < heard_.size(); ++r)
         if (text(r) != text(usual))
-            differ("rank " + std::to_string(r) + ": " + heard_[usual].place,
-                   heard_[usual].text, heard_[r].text);
+            differ("rank " + std::to_string(r) + ": " + heard_[usual].place, heard_[usual].text,
+                   heard_[r].text);
     for (std::size_t r = 0; r < expected_.size(); ++r)
         if (expected_[r] != heard_[r].count)
             differ(head_, std::to_string(expected_[r]) + " elements from rank " + std::to_string(r),
@@ -148,11 +148,14 @@ void Group::fail_with(const std::string& text) {
         } catch (const Error&) {
             reporter_ = messages_.get();
         }
-        pulse_->abort("its control messages failed");
-    } else if (messages_ != nullptr) {
-        for (Peers* peers : {messages_.get(), pulse_.get()}) peers->abort(text);
     }
+    abort_peers(text.empty() ? "its control messages failed" : text);
     failed_ = true;
+}
+
+void Group::abort_peers(const std::string& reason) const {
+    for (const Peers* peers : {messages_.get(), pulse_.get()})
+        if (peers != nullptr) peers->abort(reason);
 }
 
 void Group::throw_if_failed() const {
@@ -167,7 +170,7 @@ void Group::abort(std::string_view reason) noexcept {
     try {
         if (messages_ == nullptr) return fail_with("rank 0: aborted: " + std::string(reason));
         if (failed_) return;
-        for (Peers* peers : {messages_.get(), pulse_.get()}) peers->abort(std::string(reason));
+        abort_peers(std::string(reason));
         fail_with("");
     } catch (const std::exception&) {
         // no memory for the text: the others' timeouts end the operations
@@ -273,9 +276,7 @@ void Group::step() {
         const std::lock_guard lock(running_mutex_);
         running = running_;
     }
-    const auto all_agreed = [&] {
-        return std::ranges::all_of(running, [&](const auto& o) { return agreed(*o); });
-    };
+    const auto compared = [&](const auto& o) { return agreed(*o); };
     try {
         const OnDevice current(device_);
         if (std::unique_lock lock(links_mutex_, std::try_to_lock); lock)
@@ -294,7 +295,8 @@ void Group::step() {
             if (!silent_) beat();
         } catch (const Error&) {
             // Others may have seen a difference first that this rank is about to see.
-            for (const auto limit = after(0.2); !all_agreed() && Clock::now() < limit;)
+            const auto limit = after(0.2);
+            while (!std::ranges::all_of(running, compared) && Clock::now() < limit)
                 std::this_thread::sleep_for(std::chrono::milliseconds(1));
             throw;
         }
@@ -473,7 +475,8 @@ std::shared_ptr<Work> Group::start(const catena_operation& o) {
             announce(o, *operation);
             running_.push_back(operation);
         }
-        const Waiting waiting = until(operation->limit_ + std::chrono::seconds(2), operation->head_);
+        const Waiting waiting =
+            until(operation->limit_ + std::chrono::seconds(2), operation->head_);
         Link& link = channel(operation->route_, waiting);
         {
             const std::lock_guard lock(links_mutex_);

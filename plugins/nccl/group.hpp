@@ -76,6 +76,7 @@ private:
     void check_here(const catena_operation& o) const;
     // Makes the group fail with this text; without one, messages_ or pulse_ has it.
     void fail_with(const std::string& text);
+    void abort_peers(const std::string& reason) const;
     void throw_if_failed() const;
     Waiting until(Clock::time_point limit, const std::string& head) const;
     // The link of two ranks, which both make in the background once either of them needs it.
@@ -101,7 +102,7 @@ private:
     Peers* reporter_ = nullptr;  // has the text, if failure_ has none
     std::atomic<bool> failed_ = false;
 
-    std::mutex links_mutex_;  // guards the links, and NCCL's calls with them
+    std::mutex links_mutex_;                        // guards the links, and NCCL's calls with them
     std::map<Route, std::unique_ptr<Link>> links_;  // at `collective` for all ranks
     std::mutex running_mutex_;                      // guards the operations, and their agreement
     std::vector<std::shared_ptr<Operation>> running_;
@@ -110,7 +111,7 @@ private:
     std::uint64_t scratch_bytes_ = 0;
 
     std::atomic<bool> leaves_ = false, stops_ = false;
-    std::atomic<bool> silent_ = true;     // no more beats, as a rank has left
+    std::atomic<bool> silent_ = true;  // no more beats, as a rank has left
     Beat own_beat_ = {};
     std::vector<Beat> beats_;
     Peers::Started beating_{nullptr, {}};

@@ -12,51 +12,42 @@ namespace {
 
 constexpr int oldest = 21805;  // ncclCommInitRankConfig with the size of its configuration
 
-std::string opened(Library& library) {
-    constexpr const char* soname = "libnccl.so.2";
+[[noreturn]] void refuse(const std::string& got) {
+    throw Error(
+        CATENA_E_UNSUPPORTED,
+        "[nccl] library: expected libnccl.so.2 of 2.18.5 or newer (a path in CATENA_NCCL goes "
+        "first), got: " +
+            got);
+}
+
+void* opened() {
     const char* const path = std::getenv("CATENA_NCCL");  // NOLINT(concurrency-mt-unsafe)
     const bool named = path != nullptr && *path != 0;
-    void* dl = dlopen(named ? path : soname, RTLD_NOW | RTLD_LOCAL);
-    std::string got = dl == nullptr ? dlerror() : "";
+    void* dl = dlopen(named ? path : "libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
+    const std::string error = dl == nullptr ? dlerror() : "";
     if (dl == nullptr && !named)
         dl = dlopen("/usr/local/cuda/lib64/libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
-    if (dl != nullptr) {
-        const auto find = [&]<class F>(const char* name, F*& function) {
-            function = reinterpret_cast<F*>(dlsym(dl, name));
-            if (function == nullptr && got.find("without") == std::string::npos)
-                got = std::string("a library without ") + name;
-            return function != nullptr;
-        };
-        bool all = true;
-        for (const bool found :
-             {find("ncclGetVersion", library.version),
-              find("ncclGetErrorString", library.error_string),
-              find("ncclGetLastError", library.last_error),
-              find("ncclGetUniqueId", library.unique_id),
-              find("ncclCommInitRankConfig", library.init),
-              find("ncclCommGetAsyncError", library.async_error),
-              find("ncclCommFinalize", library.finalize), find("ncclCommDestroy", library.destroy),
-              find("ncclCommAbort", library.comm_abort),
-              find("ncclGroupStart", library.group_start), find("ncclGroupEnd", library.group_end),
-              find("ncclAllReduce", library.all_reduce), find("ncclReduce", library.reduce),
-              find("ncclBroadcast", library.broadcast), find("ncclAllGather", library.all_gather),
-              find("ncclReduceScatter", library.reduce_scatter), find("ncclSend", library.send),
-              find("ncclRecv", library.recv)})
-            all = all && found;
-        int version = 0;
-        if (all && library.version(&version) == ncclSuccess && version >= oldest) return {};
-        if (all) got = "version " + std::to_string(version) + ", as NCCL_VERSION_CODE";
-    }
-    return std::string("[nccl] library: expected ") + soname +
-           " of 2.18.5 or newer (a path in CATENA_NCCL goes first), got: " + got;
+    if (dl == nullptr) refuse(error);
+    return dl;
 }
 
 }  // namespace
 
+Symbol symbol(const char* name) {
+    static void* const dl = opened();
+    void* const address = dlsym(dl, name);
+    if (address == nullptr) refuse(std::string("a library without ") + name);
+    return {address};
+}
+
 const Library& nccl() {
-    static Library library;
-    static const std::string error = opened(library);
-    if (!error.empty()) throw Error(CATENA_E_UNSUPPORTED, error);
+    static const Library library;
+    static const int version = [] {
+        int number = 0;
+        library.version(&number);
+        return number;
+    }();
+    if (version < oldest) refuse("version " + std::to_string(version) + ", as NCCL_VERSION_CODE");
     return library;
 }
 

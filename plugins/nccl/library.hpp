@@ -17,27 +17,36 @@ using catena::plugin::Error;
 using catena::plugin::cuda::CurrentDevice;
 using Clock = std::chrono::steady_clock;
 
-struct Library {
-    decltype(&ncclGetVersion) version;
-    decltype(&ncclGetErrorString) error_string;
-    decltype(&ncclGetLastError) last_error;
-    decltype(&ncclGetUniqueId) unique_id;
-    decltype(&ncclCommInitRankConfig) init;
-    decltype(&ncclCommGetAsyncError) async_error;
-    decltype(&ncclCommFinalize) finalize;
-    decltype(&ncclCommDestroy) destroy;
-    decltype(&ncclCommAbort) comm_abort;
-    decltype(&ncclGroupStart) group_start;
-    decltype(&ncclGroupEnd) group_end;
-    decltype(&ncclAllReduce) all_reduce;
-    decltype(&ncclReduce) reduce;
-    decltype(&ncclBroadcast) broadcast;
-    decltype(&ncclAllGather) all_gather;
-    decltype(&ncclReduceScatter) reduce_scatter;
-    decltype(&ncclSend) send;
-    decltype(&ncclRecv) recv;
+struct Symbol {
+    void* address;
+    template <class F>
+    operator F*() const {
+        return reinterpret_cast<F*>(address);
+    }
 };
-// [any] Opens NCCL once. Throws Error if it is not there, or too old.
+Symbol symbol(const char* name);
+
+struct Library {
+    decltype(&ncclGetVersion) version = symbol("ncclGetVersion");
+    decltype(&ncclGetErrorString) error_string = symbol("ncclGetErrorString");
+    decltype(&ncclGetLastError) last_error = symbol("ncclGetLastError");
+    decltype(&ncclGetUniqueId) unique_id = symbol("ncclGetUniqueId");
+    decltype(&ncclCommInitRankConfig) init = symbol("ncclCommInitRankConfig");
+    decltype(&ncclCommGetAsyncError) async_error = symbol("ncclCommGetAsyncError");
+    decltype(&ncclCommFinalize) finalize = symbol("ncclCommFinalize");
+    decltype(&ncclCommDestroy) destroy = symbol("ncclCommDestroy");
+    decltype(&ncclCommAbort) comm_abort = symbol("ncclCommAbort");
+    decltype(&ncclGroupStart) group_start = symbol("ncclGroupStart");
+    decltype(&ncclGroupEnd) group_end = symbol("ncclGroupEnd");
+    decltype(&ncclAllReduce) all_reduce = symbol("ncclAllReduce");
+    decltype(&ncclReduce) reduce = symbol("ncclReduce");
+    decltype(&ncclBroadcast) broadcast = symbol("ncclBroadcast");
+    decltype(&ncclAllGather) all_gather = symbol("ncclAllGather");
+    decltype(&ncclReduceScatter) reduce_scatter = symbol("ncclReduceScatter");
+    decltype(&ncclSend) send = symbol("ncclSend");
+    decltype(&ncclRecv) recv = symbol("ncclRecv");
+};
+// [any] Opens NCCL once. Throws Error if it is not there, too old, or lacks a function.
 const Library& nccl();
 
 // Throw Error(CATENA_E_DEVICE, "[nccl] CALL: expected success, got ...").

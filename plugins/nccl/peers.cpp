@@ -14,8 +14,7 @@ void check_status(catena_status status) {
 }  // namespace
 
 std::unique_ptr<Peers> Peers::open(std::string_view name, const catena_comm_options& options) {
-    const void* const* tables =
-        catena::plugin::host().extensions(nullptr, CATENA_COMMUNICATOR_1);
+    const void* const* tables = catena::plugin::host().extensions(nullptr, CATENA_COMMUNICATOR_1);
     for (; *tables != nullptr; ++tables) {
         const auto& table = *static_cast<const catena_communicator*>(*tables);
         if (table.name != name) continue;
@@ -64,8 +63,6 @@ bool Peers::test(const Started& started) const {
     return done != 0;
 }
 
-void Peers::wait(const Started& started) const {
-    check_status(table_.wait(caller, started.get()));
-}
+void Peers::wait(const Started& started) const { check_status(table_.wait(caller, started.get())); }
 
 }  // namespace catena_nccl

@@ -45,7 +45,7 @@ const catena_communicator& plain() {
 // Makes the context of a call known to Peers.
 template <auto function, class... Args>
 void remember_caller(catena_communicator& table,
-                     catena_status(CATENA_CALL* catena_communicator::*)(catena_ctx*, Args...)) {
+                     catena_status (CATENA_CALL* catena_communicator::*)(catena_ctx*, Args...)) {
     table.*function = [](catena_ctx* ctx, Args... args) noexcept -> catena_status {
         caller = ctx;
         const catena_status status = (plain().*function)(ctx, args...);

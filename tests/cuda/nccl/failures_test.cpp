@@ -60,9 +60,10 @@ TEST_CASE("ranks whose operations differ all fail, and are told of the differenc
                     if (rank.info.rank == other) c.second(rank, o);
                 });
                 for (const std::string& text : texts)
-                    CHECK(text == "rank " + std::to_string(other) +
-                                      ": [allreduce] w: expected allreduce sum of float32 x 8, got " +
-                                      c.got);
+                    CHECK(text ==
+                          "rank " + std::to_string(other) +
+                              ": [allreduce] w: expected allreduce sum of float32 x 8, got " +
+                              c.got);
             }
     // the majority differs from rank 0
     const auto texts = failures(3, [&](Rank& rank, catena_operation& o) {
@@ -213,8 +214,9 @@ TEST_CASE("a rank that has closed its group is named") {
         catena_operation o = rank.operation(CATENA_OP_ALLREDUCE, data, data, 8);
         CHECK(rank.run(o) == "");
         if (rank.info.rank == 1) return;
-        CHECK(contains(rank.run(o), "got close() by rank 1, whose last was alltoall of uint8 "
-                                    "(allreduce sum of float32 x 8 w)"));
+        CHECK(contains(rank.run(o),
+                       "got close() by rank 1, whose last was alltoall of uint8 "
+                       "(allreduce sum of float32 x 8 w)"));
     });
     with_ranks(2, [](Rank& rank) {
         if (rank.info.rank == 0) return;

@@ -71,7 +71,7 @@ struct Communicator::Group {
     catena_comm* comm = nullptr;
     std::string name;
     catena_comm_info info = {sizeof(catena_comm_info), 0, 1, 0, 1, 0};
-    // Arrays of failed operations: the plugin may access them until close().
+    // Arrays of operations that failed or were given up: the plugin may access them until close().
     std::mutex mutex;
     std::vector<Array> kept;
     std::vector<std::weak_ptr<Group>> parts;  // groups that split() made
@@ -103,6 +103,7 @@ struct Work::State {
     catena_work* work = nullptr;
     Array send, recv;  // as the plugin accesses them
     Array target;      // where recv is copied, unless it is recv
+    int exceptions = std::uncaught_exceptions();
 
     State() = default;
     State(const State&) = delete;
@@ -116,11 +117,12 @@ struct Work::State {
         ExtensionCall call;
         const catena_status status = function(call.context());
         if (status == CATENA_OK) return;
-        {
-            const std::scoped_lock lock(group->mutex);
-            group->kept.insert(group->kept.end(), {send, recv});
-        }
+        keep();
         call.check(status, {});  // it names rank and operation
+    }
+    void keep() {
+        const std::scoped_lock lock(group->mutex);
+        group->kept.insert(group->kept.end(), {send, recv});
     }
 };
 
@@ -129,7 +131,9 @@ Work::Work(Work&&) noexcept = default;
 Work::Work(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Work::~Work() {
     try {
-        wait();
+        // An error on this rank must not wait for others, which learn of it from abort().
+        if (state_ && std::uncaught_exceptions() > state_->exceptions) state_->keep();
+        else wait();
     } catch (const std::exception&) {  // the next operation of the group throws it
     }
 }
@@ -272,6 +276,24 @@ void require_array(const Array& array, int kind, const char* what) {
 
 }  // namespace
 
+// The checks of plugins, for the group of one.
+void Communicator::check_alone(const Request& r) {
+    const bool reduces = r.kind == CATENA_OP_ALLREDUCE || r.kind == CATENA_OP_REDUCE ||
+                         r.kind == CATENA_OP_REDUCE_SCATTER;
+    if (r.kind != CATENA_OP_SEND && r.kind != CATENA_OP_RECV && r.peer != 0)
+        fail<InvalidError>("[{}] root: expected a rank from 0 to 0, got {}", kind_name(r.kind),
+                           r.peer);
+    if (!reduces) return;
+    const Dtype dtype = r.send.dtype();
+    const bool orders = r.reduction == Reduction::min || r.reduction == Reduction::max;
+    if (r.reduction == Reduction::mean && !is_floating(dtype))
+        fail<DtypeError>("[{}] mean: expected a floating dtype, got {}", kind_name(r.kind),
+                         catena::name(dtype));
+    if (dtype == Dtype::bool8 && !orders)
+        fail<DtypeError>("[{}] {}: expected min or max of bool, got bool", kind_name(r.kind),
+                         r.reduction == Reduction::sum ? "sum" : "prod");
+}
+
 Work Communicator::start(Request r) const {
     if (r.send && r.recv && (r.send.dtype() != r.recv.dtype()))
         fail<DtypeError>("[{}] y: expected {} as x, got {}", kind_name(r.kind),
@@ -280,6 +302,7 @@ Work Communicator::start(Request r) const {
         fail<DeviceError>("[{}] y: expected an array on {} as x, got one on {}", kind_name(r.kind),
                           r.send.device().name(), r.recv.device().name());
     if (!group_->table) {  // every piece is this process's
+        check_alone(r);
         const Array from = r.send, to = r.recv;
         if (r.kind == CATENA_OP_SEND || r.kind == CATENA_OP_RECV)
             fail<InvalidError>("[{}] peer: expected another rank, got a group of one",

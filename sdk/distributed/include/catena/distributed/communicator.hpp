@@ -15,7 +15,8 @@ namespace catena::distributed {
 enum class Reduction { sum, mean, min, max, prod };
 
 // An operation that was started. The arrays must not be used until it is done: wait() first. The
-// destructor waits too, and ignores failures.
+// destructor waits too, and ignores failures; while an exception unwinds the stack, it does not
+// wait, and the arrays are kept until the group closes.
 class [[nodiscard]] Work {
 public:
     Work() noexcept;  // done
@@ -130,6 +131,7 @@ private:
     friend class Work;
     struct Request;
     explicit Communicator(std::shared_ptr<Group> group);
+    static void check_alone(const Request& request);
     Work start(Request request) const;
 
     std::shared_ptr<Group> group_;

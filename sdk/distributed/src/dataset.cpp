@@ -4,6 +4,8 @@
 #include <catena/fail.hpp>
 #include <catena/random.hpp>
 
+#include "same.hpp"
+
 #include <algorithm>
 #include <numeric>
 #include <sstream>
@@ -107,9 +109,14 @@ Dataset scatter_dataset(const Communicator& comm, const Dataset& data, bool shuf
 void allreduce(const Communicator& comm, Summary& summary) {
     struct Numbers final : Visitor {
         std::vector<double*> numbers;
-        void real(const std::string&, double& value) override { numbers.push_back(&value); }
+        std::string names;
+        void real(const std::string& path, double& value) override {
+            numbers.push_back(&value);
+            names += path + '\n';
+        }
     } visitor;
     summary.visit(visitor);
+    require_same(comm, "allreduce", visitor.names, 0);
     std::vector<double> values;
     for (const double* each : visitor.numbers) values.push_back(*each);
     const Array sums =

@@ -1,6 +1,8 @@
 // Tests of data sets, minibatches and evaluations that are divided over ranks.
 #include "ranks.hpp"
 
+#include "temporary.hpp"
+
 #include <algorithm>
 #include <filesystem>
 #include <numeric>
@@ -296,4 +298,36 @@ TEST_CASE("an evaluation by several ranks has the means of one by a single proce
                 CHECK(few.mean("mean") > 0);
             },
             {}, 20);
+}
+
+TEST_CASE("summaries with other names are refused") {
+    const std::string text = error_of<InvalidError>([] {
+        run_ranks(2, [](const Communicator& comm) {
+            Summary summary =
+                comm.rank() == 0 ? Summary{"loss", "accuracy"} : Summary{"accuracy", "loss"};
+            summary.add({Array::full({}, 1), Array::full({}, 2)}, 1);
+            allreduce(comm, summary);
+        });
+    });
+    CHECK(text.find("[allreduce] rank 1: expected the values of rank 0") != text.npos);
+}
+
+TEST_CASE("bcast_data sends numbers too") {
+    struct Counting : Chain {
+        links::BatchNormalization bn{3};
+        std::int64_t n = 0;
+        std::uint64_t big = 0;
+        double rate = 0;
+        void visit(Visitor& v) override { v("bn", bn)("n", n)("big", big)("rate", rate); }
+    };
+    run_ranks(3, [](const Communicator& comm) {
+        Counting net;
+        net.n = -5 - comm.rank();
+        net.big = ~std::uint64_t{0} - static_cast<std::uint64_t>(comm.rank());
+        net.rate = 0.1 + comm.rank();
+        bcast_data(comm, net);
+        CHECK(net.n == -5);
+        CHECK(net.big == ~std::uint64_t{0});
+        CHECK(net.rate == 0.1);
+    });
 }

@@ -15,7 +15,7 @@ Dataset scatter_dataset(const Communicator& comm, const Dataset& data, bool shuf
                         std::uint64_t seed = 0, int root = 0);
 
 // Adds up the sums and weights of all ranks, so that means are those over all ranks' items. All
-// ranks have the same names. To evaluate a net on several ranks:
+// ranks have the same names, else this throws InvalidError. To evaluate a net on several ranks:
 //
 //     const Share share{comm.rank(), comm.size()};
 //     Summary result = Evaluator(test_data, 1000, {"loss", "accuracy"}, measure, {}, share)();

@@ -1,4 +1,5 @@
 // Checkpoints: a folder for each step, with a file of each rank.
+#include <catena/cuda/device.hpp>
 #include <catena/data_error.hpp>
 #include <catena/distributed/checkpoints.hpp>
 #include <catena/fail.hpp>
@@ -15,6 +16,7 @@ namespace {
 
 constexpr std::string_view prefix = "step-";
 constexpr const char* mark = "complete";
+constexpr const char* unpublished = ".new";  // a folder that is being written
 
 // The step in the name of a folder, or nullopt.
 std::optional<std::int64_t> step_of(const fs::path& folder) {
@@ -31,9 +33,45 @@ fs::path file_of(const fs::path& folder, int rank, int size) {
     return folder / fmt::format("rank-{}-of-{}.safetensors", rank, size);
 }
 
+// The number of ranks that have written a checkpoint; 0 unless it is complete: the mark has the
+// number and the sizes of the files.
+int ranks_of(const fs::path& folder) {
+    std::ifstream text(folder / mark);
+    int size = 0;
+    text >> size;
+    for (int rank = 0; rank < size; ++rank) {
+        std::uintmax_t bytes = 0;
+        std::error_code error;
+        if (!(text >> bytes) || fs::file_size(file_of(folder, rank, size), error) != bytes)
+            return 0;
+    }
+    return std::max(size, 0);
+}
+
+// Gives a complete checkpoint its name, which an earlier one of the same step has until now.
+void publish(const fs::path& folder) {
+    const fs::path final = fs::path(folder).replace_extension();
+    fs::remove(final / mark);
+    fs::remove_all(final);
+    fs::rename(folder, final);
+}
+
+// Publishes, or removes, what a run wrote that was killed.
+void clean_up(const fs::path& folder) {
+    std::vector<fs::path> left;
+    for (const auto& entry : fs::directory_iterator(folder))
+        if (entry.path().extension() == unpublished && step_of(entry.path().stem()))
+            left.push_back(entry.path());
+    for (const fs::path& each : left) {
+        if (ranks_of(each) > 0) publish(each);
+        else fs::remove_all(each);
+    }
+}
+
 // Calls body on rank 0; if it fails, all ranks throw.
 template <class Body>
 void on_first(const Communicator& comm, const Body& body) {
+    if (comm.size() == 1) return body();
     std::string problem;
     if (comm.rank() == 0) {
         try {
@@ -61,13 +99,21 @@ Checkpoints::Checkpoints(Communicator communicator, fs::path folder, CheckpointO
     : comm_(std::move(communicator)), folder_(std::move(folder)), options_(std::move(options)) {
     if (options_.keep < 1)
         fail<InvalidError>("[Checkpoints] keep: expected at least 1, got {}", options_.keep);
+    const fs::path probe = folder_ / "probe";
     on_first(comm_, [&] {
         std::error_code error;
         fs::create_directories(folder_, error);
         if (error)
             fail<DataError>("[Checkpoints] {}: expected a folder that can be written, got {}",
                             folder_.string(), error.message());
+        write_file(probe, "");
     });
+    std::string problem;
+    if (!fs::exists(probe))
+        problem = fmt::format("[Checkpoints] {}: expected a folder that all ranks share, got none",
+                              folder_.string());
+    check_all(comm_, problem);
+    if (comm_.rank() == 0) fs::remove(probe);
 }
 
 fs::path Checkpoints::folder_of(std::int64_t step) const {
@@ -84,24 +130,20 @@ std::vector<std::int64_t> Checkpoints::steps() const {
     std::vector<std::int64_t> result;
     std::error_code error;
     for (const auto& entry : fs::directory_iterator(folder_, error))
-        if (const auto step = step_of(entry.path()); step && fs::exists(entry.path() / mark))
+        if (const auto step = step_of(entry.path()); step && ranks_of(entry.path()) > 0)
             result.push_back(*step);
     std::ranges::sort(result);
     return result;
 }
 
 void Checkpoints::save(std::int64_t step, const Visitable& state) const {
-    const fs::path folder = folder_of(step);
+    const fs::path folder = folder_of(step) += unpublished;
     on_first(comm_, [&] {
-        if (fs::exists(folder / mark)) fs::remove(folder / mark);
-        fs::remove_all(folder);  // of a run that did not complete it
-        fs::create_directories(folder);
+        clean_up(folder_);
+        fs::create_directory(folder);
     });
     std::string problem;
     try {
-        if (!fs::exists(folder))
-            fail<DataError>("[Checkpoints] {}: expected a folder that all ranks share, got none",
-                            folder.string());
         save_part(file_of(folder, comm_.rank(), comm_.size()), state, comm_.rank(), comm_.size(),
                   options_.is_local);
     } catch (const std::exception& error) {
@@ -109,7 +151,11 @@ void Checkpoints::save(std::int64_t step, const Visitable& state) const {
     }
     check_all(comm_, problem);
     on_first(comm_, [&] {
-        write_file(folder / mark, fmt::format("{}\n", comm_.size()));
+        std::string text = fmt::format("{}\n", comm_.size());
+        for (int rank = 0; rank < comm_.size(); ++rank)
+            text += fmt::format("{}\n", fs::file_size(file_of(folder, rank, comm_.size())));
+        write_file(folder / mark, text);
+        publish(folder);
         std::vector<std::int64_t> kept = steps();
         kept.erase(kept.begin(),
                    kept.end() - std::min<std::ptrdiff_t>(std::ssize(kept), options_.keep));
@@ -117,7 +163,7 @@ void Checkpoints::save(std::int64_t step, const Visitable& state) const {
         for (const auto& entry : fs::directory_iterator(folder_, ignored)) {
             const auto other = step_of(entry.path());
             if (!other || *other == step) continue;
-            const bool complete = fs::exists(entry.path() / mark);
+            const bool complete = ranks_of(entry.path()) > 0;
             if (complete ? *other >= kept.front() : *other > step) continue;
             fs::remove(entry.path() / mark, ignored);
             fs::remove_all(entry.path(), ignored);
@@ -125,25 +171,12 @@ void Checkpoints::save(std::int64_t step, const Visitable& state) const {
     });
 }
 
-void Checkpoints::join(std::int64_t step, const fs::path& file) const {
-    on_first(comm_, [&] {
-        join_parts(files_of(step, comm_.size()), 0, file);
-        fs::remove_all(folder_of(step));
-        fs::remove(folder_);  // if it is empty
-    });
-}
-
 std::optional<std::int64_t> Checkpoints::resume(Visitable& state) const {
     std::string found;  // "step ranks"
     on_first(comm_, [&] {
+        clean_up(folder_);
         const std::vector<std::int64_t> all = steps();
-        if (all.empty()) return;
-        int size = 0;
-        std::ifstream(folder_of(all.back()) / mark) >> size;
-        if (size < 1)
-            fail<DataError>("[Checkpoints] {}: expected a number of ranks, got none",
-                            (folder_of(all.back()) / mark).string());
-        found = fmt::format("{} {}", all.back(), size);
+        if (!all.empty()) found = fmt::format("{} {}", all.back(), ranks_of(folder_of(all.back())));
     });
     found = comm_.bcast_text(found);
     if (found.empty()) return {};
@@ -158,6 +191,75 @@ std::optional<std::int64_t> Checkpoints::resume(Visitable& state) const {
     }
     check_all(comm_, problem);
     return step;
+}
+
+// ---- snapshots
+
+namespace {
+
+class Parts final : public Visitor {
+public:
+    explicit Parts(const Visitable& state) { const_cast<Visitable&>(state).visit(*this); }
+    struct Part {
+        Array own;
+        std::int64_t begin;
+        Shape whole;
+    };
+    std::map<std::string, Part> by_name;  // in the same order on all ranks
+
+private:
+    void array_part(const std::string& path, Array& part, std::int64_t begin,
+                    const Shape& whole) override {
+        if (whole.size() > 0) by_name[path] = {part, begin, whole};
+    }
+};
+
+// Gathers an array on rank 0; on others, returns an empty handle. `lines` has one of each rank.
+Array gather(const Communicator& comm, const std::string& name, const Parts::Part& part,
+             std::span<std::istringstream> lines) {
+    std::vector<std::int64_t> begins, counts;
+    std::string dtype;
+    std::int64_t total = 0;
+    for (std::istringstream& line : lines) {
+        std::string own, path;
+        line >> begins.emplace_back() >> counts.emplace_back() >> own >> std::ws;
+        std::getline(line, path);
+        if (path != name)
+            fail<InvalidError>("[save] parts: expected {} on all ranks, got '{}' on rank {}", name,
+                               path, begins.size() - 1);
+        if (counts.back() > 0) dtype = own;
+        total += counts.back();
+    }
+    if (total != part.whole.size())
+        fail<InvalidError>("[save] {}: expected parts of {} elements in all, got {}", name,
+                           part.whole.size(), total);
+    const bool receives = comm.rank() == 0;
+    const Dtype type = dtype_from_name(dtype);
+    const Array own =
+        part.own ? part.own.to(cuda::host()).reshape({-1}) : Array::zeros({0}, type, cuda::host());
+    const Array pieces = receives ? Array::empty({total}, type, cuda::host()) : Array();
+    comm.gather(own, pieces, 0, counts, {.label = name}).wait();
+    if (!receives) return {};
+    const Array whole = Array::empty(part.whole, type, cuda::host());
+    std::int64_t begin = 0;
+    for (std::size_t r = 0; r < counts.size(); begin += counts[r++])
+        whole.view(begins[r], {counts[r]}).copy_from(pieces.view(begin, {counts[r]}));
+    return whole;
+}
+
+}  // namespace
+
+void save_snapshot(const Communicator& comm, const fs::path& file, const Visitable& state) {
+    const Parts parts(state);
+    std::string own;  // "begin size dtype name"
+    for (const auto& [name, part] : parts.by_name)
+        own += fmt::format("{} {} {} {}\n", part.begin, part.own ? part.own.size() : 0,
+                           part.own ? catena::name(part.own.dtype()) : "none", name);
+    std::vector<std::istringstream> lines;
+    for (const std::string& text : comm.allgather_text(own)) lines.emplace_back(text);
+    std::map<std::string, Array> wholes;
+    for (const auto& [name, part] : parts.by_name) wholes[name] = gather(comm, name, part, lines);
+    on_first(comm, [&] { catena::save_snapshot(file, state, wholes); });
 }
 
 }  // namespace catena::distributed

@@ -73,10 +73,120 @@ TEST_CASE("an incomplete or damaged checkpoint") {
     CHECK(checkpoints.steps() == std::vector<std::int64_t>{2});
     run(folder.path, 2, 4, true);
     CHECK(checkpoints.steps() == std::vector<std::int64_t>{2, 4});
-    fs::remove(folder.path / "step-4" / "rank-1-of-2.safetensors");
+    const fs::path part = folder.path / "step-4" / "rank-1-of-2.safetensors";
+    const std::string whole = read_file(part);
+    write_file(part, whole.substr(0, whole.size() - 1));
+    CHECK(checkpoints.steps() == std::vector<std::int64_t>{2});
+    run(folder.path, 2, 4, true);  // from step 2
+    CHECK(checkpoints.steps() == std::vector<std::int64_t>{2, 4});
+    fs::remove(part);
+    CHECK(checkpoints.steps() == std::vector<std::int64_t>{2});
+    run(folder.path, 2, 4, true);
+    write_file(part, std::string(whole.size(), ' '));  // the size alone is right
     CHECK(error_of<Error>([&] { run(folder.path, 2, 4, true); }).find("rank-1-of-2") !=
           std::string::npos);
     CHECK_THROWS_AS(Checkpoints({}, folder.path, {.keep = 0}), InvalidError);
+}
+
+TEST_CASE("a folder that cannot be written is refused at the start") {
+    const TemporaryFolder folder;
+    write_file(folder.path / "file", "");
+    CHECK(error_of<DataError>([&] { Checkpoints({}, folder.path / "file"); }).find("file") !=
+          std::string::npos);
+    run_ranks(2, [&](const Communicator& comm) {  // a folder of each rank
+        const fs::path own = folder.path / std::to_string(comm.rank());
+        fs::create_directory(own);
+        CHECK(error_of<DataError>([&] { Checkpoints(comm, own); }).find("that all ranks share") !=
+              std::string::npos);
+    });
+}
+
+TEST_CASE("a save that fails or is killed leaves the last checkpoint of the same step") {
+    const TemporaryFolder folder;
+    struct Failing : Visitable {
+        std::int64_t value = 1;
+        bool fails = false;
+        void visit(Visitor& v) override {
+            if (fails) throw DataError("no space");
+            v("value", value);
+        }
+    } state;
+    const Checkpoints checkpoints({}, folder.path, options);
+    checkpoints.save(3, state);
+    state.value = 2;
+    state.fails = true;
+    CHECK_THROWS_AS(checkpoints.save(3, state), DataError);
+    state.fails = false;
+    CHECK(checkpoints.resume(state) == 3);
+    CHECK(state.value == 1);
+    CHECK_FALSE(fs::exists(folder.path / "step-3.new"));
+    // Complete, but killed before it got its name.
+    state.value = 5;
+    checkpoints.save(4, state);
+    fs::remove_all(folder.path / "step-3");
+    fs::rename(folder.path / "step-4", folder.path / "step-4.new");
+    checkpoints.save(2, state);
+    CHECK(checkpoints.steps() == std::vector<std::int64_t>{2, 4});
+    state.value = 6;
+    checkpoints.save(4, state);
+    state.value = 0;
+    CHECK(checkpoints.resume(state) == 4);
+    CHECK(state.value == 6);
+}
+
+TEST_CASE("parameters of one element, and a snapshot of divided state") {
+    struct Scaled : Chain {
+        Parameter scale{Array::full({}, 2)}, w{Array::full({300}, 1)};
+        void visit(Visitor& v) override { v("scale", scale)("w", w); }
+    };
+    struct Training : Visitable {
+        Scaled net;
+        optimizers::Adam adam;
+        void visit(Visitor& v) override { v("net", net)("adam", adam); }
+    };
+    const TemporaryFolder folder;
+    const auto step = [](Training& training) {
+        training.adam.cleargrads();
+        F::sum(training.net.w * training.net.w).backward();
+        training.net.scale.set_grad(Array::full({}, 0.5));
+        training.adam.update();
+    };
+    Values after, resumed, loaded;
+    const auto run_two = [&](const std::function<void(const Communicator&, Training&)>& body) {
+        run_ranks(2, [&](const Communicator& comm) {
+            Training training;
+            MultiNodeOptimizer multi(training.adam, comm, {.overlap = false, .shard = true});
+            multi.setup(training.net);
+            body(comm, training);
+        });
+    };
+    const fs::path file = folder.path / "snapshot.npz";
+    run_two([&](const Communicator& comm, Training& training) {
+        step(training);
+        Checkpoints(comm, folder.path / "checkpoints").save(1, training);
+        // Only rank 0 needs the folder.
+        save_snapshot(comm, comm.rank() == 0 ? file : folder.path / "none" / "a.npz", training);
+        step(training);
+        if (comm.rank() == 0) after = values_of(training.net);
+    });
+    run_two([&](const Communicator& comm, Training& training) {
+        CHECK(Checkpoints(comm, folder.path / "checkpoints").resume(training) == 1);
+        step(training);
+        if (comm.rank() == 0) resumed = values_of(training.net);
+    });
+    run_two([&](const Communicator& comm, Training& training) {
+        load_snapshot(file, training);
+        step(training);
+        if (comm.rank() == 0) loaded = values_of(training.net);
+    });
+    CHECK(resumed == after);
+    CHECK(loaded == after);
+    Training alone;
+    alone.adam.setup(alone.net);
+    load_snapshot(file, alone);
+    step(alone);
+    CHECK(values_of(alone.net) == after);
+    CHECK(std::distance(fs::directory_iterator(folder.path), {}) == 2);
 }
 
 TEST_CASE("a snapshot of divided state is refused") {

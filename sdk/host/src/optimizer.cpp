@@ -99,6 +99,17 @@ void Optimizer::setup_parts(std::vector<ParameterPart> parts) {
     }
     setup(std::move(parameters));
     absent_ = std::move(absent);
+    try {
+        group_ = 0;
+        t_ = 1;  // rules divide by it
+        (void)step();
+        t_ = 0;
+    } catch (const NoStep&) {
+        is_set_up_ = false;
+        throw UnsupportedError(
+            "[setup] optimizer: expected a function of a plugin as update rule, because this "
+            "process updates only a part of the parameters, got update_one()");
+    }
     for (Slot& slot : slots_) {
         const auto same = std::ranges::find(parts, slot.parameter.name, &ParameterPart::name);
         slot.whole = same->whole;
@@ -218,11 +229,6 @@ void Optimizer::update_each() {
 
 void Optimizer::update_slot(Slot& slot) {
     const auto& [name, variable] = slot.parameter;
-    if (slot.whole)
-        fail<UnsupportedError>(
-            "[update] {}: expected a function of a plugin as update rule, because this process "
-            "updates only a part of the parameter, got update_one()",
-            name);
     const Array& data = variable.data();
     const using_device scope(data.device());
     const Dtype dtype = state_dtype(data);

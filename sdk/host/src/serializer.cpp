@@ -27,15 +27,14 @@ class Values : public Visitor {
 };
 constexpr std::size_t number_bytes = 8;
 
-// The name of a part in a file: "optimizer/l1/W/m@64@784x100" begins at element 64.
-std::string part_name(const std::string& path, std::int64_t begin, const Shape& whole) {
-    return fmt::format("{}@{}@{}", path, begin, fmt::join(whole, "x"));
-}
+// In a file of parts, "optimizer/l1/W/m@64@784x100" is a part that begins at element 64.
 constexpr std::string_view local_mark = "@local";
 
 class Writer final : public Values {
 public:
-    explicit Writer(bool parts = false) : parts_(parts) {}
+    // Saves parts as they are, or else the arrays of these names.
+    explicit Writer(bool parts, const std::map<std::string, Array>* wholes = nullptr)
+        : wholes_(wholes), parts_(parts) {}
     Npz result;
 
 private:
@@ -46,8 +45,9 @@ private:
     }
     void array_part(const std::string& path, Array& part, std::int64_t begin,
                     const Shape& whole) override {
+        if (wholes_ && wholes_->contains(path)) return value(path, wholes_->at(path));
         if (!parts_) return Visitor::array_part(path, part, begin, whole);
-        if (part) add(part_name(path, begin, whole), to_npy(part));
+        if (part) add(path, to_npy(part), fmt::format("@{}@{}", begin, fmt::join(whole, "x")));
     }
     void required(const std::string& path, std::int64_t value) override {
         number(path, "<i8", &value);
@@ -55,10 +55,14 @@ private:
     void required(const std::string& path, std::string_view value) override {
         add(path, from_text(value));
     }
-    void add(const std::string& path, NpyArray npy) {
-        if (!result.emplace(path, std::move(npy)).second)
+    void add(const std::string& path, NpyArray npy, const std::string& place = {}) {
+        if (parts_ && path.find('@') != path.npos)
+            fail<InvalidError>("[save] names: expected none with '@', which marks parts, got {}",
+                               path);
+        if (!result.emplace(path + place, std::move(npy)).second)
             fail<InvalidError>("[save] names: expected each once, got {} twice", path);
     }
+    const std::map<std::string, Array>* wholes_;
     bool parts_;
 };
 
@@ -70,17 +74,23 @@ class Expected final : public Values {
 public:
     explicit Expected(bool convert) : convert_(convert) {}
 
-    bool fits(const std::string& path, const NpyArray& header) const {
-        const auto [begin, end] = wants_.equal_range(path);
-        return std::any_of(begin, end, [&](const auto& want) { return fits(want.second, header); });
-    }
-
-private:
     struct Want {
         std::string descr;  // "" for a text
         Shape shape;
-        std::uint64_t text = 0;  // most bytes of a text
+        std::uint64_t text = 0;           // most bytes of a text
+        std::int64_t begin = 0, end = 0;  // elements of an array
     };
+    bool fits(const std::string& path, const NpyArray& header) const {
+        return find(path, header) != nullptr;
+    }
+    const Want* find(const std::string& path, const NpyArray& header) const {
+        const auto [begin, end] = wants_.equal_range(path);
+        const auto fitting = [&](const auto& want) { return fits(want.second, header); };
+        const auto found = std::find_if(begin, end, fitting);
+        return found == end ? nullptr : &found->second;
+    }
+
+private:
     bool fits(const Want& want, const NpyArray& header) const {
         if (want.descr.empty()) return is_text(header) && text_size(header) <= want.text;
         if (!std::ranges::equal(header.shape, want.shape)) return false;
@@ -90,15 +100,21 @@ private:
     }
 
     void value(const std::string& path, const Array& array) override {
-        wants_.emplace(path, Want{descr_of(array.dtype()), array.shape()});
+        wants_.emplace(path, Want{descr_of(array.dtype()), array.shape(), 0, 0, array.size()});
+    }
+    void array_part(const std::string& path, Array& part, std::int64_t begin,
+                    const Shape& whole) override {
+        if (part)
+            wants_.emplace(path,
+                           Want{descr_of(part.dtype()), whole, 0, begin, begin + part.size()});
     }
     void number(const std::string& path, const char* descr, void*) override {
-        wants_.emplace(path, Want{descr, {}});
+        wants_.emplace(path, Want{descr, {}, 0, 0, 0});
     }
     void required(const std::string& path, std::int64_t) override { number(path, "<i8", nullptr); }
     void required(const std::string& path, std::string_view value) override {
         constexpr std::uint64_t more = 1 << 20;  // so that a message can show where texts differ
-        wants_.emplace(path, Want{"", {}, value.size() + more});
+        wants_.emplace(path, Want{"", {}, value.size() + more, 0, 0});
     }
 
     bool convert_;
@@ -155,11 +171,13 @@ private:
     void value(const std::string& path, const Array& array) override { check(path, array); }
     void array_part(const std::string& path, Array& part, std::int64_t begin,
                     const Shape& whole) override {
-        if (!part) return void(find(path));
+        if (!part) return whole.size() > 0 ? void(find(path)) : void(seen_.insert(path));
         const NpyArray* npy = find(path, descr_of(part.dtype()), whole);
         if (!npy) return;
         const auto item = static_cast<std::size_t>(item_size(part.dtype()));
-        const auto* first = npy->bytes.data() + static_cast<std::size_t>(begin) * item;
+        const bool all = npy->bytes.size() == static_cast<std::size_t>(whole.size()) * item;
+        const auto* first =  // Joined has the elements of this part alone
+            npy->bytes.data() + (all ? static_cast<std::size_t>(begin) * item : 0);
         const NpyArray own{npy->descr,
                            {part.size()},
                            {first, first + static_cast<std::size_t>(part.size()) * item}};
@@ -329,71 +347,124 @@ private:
 using Read = Npz (*)(const std::filesystem::path&, std::string_view, const Wanted&);
 using Write = void (*)(const std::filesystem::path&, const Npz&);
 
-void save(Write write, const std::filesystem::path& file, const Visitable& object) {
-    Writer writer;
+void save(Write write, const std::filesystem::path& file, const Visitable& object,
+          const std::map<std::string, Array>* wholes = nullptr) {
+    Writer writer(false, wholes);
     // The const_cast is safe: the writer only reads.
     const_cast<Visitable&>(object).visit(writer);
     write(file, writer.result);
 }
 
-// Adds the bytes of a part to the whole array. The name is that of part_name().
-void add_part(Npz& all, std::map<std::string, std::uint64_t>& covered, const std::string& name,
-              const NpyArray& part) {
-    const auto wrong = [&]() {
-        fail<DataError>("[load] {}: expected a part of an array with its place, got another",
-                        beginning(name));
+// A part of an array in a file.
+struct StoredPart {
+    std::string path;
+    std::int64_t begin = 0, end = 0;
+    NpyArray whole;  // without bytes
+    std::int64_t size = 1;
+};
+
+StoredPart stored_part(const std::string& name, const NpyArray& part) {
+    const auto require = [&](bool right) {
+        if (!right)
+            fail<DataError>("[load] {}: expected a part of an array with its place, got another",
+                            beginning(name));
     };
     const std::size_t at = name.find('@');
-    std::vector<std::uint64_t> numbers;  // where it begins, and the extents of the whole array
-    for (std::size_t i = at; i != name.npos; i = name.find_first_of("@x", i + 1)) {
+    std::vector<std::int64_t> numbers;  // where it begins, and the extents of the whole array
+    for (std::size_t i = at; i != name.npos && i + 1 < name.size();
+         i = name.find_first_of("@x", i + 1)) {
         const auto [end, error] =
             std::from_chars(name.data() + i + 1, name.data() + name.size(), numbers.emplace_back());
-        if (error != std::errc()) wrong();
+        require(error == std::errc() && numbers.back() >= 0);
     }
-    if (part.shape.size() != 1 || part.shape[0] < 1 || numbers.empty()) wrong();
-    const std::uint64_t item = part.bytes.size() / static_cast<std::uint64_t>(part.shape[0]);
-    NpyArray& whole = all[name.substr(0, at)];
-    if (whole.descr.empty()) {
-        whole.descr = part.descr;
-        whole.shape.assign(numbers.begin() + 1, numbers.end());
-        std::uint64_t size = item;
-        for (const std::int64_t extent : whole.shape)
-            if (__builtin_mul_overflow(size, extent, &size)) wrong();
-        whole.bytes.resize(size);
-    }
-    const std::uint64_t size = whole.bytes.size() / item;
-    const auto n = static_cast<std::uint64_t>(part.shape[0]);
-    if (n > size || numbers[0] > size - n || part.descr != whole.descr) wrong();
-    std::ranges::copy(part.bytes, &whole.bytes[numbers[0] * item]);
-    covered[name.substr(0, at)] += part.bytes.size();
+    require(!numbers.empty() && part.shape.size() == 1 && part.shape[0] >= 1);
+    StoredPart result{name.substr(0, at), numbers[0], 0, {part.descr, {}, {}}};
+    result.whole.shape.assign(numbers.begin() + 1, numbers.end());
+    for (const std::int64_t extent : result.whole.shape)
+        require(!__builtin_mul_overflow(result.size, extent, &result.size));
+    require(part.shape[0] <= result.size && result.begin <= result.size - part.shape[0]);
+    result.end = result.begin + part.shape[0];
+    return result;
 }
 
-// The arrays of all files together, with the local values of one of them.
-Npz join(std::span<const std::filesystem::path> files, std::size_t own) {
-    Npz all;
-    std::map<std::string, std::uint64_t> covered;  // bytes of arrays in parts
-    for (std::size_t i = 0; i < files.size(); ++i) {
-        const auto wanted = [&](const std::string& name, const NpyArray&) {
-            return i == own || !name.ends_with(local_mark);
-        };
-        for (auto& [name, npy] : read_stored(files[i], {}, wanted)) {
-            if (name.ends_with(local_mark)) {
-                if (i == own)
-                    all.insert_or_assign(name.substr(0, name.size() - local_mark.size()),
-                                         std::move(npy));
-            } else if (name.find('@') != name.npos) {
-                add_part(all, covered, name, npy);
-            } else if (!all.emplace(name, std::move(npy)).second) {
-                fail<DataError>("[load] {}: expected {} in one of the files, got it in two",
-                                files[i].string(), name);
+// The values in the files of all processes that an object needs: the local ones of one process,
+// and the elements of parts. Others have no bytes.
+class Joined {
+public:
+    Joined(std::span<const std::filesystem::path> files, std::size_t own, const Expected& expected)
+        : expected_(expected) {
+        if (files.empty()) throw InvalidError("[load] files: expected one or more, got none");
+        for (std::size_t i = 0; i < files.size(); ++i) {
+            const auto wanted = [&](const std::string& name, const NpyArray& header) {
+                if (name.ends_with(local_mark))
+                    return i == own && expected.fits(plain(name), header);
+                if (name.find('@') == name.npos) return expected.fits(name, header);
+                const auto [begin, end] = shared(stored_part(name, header));
+                return begin < end;
+            };
+            for (auto& [name, npy] : read_stored(files[i], {}, wanted)) {
+                if (name.ends_with(local_mark)) {
+                    if (i == own) all.insert_or_assign(plain(name), std::move(npy));
+                } else if (name.find('@') != name.npos) {
+                    add(name, npy);
+                } else if (!all.emplace(name, std::move(npy)).second) {
+                    fail<DataError>("[load] {}: expected {} in one of the files, got it in two",
+                                    files[i].string(), name);
+                }
             }
         }
+        for (auto& [name, places] : places_) require_each_once(name, places);
     }
-    for (const auto& [name, bytes] : covered)
-        if (const auto size = all.at(name).bytes.size(); bytes != size)
-            fail<DataError>("[load] {}: expected {} bytes in all files, got {}", name, size, bytes);
-    return all;
-}
+    Npz all;
+
+private:
+    using Places = std::vector<std::pair<std::int64_t, std::int64_t>>;
+
+    static std::string plain(const std::string& name) {
+        return name.substr(0, name.size() - local_mark.size());
+    }
+    // The elements that both the part and the object have.
+    std::pair<std::int64_t, std::int64_t> shared(const StoredPart& part) const {
+        const auto* want = expected_.find(part.path, part.whole);
+        if (!want) return {};
+        return {std::max(want->begin, part.begin), std::min(want->end, part.end)};
+    }
+    void add(const std::string& name, const NpyArray& npy) {
+        StoredPart part = stored_part(name, npy);
+        const auto [begin, end] = shared(part);
+        Places& places = places_[part.path];
+        const auto [found, is_new] = all.try_emplace(part.path, part.whole);
+        NpyArray& whole = found->second;
+        if (is_new != places.empty() || whole.descr != npy.descr || whole.shape != part.whole.shape)
+            fail<DataError>("[load] {}: expected parts of one array, got those of several",
+                            beginning(part.path));
+        places.emplace_back(part.begin, part.end);
+        if (begin >= end) return;
+        const std::int64_t item = std::ssize(npy.bytes) / npy.shape[0];
+        const auto& want = *expected_.find(part.path, part.whole);
+        if (whole.bytes.empty())
+            whole.bytes.resize(static_cast<std::size_t>((want.end - want.begin) * item));
+        std::copy_n(npy.bytes.begin() + (begin - part.begin) * item, (end - begin) * item,
+                    whole.bytes.begin() + (begin - want.begin) * item);
+    }
+    void require_each_once(const std::string& name, Places& places) const {
+        std::ranges::sort(places);
+        std::int64_t next = 0, size = 1;
+        for (const std::int64_t extent : all.at(name).shape) size *= extent;
+        places.emplace_back(size, size);
+        for (const auto& [begin, end] : places) {
+            if (begin != next)
+                fail<DataError>(
+                    "[load] {}: expected parts that have each of {} elements once, got one that "
+                    "ends at {} before one that begins at {}",
+                    beginning(name), size, next, begin);
+            next = end;
+        }
+    }
+
+    const Expected& expected_;
+    std::map<std::string, Places> places_;
+};
 
 // Assigns the values, or throws and changes nothing.
 LoadReport assign(const std::string& what, const Npz& arrays, Visitable& object,
@@ -456,6 +527,10 @@ void save_safetensors(const std::filesystem::path& file, const Visitable& object
 void save_snapshot(const std::filesystem::path& file, const Visitable& object) {
     naming_file("save", file, [&] { save(write_stored, file, object); });
 }
+void save_snapshot(const std::filesystem::path& file, const Visitable& object,
+                   const std::map<std::string, Array>& wholes) {
+    naming_file("save", file, [&] { save(write_stored, file, object, &wholes); });
+}
 
 void save_part(const std::filesystem::path& file, const Visitable& object, int index, int count,
                const IsLocal& is_local) {
@@ -479,7 +554,9 @@ void save_part(const std::filesystem::path& file, const Visitable& object, int i
 
 void load_parts(std::span<const std::filesystem::path> files, int index, Visitable& object,
                 const IsLocal& is_local) {
-    const Npz all = join(files, static_cast<std::size_t>(index));
+    Expected expected(/*convert=*/false);
+    object.visit(expected);
+    const Npz all = Joined(files, static_cast<std::size_t>(index), expected).all;
     const auto none = [](const std::string&, std::string_view) { return false; };
     // A rank that the saved state did not have keeps its own local values.
     if (index < std::ssize(files) || !is_local)
@@ -488,12 +565,6 @@ void load_parts(std::span<const std::filesystem::path> files, int index, Visitab
     for (const std::string& name : report.missing)
         if (!is_local(name))
             fail<DataError>("[load] {}: expected it in one of the files, got none", name);
-}
-
-void join_parts(std::span<const std::filesystem::path> files, int index,
-                const std::filesystem::path& file) {
-    const Npz all = join(files, static_cast<std::size_t>(index));
-    naming_file("save", file, [&] { write_stored(file, all); });
 }
 
 void load_npz(const std::filesystem::path& file, Visitable& object, std::string_view path) {

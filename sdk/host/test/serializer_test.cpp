@@ -252,3 +252,71 @@ TEST_CASE("a stream of random numbers goes on from its saved state") {
     fill_uniform(b, 0, 1);
     CHECK(a == b);
 }
+
+namespace {
+
+// Elements [begin, end) of an array x of shape (size,), and a whole number.
+struct Divided : Visitable {
+    Array own;
+    std::int64_t begin = 0, size = 0;
+    std::string name = "x";
+    Divided(std::int64_t first, std::int64_t last, std::int64_t all) : begin(first), size(all) {
+        std::vector<float> values;
+        for (std::int64_t i = first; i < last; ++i) values.push_back(static_cast<float>(i));
+        if (first < last) own = Array::from(values, {last - first});
+    }
+    void visit(Visitor& v) override { v.part(name, own, begin, {size}); }
+};
+
+}  // namespace
+
+TEST_CASE("parts are loaded from a snapshot with the whole array") {
+    const TemporaryFolder folder;
+    struct Whole : Visitable {
+        Array x = Array::from({0.F, 1.F, 2.F, 3.F, 4.F}, {5});
+        void visit(Visitor& v) override { v("x", x); }
+    } whole;
+    for (const char* file : {"a.npz", "a.safetensors"}) {
+        save_snapshot(folder.path / file, whole);
+        Divided part(2, 4, 5), none(0, 0, 5);
+        part.own.fill(9);
+        load_snapshot(folder.path / file, part);
+        CHECK(part.own.to_vector<float>() == std::vector<float>{2, 3});
+        load_snapshot(folder.path / file, none);
+        save_snapshot(folder.path / file, part, {{"x", whole.x}});
+        CHECK(load_arrays(folder.path / file).at("x").to_vector<float>() ==
+              whole.x.to_vector<float>());
+    }
+}
+
+TEST_CASE("parts must have each element once, and fit") {
+    const TemporaryFolder folder;
+    const std::vector<std::filesystem::path> files{folder.path / "0.safetensors",
+                                                   folder.path / "1.safetensors"};
+    const auto load = [&](const Divided& a, const Divided& b, Divided& target) {
+        save_part(files[0], a, 0, 2);
+        save_part(files[1], b, 1, 2);
+        load_parts(files, 0, target);
+    };
+    Divided all(0, 6, 6), middle(1, 4, 6);
+    all.own.fill(9);
+    middle.own.fill(9);
+    load({0, 3, 6}, {3, 6, 6}, all);
+    CHECK(all.own.to_vector<float>() == std::vector<float>{0, 1, 2, 3, 4, 5});
+    load({0, 3, 6}, {3, 6, 6}, middle);
+    CHECK(middle.own.to_vector<float>() == std::vector<float>{1, 2, 3});
+    const auto refused = [&](const Divided& a, const Divided& b, const char* text) {
+        contains(error_of<DataError>([&] { load(a, b, all); }), text);
+    };
+    refused({0, 3, 6}, {2, 5, 6}, "each of 6 elements once");  // as many bytes as the array has
+    refused({0, 3, 6}, {4, 6, 6}, "each of 6 elements once");
+    refused({0, 3, 6}, {0, 3, 6}, "each of 6 elements once");
+    refused({0, 3, 6}, {3, 6, 7}, "parts of one array");
+    refused({0, 3, 6}, {3, 7, 6}, "a part of an array with its place");
+    const std::int64_t huge = std::int64_t{1} << 62;  // its elements would not fit in memory
+    refused({0, 3, huge}, {3, 6, huge}, "each of");
+    contains(error_of<InvalidError>([&] { load_parts({}, 0, all); }), "expected one or more");
+    Divided named(0, 3, 6);
+    named.name = "a@1";
+    contains(error_of<InvalidError>([&] { save_part(files[0], named, 0, 1); }), "a@1");
+}

@@ -80,8 +80,8 @@ public:
     void setup(const Link& link) { setup(link.collect_parameters()); }
     void setup(std::vector<NamedParameter> parameters);
 
-    // The same for parts of all parameters, for an extension. The update rule must be a plugin's
-    // function, because update_one() may not treat each element alone.
+    // The same for parts of all parameters, for an extension. Throws UnsupportedError unless the
+    // update rule is a plugin's function, because update_one() may not treat each element alone.
     void setup_parts(std::vector<ParameterPart> parts);
 
     // Sets the settings of all parameters p with which(p). Biases and scales without decay:

@@ -43,16 +43,18 @@ void load_snapshot(const std::filesystem::path& file, Visitable& object,
 // are the same in all processes, and are divided among the files, except parts (Visitor::part), and
 // local values, which differ: is_local() is true for their names.
 using IsLocal = std::function<bool(std::string_view name)>;
-// Saves the part of process `index` of `count`. All processes have the same names.
+// Saves the part of process `index` of `count`. All processes have the same names. Throws
+// InvalidError for a name with '@', which marks parts in the file.
 void save_part(const std::filesystem::path& file, const Visitable& object, int index, int count,
                const IsLocal& is_local = {});
 // Loads values from the files of all processes, and the local values of process `index`; a process
-// without a file keeps its local values. Throws DataError as load_npz() does.
+// without a file keeps its local values. Of parts, reads those that the object has elements of.
+// Throws DataError as load_npz() does, also unless parts have each element once.
 void load_parts(std::span<const std::filesystem::path> files, int index, Visitable& object,
                 const IsLocal& is_local = {});
-// Writes a snapshot with all values of the files, and the local values of process `index`.
-void join_parts(std::span<const std::filesystem::path> files, int index,
-                const std::filesystem::path& file);
+// save_snapshot() of an object with parts: saves these arrays, by name, in place of their parts.
+void save_snapshot(const std::filesystem::path& file, const Visitable& object,
+                   const std::map<std::string, Array>& wholes);
 
 // For files with other names or dtypes: of other frameworks, versions of a net, or parts of it.
 struct LoadOptions {

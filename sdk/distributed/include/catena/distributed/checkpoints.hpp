@@ -25,13 +25,15 @@ struct CheckpointOptions {
 //         if (t % 100 == 0) checkpoints.save(t, training);
 //     }
 //
-// Each rank writes a part: FOLDER/step-100/rank-2-of-4.safetensors. When all have, rank 0 writes
-// FOLDER/step-100/complete. A checkpoint without that file is not used, so a rank that dies while
-// it saves leaves the last complete checkpoint intact. A checkpoint can be resumed with another
-// number of ranks: each rank reads all files; ranks that did not exist keep their local values.
+// Each rank writes a part: FOLDER/step-100.new/rank-2-of-4.safetensors. When all have, rank 0
+// writes the file `complete` with the sizes of the parts, and renames the folder to step-100. A
+// checkpoint without that file, or with parts of other sizes, is not used, so a rank that dies
+// while it saves leaves the last complete checkpoint intact. A checkpoint can be resumed with
+// another number of ranks: each reads what it needs of all files; new ranks keep local values.
 class Checkpoints {
 public:
-    // Creates the folder. Throws DataError if it cannot be written, InvalidError unless keep >= 1.
+    // Called by all ranks. Creates the folder. Throws DataError if it cannot be written or is not
+    // the same for all ranks, InvalidError unless keep >= 1.
     Checkpoints(Communicator communicator, std::filesystem::path folder,
                 CheckpointOptions options = {});
 
@@ -39,11 +41,8 @@ public:
     // checkpoint is complete; then removes those before the last `keep`, and incomplete ones.
     void save(std::int64_t step, const Visitable& state) const;
     // Called by all ranks: loads the newest complete checkpoint. Returns its step, or nullopt if
-    // there is none. Throws DataError, as load_npz() does, if it does not fit.
+    // there is none. Throws DataError, as load_npz() does, if it does not fit or is damaged.
     std::optional<std::int64_t> resume(Visitable& state) const;
-    // Called by all ranks: rank 0 joins the files of a complete checkpoint to a snapshot, which
-    // load_snapshot() reads, with the local values of rank 0, and removes the checkpoint.
-    void join(std::int64_t step, const std::filesystem::path& file) const;
     // The steps of complete checkpoints in the folder, in ascending order.
     std::vector<std::int64_t> steps() const;
 
@@ -55,5 +54,10 @@ private:
     std::filesystem::path folder_;
     CheckpointOptions options_;
 };
+
+// Called by all ranks: rank 0 writes a snapshot with its values, which catena::load_snapshot()
+// reads. It receives the parts of arrays that other ranks have, so only it needs the folder.
+void save_snapshot(const Communicator& comm, const std::filesystem::path& file,
+                   const Visitable& state);
 
 }  // namespace catena::distributed

@@ -130,6 +130,12 @@ int main(int argc, char** argv) {
         if (!parse_options(program, argc, argv, options)) return 0;
         const Device device = program.start();
         const using_device scope(device);
+        // The state of a recurrent net has a row for each text of a process, not of its parts.
+        Program::require(options.gpt || options.sentences ||
+                             program.micro_batches() == program.communicator().size(),
+                         "micro-batches",
+                         "the number of processes for running text with --net recurrent",
+                         program.micro_batches());
         Corpus corpus = load_corpus(options);
         for (const std::string& word : corpus.vocabulary.missing(options.prompt))
             program.print(

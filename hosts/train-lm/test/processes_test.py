@@ -1,7 +1,7 @@
 """Runs catena-train-lm in several processes. Usage: processes_test.py PROGRAM [unittest options]"""
 import unittest
 
-from processes_case import Processes, skip_without_mpi
+from processes_case import Processes, numbers, skip_without_mpi
 from train_lm_test import text
 
 TOLERANCE = 2e-4
@@ -22,6 +22,17 @@ class Language(Processes):
 
     def test_recurrent_nets(self):
         self.check(("--batch", 8, "--steps", 10), (2,), (4, "--shard"))
+
+    def test_a_snapshot_goes_on_with_any_number(self):
+        options = ("--data", self.text, "--seed", 3, "--threads", 1, "--units", 16, "--lr", 0.003,
+                   "--batch", 8, "--steps", 10)
+        first, second = self.folder / "1.npz", self.folder / "2.npz"
+        one = self.parameters(0, *options, "--epochs", 2)
+        self.run_program(*options, "--epochs", 1, "--save", first)
+        self.run_processes(2, *options, "--epochs", 2, "--resume", first, "--save", second)
+        self.assert_close(one, numbers(second), TOLERANCE)
+        out = self.run_processes(2, *options, "--micro-batches", 4, code=2)
+        self.assertIn("--micro-batches: expected the number of processes", out)
 
     def test_sentences(self):
         self.check(("--batch", 8, "--steps", 10, "--sentences"), (2,))

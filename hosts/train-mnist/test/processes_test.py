@@ -19,7 +19,7 @@ class Mnist(Processes):
 
     def test_processes_learn_as_one(self):
         one = self.parameters(0, *self.options())
-        for n, *options in ((2,), (4,), (3, "--shard"), (2, "--bucket", 0.1, "--micro-batches", 4)):
+        for n, *options in ((1, "--shard"), (2,), (4,), (3, "--shard"), (2, "--bucket", 0.1, "--micro-batches", 4)):
             with self.subTest(n=n, options=options):
                 self.assert_close(one, self.parameters(n, *self.options(*options)), TOLERANCE)
 
@@ -48,7 +48,7 @@ class Mnist(Processes):
     def test_snapshots_go_on_with_any_number(self):
         files = [self.folder / f"{i}.npz" for i in range(4)]
         self.run_processes(2, *self.options("--shard", save=files[0]))
-        self.run_processes(3, *self.options(epochs=2, resume=files[0], save=files[1]))
+        self.run_processes(3, *self.options("--shard", epochs=2, resume=files[0], save=files[1]))
         self.run_program(*self.options(epochs=3, resume=files[1], save=files[2]))
         self.run_program(*self.options(epochs=3, save=files[3]))
         self.assert_close(numbers(files[3]), numbers(files[2]), 5 * TOLERANCE)
@@ -59,9 +59,16 @@ class Mnist(Processes):
         folder = self.folder / "checkpoints"
         for n, epochs in ((4, 1), (2, 2), (1, 3)):
             out = self.run_processes(n, *self.options("--shard", epochs=epochs, checkpoint=folder,
-                                                      keep=2))
+                                                      keep=2, curves="curves.csv"))
             self.assertEqual(out.count("epoch "), 1, out)
         self.assertEqual(len(list(folder.glob("step-*/complete"))), 2)
+        self.assertEqual(len((self.folder / "curves.csv").read_text().splitlines()), 4)
+
+    def test_only_updates_are_saved(self):
+        folder = self.folder / "checkpoints"
+        self.run_processes(2, *self.options("--double-buffering", "--save-every", 1, batch=4000,
+                                            checkpoint=folder, keep=100))
+        self.assertEqual(sorted(x.name for x in folder.iterdir()), ["step-1", "step-2"])
 
     def test_killed_ranks_change_nothing(self):
         self.check_kills_of_ranks(2, 4, self.options("--save-every", 5, epochs=3))
@@ -99,6 +106,10 @@ class Mnist(Processes):
     def test_other_options_are_refused(self):
         out = self.run_processes(2, *self.options(), first=("--units", 50), code=1)
         self.assertRegex(out, "expected the values of rank 0, l1/W .*50.*, got l1/W .*100")
+        out = self.run_processes(2, *self.options(resume="none.npz"), code=1)
+        self.assertRegex(out, r"catena-train-mnist: rank \d: .*none.npz")
+        out = self.run_processes(2, *self.options("--shard", optimizer="lamb"), code=1)
+        self.assertIn("--shard with --optimizer lamb: [setup] optimizer: expected a function", out)
 
     def test_a_signal_stops_all_ranks_after_the_same_step(self):
         file = self.folder / "stopped.npz"
@@ -113,9 +124,15 @@ class Mnist(Processes):
         for options, text in ((("--shard",), "--shard: expected --communicator as well"),
                               (("--communicator", "none"), "[Communicator] name: expected one of"),
                               (("--communicator", "mpi", "--wire", "int8"), "--wire: expected"),
+                              (("--keep", 2), "--keep: expected --checkpoint as well"),
+                              (("--communicator", "mpi", "--bucket", "1e18"), "--bucket: expected"),
                               (("--communicator", "mpi", "--record"), "--record: expected no")):
             out = self.run_program(*options, code=1 if "none" in options else 2)
             self.assertIn(text, out)
+        self.env["OMPI_COMM_WORLD_SIZE"] = "2"
+        out = self.run_program("--communicator", "threads", code=2)
+        self.assertIn("--communicator: expected one that joins the 2 processes", out)
+        del self.env["OMPI_COMM_WORLD_SIZE"]
         out = self.run_processes(2, "--micro-batches", 3, code=2)
         self.assertIn("--micro-batches: expected a multiple of 2 processes, got 3", out)
 

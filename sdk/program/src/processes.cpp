@@ -6,8 +6,11 @@
 #include <catena/program.hpp>
 #include <catena/serializer.hpp>
 
+#include <fmt/ranges.h>
+#include <sched.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 namespace fs = std::filesystem;
@@ -20,6 +23,8 @@ using distributed::Communicator;
 
 namespace {
 
+constexpr double most_bucket = 1 << 20;  // MiB
+
 // Outlives Program, because run_program() tells the other processes how the program ended.
 Communicator& the_communicator() {
     static Communicator communicator;
@@ -28,6 +33,25 @@ Communicator& the_communicator() {
 
 bool is_local(std::string_view name) {
     return name.starts_with("random") || name.starts_with("score");
+}
+
+// The machine and the processors that this process may use.
+std::string processors() {
+    std::vector<int> allowed;
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) == 0)
+        for (int i = 0; i < CPU_SETSIZE; ++i)
+            if (CPU_ISSET(i, &set)) allowed.push_back(i);
+    char host[256] = {};
+    (void)gethostname(host, sizeof host - 1);
+    return fmt::format("{} {}", host, fmt::join(allowed, ","));
+}
+
+// The number of processes that the launcher has started; 0 without one.
+int launched() {
+    for (const char* variable : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"})
+        if (const char* size = std::getenv(variable)) return std::atoi(size);
+    return 0;
 }
 
 }  // namespace
@@ -48,6 +72,18 @@ std::string device_of_rank(const std::string& names) {
     return names;
 }
 
+std::string named_by_rank(std::string_view what) {
+    const Communicator& comm = the_communicator();
+    const std::string name = fmt::format("rank {}: ", comm.rank());
+    const bool named = comm.size() == 1 || what.find(name) != what.npos;
+    return named ? std::string(what) : name + std::string(what);
+}
+
+int threads_of_process(int threads, std::span<const std::string> places, int rank) {
+    const auto sharing = std::ranges::count(places, places[static_cast<std::size_t>(rank)]);
+    return std::max(1, threads / static_cast<int>(sharing));
+}
+
 void abort_processes(std::string_view reason) noexcept { the_communicator().abort(reason); }
 
 void close_communicator() { the_communicator() = Communicator(); }
@@ -61,6 +97,9 @@ void Program::require_process_options() const {
     require(wire_.empty() || wire_ == "float16" || wire_ == "bfloat16", "wire",
             "float16 or bfloat16", wire_);
     require_positive("bucket", bucket_);
+    require(bucket_ <= most_bucket, "bucket", fmt::format("up to {} MiB", most_bucket).c_str(),
+            bucket_);
+    require_with("keep", "checkpoint");
     require_at_least("keep", keep_, 1);
     if (given("micro-batches")) require_at_least("micro-batches", micro_batches_, 1);
     for (const char* option : {"communicator", "micro-batches"})
@@ -72,17 +111,22 @@ void Program::open_communicator() {
     the_communicator() =
         Communicator::open(communicator_, {.device = devices_[0], .timeout = timeout_});
     const int size = communicator().size();
+    require(size > 1 || launched() <= 1, "communicator",
+            fmt::format("one that joins the {} processes of the launcher, such as mpi", launched())
+                .c_str(),
+            std::filesystem::path(communicator_ + ", whose group has one"));
     require(micro_batches() % size == 0, "micro-batches",
             fmt::format("a multiple of {} processes", size).c_str(), micro_batches_);
 }
 
-// Without --threads, the processes of a machine divide its processors, unless the launcher has.
-void Program::share_processors() const {
-    const int ranks = communicator().local_size();
+// Without --threads, processes that may use the same processors divide them.
+void Program::set_threads() const {
+    std::vector<std::string> places{""};
+    if (has_several()) places = communicator().allgather_text(processors());
     for (const Device device : devices_) {
-        const int threads = device.threads();
-        if (ranks > 1 && threads == sysconf(_SC_NPROCESSORS_ONLN))
-            device.set_threads(std::max(1, threads / ranks));
+        if (threads_ > 0) device.set_threads(threads_);
+        else if (has_several())
+            device.set_threads(threads_of_process(device.threads(), places, communicator().rank()));
     }
 }
 
@@ -96,19 +140,24 @@ distributed::MultiNodeOptions Program::multi_node_options() const {
     if (!wire_.empty()) options.wire = wire_ == "float16" ? Dtype::float16 : Dtype::bfloat16;
     options.double_buffering = double_buffering_;
     options.accumulate = micro_batches() / communicator().size();
-    options.shard = shard_;
+    options.shard = shard_ && has_several();
     return options;
 }
 
 // ---- snapshots and checkpoints
 
-Checkpoints Program::checkpoints() const {
-    return {communicator(), checkpoint_, {.keep = keep_, .is_local = is_local}};
+void Program::open_checkpoints() {
+    checkpoints_.reset();
+    if (!checkpoint_.empty())
+        checkpoints_.emplace(communicator(), checkpoint_,
+                             distributed::CheckpointOptions{.keep = keep_, .is_local = is_local});
 }
 
-void Program::resume(Visitable& training) const {
-    if (!checkpoint_.empty() && checkpoints().resume(training)) return;
-    if (resume_.empty()) return;
+void Program::resume(Visitable& training) {
+    resumed_ = true;
+    if (checkpoints_ && checkpoints_->resume(training)) return;
+    resumed_ = !resume_.empty();
+    if (!resumed_) return;
     load_snapshot(resume_, training);
     if (communicator().rank() == 0) return;
     for (const Device device : Device::opened()) {  // the snapshot has those of rank 0
@@ -119,14 +168,8 @@ void Program::resume(Visitable& training) const {
 }
 
 void Program::save(std::int64_t t, const Visitable& training) const {
-    if (!save_.empty() && !has_several()) save_snapshot(save_, training);
-    if (!save_.empty() && has_several()) {  // the parts are joined
-        const fs::path folder = save_.string() + ".parts";
-        const Checkpoints parts(communicator(), folder, {.keep = 1, .is_local = is_local});
-        parts.save(t, training);
-        parts.join(t, save_);
-    }
-    if (!checkpoint_.empty()) checkpoints().save(t, training);
+    if (!save_.empty()) distributed::save_snapshot(communicator(), save_, training);
+    if (checkpoints_) checkpoints_->save(t, training);
 }
 
 void Program::save_after_step(std::int64_t t, const Visitable& training) const {

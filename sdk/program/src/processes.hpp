@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -11,6 +12,10 @@ namespace catena {
 std::uint64_t stream_of_rank(std::uint64_t seed, int rank);
 // A name of devices without an ordinal, for several processes on a machine: each gets its own.
 std::string device_of_rank(const std::string& names);
+// A message that names this process, if there are several and it does not yet.
+std::string named_by_rank(std::string_view what);
+// The threads of a process, which divides them among the processes of the same place.
+int threads_of_process(int threads, std::span<const std::string> places, int rank);
 // Ends the other processes, if a communicator is open.
 void abort_processes(std::string_view reason) noexcept;
 void close_communicator();

@@ -183,10 +183,6 @@ Device Program::start(std::initializer_list<std::string_view> functions) {
                             log_file_.string(),
                             errno == ELOOP ? "a symbolic link" : std::strerror(errno));
     }
-    for (const fs::path& file : {save_, trace_, curves_, plot_}) {
-        if (!file.empty()) require_writable(file);
-    }
-    if (!graph_.empty()) ComputationalGraph::require_savable(graph_);
     if (!plugins_.empty()) {
         disable_default_plugins();
         for (const std::string& folder : plugins_) load_plugins(folder);
@@ -203,11 +199,12 @@ Device Program::start(std::initializer_list<std::string_view> functions) {
     if (devices_.empty()) devices_.push_back(Device::current());
     close_communicator();
     if (!communicator_.empty()) open_communicator();
-    if (threads_ > 0) {
-        for (const Device device : devices_) device.set_threads(threads_);
-    } else {
-        share_processors();
+    for (const fs::path& file : {save_, trace_, curves_, plot_}) {
+        if (!file.empty() && is_first()) require_writable(file);
     }
+    if (!graph_.empty() && is_first()) ComputationalGraph::require_savable(graph_);
+    open_checkpoints();
+    set_threads();
     catena::seed(stream_of_rank(static_cast<std::uint64_t>(seed_), communicator().rank()));
     if (profiles_ || !trace_.empty()) profile_ = std::make_unique<Profile>();
     return devices_[0];
@@ -234,7 +231,7 @@ int Program::finish() const {
 Curves Program::curves(std::vector<std::string> columns, std::int64_t last) const {
     if (!is_first()) return Curves(std::move(columns), {});
     Curves result(std::move(columns), curves_, plot_);
-    if (!resume_.empty()) result.resume(static_cast<double>(last));
+    if (resumed_) result.resume(static_cast<double>(last));
     return result;
 }
 
@@ -304,8 +301,17 @@ int run_program(std::string_view name, const std::function<int()>& body) {
             std::fputs(fmt::format("{}: {}\n", name, interrupt.what()).c_str(), stderr);
             log_line(interrupt.what());
             return interrupt.code;
+        } catch (const po::error& error) {
+            throw po::error(named_by_rank(error.what()));
         } catch (const MemoryError& error) {
-            throw Error(short_of_memory(error.what()));
+            throw Error(named_by_rank(short_of_memory(error.what())));
+        } catch (const std::bad_alloc&) {
+            throw Error(named_by_rank(short_of_memory("too little")));
+        } catch (const Error& error) {
+            abort_processes(error.what());  // which names the rank itself
+            throw Error(named_by_rank(error.what()));
+        } catch (const fs::filesystem_error& error) {
+            throw Error(named_by_rank(error.what()));
         }
     };
     const int code = run_command(name, until_interrupted, 1, [](std::string_view what) {

@@ -100,13 +100,19 @@ Trainer::Trainer(const OptimizerOptions& options, const Program& program, Words 
       words_(std::move(words)) {}
 
 void Trainer::set_up(Link& link, bool one_backward) {
-    if (communicator_.size() == 1 && multi_node_options_.accumulate == 1 &&
-        !multi_node_options_.shard)
+    if (communicator_.size() == 1 && multi_node_options_.accumulate == 1)
         return optimizer->setup(link);
     if (communicator_.size() > 1)
         normalizations_ = distributed::create_multi_node_bn(communicator_, link);
     multi_node_options_.overlap = one_backward;
-    multi_node_.emplace(*optimizer, communicator_, multi_node_options_).setup(link);
+    multi_node_.emplace(*optimizer, communicator_, multi_node_options_);
+    try {
+        multi_node_->setup(link);
+    } catch (const UnsupportedError& error) {
+        if (!multi_node_options_.shard) throw;
+        throw UnsupportedError(
+            fmt::format("--shard with --optimizer {}: {}", options_.name(), error.what()));
+    }
 }
 
 Summary Trainer::over_all(Summary summary) const {
@@ -149,12 +155,16 @@ std::optional<double> Trainer::run_epoch(const Program& program, const std::stri
                                       static_cast<double>(place().position) /
                                           static_cast<double>(std::max<std::int64_t>(size, 1))));
         if (multi_node_ && program.interrupted()) multi_node_->request_stop();
+        const std::int64_t before = optimizer->t();
         for (std::int64_t i = 0; i < multi_node_options_.accumulate; ++i) step();
         unreported_ = true;
         bar.update(
             done(), [&] { return progress(); }, progress_name());
         if (stops(program)) return {};
-        program.save_after_step(optimizer->t(), *this);
+        // run() saves after the last step, with what the epoch's report leaves. Not every step is an
+        // update: the first is none with --double-buffering.
+        const bool last = epoch_over() || enough();
+        if (!last && optimizer->t() != before) program.save_after_step(optimizer->t(), *this);
     }
     return bar.rate();
 }

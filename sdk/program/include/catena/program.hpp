@@ -13,6 +13,7 @@
 
 #include <chrono>
 #include <concepts>
+#include <optional>
 #include <stdexcept>
 
 namespace catena {
@@ -106,7 +107,7 @@ public:
     // "random" or "score" differ between processes; the others are equal or parts.
     bool resumes() const noexcept { return !resume_.empty(); }
     const std::filesystem::path& resumed_file() const noexcept { return resume_; }
-    void resume(Visitable& training) const;  // the newest checkpoint, else --resume
+    void resume(Visitable& training);  // the newest checkpoint, else --resume
     void save(std::int64_t t, const Visitable& training) const;
     void save_after_step(std::int64_t t, const Visitable& training) const;  // --save-every
     bool interrupted() const noexcept { return interrupt_.requested(); }
@@ -144,9 +145,9 @@ private:
     void require_options() const;
     void require_process_options() const;
     void open_communicator();
-    void share_processors() const;
+    void open_checkpoints();
+    void set_threads() const;
     bool has_several() const { return communicator().size() > 1; }
-    distributed::Checkpoints checkpoints() const;
     std::string usage() const;
 
     Interrupt interrupt_{std::chrono::milliseconds(1500), std::chrono::minutes(1)};
@@ -170,6 +171,8 @@ private:
 
     std::string communicator_, wire_;
     std::filesystem::path checkpoint_;
+    std::optional<distributed::Checkpoints> checkpoints_;
+    bool resumed_ = false;
     double timeout_ = 0;
     double bucket_ = 25;  // MiB
     int keep_ = 3;

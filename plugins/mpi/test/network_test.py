@@ -66,15 +66,11 @@ class Network:
         return [int(re.search(r"RX:.*\n\s*(\d+)", ip("-n", host, "-s", "link", "show", "cable"))[1])
                 for host in self.hosts]
 
-    def limit(self, rate):
-        """Limits the rate of the cable; returns whether this kernel can."""
-        for host in self.hosts:
-            done = subprocess.run(["tc", "-n", host, "qdisc", "add", "dev", "cable", "root", "tbf",
-                                   "rate", rate, "burst", "64kb", "latency", "100ms"],
-                                  capture_output=True)
-            if done.returncode != 0:
-                return False
-        return True
+    def shape(self, *discipline):
+        """Changes how both ends of the cable send; returns whether this kernel can."""
+        return all(subprocess.run(["tc", "-n", host, "qdisc", "replace", "dev", "cable", "root",
+                                   *discipline], capture_output=True).returncode == 0
+                   for host in self.hosts)
 
 
 class TwoMachines(unittest.TestCase):
@@ -101,9 +97,16 @@ class TwoMachines(unittest.TestCase):
         self.passes(2, "many")
 
     def test_a_slow_network(self):
-        if not self.network.limit("200mbit"):
-            self.skipTest("tc has no tbf")
+        if not self.network.shape("tbf", "rate", "200mbit", "burst", "64kb", "latency", "100ms"):
+            self.skipTest("tc or this kernel has no tbf")
         self.passes(2, "bits")
+
+    def test_a_slow_network_with_a_delay(self):
+        if not self.network.shape("netem", "delay", "2ms", "rate", "200mbit"):
+            self.skipTest("tc or this kernel has no netem")
+        self.passes(2, "bits")
+        status, output, seconds = self.ranks(3, mpi_test.FAILURES["count"][0], "fail", "count")
+        mpi_test.Failures.check(self, 3, "count", status, output, seconds)
 
     def test_failures(self):
         names = "count", "abort", "leave", "stop"

@@ -23,7 +23,7 @@ LAYERS = {
     "sdk/host": ({"abi", "core", "host", "loader", "diagnostics"}, {"plugin"}),
     "sdk/models": ({"core", "host", "models"}, set()),
     "sdk/images": ({"core", "host", "images"}, set()),
-    "sdk/distributed": ({"abi", "core", "host", "distributed"}, set()),
+    "sdk/distributed": ({"abi", "core", "host", "distributed"}, {"models"}),
     "sdk/program": ({"core", "host", "distributed", "program"}, set()),
     "hosts": ({"core", "host", "models", "images", "distributed", "program"}, set()),
 }

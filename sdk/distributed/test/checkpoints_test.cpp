@@ -64,6 +64,29 @@ TEST_CASE("checkpoints resume with the same and with another number of ranks") {
     }
 }
 
+TEST_CASE("an array of which some ranks have no element") {
+    struct Rows : Visitable {
+        explicit Rows(const Communicator& comm) : own(part_of(2, comm.rank(), comm.size())) {}
+        void visit(Visitor& v) override { v.part("rows", values, 3 * own.begin, {2, 3}); }
+        Range own;
+        Array values = Array::zeros({3 * own.size()});
+    };
+    const TemporaryFolder folder;
+    run_ranks(4, [&](const Communicator& comm) {
+        Rows rows(comm);
+        rows.values.fill(static_cast<double>(1 + rows.own.begin));
+        Checkpoints(comm, folder.path).save(5, rows);
+    });
+    for (const int ranks : {1, 3, 4})
+        run_ranks(ranks, [&](const Communicator& comm) {
+            Rows rows(comm);
+            CHECK(Checkpoints(comm, folder.path).resume(rows) == 5);
+            const auto values = rows.values.to_vector<std::int64_t>();
+            for (std::size_t i = 0; i < values.size(); ++i)
+                CHECK(values[i] == 1 + rows.own.begin + static_cast<std::int64_t>(i) / 3);
+        });
+}
+
 TEST_CASE("an incomplete or damaged checkpoint") {
     const TemporaryFolder folder;
     run(folder.path, 2, 4, true);

@@ -47,7 +47,8 @@ private:
                     const Shape& whole) override {
         if (wholes_ && wholes_->contains(path)) return value(path, wholes_->at(path));
         if (!parts_) return Visitor::array_part(path, part, begin, whole);
-        if (part) add(path, to_npy(part), fmt::format("@{}@{}", begin, fmt::join(whole, "x")));
+        if (part && part.size() > 0)
+            add(path, to_npy(part), fmt::format("@{}@{}", begin, fmt::join(whole, "x")));
     }
     void required(const std::string& path, std::int64_t value) override {
         number(path, "<i8", &value);
@@ -68,8 +69,7 @@ private:
 
 bool same_kind(Dtype a, Dtype b) { return is_floating(a) == is_floating(b); }
 
-// Visits the object before the file is read, to find which arrays of the file can fit. Elements of
-// others are not read, so a small file of large arrays does not take much memory.
+// Finds, before the file is read, which of its arrays can fit. Others are not read, to save memory.
 class Expected final : public Values {
 public:
     explicit Expected(bool convert) : convert_(convert) {}

@@ -43,6 +43,12 @@ class Language(Processes):
         self.check(small, (2,), (4, "--shard"))
         self.check((*small, "--accumulate", 2, "--ema", 0.9), (2,))
 
+    def test_fewer_texts_than_processes(self):
+        self.text = self.write("text.txt", text(80))
+        common = ("--batch", 2, "--steps", 16)
+        for options in ((), ("--sentences",), ("--net", "gpt", "--layers", 1, "--heads", 2)):
+            self.check((*common, *options), (4,))
+
     def test_kills(self):
         self.check_kills_of_ranks(2, 3, (
             "--data", self.text, "--seed", 3, "--threads", 1, "--epochs", 4, "--units", 16, "--batch",

@@ -26,7 +26,9 @@ class Mnist(Processes):
     def test_the_cnn(self):
         options = self.options(model="cnn", batch=1500)
         one = self.parameters(0, *options)
-        self.assert_close(one, self.parameters(2, *options), TOLERANCE)
+        for n in (2, 4):
+            with self.subTest(n=n):
+                self.assert_close(one, self.parameters(n, *options), TOLERANCE)
 
     def test_runs_repeat_their_bits(self):
         options = self.options("--shard", dropout=0.3)

@@ -158,8 +158,12 @@ void Program::resume(Visitable& training) {
     if (checkpoints_ && checkpoints_->resume(training)) return;
     resumed_ = !resume_.empty();
     if (!resumed_) return;
-    load_snapshot(resume_, training);
-    if (communicator().rank() == 0) return;
+    if (is_first()) return load_snapshot(resume_, training);
+    // The scores of all processes are in the snapshot: only one may count them.
+    const auto others = [](const std::string& name) {
+        return name.starts_with("score") ? std::string() : name;
+    };
+    load_snapshot(resume_, training, {.path = {}, .rename = others, .strict = false});
     for (const Device device : Device::opened()) {  // the snapshot has those of rank 0
         RandomState state = random_state(device);
         state.seed = stream_of_rank(state.seed, communicator().rank());

@@ -179,6 +179,7 @@ int Trainer::run(const Program& program, std::int64_t epochs) {
     Curves curves = program.curves(columns, place().epoch - (epoch_over() ? 1 : 0));
     draw_ = program.drawing(net());
     rate_ = options_.rate(static_cast<double>(epochs));
+    bool saved = !program.resumed();
     while (epoch_over() || (place().epoch < epochs && !enough())) {
         const std::int64_t epoch = place().epoch + (epoch_over() ? 0 : 1);
         const auto rate = run_epoch(program, fmt::format("epoch {}/{}", epoch, epochs));
@@ -199,11 +200,13 @@ int Trainer::run(const Program& program, std::int64_t epochs) {
             unreported_ = false;
         }
         program.save(optimizer->t(), *this);
+        saved = true;
         program.print(fmt::format("epoch {:3}  {}  {:.{}f} {}/s", epoch, result.text, *rate,
                                   words_.rate_digits, words_.unit));  // may throw: saved before
         reported(program);
         if (program.interrupted() && communicator_.size() == 1) return program.finish();
     }
+    if (!saved) program.save(optimizer->t(), *this);  // a checkpoint of the end, without --save
     complete(program);
     return program.finish();
 }

@@ -107,7 +107,8 @@ public:
     // "random" or "score" differ between processes; the others are equal or parts.
     bool resumes() const noexcept { return !resume_.empty(); }
     const std::filesystem::path& resumed_file() const noexcept { return resume_; }
-    void resume(Visitable& training);  // the newest checkpoint, else --resume
+    void resume(Visitable& training);                   // the newest checkpoint, else --resume
+    bool resumed() const noexcept { return resumed_; }  // it has loaded something
     void save(std::int64_t t, const Visitable& training) const;
     void save_after_step(std::int64_t t, const Visitable& training) const;  // --save-every
     bool interrupted() const noexcept { return interrupt_.requested(); }

@@ -45,7 +45,7 @@ install(FILES README.md CHANGELOG.md CONTRIBUTING.md LICENSE DESTINATION "${CMAK
 install(FILES hosts/README.md DESTINATION "${CMAKE_INSTALL_DOCDIR}/hosts")
 foreach(folder IN ITEMS sdk/doc sdk/abi sdk/plugin core/doc)
     install(DIRECTORY ${folder}/ DESTINATION "${CMAKE_INSTALL_DOCDIR}/${folder}"
-            FILES_MATCHING PATTERN "*.md" PATTERN examples EXCLUDE PATTERN include EXCLUDE
+            FILES_MATCHING PATTERN "*.md" PATTERN "*.svg" PATTERN examples EXCLUDE PATTERN include EXCLUDE
             PATTERN test EXCLUDE PATTERN cmake EXCLUDE)
 endforeach()
 foreach(kind IN ITEMS plugin host)

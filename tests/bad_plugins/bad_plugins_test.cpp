@@ -76,7 +76,7 @@ const std::map<std::string, std::string> reasons = {
     {"init_fails.catena", "its init() failed: no licence"},
     {"init_throws.catena", "its init() threw an exception: at the last moment"},
     {"kernel_without_run.catena", "kernel of test.kernel_without_run has no run()"},
-    {"newer_minor.catena", "ABI minor: it needs 1.3, this host has 1.2"},
+    {"newer_minor.catena", "ABI minor: it needs 1.4, this host has 1.3"},
     {"no_entry.catena", "it exports no catena_plugin_entry_v1"},
     {"no_id.catena", "its manifest has no id"},
     {"no_manifest.catena", "no catena plugin: it has no manifest (section .catena)"},

@@ -49,6 +49,16 @@ void Groups::run(int wanted, const std::function<void(CommRank&)>& body, double 
     body(own);
 }
 
+// Why a group of another device than the CPU cannot be opened on this machine; empty if it can.
+std::string Groups::without_device() const {
+    if (std::string_view(table.devices).find("cpu") != std::string_view::npos) return {};
+    catena_comm_options options = testing::comm_options(-1, 0, "", 5);
+    options.address = nullptr;
+    CallResult result;
+    const CommRank own = CommRank::open(table, options, result);
+    return result.status == CATENA_E_DEVICE ? result.text : std::string();
+}
+
 void each_communicator(const Subject& subject, Findings& findings, bool several,
                        const std::function<void(Groups&, Problems&)>& body) {
     testing::World world{std::vector<std::string>()};
@@ -61,6 +71,10 @@ void each_communicator(const Subject& subject, Findings& findings, bool several,
         Groups groups(*static_cast<const catena_communicator*>(e->table));
         if (several && !groups.several()) {
             without = "it has one rank in a process: " + groups.why_one();
+            continue;
+        }
+        if (const std::string reason = groups.without_device(); !reason.empty()) {
+            without = reason;
             continue;
         }
         any = true;

@@ -53,6 +53,7 @@ public:
     // Whether a group can have several ranks in this process, or why not.
     bool several() const { return why_one_.empty(); }
     const std::string& why_one() const { return why_one_; }
+    std::string without_device() const;
     int ranks(int wanted) const { return several() ? wanted : 1; }
     // Calls body() on a thread for each rank of a new group, or for a group of one rank.
     void run(int wanted, const std::function<void(CommRank&)>& body,

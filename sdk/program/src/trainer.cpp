@@ -161,10 +161,8 @@ std::optional<double> Trainer::run_epoch(const Program& program, const std::stri
         bar.update(
             done(), [&] { return progress(); }, progress_name());
         if (stops(program)) return {};
-        // run() saves after the last step, with what the epoch's report leaves. Not every step is an
-        // update: the first is none with --double-buffering.
-        const bool last = epoch_over() || enough();
-        if (!last && optimizer->t() != before) program.save_after_step(optimizer->t(), *this);
+        // Not every step is an update: the first is none with --double-buffering.
+        if (optimizer->t() != before) program.save_after_step(optimizer->t(), *this);
     }
     return bar.rate();
 }

@@ -233,8 +233,8 @@ const Registered r3{{"communicator", "abort",
 // ---- communicator/silent
 
 void silent(const Subject& subject, Findings& findings) {
-    findings.silent();
     each_communicator(subject, findings, false, [&](Groups& groups, Problems& problems) {
+        findings.silent();
         groups.run(
             2,
             [&](CommRank& own) {

@@ -146,5 +146,5 @@ find_package(catena REQUIRED COMPONENTS plugin telepathy)
 END
 ! cmake -G Ninja -S asks -B asks/build -DCMAKE_PREFIX_PATH="$prefix" >log 2>&1 ||
     fail "there is no component telepathy"
-tr -s ' \n' ' ' <log | grep -q 'COMPONENTS: expected of abi, plugin, testing, core, loader, host, models, images, program, got telepathy' ||
+tr -s ' \n' ' ' <log | grep -q 'COMPONENTS: expected of abi, plugin, testing, core, loader, host, models, images, distributed, program, got telepathy' ||
     { cat log && fail "a missing component: not named"; }

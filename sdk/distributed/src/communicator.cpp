@@ -214,7 +214,7 @@ Communicator Communicator::split(int color, int key) const {
     part->table = group_->table;
     part->name = group_->name;
     ExtensionCall call;
-    call.check(part->table->split(call.context(), group_->comm, color, key, &part->comm), "split");
+    call.check(part->table->split(call.context(), group_->comm, color, key, &part->comm), {});
     if (!part->comm) return {};
     part->table->info(part->comm, &part->info);
     const std::scoped_lock lock(group_->mutex);

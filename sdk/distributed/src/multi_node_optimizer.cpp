@@ -144,14 +144,15 @@ void MultiNodeOptimizer::Exchange::setup(Link& link) {
     remove_hooks();
     bcast_data(comm_, link);
     const std::vector<NamedParameter> all = link.collect_parameters();
-    for (const NamedParameter& each : trained_everywhere(all)) {
+    std::vector<NamedParameter> trained = trained_everywhere(all);
+    for (const NamedParameter& each : trained) {
         if (options_.overlap && each.variable.node().grad_hook)
             fail<InvalidError>(
                 "[MultiNodeOptimizer] {}: expected a variable without a hook of gradients, got one "
                 "with a hook: MultiNodeOptions{{.overlap = false}} needs none",
                 each.name);
-        parameters_.push_back(each);
     }
+    parameters_ = std::move(trained);
     pairwise_ = options_.pairwise.value_or(config().deterministic);
     sums_.assign(parameters_.size(), {});
     before_.clear();

@@ -110,10 +110,12 @@ void Optimizer::setup_parts(std::vector<ParameterPart> parts) {
             "[setup] optimizer: expected a function of a plugin as update rule, because this "
             "process updates only a part of the parameters, got update_one()");
     }
-    for (Slot& slot : slots_) {
-        const auto same = std::ranges::find(parts, slot.parameter.name, &ParameterPart::name);
-        slot.whole = same->whole;
-        slot.begin = same->begin;
+    auto slot = slots_.begin();
+    for (ParameterPart& each : parts) {
+        if (!each.part) continue;
+        slot->whole = std::move(each.whole);
+        slot->begin = each.begin;
+        ++slot;
     }
 }
 

@@ -1,4 +1,6 @@
 // MultiNodeOptimizer: buckets of gradients, which are reduced while backward() runs.
+#include "same.hpp"
+
 #include <catena/core/config.hpp>
 #include <catena/cuda/device.hpp>
 #include <catena/distributed/multi_node_optimizer.hpp>
@@ -173,20 +175,14 @@ void MultiNodeOptimizer::Exchange::setup(Link& link) {
 std::vector<NamedParameter> MultiNodeOptimizer::Exchange::trained_everywhere(
     const std::vector<NamedParameter>& all) const {
     std::vector<NamedParameter> result;
-    std::string names;
+    std::string text;
     for (const NamedParameter& each : all) {
-        if (!each.variable.requires_grad()) continue;
-        result.push_back(each);
-        names += each.name + '\n';
+        const bool trained = each.variable.requires_grad();
+        if (trained) result.push_back(each);
+        text += fmt::format("{} {} a gradient\n", each.name, trained ? "requires" : "without");
     }
-    const std::string expected = comm_.bcast_text(names);
-    if (names == expected) return result;
-    const std::string message = fmt::format(
-        "[MultiNodeOptimizer] rank {}: expected the {} parameters that require a gradient on rank "
-        "0, got {} or others",
-        comm_.rank(), std::ranges::count(expected, '\n'), result.size());
-    comm_.abort(message);
-    throw InvalidError(message);
+    require_same(comm_, "MultiNodeOptimizer", text, 0);
+    return result;
 }
 
 // The last parameters come first, because their gradients are computed first.

@@ -139,7 +139,8 @@ private:
 
 // Runs body in n threads of this process, each with its rank of a new group of the plugin
 // "threads", on devices[rank] if devices are given. Returns when all have ended. An exception of
-// one rank aborts the group, so that all end; the first such exception is rethrown.
+// one rank aborts the group, so that all end; the first is rethrown, a DeviceError only if there
+// is no other.
 void run_ranks(int n, const std::function<void(const Communicator&)>& body,
                const std::vector<Device>& devices = {}, double timeout = 0);
 

@@ -66,6 +66,7 @@ constexpr const char* kind_name(int kind) {
 struct Communicator::Group {
     const catena_communicator* table = nullptr;  // null: this process alone
     catena_comm* comm = nullptr;
+    Device staging;  // where arrays are copied that the plugin does not take
     std::string name;
     catena_comm_info info = {sizeof(catena_comm_info), 0, 1, 0, 1, 0};
     // Arrays of operations that failed or were given up: the plugin may access them until close().
@@ -114,8 +115,8 @@ struct Work::State {
         ExtensionCall call;
         const catena_status status = function(call.context());
         if (status == CATENA_OK) return;
-        keep();
-        call.check(status, {});  // it names rank and operation
+        if (work || status == CATENA_E_DEVICE) keep();  // else the plugin did not start it
+        call.check(status, {});                         // it names rank and operation
     }
     void keep() {
         const std::scoped_lock lock(group->mutex);
@@ -187,6 +188,11 @@ Communicator Communicator::open(std::string_view name, const CommunicatorOptions
     given.device_id = device.ordinal();
     given.address = options.address.empty() ? nullptr : options.address.c_str();
     given.timeout = options.timeout > 0 ? options.timeout : default_timeout();
+    const std::string_view takes = group->table->devices;
+    group->staging =
+        in_list(takes, "cpu")
+            ? cuda::host()
+            : Device::get(fmt::format("{}:{}", takes.substr(0, takes.find(',')), device.ordinal()));
     ExtensionCall call;
     call.check(group->table->open(call.context(), &given, &group->comm), group->name);
     group->table->info(group->comm, &group->info);
@@ -210,6 +216,7 @@ Communicator Communicator::split(int color, int key) const {
     auto part = std::make_shared<Group>();
     part->table = group_->table;
     part->name = group_->name;
+    part->staging = group_->staging;
     ExtensionCall call;
     call.check(part->table->split(call.context(), group_->comm, color, key, &part->comm), {});
     if (!part->comm) return {};
@@ -312,13 +319,15 @@ Work Communicator::start(Request r) const {
     state->send = r.send;
     state->recv = r.recv;
     if (const Array any = state->any(); any && !group_->takes(any)) {
-        const Device host = cuda::host();
+        const Device& device = group_->staging;
         const bool in_place = r.send && r.recv && r.send.body() == r.recv.body();
-        if (r.send) state->send = r.send.to(host);
+        if (r.send) state->send = r.send.to(device);
         if (r.recv) {
+            const auto& [shape, dtype] = std::pair(r.recv.shape(), r.recv.dtype());
             state->target = r.recv;
-            state->recv = in_place ? state->send
-                                   : Array::pinned(r.recv.shape(), r.recv.dtype(), any.device());
+            state->recv = in_place                   ? state->send
+                          : device.host_accessible() ? Array::pinned(shape, dtype, any.device())
+                                                     : Array::empty(shape, dtype, device);
         }
     }
     catena_operation o = {};

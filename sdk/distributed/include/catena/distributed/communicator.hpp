@@ -62,9 +62,9 @@ struct OperationOptions {
 // If a rank ends, hangs, aborts or calls something else, all others get a DeviceError within the
 // timeout, which names the rank, the operation, what was expected and what happened. The group has
 // failed then: every later call throws the same error. Arrays in memory that the plugin does not
-// support are copied through the host's. Elements are counted in row-major order; shapes may
-// differ from those given below if the numbers of elements are equal. One thread at a time calls
-// operations of a group; abort() may be called by any.
+// take are copied: to the host's, or to the rank's device if it takes no host memory. Elements are
+// counted in row-major order; shapes may differ from those given below if the numbers of elements
+// are equal. One thread at a time calls operations of a group; abort() may be called by any.
 class Communicator {
 public:
     // The group of this process alone, which needs no plugin: operations copy.

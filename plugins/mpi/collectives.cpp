@@ -406,7 +406,8 @@ Task receive(Operation& op) {
 // The operation of a group with one rank.
 void run_alone(const Operation& op) {
     if (op.o.kind != CATENA_OP_BCAST && op.o.kind != CATENA_OP_BARRIER)
-        copy(op, op.o.recv, op.o.send, op.o.count);
+        copy(op, op.o.recv, op.o.send,
+             op.o.kind == CATENA_OP_ALLTOALL ? op.recvs.total() : op.o.count);
 }
 
 }  // namespace

@@ -207,6 +207,12 @@ void State::conclude() {
 
 void State::close() {
     closed_ = true;
+    if (busy()) poll(Clock::now());  // what is done needs no failure
+    if (busy() && !cause_)
+        fail({rank_text(static_cast<std::size_t>(info.rank)) + " to take part",
+              "that it has closed the group",
+              {}},
+             true);
     if (!cause_) send_all(Notice::closed);
     else quiesce();
 }
@@ -245,6 +251,7 @@ bool State::reported() {
 // Cancels what runs after a failure, so that MPI does not use the callers' memory. Where that is not
 // possible, as for messages to a process that has ended, it uses MPI no more.
 void State::quiesce() {
+    if (Engine::get().halted()) return;
     std::vector<MPI_Request*> left;
     for (const auto& op : abandoned_)
         for (MPI_Request& request : op->requests)
@@ -264,6 +271,14 @@ void State::quiesce() {
     report();  // now, as stop() cannot
     engine.poll_until([&] { return reported(); }, 1s);
     if (!left.empty()) engine.halt();
+}
+
+void State::halt() {
+    fail({{},
+          rank_text(static_cast<std::size_t>(info.rank)) +
+              ": expected MPI, got that its use has ended after the failure of another group",
+          {}},
+         false);
 }
 
 }  // namespace catena_mpi

@@ -23,13 +23,41 @@ Engine& Engine::get() {
     return *engine;
 }
 
-void Engine::initialise() {
-    const Lock held = lock();
-    if (thread_.joinable()) return;
+void Engine::initialise(double timeout) {
+    std::unique_lock held(start_mutex_);
+    {
+        const Lock use = lock();
+        if (stopping_ || halted_)
+            catena::plugin::fail(CATENA_E_DEVICE, "open", "mpi", "a process that uses MPI",
+                                 "one that has ended its use");
+    }
+    if (!thread_.joinable()) {
+        // The program's threads handle its signals.
+        sigset_t all, before;
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &before);
+        thread_ = std::thread([this] { run(); });
+        pthread_sigmask(SIG_SETMASK, &before, nullptr);
+        std::atexit([] { get().stop(); });  // for hosts that do not call deinit()
+    }
+    if (!start_.wait_for(held, duration_of(timeout), [&] { return initialised_; })) {
+        late_ = true;
+        std::string rank;
+        for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMI_RANK"})
+            if (const char* const value = std::getenv(name); value != nullptr && rank.empty())
+                rank = std::string("rank ") + value + ": ";
+        throw Error(CATENA_E_DEVICE, rank + "[open] group: expected all ranks to open it within " +
+                                         catena::plugin::text_of(timeout) + " s, got fewer");
+    }
+    if (problem_) std::rethrow_exception(problem_);
+}
+
+// In the thread. MPI_Init() returns when all ranks have called it.
+void Engine::initialise_mpi() {
     int initialised = 0, finalised = 0, provided = MPI_THREAD_SINGLE;
     MPI_Initialized(&initialised);
     MPI_Finalized(&finalised);
-    if (finalised || stopping_)
+    if (finalised)
         catena::plugin::fail(CATENA_E_DEVICE, "open", "mpi", "a process that uses MPI",
                              "one that has ended its use");
     if (initialised) {
@@ -45,13 +73,11 @@ void Engine::initialise() {
         catena::plugin::fail(
             CATENA_E_DEVICE, "open", "MPI's threads", "MPI_THREAD_SERIALIZED",
             provided == MPI_THREAD_FUNNELED ? "MPI_THREAD_FUNNELED" : "MPI_THREAD_SINGLE");
-    // The program's threads handle its signals.
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    thread_ = std::thread([this] { run(); });
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    std::atexit([] { get().stop(); });  // for hosts that do not call deinit()
+}
+
+void Engine::halt() {
+    halted_ = true;
+    for (const auto& group : groups_) group->halt();
 }
 
 void Engine::add(std::shared_ptr<State> group) { groups_.push_back(std::move(group)); }
@@ -110,12 +136,25 @@ Engine::Lock Engine::lock() {
 
 void Engine::run() try {
     using namespace std::chrono_literals;
+    std::exception_ptr problem;
+    try {
+        initialise_mpi();
+    } catch (const std::exception&) {
+        problem = std::current_exception();
+    }
+    {
+        const std::lock_guard held(start_mutex_);
+        problem_ = problem;
+        initialised_ = true;
+    }
+    start_.notify_all();
+    if (problem) return;
     Pause pause(0, 500us);
     for (;;) {
         std::chrono::microseconds time = 500us;
         {
             const Lock held = lock();
-            if (stopping_) return;
+            if (stopping_) break;
             if (waiting_.load(std::memory_order_relaxed) == 0) {  // else a caller polls
                 if (poll()) pause.reset();
                 if (busy()) time = pause.next();
@@ -129,6 +168,7 @@ void Engine::run() try {
         wake_.wait_for(sleeping, time, [&] { return woken_; });
         woken_ = false;
     }
+    end();
 } catch (const std::exception& error) {
     // The caller that waits in MPI cannot print it.
     catena::plugin::host().log(nullptr, CATENA_LOG_ERROR, error.what());
@@ -137,48 +177,60 @@ void Engine::run() try {
 void Engine::stop() noexcept {
     try {
         {
+            const std::lock_guard starting(start_mutex_);
+            if (!thread_.joinable()) return;
+            if (!initialised_) return thread_.detach();  // MPI_Init() may never return
+        }
+        {
             const Lock held = lock();
-            if (std::exchange(stopping_, true) || !thread_.joinable()) return;
+            if (std::exchange(stopping_, true)) return;
         }
         wake();
         thread_.join();
-        const Lock held = lock();
-        // The failure of a part is no failure of the whole, whose ranks may have gone on.
-        const auto failed = [&] {
-            return std::ranges::any_of(groups_,
-                                       [](const auto& g) { return g->whole && g->failed(); });
-        };
-        for (const auto& group : groups_)
-            if (!group->closed()) group->close();
-        // MPI_Finalize() would wait for the others without end, also for those that have failed.
-        bool ended = false;
-        poll_until(
-            [&] {
-                ended =
-                    std::ranges::any_of(groups_, [](const auto& g) { return g->member_ended(); });
-                return ended || failed() || std::ranges::all_of(groups_, [](const auto& g) {
-                           return g->over() || g->failed();
-                       });
-            },
-            Clock::duration::max() / 2);
-        if (!failed()) {
-            if (!finalise_ || ended || halted_) return;
-            for (const auto& group : groups_) group->free();  // parts that have failed
-            MPI_Finalize();
-            return;
-        }
-        // mpirun ends all processes when the first one has ended, so each waits for the others.
-        if (halted_) return;
-        for (const auto& group : groups_)
-            if (group->failed()) group->report();
-        poll_until(
-            [&] {
-                return std::ranges::all_of(
-                    groups_, [](const auto& g) { return !g->failed() || g->reported(); });
-            },
-            std::chrono::seconds(1));
     } catch (...) {  // the process ends
     }
+}
+
+// In the thread: closes what is open, and ends MPI.
+void Engine::end() {
+    const Lock held = lock();
+    if (halted_) return;
+    // The failure of a part is no failure of the whole, whose ranks may have gone on.
+    const auto failed = [&] {
+        return std::ranges::any_of(groups_, [](const auto& g) { return g->whole && g->failed(); });
+    };
+    for (const auto& group : groups_)
+        if (!group->closed()) group->close();
+    // After a failure of a part, ranks that hang in it do not close the whole.
+    auto longest = Clock::duration::max() / 2;
+    for (const auto& group : groups_)
+        if (group->failed()) longest = std::min(longest, duration_of(group->timeout));
+    // MPI_Finalize() would wait for the others without end, also for those that have failed.
+    bool ended = false;
+    const bool left = poll_until(
+        [&] {
+            ended = std::ranges::any_of(groups_, [](const auto& g) { return g->member_ended(); });
+            return ended || failed() || std::ranges::all_of(groups_, [](const auto& g) {
+                       return g->over() || g->failed();
+                   });
+        },
+        longest);
+    if (!failed()) {
+        if (!finalise_ || ended || halted_ || !left || late_) return;
+        for (const auto& group : groups_) group->free();  // parts that have failed
+        MPI_Finalize();
+        return;
+    }
+    // mpirun ends all processes when the first one has ended, so each waits for the others.
+    if (halted_) return;
+    for (const auto& group : groups_)
+        if (group->failed()) group->report();
+    poll_until(
+        [&] {
+            return std::ranges::all_of(groups_,
+                                       [](const auto& g) { return !g->failed() || g->reported(); });
+        },
+        std::chrono::seconds(1));
 }
 
 }  // namespace catena_mpi

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -17,6 +18,12 @@
 namespace catena_mpi {
 
 using Clock = std::chrono::steady_clock;
+
+// Times of 1e9 seconds and more are no limit.
+inline Clock::duration duration_of(double seconds) {
+    return std::chrono::duration_cast<Clock::duration>(
+        std::chrono::duration<double>(std::min(seconds, 1e9)));
+}
 
 // Throws Error(CATENA_E_DEVICE) with MPI's text unless code is MPI_SUCCESS.
 void check_mpi(int code, const char* call);
@@ -67,8 +74,9 @@ class Engine {
 public:
     static Engine& get();
 
-    // Initialises MPI at the first call, and starts the thread.
-    void initialise();
+    // Starts the thread at the first call, and waits until it has initialised MPI, which waits for
+    // all ranks. Throws Error after the timeout, in seconds.
+    void initialise(double timeout);
     // Ends the thread, and MPI if no group has failed. Waits until all ranks have closed their
     // groups or, after a failure, until they have reported it too.
     void stop() noexcept;
@@ -80,6 +88,7 @@ public:
     Lock lock();
     // Processes whose end lock() may report.
     void watch(const std::vector<Member>& members);
+    const std::vector<Member>& watched() const { return watched_; }  // with the lock
     // With the lock: the operation that its holder waits for.
     void waits_for(const Operation* op) { waited_ = op; }
 
@@ -111,8 +120,9 @@ public:
         }
         return true;
     }
-    // With the lock: ends the use of MPI, as it would use memory of callers.
-    void halt() { halted_ = true; }
+    // With the lock: ends the use of MPI, as it would use memory of callers. All groups fail.
+    void halt();
+    bool halted() const { return halted_; }
 
 private:
     static constexpr int yields = 300;  // about 0.1 ms
@@ -126,6 +136,8 @@ private:
     };
 
     void run();
+    void initialise_mpi();
+    void end();
     void wake();
     bool busy() const;  // an operation runs
 
@@ -145,6 +157,12 @@ private:
     bool stopping_ = false, halted_ = false;
     Clock::time_point last_start_;
     std::thread thread_;
+
+    // Guarded by start_mutex_. MPI wants its first and last call from the same thread.
+    std::mutex start_mutex_;
+    std::condition_variable start_;
+    bool initialised_ = false, late_ = false;  // late_: not within a timeout
+    std::exception_ptr problem_;
     bool finalise_ = false;  // MPI was initialised here
 };
 

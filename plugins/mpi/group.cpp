@@ -14,12 +14,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-Clock::time_point after(double seconds) {
-    // Longer times are no limit.
-    const double most = 1e9;
-    return Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                              std::chrono::duration<double>(std::min(seconds, most)));
-}
+Clock::time_point after(double seconds) { return Clock::now() + duration_of(seconds); }
 
 // Whether all requests are done.
 bool test_all(std::span<MPI_Request> requests) {
@@ -228,11 +223,14 @@ public:
     }
 
 private:
-    std::shared_ptr<Operation> start(const catena_operation& operation, std::string_view agreed) {
+    std::shared_ptr<Operation> start(const catena_operation& operation, std::string_view agreed,
+                                     std::shared_ptr<void> keeps = {}) {
         const Engine::Lock held = Engine::get().lock();
         if (operation.kind == CATENA_OP_SEND || operation.kind == CATENA_OP_RECV)
             check_tag(operation);
-        return state_->start(operation, agreed);
+        auto op = state_->start(operation, agreed);
+        op->keeps = std::move(keeps);
+        return op;
     }
     void check_tag(const catena_operation& operation) const {
         int* most = nullptr;
@@ -258,17 +256,25 @@ std::unique_ptr<catena::plugin::Group> handle_of(MPI_Comm comm, MPI_Comm pairs,
 
 std::unique_ptr<catena::plugin::Group> MpiGroup::split(std::int32_t color, std::int32_t key) {
     const catena_comm_info own = info();
-    std::vector<std::int32_t> all(static_cast<std::size_t>(2 * own.size));
-    const std::int32_t mine[] = {color, key};
+    // MPI may still write here after a failure.
+    struct Colors {
+        std::int32_t mine[2];
+        std::vector<std::int32_t> all;
+    };
+    const auto colors = std::make_shared<Colors>();
+    colors->mine[0] = color;
+    colors->mine[1] = key;
+    std::vector<std::int32_t>& all = colors->all;
+    all.resize(static_cast<std::size_t>(2 * own.size));
     catena_operation exchange = {};
     exchange.struct_size = sizeof exchange;
     exchange.kind = CATENA_OP_ALLGATHER;
     exchange.dtype = {CATENA_CODE_INT, 32, 1};
-    exchange.send = mine;
+    exchange.send = colors->mine;
     exchange.recv = all.data();
     exchange.count = 2;
     exchange.label = "split";
-    start(exchange, "split")->wait();
+    start(exchange, "split", colors)->wait();
     if (color < 0) return nullptr;
 
     std::vector<int> ranks;
@@ -319,6 +325,7 @@ Process this_process(MPI_Comm comm) {
 }
 
 std::vector<Member> members_of(MPI_Comm comm, int rank, int size) {
+    if (!Engine::get().watched().empty()) return Engine::get().watched();  // the same processes
     const Process own = this_process(comm);
     std::vector<Process> all(static_cast<std::size_t>(size));
     check_mpi(MPI_Allgather(&own, sizeof own, MPI_BYTE, all.data(), sizeof own, MPI_BYTE, comm),
@@ -341,7 +348,7 @@ std::unique_ptr<catena::plugin::Group> open(const catena_comm_options& options) 
         catena::plugin::fail(CATENA_E_INVALID, "open", "address", "none, as mpirun knows the ranks",
                              options.address);
     Engine& engine = Engine::get();
-    engine.initialise();
+    engine.initialise(options.timeout);
     int rank = 0, size = 0;
     // MPI writes it later if the others come too late.
     MPI_Comm* const made_comm = new MPI_Comm(MPI_COMM_NULL);

@@ -110,6 +110,7 @@ public:
     std::vector<MPI_Request> requests;
     std::span<MPI_Request> awaited;
     std::coroutine_handle<> resume;
+    std::shared_ptr<void> keeps;  // memory that lives as long as the operation
 };
 
 // "[allreduce] l1/W"
@@ -129,6 +130,7 @@ public:
     std::shared_ptr<Operation> start(const catena_operation& operation, std::string_view agreed);
     void abort(std::string_view reason);
     void close();
+    void halt();  // fails, as MPI is used no more
 
     // Runs what can run; returns whether something did.
     bool poll(Clock::time_point now);

@@ -129,6 +129,10 @@ FAILURES = {
     "throw": (60, f"rank %d: {ENDED}"),
     "stdlib-exit": (60, f"rank %d: {CLOSED}"),
     "leave": (60, f"rank %d: {CLOSED}"),
+    "leave-in-part": (60, f"rank %d: {CLOSED}"),
+    "kill-in-part": (2, f"rank %d: {ENDED}"),
+    "hang-in-part": (2, "rank %d: [allreduce] l1/W: expected rank 1 to start it within 2 s, "
+                        "got no operation"),
     "stop": (2, "rank %d: [allreduce] l1/W: expected rank 1 to start it within 2 s, got no answer"),
     "hang": (2, "rank %d: [allreduce] l1/W: expected rank 1 to start it within 2 s, "
                 "got [barrier] before as its last operation (number 3)"),
@@ -136,7 +140,8 @@ FAILURES = {
                           "got [barrier] before as its last operation (number 3)"),
 }
 # In these, rank 1 cannot print its own line.
-SILENT = {"kill", "kill-large", "exit", "throw", "stdlib-exit", "stop", "hang", "abort-exit", "leave"}
+SILENT = {"kill", "kill-large", "exit", "throw", "stdlib-exit", "stop", "hang", "abort-exit", "leave",
+          "leave-in-part", "kill-in-part", "hang-in-part"}
 
 
 class Failures(unittest.TestCase):
@@ -168,6 +173,15 @@ class Failures(unittest.TestCase):
         for (n, name), result in runs.items():
             with self.subTest(name):
                 self.check(n, name, *result.result())
+
+    def test_a_rank_that_does_not_open(self):
+        wait = 'test "${OMPI_COMM_WORLD_RANK-$PMI_RANK}" != 1 || exec sleep 1000; exec "$@"'
+        status, output, seconds = run(["mpirun", "-n", "3", "sh", "-c", wait, "sh", WORKER, PLUGIN, "2",
+                                       "operations"])
+        self.assertNotEqual(status, 0)
+        self.assertRegex(output, r"error: rank [02]: \[open\] group: expected all ranks to open it "
+                                 r"within 2.0 s, got fewer")
+        self.assertLess(seconds, 20, output)
 
     def test_two_ranks_that_differ(self):
         """No operation is in the majority: that of rank 0 is expected."""

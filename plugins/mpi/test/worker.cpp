@@ -12,6 +12,7 @@
 #include <cstring>
 #include <filesystem>
 #include <iterator>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -174,6 +175,47 @@ void fail_by(const Comm& comm, const std::string& scenario) {
     } else if (scenario == "leave") {  // closes the group and ends as usual
         if (odd) throw std::runtime_error("no such file");
         comm.run(sum);
+    } else if (scenario == "leave-in-part") {  // closes a group while its operation runs
+        sum.count = x.size();
+        Comm part = comm.split(0, comm.rank());
+        if (odd) {
+            static_cast<void>(part.start(sum));
+            const Comm closed = std::move(part);
+        }
+        std::this_thread::sleep_for(odd ? 500ms : 200ms);
+        for (const float each : x) EXPECT(each == 1);  // no longer used
+        if (odd) throw std::runtime_error("no such file");
+        part.run(sum);
+    } else if (scenario ==
+               "hang-in-part") {  // the others end, while rank 1 does not close its groups
+        const Comm part = comm.split(0, comm.rank());
+        if (odd) std::this_thread::sleep_for(1000s);
+        part.run(sum);
+    } else if (scenario ==
+               "kill-in-part") {  // while data moves; later calls of the whole group fail too
+        sum.count = x.size();
+        if (odd)
+            std::thread([] {
+                std::this_thread::sleep_for(50ms);
+                std::raise(SIGKILL);
+            }).detach();
+        try {
+            const Comm part = comm.split(0, comm.rank());
+            for (;;) {
+                std::ranges::fill(x, 1);
+                part.run(sum);
+            }
+        } catch (const Error&) {
+            const std::string text = last_text;
+            bool failed = false;
+            try {
+                comm.run({.label = "later"});
+            } catch (const Error&) {
+                failed = true;
+            }
+            EXPECT(failed);
+            throw Error(CATENA_E_DEVICE, text);
+        }
     } else if (scenario == "stop") {
         if (odd) std::raise(SIGSTOP);
         comm.run(sum);
@@ -274,6 +316,7 @@ int main(int argc, char** argv) {
             try {
                 fail_by(comm, argv[4]);
             } catch (const Error& first) {
+                if (std::string_view(argv[4]).ends_with("in-part")) throw;
                 // each later call fails at once, with the same text
                 const double begin = seconds();
                 try {

@@ -123,6 +123,14 @@ void check_operation(const catena_operation& o, const catena_comm_info& info) {
     if (o.kind == CATENA_OP_ALLTOALL && (o.send_counts == nullptr) != (o.recv_counts == nullptr))
         refuse(o, "counts", "send_counts and recv_counts", "one of them");
     const Pieces sends = send_pieces(o, info), recvs = recv_pieces(o, info);
+    if (o.kind == CATENA_OP_ALLTOALL) {
+        const auto rank = static_cast<std::size_t>(info.rank);
+        if (sends.counts[rank] != recvs.counts[rank])
+            refuse(o, "recv_counts",
+                   std::to_string(sends.counts[rank]) + " elements of rank " +
+                       std::to_string(info.rank) + " for itself",
+                   std::to_string(recvs.counts[rank]));
+    }
     if (o.kind == CATENA_OP_ALLGATHER || (o.kind == CATENA_OP_GATHER && sides.recv_pieces))
         check_own(o, info, recvs, "recv_counts");
     if (o.kind == CATENA_OP_REDUCE_SCATTER || (o.kind == CATENA_OP_SCATTER && sides.send_pieces))
@@ -224,12 +232,10 @@ void with_type(catena_dtype dtype, const Body& body) {
 
 // Integers wrap around, as in NumPy: they are added and multiplied without a sign.
 template <class T>
-struct Number {
-    static auto load(T x) {
-        if constexpr (std::is_integral_v<T>) return static_cast<std::make_unsigned_t<T>>(x);
-        else return x;
-    }
-};
+auto without_sign(T x) {
+    if constexpr (std::is_integral_v<T>) return static_cast<std::make_unsigned_t<T>>(x);
+    else return x;
+}
 
 template <class T, class Combine>
 void combine(T* a, const T* b, std::uint64_t n, const Combine& op) {
@@ -238,20 +244,20 @@ void combine(T* a, const T* b, std::uint64_t n, const Combine& op) {
 
 template <class T>
 void reduce_numbers(T* a, const T* b, std::uint64_t n, std::int32_t reduction) {
-    using X = Number<T>;
     switch (reduction) {
         case CATENA_REDUCE_MIN: return combine(a, b, n, [](T x, T y) { return y < x ? y : x; });
         case CATENA_REDUCE_MAX: return combine(a, b, n, [](T x, T y) { return x < y ? y : x; });
         case CATENA_REDUCE_PROD:
             return combine(a, b, n, [](T x, T y) {
                 // 16-bit numbers would be multiplied as int, which may overflow
-                using Wide = decltype(X::load(x) * 1u);
-                return static_cast<T>(static_cast<Wide>(X::load(x)) *
-                                      static_cast<Wide>(X::load(y)));
+                using Wide = decltype(without_sign(x) * 1u);
+                return static_cast<T>(static_cast<Wide>(without_sign(x)) *
+                                      static_cast<Wide>(without_sign(y)));
             });
         default:
-            return combine(a, b, n,
-                           [](T x, T y) { return static_cast<T>(X::load(x) + X::load(y)); });
+            return combine(a, b, n, [](T x, T y) {
+                return static_cast<T>(without_sign(x) + without_sign(y));
+            });
     }
 }
 

@@ -261,6 +261,11 @@ TEST_CASE("check_operation refuses") {
     static constexpr std::uint64_t counts[] = {4, 5, 4};
     CHECK(refusal(CATENA_OP_ALLTOALL, CATENA_E_INVALID, [](auto& o) { o.send_counts = counts; }) ==
           "[alltoall] counts: expected send_counts and recv_counts, got one of them");
+    static constexpr std::uint64_t others[] = {4, 6, 4};
+    CHECK(refusal(CATENA_OP_ALLTOALL, CATENA_E_INVALID, [](auto& o) {
+              o.send_counts = counts;
+              o.recv_counts = others;
+          }) == "[alltoall] recv_counts: expected 5 elements of rank 1 for itself, got 6");
     CHECK(refusal(CATENA_OP_ALLGATHER, CATENA_E_INVALID, [](auto& o) { o.recv_counts = counts; }) ==
           "[allgather] recv_counts: expected 4 elements for rank 1, got 5");
     CHECK(refusal(CATENA_OP_SCATTER, CATENA_E_INVALID, [](auto& o) {

@@ -52,7 +52,8 @@ void Team::receive(std::int32_t rank, std::unique_lock<std::mutex>& lock) {
     changed_.notify_all();
     lock.unlock();
     const bool success =
-        delay(own.message_end, std::max(send.started, recv.started), recv.bytes(received.count));
+        delay(own.message_end, std::max(send.started, recv.started), recv.bytes(received.count)) &&
+        !failed();  // then copy() stopped
     message.send->finish(success);
     message.recv->finish(success);
     lock.lock();

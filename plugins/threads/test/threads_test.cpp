@@ -249,6 +249,28 @@ TEST_CASE("memory is free after close()") {
         });
 }
 
+TEST_CASE("a message that ends without an error is complete") {
+    for (int delay = 0; delay < 8; ++delay)
+        run(3, [&](CommRank& own) {
+            const bool sends = own.rank() == 0;
+            std::vector<float> x(own.rank() < 2 ? 30'000'000 : 0, sends ? 1.0F : 0.0F);
+            StartedWork work;
+            catena_operation o = comm_operation(sends ? CATENA_OP_SEND : CATENA_OP_RECV,
+                                                dtype_of<float>(), x.data(), x.data(), x.size());
+            o.peer = 1 - own.rank();
+            catena_operation barrier = {};
+            barrier.struct_size = sizeof barrier;
+            need(own.run(barrier));
+            if (own.rank() < 2) static_cast<void>(own.start(o, work));
+            if (own.rank() == 2) {
+                std::this_thread::sleep_for(std::chrono::milliseconds(3 * delay));
+                own.abort("enough");
+            } else if (work && work.wait() && !sends) {
+                need(x.back() == 1, "the whole message");
+            }
+        });
+}
+
 TEST_CASE("a simulated link") {
     SUBCASE("operations take as long as on it, one after the other") {
         const Variable rate("CATENA_THREADS_BYTES_PER_SECOND", "4e6"),

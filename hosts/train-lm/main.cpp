@@ -93,7 +93,8 @@ bool parse_options(Program& program, int argc, char** argv, Options& o) {
     for (const char* option : {"tokenizer", "tokens", "min-count", "vocabulary", "sentences",
                                "layout", "units", "layers", "heads", "kv-heads"})
         program.require_without("model", option);
-    program.require_without("float16", "bfloat16");
+    for (const char* option : {"bfloat16", "double-buffering"})
+        program.require_without("float16", option);
     for (const char* option : {"accumulate", "float16"})
         program.require_without("micro-batches", option);
     if (o.gpt) set_gpt_defaults(program, o);

@@ -319,6 +319,8 @@ class Transformers(LanguageCase):
                 (("--model", "x", "--units", 3), "--model: expected no --units"),
                 (("--model", "x", "--net", "recurrent"), "--model: expected --net gpt"),
                 (("--float16", "--bfloat16"), "--float16: expected no --bfloat16"),
+                (("--communicator", "mpi", "--float16", "--double-buffering"),
+                 "--float16: expected no --double-buffering"),
                 (("--net", "cnn"), "--net: expected recurrent or gpt, got cnn"),
                 (("--heads", 2), "--heads: expected --net gpt, got recurrent"),
                 (("--net", "gpt", "--cell", "rnn"), "--cell: expected --net recurrent, got gpt"),

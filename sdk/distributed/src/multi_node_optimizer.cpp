@@ -63,7 +63,7 @@ public:
 
     void setup(Link& link);
     const Communicator& communicator() const { return all_; }
-    void set_weight(double weight) { weight_ = weight; }
+    void set_weight(double weight);
     void request_stop() { asks_to_stop_ = true; }
     bool stop_requested() const { return all_stop_; }
 
@@ -99,6 +99,7 @@ private:
     void fill(std::size_t i);
     void send(std::size_t b);
     void send_complete();
+    void exchange();
     void receive(std::size_t b);
     void take_results(const std::vector<bool>& any);
     bool exists(std::size_t i) const;
@@ -139,6 +140,9 @@ private:
 void MultiNodeOptimizer::Exchange::remove_hooks() {
     for (const NamedParameter& each : parameters_) each.variable.set_grad_hook({});
     parameters_.clear();
+    buckets_.clear();  // they refer to parameters
+    flights_.clear();
+    before_.clear();
 }
 
 void MultiNodeOptimizer::Exchange::setup(Link& link) {
@@ -157,7 +161,7 @@ void MultiNodeOptimizer::Exchange::setup(Link& link) {
     parameters_ = std::move(trained);
     pairwise_ = options_.pairwise.value_or(config().deterministic);
     sums_.assign(parameters_.size(), {});
-    before_.clear();
+    asks_to_stop_ = all_stop_ = false;
     fill_buckets();
     make_flights();
     parts_.assign(parameters_.size(), Variable());
@@ -260,6 +264,16 @@ void MultiNodeOptimizer::Exchange::restart() {
     for (std::vector<Array>& each : sums_) each.clear();
     again_.clear();
     prepared_ = has_results_ = false;
+}
+
+void MultiNodeOptimizer::Exchange::set_weight(double weight) {
+    const bool began = std::ranges::any_of(filled_, [](bool filled) { return filled; });
+    if (began && !prepared_ && weight != weight_)
+        fail<InvalidError>(
+            "[MultiNodeOptimizer] weight: expected it before backward(), got {} after gradients "
+            "with {} were sent",
+            weight, weight_);
+    weight_ = weight;
 }
 
 // backward() has computed the gradient of a parameter.
@@ -369,6 +383,17 @@ void MultiNodeOptimizer::Exchange::prepare_grads() {
             "update() adds up those of {} minibatches, got minibatch {}",
             options_.accumulate, minibatch_ + 1);
     if (prepared_) return;
+    if (options_.double_buffering)
+        fail<InvalidError>(
+            "[MultiNodeOptimizer] gradients: expected their use in a hook of the optimizer, "
+            "because "
+            "update() has those of the previous step with double buffering, got a use before it");
+    exchange();
+}
+
+// Sends the rest of the gradients, and receives those that update() uses.
+void MultiNodeOptimizer::Exchange::exchange() {
+    if (prepared_) return;
     if (!again_.empty())
         fail<InvalidError>(
             "[MultiNodeOptimizer] {}: expected one backward() for each update(), got another one "
@@ -445,7 +470,7 @@ bool MultiNodeOptimizer::Exchange::begin_update() {
         ++minibatch_;
         return false;
     }
-    prepare_grads();
+    exchange();
     if (has_results_) return true;
     restart();
     return false;

@@ -242,6 +242,47 @@ TEST_CASE("wrong use throws, on every rank") {
           }).find("this process updates only a part of the parameter") != std::string::npos);
 }
 
+TEST_CASE("calls at the wrong time throw") {
+    const Net first = new_net();
+    run_ranks(2, [&](const Communicator& comm) {
+        const Batch own = Batch(0, batch_size).part(comm.rank(), 2);
+        const auto backward = [&](const Net& net) {
+            F::softmax_cross_entropy(net(as_variable(own.x)), as_variable(own.t)).backward();
+        };
+        {
+            Net net = deep_copy(first);
+            optimizers::SGD sgd;
+            MultiNodeOptimizer multi(sgd, comm, {.bucket_bytes = 100});
+            multi.setup(net);
+            backward(net);
+            CHECK(error_of<InvalidError>([&] { multi.set_weight(0.5); }) ==
+                  "[MultiNodeOptimizer] weight: expected it before backward(), got 0.5 after "
+                  "gradients with 1 were sent");
+            multi.set_weight(1);  // as it is
+            multi.update();
+            multi.set_weight(0.5);
+        }
+        Net net = deep_copy(first);
+        optimizers::SGD sgd;
+        MultiNodeOptimizer multi(sgd, comm, {.double_buffering = true});
+        multi.setup(net);
+        multi.request_stop();
+        backward(net);
+        CHECK_THROWS_AS(sgd.clip_grads(1), InvalidError);
+        multi.update();
+        CHECK(multi.stop_requested());
+        // After a setup() that throws, there is nothing to update.
+        multi.setup(net);
+        CHECK_FALSE(multi.stop_requested());
+        Net other = deep_copy(first);
+        other.l1.W.set_grad_hook([] {});
+        CHECK_THROWS_AS(multi.setup(other), InvalidError);
+        multi.update();
+        multi.setup(net);
+        learn(net, sgd, own);
+    });
+}
+
 TEST_CASE("operations of the net may come between the buckets") {
     struct Normalized : Chain {
         links::Linear l1{6, 30}, l2{30, 30}, l3{30, 5};

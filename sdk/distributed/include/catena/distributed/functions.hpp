@@ -49,8 +49,8 @@ Variable alltoall(const Communicator& comm, const Variable& x, Rows send_rows = 
                   Rows recv_rows = {});
 
 // Sends x to another rank and returns a delegate. Messages with the same tag arrive in the order of
-// sending. send() returns when x was received: two ranks that both send first fail after the
-// timeout.
+// sending. send() may wait until x is received, so two ranks that both send first may fail after
+// the timeout.
 // backward() of the delegate receives the gradient from backward() of the other rank, with the same
 // tag: use different tags for messages whose order there may differ.
 Variable send(const Communicator& comm, const Variable& x, int to, int tag = 0);

@@ -24,7 +24,7 @@ struct MultiNodeOptions {
     // By default that of the parameter.
     std::optional<Dtype> wire = {};
     // update() uses the gradients of the previous step, which were sent during this one. The first
-    // update() changes nothing, and the last gradients are not used.
+    // update() changes nothing, and the last gradients are not used. Not for a LossScale.
     bool double_buffering = false;
     // Only every k-th update() changes the parameters, with the mean gradient of k minibatches,
     // which is sent once.
@@ -38,19 +38,30 @@ struct MultiNodeOptions {
     std::optional<bool> pairwise = {};
 };
 
-// Makes update() of an optimizer use the mean gradient over all ranks:      const Communicator
-// comm = Communicator::open("mpi");     optimizers::Adam adam;     MultiNodeOptimizer
-// optimizer(adam, comm);     optimizer.setup(model);  // every rank gets rank 0's parameters
-// while (...) {         ...         optimizer.cleargrads();         loss.backward();
-// optimizer.update();     }  The ranks call update() equally often. A parameter without a gradient
-// on one rank counts as zero there; one without a gradient on all ranks is not updated. Parameters
-// that require no gradient at setup() are not sent. Hooks of the optimizer, clip_grads() and
-// compute_grads_norm() see the mean gradients; with `accumulate`, only hooks do, and the others
-// throw InvalidError. With overlap, a gradient that is set or computed again after it was sent
-// makes update() throw InvalidError: change gradients in hooks of the optimizer. All ranks may
-// give up a step by cleargrads(). With `shard`, parameters have no gradient after update(). Not
-// for a RecordedStep, nor for a LossScale with double buffering. A failure between ranks throws
-// DeviceError: see Communicator.
+// Makes update() of an optimizer use the mean gradient over all ranks:
+//
+//     const Communicator comm = Communicator::open("mpi");
+//     optimizers::Adam adam;
+//     MultiNodeOptimizer optimizer(adam, comm);
+//     optimizer.setup(model);  // every rank gets rank 0's parameters
+//     while (...) {
+//         ...
+//         optimizer.cleargrads();
+//         loss.backward();
+//         optimizer.update();
+//     }
+//
+// The ranks call update() equally often. A parameter without a gradient on one rank counts as zero
+// there; one without a gradient on all ranks is not updated. Parameters that require no gradient
+// at setup() are not sent; those that the optimizer's set_group() freezes are.
+//
+// Hooks of the optimizer, clip_grads() and compute_grads_norm() see the mean gradients; with
+// `accumulate` or double buffering, only hooks may call them, else they throw InvalidError. With
+// overlap, a gradient that is
+// set or computed again after it was sent makes update() throw InvalidError: change gradients in
+// hooks of the optimizer. All ranks may give up a step by cleargrads(), which may give up the
+// earlier ones of the `accumulate` minibatches too. With `shard`, parameters have no gradient after
+// update(). Not for a RecordedStep. A failure between ranks throws DeviceError: see Communicator.
 class MultiNodeOptimizer {
 public:
     // Called by all ranks; operations have a group of their own, made by split(). The optimizer
@@ -69,7 +80,8 @@ public:
     void setup(Link& link);
 
     // The factor of this rank's gradients, for minibatches of different sizes: own items times
-    // ranks / items of all ranks. Applies to each minibatch until it is set again.
+    // ranks / items of all ranks. Set it before backward(), else this throws InvalidError; it
+    // applies to each minibatch until it is set again.
     void set_weight(double weight);
 
     // Asks all ranks to stop together: after the next update() that changes parameters,

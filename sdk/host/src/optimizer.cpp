@@ -154,8 +154,7 @@ void Optimizer::require_group_is_read() const {
     if (!group_is_read_ && (group.rate != 1 || group.decay != 1))
         fail<UnsupportedError>(
             "[update] groups: expected an update rule that reads group(), because a parameter has "
-            "the "
-            "rate {} and the decay {}, got one that does not",
+            "the rate {} and the decay {}, got one that does not",
             group.rate, group.decay);
 }
 

@@ -314,8 +314,8 @@ int main(int argc, char** argv) {
                 "number of ranks of threads");
             add("measure", po::value(&options.measure)->default_value(options.measure),
                 "steps: of nets, and allreduce; profiles: the phases of steps without "
-                "communication; "
-                "overlap: steps with threads whose transfer takes as long as backward()");
+                "communication; overlap: steps with threads whose transfer takes as long as "
+                "backward()");
             add("filter", po::value(&options.filter), "only works whose name matches this regex");
             add("block", po::value(&options.block)->default_value(options.block, "0.5"),
                 "seconds of each measurement");

@@ -1,5 +1,6 @@
 """Processes: the base class of tests that run a program in several processes with mpirun."""
 import array
+import contextlib
 import os
 import pathlib
 import random
@@ -107,8 +108,9 @@ class Processes(Case):
             there = any(folder.glob("*/complete"))
             time.sleep(generator.uniform(0.2, seconds))
             ranks = self.children(process)
-            if ranks:
-                os.kill(generator.choice(ranks), signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # it has just ended
+                if ranks:
+                    os.kill(generator.choice(ranks), signal.SIGKILL)
             out, err = process.communicate(timeout=60)
             if process.returncode == 0:  # it had already ended: start again
                 shutil.rmtree(folder, ignore_errors=True)

@@ -163,19 +163,21 @@ void Team::reduce(std::int32_t rank, const Job& job, std::vector<std::byte>& lat
     const std::uint64_t item = item_bytes(o.dtype);
     const auto own = static_cast<std::size_t>(rank);
     std::uint64_t first = 0, end = 0;   // elements of send
-    std::vector<std::byte*> receivers;  // their address of element 0 of send
+    std::uint64_t begin = 0;            // the element of send that receivers have first
+    std::vector<std::byte*> receivers;  // their memory
     std::vector<const std::byte*> sends;
     for (std::int32_t r = 0; r < size; ++r) sends.push_back(job_of(r, job.sequence).send());
     if (o.kind == CATENA_OP_REDUCE_SCATTER) {
-        first = job.sends.offsets[own];
+        first = begin = job.sends.offsets[own];
         end = first + o.count;
+        if (first == end) return;
         std::byte* to = job.recv();
         if (to != job.send() + first * item &&
             overlap(job.send(), job.bytes(job.sends.total()), to, job.bytes(o.count))) {
             later.resize(job.bytes(o.count));
             to = later.data();
         }
-        receivers.push_back(to - first * item);
+        receivers.push_back(to);
     } else {
         const auto ranks = static_cast<std::uint64_t>(size);
         const std::uint64_t step = std::max<std::uint64_t>(line / item, 1);
@@ -194,7 +196,8 @@ void Team::reduce(std::int32_t rank, const Job& job, std::vector<std::byte>& lat
         const std::uint64_t n = std::min(block, end - first);
         tree(partial.data(), partial.data() + block_bytes, first, n, 0, ranks);
         if (o.reduction == CATENA_REDUCE_MEAN) divide(partial.data(), n, o.dtype, size);
-        for (std::byte* to : receivers) std::memcpy(to + first * item, partial.data(), n * item);
+        for (std::byte* to : receivers)
+            std::memcpy(to + (first - begin) * item, partial.data(), n * item);
     }
 }
 

@@ -68,12 +68,12 @@ void CommRank::close() {
     comm_ = nullptr;
 }
 
-catena_comm_options comm_options(int rank, int size, const std::string& address, double timeout) {
+catena_comm_options comm_options(int rank, int size, const char* address, double timeout) {
     catena_comm_options options = {};
     options.struct_size = sizeof options;
     options.rank = rank;
     options.size = size;
-    options.address = address.c_str();
+    options.address = address;
     options.timeout = timeout;
     return options;
 }
@@ -99,7 +99,7 @@ void run_ranks(const catena_communicator& table, int size, double timeout,
         try {
             CallResult result;
             CommRank own =
-                CommRank::open(table, comm_options(rank, size, address, timeout), result);
+                CommRank::open(table, comm_options(rank, size, address.c_str(), timeout), result);
             if (!result) throw Failure(result.status, "open(): " + result.text);
             body(own);
         } catch (...) {

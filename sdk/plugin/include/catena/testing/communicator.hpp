@@ -69,8 +69,8 @@ private:
     catena_comm* comm_;
 };
 
-// Options of rank `rank` of `size`. The address must outlive them.
-catena_comm_options comm_options(int rank, int size, const std::string& address, double timeout);
+// Options of rank `rank` of `size`. The address, which may be NULL, must outlive them.
+catena_comm_options comm_options(int rank, int size, const char* address, double timeout);
 // An operation on memory of the CPU.
 catena_operation comm_operation(int kind, catena_dtype dtype, const void* send, void* recv,
                                 std::uint64_t count);

@@ -215,14 +215,14 @@ void Engine::end() {
                    });
         },
         longest);
+    if (halted_) return;
     if (!failed()) {
-        if (!finalise_ || ended || halted_ || !left || late_) return;
+        if (!finalise_ || ended || !left || late_) return;
         for (const auto& group : groups_) group->free();  // parts that have failed
         MPI_Finalize();
         return;
     }
     // mpirun ends all processes when the first one has ended, so each waits for the others.
-    if (halted_) return;
     for (const auto& group : groups_)
         if (group->failed()) group->report();
     poll_until(

@@ -116,22 +116,19 @@ void Operation::compare() const {
         differ(head_, "'" + std::string(told_[0].text) + "'",
                "'" + std::string(heard_[0].text) + "' on " + rank_text(route_.first));
     }
-    const auto text = [&](std::size_t r) { return std::string_view(heard_[r].text); };
-    const auto votes = [&](std::size_t r) {
-        return std::ranges::count(heard_, text(r),
-                                  [](const Told& t) { return std::string_view(t.text); });
-    };
-    std::size_t usual = 0;
-    for (std::size_t r = 1; r < heard_.size(); ++r)
-        if (text(r) != text(usual) && votes(r) > votes(usual)) usual = r;
-    for (std::size_t r = 0; r < heard_.size(); ++r)
-        if (text(r) != text(usual))
-            differ("rank " + std::to_string(r) + ": " + heard_[usual].place, heard_[usual].text,
-                   heard_[r].text);
+    std::vector<std::string> texts;
+    for (const Told& told : heard_) texts.emplace_back(told.text);
+    const std::size_t usual = usual_rank(texts);
+    for (std::size_t r = 0; r < texts.size(); ++r)
+        if (texts[r] != texts[usual])
+            differ(rank_text(static_cast<int>(r)) + ": " + heard_[usual].place, texts[usual],
+                   texts[r]);
     for (std::size_t r = 0; r < expected_.size(); ++r)
         if (expected_[r] != heard_[r].count)
-            differ(head_, std::to_string(expected_[r]) + " elements from rank " + std::to_string(r),
-                   std::to_string(heard_[r].count));
+            differ(
+                head_,
+                std::to_string(expected_[r]) + " elements from " + rank_text(static_cast<int>(r)),
+                std::to_string(heard_[r].count));
 }
 
 // ---- failures

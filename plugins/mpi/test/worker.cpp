@@ -60,6 +60,13 @@ void refuses_other_places(const catena_communicator& table) {
     refused("[open] address: expected none, as mpirun knows the ranks, got host:1");
 }
 
+void die_soon() {
+    std::thread([] {
+        std::this_thread::sleep_for(50ms);
+        std::raise(SIGKILL);
+    }).detach();
+}
+
 }  // namespace
 
 // Rank 1 does something else than the others. All ranks but an ended one must throw.
@@ -147,11 +154,7 @@ void fail_by(const Comm& comm, const std::string& scenario) {
         comm.run(sum);
     } else if (scenario == "kill-large") {  // while data moves
         sum.count = x.size();
-        if (odd)
-            std::thread([] {
-                std::this_thread::sleep_for(50ms);
-                std::raise(SIGKILL);
-            }).detach();
+        if (odd) die_soon();
         for (;;) {
             std::ranges::fill(x, 1);
             comm.run(sum);
@@ -186,19 +189,15 @@ void fail_by(const Comm& comm, const std::string& scenario) {
         for (const float each : x) EXPECT(each == 1);  // no longer used
         if (odd) throw std::runtime_error("no such file");
         part.run(sum);
-    } else if (scenario ==
-               "hang-in-part") {  // the others end, while rank 1 does not close its groups
+    } else if (scenario == "hang-in-part") {
+        // the others end, while rank 1 does not close its groups
         const Comm part = comm.split(0, comm.rank());
         if (odd) std::this_thread::sleep_for(1000s);
         part.run(sum);
-    } else if (scenario ==
-               "kill-in-part") {  // while data moves; later calls of the whole group fail too
+    } else if (scenario == "kill-in-part") {
+        // while data moves; later calls of the whole group fail too
         sum.count = x.size();
-        if (odd)
-            std::thread([] {
-                std::this_thread::sleep_for(50ms);
-                std::raise(SIGKILL);
-            }).detach();
+        if (odd) die_soon();
         try {
             const Comm part = comm.split(0, comm.rank());
             for (;;) {

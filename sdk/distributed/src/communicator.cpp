@@ -188,13 +188,13 @@ Communicator Communicator::open(std::string_view name, const CommunicatorOptions
     given.device_id = device.ordinal();
     given.address = options.address.empty() ? nullptr : options.address.c_str();
     given.timeout = options.timeout > 0 ? options.timeout : default_timeout();
+    ExtensionCall call;
+    call.check(group->table->open(call.context(), &given, &group->comm), group->name);
     const std::string_view takes = group->table->devices;
     group->staging =
         in_list(takes, "cpu")
             ? cuda::host()
             : Device::get(fmt::format("{}:{}", takes.substr(0, takes.find(',')), device.ordinal()));
-    ExtensionCall call;
-    call.check(group->table->open(call.context(), &given, &group->comm), group->name);
     group->table->info(group->comm, &group->info);
     return Communicator(std::move(group));
 }
@@ -323,11 +323,11 @@ Work Communicator::start(Request r) const {
         const bool in_place = r.send && r.recv && r.send.body() == r.recv.body();
         if (r.send) state->send = r.send.to(device);
         if (r.recv) {
-            const auto& [shape, dtype] = std::pair(r.recv.shape(), r.recv.dtype());
             state->target = r.recv;
-            state->recv = in_place                   ? state->send
-                          : device.host_accessible() ? Array::pinned(shape, dtype, any.device())
-                                                     : Array::empty(shape, dtype, device);
+            if (in_place) state->recv = state->send;
+            else if (device.host_accessible())
+                state->recv = Array::pinned(r.recv.shape(), r.recv.dtype(), any.device());
+            else state->recv = Array::empty(r.recv.shape(), r.recv.dtype(), device);
         }
     }
     catena_operation o = {};

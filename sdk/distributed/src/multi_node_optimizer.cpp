@@ -77,6 +77,9 @@ public:
     }
 
 private:
+    bool began() const {  // a gradient of this step is in its bucket
+        return std::ranges::any_of(filled_, [](bool filled) { return filled; });
+    }
     bool accumulates() const { return minibatch_ + 1 < options_.accumulate; }
     // This rank's piece of a bucket.
     std::int64_t piece_size(const Bucket& bucket) const { return bucket.size / comm_.size(); }
@@ -249,8 +252,7 @@ std::vector<ParameterPart> MultiNodeOptimizer::Exchange::own_parts() {
 
 // Begins a step. If the last one was given up, on all ranks, the rest of its buckets is sent first.
 void MultiNodeOptimizer::Exchange::restart() {
-    const bool began = std::ranges::any_of(filled_, [](bool filled) { return filled; });
-    if (began && next_ < buckets_.size()) {
+    if (began() && next_ < buckets_.size()) {
         for (std::size_t i = 0; i < parameters_.size(); ++i)
             if (!filled_[i]) fill(i);
         send_complete();
@@ -267,8 +269,7 @@ void MultiNodeOptimizer::Exchange::restart() {
 }
 
 void MultiNodeOptimizer::Exchange::set_weight(double weight) {
-    const bool began = std::ranges::any_of(filled_, [](bool filled) { return filled; });
-    if (began && !prepared_ && weight != weight_)
+    if (began() && !prepared_ && weight != weight_)
         fail<InvalidError>(
             "[MultiNodeOptimizer] weight: expected it before backward(), got {} after gradients "
             "with {} were sent",
@@ -379,15 +380,13 @@ void MultiNodeOptimizer::Exchange::prepare_grads() {
     if (accumulates())
         fail<InvalidError>(
             "[MultiNodeOptimizer] gradients: expected their use in a hook of the optimizer, "
-            "because "
-            "update() adds up those of {} minibatches, got minibatch {}",
+            "because update() adds up those of {} minibatches, got minibatch {}",
             options_.accumulate, minibatch_ + 1);
-    if (prepared_) return;
-    if (options_.double_buffering)
+    if (options_.double_buffering && !prepared_)
         fail<InvalidError>(
             "[MultiNodeOptimizer] gradients: expected their use in a hook of the optimizer, "
-            "because "
-            "update() has those of the previous step with double buffering, got a use before it");
+            "because update() has those of the previous step with double buffering, got a use "
+            "before it");
     exchange();
 }
 
@@ -505,7 +504,7 @@ void MultiNodeOptimizer::Exchange::end_update() {
 }
 
 void MultiNodeOptimizer::Exchange::cleargrads() {
-    if (prepared_ || std::ranges::any_of(filled_, [](bool filled) { return filled; })) restart();
+    if (prepared_ || began()) restart();
     if (!shards_) return;
     for (const NamedParameter& each : parameters_) each.variable.cleargrad();
 }

@@ -114,7 +114,7 @@ void Program::open_communicator() {
     require(size > 1 || launched() <= 1, "communicator",
             fmt::format("one that joins the {} processes of the launcher, such as mpi", launched())
                 .c_str(),
-            std::filesystem::path(communicator_ + ", whose group has one"));
+            communicator_ + ", whose group has one");
     require(micro_batches() % size == 0, "micro-batches",
             fmt::format("a multiple of {} processes", size).c_str(), micro_batches_);
 }

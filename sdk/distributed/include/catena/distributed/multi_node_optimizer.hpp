@@ -57,11 +57,11 @@ struct MultiNodeOptions {
 //
 // Hooks of the optimizer, clip_grads() and compute_grads_norm() see the mean gradients; with
 // `accumulate` or double buffering, only hooks may call them, else they throw InvalidError. With
-// overlap, a gradient that is
-// set or computed again after it was sent makes update() throw InvalidError: change gradients in
-// hooks of the optimizer. All ranks may give up a step by cleargrads(), which may give up the
-// earlier ones of the `accumulate` minibatches too. With `shard`, parameters have no gradient after
-// update(). Not for a RecordedStep. A failure between ranks throws DeviceError: see Communicator.
+// overlap, a gradient that is set or computed again after it was sent makes update() throw
+// InvalidError: change gradients in hooks of the optimizer. All ranks may give up a step by
+// cleargrads(), which may give up the earlier ones of the `accumulate` minibatches too. With
+// `shard`, parameters have no gradient after update(). Not for a RecordedStep. A failure between
+// ranks throws DeviceError: see Communicator.
 class MultiNodeOptimizer {
 public:
     // Called by all ranks; operations have a group of their own, made by split(). The optimizer

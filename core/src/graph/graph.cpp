@@ -209,9 +209,15 @@ VariableNode::~VariableNode() {
         if (next->unique()) after = std::move(next->grad_node);
         next = std::move(after);
     }
-    if (creator && !creator->outputs_.empty()) {
+    unchain();
+}
+
+void VariableNode::unchain() noexcept {
+    if (!creator) return;
+    if (!creator->outputs_.empty()) {
         creator->outputs_[static_cast<std::size_t>(output_index)] = nullptr;
     }
+    creator.reset();
 }
 
 int VariableNode::rank() const noexcept { return creator ? creator->rank() : 0; }

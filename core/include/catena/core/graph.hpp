@@ -49,6 +49,7 @@ public:
     void write_grad(Array gradient);
     void set_grad_hook(std::function<void()> hook);  // see Variable
     static bool any_grad_hooks() noexcept;           // on any variable of the process
+    void unchain() noexcept;                         // see Variable
 
     Array data;
     Array grad;
@@ -83,6 +84,7 @@ public:
     void release() noexcept {
         if (references_.drop()) destroy(this);
     }
+    bool unique() const noexcept { return references_.get() == 1; }
 
     virtual std::string_view label() const noexcept = 0;
     // The name in messages: "input 0", unless overridden.

@@ -91,6 +91,8 @@ public:
     // variable still refers to it. Data and gradient stay readable; another backward() through the
     // graph throws GraphError. With enable_double_backprop nothing is freed.
     void backward(bool retain_grad = false, bool enable_double_backprop = false) &&;
+    // Makes it a leaf: its call no longer computes it, but still computes its other results.
+    void unchain() const { node().unchain(); }
     // Removes all calls that led to this variable from the graph, back to the leaves.
     void unchain_backward() const;
 

@@ -1,0 +1,18 @@
+"""catena: define-by-run deep learning, with Chainer's interface.
+
+Arrays, the graph and all functions are those of catena's C++ libraries and plugins. ``import catena as
+chainer`` runs code that was written for Chainer.
+"""
+from catena._core import (
+    Array, DataError, Device, DeviceError, DtypeError, Error, GraphError, InternalError, InvalidError,
+    InvalidType, InvalidValueError, NanError, NotDifferentiableError, OutOfMemoryError, PluginError,
+    ShapeError, UnsupportedError, from_dlpack, load_plugin, load_plugins, plugin_report)
+from catena.configuration import (
+    config, force_backprop_mode, global_config, no_backprop_mode, using_config, using_device)
+from catena.variable import Parameter, Variable, as_array, as_variable, grad
+from catena.function_node import FunctionNode
+from catena.function import Function, force_backprop_mode, no_backprop_mode
+from catena import backend, cuda, functions
+from catena.functions import plugin_function
+
+__version__ = "0.1.0"

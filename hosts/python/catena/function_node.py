@@ -1,0 +1,64 @@
+"""FunctionNode: a differentiable function that Python defines."""
+from catena import _core
+from catena._core import UnsupportedError
+
+__all__ = ["FunctionNode", "grad"]
+
+from catena.variable import as_variable, grad
+
+
+class FunctionNode(_core.FunctionNodeBase):
+    """One call of a function. A subclass implements ``forward()`` on arrays and ``backward()`` on variables.
+
+    ``forward(inputs)`` takes a tuple of arrays and returns one array or a tuple. By default it calls
+    ``forward_cpu()``, or ``forward_gpu()`` if an input is on a GPU. On the host, arrays are
+    numpy.ndarrays that share the memory of the variables; elsewhere they are catena.Arrays.
+    ``retain_inputs()`` and ``retain_outputs()`` keep arrays for ``backward()``.
+
+    ``backward(target_input_indexes, grad_outputs)`` returns the gradient of each input, or of each
+    target, as variables; None means none. If it consists of differentiable functions, it can be
+    differentiated again.
+
+    An object can be applied once: ``y, = MyFunction().apply((x,))``.
+    """
+
+    @property
+    def label(self):
+        """The name in messages and pictures of graphs."""
+        return type(self).__name__
+
+    def apply(self, inputs):
+        """Calls the function on variables or arrays and records the call. Returns a tuple of variables."""
+        return self._apply(inputs)
+
+    def __call__(self, *args, **kwargs):
+        return self.apply(*args, **kwargs)
+
+    def forward(self, inputs):
+        on_gpu = any(isinstance(x, _core.Array) and x.device.is_gpu for x in inputs)
+        return self.forward_gpu(inputs) if on_gpu else self.forward_cpu(inputs)
+
+    def forward_cpu(self, inputs):
+        raise UnsupportedError(f"[{self.label}] forward_cpu: expected a class that overrides "
+                               "forward() or forward_cpu(), got one that overrides neither")
+
+    def forward_gpu(self, inputs):
+        raise UnsupportedError(f"[{self.label}] forward_gpu: expected a class that overrides "
+                               "forward() or forward_gpu(), got one that overrides neither")
+
+    def backward(self, target_input_indexes, grad_outputs):
+        return (None,) * len(target_input_indexes)
+
+    def backward_accumulate(self, target_input_indexes, grad_outputs, grad_inputs):
+        """Like ``backward()``, but adds gradients that exist already."""
+        found = self.backward(target_input_indexes, grad_outputs)
+        found = found if isinstance(found, tuple) else (found,)
+        if len(found) == len(self.inputs):
+            found = tuple(found[i] for i in target_input_indexes)
+        return tuple(old if new is None else new if old is None else new + old
+                     for new, old in zip(found, grad_inputs))
+
+    @property
+    def output_data(self):
+        """The arrays of the outputs that ``retain_outputs()`` kept, in its order."""
+        return tuple(y.array for y in self.get_retained_outputs())

@@ -1,0 +1,26 @@
+"""All functions: those of plugins, found by name, and Chainer's forms of them.
+
+``catena.functions.relu`` is the plugin function ``catena.relu``. Functions of other plugins have full
+names: ``plugin_function("org.example.swish")``.
+"""
+from catena import _core
+from catena._core import plugin_function, plugin_function_names
+
+globals().update({name: value for name, value in vars(_core.forms).items()
+                  if not name.startswith("_")})
+
+
+def __getattr__(name):
+    if name.startswith("__"):
+        raise AttributeError(name)
+    try:
+        function = plugin_function("catena." + name)
+    except _core.PluginError as error:
+        raise AttributeError(str(error)) from None
+    globals()[name] = function
+    return function
+
+
+def __dir__():
+    found = [name[len("catena."):] for name in plugin_function_names() if name.startswith("catena.")]
+    return sorted({*globals(), *found})

@@ -1,0 +1,42 @@
+// Arrays in Python: catena.Array, and the exchange with NumPy and DLPack without copying.
+#pragma once
+
+#include "python.hpp"
+
+#include <catena/catena.hpp>
+
+namespace catena::python {
+
+struct PyArray {
+    PyObject_HEAD Array array;
+};
+extern PyTypeObject* array_type;
+
+inline bool is_array(PyObject* object) { return PyObject_TypeCheck(object, array_type) != 0; }
+Owned wrap(Array array);
+
+// Whether array_of() takes the object: a catena.Array, or one with __array_struct__ or __dlpack__.
+bool is_array_like(PyObject* object);
+// The elements of an array of any library. Shares the memory of an array that is dense, aligned, in
+// native byte order and writable; others are copied. Raises TypeError for other objects and dtypes.
+// what: "[catena.Variable] data". same: set to whether to_python() could return this object.
+Array array_of(PyObject* object, std::string_view what, bool* same = nullptr);
+// A numpy.ndarray that shares the memory if the host can access it, else a catena.Array, also for
+// bfloat16 without the package ml_dtypes. None for an empty handle.
+Owned to_python(const Array& array);
+
+Owned python_shape(const Shape& shape);
+// An integer or a sequence of integers.
+Shape shape_of(PyObject* object, std::string_view what);
+std::vector<std::int64_t> integers_of(PyObject* object, std::string_view what);
+Owned python_dtype(Dtype dtype);
+Dtype dtype_from(PyObject* object, std::string_view what);
+Owned python_device(Device device);
+Device device_from(PyObject* object);
+// A number, also a scalar or a 0-d array of NumPy.
+bool is_number(PyObject* object);
+Scalar scalar_of(PyObject* object);
+
+void add_array(PyObject* module);
+
+}  // namespace catena::python

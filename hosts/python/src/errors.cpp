@@ -1,0 +1,168 @@
+// Exceptions of C++ as exceptions of Python, and back.
+#include "python.hpp"
+
+#include <catena/catena.hpp>
+
+#include <cstring>
+#include <new>
+
+namespace catena::python {
+namespace {
+
+bool ending = false;  // set at exit, with the lock
+
+struct Classes {
+    PyObject *error, *invalid_type, *invalid, *dtype, *shape, *unsupported, *memory, *device,
+        *internal, *not_differentiable, *value, *nan, *plugin, *graph, *data;
+};
+Classes classes{};
+
+PyObject* class_of(const Error& error) {
+    if (dynamic_cast<const PluginError*>(&error) != nullptr) return classes.plugin;
+    if (dynamic_cast<const GraphError*>(&error) != nullptr) return classes.graph;
+    if (dynamic_cast<const NanError*>(&error) != nullptr) return classes.nan;
+    if (dynamic_cast<const DataError*>(&error) != nullptr) return classes.data;
+    switch (error.status()) {
+        case CATENA_E_DTYPE: return classes.dtype;
+        case CATENA_E_SHAPE: return classes.shape;
+        case CATENA_E_UNSUPPORTED: return classes.unsupported;
+        case CATENA_E_NOMEM: return classes.memory;
+        case CATENA_E_DEVICE: return classes.device;
+        case CATENA_E_INTERNAL: return classes.internal;
+        case CATENA_E_NOT_DIFFERENTIABLE: return classes.not_differentiable;
+        case CATENA_E_VALUE: return classes.value;
+        default: return classes.invalid;
+    }
+}
+
+PyObject* note_end(PyObject*, PyObject*) {
+    ending = true;
+    Py_RETURN_NONE;
+}
+PyMethodDef note_end_method{"_note_end", note_end, METH_NOARGS, nullptr};
+
+}  // namespace
+
+bool interpreter_runs() noexcept { return !ending && Py_IsInitialized() != 0; }
+
+struct PythonError::State {
+    PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
+    std::string text;
+    ~State() {
+        if (!interpreter_runs()) return;
+        const WithLock lock;
+        Py_XDECREF(type);
+        Py_XDECREF(value);
+        Py_XDECREF(traceback);
+    }
+};
+
+PythonError::PythonError() : state_(std::make_shared<State>()) {
+    PyErr_Fetch(&state_->type, &state_->value, &state_->traceback);
+    if (state_->type == nullptr) return;
+    PyErr_NormalizeException(&state_->type, &state_->value, &state_->traceback);
+    const Owned text(PyObject_Str(state_->value));
+    const char* const utf8 = text ? PyUnicode_AsUTF8AndSize(text.get(), nullptr) : nullptr;
+    if (utf8 != nullptr) state_->text = utf8;
+    else PyErr_Clear();
+}
+
+const char* PythonError::what() const noexcept { return state_->text.c_str(); }
+
+void PythonError::restore() const {
+    Py_XINCREF(state_->type);
+    Py_XINCREF(state_->value);
+    Py_XINCREF(state_->traceback);
+    PyErr_Restore(state_->type, state_->value, state_->traceback);
+}
+
+void raise(PyObject* type, const std::string& message) {
+    PyErr_SetString(type, message.c_str());
+    throw PythonError();
+}
+
+void set_python_error() noexcept {
+    try {
+        throw;
+    } catch (const PythonError& error) {
+        error.restore();
+    } catch (const Error& error) {
+        PyErr_SetString(class_of(error), error.what());
+    } catch (const std::bad_alloc&) {
+        PyErr_NoMemory();
+    } catch (const std::exception& error) {
+        PyErr_SetString(classes.error, error.what());
+    } catch (...) {
+        PyErr_SetString(classes.error, "unknown C++ exception");
+    }
+}
+
+std::string_view text_of(PyObject* string) {
+    Py_ssize_t size = 0;
+    const char* const text = PyUnicode_AsUTF8AndSize(string, &size);
+    if (text == nullptr) throw PythonError();
+    return {text, static_cast<std::size_t>(size)};
+}
+
+std::string type_name(PyObject* object) {
+    const auto type = as<PyObject>(reinterpret_cast<PyObject*>(Py_TYPE(object)));
+    const Owned name = checked(PyObject_GetAttrString(type, "__qualname__"));
+    const Owned module(PyObject_GetAttrString(type, "__module__"));
+    if (!module) PyErr_Clear();
+    const std::string text(text_of(name.get()));
+    if (!module || PyUnicode_Check(module.get()) == 0) return text;
+    const std::string_view where = text_of(module.get());
+    return where == "builtins" ? text : std::string(where) + '.' + text;
+}
+
+Py_hash_t hash_address(PyObject* self) noexcept {
+    return static_cast<Py_hash_t>(reinterpret_cast<std::uintptr_t>(self) >> 4);
+}
+
+PyTypeObject* add_type(PyObject* module, PyType_Spec& spec) {
+    Owned type = checked(PyType_FromSpec(&spec));
+    const char* const name = std::strrchr(spec.name, '.') + 1;
+    checked(PyObject_SetAttrString(module, name, type.get()));
+    return reinterpret_cast<PyTypeObject*>(type.release());
+}
+
+void add_errors(PyObject* module) {
+    const auto add = [&](const char* name, const char* doc, PyObject* base, PyObject* other) {
+        const Owned bases = other == nullptr ? checked(PyTuple_Pack(1, base))
+                                             : checked(PyTuple_Pack(2, base, other));
+        const std::string full = std::string("catena.") + name;
+        Owned made = checked(PyErr_NewExceptionWithDoc(full.c_str(), doc, bases.get(), nullptr));
+        checked(PyObject_SetAttrString(module, name, made.get()));
+        return made.release();
+    };
+    Classes& c = classes;
+    c.error = add("Error", "The base class of catena's exceptions.", PyExc_Exception, nullptr);
+    c.invalid_type =
+        add("InvalidType", "Arrays of a wrong number, shape or dtype.", c.error, nullptr);
+    c.shape = add("ShapeError", "Shapes do not fit.", c.invalid_type, PyExc_ValueError);
+    c.dtype = add("DtypeError", "Dtypes do not fit.", c.invalid_type, PyExc_TypeError);
+    c.invalid = add("InvalidError", "An argument is wrong.", c.error, PyExc_ValueError);
+    c.value = add("InvalidValueError", "An element of an array is wrong, such as a label.", c.error,
+                  PyExc_ValueError);
+    c.nan = add("NanError", "The debug mode found a NaN.", c.value, PyExc_RuntimeError);
+    c.unsupported = add("UnsupportedError", "Nothing is there that can do it.", c.error,
+                        PyExc_NotImplementedError);
+    c.memory =
+        add("OutOfMemoryError", "A device has not enough memory.", c.error, PyExc_MemoryError);
+    c.device = add("DeviceError", "A device is missing, or failed.", c.error, PyExc_RuntimeError);
+    c.internal = add("InternalError", "A plugin or catena has a bug.", c.error, PyExc_RuntimeError);
+    c.not_differentiable = add("NotDifferentiableError", "A function has no such gradient.",
+                               c.error, PyExc_RuntimeError);
+    c.plugin = add("PluginError", "A plugin, or its function, is missing or was refused.", c.error,
+                   PyExc_LookupError);
+    c.graph = add("GraphError", "The graph cannot be used so.", c.error, PyExc_RuntimeError);
+    c.data = add("DataError", "A file cannot be read or written.", c.error, PyExc_OSError);
+
+    const Owned function = checked(PyCFunction_NewEx(&note_end_method, nullptr, nullptr));
+    const Owned atexit = checked(PyImport_ImportModule("atexit"));
+    checked(PyObject_CallMethod(atexit.get(), "register", "O", function.get()));
+}
+
+PyObject* python_class_of_shape_errors() { return classes.shape; }
+
+}  // namespace catena::python

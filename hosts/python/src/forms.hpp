@@ -1,0 +1,204 @@
+// Functions of the host SDK in Python: a signature as text and a C++ function.
+#pragma once
+
+#include "call.hpp"
+#include "operators.hpp"
+
+#include <array>
+#include <functional>
+#include <optional>
+#include <tuple>
+
+namespace catena::python {
+
+// How an argument of a C++ function is made from an object. `get` may refer to the object.
+template <class T>
+struct From;
+template <>
+struct From<Variable> {
+    static Variable get(PyObject* object, std::string_view what) {
+        Variable variable = variable_of(object, what);
+        if (!variable)
+            raise(PyExc_TypeError, std::string(what) + ": expected a variable or an array, got " +
+                                       type_name(object));
+        return variable;
+    }
+};
+template <>
+struct From<Variables> {
+    static Variables get(PyObject* object, std::string_view what) {
+        return variables_of(object, what);
+    }
+};
+template <>
+struct From<std::int64_t> {
+    static std::int64_t get(PyObject* object, std::string_view what) {
+        if (PyIndex_Check(object) == 0)
+            raise(PyExc_TypeError,
+                  std::string(what) + ": expected an integer, got " + type_name(object));
+        const long long value = PyLong_AsLongLong(checked(PyNumber_Index(object)).get());
+        if (value == -1 && PyErr_Occurred() != nullptr) throw PythonError();
+        return value;
+    }
+};
+template <>
+struct From<int> {
+    static int get(PyObject* object, std::string_view what) {
+        return static_cast<int>(From<std::int64_t>::get(object, what));
+    }
+};
+template <>
+struct From<double> {
+    static double get(PyObject* object, std::string_view what) {
+        if (!is_number(object))
+            raise(PyExc_TypeError,
+                  std::string(what) + ": expected a number, got " + type_name(object));
+        return scalar_of(object).value();
+    }
+};
+template <>
+struct From<bool> {
+    static bool get(PyObject* object, std::string_view) {
+        const int truth = PyObject_IsTrue(object);
+        checked(truth);
+        return truth != 0;
+    }
+};
+template <>
+struct From<std::string_view> {
+    static std::string_view get(PyObject* object, std::string_view what) {
+        if (PyUnicode_Check(object) == 0)
+            raise(PyExc_TypeError,
+                  std::string(what) + ": expected a str, got " + type_name(object));
+        return text_of(object);
+    }
+};
+template <>
+struct From<std::vector<std::int64_t>> {
+    static std::vector<std::int64_t> get(PyObject* object, std::string_view what) {
+        return integers_of(object, what);
+    }
+};
+template <>
+struct From<Dtype> {
+    static Dtype get(PyObject* object, std::string_view what) { return dtype_from(object, what); }
+};
+template <>
+struct From<Device> {
+    static Device get(PyObject* object, std::string_view) {
+        return object == Py_None ? Device() : device_from(object);
+    }
+};
+template <>
+struct From<PyObject*> {
+    static PyObject* get(PyObject* object, std::string_view) { return object; }
+};
+template <class T>
+struct From<std::optional<T>> {
+    static std::optional<T> get(PyObject* object, std::string_view what) {
+        if (object == Py_None) return {};
+        return From<T>::get(object, what);
+    }
+};
+
+// Either a variable or a number.
+struct Term {
+    std::optional<Variable> variable;
+    std::optional<Scalar> number;
+};
+template <>
+struct From<Term> {
+    static Term get(PyObject* object, std::string_view what) {
+        if (!is_variable(object) && is_number(object)) return {{}, scalar_of(object)};
+        return {From<Variable>::get(object, what), {}};
+    }
+};
+
+// How the result becomes an object.
+inline Owned to_object(Variable x) { return x ? wrap(std::move(x)) : Owned::borrow(Py_None); }
+inline Owned to_object(Array x) { return wrap(as_variable(std::move(x))); }
+inline Owned to_object(Variables xs) { return wrap_all(std::move(xs)); }
+template <std::size_t n>
+Owned to_object(std::array<Variable, n> xs) {
+    return wrap_all({xs.begin(), xs.end()});
+}
+inline Owned to_object(double x) { return checked(PyFloat_FromDouble(x)); }
+inline Owned to_object(Owned x) { return x; }
+
+inline std::int64_t elements_of(const Variable& x) { return size_of(x); }
+inline std::int64_t elements_of(const std::optional<Variable>& x) { return x ? size_of(*x) : 0; }
+inline std::int64_t elements_of(const Term& x) { return elements_of(x.variable); }
+inline std::int64_t elements_of(const Variables& xs) {
+    std::int64_t n = 0;
+    for (const Variable& x : xs) n += size_of(x);
+    return n;
+}
+std::int64_t elements_of(const auto&) { return 0; }
+
+template <class Function, class... A>
+class Form final : public Callable {
+public:
+    Form(Signature text, std::string doc, Function function)
+        : Callable(std::move(text), std::move(doc)), function_(std::move(function)) {
+        if (signature().size() != sizeof...(A))
+            throw InternalError("[" + signature().text() + "] parameters: expected " +
+                                std::to_string(sizeof...(A)));
+    }
+
+    Owned call(std::span<PyObject* const> values) override {
+        return call(values, std::index_sequence_for<A...>());
+    }
+
+private:
+    template <std::size_t... i>
+    Owned call(std::span<PyObject* const> values, std::index_sequence<i...>) {
+        const auto value = [&](std::size_t k) {
+            return values[k] != nullptr ? values[k] : signature().default_of(k);
+        };
+        const auto what = [&](std::size_t k) {
+            return '[' + signature().name() + "] " + signature()[k].name;
+        };
+        const std::tuple<A...> arguments{From<A>::get(value(i), what(i))...};
+        const std::int64_t elements = (elements_of(std::get<i>(arguments)) + ... + 0);
+        constexpr bool needs_lock = (std::is_same_v<A, PyObject*> || ...);
+        auto result = [&] {
+            const WithoutLock others(!needs_lock && elements >= worth_unlocking);
+            return std::apply(function_, arguments);
+        }();
+        return to_object(std::move(result));
+    }
+
+    Function function_;
+};
+
+// Collects functions: forms("concat(xs, axis=1)", "What it does.", function). The function's
+// parameters are values or references of the types above.
+class Forms {
+public:
+    explicit Forms(PyObject* module, const char* name) : module_(module), name_(name) {}
+    template <class Function>
+    Forms& operator()(const char* signature, const char* doc, Function function) {
+        add(make(Signature(signature), doc, std::move(function), &Function::operator()));
+        return *this;
+    }
+
+private:
+    template <class Function, class R, class... A>
+    static std::unique_ptr<Callable> make(Signature signature, std::string doc, Function function,
+                                          R (Function::*)(A...) const) {
+        return std::make_unique<Form<Function, std::remove_cvref_t<A>...>>(
+            std::move(signature), std::move(doc), std::move(function));
+    }
+    void add(std::unique_ptr<Callable> callable) {
+        Callable& kept = *callable.release();  // lives as long as the module
+        const Owned function = python_function(kept, name_);
+        checked(PyObject_SetAttrString(module_, kept.signature().name().c_str(), function.get()));
+    }
+
+    PyObject* module_;
+    const char* name_;
+};
+
+void add_forms(PyObject* module);
+
+}  // namespace catena::python

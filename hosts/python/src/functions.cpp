@@ -1,0 +1,304 @@
+#include "functions.hpp"
+
+#include "operators.hpp"
+
+#include <fmt/ranges.h>
+
+#include <deque>
+#include <map>
+#include <optional>
+
+namespace catena::python {
+namespace {
+
+constexpr bool has(std::uint32_t flags, std::uint32_t flag) { return (flags & flag) != 0; }
+
+// A name that Python accepts.
+std::string identifier(std::string_view name) {
+    static PyObject* const keywords = checked(PyImport_ImportModule("keyword")).release();
+    std::string text(name);
+    std::replace_if(
+        text.begin(), text.end(),
+        [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '_'; }, '_');
+    const Owned is = checked(PyObject_CallMethod(keywords, "iskeyword", "s", text.c_str()));
+    return is.get() == Py_True ? text + '_' : text;
+}
+
+std::string number_text(double value) {
+    if (!std::isfinite(value)) return "None";
+    const std::string text = fmt::format("{}", value);
+    return text.find_first_of(".e") == text.npos ? text + ".0" : text;
+}
+
+// The default of an attribute as Python writes it; None stands for an empty list.
+std::string default_text(const catena_attr_spec& attribute) {
+    if (has(attribute.flags, CATENA_ATTR_REQUIRED)) return {};
+    const catena_value& def = attribute.def;
+    switch (attribute.kind) {
+        case CATENA_ATTR_INT: return std::to_string(def.v.i);
+        case CATENA_ATTR_FLOAT: return number_text(def.v.f);
+        case CATENA_ATTR_BOOL: return def.v.i != 0 ? "True" : "False";
+        case CATENA_ATTR_STRING: return fmt::format("'{}'", def.v.s != nullptr ? def.v.s : "");
+        case CATENA_ATTR_INTS:
+            if (def.n == 0) return "None";
+            if (def.n == 1) return std::to_string(def.v.ints[0]);
+            return fmt::format("({})", fmt::join(std::span(def.v.ints, def.n), ", "));
+        case CATENA_ATTR_DTYPE: return fmt::format("'{}'", name(def.v.dtype));
+        default: return "None";
+    }
+}
+
+// A function of a plugin. Used only with the interpreter's lock.
+class PluginCallable final : public Callable {
+public:
+    PluginCallable(const catena_function& function, std::string_view short_name)
+        : PluginCallable(function, order_of(function), short_name) {}
+
+    const catena_function& function() const { return function_; }
+
+    Owned call(std::span<PyObject* const> values) override {
+        SmallVector<Variable, 6> made(n_inputs_);
+        SmallVector<const Variable*, 12> inputs;
+        std::int64_t elements = 0;
+        inputs.resize(n_inputs_);
+        Variables rest;
+        for (std::size_t i = 0; i < n_inputs_; ++i) {
+            PyObject* const value = values[order_[i]];
+            if (i + 1 == n_inputs_ && variadic_) {
+                rest = variables_of(value, what(i));
+                inputs.resize(n_inputs_ - 1 + rest.size());
+                for (std::size_t k = 0; k < rest.size(); ++k) {
+                    inputs[i + k] = &rest[k];
+                    elements += size_of(rest[k]);
+                }
+            } else if (value == nullptr) {
+                inputs[i] = nullptr;
+            } else {
+                if (is_variable(value)) inputs[i] = &as<PyVariable>(value)->variable;
+                else inputs[i] = &converted(value, made[i], i);
+                elements += size_of(*inputs[i]);
+            }
+        }
+        const PluginFunction function = bind(values);
+        const std::span<const Variable* const> all(inputs.data(), inputs.size());
+        const bool unlock = elements >= worth_unlocking || elements == 0;
+        if (one_result_) {
+            Variable result = [&] {
+                const WithoutLock others(unlock);
+                return function.first(all);
+            }();
+            return wrap(std::move(result));
+        }
+        Variables results = [&] {
+            const WithoutLock others(unlock);
+            return function(all);
+        }();
+        Variables visible;
+        for (std::uint32_t i = 0; i < function_.n_outputs; ++i)
+            if (!has(function_.outputs[i]->flags, CATENA_PORT_HIDDEN))
+                visible.push_back(std::move(results[i]));
+        return visible.size() == 1 ? wrap(std::move(visible[0])) : wrap_all(std::move(visible));
+    }
+
+private:
+    // The parameters in the order of the call: required ones first, as in the C++ wrappers.
+    struct Order {
+        std::vector<Signature::Parameter> parameters;
+        std::vector<std::size_t> place;  // of each input, then of each attribute
+    };
+    static Order order_of(const catena_function& f) {
+        std::vector<Signature::Parameter> all;
+        for (std::uint32_t i = 0; i < f.n_inputs; ++i)
+            all.push_back({identifier(f.inputs[i]->name),
+                           has(f.inputs[i]->flags, CATENA_PORT_OPTIONAL) ? "None" : ""});
+        for (std::uint32_t i = 0; i < f.n_attrs; ++i)
+            all.push_back({identifier(f.attrs[i]->name), default_text(*f.attrs[i])});
+        Order order;
+        order.place.resize(all.size());
+        for (const bool required : {true, false}) {
+            for (std::size_t i = 0; i < all.size(); ++i) {
+                if (all[i].def.empty() != required) continue;
+                order.place[i] = order.parameters.size();
+                order.parameters.push_back(all[i]);
+            }
+        }
+        return order;
+    }
+    PluginCallable(const catena_function& f, Order order, std::string_view short_name)
+        : Callable(Signature(identifier(short_name), std::move(order.parameters)), doc_of(f)),
+          function_(f),
+          order_(std::move(order.place)),
+          n_inputs_(f.n_inputs),
+          variadic_(f.n_inputs > 0 && has(f.inputs[f.n_inputs - 1]->flags, CATENA_PORT_VARIADIC)) {
+        std::size_t visible = 0;
+        for (std::uint32_t i = 0; i < f.n_outputs; ++i)
+            visible += has(f.outputs[i]->flags, CATENA_PORT_HIDDEN) ? 0 : 1;
+        one_result_ =
+            visible == 1 && f.n_outputs > 0 && !has(f.outputs[0]->flags, CATENA_PORT_HIDDEN);
+        std::vector<std::string_view> names;
+        for (std::uint32_t i = 0; i < f.n_attrs; ++i) names.emplace_back(f.attrs[i]->name);
+        bound_.emplace(f.name, names);
+    }
+
+    static std::string doc_of(const catena_function& f) {
+        std::string doc = f.doc != nullptr ? f.doc : "";
+        const auto add = [&](const char* name, const char* text) {
+            if (text != nullptr && *text != '\0')
+                doc += fmt::format("\n    {}: {}", identifier(name), text);
+        };
+        doc += "\n";
+        for (std::uint32_t i = 0; i < f.n_inputs; ++i) add(f.inputs[i]->name, f.inputs[i]->doc);
+        for (std::uint32_t i = 0; i < f.n_attrs; ++i) add(f.attrs[i]->name, f.attrs[i]->doc);
+        return doc + fmt::format("\nThe function {} of a plugin.", f.name);
+    }
+
+    std::string what(std::size_t input) const {
+        return fmt::format("[{}] {}", signature().name(), function_.inputs[input]->name);
+    }
+    const Variable& converted(PyObject* value, Variable& made, std::size_t input) const {
+        if (value == Py_None && !has(function_.inputs[input]->flags, CATENA_PORT_OPTIONAL))
+            raise(PyExc_TypeError, what(input) + ": expected a variable or an array, got None");
+        return variable_of(value, made, what(input));
+    }
+
+    PluginFunction bind(std::span<PyObject* const> values) {
+        const std::size_t n = function_.n_attrs;
+        bool given = false, required = false;
+        for (std::size_t i = 0; i < n; ++i) {
+            PyObject* const value = values[order_[n_inputs_ + i]];
+            given = given || (value != nullptr && value != Py_None);
+            required = required || has(function_.attrs[i]->flags, CATENA_ATTR_REQUIRED);
+        }
+        if (!given && !required) {
+            if (!plain_) plain_.emplace(function_.name);
+            return *plain_;
+        }
+        SmallVector<AttributeView, 8> views;
+        views.reserve(n);
+        std::deque<std::vector<std::int64_t>> integers;  // views refer to their elements
+        std::deque<std::vector<double>> reals;
+        for (std::size_t i = 0; i < n; ++i) {
+            const catena_attr_spec& spec = *function_.attrs[i];
+            PyObject* const value = values[order_[n_inputs_ + i]];
+            views.push_back(value == nullptr ||
+                                    (value == Py_None && !has(spec.flags, CATENA_ATTR_REQUIRED))
+                                ? default_view(spec)
+                                : view_of(spec, value, integers, reals));
+        }
+        return (*bound_)(std::span<const AttributeView>(views.data(), views.size()));
+    }
+
+    static AttributeView default_view(const catena_attr_spec& spec) {
+        const catena_value& def = spec.def;
+        switch (spec.kind) {
+            case CATENA_ATTR_INT: return def.v.i;
+            case CATENA_ATTR_FLOAT: return def.v.f;
+            case CATENA_ATTR_BOOL: return def.v.i != 0;
+            case CATENA_ATTR_STRING: return std::string_view(def.v.s != nullptr ? def.v.s : "");
+            case CATENA_ATTR_INTS: return Ints(std::span(def.v.ints, def.n));
+            case CATENA_ATTR_FLOATS: return std::span(def.v.floats, def.n);
+            default: break;
+        }
+        Dtype dtype = Dtype::float32;
+        from_abi(def.v.dtype, dtype);
+        return dtype;
+    }
+
+    AttributeView view_of(const catena_attr_spec& spec, PyObject* value,
+                          std::deque<std::vector<std::int64_t>>& integers,
+                          std::deque<std::vector<double>>& reals) const {
+        const auto fail = [&](const char* expected) {
+            raise(PyExc_TypeError, fmt::format("[{}] {}: expected {}, got {}", signature().name(),
+                                               spec.name, expected, type_name(value)));
+        };
+        switch (spec.kind) {
+            case CATENA_ATTR_INT: {
+                if (PyIndex_Check(value) == 0) fail("an integer");
+                const long long integer = PyLong_AsLongLong(checked(PyNumber_Index(value)).get());
+                if (integer == -1 && PyErr_Occurred() != nullptr) throw PythonError();
+                return static_cast<std::int64_t>(integer);
+            }
+            case CATENA_ATTR_FLOAT:
+                if (!is_number(value)) fail("a number");
+                return scalar_of(value).value();
+            case CATENA_ATTR_BOOL: {
+                const int truth = PyObject_IsTrue(value);
+                checked(truth);
+                return truth != 0;
+            }
+            case CATENA_ATTR_STRING:
+                if (PyUnicode_Check(value) == 0) fail("a str");
+                return text_of(value);
+            case CATENA_ATTR_INTS:
+                if (value == Py_None) return Ints(std::span<const std::int64_t>());
+                integers.push_back(
+                    integers_of(value, fmt::format("[{}] {}", signature().name(), spec.name)));
+                return Ints(integers.back());
+            case CATENA_ATTR_FLOATS: {
+                std::vector<double>& list = reals.emplace_back();
+                const Owned tuple = checked(PySequence_Tuple(value));
+                for (Py_ssize_t k = 0; k < PyTuple_Size(tuple.get()); ++k)
+                    list.push_back(scalar_of(PyTuple_GetItem(tuple.get(), k)).value());
+                return std::span<const double>(list);
+            }
+            default: break;
+        }
+        return dtype_from(value, fmt::format("[{}] {}", signature().name(), spec.name));
+    }
+
+    const catena_function& function_;
+    std::vector<std::size_t> order_;
+    std::size_t n_inputs_;
+    bool variadic_;
+    bool one_result_ = false;
+    std::optional<PluginFunction> plain_;  // with the defaults of all attributes
+    std::optional<BoundFunction> bound_;
+};
+
+// plugin_function(name): the function with this full name, made once.
+PyObject* plugin_function(PyObject*, PyObject* name) {
+    return guarded([&]() -> PyObject* {
+        static auto* const known = new std::map<std::string, PyObject*, std::less<>>();
+        if (PyUnicode_Check(name) == 0)
+            raise(PyExc_TypeError, "plugin_function() takes a str, got " + type_name(name));
+        const std::string full(text_of(name));
+        const auto found = known->find(full);
+        if (found != known->end()) return Owned::borrow(found->second).release();
+        const catena_function& function = function_descriptor(full);
+        const std::string_view last = std::string_view(full).substr(full.rfind('.') + 1);
+        auto* const callable = new PluginCallable(function, last);
+        Owned made = python_function(*callable, "catena.functions");
+        known->emplace(full, Owned::borrow(made.get()).release());
+        return made.release();
+    });
+}
+
+PyObject* plugin_function_names(PyObject*, PyObject*) {
+    return guarded([&] {
+        const std::vector<std::string> names = function_names();
+        Owned list = checked(PyList_New(0));
+        for (const std::string& each : names) {
+            const catena_function& f = function_descriptor(each);
+            bool hidden = has(f.flags, CATENA_FUNCTION_INTERNAL);
+            for (std::uint32_t i = 0; i < f.n_inputs; ++i)
+                hidden = hidden || has(f.inputs[i]->flags, CATENA_PORT_MUTATED);
+            if (!hidden) checked(PyList_Append(list.get(), python_text(each).get()));
+        }
+        return list.release();
+    });
+}
+
+}  // namespace
+
+void add_functions(PyObject* module) {
+    static PyMethodDef methods[] = {
+        {"plugin_function", plugin_function, METH_O,
+         "plugin_function(name, /)\n--\n\n"
+         "The function of a plugin by its full name, such as \"org.example.swish\"."},
+        {"plugin_function_names", plugin_function_names, METH_NOARGS,
+         "The full names of all functions of the loaded plugins."},
+        {nullptr, nullptr, 0, nullptr}};
+    checked(PyModule_AddFunctions(module, methods));
+}
+
+}  // namespace catena::python

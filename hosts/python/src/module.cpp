@@ -1,0 +1,37 @@
+// The extension module catena._core. Python code in catena/ builds the package on it.
+#include "call.hpp"
+#include "forms.hpp"
+#include "functions.hpp"
+#include "node.hpp"
+#include "settings.hpp"
+#include "variable.hpp"
+
+namespace {
+
+PyModuleDef definition{PyModuleDef_HEAD_INIT,
+                       "catena._core",
+                       "The C++ part of catena.",
+                       -1,
+                       nullptr,
+                       nullptr,
+                       nullptr,
+                       nullptr,
+                       nullptr};
+
+}  // namespace
+
+PyMODINIT_FUNC PyInit__core() {
+    using namespace catena::python;
+    return guarded([] {
+        Owned module = checked(PyModule_Create(&definition));
+        add_errors(module.get());
+        add_array(module.get());
+        add_variable(module.get());
+        add_nodes(module.get());
+        add_callables(module.get());
+        add_functions(module.get());
+        add_forms(module.get());
+        add_settings(module.get());
+        return module.release();
+    });
+}

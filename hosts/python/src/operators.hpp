@@ -1,0 +1,204 @@
+// Operators of Python on variables and arrays, as slots of their types.
+#pragma once
+
+#include "variable.hpp"
+
+namespace catena::python {
+
+Device host_device();
+
+// Whether the work of a call with this many elements is worth giving the interpreter's lock back.
+constexpr std::int64_t worth_unlocking = 2048;
+
+inline std::int64_t size_of(const Variable& x) { return x ? x.size() : 0; }
+inline std::int64_t size_of(const Array& x) { return x ? x.size() : 0; }
+inline std::int64_t size_of(const Scalar&) { return 0; }
+
+template <class X>
+struct Operand;
+template <>
+struct Operand<Variable> {
+    static const Variable* exact(PyObject* object) {
+        return is_variable(object) ? &as<PyVariable>(object)->variable : nullptr;
+    }
+    static Variable converted(PyObject* object) {
+        return as_variable(array_of(object, "[operator] operand"));
+    }
+    static Owned result(Variable x) { return wrap(std::move(x)); }
+    static Owned result(Array mask) { return wrap(as_variable(std::move(mask))); }
+    static bool other_is_ours(PyObject*) { return false; }
+};
+template <>
+struct Operand<Array> {
+    static const Array* exact(PyObject* object) {
+        return is_array(object) ? &as<PyArray>(object)->array : nullptr;
+    }
+    static Array converted(PyObject* object) { return array_of(object, "[operator] operand"); }
+    static Owned result(Array x) { return wrap(std::move(x)); }
+    static bool other_is_ours(PyObject* object) { return is_variable(object); }
+};
+
+template <class X, class Op>
+PyObject* binary(PyObject* left, PyObject* right) noexcept {
+    return guarded([&]() -> PyObject* {
+        const auto apply = [](const auto& a, const auto& b) {
+            auto result = [&] {
+                const WithoutLock others(size_of(a) + size_of(b) >= worth_unlocking);
+                return Op()(a, b);
+            }();
+            return Operand<X>::result(std::move(result)).release();
+        };
+        const X* const a = Operand<X>::exact(left);
+        const X* const b = Operand<X>::exact(right);
+        if (a != nullptr && b != nullptr) return apply(*a, *b);
+        PyObject* const other = a != nullptr ? right : left;
+        if (!Operand<X>::other_is_ours(other)) {
+            if (is_number(other)) {
+                if constexpr (Op::takes_numbers) {
+                    const Scalar c = scalar_of(other);
+                    return a != nullptr ? apply(*a, c) : apply(c, *b);
+                }
+            } else if (is_array_like(other)) {
+                const X converted = Operand<X>::converted(other);
+                return a != nullptr ? apply(*a, converted) : apply(converted, *b);
+            }
+        }
+        Py_INCREF(Py_NotImplemented);
+        return Py_NotImplemented;
+    });
+}
+
+#define CATENA_OPERATION(NAME, EXPRESSION, NUMBERS)                                \
+    struct NAME {                                                                  \
+        static constexpr bool takes_numbers = NUMBERS;                             \
+        auto operator()(const auto& a, const auto& b) const { return EXPRESSION; } \
+    };
+CATENA_OPERATION(Add, a + b, true)
+CATENA_OPERATION(Subtract, a - b, true)
+CATENA_OPERATION(Multiply, a* b, true)
+CATENA_OPERATION(Divide, a / b, true)
+CATENA_OPERATION(FloorDivide, functions::floor(a / b), true)
+CATENA_OPERATION(Power, pow(a, b), true)
+CATENA_OPERATION(Dot, dot(a, b), false)
+CATENA_OPERATION(And, a& b, false)
+CATENA_OPERATION(Or, a | b, false)
+CATENA_OPERATION(Equal, functions::equal(a, b), true)
+CATENA_OPERATION(NotEqual, functions::not_equal(a, b), true)
+CATENA_OPERATION(Less, functions::less(a, b), true)
+CATENA_OPERATION(LessEqual, functions::less_equal(a, b), true)
+CATENA_OPERATION(Greater, functions::greater(a, b), true)
+CATENA_OPERATION(GreaterEqual, functions::greater_equal(a, b), true)
+#undef CATENA_OPERATION
+
+template <class X, class Op>
+PyObject* in_place(PyObject* left, PyObject* right) noexcept {
+    return guarded([&]() -> PyObject* {
+        const X& x = *Operand<X>::exact(left);
+        if (is_number(right)) Op()(x, scalar_of(right));
+        else Op()(x, Operand<X>::converted(right));
+        Py_INCREF(left);
+        return left;
+    });
+}
+#define CATENA_IN_PLACE(NAME, OPERATOR)                                       \
+    struct NAME {                                                             \
+        void operator()(const auto& a, const auto& b) const { a OPERATOR b; } \
+    };
+CATENA_IN_PLACE(AddTo, +=)
+CATENA_IN_PLACE(SubtractFrom, -=)
+CATENA_IN_PLACE(MultiplyBy, *=)
+CATENA_IN_PLACE(DivideBy, /=)
+#undef CATENA_IN_PLACE
+
+template <class X>
+PyObject* power(PyObject* left, PyObject* right, PyObject*) noexcept {
+    return binary<X, Power>(left, right);
+}
+template <class X, class Op>
+PyObject* unary(PyObject* self) noexcept {
+    return guarded([&] {
+        const X& x = *Operand<X>::exact(self);
+        return Operand<X>::result(Op()(x)).release();
+    });
+}
+struct Negative {
+    auto operator()(const auto& x) const { return -x; }
+};
+struct Positive {
+    auto operator()(const auto& x) const { return x; }
+};
+struct Absolute {
+    auto operator()(const auto& x) const { return functions::abs(x); }
+};
+struct Invert {
+    auto operator()(const auto& x) const { return ~x; }
+};
+
+template <class X>
+PyObject* compare(PyObject* left, PyObject* right, int operation) noexcept {
+    switch (operation) {
+        case Py_LT: return binary<X, Less>(left, right);
+        case Py_LE: return binary<X, LessEqual>(left, right);
+        case Py_GT: return binary<X, Greater>(left, right);
+        case Py_GE: return binary<X, GreaterEqual>(left, right);
+        case Py_EQ: return binary<X, Equal>(left, right);
+        default: return binary<X, NotEqual>(left, right);
+    }
+}
+
+// The only element as a Python number. Raises ValueError if there are several.
+Owned item(const Array& array);
+inline Owned item(const Variable& variable) { return item(variable.data()); }
+template <class X>
+int truth(PyObject* self) noexcept {
+    return guarded([&] {
+        const Owned value = item(*Operand<X>::exact(self));
+        const int result = PyObject_IsTrue(value.get());
+        checked(result);
+        return result;
+    });
+}
+template <class X, PyObject* (*convert)(PyObject*)>
+PyObject* number(PyObject* self) noexcept {
+    return guarded(
+        [&] { return checked(convert(item(*Operand<X>::exact(self)).get())).release(); });
+}
+
+// The length of the first axis.
+inline Py_ssize_t length(const auto& x) {
+    if (x.ndim() == 0) raise(PyExc_TypeError, "len() of a 0-d array");
+    return x.shape()[0];
+}
+// x[key] with NumPy's keys: numbers, slices, None, ..., lists and arrays of integers or bool.
+Variable subscript(const Variable& x, PyObject* key);
+Array subscript(const Array& x, PyObject* key);
+std::vector<Index> indices_of(PyObject* key);
+
+#define CATENA_SLOT(SLOT, FUNCTION) \
+    { SLOT, reinterpret_cast<void*>(static_cast<binaryfunc>(FUNCTION)) }
+#define CATENA_UNARY_SLOT(SLOT, FUNCTION) \
+    { SLOT, reinterpret_cast<void*>(static_cast<unaryfunc>(FUNCTION)) }
+#define CATENA_NUMBER_SLOTS(X)                                                                    \
+    CATENA_SLOT(Py_nb_add, (binary<X, Add>)), CATENA_SLOT(Py_nb_subtract, (binary<X, Subtract>)), \
+        CATENA_SLOT(Py_nb_multiply, (binary<X, Multiply>)),                                       \
+        CATENA_SLOT(Py_nb_true_divide, (binary<X, Divide>)),                                      \
+        CATENA_SLOT(Py_nb_floor_divide, (binary<X, FloorDivide>)),                                \
+        CATENA_SLOT(Py_nb_matrix_multiply, (binary<X, Dot>)),                                     \
+        CATENA_SLOT(Py_nb_and, (binary<X, And>)), CATENA_SLOT(Py_nb_or, (binary<X, Or>)),         \
+        {Py_nb_power, reinterpret_cast<void*>(power<X>)},                                         \
+        CATENA_UNARY_SLOT(Py_nb_negative, (unary<X, Negative>)),                                  \
+        CATENA_UNARY_SLOT(Py_nb_positive, (unary<X, Positive>)),                                  \
+        CATENA_UNARY_SLOT(Py_nb_absolute, (unary<X, Absolute>)),                                  \
+        CATENA_UNARY_SLOT(Py_nb_invert, (unary<X, Invert>)),                                      \
+        {Py_nb_bool, reinterpret_cast<void*>(truth<X>)},                                          \
+        CATENA_UNARY_SLOT(Py_nb_float, (number<X, PyNumber_Float>)),                              \
+        CATENA_UNARY_SLOT(Py_nb_int, (number<X, PyNumber_Long>)), {                               \
+        Py_tp_richcompare, reinterpret_cast<void*>(compare<X>)                                    \
+    }
+#define CATENA_IN_PLACE_SLOTS(X)                                          \
+    CATENA_SLOT(Py_nb_inplace_add, (in_place<X, AddTo>)),                 \
+        CATENA_SLOT(Py_nb_inplace_subtract, (in_place<X, SubtractFrom>)), \
+        CATENA_SLOT(Py_nb_inplace_multiply, (in_place<X, MultiplyBy>)),   \
+        CATENA_SLOT(Py_nb_inplace_true_divide, (in_place<X, DivideBy>))
+
+}  // namespace catena::python

@@ -1,0 +1,145 @@
+// The limited C API of CPython 3.10 and what makes it safe in C++: references, the lock of the
+// interpreter, exceptions in both directions. One extension module serves all later versions.
+#pragma once
+
+#define PY_SSIZE_T_CLEAN
+#define Py_LIMITED_API 0x030A0000
+#include <Python.h>
+
+#include <exception>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace catena::python {
+
+// A reference that this object owns.
+class Owned {
+public:
+    Owned() = default;
+    explicit Owned(PyObject* object) noexcept : object_(object) {}
+    static Owned borrow(PyObject* object) noexcept {
+        Py_XINCREF(object);
+        return Owned(object);
+    }
+    Owned(Owned&& other) noexcept : object_(other.release()) {}
+    Owned& operator=(Owned&& other) noexcept {
+        std::swap(object_, other.object_);
+        return *this;
+    }
+    ~Owned() { Py_XDECREF(object_); }
+
+    PyObject* get() const noexcept { return object_; }
+    PyObject* release() noexcept { return std::exchange(object_, nullptr); }
+    explicit operator bool() const noexcept { return object_ != nullptr; }
+    bool operator==(const PyObject* other) const noexcept { return object_ == other; }
+
+private:
+    PyObject* object_ = nullptr;
+};
+
+// Holds the lock of the interpreter in the scope, from any thread.
+class WithLock {
+public:
+    WithLock() : state_(PyGILState_Ensure()) {}
+    WithLock(const WithLock&) = delete;
+    WithLock& operator=(const WithLock&) = delete;
+    ~WithLock() { PyGILState_Release(state_); }
+
+private:
+    PyGILState_STATE state_;
+};
+
+// Lets other threads run Python in the scope, if `worth` it: giving the lock back costs about as
+// much as adding a hundred numbers.
+class WithoutLock {
+public:
+    explicit WithoutLock(bool worth = true) : thread_(worth ? PyEval_SaveThread() : nullptr) {}
+    WithoutLock(const WithoutLock&) = delete;
+    WithoutLock& operator=(const WithoutLock&) = delete;
+    ~WithoutLock() {
+        if (thread_ != nullptr) PyEval_RestoreThread(thread_);
+    }
+
+private:
+    PyThreadState* thread_;
+};
+
+// False after the interpreter began to end: its lock cannot be taken any more.
+bool interpreter_runs() noexcept;
+
+// A Python exception on its way through C++, with its traceback.
+class PythonError : public std::exception {
+public:
+    PythonError();  // takes the current exception; needs the lock
+    const char* what() const noexcept override;
+    void restore() const;  // makes it the current exception again; needs the lock
+
+private:
+    struct State;
+    std::shared_ptr<State> state_;
+};
+
+// Throws PythonError unless the object is there.
+inline Owned checked(PyObject* object) {
+    if (object == nullptr) throw PythonError();
+    return Owned(object);
+}
+inline void checked(int status) {
+    if (status < 0) throw PythonError();
+}
+// Throws a Python exception of the given class.
+[[noreturn]] void raise(PyObject* type, const std::string& message);
+
+// Turns the C++ exception that is being handled into a Python exception.
+void set_python_error() noexcept;
+
+// Runs body(); exceptions become Python exceptions, and the result NULL or -1.
+template <class Body>
+auto guarded(const Body& body) noexcept -> decltype(body()) {
+    try {
+        return body();
+    } catch (...) {
+        set_python_error();
+    }
+    if constexpr (std::is_pointer_v<decltype(body())>) return nullptr;
+    else return static_cast<decltype(body())>(-1);
+}
+
+// A string's UTF-8, which lives as long as the string.
+std::string_view text_of(PyObject* string);
+inline Owned python_text(std::string_view text) {
+    return checked(PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size())));
+}
+// "numpy.ndarray", "list".
+std::string type_name(PyObject* object);
+
+// Creates the exception classes and adds them to the module.
+void add_errors(PyObject* module);
+PyObject* python_class_of_shape_errors();
+
+// A new type from slots; its objects are collected if it has Py_TPFLAGS_HAVE_GC.
+PyTypeObject* add_type(PyObject* module, PyType_Spec& spec);
+
+// The hash of objects that are compared element by element, but are keys by identity.
+Py_hash_t hash_address(PyObject* self) noexcept;
+
+template <class T>
+T* as(PyObject* object) {
+    return reinterpret_cast<T*>(object);
+}
+
+// An entry of tp_methods or a module's methods.
+using FastCall = PyObject* (*)(PyObject*, PyObject* const*, Py_ssize_t);
+inline PyMethodDef fast(const char* name, FastCall function, const char* doc) {
+    return {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function)),
+            METH_FASTCALL, doc};
+}
+using KeywordCall = PyObject* (*)(PyObject*, PyObject*, PyObject*);
+inline PyMethodDef keywords(const char* name, KeywordCall function, const char* doc) {
+    return {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function)),
+            METH_VARARGS | METH_KEYWORDS, doc};
+}
+
+}  // namespace catena::python

@@ -1,0 +1,316 @@
+// See settings.hpp.
+#include "settings.hpp"
+
+#include "operators.hpp"
+
+#include <catena/core/grad.hpp>
+
+#include <fmt/format.h>
+
+namespace catena::python {
+namespace {
+
+struct PyDevice {
+    PyObject_HEAD Device device;
+};
+PyTypeObject* device_type = nullptr;
+Device& device_self(PyObject* object) { return as<PyDevice>(object)->device; }
+
+PyObject* new_device(PyTypeObject*, PyObject* args, PyObject* kwargs) {
+    return guarded([&] {
+        static const char* names[] = {"name", nullptr};
+        PyObject* name = nullptr;
+        if (PyArg_ParseTupleAndKeywords(args, kwargs, "O:Device", const_cast<char**>(names),
+                                        &name) == 0)
+            throw PythonError();
+        return python_device(device_from(name)).release();
+    });
+}
+void free_device(PyObject* object) {
+    PyTypeObject* const type = Py_TYPE(object);
+    reinterpret_cast<freefunc>(PyType_GetSlot(type, Py_tp_free))(object);
+    Py_DECREF(type);
+}
+PyObject* device_repr(PyObject* self) {
+    return guarded([&] {
+        return python_text(fmt::format("catena.Device('{}')", device_self(self).name())).release();
+    });
+}
+PyObject* device_str(PyObject* self) {
+    return guarded([&] { return python_text(device_self(self).name()).release(); });
+}
+PyObject* device_compare(PyObject* left, PyObject* right, int operation) {
+    return guarded([&]() -> PyObject* {
+        const bool ours = Py_TYPE(right) == device_type;
+        if ((operation != Py_EQ && operation != Py_NE) || (!ours && PyUnicode_Check(right) == 0)) {
+            Py_INCREF(Py_NotImplemented);
+            return Py_NotImplemented;
+        }
+        const bool same = ours ? device_self(left) == device_self(right)
+                               : device_self(left).name() == text_of(right);
+        return PyBool_FromLong(same == (operation == Py_EQ));
+    });
+}
+Py_hash_t device_hash(PyObject* self) {
+    return static_cast<Py_hash_t>(reinterpret_cast<std::uintptr_t>(device_self(self).state()) >> 4);
+}
+
+#define CATENA_GETTER(NAME, ...)                     \
+    PyObject* NAME(PyObject* self, void*) {          \
+        return guarded([&] { return __VA_ARGS__; }); \
+    }
+CATENA_GETTER(device_name, python_text(device_self(self).name()).release())
+CATENA_GETTER(device_backend, python_text(device_self(self).backend()).release())
+CATENA_GETTER(device_ordinal, PyLong_FromLong(device_self(self).ordinal()))
+CATENA_GETTER(get_host_accessible, PyBool_FromLong(device_self(self).host_accessible()))
+CATENA_GETTER(get_is_gpu, PyBool_FromLong(cuda::is_gpu(device_self(self))))
+CATENA_GETTER(device_get_threads, PyLong_FromLong(device_self(self).threads()))
+#undef CATENA_GETTER
+
+int device_set_threads(PyObject* self, PyObject* value, void*) {
+    return guarded([&] {
+        const long n = PyLong_AsLong(value);
+        if (n == -1 && PyErr_Occurred() != nullptr) throw PythonError();
+        device_self(self).set_threads(static_cast<int>(n));
+        return 0;
+    });
+}
+
+PyObject* device_use(PyObject* self, PyObject* const*, Py_ssize_t) {
+    return guarded([&]() -> PyObject* {
+        use_device(device_self(self));
+        Py_RETURN_NONE;
+    });
+}
+PyObject* device_synchronize(PyObject* self, PyObject* const*, Py_ssize_t) {
+    return guarded([&]() -> PyObject* {
+        {
+            const WithoutLock others;
+            device_self(self).synchronize();
+        }
+        Py_RETURN_NONE;
+    });
+}
+PyObject* device_memory(PyObject* self, PyObject* const*, Py_ssize_t) {
+    return guarded([&] {
+        const MemoryStats stats = device_self(self).memory();
+        return Py_BuildValue("{sLsLsLsL}", "in_use", stats.in_use, "peak", stats.peak, "cached",
+                             stats.cached, "system_calls", stats.system_calls);
+    });
+}
+
+PyObject* current_device(PyObject*, PyObject*) {
+    return guarded([] { return python_device(Device::current()).release(); });
+}
+PyObject* device_names(PyObject*, PyObject*) {
+    return guarded([] {
+        Owned list = checked(PyList_New(0));
+        for (const std::string& name : Device::list())
+            checked(PyList_Append(list.get(), python_text(name).get()));
+        return list.release();
+    });
+}
+
+PyObject* gpu_count(PyObject*, PyObject*) {
+    return guarded([] { return PyLong_FromLong(cuda::device_count()); });
+}
+PyObject* gpu_reason(PyObject*, PyObject*) {
+    return guarded([] { return python_text(cuda::reason()).release(); });
+}
+PyObject* gpu(PyObject*, PyObject* number) {
+    return guarded([&] {
+        if (number == Py_None) return python_device(cuda::get_device()).release();
+        const long id = PyLong_AsLong(number);
+        if (id == -1 && PyErr_Occurred() != nullptr) throw PythonError();
+        return python_device(id < 0 ? cuda::host() : cuda::get_device(static_cast<int>(id)))
+            .release();
+    });
+}
+
+// ---- plugins
+
+PyObject* load_one(PyObject*, PyObject* path) {
+    return guarded([&]() -> PyObject* {
+        PyObject* bytes = nullptr;
+        if (PyUnicode_FSConverter(path, &bytes) == 0) throw PythonError();
+        const Owned text(bytes);
+        load_plugin(PyBytes_AsString(bytes));
+        Py_RETURN_NONE;
+    });
+}
+PyObject* load_folder(PyObject*, PyObject* path) {
+    return guarded([&]() -> PyObject* {
+        PyObject* bytes = nullptr;
+        if (PyUnicode_FSConverter(path, &bytes) == 0) throw PythonError();
+        const Owned text(bytes);
+        load_plugins(PyBytes_AsString(bytes));
+        Py_RETURN_NONE;
+    });
+}
+PyObject* report(PyObject*, PyObject*) {
+    return guarded([] { return python_text(to_string(plugin_report())).release(); });
+}
+
+// ---- configuration
+
+bool Config::*flag_of(std::string_view name) {
+    if (name == "train") return &Config::train;
+    if (name == "enable_backprop") return &Config::enable_backprop;
+    if (name == "deterministic") return &Config::deterministic;
+    if (name == "debug") return &Config::debug;
+    return nullptr;
+}
+
+// get_flag(name, of_all_threads)
+PyObject* get_flag(PyObject*, PyObject* const* args, Py_ssize_t) {
+    return guarded([&] {
+        const Config& from = args[1] == Py_True ? global_config() : config();
+        const std::string_view name = text_of(args[0]);
+        if (const auto flag = flag_of(name)) return PyBool_FromLong(from.*flag);
+        if (name == "products")
+            return PyLong_FromUnsignedLong(static_cast<unsigned>(from.products));
+        const auto found = from.named.find(name);
+        if (found == from.named.end()) return Owned::borrow(Py_None).release();
+        return PyLong_FromLongLong(found->second);
+    });
+}
+// set_flag(name, value, of_all_threads); None removes a named setting.
+PyObject* set_flag(PyObject*, PyObject* const* args, Py_ssize_t) {
+    return guarded([&]() -> PyObject* {
+        Config& to = args[2] == Py_True ? global_config() : config();
+        const std::string name(text_of(args[0]));
+        if (const auto flag = flag_of(name)) {
+            const int truth = PyObject_IsTrue(args[1]);
+            checked(truth);
+            to.*flag = truth != 0;
+            Py_RETURN_NONE;
+        }
+        if (args[1] == Py_None) {
+            to.named.erase(name);
+            Py_RETURN_NONE;
+        }
+        const long long value = PyLong_AsLongLong(args[1]);
+        if (value == -1 && PyErr_Occurred() != nullptr) throw PythonError();
+        if (name == "products") to.products = static_cast<Products>(value);
+        else to.named.insert_or_assign(name, value);
+        Py_RETURN_NONE;
+    });
+}
+
+PyObject* set_seed(PyObject*, PyObject* value) {
+    return guarded([&]() -> PyObject* {
+        const unsigned long long number = PyLong_AsUnsignedLongLong(value);
+        if (PyErr_Occurred() != nullptr) throw PythonError();
+        seed(number);
+        Py_RETURN_NONE;
+    });
+}
+
+// grad(outputs, inputs, grad_outputs, grad_inputs, set_grad, retain_grad, enable_double_backprop)
+PyObject* run_grad(PyObject*, PyObject* const* args, Py_ssize_t) {
+    return guarded([&] {
+        const Variables outputs = variables_of(args[0], "[grad] outputs");
+        const Variables inputs = variables_of(args[1], "[grad] inputs");
+        const Variables grad_outputs =
+            args[2] == Py_None ? Variables() : variables_of(args[2], "[grad] grad_outputs");
+        const Variables grad_inputs =
+            args[3] == Py_None ? Variables() : variables_of(args[3], "[grad] grad_inputs");
+        const GradOptions options{args[4] == Py_True, args[5] == Py_True, args[6] == Py_True};
+        Variables found = [&] {
+            const WithoutLock others;
+            return grad(outputs, inputs, grad_outputs, grad_inputs, options);
+        }();
+        return wrap_all(std::move(found)).release();
+    });
+}
+
+PyObject* run_from_dlpack(PyObject*, PyObject* object) {
+    return guarded([&] { return wrap(from_dlpack(object, "[from_dlpack]")).release(); });
+}
+PyObject* as_array(PyObject*, PyObject* object) {
+    return guarded([&] { return wrap(array_of(object, "[as_array]")).release(); });
+}
+PyObject* as_python(PyObject*, PyObject* object) {
+    return guarded([&] { return to_python(array_of(object, "[to_numpy]")).release(); });
+}
+
+}  // namespace
+
+Owned python_device(Device device) {
+    if (!device) return Owned::borrow(Py_None);
+    Owned made = checked(PyType_GenericAlloc(device_type, 0));
+    device_self(made.get()) = device;
+    return made;
+}
+
+Device device_from(PyObject* object) {
+    if (Py_TYPE(object) == device_type) return device_self(object);
+    if (PyUnicode_Check(object) != 0) {
+        const std::string_view name = text_of(object);
+        return name == "@numpy" ? cuda::host() : Device::get(name);
+    }
+    if (PyLong_Check(object) != 0) {
+        const long id = PyLong_AsLong(object);
+        return id < 0 ? cuda::host() : cuda::get_device(static_cast<int>(id));
+    }
+    raise(PyExc_TypeError,
+          "expected a device: a catena.Device, its name, or the number of a GPU, got " +
+              type_name(object));
+}
+
+void add_settings(PyObject* module) {
+    static PyGetSetDef attributes[] = {
+        {"name", device_name, nullptr, "\"BACKEND:NUMBER\"", nullptr},
+        {"backend", device_backend, nullptr, "The part of the name before the colon.", nullptr},
+        {"ordinal", device_ordinal, nullptr, "The number after the colon.", nullptr},
+        {"host_accessible", get_host_accessible, nullptr,
+         "Whether NumPy can share the memory of its arrays.", nullptr},
+        {"is_gpu", get_is_gpu, nullptr, nullptr, nullptr},
+        {"threads", device_get_threads, device_set_threads, "The number of threads of kernels.",
+         nullptr},
+        {nullptr, nullptr, nullptr, nullptr, nullptr}};
+    static PyMethodDef methods[] = {
+        fast("use", device_use, "Makes it the current device of the thread."),
+        fast("synchronize", device_synchronize, "Waits for all work on the device."),
+        fast("memory", device_memory, "The bytes in use, at most in use, and cached."),
+        {nullptr, nullptr, 0, nullptr}};
+    static PyType_Slot slots[] = {
+        {Py_tp_doc, const_cast<char*>("Device(name)\n--\n\nA device of a backend, such as the one "
+                                      "that arrays are on.")},
+        {Py_tp_new, reinterpret_cast<void*>(new_device)},
+        {Py_tp_dealloc, reinterpret_cast<void*>(free_device)},
+        {Py_tp_repr, reinterpret_cast<void*>(device_repr)},
+        {Py_tp_str, reinterpret_cast<void*>(device_str)},
+        {Py_tp_richcompare, reinterpret_cast<void*>(device_compare)},
+        {Py_tp_hash, reinterpret_cast<void*>(device_hash)},
+        {Py_tp_getset, attributes},
+        {Py_tp_methods, methods},
+        {0, nullptr}};
+    static PyType_Spec spec{"catena.Device", sizeof(PyDevice), 0, Py_TPFLAGS_DEFAULT, slots};
+    device_type = add_type(module, spec);
+
+    static PyMethodDef functions[] = {
+        {"current_device", current_device, METH_NOARGS, "The current device of the thread."},
+        {"device_names", device_names, METH_NOARGS, "The names of all devices."},
+        {"gpu_count", gpu_count, METH_NOARGS, nullptr},
+        {"gpu_reason", gpu_reason, METH_NOARGS, nullptr},
+        {"gpu", gpu, METH_O, nullptr},
+        {"load_plugin", load_one, METH_O,
+         "load_plugin(path, /)\n--\n\nLoads a plugin from a file. Its functions are then found."},
+        {"load_plugins", load_folder, METH_O,
+         "load_plugins(folder, /)\n--\n\nLoads all plugins of a folder."},
+        {"plugin_report", report, METH_NOARGS, "What was loaded and refused, as text."},
+        fast("get_flag", get_flag, nullptr),
+        fast("set_flag", set_flag, nullptr),
+        {"set_seed", set_seed, METH_O, nullptr},
+        fast("grad", run_grad, nullptr),
+        {"from_dlpack", run_from_dlpack, METH_O,
+         "from_dlpack(object, /)\n--\n\nA catena.Array that shares the memory of another library's "
+         "array."},
+        {"as_array", as_array, METH_O, "as_array(object, /)\n--\n\nA catena.Array of any array."},
+        {"as_python", as_python, METH_O, nullptr},
+        {nullptr, nullptr, 0, nullptr}};
+    checked(PyModule_AddFunctions(module, functions));
+}
+
+}  // namespace catena::python

@@ -1,0 +1,10 @@
+// Devices, plugins, the configuration of the thread and random numbers in Python.
+#pragma once
+
+#include "dlpack.hpp"
+
+namespace catena::python {
+
+void add_settings(PyObject* module);
+
+}  // namespace catena::python

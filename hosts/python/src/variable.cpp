@@ -1,0 +1,414 @@
+#include "variable.hpp"
+
+#include "node.hpp"
+#include "operators.hpp"
+
+#include <structmember.h>
+
+#include <catena/core/grad.hpp>
+
+namespace catena::python {
+
+PyTypeObject* variable_type = nullptr;
+
+namespace {
+
+PyVariable& self_of(PyObject* object) { return *as<PyVariable>(object); }
+const Variable& present(PyObject* object) {
+    const Variable& variable = self_of(object).variable;
+    if (!variable)
+        raise(PyExc_RuntimeError,
+              "[catena.Variable] expected a variable with an array, got one without: initialize() "
+              "gives a Parameter its shape");
+    return variable;
+}
+
+// The Python object for an array: that of the last call, if the array is still the same.
+PyObject* seen(Seen& last, const Array& array) {
+    if (!array) Py_RETURN_NONE;
+    if (last.object == nullptr || last.array.body() != array.body()) {
+        Owned now = to_python(array);
+        last.array = array;
+        const Owned before(std::exchange(last.object, now.release()));
+    }
+    Py_INCREF(last.object);
+    return last.object;
+}
+
+void forget(Seen& last) {
+    const Array array = std::move(last.array);
+    last.array = Array();
+    const Owned before(std::exchange(last.object, nullptr));
+}
+
+PyObject* new_variable(PyTypeObject* type, PyObject*, PyObject*) {
+    auto* const made = as<PyVariable>(PyType_GenericAlloc(type, 0));
+    if (made == nullptr) return nullptr;
+    new (&made->variable) Variable();
+    new (&made->data) Seen();
+    new (&made->grad) Seen();
+    return reinterpret_cast<PyObject*>(made);
+}
+
+void set_data(PyVariable& self, PyObject* value) {
+    if (value == nullptr || value == Py_None) {
+        forget(self.data);
+        forget(self.grad);
+        self.variable = Variable();
+        return;
+    }
+    bool same = false;
+    Array array = array_of(value, "[catena.Variable] array", &same);
+    if (self.variable) self.variable.set_data(array);
+    else self.variable = Variable(array);
+    forget(self.data);
+    if (same) {
+        Py_INCREF(value);
+        self.data.object = value;
+        self.data.array = std::move(array);
+    }
+}
+
+void set_grad(PyVariable& self, PyObject* value) {
+    forget(self.grad);
+    if (value == nullptr || value == Py_None) {
+        if (self.variable) self.variable.cleargrad();
+    } else if (is_variable(value)) {
+        self.variable.set_grad(self_of(value).variable);
+    } else {
+        bool same = false;
+        Array array = array_of(value, "[catena.Variable] grad", &same);
+        self.variable.set_grad(array);
+        if (same && self.variable.grad().body() == array.body()) {
+            Py_INCREF(value);
+            self.grad.object = value;
+            self.grad.array = std::move(array);
+        }
+    }
+}
+
+int init_variable(PyObject* object, PyObject* args, PyObject* kwargs) {
+    return guarded([&] {
+        static const char* names[] = {"data", "volatile", "name", "grad", "requires_grad", nullptr};
+        PyObject *data = Py_None, *name = Py_None, *grad = Py_None;
+        int is_volatile = 0, requires_grad = 1;
+        if (PyArg_ParseTupleAndKeywords(args, kwargs, "|Op$OOp:Variable", const_cast<char**>(names),
+                                        &data, &is_volatile, &name, &grad, &requires_grad) == 0)
+            throw PythonError();
+        PyVariable& self = self_of(object);
+        if (is_variable(data))
+            raise(PyExc_TypeError,
+                  "[catena.Variable] data: expected an array, got a catena.Variable");
+        self.variable = Variable();
+        set_data(self, data);
+        if (!self.variable) return 0;
+        if (is_volatile != 0) self.variable.set_volatile(true);
+        if (requires_grad == 0) self.variable.set_requires_grad(false);
+        if (name != Py_None) self.variable.set_name(std::string(text_of(name)));
+        if (grad != Py_None) set_grad(self, grad);
+        return 0;
+    });
+}
+
+int traverse(PyObject* object, visitproc visit, void* arg) {
+    PyVariable& self = self_of(object);
+    Py_VISIT(reinterpret_cast<PyObject*>(Py_TYPE(object)));
+    Py_VISIT(self.dict);
+    Py_VISIT(self.data.object);
+    Py_VISIT(self.grad.object);
+    return self.variable ? visit_graph(self.variable, visit, arg) : 0;
+}
+
+int clear(PyObject* object) {
+    PyVariable& self = self_of(object);
+    Py_CLEAR(self.dict);
+    forget(self.data);
+    forget(self.grad);
+    self.variable = Variable();
+    return 0;
+}
+
+void free_variable(PyObject* object) {
+    PyTypeObject* const type = Py_TYPE(object);
+    PyObject_GC_UnTrack(object);
+    PyVariable& self = self_of(object);
+    if (self.weak_references != nullptr) PyObject_ClearWeakRefs(object);
+    clear(object);
+    self.variable.~Variable();
+    self.data.~Seen();
+    self.grad.~Seen();
+    PyObject_GC_Del(object);
+    Py_DECREF(type);
+}
+
+#define CATENA_GETTER(NAME, ...)                            \
+    PyObject* NAME(PyObject* self, void*) {                 \
+        return guarded([&]() -> PyObject* { __VA_ARGS__ }); \
+    }
+CATENA_GETTER(get_data, {
+    const Variable& variable = self_of(self).variable;
+    if (!variable) Py_RETURN_NONE;
+    return seen(self_of(self).data, variable.data());
+})
+CATENA_GETTER(get_grad, {
+    const Variable& variable = self_of(self).variable;
+    if (!variable) Py_RETURN_NONE;
+    return seen(self_of(self).grad, variable.grad());
+})
+CATENA_GETTER(get_grad_var, {
+    const Variable& variable = self_of(self).variable;
+    const Variable grad = variable ? variable.grad_variable() : Variable();
+    if (!grad) Py_RETURN_NONE;
+    return wrap(grad).release();
+})
+CATENA_GETTER(get_shape, { return python_shape(present(self).shape()).release(); })
+CATENA_GETTER(get_ndim, { return PyLong_FromLong(present(self).ndim()); })
+CATENA_GETTER(get_size, { return PyLong_FromLongLong(present(self).size()); })
+CATENA_GETTER(get_dtype, { return python_dtype(present(self).dtype()).release(); })
+CATENA_GETTER(get_device, { return python_device(present(self).device()).release(); })
+CATENA_GETTER(get_rank, { return PyLong_FromLong(present(self).rank()); })
+CATENA_GETTER(get_requires_grad, {
+    const Variable& variable = self_of(self).variable;
+    return PyBool_FromLong(!variable || variable.requires_grad());
+})
+CATENA_GETTER(get_volatile, { return PyBool_FromLong(present(self).is_volatile()); })
+CATENA_GETTER(get_name, {
+    const Variable& variable = self_of(self).variable;
+    if (!variable || variable.name().empty()) Py_RETURN_NONE;
+    return python_text(variable.name()).release();
+})
+CATENA_GETTER(get_creator, {
+    const Variable& variable = self_of(self).variable;
+    if (!variable || variable.creator() == nullptr) Py_RETURN_NONE;
+    return python_call(*variable.creator()).release();
+})
+CATENA_GETTER(get_array, {  // a catena.Array, also on the host
+    return wrap(present(self).data()).release();
+})
+#undef CATENA_GETTER
+
+#define CATENA_SETTER(NAME, ...)                       \
+    int NAME(PyObject* self, PyObject* value, void*) { \
+        return guarded([&]() -> int {                  \
+            __VA_ARGS__;                               \
+            return 0;                                  \
+        });                                            \
+    }
+CATENA_SETTER(put_data, set_data(self_of(self), value))
+CATENA_SETTER(put_grad, set_grad(self_of(self), value))
+CATENA_SETTER(put_requires_grad, present(self).set_requires_grad(PyObject_IsTrue(value) == 1))
+CATENA_SETTER(put_volatile, present(self).set_volatile(PyObject_IsTrue(value) == 1))
+CATENA_SETTER(put_name, present(self).set_name(value == nullptr || value == Py_None
+                                                   ? std::string()
+                                                   : std::string(text_of(value))))
+#undef CATENA_SETTER
+
+PyObject* run_backward(PyObject* self, PyObject* args, PyObject* kwargs) {
+    return guarded([&]() -> PyObject* {
+        static const char* names[] = {"retain_grad", "enable_double_backprop", "loss_scale",
+                                      nullptr};
+        int retain_grad = 0, enable_double_backprop = 0;
+        PyObject* loss_scale = Py_None;
+        if (PyArg_ParseTupleAndKeywords(args, kwargs, "|ppO:backward", const_cast<char**>(names),
+                                        &retain_grad, &enable_double_backprop, &loss_scale) == 0)
+            throw PythonError();
+        const Variable variable = present(self);
+        if (loss_scale != Py_None && !variable.grad()) {
+            variable.set_grad(Array::full(variable.shape(), scalar_of(loss_scale).value(),
+                                          variable.dtype(), variable.device()));
+        }
+        {
+            const WithoutLock others;
+            variable.backward(retain_grad != 0, enable_double_backprop != 0);
+        }
+        Py_RETURN_NONE;
+    });
+}
+
+#define CATENA_METHOD(NAME, ...)                                   \
+    PyObject* NAME(PyObject* self, PyObject* const*, Py_ssize_t) { \
+        return guarded([&]() -> PyObject* {                        \
+            __VA_ARGS__;                                           \
+            Py_RETURN_NONE;                                        \
+        });                                                        \
+    }
+CATENA_METHOD(run_cleargrad, if (self_of(self).variable) self_of(self).variable.cleargrad())
+CATENA_METHOD(run_zerograd, present(self).zerograd())
+CATENA_METHOD(run_unchain_backward, present(self).unchain_backward())
+CATENA_METHOD(run_unchain, present(self).unchain())
+CATENA_METHOD(become_parameter, present(self).node().is_parameter = true)
+CATENA_METHOD(run_item, return item(present(self)).release())
+#undef CATENA_METHOD
+
+PyObject* run_copydata(PyObject* self, PyObject* const* args, Py_ssize_t n) {
+    return guarded([&]() -> PyObject* {
+        if (n != 1 || !is_variable(args[0]))
+            raise(PyExc_TypeError, "copydata() takes one argument: a Variable");
+        present(self).data().copy_from(present(args[0]).data());
+        Py_RETURN_NONE;
+    });
+}
+
+// Makes it another handle to the node of a variable.
+PyObject* run_share(PyObject* self, PyObject* const* args, Py_ssize_t n) {
+    return guarded([&]() -> PyObject* {
+        if (n != 1 || !is_variable(args[0])) raise(PyExc_TypeError, "_share() takes a Variable");
+        PyVariable& source = self_of(args[0]);
+        forget(self_of(self).data);
+        forget(self_of(self).grad);
+        self_of(self).variable = source.variable;
+        if (source.data.object == nullptr) Py_RETURN_NONE;
+        Py_INCREF(source.data.object);
+        self_of(self).data.object = source.data.object;
+        self_of(self).data.array = source.data.array;
+        Py_RETURN_NONE;
+    });
+}
+
+PyObject* run_addgrad(PyObject* self, PyObject* const* args, Py_ssize_t n) {
+    return guarded([&]() -> PyObject* {
+        if (n != 1 || !is_variable(args[0]))
+            raise(PyExc_TypeError, "addgrad() takes one argument: a Variable");
+        const Variable& source = self_of(args[0]).variable;
+        if (!source || !source.grad()) Py_RETURN_NONE;
+        const Variable& target = present(self);
+        const Array grad = source.grad().to(target.device());
+        target.set_grad(target.grad() ? target.grad() + grad : grad.copy());
+        Py_RETURN_NONE;
+    });
+}
+
+PyObject* run_dlpack(PyObject* self, PyObject* args, PyObject* kwargs) {
+    return guarded([&] {
+        const Owned array = wrap(present(self).data());
+        const Owned method = checked(PyObject_GetAttrString(array.get(), "__dlpack__"));
+        return checked(PyObject_Call(method.get(), args, kwargs)).release();
+    });
+}
+
+Py_ssize_t variable_length(PyObject* self) {
+    return guarded([&]() -> Py_ssize_t { return length(present(self)); });
+}
+PyObject* variable_subscript(PyObject* self, PyObject* key) {
+    return guarded([&] { return wrap(subscript(present(self), key)).release(); });
+}
+PyObject* variable_item(PyObject* self, Py_ssize_t i) {
+    return guarded([&] {
+        const Owned key = checked(PyLong_FromSsize_t(i));
+        return wrap(subscript(present(self), key.get())).release();
+    });
+}
+
+}  // namespace
+
+Owned wrap(Variable variable) {
+    auto* const made = as<PyVariable>(PyType_GenericAlloc(variable_type, 0));
+    if (made == nullptr) throw PythonError();
+    new (&made->variable) Variable(std::move(variable));
+    new (&made->data) Seen();
+    new (&made->grad) Seen();
+    return Owned(reinterpret_cast<PyObject*>(made));
+}
+
+Owned wrap_all(std::vector<Variable> variables) {
+    Owned tuple = checked(PyTuple_New(static_cast<Py_ssize_t>(variables.size())));
+    for (std::size_t i = 0; i < variables.size(); ++i) {
+        Owned one = variables[i] ? wrap(std::move(variables[i])) : Owned::borrow(Py_None);
+        checked(PyTuple_SetItem(tuple.get(), static_cast<Py_ssize_t>(i), one.release()));
+    }
+    return tuple;
+}
+
+const Variable& variable_of(PyObject* object, Variable& made, std::string_view what) {
+    if (is_variable(object)) return self_of(object).variable;
+    if (object == Py_None) return made = Variable();
+    return made = as_variable(array_of(object, what));
+}
+
+std::vector<Variable> variables_of(PyObject* object, std::string_view what) {
+    if (is_variable(object) ||
+        (PyList_Check(object) == 0 && PyTuple_Check(object) == 0 && is_array_like(object)))
+        return {variable_of(object, what)};
+    const Owned list(PySequence_Tuple(object));
+    if (!list) {
+        PyErr_Clear();
+        raise(PyExc_TypeError, std::string(what) +
+                                   ": expected a list of variables or arrays, got " +
+                                   type_name(object));
+    }
+    std::vector<Variable> variables;
+    for (Py_ssize_t i = 0; i < PyTuple_Size(list.get()); ++i)
+        variables.push_back(variable_of(PyTuple_GetItem(list.get(), i), what));
+    return variables;
+}
+
+void add_variable(PyObject* module) {
+    static PyGetSetDef attributes[] = {
+        {"data", get_data, put_data, "The array; a numpy.ndarray on the host.", nullptr},
+        {"array", get_data, put_data, "The array; a numpy.ndarray on the host.", nullptr},
+        {"grad", get_grad, put_grad, "The array of the gradient, or None.", nullptr},
+        {"grad_var", get_grad_var, put_grad, "The gradient as a variable, or None.", nullptr},
+        {"shape", get_shape, nullptr, nullptr, nullptr},
+        {"ndim", get_ndim, nullptr, nullptr, nullptr},
+        {"size", get_size, nullptr, "The number of elements.", nullptr},
+        {"dtype", get_dtype, nullptr, nullptr, nullptr},
+        {"device", get_device, nullptr, nullptr, nullptr},
+        {"rank", get_rank, nullptr, "The most calls on any path from a leaf.", nullptr},
+        {"requires_grad", get_requires_grad, put_requires_grad, nullptr, nullptr},
+        {"volatile", get_volatile, put_volatile, "Calls record no graph (Chainer 1).", nullptr},
+        {"name", get_name, put_name, nullptr, nullptr},
+        {"creator", get_creator, nullptr, "The call that computed it, or None.", nullptr},
+        {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
+        {"_array", get_array, nullptr, "The array as a catena.Array.", nullptr},
+        {nullptr, nullptr, nullptr, nullptr, nullptr}};
+    static PyMethodDef methods[] = {
+        keywords("backward", run_backward,
+                 "backward($self, retain_grad=False, enable_double_backprop=False, "
+                 "loss_scale=None)\n--\n\n"
+                 "Computes the gradients of all leaves from which this variable was computed."),
+        fast("cleargrad", run_cleargrad, "Removes the gradient."),
+        fast("zerograd", run_zerograd, "Sets the gradient to zeros."),
+        fast("unchain", run_unchain, "Removes the call that computed this variable."),
+        fast("unchain_backward", run_unchain_backward,
+             "Removes all calls that led to this variable."),
+        fast("copydata", run_copydata, "Copies the elements of another variable."),
+        fast("addgrad", run_addgrad, "Adds the gradient of another variable."),
+        fast("item", run_item, "The only element as a number."),
+        fast("_share", run_share, nullptr),
+        fast("_become_parameter", become_parameter, nullptr),
+        keywords("__dlpack__", run_dlpack, "A DLPack capsule that shares the memory."),
+        {nullptr, nullptr, 0, nullptr}};
+    static PyMemberDef members[] = {
+        {"__dictoffset__", T_PYSSIZET, offsetof(PyVariable, dict), READONLY, nullptr},
+        {"__weaklistoffset__", T_PYSSIZET, offsetof(PyVariable, weak_references), READONLY,
+         nullptr},
+        {nullptr, 0, 0, 0, nullptr}};
+    static PyType_Slot slots[] = {
+        {Py_tp_doc, const_cast<char*>(
+                        "Variable(data=None, *, name=None, grad=None, requires_grad=True)\n--\n\n"
+                        "An array that records how it was computed, with its gradient.")},
+        {Py_tp_new, reinterpret_cast<void*>(new_variable)},
+        {Py_tp_init, reinterpret_cast<void*>(init_variable)},
+        {Py_tp_dealloc, reinterpret_cast<void*>(free_variable)},
+        {Py_tp_traverse, reinterpret_cast<void*>(traverse)},
+        {Py_tp_clear, reinterpret_cast<void*>(clear)},
+        {Py_tp_getset, attributes},
+        {Py_tp_methods, methods},
+        {Py_tp_members, members},
+        {Py_tp_hash, reinterpret_cast<void*>(hash_address)},
+        {Py_sq_length, reinterpret_cast<void*>(variable_length)},
+        {Py_sq_item, reinterpret_cast<void*>(variable_item)},
+        {Py_mp_length, reinterpret_cast<void*>(variable_length)},
+        {Py_mp_subscript, reinterpret_cast<void*>(variable_subscript)},
+        CATENA_NUMBER_SLOTS(Variable),
+        {0, nullptr}};
+    static PyType_Spec spec{"catena.Variable", sizeof(PyVariable), 0,
+                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots};
+    variable_type = add_type(module, spec);
+    auto* const type = reinterpret_cast<PyObject*>(variable_type);
+    checked(
+        PyObject_SetAttrString(type, "__array_priority__", checked(PyLong_FromLong(200)).get()));
+    checked(PyObject_SetAttrString(type, "__array_ufunc__", Py_None));
+}
+
+}  // namespace catena::python

@@ -134,12 +134,13 @@ Array from_interface(PyObject* object, const Owned& capsule, std::string_view wh
         }
         return share(Owned::borrow(object), Device::current(), given->data, shape, dtype);
     }
-    const Owned function = numpy("array");
-    const Owned numpy_dtype = checked(PyObject_GetAttrString(object, "dtype"));
+    static PyObject* const asarray = numpy("asarray").release();
+    const Owned source = checked(PyObject_CallFunctionObjArgs(asarray, object, nullptr));
+    const Owned numpy_dtype = checked(PyObject_GetAttrString(source.get(), "dtype"));
     const Owned native_dtype =
         checked(PyObject_CallMethod(numpy_dtype.get(), "newbyteorder", "s", "="));
-    const Owned copy = checked(
-        PyObject_CallFunction(function.get(), "OOOs", object, native_dtype.get(), Py_True, "C"));
+    const Owned copy =
+        checked(PyObject_CallMethod(source.get(), "astype", "Os", native_dtype.get(), "C"));
     const Owned copy_capsule = checked(PyObject_GetAttrString(copy.get(), "__array_struct__"));
     return from_interface(copy.get(), copy_capsule, what, nullptr);
 }

@@ -262,15 +262,6 @@ private:
     bool needs_input_ = false;
 };
 
-bool callable(const catena_function& f) {
-    if (has(f.flags, CATENA_FUNCTION_INTERNAL)) return false;
-    const auto is = [](std::uint32_t flag) {
-        return [flag](const auto* port) { return has(port->flags, flag); };
-    };
-    return !std::ranges::all_of(outputs(f), is(CATENA_PORT_HIDDEN)) &&
-           std::ranges::none_of(inputs(f), is(CATENA_PORT_MUTATED));
-}
-
 // Returns the names of functions that are gradients of others.
 std::set<std::string_view> gradients() {
     std::set<std::string_view> names;
@@ -281,8 +272,17 @@ std::set<std::string_view> gradients() {
 
 }  // namespace
 
+bool is_callable(const catena_function& f) {
+    if (has(f.flags, CATENA_FUNCTION_INTERNAL)) return false;
+    const auto is = [](std::uint32_t flag) {
+        return [flag](const auto* port) { return has(port->flags, flag); };
+    };
+    return !std::ranges::all_of(outputs(f), is(CATENA_PORT_HIDDEN)) &&
+           std::ranges::none_of(inputs(f), is(CATENA_PORT_MUTATED));
+}
+
 std::string cpp_signature(const catena_function& f) {
-    if (!callable(f) || gradients().contains(f.name)) return {};
+    if (!is_callable(f) || gradients().contains(f.name)) return {};
     const std::string_view name = f.name;
     try {
         return Wrapper(f, name.substr(name.rfind('.') + 1)).signature();
@@ -323,7 +323,7 @@ std::string write_header(const HeaderOptions& options) {
     std::string wrappers;
     for (const auto& name : function_names()) {
         const auto& f = function_descriptor(name);
-        if (!wanted(name) || !callable(f)) continue;
+        if (!wanted(name) || !is_callable(f)) continue;
         const auto short_name = std::string_view(name).substr(options.prefix.size());
         if (short_name.find('.') != short_name.npos) continue;
         const Wrapper wrapper(f, short_name);

@@ -36,7 +36,8 @@ constexpr const char* usage =
     "  coverage   the kernels of each function by device and dtype\n"
     "  devices    backends with their devices, and extensions\n"
     "  plugins    loaded and refused plugins, with reasons\n"
-    "  header     a C++ header with a typed wrapper for each function\n\n"
+    "  header     a C++ header with a typed wrapper for each function\n"
+    "  stubs      types of the functions for Python's type checkers\n\n"
     "NAME: a function (relu for catena.relu), the id of a plugin or a file; default: all.\n\n"
     "  catena-inspect swish.catena\n"
     "  catena-inspect functions swish.catena --format markdown --output swish.md\n"
@@ -85,8 +86,8 @@ void compare(const fs::path& file, const std::string& text) {
     }
 }
 
-const std::set<std::string> commands{"coverage", "functions", "kernels",
-                                     "devices",  "plugins",   "header"};
+const std::set<std::string> commands{"coverage", "functions", "kernels", "devices",
+                                     "plugins",  "header",    "stubs"};
 
 bool is_file(const std::string& word) {
     return word.find('/') != word.npos || word.ends_with(".catena");
@@ -124,13 +125,15 @@ inspect::Choice load(const std::string& command, const std::vector<std::string>&
     return choice;
 }
 
-std::string header(const inspect::Choice& choice, const Options& o) {
-    // A refused plugin is an error, since the header would lack its functions.
+// What header and stubs write.
+std::string wrappers(const std::string& command, const inspect::Choice& choice, const Options& o) {
+    const auto write = command == "header" ? inspect::write_header : inspect::write_stubs;
+    // A refused plugin is an error, since its functions would be missing.
     inspect::HeaderOptions wanted = o.header;
     if (choice.plugins.empty() && choice.functions.empty()) {
         const std::string refused = refusals(plugin_report());
-        if (!refused.empty()) throw PluginError("[header] " + refused);
-        return inspect::write_header(wanted);
+        if (!refused.empty()) throw PluginError(fmt::format("[{}] {}", command, refused));
+        return write(wanted);
     }
     const auto document = inspect::functions(choice);
     for (const auto& f : document["functions"])
@@ -138,9 +141,9 @@ std::string header(const inspect::Choice& choice, const Options& o) {
     const auto fits = [&](const std::string& name) { return name.starts_with(wanted.prefix); };
     if (std::ranges::none_of(wanted.functions, fits))
         throw InvalidError(fmt::format(
-            "[header] --prefix: expected the beginning of the functions' names ({}), got '{}'",
+            "[{}] --prefix: expected the beginning of the functions' names ({}), got '{}'", command,
             wanted.functions.empty() ? "there are none" : wanted.functions[0], wanted.prefix));
-    return inspect::write_header(wanted);
+    return write(wanted);
 }
 
 // Replaces control characters, which would affect the terminal; files may contain any text.
@@ -179,7 +182,7 @@ int run(const Options& o, const std::vector<std::string>& words) {
         else if (command == "kernels") text = show(inspect::kernels(choice), o, all);
         else if (command == "coverage") text = show(inspect::coverage(choice), o, all);
         else if (command == "devices") text = show(inspect::devices(choice), o, all);
-        else if (command == "header") text = header(choice, o);
+        else if (command == "header" || command == "stubs") text = wrappers(command, choice, o);
         else if (o.format == "text") text = to_string(plugin_report()) + '\n';
         else text = show(inspect::plugins(), o, all);
     }
@@ -221,7 +224,7 @@ int main(int argc, char** argv) {
             ("without", po::value(&o.without)->value_name("PLUGIN"),
              "do not load the plugin with this id. May be repeated")
             ("prefix", po::value(&o.header.prefix)->value_name("TEXT"),
-             "header: prefix of the functions to wrap (default catena.)")
+             "header, stubs: prefix of the functions (default catena.)")
             ("namespace", po::value(&o.header.space)->value_name("NAME"),
              "header: namespace of the wrappers (default catena::functions)");
         // clang-format on

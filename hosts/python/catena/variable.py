@@ -212,9 +212,11 @@ def __reduce_ex__(self, protocol):
 
 @_method
 def __copy__(self):
-    """A variable with the same array and graph node."""
+    """A variable with the same array and gradient, but without the call that computed it."""
     made = type(self).__new__(type(self))
-    made._share(self)
+    if self.array is not None:
+        Variable.__init__(made, self.array, name=self.name, grad=self.grad,
+                          requires_grad=self.requires_grad)
     made.__dict__.update(self.__dict__)
     return made
 
@@ -296,6 +298,12 @@ class Parameter(Variable):
             self.grad = initializers.generate_array(initializers.NaN(self.dtype), shape)
         elif self._first_grad == "zero":
             self.zerograd()
+
+    def __copy__(self):
+        made = Variable.__copy__(self)
+        if made.array is not None:
+            made._become_parameter()
+        return made
 
     def cleargrad(self):
         super().cleargrad()

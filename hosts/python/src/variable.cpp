@@ -249,22 +249,6 @@ PyObject* run_copydata(PyObject* self, PyObject* const* args, Py_ssize_t n) {
     });
 }
 
-// Makes it another handle to the node of a variable.
-PyObject* run_share(PyObject* self, PyObject* const* args, Py_ssize_t n) {
-    return guarded([&]() -> PyObject* {
-        if (n != 1 || !is_variable(args[0])) raise(PyExc_TypeError, "_share() takes a Variable");
-        PyVariable& source = self_of(args[0]);
-        forget(self_of(self).data);
-        forget(self_of(self).grad);
-        self_of(self).variable = source.variable;
-        if (source.data.object == nullptr) Py_RETURN_NONE;
-        Py_INCREF(source.data.object);
-        self_of(self).data.object = source.data.object;
-        self_of(self).data.array = source.data.array;
-        Py_RETURN_NONE;
-    });
-}
-
 PyObject* run_addgrad(PyObject* self, PyObject* const* args, Py_ssize_t n) {
     return guarded([&]() -> PyObject* {
         if (n != 1 || !is_variable(args[0]))
@@ -374,7 +358,6 @@ void add_variable(PyObject* module) {
         fast("copydata", run_copydata, "Copies the elements of another variable."),
         fast("addgrad", run_addgrad, "Adds the gradient of another variable."),
         fast("item", run_item, "The only element as a number."),
-        fast("_share", run_share, nullptr),
         fast("_become_parameter", become_parameter, nullptr),
         keywords("__dlpack__", run_dlpack, "A DLPack capsule that shares the memory."),
         {nullptr, nullptr, 0, nullptr}};

@@ -262,6 +262,16 @@ private:
     bool needs_input_ = false;
 };
 
+// Whether programs call it: it has results, updates nothing in place, and is not internal.
+bool is_callable(const catena_function& f) {
+    if (has(f.flags, CATENA_FUNCTION_INTERNAL)) return false;
+    const auto is = [](std::uint32_t flag) {
+        return [flag](const auto* port) { return has(port->flags, flag); };
+    };
+    return !std::ranges::all_of(outputs(f), is(CATENA_PORT_HIDDEN)) &&
+           std::ranges::none_of(inputs(f), is(CATENA_PORT_MUTATED));
+}
+
 // Returns the names of functions that are gradients of others.
 std::set<std::string_view> gradients() {
     std::set<std::string_view> names;
@@ -271,15 +281,6 @@ std::set<std::string_view> gradients() {
 }
 
 }  // namespace
-
-bool is_callable(const catena_function& f) {
-    if (has(f.flags, CATENA_FUNCTION_INTERNAL)) return false;
-    const auto is = [](std::uint32_t flag) {
-        return [flag](const auto* port) { return has(port->flags, flag); };
-    };
-    return !std::ranges::all_of(outputs(f), is(CATENA_PORT_HIDDEN)) &&
-           std::ranges::none_of(inputs(f), is(CATENA_PORT_MUTATED));
-}
 
 std::string cpp_signature(const catena_function& f) {
     if (!is_callable(f) || gradients().contains(f.name)) return {};
@@ -299,13 +300,20 @@ bool is_namespace(std::string_view name) {
     return good && (end == name.npos || is_namespace(name.substr(end + 2)));
 }
 
-std::string write_header(const HeaderOptions& options) {
+std::vector<std::string> wrapped_functions(const HeaderOptions& options) {
     const auto others = gradients();
-    const auto wanted = [&](const std::string& name) {
-        const auto& from = options.functions;
-        return name.starts_with(options.prefix) && !others.contains(name) &&
-               (from.empty() || std::ranges::count(from, name) > 0);
-    };
+    const auto& from = options.functions;
+    std::vector<std::string> names = function_names();
+    std::erase_if(names, [&](const std::string& name) {
+        return !name.starts_with(options.prefix) || others.contains(name) ||
+               (!from.empty() && std::ranges::count(from, name) == 0) ||
+               name.find('.', options.prefix.size()) != name.npos ||
+               !is_callable(function_descriptor(name));
+    });
+    return names;
+}
+
+std::string write_header(const HeaderOptions& options) {
     std::string text = fmt::format(
         "// Functions of the loaded plugins as C++ functions. Written by catena-inspect; do not "
         "edit.\n"
@@ -321,12 +329,9 @@ std::string write_header(const HeaderOptions& options) {
         options.space.starts_with("catena::") ? "" : "using namespace ::catena;\n\n");
     std::string handles;
     std::string wrappers;
-    for (const auto& name : function_names()) {
-        const auto& f = function_descriptor(name);
-        if (!wanted(name) || !is_callable(f)) continue;
+    for (const auto& name : wrapped_functions(options)) {
         const auto short_name = std::string_view(name).substr(options.prefix.size());
-        if (short_name.find('.') != short_name.npos) continue;
-        const Wrapper wrapper(f, short_name);
+        const Wrapper wrapper(function_descriptor(name), short_name);
         handles += wrapper.handle();
         wrappers += wrapper.text();
     }

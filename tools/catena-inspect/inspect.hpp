@@ -54,8 +54,8 @@ struct HeaderOptions {
 std::string write_header(const HeaderOptions& options);
 // Returns stubs for Python's type checkers, of the same functions as they are in the package catena.
 std::string write_stubs(const HeaderOptions& options);
-// Whether programs call it: it has results, updates nothing in place, and is not internal.
-bool is_callable(const catena_function& f);
+// The names of the functions that both write.
+std::vector<std::string> wrapped_functions(const HeaderOptions& options);
 // Whether this is a valid name of a namespace, as a::b, without C++ keywords.
 bool is_namespace(std::string_view name);
 // Returns "Variable relu(const Variable& x)", as in write_header(), or "" if that leaves it out.

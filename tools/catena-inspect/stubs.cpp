@@ -113,14 +113,9 @@ std::string write_stubs(const HeaderOptions& options) {
         "from typing import Any, Literal\n\n"
         "from catena import Variable\n"
         "from catena._core import ArrayLike\n";
-    for (const auto& name : function_names()) {
-        const auto& f = function_descriptor(name);
-        const auto& from = options.functions;
-        if (!name.starts_with(options.prefix) || !is_callable(f)) continue;
-        if (!from.empty() && std::ranges::count(from, name) == 0) continue;
-        const auto short_name = std::string_view(name).substr(options.prefix.size());
-        if (short_name.find('.') == short_name.npos) text += stub(f, short_name);
-    }
+    for (const auto& name : wrapped_functions(options))
+        text +=
+            stub(function_descriptor(name), std::string_view(name).substr(options.prefix.size()));
     return text;
 }
 

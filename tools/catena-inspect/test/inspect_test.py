@@ -350,6 +350,16 @@ class Headers(Case):
         self.assertIn("[header] --prefix: expected the beginning of the functions' names "
                       "(org.example.sample.bump), got 'catena.'", err)
 
+    def test_stubs_for_python(self):
+        out = self.out("stubs", SAMPLE, "--prefix", "org.example.sample.")
+        compile(out, "stubs.pyi", "exec")
+        self.assertIn("def mix(x: ArrayLike, scale: float, labels: ArrayLike | None = None, "
+                      "axis: int = -1, mode: ", out)
+        self.assertNotIn("mix_grad", out)
+        out = self.out("stubs", "relu")
+        self.assertEqual(out.count("def "), 1)
+        self.assertIn("def relu(x: ArrayLike) -> Variable:\n", out)
+
     def test_a_file_that_is_the_same_is_not_written_again(self):
         file = self.folder / "deep/functions.hpp"
         self.out("header", "--output", file)

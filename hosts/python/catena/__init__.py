@@ -8,11 +8,18 @@ from catena._core import (
     InvalidType, InvalidValueError, NanError, NotDifferentiableError, OutOfMemoryError, PluginError,
     ShapeError, UnsupportedError, from_dlpack, load_plugin, load_plugins, plugin_report)
 from catena.configuration import (
-    config, force_backprop_mode, global_config, no_backprop_mode, using_config, using_device)
+    config, force_backprop_mode, get_dtype, global_config, mixed16, no_backprop_mode, using_config,
+    using_device)
 from catena.variable import Parameter, Variable, as_array, as_variable, grad
 from catena.function_node import FunctionNode
 from catena.function import Function, force_backprop_mode, no_backprop_mode
 from catena import backend, cuda, functions
 from catena.functions import plugin_function
+from catena.initializers import Initializer
+from catena.link import Chain, ChainList, Link
+from catena.link_hook import LinkHook
+from catena.sequential import Sequential
+from catena.function_set import FunctionSet
+from catena import initializers, links
 
 __version__ = "0.1.0"

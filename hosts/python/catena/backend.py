@@ -1,9 +1,13 @@
 """Devices and the modules that compute on their arrays, with the names of chainer.backend."""
+import copyreg
+
 from catena import _core
 from catena._core import Device
 from catena.configuration import using_device
 
 __all__ = ["Device", "copyto", "get_array_module", "get_device", "get_device_from_array", "using_device"]
+
+copyreg.pickle(Device, lambda device: (Device, (device.name,)))
 
 
 def get_array_module(*args):

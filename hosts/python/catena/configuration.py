@@ -1,128 +1,192 @@
-"""The configuration of threads, as in Chainer: ``config.train``, ``using_config("train", False)``."""
+"""The configuration: ``config.train``, ``using_config("train", False)``, ``no_backprop_mode()``, devices."""
 import contextlib
+import sys
 import threading
+
+import numpy
 
 from catena import _core
 
-_in_core = frozenset(["train", "enable_backprop", "deterministic", "debug"])
-_names = {"cudnn_deterministic": "deterministic"}
+_flags = frozenset(["train", "enable_backprop", "deterministic", "debug"])  # fields of the core's Config
+_core_names = {name: name for name in _flags} | {"cudnn_deterministic": "deterministic"}
 _products = {"float32": 0, "bfloat16": 16, "float16": 32}
+_cudnn = {"always": 1, "auto": 1, "never": 0}
+
+
+class _Mixed16:
+    """``config.dtype = mixed16``: float16, with parameters of some links in float32."""
+
+    dtype = numpy.dtype("float16")
+
+    def __repr__(self):
+        return "dtype('mixed16')"
+
+
+mixed16 = _Mixed16()
+
+
+def _value_in_core(name, value):
+    """The integer that the core and its plugins read under the name, or None."""
+    if name == "products":
+        if value not in _products:
+            raise ValueError(f"[config] products: expected one of {list(_products)}, got {value!r}")
+        return _products[value]
+    if name == "use_cudnn" and isinstance(value, str):
+        if value not in _cudnn:
+            raise ValueError(f"[config] use_cudnn: expected one of {list(_cudnn)}, got {value!r}")
+        return _cudnn[value]
+    return int(value) if isinstance(value, (bool, int)) else None
+
+
+def _tell_core(name, value, of_all_threads):
+    if name in _core_names:
+        _core.set_flag(_core_names[name], value, of_all_threads)
+    else:
+        _core.set_flag(name, _value_in_core(name, value), of_all_threads)
+
+
+def _show(config, names, file):
+    width = max(map(len, names))
+    for name in sorted(names):
+        print(f"{name:<{width}} {getattr(config, name)}", file=file or sys.stdout)
 
 
 class GlobalConfig:
-    """The configuration that new threads start with. Other entries than catena's own are the user's."""
+    """The configuration of threads that have no own value of an entry.
 
-    _of_all_threads = True
-
-    def __init__(self):
-        object.__setattr__(self, "_values", {"dtype": "float32"})
+    Entries that catena does not know are the program's own. An integer or bool is also a named setting
+    that plugins can read. A change reaches the thread that makes it and those that start afterwards.
+    """
 
     def __getattr__(self, name):
-        core = _names.get(name, name)
-        if core in _in_core:
-            return _core.get_flag(core, self._of_all_threads)
-        try:
-            return self._values[name]
-        except KeyError:
-            raise AttributeError(f"the configuration has no entry {name!r}") from None
+        if name in _core_names:
+            return _core.get_flag(_core_names[name], True)
+        raise AttributeError(f"the configuration has no entry {name!r}")
 
     def __setattr__(self, name, value):
-        core = _names.get(name, name)
-        if core in _in_core:
-            _core.set_flag(core, value, self._of_all_threads)
-            return
-        if isinstance(value, (bool, int)):
-            _core.set_flag(core, int(value), self._of_all_threads)  # plugins read it by name
-        self._values[name] = value
-
-    def __delattr__(self, name):
-        if name in _in_core or name not in self._values:
-            raise AttributeError(f"the configuration has no entry {name!r} of this thread")
-        del self._values[name]
-        _core.set_flag(_names.get(name, name), None, self._of_all_threads)
-
-    def _entries(self):
-        return {**{name: getattr(self, name) for name in sorted(_in_core)}, **self._values}
-
-    def __contains__(self, name):
-        return name in self._entries()
+        _tell_core(name, value, True)
+        if name not in config._local.__dict__:
+            _tell_core(name, value, False)
+        if name not in _core_names:
+            self.__dict__[name] = value
 
     def show(self, file=None):
         """Prints all entries."""
-        for name, value in sorted(self._entries().items()):
-            print(f"{name:<20} {value}", file=file)
+        _show(self, _flags | self.__dict__.keys(), file)
 
 
-class LocalConfig(GlobalConfig):
-    """The configuration of the current thread. Entries that it lacks are those of all threads."""
+class LocalConfig:
+    """The configuration of the current thread. Entries that it lacks are those of ``global_config``."""
 
-    _of_all_threads = False
-
-    def __init__(self, everywhere):
-        object.__setattr__(self, "_everywhere", everywhere)
-        object.__setattr__(self, "_local", threading.local())
-
-    @property
-    def _values(self):
-        return self._local.__dict__
+    def __init__(self, global_config):
+        self.__dict__.update(_global=global_config, _local=threading.local())
 
     def __getattr__(self, name):
-        if _names.get(name, name) not in _in_core and name not in self._values:
-            return getattr(self._everywhere, name)
-        return super().__getattr__(name)
+        if name in _core_names:
+            return _core.get_flag(_core_names[name], False)
+        own = self._local.__dict__
+        return own[name] if name in own else getattr(self._global, name)
 
-    def _entries(self):
-        return {**self._everywhere._entries(), **super()._entries()}
+    def __setattr__(self, name, value):
+        _tell_core(name, value, False)
+        self._local.__dict__[name] = value
+
+    def __delattr__(self, name):
+        if name not in self._local.__dict__:
+            raise AttributeError(f"the configuration of this thread has no entry {name!r}")
+        del self._local.__dict__[name]
+        _tell_core(name, getattr(self._global, name, None), False)
+
+    def show(self, file=None):
+        """Prints all entries."""
+        _show(self, _flags | self._global.__dict__.keys() | self._local.__dict__.keys(), file)
 
 
 global_config = GlobalConfig()
 config = LocalConfig(global_config)
+global_config.dtype = numpy.dtype("float32")
+global_config.keep_graph_on_report = False
+global_config.__dict__.update(use_cudnn="auto", products="float32")  # the core's own defaults
 
 
-@contextlib.contextmanager
-def using_config(name, value, config=config):
-    """Sets an entry of the configuration in the scope."""
-    before = getattr(config, name, None)
-    had = name in config._values or name in _in_core or _names.get(name, name) in _in_core
-    setattr(config, name, value)
-    try:
-        yield
-    finally:
-        if had:
-            setattr(config, name, before)
+class using_config(contextlib.ContextDecorator):
+    """Sets an entry of the thread's configuration in a ``with`` block or in calls of a function.
+
+    Args:
+        name: the name of the entry.
+        value: its value in the block.
+        config: the configuration to change.
+    """
+
+    def __init__(self, name, value, config=config):
+        self._arguments = name, value, config
+
+    def _recreate_cm(self):  # each call of a decorated function keeps its own previous value
+        return using_config(*self._arguments)
+
+    def __enter__(self):
+        name, value, config = self._arguments
+        own = config._local.__dict__
+        self._before = (own[name],) if name in own else ()
+        setattr(config, name, value)
+
+    def __exit__(self, *exception):
+        name, _, config = self._arguments
+        if self._before:
+            setattr(config, name, self._before[0])
         else:
             delattr(config, name)
 
 
-class _BackpropMode:
-    """Also a decorator of functions."""
-
-    _value = False
-
-    def __enter__(self):
-        self._before = _core.get_flag("enable_backprop", False)
-        _core.set_flag("enable_backprop", self._value, False)
-
-    def __exit__(self, *exception):
-        _core.set_flag("enable_backprop", self._before, False)
+def no_backprop_mode():
+    """Calls in the ``with`` block, or in the decorated function, record no graph."""
+    return using_config("enable_backprop", False)
 
 
-class no_backprop_mode(_BackpropMode):
-    """Calls in the scope record no graph."""
+def force_backprop_mode():
+    """Calls in the block record the graph, also within ``no_backprop_mode()``."""
+    return using_config("enable_backprop", True)
 
 
-class force_backprop_mode(_BackpropMode):
-    """Calls in the scope record the graph, also within no_backprop_mode()."""
+def is_debug():
+    """Whether the debug mode is on: results and gradients are searched for NaN."""
+    return config.debug
 
-    _value = True
+
+def set_debug(debug):
+    """Turns the debug mode of the thread on or off."""
+    config.debug = debug
 
 
-@contextlib.contextmanager
-def using_device(device):
-    """Makes a device the current one of the thread, on which new arrays are made."""
-    before = _core.current_device()
-    (device if isinstance(device, _core.Device) else _core.Device(device)).use()
-    try:
-        yield
-    finally:
-        before.use()
+class DebugMode(using_config):
+    """The old name of ``using_config("debug", debug)``."""
+
+    def __init__(self, debug):
+        super().__init__("debug", debug)
+
+
+def get_dtype(dtype=None, map_mixed16=None):
+    """A numpy.dtype, of ``config.dtype`` without an argument.
+
+    ``map_mixed16`` is the dtype that stands for ``mixed16``. bfloat16 without the package ml_dtypes is
+    the str "bfloat16".
+    """
+    if dtype is None:
+        dtype = config.dtype
+    if dtype is mixed16 and map_mixed16 is not None:
+        dtype = map_mixed16
+    return _core.dtype("bfloat16") if str(dtype) == "bfloat16" else numpy.dtype(dtype)
+
+
+def seed(value):
+    """Restarts the random numbers of all devices, which functions such as dropout draw.
+
+    Initializers, iterators and data sets draw from ``numpy.random``, as in Chainer.
+    """
+    _core.set_seed(value)
+
+
+def using_device(device_spec):
+    """Makes a device the current one of the thread in a ``with`` block: new arrays are made there."""
+    from catena.backend import get_device
+    return get_device(device_spec)

@@ -244,6 +244,7 @@ class Parameter(Variable):
     update_rule = None
     loss_scale = None
     _waiting_name = None  # until there is an array
+    _waiting_device = None
     _first_grad = "nan"  # the gradient that initialize() gives: "nan", "zero" or None
 
     def __init__(self, initializer=None, shape=None, name=None, *, layout=None):
@@ -287,15 +288,17 @@ class Parameter(Variable):
                 else Variable.dtype.__get__(self))
 
     def initialize(self, shape):
-        """Makes the array, with the initializer, on the current device."""
+        """Makes the array, with the initializer, on the parameter's device: at first, the host."""
         from catena import initializers
         name = self._waiting_name
-        self.array = initializers.generate_array(self.initializer, shape)
+        device = self._waiting_device if self.array is None else self.device
+        self.array = initializers.generate_array(self.initializer, shape, device=device)
         self._become_parameter()
         if name is not None:
             self.name = name
         if self._first_grad == "nan":
-            self.grad = initializers.generate_array(initializers.NaN(self.dtype), shape)
+            self.grad = initializers.generate_array(initializers.NaN(self.dtype), shape,
+                                                    device=device)
         elif self._first_grad == "zero":
             self.zerograd()
 
@@ -304,6 +307,17 @@ class Parameter(Variable):
         if made.array is not None:
             made._become_parameter()
         return made
+
+    @property
+    def device(self):
+        return (self._waiting_device or _core.Device(-1) if self.array is None
+                else Variable.device.__get__(self))
+
+    def to_device(self, device):
+        if self.array is not None:
+            super().to_device(device)
+            return
+        self._waiting_device = device if isinstance(device, _core.Device) else _core.Device(device)
 
     def cleargrad(self):
         super().cleargrad()

@@ -1,0 +1,85 @@
+"""Hooks that run before and after the calls of links."""
+import threading
+
+__all__ = ["LinkHook"]
+
+in_use = 0  # the number of hooks of all links that are active in any thread
+_counting = threading.Lock()
+_thread = threading.local()
+
+
+def _hooks_of_thread():
+    try:
+        return _thread.hooks
+    except AttributeError:
+        _thread.hooks = {}
+        return _thread.hooks
+
+
+def _count(change):
+    global in_use
+    with _counting:
+        in_use += change
+
+
+class LinkHook:
+    """Runs before and after calls: of all links in ``with hook:``, or of one with ``add_hook()``.
+
+    A subclass overrides ``forward_preprocess(args)`` and ``forward_postprocess(args)``. Their
+    argument has the attributes ``link``, ``forward_name``, ``args`` and ``kwargs``; that of the
+    second also has ``out``.
+    """
+
+    name = "LinkHook"
+
+    def __enter__(self):
+        hooks = _hooks_of_thread()
+        if self.name in hooks:
+            raise KeyError(f"hook {self.name} already exists")
+        hooks[self.name] = self
+        _count(1)
+        self.added(None)
+        return self
+
+    def __exit__(self, *_):
+        _count(-1)
+        _hooks_of_thread().pop(self.name).deleted(None)
+
+    def added(self, link):
+        """Called when the hook becomes active; ``link`` is None for all links."""
+
+    def deleted(self, link):
+        """Called when the hook ends to be active."""
+
+    def forward_preprocess(self, args):
+        """Called before each call."""
+
+    def forward_postprocess(self, args):
+        """Called after each call."""
+
+
+class _Call:
+    """What hooks are told about a call."""
+
+    def __init__(self, link, args, kwargs):
+        self.link = link
+        self.forward_name = "forward"
+        self.args = args
+        self.kwargs = kwargs
+
+    def __repr__(self):
+        values = " ".join(f"{name}={value!r}" for name, value in vars(self).items())
+        return f"<{type(self).__name__} {values}>"
+
+
+def call(link, args, kwargs):
+    """Calls a link, and the hooks of the thread and of the link."""
+    hooks = {**_hooks_of_thread(), **link.local_link_hooks}.values()
+    about = _Call(link, args, kwargs)
+    for hook in hooks:
+        hook.forward_preprocess(about)
+    out = link.forward(*args, **kwargs)
+    about.out = out
+    for hook in hooks:
+        hook.forward_postprocess(about)
+    return out

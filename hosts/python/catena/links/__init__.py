@@ -1,0 +1,2 @@
+"""Links: functions with parameters, with the names and defaults of chainer.links."""
+from catena.links.connection import Linear

@@ -5,14 +5,16 @@
 namespace catena::python {
 namespace {
 
-struct PyCallable {
-    PyObject_HEAD Callable* callable;
-};
-PyTypeObject* callable_type = nullptr;
+// A function is bound to a module with one pointer: copy and pickle know functions of modules.
+PyModuleDef definition{PyModuleDef_HEAD_INIT, "catena._core.Callable", nullptr, sizeof(Callable*),
+                       nullptr, nullptr, nullptr, nullptr, nullptr};
+Callable*& callable_of(PyObject* module) {
+    return *static_cast<Callable**>(PyModule_GetState(module));
+}
 
 PyObject* run(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
     return guarded([&] {
-        Callable& callable = *as<PyCallable>(self)->callable;
+        Callable& callable = *callable_of(self);
         PyObject* values[most_parameters];
         const std::size_t size = callable.signature().size();
         callable.signature().parse(args, n, keywords, values);
@@ -127,25 +129,10 @@ Callable::Callable(Signature signature, std::string doc)
               METH_FASTCALL | METH_KEYWORDS, doc_.c_str()} {}
 
 Owned python_function(Callable& callable, const char* module) {
-    const Owned self = checked(PyType_GenericAlloc(callable_type, 0));
-    as<PyCallable>(self.get())->callable = &callable;
+    const Owned self = checked(PyModule_Create(&definition));
+    callable_of(self.get()) = &callable;
     const Owned name = python_text(module);
     return checked(PyCFunction_NewEx(&callable.method_, self.get(), name.get()));
-}
-
-Callable* callable_of(PyObject* function) {
-    if (PyObject_TypeCheck(function, &PyCFunction_Type) == 0) return nullptr;
-    PyObject* const self = PyCFunction_GetSelf(function);
-    if (self == nullptr || Py_TYPE(self) != callable_type) return nullptr;
-    return as<PyCallable>(self)->callable;
-}
-
-void add_callables(PyObject* module) {
-    static PyType_Slot slots[] = {{Py_tp_doc, const_cast<char*>("The code of a function.")},
-                                  {0, nullptr}};
-    static PyType_Spec spec{"catena._core.Callable", sizeof(PyCallable), 0, Py_TPFLAGS_DEFAULT,
-                            slots};
-    callable_type = add_type(module, spec);
 }
 
 }  // namespace catena::python

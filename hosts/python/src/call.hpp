@@ -58,9 +58,5 @@ private:
 };
 
 Owned python_function(Callable& callable, const char* module);
-// The Callable of a function from python_function(), or NULL.
-Callable* callable_of(PyObject* function);
-
-void add_callables(PyObject* module);
 
 }  // namespace catena::python

@@ -28,7 +28,6 @@ PyMODINIT_FUNC PyInit__core() {
         add_array(module.get());
         add_variable(module.get());
         add_nodes(module.get());
-        add_callables(module.get());
         add_functions(module.get());
         add_forms(module.get());
         add_settings(module.get());

@@ -80,6 +80,19 @@ struct From<std::vector<std::int64_t>> {
     }
 };
 template <>
+struct From<Shape> {
+    static Shape get(PyObject* object, std::string_view what) { return shape_of(object, what); }
+};
+template <>
+struct From<Scalar> {
+    static Scalar get(PyObject* object, std::string_view what) {
+        if (!is_number(object))
+            raise(PyExc_TypeError,
+                  std::string(what) + ": expected a number, got " + type_name(object));
+        return scalar_of(object);
+    }
+};
+template <>
 struct From<Dtype> {
     static Dtype get(PyObject* object, std::string_view what) { return dtype_from(object, what); }
 };
@@ -114,6 +127,20 @@ struct From<Term> {
     }
 };
 
+// Calls a function that takes a number in place of one of two operands.
+template <class Call>
+Variable of_two(const Term& a, const Term& b, const Call& call) {
+    if (a.variable && b.variable) return call(*a.variable, *b.variable);
+    if (a.variable) return call(*a.variable, *b.number);
+    if (b.variable) return call(*a.number, *b.variable);
+    raise(PyExc_TypeError, "expected a variable or an array as one of the operands, got numbers");
+}
+
+// A list of axes, or all.
+using Axes = std::optional<std::vector<std::int64_t>>;
+inline Ints all_if_none(const Axes& axes) { return axes ? Ints(*axes) : Ints({}); }
+inline Variable empty_if_none(const std::optional<Variable>& x) { return x ? *x : Variable(); }
+
 // How the result becomes an object.
 inline Owned to_object(Variable x) { return x ? wrap(std::move(x)) : Owned::borrow(Py_None); }
 inline Owned to_object(Array x) { return wrap(as_variable(std::move(x))); }
@@ -143,6 +170,8 @@ public:
         if (signature().size() != sizeof...(A))
             throw InternalError("[" + signature().text() + "] parameters: expected " +
                                 std::to_string(sizeof...(A)));
+        for (std::size_t i = 0; i < sizeof...(A); ++i)
+            names_[i] = '[' + signature().name() + "] " + signature()[i].name;
     }
 
     Owned call(std::span<PyObject* const> values) override {
@@ -155,10 +184,7 @@ private:
         const auto value = [&](std::size_t k) {
             return values[k] != nullptr ? values[k] : signature().default_of(k);
         };
-        const auto what = [&](std::size_t k) {
-            return '[' + signature().name() + "] " + signature()[k].name;
-        };
-        const std::tuple<A...> arguments{From<A>::get(value(i), what(i))...};
+        const std::tuple<A...> arguments{From<A>::get(value(i), names_[i])...};
         const std::int64_t elements = (elements_of(std::get<i>(arguments)) + ... + 0);
         constexpr bool needs_lock = (std::is_same_v<A, PyObject*> || ...);
         auto result = [&] {
@@ -169,6 +195,7 @@ private:
     }
 
     Function function_;
+    std::array<std::string, sizeof...(A)> names_;  // "[concat] xs", for errors
 };
 
 // Collects functions: forms("concat(xs, axis=1)", "What it does.", function). The function's
@@ -198,6 +225,13 @@ private:
     PyObject* module_;
     const char* name_;
 };
+
+// The parts of catena._core.forms.
+void add_shape_forms(Forms& forms);
+void add_math_forms(Forms& forms);
+void add_layer_forms(Forms& forms);
+void add_loss_forms(Forms& forms);
+void add_creation_forms(Forms& forms);
 
 void add_forms(PyObject* module);
 

@@ -9,9 +9,16 @@ from catena._core import plugin_function, plugin_function_names
 globals().update({name: value for name, value in vars(_core.forms).items()
                   if not name.startswith("_")})
 
+from catena.functions._arrays import *
+from catena.functions._layers import *
+from catena.functions._losses import *
+from catena.functions._math import *
+
 
 def __getattr__(name):
-    if name.startswith("__"):
+    if name == "__all__":
+        return __dir__()
+    if name.startswith("_"):
         raise AttributeError(name)
     try:
         function = plugin_function("catena." + name)
@@ -23,4 +30,4 @@ def __getattr__(name):
 
 def __dir__():
     found = [name[len("catena."):] for name in plugin_function_names() if name.startswith("catena.")]
-    return sorted({*globals(), *found})
+    return sorted({name for name in [*globals(), *found] if not name.startswith("_")})

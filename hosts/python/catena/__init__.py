@@ -21,5 +21,8 @@ from catena.link_hook import LinkHook
 from catena.sequential import Sequential
 from catena.function_set import FunctionSet
 from catena import initializers, links
+from catena.serializer import AbstractSerializer, Deserializer, Serializer
+from catena.optimizer import GradientMethod, Optimizer, UpdateRule
+from catena import optimizer_hooks, optimizers
 
 __version__ = "0.1.0"

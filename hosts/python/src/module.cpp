@@ -1,9 +1,12 @@
 // The extension module catena._core. Python code in catena/ builds the package on it.
 #include "call.hpp"
+#include "dlpack.hpp"
 #include "forms.hpp"
 #include "functions.hpp"
 #include "node.hpp"
+#include "optimizers.hpp"
 #include "settings.hpp"
+#include "torch.hpp"
 #include "variable.hpp"
 
 namespace {
@@ -26,11 +29,15 @@ PyMODINIT_FUNC PyInit__core() {
         Owned module = checked(PyModule_Create(&definition));
         add_errors(module.get());
         add_array(module.get());
+        add_dlpack();
         add_variable(module.get());
         add_nodes(module.get());
         add_functions(module.get());
         add_forms(module.get());
+        add_optimizers(module.get());
         add_settings(module.get());
+        add_torch(module.get());
+        add_data(module.get());
         return module.release();
     });
 }

@@ -1,0 +1,394 @@
+// See optimizers.hpp.
+#include "optimizers.hpp"
+
+#include "operators.hpp"
+
+#include <catena/optimizers.hpp>
+
+#include <fmt/format.h>
+
+namespace catena::python {
+namespace {
+
+namespace F = functions;
+using Numbers = std::vector<double>;
+
+// An optimizer whose hyperparameters and state are given by Python.
+class Rule {
+public:
+    virtual ~Rule() = default;
+    virtual Optimizer& optimizer() = 0;
+    virtual void set(const Numbers& values) = 0;
+};
+
+template <class Base>
+class RuleOf : public Base, public Rule {
+public:
+    Optimizer& optimizer() override { return *this; }
+    void set(const Numbers& values) override { values_ = values; }
+
+protected:
+    RuleOf() = default;
+    explicit RuleOf(std::vector<std::string> state) : Base(state), n_state_(state.size()) {}
+    double value(std::size_t i) const { return values_.at(i); }
+
+    std::size_t n_state_ = 2;
+    Numbers values_;
+
+private:
+    // setup() takes no memory for state that Restore replaces.
+    std::vector<Array> init_state(const Array& param) override {
+        return {n_state_, Array::empty({0}, param.dtype(), param.device())};
+    }
+};
+
+// A function of a plugin. An attribute t is the number of the step.
+class FunctionRule final : public RuleOf<Optimizer> {
+public:
+    FunctionRule(std::string function, std::vector<std::string> attributes,
+                 std::vector<std::string> state)
+        : RuleOf(std::move(state)),
+          name_(std::move(function)),
+          attributes_(std::move(attributes)),
+          update_(name_, std::vector<std::string_view>(attributes_.begin(), attributes_.end())) {}
+
+private:
+    PluginFunction step() override {
+        (void)group();  // Python has rates of its own for single parameters
+        SmallVector<AttributeView, 8> views;
+        std::size_t next = 0;
+        for (const std::string& each : attributes_) {
+            if (each == "t") views.push_back(t());
+            else views.push_back(value(next++));
+        }
+        return update_(std::span<const AttributeView>(views.data(), views.size()));
+    }
+
+    std::string name_;
+    std::vector<std::string> attributes_;
+    BoundFunction update_;
+};
+
+// Chainer's rules that are no function of a plugin. h: the hyperparameters in the order of Python's
+// table.
+using OnArrays = void (*)(Array& p, const Array& g, std::span<Array> state, const Numbers& h);
+
+void corrected_momentum_sgd(Array& p, const Array& g, std::span<Array> state, const Numbers& h) {
+    Array& v = state[0];
+    v *= h[1];
+    v -= g;
+    p += h[0] * v;
+}
+// Chainer's differs from Nesterov's by the new v in place of the old one.
+void nesterov_ag(Array& p, const Array& g, std::span<Array> state, const Numbers& h) {
+    const double lr = h[0], momentum = h[1];
+    Array& v = state[0];
+    v *= momentum;
+    v -= lr * g;
+    p += momentum * momentum * v - (1 + momentum) * lr * g;
+}
+void rmsprop_inside(Array& p, const Array& g, std::span<Array> state, const Numbers& h) {
+    Array& ms = state[0];
+    ms *= h[1];
+    ms += (1 - h[1]) * (g * g);
+    p -= h[0] * g / F::sqrt(ms + h[2]);
+}
+void smorms3(Array& p, const Array& g, std::span<Array> state, const Numbers& h) {
+    const double lr = h[0], eps = h[1];
+    Array &mem = state[0], &mean = state[1], &square = state[2];
+    const Array r = 1 / (mem + 1);
+    mean += r * (g - mean);
+    square += r * (g * g - square);
+    const Array x = mean * mean / (square + eps);
+    p -= g * F::minimum(x, lr) / (F::sqrt(square) + eps);
+    mem = 1 + mem * (1 - x);
+}
+void msvag(Array& p, const Array& g, std::span<Array> state, const Numbers& h) {
+    const double lr = h[0], beta = h[1], decay = h[2], power = h[3];
+    Array &m = state[0], &v = state[1];
+    const auto square = [](double x) { return x * x; };
+    const double rho = std::min(
+        square(1 - beta) * (1 - square(power)) / (square(1 - power) * (1 - square(beta))), 0.9999);
+    m += (1 - beta) * (g - m);
+    v += (1 - beta) * (g * g - v);
+    const Array mean = m / (1 - power);
+    const Array squared = mean * mean;
+    const Array whole = squared + rho / (1 - rho) * (v / (1 - power) - squared);
+    const Array factor = F::where(F::equal(whole, 0), 0, F::clip(squared / whole, 0, 1));
+    p *= 1 - decay;
+    p -= lr * mean * factor;
+}
+
+constexpr std::pair<std::string_view, OnArrays> rules_on_arrays[] = {
+    {"corrected_momentum_sgd", corrected_momentum_sgd},
+    {"msvag", msvag},
+    {"nesterov_ag", nesterov_ag},
+    {"rmsprop_inside", rmsprop_inside},
+    {"smorms3", smorms3}};
+
+class ArraysRule final : public RuleOf<Optimizer> {
+public:
+    ArraysRule(OnArrays update, std::vector<std::string> state)
+        : RuleOf(std::move(state)), update_(update) {}
+
+private:
+    void update_one(Array& param, const Array& grad, std::span<Array> state) override {
+        (void)group();
+        update_(param, grad, state, values_);
+    }
+
+    OnArrays update_;
+};
+
+class LambRule final : public RuleOf<optimizers::Lamb> {
+    void set(const Numbers& values) override {
+        double* const members[] = {&lr, &beta1, &beta2, &eps, &decoupled_decay};
+        for (std::size_t i = 0; i < std::size(members); ++i) *members[i] = values.at(i);
+    }
+};
+
+std::unique_ptr<Rule> make_rule(std::string function, std::vector<std::string> attributes,
+                                std::vector<std::string> state) {
+    if (function == "lamb") return std::make_unique<LambRule>();
+    for (const auto& [name, update] : rules_on_arrays)
+        if (name == function) return std::make_unique<ArraysRule>(update, std::move(state));
+    return std::make_unique<FunctionRule>(std::move(function), std::move(attributes),
+                                          std::move(state));
+}
+
+// Replaces the state, in the order of visit(), and t.
+class Restore final : public Visitor {
+public:
+    Restore(std::vector<Array> state, std::int64_t t) : state_(std::move(state)), t_(t) {}
+
+private:
+    void array(const std::string&, Array& value) override { value = state_.at(next_++); }
+    void integer(const std::string& path, std::int64_t& value) override {
+        if (path == "t") value = t_;
+    }
+
+    std::vector<Array> state_;
+    std::size_t next_ = 0;
+    std::int64_t t_;
+};
+
+std::vector<std::string> texts_of(PyObject* list) {
+    const Owned tuple = checked(PySequence_Tuple(list));
+    std::vector<std::string> texts;
+    for (Py_ssize_t i = 0; i < PyTuple_Size(tuple.get()); ++i) {
+        PyObject* const text = PyTuple_GetItem(tuple.get(), i);
+        if (PyUnicode_Check(text) == 0)
+            raise(PyExc_TypeError, "expected a str, got " + type_name(text));
+        texts.emplace_back(text_of(text));
+    }
+    return texts;
+}
+
+std::vector<Variable> parameters_of(PyObject* list) {
+    std::vector<Variable> variables;
+    const Py_ssize_t n = PyList_Size(list);
+    if (n < 0) throw PythonError();
+    for (Py_ssize_t i = 0; i < n; ++i) {
+        PyObject* const each = PyList_GetItem(list, i);
+        if (!is_variable(each) || !as<PyVariable>(each)->variable)
+            raise(PyExc_TypeError,
+                  "[catena.Optimizer] parameters: expected variables with arrays, "
+                  "got " +
+                      type_name(each));
+        variables.push_back(as<PyVariable>(each)->variable);
+    }
+    return variables;
+}
+
+std::vector<NamedParameter> named(const std::vector<Variable>& variables) {
+    std::vector<NamedParameter> list;
+    for (const Variable& each : variables)
+        list.push_back({fmt::format("parameter {}{}{}", list.size(), each.name().empty() ? "" : " ",
+                                    each.name()),
+                        each});
+    return list;
+}
+
+// A parameter and what its array was at setup().
+struct Known {
+    explicit Known(Variable x)
+        : variable(std::move(x)),
+          shape(variable.shape()),
+          dtype(variable.dtype()),
+          device(variable.device()) {}
+    bool is(const Variable& x) const {
+        return x.node_ref() == variable.node_ref() && x.device() == device && x.dtype() == dtype &&
+               x.shape() == shape;
+    }
+    Variable variable;
+    Shape shape;
+    Dtype dtype;
+    Device device;
+};
+struct Steps {
+    std::unique_ptr<Rule> rule;
+    std::vector<Known> parameters;
+};
+struct PyUpdate {
+    PyObject_HEAD Steps* steps;
+};
+PyTypeObject* update_type = nullptr;
+Steps& steps_of(PyObject* self) { return *as<PyUpdate>(self)->steps; }
+
+// Update(function, attributes, state_names)
+PyObject* new_update(PyTypeObject* type, PyObject* args, PyObject*) {
+    return guarded([&] {
+        const char* function = nullptr;
+        PyObject *attributes = nullptr, *state = nullptr;
+        if (PyArg_ParseTuple(args, "sOO:Update", &function, &attributes, &state) == 0)
+            throw PythonError();
+        auto steps = std::make_unique<Steps>();
+        steps->rule = make_rule(function, texts_of(attributes), texts_of(state));
+        Owned made = checked(PyType_GenericAlloc(type, 0));
+        as<PyUpdate>(made.get())->steps = steps.release();
+        return made.release();
+    });
+}
+void free_update(PyObject* self) {
+    PyTypeObject* const type = Py_TYPE(self);
+    delete as<PyUpdate>(self)->steps;
+    reinterpret_cast<freefunc>(PyType_GetSlot(type, Py_tp_free))(self);
+    Py_DECREF(type);
+}
+
+// setup(parameters, state, t): state has one list of arrays, in the order of parameters and names.
+PyObject* update_setup(PyObject* self, PyObject* const* args, Py_ssize_t n) {
+    return guarded([&]() -> PyObject* {
+        if (n != 3) raise(PyExc_TypeError, "setup() takes 3 arguments");
+        Steps& steps = steps_of(self);
+        steps.parameters.clear();
+        const std::vector<Variable> parameters = parameters_of(args[0]);
+        std::vector<Array> state;
+        const Py_ssize_t arrays = PyList_Size(args[1]);
+        for (Py_ssize_t i = 0; i < arrays; ++i)
+            state.push_back(array_of(PyList_GetItem(args[1], i), "[update] state"));
+        const long long t = PyLong_AsLongLong(args[2]);
+        if (PyErr_Occurred() != nullptr) throw PythonError();
+        Optimizer& optimizer = steps.rule->optimizer();
+        optimizer.setup(named(parameters));
+        Restore restore(std::move(state), t);
+        optimizer.visit(restore);
+        for (const Variable& each : parameters) steps.parameters.emplace_back(each);
+        Py_RETURN_NONE;
+    });
+}
+
+// run(parameters, values, t): step t of these parameters. Returns False, and does nothing, unless
+// setup() was called for them, with their shapes, dtypes and devices, and the last step was t - 1.
+PyObject* update_run(PyObject* self, PyObject* const* args, Py_ssize_t n) {
+    return guarded([&]() -> PyObject* {
+        if (n != 3) raise(PyExc_TypeError, "run() takes 3 arguments");
+        Steps& steps = steps_of(self);
+        Optimizer& optimizer = steps.rule->optimizer();
+        const long long t = PyLong_AsLongLong(args[2]);
+        if (PyErr_Occurred() != nullptr) throw PythonError();
+        if (t != optimizer.t() + 1 ||
+            PyList_Size(args[0]) != static_cast<Py_ssize_t>(steps.parameters.size()))
+            Py_RETURN_FALSE;
+        for (std::size_t i = 0; i < steps.parameters.size(); ++i) {
+            PyObject* const each = PyList_GetItem(args[0], static_cast<Py_ssize_t>(i));
+            if (!is_variable(each) || !as<PyVariable>(each)->variable ||
+                !steps.parameters[i].is(as<PyVariable>(each)->variable))
+                Py_RETURN_FALSE;
+        }
+        Numbers values;
+        for (Py_ssize_t i = 0; i < PyTuple_Size(args[1]); ++i)
+            values.push_back(scalar_of(PyTuple_GetItem(args[1], i)).value());
+        steps.rule->set(values);
+        {
+            const WithoutLock others;
+            optimizer.update();
+        }
+        Py_RETURN_TRUE;
+    });
+}
+
+// ---- functions of all gradients together
+
+class Gradients final : public Optimizer {
+public:
+    explicit Gradients(PyObject* list) {
+        if (PyList_Check(list) == 0)
+            raise(PyExc_TypeError, "expected a list of parameters, got " + type_name(list));
+        setup(named(parameters_of(list)));
+    }
+};
+
+double number_of(PyObject* const* args, Py_ssize_t n) {
+    if (n != 2) raise(PyExc_TypeError, "expected 2 arguments");
+    return scalar_of(args[1]).value();
+}
+#define CATENA_OF_GRADIENTS(NAME, METHOD)                            \
+    PyObject* NAME(PyObject*, PyObject* const* args, Py_ssize_t n) { \
+        return guarded([&]() -> PyObject* {                          \
+            const double value = number_of(args, n);                 \
+            const Gradients gradients(args[0]);                      \
+            {                                                        \
+                const WithoutLock others;                            \
+                gradients.METHOD(value);                             \
+            }                                                        \
+            Py_RETURN_NONE;                                          \
+        });                                                          \
+    }
+CATENA_OF_GRADIENTS(clip_gradients, clip_grads)
+CATENA_OF_GRADIENTS(scale_gradients, scale_grads)
+CATENA_OF_GRADIENTS(decay_weights, weight_decay)
+#undef CATENA_OF_GRADIENTS
+
+PyObject* gradients_norm(PyObject*, PyObject* list) {
+    return guarded([&] {
+        const Gradients gradients(list);
+        const double norm = [&] {
+            const WithoutLock others;
+            return gradients.compute_grads_norm();
+        }();
+        return PyFloat_FromDouble(norm);
+    });
+}
+// Gives each parameter that lacks a gradient one of zeros.
+PyObject* make_gradients(PyObject*, PyObject* list) {
+    return guarded([&]() -> PyObject* {
+        for (const Variable& each : parameters_of(list))
+            if (!each.grad()) each.zerograd();
+        Py_RETURN_NONE;
+    });
+}
+
+// Later gradients are added to the arrays that the parameters have now, as in Chainer 1.
+PyObject* keep_gradients(PyObject*, PyObject* list) {
+    return guarded([&]() -> PyObject* {
+        for (const Variable& each : parameters_of(list)) each.node().grad_in_place = true;
+        Py_RETURN_NONE;
+    });
+}
+
+}  // namespace
+
+void add_optimizers(PyObject* module) {
+    static PyMethodDef methods[] = {fast("setup", update_setup, nullptr),
+                                    fast("run", update_run, nullptr),
+                                    {nullptr, nullptr, 0, nullptr}};
+    static PyType_Slot slots[] = {
+        {Py_tp_doc, const_cast<char*>("Steps of an update rule on many parameters.")},
+        {Py_tp_new, reinterpret_cast<void*>(new_update)},
+        {Py_tp_dealloc, reinterpret_cast<void*>(free_update)},
+        {Py_tp_methods, methods},
+        {0, nullptr}};
+    static PyType_Spec spec{"catena.Update", sizeof(PyUpdate), 0, Py_TPFLAGS_DEFAULT, slots};
+    update_type = add_type(module, spec);
+    static PyMethodDef functions[] = {fast("clip_gradients", clip_gradients, nullptr),
+                                      fast("scale_gradients", scale_gradients, nullptr),
+                                      fast("decay_weights", decay_weights, nullptr),
+                                      {"gradients_norm", gradients_norm, METH_O, nullptr},
+                                      {"keep_gradients", keep_gradients, METH_O, nullptr},
+                                      {"make_gradients", make_gradients, METH_O, nullptr},
+                                      {nullptr, nullptr, 0, nullptr}};
+    checked(PyModule_AddFunctions(module, functions));
+}
+
+}  // namespace catena::python

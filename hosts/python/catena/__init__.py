@@ -24,5 +24,8 @@ from catena import initializers, links
 from catena.serializer import AbstractSerializer, Deserializer, Serializer
 from catena.optimizer import GradientMethod, Optimizer, UpdateRule
 from catena import optimizer_hooks, optimizers
+from catena.reporter import (
+    DictSummary, Reporter, Summary, get_current_reporter, report, report_scope)
+from catena import dataset, datasets, iterators, training, utils
 
 __version__ = "0.1.0"

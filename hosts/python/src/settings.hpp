@@ -6,5 +6,6 @@
 namespace catena::python {
 
 void add_settings(PyObject* module);
+void add_data(PyObject* module);
 
 }  // namespace catena::python

@@ -1,0 +1,106 @@
+"""Converters, which make arrays on a device from lists of examples."""
+import numpy
+
+from catena import _core
+
+__all__ = ["Converter", "concat_examples", "converter", "to_device"]
+
+
+class Converter:
+    """Converts a minibatch and sends it to a device. A subclass implements ``__call__()``."""
+
+    def __call__(self, batch, device):
+        raise NotImplementedError("Concrete class must implement __call__.")
+
+
+class _FunctionConverter(Converter):
+    """A converter from a function, whose argument `device` becomes a Device or None."""
+
+    def __init__(self, function):
+        if not callable(function):
+            raise TypeError(f"Can only wrap a callable. Actual: {type(function)}")
+        self.base_callable = function
+        self.__doc__ = function.__doc__
+
+    def __call__(self, *args, **kwargs):
+        if len(args) > 1:
+            args = (args[0], _device(args[1])) + args[2:]
+        elif "device" in kwargs:
+            kwargs["device"] = _device(kwargs["device"])
+        return self.base_callable(*args, **kwargs)
+
+
+def converter():
+    """A decorator that makes a Converter from a function of a minibatch and a Device."""
+    return _FunctionConverter
+
+
+def _call_converter(converter, batch, device):
+    """Other callables than converters get -1 for the host and the numbers of GPUs."""
+    if isinstance(converter, Converter) or device is None:
+        return converter(batch, device)
+    if device.is_gpu:
+        return converter(batch, device.ordinal)
+    return converter(batch, -1 if device == _core.Device(-1) else device)
+
+
+def _device(device):
+    return device if device is None or isinstance(device, _core.Device) else _core.Device(device)
+
+
+def to_device(device, x):
+    """An array on a device: a numpy.ndarray on the host, else a catena.Array; x itself for None."""
+    device = _device(device)
+    if device is None:
+        return x
+    if isinstance(x, (list, tuple)):
+        return type(x)(to_device(device, each) for each in x)
+    if device == _core.Device(-1):
+        return x if isinstance(x, numpy.ndarray) else _core.as_python(
+            _core.as_array(x).to_device(device))
+    return _core.as_array(x).to_device(device)
+
+
+def _concat(arrays, padding):
+    if not isinstance(arrays[0], (numpy.ndarray, _core.Array)):
+        arrays = numpy.asarray(arrays)
+    home = None
+    if isinstance(arrays[0], _core.Array):
+        home = arrays[0].device
+        arrays = [to_device(-1, array) for array in arrays]
+    if padding is None:
+        made = numpy.concatenate([array[None] for array in arrays])
+    else:
+        shape = numpy.max([array.shape for array in arrays], axis=0).astype(int)
+        made = numpy.full((len(arrays), *shape), padding, dtype=arrays[0].dtype)
+        for i, array in enumerate(arrays):
+            made[(i,) + tuple(slice(extent) for extent in array.shape)] = array
+    return to_device(home, made)
+
+
+@converter()
+def concat_examples(batch, device=None, padding=None):
+    """Makes arrays from a list of examples, by adding a first axis.
+
+    Examples that are tuples or dictionaries give a tuple or a dictionary of arrays.
+
+    Args:
+        batch: the examples: arrays, numbers, or tuples or dictionaries of them.
+        device: the device of the result; None: that of the examples.
+        padding: the value of the elements that smaller examples lack, one for all or a tuple or a
+            dictionary of them; None: the shapes must be equal.
+    """
+    if not batch:
+        raise ValueError("batch is empty")
+    first = batch[0]
+
+    def concat(key, padding):
+        return to_device(device, _concat([example[key] for example in batch], padding))
+
+    if isinstance(first, tuple):
+        paddings = padding if isinstance(padding, tuple) else [padding] * len(first)
+        return tuple(concat(i, paddings[i]) for i in range(len(first)))
+    if isinstance(first, dict):
+        paddings = padding if isinstance(padding, dict) else dict.fromkeys(first, padding)
+        return {key: concat(key, paddings[key]) for key in first}
+    return to_device(device, _concat(batch, padding))

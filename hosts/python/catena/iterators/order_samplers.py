@@ -1,0 +1,29 @@
+"""Orders of the examples of an epoch."""
+import numpy
+
+__all__ = ["OrderSampler", "ShuffleOrderSampler"]
+
+
+class OrderSampler:
+    """Chooses the order of each epoch."""
+
+    def __call__(self, current_order, current_position):
+        """The next order, as an array of indices of the same length."""
+        raise NotImplementedError
+
+
+class ShuffleOrderSampler(OrderSampler):
+    """Random orders, from a numpy.random.RandomState or the global one."""
+
+    def __init__(self, random_state=None):
+        self._random = numpy.random if random_state is None else random_state
+
+    def __call__(self, current_order, current_position):
+        return self._random.permutation(len(current_order))
+
+    def serialize(self, serializer):
+        """Saves or loads the state of a random state of its own. A trainer saves the global one."""
+        from catena.utils import random_state
+        if self._random is not numpy.random:
+            random_state.serialize(serializer, "random_state", {
+                "numpy": random_state.of_numpy(self._random)})

@@ -1,0 +1,202 @@
+"""Values that links and extensions report during training, with the names of chainer.reporter."""
+import contextlib
+import json
+import threading
+import warnings
+
+from catena import _core
+from catena.configuration import config
+
+__all__ = ["DictSummary", "Reporter", "Summary", "get_current_reporter", "report", "report_scope"]
+
+_of_thread = threading.local()
+
+
+def _reporters():
+    if not hasattr(_of_thread, "reporters"):
+        _of_thread.reporters = []
+    return _of_thread.reporters
+
+
+def _without_graph(value):
+    if not isinstance(value, _core.Variable) or value.array is None:
+        return value
+    return _core.Variable(value._array, name=value.name, requires_grad=value.requires_grad)
+
+
+class Reporter:
+    """Collects reported values in the dictionary ``observation``.
+
+    A value that an observer reports gets the observer's name as a prefix: "main/loss". ``with
+    reporter:`` makes it the current reporter of the thread, to which ``report()`` reports.
+    """
+
+    def __init__(self):
+        self._observer_names = {}
+        self.observation = {}
+
+    def __enter__(self):
+        _reporters().append(self)
+
+    def __exit__(self, exc_type, exc_value, traceback):
+        _reporters().pop()
+
+    @contextlib.contextmanager
+    def scope(self, observation):
+        """Makes this the current reporter, which writes to the given dictionary, in the scope."""
+        before = self.observation
+        self.observation = observation
+        try:
+            with self:
+                yield
+        finally:
+            self.observation = before
+
+    def add_observer(self, name, observer):
+        """Gives an object, which is recognized by its identity, a name."""
+        self._observer_names[id(observer)] = name
+
+    def add_observers(self, prefix, observers):
+        """Gives objects the names ``prefix + name``. observers: pairs of names and objects."""
+        for name, observer in observers:
+            self.add_observer(prefix + name, observer)
+
+    def report(self, values, observer=None):
+        """Writes a dictionary of values to the observation.
+
+        Variables are stored without their graph unless ``config.keep_graph_on_report`` is set.
+        Raises KeyError for an observer without a name.
+        """
+        prefix = ""
+        if observer is not None:
+            if id(observer) not in self._observer_names:
+                raise KeyError("Given observer is not registered to the reporter.")
+            prefix = self._observer_names[id(observer)] + "/"
+        keep = config.keep_graph_on_report
+        for name, value in values.items():
+            self.observation[prefix + name] = value if keep else _without_graph(value)
+
+
+def get_current_reporter():
+    """The current reporter of the thread."""
+    return _reporters()[-1]
+
+
+def report(values, observer=None):
+    """Reports a dictionary of values to the current reporter, if there is one."""
+    reporters = _reporters()
+    if reporters:
+        reporters[-1].report(values, observer)
+
+
+@contextlib.contextmanager
+def report_scope(observation):
+    """The current reporter writes to the given dictionary in the scope."""
+    current = get_current_reporter()
+    before = current.observation
+    current.observation = observation
+    try:
+        yield
+    finally:
+        current.observation = before
+
+
+def _number(value):
+    """A value that the host holds, as a float. Later changes of an array do not change it."""
+    on_host = not isinstance(value, _core.Array) or value.device.host_accessible
+    return float(value) if on_host else value
+
+
+class Summary:
+    """The mean and standard deviation of numbers, accumulated in double precision."""
+
+    def __init__(self):
+        self._x = 0.0
+        self._x2 = 0.0
+        self._n = 0.0
+        self._added = []  # numbers on a GPU are fetched later: add() need not wait for them
+
+    def add(self, value, weight=1):
+        """Adds a number or a 0-d array."""
+        self._added.append((_number(value), _number(weight)))
+        if len(self._added) >= 1024:
+            self._fold()
+
+    def _fold(self):
+        for value, weight in self._added:
+            value, weight = float(value), float(weight)
+            self._x += weight * value
+            self._x2 += weight * value * value
+            self._n += weight
+        self._added = []
+
+    def compute_mean(self):
+        """The weighted mean."""
+        return self.make_statistics()[0]
+
+    def make_statistics(self):
+        """The mean and the standard deviation."""
+        import numpy
+        self._fold()
+        with numpy.errstate(invalid="ignore", divide="ignore"):
+            mean = numpy.float64(self._x) / self._n
+            return mean, numpy.sqrt(numpy.float64(self._x2) / self._n - mean * mean)
+
+    def serialize(self, serializer):
+        self._fold()
+        try:
+            for name in ("_x", "_x2", "_n"):
+                setattr(self, name, float(serializer(name, getattr(self, name))))
+        except KeyError:
+            warnings.warn("The previous statistics are not saved.")
+
+
+def _scalar(value):
+    """The array of a variable; None unless it is a number or a 0-d array."""
+    import numpy
+    if isinstance(value, _core.Variable):
+        value = value.array
+    return value if numpy.isscalar(value) or getattr(value, "ndim", -1) == 0 else None
+
+
+class DictSummary:
+    """The statistics of dictionaries with equal keys. Only numbers and 0-d arrays are used."""
+
+    def __init__(self):
+        self._summaries = {}
+
+    def add(self, d):
+        """Adds the numbers of a dictionary; a tuple consists of a number and its weight."""
+        for key, value in d.items():
+            weight = 1
+            if isinstance(value, tuple):
+                value, weight = value[0], _scalar(value[1])
+                if weight is None:
+                    raise ValueError(f"Given weight to {key} was not scalar.")
+            value = _scalar(value)
+            if value is not None:
+                self._summaries.setdefault(key, Summary()).add(value, weight=weight)
+
+    def compute_mean(self):
+        """The mean of each key."""
+        return {name: summary.compute_mean() for name, summary in self._summaries.items()}
+
+    def make_statistics(self):
+        """The mean of each key, and its standard deviation as ``key + ".std"``."""
+        found = {}
+        for name, summary in self._summaries.items():
+            found[name], found[name + ".std"] = summary.make_statistics()
+        return found
+
+    def serialize(self, serializer):
+        from catena.serializer import Serializer
+        saving = isinstance(serializer, Serializer)
+        try:
+            names = serializer("_names", json.dumps(list(self._summaries)) if saving else "")
+        except KeyError:
+            warnings.warn("The names of statistics are not saved.")
+            names = "[]"
+        if not saving:
+            self._summaries = {name: Summary() for name in json.loads(names)}
+        for index, summary in enumerate(self._summaries.values()):
+            summary.serialize(serializer["_summaries"][str(index)])

@@ -1,0 +1,63 @@
+"""DumpGraph, which draws the graph of the first iteration."""
+import os
+
+from catena import _core
+from catena.configuration import config
+from catena.training.extension import Extension
+
+__all__ = ["DumpGraph"]
+
+_variable_style = {"shape": "octagon", "fillcolor": "#E0E0E0", "style": "filled"}
+_function_style = {"shape": "record", "fillcolor": "#6495ED", "style": "filled"}
+
+
+class DumpGraph(Extension):
+    """Writes the graph of a reported variable, in Graphviz's language and, if ``dot`` is there, as PNG.
+
+    Args:
+        root_name: the name of the variable, such as "main/loss".
+        filename: the name of the file in the trainer's folder.
+        variable_style, function_style: dictionaries of Graphviz's attributes.
+        out_name: another name of filename, "cg.dot" by default.
+    """
+
+    default_name = "dump_graph"
+
+    def __init__(self, root_name, filename=None, variable_style=None, function_style=None, *,
+                 out_name="cg.dot"):
+        self._root_name = root_name
+        self._filename = out_name if filename is None else filename
+        self._styles = {
+            "variable_style": _variable_style if variable_style is None else variable_style,
+            "function_style": _function_style if function_style is None else function_style}
+        self._original_flag = None
+        self._flag_called = False
+
+    def initialize(self, trainer):
+        if not self._flag_called:
+            self._original_flag = config.keep_graph_on_report
+            config.keep_graph_on_report = True
+
+    def trigger(self, trainer):
+        called, self._flag_called = self._flag_called, True
+        return not called
+
+    def __call__(self, trainer):
+        import shutil
+        import subprocess
+        from catena.computational_graph import build_computational_graph
+        try:
+            variable = trainer.observation[self._root_name]
+            if not isinstance(variable, _core.Variable):
+                raise TypeError("root value is not a Variable")
+            path = os.path.join(trainer.out, self._filename)
+            with open(path, "w") as file:
+                file.write(build_computational_graph([variable], **self._styles).dump())
+            if shutil.which("dot"):
+                picture = os.path.splitext(path)[0] + ".png"
+                subprocess.check_call(["dot", "-Tpng", path, "-o", picture])
+        finally:
+            config.keep_graph_on_report = self._original_flag
+
+    def serialize(self, serializer):
+        self._flag_called = serializer("_flag_called", self._flag_called)

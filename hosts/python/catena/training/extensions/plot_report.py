@@ -1,0 +1,86 @@
+"""PlotReport, which draws reported values."""
+import json
+import os
+import warnings
+
+from catena.training.extension import Extension
+from catena.training.extensions.log_report import Averages
+
+__all__ = ["PlotReport"]
+
+
+class PlotReport(Extension):
+    """Draws the means of reported values into a file, with matplotlib. Without it, it warns.
+
+    Args:
+        y_keys: the name or the names of the values.
+        x_key: "iteration" or "epoch".
+        trigger: when a point is added. It is not the extension's own trigger.
+        postprocess: a function of the figure, the axes and the summary.
+        filename: the name of the file in the trainer's folder.
+        marker: matplotlib's marker of the points.
+        grid: whether there is a grid.
+        file_name: another name of filename, "plot.png" by default.
+    """
+
+    def __init__(self, y_keys, x_key="iteration", trigger=(1, "epoch"), postprocess=None,
+                 filename=None, marker="x", grid=True, *, file_name="plot.png"):
+        self.available()
+        self._x_key = x_key
+        self._y_keys = (y_keys,) if isinstance(y_keys, str) else y_keys
+        self._averages = Averages(self._y_keys, trigger)
+        self._file_name = file_name if filename is None else filename
+        self._marker = marker
+        self._grid = grid
+        self._postprocess = postprocess
+        self._data = {key: [] for key in self._y_keys}
+
+    @staticmethod
+    def available():
+        """Whether matplotlib can be imported; warns otherwise."""
+        from importlib.util import find_spec
+        if find_spec("matplotlib") is not None:
+            return True
+        warnings.warn("matplotlib is not installed on your environment, so nothing will be plotted "
+                      "at this time. Please install matplotlib to plot figures: "
+                      "pip install matplotlib")
+        return False
+
+    def __call__(self, trainer):
+        summary = self._averages.summary
+        means = self._averages(trainer)
+        if means is None:
+            return
+        for key in self._y_keys:
+            if key in means:
+                self._data[key].append((means[self._x_key], means[key]))
+        if self.available():
+            self._draw(os.path.join(trainer.out, self._file_name), summary)
+
+    def _draw(self, path, summary):
+        from matplotlib.figure import Figure  # no window, whatever the backend is
+        figure = Figure()
+        axes = figure.add_subplot(111)
+        axes.set_xlabel(self._x_key)
+        if self._grid:
+            axes.grid()
+        for key, points in self._data.items():
+            if points:
+                axes.plot(*zip(*points), marker=self._marker, label=key)
+        if axes.has_data():
+            if self._postprocess is not None:
+                self._postprocess(figure, axes, summary)
+            legend = axes.legend(bbox_to_anchor=(1.05, 1), loc=2, borderaxespad=0.0)
+            figure.savefig(path, bbox_extra_artists=(legend,), bbox_inches="tight")
+
+    def serialize(self, serializer):
+        from catena.serializer import Serializer
+        key = f"_plot_{self._file_name}"
+        if isinstance(serializer, Serializer):
+            serializer(key, json.dumps(self._data))
+        else:
+            self._data = json.loads(serializer(key, "{}"))
+        try:
+            self._averages.serialize(serializer)
+        except KeyError:  # a snapshot of Chainer
+            pass

@@ -1,0 +1,170 @@
+"""Writers of snapshots: at once, or in a thread or process of their own."""
+import os
+
+from catena import utils
+
+__all__ = ["ProcessQueueWriter", "ProcessWriter", "QueueWriter", "SimpleWriter", "StandardWriter",
+           "ThreadQueueWriter", "ThreadWriter", "Writer"]
+
+
+def _save_npz(path, target, **kwargs):
+    from catena.serializers import npz
+    npz.save_npz(path, target, **kwargs)
+
+
+class Writer:
+    """Writes the serialized objects that it is called with. A subclass implements ``__call__()``."""
+
+    def __init__(self):
+        self._post_save_hooks = []
+
+    def __call__(self, filename, outdir, target):
+        """Writes a dictionary of arrays to a file in a folder."""
+        raise NotImplementedError
+
+    def __del__(self):
+        self.finalize()
+
+    def finalize(self):
+        """Waits until everything is written."""
+
+    def save(self, filename, outdir, target, savefun, **kwds):
+        """Writes a temporary file and renames it, so that no file is ever incomplete."""
+        with utils.tempdir(prefix="tmp" + filename, dir=outdir) as folder:
+            path = os.path.join(folder, filename)
+            savefun(path, target, **kwds)
+            os.replace(path, os.path.join(outdir, filename))
+        for hook in self._post_save_hooks:
+            hook()
+
+    def _add_cleanup_hook(self, hook):
+        self._post_save_hooks.append(hook)
+
+
+class SimpleWriter(Writer):
+    """Writes at once. savefun: a function of a path, a dictionary and kwds; None: save_npz()."""
+
+    def __init__(self, savefun=None, **kwds):
+        super().__init__()
+        self._savefun = savefun or _save_npz
+        self._kwds = kwds
+
+    def __call__(self, filename, outdir, target):
+        self.save(filename, outdir, target, self._savefun, **self._kwds)
+
+
+class StandardWriter(SimpleWriter):
+    """Writes in a worker; the next call waits for it. A subclass implements ``create_worker()``."""
+
+    _worker = None
+
+    def __call__(self, filename, outdir, target):
+        self.finalize()
+        # The training goes on while the worker writes.
+        target = {key: value.copy() for key, value in target.items()}
+        self._worker = self.create_worker(filename, outdir, target, **self._kwds)
+        self._worker.start()
+
+    def create_worker(self, filename, outdir, target, **kwds):
+        """An object with start() and join() that calls save()."""
+        raise NotImplementedError
+
+    def finalize(self):
+        worker, self._worker = self._worker, None
+        if worker is not None:
+            worker.join()
+
+
+class ThreadWriter(StandardWriter):
+    """Writes in a thread."""
+
+    def create_worker(self, filename, outdir, target, **kwds):
+        import threading
+        return threading.Thread(
+            target=self.save, args=(filename, outdir, target, self._savefun), kwargs=kwds)
+
+
+class ProcessWriter(StandardWriter):
+    """Writes in a process."""
+
+    def create_worker(self, filename, outdir, target, **kwds):
+        import multiprocessing
+        return multiprocessing.Process(
+            target=self.save, args=(filename, outdir, target, self._savefun), kwargs=kwds)
+
+
+class QueueWriter(Writer):
+    """Writes in a worker that takes snapshots from a queue.
+
+    Args:
+        savefun: a function of a path and a dictionary; None: save_npz().
+        task: a Writer that the worker calls; None: a SimpleWriter.
+    """
+
+    _consumer = None
+
+    def __init__(self, savefun=None, task=None):
+        super().__init__()
+        self._task = self.create_task(savefun) if task is None else task
+        self._queue = self.create_queue()
+        self._consumer = self.create_consumer(self._queue)
+        self._consumer.start()
+
+    def __call__(self, filename, outdir, target):
+        target = {key: value.copy() for key, value in target.items()}
+        self._queue.put([self._task, filename, outdir, target])
+
+    def create_task(self, savefun):
+        return SimpleWriter(savefun)
+
+    def create_queue(self):
+        raise NotImplementedError
+
+    def create_consumer(self, q):
+        """An object with start() and join() that calls consume()."""
+        raise NotImplementedError
+
+    def consume(self, q):
+        """Writes until None comes."""
+        while True:
+            found = q.get()
+            if found is not None:
+                found[0](*found[1:])
+            q.task_done()
+            if found is None:
+                return
+
+    def finalize(self):
+        consumer, self._consumer = self._consumer, None
+        if consumer is not None:
+            self._queue.put(None)
+            self._queue.join()
+            consumer.join()
+
+    def _add_cleanup_hook(self, hook):
+        if isinstance(self._task, Writer):
+            self._task._add_cleanup_hook(hook)
+
+
+class ThreadQueueWriter(QueueWriter):
+    """Writes in a thread."""
+
+    def create_queue(self):
+        import queue
+        return queue.Queue()
+
+    def create_consumer(self, q):
+        import threading
+        return threading.Thread(target=self.consume, args=(q,))
+
+
+class ProcessQueueWriter(QueueWriter):
+    """Writes in a process."""
+
+    def create_queue(self):
+        import multiprocessing
+        return multiprocessing.JoinableQueue()
+
+    def create_consumer(self, q):
+        import multiprocessing
+        return multiprocessing.Process(target=self.consume, args=(q,))

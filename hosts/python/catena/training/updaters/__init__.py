@@ -1,0 +1,2 @@
+"""The names of chainer.training.updaters."""
+from catena.training.updater import ParallelUpdater, StandardUpdater

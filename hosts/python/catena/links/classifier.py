@@ -1,0 +1,48 @@
+"""Classifier: a model with its loss and accuracy."""
+from catena import functions as F
+from catena import reporter
+from catena.link import Chain
+
+
+class Classifier(Chain):
+    """Calls a model and computes the loss and the accuracy, which are attributes and are reported.
+
+    Args:
+        predictor: the model, whose arguments are those of the classifier without the label.
+        lossfun, accfun: functions of the model's result and the label.
+        label_key: the number or the keyword of the argument that is the label.
+    """
+
+    compute_accuracy = True
+
+    def __init__(self, predictor, lossfun=F.softmax_cross_entropy, accfun=F.accuracy, label_key=-1):
+        if not isinstance(label_key, (int, str)):
+            raise TypeError(f"label_key must be int or str, but is {type(label_key)}")
+        super().__init__()
+        self.lossfun = lossfun
+        self.accfun = accfun
+        self.y = self.loss = self.accuracy = None
+        self.label_key = label_key
+        with self.init_scope():
+            self.predictor = predictor
+
+    def forward(self, *args, **kwargs):
+        """Returns the loss."""
+        key = self.label_key
+        if isinstance(key, int):
+            if not -len(args) <= key < len(args):
+                raise ValueError(f"Label key {key} is out of bounds")
+            args = list(args)
+            t = args.pop(key)
+        else:
+            if key not in kwargs:
+                raise ValueError(f'Label key "{key}" is not found')
+            t = kwargs.pop(key)
+        self.y = self.loss = self.accuracy = None
+        self.y = self.predictor(*args, **kwargs)
+        self.loss = self.lossfun(self.y, t)
+        reporter.report({"loss": self.loss}, self)
+        if self.compute_accuracy:
+            self.accuracy = self.accfun(self.y, t)
+            reporter.report({"accuracy": self.accuracy}, self)
+        return self.loss

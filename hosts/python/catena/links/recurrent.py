@@ -1,0 +1,414 @@
+"""Links with states: LSTM, GRU and their relatives, for one step or for whole sequences."""
+import math
+
+import numpy
+
+from catena import functions as F
+from catena import _core
+from catena.initializers import _get_initializer
+from catena.link import Chain, ChainList, Link
+from catena.links.connection import Linear
+from catena.variable import Parameter, Variable
+
+
+def _zeros(link, shape, dtype):
+    """A state of zeros on the device of the link."""
+    return Variable(_core.as_array(numpy.zeros(shape, "float32")).to_device(link.device).astype(
+        str(dtype)))
+
+
+class _Stateful(Chain):
+    """A link that keeps variables between calls, which move between devices with it."""
+
+    _states = ("c", "h")
+
+    def reset_state(self):
+        """Forgets the state. The next call begins a sequence."""
+        for name in self._states:
+            setattr(self, name, None)
+
+    def set_state(self, *states):
+        """Sets the variables of the state: c and h, or h alone."""
+        if len(states) != len(self._states):
+            raise TypeError(f"set_state() takes {', '.join(self._states)}, got {len(states)} arguments")
+        for name, state in zip(self._states, states):
+            assert isinstance(state, Variable), f"{name}: expected a Variable, got {type(state)}"
+            state.to_device(self.device)
+            setattr(self, name, state)
+
+    def _move(self, device):
+        super()._move(device)
+        for name in self._states:
+            state = getattr(self, name)
+            if state is not None:
+                state.to_device(device)
+
+    def _fill_state(self, n, dtype):
+        for name in self._states:
+            if getattr(self, name) is None:
+                setattr(self, name, _zeros(self, (n, self.state_size), dtype))
+
+
+class _LSTMWeights(Chain):
+    """The weights of an LSTM layer: a, i, f and o of unit j are the outputs 4 j to 4 j + 3."""
+
+    def __init__(self, in_size, out_size=None, lateral_init=None, upward_init=None, bias_init=None,
+                 forget_bias_init=None):
+        if out_size is None:
+            in_size, out_size = None, in_size
+        super().__init__()
+        self.state_size = out_size
+        self.lateral_init = lateral_init
+        self.upward_init = upward_init
+        self.bias_init = 0 if bias_init is None else bias_init
+        self.forget_bias_init = 1 if forget_bias_init is None else forget_bias_init
+        with self.init_scope():
+            self.upward = Linear(in_size, 4 * out_size, initialW=0)
+            self.lateral = Linear(out_size, 4 * out_size, initialW=0, nobias=True)
+        if in_size is not None:
+            self._initialize_params()
+
+    def _initialize_params(self):
+        # Each quarter of the rows is drawn by itself, as in Chainer, though it is not one gate.
+        n = self.state_size
+        weights = [(link.W, numpy.empty(link.W.shape, _dtype(link.W)), _get_initializer(initial))
+                   for link, initial in [(self.lateral, self.lateral_init),
+                                         (self.upward, self.upward_init)]]
+        for i in range(0, 4 * n, n):
+            for _, array, initializer in weights:
+                initializer(array[i:i + n])
+        bias = numpy.empty((n, 4), _dtype(self.upward.b))
+        for gate in (0, 1, 2, 3):
+            _get_initializer(self.forget_bias_init if gate == 2 else self.bias_init)(
+                bias[None, :, gate, None])
+        for parameter, array in [each[:2] for each in weights] + [(self.upward.b, bias.ravel())]:
+            parameter._array.copy_from(_core.as_array(array).astype(str(parameter.dtype)))
+
+    def _fill_weights(self, x):
+        if self.upward.W.array is None:
+            self.upward._initialize_params(math.prod(x.shape[1:]))
+            self._initialize_params()
+
+
+def _dtype(parameter):
+    """The dtype of values to draw for a parameter, which NumPy must know."""
+    return "float32" if parameter.dtype == "bfloat16" else parameter.dtype
+
+
+class StatelessLSTM(_LSTMWeights):
+    """An LSTM layer whose state is an argument: c, h = link(c, h, x). None stands for zeros.
+
+    Args:
+        in_size: the number of inputs per sample. None, or leaving it out, takes it from the first call.
+        out_size: the number of units.
+        lateral_init, upward_init: initializers of the weights of h and x.
+        bias_init, forget_bias_init: those of biases; by default 0, and 1 of the forget gate.
+    """
+
+    def forward(self, c, h, x):
+        self._fill_weights(x)
+        gates = self.upward(x)
+        if h is not None:
+            gates = gates + self.lateral(h)
+        if c is None:
+            c = _zeros(self, (x.shape[0], self.state_size), x.dtype)
+        return F.lstm(c, gates)
+
+
+class LSTM(_LSTMWeights, _Stateful):
+    """An LSTM layer that keeps its state: h = link(x). See StatelessLSTM for the arguments.
+
+    Sequences of a batch may end, the last first: a batch can have fewer rows than the one before.
+    """
+
+    def __init__(self, in_size, out_size=None, lateral_init=None, upward_init=None, bias_init=None,
+                 forget_bias_init=None):
+        super().__init__(in_size, out_size, lateral_init, upward_init, bias_init, forget_bias_init)
+        self.reset_state()
+
+    def forward(self, x):
+        self._fill_weights(x)
+        n = x.shape[0]
+        gates = self.upward(x)
+        rest = None
+        if self.h is not None:
+            kept = self.h.shape[0]
+            if n == 0:
+                rest = self.h
+            elif kept < n:
+                raise TypeError("The batch size of x must be equal to or less than the size of the "
+                                f"previous state h, got {n} and {kept}.")
+            elif kept > n:
+                h, rest = F.split_axis(self.h, [n], axis=0)
+                gates = gates + self.lateral(h)
+            else:
+                gates = gates + self.lateral(self.h)
+        if self.c is None:
+            self.c = _zeros(self, (n, self.state_size), x.dtype)
+        self.c, y = F.lstm(self.c, gates)
+        self.h = y if rest is None else rest if n == 0 else F.concat([y, rest], axis=0)
+        return y
+
+
+class StatefulPeepholeLSTM(_Stateful):
+    """An LSTM layer whose gates also see the cells: h = link(x)."""
+
+    def __init__(self, in_size, out_size):
+        super().__init__()
+        self.state_size = out_size
+        self.reset_state()
+        with self.init_scope():
+            self.upward = Linear(in_size, 4 * out_size)
+            self.lateral = Linear(out_size, 4 * out_size, nobias=True)
+            for name in ["peep_i", "peep_f", "peep_o"]:
+                setattr(self, name, Linear(out_size, out_size, nobias=True))
+
+    def forward(self, x):
+        gates = self.upward(x)
+        if self.h is not None:
+            gates = gates + self.lateral(self.h)
+        if self.c is None:
+            self.c = _zeros(self, (x.shape[0], self.state_size), x.dtype)
+        a, i, f, o = _gates(gates)
+        i = F.sigmoid(i + self.peep_i(self.c))
+        f = F.sigmoid(f + self.peep_f(self.c))
+        self.c = F.tanh(a) * i + f * self.c
+        self.h = F.sigmoid(o + self.peep_o(self.c)) * F.tanh(self.c)
+        return self.h
+
+
+def _gates(x):
+    """The parts a, i, f and o of x (N, 4 units)."""
+    return F.separate(F.reshape(x, (x.shape[0], x.shape[1] // 4, 4)), axis=2)
+
+
+class StatefulZoneoutLSTM(_Stateful):
+    """An LSTM layer of which random units keep their state in training: h = link(x).
+
+    Args:
+        in_size: the number of inputs per sample.
+        out_size: the number of units.
+        c_ratio, h_ratio: the probabilities that a unit keeps c and h.
+    """
+
+    def __init__(self, in_size, out_size, c_ratio=0.5, h_ratio=0.5):
+        super().__init__()
+        self.state_size = out_size
+        self.c_ratio = c_ratio
+        self.h_ratio = h_ratio
+        self.reset_state()
+        with self.init_scope():
+            self.upward = Linear(in_size, 4 * out_size)
+            self.lateral = Linear(out_size, 4 * out_size, nobias=True)
+
+    def forward(self, x):
+        gates = self.upward(x)
+        if self.h is not None:
+            gates = gates + self.lateral(self.h)
+        self._fill_state(x.shape[0], x.dtype)
+        c, h = F.lstm(self.c, gates)
+        self.c = F.zoneout(self.c, c, self.c_ratio)
+        self.h = F.zoneout(self.h, h, self.h_ratio)
+        return self.h
+
+
+class _GRUWeights(Chain):
+    def __init__(self, in_size, out_size, init=None, inner_init=None, bias_init=None):
+        super().__init__()
+        with self.init_scope():
+            for gate in ["_r", "_z", ""]:
+                setattr(self, "W" + gate, Linear(in_size, out_size, initialW=init,
+                                                 initial_bias=bias_init))
+                setattr(self, "U" + gate, Linear(out_size, out_size, initialW=inner_init,
+                                                 initial_bias=bias_init))
+
+
+class StatelessGRU(_GRUWeights):
+    """A GRU layer whose state is an argument: h = link(h, x).
+
+    Args:
+        in_size: the number of inputs per sample.
+        out_size: the number of units.
+        init, inner_init: initializers of the weights of x and h.
+        bias_init: the initializer of biases.
+    """
+
+    def forward(self, h, x):
+        r = F.sigmoid(self.W_r(x) + self.U_r(h))
+        z = F.sigmoid(self.W_z(x) + self.U_z(h))
+        new = F.tanh(self.W(x) + self.U(r * h))
+        return z * new + (1 - z) * h
+
+
+class StatefulGRU(_GRUWeights, _Stateful):
+    """A GRU layer that keeps its state: h = link(x). See StatelessGRU for the arguments."""
+
+    _states = ("h",)
+
+    def __init__(self, in_size, out_size, init=None, inner_init=None, bias_init=0):
+        super().__init__(in_size, out_size, init, inner_init, bias_init)
+        self.state_size = out_size
+        self.reset_state()
+
+    def forward(self, x):
+        z, new = self.W_z(x), self.W(x)
+        if self.h is None:
+            self.h = F.sigmoid(z) * F.tanh(new)
+            return self.h
+        r = F.sigmoid(self.W_r(x) + self.U_r(self.h))
+        z = F.sigmoid(z + self.U_z(self.h))
+        new = F.tanh(new + self.U(r * self.h))
+        self.h = z * new + (1 - z) * self.h
+        return self.h
+
+
+class GRU(StatefulGRU):
+    """The same as StatefulGRU."""
+
+    def forward(self, *args):
+        if len(args) != 1:
+            raise ValueError("Invalid argument. The length of GRU.forward must be 1. But "
+                             f"{len(args)} is given. StatelessGRU takes the state as an argument.")
+        return super().forward(*args)
+
+
+class _MGUWeights(Chain):
+    def __init__(self, n_inputs, n_units):
+        super().__init__()
+        with self.init_scope():
+            self.W_f = Linear(n_inputs + n_units, n_units)
+            self.W_h = Linear(n_inputs + n_units, n_units)
+
+    def _step(self, h, x):
+        f = F.sigmoid(self.W_f(F.concat([h, x])))
+        new = F.tanh(self.W_h(F.concat([f * h, x])))
+        return f * new + (1 - f) * h
+
+
+class StatelessMGU(_MGUWeights):
+    """A GRU with one gate, whose state is an argument: h = link(h, x)."""
+
+    def forward(self, h, x):
+        return self._step(h, x)
+
+
+class StatefulMGU(_MGUWeights, _Stateful):
+    """A GRU with one gate that keeps its state: h = link(x)."""
+
+    _states = ("h",)
+
+    def __init__(self, in_size, out_size):
+        super().__init__(in_size, out_size)
+        self.state_size = out_size
+        self.reset_state()
+
+    def forward(self, x):
+        self._fill_state(x.shape[0], x.dtype)
+        self.h = self._step(self.h, x)
+        return self.h
+
+
+class _NStep(ChainList):
+    """Layers over whole sequences of different lengths.
+
+    Args:
+        n_layers: the number of layers.
+        in_size: the number of inputs per step.
+        out_size: the number of units of each direction.
+        dropout: the ratio of dropout between layers.
+        initialW, initial_bias: initializers, arrays or numbers; by default LeCunNormal and 0.
+    """
+
+    n_weights = None  # of each layer and direction
+    use_bi_direction = False
+    n_cells = 1  # the number of states
+
+    def __init__(self, n_layers, in_size, out_size, dropout, *, initialW=None, initial_bias=None):
+        self.n_layers = n_layers
+        self.dropout = dropout
+        self.out_size = out_size
+        self.direction = 2 if self.use_bi_direction else 1
+        initialW = _get_initializer(initialW)
+        initial_bias = _get_initializer(0 if initial_bias is None else initial_bias)
+        layers = []
+        for i in range(n_layers * self.direction):
+            layer = Link()
+            sizes = [in_size if i < self.direction else out_size * self.direction, out_size]
+            with layer.init_scope():
+                for j in range(self.n_weights):
+                    n_in = sizes[j >= self.n_weights // 2]
+                    setattr(layer, f"w{j}", Parameter(initialW, (out_size, n_in)))
+                    setattr(layer, f"b{j}", Parameter(initial_bias, out_size))
+            layers.append(layer)
+        super().__init__(*layers)
+
+    def _weights(self, letter):
+        return [[getattr(layer, f"{letter}{j}") for j in range(self.n_weights)] for layer in self]
+
+    @property
+    def ws(self):
+        """The weights of each layer and direction."""
+        return self._weights("w")
+
+    @property
+    def bs(self):
+        """The biases of each layer and direction."""
+        return self._weights("b")
+
+    def init_hx(self, xs):
+        """A state of zeros for the sequences."""
+        return _zeros(self, (self.n_layers * self.direction, len(xs), self.out_size), xs[0].dtype)
+
+    def rnn(self, *args):
+        """The function of all layers, on sorted sequences that are transposed."""
+        raise NotImplementedError
+
+    def forward(self, *states_and_xs):
+        """Runs all sequences.
+
+        Args:
+            states_and_xs: the states (n_layers * directions, len(xs), out_size), or None for zeros;
+                then the list of sequences (length, in_size).
+
+        Returns:
+            The last states and the list of outputs (length, out_size * directions).
+        """
+        *states, xs = states_and_xs
+        if len(states) != self.n_cells:
+            raise TypeError(f"{type(self).__name__} takes {self.n_cells} states and the sequences, "
+                            f"got {len(states_and_xs)} arguments")
+        assert isinstance(xs, (list, tuple)), f"xs: expected a list, got {type(xs)}"
+        order = numpy.argsort([-x.shape[0] for x in xs], kind="stable").astype("int32")
+        back = numpy.argsort(order, kind="stable")
+        states = [self.init_hx(xs) if state is None else F.permutate(state, order, axis=1)
+                  for state in states]
+        *states, ys = self.rnn(self.n_layers, self.dropout, *states, self.ws, self.bs,
+                               F.transpose_sequence([xs[i] for i in order]))
+        ys = F.transpose_sequence(ys)
+        states = [F.permutate(state, order, axis=1, inv=True) for state in states]
+        return (*states, [ys[i] for i in back])
+
+
+def _n_step(name, kind, n_weights, n_cells=1, **options):
+    """The class of links for F.n_step_KIND or, with two directions, F.n_step_biKIND."""
+    both = name.startswith("NStepBi")
+    function = f"n_step_{'bi' if both else ''}{kind}"
+
+    def rnn(self, *args):
+        return getattr(F, function)(*args, **options)
+
+    what = f"{kind.upper()} layers" + "".join(f" with {v}" for v in options.values())
+    return type(name, (_NStep,), {
+        "__doc__": _NStep.__doc__.replace("Layers", what + (" in both directions" if both else "")),
+        "__module__": __name__, "n_weights": n_weights, "n_cells": n_cells, "rnn": rnn,
+        "use_bi_direction": both})
+
+
+NStepLSTM = _n_step("NStepLSTM", "lstm", 8, 2)
+NStepBiLSTM = _n_step("NStepBiLSTM", "lstm", 8, 2)
+NStepGRU = _n_step("NStepGRU", "gru", 6)
+NStepBiGRU = _n_step("NStepBiGRU", "gru", 6)
+NStepRNNTanh = _n_step("NStepRNNTanh", "rnn", 2, activation="tanh")
+NStepBiRNNTanh = _n_step("NStepBiRNNTanh", "rnn", 2, activation="tanh")
+NStepRNNReLU = _n_step("NStepRNNReLU", "rnn", 2, activation="relu")
+NStepBiRNNReLU = _n_step("NStepBiRNNReLU", "rnn", 2, activation="relu")

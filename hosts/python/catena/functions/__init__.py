@@ -20,6 +20,9 @@ def __getattr__(name):
         return __dir__()
     if name.startswith("_"):
         raise AttributeError(name)
+    if name[0].isupper():  # in Chainer 1, functions with parameters are here
+        from catena.links import chainer1
+        return getattr(chainer1, name)
     try:
         function = plugin_function("catena." + name)
     except _core.PluginError as error:

@@ -23,9 +23,10 @@ from catena.function_set import FunctionSet
 from catena import initializers, links
 from catena.serializer import AbstractSerializer, Deserializer, Serializer
 from catena.optimizer import GradientMethod, Optimizer, UpdateRule
-from catena import optimizer_hooks, optimizers
+from catena import optimizer_hooks, optimizers, serializers
 from catena.reporter import (
     DictSummary, Reporter, Summary, get_current_reporter, report, report_scope)
 from catena import dataset, datasets, iterators, training, utils
+from catena.compat import install_as_chainer
 
 __version__ = "0.1.0"

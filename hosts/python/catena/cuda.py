@@ -4,7 +4,7 @@ from catena.backend import get_array_module
 from catena.configuration import using_device
 
 __all__ = ["available", "check_cuda_available", "cupy", "get_array_module", "get_device",
-           "get_device_from_id", "to_cpu", "to_gpu", "use_device", "using_device"]
+           "get_device_from_id", "set_backend", "to_cpu", "to_gpu", "use_device", "using_device"]
 
 
 class _Lazy:
@@ -22,6 +22,15 @@ def __getattr__(name):
     if name == "available":
         return _core.gpu_count() > 0
     raise AttributeError(f"module 'catena.cuda' has no attribute {name!r}")
+
+
+def set_backend(name):
+    """Chooses the backend whose devices are the GPUs, by default "cuda".
+
+    With "cpu", they are the logical CPU devices after the first, on which programs for GPUs can be
+    tested. "" is what the environment variable CATENA_GPU says.
+    """
+    _core.set_gpu_backend(name)
 
 
 def check_cuda_available():

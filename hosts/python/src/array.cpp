@@ -84,6 +84,16 @@ PyObject* array_struct(PyObject* self, void*) {
     });
 }
 
+// Whether Python has arrays of this device as numpy.ndarrays. A logical CPU device that counts as a
+// GPU is not such a device, so that programs behave as on GPUs.
+bool has_numpy_arrays(Device device) { return device.host_accessible() && !cuda::is_gpu(device); }
+
+// The device of NumPy's memory: the current one, or the host's if that is a GPU.
+Device device_of_numpy() {
+    const Device current = Device::current();
+    return has_numpy_arrays(current) ? current : host_device();
+}
+
 // An array that shares memory with `owner`, which lives as long as the array.
 Array share(Owned owner, Device device, void* data, const Shape& shape, Dtype dtype) {
     static double nothing;
@@ -132,7 +142,7 @@ Array from_interface(PyObject* object, const Owned& capsule, std::string_view wh
             static PyObject* const ndarray = numpy("ndarray").release();
             *same = reinterpret_cast<PyObject*>(Py_TYPE(object)) == ndarray;
         }
-        return share(Owned::borrow(object), Device::current(), given->data, shape, dtype);
+        return share(Owned::borrow(object), device_of_numpy(), given->data, shape, dtype);
     }
     static PyObject* const asarray = numpy("asarray").release();
     const Owned source = checked(PyObject_CallFunctionObjArgs(asarray, object, nullptr));
@@ -169,7 +179,7 @@ bool is_array_like(PyObject* object) {
 Array array_of(PyObject* object, std::string_view what, bool* same) {
     if (is_array(object)) {
         const Array& array = as<PyArray>(object)->array;
-        if (same != nullptr) *same = array && !array.device().host_accessible();
+        if (same != nullptr) *same = array && !has_numpy_arrays(array.device());
         return array;
     }
     if (const Owned capsule = attribute(object, "__array_struct__")) {
@@ -184,7 +194,7 @@ Array array_of(PyObject* object, std::string_view what, bool* same) {
 Owned to_python(const Array& array) {
     if (!array) return Owned::borrow(Py_None);
     Owned ours = wrap(array);
-    if (!array.device().host_accessible()) return ours;
+    if (!has_numpy_arrays(array.device())) return ours;
     if (array.dtype() != Dtype::bfloat16) {
         static PyObject* const asarray = numpy("asarray").release();
         return checked(PyObject_CallFunctionObjArgs(asarray, ours.get(), nullptr));
@@ -371,7 +381,7 @@ PyObject* array_numpy(PyObject* self, PyObject* args, PyObject* kwargs) {
                                         &dtype, &copy) == 0)
             throw PythonError();
         Array array = as<PyArray>(self)->array;
-        const bool here = array.device().host_accessible();
+        const bool here = has_numpy_arrays(array.device());
         if (!here && copy == Py_False)
             raise(PyExc_ValueError, "[__array__] copy: " + array.device().name() +
                                         " is not accessible for the host without a copy");

@@ -2,20 +2,21 @@
 
 #include <catena/cuda/stream.hpp>
 
-#include <array>
 #include <optional>
 
 namespace catena::python {
 namespace {
 
-// The structures of DLPack 1; Debian's header has version 0.6, without flags.
+// The structures of DLPack 1.3; Debian's header has version 0.6, without flags.
 using Tensor = catena_dl_tensor;
 struct Managed {
+    static constexpr const char *fresh = "dltensor", *used = "used_dltensor";
     Tensor tensor;
     void* context;
     void (*deleter)(Managed*);
 };
 struct Versioned {
+    static constexpr const char *fresh = "dltensor_versioned", *used = "used_dltensor_versioned";
     std::uint32_t major, minor;
     void* context;
     void (*deleter)(Versioned*);
@@ -25,37 +26,61 @@ struct Versioned {
 constexpr std::uint64_t read_only = 1, copied = 2;
 constexpr int on_host = 1;
 
-template <class M>
-struct Name;
-template <>
-struct Name<Managed> {
-    static constexpr const char* fresh = "dltensor";
-    static constexpr const char* used = "used_dltensor";
+// Functions that a type has as a capsule. They do not wait for work on a GPU, which the caller
+// orders with the current stream. Those that return -1 have set a Python exception.
+struct ExchangeApi {
+    static constexpr const char *attribute = "__dlpack_c_exchange_api__",
+                                *name = "dlpack_exchange_api";
+    std::uint32_t major, minor;
+    const ExchangeApi* older;
+    int (*allocate)(Tensor* like, Versioned** made, void* context,
+                    void (*fail)(void* context, const char* kind, const char* message));
+    int (*from_object)(PyObject* object, Versioned** made);
+    int (*to_object)(Versioned* managed, PyObject** made);  // takes ownership of managed
+    int (*look_at)(PyObject* object, Tensor* seen);
+    int (*current_stream)(std::int32_t type, std::int32_t id, void** stream);
 };
-template <>
-struct Name<Versioned> {
-    static constexpr const char* fresh = "dltensor_versioned";
-    static constexpr const char* used = "used_dltensor_versioned";
-};
+
+const ExchangeApi* exchange_api(PyObject* type) {
+    const Owned capsule(PyObject_GetAttrString(type, ExchangeApi::attribute));
+    const void* const found =
+        capsule ? PyCapsule_GetPointer(capsule.get(), ExchangeApi::name) : nullptr;
+    if (found == nullptr) PyErr_Clear();
+    const auto* api = static_cast<const ExchangeApi*>(found);
+    while (api != nullptr && api->major > 1) api = api->older;
+    return api;
+}
 
 // ---- import
 
-// The device with DLPack's type and number.
-Device device_like(const Tensor& tensor) {
+template <class M>
+struct FreeManaged {
+    void operator()(M* managed) const {
+        if (managed->deleter != nullptr) managed->deleter(managed);
+    }
+};
+template <class M>
+using OwnedTensor = std::unique_ptr<M, FreeManaged<M>>;
+
+struct Place {
+    std::int32_t type, id;
+    bool operator==(const Place&) const = default;
+};
+Place place_of(const Tensor& tensor) { return {tensor.device_type, tensor.device_id}; }
+Place place_of(const Array& array) { return place_of(array.body()->tensor.dl); }
+
+Device device_at(Place place) {
     const auto matches = [&](Device device) {
-        const Array probe = Array::empty({0}, Dtype::uint8, device);
-        const Tensor& dl = probe.body()->tensor.dl;
-        return dl.device_type == tensor.device_type && dl.device_id == tensor.device_id;
+        return place_of(Array::empty({0}, Dtype::uint8, device)) == place;
     };
-    const Device current = Device::current();
-    if (matches(current)) return current;
+    for (const Device device : {Device::current(), cuda::host()})
+        if (matches(device)) return device;
     for (const std::string& name : Device::list()) {
         const Device device = Device::get(name);
         if (matches(device)) return device;
     }
     throw DeviceError("[from_dlpack] device: expected one of catena's devices, got DLPack's type " +
-                      std::to_string(tensor.device_type) + ", number " +
-                      std::to_string(tensor.device_id));
+                      std::to_string(place.type) + ", number " + std::to_string(place.id));
 }
 
 bool is_dense(const Tensor& tensor) {
@@ -70,60 +95,118 @@ bool is_dense(const Tensor& tensor) {
 }
 
 template <class M>
-Array adopt(PyObject* capsule, std::string_view what) {
-    auto* const managed = static_cast<M*>(PyCapsule_GetPointer(capsule, Name<M>::fresh));
-    if (managed == nullptr) throw PythonError();
+Array adopt(OwnedTensor<M> managed, std::string_view what) {
+    const auto fail = [&](PyObject* type, const std::string& text) {
+        raise(type, std::string(what) + ": expected " + text);
+    };
     std::uint64_t flags = 0;
     if constexpr (std::is_same_v<M, Versioned>) {
         if (managed->major != 1)
-            raise(PyExc_BufferError, std::string(what) + ": expected DLPack 1, got version " +
-                                         std::to_string(managed->major));
+            fail(PyExc_BufferError, "DLPack 1, got version " + std::to_string(managed->major));
         flags = managed->flags;
     }
     const Tensor& tensor = managed->tensor;
     Dtype dtype;
     if (!from_abi(tensor.dtype, dtype))
-        raise(PyExc_TypeError, std::string(what) +
-                                   ": expected float16, bfloat16, float32, float64, int32, int64, "
-                                   "uint8 or bool, got " +
-                                   name(tensor.dtype));
+        fail(PyExc_TypeError,
+             "float16, bfloat16, float32, float64, int32, int64, uint8 or bool, got " +
+                 name(tensor.dtype));
     const Shape shape(
         std::span<const std::int64_t>(tensor.shape, static_cast<std::size_t>(tensor.ndim)));
     char* const data = static_cast<char*>(tensor.data) + tensor.byte_offset;
     const auto address = reinterpret_cast<std::uintptr_t>(data);
-    const bool shared = is_dense(tensor) && (flags & read_only) == 0 &&
-                        address % static_cast<std::uintptr_t>(item_size(dtype)) == 0;
-    if (!shared && tensor.device_type != on_host)
-        raise(PyExc_ValueError, std::string(what) +
-                                    ": expected an array that is dense, aligned and writable, "
-                                    "such as x.contiguous(), got another one");
-    if (!shared) {  // the caller's object lives until the copy is done
+    const Device device = device_at(place_of(tensor));
+    static double nothing;
+    if (shape.size() == 0) return Array::wrap(device, &nothing, shape, dtype);
+    if (address % static_cast<std::uintptr_t>(item_size(dtype)) != 0)
+        fail(PyExc_ValueError, "aligned elements, got an address that is no multiple of " +
+                                   std::to_string(item_size(dtype)) + " bytes");
+    if (!is_dense(tensor) || (flags & read_only) != 0) {
+        if (tensor.device_type != on_host)
+            fail(PyExc_ValueError,
+                 "a dense and writable array, such as x.contiguous(), got another one");
+        std::vector<std::int64_t> strides(static_cast<std::size_t>(tensor.ndim), 1);
+        for (auto i = strides.size(); i-- > 0;) {
+            if (tensor.strides != nullptr) strides[i] = tensor.strides[i];
+            else if (i + 1 < strides.size()) strides[i] = strides[i + 1] * tensor.shape[i + 1];
+        }
         return with_type(dtype, [&](auto type) {
-            using T = decltype(type);
-            if (address % alignof(T) != 0)
-                raise(PyExc_ValueError,
-                      std::string(what) + ": expected aligned elements, got unaligned ones");
-            std::vector<std::int64_t> strides(static_cast<std::size_t>(tensor.ndim), 1);
-            if (tensor.strides != nullptr) {
-                strides.assign(tensor.strides, tensor.strides + tensor.ndim);
-            } else {
-                for (int i = tensor.ndim - 2; i >= 0; --i)
-                    strides[static_cast<std::size_t>(i)] =
-                        strides[static_cast<std::size_t>(i) + 1] * tensor.shape[i + 1];
-            }
-            return Array::from_strided(reinterpret_cast<const T*>(data), shape, strides.data());
+            return Array::from_strided(reinterpret_cast<const decltype(type)*>(data), shape,
+                                       strides.data(), device);
         });
     }
-    static double nothing;
-    Array array =
-        Array::wrap(device_like(tensor), shape.size() == 0 ? static_cast<void*>(&nothing) : data,
-                    shape, dtype, [managed] {
-                        if (managed->deleter == nullptr || !interpreter_runs()) return;
-                        const WithLock lock;
-                        managed->deleter(managed);
-                    });
-    checked(PyCapsule_SetName(capsule, Name<M>::used));
+    Array array = Array::wrap(device, data, shape, dtype, [managed = managed.get()] {
+        if (!interpreter_runs()) return;
+        const WithLock lock;
+        FreeManaged<M>()(managed);
+    });
+    managed.release();
     return array;
+}
+
+template <class M>
+OwnedTensor<M> take_from(PyObject* capsule) {
+    auto* const managed = static_cast<M*>(PyCapsule_GetPointer(capsule, M::fresh));
+    if (managed == nullptr) throw PythonError();
+    checked(PyCapsule_SetName(capsule, M::used));  // so that the capsule does not free it
+    return OwnedTensor<M>(managed);
+}
+
+// Two numbers, or nothing for None.
+std::optional<Place> pair_of(PyObject* object, const char* what) {
+    if (object == Py_None) return {};
+    Place pair{};
+    const Owned list = checked(PySequence_Tuple(object));
+    if (PyTuple_Size(list.get()) != 2)
+        raise(PyExc_ValueError, std::string("[__dlpack__] ") + what + ": expected two numbers");
+    pair.type = static_cast<std::int32_t>(PyLong_AsLong(PyTuple_GetItem(list.get(), 0)));
+    pair.id = static_cast<std::int32_t>(PyLong_AsLong(PyTuple_GetItem(list.get(), 1)));
+    if (PyErr_Occurred() != nullptr) throw PythonError();
+    return pair;
+}
+
+// Calls object.__dlpack__().
+Owned ask_for_capsule(PyObject* object) {
+    const Owned method = checked(PyObject_GetAttrString(object, "__dlpack__"));
+    const Owned where = checked(PyObject_CallMethod(object, "__dlpack_device__", nullptr));
+    const auto place = pair_of(where.get(), "__dlpack_device__");
+    const Owned none = checked(PyTuple_New(0));
+    const Owned keywords = checked(Py_BuildValue("{s(ii)}", "max_version", 1, 3));
+    if (place && place->type != on_host) {
+        // The work on the array is done before that of catena's stream, on which wrap() relies.
+        void* const stream = Stream::current(device_at(*place)).native();
+        if (stream != nullptr)
+            checked(PyDict_SetItemString(keywords.get(), "stream",
+                                         checked(PyLong_FromVoidPtr(stream)).get()));
+    }
+    Owned capsule(PyObject_Call(method.get(), none.get(), keywords.get()));
+    if (!capsule && PyErr_ExceptionMatches(PyExc_TypeError) != 0) {  // DLPack before version 1
+        PyErr_Clear();
+        checked(PyDict_DelItemString(keywords.get(), "max_version"));
+        capsule = Owned(PyObject_Call(method.get(), none.get(), keywords.get()));
+    }
+    if (!capsule) throw PythonError();
+    return capsule;
+}
+
+bool requires_gradient(PyObject* object) {
+    const Owned flag(PyObject_GetAttrString(object, "requires_grad"));
+    if (!flag) PyErr_Clear();
+    return flag == Py_True;
+}
+
+// The memory of an object on the host, if its type has functions for C; else nothing.
+OwnedTensor<Versioned> by_exchange_api(PyObject* object, bool detached) {
+    const ExchangeApi* const api = exchange_api(reinterpret_cast<PyObject*>(Py_TYPE(object)));
+    if (api == nullptr || (!detached && requires_gradient(object))) return nullptr;
+    Versioned* made = nullptr;
+    if (api->from_object(object, &made) != 0) {  // __dlpack__() explains better why not
+        PyErr_Clear();
+        return nullptr;
+    }
+    OwnedTensor<Versioned> managed(made);
+    if (managed->tensor.device_type != on_host) managed.reset();
+    return managed;
 }
 
 // ---- export
@@ -135,65 +218,118 @@ struct Export {
 };
 
 template <class M>
-void free_managed(M* managed) {
+void free_export(M* managed) {
     delete static_cast<Export<M>*>(managed->context);
 }
 template <class M>
 void free_capsule(PyObject* capsule) {
-    if (PyCapsule_IsValid(capsule, Name<M>::fresh) == 0) return;  // its user frees it
-    free_managed(static_cast<M*>(PyCapsule_GetPointer(capsule, Name<M>::fresh)));
+    if (PyCapsule_IsValid(capsule, M::fresh) == 0) return;  // its user frees it
+    free_export(static_cast<M*>(PyCapsule_GetPointer(capsule, M::fresh)));
 }
 
 template <class M>
-Owned capsule_of(Array array, bool is_copy) {
-    auto exported = std::make_unique<Export<M>>();
-    M& managed = exported->managed;
+OwnedTensor<M> exported(Array array, std::uint64_t flags = 0) {
+    auto made = std::make_unique<Export<M>>();
+    M& managed = made->managed;
     if constexpr (std::is_same_v<M, Versioned>) {
         managed.major = 1;
-        managed.minor = 0;
-        managed.flags = is_copy ? copied : 0;
+        managed.minor = 3;
+        managed.flags = flags;
     }
     managed.tensor = array.body()->tensor.dl;
-    managed.context = exported.get();
-    managed.deleter = free_managed<M>;
-    exported->array = std::move(array);
-    Owned capsule = checked(PyCapsule_New(&managed, Name<M>::fresh, free_capsule<M>));
-    exported.release();
+    managed.context = made.get();
+    managed.deleter = free_export<M>;
+    made->array = std::move(array);
+    return OwnedTensor<M>(&made.release()->managed);
+}
+
+template <class M>
+Owned capsule_of(OwnedTensor<M> managed) {
+    Owned capsule = checked(PyCapsule_New(managed.get(), M::fresh, free_capsule<M>));
+    managed.release();
     return capsule;
 }
 
-std::optional<std::pair<long, long>> pair_of(PyObject* object, const char* what) {
-    if (object == nullptr || object == Py_None) return {};
-    std::pair<int, int> pair;
-    const Owned list = checked(PySequence_Tuple(object));
-    if (PyTuple_Size(list.get()) != 2)
-        raise(PyExc_ValueError, std::string("[__dlpack__] ") + what + ": expected two numbers");
-    pair.first = static_cast<int>(PyLong_AsLong(PyTuple_GetItem(list.get(), 0)));
-    pair.second = static_cast<int>(PyLong_AsLong(PyTuple_GetItem(list.get(), 1)));
-    if (PyErr_Occurred() != nullptr) throw PythonError();
-    return pair;
+// Waits until another library may read the array from anywhere.
+void finish(const Array& array) {
+    const WithoutLock others(!array.device().host_accessible());
+    array.synchronize();
+}
+
+// ---- the functions for C that catena.Array has
+
+int allocate_array(Tensor* like, Versioned** made, void* context,
+                   void (*fail)(void* context, const char* kind, const char* message)) noexcept {
+    try {
+        Dtype dtype;
+        if (!from_abi(like->dtype, dtype))
+            throw DtypeError("[dlpack] dtype: expected one of catena's, got " + name(like->dtype));
+        const Shape shape(
+            std::span<const std::int64_t>(like->shape, static_cast<std::size_t>(like->ndim)));
+        *made =
+            exported<Versioned>(Array::empty(shape, dtype, device_at(place_of(*like)))).release();
+        return 0;
+    } catch (const std::exception& error) {
+        fail(context, "BufferError", error.what());
+        return -1;
+    }
+}
+
+// The array of the object, on which work of the current stream of its device may be launched.
+const Array& ready(PyObject* object) {
+    if (!is_array(object))
+        raise(PyExc_TypeError, "[dlpack] expected a catena.Array, got " + type_name(object));
+    const Array& array = as<PyArray>(object)->array;
+    if (!array) raise(PyExc_BufferError, "[dlpack] expected an array, got array(None)");
+    if (array.device().host_accessible()) array.synchronize();
+    else use(Stream::current(array.device()), array, true);
+    return array;
+}
+int array_from_object(PyObject* object, Versioned** made) noexcept {
+    return guarded([&] {
+        *made = exported<Versioned>(ready(object)).release();
+        return 0;
+    });
+}
+int array_to_object(Versioned* managed, PyObject** made) noexcept {
+    return guarded([&] {
+        *made = wrap(adopt(OwnedTensor<Versioned>(managed), "[dlpack]")).release();
+        return 0;
+    });
+}
+int look_at_array(PyObject* object, Tensor* seen) noexcept {
+    return guarded([&] {
+        *seen = ready(object).body()->tensor.dl;
+        return 0;
+    });
+}
+int current_stream_of(std::int32_t type, std::int32_t id, void** stream) noexcept {
+    return guarded([&] {
+        *stream = type == on_host ? nullptr : Stream::current(device_at({type, id})).native();
+        return 0;
+    });
 }
 
 }  // namespace
 
-Array from_dlpack(PyObject* object, std::string_view what) {
-    const Owned method = checked(PyObject_GetAttrString(object, "__dlpack__"));
-    const Owned empty = checked(PyTuple_New(0));
-    const Owned version = checked(Py_BuildValue("{s(ii)}", "max_version", 1, 3));
-    Owned capsule(PyObject_Call(method.get(), empty.get(), version.get()));
-    if (!capsule && PyErr_ExceptionMatches(PyExc_TypeError) != 0) {  // DLPack before version 1
-        PyErr_Clear();
-        capsule = checked(PyObject_CallNoArgs(method.get()));
-    }
-    if (!capsule) throw PythonError();
-    if (PyCapsule_IsValid(capsule.get(), Name<Versioned>::fresh) != 0)
-        return adopt<Versioned>(capsule.get(), what);
-    return adopt<Managed>(capsule.get(), what);
+Array from_dlpack(PyObject* object, std::string_view what, bool detached) {
+    if (auto managed = by_exchange_api(object, detached)) return adopt(std::move(managed), what);
+    const Owned capsule = PyObject_TypeCheck(object, &PyCapsule_Type) != 0
+                              ? Owned::borrow(object)
+                              : ask_for_capsule(object);
+    if (PyCapsule_IsValid(capsule.get(), Versioned::fresh) != 0)
+        return adopt(take_from<Versioned>(capsule.get()), what);
+    if (PyCapsule_IsValid(capsule.get(), Managed::fresh) != 0)
+        return adopt(take_from<Managed>(capsule.get()), what);
+    const Owned text = checked(PyObject_Repr(capsule.get()));
+    raise(PyExc_BufferError, std::string(what) +
+                                 ": expected a DLPack capsule that nobody has used, got " +
+                                 std::string(text_of(text.get())));
 }
 
 Owned dlpack_device(const Array& array) {
-    const Tensor& tensor = array.body()->tensor.dl;
-    return checked(Py_BuildValue("(ii)", tensor.device_type, tensor.device_id));
+    const Place place = place_of(array);
+    return checked(Py_BuildValue("(ii)", place.type, place.id));
 }
 
 Owned export_dlpack(const Array& array, PyObject* args, PyObject* kwargs) {
@@ -202,27 +338,46 @@ Owned export_dlpack(const Array& array, PyObject* args, PyObject* kwargs) {
     if (PyArg_ParseTupleAndKeywords(args, kwargs, "|$OOOO:__dlpack__", const_cast<char**>(names),
                                     &stream, &max_version, &dl_device, &copy) == 0)
         throw PythonError();
-    Array exported = array;
-    const Tensor& tensor = array.body()->tensor.dl;
+    Array given = array;
     const auto target = pair_of(dl_device, "dl_device");
-    if (target && *target != std::pair<long, long>(tensor.device_type, tensor.device_id)) {
-        if (*target != std::pair<long, long>(on_host, 0) || copy == Py_False)
+    if (target && *target != place_of(array)) {
+        if (*target != place_of(Array::empty({0}, Dtype::uint8, cuda::host())) || copy == Py_False)
             raise(PyExc_BufferError,
                   "[__dlpack__] dl_device: expected the array's device, or the "
                   "host with copy != False, got another one");
-        exported = array.to(cuda::host());
+        given = array.to(cuda::host());
     } else if (copy == Py_True) {
-        exported = array.copy();
+        given = array.copy();
     }
-    {
-        // The consumer may read from any stream, so the work must be done.
-        const WithoutLock others(!exported.device().host_accessible());
-        exported.synchronize();
-    }
-    const bool is_copy = exported.body() != array.body();
+    finish(given);  // also if the consumer names its stream: the work on a GPU has been done
     const auto version = pair_of(max_version, "max_version");
-    if (version && version->first >= 1) return capsule_of<Versioned>(std::move(exported), is_copy);
-    return capsule_of<Managed>(std::move(exported), is_copy);
+    if (!version || version->type < 1) return capsule_of(exported<Managed>(std::move(given)));
+    const bool is_copy = given.body() != array.body();
+    return capsule_of(exported<Versioned>(std::move(given), is_copy ? copied : 0));
+}
+
+Owned export_as(PyObject* type, const Array& array) {
+    const ExchangeApi* const api = exchange_api(type);
+    if (api == nullptr || place_of(array).type != on_host) return {};
+    finish(array);
+    PyObject* made = nullptr;
+    checked(api->to_object(exported<Versioned>(array).release(), &made));
+    return Owned(made);
+}
+
+void add_dlpack() {
+    static const ExchangeApi api{1,
+                                 3,
+                                 nullptr,
+                                 allocate_array,
+                                 array_from_object,
+                                 array_to_object,
+                                 look_at_array,
+                                 current_stream_of};
+    const Owned capsule =
+        checked(PyCapsule_New(const_cast<ExchangeApi*>(&api), ExchangeApi::name, nullptr));
+    checked(PyObject_SetAttrString(reinterpret_cast<PyObject*>(array_type), ExchangeApi::attribute,
+                                   capsule.get()));
 }
 
 }  // namespace catena::python

@@ -5,6 +5,7 @@
 #include "functions.hpp"
 #include "node.hpp"
 #include "optimizers.hpp"
+#include "serializers.hpp"
 #include "settings.hpp"
 #include "torch.hpp"
 #include "variable.hpp"
@@ -35,6 +36,7 @@ PyMODINIT_FUNC PyInit__core() {
         add_functions(module.get());
         add_forms(module.get());
         add_optimizers(module.get());
+        add_serializers(module.get());
         add_settings(module.get());
         add_torch(module.get());
         add_data(module.get());

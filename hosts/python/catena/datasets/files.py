@@ -9,7 +9,7 @@ import os
 import numpy
 
 from catena import _core
-from catena.configuration import config
+from catena.configuration import get_dtype
 from catena.dataset.download import cached_download, get_dataset_root
 from catena.datasets.tuple_dataset import TupleDataset
 
@@ -30,7 +30,7 @@ def _find(name, *files):
 
 
 def _dataset(images, labels, withlabel, scale, dtype, label_dtype):
-    images = images.astype(dtype or config.dtype)
+    images = images.astype(get_dtype(dtype))
     images *= scale / 255.0
     return TupleDataset(images, labels.astype(label_dtype)) if withlabel else images
 

@@ -3,7 +3,7 @@ import os
 
 import numpy
 
-from catena.configuration import config
+from catena.configuration import get_dtype
 from catena.dataset.dataset_mixin import DatasetMixin
 
 __all__ = ["ImageDataset", "LabeledImageDataset"]
@@ -32,7 +32,7 @@ class ImageDataset(DatasetMixin):
                 paths = [line.strip() for line in file]
         self._paths = paths
         self._root = root
-        self._dtype = dtype or config.dtype
+        self._dtype = get_dtype(dtype)
 
     def __len__(self):
         return len(self._paths)

@@ -106,7 +106,7 @@ class OrderedIterator(Iterator):
     @property
     def epoch_detail(self):
         """The number of epochs, with a fraction."""
-        return self.epoch + self.current_position / self._epoch_size
+        return self.epoch + self.current_position / max(self._epoch_size, 1)
 
     @property
     def previous_epoch_detail(self):

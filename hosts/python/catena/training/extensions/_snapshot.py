@@ -72,12 +72,12 @@ class _Snapshot(Extension):
         self.autoload = autoload
 
     def initialize(self, trainer):
-        from catena.serializers import npz
+        from catena import serializers
         by_format = isinstance(self.filename, str)
         if self.autoload and by_format:
             files = _files(self.filename, trainer.out)
             if files:
-                npz.load_npz(os.path.join(trainer.out, files[-1]),
+                serializers.load_npz(os.path.join(trainer.out, files[-1]),
                              trainer if self._target is None else self._target)
         if self.n_retains > 0 and by_format and hasattr(self.writer, "_add_cleanup_hook"):
             self.writer._add_cleanup_hook(functools.partial(
@@ -92,10 +92,10 @@ class _Snapshot(Extension):
             self._save(trainer)
 
     def _save(self, trainer):
-        from catena.serializers import npz
+        from catena import serializers
         name = (self.filename(trainer) if callable(self.filename)
                 else self.filename.format(trainer))
-        state = npz.serialize(trainer if self._target is None else self._target)
+        state = serializers.serialize(trainer if self._target is None else self._target)
         self.writer(name, trainer.out, state)
 
     def finalize(self):

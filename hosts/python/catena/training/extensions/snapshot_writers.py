@@ -8,8 +8,8 @@ __all__ = ["ProcessQueueWriter", "ProcessWriter", "QueueWriter", "SimpleWriter",
 
 
 def _save_npz(path, target, **kwargs):
-    from catena.serializers import npz
-    npz.save_npz(path, target, **kwargs)
+    from catena import serializers
+    serializers.save_npz(path, target, **kwargs)
 
 
 class Writer:

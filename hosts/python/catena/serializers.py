@@ -106,7 +106,7 @@ class _ArrayUnpickler(pickle.Unpickler):
 
 
 def _read(npz, key):
-    if key not in npz:
+    if key not in getattr(npz, "files", npz):  # old versions of NumPy read the array for `in npz`
         raise KeyError(f"{key} is not a name in the file")
     try:
         return npz[key]
@@ -153,7 +153,7 @@ class NpzDeserializer(Deserializer):
 
     def __call__(self, key, value):
         key = self.path + key.lstrip("/")
-        if (not self.strict and key not in self.npz) or self._ignores(key):
+        if (not self.strict and key not in getattr(self.npz, "files", self.npz)) or self._ignores(key):
             return value
         return _restored(_read(self.npz, key), value)
 

@@ -520,7 +520,8 @@ class Optimizer:
 
     def zero_grads(self):
         """Sets all gradients to zeros."""
-        self.target.zerograds()
+        for param in self.target.params():
+            param.zerograd()
 
     def compute_grads_norm(self):
         """The L2 norm of all gradients together, as a float."""

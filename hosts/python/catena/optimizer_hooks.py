@@ -119,11 +119,11 @@ class GradientLARS(_OfEachParameter):
 
     def change(self, p, g, rule, param):
         def norm(x):
-            return functions.sqrt(functions.sum(functions.square(x)))._array
+            return functions.sqrt(functions.sum(functions.square(x)))
 
         p_norm = norm(p)
         rate = p_norm / (norm(g) + self.weight_decay * p_norm + self.eps)
-        rate = functions.where(p_norm > self.threshold, rate, 1.0)._array
+        rate = functions.where(p_norm > self.threshold, rate, 1.0)
         if self.weight_decay:
             g += self.weight_decay * p
-        g *= rate
+        g *= rate._array

@@ -22,7 +22,8 @@ def _loaded(array):
     """The array, with bfloat16 as float32."""
     if array.dtype.kind != "V" or array.dtype.itemsize != 2:
         return array
-    return (array.view(numpy.uint16).astype(numpy.uint32) << 16).view(numpy.float32)
+    bits = array.view(numpy.uint16).astype(numpy.uint32) * numpy.uint32(65536)
+    return numpy.asarray(bits).view(numpy.float32)
 
 
 def _restored(dataset, value):

@@ -240,7 +240,10 @@ class Link:
                              f"{mode} was given.")
         made = copy.deepcopy(self)
         if mode == "init":
-            for parameter in made.params(include_uninit=False):
+            for path, parameter in made.namedparams(include_uninit=False):
+                if parameter.initializer is None:
+                    raise TypeError(f"[Link] copy: expected an initializer of {path}, got a parameter "
+                                    "that was made from an array")
                 parameter.initialize(parameter.shape)
         return made
 

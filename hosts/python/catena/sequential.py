@@ -21,7 +21,8 @@ class Sequential(ChainList):
     """A list of callables. A call gives each one the result of the one before.
 
     Links of the list are children. Their names are the numbers that they have in Chainer 7, so that its
-    files can be loaded: a link that is appended to others becomes number 1.
+    files can be loaded. They are not in the order of the list: if links and functions are appended in
+    turn, and a link is the first, each later link becomes number 1 and moves the others.
 
     Args:
         layers: links, functions and other callables.
@@ -107,7 +108,8 @@ class Sequential(ChainList):
         i = i + n if i < 0 else i
         self._layers.insert(i, layer)
         if isinstance(layer, Link):
-            self._children.insert(0 if i == 0 else 1, layer)
+            first = next((j for j in range(i) if isinstance(self._layers[j], Link)), 0)
+            self._children.insert(first + 1 if i else 0, layer)
             self._set_names()
 
     def append(self, layer):

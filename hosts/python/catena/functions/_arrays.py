@@ -1,10 +1,13 @@
-"""Functions that rearrange elements, whose arguments C++ does not have in Chainer's form."""
+"""Functions that rearrange and select elements, whose arguments C++ does not have in Chainer's form."""
 from catena import _core
+from catena import functions as F
 from catena._core import forms
-from catena.functions._plugins import plugins
+from catena.functions._plugins import ends_of, indices, plugins
 from catena.variable import as_variable
 
-__all__ = ["broadcast", "cast", "copy", "identity", "pad"]
+__all__ = [
+    "broadcast", "cast", "copy", "depth2space", "diagonal", "identity", "pad", "resize_images",
+    "space2depth", "spatial_transformer_grid", "spatial_transformer_sampler", "transpose_sequence"]
 
 
 def broadcast(*args):
@@ -43,13 +46,121 @@ def pad(x, pad_width, mode, **keywords):
     value = keywords.pop("constant_values", 0)
     if keywords:
         raise TypeError(f"[pad] arguments: expected constant_values, got {', '.join(keywords)}")
+    x = as_variable(x)
     if not isinstance(pad_width, int):
-        ndim = len(getattr(x, "shape", ()))
-        widths = [[each, each] if isinstance(each, int) else list(each) * (3 - len(each))
-                  for each in (pad_width if _is_nested(pad_width) else [pad_width])]
-        pad_width = sum(widths * (ndim if len(widths) == 1 else 1), [])
-    return forms._pad(as_variable(x), pad_width, mode, value)
+        if all(isinstance(each, int) for each in pad_width):
+            pad_width = [pad_width]
+        pairs = [(each, each) if isinstance(each, int) else tuple(each) * (3 - len(each))
+                 for each in pad_width]
+        pad_width = [n for pair in pairs * (x.ndim if len(pairs) == 1 else 1) for n in pair]
+    return forms._pad(x, pad_width, mode, value)
 
 
-def _is_nested(pad_width):
-    return any(not isinstance(each, int) for each in pad_width)
+def depth2space(X, r):
+    """Moves channels to places: (N, r r C, H, W) becomes (N, C, r H, r W)."""
+    n, c, h, w = X.shape
+    x = F.reshape(X, (n, r, r, c // r**2, h, w))
+    return x.transpose(0, 3, 4, 1, 5, 2).reshape(n, c // r**2, r * h, r * w)
+
+
+def space2depth(X, r):
+    """Moves places to channels: (N, C, r H, r W) becomes (N, r r C, H, W)."""
+    n, c, h, w = X.shape
+    x = F.reshape(X, (n, c, h // r, r, w // r, r))
+    return x.transpose(0, 3, 5, 1, 2, 4).reshape(n, r**2 * c, h // r, w // r)
+
+
+def diagonal(x, offset=0, axis1=0, axis2=1):
+    """The diagonal of two axes, as a new last axis."""
+    x = F.moveaxis(x, (axis1, axis2), (-2, -1))
+    rows, columns = x.shape[-2:]
+    first = offset if offset >= 0 else -offset * columns
+    n = max(0, min(rows + min(offset, 0), columns - max(offset, 0)))
+    x = x.reshape(x.shape[:-2] + (-1,))
+    return x[..., first:first + n * (columns + 1):columns + 1][..., :n]
+
+
+def transpose_sequence(xs):
+    """Makes sequences of steps from sequences that are sorted by length, the longest first.
+
+    Element i of result t is element t of sequence i.
+    """
+    if not len(xs):
+        return ()
+    lengths = [len(x) for x in xs]
+    if lengths != sorted(lengths, reverse=True):
+        raise _core.ShapeError(
+            f"[transpose_sequence] xs: expected sequences sorted by length, got {lengths}")
+    starts = [sum(lengths[:i]) for i in range(len(xs))]
+    steps = [[start + t for start, n in zip(starts, lengths) if n > t] for t in range(lengths[0])]
+    x = F.concat(xs, 0)
+    x = F.take(x, indices(sum(steps, []), x.device), 0)
+    return F.split_axis(x, ends_of(map(len, steps))[:-1], 0)
+
+
+def resize_images(x, output_shape, *, mode="bilinear", align_corners=True):
+    """Images (N, C, H, W) in another size.
+
+    Args:
+        x: the images.
+        output_shape: the new height and width.
+        mode: "bilinear" or "nearest".
+        align_corners: whether the first and the last pixels of a row stay at the corners.
+    """
+    if mode not in ("bilinear", "nearest"):
+        raise ValueError(f"[resize_images] mode: expected 'bilinear' or 'nearest', got {mode!r}")
+    x = as_variable(x)
+    for axis, n in zip((2, 3), output_shape):
+        x = _resized(x, axis, n, mode, align_corners)
+    return x
+
+
+def _resized(x, axis, n, mode, align_corners):
+    size = x.shape[axis]
+    if mode == "nearest":
+        place = F.floor(F.arange(n, dtype="float64", device=x.device) * (size / n))
+        return F.take(x, F.cast(F.minimum(place, size - 1), "int64"), axis)
+    if align_corners:
+        place = F.linspace(0, size - 1, n, dtype="float64", device=x.device)
+    else:
+        place = (F.arange(n, dtype="float64", device=x.device) + 0.5) * (size / n) - 0.5
+        place = F.maximum(place, 0)
+    first = F.floor(place)
+    weight = F.cast(place - first, x.dtype).reshape((n,) + (1,) * (3 - axis))
+    after = F.cast(F.minimum(first + 1, size - 1), "int64")
+    return (F.take(x, F.cast(first, "int64"), axis) * (1 - weight)
+            + F.take(x, after, axis) * weight)
+
+
+def spatial_transformer_grid(theta, output_shape):
+    """Sampling points (N, 2, H, W) from affine transformations (N, 2, 3) of an image in [-1, 1]."""
+    theta = as_variable(theta)
+    h, w = output_shape
+    xs = F.linspace(-1, 1, w, dtype=theta.dtype, device=theta.device)
+    ys = F.linspace(-1, 1, h, dtype=theta.dtype, device=theta.device)
+    points = F.stack([F.broadcast_to(xs, (h, w)), F.broadcast_to(ys.reshape(h, 1), (h, w)),
+                      F.full_like(F.broadcast_to(xs, (h, w)), 1)])
+    return F.matmul(theta, points.reshape(3, h * w)).reshape(len(theta), 2, h, w)
+
+
+def spatial_transformer_sampler(x, grid):
+    """The pixels of images at points, with bilinear interpolation; zero outside the images.
+
+    Args:
+        x: images (N, C, H, W).
+        grid: points (N, 2, h, w): x and y coordinates, from -1 to 1 within an image.
+    """
+    x, grid = as_variable(x), as_variable(grid)
+    n, c, h, w = x.shape
+    padded = F.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)), "constant")
+    point = grid.reshape(n, 2, -1)
+    sides = []
+    for axis, size in ((0, w), (1, h)):
+        place = F.clip((point[:, axis] + 1) * ((size - 1) / 2) + 1, 0., float(size + 1))
+        first = F.clip(F.floor(place), 0., float(size))
+        sides.append([(F.cast(first, "int64"), first + 1 - place),
+                      (F.cast(first, "int64") + 1, place - first)])
+    batch = F.arange(n, device=x.device).reshape(n, 1)
+    y = sum(F.get_item(padded, (batch, slice(None), v, u)) * (u_weight * v_weight)[:, :, None]
+            for v, v_weight in sides[1] for u, u_weight in sides[0])
+    return y.reshape(n, *grid.shape[2:], c).transpose(0, 3, 1, 2)

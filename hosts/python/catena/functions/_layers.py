@@ -1,85 +1,31 @@
-"""Functions of layers with Chainer's arguments: convolutions, normalizations, pooling, dropout."""
+"""Functions of layers with Chainer's arguments: linear maps, normalizations, noise."""
 from catena import _core
+from catena import functions as F
 from catena._core import forms
 from catena.functions._plugins import plugins
 from catena.variable import as_variable
 
 __all__ = [
-    "batch_normalization", "convolution_2d", "deconvolution_2d", "dropout",
-    "fixed_batch_normalization", "max_pooling_2d"]
+    "batch_normalization", "batch_renormalization", "bilinear", "dropout",
+    "fixed_batch_normalization", "fixed_batch_renormalization", "gaussian", "rrelu",
+    "simplified_dropconnect", "zoneout"]
 
 
-def convolution_2d(x, W, b=None, stride=1, pad=0, cover_all=False, dilate=1, groups=1):
-    """The cross-correlation of images with filters, plus b.
-
-    Args:
-        x: images (N, C, H, W).
-        W: filters (out, C / groups, kh, kw).
-        b: (out,), or None.
-        stride, pad, dilate: numbers, or pairs (y, x).
-        cover_all: whether to cover all of the padded image.
-        groups: the channels and the filters form so many groups, which are convolved separately.
-    """
-    if dilate != 1:
-        W = _dilated(as_variable(W), dilate)
-    if groups == 1:
-        return plugins.convolution_2d(x, W, b, stride, pad, cover_all)
-    xs = forms.split_axis(x, groups, 1)
-    Ws = forms.split_axis(W, groups, 0)
-    ys = [plugins.convolution_2d(x, W, None, stride, pad, cover_all) for x, W in zip(xs, Ws)]
-    return _with_bias(forms.concat(ys, 1), b)
-
-
-def deconvolution_2d(x, W, b=None, stride=1, pad=0, outsize=None, dilate=1, groups=1):
-    """The transposed convolution, plus b: the sum of the filters, weighted with x, at all positions.
+def bilinear(e1, e2, W, V1=None, V2=None, b=None):
+    """The sums of e1[i] e2[j] W[i, j, k] for each sample and output k, plus e1 V1 + e2 V2 + b.
 
     Args:
-        x: images (N, C, H, W).
-        W: filters (C, out / groups, kh, kw).
-        b: (out,), or None.
-        stride, pad, dilate: numbers, or pairs (y, x).
-        outsize: the height and width of the result; None: the smallest that fits.
-        groups: the channels form so many groups, which are processed separately.
+        e1, e2: inputs (N, ...), whose axes after the first are merged.
+        W: (size of e1, size of e2, out).
+        V1, V2, b: (size of e1, out), (size of e2, out) and (out,); all or none.
     """
-    if dilate != 1:
-        W = _dilated(as_variable(W), dilate)
-    if groups == 1:
-        return plugins.deconvolution_2d(x, W, b, stride, pad, outsize)
-    xs = forms.split_axis(x, groups, 1)
-    Ws = forms.split_axis(W, groups, 0)
-    ys = [plugins.deconvolution_2d(x, W, None, stride, pad, outsize) for x, W in zip(xs, Ws)]
-    return _with_bias(forms.concat(ys, 1), b)
-
-
-def _with_bias(y, b):
-    if b is None:
-        return y
-    return y + plugins.reshape(b, (1, -1) + (1,) * (y.ndim - 2))
-
-
-def _dilated(W, dilate):
-    """The filters with zeros between their elements."""
-    dy, dx = (dilate, dilate) if isinstance(dilate, int) else dilate
-    out, size, kh, kw = W.shape
-    W = W.reshape(out, size, kh, 1, kw, 1)
-    W = forms._pad(W, [0, 0] * 3 + [0, dy - 1, 0, 0, 0, dx - 1], "constant", 0)
-    W = W.reshape(out, size, kh * dy, kw * dx)
-    return W[:, :, :(kh - 1) * dy + 1, :(kw - 1) * dx + 1]
-
-
-def max_pooling_2d(x, ksize, stride=None, pad=0, cover_all=True, return_indices=False):
-    """The largest element of each window.
-
-    Args:
-        x: images (N, C, H, W).
-        ksize, stride, pad: numbers, or pairs (y, x). The stride is ksize by default.
-        cover_all: whether to use windows that extend beyond the padded image.
-        return_indices: whether to return the places of the maxima in their windows, too: an array.
-    """
-    if not return_indices:
-        return plugins.max_pooling_2d(x, ksize, stride, pad, cover_all)
-    y, indices = forms._max_pooling_2d(x, ksize, stride, pad, cover_all)
-    return y, indices.array
+    if len({V1 is None, V2 is None, b is None}) > 1:
+        raise ValueError("[bilinear] V1, V2, b: expected all or none of them")
+    W = as_variable(W)
+    e1, e2 = (F.reshape(e, (len(e), -1)) for e in (e1, e2))
+    pairs = e1.reshape(len(e1), -1, 1) * e2.reshape(len(e2), 1, -1)
+    y = F.matmul(pairs.reshape(len(e1), -1), W.reshape(-1, W.shape[2]))
+    return y if b is None else y + F.matmul(e1, V1) + F.matmul(e2, V2) + b
 
 
 def _key_axes(x, gamma, axis):
@@ -129,20 +75,21 @@ def batch_normalization(x, gamma, beta, *, eps=2e-5, running_mean=None, running_
 
     def normalize(x):
         y, mean, var = forms._batch_normalization(x, gamma.reshape(-1), beta.reshape(-1), eps)
-        if running_mean is not None:
-            _blend(running_mean, mean, decay)
-        if running_var is not None:
-            count = x.size // gamma.size
-            _blend(running_var, var * (count / max(count - 1, 1)), decay)
+        _blend_statistics(running_mean, running_var, mean, var, x.size // gamma.size, decay)
         return y
 
     return _normalized(x, gamma, axis, normalize)
 
 
-def _blend(running, value, decay):
-    running *= decay
-    value = plugins.cast(value * (1 - decay), running.dtype).reshape(running.shape)
-    running += value if isinstance(running, _core.Variable) else value.array
+def _blend_statistics(running_mean, running_var, mean, var, count, decay):
+    """Updates arrays in place with the statistics of a batch with so many values for each channel."""
+    for running, value, factor in ((running_mean, mean, 1),
+                                   (running_var, var, count / max(count - 1, 1))):
+        if running is None:
+            continue
+        running *= decay
+        value = plugins.cast(value * (factor * (1 - decay)), running.dtype).reshape(running.shape)
+        running += value if isinstance(running, _core.Variable) else value.array
 
 
 def fixed_batch_normalization(x, gamma, beta, mean, var, eps=2e-5, axis=None):
@@ -151,6 +98,49 @@ def fixed_batch_normalization(x, gamma, beta, mean, var, eps=2e-5, axis=None):
     return _normalized(
         x, gamma, axis, lambda x: plugins.fixed_batch_normalization(
             x, *(each.reshape(-1) for each in (gamma, beta, mean, var)), eps))
+
+
+def batch_renormalization(x, gamma, beta, rmax, dmax, eps=2e-5, running_mean=None, running_var=None,
+                          decay=0.9, update_statistics=False):
+    """Batch normalization, corrected towards the running statistics.
+
+    The normalized values are multiplied by r and d is added: the ratio of the standard deviations
+    and the difference of the means of the batch and of the running statistics, limited to 1 / rmax
+    to rmax and to -dmax to dmax. Both are constants for gradients. (Ioffe, 2017.)
+
+    Args:
+        x, gamma, beta, eps, decay: those of ``batch_normalization()``.
+        rmax, dmax: the limits.
+        running_mean, running_var: arrays, which update_statistics updates in place.
+        update_statistics: whether to update them.
+    """
+    for name, value in (("running_mean", running_mean), ("running_var", running_var)):
+        if value is None:
+            raise TypeError(f"[batch_renormalization] {name}: expected an array, got None")
+    x, gamma, beta = as_variable(x), as_variable(gamma), as_variable(beta)
+
+    def normalize(x):
+        one = forms.full_like(gamma, 1).reshape(-1)
+        y, mean, var = forms._batch_normalization(x, one, one * 0, eps)
+        old_mean, old_var = (plugins.cast(F.flatten(a), mean.dtype)
+                             for a in (running_mean, running_var))
+        deviation = F.sqrt(old_var + eps)
+        shape = (1, -1) + (1,) * (x.ndim - 2)
+        r = F.clip(F.sqrt(var + eps) / deviation, 1. / rmax, float(rmax))
+        d = F.clip((mean - old_mean) / deviation, -float(dmax), float(dmax))
+        r, d = (plugins.cast(a.array, x.dtype).reshape(shape) for a in (r, d))
+        if update_statistics:
+            _blend_statistics(running_mean, running_var, mean, var, x.size // gamma.size, decay)
+        return (y * r + d) * gamma.reshape(shape) + beta.reshape(shape)
+
+    return _normalized(x, gamma, None, normalize)
+
+
+def fixed_batch_renormalization(x, gamma, beta, mean, var, eps=2e-5):
+    """The same as ``fixed_batch_normalization()``, which replaces it."""
+    import warnings
+    warnings.warn("fixed_batch_renormalization() is fixed_batch_normalization()", DeprecationWarning)
+    return fixed_batch_normalization(x, gamma, beta, mean, var, eps)
 
 
 def dropout(x, ratio=.5, *, mask=None, return_mask=False):
@@ -173,3 +163,70 @@ def dropout(x, ratio=.5, *, mask=None, return_mask=False):
         mask = plugins.dropout(forms.full_like(x, 1), ratio).array
     y = x * mask
     return (y, mask) if return_mask else y
+
+
+def zoneout(h, x, ratio=.5):
+    """x, in training with elements that are those of h with the probability `ratio`."""
+    h, x = as_variable(h), as_variable(x)
+    if not _core.get_flag("train", False):
+        return x
+    from_h = forms.bernoulli(forms.full_like(x, ratio))
+    return h * from_h + x * (1 - from_h)
+
+
+def gaussian(mean, ln_var, *, eps=None, return_eps=False):
+    """A sample of normal distributions: mean + e^(ln_var / 2) eps.
+
+    Args:
+        mean: the means.
+        ln_var: the logarithms of the variances.
+        eps: an array; None: it is drawn from N(0, 1).
+        return_eps: whether to return that array, too.
+    """
+    mean, ln_var = as_variable(mean), as_variable(ln_var)
+    if eps is None:
+        eps = forms.normal(mean.shape, dtype=mean.dtype, device=mean.device).array
+    y = mean + F.exp(ln_var * 0.5) * eps
+    return (y, eps) if return_eps else y
+
+
+def rrelu(x, l=1. / 8, u=1. / 3, *, r=None, return_r=False):
+    """x where x >= 0, else r x; r is drawn from U[l, u) in training, else it is their mean.
+
+    Args:
+        x: the array.
+        l, u: the limits of r.
+        r: an array in the shape of x, used in training.
+        return_r: whether to return r, too.
+    """
+    if not 0 <= l < u < 1:
+        raise ValueError(f"[rrelu] l, u: expected 0 <= l < u < 1, got {l} and {u}")
+    x = as_variable(x)
+    if not _core.get_flag("train", False):
+        r = forms.full_like(x, (l + u) / 2).array
+    elif r is None:
+        r = forms.uniform(x.shape, l, u, x.dtype, x.device).array
+    y = F.where(F.greater_equal(x, 0), x, x * r)
+    return (y, r) if return_r else y
+
+
+def simplified_dropconnect(x, W, b=None, ratio=0.5, train=True, mask=None, use_batchwise_mask=True):
+    """x W^T + b, with weights set to 0 at random, and the others scaled to keep the mean.
+
+    Args:
+        x: (N, ...); the axes after the first are merged.
+        W: (out, in).
+        b: (out,), or None.
+        ratio: the probability of a weight to become 0.
+        train: otherwise, all weights are used.
+        mask: the weights to use: 1 or 0 for each, or True or False.
+        use_batchwise_mask: draws a mask for each sample.
+    """
+    x, W = as_variable(x), as_variable(W)
+    ratio = ratio if train else 0
+    if mask is None:
+        shape = (len(x),) * bool(use_batchwise_mask) + W.shape
+        mask = forms.bernoulli(forms.full(shape, 1 - ratio, W.dtype, W.device))
+    W = W * (plugins.cast(mask, W.dtype) * (1 / (1 - ratio)))
+    y = F.matmul(W, x.reshape(len(x), -1, 1)).reshape(len(x), -1)
+    return y if b is None else y + b

@@ -1,28 +1,13 @@
-"""Losses and scores with Chainer's arguments."""
-from catena._core import Array, ShapeError, forms
-from catena.functions._plugins import plugins
+"""Losses with Chainer's arguments."""
+from catena import _core
+from catena import functions as F
+from catena.functions._plugins import check_choice, indices, plugins
 from catena.variable import as_array, as_variable
 
-__all__ = ["accuracy", "softmax_cross_entropy"]
-
-
-def accuracy(y, t, ignore_label=None):
-    """The fraction of the rows whose largest score is at their label.
-
-    Args:
-        y: scores (N, classes, ...).
-        t: labels (N, ...).
-        ignore_label: rows with this label do not count; None: all count.
-    """
-    y, t = as_variable(y), as_variable(t)
-    if y.ndim > t.ndim + 1 and y.size == y.shape[1] * t.size:
-        y = y.reshape(y.shape[:2] + t.shape[1:])
-    if ignore_label is not None:
-        return plugins.accuracy(y, t, ignore_label)
-    best = plugins.argmax(y, 1)  # plugins.accuracy refuses labels that are no classes
-    if best.shape != t.shape:
-        raise ShapeError(f"[accuracy] t: expected the shape {best.shape}, got {t.shape}")
-    return plugins.mean(plugins.cast(forms.equal(best, t), y.dtype))
+__all__ = [
+    "argmax_crf1d", "black_out", "contrastive", "crf1d", "cross_covariance", "decov",
+    "discriminative_margin_based_clustering_loss", "negative_sampling", "softmax_cross_entropy",
+    "triplet"]
 
 
 def softmax_cross_entropy(x, t, normalize=True, cache_score=True, class_weight=None,
@@ -41,11 +26,9 @@ def softmax_cross_entropy(x, t, normalize=True, cache_score=True, class_weight=N
         enable_double_backprop: has no effect: all gradients can be differentiated.
         soft_target_loss: "cross-entropy" or "kl-divergence", for probabilities.
     """
-    if reduce not in ("mean", "no"):
-        raise ValueError(f"[softmax_cross_entropy] reduce: expected 'mean' or 'no', got {reduce!r}")
-    if soft_target_loss not in ("cross-entropy", "kl-divergence"):
-        raise ValueError("[softmax_cross_entropy] soft_target_loss: expected 'cross-entropy' or "
-                         f"'kl-divergence', got {soft_target_loss!r}")
+    check_choice("softmax_cross_entropy", "reduce", reduce, ("mean", "no"))
+    check_choice("softmax_cross_entropy", "soft_target_loss", soft_target_loss,
+                 ("cross-entropy", "kl-divergence"))
     if class_weight is not None:
         _check_class_weight(class_weight)
     kind = getattr(getattr(t, "dtype", None), "kind", "i")
@@ -54,19 +37,228 @@ def softmax_cross_entropy(x, t, normalize=True, cache_score=True, class_weight=N
             return plugins.softmax_cross_entropy(x, t, class_weight, ignore_label, reduce, 0.0,
                                                  normalize)
         loss = plugins.softmax_cross_entropy(x, t, class_weight, ignore_label, "no")
-        count = plugins.sum(plugins.cast(forms.not_equal(t, ignore_label), "int64"))
+        count = plugins.sum(plugins.cast(F.not_equal(t, ignore_label), "int64"))
         return plugins.sum(loss) / max(int(count.array), 1)
     loss = plugins.softmax_cross_entropy_soft(x, t, class_weight, "no")
     if soft_target_loss == "kl-divergence":
         t = as_variable(t)
-        loss += forms.sum(t * plugins.log(t + 1e-7), 1)
+        loss += F.sum(t * plugins.log(t + 1e-7), 1)
     return plugins.mean(loss) if reduce == "mean" else loss
 
 
 def _check_class_weight(class_weight):
-    if not isinstance(as_array(class_weight), Array) and not hasattr(class_weight, "dtype"):
+    if not isinstance(as_array(class_weight), _core.Array) and not hasattr(class_weight, "dtype"):
         raise ValueError("[softmax_cross_entropy] class_weight: expected an array, got "
                          f"{type(class_weight).__name__}")
     if class_weight.ndim != 1 or class_weight.dtype.kind != "f":
         raise ValueError("[softmax_cross_entropy] class_weight: expected one axis and a floating "
                          f"dtype, got {class_weight.ndim} axes and {class_weight.dtype}")
+
+
+def _reduced(loss, reduce):
+    """The mean over the batch, unless reduce is "no"."""
+    return F.sum(loss) / len(loss) if reduce == "mean" else loss
+
+
+def _check_margin(function, margin):
+    if margin <= 0:
+        raise ValueError(f"[{function}] margin: expected more than 0, got {margin}")
+
+
+def contrastive(x0, x1, y, margin=1, reduce="mean"):
+    """(y d^2 + (1 - y) max(margin - d, 0)^2) / 2 for the distances d of pairs of vectors.
+
+    Args:
+        x0, x1: vectors (N, size).
+        y: 1 for pairs that should be close, 0 for those that should be apart: (N,).
+        margin: the distance from which pairs are apart.
+        reduce: "mean", or "no" for the loss of each pair.
+    """
+    _check_margin("contrastive", margin)
+    check_choice("contrastive", "reduce", reduce, ("mean", "no"))
+    difference = as_variable(x0) - x1
+    near = F.cast(y, difference.dtype)
+    far = F.relu(margin - F.norm(difference, 2, 1))
+    return _reduced((near * F.sum(difference**2, 1) + (1 - near) * far**2) * 0.5, reduce)
+
+
+def triplet(anchor, positive, negative, margin=0.2, reduce="mean"):
+    """max(|anchor - positive|^2 - |anchor - negative|^2 + margin, 0), for vectors (N, size).
+
+    Args:
+        anchor, positive, negative: vectors; the second one should be nearer to the first one.
+        margin: by how much.
+        reduce: "mean", or "no" for the loss of each triple.
+    """
+    _check_margin("triplet", margin)
+    check_choice("triplet", "reduce", reduce, ("mean", "no"))
+    anchor = as_variable(anchor)
+    far = F.sum((anchor - positive)**2 - (anchor - negative)**2, 1)
+    return _reduced(F.relu(far + margin), reduce)
+
+
+def cross_covariance(y, z, reduce="half_squared_sum"):
+    """The covariance of each element of y and of z over a batch, or half the sum of their squares.
+
+    Args:
+        y, z: (N, size of y), (N, size of z).
+        reduce: "half_squared_sum", or "no" for the matrix (size of y, size of z).
+    """
+    check_choice("cross_covariance", "reduce", reduce, ("half_squared_sum", "no"))
+    y, z = (as_variable(each) - F.mean(each, 0, keepdims=True) for each in (y, z))
+    covariance = F.matmul(y, z, True) / len(y)
+    return F.sum(covariance**2) * 0.5 if reduce == "half_squared_sum" else covariance
+
+
+def decov(h, reduce="half_squared_sum"):
+    """The covariance of different elements of h over a batch, or half the sum of their squares.
+
+    Args:
+        h: (N, size).
+        reduce: "half_squared_sum", or "no" for the matrix (size, size), whose diagonal is 0.
+    """
+    check_choice("decov", "reduce", reduce, ("half_squared_sum", "no"))
+    covariance = cross_covariance(h, h, "no")
+    others = 1 - F.eye(len(covariance), dtype=covariance.dtype, device=covariance.device)
+    covariance = covariance * others
+    return F.sum(covariance**2) * 0.5 if reduce == "half_squared_sum" else covariance
+
+
+def discriminative_margin_based_clustering_loss(
+        embeddings, labels, delta_v, delta_d, max_embedding_dim, norm=1, alpha=1.0, beta=1.0,
+        gamma=0.001):
+    """Pulls the embeddings of a cluster together and pushes the clusters apart.
+
+    Args:
+        embeddings: (N, max_embedding_dim, H, W).
+        labels: the cluster of each pixel: (N, H, W), 1 to max_embedding_dim; others count nowhere.
+        delta_v: the distance from their cluster's mean up to which embeddings are close.
+        delta_d: half the distance from which means are apart.
+        max_embedding_dim: the number of clusters, and of elements of an embedding.
+        norm: 1 or 2: the norm of the distances.
+        alpha, beta, gamma: the weights of the three losses.
+
+    Returns a tuple of the losses of distances from means, between means, and of the means.
+    """
+    function = "discriminative_margin_based_clustering_loss"
+    check_choice(function, "norm", norm, (1, 2))
+    x, n = as_variable(embeddings), max_embedding_dim
+    if n <= 0 or x.shape[1] != n:
+        raise _core.ShapeError(
+            f"[{function}] embeddings: expected (N, {n}, H, W) with {n} > 0, got {x.shape}")
+    size = len(x)
+    clusters = F.arange(1, n + 1, device=x.device).reshape(n, 1, 1, 1)
+    mask = F.cast(F.equal(labels, clusters), x.dtype).reshape(n, size, 1, *x.shape[2:])
+    counts = F.sum(mask, (2, 3, 4))
+    means = F.sum(x * mask, (3, 4)) / F.maximum(counts, 1).reshape(n, size, 1)
+    distances = F.norm((means.reshape(n, size, n, 1, 1) - x) * mask, norm, 2)
+    variance = F.sum(F.relu(distances - delta_v)**2, (1, 2, 3))
+    variance = F.sum(variance / F.maximum(F.sum(counts, 1), 1)) / n
+    between = [F.sum(F.relu(2 * delta_d - F.norm(means[a] - means[b], norm, 1))**2)
+               for a in range(n) for b in range(a + 1, n)]
+    apart = sum(between) / max(len(between) * size, 1)
+    regular = F.sum(F.norm(means, norm, (1, 2))) / (n * size)
+    return alpha * variance, beta * apart, gamma * regular
+
+
+def black_out(x, t, W, samples, reduce="mean"):
+    """The loss of labels and sampled other classes.
+
+    Args:
+        x: (N, size).
+        t: labels (N,).
+        W: (classes, size).
+        samples: other classes for each label (N, number).
+        reduce: "mean", or "no" for the loss of each label.
+    """
+    check_choice("black_out", "reduce", reduce, ("mean", "no"))
+    ids = F.concat([F.expand_dims(t, 1), F.cast(samples, as_variable(t).dtype)])
+    scores = F.sum(F.embed_id(ids, W) * F.expand_dims(x, 1), 2)
+    logz = F.logsumexp(scores, 1, True)
+    others = F.log(1 - F.exp(scores[:, 1:] - logz))
+    loss = logz[:, 0] - scores[:, 0] - F.sum(others, 1)
+    return F.mean(loss) if reduce == "mean" else loss
+
+
+def negative_sampling(x, t, W, sampler, sample_size, reduce="sum", *, return_samples=False):
+    """The loss of labels against classes that a sampler draws.
+
+    Args:
+        x: (N, size).
+        t: labels (N,); -1 is ignored.
+        W: (classes, size).
+        sampler: a function of a shape that returns an array of classes.
+        sample_size: the number of classes for each label.
+        reduce: "sum", or "no" for the loss of each label.
+        return_samples: whether to return the array (N, 1 + sample_size) of the label and the
+            samples, too. If it is an array, these samples are used.
+    """
+    check_choice("negative_sampling", "reduce", reduce, ("sum", "no"))
+    x, t = as_variable(x), as_variable(t)
+    samples = F.cast(as_variable(sampler((len(t), sample_size + 1))), t.dtype)
+    samples = F.concat([F.expand_dims(t, 1), samples[:, 1:]])
+    used = F.not_equal(t, -1)
+    ids = F.where(F.expand_dims(used, 1), samples, 0)
+    scores = F.sum(F.embed_id(ids, W) * F.expand_dims(x, 1), 2)
+    loss = F.sum(F.softplus(F.concat([-scores[:, :1], scores[:, 1:]])), 1)
+    loss = loss * F.cast(used, loss.dtype)
+    loss = F.sum(loss) if reduce == "sum" else loss
+    return (loss, samples.array) if return_samples else loss
+
+
+def crf1d(cost, xs, ys, reduce="mean"):
+    """The negative log-likelihood of label sequences in a conditional random field.
+
+    Args:
+        cost: the score of label j after label i (labels, labels).
+        xs: the scores of the labels at each step, (N, labels); N must not increase.
+        ys: the labels at each step, (N,).
+        reduce: "mean", or "no" for the loss of each sequence.
+    """
+    check_choice("crf1d", "reduce", reduce, ("mean", "no"))
+    cost = as_variable(cost)
+    n = len(cost)
+    if xs[0].shape[1] != n:
+        raise _core.ShapeError(f"[crf1d] xs: expected {n} labels, got {xs[0].shape}")
+    alpha, score = as_variable(xs[0]), F.select_item(xs[0], ys[0])
+    done = []
+    for x, y, before in zip(xs[1:], ys[1:], ys):
+        alpha, score = _running(len(x), done, alpha, score)
+        alpha = F.logsumexp(F.expand_dims(alpha, 2) + cost, 1) + x
+        step = F.take(F.flatten(cost), as_variable(before)[:len(x)] * n + y, 0)
+        score = score + F.select_item(x, y) + step
+    alpha, score = (F.concat(parts, 0) for parts in zip((alpha, score), *done[::-1]))
+    loss = F.logsumexp(alpha, 1) - score
+    return F.sum(loss) / len(loss) if reduce == "mean" else loss
+
+
+def _running(n, done, *states):
+    """The first n rows of the states. Moves other rows to `done`."""
+    if len(states[0]) > n:
+        done.append([state[n:] for state in states])
+        states = [state[:n] for state in states]
+    return states
+
+
+def argmax_crf1d(cost, xs):
+    """The label sequences with the highest scores, as ``crf1d()`` scores them.
+
+    Returns the scores (N,), and a list with an array of labels for each step.
+    """
+    alpha, done, came_from = as_variable(xs[0]), [], []
+    for x in xs[1:]:
+        ended = []
+        alpha, = _running(len(x), ended, alpha)
+        done.append(ended[0][0] if ended else None)
+        scores = F.expand_dims(alpha, 2) + cost
+        came_from.append(F.argmax(scores, 1))
+        alpha = F.max(scores, 1) + x
+    labels, score = F.argmax(alpha, 1), F.max(alpha, 1)
+    path = [labels.array]
+    for before, ended in zip(came_from[::-1], done[::-1]):
+        labels = F.select_item(before, labels)
+        if ended is not None:
+            labels = F.concat([labels, F.argmax(ended, 1)], 0)
+            score = F.concat([score, F.max(ended, 1)], 0)
+        path.append(labels.array)
+    return score, path[::-1]

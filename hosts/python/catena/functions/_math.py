@@ -1,8 +1,14 @@
 """Functions of numbers with Chainer's arguments."""
+import math
+
+from catena import functions as F
 from catena._core import forms
 from catena.variable import as_variable
 
-__all__ = ["absolute", "add", "einsum", "mean", "tensordot"]
+__all__ = [
+    "absolute", "add", "arctanh", "batch_l2_norm_squared", "bias", "cosh", "einsum", "expm1", "fix",
+    "fmod", "linear_interpolate", "log10", "log1p", "log2", "mean", "rsqrt", "scale", "sinh",
+    "squared_difference", "tan", "tensordot"]
 
 
 def add(*xs):
@@ -20,9 +26,104 @@ def absolute(self):
     return abs(as_variable(self))
 
 
+def squared_difference(x1, x2):
+    """(x1 - x2)^2 of each element."""
+    return F.squared_error(x1, x2)
+
+
 def mean(x, axis=None, weights=None, keepdims=False):
     """The mean along axes; with weights, sum(x * weights) / sum(weights)."""
     return forms.average(x, axis, weights, keepdims)
+
+
+def rsqrt(x):
+    """1 / sqrt(x)."""
+    return 1 / F.sqrt(x)
+
+
+def log2(x):
+    """The logarithm to base 2."""
+    return F.log(x) * (1 / math.log(2))
+
+
+def log10(x):
+    """The logarithm to base 10."""
+    return F.log(x) * (1 / math.log(10))
+
+
+def log1p(x):
+    """log(1 + x), also for small x."""
+    x = as_variable(x)
+    u = 1 + x
+    return F.log(u) - ((u - 1) - x) / u  # the second term is what rounding 1 + x left out
+
+
+def expm1(x):
+    """e^x - 1, also for small x."""
+    return F.tanh(as_variable(x) * 0.5) * (F.exp(x) + 1)
+
+
+def tan(x):
+    """The tangent of x in radians."""
+    return F.sin(x) / F.cos(x)
+
+
+def sinh(x):
+    """The hyperbolic sine."""
+    x = as_variable(x)
+    return (expm1(x) - expm1(-x)) * 0.5
+
+
+def cosh(x):
+    """The hyperbolic cosine."""
+    x = as_variable(x)
+    return (F.exp(x) + F.exp(-x)) * 0.5
+
+
+def arctanh(x):
+    """The inverse of the hyperbolic tangent."""
+    x = as_variable(x)
+    return (log1p(x) - log1p(-x)) * 0.5
+
+
+def fix(x):
+    """The integer next to x towards 0."""
+    return F.sign(x) * F.floor(absolute(x))
+
+
+def fmod(x, divisor):
+    """The remainder of x / divisor, with the sign of x."""
+    x = as_variable(x)
+    return x - fix(x / divisor) * divisor
+
+
+def linear_interpolate(p, x, y):
+    """p x + (1 - p) y."""
+    p = as_variable(p)
+    return p * x + (1 - p) * y
+
+
+def _aligned(x, y, axis):
+    """y with axes of length 1 such that its own begin at an axis of x."""
+    y = as_variable(y)
+    return y.reshape((1,) * axis + y.shape + (1,) * (x.ndim - axis - y.ndim))
+
+
+def bias(x, y, axis=1):
+    """x + y, where the axes of y are those of x from an axis on."""
+    x = as_variable(x)
+    return x + _aligned(x, y, axis)
+
+
+def scale(x, y, axis=1):
+    """x y, where the axes of y are those of x from an axis on."""
+    x = as_variable(x)
+    return x * _aligned(x, y, axis)
+
+
+def batch_l2_norm_squared(x):
+    """The sum of the squares of each sample x[i]."""
+    return F.sum(F.reshape(x, (len(x), -1))**2, 1)
 
 
 def tensordot(a, b, axes=2):
@@ -39,10 +140,10 @@ def einsum(*operands):
         raise TypeError("einsum() takes subscripts and operands, got nothing")
     if isinstance(operands[0], str):
         return forms._einsum(operands[0], operands[1:])
-    names = [_subscripts(axes) for axes in operands[1::2]]
-    text = ",".join(names) if len(operands) % 2 == 0 else (
-        ",".join(names) + "->" + _subscripts(operands[-1]))
-    return forms._einsum(text, operands[0:len(operands) // 2 * 2:2])
+    text = ",".join(map(_subscripts, operands[1::2]))
+    if len(operands) % 2:
+        text += "->" + _subscripts(operands[-1])
+    return forms._einsum(text, operands[:len(operands) // 2 * 2:2])
 
 
 def _subscripts(axes):

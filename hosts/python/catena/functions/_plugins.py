@@ -1,8 +1,13 @@
-"""Functions of plugins without Chainer's forms: ``plugins.relu`` is ``catena.relu``."""
+"""What the modules of functions share."""
+import itertools
+
 from catena import _core
+from catena.variable import as_variable
 
 
 class _Plugins:
+    """Functions of plugins without Chainer's forms: ``plugins.relu`` is ``catena.relu``."""
+
     def __getattr__(self, name):
         function = _core.plugin_function("catena." + name)
         setattr(self, name, function)
@@ -10,3 +15,31 @@ class _Plugins:
 
 
 plugins = _Plugins()
+
+
+def indices(numbers, device):
+    """Integers as a variable on a device."""
+    import numpy
+    return as_variable(_core.Array(numpy.array(numbers, "int64"), device=device))
+
+
+def ends_of(lengths):
+    """Where sequences end that are joined."""
+    return list(itertools.accumulate(lengths))
+
+
+def as_tuple(value, n):
+    """One number for each of n axes."""
+    if isinstance(value, int):
+        return (value,) * n
+    value = tuple(value)
+    if len(value) != n:
+        raise ValueError(f"expected one number or {n}, got {value}")
+    return value
+
+
+def check_choice(function, argument, value, choices):
+    """Raises ValueError unless the value is one of the choices."""
+    if value not in choices:
+        raise ValueError(f"[{function}] {argument}: expected one of {', '.join(map(repr, choices))}, "
+                         f"got {value!r}")

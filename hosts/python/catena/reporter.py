@@ -140,7 +140,8 @@ class Summary:
         self._fold()
         with numpy.errstate(invalid="ignore", divide="ignore"):
             mean = numpy.float64(self._x) / self._n
-            return mean, numpy.sqrt(numpy.float64(self._x2) / self._n - mean * mean)
+            variance = numpy.float64(self._x2) / self._n - mean * mean
+            return mean, numpy.sqrt(numpy.maximum(variance, 0))  # rounding may make it negative
 
     def serialize(self, serializer):
         self._fold()

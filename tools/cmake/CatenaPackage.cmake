@@ -1,5 +1,5 @@
-# cpack: a Debian package that depends on the system's libraries, and an archive that contains them
-# (tools/cmake/bundle.cmake). tools/package runs cpack.
+# cpack: a Debian package that depends on the system's libraries; an archive (tools/cmake/bundle.cmake)
+# and Python's wheels (tools/cmake/wheel.cmake) that contain them. tools/package runs cpack.
 set(CPACK_GENERATOR "DEB;TGZ")
 set(CPACK_PACKAGE_NAME catena)
 set(CPACK_PACKAGE_VENDOR "The catena authors")
@@ -24,11 +24,16 @@ set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS "${CMAKE_LIBRARY_OUTPUT_DIRECTORY}")
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
 set(CPACK_DEBIAN_PACKAGE_DEPENDS "libopenblas0-openmp | libopenblas0")  # opened at run time
-set(CPACK_DEBIAN_PACKAGE_SUGGESTS "g++, cmake, pkg-config")
+set(CPACK_DEBIAN_PACKAGE_SUGGESTS "g++, cmake, pkg-config, python3-numpy")
 
 set(CPACK_PRE_BUILD_SCRIPTS "${CMAKE_CURRENT_LIST_DIR}/bundle.cmake")
 set(CPACK_CATENA_LIBDIR "${CMAKE_INSTALL_LIBDIR}")
+set(CPACK_CATENA_DATADIR "${CMAKE_INSTALL_DATADIR}")
 set(CPACK_CATENA_DOCDIR "${CMAKE_INSTALL_DOCDIR}")
 set(CPACK_CATENA_OPENBLAS "${CATENA_OPENBLAS}")
 set(CPACK_CATENA_README "${CMAKE_CURRENT_LIST_DIR}/bundle.txt.in")
+set(CPACK_EXTERNAL_ENABLE_STAGING ON)
+set(CPACK_EXTERNAL_PACKAGE_SCRIPT "${CMAKE_CURRENT_LIST_DIR}/wheel.cmake")
+set(CPACK_CATENA_WHEEL_TOOLS "${PROJECT_BINARY_DIR}/python/wheel")
+set(CPACK_CATENA_PYTHON_README "${PROJECT_SOURCE_DIR}/hosts/python/README.md")
 include(CPack)

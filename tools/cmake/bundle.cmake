@@ -1,8 +1,16 @@
 # Copies the libraries that the archive's files need, except the system's C and C++ libraries, to
 # lib/catena/private, with their licences, so that the archive runs on other machines. Writes to
-# README.txt what it still needs. cpack runs this script when the files are in place.
+# README.txt what it still needs. Adds a link to the Debian package. cpack runs this script when the files
+# are in place.
 #
 # libstdc++ and libgcc are not copied: plugins of a newer compiler need the system's newer ones.
+if(CPACK_GENERATOR STREQUAL "DEB")  # Debian's Python finds packages there
+    set(prefix "${CPACK_TEMPORARY_INSTALL_DIRECTORY}${CPACK_PACKAGING_INSTALL_PREFIX}")
+    set(python "${prefix}/lib/python3/dist-packages")
+    file(RELATIVE_PATH package "${python}" "${prefix}/${CPACK_CATENA_LIBDIR}/python/catena")
+    file(MAKE_DIRECTORY "${python}")
+    file(CREATE_LINK "${package}" "${python}/catena" SYMBOLIC)
+endif()
 if(NOT CPACK_GENERATOR STREQUAL "TGZ")
     return()
 endif()
@@ -10,32 +18,7 @@ set(root "${CPACK_TEMPORARY_INSTALL_DIRECTORY}")
 set(lib "${root}/${CPACK_CATENA_LIBDIR}")
 set(private "${lib}/catena/private")
 set(licenses "${root}/${CPACK_CATENA_DOCDIR}/licenses")
-set(system "^(ld-linux.*|libc|libm|libdl|librt|libpthread|libresolv|libutil|libstdc\\+\\+|libgcc_s)\\.so")
-set(cuda "^lib(cuda|cudart|cublas|cublasLt|cudnn.*|curand|nvrtc.*|nvJitLink)\\.so")
-
-function(run output)
-    execute_process(COMMAND ${ARGN} OUTPUT_VARIABLE text ERROR_VARIABLE error RESULT_VARIABLE status
-                    OUTPUT_STRIP_TRAILING_WHITESPACE)
-    if(NOT status EQUAL 0)
-        message(FATAL_ERROR "bundle: ${ARGN}: ${status} ${error}")
-    endif()
-    set(${output} "${text}" PARENT_SCOPE)
-endfunction()
-# Finds the licence and package of a library, by any of its names that the package manager knows.
-function(find_license file output)
-    get_filename_component(real "${file}" REALPATH)
-    foreach(name IN ITEMS "${file}" "${real}" "/usr${file}" "/usr${real}")
-        execute_process(COMMAND dpkg-query -S "${name}" OUTPUT_VARIABLE text ERROR_QUIET
-                        RESULT_VARIABLE status)
-        if(status EQUAL 0 AND text MATCHES "^([^:,]+)")
-            set(${output} "/usr/share/doc/${CMAKE_MATCH_1}/copyright" PARENT_SCOPE)
-            set(package "${CMAKE_MATCH_1}" PARENT_SCOPE)
-            return()
-        endif()
-    endforeach()
-    message(FATAL_ERROR "bundle: ${file}: expected a library of a Debian package, whose licence is "
-                        "copied; dpkg-query knows none")
-endfunction()
+include("${CMAKE_CURRENT_LIST_DIR}/licenses.cmake")
 
 find_program(PATCHELF patchelf)
 if(NOT PATCHELF)
@@ -48,7 +31,7 @@ endif()
 file(GLOB programs "${root}/bin/*")
 file(GLOB libraries "${lib}/libcatena-*.so")
 file(REMOVE "${lib}/catena/plugins/mpi.catena")  # MPI's libraries are of one version with its mpirun
-file(GLOB plugins "${lib}/catena/plugins/*.catena")
+file(GLOB plugins "${lib}/catena/plugins/*.catena" "${lib}/python/catena/*.so")
 file(GET_RUNTIME_DEPENDENCIES
     EXECUTABLES ${programs} LIBRARIES ${libraries} "${CPACK_CATENA_OPENBLAS}" MODULES ${plugins}
     RESOLVED_DEPENDENCIES_VAR needed
@@ -63,8 +46,7 @@ foreach(library IN LISTS needed ITEMS "${CPACK_CATENA_OPENBLAS}")
     run(ignored "${PATCHELF}" --set-rpath [[$ORIGIN]] "${private}/${name}")
     file(CHMOD "${private}/${name}"
          PERMISSIONS OWNER_READ OWNER_WRITE GROUP_READ WORLD_READ)
-    find_license("${library}" license)
-    configure_file("${license}" "${licenses}/${package}" COPYONLY)
+    copy_license("${library}" "${licenses}")
     string(APPEND carried "    ${name} (${package})\n")
 endforeach()
 

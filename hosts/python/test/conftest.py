@@ -1,0 +1,7 @@
+"""What all tests have in common."""
+import catena
+import numpy
+
+
+def pytest_report_header(config):
+    return f"catena {catena.__version__} in {catena.__path__[0]}, numpy {numpy.__version__}"

@@ -1,0 +1,96 @@
+#!/usr/bin/env bash
+# Makes the wheel, or installs it into a virtual environment and runs tests there. Environments stay in
+# BUILD/python for the next run.
+#
+# usage: run.sh wheel|package|numpy|chainer|torch|versions BUILD SOURCE CPACK PYTHON
+#   wheel     makes the wheel
+#   package   runs test_package.py
+#   numpy     runs all other tests with the newest NumPy; those that need Chainer or PyTorch are skipped
+#   chainer   runs the tests that compare with Chainer 7.8.1, with NumPy 1.23
+#   torch     runs the tests that compare with PyTorch, which tools/bench installs
+#   versions  runs test_package.py with each version of Python that is installed
+
+set -euo pipefail
+
+kind=$1 build=$2 source=$3 cpack=$4 python=$5
+folder=$build/python
+tests=$source/hosts/python/test
+export PYTHONDONTWRITEBYTECODE=1
+unset PYTHONPATH PYTHONHOME
+skip() {
+    echo "python: skipped: $*"
+    exit 77
+}
+# Makes an environment and installs the wheel, which needs nothing from PyPI.
+environment() { # PYTHON NAME REQUIREMENT...
+    "$source/tools/venv" --python "$1" "$folder/$2" "${@:3}" || skip "PyPI is not reachable"
+    "$folder/$2/bin/pip" --quiet --disable-pip-version-check uninstall --yes catena 2>/dev/null
+    "$folder/$2/bin/pip" --quiet --disable-pip-version-check install --no-index "${wheel[@]}"
+}
+run() { # NAME FILE...
+    cd "$folder"
+    "$folder/$1/bin/python" -m pytest --quiet -p no:cacheprovider --durations 3 "${@:2}"
+}
+version_of() { "$1" -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null; }
+comparing_with() { grep -lE "import (as )?$1|importorskip\(\"$1" "$tests"/test_*.py || true; }
+
+mkdir -p "$folder"
+if [[ $kind == wheel ]]; then
+    rm -f "$folder"/*.whl
+    if ! "$cpack" --config "$build/CPackConfig.cmake" -G External -B "$folder/out" >"$folder/log" 2>&1; then
+        cat "$folder/log"
+        ! grep -q "venv: pip could not install" "$folder/log" || skip "PyPI is not reachable"
+        exit 1
+    fi
+    mv "$folder"/out/*.whl "$folder"
+    rm -r "$folder/out"
+    "$folder/wheel/bin/auditwheel" show "$folder"/catena-*.whl
+    exit
+fi
+
+wheel=("$folder"/catena-*.whl)
+[[ -e ${wheel[0]} ]] || skip "there is no wheel: see python-wheel"
+case $kind in
+package)
+    environment "$python" package numpy pytest
+    run package "$tests/test_package.py"
+    ;;
+numpy)
+    environment "$python" numpy numpy pytest
+    run numpy "$tests" --ignore "$tests/test_package.py"
+    ;;
+chainer)
+    mapfile -t files < <(comparing_with chainer)
+    ((${#files[@]} > 0)) || skip "no test compares with Chainer"
+    for candidate in "$python" python3.11 python3.10; do
+        [[ $(version_of "$candidate") != 3.1[01] ]] || break
+    done
+    [[ $(version_of "$candidate") == 3.1[01] ]] || skip "Chainer needs Python 3.10 or 3.11, there is none"
+    environment "$candidate" chainer numpy==1.23.5 pytest "setuptools<60" wheel six typing_extensions \
+        filelock "protobuf<3.21"
+    "$folder/chainer/bin/pip" --quiet --disable-pip-version-check install --no-build-isolation \
+        chainer==7.8.1 || skip "PyPI is not reachable"
+    run chainer "${files[@]}"
+    ;;
+torch)
+    mapfile -t files < <(comparing_with torch)
+    ((${#files[@]} > 0)) || skip "no test compares with PyTorch"
+    torch=$source/build/torch/bin/python
+    [[ -x $torch ]] || skip "there is no PyTorch in build/torch: see tools/bench"
+    [[ $(version_of "$torch") == $(version_of "$python") ]] || skip "build/torch has another version of Python"
+    environment "$python" torch pytest numpy
+    PYTHONPATH=$("$torch" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+    export PYTHONPATH
+    run torch "${files[@]}"
+    ;;
+versions)
+    for candidate in python3.{10..19}; do
+        version=$(version_of "$candidate") || continue
+        [[ $version != $(version_of "$python") ]] || continue
+        environment "$candidate" "$version" numpy pytest
+        run "$version" "$tests/test_package.py"
+        some=yes
+    done
+    [[ ${some:-} ]] || skip "there is one version of Python"
+    ;;
+esac

@@ -1,9 +1,10 @@
 """Function: a differentiable function whose gradient is computed on arrays, as in Chainer 1."""
 import copy
+import weakref
 
 from catena import _core
 from catena._core import UnsupportedError
-from catena.configuration import force_backprop_mode, no_backprop_mode
+from catena.configuration import config, force_backprop_mode, no_backprop_mode
 from catena.function_node import FunctionNode
 
 __all__ = ["Function", "FunctionAdapter", "force_backprop_mode", "no_backprop_mode"]
@@ -12,69 +13,52 @@ __all__ = ["Function", "FunctionAdapter", "force_backprop_mode", "no_backprop_mo
 class FunctionAdapter(FunctionNode):
     """The call of a Function in the graph."""
 
-    def __init__(self, function):
-        self._function = function
+    _output_indexes = ()
 
-    @property
-    def function(self):
-        """The Function that is called."""
-        return self._function
+    def __init__(self, function):
+        self.function = function
 
     @property
     def label(self):
-        return self._function.label
+        return self.function.label
 
     def forward(self, inputs):
-        function = self._function
-        function._retained_outputs = None
-        outputs = function.forward(inputs)
-        kept = function.__dict__.pop("_input_indexes", None)
-        self.retain_inputs(range(len(inputs)) if kept is None else kept)
-        self._kept = tuple(range(len(inputs))) if kept is None else tuple(kept)
-        kept_outputs = function.__dict__.pop("_output_indexes", None)
-        if kept_outputs is not None:
-            self.retain_outputs(kept_outputs)
-            self._kept_outputs = tuple(kept_outputs)
-        return outputs
+        self.retain_inputs(range(len(inputs)))
+        return self.function.forward(inputs)
+
+    def retain_inputs(self, indexes):
+        self._input_indexes = tuple(indexes)
+        super().retain_inputs(self._input_indexes)
 
     def backward(self, target_input_indexes, grad_outputs):
         inputs = [None] * len(self.inputs)
         kept = self.get_retained_inputs()
-        for i, x in zip(self._kept, kept):
+        for i, x in zip(self._input_indexes, kept):
             inputs[i] = None if x is None else x.array
-        seen = [x for x in kept if x is not None] + [g for g in grad_outputs if g is not None]
-        function = self._function
-        if hasattr(self, "_kept_outputs"):
-            function.output_data = tuple(y.array for y in self.get_retained_outputs())
-        gradients = function.backward(
+        gradients = self.function.backward(
             tuple(inputs), tuple(None if g is None else g.array for g in grad_outputs))
-        if gradients is None:
-            gradients = (None,) * len(inputs)
-        elif not isinstance(gradients, (tuple, list)):
-            gradients = (gradients,)
+        if not isinstance(gradients, (tuple, list)):
+            gradients = (gradients,) if gradients is not None else (None,) * len(inputs)
         if len(gradients) != len(inputs):
             raise ValueError(f"[{self.label}] backward: expected {len(inputs)} gradients, "
                              f"got {len(gradients)}")
-        found = [(i, gradients[i]) for i in target_input_indexes if gradients[i] is not None]
-        if not found:
-            return (None,) * len(inputs)
-        variables = _FirstOrder(self.label, tuple(g for _, g in found)).apply(seen)
-        result = [None] * len(inputs)
-        for (i, _), variable in zip(found, variables):
-            result[i] = variable
-        return tuple(result)
+        found = [i for i in target_input_indexes if gradients[i] is not None]
+        if not config.enable_backprop or not found:
+            return tuple(gradients)
+        seen = [x for x in (*kept, *grad_outputs) if x is not None]
+        variables = _FirstOrder(self.label, tuple(gradients[i] for i in found)).apply(seen)
+        result = dict(zip(found, variables))
+        return tuple(result.get(i) for i in range(len(inputs)))
 
 
 class _FirstOrder(FunctionNode):
     """Gradients that were computed on arrays. They have no gradients themselves."""
 
-    def __init__(self, label, gradients):
-        self._label = label
-        self._gradients = gradients
+    label = None
 
-    @property
-    def label(self):
-        return self._label
+    def __init__(self, label, gradients):
+        self.label = label
+        self._gradients = gradients
 
     def forward(self, inputs):
         gradients, self._gradients = self._gradients, None
@@ -82,7 +66,7 @@ class _FirstOrder(FunctionNode):
 
     def backward(self, target_input_indexes, grad_outputs):
         raise _core.NotDifferentiableError(
-            f"[{self._label}] backward: it has no gradient of higher order: a Function computes its "
+            f"[{self.label}] backward: it has no gradient of higher order: a Function computes its "
             "gradient on arrays; derive from FunctionNode")
 
 
@@ -93,33 +77,52 @@ class Function:
     ``forward_cpu()`` or ``forward_gpu()``. ``backward(inputs, grad_outputs)`` returns the gradients
     of all inputs; by default it calls ``backward_cpu()`` or ``backward_gpu()``. All inputs are kept
     for it unless ``forward()`` calls ``retain_inputs()``.
+
+    An object can be called several times. Its attributes are those of the last call; for earlier
+    calls, whose graph is still used, copies keep the attributes that they had.
     """
 
     _node = None
 
     def __call__(self, *inputs):
         """Applies the function. Returns a variable, or a tuple of them."""
-        function = copy.copy(self)
-        function._node = node = FunctionAdapter(function)
+        earlier = self._node and self._node()
+        if earlier is not None:
+            earlier.function = copy.copy(self)
+        node = FunctionAdapter(self)
+        self._node = weakref.ref(node)
         outputs = node.apply(inputs)
         return outputs[0] if len(outputs) == 1 else outputs
 
+    def __getstate__(self):
+        return {key: value for key, value in self.__dict__.items() if key != "_node"}
+
+    def __copy__(self):
+        made = type(self).__new__(type(self))
+        made.__dict__.update(self.__dict__)
+        return made
+
     @property
     def node(self):
-        """The call in the graph."""
-        return self._node
+        """The last call in the graph, or None if it is gone."""
+        return self._node and self._node()
 
     @property
     def inputs(self):
-        return self._node.inputs
+        return self.node.inputs
 
     @property
     def outputs(self):
-        return self._node.outputs
+        return self.node.outputs
+
+    @property
+    def output_data(self):
+        """The arrays of the outputs; None for those that ``retain_outputs()`` did not keep."""
+        return self.node.output_data
 
     @property
     def rank(self):
-        return self._node.rank
+        return self.node.rank
 
     @property
     def label(self):
@@ -150,11 +153,12 @@ class Function:
 
     def retain_inputs(self, indexes):
         """In ``forward()``: keeps only these inputs for ``backward()``; others are None."""
-        self._input_indexes = tuple(indexes)
+        self.node.retain_inputs(indexes)
 
     def retain_outputs(self, indexes, retain_after_backward=False):
         """In ``forward()``: keeps outputs for ``backward()``, which finds them in ``output_data``."""
-        self._output_indexes = tuple(indexes)
+        self.node.retain_outputs(indexes)
 
     def unchain(self):
-        self._node.unchain()
+        """Removes the call from the graph."""
+        self.node.unchain()

@@ -1,14 +1,13 @@
 """FunctionNode: a differentiable function that Python defines."""
 from catena import _core
 from catena._core import UnsupportedError
+from catena.variable import grad
 
 __all__ = ["FunctionNode", "grad"]
 
-from catena.variable import as_variable, grad
-
 
 class FunctionNode(_core.FunctionNodeBase):
-    """One call of a function. A subclass implements ``forward()`` on arrays and ``backward()`` on variables.
+    """One call of a function. A subclass implements ``forward()`` on arrays and ``backward()``.
 
     ``forward(inputs)`` takes a tuple of arrays and returns one array or a tuple. By default it calls
     ``forward_cpu()``, or ``forward_gpu()`` if an input is on a GPU. On the host, arrays are
@@ -27,13 +26,6 @@ class FunctionNode(_core.FunctionNodeBase):
         """The name in messages and pictures of graphs."""
         return type(self).__name__
 
-    def apply(self, inputs):
-        """Calls the function on variables or arrays and records the call. Returns a tuple of variables."""
-        return self._apply(inputs)
-
-    def __call__(self, *args, **kwargs):
-        return self.apply(*args, **kwargs)
-
     def forward(self, inputs):
         on_gpu = any(isinstance(x, _core.Array) and x.device.is_gpu for x in inputs)
         return self.forward_gpu(inputs) if on_gpu else self.forward_cpu(inputs)
@@ -47,18 +39,27 @@ class FunctionNode(_core.FunctionNodeBase):
                                "forward() or forward_gpu(), got one that overrides neither")
 
     def backward(self, target_input_indexes, grad_outputs):
-        return (None,) * len(target_input_indexes)
+        none = (None,) * len(target_input_indexes)
+        if type(self).backward_accumulate is FunctionNode.backward_accumulate:
+            return none
+        return self.backward_accumulate(target_input_indexes, grad_outputs, none)
 
     def backward_accumulate(self, target_input_indexes, grad_outputs, grad_inputs):
-        """Like ``backward()``, but adds gradients that exist already."""
+        """Like ``backward()``, but adds gradients that exist already. It can be overridden instead."""
         found = self.backward(target_input_indexes, grad_outputs)
-        found = found if isinstance(found, tuple) else (found,)
+        found = found if isinstance(found, (list, tuple)) else (found,)
         if len(found) == len(self.inputs):
             found = tuple(found[i] for i in target_input_indexes)
         return tuple(old if new is None else new if old is None else new + old
                      for new, old in zip(found, grad_inputs))
 
+    def retain_outputs(self, indexes):
+        """Keeps the data of outputs for ``backward()``."""
+        self._output_indexes = tuple(indexes)
+        super().retain_outputs(self._output_indexes)
+
     @property
     def output_data(self):
-        """The arrays of the outputs that ``retain_outputs()`` kept, in its order."""
-        return tuple(y.array for y in self.get_retained_outputs())
+        """The arrays of the outputs; None for those that ``retain_outputs()`` did not keep."""
+        kept = {i: y.array for i, y in zip(self._output_indexes, self.get_retained_outputs())}
+        return tuple(kept.get(i) for i in range(len(self.outputs)))

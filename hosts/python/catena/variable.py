@@ -1,18 +1,13 @@
 """Variable and Parameter: the parts that need no speed. The others are in the extension module."""
+import copy
+
+import numpy
+
 from catena import _core
-from catena._core import Variable
+from catena._core import Variable, VariableNode
+from catena.configuration import get_dtype
 
-__all__ = ["Parameter", "Variable", "as_array", "as_variable", "grad"]
-
-
-def _method(function):
-    """Adds a function to the class as a method."""
-    setattr(Variable, function.__name__, function)
-    return function
-
-
-def _property(function):
-    setattr(Variable, function.__name__, property(function))
+__all__ = ["Parameter", "Variable", "VariableNode", "as_array", "as_variable", "grad"]
 
 
 def as_variable(obj):
@@ -27,35 +22,70 @@ def as_array(obj):
 
 def grad(outputs, inputs, grad_outputs=None, grad_inputs=None, set_grad=False, retain_grad=False,
          enable_double_backprop=False, loss_scale=None):
-    """The gradients of outputs with respect to inputs, as a list; None where there is none."""
-    outputs = [outputs] if isinstance(outputs, Variable) else list(outputs)
-    inputs = [inputs] if isinstance(inputs, Variable) else list(inputs)
+    """The gradients of outputs with respect to inputs.
+
+    Args:
+        outputs: a list of variables, from which the gradients are computed.
+        inputs: a list of variables.
+        grad_outputs: the gradients of the outputs; None, also in the list, stands for ones.
+        grad_inputs: a list of variables to which the results are added, or None.
+        set_grad: whether to set each input's ``grad`` to its result.
+        retain_grad: whether other variables keep their gradients.
+        enable_double_backprop: whether the results can be differentiated.
+        loss_scale: the number that stands for the gradients that are None.
+
+    Returns:
+        A list of variables; None where no output depends on the input.
+    """
+    lists = {"outputs": outputs, "inputs": inputs, "grad_outputs": grad_outputs,
+             "grad_inputs": grad_inputs}
+    for name, value in lists.items():
+        optional = name.startswith("grad")
+        if not isinstance(value, (list, tuple)) and not (optional and value is None):
+            raise TypeError(f"[grad] {name}: expected a list or tuple of variables"
+                            f"{' or None' * optional}, got {type(value)}")
     if loss_scale is not None:
-        import numpy
-        given = grad_outputs or [None] * len(outputs)
         grad_outputs = [
-            Variable(numpy.ones(y.shape, y.dtype)) * loss_scale if g is None else g * loss_scale
-            for y, g in zip(outputs, given)]
+            Variable(numpy.full(y.shape, loss_scale, y.dtype), requires_grad=False)
+            if g is None else g for y, g in zip(outputs, grad_outputs or [None] * len(outputs))]
     return list(_core.grad(outputs, inputs, grad_outputs, grad_inputs, bool(set_grad),
                            bool(retain_grad), bool(enable_double_backprop)))
 
 
-def _is_one(args):
-    return len(args) == 1 and (args[0] is None or not isinstance(args[0], int))
+def _method(function, owner=Variable):
+    """Adds a function to the class as a method."""
+    setattr(owner, function.__name__, function)
+    return function
+
+
+def _property(function):
+    setattr(Variable, function.__name__, property(function))
+
+
+def _shape_or_axes(arguments):
+    one = len(arguments) == 1 and (arguments[0] is None or isinstance(arguments[0], (tuple, list)))
+    return arguments[0] if one else arguments
 
 
 @_method
 def reshape(self, *shape):
     """A variable with the same elements in another shape."""
     from catena import functions
-    return functions.reshape(self, shape[0] if _is_one(shape) else shape)
+    return functions.reshape(self, _shape_or_axes(shape))
 
 
 @_method
 def transpose(self, *axes):
     """A variable with the axes in another order; reversed without arguments."""
     from catena import functions
-    return functions.transpose(self, (axes[0] if _is_one(axes) else axes) or None)
+    return functions.transpose(self, _shape_or_axes(axes) or None)
+
+
+@_method
+def mean(self, axis=None, *, weights=None, keepdims=False):
+    """The mean of the elements over an axis or over several."""
+    from catena import functions
+    return functions.average(self, axis, weights, keepdims)
 
 
 def _of_functions(name):
@@ -67,7 +97,7 @@ def _of_functions(name):
     _method(method)
 
 
-for _name in ["sum", "mean", "max", "min", "prod", "argmax", "argmin", "squeeze", "flatten"]:
+for _name in ["sum", "max", "min", "prod", "argmax", "argmin", "squeeze", "flatten"]:
     _of_functions(_name)
 
 
@@ -77,19 +107,29 @@ def T(self):
     return self.transpose()
 
 
-@_property
-def node(self):
-    """The variable itself, which identifies it in the graph."""
-    return self
-
-
-@_property
-def label(self):
+def _label(self):
     """The shape and dtype, as in pictures of graphs."""
-    if self.array is None:
-        return ""
     shape = ", ".join(map(str, self.shape))
     return f"({shape}), {self.dtype}" if self.shape else str(self.dtype)
+
+
+def _creator(self):
+    """The function that computed the variable, or None for a leaf.
+
+    It is the object for a FunctionNode or Function of Python, else a description with ``label``.
+    """
+    node = self.creator_node
+    return getattr(node, "function", node)
+
+
+def _unchain_if_none(self, creator):
+    self.creator_node = getattr(creator, "node", creator)
+
+
+Variable.label = VariableNode.label = property(_label)
+Variable.creator = property(_creator, _unchain_if_none)
+VariableNode.creator = property(_creator)
+VariableNode.__call__ = lambda self: self  # Chainer's outputs are weak references, which are called
 
 
 @_property
@@ -101,87 +141,86 @@ def xp(self):
 
 @_method
 def summary(self):
-    return f"<variable {self.name}>" if self.name else "<variable>"
+    """A short text with the name or address."""
+    return f"<variable {self.name}>" if self.name else f"<variable at 0x{id(self):x}>"
+
+
+def _statistics(array):
+    if array is None:
+        return None
+    array = _core.as_array(array).to_device(-1).astype("float64").__array__()
+    return f"mean={array.mean():.8f}, std={array.std():.8f}" if array.size else "no elements"
 
 
 @_method
 def debug_print(self):
     """A text with the statistics of data and gradient."""
-    import numpy
-    lines = [self.summary(), f"- device: {self.device}", f"- shape: {self.shape}",
-             f"- dtype: {self.dtype}"]
-    for what, array in [("data", self.array), ("grad", self.grad)]:
-        if array is None:
-            lines.append(f"- {what}: None")
-        else:
-            array = numpy.asarray(array, dtype="float64")
-            lines.append(f"- {what}: mean={array.mean():.8f}, std={array.std():.8f}")
-    return "\n".join(lines)
+    empty = self.array is None
+    return "\n".join([
+        self.summary(), f"- device: {None if empty else self.device}",
+        f"- shape: {None if empty else self.shape}", f"- dtype: {None if empty else self.dtype}",
+        f"- statistics: {_statistics(self.array)}",
+        f"- grad: {None if empty else _statistics(self.grad)}"])
 
 
 @_method
 def to_device(self, device):
     """Moves the variable, with its gradient, to a device."""
     device = device if isinstance(device, _core.Device) else _core.Device(device)
-    if self.array is None or device == self.device:
-        return
-    gradient = self.grad_var
-    self.array = self._array.to_device(device)
-    if gradient is not None:
-        self.grad = gradient._array.to_device(device)
+    if self.array is None:
+        self._first_device = device
+    elif device != self.device:
+        gradient = self.grad_var
+        self.array = self._array.to_device(device)
+        if gradient is not None:
+            self.grad = gradient._array.to_device(device)
 
 
 @_method
 def to_cpu(self):
+    """Moves the variable to the host."""
     self.to_device(-1)
 
 
 @_method
 def to_gpu(self, device=None):
+    """Moves the variable to a GPU: that with the number, or the current one."""
     self.to_device(_core.gpu(device))
 
 
 @_method
-def from_chx(self):
-    """Does nothing: there is no ChainerX here."""
-
-
-@_method
-def set_creator(self, gen_func):
-    raise NotImplementedError("the graph is recorded by FunctionNode.apply()")
-
-
-def _text(self, convert):
-    name = f" {self.name}" if self.name else ""
-    if self.array is None:
-        return f"variable{name}(None)"
-    import numpy
-    array = self._array
-    if str(self.dtype) == "bfloat16":
-        array = array.astype("float32")
-    array = numpy.asarray(array)
-    if convert is str:
-        return f"variable{name}({array})"
-    prefix = f"variable{name}("
-    elements = numpy.array2string(array, separator=", ", prefix=prefix) if array.size else "[]"
-    text = prefix + elements
-    if self.dtype not in ("float64", "int64", "bool") or not array.size:
-        text += f", dtype={self.dtype}"
-    if array.size == 0 and array.shape != (0,):
-        text += f", shape={array.shape}"
-    if self.device.is_gpu:
-        text += f", device='{self.device}'"
-    return text + ")"
+def copydata(self, var):
+    """Copies the elements of another variable, of any device. Initializes a variable without array."""
+    if not isinstance(var, Variable):
+        raise TypeError(f"[catena.Variable] copydata: expected a catena.Variable, got {type(var)}")
+    if var.array is None and self.array is None:
+        return
+    if var.array is None:
+        var.initialize(self.shape)
+    elif self.array is None:
+        self.initialize(var.shape)
+    self._array.copy_from(var._array.astype(self.dtype))
 
 
 @_method
 def __repr__(self):
-    return _text(self, repr)
+    return _text(self, ", ")
 
 
 @_method
 def __str__(self):
-    return _text(self, str)
+    return _text(self, " ")
+
+
+def _text(self, separator):
+    name = f"variable {self.name}" if self.name else "variable"
+    if self.array is None:
+        return f"{name}(None)"
+    array = self._array.to_device(-1)
+    array = (array.astype("float32") if str(array.dtype) == "bfloat16" else array).__array__()
+    if separator == ", " and array.size == 0 and array.shape != (0,):
+        return f"{name}([], shape={array.shape})"
+    return f"{name}({numpy.array2string(array, separator=separator, prefix=name + '(')})"
 
 
 def _restore(cls, state):
@@ -190,19 +229,42 @@ def _restore(cls, state):
     return made
 
 
+def _on_host(array):
+    """A copy on the host that can be pickled, also of bfloat16."""
+    array = array.astype("float32") if str(array.dtype) == "bfloat16" else array
+    return array.__array__(copy=True)
+
+
 @_method
 def __getstate__(self):
-    array = None if self.array is None else self._array.__array__(copy=True)
-    gradient = None if self.grad is None else self.grad_var._array.__array__(copy=True)
-    return {"array": array, "grad": gradient, "name": self.name,
-            "requires_grad": self.requires_grad, "attributes": dict(self.__dict__)}
+    state = {"name": self.name, "requires_grad": self.requires_grad, "device": self.device.name,
+             "attributes": dict(self.__dict__)}
+    if self.array is None:
+        return {**state, "first_grad": self._first_grad}
+    gradient = self.grad_var
+    return {**state, "dtype": str(self.dtype), "array": _on_host(self._array),
+            "grad": None if gradient is None else _on_host(gradient._array)}
 
 
 @_method
 def __setstate__(self, state):
-    Variable.__init__(self, state["array"], name=state["name"], grad=state["grad"],
+    device = _core.Device(state["device"])
+    device = device if device.is_gpu else _core.Device(-1)
+    array, gradient = (
+        None if state.get(key) is None
+        else _core.as_array(state[key]).astype(state["dtype"]).to_device(device)
+        for key in ["array", "grad"])
+    Variable.__init__(self, array, name=state["name"], grad=gradient,
                       requires_grad=state["requires_grad"])
     self.__dict__.update(state["attributes"])
+    if array is None:
+        self._first_device = device
+    self._restored(state.get("first_grad"))
+
+
+@_method
+def _restored(self, first_grad):
+    """Called after the variable got the state of another one."""
 
 
 @_method
@@ -214,16 +276,19 @@ def __reduce_ex__(self, protocol):
 def __copy__(self):
     """A variable with the same array and gradient, but without the call that computed it."""
     made = type(self).__new__(type(self))
-    if self.array is not None:
-        Variable.__init__(made, self.array, name=self.name, grad=self.grad,
-                          requires_grad=self.requires_grad)
+    if self.array is None:
+        made.__setstate__(self.__getstate__())
+        return made
+    Variable.__init__(made, self._array, name=self.name, requires_grad=self.requires_grad)
+    made.array = self.array  # the same object of NumPy
+    made.grad = self.grad
     made.__dict__.update(self.__dict__)
+    made._restored(None)
     return made
 
 
 @_method
 def __deepcopy__(self, memo):
-    import copy
     state = self.__getstate__()
     state["attributes"] = copy.deepcopy(state["attributes"], memo)
     made = memo[id(self)] = _restore(type(self), state)
@@ -238,44 +303,35 @@ class Parameter(Variable):
         shape: the shape of the array; None to set it later.
         name: the name.
         layout: must be None.
+
+    Attributes:
+        initializer: fills the array.
+        update_rule: the rule that an optimizer has set.
+        loss_scale: the factor of the gradient, which an optimizer sets in mixed precision.
     """
 
     initializer = None
     update_rule = None
     loss_scale = None
-    _waiting_name = None  # until there is an array
-    _waiting_device = None
-    _first_grad = "nan"  # the gradient that initialize() gives: "nan", "zero" or None
 
     def __init__(self, initializer=None, shape=None, name=None, *, layout=None):
         from catena import initializers
         if layout is not None:
-            raise ValueError(f"[Parameter] layout: expected None, got {layout!r}")
+            raise ValueError(f"[catena.Parameter] layout: expected None, got {layout!r}")
         if initializer is None:
             initializer = initializers.NaN()
-        elif isinstance(initializer, (int, float)):
+        elif numpy.isscalar(initializer):
             initializer = initializers.Constant(initializer)
         if shape is None and not callable(initializer):
             super().__init__(initializer, name=name)
             self._become_parameter()
             return
-        super().__init__(None)
-        self._waiting_name = name
+        super().__init__(name=name)
         self.initializer = initializer if callable(initializer) else (
             initializers.Constant(initializer))
+        self._first_grad = "n"
         if shape is not None:
             self.initialize(shape)
-
-    @property
-    def name(self):
-        return self._waiting_name if self.array is None else Variable.name.__get__(self)
-
-    @name.setter
-    def name(self, name):
-        if self.array is None:
-            self._waiting_name = name
-        else:
-            Variable.name.__set__(self, name)
 
     @property
     def is_initialized(self):
@@ -284,84 +340,41 @@ class Parameter(Variable):
 
     @property
     def dtype(self):
-        return (getattr(self.initializer, "dtype", None) if self.array is None
-                else Variable.dtype.__get__(self))
+        """The dtype of the array, or that of the initializer."""
+        if self.array is not None:
+            return Variable.dtype.__get__(self)
+        if not hasattr(self.initializer, "dtype"):
+            raise RuntimeError("[catena.Parameter] dtype: expected an array or an initializer with a "
+                               "dtype, got neither")
+        return get_dtype(self.initializer.dtype)
 
     def initialize(self, shape):
-        """Makes the array, with the initializer, on the parameter's device: at first, the host."""
+        """Makes the array, with the initializer, on the parameter's device: at first, the host.
+
+        The gradient is NaN, None after ``cleargrad()``, or zeros after ``zerograd()``.
+        """
         from catena import initializers
-        name = self._waiting_name
-        device = self._waiting_device if self.array is None else self.device
-        self.array = initializers.generate_array(self.initializer, shape, device=device)
-        self._become_parameter()
-        if name is not None:
-            self.name = name
-        if self._first_grad == "nan":
-            self.grad = initializers.generate_array(initializers.NaN(self.dtype), shape,
-                                                    device=device)
-        elif self._first_grad == "zero":
+        first, device = self._first_grad, self.device
+        self.array = initializers.generate_array(self.initializer, shape)
+        self.grad = None if first != "n" else initializers.generate_array(
+            initializers.NaN(self.dtype), shape)
+        if first == "z":
             self.zerograd()
-
-    def __copy__(self):
-        made = Variable.__copy__(self)
-        if made.array is not None:
-            made._become_parameter()
-        return made
-
-    @property
-    def device(self):
-        return (self._waiting_device or _core.Device(-1) if self.array is None
-                else Variable.device.__get__(self))
-
-    def to_device(self, device):
-        if self.array is not None:
-            super().to_device(device)
-            return
-        self._waiting_device = device if isinstance(device, _core.Device) else _core.Device(device)
-
-    def cleargrad(self):
-        super().cleargrad()
-        if self.array is None:
-            self._first_grad = None
-
-    def zerograd(self):
-        if self.array is None:
-            self._first_grad = "zero"
-        else:
-            super().zerograd()
+        self.to_device(device)
 
     def update(self):
         """Applies the update rule that an optimizer has set."""
         if self.update_rule is not None:
             self.update_rule.update(self)
 
-    def copydata(self, var):
-        if var.array is None:
-            if self.array is not None:
-                var.initialize(self.shape)
-            return
-        if self.array is None:
-            self.array = var._array.copy()
-            self._become_parameter()
-        else:
-            super().copydata(var)
-
     def addgrad(self, var):
-        if var.array is None or var.grad is None:
-            return
-        if self.array is None:
+        """Adds the gradient of another variable. Initializes a parameter without array."""
+        if self.array is None and var.grad is not None:
             self.initialize(var.shape)
-            self.cleargrad()
         super().addgrad(var)
 
-    def __getstate__(self):
-        if self.array is not None:
-            return super().__getstate__()
-        return {"array": None, "attributes": dict(self.__dict__)}
-
-    def __setstate__(self, state):
-        if state["array"] is None:
-            self.__dict__.update(state["attributes"])
+    def _restored(self, first_grad):
+        if self.array is None:
+            self._first_grad = first_grad
         else:
-            super().__setstate__(state)
             self._become_parameter()

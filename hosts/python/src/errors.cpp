@@ -13,7 +13,7 @@ bool ending = false;  // set at exit, with the lock
 
 struct Classes {
     PyObject *error, *invalid_type, *invalid, *dtype, *shape, *unsupported, *memory, *device,
-        *internal, *not_differentiable, *value, *nan, *plugin, *graph, *data;
+        *internal, *not_differentiable, *value, *nan, *plugin, *graph, *data, *index;
 };
 Classes classes{};
 
@@ -142,6 +142,8 @@ void add_errors(PyObject* module) {
     c.shape = add("ShapeError", "Shapes do not fit.", c.invalid_type, PyExc_ValueError);
     c.dtype = add("DtypeError", "Dtypes do not fit.", c.invalid_type, PyExc_TypeError);
     c.invalid = add("InvalidError", "An argument is wrong.", c.error, PyExc_ValueError);
+    c.index =
+        add("InvalidIndexError", "An index does not fit an array.", c.invalid, PyExc_IndexError);
     c.value = add("InvalidValueError", "An element of an array is wrong, such as a label.", c.error,
                   PyExc_ValueError);
     c.nan = add("NanError", "The debug mode found a NaN.", c.value, PyExc_RuntimeError);
@@ -163,6 +165,6 @@ void add_errors(PyObject* module) {
     checked(PyObject_CallMethod(atexit.get(), "register", "O", function.get()));
 }
 
-PyObject* python_class_of_shape_errors() { return classes.shape; }
+PyObject* python_class_of_index_errors() { return classes.index; }
 
 }  // namespace catena::python

@@ -14,16 +14,19 @@ class PythonNode;
 struct PyNode {
     PyObject_HEAD PythonNode* node;  // while forward() runs or the graph has it; the graph owns it
     GraphNode* call;                 // while the graph has it
+    bool keeps_inputs, keeps_outputs;  // whether forward() called retain_..()
     PyObject* dict;
     PyObject* weak_references;
 };
-PyTypeObject* node_type = nullptr;
 
-// A call of another kind, for Variable.creator.
-struct PyCall {
-    PyObject_HEAD Ref<GraphNode> call;
+// A call of another kind, or a variable, as the graph sees it.
+template <class T>
+struct PyRef {
+    PyObject_HEAD Ref<T> ref;
+    static PyTypeObject* type;
 };
-PyTypeObject* call_type = nullptr;
+template <class T>
+PyTypeObject* PyRef<T>::type = nullptr;
 
 // The calls that Python defined. Only used with the interpreter's lock.
 std::unordered_map<const GraphNode*, PyNode*>& python_calls() {
@@ -45,9 +48,15 @@ Owned tuple_of(std::span<const Array> arrays) {
 }
 
 // The calls of a class's methods from C++. The Python object is alive as long as the graph has it.
+// It has one reference for each output, which visit_graph() needs.
 class PythonNode final : public FunctionNode {
 public:
     explicit PythonNode(PyObject* object) : object_(object) { Py_INCREF(object_); }
+    void recorded(GraphNode& call) {
+        as<PyNode>(object_)->call = &call;
+        python_calls().emplace(&call, as<PyNode>(object_));
+        for (; references_ < call.outputs().size(); ++references_) Py_INCREF(object_);
+    }
     PythonNode(const PythonNode&) = delete;
     PythonNode& operator=(const PythonNode&) = delete;
     ~PythonNode() override {
@@ -57,7 +66,7 @@ public:
         if (self.call != nullptr) python_calls().erase(self.call);
         self.node = nullptr;
         self.call = nullptr;
-        Py_DECREF(object_);
+        for (; references_ > 0; --references_) Py_DECREF(object_);
     }
 
     std::string label() const override {
@@ -102,12 +111,22 @@ private:
         const Owned method = method_of(object_, "backward");
         const Owned result = checked(
             PyObject_CallFunctionObjArgs(method.get(), indexes.get(), grads.get(), nullptr));
-        const std::string what = '[' + label() + "] backward: gradient";
         if (result.get() == Py_None) return Variables(targets.size());
-        return variables_of(result.get(), what);
+        Variables found = variables_of(result.get(), '[' + label() + "] backward: gradient");
+        if (config().enable_backprop) return found;
+        // Gradients are summed up in place, but memory of NumPy may have other users.
+        for (Variable& gradient : found)
+            if (gradient && is_foreign(gradient.data()))
+                gradient = as_variable(gradient.data().copy());
+        return found;
+    }
+    static bool is_foreign(const Array& array) {
+        const ArrayBody& body = *array.body();
+        return (body.base != nullptr ? body.base : &body)->home == nullptr;
     }
 
     PyObject* object_;
+    std::size_t references_ = 1;
 };
 
 PyNode& node_self(PyObject* object) { return *as<PyNode>(object); }
@@ -132,13 +151,9 @@ PyObject* apply(PyObject* self, PyObject* const* args, Py_ssize_t n) {
         const Variables inputs = variables_of(args[0], '[' + type_name(self) + "] apply: input");
         auto node = std::make_shared<PythonNode>(self);
         object.node = node.get();
+        object.keeps_inputs = object.keeps_outputs = false;
         Variables outputs = node->apply(inputs);
-        for (const Variable& output : outputs) {
-            if (output.creator() == nullptr) continue;
-            object.call = output.creator();
-            python_calls().emplace(object.call, &object);
-            break;
-        }
+        if (GraphNode* const call = outputs[0].creator()) node->recorded(*call);
         return wrap_all(std::move(outputs)).release();
     });
 }
@@ -156,6 +171,7 @@ PyObject* retain_inputs(PyObject* self, PyObject* const* args, Py_ssize_t n) {
     return guarded([&]() -> PyObject* {
         if (n != 1) raise(PyExc_TypeError, "retain_inputs() takes one argument: indexes");
         applied(self, "retain_inputs").retain_inputs(indexes_of(args[0], "[retain_inputs]"));
+        node_self(self).keeps_inputs = true;
         Py_RETURN_NONE;
     });
 }
@@ -163,17 +179,22 @@ PyObject* retain_outputs(PyObject* self, PyObject* const* args, Py_ssize_t n) {
     return guarded([&]() -> PyObject* {
         if (n < 1) raise(PyExc_TypeError, "retain_outputs() takes one argument: indexes");
         applied(self, "retain_outputs").retain_outputs(indexes_of(args[0], "[retain_outputs]"));
+        node_self(self).keeps_outputs = true;
         Py_RETURN_NONE;
     });
 }
 PyObject* get_retained_inputs(PyObject* self, PyObject* const*, Py_ssize_t) {
     return guarded([&] {
-        return wrap_all(applied(self, "get_retained_inputs").get_retained_inputs()).release();
+        const PyNode& node = node_self(self);
+        const bool any = node.call != nullptr && node.keeps_inputs;
+        return wrap_all(any ? node.node->get_retained_inputs() : Variables()).release();
     });
 }
 PyObject* get_retained_outputs(PyObject* self, PyObject* const*, Py_ssize_t) {
     return guarded([&] {
-        return wrap_all(applied(self, "get_retained_outputs").get_retained_outputs()).release();
+        const PyNode& node = node_self(self);
+        const bool any = node.call != nullptr && node.keeps_outputs;
+        return wrap_all(any ? node.node->get_retained_outputs() : Variables()).release();
     });
 }
 PyObject* node_unchain(PyObject* self, PyObject* const*, Py_ssize_t) {
@@ -183,20 +204,33 @@ PyObject* node_unchain(PyObject* self, PyObject* const*, Py_ssize_t) {
     });
 }
 
-// A tuple of variables that share the graph's nodes; None for missing ones.
+template <class T>
+Owned python_ref(T* object) {
+    if (object == nullptr) return Owned::borrow(Py_None);
+    auto* const made = as<PyRef<T>>(PyType_GenericAlloc(PyRef<T>::type, 0));
+    if (made == nullptr) throw PythonError();
+    new (&made->ref) Ref<T>(object);
+    return Owned(reinterpret_cast<PyObject*>(made));
+}
+
+// A tuple of catena.VariableNodes; None for missing ones, and instead of the tuple without a graph.
 Owned inputs_of(GraphNode* call) {
     if (call == nullptr) return Owned::borrow(Py_None);
-    Variables inputs;
-    for (const Ref<VariableNode>& input : call->inputs())
-        inputs.push_back(input ? Variable(input) : Variable());
-    return wrap_all(std::move(inputs));
+    const auto inputs = call->inputs();
+    Owned tuple = checked(PyTuple_New(static_cast<Py_ssize_t>(inputs.size())));
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+        checked(PyTuple_SetItem(tuple.get(), static_cast<Py_ssize_t>(i),
+                                python_ref(inputs[i].get()).release()));
+    return tuple;
 }
 Owned outputs_of(GraphNode* call) {
     if (call == nullptr) return Owned::borrow(Py_None);
-    Variables outputs;
-    for (VariableNode* output : call->outputs())
-        outputs.push_back(output != nullptr ? Variable(Ref<VariableNode>(output)) : Variable());
-    return wrap_all(std::move(outputs));
+    const auto outputs = call->outputs();
+    Owned tuple = checked(PyTuple_New(static_cast<Py_ssize_t>(outputs.size())));
+    for (std::size_t i = 0; i < outputs.size(); ++i)
+        checked(PyTuple_SetItem(tuple.get(), static_cast<Py_ssize_t>(i),
+                                python_ref(outputs[i]).release()));
+    return tuple;
 }
 
 PyObject* node_inputs(PyObject* self, void*) {
@@ -216,7 +250,8 @@ PyObject* new_node(PyTypeObject* type, PyObject*, PyObject*) {
 int node_traverse(PyObject* object, visitproc visit, void* arg) {
     Py_VISIT(reinterpret_cast<PyObject*>(Py_TYPE(object)));
     Py_VISIT(node_self(object).dict);
-    return 0;
+    GraphNode* const call = node_self(object).call;
+    return call != nullptr ? visit_graph(call->inputs(), visit, arg) : 0;
 }
 int node_clear(PyObject* object) {
     Py_CLEAR(node_self(object).dict);
@@ -231,84 +266,151 @@ void free_node(PyObject* object) {
     Py_DECREF(type);
 }
 
-// ---- other calls
+// ---- other calls, and variables of the graph
 
-void free_call(PyObject* object) {
+template <class T>
+T& ref_of(PyObject* object) {
+    return *as<PyRef<T>>(object)->ref;
+}
+template <class T>
+void free_ref(PyObject* object) {
     PyTypeObject* const type = Py_TYPE(object);
-    as<PyCall>(object)->call.~Ref();
+    as<PyRef<T>>(object)->ref.~Ref();
     reinterpret_cast<freefunc>(PyType_GetSlot(type, Py_tp_free))(object);
     Py_DECREF(type);
 }
-GraphNode& call_of(PyObject* object) { return *as<PyCall>(object)->call; }
-PyObject* call_label(PyObject* self, void*) {
-    return guarded([&] { return python_text(call_of(self).label()).release(); });
-}
-PyObject* call_rank(PyObject* self, void*) { return PyLong_FromLong(call_of(self).rank() - 1); }
-PyObject* call_inputs(PyObject* self, void*) {
-    return guarded([&] { return inputs_of(&call_of(self)).release(); });
-}
-PyObject* call_outputs(PyObject* self, void*) {
-    return guarded([&] { return outputs_of(&call_of(self)).release(); });
-}
-PyObject* call_repr(PyObject* self) {
-    return guarded([&] {
-        return python_text("<catena call of " + std::string(call_of(self).label()) + '>').release();
-    });
-}
-PyObject* call_compare(PyObject* left, PyObject* right, int operation) {
-    if ((operation != Py_EQ && operation != Py_NE) || Py_TYPE(right) != call_type) {
+template <class T>
+PyObject* compare_refs(PyObject* left, PyObject* right, int operation) {
+    if ((operation != Py_EQ && operation != Py_NE) || Py_TYPE(right) != PyRef<T>::type) {
         Py_INCREF(Py_NotImplemented);
         return Py_NotImplemented;
     }
-    return PyBool_FromLong((&call_of(left) == &call_of(right)) == (operation == Py_EQ));
+    return PyBool_FromLong((&ref_of<T>(left) == &ref_of<T>(right)) == (operation == Py_EQ));
 }
-Py_hash_t call_hash(PyObject* self) {
-    return static_cast<Py_hash_t>(reinterpret_cast<std::uintptr_t>(&call_of(self)) >> 4);
+template <class T>
+Py_hash_t hash_ref(PyObject* self) {
+    return static_cast<Py_hash_t>(reinterpret_cast<std::uintptr_t>(&ref_of<T>(self)) >> 4);
+}
+template <class T>
+void add_ref_type(PyObject* module, const char* name, const char* doc, PyGetSetDef* attributes,
+                  PyMethodDef* methods) {
+    PyType_Slot slots[] = {{Py_tp_doc, const_cast<char*>(doc)},
+                           {Py_tp_dealloc, reinterpret_cast<void*>(free_ref<T>)},
+                           {Py_tp_richcompare, reinterpret_cast<void*>(compare_refs<T>)},
+                           {Py_tp_hash, reinterpret_cast<void*>(hash_ref<T>)},
+                           {Py_tp_getset, attributes},
+                           {Py_tp_methods, methods},
+                           {0, nullptr}};
+    PyType_Spec spec{name, sizeof(PyRef<T>), 0, Py_TPFLAGS_DEFAULT, slots};
+    PyRef<T>::type = add_type(module, spec);
 }
 
+#define CATENA_REF_GETTER(NAME, TYPE, ...)                          \
+    PyObject* NAME(PyObject* object, void*) {                       \
+        return guarded([&] {                                        \
+            TYPE& self = ref_of<TYPE>(object);                      \
+            return checked(Owned(__VA_ARGS__).release()).release(); \
+        });                                                         \
+    }
+CATENA_REF_GETTER(call_label, GraphNode, python_text(self.label()))
+CATENA_REF_GETTER(call_rank, GraphNode, PyLong_FromLong(self.rank() - 1))
+CATENA_REF_GETTER(call_inputs, GraphNode, inputs_of(&self))
+CATENA_REF_GETTER(call_outputs, GraphNode, outputs_of(&self))
+
+CATENA_REF_GETTER(variable_shape, VariableNode, python_shape(self.data.shape()))
+CATENA_REF_GETTER(variable_dtype, VariableNode, python_dtype(self.data.dtype()))
+CATENA_REF_GETTER(variable_data, VariableNode,
+                  to_python(has_memory(self.data) ? self.data : Array()))
+CATENA_REF_GETTER(variable_grad, VariableNode, to_python(self.grad))
+CATENA_REF_GETTER(variable_name, VariableNode,
+                  self.name && !self.name->empty() ? python_text(*self.name)
+                                                   : Owned::borrow(Py_None))
+CATENA_REF_GETTER(variable_rank, VariableNode, PyLong_FromLong(self.rank()))
+CATENA_REF_GETTER(variable_requires_grad, VariableNode, PyBool_FromLong(self.requires_grad))
+CATENA_REF_GETTER(variable_creator, VariableNode,
+                  self.creator ? python_call(*self.creator) : Owned::borrow(Py_None))
+#undef CATENA_REF_GETTER
+
+PyObject* get_variable(PyObject* object, PyObject* const*, Py_ssize_t) {
+    return guarded([&] { return wrap(Variable(as<PyRef<VariableNode>>(object)->ref)).release(); });
+}
+PyObject* get_variable_or_none(PyObject* object, PyObject* const*, Py_ssize_t) {
+    if (ref_of<VariableNode>(object).has_users()) return get_variable(object, nullptr, 0);
+    Py_RETURN_NONE;
+}
+PyObject* variable_unchain(PyObject* object, PyObject* const*, Py_ssize_t) {
+    ref_of<VariableNode>(object).unchain();
+    Py_RETURN_NONE;
+}
+
+int graph_users = 0;
+
 }  // namespace
+
+UsesGraph::UsesGraph() { ++graph_users; }
+UsesGraph::~UsesGraph() { --graph_users; }
 
 Owned python_call(GraphNode& call) {
     const auto found = python_calls().find(&call);
     if (found != python_calls().end())
         return Owned::borrow(reinterpret_cast<PyObject*>(found->second));
-    auto* const made = as<PyCall>(PyType_GenericAlloc(call_type, 0));
-    if (made == nullptr) throw PythonError();
-    new (&made->call) Ref<GraphNode>(&call);
-    return Owned(reinterpret_cast<PyObject*>(made));
+    return python_ref(&call);
 }
 
-// A graph can contain objects of Python that refer to its results: such cycles can only be found
-// if every object on the way is reached by this variable alone.
-int visit_graph(const Variable& variable, visitproc visit, void* argument) {
-    if (python_calls().empty() || !variable.node().unique()) return 0;
+Owned python_node(VariableNode& node) { return python_ref(&node); }
+
+// The garbage collector can free a cycle, such as a call that Python defined with its own result as
+// an attribute, only if it knows the owners of all references. A part of the graph belongs to the
+// variable or call `roots` of Python if all references to it come from there. The walk follows such
+// parts up to the next calls that Python defined, which own what is behind them.
+int visit_graph(std::span<const Ref<VariableNode>> roots, visitproc visit, void* argument) {
+    if (python_calls().empty() || graph_users > 0) return 0;
+    std::unordered_map<const void*, std::uint32_t> found;  // of references
     SmallVector<const VariableNode*, 64> todo;
-    todo.push_back(&variable.node());
+    const auto owned = [&](const auto* node) {
+        const std::uint32_t n = node != nullptr ? node->references() : 0;
+        return n == 1 || (n > 1 && ++found[node] == n);
+    };
+    const auto follow = [&](std::span<const Ref<VariableNode>> nodes) {
+        for (const Ref<VariableNode>& node : nodes)
+            if (owned(node.get())) todo.push_back(node.get());
+    };
+    follow(roots);
     while (!todo.empty()) {
         const VariableNode* const node = todo.back();
         todo.pop_back();
+        follow({&node->grad_node, 1});
         GraphNode* const call = node->creator.get();
-        if (call == nullptr || !call->unique()) continue;
-        const auto found = python_calls().find(call);
-        if (found != python_calls().end()) {
-            const int stop = visit(reinterpret_cast<PyObject*>(found->second), argument);
+        if (call == nullptr) continue;
+        const auto python = python_calls().find(call);
+        if (python == python_calls().end()) {
+            if (owned(call)) follow(call->inputs());
+            continue;
+        }
+        // The first output that exists counts for those that do not.
+        const auto outputs = call->outputs();
+        const auto exists = [](const VariableNode* output) { return output != nullptr; };
+        const bool first = *std::ranges::find_if(outputs, exists) == node;
+        std::ptrdiff_t n = first ? std::ranges::count(outputs, nullptr) + 1 : 1;
+        for (; n > 0; --n) {
+            const int stop = visit(reinterpret_cast<PyObject*>(python->second), argument);
             if (stop != 0) return stop;
         }
-        for (const Ref<VariableNode>& input : call->inputs())
-            if (input && input->unique()) todo.push_back(input.get());
     }
     return 0;
 }
 
 void add_nodes(PyObject* module) {
     static PyGetSetDef node_attributes[] = {
-        {"inputs", node_inputs, nullptr, "The inputs of the call, or None without a graph.",
-         nullptr},
+        {"inputs", node_inputs, nullptr,
+         "The inputs of the call as a tuple of VariableNodes, or None without a graph.", nullptr},
         {"outputs", node_outputs, nullptr, "The results of the call.", nullptr},
         {"rank", node_rank, nullptr, "The most calls on any path from a leaf.", nullptr},
         {nullptr, nullptr, nullptr, nullptr, nullptr}};
     static PyMethodDef node_methods[] = {
-        fast("_apply", apply, nullptr),
+        fast("apply", apply,
+             "apply($self, inputs, /)\n--\n\nCalls the function on variables or arrays and records "
+             "the call. Returns a tuple of variables."),
         fast("retain_inputs", retain_inputs, "Keeps the data of inputs for backward()."),
         fast("retain_outputs", retain_outputs, "Keeps the data of outputs for backward()."),
         fast("get_retained_inputs", get_retained_inputs, "The kept inputs as variables."),
@@ -332,24 +434,37 @@ void add_nodes(PyObject* module) {
     static PyType_Spec node_spec{"catena._core.FunctionNodeBase", sizeof(PyNode), 0,
                                  Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
                                  node_slots};
-    node_type = add_type(module, node_spec);
+    add_type(module, node_spec);
 
     static PyGetSetDef call_attributes[] = {
         {"label", call_label, nullptr, "The name of the function.", nullptr},
         {"rank", call_rank, nullptr, "The most calls on any path from a leaf.", nullptr},
-        {"inputs", call_inputs, nullptr, "The inputs as variables.", nullptr},
-        {"outputs", call_outputs, nullptr, "The results as variables.", nullptr},
+        {"inputs", call_inputs, nullptr, "The inputs as a tuple of VariableNodes.", nullptr},
+        {"outputs", call_outputs, nullptr, "The results; None for those without users.", nullptr},
         {nullptr, nullptr, nullptr, nullptr, nullptr}};
-    static PyType_Slot call_slots[] = {{Py_tp_doc, const_cast<char*>("A call in the graph.")},
-                                       {Py_tp_dealloc, reinterpret_cast<void*>(free_call)},
-                                       {Py_tp_repr, reinterpret_cast<void*>(call_repr)},
-                                       {Py_tp_richcompare, reinterpret_cast<void*>(call_compare)},
-                                       {Py_tp_hash, reinterpret_cast<void*>(call_hash)},
-                                       {Py_tp_getset, call_attributes},
-                                       {0, nullptr}};
-    static PyType_Spec call_spec{"catena._core.Call", sizeof(PyCall), 0, Py_TPFLAGS_DEFAULT,
-                                 call_slots};
-    call_type = add_type(module, call_spec);
+    static PyMethodDef none[] = {{nullptr, nullptr, 0, nullptr}};
+    add_ref_type<GraphNode>(module, "catena._core.Call", "A call in the graph.", call_attributes,
+                            none);
+
+    static PyGetSetDef variable_attributes[] = {
+        {"shape", variable_shape, nullptr, nullptr, nullptr},
+        {"dtype", variable_dtype, nullptr, nullptr, nullptr},
+        {"data", variable_data, nullptr, "The array, or None if only the graph has the variable.",
+         nullptr},
+        {"grad", variable_grad, nullptr, nullptr, nullptr},
+        {"name", variable_name, nullptr, nullptr, nullptr},
+        {"rank", variable_rank, nullptr, "The most calls on any path from a leaf.", nullptr},
+        {"requires_grad", variable_requires_grad, nullptr, nullptr, nullptr},
+        {"creator_node", variable_creator, nullptr, "The call that computed it, or None.", nullptr},
+        {nullptr, nullptr, nullptr, nullptr, nullptr}};
+    static PyMethodDef variable_methods[] = {
+        fast("get_variable", get_variable, "A variable of this node."),
+        fast("get_variable_or_none", get_variable_or_none,
+             "A variable of this node, or None if only the graph has it."),
+        fast("unchain", variable_unchain, "Removes the call that computed the variable."),
+        {nullptr, nullptr, 0, nullptr}};
+    add_ref_type<VariableNode>(module, "catena.VariableNode", "A variable as the graph sees it.",
+                               variable_attributes, variable_methods);
 }
 
 }  // namespace catena::python

@@ -7,6 +7,8 @@ namespace catena::python {
 
 // The catena.FunctionNode that Python defined for the call, or a description of another call.
 Owned python_call(GraphNode& call);
+// The catena.VariableNode of a variable.
+Owned python_node(VariableNode& node);
 
 void add_nodes(PyObject* module);
 

@@ -28,32 +28,43 @@ std::optional<std::int64_t> bound(PyObject* slice, const char* name) {
     return result;
 }
 
+// An integer: also a 0-d array or a scalar of NumPy, but no bool.
+bool is_integer(PyObject* key) {
+    if (PyLong_CheckExact(key) != 0) return true;
+    if (PyIndex_Check(key) == 0 || PyBool_Check(key) != 0) return false;
+    const Owned ndim(PyObject_GetAttrString(key, "ndim"));
+    if (!ndim) PyErr_Clear();
+    if (!ndim) return true;
+    const Owned dtype = checked(PyObject_GetAttrString(key, "dtype"));
+    const Owned kind = checked(PyObject_GetAttrString(dtype.get(), "kind"));
+    return PyLong_AsLong(ndim.get()) == 0 && text_of(kind.get()) != "b";
+}
+
 Index index_of(PyObject* key) {
     if (key == Py_None) return newaxis;
     if (key == Py_Ellipsis) return ellipsis;
     if (PyObject_TypeCheck(key, &PySlice_Type) != 0)
         return slice(bound(key, "start"), bound(key, "stop"), bound(key, "step").value_or(1));
     if (is_variable(key)) return as<PyVariable>(key)->variable;
-    if (PyLong_CheckExact(key) != 0 || (PyIndex_Check(key) != 0 && PyBool_Check(key) == 0 &&
-                                        PyObject_HasAttrString(key, "ndim") == 0)) {
+    if (is_array(key)) return as<PyArray>(key)->array;
+    if (is_integer(key)) {
         const Owned number = checked(PyNumber_Index(key));
         const long long result = PyLong_AsLongLong(number.get());
         if (result == -1 && PyErr_Occurred() != nullptr) throw PythonError();
         return static_cast<std::int64_t>(result);
     }
-    if (is_array(key)) return as<PyArray>(key)->array;
     const Owned numpy = checked(PyImport_ImportModule("numpy"));
     Owned array = checked(PyObject_CallMethod(numpy.get(), "asarray", "O", key));
     const Owned dtype = checked(PyObject_GetAttrString(array.get(), "dtype"));
     const Owned kind = checked(PyObject_GetAttrString(dtype.get(), "kind"));
     const Owned size = checked(PyObject_GetAttrString(array.get(), "size"));
     const std::string_view letter = text_of(kind.get());
-    const bool empty_list = letter == "f" && PyLong_AsLong(size.get()) == 0;
+    const bool empty_list = PyList_Check(key) != 0 && PyLong_AsLong(size.get()) == 0;
     if (letter != "b" && letter != "i" && letter != "u" && !empty_list)
-        raise(
-            PyExc_IndexError,
-            "expected integers, slices, None, ... or arrays of integers or bool as indices, got " +
-                type_name(key));
+        raise(python_class_of_index_errors(),
+              "[get_item] index: expected integers, slices, None, ... or arrays of integers or "
+              "bool, got " +
+                  type_name(key));
     if (letter != "b") array = checked(PyObject_CallMethod(array.get(), "astype", "s", "int64"));
     return array_of(array.get(), "[get_item] index");
 }
@@ -73,25 +84,37 @@ std::vector<Index> indices_of(PyObject* key) {
 
 namespace {
 
-// A number beyond the first axis ends loops over x, so it has Python's own exception.
-template <class X>
-X item_at(const X& x, PyObject* key) {
-    if (PyLong_CheckExact(key) != 0) {
-        const long long i = PyLong_AsLongLong(key);
-        if (i == -1 && PyErr_Occurred() != nullptr) throw PythonError();
-        if (x.ndim() == 0) raise(PyExc_IndexError, "a 0-d array has no axis to index");
-        const std::int64_t n = x.shape()[0];
-        if (i < -n || i >= n)
-            raise(PyExc_IndexError, "index " + std::to_string(i) +
-                                        " is out of bounds for an axis of length " +
-                                        std::to_string(n));
+// Calls function(indices). Keys that do not fit raise IndexError, as in NumPy: one beyond the first
+// axis ends loops over x.
+template <class Call>
+auto with_indices(PyObject* key, const Call& call) {
+    const std::vector<Index> indices = indices_of(key);
+    try {
+        return call(std::span<const Index>(indices));
+    } catch (const GraphError&) {
+        throw;
+    } catch (const Error& error) {
+        const catena_status status = error.status();
+        if (status != CATENA_E_INVALID && status != CATENA_E_VALUE && status != CATENA_E_SHAPE)
+            throw;
+        raise(python_class_of_index_errors(), error.what());
     }
-    return functions::get_item(x, indices_of(key));
 }
 
 }  // namespace
 
-Variable subscript(const Variable& x, PyObject* key) { return item_at(x, key); }
-Array subscript(const Array& x, PyObject* key) { return item_at(x, key); }
+Variable subscript(const Variable& x, PyObject* key) {
+    return with_indices(key, [&](auto indices) { return functions::get_item(x, indices); });
+}
+Array subscript(const Array& x, PyObject* key) {
+    return with_indices(key, [&](auto indices) { return functions::get_item(x, indices); });
+}
+void assign(const Array& x, PyObject* key, PyObject* value) {
+    const Array source = is_number(value)
+                             ? Array::full({}, scalar_of(value).value(), x.dtype(), x.device())
+                             : array_of(value, "[set_item] value").to(x.device()).astype(x.dtype());
+    x.copy_from(
+        with_indices(key, [&](auto indices) { return functions::set_item(x, indices, source); }));
+}
 
 }  // namespace catena::python

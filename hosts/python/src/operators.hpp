@@ -21,8 +21,11 @@ struct Operand<Variable> {
     static const Variable* exact(PyObject* object) {
         return is_variable(object) ? &as<PyVariable>(object)->variable : nullptr;
     }
-    static Variable converted(PyObject* object) {
-        return as_variable(array_of(object, "[operator] operand"));
+    // An array takes the floating dtype of the variable, as in Chainer.
+    static Variable converted(PyObject* object, const Variable& other) {
+        const Array array = array_of(object, "[operator] operand");
+        const bool casts = other && is_floating(other.dtype()) && is_floating(array.dtype());
+        return as_variable(casts ? array.astype(other.dtype()) : array);
     }
     static Owned result(Variable x) { return wrap(std::move(x)); }
     static Owned result(Array mask) { return wrap(as_variable(std::move(mask))); }
@@ -33,7 +36,9 @@ struct Operand<Array> {
     static const Array* exact(PyObject* object) {
         return is_array(object) ? &as<PyArray>(object)->array : nullptr;
     }
-    static Array converted(PyObject* object) { return array_of(object, "[operator] operand"); }
+    static Array converted(PyObject* object, const Array&) {
+        return array_of(object, "[operator] operand");
+    }
     static Owned result(Array x) { return wrap(std::move(x)); }
     static bool other_is_ours(PyObject* object) { return is_variable(object); }
 };
@@ -43,8 +48,11 @@ PyObject* binary(PyObject* left, PyObject* right) noexcept {
     return guarded([&]() -> PyObject* {
         const auto apply = [](const auto& a, const auto& b) {
             auto result = [&] {
-                const WithoutLock others(size_of(a) + size_of(b) >= worth_unlocking);
-                return Op()(a, b);
+                if (size_of(a) + size_of(b) < worth_unlocking) return Op()(a, b);
+                const auto x0 = a;  // others may replace the operands meanwhile
+                const auto x1 = b;
+                const WithoutLock others;
+                return Op()(x0, x1);
             }();
             return Operand<X>::result(std::move(result)).release();
         };
@@ -59,7 +67,7 @@ PyObject* binary(PyObject* left, PyObject* right) noexcept {
                     return a != nullptr ? apply(*a, c) : apply(c, *b);
                 }
             } else if (is_array_like(other)) {
-                const X converted = Operand<X>::converted(other);
+                const X converted = Operand<X>::converted(other, a != nullptr ? *a : *b);
                 return a != nullptr ? apply(*a, converted) : apply(converted, *b);
             }
         }
@@ -77,7 +85,6 @@ CATENA_OPERATION(Add, a + b, true)
 CATENA_OPERATION(Subtract, a - b, true)
 CATENA_OPERATION(Multiply, a* b, true)
 CATENA_OPERATION(Divide, a / b, true)
-CATENA_OPERATION(FloorDivide, functions::floor(a / b), true)
 CATENA_OPERATION(Power, pow(a, b), true)
 CATENA_OPERATION(Dot, dot(a, b), false)
 CATENA_OPERATION(And, a& b, false)
@@ -90,12 +97,34 @@ CATENA_OPERATION(Greater, functions::greater(a, b), true)
 CATENA_OPERATION(GreaterEqual, functions::greater_equal(a, b), true)
 #undef CATENA_OPERATION
 
+// A number becomes an array, because x / 49 multiplies by the rounded 1 / 49.
+struct FloorDivide {
+    static constexpr bool takes_numbers = true;
+    static Array operand(Scalar c, const auto& other) {
+        return Array::full({}, c.value(), c.is_integer() ? other.dtype() : common_type(other),
+                           other.device());
+    }
+    template <class X>
+    X operator()(const X& a, const X& b) const {
+        return functions::floor(a / b);
+    }
+    auto operator()(const auto& a, Scalar c) const { return (*this)(a, like(a, operand(c, a))); }
+    auto operator()(Scalar c, const auto& b) const { return (*this)(like(b, operand(c, b)), b); }
+
+private:
+    static Dtype common_type(const auto& x) {
+        return is_floating(x.dtype()) ? x.dtype() : Dtype::float32;
+    }
+    static Variable like(const Variable&, Array array) { return as_variable(std::move(array)); }
+    static Array like(const Array&, Array array) { return array; }
+};
+
 template <class X, class Op>
 PyObject* in_place(PyObject* left, PyObject* right) noexcept {
     return guarded([&]() -> PyObject* {
         const X& x = *Operand<X>::exact(left);
         if (is_number(right)) Op()(x, scalar_of(right));
-        else Op()(x, Operand<X>::converted(right));
+        else Op()(x, Operand<X>::converted(right, x));
         Py_INCREF(left);
         return left;
     });
@@ -111,8 +140,10 @@ CATENA_IN_PLACE(DivideBy, /=)
 #undef CATENA_IN_PLACE
 
 template <class X>
-PyObject* power(PyObject* left, PyObject* right, PyObject*) noexcept {
-    return binary<X, Power>(left, right);
+PyObject* power(PyObject* left, PyObject* right, PyObject* modulus) noexcept {
+    if (modulus == Py_None) return binary<X, Power>(left, right);
+    Py_INCREF(Py_NotImplemented);
+    return Py_NotImplemented;
 }
 template <class X, class Op>
 PyObject* unary(PyObject* self) noexcept {
@@ -169,9 +200,11 @@ inline Py_ssize_t length(const auto& x) {
     if (x.ndim() == 0) raise(PyExc_TypeError, "len() of a 0-d array");
     return x.shape()[0];
 }
-// x[key] with NumPy's keys: numbers, slices, None, ..., lists and arrays of integers or bool.
+// x[key] with NumPy's keys: numbers, slices, None, ..., lists and arrays of integers or bool. Raises
+// IndexError for keys that do not fit x.
 Variable subscript(const Variable& x, PyObject* key);
 Array subscript(const Array& x, PyObject* key);
+void assign(const Array& x, PyObject* key, PyObject* value);  // x[key] = value
 std::vector<Index> indices_of(PyObject* key);
 
 #define CATENA_SLOT(SLOT, FUNCTION) \

@@ -1,4 +1,3 @@
-// See settings.hpp.
 #include "settings.hpp"
 
 #include "operators.hpp"
@@ -6,6 +5,8 @@
 #include <catena/core/grad.hpp>
 
 #include <fmt/format.h>
+
+#include <charconv>
 
 namespace catena::python {
 namespace {
@@ -41,13 +42,11 @@ PyObject* device_str(PyObject* self) {
 }
 PyObject* device_compare(PyObject* left, PyObject* right, int operation) {
     return guarded([&]() -> PyObject* {
-        const bool ours = Py_TYPE(right) == device_type;
-        if ((operation != Py_EQ && operation != Py_NE) || (!ours && PyUnicode_Check(right) == 0)) {
+        if ((operation != Py_EQ && operation != Py_NE) || Py_TYPE(right) != device_type) {
             Py_INCREF(Py_NotImplemented);
             return Py_NotImplemented;
         }
-        const bool same = ours ? device_self(left) == device_self(right)
-                               : device_self(left).name() == text_of(right);
+        const bool same = device_self(left) == device_self(right);
         return PyBool_FromLong(same == (operation == Py_EQ));
     });
 }
@@ -76,6 +75,33 @@ int device_set_threads(PyObject* self, PyObject* value, void*) {
     });
 }
 
+// The devices that were current before the `with` blocks that the thread is in.
+std::vector<Device>& devices_before() {
+    static thread_local constinit PerThread<std::vector<Device>> devices;
+    return devices.get();
+}
+PyObject* device_enter(PyObject* self, PyObject* const*, Py_ssize_t) {
+    return guarded([&] {
+        std::vector<Device>& before = devices_before();
+        before.push_back(Device::current());
+        try {
+            use_device(device_self(self));
+        } catch (...) {
+            before.pop_back();
+            throw;
+        }
+        return Owned::borrow(self).release();
+    });
+}
+PyObject* device_exit(PyObject*, PyObject* const*, Py_ssize_t) {
+    return guarded([]() -> PyObject* {
+        std::vector<Device>& before = devices_before();
+        if (before.empty()) raise(PyExc_RuntimeError, "[Device] __exit__: without __enter__");
+        use_device(before.back());
+        before.pop_back();
+        Py_RETURN_NONE;
+    });
+}
 PyObject* device_use(PyObject* self, PyObject* const*, Py_ssize_t) {
     return guarded([&]() -> PyObject* {
         use_device(device_self(self));
@@ -117,35 +143,41 @@ PyObject* gpu_count(PyObject*, PyObject*) {
 PyObject* gpu_reason(PyObject*, PyObject*) {
     return guarded([] { return python_text(cuda::reason()).release(); });
 }
+PyObject* set_gpu_backend(PyObject*, PyObject* name) {
+    return guarded([&]() -> PyObject* {
+        cuda::set_backend(text_of(name));
+        Py_RETURN_NONE;
+    });
+}
 PyObject* gpu(PyObject*, PyObject* number) {
     return guarded([&] {
         if (number == Py_None) return python_device(cuda::get_device()).release();
-        const long id = PyLong_AsLong(number);
-        if (id == -1 && PyErr_Occurred() != nullptr) throw PythonError();
-        return python_device(id < 0 ? cuda::host() : cuda::get_device(static_cast<int>(id)))
-            .release();
+        return python_device(device_from(number)).release();
     });
 }
 
 // ---- plugins
 
-PyObject* load_one(PyObject*, PyObject* path) {
+// Runs load(path) for a str, bytes or path object.
+template <class Load>
+PyObject* load_from(PyObject* path, const Load& load) {
     return guarded([&]() -> PyObject* {
         PyObject* bytes = nullptr;
         if (PyUnicode_FSConverter(path, &bytes) == 0) throw PythonError();
         const Owned text(bytes);
-        load_plugin(PyBytes_AsString(bytes));
+        const std::string name = PyBytes_AsString(bytes);
+        {
+            const WithoutLock others;
+            load(name);
+        }
         Py_RETURN_NONE;
     });
 }
+PyObject* load_one(PyObject*, PyObject* path) {
+    return load_from(path, [](const std::string& name) { load_plugin(name); });
+}
 PyObject* load_folder(PyObject*, PyObject* path) {
-    return guarded([&]() -> PyObject* {
-        PyObject* bytes = nullptr;
-        if (PyUnicode_FSConverter(path, &bytes) == 0) throw PythonError();
-        const Owned text(bytes);
-        load_plugins(PyBytes_AsString(bytes));
-        Py_RETURN_NONE;
-    });
+    return load_from(path, [](const std::string& name) { load_plugins(name); });
 }
 PyObject* report(PyObject*, PyObject*) {
     return guarded([] { return python_text(to_string(plugin_report())).release(); });
@@ -199,9 +231,27 @@ PyObject* set_flag(PyObject*, PyObject* const* args, Py_ssize_t) {
 
 PyObject* set_seed(PyObject*, PyObject* value) {
     return guarded([&]() -> PyObject* {
-        const unsigned long long number = PyLong_AsUnsignedLongLong(value);
+        const Owned integer = checked(PyNumber_Index(value));
+        const unsigned long long number = PyLong_AsUnsignedLongLong(integer.get());
         if (PyErr_Occurred() != nullptr) throw PythonError();
         seed(number);
+        Py_RETURN_NONE;
+    });
+}
+
+PyObject* get_random_state(PyObject*, PyObject* device) {
+    return guarded([&] {
+        const RandomState state = random_state(device_from(device));
+        return Py_BuildValue("KK", static_cast<unsigned long long>(state.seed),
+                             static_cast<unsigned long long>(state.offset));
+    });
+}
+PyObject* put_random_state(PyObject*, PyObject* args) {
+    return guarded([&]() -> PyObject* {
+        PyObject* device = nullptr;
+        unsigned long long seed = 0, offset = 0;
+        if (PyArg_ParseTuple(args, "OKK", &device, &seed, &offset) == 0) throw PythonError();
+        set_random_state(device_from(device), {seed, offset});
         Py_RETURN_NONE;
     });
 }
@@ -217,6 +267,7 @@ PyObject* run_grad(PyObject*, PyObject* const* args, Py_ssize_t) {
             args[3] == Py_None ? Variables() : variables_of(args[3], "[grad] grad_inputs");
         const GradOptions options{args[4] == Py_True, args[5] == Py_True, args[6] == Py_True};
         Variables found = [&] {
+            const UsesGraph scope;
             const WithoutLock others;
             return grad(outputs, inputs, grad_outputs, grad_inputs, options);
         }();
@@ -224,6 +275,9 @@ PyObject* run_grad(PyObject*, PyObject* const* args, Py_ssize_t) {
     });
 }
 
+PyObject* dtype_of(PyObject*, PyObject* object) {
+    return guarded([&] { return python_dtype(dtype_from(object, "[dtype]")).release(); });
+}
 PyObject* run_from_dlpack(PyObject*, PyObject* object) {
     return guarded([&] { return wrap(from_dlpack(object, "[from_dlpack]")).release(); });
 }
@@ -245,16 +299,30 @@ Owned python_device(Device device) {
 
 Device device_from(PyObject* object) {
     if (Py_TYPE(object) == device_type) return device_self(object);
+    const auto numbered = [](long id) {
+        return id < 0 ? cuda::host() : cuda::get_device(static_cast<int>(std::min(id, 1000000L)));
+    };
     if (PyUnicode_Check(object) != 0) {
         const std::string_view name = text_of(object);
-        return name == "@numpy" ? cuda::host() : Device::get(name);
+        if (name == "@numpy") return cuda::host();
+        const std::string_view number = name.substr(name.starts_with("@cupy:") ? 6 : 0);
+        long id = 0;
+        const auto [end, error] = std::from_chars(number.begin(), number.end(), id);
+        if (error == std::errc() && end == number.end()) return numbered(id);
+        if (name.starts_with('@'))
+            raise(PyExc_ValueError, "[Device] name: expected '@numpy' or '@cupy:NUMBER', got '" +
+                                        std::string(name) + '\'');
+        return Device::get(name);
     }
-    if (PyLong_Check(object) != 0) {
-        const long id = PyLong_AsLong(object);
-        return id < 0 ? cuda::host() : cuda::get_device(static_cast<int>(id));
+    if (PyIndex_Check(object) != 0) {
+        const Owned integer = checked(PyNumber_Index(object));
+        const long id = PyLong_AsLong(integer.get());
+        if (id == -1 && PyErr_Occurred() != nullptr) throw PythonError();
+        return numbered(id);
     }
     raise(PyExc_TypeError,
-          "expected a device: a catena.Device, its name, or the number of a GPU, got " +
+          "[Device] name: expected a catena.Device, a name such as 'cpu:0', the number of a GPU, "
+          "or a negative number for the host, got " +
               type_name(object));
 }
 
@@ -271,12 +339,18 @@ void add_settings(PyObject* module) {
         {nullptr, nullptr, nullptr, nullptr, nullptr}};
     static PyMethodDef methods[] = {
         fast("use", device_use, "Makes it the current device of the thread."),
+        fast("__enter__", device_enter, "Makes it the current device in a with block."),
+        fast("__exit__", device_exit, nullptr),
         fast("synchronize", device_synchronize, "Waits for all work on the device."),
         fast("memory", device_memory, "The bytes in use, at most in use, and cached."),
         {nullptr, nullptr, 0, nullptr}};
     static PyType_Slot slots[] = {
-        {Py_tp_doc, const_cast<char*>("Device(name)\n--\n\nA device of a backend, such as the one "
-                                      "that arrays are on.")},
+        {Py_tp_doc,
+         const_cast<char*>(
+             "Device(name)\n--\n\n"
+             "A device of a backend, such as the one that arrays are on: \"cpu:0\", \"cuda:1\", "
+             "\"@numpy\" for the host, \"@cupy:1\" or 1 for a GPU, -1 for the host. In a with "
+             "block it is the current device of the thread, on which new arrays are made.")},
         {Py_tp_new, reinterpret_cast<void*>(new_device)},
         {Py_tp_dealloc, reinterpret_cast<void*>(free_device)},
         {Py_tp_repr, reinterpret_cast<void*>(device_repr)},
@@ -295,6 +369,7 @@ void add_settings(PyObject* module) {
         {"gpu_count", gpu_count, METH_NOARGS, nullptr},
         {"gpu_reason", gpu_reason, METH_NOARGS, nullptr},
         {"gpu", gpu, METH_O, nullptr},
+        {"set_gpu_backend", set_gpu_backend, METH_O, nullptr},
         {"load_plugin", load_one, METH_O,
          "load_plugin(path, /)\n--\n\nLoads a plugin from a file. Its functions are then found."},
         {"load_plugins", load_folder, METH_O,
@@ -303,6 +378,12 @@ void add_settings(PyObject* module) {
         fast("get_flag", get_flag, nullptr),
         fast("set_flag", set_flag, nullptr),
         {"set_seed", set_seed, METH_O, nullptr},
+        {"dtype", dtype_of, METH_O, nullptr},
+        {"random_state", get_random_state, METH_O,
+         "random_state(device, /)\n--\n\nThe seed and the position of the device's random "
+         "numbers."},
+        {"set_random_state", put_random_state, METH_VARARGS,
+         "set_random_state(device, seed, offset, /)\n--\n\nContinues at a position."},
         fast("grad", run_grad, nullptr),
         {"from_dlpack", run_from_dlpack, METH_O,
          "from_dlpack(object, /)\n--\n\nA catena.Array that shares the memory of another library's "

@@ -14,18 +14,32 @@ PyTypeObject* variable_type = nullptr;
 namespace {
 
 PyVariable& self_of(PyObject* object) { return *as<PyVariable>(object); }
-const Variable& present(PyObject* object) {
+Waiting& waiting(PyVariable& self) {
+    if (!self.waiting) self.waiting = std::make_unique<Waiting>();
+    return *self.waiting;
+}
+
+// The variable. Raises `error` if it has no array.
+const Variable& present(PyObject* object, PyObject* error = PyExc_RuntimeError) {
     const Variable& variable = self_of(object).variable;
     if (!variable)
-        raise(PyExc_RuntimeError,
-              "[catena.Variable] expected a variable with an array, got one without: initialize() "
-              "gives a Parameter its shape");
+        raise(
+            error,
+            "[catena.Variable] array: expected an array, got none: initialize() gives a Parameter "
+            "its shape");
     return variable;
+}
+// The data. Raises GraphError if only a graph refers to the variable, which keeps the shape alone.
+const Array& data_of(PyObject* object) {
+    const Array& array = present(object).data();
+    if (!has_memory(array))
+        throw GraphError("[catena.Variable] array: expected data, got only a shape");
+    return array;
 }
 
 // The Python object for an array: that of the last call, if the array is still the same.
 PyObject* seen(Seen& last, const Array& array) {
-    if (!array) Py_RETURN_NONE;
+    if (!has_memory(array)) Py_RETURN_NONE;
     if (last.object == nullptr || last.array.body() != array.body()) {
         Owned now = to_python(array);
         last.array = array;
@@ -41,26 +55,51 @@ void forget(Seen& last) {
     const Owned before(std::exchange(last.object, nullptr));
 }
 
+void construct(PyVariable& self, Variable variable) {
+    new (&self.variable) Variable(std::move(variable));
+    new (&self.data) Seen();
+    new (&self.grad) Seen();
+    new (&self.waiting) std::unique_ptr<Waiting>();
+}
+
 PyObject* new_variable(PyTypeObject* type, PyObject*, PyObject*) {
-    auto* const made = as<PyVariable>(PyType_GenericAlloc(type, 0));
-    if (made == nullptr) return nullptr;
-    new (&made->variable) Variable();
-    new (&made->data) Seen();
-    new (&made->grad) Seen();
-    return reinterpret_cast<PyObject*>(made);
+    PyObject* const made = PyType_GenericAlloc(type, 0);
+    if (made != nullptr) construct(self_of(made), Variable());
+    return made;
+}
+
+void refuse_variable(PyObject* value, const char* what) {
+    if (is_variable(value))
+        raise(PyExc_TypeError, std::string("[catena.Variable] ") + what +
+                                   ": expected an array, got a " + type_name(value));
 }
 
 void set_data(PyVariable& self, PyObject* value) {
+    const Variable before = self.variable;
     if (value == nullptr || value == Py_None) {
         forget(self.data);
         forget(self.grad);
+        if (!before) return;
+        self.waiting.reset(new Waiting{before.name(), before.device(), before.requires_grad(),
+                                       before.node().is_parameter});
         self.variable = Variable();
         return;
     }
+    refuse_variable(value, "array");
     bool same = false;
     Array array = array_of(value, "[catena.Variable] array", &same);
-    if (self.variable) self.variable.set_data(array);
-    else self.variable = Variable(array);
+    if (before) {
+        before.set_data(array);
+    } else {
+        Variable made(array);
+        if (const Waiting* const known = self.waiting.get()) {
+            if (!known->name.empty()) made.set_name(known->name);
+            if (!known->requires_grad) made.set_requires_grad(false);
+            made.node().is_parameter = known->is_parameter;
+        }
+        self.variable = std::move(made);
+        self.waiting.reset();
+    }
     forget(self.data);
     if (same) {
         Py_INCREF(value);
@@ -69,22 +108,46 @@ void set_data(PyVariable& self, PyObject* value) {
     }
 }
 
-void set_grad(PyVariable& self, PyObject* value) {
+void set_grad(PyObject* object, PyObject* value) {
+    PyVariable& self = self_of(object);
     forget(self.grad);
     if (value == nullptr || value == Py_None) {
         if (self.variable) self.variable.cleargrad();
-    } else if (is_variable(value)) {
-        self.variable.set_grad(self_of(value).variable);
-    } else {
-        bool same = false;
-        Array array = array_of(value, "[catena.Variable] grad", &same);
-        self.variable.set_grad(array);
-        if (same && self.variable.grad().body() == array.body()) {
-            Py_INCREF(value);
-            self.grad.object = value;
-            self.grad.array = std::move(array);
-        }
+        return;
     }
+    refuse_variable(value, "grad");
+    const Variable variable = present(object);
+    bool same = false;
+    Array array = array_of(value, "[catena.Variable] grad", &same);
+    variable.set_grad(array);
+    if (same && variable.grad().body() == array.body()) {
+        Py_INCREF(value);
+        self.grad.object = value;
+        self.grad.array = std::move(array);
+    }
+}
+
+void set_grad_var(PyObject* object, PyObject* value) {
+    if (value == nullptr || value == Py_None) return set_grad(object, nullptr);
+    if (!is_variable(value))
+        raise(PyExc_TypeError,
+              "[catena.Variable] grad_var: expected a catena.Variable, got a " + type_name(value));
+    forget(self_of(object).grad);
+    present(object).set_grad(self_of(value).variable);
+}
+
+void set_name(PyVariable& self, PyObject* value) {
+    if (value != nullptr && value != Py_None && PyUnicode_Check(value) == 0)
+        raise(PyExc_TypeError,
+              "[catena.Variable] name: expected a str or None, got a " + type_name(value));
+    std::string name(value == nullptr || value == Py_None ? std::string_view() : text_of(value));
+    if (self.variable) self.variable.set_name(std::move(name));
+    else waiting(self).name = std::move(name);
+}
+
+void set_requires_grad(PyVariable& self, bool value) {
+    if (self.variable) self.variable.set_requires_grad(value);
+    else waiting(self).requires_grad = value;
 }
 
 int init_variable(PyObject* object, PyObject* args, PyObject* kwargs) {
@@ -96,16 +159,13 @@ int init_variable(PyObject* object, PyObject* args, PyObject* kwargs) {
                                         &data, &is_volatile, &name, &grad, &requires_grad) == 0)
             throw PythonError();
         PyVariable& self = self_of(object);
-        if (is_variable(data))
-            raise(PyExc_TypeError,
-                  "[catena.Variable] data: expected an array, got a catena.Variable");
-        self.variable = Variable();
+        set_data(self, nullptr);
+        self.waiting.reset();
         set_data(self, data);
-        if (!self.variable) return 0;
-        if (is_volatile != 0) self.variable.set_volatile(true);
-        if (requires_grad == 0) self.variable.set_requires_grad(false);
-        if (name != Py_None) self.variable.set_name(std::string(text_of(name)));
-        if (grad != Py_None) set_grad(self, grad);
+        if (is_volatile != 0) present(object).set_volatile(true);
+        if (requires_grad == 0) set_requires_grad(self, false);
+        if (name != Py_None) set_name(self, name);
+        if (grad != Py_None) set_grad(object, grad);
         return 0;
     });
 }
@@ -116,7 +176,7 @@ int traverse(PyObject* object, visitproc visit, void* arg) {
     Py_VISIT(self.dict);
     Py_VISIT(self.data.object);
     Py_VISIT(self.grad.object);
-    return self.variable ? visit_graph(self.variable, visit, arg) : 0;
+    return visit_graph({&self.variable.node_ref(), 1}, visit, arg);
 }
 
 int clear(PyObject* object) {
@@ -135,6 +195,7 @@ void free_variable(PyObject* object) {
     if (self.weak_references != nullptr) PyObject_ClearWeakRefs(object);
     clear(object);
     self.variable.~Variable();
+    self.waiting.~unique_ptr();
     self.data.~Seen();
     self.grad.~Seen();
     PyObject_GC_Del(object);
@@ -152,8 +213,11 @@ CATENA_GETTER(get_data, {
 })
 CATENA_GETTER(get_grad, {
     const Variable& variable = self_of(self).variable;
-    if (!variable) Py_RETURN_NONE;
-    return seen(self_of(self).grad, variable.grad());
+    if (variable) return seen(self_of(self).grad, variable.grad());
+    if (const Waiting* const known = self_of(self).waiting.get(); known && known->first_grad == 'n')
+        raise(PyExc_RuntimeError,
+              "[catena.Parameter] grad: expected cleargrad() or initialize() before, got neither");
+    Py_RETURN_NONE;
 })
 CATENA_GETTER(get_grad_var, {
     const Variable& variable = self_of(self).variable;
@@ -161,29 +225,50 @@ CATENA_GETTER(get_grad_var, {
     if (!grad) Py_RETURN_NONE;
     return wrap(grad).release();
 })
-CATENA_GETTER(get_shape, { return python_shape(present(self).shape()).release(); })
-CATENA_GETTER(get_ndim, { return PyLong_FromLong(present(self).ndim()); })
-CATENA_GETTER(get_size, { return PyLong_FromLongLong(present(self).size()); })
-CATENA_GETTER(get_dtype, { return python_dtype(present(self).dtype()).release(); })
-CATENA_GETTER(get_device, { return python_device(present(self).device()).release(); })
-CATENA_GETTER(get_rank, { return PyLong_FromLong(present(self).rank()); })
+const Variable& known(PyObject* self) { return present(self, PyExc_AttributeError); }
+CATENA_GETTER(get_shape, { return python_shape(known(self).shape()).release(); })
+CATENA_GETTER(get_ndim, { return PyLong_FromLong(known(self).ndim()); })
+CATENA_GETTER(get_size, { return PyLong_FromLongLong(known(self).size()); })
+CATENA_GETTER(get_dtype, { return python_dtype(known(self).dtype()).release(); })
+CATENA_GETTER(get_device, {
+    const Variable& variable = self_of(self).variable;
+    if (variable) return python_device(variable.device()).release();
+    const Waiting* const known = self_of(self).waiting.get();
+    return python_device(known && known->device ? known->device : host_device()).release();
+})
+CATENA_GETTER(get_rank, {
+    const Variable& variable = self_of(self).variable;
+    return PyLong_FromLong(variable ? variable.rank() : 0);
+})
 CATENA_GETTER(get_requires_grad, {
     const Variable& variable = self_of(self).variable;
-    return PyBool_FromLong(!variable || variable.requires_grad());
+    const Waiting* const known = self_of(self).waiting.get();
+    return PyBool_FromLong(variable ? variable.requires_grad() : !known || known->requires_grad);
 })
-CATENA_GETTER(get_volatile, { return PyBool_FromLong(present(self).is_volatile()); })
+CATENA_GETTER(get_volatile, {
+    const Variable& variable = self_of(self).variable;
+    return PyBool_FromLong(variable && variable.is_volatile());
+})
 CATENA_GETTER(get_name, {
     const Variable& variable = self_of(self).variable;
-    if (!variable || variable.name().empty()) Py_RETURN_NONE;
-    return python_text(variable.name()).release();
+    const Waiting* const known = self_of(self).waiting.get();
+    const std::string_view name = variable ? variable.name() : known ? known->name : "";
+    if (name.empty()) Py_RETURN_NONE;
+    return python_text(name).release();
 })
 CATENA_GETTER(get_creator, {
     const Variable& variable = self_of(self).variable;
     if (!variable || variable.creator() == nullptr) Py_RETURN_NONE;
     return python_call(*variable.creator()).release();
 })
+CATENA_GETTER(get_node, { return python_node(known(self).node()).release(); })
 CATENA_GETTER(get_array, {  // a catena.Array, also on the host
-    return wrap(present(self).data()).release();
+    return wrap(data_of(self)).release();
+})
+CATENA_GETTER(get_first_grad, {
+    const Waiting* const known = self_of(self).waiting.get();
+    const char first = known ? known->first_grad : '0';
+    return python_text(std::string_view(&first, 1)).release();
 })
 #undef CATENA_GETTER
 
@@ -194,13 +279,32 @@ CATENA_GETTER(get_array, {  // a catena.Array, also on the host
             return 0;                                  \
         });                                            \
     }
+bool truth_of(PyObject* value) {
+    if (value == nullptr) raise(PyExc_AttributeError, "cannot delete the attribute");
+    const int truth = PyObject_IsTrue(value);
+    checked(truth);
+    return truth != 0;
+}
 CATENA_SETTER(put_data, set_data(self_of(self), value))
-CATENA_SETTER(put_grad, set_grad(self_of(self), value))
-CATENA_SETTER(put_requires_grad, present(self).set_requires_grad(PyObject_IsTrue(value) == 1))
-CATENA_SETTER(put_volatile, present(self).set_volatile(PyObject_IsTrue(value) == 1))
-CATENA_SETTER(put_name, present(self).set_name(value == nullptr || value == Py_None
-                                                   ? std::string()
-                                                   : std::string(text_of(value))))
+CATENA_SETTER(put_grad, set_grad(self, value))
+CATENA_SETTER(put_grad_var, set_grad_var(self, value))
+CATENA_SETTER(put_requires_grad, set_requires_grad(self_of(self), truth_of(value)))
+CATENA_SETTER(put_volatile, present(self).set_volatile(truth_of(value)))
+CATENA_SETTER(put_name, set_name(self_of(self), value))
+CATENA_SETTER(put_creator, {
+    const Variable variable = present(self);
+    if (value == nullptr || value == Py_None) return variable.unchain(), 0;
+    const bool same = variable.creator() && python_call(*variable.creator()) == value;
+    if (!same)
+        raise(PyExc_ValueError,
+              "[catena.Variable] creator_node: expected None, got a " + type_name(value));
+})
+CATENA_SETTER(put_first_grad, {
+    Waiting& known = waiting(self_of(self));
+    known.is_parameter = true;
+    known.first_grad = text_of(value).at(0);
+})
+CATENA_SETTER(put_device, waiting(self_of(self)).device = device_from(value))
 #undef CATENA_SETTER
 
 PyObject* run_backward(PyObject* self, PyObject* args, PyObject* kwargs) {
@@ -213,14 +317,17 @@ PyObject* run_backward(PyObject* self, PyObject* args, PyObject* kwargs) {
                                         &retain_grad, &enable_double_backprop, &loss_scale) == 0)
             throw PythonError();
         const Variable variable = present(self);
-        if (loss_scale != Py_None && !variable.grad()) {
-            variable.set_grad(Array::full(variable.shape(), scalar_of(loss_scale).value(),
-                                          variable.dtype(), variable.device()));
+        if (!variable.grad() && variable.size() == 1 && is_floating(variable.dtype())) {
+            const double scale = loss_scale == Py_None ? 1 : scalar_of(loss_scale).value();
+            variable.set_grad(
+                Array::full(variable.shape(), scale, variable.dtype(), variable.device()));
         }
         {
+            const UsesGraph scope;
             const WithoutLock others;
             variable.backward(retain_grad != 0, enable_double_backprop != 0);
         }
+        if (retain_grad == 0 && variable.creator() != nullptr) variable.cleargrad();
         Py_RETURN_NONE;
     });
 }
@@ -232,30 +339,30 @@ PyObject* run_backward(PyObject* self, PyObject* args, PyObject* kwargs) {
             Py_RETURN_NONE;                                        \
         });                                                        \
     }
-CATENA_METHOD(run_cleargrad, if (self_of(self).variable) self_of(self).variable.cleargrad())
-CATENA_METHOD(run_zerograd, present(self).zerograd())
+void clear_grad(PyVariable& self, char first) {
+    if (!self.variable) {
+        if (self.waiting && self.waiting->is_parameter) self.waiting->first_grad = first;
+    } else if (first == '0') {
+        self.variable.cleargrad();
+    } else {
+        self.variable.zerograd();
+    }
+}
+CATENA_METHOD(run_cleargrad, clear_grad(self_of(self), '0'))
+CATENA_METHOD(run_zerograd, clear_grad(self_of(self), 'z'))
 CATENA_METHOD(run_unchain_backward, present(self).unchain_backward())
 CATENA_METHOD(run_unchain, present(self).unchain())
 CATENA_METHOD(become_parameter, present(self).node().is_parameter = true)
-CATENA_METHOD(run_item, return item(present(self)).release())
+CATENA_METHOD(run_item, return item(data_of(self)).release())
 #undef CATENA_METHOD
-
-PyObject* run_copydata(PyObject* self, PyObject* const* args, Py_ssize_t n) {
-    return guarded([&]() -> PyObject* {
-        if (n != 1 || !is_variable(args[0]))
-            raise(PyExc_TypeError, "copydata() takes one argument: a Variable");
-        present(self).data().copy_from(present(args[0]).data());
-        Py_RETURN_NONE;
-    });
-}
 
 PyObject* run_addgrad(PyObject* self, PyObject* const* args, Py_ssize_t n) {
     return guarded([&]() -> PyObject* {
         if (n != 1 || !is_variable(args[0]))
-            raise(PyExc_TypeError, "addgrad() takes one argument: a Variable");
-        const Variable& source = self_of(args[0]).variable;
+            raise(PyExc_TypeError, "addgrad() takes one argument: a catena.Variable");
+        const Variable source = self_of(args[0]).variable;
         if (!source || !source.grad()) Py_RETURN_NONE;
-        const Variable& target = present(self);
+        const Variable target = present(self);
         const Array grad = source.grad().to(target.device());
         target.set_grad(target.grad() ? target.grad() + grad : grad.copy());
         Py_RETURN_NONE;
@@ -264,7 +371,7 @@ PyObject* run_addgrad(PyObject* self, PyObject* const* args, Py_ssize_t n) {
 
 PyObject* run_dlpack(PyObject* self, PyObject* args, PyObject* kwargs) {
     return guarded([&] {
-        const Owned array = wrap(present(self).data());
+        const Owned array = wrap(data_of(self));
         const Owned method = checked(PyObject_GetAttrString(array.get(), "__dlpack__"));
         return checked(PyObject_Call(method.get(), args, kwargs)).release();
     });
@@ -288,9 +395,7 @@ PyObject* variable_item(PyObject* self, Py_ssize_t i) {
 Owned wrap(Variable variable) {
     auto* const made = as<PyVariable>(PyType_GenericAlloc(variable_type, 0));
     if (made == nullptr) throw PythonError();
-    new (&made->variable) Variable(std::move(variable));
-    new (&made->data) Seen();
-    new (&made->grad) Seen();
+    construct(*made, std::move(variable));
     return Owned(reinterpret_cast<PyObject*>(made));
 }
 
@@ -301,6 +406,10 @@ Owned wrap_all(std::vector<Variable> variables) {
         checked(PyTuple_SetItem(tuple.get(), static_cast<Py_ssize_t>(i), one.release()));
     }
     return tuple;
+}
+
+bool has_memory(const Array& array) {
+    return array && (array.body()->block != nullptr || array.body()->base != nullptr);
 }
 
 const Variable& variable_of(PyObject* object, Variable& made, std::string_view what) {
@@ -331,7 +440,7 @@ void add_variable(PyObject* module) {
         {"data", get_data, put_data, "The array; a numpy.ndarray on the host.", nullptr},
         {"array", get_data, put_data, "The array; a numpy.ndarray on the host.", nullptr},
         {"grad", get_grad, put_grad, "The array of the gradient, or None.", nullptr},
-        {"grad_var", get_grad_var, put_grad, "The gradient as a variable, or None.", nullptr},
+        {"grad_var", get_grad_var, put_grad_var, "The gradient as a variable, or None.", nullptr},
         {"shape", get_shape, nullptr, nullptr, nullptr},
         {"ndim", get_ndim, nullptr, nullptr, nullptr},
         {"size", get_size, nullptr, "The number of elements.", nullptr},
@@ -341,9 +450,13 @@ void add_variable(PyObject* module) {
         {"requires_grad", get_requires_grad, put_requires_grad, nullptr, nullptr},
         {"volatile", get_volatile, put_volatile, "Calls record no graph (Chainer 1).", nullptr},
         {"name", get_name, put_name, nullptr, nullptr},
-        {"creator", get_creator, nullptr, "The call that computed it, or None.", nullptr},
+        {"creator_node", get_creator, put_creator,
+         "The call that computed it, or None. None can be set, which makes it a leaf.", nullptr},
+        {"node", get_node, nullptr, "The variable as the graph sees it.", nullptr},
         {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
         {"_array", get_array, nullptr, "The array as a catena.Array.", nullptr},
+        {"_first_grad", get_first_grad, put_first_grad, nullptr, nullptr},
+        {"_first_device", nullptr, put_device, nullptr, nullptr},
         {nullptr, nullptr, nullptr, nullptr, nullptr}};
     static PyMethodDef methods[] = {
         keywords("backward", run_backward,
@@ -355,7 +468,6 @@ void add_variable(PyObject* module) {
         fast("unchain", run_unchain, "Removes the call that computed this variable."),
         fast("unchain_backward", run_unchain_backward,
              "Removes all calls that led to this variable."),
-        fast("copydata", run_copydata, "Copies the elements of another variable."),
         fast("addgrad", run_addgrad, "Adds the gradient of another variable."),
         fast("item", run_item, "The only element as a number."),
         fast("_become_parameter", become_parameter, nullptr),

@@ -11,9 +11,19 @@ struct Seen {
     Array array;
 };
 
+// What is known of a variable before it has an array.
+struct Waiting {
+    std::string name;
+    Device device;  // empty: the host
+    bool requires_grad = true;
+    bool is_parameter = false;
+    char first_grad = '0';  // of a parameter: 'n' NaN, 'z' zeros, '0' none
+};
+
 struct PyVariable {
     PyObject_HEAD Variable variable;  // empty: a parameter without a shape, or Variable(None)
     Seen data, grad;
+    std::unique_ptr<Waiting> waiting;  // null: the defaults, or there is an array
     PyObject* dict;
     PyObject* weak_references;
 };
@@ -35,8 +45,19 @@ inline Variable variable_of(PyObject* object, std::string_view what) {
 // A list or tuple of such; one variable or array counts as a list.
 std::vector<Variable> variables_of(PyObject* object, std::string_view what);
 
-// Visits the Python objects that the graph behind the variable owns, and that nothing else reaches.
-int visit_graph(const Variable& variable, visitproc visit, void* argument);
+// False for an empty handle, and for the data of a variable of which the graph keeps the shape alone.
+bool has_memory(const Array& array);
+
+// For the garbage collector: visits the objects of Python that belong to roots.
+int visit_graph(std::span<const Ref<VariableNode>> roots, visitproc visit, void* argument);
+// While one exists, a thread may use a graph without the lock, so the collector visits none. It is
+// created and destroyed with the lock.
+struct UsesGraph {
+    UsesGraph();
+    UsesGraph(const UsesGraph&) = delete;
+    UsesGraph& operator=(const UsesGraph&) = delete;
+    ~UsesGraph();
+};
 
 void add_variable(PyObject* module);
 

@@ -41,7 +41,8 @@ public:
         return requires_grad && !is_volatile && !is_parameter;
     }
     bool has_users() const noexcept { return users_.get() != 0; }
-    bool unique() const noexcept { return references_.get() == 1; }
+    bool unique() const noexcept { return references() == 1; }
+    std::uint32_t references() const noexcept { return references_.get(); }
     int rank() const noexcept;
     // Keeps next, and its data, as the gradient's variable.
     void set_grad_node(Ref<VariableNode> next) noexcept;
@@ -84,7 +85,7 @@ public:
     void release() noexcept {
         if (references_.drop()) destroy(this);
     }
-    bool unique() const noexcept { return references_.get() == 1; }
+    std::uint32_t references() const noexcept { return references_.get(); }
 
     virtual std::string_view label() const noexcept = 0;
     // The name in messages: "input 0", unless overridden.

@@ -70,6 +70,19 @@ class _FirstOrder(FunctionNode):
             "gradient on arrays; derive from FunctionNode")
 
 
+class Arrays:
+    """The arrays whose names are in another attribute, unless an object has its own attribute."""
+
+    def __init__(self, names):
+        self._names = names
+
+    def __get__(self, function, owner=None):
+        if function is None:
+            return self
+        arrays = (getattr(function, name) for name in getattr(function, self._names))
+        return tuple(array for array in arrays if array is not None)
+
+
 class Function:
     """A function with a gradient on arrays. A subclass implements ``forward()`` and ``backward()``.
 
@@ -80,9 +93,17 @@ class Function:
 
     An object can be called several times. Its attributes are those of the last call; for earlier
     calls, whose graph is still used, copies keep the attributes that they had.
+
+    As in Chainer 1, a function can have arrays that are learned: ``parameter_names`` and
+    ``gradient_names`` are the names of attributes, and ``backward()`` adds to the gradients. Such a
+    function can be part of a FunctionSet.
     """
 
     _node = None
+    parameter_names = ()
+    gradient_names = ()
+    parameters = Arrays("parameter_names")
+    gradients = Arrays("gradient_names")
 
     def __call__(self, *inputs):
         """Applies the function. Returns a variable, or a tuple of them."""
@@ -162,3 +183,18 @@ class Function:
     def unchain(self):
         """Removes the call from the graph."""
         self.node.unchain()
+
+    def to_cpu(self):
+        """Moves all attributes that are arrays to the host. Returns the function."""
+        return self._move(_core.Device(-1))
+
+    def to_gpu(self, device=None):
+        """Moves all attributes that are arrays to a GPU, by default the current one."""
+        return self._move(_core.gpu(device))
+
+    def _move(self, device):
+        import numpy
+        for name, value in self.__dict__.items():
+            if isinstance(value, (numpy.ndarray, _core.Array)):
+                self.__dict__[name] = _core.as_python(_core.as_array(value).to_device(device))
+        return self

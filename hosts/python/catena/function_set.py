@@ -1,27 +1,87 @@
-"""FunctionSet: the container of links of Chainer 1."""
+"""FunctionSet: the container of functions with parameters of Chainer 1."""
+import copy
+
 from catena import _core
+from catena.function import Function
 from catena.link import Chain, Link
+from catena.variable import Parameter
 
 __all__ = ["FunctionSet"]
 
 
+class _LinkOf(Link):
+    """A link whose parameters share the memory of a Function's arrays."""
+
+    def __init__(self, function):
+        super().__init__()
+        self._function = function
+        self._share()
+
+    def _share(self):
+        function = self._function
+        arrays = function.parameters
+        names = function.parameter_names or tuple(map(str, range(len(arrays))))
+        for name, array, gradient in zip(names, arrays, function.gradients, strict=True):
+            self._params.add(name)
+            parameter = self.__dict__.setdefault(name, Parameter(array, name=name))
+            parameter.cleargrad()
+            parameter.array = array
+            parameter.grad = gradient
+        _core.keep_gradients(list(self.params()))
+
+    def _move(self, device):
+        self._device = device
+        if device.is_gpu:
+            self._function.to_gpu(device.ordinal)
+        else:
+            self._function.to_cpu()
+        self._share()
+
+    def __reduce_ex__(self, protocol):
+        return type(self), (self._function,)
+
+
 class FunctionSet(Chain):
-    """Links with names. Each link that is assigned to an attribute becomes a child.
+    """Functions and links with names. Those that are assigned to attributes become children.
 
     Args:
-        functions: names of children with the links.
+        functions: names of children with the functions or links.
     """
 
     def __init__(self, **functions):
-        super().__init__(**functions)
+        super().__init__()
+        self._links = {}  # those of Functions
+        for name, function in functions.items():
+            setattr(self, name, function)
 
     def __setattr__(self, name, value):
-        if isinstance(value, Link) and not self._within_init_scope:
-            if name in self._children:
-                delattr(self, name)
+        if self._within_init_scope or not isinstance(value, (Link, Function)):
+            super().__setattr__(name, value)
+            return
+        if name in self._children:
+            delattr(self, name)
+        if isinstance(value, Link):
             self.add_link(name, value)
         else:
+            self._check_new(name, "function")
+            self._links[name] = _LinkOf(value)
+            self._children.add(name)
             super().__setattr__(name, value)
+
+    def __delattr__(self, name):
+        self._links.pop(name, None)
+        super().__delattr__(name)
+
+    def _named_children(self):
+        return [(name, self._links.get(name, child)) for name, child in super()._named_children()]
+
+    def _copy_children(self):
+        self._links = {name: _LinkOf(copy.copy(self.__dict__[name])) for name in self._links}
+        functions = {name: link._function for name, link in self._links.items()}
+        self.__dict__.update(functions)
+        self._children = self._children - functions.keys()
+        super()._copy_children()
+        self._children |= functions.keys()
 
     def _sorted(self):
         return [parameter for _, parameter in sorted(self.namedparams())]

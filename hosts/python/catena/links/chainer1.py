@@ -1,6 +1,7 @@
 """The functions with parameters of Chainer 1.0, which catena.functions has under their old names."""
 from catena import links
 from catena.configuration import using_config
+from catena.function import Arrays
 from catena.initializers import LeCunNormal
 from catena.link import Link
 from catena.links import Inception
@@ -35,6 +36,8 @@ class _Function(Link):
 
     parameter_names = ()
     gradient_names = ()
+    parameters = Arrays("parameter_names")
+    gradients = Arrays("gradient_names")
 
     def __init_subclass__(cls, link=None, names=(), **keywords):
         super().__init_subclass__(**keywords)
@@ -58,19 +61,6 @@ class _Function(Link):
 
     def forward(self, *args, **keywords):
         return self._as_link().forward(*args, **keywords)
-
-    def _arrays(self, names):
-        return tuple(getattr(self, name) for name in names if getattr(self, name) is not None)
-
-    @property
-    def parameters(self):
-        """The arrays of the parameters."""
-        return self._arrays(self.parameter_names)
-
-    @property
-    def gradients(self):
-        """The gradients of the parameters."""
-        return self._arrays(self.gradient_names)
 
 
 def _initial(wscale, bias, initialW, initial_bias):

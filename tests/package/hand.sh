@@ -18,6 +18,13 @@ for program in catena catena-check catena-inspect catena-new; do
     "$prefix/bin/$program" --version | grep -q "^$program [0-9]*[.][0-9.]*, ABI " || fail "$program --version"
 done
 
+python=$prefix/lib/python3/dist-packages
+if [[ -e $python/catena ]] && python3 -c 'import numpy' 2>/dev/null; then
+    PYTHONPATH=$python python3 -c '
+import catena, numpy
+print(catena.functions.relu(numpy.float32([-1, 2])).array)' | grep -F '[0. 2.]' || fail "Python does not find it"
+fi
+
 if ! command -v pkg-config >/dev/null; then
     echo "package: there is no pkg-config: not tried"
     exit 0

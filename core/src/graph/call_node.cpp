@@ -215,6 +215,9 @@ private:
                     BackwardPass& pass) {
         const Words targets =
             targets_of([&](std::size_t i) { return pass.wants(inputs_[i].get()); });
+        if (std::all_of(targets.begin(), targets.end(),
+                        [](std::uint64_t word) { return word == 0; }))
+            return true;
         KernelGradients call(*this, current_queue(device), gy, targets, pass);
         const bool deterministic = call.flags() & CATENA_CALL_DETERMINISTIC;
         const std::uint64_t key = (call_key & ~(std::uint64_t{1} << 16)) |

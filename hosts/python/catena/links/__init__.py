@@ -3,13 +3,16 @@ from catena.links.activation import Maxout, PReLU, Swish
 from catena.links.attention import MultiHeadAttention, RotaryPositions
 from catena.links.classifier import Classifier
 from catena.links.connection import (
-    Bias, Bilinear, Convolution1D, Convolution2D, ConvolutionND, Deconvolution2D,
-    DepthwiseConvolution2D, DilatedConvolution2D, EmbedID, Highway, Inception, InceptionBN, Linear,
-    MLPConvolution2D, Parameter, Scale)
-from catena.links.loss import BinaryHierarchicalSoftmax
+    Bias, Bilinear, EmbedID, Highway, Linear, Parameter, Scale, SimplifiedDropconnect)
+from catena.links.convolution import (
+    Convolution1D, Convolution2D, Convolution3D, ConvolutionND, Deconvolution1D, Deconvolution2D,
+    Deconvolution3D, DeconvolutionND, DeformableConvolution2D, DepthwiseConvolution2D,
+    DilatedConvolution2D, Inception, InceptionBN, LocalConvolution2D, MLPConvolution2D)
+from catena.links.loss import BinaryHierarchicalSoftmax, BlackOut, CRF1d, NegativeSampling
 from catena.links.normalization import (
-    BatchNormalization, GroupNormalization, LayerNormalization, RMSNormalization)
+    BatchNormalization, BatchRenormalization, GroupNormalization, LayerNormalization,
+    RMSNormalization)
 from catena.links.recurrent import (
-    GRU, LSTM, NStepBiGRU, NStepBiLSTM, NStepBiRNNReLU, NStepBiRNNTanh, NStepGRU, NStepLSTM,
-    NStepRNNReLU, NStepRNNTanh, StatefulGRU, StatefulMGU, StatefulPeepholeLSTM, StatefulZoneoutLSTM,
-    StatelessGRU, StatelessLSTM, StatelessMGU)
+    GRU, LSTM, ChildSumTreeLSTM, NaryTreeLSTM, NStepBiGRU, NStepBiLSTM, NStepBiRNNReLU,
+    NStepBiRNNTanh, NStepGRU, NStepLSTM, NStepRNNReLU, NStepRNNTanh, StatefulGRU, StatefulMGU,
+    StatefulPeepholeLSTM, StatefulZoneoutLSTM, StatelessGRU, StatelessLSTM, StatelessMGU)

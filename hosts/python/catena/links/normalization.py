@@ -85,23 +85,50 @@ class BatchNormalization(Link):
         """
         if self.avg_mean is None:
             self._initialize_params(tuple(n for i, n in enumerate(x.shape) if i not in self.axis))
-        mean, var, gamma, beta = self.avg_mean, self.avg_var, self.gamma, self.beta
+        gamma, beta = self.gamma, self.beta
         if gamma is None:
-            gamma = self._array(1, mean.shape)
+            gamma = self._array(1, self.avg_mean.shape)
         if beta is None:
-            beta = self._array(0, mean.shape)
+            beta = self._array(0, self.avg_mean.shape)
         if not config.train:
-            return F.fixed_batch_normalization(x, gamma, beta, mean, var, self.eps, axis=self.axis)
+            return F.fixed_batch_normalization(x, gamma, beta, self.avg_mean, self.avg_var, self.eps,
+                                               axis=self.axis)
         decay = self.decay
         if finetune:
             self.N += 1
             decay = 1.0 - 1.0 / self.N
-        return F.batch_normalization(x, gamma, beta, eps=self.eps, running_mean=mean,
-                                     running_var=var, decay=decay, axis=self.axis)
+        return self._normalize(x, gamma, beta, decay)
+
+    def _normalize(self, x, gamma, beta, decay):
+        return F.batch_normalization(
+            x, gamma, beta, eps=self.eps, running_mean=self.avg_mean, running_var=self.avg_var,
+            decay=decay, axis=self.axis)
 
     def start_finetuning(self):
         """Begins a new mean of statistics."""
         self.N = 0
+
+
+class BatchRenormalization(BatchNormalization):
+    """Batch normalization that is corrected towards the running statistics in training.
+
+    Args:
+        size: the number of channels, or the shape of gamma and beta.
+        rmax, dmax: limits of the corrections; see F.batch_renormalization().
+        decay and others: those of BatchNormalization.
+    """
+
+    def __init__(self, size, rmax=1, dmax=0, decay=0.9, eps=2e-5, dtype=None, use_gamma=True,
+                 use_beta=True, initial_gamma=None, initial_beta=None, initial_avg_mean=None,
+                 initial_avg_var=None):
+        super().__init__(size, decay, eps, dtype, use_gamma, use_beta, initial_gamma, initial_beta,
+                         None, initial_avg_mean, initial_avg_var)
+        self.rmax = rmax
+        self.dmax = dmax
+
+    def _normalize(self, x, gamma, beta, decay):
+        return F.batch_renormalization(x, gamma, beta, self.rmax, self.dmax, self.eps, self.avg_mean,
+                                       self.avg_var, decay, update_statistics=True)
 
 
 class LayerNormalization(Link):

@@ -308,6 +308,93 @@ class StatefulMGU(_MGUWeights, _Stateful):
         return self.h
 
 
+class _TreeLSTM(Chain):
+    def forward(self, *cshsx):
+        """Computes (c, h) of a node.
+
+        Args:
+            cshsx: c of each child, then h of each child, then x of the node. None stands for zeros.
+        """
+        n = len(cshsx) // 2
+        cs, hs, x = cshsx[:n], cshsx[n:-1], cshsx[-1]
+        self._check(cs, hs)
+        if x is None:
+            known = [each for each in cshsx if each is not None]
+            if not known:
+                raise ValueError("All inputs (cs, hs, x) are None.")
+            x = _zeros(self, (known[0].shape[0], self.in_size), known[0].dtype)
+        zeros = _zeros(self, (x.shape[0], self.state_size), x.dtype)
+        return self._step([zeros if c is None else c for c in cs],
+                          [zeros if h is None else h for h in hs], x)
+
+
+class ChildSumTreeLSTM(_TreeLSTM):
+    """An LSTM unit of a tree whose nodes have any number of children, which it adds.
+
+    Args:
+        in_size: the number of inputs per sample.
+        out_size: the number of units.
+    """
+
+    def __init__(self, in_size, out_size):
+        super().__init__()
+        self.in_size = in_size
+        self.state_size = out_size
+        with self.init_scope():
+            self.W_x = Linear(in_size, 4 * out_size)
+            self.W_h_aio = Linear(out_size, 3 * out_size, nobias=True)
+            self.W_h_f = Linear(out_size, out_size, nobias=True)
+
+    @staticmethod
+    def _check(cs, hs):
+        assert len(cs) == len(hs), f"expected as many c as h and one x, got {len(cs)} and {len(hs)}"
+
+    def _step(self, cs, hs, x):
+        aio, f = F.split_axis(self.W_x(x), [3 * self.state_size], axis=1)
+        if not hs:
+            a, i, o = F.split_axis(aio, 3, axis=1)
+            c = F.sigmoid(i) * F.tanh(a)
+            return c, F.sigmoid(o) * F.tanh(c)
+        aio = self.W_h_aio(sum(hs[1:], hs[0])) + aio
+        return F.tree_lstm(*cs, F.concat([aio, *[self.W_h_f(h) + f for h in hs]], axis=1))
+
+
+class NaryTreeLSTM(_TreeLSTM):
+    """An LSTM unit of a tree whose nodes have ``n_ary`` children, each with weights of its own.
+
+    Args:
+        in_size: the number of inputs per sample.
+        out_size: the number of units.
+        n_ary: the number of children.
+    """
+
+    def __init__(self, in_size, out_size, n_ary=2):
+        assert n_ary >= 1, f"n_ary: expected at least 1, got {n_ary}"
+        super().__init__()
+        self.in_size = in_size
+        self.state_size = out_size
+        self.n_ary = n_ary
+        with self.init_scope():
+            self.W_x = Linear(in_size, (3 + n_ary) * out_size)
+            for i in range(1, n_ary + 1):
+                setattr(self, f"W_h{i}", Linear(out_size, (3 + n_ary) * out_size, nobias=True))
+
+    def _check(self, cs, hs):
+        assert len(cs) == len(hs) == self.n_ary, (
+            f"expected {self.n_ary} c, {self.n_ary} h and one x, got {len(cs)} and {len(hs)}")
+
+    def _step(self, cs, hs, x):
+        gates = self.W_x(x)
+        for i, h in enumerate(hs, start=1):
+            gates = gates + self[f"W_h{i}"](h)
+        return F.tree_lstm(*cs, gates)
+
+
+def _longest_first(xs):
+    """The numbers of sequences in the order of their lengths."""
+    return numpy.argsort([-x.shape[0] for x in xs], kind="stable").astype("int32")
+
+
 class _NStep(ChainList):
     """Layers over whole sequences of different lengths.
 
@@ -378,8 +465,8 @@ class _NStep(ChainList):
             raise TypeError(f"{type(self).__name__} takes {self.n_cells} states and the sequences, "
                             f"got {len(states_and_xs)} arguments")
         assert isinstance(xs, (list, tuple)), f"xs: expected a list, got {type(xs)}"
-        order = numpy.argsort([-x.shape[0] for x in xs], kind="stable").astype("int32")
-        back = numpy.argsort(order, kind="stable")
+        order = _longest_first(xs)
+        back = numpy.argsort(order)
         states = [self.init_hx(xs) if state is None else F.permutate(state, order, axis=1)
                   for state in states]
         *states, ys = self.rnn(self.n_layers, self.dropout, *states, self.ws, self.bs,

@@ -1,0 +1,34 @@
+"""Random numbers with given probabilities."""
+import numpy
+
+
+class WalkerAlias:
+    """Draws i with a probability proportional to probs[i], each in constant time (Walker, 1974).
+
+    Args:
+        probs: the probabilities, or numbers that are proportional to them.
+    """
+
+    def __init__(self, probs):
+        shares = numpy.array(probs, "float32")
+        shares /= shares.sum()
+        n = len(shares)
+        # Number i of the table is one of two values: the first with the probability threshold[i].
+        self.threshold = numpy.empty(n, "float32")
+        self.values = numpy.zeros((n, 2), "int32")
+        filled = 0  # how many entries have a second value
+        for k, i in enumerate(numpy.argsort(shares, kind="stable")):
+            share = shares[i] * n
+            while share > 1 and filled < k:
+                self.values[filled, 1] = i
+                share -= 1.0 - self.threshold[filled]
+                filled += 1
+            self.threshold[k] = share
+            self.values[k, 0] = i
+
+    def sample(self, shape):
+        """An int32 array of random numbers."""
+        places = numpy.random.uniform(0, len(self.threshold), shape)
+        index = places.astype("int32")
+        second = self.threshold[index] < (places.astype("float32") - index.astype("float32"))
+        return self.values[index, second.astype("int32")]

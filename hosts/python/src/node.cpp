@@ -317,6 +317,30 @@ CATENA_REF_GETTER(call_rank, GraphNode, PyLong_FromLong(self.rank() - 1))
 CATENA_REF_GETTER(call_inputs, GraphNode, inputs_of(&self))
 CATENA_REF_GETTER(call_outputs, GraphNode, outputs_of(&self))
 
+PyObject* call_forward(PyObject* object, PyObject* const* args, Py_ssize_t n) {
+    return guarded([&] {
+        if (n != 1) raise(PyExc_TypeError, "forward() takes one argument: inputs");
+        const Owned inputs = checked(PySequence_Tuple(args[0]));
+        Arrays arrays;
+        for (Py_ssize_t i = 0; i < PyTuple_Size(inputs.get()); ++i) {
+            PyObject* const input = PyTuple_GetItem(inputs.get(), i);
+            arrays.push_back(input == Py_None ? Array() : array_of(input, "[forward] inputs"));
+        }
+        const GraphNode& self = ref_of<GraphNode>(object);
+        arrays = [&] {
+            const WithoutLock others;
+            return self.forward(arrays);
+        }();
+        return tuple_of(arrays).release();
+    });
+}
+PyObject* call_unchain(PyObject* object, PyObject* const*, Py_ssize_t) {
+    return guarded([&]() -> PyObject* {
+        ref_of<GraphNode>(object).unchain();
+        Py_RETURN_NONE;
+    });
+}
+
 CATENA_REF_GETTER(variable_shape, VariableNode, python_shape(self.data.shape()))
 CATENA_REF_GETTER(variable_dtype, VariableNode, python_dtype(self.data.dtype()))
 CATENA_REF_GETTER(variable_data, VariableNode,
@@ -442,9 +466,14 @@ void add_nodes(PyObject* module) {
         {"inputs", call_inputs, nullptr, "The inputs as a tuple of VariableNodes.", nullptr},
         {"outputs", call_outputs, nullptr, "The results; None for those without users.", nullptr},
         {nullptr, nullptr, nullptr, nullptr, nullptr}};
-    static PyMethodDef none[] = {{nullptr, nullptr, 0, nullptr}};
+    static PyMethodDef call_methods[] = {
+        fast("forward", call_forward,
+             "forward($self, inputs, /)\n--\n\nComputes the function from a tuple of other arrays, "
+             "with the attributes of this call. Returns a tuple of arrays."),
+        fast("unchain", call_unchain, "Removes the call from the graph."),
+        {nullptr, nullptr, 0, nullptr}};
     add_ref_type<GraphNode>(module, "catena._core.Call", "A call in the graph.", call_attributes,
-                            none);
+                            call_methods);
 
     static PyGetSetDef variable_attributes[] = {
         {"shape", variable_shape, nullptr, nullptr, nullptr},

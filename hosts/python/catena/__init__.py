@@ -13,6 +13,7 @@ from catena.configuration import (
 from catena.variable import Parameter, Variable, as_array, as_variable, grad
 from catena.function_node import FunctionNode
 from catena.function import Function, force_backprop_mode, no_backprop_mode
+from catena.backend import get_device
 from catena import backend, cuda, functions
 from catena.functions import plugin_function
 from catena.initializers import Initializer
@@ -27,6 +28,7 @@ from catena import optimizer_hooks, optimizers, serializers
 from catena.reporter import (
     DictSummary, Reporter, Summary, get_current_reporter, report, report_scope)
 from catena import dataset, datasets, iterators, training, utils
+from catena import computational_graph, gradient_check, testing
 from catena.compat import install_as_chainer
 
 __version__ = "0.1.0"

@@ -2,9 +2,11 @@
 from catena import _core
 from catena.backend import get_array_module
 from catena.configuration import using_device
+from catena.kernels import ElementwiseKernel, ReductionKernel, clear_memo, elementwise, memoize, reduce
 
-__all__ = ["available", "check_cuda_available", "cupy", "get_array_module", "get_device",
-           "get_device_from_id", "set_backend", "to_cpu", "to_gpu", "use_device", "using_device"]
+__all__ = ["ElementwiseKernel", "ReductionKernel", "available", "check_cuda_available", "clear_memo",
+           "cupy", "elementwise", "get_array_module", "get_device", "get_device_from_id", "memoize",
+           "reduce", "set_backend", "to_cpu", "to_gpu", "use_device", "using_device"]
 
 
 class _Lazy:

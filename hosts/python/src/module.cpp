@@ -3,6 +3,7 @@
 #include "dlpack.hpp"
 #include "forms.hpp"
 #include "functions.hpp"
+#include "kernels.hpp"
 #include "node.hpp"
 #include "optimizers.hpp"
 #include "serializers.hpp"
@@ -35,6 +36,7 @@ PyMODINIT_FUNC PyInit__core() {
         add_nodes(module.get());
         add_functions(module.get());
         add_forms(module.get());
+        add_kernels(module.get());
         add_optimizers(module.get());
         add_serializers(module.get());
         add_settings(module.get());

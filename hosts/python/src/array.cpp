@@ -1,6 +1,7 @@
 #include "array.hpp"
 
 #include "dlpack.hpp"
+#include "numpy.hpp"
 #include "operators.hpp"
 
 #include <array>
@@ -11,78 +12,6 @@ namespace catena::python {
 PyTypeObject* array_type = nullptr;
 
 namespace {
-
-// ---- NumPy's array interface, which is stable and needs none of NumPy's headers
-
-struct ArrayInterface {
-    int two;
-    int nd;
-    char typekind;
-    int itemsize;
-    int flags;
-    Py_ssize_t* shape;
-    Py_ssize_t* strides;  // in bytes
-    void* data;
-    PyObject* descr;
-};
-constexpr int dense = 0x1, aligned = 0x100, native = 0x200, writable = 0x400;
-
-struct Code {
-    char kind;
-    int size;
-};
-constexpr Code codes[dtype_count] = {{'f', 2}, {'V', 2}, {'f', 4}, {'f', 8},
-                                     {'i', 4}, {'i', 8}, {'u', 1}, {'b', 1}};
-
-// numpy.NAME
-Owned numpy(const char* name) {
-    static PyObject* const module = checked(PyImport_ImportModule("numpy")).release();
-    return checked(PyObject_GetAttrString(module, name));
-}
-
-struct Exported {
-    ArrayInterface interface;
-    Array array;
-    Py_ssize_t shape[CATENA_MAX_NDIM], strides[CATENA_MAX_NDIM];
-};
-
-void free_exported(PyObject* capsule) {
-    delete static_cast<Exported*>(PyCapsule_GetPointer(capsule, nullptr));
-}
-
-PyObject* array_struct(PyObject* self, void*) {
-    return guarded([&]() -> PyObject* {
-        const Array& array = as<PyArray>(self)->array;
-        if (!array.device().host_accessible())
-            raise(PyExc_AttributeError,
-                  "__array_struct__: the host cannot access " + array.device().name());
-        array.synchronize();
-        auto exported = std::make_unique<Exported>();
-        exported->array = array;
-        const Shape shape = array.shape();
-        const std::int64_t size = item_size(array.dtype());
-        std::int64_t stride = size;
-        for (int i = shape.ndim() - 1; i >= 0; --i) {
-            exported->shape[i] = shape[i];
-            exported->strides[i] = stride;
-            stride *= shape[i];
-        }
-        const Code code = codes[static_cast<int>(array.dtype())];
-        const catena_dl_tensor& memory = array.body()->tensor.dl;
-        exported->interface = {2,
-                               shape.ndim(),
-                               code.kind,
-                               code.size,
-                               dense | aligned | native | writable,
-                               exported->shape,
-                               exported->strides,
-                               static_cast<char*>(memory.data) + memory.byte_offset,
-                               nullptr};
-        Owned capsule = checked(PyCapsule_New(exported.get(), nullptr, free_exported));
-        exported.release();
-        return capsule.release();
-    });
-}
 
 // Whether Python has arrays of this device as numpy.ndarrays. A logical CPU device that counts as a
 // GPU is not such a device, so that programs behave as on GPUs.
@@ -116,50 +45,23 @@ Array share(Owned owner, Device device, void* data, const Shape& shape, Dtype dt
                                std::string(text_of(text.get())));
 }
 
-Array from_interface(PyObject* object, const Owned& capsule, std::string_view what, bool* same) {
-    const auto* const given =
-        static_cast<const ArrayInterface*>(PyCapsule_GetPointer(capsule.get(), nullptr));
-    if (given == nullptr) throw PythonError();
-    const auto found = std::find_if(std::begin(codes), std::end(codes), [&](const Code& code) {
-        return code.kind == given->typekind && code.size == given->itemsize;
-    });
-    if (found == std::end(codes)) raise_dtype(what, object);
-    const auto dtype = static_cast<Dtype>(found - std::begin(codes));
-    if (dtype == Dtype::bfloat16) {  // 'V' stands for any type that NumPy does not know
-        const Owned numpy_dtype = checked(PyObject_GetAttrString(object, "dtype"));
-        const Owned name = checked(PyObject_GetAttrString(numpy_dtype.get(), "name"));
-        if (text_of(name.get()) != "bfloat16") raise_dtype(what, object);
+Array from_numpy(PyObject* object, const NumpyMemory& memory, std::string_view what, bool* same) {
+    if (!memory.dtype) raise_dtype(what, object);
+    if (!memory.is_ndarray && attribute(object, "mask") && attribute(object, "filled"))
+        raise(PyExc_TypeError,
+              std::string(what) + ": expected an array without a mask, got a " + type_name(object));
+    if (memory.can_share) {
+        if (same != nullptr) *same = memory.is_ndarray;
+        return share(Owned::borrow(object), device_of_numpy(), memory.data, memory.shape,
+                     *memory.dtype);
     }
-    if (given->nd > CATENA_MAX_NDIM)
-        raise(PyExc_ValueError,
-              std::string(what) + ": expected at most 16 axes, got " + std::to_string(given->nd));
-    std::array<std::int64_t, CATENA_MAX_NDIM> extents;
-    std::copy_n(given->shape, given->nd, extents.begin());
-    const Shape shape(std::span(extents.data(), static_cast<std::size_t>(given->nd)));
-    if ((given->flags & (dense | aligned | native | writable)) ==
-        (dense | aligned | native | writable)) {
-        if (same != nullptr) {
-            static PyObject* const ndarray = numpy("ndarray").release();
-            *same = reinterpret_cast<PyObject*>(Py_TYPE(object)) == ndarray;
-        }
-        return share(Owned::borrow(object), device_of_numpy(), given->data, shape, dtype);
-    }
-    static PyObject* const asarray = numpy("asarray").release();
-    const Owned source = checked(PyObject_CallFunctionObjArgs(asarray, object, nullptr));
-    const Owned numpy_dtype = checked(PyObject_GetAttrString(source.get(), "dtype"));
-    const Owned native_dtype =
-        checked(PyObject_CallMethod(numpy_dtype.get(), "newbyteorder", "s", "="));
+    const Owned function = numpy("asarray");
+    const Owned source = checked(PyObject_CallFunctionObjArgs(function.get(), object, nullptr));
+    const Owned dtype = checked(PyObject_GetAttrString(source.get(), "dtype"));
+    const Owned native = checked(PyObject_CallMethod(dtype.get(), "newbyteorder", "s", "="));
     const Owned copy =
-        checked(PyObject_CallMethod(source.get(), "astype", "Os", native_dtype.get(), "C"));
-    const Owned copy_capsule = checked(PyObject_GetAttrString(copy.get(), "__array_struct__"));
-    return from_interface(copy.get(), copy_capsule, what, nullptr);
-}
-
-// The attribute, or nothing if there is none.
-Owned attribute(PyObject* object, const char* name) {
-    Owned found(PyObject_GetAttrString(object, name));
-    if (!found) PyErr_Clear();
-    return found;
+        checked(PyObject_CallMethod(source.get(), "astype", "Os", native.get(), "C"));
+    return from_numpy(copy.get(), *numpy_memory(copy.get()), what, nullptr);
 }
 
 }  // namespace
@@ -182,10 +84,7 @@ Array array_of(PyObject* object, std::string_view what, bool* same) {
         if (same != nullptr) *same = array && !has_numpy_arrays(array.device());
         return array;
     }
-    if (const Owned capsule = attribute(object, "__array_struct__")) {
-        if (PyCapsule_IsValid(capsule.get(), nullptr) != 0)
-            return from_interface(object, capsule, what, same);
-    }
+    if (const auto memory = numpy_memory(object)) return from_numpy(object, *memory, what, same);
     if (attribute(object, "__dlpack__")) return from_dlpack(object, what);
     raise(PyExc_TypeError, std::string(what) + ": expected a numpy.ndarray or another array, got " +
                                type_name(object));
@@ -193,16 +92,11 @@ Array array_of(PyObject* object, std::string_view what, bool* same) {
 
 Owned to_python(const Array& array) {
     if (!array) return Owned::borrow(Py_None);
-    Owned ours = wrap(array);
-    if (!has_numpy_arrays(array.device())) return ours;
-    if (array.dtype() != Dtype::bfloat16) {
-        static PyObject* const asarray = numpy("asarray").release();
-        return checked(PyObject_CallFunctionObjArgs(asarray, ours.get(), nullptr));
-    }
+    if (!has_numpy_arrays(array.device())) return wrap(array);
+    if (array.dtype() != Dtype::bfloat16) return numpy_view(array);
     const Owned dtype = python_dtype(Dtype::bfloat16);
-    if (PyUnicode_Check(dtype.get()) != 0) return ours;
-    static PyObject* const asarray = numpy("asarray").release();
-    const Owned raw = checked(PyObject_CallFunctionObjArgs(asarray, ours.get(), nullptr));
+    if (PyUnicode_Check(dtype.get()) != 0) return wrap(array);
+    const Owned raw = numpy_view(array);
     return checked(PyObject_CallMethod(raw.get(), "view", "O", dtype.get()));
 }
 
@@ -241,20 +135,17 @@ Shape shape_of(PyObject* object, std::string_view what) {
 Owned python_dtype(Dtype dtype) {
     static std::array<PyObject*, dtype_count> made{};
     PyObject*& known = made[static_cast<std::size_t>(dtype)];
-    if (known == nullptr) {
-        Owned type = python_text(name(dtype));
-        if (dtype == Dtype::bfloat16) {
-            const Owned package(PyImport_ImportModule("ml_dtypes"));
-            if (!package) {
-                PyErr_Clear();
-                return type;
-            }
-            type = checked(PyObject_GetAttrString(package.get(), "bfloat16"));
-        }
+    if (known != nullptr) return Owned::borrow(known);
+    Owned type = python_text(name(dtype));
+    const Owned package(dtype == Dtype::bfloat16 ? PyImport_ImportModule("ml_dtypes") : nullptr);
+    if (package) type = checked(PyObject_GetAttrString(package.get(), "bfloat16"));
+    else PyErr_Clear();
+    if (package || dtype != Dtype::bfloat16) {
         const Owned make = numpy("dtype");
-        known = checked(PyObject_CallFunctionObjArgs(make.get(), type.get(), nullptr)).release();
+        type = checked(PyObject_CallFunctionObjArgs(make.get(), type.get(), nullptr));
     }
-    return Owned::borrow(known);
+    if (known == nullptr) known = Owned::borrow(type.get()).release();
+    return type;
 }
 
 Dtype dtype_from(PyObject* object, std::string_view what) {
@@ -275,26 +166,16 @@ Dtype dtype_from(PyObject* object, std::string_view what) {
 }
 
 bool is_number(PyObject* object) {
-    if (PyFloat_Check(object) || PyLong_Check(object)) return true;
-    if (PyIndex_Check(object) == 0) {
-        // float() of the object's type, without its elements: NumPy's scalars and arrays have it
-        const Owned method = attribute(object, "__float__");
-        if (!method) return false;
-    }
-    const Owned ndim = attribute(object, "ndim");
-    return ndim && PyLong_AsLong(ndim.get()) == 0 && attribute(object, "__array_struct__");
+    return PyFloat_Check(object) || PyLong_Check(object) || numpy_number(object) != 0;
 }
 
 Scalar scalar_of(PyObject* object) {
     if (PyFloat_Check(object)) return PyFloat_AsDouble(object);
-    Owned number = Owned::borrow(object);
-    if (PyLong_Check(object) == 0) {
-        const Owned kind = attribute(object, "dtype");
-        const Owned letter = kind ? attribute(kind.get(), "kind") : Owned();
-        const bool integer = letter && text_of(letter.get()) != "f";
-        number = checked(integer ? PyNumber_Long(object) : PyNumber_Float(object));
-        if (!integer) return PyFloat_AsDouble(number.get());
-    }
+    const char kind = PyLong_Check(object) != 0 ? 'i' : numpy_number(object);
+    if (kind == 0)
+        raise(PyExc_TypeError, "[number] expected an int or float, got a " + type_name(object));
+    const Owned number = checked(kind == 'f' ? PyNumber_Float(object) : PyNumber_Long(object));
+    if (kind == 'f') return PyFloat_AsDouble(number.get());
     const long long value = PyLong_AsLongLong(number.get());
     if (value == -1 && PyErr_Occurred() != nullptr) {
         PyErr_Clear();
@@ -427,6 +308,14 @@ PyObject* array_repr(PyObject* self) {
         return python_text(array ? to_string(array) : "array(None)").release();
     });
 }
+int array_assign(PyObject* self, PyObject* key, PyObject* value) {
+    return guarded([&]() -> int {
+        if (value == nullptr)
+            raise(PyExc_TypeError, "elements of a catena.Array cannot be deleted");
+        assign(as<PyArray>(self)->array, key, value);
+        return 0;
+    });
+}
 Py_ssize_t array_length(PyObject* self) {
     return guarded([&]() -> Py_ssize_t { return length(as<PyArray>(self)->array); });
 }
@@ -437,6 +326,7 @@ PyObject* array_subscript(PyObject* self, PyObject* key) {
 }  // namespace
 
 void add_array(PyObject* module) {
+    open_numpy();
     static PyGetSetDef attributes[] = {
         {"shape", CATENA_GET(python_shape(a.shape()).release()), nullptr, nullptr, nullptr},
         {"dtype", CATENA_GET(python_dtype(a.dtype()).release()), nullptr, nullptr, nullptr},
@@ -444,7 +334,6 @@ void add_array(PyObject* module) {
         {"size", CATENA_GET(PyLong_FromLongLong(a.size())), nullptr, nullptr, nullptr},
         {"nbytes", CATENA_GET(PyLong_FromLongLong(a.nbytes())), nullptr, nullptr, nullptr},
         {"device", CATENA_GET(python_device(a.device()).release()), nullptr, nullptr, nullptr},
-        {"__array_struct__", array_struct, nullptr, nullptr, nullptr},
         {nullptr, nullptr, nullptr, nullptr, nullptr}};
     static PyMethodDef methods[] = {
         fast("copy", array_copy, "A copy on the same device."),
@@ -468,6 +357,7 @@ void add_array(PyObject* module) {
         {Py_tp_methods, methods},
         {Py_sq_length, reinterpret_cast<void*>(array_length)},
         {Py_mp_subscript, reinterpret_cast<void*>(array_subscript)},
+        {Py_mp_ass_subscript, reinterpret_cast<void*>(array_assign)},
         {Py_tp_hash, reinterpret_cast<void*>(hash_address)},
         CATENA_NUMBER_SLOTS(Array),
         CATENA_IN_PLACE_SLOTS(Array),

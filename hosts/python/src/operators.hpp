@@ -155,9 +155,10 @@ PyObject* unary(PyObject* self) noexcept {
 struct Negative {
     auto operator()(const auto& x) const { return -x; }
 };
-struct Positive {
-    auto operator()(const auto& x) const { return x; }
-};
+inline PyObject* same(PyObject* self) noexcept {
+    Py_INCREF(self);
+    return self;
+}
 struct Absolute {
     auto operator()(const auto& x) const { return functions::abs(x); }
 };
@@ -220,7 +221,7 @@ std::vector<Index> indices_of(PyObject* key);
         CATENA_SLOT(Py_nb_and, (binary<X, And>)), CATENA_SLOT(Py_nb_or, (binary<X, Or>)),         \
         {Py_nb_power, reinterpret_cast<void*>(power<X>)},                                         \
         CATENA_UNARY_SLOT(Py_nb_negative, (unary<X, Negative>)),                                  \
-        CATENA_UNARY_SLOT(Py_nb_positive, (unary<X, Positive>)),                                  \
+        CATENA_UNARY_SLOT(Py_nb_positive, same),                                                  \
         CATENA_UNARY_SLOT(Py_nb_absolute, (unary<X, Absolute>)),                                  \
         CATENA_UNARY_SLOT(Py_nb_invert, (unary<X, Invert>)),                                      \
         {Py_nb_bool, reinterpret_cast<void*>(truth<X>)},                                          \

@@ -150,19 +150,39 @@ void set_requires_grad(PyVariable& self, bool value) {
     else waiting(self).requires_grad = value;
 }
 
+bool truth_of(PyObject* value) {
+    if (value == nullptr) raise(PyExc_AttributeError, "cannot delete the attribute");
+    const int truth = PyObject_IsTrue(value);
+    checked(truth);
+    return truth != 0;
+}
+
+// Chainer 1 also has "on", "off" and "auto", which combines with either, as constants do.
+bool volatile_of(PyObject* value) {
+    if (value != nullptr && PyUnicode_Check(value) != 0) {
+        const std::string_view text = text_of(value);
+        if (text == "on" || text == "off" || text == "auto") return text == "on";
+    } else if (value == nullptr || PyLong_Check(value) != 0 || value == Py_None) {
+        return value != nullptr && truth_of(value);
+    }
+    raise(PyExc_TypeError,
+          "[catena.Variable] volatile: expected a bool, 'on', 'off' or 'auto', got a " +
+              type_name(value));
+}
+
 int init_variable(PyObject* object, PyObject* args, PyObject* kwargs) {
     return guarded([&] {
         static const char* names[] = {"data", "volatile", "name", "grad", "requires_grad", nullptr};
-        PyObject *data = Py_None, *name = Py_None, *grad = Py_None;
-        int is_volatile = 0, requires_grad = 1;
-        if (PyArg_ParseTupleAndKeywords(args, kwargs, "|Op$OOp:Variable", const_cast<char**>(names),
+        PyObject *data = Py_None, *is_volatile = nullptr, *name = Py_None, *grad = Py_None;
+        int requires_grad = 1;
+        if (PyArg_ParseTupleAndKeywords(args, kwargs, "|OO$OOp:Variable", const_cast<char**>(names),
                                         &data, &is_volatile, &name, &grad, &requires_grad) == 0)
             throw PythonError();
         PyVariable& self = self_of(object);
         set_data(self, nullptr);
         self.waiting.reset();
         set_data(self, data);
-        if (is_volatile != 0) present(object).set_volatile(true);
+        if (volatile_of(is_volatile)) present(object).set_volatile(true);
         if (requires_grad == 0) set_requires_grad(self, false);
         if (name != Py_None) set_name(self, name);
         if (grad != Py_None) set_grad(object, grad);
@@ -279,17 +299,11 @@ CATENA_GETTER(get_first_grad, {
             return 0;                                  \
         });                                            \
     }
-bool truth_of(PyObject* value) {
-    if (value == nullptr) raise(PyExc_AttributeError, "cannot delete the attribute");
-    const int truth = PyObject_IsTrue(value);
-    checked(truth);
-    return truth != 0;
-}
 CATENA_SETTER(put_data, set_data(self_of(self), value))
 CATENA_SETTER(put_grad, set_grad(self, value))
 CATENA_SETTER(put_grad_var, set_grad_var(self, value))
 CATENA_SETTER(put_requires_grad, set_requires_grad(self_of(self), truth_of(value)))
-CATENA_SETTER(put_volatile, present(self).set_volatile(truth_of(value)))
+CATENA_SETTER(put_volatile, present(self).set_volatile(volatile_of(value)))
 CATENA_SETTER(put_name, set_name(self_of(self), value))
 CATENA_SETTER(put_creator, {
     const Variable variable = present(self);
@@ -369,13 +383,16 @@ PyObject* run_addgrad(PyObject* self, PyObject* const* args, Py_ssize_t n) {
     });
 }
 
-PyObject* run_dlpack(PyObject* self, PyObject* args, PyObject* kwargs) {
+// Calls a method of the array.
+template <const char* name>
+PyObject* of_array(PyObject* self, PyObject* args, PyObject* kwargs) {
     return guarded([&] {
         const Owned array = wrap(data_of(self));
-        const Owned method = checked(PyObject_GetAttrString(array.get(), "__dlpack__"));
+        const Owned method = checked(PyObject_GetAttrString(array.get(), name));
         return checked(PyObject_Call(method.get(), args, kwargs)).release();
     });
 }
+constexpr char as_dlpack[] = "__dlpack__", as_numpy[] = "__array__";
 
 Py_ssize_t variable_length(PyObject* self) {
     return guarded([&]() -> Py_ssize_t { return length(present(self)); });
@@ -471,7 +488,8 @@ void add_variable(PyObject* module) {
         fast("addgrad", run_addgrad, "Adds the gradient of another variable."),
         fast("item", run_item, "The only element as a number."),
         fast("_become_parameter", become_parameter, nullptr),
-        keywords("__dlpack__", run_dlpack, "A DLPack capsule that shares the memory."),
+        keywords("__dlpack__", of_array<as_dlpack>, "A DLPack capsule that shares the memory."),
+        keywords("__array__", of_array<as_numpy>, "The elements as a numpy.ndarray."),
         {nullptr, nullptr, 0, nullptr}};
     static PyMemberDef members[] = {
         {"__dictoffset__", T_PYSSIZET, offsetof(PyVariable, dict), READONLY, nullptr},

@@ -145,14 +145,19 @@ class Summary:
 
     def serialize(self, serializer):
         self._fold()
+        from catena.serializer import Serializer
+        saving = isinstance(serializer, Serializer)
         try:
-            for name in ("_x", "_x2", "_n"):
-                setattr(self, name, float(serializer(name, getattr(self, name))))
+            self._x = float(serializer("_x", self._x))
+            self._x2 = float(serializer("_x2", self._x2))
+            # Chainer reads the sum of the weights as an integer.
+            is_count = saving and self._n.is_integer()
+            self._n = float(serializer("_n", int(self._n) if is_count else self._n))
         except KeyError:
             warnings.warn("The previous statistics are not saved.")
 
 
-def _scalar(value):
+def scalar_of(value):
     """The array of a variable; None unless it is a number or a 0-d array."""
     import numpy
     if isinstance(value, _core.Variable):
@@ -171,10 +176,10 @@ class DictSummary:
         for key, value in d.items():
             weight = 1
             if isinstance(value, tuple):
-                value, weight = value[0], _scalar(value[1])
+                value, weight = value[0], scalar_of(value[1])
                 if weight is None:
                     raise ValueError(f"Given weight to {key} was not scalar.")
-            value = _scalar(value)
+            value = scalar_of(value)
             if value is not None:
                 self._summaries.setdefault(key, Summary()).add(value, weight=weight)
 

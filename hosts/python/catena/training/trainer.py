@@ -1,11 +1,12 @@
 """Trainer, the training loop."""
+import json
 import os
 import sys
 import time
 import traceback
 
 from catena import _core
-from catena.reporter import Reporter
+from catena.reporter import Reporter, scalar_of
 from catena.training.extension import PRIORITY_READER
 from catena.training.triggers import get_trigger
 from catena.utils import random_state
@@ -175,6 +176,17 @@ class Trainer:
         states["python"] = random_state.of_python()
         return states
 
+    def _serialize_observation(self, serializer, saving):
+        # The stop trigger has not seen the last observation yet when a snapshot is saved.
+        numbers = {name: float(scalar_of(value)) for name, value in self.observation.items()
+                   if scalar_of(value) is not None and not isinstance(value, str)}
+        try:
+            text = serializer("observation", json.dumps(numbers))
+        except KeyError:  # a snapshot of Chainer
+            text = "{}"
+        if not saving:
+            self.observation = json.loads(text)
+
     def serialize(self, serializer):
         from catena.serializer import Serializer
         self.updater.serialize(serializer["updater"])
@@ -187,6 +199,7 @@ class Trainer:
                 entry.trigger.serialize(serializer["extension_triggers"][name])
         saving = isinstance(serializer, Serializer)
         elapsed = serializer("_snapshot_elapsed_time", self.elapsed_time if saving else 0.0)
+        self._serialize_observation(serializer, saving)
         if not saving:
             self._elapsed_before = elapsed
         random_state.serialize(serializer, "random", self._random_states())

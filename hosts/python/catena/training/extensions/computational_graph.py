@@ -7,9 +7,6 @@ from catena.training.extension import Extension
 
 __all__ = ["DumpGraph"]
 
-_variable_style = {"shape": "octagon", "fillcolor": "#E0E0E0", "style": "filled"}
-_function_style = {"shape": "record", "fillcolor": "#6495ED", "style": "filled"}
-
 
 class DumpGraph(Extension):
     """Writes the graph of a reported variable, in Graphviz's language and, if ``dot`` is there, as PNG.
@@ -28,8 +25,8 @@ class DumpGraph(Extension):
         self._root_name = root_name
         self._filename = out_name if filename is None else filename
         self._styles = {
-            "variable_style": _variable_style if variable_style is None else variable_style,
-            "function_style": _function_style if function_style is None else function_style}
+            "variable_style": variable_style or "default",
+            "function_style": function_style or "default"}
         self._original_flag = None
         self._flag_called = False
 

@@ -85,7 +85,8 @@ def build_computational_graph(outputs, remove_split=True, variable_style="defaul
     if not isinstance(outputs, (list, tuple)):
         outputs = [outputs]
     if not all(hasattr(output, "rank") for output in outputs):
-        raise TypeError("element of outputs must be either Variable, VariableNode,  or FunctionNode.")
+        raise TypeError("element of outputs must be either Variable, VariableNode, or "
+                        "FunctionNode.")
     waiting = [each.node if isinstance(each, _core.Variable) else each for each in outputs]
     nodes, edges = dict.fromkeys(waiting), {}
     while waiting:

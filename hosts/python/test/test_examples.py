@@ -49,8 +49,8 @@ def train_gpt(out, *arguments):
     text = out / "corpus"
     out.mkdir(exist_ok=True)
     text.write_text(gpt.read(None)[:20000])
-    return gpt.main(["--text", str(text), "--alpha", "0.003", "--batchsize", "4", "--length", "16", "--unit", "32", "--head", "2", "--layer",
-                     "2", "--out", str(out), *arguments])
+    return gpt.main(["--text", str(text), "--alpha", "0.003", "--batchsize", "4", "--length", "16",
+                     "--unit", "32", "--head", "2", "--layer", "2", "--out", str(out), *arguments])
 
 
 def test_gpt(tmp_path, capsys):

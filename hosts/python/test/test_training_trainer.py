@@ -13,22 +13,22 @@ def package(request):
     return pytest.importorskip(request.param)
 
 
-@pytest.mark.parametrize("stop", [(3, "epoch"), (5, "iteration"), (0, "iteration"), None])
+@pytest.mark.parametrize("stop", [(3, "epoch"), (5, "iteration"), None])
 @pytest.mark.parametrize("kind", ["SerialIterator", "MultithreadIterator"])
 def test_same_training(tmp_path, stop, kind):
     """The observations and the parameters are Chainer's up to rounding."""
     chainer = pytest.importorskip("chainer")
     found = []
     for package in (catena, chainer):
-        trainer = trainer_of(package, tmp_path, stop if stop is None or stop[0] else (1, "iteration"),
-                             kind=kind)
+        trainer = trainer_of(package, tmp_path, stop, kind=kind)
         seen = []
 
         def look(trainer):
             updater = trainer.updater
             seen.append((updater.iteration, updater.epoch, updater.epoch_detail,
                          updater.previous_epoch_detail, updater.is_new_epoch,
-                         sorted(trainer.observation), float(trainer.observation["main/loss"].array)))
+                         sorted(trainer.observation),
+                         float(trainer.observation["main/loss"].array)))
             if stop is None and updater.iteration == 4:
                 raise StopIteration
 
@@ -62,7 +62,8 @@ def test_order_of_extensions(package, tmp_path):
     trainer.extend(extension("writer"), name="a", priority=t.PRIORITY_WRITER)
     trainer.extend(extension("editor", priority=t.PRIORITY_EDITOR), name="b")
     trainer.extend(extension("second"), name="a", trigger=(2, "iteration"))
-    trainer.extend(extension("own", trigger=lambda trainer: trainer.updater.iteration == 1), name="c")
+    trainer.extend(
+        extension("own", trigger=lambda trainer: trainer.updater.iteration == 1), name="c")
     trainer.extend(extension("before"), name="d", call_before_training=True, priority=250)
     assert trainer.get_extension("a_1").name == "a_1"
     trainer.run()
@@ -163,7 +164,7 @@ def test_exceptions(package, tmp_path, capsys, show):
         trainer.run(show_loop_exception_msg=show)
     assert calls == [("first", "reason", True), ("second", "reason", True), "first", "second"]
     text = capsys.readouterr().err
-    assert ("Exception in main training loop: reason\nTraceback (most recent call last):" in text) == show
+    assert ("Exception in main training loop: reason\nTraceback (most recent" in text) == show
     assert ("Exception in error handler: handler fails" in text) == show
     assert ("Will finalize trainer extensions and updater before reraising" in text) == show
 

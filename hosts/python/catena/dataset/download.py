@@ -56,5 +56,5 @@ def cached_download(url):
 
 
 def cache_or_load_file(path, creator, loader):
-    """loader(path) if the file exists, else creator(file), which writes it and returns its content."""
+    """loader(path) if the file exists, else creator(file), which writes it and returns a result."""
     return loader(path) if os.path.exists(path) else _write(path, creator)

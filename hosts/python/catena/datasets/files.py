@@ -1,8 +1,8 @@
 """Datasets that are read from files: MNIST and others in its format, CIFAR, Penn Treebank.
 
-Files are looked for in the folder of the dataset in ``get_dataset_root()`` (where Chainer keeps what
-it has downloaded), in ``get_dataset_root()/NAME`` and in ``_core.data_folders(NAME)``, where catena's
-programs look. Files that are in none of them are downloaded.
+Files are looked for where Chainer keeps what it has downloaded, a folder in ``get_dataset_root()``;
+in ``get_dataset_root()/NAME``; in ``get_dataset_root()`` itself; and in ``_core.data_folders(NAME)``,
+where catena's programs look. Files that are in none of them are downloaded.
 """
 import os
 
@@ -161,7 +161,7 @@ def _ptb_words(part):
 
 
 def get_ptb_words_vocabulary():
-    """The number of each word of Penn Treebank, in the order in which the training part has them."""
+    """The number of each word of Penn Treebank, in the order of the training part."""
     return {word: i for i, word in enumerate(dict.fromkeys(_ptb_words("train")))}
 
 

@@ -104,8 +104,8 @@ class Pieces(chainer.dataset.DatasetMixin):
 
 def parse(arguments):
     parser = argparse.ArgumentParser(prog="python -m catena.examples.gpt", description=__doc__)
-    parser.add_argument("--text", metavar="FILE", help="UTF-8, plain or with gzip; default: plays of "
-                        "Shakespeare that are part of the package")
+    parser.add_argument("--text", metavar="FILE", help="UTF-8, plain or with gzip; default: plays "
+                        "of Shakespeare that are part of the package")
     parser.add_argument("--iteration", "-i", type=int, default=500, help="number of minibatches")
     parser.add_argument("--batchsize", "-b", type=int, default=16, help="pieces in a minibatch")
     parser.add_argument("--length", type=int, default=64, help="characters of a piece")

@@ -28,8 +28,9 @@ class MLP(chainer.Chain):
 
 def parse(arguments):
     parser = argparse.ArgumentParser(prog="python -m catena.examples.mnist", description=__doc__)
-    parser.add_argument("--data", metavar="FOLDER", help="the folder of MNIST's four files; default: "
-                        "where catena's programs find them, else 12,000 digits of the package")
+    parser.add_argument("--data", metavar="FOLDER", help="the folder of MNIST's four files; "
+                        "default: where catena's programs find them, else 12,000 digits of the "
+                        "package")
     parser.add_argument("--epoch", "-e", type=int, default=20, help="sweeps over the training set")
     parser.add_argument("--batchsize", "-b", type=int, default=100, help="images of a minibatch")
     parser.add_argument("--unit", "-u", type=int, default=1000, help="units of a layer")

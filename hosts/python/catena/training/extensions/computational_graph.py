@@ -9,7 +9,7 @@ __all__ = ["DumpGraph"]
 
 
 class DumpGraph(Extension):
-    """Writes the graph of a reported variable, in Graphviz's language and, if ``dot`` is there, as PNG.
+    """Writes the graph of a reported variable, in Graphviz's language and with ``dot`` as PNG.
 
     Args:
         root_name: the name of the variable, such as "main/loss".

@@ -19,7 +19,7 @@ class Averages:
         self.summary = DictSummary()
 
     def __call__(self, trainer):
-        """Adds the values of the iteration. Gives the means, epoch and iteration when they are due."""
+        """Adds the values of the iteration. Returns the means, epoch and iteration when due."""
         observation = trainer.observation
         self.summary.add(observation if self._keys is None else {
             key: observation[key] for key in self._keys if key in observation})

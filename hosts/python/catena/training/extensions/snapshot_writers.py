@@ -13,7 +13,7 @@ def _save_npz(path, target, **kwargs):
 
 
 class Writer:
-    """Writes the serialized objects that it is called with. A subclass implements ``__call__()``."""
+    """Writes the serialized objects that it is called with. Subclasses have ``__call__()``."""
 
     def __init__(self):
         self._post_save_hooks = []

@@ -94,7 +94,7 @@ class ManualScheduleTrigger(_ProgressTrigger):
         try:
             self.finished = serializer("finished", self.finished)
         except KeyError:
-            warnings.warn("finished of ManualScheduleTrigger is not saved: False until the next call")
+            warnings.warn("finished of ManualScheduleTrigger is not saved: False until its call")
             self.finished = False
 
 

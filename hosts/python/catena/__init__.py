@@ -27,8 +27,24 @@ from catena.optimizer import GradientMethod, Optimizer, UpdateRule
 from catena import optimizer_hooks, optimizers, serializers
 from catena.reporter import (
     DictSummary, Reporter, Summary, get_current_reporter, report, report_scope)
-from catena import dataset, datasets, iterators, training, utils
-from catena import computational_graph, gradient_check, testing
 from catena.compat import install_as_chainer
 
 __version__ = "0.1.0"
+# Not all programs need these modules, so they are imported when they are used.
+_later = ("computational_graph", "dataset", "datasets", "gradient_check", "iterators", "testing",
+          "training", "utils")
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from catena import (
+        computational_graph, dataset, datasets, gradient_check, iterators, testing, training, utils)
+
+
+def __getattr__(name):
+    if name in _later:
+        import importlib
+        return importlib.import_module("catena." + name)
+    raise AttributeError(f"module 'catena' has no attribute {name!r}")
+
+
+def __dir__():
+    return sorted({*globals(), *_later})

@@ -13,7 +13,6 @@ import torch
 from torch.autograd import forward_ad
 
 from catena import _core
-from catena.configuration import force_backprop_mode, no_backprop_mode
 
 __all__ = ["wrap"]
 
@@ -38,94 +37,75 @@ def wrap(function):
     """
     if isinstance(function, str):
         function = _core.plugin_function(function)
+    elif not callable(function):
+        raise TypeError("[catena.torch.wrap] function: expected a name or a callable object, got "
+                        f"{type(function).__name__}")
+    return _Wrapped(function)
 
-    def call(*args, **kwargs):
-        if torch._C._are_functorch_transforms_active():
-            raise RuntimeError(
-                f"[{wrapped.__name__}] expected a call outside of torch.func, whose transforms, such "
-                "as vmap() and grad(), cannot look into a function of catena")
-        tensors = []
-        _collect((args, *kwargs.values()), tensors)
-        is_one = True
 
-        def run(tensors, needs):
-            nonlocal is_one
-            variables = _core.variables_of_tensors(tensors, needs)
-            found = iter(variables)
-            results = function(*_replaced(args, found),
-                               **{key: _replaced(value, found) for key, value in kwargs.items()})
-            is_one = not isinstance(results, (list, tuple))
-            return _core.Recorded(variables, results)
+class _Wrapped:
+    def __init__(self, function):
+        functools.update_wrapper(self, function)
+        self._function = function
 
-        results = _apply(run, tuple(tensors))
-        return results[0] if is_one else tuple(results)
-
-    @functools.wraps(function)
-    def wrapped(*args, **kwargs):
+    def __call__(self, *args, **kwargs):
         if torch.compiler.is_compiling():
-            return torch.compiler.disable(call)(*args, **kwargs)
-        return call(*args, **kwargs)
+            return torch.compiler.disable(self._call)(*args, **kwargs)
+        return self._call(*args, **kwargs)
 
-    return wrapped
+    def _call(self, *args, **kwargs):
+        return _apply(functools.partial(_core.record, self._function, args, kwargs, torch.Tensor),
+                      _core.tensors_in(args, kwargs, torch.Tensor))
 
+    def __repr__(self):
+        return f"catena.torch.wrap({self._function!r})"
 
-def _collect(value, tensors):
-    if isinstance(value, torch.Tensor):
-        tensors.append(value.resolve_neg())
-    elif isinstance(value, (list, tuple)):
-        for each in value:
-            _collect(each, tensors)
-
-
-def _replaced(value, variables):
-    """The value with the next variables in the place of its tensors."""
-    if isinstance(value, torch.Tensor):
-        return next(variables)
-    if isinstance(value, (list, tuple)):
-        return [_replaced(each, variables) for each in value]
-    return value
+    def __reduce__(self):
+        return wrap, (self._function,)
 
 
-def _apply(run, tensors):
-    """The results of run(tensors, whether they need a gradient), which returns what was recorded."""
-    needs = [tensor.requires_grad for tensor in tensors]
-    if True in needs and torch.is_grad_enabled() or forward_ad._current_level >= 0:
-        return _Call.apply(run, *tensors)
-    results = _results(run, tensors, (False,) * len(tensors))[1]
-    return [y.detach() if y is not None and y.requires_grad else y for y in results]
+def _apply(record, tensors):
+    """The results of record(tensors, whether they need a gradient)."""
+    if torch._C._are_functorch_transforms_active():
+        raise RuntimeError("[catena.torch] expected a call outside of vmap(), grad() and the other "
+                           "transforms of torch.func, which cannot look into a function of catena")
+    if torch.is_grad_enabled() and any(x.requires_grad for x in tensors) or (
+            forward_ad._current_level >= 0):
+        return _Call.apply(record, *tensors)
+    return _record(record, tensors, (False,) * len(tensors))[1]
 
 
-def _results(run, tensors, needs):
-    """What was recorded, and its Recorded.results()."""
+def _record(record, tensors, needs):
+    """What was recorded, and its results()."""
     on_gpu = tensors and tensors[0].is_cuda
-    with torch.cuda.device_of(tensors[0]) if on_gpu else contextlib.nullcontext():
-        with force_backprop_mode() if True in needs else no_backprop_mode():
-            recorded = run(tensors, needs)
-        return recorded, *recorded.results(tensors, torch.Tensor, torch.from_dlpack)
+    with torch.cuda.device_of(tensors[0]) if on_gpu else _nothing:
+        recorded = record(tensors, needs)
+        return recorded, *recorded.results(tensors, torch.Tensor, torch.from_dlpack, True in needs)
+
+
+_nothing = contextlib.nullcontext()
 
 
 class _Call(torch.autograd.Function):
     """A call that catena's graph records. Its gradient is such a call too."""
 
     @staticmethod
-    def forward(ctx, run, *tensors):
-        needs = ctx.needs_input_grad[1:]
-        ctx.recorded, results, saved, constant = _results(run, tensors, needs)
+    def forward(ctx, record, *tensors):
+        ctx.recorded, results, saved, constant = _record(record, tensors, ctx.needs_input_grad[1:])
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(*saved)
         ctx.mark_non_differentiable(*constant)
-        return tuple(results)
+        return results
 
     @staticmethod
     def backward(ctx, *grads):
         saved = ctx.saved_tensors  # an error if one was changed, or the graph was freed
-        recorded = ctx.recorded
+        recorded, needs = ctx.recorded, ctx.needs_input_grad
         if not torch._C._autograd._get_current_graph_task_keep_graph():
             ctx.recorded = None
-        given = [i for i, grad in enumerate(grads) if grad is not None]
-        needs = ctx.needs_input_grad
+        given = tuple(i for i, grad in enumerate(grads) if grad is not None)
         if not given:
             return (None,) * len(needs)
         tensors = (*(grads[i] for i in given), *saved[:sum(needs)])
-        found = iter(_apply(lambda *of: recorded.gradients(given, *of), tensors))
+        found = iter(_apply(functools.partial(recorded.gradients, given), tensors))
         return tuple(next(found) if need else None for need in needs)

@@ -14,16 +14,18 @@ struct Recorded {
     std::vector<Ref<VariableNode>> inputs, outputs;  // null for a missing output
     std::vector<Array> in, out;                      // until results()
     bool are_gradients = false;
+    bool is_one = false;  // results() gives the only output instead of a tuple
 };
 struct PyRecorded {
     PyObject_HEAD Recorded recorded;
 };
 PyTypeObject* recorded_type = nullptr;
 
-Owned wrap_recorded(const Variables& inputs, const Variables& outputs, bool are_gradients) {
+Recorded& recorded_of(PyObject* object) { return as<PyRecorded>(object)->recorded; }
+
+Owned wrap_recorded(const Variables& inputs, const Variables& outputs) {
     Owned made = checked(PyType_GenericAlloc(recorded_type, 0));
-    Recorded& self = *new (&as<PyRecorded>(made.get())->recorded) Recorded();
-    self.are_gradients = are_gradients;
+    Recorded& self = *new (&recorded_of(made.get())) Recorded();
     const auto add = [](const Variable& from, auto& nodes, std::vector<Array>& arrays) {
         nodes.push_back(from.node_ref());
         arrays.push_back(from ? from.data() : Array());
@@ -46,7 +48,8 @@ bool overlap(const Array& a, const Array& b) {
 }
 
 Variable variable_of_tensor(PyObject* tensor, bool needs_gradient) {
-    const Owned dense = checked(PyObject_CallMethod(tensor, "contiguous", nullptr));
+    const Owned plain = checked(PyObject_CallMethod(tensor, "resolve_neg", nullptr));
+    const Owned dense = checked(PyObject_CallMethod(plain.get(), "contiguous", nullptr));
     Variable x(from_dlpack(dense.get(), "[catena.torch] tensor", true));
     if (!needs_gradient) x.set_requires_grad(false);
     return x;
@@ -57,49 +60,99 @@ PyObject* item_of(PyObject* tuple, std::size_t i) {
     if (item == nullptr) throw PythonError();
     return item;
 }
-std::size_t size_of_tuple(PyObject* tuple) {
-    const Py_ssize_t n = PyTuple_Size(tuple);
-    checked(static_cast<int>(n));
-    return static_cast<std::size_t>(n);
+bool any_true(PyObject* tuple) {
+    const int found = PySequence_Contains(tuple, Py_True);
+    checked(found);
+    return found != 0;
 }
 
-// variables_of_tensors(tensors, needs_gradient)
-PyObject* variables_of_tensors(PyObject*, PyObject* const* args, Py_ssize_t) {
+// A copy of an argument, and of lists and tuples in it, with replace(x) in the place of tensors x.
+template <class Replace>
+Owned replaced(PyObject* value, PyObject* type, const Replace& replace) {
+    if (PyObject_TypeCheck(value, reinterpret_cast<PyTypeObject*>(type)) != 0)
+        return replace(value);
+    const bool is_list = PyList_Check(value) != 0;
+    if (!is_list && PyTuple_Check(value) == 0) return Owned::borrow(value);
+    const Py_ssize_t n = PySequence_Size(value);
+    Owned copy = checked(is_list ? PyList_New(n) : PyTuple_New(n));
+    for (Py_ssize_t i = 0; i < n; ++i) {
+        const Owned item = checked(PySequence_GetItem(value, i));
+        PyObject* const made = replaced(item.get(), type, replace).release();
+        checked(is_list ? PyList_SetItem(copy.get(), i, made)
+                        : PyTuple_SetItem(copy.get(), i, made));
+    }
+    return copy;
+}
+template <class Replace>
+Owned replaced_values(PyObject* keywords, PyObject* type, const Replace& replace) {
+    Owned copy = checked(PyDict_Copy(keywords));
+    PyObject *key = nullptr, *value = nullptr;
+    for (Py_ssize_t at = 0; PyDict_Next(keywords, &at, &key, &value) != 0;)
+        checked(PyDict_SetItem(copy.get(), key, replaced(value, type, replace).get()));
+    return copy;
+}
+
+// tensors_in(args, kwargs, type): a tuple.
+PyObject* tensors_in(PyObject*, PyObject* const* args, Py_ssize_t) {
     return guarded([&] {
-        Variables made;
-        for (std::size_t i = 0; i < size_of_tuple(args[0]); ++i)
-            made.push_back(variable_of_tensor(item_of(args[0], i), item_of(args[1], i) == Py_True));
-        return wrap_all(std::move(made)).release();
+        const Owned found = checked(PyList_New(0));
+        const auto add = [&](PyObject* tensor) {
+            checked(PyList_Append(found.get(), tensor));
+            return Owned::borrow(tensor);
+        };
+        replaced(args[0], args[2], add);
+        replaced_values(args[1], args[2], add);
+        return checked(PySequence_Tuple(found.get())).release();
     });
 }
 
-// Recorded(inputs, outputs)
-PyObject* new_recorded(PyTypeObject*, PyObject* args, PyObject*) {
+// record(function, args, kwargs, type, tensors, needs_gradient): what the function computes from
+// variables in the place of the tensors. The graph is recorded if one of them needs a gradient.
+PyObject* record(PyObject*, PyObject* const* args, Py_ssize_t) {
     return guarded([&] {
-        PyObject *inputs = nullptr, *outputs = nullptr;
-        if (PyArg_ParseTuple(args, "OO:Recorded", &inputs, &outputs) == 0) throw PythonError();
-        const std::string_view what = "[catena.torch] the function's result";
-        return wrap_recorded(variables_of(inputs, what), variables_of(outputs, what), false)
-            .release();
+        PyObject *const type = args[3], *const tensors = args[4], *const needs = args[5];
+        Variables inputs;
+        const auto next = [&](PyObject*) {
+            const std::size_t i = inputs.size();
+            inputs.push_back(variable_of_tensor(item_of(tensors, i), item_of(needs, i) == Py_True));
+            return wrap(inputs.back());
+        };
+        const Owned variables = replaced(args[1], type, next);
+        const Owned keywords = replaced_values(args[2], type, next);
+        const using_config scope(&Config::enable_backprop, any_true(needs));
+        const Owned result = checked(PyObject_Call(args[0], variables.get(), keywords.get()));
+        Owned made = wrap_recorded(
+            inputs, variables_of(result.get(), "[catena.torch] the function's result"));
+        recorded_of(made.get()).is_one =
+            PyTuple_Check(result.get()) == 0 && PyList_Check(result.get()) == 0;
+        return made.release();
     });
 }
+
 void free_recorded(PyObject* self) {
     PyTypeObject* const type = Py_TYPE(self);
-    as<PyRecorded>(self)->recorded.~Recorded();
+    recorded_of(self).~Recorded();
     reinterpret_cast<freefunc>(PyType_GetSlot(type, Py_tp_free))(self);
     Py_DECREF(type);
 }
 
-// results(tensors, type, from_dlpack): the outputs as tensors; the tensors that gradients need,
-// beginning with the inputs that require a gradient; the outputs that have no gradient.
+// The result of a call without a gradient that is an input: not that tensor, which may require one.
+Owned detached(PyObject* tensor) { return checked(PyObject_CallMethod(tensor, "detach", nullptr)); }
+
+// results(tensors, type, from_dlpack, records): the outputs as one tensor or a tuple; the tensors
+// that gradients need, beginning with the inputs that require a gradient; the outputs that have no
+// gradient.
 PyObject* recorded_results(PyObject* object, PyObject* const* args, Py_ssize_t) {
     return guarded([&] {
-        Recorded& self = as<PyRecorded>(object)->recorded;
+        Recorded& self = recorded_of(object);
         PyObject *const tensors = args[0], *const type = args[1], *const from = args[2];
-        const auto list_of = [](auto& items) {
-            Owned list = checked(PyList_New(0));
-            for (const auto& item : items) checked(PyList_Append(list.get(), item.get()));
-            return list;
+        const bool records = args[3] == Py_True;
+        const auto tuple_of = [](const std::vector<Owned>& items) {
+            Owned tuple = checked(PyTuple_New(static_cast<Py_ssize_t>(items.size())));
+            for (std::size_t i = 0; i < items.size(); ++i)
+                checked(PyTuple_SetItem(tuple.get(), static_cast<Py_ssize_t>(i),
+                                        Owned::borrow(items[i].get()).release()));
+            return tuple;
         };
         // An output that is an input becomes the tensor itself. No others share memory, because
         // PyTorch would not know it.
@@ -109,7 +162,8 @@ PyObject* recorded_results(PyObject* object, PyObject* const* args, Py_ssize_t) 
             if (!y) results[i] = Owned::borrow(Py_None);
             for (std::size_t k = 0; k < self.in.size() && !results[i]; ++k) {
                 if (y.body() != self.in[k].body()) continue;
-                results[i] = Owned::borrow(item_of(tensors, k));
+                PyObject* const tensor = item_of(tensors, k);
+                results[i] = records ? Owned::borrow(tensor) : detached(tensor);
                 y = Array();
             }
             const auto shares = [&](const Array& other) { return overlap(y, other); };
@@ -120,8 +174,9 @@ PyObject* recorded_results(PyObject* object, PyObject* const* args, Py_ssize_t) 
                 y = y.copy();
         }
         std::vector<bool> kept;  // whether the graph has the array
-        for (const std::vector<Array>& arrays : {std::cref(self.in), std::cref(self.out)})
-            for (const Array& array : arrays) kept.push_back(array && !array.body()->exclusive());
+        for (const auto& arrays : {std::cref(self.in), std::cref(self.out)})
+            for (const Array& array : arrays.get())
+                kept.push_back(array && !array.body()->exclusive());
         for (std::size_t i = 0; i < self.out.size(); ++i) {
             if (results[i]) continue;
             results[i] = export_as(type, self.out[i]);
@@ -130,47 +185,50 @@ PyObject* recorded_results(PyObject* object, PyObject* const* args, Py_ssize_t) 
                     checked(PyObject_CallFunctionObjArgs(from, wrap(self.out[i]).get(), nullptr));
         }
         std::vector<Owned> saved, constant;
-        for (const bool target : {true, false})
-            for (std::size_t k = 0; k < self.in.size(); ++k)
-                if (self.inputs[k]->requires_grad == target && (target || kept[k]))
-                    saved.push_back(Owned::borrow(item_of(tensors, k)));
-        for (std::size_t i = 0; i < self.out.size(); ++i) {
-            if (kept[self.in.size() + i]) saved.push_back(Owned::borrow(results[i].get()));
-            if (self.outputs[i] && !self.outputs[i]->requires_grad)
-                constant.push_back(Owned::borrow(results[i].get()));
+        if (records) {
+            for (const bool target : {true, false})
+                for (std::size_t k = 0; k < self.in.size(); ++k)
+                    if (self.inputs[k]->requires_grad == target && (target || kept[k]))
+                        saved.push_back(Owned::borrow(item_of(tensors, k)));
+            for (std::size_t i = 0; i < self.out.size(); ++i) {
+                if (kept[self.in.size() + i]) saved.push_back(Owned::borrow(results[i].get()));
+                if (self.outputs[i] && !self.outputs[i]->requires_grad)
+                    constant.push_back(Owned::borrow(results[i].get()));
+            }
         }
         self.in.clear();
         self.out.clear();
-        return checked(Py_BuildValue("NNN", list_of(results).release(), list_of(saved).release(),
-                                     list_of(constant).release()))
+        Owned outputs = self.is_one ? std::move(results.at(0)) : tuple_of(results);
+        return checked(Py_BuildValue("NNN", outputs.release(), tuple_of(saved).release(),
+                                     tuple_of(constant).release()))
             .release();
     });
 }
 
-// gradients(outputs, tensors, needs_gradient): computes the gradients of the inputs that require
-// one, from those of some outputs, which are the first tensors. Gradients that the tensors need are
-// recorded.
+// gradients(outputs, tensors, needs_gradient): the gradients of the inputs that require one, from
+// those of some outputs, which are the first tensors. They are recorded if a tensor needs a
+// gradient.
 PyObject* recorded_gradients(PyObject* object, PyObject* const* args, Py_ssize_t) {
     return guarded([&] {
-        const Recorded& self = as<PyRecorded>(object)->recorded;
+        const Recorded& self = recorded_of(object);
+        PyObject *const tensors = args[1], *const needs = args[2];
         Variables outputs, targets, given;
-        bool create = false;
         for (const std::int64_t i : integers_of(args[0], "[catena.torch] outputs")) {
             const std::size_t k = given.size();
-            const bool needs = item_of(args[2], k) == Py_True;
             outputs.emplace_back(self.outputs.at(static_cast<std::size_t>(i)));
-            given.push_back(variable_of_tensor(item_of(args[1], k), needs));
+            given.push_back(variable_of_tensor(item_of(tensors, k), item_of(needs, k) == Py_True));
         }
-        for (std::size_t i = 0; i < size_of_tuple(args[2]); ++i)
-            create = create || item_of(args[2], i) == Py_True;
         for (const Ref<VariableNode>& x : self.inputs)
             if (x->requires_grad) targets.emplace_back(x);
+        const bool create = any_true(needs);
         const Variables found = [&] {
             const WithoutLock others;
             return grad(outputs, targets, given, {}, {.enable_double_backprop = create});
         }();
         given.insert(given.end(), targets.begin(), targets.end());
-        return wrap_recorded(given, found, true).release();
+        Owned made = wrap_recorded(given, found);
+        recorded_of(made.get()).are_gradients = true;
+        return made.release();
     });
 }
 
@@ -181,14 +239,14 @@ void add_torch(PyObject* module) {
                                     fast("gradients", recorded_gradients, nullptr),
                                     {nullptr, nullptr, 0, nullptr}};
     static PyType_Slot slots[] = {{Py_tp_doc, const_cast<char*>("A graph behind tensors.")},
-                                  {Py_tp_new, reinterpret_cast<void*>(new_recorded)},
                                   {Py_tp_dealloc, reinterpret_cast<void*>(free_recorded)},
                                   {Py_tp_methods, methods},
                                   {0, nullptr}};
     static PyType_Spec spec{"catena._core.Recorded", sizeof(PyRecorded), 0, Py_TPFLAGS_DEFAULT,
                             slots};
     recorded_type = add_type(module, spec);
-    static PyMethodDef functions[] = {fast("variables_of_tensors", variables_of_tensors, nullptr),
+    static PyMethodDef functions[] = {fast("tensors_in", tensors_in, nullptr),
+                                      fast("record", record, nullptr),
                                       {nullptr, nullptr, 0, nullptr}};
     checked(PyModule_AddFunctions(module, functions));
 }

@@ -1,7 +1,7 @@
 """Initial values of parameters, with the names and defaults of chainer.initializers.
 
-Random values are drawn on the host from numpy.random, as in Chainer: after ``numpy.random.seed(0)`` they
-are the same as there.
+Random values are drawn on the host from numpy.random, as in Chainer: after ``numpy.random.seed(0)``
+they are the same as there.
 """
 import numpy
 

@@ -211,8 +211,8 @@ class Link:
         size = 0
         for name, parameter in self.namedparams():
             if parameter.array is None:
-                warnings.warn(f"Parameter '{name}' has not been initialized, so the resulting count "
-                              "will not include the number of parameters in it.")
+                warnings.warn(f"Parameter '{name}' has not been initialized, so the resulting "
+                              "count will not include the number of parameters in it.")
             else:
                 size += parameter.size
         return size
@@ -242,8 +242,8 @@ class Link:
         if mode == "init":
             for path, parameter in made.namedparams(include_uninit=False):
                 if parameter.initializer is None:
-                    raise TypeError(f"[Link] copy: expected an initializer of {path}, got a parameter "
-                                    "that was made from an array")
+                    raise TypeError(f"[Link] copy: expected an initializer of {path}, got a "
+                                    "parameter that was made from an array")
                 parameter.initialize(parameter.shape)
         return made
 

@@ -20,9 +20,9 @@ def _text(layer):
 class Sequential(ChainList):
     """A list of callables. A call gives each one the result of the one before.
 
-    Links of the list are children. Their names are the numbers that they have in Chainer 7, so that its
-    files can be loaded. They are not in the order of the list: if links and functions are appended in
-    turn, and a link is the first, each later link becomes number 1 and moves the others.
+    Links of the list are children. Their names are the numbers that they have in Chainer 7, so that
+    its files can be loaded. They are not in the order of the list: if a link is the first, each one
+    that is appended becomes number 1 and moves the others.
 
     Args:
         layers: links, functions and other callables.
@@ -162,8 +162,8 @@ class Sequential(ChainList):
 
     def copyparams(self, link, copy_persistent=True):
         if not isinstance(link, Sequential):
-            raise ValueError("Objects other than Sequential object cannot be copied to a Sequential "
-                             "object.")
+            raise ValueError("Objects other than Sequential object cannot be copied to a "
+                             "Sequential object.")
         for layer, other in zip(self._layers, link, strict=True):
             if isinstance(layer, Link):
                 layer.copyparams(other, copy_persistent)

@@ -1,5 +1,5 @@
 """Variable and Parameter: the parts that need no speed. The others are in the extension module."""
-import copy
+import copyreg
 
 import numpy
 
@@ -170,10 +170,13 @@ def to_device(self, device):
     if self.array is None:
         self._first_device = device
     elif device != self.device:
+        # A graph may refer to the array on the old device: the variable gets a node of its own.
         gradient = self.grad_var
-        self.array = self._array.to_device(device)
-        if gradient is not None:
-            self.grad = gradient._array.to_device(device)
+        Variable.__init__(
+            self, self._array.to_device(device), self.volatile, name=self.name,
+            grad=None if gradient is None else gradient._array.to_device(device),
+            requires_grad=self.requires_grad)
+        self._restored(None)
 
 
 @_method
@@ -223,16 +226,18 @@ def _text(self, separator):
     return f"{name}({numpy.array2string(array, separator=separator, prefix=name + '(')})"
 
 
-def _restore(cls, state):
-    made = cls.__new__(cls)
-    made.__setstate__(state)
-    return made
-
-
 def _on_host(array):
     """A copy on the host that can be pickled, also of bfloat16."""
     array = array.astype("float32") if str(array.dtype) == "bfloat16" else array
     return array.__array__(copy=True)
+
+
+def _from_host(array, dtype, device):
+    return _core.as_array(array).astype(dtype).to_device(device)
+
+
+copyreg.pickle(_core.Array, lambda array: (
+    _from_host, (_on_host(array), str(array.dtype), array.device.name)))
 
 
 @_method
@@ -251,8 +256,7 @@ def __setstate__(self, state):
     device = _core.Device(state["device"])
     device = device if device.is_gpu else _core.Device(-1)
     array, gradient = (
-        None if state.get(key) is None
-        else _core.as_array(state[key]).astype(state["dtype"]).to_device(device)
+        None if state.get(key) is None else _from_host(state[key], state["dtype"], device)
         for key in ["array", "grad"])
     Variable.__init__(self, array, name=state["name"], grad=gradient,
                       requires_grad=state["requires_grad"])
@@ -269,7 +273,7 @@ def _restored(self, first_grad):
 
 @_method
 def __reduce_ex__(self, protocol):
-    return _restore, (type(self), self.__getstate__())
+    return copyreg.__newobj__, (type(self),), self.__getstate__()
 
 
 @_method
@@ -284,14 +288,6 @@ def __copy__(self):
     made.grad = self.grad
     made.__dict__.update(self.__dict__)
     made._restored(None)
-    return made
-
-
-@_method
-def __deepcopy__(self, memo):
-    state = self.__getstate__()
-    state["attributes"] = copy.deepcopy(state["attributes"], memo)
-    made = memo[id(self)] = _restore(type(self), state)
     return made
 
 

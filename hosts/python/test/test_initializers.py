@@ -6,12 +6,12 @@ import catena
 from catena import initializers
 
 CASES = [
-    ("Constant", (2.5,), {}), ("Zero", (), {}), ("One", (), {}), ("NaN", (), {}), ("Identity", (), {}),
-    ("Identity", (3.0,), {}), ("Normal", (), {}), ("Normal", (2.0,), {}), ("LeCunNormal", (), {}),
-    ("LeCunNormal", (0.5,), {}), ("GlorotNormal", (), {}), ("HeNormal", (), {}),
-    ("HeNormal", (2.0,), {"fan_option": "fan_out"}), ("Uniform", (), {}), ("Uniform", (3.0,), {}),
-    ("LeCunUniform", (), {}), ("GlorotUniform", (), {}), ("HeUniform", (2.0,), {}),
-    ("Orthogonal", (), {}), ("Orthogonal", (2.0,), {"mode": "embedding"}),
+    ("Constant", (2.5,), {}), ("Zero", (), {}), ("One", (), {}), ("NaN", (), {}),
+    ("Identity", (), {}), ("Identity", (3.0,), {}), ("Normal", (), {}), ("Normal", (2.0,), {}),
+    ("LeCunNormal", (), {}), ("LeCunNormal", (0.5,), {}), ("GlorotNormal", (), {}),
+    ("HeNormal", (), {}), ("HeNormal", (2.0,), {"fan_option": "fan_out"}), ("Uniform", (), {}),
+    ("Uniform", (3.0,), {}), ("LeCunUniform", (), {}), ("GlorotUniform", (), {}),
+    ("HeUniform", (2.0,), {}), ("Orthogonal", (), {}), ("Orthogonal", (2.0,), {"mode": "embedding"}),
     ("UpsamplingDeconvFilter", (), {}), ("DownsamplingConvFilter", (), {})]
 
 

@@ -49,16 +49,17 @@ class MultiHeadAttention(Chain):
         wscale: the scale of the initial weights, as of LeCunNormal.
     """
 
-    def __init__(self, units, heads, *, kv_heads=None, bias=True, causal=False, window=0, dropout=0.0,
-                 rotary=None, wscale=1.0):
+    def __init__(self, units, heads, *, kv_heads=None, bias=True, causal=False, window=0,
+                 dropout=0.0, rotary=None, wscale=1.0):
         super().__init__()
         kv_heads = heads if kv_heads is None else kv_heads
         if units < 1 or heads < 1 or units % heads or kv_heads < 1 or heads % kv_heads:
-            raise ValueError("[MultiHeadAttention] expected heads that divide units and kv_heads that "
-                             f"divide heads, got units={units}, heads={heads}, kv_heads={kv_heads}")
+            raise ValueError("[MultiHeadAttention] expected heads that divide units and kv_heads "
+                             f"that divide heads, got units={units}, heads={heads}, "
+                             f"kv_heads={kv_heads}")
         if rotary is not None and units // heads % 2:
-            raise ValueError("[MultiHeadAttention] heads: expected an even number of units for each "
-                             f"head with rotary positions, got {units // heads}")
+            raise ValueError("[MultiHeadAttention] heads: expected an even number of units for "
+                             f"each head with rotary positions, got {units // heads}")
         self.heads = heads
         self.kv_heads = kv_heads
         self.causal = causal
@@ -71,7 +72,7 @@ class MultiHeadAttention(Chain):
                 setattr(self, name, Linear(units, n_out, not bias, LeCunNormal(wscale)))
 
     def make_cache(self):
-        """An empty cache of keys and values, for generation: a dictionary that forward() extends."""
+        """An empty cache of keys and values for generation, which forward() extends."""
         return {}
 
     def forward(self, x, context=None, mask=None, lengths=None, cache=None):

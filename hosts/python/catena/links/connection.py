@@ -24,7 +24,8 @@ class Linear(Weighted):
     """A fully connected layer: y = x W^T + b.
 
     Args:
-        in_size: the number of inputs per sample. None, or leaving it out, takes it from the first call.
+        in_size: the number of inputs per sample. None, or leaving it out, takes it from the first
+            call.
         out_size: the number of outputs.
         nobias: whether there is no b.
         initialW, initial_bias: initializers, arrays or numbers; by default LeCunNormal and 0.
@@ -69,7 +70,8 @@ class SimplifiedDropconnect(Linear):
         initialW: an initializer, an array or a number; by default the same as of Linear.
     """
 
-    def __init__(self, in_size, out_size, ratio=0.5, nobias=False, initialW=None, initial_bias=None):
+    def __init__(self, in_size, out_size, ratio=0.5, nobias=False, initialW=None,
+                 initial_bias=None):
         super().__init__(in_size, out_size, nobias, HeNormal(1 / 2 ** 0.5) if initialW is None
                          else initialW, initial_bias)
         self.ratio = ratio
@@ -111,7 +113,12 @@ class EmbedID(Link):
 
 
 class Bias(Link):
-    """Adds b, of the shape of x from ``axis`` on or a part of it. Without a shape, b is an argument."""
+    """Adds b, of the shape of x from ``axis`` on, or of the first of these axes.
+
+    Args:
+        axis: the first axis of x that b has.
+        shape: the shape of b. Without it, b is an argument of calls.
+    """
 
     def __init__(self, axis=1, shape=None):
         super().__init__()
@@ -126,7 +133,7 @@ class Bias(Link):
 
 
 class Scale(Chain):
-    """Multiplies by W, of the shape of x from ``axis`` on or a part of it, and can add a bias.
+    """Multiplies by W, which has the shapes that b of Bias can have, and can add a bias.
 
     Args:
         axis: the first axis of x that W has.
@@ -210,7 +217,8 @@ class Highway(Chain):
         in_out_size: the number of inputs and outputs per sample.
         nobias: whether there are no biases.
         activate: a function; by default F.relu.
-        init_Wh, init_Wt, init_bh, init_bt: initializers of the weights and biases of plain and transform.
+        init_Wh, init_Wt: initializers of the weights of plain and transform.
+        init_bh, init_bt: initializers of the biases.
     """
 
     def __init__(self, in_out_size, nobias=False, activate=None, init_Wh=None, init_Wt=None,

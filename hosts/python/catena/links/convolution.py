@@ -33,8 +33,8 @@ class _Convolution(Weighted):
     def _initialize_params(self, in_channels):
         for what, n in [("output", self.out_channels), ("input", in_channels)]:
             if n % self.groups != 0:
-                raise ValueError(f"the number of {what} channels must be divisible by the number of "
-                                 f"groups, got {n} and {self.groups}")
+                raise ValueError(f"the number of {what} channels must be divisible by the number "
+                                 f"of groups, got {n} and {self.groups}")
         sizes = ((in_channels, self.out_channels // self.groups) if self._transposed else
                  (self.out_channels, in_channels // self.groups))
         self.W.initialize(sizes + self._extents)
@@ -97,8 +97,8 @@ class Convolution2D(_Convolution):
 class DilatedConvolution2D(_Convolution):
     """A convolution of images with filters whose pixels are ``dilate`` apart; see Convolution2D."""
 
-    def __init__(self, in_channels, out_channels, ksize=None, stride=1, pad=0, dilate=1, nobias=False,
-                 initialW=None, initial_bias=None):
+    def __init__(self, in_channels, out_channels, ksize=None, stride=1, pad=0, dilate=1,
+                 nobias=False, initialW=None, initial_bias=None):
         super().__init__()
         if ksize is None:
             out_channels, ksize, in_channels = in_channels, out_channels, None
@@ -205,17 +205,17 @@ class DeconvolutionND(_Convolution):
 class Convolution1D(ConvolutionND):
     """A convolution over one axis: of sequences (N, channels, length); see Convolution2D."""
 
-    def __init__(self, in_channels, out_channels, ksize, stride=1, pad=0, nobias=False, initialW=None,
-                 initial_bias=None, cover_all=False, dilate=1, groups=1):
+    def __init__(self, in_channels, out_channels, ksize, stride=1, pad=0, nobias=False,
+                 initialW=None, initial_bias=None, cover_all=False, dilate=1, groups=1):
         super().__init__(1, in_channels, out_channels, ksize, stride, pad, nobias, initialW,
                          initial_bias, cover_all, dilate, groups)
 
 
 class Convolution3D(ConvolutionND):
-    """A convolution over three axes: of volumes (N, channels, depth, height, width); see Convolution2D."""
+    """A convolution over three axes: of volumes (N, channels, depth, height, width)."""
 
-    def __init__(self, in_channels, out_channels, ksize, stride=1, pad=0, nobias=False, initialW=None,
-                 initial_bias=None, cover_all=False, dilate=1, groups=1):
+    def __init__(self, in_channels, out_channels, ksize, stride=1, pad=0, nobias=False,
+                 initialW=None, initial_bias=None, cover_all=False, dilate=1, groups=1):
         super().__init__(3, in_channels, out_channels, ksize, stride, pad, nobias, initialW,
                          initial_bias, cover_all, dilate, groups)
 
@@ -223,8 +223,8 @@ class Convolution3D(ConvolutionND):
 class Deconvolution1D(DeconvolutionND):
     """A transposed convolution over one axis; see Deconvolution2D."""
 
-    def __init__(self, in_channels, out_channels, ksize, stride=1, pad=0, nobias=False, outsize=None,
-                 initialW=None, initial_bias=None, dilate=1, groups=1):
+    def __init__(self, in_channels, out_channels, ksize, stride=1, pad=0, nobias=False,
+                 outsize=None, initialW=None, initial_bias=None, dilate=1, groups=1):
         super().__init__(1, in_channels, out_channels, ksize, stride, pad, nobias, outsize,
                          initialW, initial_bias, dilate, groups)
 
@@ -232,8 +232,8 @@ class Deconvolution1D(DeconvolutionND):
 class Deconvolution3D(DeconvolutionND):
     """A transposed convolution over three axes; see Deconvolution2D."""
 
-    def __init__(self, in_channels, out_channels, ksize, stride=1, pad=0, nobias=False, outsize=None,
-                 initialW=None, initial_bias=None, dilate=1, groups=1):
+    def __init__(self, in_channels, out_channels, ksize, stride=1, pad=0, nobias=False,
+                 outsize=None, initialW=None, initial_bias=None, dilate=1, groups=1):
         super().__init__(3, in_channels, out_channels, ksize, stride, pad, nobias, outsize,
                          initialW, initial_bias, dilate, groups)
 
@@ -303,10 +303,11 @@ class LocalConvolution2D(Link):
         return F.local_convolution_2d(x, self.W, self.b, self.stride)
 
 
-class _DeformableSampler(_Convolution):
+class DeformableConvolution2DSampler(_Convolution):
     """The second part of DeformableConvolution2D."""
 
-    def __init__(self, in_channels, out_channels, ksize, stride, pad, nobias, initialW, initial_bias):
+    def __init__(self, in_channels, out_channels, ksize, stride, pad, nobias, initialW,
+                 initial_bias):
         super().__init__()
         self.ksize = ksize
         self.stride = _pair(stride)
@@ -322,12 +323,13 @@ class _DeformableSampler(_Convolution):
 
 
 class DeformableConvolution2D(Chain):
-    """A convolution of images whose filters' elements are moved by offsets, which another one computes.
+    """A convolution of images. Another one computes by how much the elements of filters are moved.
 
     Args:
         in_channels, out_channels, ksize, stride, pad: those of Convolution2D.
         offset_nobias, offset_initialW, offset_initial_bias: those of the convolution of offsets.
-        deform_nobias, deform_initialW, deform_initial_bias: those of the moved one; W is 0 by default.
+        deform_nobias, deform_initialW, deform_initial_bias: those of the other one, whose W is 0 by
+            default.
     """
 
     def __init__(self, in_channels, out_channels, ksize, stride=1, pad=0, offset_nobias=False,
@@ -338,8 +340,9 @@ class DeformableConvolution2D(Chain):
         with self.init_scope():
             self.offset_conv = Convolution2D(in_channels, 2 * kh * kw, ksize, stride, pad,
                                              offset_nobias, offset_initialW, offset_initial_bias)
-            self.deform_conv = _DeformableSampler(in_channels, out_channels, ksize, stride, pad,
-                                                  deform_nobias, deform_initialW, deform_initial_bias)
+            self.deform_conv = DeformableConvolution2DSampler(
+                in_channels, out_channels, ksize, stride, pad, deform_nobias, deform_initialW,
+                deform_initial_bias)
 
     def forward(self, x):
         return self.deform_conv(x, self.offset_conv(x))
@@ -348,8 +351,9 @@ class DeformableConvolution2D(Chain):
 class Inception(Chain):
     """Four branches of convolutions and pooling; see "Going Deeper with Convolutions" (2014).
 
-    Their results are joined: a 1x1 convolution to out1 channels; 1x1 to proj3, then 3x3 to out3; 1x1
-    to proj5, then 5x5 to out5; 3x3 max pooling, then 1x1 to proj_pool. relu follows all but the pooling.
+    Their results are joined: a 1x1 convolution to out1 channels; 1x1 to proj3, then 3x3 to out3;
+    1x1 to proj5, then 5x5 to out5; 3x3 max pooling, then 1x1 to proj_pool. relu follows each
+    convolution.
     """
 
     def __init__(self, in_channels, out1, proj3, out3, proj5, out5, proj_pool, conv_init=None,

@@ -19,7 +19,7 @@ class BinaryHierarchicalSoftmax(Link):
 
     Args:
         in_size: the number of inputs per sample.
-        tree: a binary tree of words as nested pairs, such as ((1, 2), 3); see create_huffman_tree().
+        tree: a binary tree of words as nested pairs: ((1, 2), 3); see create_huffman_tree().
         dtype: that of W; by default config.dtype.
     """
 

@@ -22,12 +22,14 @@ class BatchNormalization(Link):
     avg_mean, avg_var and N, the number of batches of fine-tuning.
 
     Args:
-        size: the number of channels, or the shape of gamma and beta. With ``axis`` it can be left out.
+        size: the number of channels, or the shape of gamma and beta. With ``axis`` it can be taken
+            from the first call.
         decay: the share of the running statistics that a batch leaves as it is.
         eps: added to the variance.
         dtype: that of the parameters; by default config.dtype, or float32 for mixed16.
         use_gamma, use_beta: whether there are gamma and beta; else they are 1 and 0.
-        initial_gamma, initial_beta, initial_avg_mean, initial_avg_var: initializers, arrays or numbers.
+        initial_gamma, initial_beta: initializers, arrays or numbers; by default 1 and 0.
+        initial_avg_mean, initial_avg_var: the same for the running statistics; by default 0 and 1.
         axis: the axes over which the statistics are computed; by default all that gamma lacks.
     """
 
@@ -80,8 +82,12 @@ class BatchNormalization(Link):
         yield "use_beta", self.beta is not None
 
     def forward(self, x, *, finetune=False):
-        """Normalizes x. With ``finetune`` in training, the running statistics become the means of all
-        batches since start_finetuning().
+        """Normalizes x.
+
+        Args:
+            x: the batch.
+            finetune: in training, makes the running statistics the means of all batches since
+                start_finetuning().
         """
         if self.avg_mean is None:
             self._initialize_params(tuple(n for i, n in enumerate(x.shape) if i not in self.axis))
@@ -91,8 +97,8 @@ class BatchNormalization(Link):
         if beta is None:
             beta = self._array(0, self.avg_mean.shape)
         if not config.train:
-            return F.fixed_batch_normalization(x, gamma, beta, self.avg_mean, self.avg_var, self.eps,
-                                               axis=self.axis)
+            return F.fixed_batch_normalization(x, gamma, beta, self.avg_mean, self.avg_var,
+                                               self.eps, axis=self.axis)
         decay = self.decay
         if finetune:
             self.N += 1
@@ -127,8 +133,8 @@ class BatchRenormalization(BatchNormalization):
         self.dmax = dmax
 
     def _normalize(self, x, gamma, beta, decay):
-        return F.batch_renormalization(x, gamma, beta, self.rmax, self.dmax, self.eps, self.avg_mean,
-                                       self.avg_var, decay, update_statistics=True)
+        return F.batch_renormalization(x, gamma, beta, self.rmax, self.dmax, self.eps,
+                                       self.avg_mean, self.avg_var, decay, update_statistics=True)
 
 
 class LayerNormalization(Link):
@@ -207,7 +213,10 @@ class GroupNormalization(Link):
     def forward(self, x):
         if self.gamma.array is None:
             if x.ndim < 2:
-                raise ValueError("Input dimension must be at least 2, including batch size dimension "
-                                 f"(first dimension), got {x.ndim}.")
+                raise ValueError("Input dimension must be at least 2, including batch size "
+                                 f"dimension (first dimension), got {x.ndim}.")
             self._initialize_params(x.shape[1])
-        return F.group_normalization(x, self.groups, self.gamma, self.beta, self.eps)
+        dtype, precise = x.dtype, self.gamma.dtype
+        x = x if dtype == precise else F.cast(x, precise)
+        y = F.group_normalization(x, self.groups, self.gamma, self.beta, self.eps)
+        return y if dtype == precise else F.cast(y, dtype)

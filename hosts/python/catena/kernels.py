@@ -11,7 +11,7 @@ _memories = []
 
 
 def memoize(for_each_device=False):
-    """A decorator of functions that make kernels: a call with the same arguments is not repeated."""
+    """A decorator of functions that make kernels: it keeps the results for all arguments."""
     def remember(function):
         _memories.append(functools.lru_cache(maxsize=None)(function))
         return _memories[-1]
@@ -72,14 +72,14 @@ class _Kernel:
 class ElementwiseKernel(_Kernel):
     """A kernel that computes each element. Arrays are broadcast as in NumPy.
 
-    ``ElementwiseKernel("T x, T y", "T z", "z = x * y + 1", "f")(x, y)`` returns a new array; an array
-    that is passed for z is written to. A capital letter stands for the dtype of the arrays that are
+    ``ElementwiseKernel("T x, T y", "T z", "z = x * y + 1", "f")(x, y)`` returns a new array; an
+    array that is passed for z is written to. A capital letter stands for the dtype of the arrays that are
     declared with it. ``raw T x`` is a whole array, which the formula indexes.
 
     Args:
         in_params: the types and names of the inputs.
         out_params: those of the outputs.
-        operation: statements in C++. ``i`` is the index of the element, ``n`` the number of elements.
+        operation: statements in C++. ``i`` is the index of the element, ``n`` their number.
         name: the name in messages.
         return_tuple: whether a single output is returned in a tuple.
         preamble: code before the kernel.
@@ -88,9 +88,9 @@ class ElementwiseKernel(_Kernel):
         keep: whether to keep the source in the cache folder.
     """
 
-    def __init__(self, in_params, out_params, operation, name="kernel", reduce_dims=True, preamble="",
-                 no_return=False, return_tuple=False, *, loop_prep="", after_loop="", options=(),
-                 keep=False):
+    def __init__(self, in_params, out_params, operation, name="kernel", reduce_dims=True,
+                 preamble="", no_return=False, return_tuple=False, *, loop_prep="", after_loop="",
+                 options=(), keep=False):
         core = _core.elementwise_kernel(in_params, out_params, operation, name, preamble, loop_prep,
                                         after_loop, options, keep)
         super().__init__(core, name, in_params, return_tuple)
@@ -128,8 +128,8 @@ class ReductionKernel(_Kernel):
     """
 
     def __init__(self, in_params, out_params, map_expr, reduce_expr, post_map_expr, identity,
-                 name="reduce_kernel", reduce_type=None, reduce_dims=True, preamble="", options=(), *,
-                 keep=False):
+                 name="reduce_kernel", reduce_type=None, reduce_dims=True, preamble="", options=(),
+                 *, keep=False):
         core = _core.reduction_kernel(
             in_params, out_params, map_expr, reduce_expr, post_map_expr,
             "" if identity is None else str(identity), name, reduce_type or "", preamble, options,
@@ -158,9 +158,9 @@ def elementwise(in_params, out_params, operation, name=None, *args, **kwargs):
         return ElementwiseKernel(in_params, out_params, operation, name, *args, **kwargs)
     old = dict(zip(["keep", "options", "preamble", "loop_prep", "after_loop"],
                    (() if name is None else (name,)) + args), **kwargs)
-    return ElementwiseKernel(in_params, "", out_params, operation, preamble=old.pop("preamble", ""),
-                             keep=bool(old.pop("keep", False)), options=old.pop("options", ()) or (),
-                             **old)
+    return ElementwiseKernel(
+        in_params, "", out_params, operation, preamble=old.pop("preamble", ""),
+        keep=bool(old.pop("keep", False)), options=old.pop("options", ()) or (), **old)
 
 
 class _OldReduction(_Kernel):
@@ -176,8 +176,8 @@ def reduce(in_params, out_params, map_expr, reduce_expr, post_map_expr, identity
     options, preamble)``.
     """
     if isinstance(name, str):
-        return ReductionKernel(in_params, out_params, map_expr, reduce_expr, post_map_expr, identity,
-                               name, *args, **kwargs)
+        return ReductionKernel(in_params, out_params, map_expr, reduce_expr, post_map_expr,
+                               identity, name, *args, **kwargs)
     names = ["dtype_out", "keep", "options", "preamble"]
     given = [each for each in (identity, name) if each is not None]
     old = {**dict(zip(names, [*given, *args])), **kwargs}

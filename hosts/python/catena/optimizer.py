@@ -22,9 +22,7 @@ class _Hooks:
 
     def __init__(self):
         self.of = {"pre": {}, "post": {}}
-
-    def __bool__(self):
-        return bool(self.of["pre"] or self.of["post"])
+        self.any = False
 
     def add(self, hook, name, timing):
         if not callable(hook):
@@ -40,13 +38,15 @@ class _Hooks:
         if name is None:
             name = getattr(hook, "name", getattr(hook, "__name__", None))
         if name is None:
-            raise ValueError("[add_hook] name: expected a name, because the hook has none, got None")
+            raise ValueError("[add_hook] name: expected one, because the hook has none, got None")
         if any(name in hooks for hooks in self.of.values()):
             raise KeyError(f"a hook {name!r} already exists")
         self.of[timing][name] = hook
+        self.any = True
 
     def remove(self, name):
         del self.of["pre" if name in self.of["pre"] else "post"][name]
+        self.any = bool(self.of["pre"] or self.of["post"])
 
     def at(self, timing):
         if timing not in self.of:
@@ -326,13 +326,11 @@ class Rule(UpdateRule):
         self._steps = self._steps or _Steps(self)
         self._steps.run([self], [param])
 
-    def key(self, param):
-        """Equal for rules whose parameters can be updated together; None for others."""
-        if (self._runs_alone or self._hooks or len(self.hyperparam.__dict__) > 1
-                or param.array is None or self._is_fp32(param) or type(param) is not Parameter):
-            return None
-        return (type(self), id(self.hyperparam._parent), self.function, self.t, self.initial_alpha,
-                param.loss_scale)
+    def is_plain(self, param):
+        """Whether the parameter can be updated together with others of the optimizer."""
+        return (self.enabled and not self._hooks.any and len(self.hyperparam.__dict__) == 1
+                and not self._runs_alone and type(param) is Parameter and param.array is not None
+                and not self._is_fp32(param))
 
     def __getstate__(self):
         return {name: value for name, value in self.__dict__.items() if name != "_steps"}
@@ -465,8 +463,8 @@ class Optimizer:
     def new_epoch(self, auto=False):
         """Counts an epoch. ``auto`` must be True in updaters that set ``use_auto_new_epoch``."""
         if auto and not self.use_auto_new_epoch:
-            raise RuntimeError("[new_epoch] auto: expected False, because use_auto_new_epoch is not "
-                               "set, got True")
+            raise RuntimeError("[new_epoch] auto: expected False, because use_auto_new_epoch is "
+                               "not set, got True")
         if not auto and self.use_auto_new_epoch:
             raise RuntimeError("[new_epoch] auto: expected no call, because the updater makes it, "
                                "got one: pass auto_new_epoch=False to the updater")
@@ -608,6 +606,7 @@ class GradientMethod(Optimizer):
         self.hyperparam = Hyperparameter()
         self._use_fp32_update = False
         self._steps = {}
+        self._params = None  # of the target, during update()
 
     def setup(self, link):
         super().setup(link)
@@ -636,7 +635,7 @@ class GradientMethod(Optimizer):
 
     def reallocate_cleared_grads(self):
         """Gives parameters without a gradient one of zeros. A subclass may do nothing instead."""
-        _core.make_gradients(list(self.target.params(False)))
+        _core.make_gradients(self._params or list(self.target.params()))
 
     def call_hook(self, hook):
         super().call_hook(hook)
@@ -645,8 +644,9 @@ class GradientMethod(Optimizer):
     def update(self, lossfun=None, *args, **kwds):
         if lossfun is not None:
             self._backward(lossfun, args, kwds)
+        self._params = list(self.target.params())
         if self._loss_scale is not None:
-            for param in self.target.params():
+            for param in self._params:
                 param.loss_scale = self._loss_scale
         self.reallocate_cleared_grads()
         self.check_nan_in_grads()
@@ -657,28 +657,30 @@ class GradientMethod(Optimizer):
         self.reallocate_cleared_grads()
         self.call_hooks("post")
         self.update_loss_scale()
+        self._params = None
 
     def _update_all(self):
-        groups = {}
-        for param in self.target.params():
+        groups = {}  # rules and parameters for each set of common values
+        for param in self._params:
             rule = param.update_rule
-            key = rule.key(param) if isinstance(rule, Rule) and rule.enabled else None
-            if key is None:
+            if not isinstance(rule, Rule) or not rule.is_plain(param):
                 param.update()
-            else:  # a parameter that several links share is updated once
-                groups.setdefault(key, {})[rule] = param
+                continue
+            common = (type(rule), rule.hyperparam._parent, rule.t, rule.initial_alpha,
+                      param.loss_scale)
+            # A parameter that several links share is updated once.
+            groups.setdefault(common, {})[rule] = param
         steps = {}
-        for key, members in groups.items():
+        for common, members in groups.items():
             rules, params = list(members), list(members.values())
             for rule in rules:
                 rule.t += 1
-            if key[-1] is not None:
-                _core.scale_gradients(params, 1 / key[-1])
-            first = rules[0]
-            place = first, first.function
-            steps[place] = self._steps.get(place) or _Steps(first)
+            if common[-1] is not None:
+                _core.scale_gradients(params, 1 / common[-1])
+            place = rules[0], rules[0].function
+            steps[place] = self._steps.get(place) or _Steps(rules[0])
             steps[place].run(rules, params)
         self._steps = steps
 
     def __getstate__(self):
-        return {**self.__dict__, "_steps": {}}
+        return {**self.__dict__, "_steps": {}, "_params": None}

@@ -1,4 +1,4 @@
-"""Functions for optimizer.add_hook() and update_rule.add_hook(), which change gradients in place."""
+"""Functions for add_hook() of optimizers and update rules. They change gradients in place."""
 import numpy
 
 from catena import _core, functions

@@ -166,8 +166,8 @@ class _AdamRule(Rule):
     def bounds(self):
         """The lowest and highest rate of AdaBound's last step."""
         if self.t == 0:
-            raise RuntimeError("Can't determine the bounds of AdaBound optimizer because the update "
-                               "steps have not been started.")
+            raise RuntimeError("Can't determine the bounds of AdaBound optimizer because the "
+                               "update steps have not been started.")
         speed = self.hyperparam.gamma * self.t
         return self._final_lr() * (1 - 1 / (speed + 1)), self._final_lr() * (1 + 1 / speed)
 

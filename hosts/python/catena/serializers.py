@@ -14,6 +14,9 @@ def _saved(value):
     """The value as a numpy.ndarray on the host; bfloat16 as its bytes, because NumPy lacks it."""
     if isinstance(value, _core.Array):
         value = value.to_device(-1)
+        if str(value.dtype) == "bfloat16":
+            bits = numpy.asarray(value.astype("float32")).view(numpy.uint32)
+            return numpy.asarray(bits // 65536, numpy.uint16).view("V2")
     array = numpy.asarray(value)
     return array.view("V2") if array.dtype.name == "bfloat16" else array
 
@@ -22,8 +25,7 @@ def _loaded(array):
     """The array, with bfloat16 as float32."""
     if array.dtype.kind != "V" or array.dtype.itemsize != 2:
         return array
-    bits = array.view(numpy.uint16).astype(numpy.uint32) * numpy.uint32(65536)
-    return numpy.asarray(bits).view(numpy.float32)
+    return numpy.asarray(array.view(numpy.uint16) * numpy.uint32(65536)).view(numpy.float32)
 
 
 def _restored(dataset, value):
@@ -44,8 +46,8 @@ def _restored(dataset, value):
     integers = issubclass(dataset.dtype.type, numpy.integer) and issubclass(kind, int)
     if (issubclass(dataset.dtype.type, numpy.number) and not integers
             and not numpy.can_cast(dataset.dtype, kind, casting="safe")):
-        raise TypeError(f"[load] value: expected one that {kind.__name__} can represent, got an array "
-                        f"of {dataset.dtype}")
+        raise TypeError(f"[load] value: expected one that {kind.__name__} can represent, got an "
+                        f"array of {dataset.dtype}")
     return kind(dataset)
 
 
@@ -140,7 +142,8 @@ class NpzDeserializer(Deserializer):
         self.ignore_names = [] if ignore_names is None else ignore_names
 
     def __getitem__(self, key):
-        return type(self)(self.npz, self.path + key.strip("/") + "/", self.strict, self.ignore_names)
+        path = self.path + key.strip("/") + "/"
+        return type(self)(self.npz, path, self.strict, self.ignore_names)
 
     def _ignores(self, key):
         names = self.ignore_names
@@ -154,7 +157,8 @@ class NpzDeserializer(Deserializer):
 
     def __call__(self, key, value):
         key = self.path + key.lstrip("/")
-        if (not self.strict and key not in getattr(self.npz, "files", self.npz)) or self._ignores(key):
+        is_missing = not self.strict and key not in getattr(self.npz, "files", self.npz)
+        if is_missing or self._ignores(key):
             return value
         return _restored(_read(self.npz, key), value)
 
@@ -220,9 +224,10 @@ def _tensors_in(file):
             return {name: (_tensor_dtypes[entry["dtype"]], entry["shape"])
                     for name, entry in header.items()
                     if name != "__metadata__" and entry["dtype"] in _tensor_dtypes}
-        except (ValueError, AttributeError, KeyError, TypeError, MemoryError, OverflowError) as error:
-            raise _core.DataError(f"[safetensors] {file}: expected a header that describes tensors, "
-                                  f"got {error!r}") from None
+        except (AttributeError, LookupError, MemoryError, OverflowError, TypeError,
+                ValueError) as error:
+            raise _core.DataError(f"[safetensors] {file}: expected a header that describes "
+                                  f"tensors, got {error!r}") from None
 
 
 def _h5py():

@@ -27,8 +27,8 @@ def assert_allclose(x, y, atol=1e-5, rtol=1e-4, verbose=True):
             difference = numpy.abs(x.astype(float) - y)
             allowed = atol + rtol * numpy.abs(y.astype(float))
             worst = numpy.unravel_index(numpy.argmax(difference - allowed), x.shape)
-            lines += [f"  i: {tuple(map(int, worst))}", f"  x[i]: {x[worst]}", f"  y[i]: {y[worst]}",
-                      f"  absolute error[i]: {difference[worst]}",
+            lines += [f"  i: {tuple(map(int, worst))}", f"  x[i]: {x[worst]}",
+                      f"  y[i]: {y[worst]}", f"  absolute error[i]: {difference[worst]}",
                       f"  total tolerance: {allowed[worst]}"]
         with numpy.printoptions(threshold=10000):
             lines += [f"x: {x}", f"y: {y}"]
@@ -196,7 +196,7 @@ def assert_warns(expected):
 
 
 def save_and_load(src, dst, filename, saver, loader):
-    """Saves an object in a temporary folder with ``saver(path, src)``, and loads it into another."""
+    """Saves an object with ``saver(path, src)`` in a temporary folder, and loads another."""
     import os
     import tempfile
     with tempfile.TemporaryDirectory() as folder:

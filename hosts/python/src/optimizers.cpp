@@ -350,11 +350,15 @@ PyObject* gradients_norm(PyObject*, PyObject* list) {
         return PyFloat_FromDouble(norm);
     });
 }
-// Gives each parameter that lacks a gradient one of zeros.
+// Gives each parameter that has an array, but no gradient, a gradient of zeros.
 PyObject* make_gradients(PyObject*, PyObject* list) {
     return guarded([&]() -> PyObject* {
-        for (const Variable& each : parameters_of(list))
-            if (!each.grad()) each.zerograd();
+        for (Py_ssize_t i = 0; i < PyList_Size(list); ++i) {
+            PyObject* const each = PyList_GetItem(list, i);
+            if (!is_variable(each)) raise(PyExc_TypeError, "expected variables");
+            const Variable& variable = as<PyVariable>(each)->variable;
+            if (variable && !variable.grad()) variable.zerograd();
+        }
         Py_RETURN_NONE;
     });
 }

@@ -190,7 +190,7 @@ def test_optimizers_of_chainer_1():
     numpy.testing.assert_allclose(link.inner.a.array, expected - 1, rtol=1e-5)
 
 
-@pytest.mark.parametrize("make", [lambda: optimizers.MomentumSGD(lr=0.1, momentum=0.5), OldMomentum])
+@pytest.mark.parametrize("make", [lambda: optimizers.MomentumSGD(0.1, 0.5), OldMomentum])
 def test_setup_with_arrays(make):
     param, grad = numpy.ones(2, "f"), numpy.full(2, 3, "f")
     optimizer = make()
@@ -259,3 +259,72 @@ def test_optimizers_are_collected():
     del link, optimizer
     gc.collect()
     assert [ref() for ref in seen] == [None] * 4
+
+
+# ---- devices
+
+@pytest.fixture
+def gpu():
+    """A GPU, or the second logical CPU device in its place."""
+    if not catena.cuda.available:
+        catena.cuda.set_backend("cpu")
+    if not catena.cuda.available:
+        catena.cuda.set_backend("")
+        pytest.skip("one logical CPU device")
+    yield catena.cuda.get_device_from_id(0)
+    catena.cuda.set_backend("")
+
+
+@pytest.mark.parametrize("name", ["Adam", "AMSGrad", "SMORMS3", "MSVAG", "Lamb", "NesterovAG"])
+def test_state_follows_parameters_to_a_device(name, gpu, tmp_path):
+    file = str(tmp_path / "state.npz")
+    ends = []
+    for moves in [False, True]:
+        link = link_of(catena, values_of())
+        optimizer = getattr(optimizers, name)().setup(link)
+        for hook in [catena.optimizer_hooks.WeightDecay(0.1), catena.optimizer_hooks.Lasso(0.1),
+                     catena.optimizer_hooks.GradientHardClipping(-1, 1),
+                     catena.optimizer_hooks.GradientClipping(1.5),
+                     catena.optimizer_hooks.GradientNoise(0.0)]:
+            optimizer.add_hook(hook)
+
+        def before(step, optimizer, link):
+            rule = link.inner.b.update_rule
+            if moves and step == 2:
+                link.to_device(gpu)
+            if moves and step == 3:
+                assert all(state.device == gpu for state in rule.state.values())
+                rule.hyperparam.eta = optimizer.hyperparam.get_dict().get("eta", 1)
+            if moves and step == 4:
+                catena.serializers.save_npz(file, optimizer)
+                other = getattr(optimizers, name)().setup(link_of(catena, values_of()))
+                catena.serializers.load_npz(file, other)
+                for key, state in other.target.inner.b.update_rule.state.items():
+                    numpy.testing.assert_array_equal(state, numpy.asarray(rule.state[key]))
+                catena.serializers.load_npz(file, optimizer)
+                link.to_cpu()
+
+        train(link, optimizer, 6, before=before)
+        if moves:
+            assert isinstance(next(iter(link.inner.b.update_rule.state.values())), numpy.ndarray)
+        ends.append(arrays_of(link))
+    assert_same(ends[0], ends[1], 1e-5)
+
+
+def test_own_rules_on_a_device(gpu):
+    class Rule(catena.UpdateRule):
+        def init_state(self, param):
+            self.state["seen"] = numpy.zeros(2, "f")
+
+        def update_core_gpu(self, param):
+            assert self.state["seen"].device == param.device
+            param.data -= param.grad
+            self.state["seen"] += param.grad
+
+    param = catena.Parameter(numpy.ones(2, "f"))
+    param.update_rule = Rule()
+    param.to_device(gpu)
+    param.grad = catena.cuda.to_gpu(numpy.ones(2, "f"))
+    param.update()
+    assert numpy.asarray(param.array).tolist() == [0, 0]
+    assert numpy.asarray(param.update_rule.state["seen"]).tolist() == [1, 1]

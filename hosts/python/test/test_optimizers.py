@@ -32,7 +32,9 @@ def train(link, optimizer, steps=5, seed=1, before=None):
         if before is not None:
             before(step, optimizer, link)
         for _, param in sorted(link.namedparams()):
-            param.grad = rng.normal(size=param.shape).astype(str(param.dtype))
+            grad = rng.normal(size=param.shape).astype(str(param.dtype))
+            on_gpu = isinstance(param.array, catena.Array)
+            param.grad = catena.cuda.to_gpu(grad) if on_gpu else grad
         optimizer.update()
 
 
@@ -251,7 +253,8 @@ def test_half_precision_has_state_in_float32(name, dtype):
                 grad = rng.normal(size=param.shape).astype("float16").astype("f")
                 param.grad = catena._core.as_array(grad).astype(each)
             optimizer.update()
-        assert all(state.dtype == numpy.float32 for state in link.inner.a.update_rule.state.values())
+        states = link.inner.a.update_rule.state.values()
+        assert all(state.dtype == numpy.float32 for state in states)
         assert str(link.inner.a.dtype) == each
         arrays[each] = {n: numpy.asarray(p._array.astype("float32")) for n, p in link.namedparams()}
     for key, value in arrays["float32"].items():

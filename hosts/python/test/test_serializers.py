@@ -181,7 +181,8 @@ def test_bfloat16(tmp_path, suffix):
         for name, param in link.namedparams():
             loaded = dict(other.namedparams())[name]
             assert str(loaded.dtype) == dtype
-            assert numpy.array_equal(loaded._array.astype("float32"), param._array.astype("float32"))
+            assert numpy.array_equal(loaded._array.astype("float32"),
+                                     param._array.astype("float32"))
 
 
 def test_safetensors(tmp_path):

@@ -272,6 +272,16 @@ def test_files_of_chainer(root, monkeypatch):
         assert_equal(found, given)
 
 
+def test_digits(root, monkeypatch):
+    train, test = datasets.get_digits()
+    assert len(train) == 10000 and len(test) == 2000 and train[0][0].shape == (784,)
+    assert sorted(set(int(t) for _, t in test)) == list(range(10))
+    assert datasets.get_digits(withlabel=False, ndim=3)[1].shape == (2000, 1, 28, 28)
+    monkeypatch.setattr(catena, "__path__", [str(root)])
+    with pytest.raises(FileNotFoundError, match="expected the file train-images-idx3-ubyte.gz"):
+        datasets.get_digits()
+
+
 def test_downloads(root, tmp_path):
     file = tmp_path / "source"
     file.write_text("content")

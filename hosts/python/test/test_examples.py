@@ -9,7 +9,8 @@ import numpy
 import pytest
 
 import catena
-from catena.examples import gpt, mnist, shipped
+from catena.datasets.files import shipped
+from catena.examples import gpt, mnist
 
 
 @pytest.fixture(autouse=True)

@@ -2,7 +2,8 @@
 
 Files are looked for where Chainer keeps what it has downloaded, a folder in ``get_dataset_root()``;
 in ``get_dataset_root()/NAME``; in ``get_dataset_root()`` itself; and in ``_core.data_folders(NAME)``,
-where catena's programs look. Files that are in none of them are downloaded.
+where catena's programs look. Files that are in none of them are downloaded. Some datasets are part of
+the package.
 """
 import os
 
@@ -13,15 +14,23 @@ from catena.configuration import get_dtype
 from catena.dataset.download import cached_download, get_dataset_root
 from catena.datasets.tuple_dataset import TupleDataset
 
-__all__ = ["get_cifar10", "get_cifar100", "get_fashion_mnist", "get_fashion_mnist_labels",
-           "get_kuzushiji_mnist", "get_mnist", "get_ptb_words", "get_ptb_words_vocabulary"]
+__all__ = ["get_cifar10", "get_cifar100", "get_digits", "get_fashion_mnist",
+           "get_fashion_mnist_labels", "get_kuzushiji_mnist", "get_mnist", "get_ptb_words",
+           "get_ptb_words_vocabulary", "shipped"]
+
+
+def shipped(name):
+    """The folder of a dataset that is part of the package."""
+    import catena
+    return os.path.join(catena.__path__[0], "share", name)
 
 
 def _find(name, *files):
     """The first of the files in the folders of a dataset, or None."""
     root = get_dataset_root()
     folders = [os.path.join(root, "pfnet", "chainer", name), os.path.join(root, name), root]
-    for folder in folders + _core.data_folders(name):
+    folders = [shipped(name)] if name == "digits" else folders + _core.data_folders(name)
+    for folder in folders:
         for file in files:
             path = os.path.join(folder, file)
             if os.path.exists(path):
@@ -39,6 +48,9 @@ def _read_idx(name, url, file, ndim):
     path = _find(name, file, file + ".gz")
     if path is not None:
         return _core.read_idx(path, ndim)
+    if url is None:
+        raise FileNotFoundError(f"[{name}] {shipped(name)}: expected the file {file}.gz, which is "
+                                "part of the package")
     import gzip
     import tempfile
     with gzip.open(cached_download(url + file + ".gz")) as packed:
@@ -84,6 +96,14 @@ def get_mnist(withlabel=True, ndim=1, scale=1.0, dtype=None, label_dtype=numpy.i
     """
     return _get_mnist("mnist", "https://ossci-datasets.s3.amazonaws.com/mnist/", withlabel, ndim,
                       scale, dtype, label_dtype, rgb_format)
+
+
+def get_digits(withlabel=True, ndim=1, scale=1.0, dtype=None, label_dtype=numpy.int32):
+    """12,000 digits of MNIST that are part of the package, 10,000 for training and 2,000 for tests.
+
+    The arguments are those of get_mnist().
+    """
+    return _get_mnist("digits", None, withlabel, ndim, scale, dtype, label_dtype, False)
 
 
 def get_fashion_mnist(withlabel=True, ndim=1, scale=1.0, dtype=None, label_dtype=numpy.int32,

@@ -9,7 +9,7 @@ import catena as chainer
 import catena.functions as F
 import catena.links as L
 from catena import training
-from catena.examples import shipped
+from catena.datasets.files import shipped
 from catena.training import extensions
 
 

@@ -73,8 +73,8 @@ class ElementwiseKernel(_Kernel):
     """A kernel that computes each element. Arrays are broadcast as in NumPy.
 
     ``ElementwiseKernel("T x, T y", "T z", "z = x * y + 1", "f")(x, y)`` returns a new array; an
-    array that is passed for z is written to. A capital letter stands for the dtype of the arrays that are
-    declared with it. ``raw T x`` is a whole array, which the formula indexes.
+    array that is passed for z is written to. A capital letter stands for the dtype of the arrays
+    that are declared with it. ``raw T x`` is a whole array, which the formula indexes.
 
     Args:
         in_params: the types and names of the inputs.

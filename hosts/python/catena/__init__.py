@@ -14,7 +14,7 @@ from catena.variable import Parameter, Variable, as_array, as_variable, grad
 from catena.function_node import FunctionNode
 from catena.function import Function, force_backprop_mode, no_backprop_mode
 from catena.backend import get_device
-from catena import backend, cuda, functions
+from catena import backend, backends, cuda, functions
 from catena.functions import plugin_function
 from catena.initializers import Initializer
 from catena.link import Chain, ChainList, Link

@@ -25,6 +25,9 @@ import chainer.functions as F
 from chainer import links as L, training
 from chainer.training import extensions
 import chainer.training.triggers
+import chainer.backends.cuda
+from chainer.backends.cuda import to_gpu
+assert chainer.backends.cuda is chainer.cuda and to_gpu is chainer.cuda.to_gpu
 from chainer.functions import relu
 assert chainer is catena and F is catena.functions and relu is F.relu
 assert extensions is catena.training.extensions

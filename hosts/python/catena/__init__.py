@@ -17,6 +17,7 @@ from catena.backend import get_device
 from catena import backend, backends, cuda, functions
 from catena.functions import plugin_function
 from catena.initializers import Initializer
+from catena.kernels import ElementwiseKernel, ReductionKernel
 from catena.link import Chain, ChainList, Link
 from catena.link_hook import LinkHook
 from catena.sequential import Sequential

@@ -10,7 +10,7 @@ import pytest
 import catena
 from catena import serializers
 from catena.training import extensions, triggers
-from training_helpers import evaluator_of, params_of, trainer_of
+from training_helpers import data_of, evaluator_of, model_of, params_of, trainer_of
 
 ITERATIONS = 11
 
@@ -44,6 +44,9 @@ def full_trainer(out, seed, kind="SerialIterator", optimizer=catena.optimizers.A
         trainer.updater.get_optimizer("main"), attr)))
     trainer.extend(e.LogReport(trigger=(4, "iteration")))
     trainer.extend(e.MicroAverage("main/loss", "main/accuracy", "micro", (3, "iteration")))
+    trainer.extend(e.ParameterStatistics(
+        trainer.updater.get_optimizer("main").target, {"mean": numpy.mean}, prefix="p",
+        trigger=(4, "iteration")))
     trainer.extend(e.FailOnNonNumber(), trigger=triggers.ManualScheduleTrigger([2, 9], "iteration"))
     best = trainer.best = []
     trainer.extend(lambda trainer: best.append(trainer.updater.iteration), name="best",
@@ -128,6 +131,25 @@ def test_elapsed_time(tmp_path):
     serializers.load_npz(tmp_path / "state", other)
     other.run()
     assert other.elapsed_time > trainer.elapsed_time
+
+
+def test_parallel_updater(tmp_path):
+    found = []
+    for seed, load in ((1, False), (2, True)):
+        numpy.random.seed(seed)
+        optimizer = catena.optimizers.MomentumSGD(0.1).setup(model_of(catena, seed=seed))
+        updater = catena.training.ParallelUpdater(
+            catena.iterators.SerialIterator(data_of(), 4), optimizer,
+            devices={"main": "cpu:0", "other": "cpu:1"})
+        trainer = catena.training.Trainer(updater, (6, "iteration"), out=str(tmp_path))
+        if load:
+            serializers.load_npz(tmp_path / "4", trainer)
+        else:
+            trainer.extend(extensions.snapshot(filename="{.updater.iteration}"),
+                           trigger=(4, "iteration"))
+        trainer.run()
+        found.append({name: array.tobytes() for name, array in params_of(trainer).items()})
+    assert found[0] == found[1]
 
 
 @pytest.mark.parametrize("direction", ["from chainer", "to chainer"])

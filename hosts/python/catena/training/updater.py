@@ -198,3 +198,8 @@ class ParallelUpdater(StandardUpdater):
             model.copyparams(optimizer.target)
         if self.auto_new_epoch and iterator.is_new_epoch:
             optimizer.new_epoch(auto=True)
+
+    def serialize(self, serializer):
+        super().serialize(serializer)
+        for model in self._others().values():  # they are equal between iterations
+            model.copyparams(self.get_optimizer("main").target)

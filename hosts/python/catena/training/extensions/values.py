@@ -160,6 +160,14 @@ class ParameterStatistics(Extension):
             report(self._summary.compute_mean())
             self._summary = DictSummary()
 
+    def serialize(self, serializer):
+        try:
+            self._summary.serialize(serializer["_summary"])
+            if hasattr(self._trigger, "serialize"):
+                self._trigger.serialize(serializer["_trigger"])
+        except KeyError:  # a snapshot of Chainer
+            pass
+
 
 class unchain_variables(Extension):
     """Frees the graphs of reported variables, which ``config.keep_graph_on_report`` keeps.

@@ -86,7 +86,7 @@ def test_broadcast(module):
     t = module.get_types(tuple(numpy.zeros(s) for s in [(2, 1), (3,), (2, 3)]), "x", False)
     module.expect_broadcast_shapes(*[each.shape for each in t])
     u = module.get_types((numpy.zeros(4),), "y", False)
-    with pytest.raises(module.InvalidType, match=r"cannot broadcast .*\nx\[1\].shape = \(3,\)\n"):
+    with pytest.raises(module.InvalidType, match=r"(?s)cannot broadcast .*\nx\[1\].shape = \(3,\)\n"):
         module.expect_broadcast_shapes(t[0].shape, t[1].shape, u[0].shape)
 
 

@@ -22,7 +22,7 @@ from catena.link import Chain, ChainList, Link
 from catena.link_hook import LinkHook
 from catena.sequential import Sequential
 from catena.function_set import FunctionSet
-from catena import initializers, links
+from catena import initializer, initializers, links
 from catena.serializer import AbstractSerializer, Deserializer, Serializer
 from catena.optimizer import GradientMethod, Optimizer, UpdateRule
 from catena import optimizer_hooks, optimizers, serializers

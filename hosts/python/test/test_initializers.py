@@ -127,6 +127,19 @@ def test_initializer_from_values():
         get([1, 2])
 
 
+def test_own_initializer():
+    class Fans(catena.initializer.Initializer):
+        def __call__(self, array):
+            array[...] = catena.initializer.get_fans(array.shape)[0]
+
+    assert layer(Fans()).W.array.tolist() == [[3, 3, 3]] * 2
+    assert layer(Fans("float64")).W.dtype == "float64"
+
+
+def layer(initializer):
+    return catena.links.Linear(3, 2, initialW=initializer)
+
+
 def test_get_fans():
     assert initializers.get_fans((5, 3)) == (3, 5)
     assert initializers.get_fans((5, 3, 2, 4)) == (24, 40)

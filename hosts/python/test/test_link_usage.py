@@ -441,3 +441,21 @@ def test_maxout_with_a_function():
 
     link = L.Maxout(3, 2, 4, fill)
     assert (link.linear.W.array == numpy.arange(24).reshape(8, 3)).all()
+
+
+@pytest.mark.parametrize("make, x", [
+    (lambda: L.Linear(3, 2), X), (lambda: L.Convolution2D(4, 3, 3), IMAGE),
+    (lambda: L.BatchNormalization(4), IMAGE), (lambda: L.LayerNormalization(3), X),
+    (lambda: L.GroupNormalization(2, 4), IMAGE), (lambda: L.LSTM(3, 2), X),
+    (lambda: L.GRU(3, 2), X), (lambda: L.MultiHeadAttention(4, 2), floats(2, 3, 4))])
+def test_bfloat16(make, x):
+    with catena.using_config("dtype", "bfloat16"):
+        link = make()
+        y = link(catena.Variable(catena.Variable(x)._array.astype("bfloat16")))
+        link.cleargrads()
+        F.sum(F.cast(y, "float32")).backward()
+        same = [link.copy("copy"), link.copy("init"), pickle.loads(pickle.dumps(link))]
+    for each in [link, *same]:
+        assert {str(p.dtype) for p in each.params()} == {"bfloat16"}
+    assert str(y.dtype) == "bfloat16"
+    assert {str(p.grad_var.dtype) for p in link.params() if p.grad_var is not None} == {"bfloat16"}

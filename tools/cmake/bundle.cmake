@@ -4,12 +4,15 @@
 # are in place.
 #
 # libstdc++ and libgcc are not copied: plugins of a newer compiler need the system's newer ones.
-if(CPACK_GENERATOR STREQUAL "DEB")  # Debian's Python finds packages there
-    set(prefix "${CPACK_TEMPORARY_INSTALL_DIRECTORY}${CPACK_PACKAGING_INSTALL_PREFIX}")
-    set(python "${prefix}/lib/python3/dist-packages")
-    file(RELATIVE_PATH package "${python}" "${prefix}/${CPACK_CATENA_LIBDIR}/python/catena")
+include("${CMAKE_CURRENT_LIST_DIR}/licenses.cmake")
+set(prefix "${CPACK_TEMPORARY_INSTALL_DIRECTORY}${CPACK_PACKAGING_INSTALL_PREFIX}")
+set(package "${prefix}/${CPACK_CATENA_LIBDIR}/python/catena")
+if(CPACK_GENERATOR STREQUAL "DEB" AND EXISTS "${package}")
+    set(python "${prefix}/lib/python3/dist-packages")  # where Debian's Python finds packages
+    file(RELATIVE_PATH package "${python}" "${package}")
     file(MAKE_DIRECTORY "${python}")
     file(CREATE_LINK "${package}" "${python}/catena" SYMBOLIC)
+    run(ignored chmod -R go-w "${prefix}/lib/python3")
 endif()
 if(NOT CPACK_GENERATOR STREQUAL "TGZ")
     return()
@@ -18,7 +21,6 @@ set(root "${CPACK_TEMPORARY_INSTALL_DIRECTORY}")
 set(lib "${root}/${CPACK_CATENA_LIBDIR}")
 set(private "${lib}/catena/private")
 set(licenses "${root}/${CPACK_CATENA_DOCDIR}/licenses")
-include("${CMAKE_CURRENT_LIST_DIR}/licenses.cmake")
 
 find_program(PATCHELF patchelf)
 if(NOT PATCHELF)

@@ -11,8 +11,9 @@ CASES = [
     ("LeCunNormal", (), {}), ("LeCunNormal", (0.5,), {}), ("GlorotNormal", (), {}),
     ("HeNormal", (), {}), ("HeNormal", (2.0,), {"fan_option": "fan_out"}), ("Uniform", (), {}),
     ("Uniform", (3.0,), {}), ("LeCunUniform", (), {}), ("GlorotUniform", (), {}),
-    ("HeUniform", (2.0,), {}), ("Orthogonal", (), {}), ("Orthogonal", (2.0,), {"mode": "embedding"}),
-    ("UpsamplingDeconvFilter", (), {}), ("DownsamplingConvFilter", (), {})]
+    ("HeUniform", (2.0,), {}), ("Orthogonal", (), {}),
+    ("Orthogonal", (2.0,), {"mode": "embedding"}), ("UpsamplingDeconvFilter", (), {}),
+    ("DownsamplingConvFilter", (), {})]
 
 
 def shapes_of(name):

@@ -33,15 +33,15 @@ class TestStates:
             results.append([y.array for y in ys] + [link.c.array, link.h.array])
         for ours, theirs in zip(*results):
             numpy.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
-        with pytest.raises(TypeError, match="equal to or less than the size of the previous state h, "
-                                            "got 4 and 2"):
+        with pytest.raises(TypeError, match="the size of the previous state h, got 4 and 2"):
             link.reset_state()
             link(X[:2])
             link(X)
 
     @pytest.mark.parametrize("make, n", [
-        (lambda: L.LSTM(3, 2), 2), (lambda: L.StatefulGRU(3, 2), 1), (lambda: L.StatefulMGU(3, 2), 1),
-        (lambda: L.StatefulPeepholeLSTM(3, 2), 2), (lambda: L.StatefulZoneoutLSTM(3, 2, 0, 0), 2)])
+        (lambda: L.LSTM(3, 2), 2), (lambda: L.StatefulGRU(3, 2), 1),
+        (lambda: L.StatefulMGU(3, 2), 1), (lambda: L.StatefulPeepholeLSTM(3, 2), 2),
+        (lambda: L.StatefulZoneoutLSTM(3, 2, 0, 0), 2)])
     def test_set_and_reset(self, make, n):
         link = make()
         assert link.h is None
@@ -75,7 +75,7 @@ class TestStates:
             numpy.testing.assert_allclose(y.array, ys[i].array, rtol=1e-5, atol=1e-6)
             numpy.testing.assert_allclose(h.array[:, 0], hy.array[:, i], rtol=1e-5, atol=1e-6)
         assert link.copy().ws[0][0].array is link.ws[0][0].array
-        with pytest.raises(TypeError, match="NStepLSTM takes 2 states and the sequences, got 2 arg"):
+        with pytest.raises(TypeError, match="takes 2 states and the sequences, got 2 arg"):
             link(None, xs)
         with pytest.raises(AssertionError, match="expected a list"):
             link(None, None, X)
@@ -108,7 +108,8 @@ class TestNoise:
         link = L.SimplifiedDropconnect(3, 2)
         mask = numpy.array([[1, 0, 1], [0, 1, 0]], "float32")
         y = link(X, mask=mask, use_batchwise_mask=False)
-        numpy.testing.assert_allclose(y.array, X @ (link.W.array * mask * 2).T, rtol=1e-5, atol=1e-6)
+        expected = X @ (link.W.array * mask * 2).T
+        numpy.testing.assert_allclose(y.array, expected, rtol=1e-5, atol=1e-6)
         assert "mask" in link._persistent and link.mask is mask
 
     def test_sampling_is_chainers(self):
@@ -204,7 +205,8 @@ class TestAttention:
         link = L.MultiHeadAttention(8, 4, **options)
         allowed = numpy.ones((5, 5), bool) if allowed is None else allowed
         y = link(self.x)
-        numpy.testing.assert_allclose(y.array, attended(link, self.x, allowed), rtol=1e-4, atol=1e-5)
+        expected = attended(link, self.x, allowed)
+        numpy.testing.assert_allclose(y.array, expected, rtol=1e-4, atol=1e-5)
         link.cleargrads()
         F.sum(y * y).backward()
         assert all(numpy.isfinite(p.grad).all() for p in link.params())
@@ -248,7 +250,7 @@ class TestAttention:
 
     def test_errors(self):
         for arguments in [(8, 3), (8, 4, 3), (0, 1), (8, 0)]:
-            with pytest.raises(ValueError, match="heads that divide units and kv_heads that divide"):
+            with pytest.raises(ValueError, match="heads that divide units and kv_heads that"):
                 L.MultiHeadAttention(*arguments[:2], kv_heads=(arguments + (None,))[2])
         with pytest.raises(ValueError, match="expected an even number of units for each head"):
             L.MultiHeadAttention(6, 2, rotary=L.RotaryPositions())
@@ -271,9 +273,6 @@ class TestClassifier:
         assert model.accuracy is None
 
     def test_label_keys(self):
-        def predictor(x, z=None):
-            return F.linear(x, numpy.ones((2, 3), "float32"))
-
         class Model(catena.Link):
             def forward(self, x, scale=1):
                 return F.linear(x, numpy.ones((2, 3), "float32")) * scale
@@ -314,7 +313,8 @@ class TestCRF1d:
             link = m.links.CRF1d(3, m.initializers.Normal(1))
             scores, path = link.argmax([m.Variable(x) for x in xs], transpose=True)
             results.append((scores.array, [numpy.asarray(p).tolist() for p in path]))
-        numpy.testing.assert_allclose(numpy.sort(results[1][0]), numpy.sort(results[0][0]), rtol=1e-5)
+        scores = [numpy.sort(each[0]) for each in results]
+        numpy.testing.assert_allclose(*scores, rtol=1e-5)
         assert results[1][1] == results[0][1]
         scores, path = link.argmax([X, X[:2]])
         assert scores.shape == (4,) and [p.shape for p in path] == [(4,), (2,)]
@@ -323,7 +323,8 @@ class TestCRF1d:
 MAKERS = [
     (lambda: L.Linear(3, 2), (X,)), (lambda: L.Linear(2), (X,)), (lambda: L.LSTM(3, 2), (X,)),
     (lambda: L.Maxout(3, 2, 2), (X,)), (lambda: L.Highway(3), (X,)),
-    (lambda: L.MLPConvolution2D(4, (3, 2), 3), (IMAGE,)), (lambda: L.BatchNormalization(4), (IMAGE,)),
+    (lambda: L.MLPConvolution2D(4, (3, 2), 3), (IMAGE,)),
+    (lambda: L.BatchNormalization(4), (IMAGE,)),
     (lambda: L.Inception(4, 1, 2, 3, 2, 3, 2), (IMAGE,)), (lambda: L.Scale(1, (3,), True), (X,)),
     (lambda: L.NStepBiLSTM(1, 3, 2, 0.0), (None, None, [X])),
     (lambda: L.MultiHeadAttention(4, 2, rotary=L.RotaryPositions()), (floats(1, 3, 4),)),
@@ -333,9 +334,8 @@ MAKERS = [
 
 
 def result(link, arguments):
-    while True:
-        y = link(*arguments)
-        return y[-1][0].array if isinstance(y, tuple) else y.array
+    y = link(*arguments)
+    return y[-1][0].array if isinstance(y, tuple) else y.array
 
 
 @pytest.mark.parametrize("make, arguments", MAKERS)
@@ -416,13 +416,15 @@ def test_stateful_link_moves_with_its_state(logical_gpus):
     (lambda: L.Convolution2D(3, 4, 3, groups=2), ValueError,
      "the number of input channels must be divisible by the number of groups, got 3 and 2"),
     (lambda: L.Deconvolution2D(3, 4, 3, groups=2), ValueError, "input channels must be divisible"),
-    (lambda: L.Linear.from_params(X, X[0]), ValueError, "`out_size` does not match the size of `b`"),
+    (lambda: L.Linear.from_params(X, X[0]), ValueError, "`out_size` does not match the size of"),
     (lambda: L.Convolution2D.from_params(IMAGE, X[0]), ValueError, "`out_channels` does not match"),
     (lambda: L.ConvolutionND(2, 4, 3, (1, 2, 3)), ValueError, "expected 2 numbers"),
     (lambda: L.Scale(bias_term=True), ValueError, "bias_shape should be given if W is not learnt"),
     (lambda: L.Bilinear(3, 2, 1, initial_bias=3), ValueError, "initial_bias must be tuple or None"),
-    (lambda: L.Bilinear(3, 2, 1, initialW=X), AssertionError, r"expected \(3, 2, 1\), got \(4, 3\)"),
-    (lambda: L.InceptionBN(4, 1, 2, 3, 2, 3, "sum", 2), NotImplementedError, 'expected "max" or "avg"'),
+    (lambda: L.Bilinear(3, 2, 1, initialW=X), AssertionError,
+     r"expected \(3, 2, 1\), got \(4, 3\)"),
+    (lambda: L.InceptionBN(4, 1, 2, 3, 2, 3, "sum", 2), NotImplementedError,
+     'expected "max" or "avg"'),
     (lambda: L.Maxout(3, 2, 2, X), ValueError, "initialW.ndim should be 3"),
     (lambda: L.Maxout(3, 2, 2, None, X[0]), ValueError, "initial_bias.ndim should be 2"),
     (lambda: L.Linear(3, 2, initialW=[1]), TypeError, "invalid type of initializer"),

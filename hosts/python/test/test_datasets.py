@@ -190,15 +190,18 @@ def test_images(tmp_path):
     (tmp_path / "list").write_text("a.png 3\nb.png 1\n")
     (tmp_path / "names").write_text("a.png\nb.png\n")
 
-    def check(package):
-        d = package.datasets
-        plain = d.ImageDataset(["a.png", "b.png"], root=str(tmp_path))
-        named = d.ImageDataset(str(tmp_path / "names"), root=str(tmp_path), dtype="uint8")
-        labeled = d.LabeledImageDataset(str(tmp_path / "list"), root=str(tmp_path))
-        return plain[:] + named[:] + labeled[:] + [len(plain), len(labeled)]
-
-    found = both(check)
-    assert found[0].shape == (3, 2, 3) and found[1].shape == (1, 2, 3)
+    root = str(tmp_path)
+    plain = datasets.ImageDataset(["a.png", "b.png"], root=root)
+    named = datasets.ImageDataset(str(tmp_path / "names"), root=root, dtype="uint8")
+    labeled = datasets.LabeledImageDataset(str(tmp_path / "list"), root=root)
+    assert len(plain) == len(named) == len(labeled) == 2
+    assert plain[0].dtype == "float32" and named[0].dtype == "uint8"
+    for images in (plain[:], named[:], [x for x, _ in labeled[:]]):
+        numpy.testing.assert_array_equal(images[0], colors.transpose(2, 0, 1))
+        numpy.testing.assert_array_equal(images[1], colors[None, ..., 0])
+    label = labeled[0][1]
+    assert label == 3 and label.shape == () and label.dtype == "int32"
+    assert datasets.LabeledImageDataset([("a.png", 5)], root, label_dtype="int64")[0][1] == 5
     (tmp_path / "list").write_text("a.png\n")
     with pytest.raises(ValueError, match="invalid format at line 0 in file"):
         datasets.LabeledImageDataset(str(tmp_path / "list"))

@@ -142,14 +142,16 @@ def test_kinds_load_each_other(tmp_path):
     assert trace(other, 9) == expected
 
 
-def test_snapshots_of_chainer(tmp_path):
+@pytest.mark.parametrize("kind", KINDS[:2])
+def test_snapshots_of_chainer(tmp_path, kind):
     chainer = pytest.importorskip("chainer")
-    theirs = chainer.iterators.SerialIterator(list(range(5)), 2)
+    theirs = make(kind, list(range(5)), 2, module=chainer.iterators)
     trace(theirs, 2)
     chainer.serializers.save_npz(str(tmp_path / "state"), theirs)
-    ours = SerialIterator(list(range(5)), 2)
+    ours = make(kind, list(range(5)), 2)
     serializers.load_npz(tmp_path / "state", ours)
-    assert trace(ours, 1) != []
+    expected = trace(ours, 1)[0][1:]  # the second example is of an order that is not drawn yet
+    assert trace(theirs, 1)[0][1:] == expected
     assert ours.epoch == 1 and ours.current_position == 1
 
     serializers.save_npz(tmp_path / "state", ours)

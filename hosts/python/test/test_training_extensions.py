@@ -81,6 +81,20 @@ def test_shifts_resume(name, steps):
 
 
 @pytest.mark.parametrize("name", SHIFTS)
+def test_shifts_for_chainer(name):
+    chainer = pytest.importorskip("chainer")
+    ours, trainer = SHIFTS[name](extensions), FakeTrainer()
+    values_of(ours, trainer, 3)
+    theirs = SHIFTS[name](chainer.training.extensions)
+    chainer.serializers.NpzDeserializer(serializers.serialize(ours)).load(theirs)
+    theirs.initialize(FakeTrainer())
+    theirs(trainer)
+    found = trainer.optimizer.lr
+    ours(trainer)
+    assert found == pytest.approx(trainer.optimizer.lr, rel=1e-12)
+
+
+@pytest.mark.parametrize("name", SHIFTS)
 def test_shifts_from_chainer(name):
     chainer = pytest.importorskip("chainer")
     theirs, trainer = SHIFTS[name](chainer.training.extensions), FakeTrainer()

@@ -60,6 +60,8 @@ class MultithreadIterator(_PrefetchingIterator):
         n_threads: the number of threads.
     """
 
+    _is_order_private = True
+
     def __init__(self, dataset, batch_size, repeat=True, shuffle=None, n_threads=1,
                  order_sampler=None):
         self.n_threads = n_threads

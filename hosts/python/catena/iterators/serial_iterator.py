@@ -17,6 +17,8 @@ class OrderedIterator(Iterator):
     Without a sampler, examples are visited in the order of their indices.
     """
 
+    _is_order_private = False  # the order's name in snapshots of Chainer
+
     def __init__(self, dataset, batch_size, repeat=True, shuffle=None, order_sampler=None):
         if shuffle is not None and order_sampler is not None:
             raise ValueError(
@@ -120,10 +122,11 @@ class OrderedIterator(Iterator):
         order = self._state.order
         if order is not None:
             order = order.copy()  # loading writes into the array
+            keys = ("_order", "order") if self._is_order_private else ("order", "_order")
             try:
-                serializer("order", order)
+                serializer(keys[0], order)
             except KeyError:
-                serializer("_order", order)
+                serializer(keys[1], order)
         if order is not None:
             self._serialize_sampler(serializer, order)
         self._state = _State(position, epoch, is_new_epoch, order)

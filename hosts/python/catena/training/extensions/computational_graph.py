@@ -57,4 +57,5 @@ class DumpGraph(Extension):
             config.keep_graph_on_report = self._original_flag
 
     def serialize(self, serializer):
+        serializer("_original_flag", bool(self._original_flag))  # Chainer reads it
         self._flag_called = serializer("_flag_called", self._flag_called)

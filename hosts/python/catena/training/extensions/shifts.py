@@ -152,7 +152,14 @@ class MultistepShift(_Shift):
         self._gamma, self._step_value, self._init = gamma, step_value, init
 
     def _value(self):
-        return self._init * self._gamma ** sum(step <= self._t for step in self._step_value)
+        return self._init * self._gamma ** self._current_step()
+
+    def _current_step(self):
+        return sum(step <= self._t for step in self._step_value)
+
+    def serialize(self, serializer):
+        super().serialize(serializer)
+        serializer("_current_step", self._current_step())  # Chainer reads it
 
 
 class WarmupShift(_Shift):

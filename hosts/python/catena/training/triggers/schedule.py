@@ -137,4 +137,4 @@ class TimeTrigger:
         return False
 
     def serialize(self, serializer):
-        self._next_time = float(serializer("next_time", float(self._next_time)))
+        self._next_time = serializer("next_time", self._next_time)

@@ -308,6 +308,7 @@ std::vector<std::string> wrapped_functions(const HeaderOptions& options) {
         return !name.starts_with(options.prefix) || others.contains(name) ||
                (!from.empty() && std::ranges::count(from, name) == 0) ||
                name.find('.', options.prefix.size()) != name.npos ||
+               std::ranges::count(options.omitted, name.substr(options.prefix.size())) > 0 ||
                !is_callable(function_descriptor(name));
     });
     return names;

@@ -48,6 +48,7 @@ struct HeaderOptions {
     std::string prefix = "catena.";           // of functions; wrappers' names omit it
     std::string space = "catena::functions";  // the namespace
     std::vector<std::string> functions;       // full names; empty: all
+    std::vector<std::string> omitted;         // names without the prefix
 };
 // Returns a C++ header with a typed inline wrapper for each function whose name has the prefix.
 // Leaves out functions that update an input in place, and functions for the gradients of others.

@@ -225,6 +225,8 @@ int main(int argc, char** argv) {
              "do not load the plugin with this id. May be repeated")
             ("prefix", po::value(&o.header.prefix)->value_name("TEXT"),
              "header, stubs: prefix of the functions (default catena.)")
+            ("omit", po::value(&o.header.omitted)->value_name("NAME"),
+             "header, stubs: leave out the function PREFIX NAME. May be repeated")
             ("namespace", po::value(&o.header.space)->value_name("NAME"),
              "header: namespace of the wrappers (default catena::functions)");
         // clang-format on

@@ -12,6 +12,7 @@ void add_forms(PyObject* module) {
     add_layer_forms(forms);
     add_loss_forms(forms);
     add_creation_forms(forms);
+    checked(PyObject_SetAttrString(forms_module.get(), "_stubs", python_text(forms.stubs()).get()));
     checked(PyModule_AddObject(module, "forms", forms_module.get()));
     forms_module.release();
 }

@@ -6,16 +6,19 @@
 
 #include <array>
 #include <functional>
+#include <map>
 #include <optional>
 #include <tuple>
 
 namespace catena::python {
 
-// How an argument of a C++ function is made from an object. `get` may refer to the object.
+// How an argument of a C++ function is made from an object, and its type for type checkers. The
+// result of `get` may refer to the object.
 template <class T>
 struct From;
 template <>
 struct From<Variable> {
+    static constexpr std::string_view type = "ArrayLike";
     static Variable get(PyObject* object, std::string_view what) {
         Variable variable = variable_of(object, what);
         if (!variable)
@@ -26,12 +29,19 @@ struct From<Variable> {
 };
 template <>
 struct From<Variables> {
+    static constexpr std::string_view type = "Sequence[ArrayLike] | ArrayLike";
     static Variables get(PyObject* object, std::string_view what) {
-        return variables_of(object, what);
+        Variables variables = variables_of(object, what);
+        for (const Variable& variable : variables)
+            if (!variable)
+                raise(PyExc_TypeError,
+                      std::string(what) + ": expected variables or arrays, got None");
+        return variables;
     }
 };
 template <>
 struct From<std::int64_t> {
+    static constexpr std::string_view type = "int";
     static std::int64_t get(PyObject* object, std::string_view what) {
         if (PyIndex_Check(object) == 0)
             raise(PyExc_TypeError,
@@ -43,12 +53,14 @@ struct From<std::int64_t> {
 };
 template <>
 struct From<int> {
+    static constexpr std::string_view type = "int";
     static int get(PyObject* object, std::string_view what) {
         return static_cast<int>(From<std::int64_t>::get(object, what));
     }
 };
 template <>
 struct From<double> {
+    static constexpr std::string_view type = "float";
     static double get(PyObject* object, std::string_view what) {
         if (!is_number(object))
             raise(PyExc_TypeError,
@@ -58,6 +70,7 @@ struct From<double> {
 };
 template <>
 struct From<bool> {
+    static constexpr std::string_view type = "bool";
     static bool get(PyObject* object, std::string_view) {
         const int truth = PyObject_IsTrue(object);
         checked(truth);
@@ -66,6 +79,7 @@ struct From<bool> {
 };
 template <>
 struct From<std::string_view> {
+    static constexpr std::string_view type = "str";
     static std::string_view get(PyObject* object, std::string_view what) {
         if (PyUnicode_Check(object) == 0)
             raise(PyExc_TypeError,
@@ -75,16 +89,19 @@ struct From<std::string_view> {
 };
 template <>
 struct From<std::vector<std::int64_t>> {
+    static constexpr std::string_view type = "int | Sequence[int]";
     static std::vector<std::int64_t> get(PyObject* object, std::string_view what) {
         return integers_of(object, what);
     }
 };
 template <>
 struct From<Shape> {
+    static constexpr std::string_view type = "int | Sequence[int]";
     static Shape get(PyObject* object, std::string_view what) { return shape_of(object, what); }
 };
 template <>
 struct From<Scalar> {
+    static constexpr std::string_view type = "float";
     static Scalar get(PyObject* object, std::string_view what) {
         if (!is_number(object))
             raise(PyExc_TypeError,
@@ -94,20 +111,24 @@ struct From<Scalar> {
 };
 template <>
 struct From<Dtype> {
+    static constexpr std::string_view type = "Any";
     static Dtype get(PyObject* object, std::string_view what) { return dtype_from(object, what); }
 };
 template <>
 struct From<Device> {
+    static constexpr std::string_view type = "Any";
     static Device get(PyObject* object, std::string_view) {
         return object == Py_None ? Device() : device_from(object);
     }
 };
 template <>
 struct From<PyObject*> {
+    static constexpr std::string_view type = "Any";
     static PyObject* get(PyObject* object, std::string_view) { return object; }
 };
 template <class T>
 struct From<std::optional<T>> {
+    static constexpr std::string_view type = From<T>::type;
     static std::optional<T> get(PyObject* object, std::string_view what) {
         if (object == Py_None) return {};
         return From<T>::get(object, what);
@@ -121,6 +142,7 @@ struct Term {
 };
 template <>
 struct From<Term> {
+    static constexpr std::string_view type = "ArrayLike | float";
     static Term get(PyObject* object, std::string_view what) {
         if (!is_variable(object) && is_number(object)) return {{}, scalar_of(object)};
         return {From<Variable>::get(object, what), {}};
@@ -162,7 +184,16 @@ inline std::int64_t elements_of(const Variables& xs) {
 }
 std::int64_t elements_of(const auto&) { return 0; }
 
-template <class Function, class... A>
+// The type of a result for type checkers.
+template <class R>
+constexpr std::string_view result_type() {
+    if constexpr (std::is_same_v<R, Owned>) return "Any";
+    else if constexpr (std::is_same_v<R, double>) return "float";
+    else if constexpr (std::is_same_v<R, Variable> || std::is_same_v<R, Array>) return "Variable";
+    else return "tuple[Variable, ...]";
+}
+
+template <class Function, class R, class... A>
 class Form final : public Callable {
 public:
     Form(Signature text, std::string doc, Function function)
@@ -176,6 +207,19 @@ public:
 
     Owned call(std::span<PyObject* const> values) override {
         return call(values, std::index_sequence_for<A...>());
+    }
+    // "def concat(xs: ..., axis: int = 1) -> Variable: ..."
+    std::string stub() const override {
+        constexpr std::string_view types[] = {From<A>::type..., ""};
+        std::string text;
+        for (std::size_t i = 0; i < sizeof...(A); ++i) {
+            const Signature::Parameter& parameter = signature()[i];
+            text += (i == 0 ? "" : ", ") + parameter.name + ": " + std::string(types[i]);
+            if (parameter.def == "None" && types[i] != "Any") text += " | None";
+            if (!parameter.def.empty()) text += " = " + parameter.def;
+        }
+        return "def " + signature().name() + '(' + text + ") -> " + std::string(result_type<R>()) +
+               ": ...\n";
     }
 
 private:
@@ -209,21 +253,30 @@ public:
         return *this;
     }
 
+    // The stubs of all functions.
+    std::string stubs() const {
+        std::string text;
+        for (const auto& [name, stub] : stubs_) text += stub;
+        return text;
+    }
+
 private:
     template <class Function, class R, class... A>
     static std::unique_ptr<Callable> make(Signature signature, std::string doc, Function function,
                                           R (Function::*)(A...) const) {
-        return std::make_unique<Form<Function, std::remove_cvref_t<A>...>>(
+        return std::make_unique<Form<Function, R, std::remove_cvref_t<A>...>>(
             std::move(signature), std::move(doc), std::move(function));
     }
     void add(std::unique_ptr<Callable> callable) {
         Callable& kept = *callable.release();  // lives as long as the module
+        stubs_[kept.signature().name()] = kept.stub();
         const Owned function = python_function(kept, name_);
         checked(PyObject_SetAttrString(module_, kept.signature().name().c_str(), function.get()));
     }
 
     PyObject* module_;
     const char* name_;
+    std::map<std::string, std::string> stubs_;
 };
 
 // The parts of catena._core.forms.

@@ -52,7 +52,7 @@ def data():
 def catena_works(threads):
     import catena as c
     F, L = c.functions, c.links
-    c.current_device().threads = threads
+    c.Device("cpu:0").threads = threads
     x, y = (c.Variable(numpy.ones(1, "float32")) for _ in range(2))
 
     class MLP(c.Chain):
@@ -90,7 +90,7 @@ def catena_works(threads):
     times["MLP step, 100 units"] = smallest(trainer())
 
     # How many steps two threads take in the time in which one thread takes one, on one core each.
-    c.current_device().threads = 1
+    c.Device("cpu:0").threads = 1
 
     def rate(n_threads, seconds=1.0):
         steps = [trainer() for _ in range(n_threads)]
@@ -98,7 +98,7 @@ def catena_works(threads):
         barrier = threading.Barrier(n_threads)
 
         def work(i):
-            c.current_device().threads = 1
+            c.Device("cpu:0").threads = 1
             steps[i]()
             barrier.wait()
             end = time.perf_counter() + seconds

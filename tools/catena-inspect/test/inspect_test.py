@@ -356,6 +356,9 @@ class Headers(Case):
         self.assertIn("def mix(x: ArrayLike, scale: float, labels: ArrayLike | None = None, "
                       "axis: int = -1, mode: ", out)
         self.assertNotIn("mix_grad", out)
+        omitted = self.out("stubs", SAMPLE, "--prefix", "org.example.sample.", "--omit", "mix")
+        self.assertNotIn("def mix(", omitted)
+        self.assertIn("def join(", omitted)
         out = self.out("stubs", "relu")
         self.assertEqual(out.count("def "), 1)
         self.assertIn("def relu(x: ArrayLike) -> Variable:\n", out)

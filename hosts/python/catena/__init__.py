@@ -33,11 +33,12 @@ from catena.compat import install_as_chainer
 __version__ = "0.1.0"
 # Not all programs need these modules, so they are imported when they are used.
 _later = ("computational_graph", "dataset", "datasets", "gradient_check", "iterators", "testing",
-          "training", "utils")
+          "torch", "training", "utils")
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from catena import (
-        computational_graph, dataset, datasets, gradient_check, iterators, testing, training, utils)
+        computational_graph, dataset, datasets, gradient_check, iterators, testing, torch, training,
+        utils)
 
 
 def __getattr__(name):

@@ -1,4 +1,4 @@
-"""Functions of plugins, and other functions on variables, as differentiable functions on PyTorch's tensors.
+"""Functions of plugins, and others on variables, as differentiable functions on PyTorch's tensors.
 
 ::
 
@@ -16,24 +16,27 @@ from catena import _core
 
 __all__ = ["wrap"]
 
+_nothing = contextlib.nullcontext()
+
 
 def wrap(function):
     """Makes a function on tensors.
 
-    Tensors among the arguments, also in lists and tuples, share their memory with catena's variables;
-    those that are not contiguous are copied. The results share memory with new tensors. Gradients of
-    first and second order work as for PyTorch's own functions, and of higher order if those of the
-    function are composed. PyTorch's ``no_grad()``, ``inference_mode()``, ``retain_graph`` and
-    ``create_graph`` have their effect, and a change in place of a tensor that the gradient needs is an
-    error. ``torch.compile()`` ends its graph at the call. ``torch.func`` and forward-mode derivatives
-    raise an error. Other variables that the function uses, such as a link's parameters, get no gradient.
+    Tensors among the arguments, also in lists and tuples, share their memory with catena's
+    variables; those that are not contiguous are copied. The results share memory with new tensors.
+    Gradients of first and second order work as for PyTorch's own functions, and of higher order if
+    those of the function are composed. ``no_grad()``, ``inference_mode()``, ``retain_graph`` and
+    ``create_graph`` have their effect, and a change in place of a tensor that the gradient needs is
+    an error. ``torch.compile()`` ends its graph at the call. ``torch.func`` and forward-mode
+    derivatives raise an error. Other variables that the function uses, such as a link's parameters,
+    get no gradient.
 
     On a GPU, catena's stream waits for PyTorch's current stream before the call; the host waits for
     catena's results before they become tensors. This has not been run with PyTorch on a GPU.
 
     Args:
-        function: the full name of a plugin's function, or a function that takes variables and returns
-            a variable or several.
+        function: the full name of a plugin's function, or a function that takes variables and
+            returns a variable or several.
     """
     if isinstance(function, str):
         function = _core.plugin_function(function)
@@ -45,7 +48,7 @@ def wrap(function):
 
 class _Wrapped:
     def __init__(self, function):
-        functools.update_wrapper(self, function)
+        functools.update_wrapper(self, function, updated=())
         self._function = function
 
     def __call__(self, *args, **kwargs):
@@ -78,12 +81,9 @@ def _apply(record, tensors):
 def _record(record, tensors, needs):
     """What was recorded, and its results()."""
     on_gpu = tensors and tensors[0].is_cuda
-    with torch.cuda.device_of(tensors[0]) if on_gpu else _nothing:
+    with torch.cuda.device_of(tensors[0]) if on_gpu else _nothing:  # __dlpack__() needs the device
         recorded = record(tensors, needs)
         return recorded, *recorded.results(tensors, torch.Tensor, torch.from_dlpack, True in needs)
-
-
-_nothing = contextlib.nullcontext()
 
 
 class _Call(torch.autograd.Function):

@@ -1,3 +1,4 @@
+// See dlpack.hpp.
 #include "dlpack.hpp"
 
 #include <catena/cuda/stream.hpp>
@@ -196,9 +197,9 @@ bool requires_gradient(PyObject* object) {
 }
 
 // The memory of an object on the host, if its type has functions for C; else nothing.
-OwnedTensor<Versioned> by_exchange_api(PyObject* object, bool detached) {
+OwnedTensor<Versioned> by_exchange_api(PyObject* object) {
     const ExchangeApi* const api = exchange_api(reinterpret_cast<PyObject*>(Py_TYPE(object)));
-    if (api == nullptr || (!detached && requires_gradient(object))) return nullptr;
+    if (api == nullptr || requires_gradient(object)) return nullptr;
     Versioned* made = nullptr;
     if (api->from_object(object, &made) != 0) {  // __dlpack__() explains better why not
         PyErr_Clear();
@@ -312,8 +313,8 @@ int current_stream_of(std::int32_t type, std::int32_t id, void** stream) noexcep
 
 }  // namespace
 
-Array from_dlpack(PyObject* object, std::string_view what, bool detached) {
-    if (auto managed = by_exchange_api(object, detached)) return adopt(std::move(managed), what);
+Array from_dlpack(PyObject* object, std::string_view what) {
+    if (auto managed = by_exchange_api(object)) return adopt(std::move(managed), what);
     const Owned capsule = PyObject_TypeCheck(object, &PyCapsule_Type) != 0
                               ? Owned::borrow(object)
                               : ask_for_capsule(object);

@@ -8,8 +8,8 @@ namespace catena::python {
 // Shares the memory of an object with __dlpack__, or of a DLPack capsule. Data on the host that is
 // not dense or not writable is copied; elsewhere it raises ValueError. Work on a GPU that was
 // launched before is waited for by catena's current stream there. A tensor that requires a gradient
-// is refused by its library, unless `detached` says that the caller takes care of gradients.
-Array from_dlpack(PyObject* object, std::string_view what, bool detached = false);
+// is refused by its library.
+Array from_dlpack(PyObject* object, std::string_view what);
 // array.__dlpack__(stream=None, max_version=None, dl_device=None, copy=None).
 Owned export_dlpack(const Array& array, PyObject* args, PyObject* kwargs);
 Owned dlpack_device(const Array& array);

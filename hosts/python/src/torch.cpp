@@ -1,3 +1,4 @@
+// See torch.hpp.
 #include "torch.hpp"
 
 #include "dlpack.hpp"
@@ -47,10 +48,12 @@ bool overlap(const Array& a, const Array& b) {
     return std::less<>()(a_begin, b_end) && std::less<>()(b_begin, a_end);
 }
 
+// A variable on the tensor's memory; PyTorch copies the elements of one that is not dense.
 Variable variable_of_tensor(PyObject* tensor, bool needs_gradient) {
-    const Owned plain = checked(PyObject_CallMethod(tensor, "resolve_neg", nullptr));
-    const Owned dense = checked(PyObject_CallMethod(plain.get(), "contiguous", nullptr));
-    Variable x(from_dlpack(dense.get(), "[catena.torch] tensor", true));
+    Owned dense = Owned::borrow(tensor);
+    for (const char* method : {"detach", "resolve_neg", "contiguous"})
+        dense = checked(PyObject_CallMethod(dense.get(), method, nullptr));
+    Variable x(from_dlpack(dense.get(), "[catena.torch] tensor"));
     if (!needs_gradient) x.set_requires_grad(false);
     return x;
 }

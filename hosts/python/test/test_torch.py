@@ -93,6 +93,14 @@ def test_negated_views_are_resolved():
     torch.testing.assert_close(exp(x), x.exp())
 
 
+def test_without_functions_for_c(monkeypatch):  # as with older versions, and on GPUs
+    monkeypatch.setattr(torch.Tensor, "__dlpack_c_exchange_api__", None, raising=False)
+    x, w = leaf(2, 3, dtype=torch.float64), leaf(3, 2, dtype=torch.float64)
+    f = wrap(lambda x, w: F.tanh(F.matmul(x, w)))
+    assert torch.autograd.gradcheck(f, [x, w.t().contiguous().t()])
+    assert torch.autograd.gradgradcheck(f, [x, w])
+
+
 def test_attributes_and_optional_inputs():
     linear = wrap("catena.linear")
     x, W, b = leaf(2, 3, 4), leaf(5, 4), leaf(5)

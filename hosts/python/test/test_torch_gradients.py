@@ -91,8 +91,10 @@ def test_gradients_of_other_plugins(file, name, args, kwargs):
     plugin(file)
     function = catena.torch.wrap(f"org.example.{name}")
     is_list = isinstance(args[0], list)
-    call = (lambda *xs: function(xs, **kwargs)) if is_list else (lambda *xs: function(*xs, **kwargs))
     tensors = args[0] if is_list else args
+
+    def call(*xs):
+        return function(*([xs] if is_list else xs), **kwargs)
     assert gradcheck(call, tensors)
     assert gradgradcheck(call, tensors)
 

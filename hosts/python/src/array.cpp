@@ -1,3 +1,4 @@
+// catena.Array, and arrays of other libraries as arrays of catena.
 #include "array.hpp"
 
 #include "dlpack.hpp"
@@ -79,6 +80,7 @@ bool is_array_like(PyObject* object) {
 }
 
 Array array_of(PyObject* object, std::string_view what, bool* same) {
+    if (is_variable(object)) return data_of(object);
     if (is_array(object)) {
         const Array& array = as<PyArray>(object)->array;
         if (same != nullptr) *same = array && !has_numpy_arrays(array.device());
@@ -88,6 +90,23 @@ Array array_of(PyObject* object, std::string_view what, bool* same) {
     if (attribute(object, "__dlpack__")) return from_dlpack(object, what);
     raise(PyExc_TypeError, std::string(what) + ": expected a numpy.ndarray or another array, got " +
                                type_name(object));
+}
+
+Array operand_of(PyObject* object, Dtype dtype) {
+    constexpr std::string_view what = "[operator] operand";
+    const auto cast = [&](PyObject* array) {
+        const Owned name = python_text(catena::name(dtype));
+        return checked(PyObject_CallMethod(array, "astype", "O", name.get()));
+    };
+    if (is_floating(dtype) && !is_array(object)) {  // also of dtypes that catena does not have
+        const auto memory = numpy_memory(object);
+        if (memory && !memory->dtype && numpy_kind(object) != 0) {
+            const Owned converted = cast(object);
+            return array_of(converted.get(), what);
+        }
+    }
+    const Array array = array_of(object, what);
+    return is_floating(dtype) && is_floating(array.dtype()) ? array.astype(dtype) : array;
 }
 
 Owned to_python(const Array& array) {
@@ -233,6 +252,12 @@ PyObject* array_reshape(PyObject* self, PyObject* args) {
         PyObject* const shape = PyTuple_Size(args) == 1 ? PyTuple_GetItem(args, 0) : args;
         std::vector<std::int64_t> extents = integers_of(shape, "[reshape] shape");
         const Array& array = as<PyArray>(self)->array;
+        const auto unknown = std::find(extents.begin(), extents.end(), -1);
+        if (unknown != extents.end()) {
+            *unknown = 1;
+            const std::int64_t others = Shape(std::span<const std::int64_t>(extents)).size();
+            *unknown = others > 0 ? array.size() / others : 0;
+        }
         return wrap(array.reshape(Shape(std::span<const std::int64_t>(extents)))).release();
     });
 }

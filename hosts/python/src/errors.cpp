@@ -166,5 +166,6 @@ void add_errors(PyObject* module) {
 }
 
 PyObject* python_class_of_index_errors() { return classes.index; }
+PyObject* python_class_of_shape_errors() { return classes.shape; }
 
 }  // namespace catena::python

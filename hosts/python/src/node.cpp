@@ -1,3 +1,4 @@
+// Calls in the graph, functions that Python defines, and what the garbage collector sees of graphs.
 #include "node.hpp"
 
 #include "operators.hpp"
@@ -88,8 +89,11 @@ private:
             checked(PyObject_CallFunctionObjArgs(method.get(), arguments.get(), nullptr));
         Arrays outputs;
         const auto add = [&](PyObject* output) {
-            outputs.push_back(array_of(
-                output, '[' + label() + "] forward: output " + std::to_string(outputs.size())));
+            const std::string what =
+                '[' + label() + "] forward: output " + std::to_string(outputs.size());
+            if (is_variable(output))
+                raise(PyExc_TypeError, what + ": expected an array, got a " + type_name(output));
+            outputs.push_back(array_of(output, what));
         };
         if (PyTuple_Check(result.get()) == 0 && PyList_Check(result.get()) == 0) {
             add(result.get());

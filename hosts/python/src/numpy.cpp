@@ -1,3 +1,4 @@
+// NumPy's C interface.
 #include "numpy.hpp"
 
 #include <algorithm>
@@ -109,9 +110,14 @@ char numpy_number(PyObject* object) {
     const bool array = PyObject_TypeCheck(object, ndarray) != 0;
     if (!array && PyObject_TypeCheck(object, generic) == 0) return 0;
     if (array && as<NumpyArray>(object)->ndim != 0) return 0;
+    return numpy_kind(object);
+}
+
+char numpy_kind(PyObject* object) {
     const Owned dtype = checked(PyObject_GetAttrString(object, "dtype"));
-    const char kind = as<NumpyDtype>(dtype.get())->kind;
-    return kind == 'f' || kind == 'i' || kind == 'u' || kind == 'b' ? kind : 0;
+    const Owned text = checked(PyObject_GetAttrString(dtype.get(), "kind"));
+    const char kind = text_of(text.get())[0];
+    return kind == 'f' || kind == 'i' || kind == 'u' || kind == 'b' ? kind : '\0';
 }
 
 std::optional<NumpyMemory> numpy_memory(PyObject* object) {

@@ -16,6 +16,9 @@ Owned numpy(const char* name);
 // NumPy's kind of a number, 'f', 'i', 'u' or 'b', if the object is a scalar or 0-d array; else 0.
 char numpy_number(PyObject* object);
 
+// The kind of an object's dtype if it is one of those, else 0.
+char numpy_kind(PyObject* object);
+
 // A numpy.ndarray with the array's memory, which the host can access; of uint16 for bfloat16.
 Owned numpy_view(const Array& array);
 

@@ -1,3 +1,4 @@
+// Keys of x[key], and the only element of an array as a number.
 #include "operators.hpp"
 
 #include <cstring>
@@ -22,8 +23,7 @@ namespace {
 std::optional<std::int64_t> bound(PyObject* slice, const char* name) {
     const Owned value = checked(PyObject_GetAttrString(slice, name));
     if (value.get() == Py_None) return {};
-    const Owned number = checked(PyNumber_Index(value.get()));
-    const long long result = PyLong_AsLongLong(number.get());
+    const Py_ssize_t result = PyNumber_AsSsize_t(value.get(), nullptr);  // clips huge numbers
     if (result == -1 && PyErr_Occurred() != nullptr) throw PythonError();
     return result;
 }
@@ -48,8 +48,7 @@ Index index_of(PyObject* key) {
     if (is_variable(key)) return as<PyVariable>(key)->variable;
     if (is_array(key)) return as<PyArray>(key)->array;
     if (is_integer(key)) {
-        const Owned number = checked(PyNumber_Index(key));
-        const long long result = PyLong_AsLongLong(number.get());
+        const Py_ssize_t result = PyNumber_AsSsize_t(key, PyExc_IndexError);
         if (result == -1 && PyErr_Occurred() != nullptr) throw PythonError();
         return static_cast<std::int64_t>(result);
     }
@@ -110,9 +109,10 @@ Array subscript(const Array& x, PyObject* key) {
     return with_indices(key, [&](auto indices) { return functions::get_item(x, indices); });
 }
 void assign(const Array& x, PyObject* key, PyObject* value) {
-    const Array source = is_number(value)
-                             ? Array::full({}, scalar_of(value).value(), x.dtype(), x.device())
-                             : array_of(value, "[set_item] value").to(x.device()).astype(x.dtype());
+    Array source = is_number(value)
+                       ? Array::full({}, scalar_of(value).value(), x.dtype(), x.device())
+                       : array_of(value, "[set_item] value").to(x.device()).astype(x.dtype());
+    if (source.size() == 1) source = source.reshape(Shape());
     x.copy_from(
         with_indices(key, [&](auto indices) { return functions::set_item(x, indices, source); }));
 }

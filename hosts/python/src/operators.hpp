@@ -21,11 +21,8 @@ struct Operand<Variable> {
     static const Variable* exact(PyObject* object) {
         return is_variable(object) ? &as<PyVariable>(object)->variable : nullptr;
     }
-    // An array takes the floating dtype of the variable, as in Chainer.
     static Variable converted(PyObject* object, const Variable& other) {
-        const Array array = array_of(object, "[operator] operand");
-        const bool casts = other && is_floating(other.dtype()) && is_floating(array.dtype());
-        return as_variable(casts ? array.astype(other.dtype()) : array);
+        return as_variable(operand_of(object, other.dtype()));
     }
     static Owned result(Variable x) { return wrap(std::move(x)); }
     static Owned result(Array mask) { return wrap(as_variable(std::move(mask))); }

@@ -118,6 +118,7 @@ std::string type_name(PyObject* object);
 // Creates the exception classes and adds them to the module.
 void add_errors(PyObject* module);
 PyObject* python_class_of_index_errors();
+PyObject* python_class_of_shape_errors();
 
 // A new type from slots; its objects are collected if it has Py_TPFLAGS_HAVE_GC.
 PyTypeObject* add_type(PyObject* module, PyType_Spec& spec);

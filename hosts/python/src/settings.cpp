@@ -1,3 +1,4 @@
+// Devices, plugins, the configuration, random numbers, and grad().
 #include "settings.hpp"
 
 #include "operators.hpp"

@@ -1,3 +1,4 @@
+// catena.Variable.
 #include "variable.hpp"
 
 #include "node.hpp"
@@ -29,14 +30,6 @@ const Variable& present(PyObject* object, PyObject* error = PyExc_RuntimeError) 
             "its shape");
     return variable;
 }
-// The data. Raises GraphError if only a graph refers to the variable, which keeps the shape alone.
-const Array& data_of(PyObject* object) {
-    const Array& array = present(object).data();
-    if (!has_memory(array))
-        throw GraphError("[catena.Variable] array: expected data, got only a shape");
-    return array;
-}
-
 // The Python object for an array: that of the last call, if the array is still the same.
 PyObject* seen(Seen& last, const Array& array) {
     if (!has_memory(array)) Py_RETURN_NONE;
@@ -392,7 +385,8 @@ PyObject* of_array(PyObject* self, PyObject* args, PyObject* kwargs) {
         return checked(PyObject_Call(method.get(), args, kwargs)).release();
     });
 }
-constexpr char as_dlpack[] = "__dlpack__", as_numpy[] = "__array__";
+constexpr char as_dlpack[] = "__dlpack__", dlpack_place[] = "__dlpack_device__",
+               as_numpy[] = "__array__";
 
 Py_ssize_t variable_length(PyObject* self) {
     return guarded([&]() -> Py_ssize_t { return length(present(self)); });
@@ -423,6 +417,13 @@ Owned wrap_all(std::vector<Variable> variables) {
         checked(PyTuple_SetItem(tuple.get(), static_cast<Py_ssize_t>(i), one.release()));
     }
     return tuple;
+}
+
+const Array& data_of(PyObject* variable) {
+    const Array& array = present(variable).data();
+    if (!has_memory(array))
+        throw GraphError("[catena.Variable] array: expected data, got only a shape");
+    return array;
 }
 
 bool has_memory(const Array& array) {
@@ -489,6 +490,7 @@ void add_variable(PyObject* module) {
         fast("item", run_item, "The only element as a number."),
         fast("_become_parameter", become_parameter, nullptr),
         keywords("__dlpack__", of_array<as_dlpack>, "A DLPack capsule that shares the memory."),
+        keywords("__dlpack_device__", of_array<dlpack_place>, "DLPack's device type and number."),
         keywords("__array__", of_array<as_numpy>, "The elements as a numpy.ndarray."),
         {nullptr, nullptr, 0, nullptr}};
     static PyMemberDef members[] = {

@@ -48,6 +48,9 @@ std::vector<Variable> variables_of(PyObject* object, std::string_view what);
 // False for an empty handle, and for the data of a variable of which the graph keeps the shape alone.
 bool has_memory(const Array& array);
 
+// The data of a variable. Raises RuntimeError without an array, GraphError without memory.
+const Array& data_of(PyObject* variable);
+
 // For the garbage collector: visits the objects of Python that belong to roots.
 int visit_graph(std::span<const Ref<VariableNode>> roots, visitproc visit, void* argument);
 // While one exists, a thread may use a graph without the lock, so the collector visits none. It is

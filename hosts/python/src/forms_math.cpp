@@ -26,6 +26,18 @@ void add_reductions(Forms& forms) {
     CATENA_REDUCTION(min, "The smallest element along axes; None: along all.")
     CATENA_REDUCTION(prod, "The product along axes; None: along all.")
     CATENA_REDUCTION(logsumexp, "The logarithm of the sum of e^x along axes; None: along all.")
+    for (const bool largest : {true, false})
+        forms(largest ? "argmax(x, axis=None, keepdims=False)"
+                      : "argmin(x, axis=None, keepdims=False)",
+              largest
+                  ? "The index of the largest element along an axis, or of the flattened array."
+                  : "The index of the smallest element along an axis, or of the flattened array.",
+              [largest](const Variable& x, const std::optional<std::int64_t>& axis, bool keepdims) {
+                  const Ints axes = axis ? Ints(*axis) : Ints({});
+                  return F::cast(
+                      largest ? F::argmax(x, axes, keepdims) : F::argmin(x, axes, keepdims),
+                      Dtype::int32);  // as in Chainer
+              });
     forms("average(x, axis=None, weights=None, keepdims=False)",
           "The mean along axes; with weights, sum(x * weights) / sum(weights).",
           [](const Variable& x, const Axes& axis, const std::optional<Variable>& weights,

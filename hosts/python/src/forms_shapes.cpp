@@ -98,7 +98,7 @@ void add_rearrangements(Forms& forms) {
 
 void add_indexing(Forms& forms) {
     forms("get_item(x, slices)", "x[slices], with the keys of NumPy.",
-          [](const Variable& x, PyObject* slices) { return F::get_item(x, indices_of(slices)); });
+          [](const Variable& x, PyObject* slices) { return subscript(x, slices); });
     forms("set_item(x, slices, value)",
           "x, but with x[slices] replaced by a value, which broadcasts.",
           [](const Variable& x, PyObject* slices, const Variable& value) {

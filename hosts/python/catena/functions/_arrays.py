@@ -2,8 +2,7 @@
 from catena import _core
 from catena import functions as F
 from catena._core import forms
-from catena.functions._plugins import ends_of, indices, plugins
-from catena.variable import as_variable
+from catena.functions._plugins import check_choice, ends_of, indices, plugins, variable
 
 __all__ = [
     "broadcast", "cast", "copy", "depth2space", "diagonal", "identity", "pad", "resize_images",
@@ -46,7 +45,7 @@ def pad(x, pad_width, mode, **keywords):
     value = keywords.pop("constant_values", 0)
     if keywords:
         raise TypeError(f"[pad] arguments: expected constant_values, got {', '.join(keywords)}")
-    x = as_variable(x)
+    x = variable(x, "pad")
     if not isinstance(pad_width, int):
         if all(isinstance(each, int) for each in pad_width):
             pad_width = [pad_width]
@@ -58,15 +57,17 @@ def pad(x, pad_width, mode, **keywords):
 
 def depth2space(X, r):
     """Moves channels to places: (N, r r C, H, W) becomes (N, C, r H, r W)."""
+    X = variable(X, "depth2space", "X", 4)
     n, c, h, w = X.shape
-    x = F.reshape(X, (n, r, r, c // r**2, h, w))
+    x = X.reshape((n, r, r, c // r**2, h, w))
     return x.transpose(0, 3, 4, 1, 5, 2).reshape(n, c // r**2, r * h, r * w)
 
 
 def space2depth(X, r):
     """Moves places to channels: (N, C, r H, r W) becomes (N, r r C, H, W)."""
+    X = variable(X, "space2depth", "X", 4)
     n, c, h, w = X.shape
-    x = F.reshape(X, (n, c, h // r, r, w // r, r))
+    x = X.reshape((n, c, h // r, r, w // r, r))
     return x.transpose(0, 3, 5, 1, 2, 4).reshape(n, r**2 * c, h // r, w // r)
 
 
@@ -107,9 +108,8 @@ def resize_images(x, output_shape, *, mode="bilinear", align_corners=True):
         mode: "bilinear" or "nearest".
         align_corners: whether the first and the last pixels of a row stay at the corners.
     """
-    if mode not in ("bilinear", "nearest"):
-        raise ValueError(f"[resize_images] mode: expected 'bilinear' or 'nearest', got {mode!r}")
-    x = as_variable(x)
+    check_choice("resize_images", "mode", mode, ("bilinear", "nearest"))
+    x = variable(x, "resize_images", "x", 4)
     for axis, n in zip((2, 3), output_shape):
         x = _resized(x, axis, n, mode, align_corners)
     return x
@@ -134,7 +134,7 @@ def _resized(x, axis, n, mode, align_corners):
 
 def spatial_transformer_grid(theta, output_shape):
     """Sampling points (N, 2, H, W) from affine transformations (N, 2, 3) of an image in [-1, 1]."""
-    theta = as_variable(theta)
+    theta = variable(theta, "spatial_transformer_grid", "theta", 3)
     h, w = output_shape
     xs = F.linspace(-1, 1, w, dtype=theta.dtype, device=theta.device)
     ys = F.linspace(-1, 1, h, dtype=theta.dtype, device=theta.device)
@@ -150,7 +150,8 @@ def spatial_transformer_sampler(x, grid):
         x: images (N, C, H, W).
         grid: points (N, 2, h, w): x and y coordinates, from -1 to 1 within an image.
     """
-    x, grid = as_variable(x), as_variable(grid)
+    x = variable(x, "spatial_transformer_sampler", "x", 4)
+    grid = variable(grid, "spatial_transformer_sampler", "grid", 4)
     n, c, h, w = x.shape
     padded = F.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)), "constant")
     point = grid.reshape(n, 2, -1)

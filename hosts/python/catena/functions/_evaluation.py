@@ -1,8 +1,7 @@
 """Scores of predictions with Chainer's arguments."""
 from catena import _core
 from catena import functions as F
-from catena.functions._plugins import check_choice, plugins
-from catena.variable import as_variable
+from catena.functions._plugins import check_choice, plugins, variable, variables
 
 __all__ = [
     "accuracy", "binary_accuracy", "classification_summary", "f1_score", "precision", "r2_score",
@@ -17,7 +16,7 @@ def accuracy(y, t, ignore_label=None):
         t: labels (N, ...).
         ignore_label: rows with this label do not count; None: all count.
     """
-    y, t = as_variable(y), as_variable(t)
+    y, t = variables("accuracy", y=y, t=t)
     if y.ndim > t.ndim + 1 and y.size == y.shape[1] * t.size:
         y = y.reshape(y.shape[:2] + t.shape[1:])
     if ignore_label is not None:
@@ -30,7 +29,7 @@ def accuracy(y, t, ignore_label=None):
 
 def binary_accuracy(y, t):
     """The fraction of scores that are at least 0 for label 1 and below for label 0; -1 is ignored."""
-    y, t = as_variable(y), as_variable(t)
+    y, t = variables("binary_accuracy", y=y, t=t)
     if y.shape != t.shape:
         raise _core.ShapeError(f"[binary_accuracy] t: expected the shape {y.shape}, got {t.shape}")
     right = F.equal(F.cast(F.greater_equal(y, 0), t.dtype), t)
@@ -50,7 +49,7 @@ def classification_summary(y, t, label_num=None, beta=1.0, ignore_label=-1):
 
     Returns a tuple of variables (classes,). The scores of a class without labels are NaN.
     """
-    y, t = as_variable(y), F.flatten(t)
+    y, t = variable(y, "classification_summary", "y"), F.flatten(t)
     if label_num is None:
         label_num = int(F.max(t).array) + 1
     best = F.flatten(F.argmax(y, 1))
@@ -92,8 +91,8 @@ def r2_score(pred, true, sample_weight=None, multioutput="uniform_average"):
     if sample_weight is not None:
         raise NotImplementedError("[r2_score] sample_weight: expected None")
     check_choice("r2_score", "multioutput", multioutput, ("uniform_average", "raw_values"))
-    pred, true = as_variable(pred).array, as_variable(true).array
+    pred, true = (each.array for each in variables("r2_score", pred=pred, true=true))
     rest = F.sum(F.squared_error(pred, true), 0)
-    total = F.sum((as_variable(true) - F.mean(true, 0, keepdims=True))**2, 0)
+    total = F.sum(F.squared_error(true, F.broadcast_to(F.mean(true, 0), true.shape)), 0)
     score = F.where(F.equal(total, 0), 0.0, 1 - rest / F.where(F.equal(total, 0), 1.0, total))
     return F.mean(score) if multioutput == "uniform_average" else score

@@ -2,8 +2,7 @@
 from catena import _core
 from catena import functions as F
 from catena._core import forms
-from catena.functions._plugins import plugins
-from catena.variable import as_variable
+from catena.functions._plugins import plugins, variable, variables
 
 __all__ = [
     "batch_normalization", "batch_renormalization", "bilinear", "dropout",
@@ -21,7 +20,7 @@ def bilinear(e1, e2, W, V1=None, V2=None, b=None):
     """
     if len({V1 is None, V2 is None, b is None}) > 1:
         raise ValueError("[bilinear] V1, V2, b: expected all or none of them")
-    W = as_variable(W)
+    W = variable(W, "bilinear", "W", 3)
     e1, e2 = (F.reshape(e, (len(e), -1)) for e in (e1, e2))
     pairs = e1.reshape(len(e1), -1, 1) * e2.reshape(len(e2), 1, -1)
     y = F.matmul(pairs.reshape(len(e1), -1), W.reshape(-1, W.shape[2]))
@@ -38,13 +37,19 @@ def _key_axes(x, gamma, axis):
     return tuple(i for i in range(x.ndim) if i not in axis)
 
 
-def _normalized(x, gamma, axis, normalize):
+def _normalized(x, gamma, others, axis, normalize):
     """Calls normalize(x) with the channels as axis 1 of x, and in the dtype of gamma."""
+    for other in others:
+        if other.shape != gamma.shape:
+            raise _core.ShapeError("[batch_normalization] beta, mean, var: expected the shape of "
+                                   f"gamma, {gamma.shape}, got {other.shape}")
     keys, dtype, shape = _key_axes(x, gamma, axis), x.dtype, x.shape
     if tuple(shape[i] for i in keys if i < x.ndim) != gamma.shape:
         raise _core.ShapeError(f"[batch_normalization] gamma: expected the axes {keys} of x with "
                                f"the shape {shape}, got {gamma.shape}")
     if dtype != gamma.dtype:
+        if dtype.kind != "f":
+            raise _core.DtypeError(f"[batch_normalization] x: expected a floating dtype, got {dtype}")
         x = plugins.cast(x, gamma.dtype)
     if keys == (1,):
         y = normalize(x)
@@ -71,14 +76,14 @@ def batch_normalization(x, gamma, beta, *, eps=2e-5, running_mean=None, running_
     if running_mean is None and running_var is None and axis is None:
         if getattr(gamma, "dtype", 0) == getattr(x, "dtype", 1) and gamma.ndim == 1:
             return plugins.batch_normalization(x, gamma, beta, eps)
-    x, gamma, beta = as_variable(x), as_variable(gamma), as_variable(beta)
+    x, gamma, beta = variables("batch_normalization", x=x, gamma=gamma, beta=beta)
 
     def normalize(x):
         y, mean, var = forms._batch_normalization(x, gamma.reshape(-1), beta.reshape(-1), eps)
         _blend_statistics(running_mean, running_var, mean, var, x.size // gamma.size, decay)
         return y
 
-    return _normalized(x, gamma, axis, normalize)
+    return _normalized(x, gamma, [beta], axis, normalize)
 
 
 def _blend_statistics(running_mean, running_var, mean, var, count, decay):
@@ -94,9 +99,12 @@ def _blend_statistics(running_mean, running_var, mean, var, count, decay):
 
 def fixed_batch_normalization(x, gamma, beta, mean, var, eps=2e-5, axis=None):
     """gamma (x - mean) / sqrt(var + eps) + beta, with a given mean and variance of each channel."""
-    x, gamma, beta, mean, var = map(as_variable, (x, gamma, beta, mean, var))
+    x, gamma, beta, mean, var = variables(
+        "fixed_batch_normalization", x=x, gamma=gamma, beta=beta, mean=mean, var=var)
+    if gamma.dtype == "float16":  # the function computes with statistics in float32
+        mean, var = plugins.cast(mean, "float32"), plugins.cast(var, "float32")
     return _normalized(
-        x, gamma, axis, lambda x: plugins.fixed_batch_normalization(
+        x, gamma, [beta, mean, var], axis, lambda x: plugins.fixed_batch_normalization(
             x, *(each.reshape(-1) for each in (gamma, beta, mean, var)), eps))
 
 
@@ -117,7 +125,7 @@ def batch_renormalization(x, gamma, beta, rmax, dmax, eps=2e-5, running_mean=Non
     for name, value in (("running_mean", running_mean), ("running_var", running_var)):
         if value is None:
             raise TypeError(f"[batch_renormalization] {name}: expected an array, got None")
-    x, gamma, beta = as_variable(x), as_variable(gamma), as_variable(beta)
+    x, gamma, beta = variables("batch_renormalization", x=x, gamma=gamma, beta=beta)
 
     def normalize(x):
         one = forms.full_like(gamma, 1).reshape(-1)
@@ -133,7 +141,7 @@ def batch_renormalization(x, gamma, beta, rmax, dmax, eps=2e-5, running_mean=Non
             _blend_statistics(running_mean, running_var, mean, var, x.size // gamma.size, decay)
         return (y * r + d) * gamma.reshape(shape) + beta.reshape(shape)
 
-    return _normalized(x, gamma, None, normalize)
+    return _normalized(x, gamma, [beta], None, normalize)
 
 
 def fixed_batch_renormalization(x, gamma, beta, mean, var, eps=2e-5):
@@ -156,7 +164,7 @@ def dropout(x, ratio=.5, *, mask=None, return_mask=False):
         raise ValueError(f"[dropout] ratio: expected 0 to below 1, got {ratio}")
     if mask is None and not return_mask:
         return plugins.dropout(x, ratio)
-    x = as_variable(x)
+    x = variable(x, "dropout")
     if not _core.get_flag("train", False):
         return (x, None) if return_mask else x
     if mask is None:
@@ -167,7 +175,7 @@ def dropout(x, ratio=.5, *, mask=None, return_mask=False):
 
 def zoneout(h, x, ratio=.5):
     """x, in training with elements that are those of h with the probability `ratio`."""
-    h, x = as_variable(h), as_variable(x)
+    h, x = variables("zoneout", h=h, x=x)
     if not _core.get_flag("train", False):
         return x
     from_h = forms.bernoulli(forms.full_like(x, ratio))
@@ -183,7 +191,7 @@ def gaussian(mean, ln_var, *, eps=None, return_eps=False):
         eps: an array; None: it is drawn from N(0, 1).
         return_eps: whether to return that array, too.
     """
-    mean, ln_var = as_variable(mean), as_variable(ln_var)
+    mean, ln_var = variables("gaussian", mean=mean, ln_var=ln_var)
     if eps is None:
         eps = forms.normal(mean.shape, dtype=mean.dtype, device=mean.device).array
     y = mean + F.exp(ln_var * 0.5) * eps
@@ -201,7 +209,7 @@ def rrelu(x, l=1. / 8, u=1. / 3, *, r=None, return_r=False):
     """
     if not 0 <= l < u < 1:
         raise ValueError(f"[rrelu] l, u: expected 0 <= l < u < 1, got {l} and {u}")
-    x = as_variable(x)
+    x = variable(x, "rrelu")
     if not _core.get_flag("train", False):
         r = forms.full_like(x, (l + u) / 2).array
     elif r is None:
@@ -222,7 +230,7 @@ def simplified_dropconnect(x, W, b=None, ratio=0.5, train=True, mask=None, use_b
         mask: the weights to use: 1 or 0 for each, or True or False.
         use_batchwise_mask: draws a mask for each sample.
     """
-    x, W = as_variable(x), as_variable(W)
+    x, W = variables("simplified_dropconnect", x=x, W=W)
     ratio = ratio if train else 0
     if mask is None:
         shape = (len(x),) * bool(use_batchwise_mask) + W.shape

@@ -1,7 +1,7 @@
 """Losses with Chainer's arguments."""
 from catena import _core
 from catena import functions as F
-from catena.functions._plugins import check_choice, indices, plugins
+from catena.functions._plugins import check_choice, plugins, variable, variables
 from catena.variable import as_array, as_variable
 
 __all__ = [
@@ -76,7 +76,7 @@ def contrastive(x0, x1, y, margin=1, reduce="mean"):
     """
     _check_margin("contrastive", margin)
     check_choice("contrastive", "reduce", reduce, ("mean", "no"))
-    difference = as_variable(x0) - x1
+    difference = variable(x0, "contrastive", "x0", 2) - x1
     near = F.cast(y, difference.dtype)
     far = F.relu(margin - F.norm(difference, 2, 1))
     return _reduced((near * F.sum(difference**2, 1) + (1 - near) * far**2) * 0.5, reduce)
@@ -92,7 +92,7 @@ def triplet(anchor, positive, negative, margin=0.2, reduce="mean"):
     """
     _check_margin("triplet", margin)
     check_choice("triplet", "reduce", reduce, ("mean", "no"))
-    anchor = as_variable(anchor)
+    anchor = variable(anchor, "triplet", "anchor")
     far = F.sum((anchor - positive)**2 - (anchor - negative)**2, 1)
     return _reduced(F.relu(far + margin), reduce)
 
@@ -105,7 +105,8 @@ def cross_covariance(y, z, reduce="half_squared_sum"):
         reduce: "half_squared_sum", or "no" for the matrix (size of y, size of z).
     """
     check_choice("cross_covariance", "reduce", reduce, ("half_squared_sum", "no"))
-    y, z = (as_variable(each) - F.mean(each, 0, keepdims=True) for each in (y, z))
+    y, z = (variable(each, "cross_covariance", name, 2) - F.mean(each, 0, keepdims=True)
+            for each, name in ((y, "y"), (z, "z")))
     covariance = F.matmul(y, z, True) / len(y)
     return F.sum(covariance**2) * 0.5 if reduce == "half_squared_sum" else covariance
 
@@ -142,7 +143,7 @@ def discriminative_margin_based_clustering_loss(
     """
     function = "discriminative_margin_based_clustering_loss"
     check_choice(function, "norm", norm, (1, 2))
-    x, n = as_variable(embeddings), max_embedding_dim
+    x, n = variable(embeddings, function, "embeddings", 4), max_embedding_dim
     if n <= 0 or x.shape[1] != n:
         raise _core.ShapeError(
             f"[{function}] embeddings: expected (N, {n}, H, W) with {n} > 0, got {x.shape}")
@@ -194,7 +195,7 @@ def negative_sampling(x, t, W, sampler, sample_size, reduce="sum", *, return_sam
             samples, too. If it is an array, these samples are used.
     """
     check_choice("negative_sampling", "reduce", reduce, ("sum", "no"))
-    x, t = as_variable(x), as_variable(t)
+    x, t = variables("negative_sampling", x=x, t=t)
     samples = F.cast(as_variable(sampler((len(t), sample_size + 1))), t.dtype)
     samples = F.concat([F.expand_dims(t, 1), samples[:, 1:]])
     used = F.not_equal(t, -1)
@@ -216,7 +217,7 @@ def crf1d(cost, xs, ys, reduce="mean"):
         reduce: "mean", or "no" for the loss of each sequence.
     """
     check_choice("crf1d", "reduce", reduce, ("mean", "no"))
-    cost = as_variable(cost)
+    cost = variable(cost, "crf1d", "cost", 2)
     n = len(cost)
     if xs[0].shape[1] != n:
         raise _core.ShapeError(f"[crf1d] xs: expected {n} labels, got {xs[0].shape}")

@@ -3,10 +3,10 @@ import math
 
 from catena import functions as F
 from catena._core import forms
-from catena.variable import as_variable
+from catena.functions._plugins import plugins, variable
 
 __all__ = [
-    "absolute", "add", "arctanh", "batch_l2_norm_squared", "bias", "cosh", "einsum", "expm1", "fix",
+    "absolute", "add", "arctanh", "batch_l2_norm_squared", "bias", "clip", "cosh", "einsum", "expm1", "fix",
     "fmod", "linear_interpolate", "log10", "log1p", "log2", "mean", "rsqrt", "scale", "sinh",
     "squared_difference", "tan", "tensordot"]
 
@@ -15,7 +15,7 @@ def add(*xs):
     """The sum of two or more arrays."""
     if len(xs) < 2:
         raise TypeError(f"add() takes at least 2 arguments, got {len(xs)}")
-    total = as_variable(xs[0])
+    total = variable(xs[0], "add", "xs[0]")
     for x in xs[1:]:
         total = total + x
     return total
@@ -23,7 +23,7 @@ def add(*xs):
 
 def absolute(self):
     """|x| of each element."""
-    return abs(as_variable(self))
+    return abs(variable(self, "absolute", "self"))
 
 
 def squared_difference(x1, x2):
@@ -34,6 +34,14 @@ def squared_difference(x1, x2):
 def mean(x, axis=None, weights=None, keepdims=False):
     """The mean along axes; with weights, sum(x * weights) / sum(weights)."""
     return forms.average(x, axis, weights, keepdims)
+
+
+def clip(x, x_min, x_max):
+    """x, limited to x_min <= y <= x_max; None is no limit."""
+    lower, upper = (-math.inf if x_min is None else x_min), (math.inf if x_max is None else x_max)
+    if lower >= upper:
+        raise ValueError(f"[clip] x_min, x_max: expected x_min < x_max, got {x_min} and {x_max}")
+    return plugins.clip(x, lower, upper)
 
 
 def rsqrt(x):
@@ -53,14 +61,14 @@ def log10(x):
 
 def log1p(x):
     """log(1 + x), also for small x."""
-    x = as_variable(x)
+    x = variable(x, "log1p")
     u = 1 + x
     return F.log(u) - ((u - 1) - x) / u  # the second term is what rounding 1 + x left out
 
 
 def expm1(x):
     """e^x - 1, also for small x."""
-    return F.tanh(as_variable(x) * 0.5) * (F.exp(x) + 1)
+    return F.tanh(variable(x, "expm1") * 0.5) * (F.exp(x) + 1)
 
 
 def tan(x):
@@ -70,19 +78,19 @@ def tan(x):
 
 def sinh(x):
     """The hyperbolic sine."""
-    x = as_variable(x)
+    x = variable(x, "sinh")
     return (expm1(x) - expm1(-x)) * 0.5
 
 
 def cosh(x):
     """The hyperbolic cosine."""
-    x = as_variable(x)
+    x = variable(x, "cosh")
     return (F.exp(x) + F.exp(-x)) * 0.5
 
 
 def arctanh(x):
     """The inverse of the hyperbolic tangent."""
-    x = as_variable(x)
+    x = variable(x, "arctanh")
     return (log1p(x) - log1p(-x)) * 0.5
 
 
@@ -93,31 +101,31 @@ def fix(x):
 
 def fmod(x, divisor):
     """The remainder of x / divisor, with the sign of x."""
-    x = as_variable(x)
+    x = variable(x, "fmod")
     return x - fix(x / divisor) * divisor
 
 
 def linear_interpolate(p, x, y):
     """p x + (1 - p) y."""
-    p = as_variable(p)
+    p = variable(p, "linear_interpolate", "p")
     return p * x + (1 - p) * y
 
 
 def _aligned(x, y, axis):
     """y with axes of length 1 such that its own begin at an axis of x."""
-    y = as_variable(y)
+    y = variable(y, "bias or scale", "y")
     return y.reshape((1,) * axis + y.shape + (1,) * (x.ndim - axis - y.ndim))
 
 
 def bias(x, y, axis=1):
     """x + y, where the axes of y are those of x from an axis on."""
-    x = as_variable(x)
+    x = variable(x, "bias")
     return x + _aligned(x, y, axis)
 
 
 def scale(x, y, axis=1):
     """x y, where the axes of y are those of x from an axis on."""
-    x = as_variable(x)
+    x = variable(x, "scale")
     return x * _aligned(x, y, axis)
 
 

@@ -17,6 +17,21 @@ class _Plugins:
 plugins = _Plugins()
 
 
+def variable(x, function, name="x", ndim=None):
+    """The argument as a variable. Raises TypeError unless it is an array, ShapeError for other axes."""
+    if x is None:
+        raise TypeError(f"[{function}] {name}: expected a variable or an array, got None")
+    x = as_variable(x)
+    if ndim is not None and x.ndim != ndim:
+        raise _core.ShapeError(f"[{function}] {name}: expected {ndim} axes, got the shape {x.shape}")
+    return x
+
+
+def variables(function, **arguments):
+    """The arguments as variables."""
+    return [variable(value, function, name) for name, value in arguments.items()]
+
+
 def indices(numbers, device):
     """Integers as a variable on a device."""
     import numpy
@@ -28,14 +43,14 @@ def ends_of(lengths):
     return list(itertools.accumulate(lengths))
 
 
-def as_tuple(value, n):
+def as_tuple(value, n, function, name):
     """One number for each of n axes."""
-    if isinstance(value, int):
-        return (value,) * n
-    value = tuple(value)
-    if len(value) != n:
-        raise ValueError(f"expected one number or {n}, got {value}")
-    return value
+    if not isinstance(value, int):
+        value = tuple(value)
+        if len(value) != n:
+            raise ValueError(f"[{function}] {name}: expected one number or {n}, got {value}")
+        return value
+    return (value,) * n
 
 
 def check_choice(function, argument, value, choices):

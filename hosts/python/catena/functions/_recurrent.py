@@ -41,40 +41,36 @@ def tree_lstm(*inputs):
 
 
 class _Packed:
-    """Sequences as the rows of one array: first those of step 0, then those of step 1, and so on."""
+    """The inputs of all steps as one array: the rows of step 0, then those of step 1, and so on."""
 
     def __init__(self, xs):
-        self.lengths = lengths = [len(x) for x in xs]
-        if not lengths or lengths != sorted(lengths, reverse=True) or not lengths[-1]:
-            raise _core.ShapeError("[n_step] xs: expected sequences of at least one step, sorted by "
-                                   f"length with the longest first, got the lengths {lengths}")
-        self.rows = [sum(n > t for n in lengths) for t in range(lengths[0])]
-        starts = [0] + ends_of(self.rows)
-        self.places = [[starts[t] + i for t in range(n)] for i, n in enumerate(lengths)]
-        x = F.concat(xs, 0)
-        self.device = x.device
-        places = sum(self.places, [])
-        self.x = F.take(x, self._indices(sorted(range(len(places)), key=places.__getitem__)), 0)
+        self.rows = rows = [len(x) for x in xs]
+        if not rows or rows != sorted(rows, reverse=True) or not rows[-1]:
+            raise _core.ShapeError("[n_step] xs: expected steps of at least one sequence, whose "
+                                   f"number does not increase, got {rows}")
+        self.x = F.concat(xs, 0)
+        starts = [0] + ends_of(rows)
+        lengths = [sum(n > i for n in rows) for i in range(rows[0])]
+        self._places = [[starts[t] + i for t in range(n)] for i, n in enumerate(lengths)]
 
-    def _indices(self, numbers):
-        return indices(numbers, self.device)
+    def _taken(self, x, numbers):
+        return F.take(x, indices(numbers, x.device), 0)
 
     def reversed(self, x):
         """The rows with each sequence in the reverse order."""
         order = [0] * len(x)
-        for places in self.places:
+        for places in self._places:
             for place, mirrored in zip(places, places[::-1]):
                 order[place] = mirrored
-        return F.take(x, self._indices(order), 0)
+        return self._taken(x, order)
 
     def last(self, x):
         """The last row of each sequence."""
-        return F.take(x, self._indices([places[-1] for places in self.places]), 0)
+        return self._taken(x, [places[-1] for places in self._places])
 
     def unpacked(self, x):
-        """The sequences as a tuple."""
-        x = F.take(x, self._indices(sum(self.places, [])), 0)
-        return F.split_axis(x, ends_of(self.lengths)[:-1], 0)
+        """The rows of each step as a tuple."""
+        return F.split_axis(x, ends_of(self.rows)[:-1], 0)
 
 
 def _n_step(cell, n_layers, dropout_ratio, hx, cx, ws, bs, xs, both):
@@ -83,6 +79,10 @@ def _n_step(cell, n_layers, dropout_ratio, hx, cx, ws, bs, xs, both):
         raise ValueError(f"[n_step] xs: expected {ws[0][0].shape[1]} elements at each step, as the "
                          f"weights, got {xs[0].shape[1]}")
     packed = _Packed(xs)
+    for name, state in (("hx", hx), ("cx", cx)):
+        if state is not None and len(state[0]) != packed.rows[0]:
+            raise _core.ShapeError(f"[n_step] {name}: expected the states of {packed.rows[0]} "
+                                   f"sequences, got the shape {state.shape}")
     x, hs, cs = packed.x, [], []
     directions = 2 if both else 1
     for layer in range(n_layers):
@@ -112,7 +112,7 @@ def _lstm(packed, x, h, c, w, b):
 def _steps(packed, x, h, step):
     """Calls h = step(x, h) for the rows of each step."""
     results = []
-    for rows in F.split_axis(x, ends_of(packed.rows)[:-1], 0):
+    for rows in packed.unpacked(x):
         h = step(rows, h[:len(rows)])
         results.append(h)
     return F.concat(results, 0)
@@ -149,10 +149,11 @@ def n_step_lstm(n_layers, dropout_ratio, hx, cx, ws, bs, xs):
         hx, cx: the first states and cells (n_layers, N, units).
         ws: for each layer eight matrices: of x for the gates i, f, a and o, then of h.
         bs: for each layer eight vectors, in the same order.
-        xs: a list of N sequences (length, size), the longest first.
+        xs: a list with the inputs of each step: (sequences, size). The number of sequences must not
+            increase; ``transpose_sequence()`` makes such a list from sequences.
 
-    Returns a tuple (hy, cy, ys): the last states and cells, and the states of the last layer at all
-    steps, as a tuple of sequences.
+    Returns a tuple (hy, cy, ys): the last states and cells, and the states of the last layer as a
+    tuple with those of each step.
     """
     return _n_step(_lstm, n_layers, dropout_ratio, hx, cx, ws, bs, xs, False)
 

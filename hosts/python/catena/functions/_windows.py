@@ -4,8 +4,7 @@ import math
 from catena import _core
 from catena import functions as F
 from catena._core import forms
-from catena.functions._plugins import as_tuple, check_choice, plugins
-from catena.variable import as_variable
+from catena.functions._plugins import as_tuple, check_choice, plugins, variable
 
 __all__ = [
     "average_pooling_1d", "average_pooling_3d", "average_pooling_nd", "convolution_1d",
@@ -29,7 +28,7 @@ def convolution_2d(x, W, b=None, stride=1, pad=0, cover_all=False, dilate=1, gro
         groups: the channels and the filters form so many groups, which are convolved separately.
     """
     if dilate != 1:
-        W = _stretched(as_variable(W), as_tuple(dilate, 2))
+        W = _dilated(W, dilate, "convolution_2d")
     return _in_groups(groups, b, x, W, lambda x, W, b: plugins.convolution_2d(
         x, W, b, stride, pad, cover_all))
 
@@ -46,7 +45,7 @@ def deconvolution_2d(x, W, b=None, stride=1, pad=0, outsize=None, dilate=1, grou
         groups: the channels form so many groups, which are processed separately.
     """
     if dilate != 1:
-        W = _stretched(as_variable(W), as_tuple(dilate, 2))
+        W = _dilated(W, dilate, "deconvolution_2d")
     return _in_groups(groups, b, x, W, lambda x, W, b: plugins.deconvolution_2d(
         x, W, b, stride, pad, outsize))
 
@@ -60,6 +59,13 @@ def _in_groups(groups, b, x, W, call):
 
 def _with_bias(y, b):
     return y if b is None else y + F.reshape(b, (1, -1) + (1,) * (y.ndim - 2))
+
+
+def _dilated(W, dilate, function):
+    dilate = as_tuple(dilate, 2, function, "dilate")
+    if min(dilate) < 1:
+        raise ValueError(f"[{function}] dilate: expected 1 or more, got {dilate}")
+    return _stretched(variable(W, function, "W", 4), dilate)
 
 
 def _stretched(x, steps):
@@ -84,10 +90,10 @@ def _out_size(size, k, s, p, cover_all=False):
 
 def convolution_nd(x, W, b=None, stride=1, pad=0, cover_all=False, dilate=1, groups=1):
     """``convolution_2d()`` along any number of axes: x is (N, C, ...), W (out, C / groups, ...)."""
-    x, W = as_variable(x), as_variable(W)
+    x = variable(x, "convolution_nd")
+    W = variable(W, "convolution_nd", "W", x.ndim)
     n = x.ndim - 2
-    _check_axes("convolution_nd", W, x.ndim)
-    stride, pad, dilate = (as_tuple(each, n) for each in (stride, pad, dilate))
+    stride, pad, dilate = _tuples("convolution_nd", n, stride=stride, pad=pad, dilate=dilate)
     if n == 2:
         return convolution_2d(x, W, b, stride, pad, cover_all, dilate, groups)
     if n == 1:
@@ -109,12 +115,12 @@ def convolution_nd(x, W, b=None, stride=1, pad=0, cover_all=False, dilate=1, gro
 
 def deconvolution_nd(x, W, b=None, stride=1, pad=0, outsize=None, dilate=1, groups=1):
     """``deconvolution_2d()`` along any number of axes: x is (N, C, ...), W (C, out / groups, ...)."""
-    x, W = as_variable(x), as_variable(W)
+    x = variable(x, "deconvolution_nd")
+    W = variable(W, "deconvolution_nd", "W", x.ndim)
     n = x.ndim - 2
-    _check_axes("deconvolution_nd", W, x.ndim)
-    stride, pad, dilate = (as_tuple(each, n) for each in (stride, pad, dilate))
+    stride, pad, dilate = _tuples("deconvolution_nd", n, stride=stride, pad=pad, dilate=dilate)
     reach = [(k - 1) * d + 1 for k, d in zip(W.shape[2:], dilate)]
-    sizes = as_tuple(outsize, n) if outsize is not None else [
+    sizes = as_tuple(outsize, n, "deconvolution_nd", "outsize") if outsize is not None else [
         s * (m - 1) + k - 2 * p for m, k, s, p in zip(x.shape[2:], reach, stride, pad)]
     if n == 2:
         return deconvolution_2d(x, W, b, stride, pad, outsize, dilate, groups)
@@ -132,18 +138,15 @@ def deconvolution_nd(x, W, b=None, stride=1, pad=0, outsize=None, dilate=1, grou
         x, F.swapaxes(W, 0, 1), b, 1, 0, False, dilate))
 
 
-def _check_axes(function, x, ndim):
-    if x.ndim != ndim:
-        raise _core.ShapeError(f"[{function}] W: expected {ndim} axes as x, got {x.shape}")
+def _tuples(function, n, **arguments):
+    """One number for each of n axes, for each argument."""
+    return [as_tuple(value, n, function, name) for name, value in arguments.items()]
 
 
 def _of_axes(function, n, name, doc):
     """The function for n axes."""
     def limited(x, *args, **kwargs):
-        if as_variable(x).ndim != n + 2:
-            raise _core.ShapeError(
-                f"[{name}] x: expected {n + 2} axes, got {as_variable(x).shape}")
-        return function(x, *args, **kwargs)
+        return function(variable(x, name, "x", n + 2), *args, **kwargs)
     limited.__name__ = limited.__qualname__ = name
     limited.__doc__ = doc
     limited.__wrapped__ = function  # inspect.signature() shows its arguments
@@ -171,8 +174,8 @@ def dilated_convolution_2d(x, W, b=None, stride=1, pad=0, dilate=1, cover_all=Fa
 
 def im2col(x, ksize, stride=1, pad=0, cover_all=False, dilate=1):
     """The windows of images as columns: (N, C kh kw, windows along y, windows along x)."""
-    x = as_variable(x)
-    steps = [as_tuple(each, 2) for each in (ksize, stride, pad, dilate)]
+    x = variable(x, "im2col", "x", 4)
+    steps = _tuples("im2col", 2, ksize=ksize, stride=stride, pad=pad, dilate=dilate)
     columns, outs, widths = [], [], [(0, 0), (0, 0)]
     for size, k, s, p, d in zip(x.shape[2:], *steps):
         out = _out_size(size, (k - 1) * d + 1, s, p, cover_all)
@@ -196,7 +199,8 @@ def local_convolution_2d(x, W, b=None, stride=1):
         b: (out, out height, out width), or None.
         stride: a number, or a pair (y, x).
     """
-    x, W = as_variable(x), as_variable(W)
+    x = variable(x, "local_convolution_2d", "x", 4)
+    W = variable(W, "local_convolution_2d", "W", 6)
     out, oh, ow = W.shape[:3]
     columns = im2col(x, W.shape[4:], stride)[:, :, :oh, :ow]
     columns = columns.reshape(len(x), -1, oh * ow).transpose(2, 0, 1)
@@ -213,12 +217,12 @@ def shift(x, ksize=3, dilate=1):
         ksize: the size of the filters that this stands for: odd; a number, or a pair (y, x).
         dilate: the length of a step: a number, or a pair (y, x).
     """
-    x = as_variable(x)
-    (kh, kw), (dy, dx) = as_tuple(ksize, 2), as_tuple(dilate, 2)
+    x = variable(x, "shift", "x", 4)
+    (kh, kw), (dy, dx) = _tuples("shift", 2, ksize=ksize, dilate=dilate)
     if kh % 2 != 1 or kw % 2 != 1:
         raise ValueError(f"[shift] ksize: expected odd numbers, got {(kh, kw)}")
     groups = kh * kw
-    if x.ndim != 4 or x.shape[1] < groups:
+    if x.shape[1] < groups:
         raise _core.ShapeError(
             f"[shift] x: expected (N, C, H, W) with C >= {groups}, got {x.shape}")
     py, px = kh // 2 * abs(dy), kw // 2 * abs(dx)
@@ -244,12 +248,14 @@ def deformable_convolution_2d_sampler(x, offset, W, b=None, stride=1, pad=0):
         b: (out,), or None.
         stride, pad: numbers, or pairs (y, x).
     """
-    x, offset, W = as_variable(x), as_variable(offset), as_variable(W)
+    function = "deformable_convolution_2d_sampler"
+    x, offset, W = (variable(each, function, name, 4)
+                    for each, name in ((x, "x"), (offset, "offset"), (W, "W")))
     (out, c, kh, kw), (n, _, h, w) = W.shape, x.shape
-    (sy, sx), (ph, pw) = as_tuple(stride, 2), as_tuple(pad, 2)
+    (sy, sx), (ph, pw) = _tuples(function, 2, stride=stride, pad=pad)
     if offset.shape[1] != 2 * kh * kw:
-        raise ValueError(f"[deformable_convolution_2d_sampler] offset: expected {2 * kh * kw} "
-                         f"channels, got {offset.shape[1]}")
+        raise ValueError(f"[{function}] offset: expected {2 * kh * kw} channels, got the shape "
+                         f"{offset.shape}")
     oh, ow = offset.shape[2:]
     offset = offset.reshape(n, 2, kh, kw, oh, ow)
 
@@ -283,10 +289,11 @@ def max_pooling_2d(x, ksize, stride=None, pad=0, cover_all=True, return_indices=
     return y, indices.array
 
 
-def _pooled(x, pool, *steps):
-    """Pools along one axis after the other; steps: the window's size, stride and padding."""
-    x = as_variable(x)
-    for axis, (k, s, p) in enumerate(zip(*(as_tuple(each, x.ndim - 2) for each in steps)), 2):
+def _pooled(x, pool, function, ksize, stride, pad):
+    """Pools along one axis after the other."""
+    steps = _tuples(function, x.ndim - 2, ksize=ksize, stride=ksize if stride is None else stride,
+                    pad=pad)
+    for axis, (k, s, p) in enumerate(zip(*steps), 2):
         before, after = x.shape[:axis], x.shape[axis + 1:]
         images = x.reshape(1, math.prod(before), x.shape[axis], math.prod(after))
         x = pool(images, (k, 1), (s, 1), (p, 0)).reshape(*before, -1, *after)
@@ -295,13 +302,14 @@ def _pooled(x, pool, *steps):
 
 def max_pooling_nd(x, ksize, stride=None, pad=0, cover_all=True, return_indices=False):
     """``max_pooling_2d()`` along any number of axes: x is (N, C, ...)."""
-    if as_variable(x).ndim == 4:
+    x = variable(x, "max_pooling_nd")
+    if x.ndim == 4:
         return max_pooling_2d(x, ksize, stride, pad, cover_all, return_indices)
     if return_indices:
         raise _core.UnsupportedError("[max_pooling_nd] return_indices: expected images (N, C, H, W), "
-                                     f"got {as_variable(x).shape}")
+                                     f"got {x.shape}")
     return _pooled(x, lambda x, *steps: plugins.max_pooling_2d(x, *steps, cover_all),
-                   ksize, ksize if stride is None else stride, pad)
+                   "max_pooling_nd", ksize, stride, pad)
 
 
 def average_pooling_nd(x, ksize, stride=None, pad=0, pad_value=0):
@@ -313,17 +321,18 @@ def average_pooling_nd(x, ksize, stride=None, pad=0, pad_value=0):
         pad_value: 0, or None to leave the padding out of the means.
     """
     check_choice("average_pooling_nd", "pad_value", pad_value, (0, None))
-    steps = ksize, ksize if stride is None else stride, pad
-    y = _pooled(x, plugins.average_pooling_2d, *steps)
+    x = variable(x, "average_pooling_nd")
+    steps = plugins.average_pooling_2d, "average_pooling_nd", ksize, stride, pad
+    y = _pooled(x, *steps)
     if pad_value is None:
-        y = y / _pooled(F.full_like(as_variable(x)[:1, :1], 1), plugins.average_pooling_2d, *steps)
+        y = y / _pooled(F.full_like(x[:1, :1], 1), *steps)
     return y
 
 
 def spatial_pyramid_pooling_2d(x, pyramid_height, pooling=None):
     """Maxima over 1, 4, 16, ... parts of images, as channels (N, C (1 + 4 + ...), 1, 1)."""
     check_choice("spatial_pyramid_pooling_2d", "pooling", pooling, ("max",))
-    x = as_variable(x)
+    x = variable(x, "spatial_pyramid_pooling_2d", "x", 4)
     ys = []
     for level in range(pyramid_height):
         ksize = tuple(-(-size // 2**level) for size in x.shape[2:])
@@ -341,11 +350,11 @@ def unpooling_nd(x, ksize, stride=None, pad=0, outsize=None, cover_all=True):
         outsize: the extents of the result; None: the smallest that fits.
         cover_all: whether the windows may extend beyond the result.
     """
-    x = as_variable(x)
-    n = x.ndim - 2
-    ksize, stride, pad = (as_tuple(e, n) for e in (ksize, ksize if stride is None else stride, pad))
-    sizes = as_tuple(outsize, n) if outsize is not None else _outsizes(
-        x.shape[2:], ksize, stride, pad, cover_all)
+    x = variable(x, "unpooling_nd")
+    steps = ksize, stride, pad = _tuples(
+        "unpooling_nd", x.ndim - 2, ksize=ksize, stride=ksize if stride is None else stride, pad=pad)
+    sizes = _outsizes(x.shape[2:], *steps, cover_all) if outsize is None else as_tuple(
+        outsize, x.ndim - 2, "unpooling_nd", "outsize")
     expected = tuple(_out_size(*each, cover_all) for each in zip(sizes, ksize, stride, pad))
     if expected != x.shape[2:]:
         raise _core.ShapeError(f"[unpooling_nd] outsize: expected one with {x.shape[2:]} windows, "
@@ -370,9 +379,9 @@ def upsampling_2d(x, indexes, ksize, stride=None, pad=0, outsize=None, cover_all
         ksize, stride, pad, cover_all: its arguments.
         outsize: the height and width of the result; None: the smallest that fits.
     """
-    x = as_variable(x)
-    (kh, kw), (sy, sx), (ph, pw) = steps = [
-        as_tuple(each, 2) for each in (ksize, ksize if stride is None else stride, pad)]
+    x = variable(x, "upsampling_2d", "x", 4)
+    (kh, kw), (sy, sx), (ph, pw) = steps = _tuples(
+        "upsampling_2d", 2, ksize=ksize, stride=ksize if stride is None else stride, pad=pad)
     h, w = x.shape[2:]
     if tuple(indexes.shape) != x.shape:
         raise _core.ShapeError(
@@ -380,8 +389,7 @@ def upsampling_2d(x, indexes, ksize, stride=None, pad=0, outsize=None, cover_all
     oh, ow = outsize if outsize is not None else _outsizes((h, w), *steps, cover_all)
     height, width = max(oh + ph, sy * (h - 1) + kh), max(ow + pw, sx * (w - 1) + kw)
     indexes = F.cast(indexes, "int64")
-    row = F.floor(F.cast(indexes, "float64") / kw)
-    row = F.cast(row, "int64")
+    row = F.cast(F.floor(F.cast(indexes, "float64") / kw), "int64")
     place = (row + F.arange(h, device=x.device).reshape(h, 1) * sy) * width + (
         indexes - row * kw + F.arange(w, device=x.device) * sx)
     images = x.shape[0] * x.shape[1]

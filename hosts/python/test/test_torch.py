@@ -221,6 +221,21 @@ def test_gradients_do_not_share_memory():
     a.grad.zero_()
     assert b.grad.tolist() == [1, 1, 1] and g.tolist() == [1, 1, 1]
 
+    class Loss(catena.FunctionNode):
+        def forward(self, inputs):
+            self.retain_inputs((0, 1))
+            return inputs[0] * inputs[1],
+
+        def backward(self, indexes, grads):  # right where the gradient of the result is 1
+            a, b = self.get_retained_inputs()
+            return b, a
+    a, b = leaf(3), leaf(3)
+    before = b.detach().clone()
+    wrap(lambda a, b: Loss().apply((a, b))[0])(a, b).backward(torch.ones(3))
+    assert torch.equal(a.grad, before)
+    a.grad.zero_()
+    assert torch.equal(b, before)
+
 
 # ---- the graph
 

@@ -79,7 +79,7 @@ void fail_type(const catena_function& f, const char* member, std::size_t i, cate
                  text_of(got));
 }
 void fail_axis(const char* function, const char* what, std::int64_t axis, std::int64_t ndim) {
-    plugin::fail(CATENA_E_INVALID, function, what,
+    plugin::fail(CATENA_E_SHAPE, function, what,
                  ndim == 0 ? "none of a 0-d array"
                            : "from " + std::to_string(-ndim) + " to " + std::to_string(ndim - 1),
                  axis);

@@ -70,6 +70,9 @@ run(ignored patchelf --set-rpath [[$ORIGIN/lib]] "${module}")
 configure_file("${CPACK_CATENA_OPENBLAS}" "${libraries}/catena/private/libopenblas.so.0" COPYONLY)
 
 pack(catena catena cp310-abi3 "${CPACK_PACKAGE_DESCRIPTION_SUMMARY}"
-     "Requires-Dist: numpy>=1.21\nProvides-Extra: plot\nRequires-Dist: matplotlib; extra == \"plot\"\n"
+     "Requires-Dist: numpy>=1.21
+Provides-Extra: hdf5\nRequires-Dist: h5py; extra == \"hdf5\"
+Provides-Extra: images\nRequires-Dist: pillow; extra == \"images\"
+Provides-Extra: plot\nRequires-Dist: matplotlib; extra == \"plot\"\n"
      "${CPACK_CATENA_OPENBLAS}")
 file(GLOB CPACK_EXTERNAL_BUILT_PACKAGES "${work}/done/*.whl")

@@ -48,6 +48,7 @@ if [[ $kind == wheel ]]; then
     exit
 fi
 
+extras=(h5py matplotlib pillow)
 wheel=("$folder"/catena-*.whl)
 [[ -e ${wheel[0]} ]] || skip "there is no wheel: see python-wheel"
 case $kind in
@@ -56,7 +57,7 @@ package)
     run package "$tests/test_package.py"
     ;;
 numpy)
-    environment "$python" numpy numpy pytest
+    environment "$python" numpy numpy pytest "${extras[@]}"
     run numpy "$tests" --ignore "$tests/test_package.py"
     ;;
 chainer)
@@ -67,7 +68,7 @@ chainer)
     done
     [[ $(version_of "$candidate") == 3.1[01] ]] || skip "Chainer needs Python 3.10 or 3.11, there is none"
     environment "$candidate" chainer numpy==1.23.5 pytest "setuptools<60" wheel six typing_extensions \
-        filelock "protobuf<3.21"
+        filelock "protobuf<3.21" "${extras[@]}"
     "$folder/chainer/bin/pip" --quiet --disable-pip-version-check install --no-build-isolation \
         chainer==7.8.1 || skip "PyPI is not reachable"
     run chainer "${files[@]}"

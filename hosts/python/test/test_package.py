@@ -57,6 +57,7 @@ def test_metadata():
     assert metadata["License-Expression"] == "BSD-2-Clause"
     assert metadata["Requires-Python"] == ">=3.10"
     assert PACKAGE.requires[0].startswith("numpy")
+    assert metadata.get_all("Provides-Extra") == ["hdf5", "images", "plot"]
     assert "Tag: cp310-abi3-manylinux_2_" in PACKAGE.read_text("WHEEL")
     assert "Chainer" in (metadata.get_payload() or metadata["Description"])
 

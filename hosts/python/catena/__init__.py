@@ -31,21 +31,36 @@ from catena.reporter import (
 from catena.compat import install_as_chainer
 
 __version__ = "0.1.0"
+# A name here is public for type checkers too. torch is not: it is also the name of PyTorch.
+__all__ = [
+    "AbstractSerializer", "Array", "Chain", "ChainList", "DataError", "Deserializer", "Device",
+    "DeviceError", "DictSummary", "DtypeError", "ElementwiseKernel", "Error", "Function",
+    "FunctionNode", "FunctionSet", "GradientMethod", "GraphError", "Initializer", "InternalError",
+    "InvalidError", "InvalidType", "InvalidValueError", "Link", "LinkHook", "NanError",
+    "NotDifferentiableError", "Optimizer", "OutOfMemoryError", "Parameter", "PluginError",
+    "ReductionKernel", "Reporter", "Sequential", "Serializer", "ShapeError", "Summary",
+    "UnsupportedError", "UpdateRule", "Variable", "as_array", "as_variable", "backend", "backends",
+    "computational_graph", "config", "cuda", "dataset", "datasets", "force_backprop_mode",
+    "from_dlpack", "functions", "get_current_reporter", "get_device", "get_dtype", "global_config",
+    "grad", "gradient_check", "initializer", "initializers", "install_as_chainer", "iterators",
+    "links", "load_plugin", "load_plugins", "mixed16", "no_backprop_mode", "optimizer_hooks",
+    "optimizers", "plugin_function", "plugin_report", "report", "report_scope", "serializers",
+    "testing", "training", "using_config", "using_device", "utils"]
 # Not all programs need these modules, so they are imported when they are used.
 _later = ("computational_graph", "dataset", "datasets", "gradient_check", "iterators", "testing",
           "torch", "training", "utils")
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from catena import (
-        computational_graph, dataset, datasets, gradient_check, iterators, testing, torch, training,
-        utils)
-
-
-def __getattr__(name):
-    if name in _later:
-        import importlib
-        return importlib.import_module("catena." + name)
-    raise AttributeError(f"module 'catena' has no attribute {name!r}")
+    from . import (
+        compat, computational_graph, configuration, dataset, datasets, function, function_node,
+        function_set, gradient_check, iterators, kernels, link, link_hook, optimizer, reporter,
+        sequential, serializer, testing, torch, training, utils, variable)
+else:
+    def __getattr__(name):
+        if name in _later:
+            import importlib
+            return importlib.import_module("catena." + name)
+        raise AttributeError(f"module 'catena' has no attribute {name!r}")
 
 
 def __dir__():

@@ -16,7 +16,7 @@ from catena.datasets.tuple_dataset import TupleDataset
 
 __all__ = ["get_cifar10", "get_cifar100", "get_digits", "get_fashion_mnist",
            "get_fashion_mnist_labels", "get_kuzushiji_mnist", "get_mnist", "get_ptb_words",
-           "get_ptb_words_vocabulary", "shipped"]
+           "get_ptb_words_vocabulary"]
 
 
 def shipped(name):

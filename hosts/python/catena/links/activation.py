@@ -7,6 +7,8 @@ from catena.link import Chain, Link
 from catena.links.connection import Linear
 from catena.variable import Parameter
 
+__all__ = ["Maxout", "PReLU", "Swish"]
+
 
 class Maxout(Chain):
     """A fully connected layer, each of whose outputs is the largest of ``pool_size`` sums.

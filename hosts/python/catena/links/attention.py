@@ -5,6 +5,8 @@ from catena.initializers import LeCunNormal
 from catena.link import Chain
 from catena.links.connection import Linear
 
+__all__ = ["MultiHeadAttention", "RotaryPositions"]
+
 
 class RotaryPositions:
     """Rotates vectors of tokens by their positions. Layers with one object share its tables.

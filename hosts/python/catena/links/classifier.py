@@ -3,6 +3,8 @@ from catena import functions as F
 from catena import reporter
 from catena.link import Chain
 
+__all__ = ["Classifier"]
+
 
 class Classifier(Chain):
     """Calls a model and computes the loss and the accuracy, which are attributes and are reported.

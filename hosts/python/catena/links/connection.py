@@ -7,6 +7,9 @@ from catena.link import Chain, Link
 from catena.variable import Parameter as _Parameter
 from catena.variable import as_array
 
+__all__ = ["Bias", "Bilinear", "EmbedID", "Highway", "Linear", "Parameter", "Scale",
+           "SimplifiedDropconnect"]
+
 
 class Weighted(Link):
     """A link with a weight W, whose shape can depend on the first input, and a bias b or None."""

@@ -7,6 +7,11 @@ from catena.links.connection import Weighted
 from catena.links.normalization import BatchNormalization
 from catena.variable import Parameter, as_array
 
+__all__ = ["Convolution1D", "Convolution2D", "Convolution3D", "ConvolutionND", "Deconvolution1D",
+           "Deconvolution2D", "Deconvolution3D", "DeconvolutionND", "DeformableConvolution2D",
+           "DepthwiseConvolution2D", "DilatedConvolution2D", "Inception", "InceptionBN",
+           "LocalConvolution2D", "MLPConvolution2D"]
+
 
 def _pair(value):
     return value if hasattr(value, "__getitem__") else (value, value)

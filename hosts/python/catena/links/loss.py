@@ -13,6 +13,8 @@ from catena.links.recurrent import _longest_first
 from catena.utils.walker_alias import WalkerAlias
 from catena.variable import Parameter
 
+__all__ = ["BinaryHierarchicalSoftmax", "BlackOut", "CRF1d", "NegativeSampling"]
+
 
 class BinaryHierarchicalSoftmax(Link):
     """A loss over many words that costs only the depth of a tree: -log p of the path to each word.

@@ -7,6 +7,9 @@ from catena.initializers import _get_initializer, generate_array
 from catena.link import Link
 from catena.variable import Parameter
 
+__all__ = ["BatchNormalization", "BatchRenormalization", "GroupNormalization", "LayerNormalization",
+           "RMSNormalization"]
+
 
 def _of_dtype(initial, default, dtype):
     """An initializer for arrays of the dtype."""

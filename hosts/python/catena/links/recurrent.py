@@ -10,6 +10,11 @@ from catena.link import Chain, ChainList, Link
 from catena.links.connection import Linear
 from catena.variable import Parameter, Variable
 
+__all__ = ["ChildSumTreeLSTM", "GRU", "LSTM", "NStepBiGRU", "NStepBiLSTM", "NStepBiRNNReLU",
+           "NStepBiRNNTanh", "NStepGRU", "NStepLSTM", "NStepRNNReLU", "NStepRNNTanh",
+           "NaryTreeLSTM", "StatefulGRU", "StatefulMGU", "StatefulPeepholeLSTM",
+           "StatefulZoneoutLSTM", "StatelessGRU", "StatelessLSTM", "StatelessMGU"]
+
 
 def _zeros(link, shape, dtype):
     """A state of zeros on the device of the link."""

@@ -1,9 +1,9 @@
 """Helpers with the names of chainer.utils."""
 import contextlib
 
-from catena.utils import type_check
-from catena.utils.type_check import InvalidType
-from catena.utils.walker_alias import WalkerAlias
+from . import type_check
+from catena.utils.type_check import InvalidType as InvalidType
+from catena.utils.walker_alias import *
 
 
 @contextlib.contextmanager

@@ -1,6 +1,8 @@
 """Random numbers with given probabilities."""
 import numpy
 
+__all__ = ["WalkerAlias"]
+
 
 class WalkerAlias:
     """Draws i with a probability proportional to probs[i], each in constant time (Walker, 1974).

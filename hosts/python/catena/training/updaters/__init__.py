@@ -1,2 +1,3 @@
 """The names of chainer.training.updaters."""
-from catena.training.updater import ParallelUpdater, StandardUpdater
+from catena.training.updater import ParallelUpdater as ParallelUpdater
+from catena.training.updater import StandardUpdater as StandardUpdater

@@ -11,6 +11,8 @@ set(templates "${CMAKE_CURRENT_LIST_DIR}")
 string(REPLACE "-" "_" platform "${CPACK_CATENA_PLATFORM}")
 if(NOT EXISTS "${lib}/python/catena")
     message(FATAL_ERROR "wheel: expected the Python package (Debian: python3-dev), got none")
+elseif(NOT CPACK_CATENA_OPENBLAS)
+    message(FATAL_ERROR "wheel: expected OpenBLAS (Debian: libopenblas-openmp-dev), got none")
 endif()
 
 set(tools "${CPACK_CATENA_WHEEL_TOOLS}")

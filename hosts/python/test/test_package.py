@@ -1,4 +1,4 @@
-"""Tests the installed wheel: its files and metadata, what it loads, and how long it takes to import."""
+"""Tests the installed wheel: files and metadata, what it loads, how long it takes to import."""
 import importlib.metadata
 import re
 import subprocess
@@ -40,8 +40,9 @@ F.convolution_2d(images, np.ones((4, 3, 3, 3), np.float32))
 
 
 def run(code):
-    """Runs code in a new interpreter that reads no other catena and no user's plugins. Returns its output."""
-    done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=False)
+    """Runs code in a new interpreter that finds no other catena. Returns its output."""
+    done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True,
+                          check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -64,8 +65,9 @@ def test_metadata():
 
 def test_files():
     names = files()
-    assert {"catena/py.typed", "catena/_core.pyi", "catena/__init__.py", "catena/functions/__init__.py",
-            "catena/_core.abi3.so", "catena/share/digits/README.md", "catena/lib/catena/private/libopenblas.so.0"} <= names.keys()
+    assert {"catena/py.typed", "catena/_core.pyi", "catena/__init__.py",
+            "catena/functions/__init__.py", "catena/_core.abi3.so",
+            "catena/share/digits/README.md", "catena/lib/catena/private/libopenblas.so.0"} <= names.keys()
     assert all(re.match(r"catena(\.libs|-[\d.]+\.dist-info)?/", name) for name in names)
     modules = [name for name in names if name.endswith(".catena")]
     assert len(modules) >= 15
@@ -74,9 +76,11 @@ def test_files():
 
 def test_licenses():
     names = files()
-    licenses = {name.rpartition("/")[2].lower(): path for name, path in names.items() if "/licenses/" in name}
+    licenses = {name.rpartition("/")[2].lower(): path for name, path in names.items()
+                if "/licenses/" in name}
     assert "Redistribution" in licenses["license"].read_text()
-    libraries = [name.rpartition("/")[2] for name in names if re.match(r"catena(\.libs|/lib/catena/private)/", name)]
+    libraries = [name.rpartition("/")[2] for name in names
+                 if re.match(r"catena(\.libs|/lib/catena/private)/", name)]
     assert len(libraries) > 5
     for library in libraries:
         stem = re.match(r"lib[a-zA-Z]+", library)[0]
@@ -84,7 +88,8 @@ def test_licenses():
         assert any(stem in name for name in licenses), f"{library}: no licence"
     # Debian's files refer to common licences, which have to be there.
     for path in licenses.values():
-        for name in re.findall(r"/usr/share/common-licenses/([\w.-]*\w)", path.read_text("utf-8", "replace")):
+        text = path.read_text("utf-8", "replace")
+        for name in re.findall(r"/usr/share/common-licenses/([\w.-]*\w)", text):
             assert name.lower() in licenses, f"{path}: no {name}"
 
 
@@ -95,7 +100,8 @@ assert losses[-1] < losses[0] / 3, losses
 print(*{line.split()[-1] for line in open("/proc/self/maps") if "/" in line}, sep="\\n")
 """)
     folder = str(PACKAGE.locate_file("catena"))
-    own = [path for path in output.split() if path.startswith((folder + "/lib/", folder + ".libs/"))]
+    own = [path for path in output.split()
+           if path.startswith((folder + "/lib/", folder + ".libs/"))]
     assert f"{folder}/lib/catena/private/libopenblas.so.0" in own
     assert len([path for path in own if path.endswith(".catena")]) >= 15
     assert not [path for path in output.split() if "/libcatena-" in path and path not in own]
@@ -108,20 +114,23 @@ def test_needed_libraries():
     output = subprocess.run(["ldd", *modules], capture_output=True, text=True, check=True).stdout
     needed = set(re.findall(r"^\t(\S+) => (.*?)(?: \(0x\w+\))?$", output, re.M))
     assert len(needed) > 15
-    outside = {name for name, path in needed if not path.startswith((folder + "/", folder + ".libs/"))}
+    outside = {name for name, path in needed
+               if not path.startswith((folder + "/", folder + ".libs/"))}
     assert not [name for name in outside if not re.fullmatch(SYSTEM, name)]
     assert not [name for name, path in needed if path == "not found"]
 
 
 def test_no_plugin_is_refused():
-    report = run("import catena, numpy; catena.functions.relu(numpy.ones(2)); print(catena.plugin_report())")
+    report = run("import catena, numpy; catena.functions.relu(numpy.ones(2))\n"
+                 "print(catena.plugin_report())")
     assert "loaded org.catena.cpu" in report
     assert "refused" not in report
 
 
 def test_import_time():
-    """With NumPy, which takes most of the time. The least of several: other processes only add to it."""
-    code = "import time; start = time.perf_counter(); import catena; print(time.perf_counter() - start)"
+    """With NumPy, which takes most of the time. The least of several: others only add to it."""
+    code = ("import time; start = time.perf_counter(); import catena\n"
+            "print(time.perf_counter() - start)")
     seconds = []
     while not seconds or (min(seconds) >= 0.150 and len(seconds) < 40):
         seconds.append(float(run(code)))
@@ -130,4 +139,5 @@ def test_import_time():
 
 def test_import_is_lazy():
     modules = run("import sys, catena; print(*sys.modules)").split()
-    assert not {"scipy", "matplotlib", "PIL", "h5py", "torch", "pytest", "concurrent.futures"}.intersection(modules)
+    lazy = {"scipy", "matplotlib", "PIL", "h5py", "torch", "pytest", "concurrent.futures"}
+    assert not lazy.intersection(modules)

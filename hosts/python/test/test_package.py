@@ -67,7 +67,8 @@ def test_files():
     names = files()
     assert {"catena/py.typed", "catena/_core.pyi", "catena/__init__.py",
             "catena/functions/__init__.py", "catena/_core.abi3.so",
-            "catena/share/digits/README.md", "catena/lib/catena/private/libopenblas.so.0"} <= names.keys()
+            "catena/share/digits/README.md",
+            "catena/lib/catena/private/libopenblas.so.0"} <= names.keys()
     assert all(re.match(r"catena(\.libs|-[\d.]+\.dist-info)?/", name) for name in names)
     modules = [name for name in names if name.endswith(".catena")]
     assert len(modules) >= 15

@@ -155,7 +155,7 @@ Variable of_two(const Term& a, const Term& b, const Call& call) {
     if (a.variable && b.variable) return call(*a.variable, *b.variable);
     if (a.variable) return call(*a.variable, *b.number);
     if (b.variable) return call(*a.number, *b.variable);
-    raise(PyExc_TypeError, "expected a variable or an array as one of the operands, got numbers");
+    throw DtypeError("expected a variable or an array as one of the operands, got numbers");
 }
 
 // A list of axes, or all.
@@ -243,7 +243,8 @@ private:
 };
 
 // Collects functions: forms("concat(xs, axis=1)", "What it does.", function). The function's
-// parameters are values or references of the types above.
+// parameters are values or references of the types above. It runs without the interpreter's lock
+// unless one of them is a PyObject*.
 class Forms {
 public:
     explicit Forms(PyObject* module, const char* name) : module_(module), name_(name) {}

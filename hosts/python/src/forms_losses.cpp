@@ -1,6 +1,8 @@
 // Losses that are compositions.
 #include "forms.hpp"
 
+#include <catena/fail.hpp>
+
 namespace catena::python {
 namespace {
 
@@ -40,6 +42,8 @@ void add_likelihoods(Forms& forms) {
     forms("hinge(x, t, norm='L1', reduce='mean')",
           "max(0, 1 - x) at the label and max(0, 1 + x) at other classes; squared for \"L2\".",
           [](const Variable& x, const Variable& t, std::string_view norm, std::string_view reduce) {
+              if (norm != "L1" && norm != "L2")
+                  fail<UnsupportedError>("[hinge] norm: expected 'L1' or 'L2', got '{}'", norm);
               return F::hinge(x, t, norm, reduce);
           });
     forms("kl_div(x, t, reduce='mean', log_target=False)",

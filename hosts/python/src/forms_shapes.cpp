@@ -1,6 +1,7 @@
 // Functions that rearrange, select and replace elements.
 #include "forms.hpp"
 
+#include <catena/fail.hpp>
 #include <catena/functions/indexing.hpp>
 
 namespace catena::python {
@@ -71,8 +72,8 @@ void add_rearrangements(Forms& forms) {
           [](const Variable& x, const Ints64& shift, const Axes& axis) {
               if (axis) return F::roll(x, shift, *axis);
               if (shift.size() != 1)
-                  raise(PyExc_TypeError, "[roll] shift: expected one number without axes, got " +
-                                             std::to_string(shift.size()));
+                  fail<InvalidError>("[roll] shift: expected one number without axes, got {}",
+                                     shift.size());
               return F::roll(x, shift[0]);
           });
     forms("tile(x, reps)", "Repeats the whole array along each axis.",

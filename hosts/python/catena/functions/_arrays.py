@@ -44,7 +44,7 @@ def pad(x, pad_width, mode, **keywords):
     """
     value = keywords.pop("constant_values", 0)
     if keywords:
-        raise TypeError(f"[pad] arguments: expected constant_values, got {', '.join(keywords)}")
+        raise ValueError(f"[pad] arguments: expected constant_values, got {', '.join(keywords)}")
     x = variable(x, "pad")
     if not isinstance(pad_width, int):
         if all(isinstance(each, int) for each in pad_width):

@@ -38,6 +38,8 @@ def mean(x, axis=None, weights=None, keepdims=False):
 
 def clip(x, x_min, x_max):
     """x, limited to x_min <= y <= x_max; None is no limit."""
+    if x_min is None and x_max is None:
+        raise ValueError("[clip] x_min, x_max: expected a limit, got None and None")
     lower, upper = (-math.inf if x_min is None else x_min), (math.inf if x_max is None else x_max)
     if lower >= upper:
         raise ValueError(f"[clip] x_min, x_max: expected x_min < x_max, got {x_min} and {x_max}")

@@ -155,7 +155,7 @@ std::optional<std::string> no_device(std::string_view names) {
 void load(Attempt& attempt, Asked asked) {
     if (const auto off = switched_off()) throw PluginError(switched_off_text(*off));
     const fs::path path = attempt.info.path;
-    const TrustedFile file(path, Writers::owner);
+    const TrustedFile file(path);
     attempt.info.file = file.path();
     const PluginFolders folders{path.parent_path(), file.path().parent_path()};
     const bool locked = loader.locks.mode(folders) != PluginLockMode::off;

@@ -108,15 +108,15 @@ void check_owner(const char* what, const fs::path& path, const struct stat& stat
         what, path.string(), geteuid(), status.st_uid, status.st_uid);
 }
 
-void check_mode(const char* what, const fs::path& path, const struct stat& status,
-                Writers writers) {
+// Accepts a group that can write if nobody else is in it: pip installs with umask 002 like that.
+void check_mode(const char* what, const fs::path& path, const struct stat& status) {
     if (!(status.st_mode & (S_IWGRP | S_IWOTH))) return;
     const Uids trusted = trusted_owners();
     const auto is_private = [&] {
         return std::ranges::any_of(trusted,
                                    [&](uid_t u) { return is_private_group_of(u, status.st_gid); });
     };
-    if (status.st_mode & S_IWOTH || writers == Writers::owner || !is_private()) {
+    if (status.st_mode & S_IWOTH || !is_private()) {
         raise<PluginError>(
             "mode of the {} {}: expected that only its owner can write, got {:04o} (group {}); "
             "chmod go-w {}",
@@ -141,7 +141,7 @@ public:
         rest_.assign(relative.begin(), relative.end());
         while (!rest_.empty()) step();
         if (file.empty()) throw PluginError("it is no regular file");
-        if (!is_above_this(at_)) check_mode("folder", at_, folder_, Writers::private_group);
+        if (!is_above_this(at_)) check_mode("folder", at_, folder_);
     }
     fs::path file;
     struct stat status {};
@@ -160,8 +160,7 @@ private:
         if (is_above_this(folder)) return;
         check_owner("folder", folder, folder_);
         // Only the owner of a file can replace it in a sticky folder, and the next step checks that.
-        if (!(folder_.st_mode & S_ISVTX))
-            check_mode("folder", folder, folder_, Writers::private_group);
+        if (!(folder_.st_mode & S_ISVTX)) check_mode("folder", folder, folder_);
     }
 
     void step() {
@@ -239,7 +238,7 @@ bool is_there(const fs::path& lock) {
 template <class Read>
 auto of_file(const fs::path& file, const Read& read) {
     try {
-        return read(TrustedFile(file, Writers::owner));
+        return read(TrustedFile(file));
     } catch (const PluginError& error) {
         raise<PluginError>("{}: {}", file.string(), error.what());
     }
@@ -265,12 +264,12 @@ std::string sha256_of(int fd) {
     return fmt::format("{:02x}", fmt::join(digest, ""));
 }
 
-TrustedFile::TrustedFile(const fs::path& path, Writers writers) {
+TrustedFile::TrustedFile(const fs::path& path) {
     const Walk walk(path);
     path_ = walk.file;
     status_ = walk.status;
     check_owner("file", path_, status_);
-    check_mode("file", path_, status_, writers);
+    check_mode("file", path_, status_);
     file_ = Descriptor(open(path_.c_str(), O_RDONLY | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC));
     if (!file_) raise<PluginError>("the file cannot be opened: {}", std::strerror(errno));
 }
@@ -379,7 +378,7 @@ PluginLock PluginLock::read(const fs::path& file) {
     lock.file_ = file;
     std::ifstream lines;
     try {
-        lines.open(TrustedFile(file, Writers::private_group).path());
+        lines.open(TrustedFile(file).path());
     } catch (const PluginError& error) {
         raise<PluginError>("lock {}: {}", file.string(), error.what());
     }

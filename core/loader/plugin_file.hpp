@@ -19,9 +19,6 @@ namespace catena {
 
 // ---- files that nobody but root and the user can change: core/doc/threat-model.md
 
-// Who may write to a file: its owner alone, or also a group that has no other members.
-enum class Writers { owner, private_group };
-
 // An open file. The constructor refuses a file, folder or link without a trusted owner, and every folder on
 // the path, links included, that others can write to. Trusted are root, the user, the owner of this library
 // and $CATENA_PLUGIN_OWNERS. Sticky folders are accepted above the file's own folder. Folders above catena's
@@ -29,7 +26,7 @@ enum class Writers { owner, private_group };
 class TrustedFile {
 public:
     // Throws PluginError with the reason only.
-    TrustedFile(const std::filesystem::path& path, Writers writers);
+    explicit TrustedFile(const std::filesystem::path& path);
 
     int fd() const { return file_.get(); }
     const std::filesystem::path& path() const { return path_; }  // with links resolved

@@ -66,7 +66,7 @@ TEST_CASE("the hash of a file is its SHA-256") {
 TEST_CASE("a file that was changed after it was opened is noticed") {
     const Folder folder;
     const fs::path path = folder.write("a.catena", "one");
-    const TrustedFile file(path, Writers::owner);
+    const TrustedFile file(path);
     CHECK(refusal([&] { file.check_unchanged(); }) == "fine");
     const std::string changed = "it was replaced or changed after it was checked";
     wait_for_the_clock(path);
@@ -111,15 +111,15 @@ TEST_CASE("paths: links are followed, circles and folders refused") {
     fs::create_directory(folder / "sub");
     fs::create_symlink("../a.catena", folder / "sub/b.catena");
     fs::create_directory_symlink(folder / "sub", folder / "link");
-    const TrustedFile file(folder / "link/./b.catena", Writers::owner);
+    const TrustedFile file(folder / "link/./b.catena");
     CHECK(file.path() == folder / "a.catena");
     fs::create_symlink("c.catena", folder / "c.catena");
     const auto open = [&](const char* name) {
-        return refusal([&] { TrustedFile(folder / name, Writers::owner); });
+        return refusal([&] { TrustedFile(folder / name); });
     };
     CHECK(open("c.catena") == (folder / "c.catena").string() + ": links in a circle");
     CHECK(open("sub") == "it is no regular file");
-    CHECK(refusal([] { TrustedFile("", Writers::owner); }) == "it is no regular file");
+    CHECK(refusal([] { TrustedFile(""); }) == "it is no regular file");
     CHECK(refusal([] { load_plugin(""); }) == "[plugin] : refused: it is no regular file");
     CHECK(open("none.catena") == "there is no such file");
     CHECK(open("a.catena/x") == "there is no such file");
@@ -186,7 +186,7 @@ TEST_CASE("a lock holds for a file by any name") {
     const Folder folder;
     const fs::path path = folder.write("good.catena", bytes_of(modules / "good.catena"));
     const fs::path lock = folder.write("catena.plugins.lock", "# none\n");
-    const TrustedFile file(path, Writers::owner);
+    const TrustedFile file(path);
     const fs::path name = "/proc/self/fd/" + std::to_string(file.fd());
     setenv("CATENA_PLUGIN_LOCK", "", 1);
     disable_default_plugins();

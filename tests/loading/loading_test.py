@@ -342,7 +342,7 @@ class Trust(Case):
             self.loads(self.path)
 
     def test_a_file_that_others_can_write_to(self):
-        for mode in (0o664, 0o775, 0o646, 0o666):
+        for mode in (0o646, 0o666):
             os.chmod(self.path, mode)
             self.mode_refused("file", self.path, mode)
         os.chmod(self.path, 0o644)
@@ -369,21 +369,24 @@ class Trust(Case):
             return False
         return (group.gr_gid, group.gr_name, group.gr_mem) == (user.pw_gid, user.pw_name, [])
 
-    def test_a_folder_that_a_group_can_write_to(self):
-        os.chmod(self.system, 0o775)
-        if self.in_a_private_group(self.system):
-            self.loads(self.path)  # the group has no other members
-            # Except another user whose primary group it is.
-            self.env |= {"LD_PRELOAD": str(SWAP), "CATENA_TEST_GROUP": str(self.system.stat().st_gid)}
-            self.mode_refused("folder", self.system, 0o775)
-            del self.env["LD_PRELOAD"]
-        else:
-            self.mode_refused("folder", self.system, 0o775)
-        if not ROOT:
-            self.skipTest("needs root: gives a folder to another group")
-        os.chown(self.system, -1, STRANGER)
-        os.chmod(self.system, 0o775)
-        self.mode_refused("folder", self.system, 0o775)
+    def test_what_a_group_can_write_to(self):
+        for what, path in (("folder", self.system), ("file", self.path)):
+            os.chmod(path, 0o775)
+            if self.in_a_private_group(path):
+                self.loads(self.path)  # the group has no other members
+                # Except another user whose primary group it is.
+                self.env |= {"LD_PRELOAD": str(SWAP), "CATENA_TEST_GROUP": str(path.stat().st_gid)}
+                self.mode_refused(what, path, 0o775)
+                del self.env["LD_PRELOAD"]
+            else:
+                self.mode_refused(what, path, 0o775)
+            if not ROOT:
+                self.skipTest("needs root: gives it to another group")
+            os.chown(path, -1, STRANGER)
+            os.chmod(path, 0o775)
+            self.mode_refused(what, path, 0o775)
+            os.chown(path, -1, os.getegid())
+            os.chmod(path, 0o755)
 
     def let_write(self, path, tag, permissions=6):
         """Sets an access list with one more entry than the mode, for a user or a group."""

@@ -201,7 +201,7 @@ class Audit(Case):
 
     def test_lines(self):
         good = self.put(GOOD, self.system, mode=0o755)
-        bad = self.put(GOOD, self.system, "bad name.catena", mode=0o664)
+        bad = self.put(GOOD, self.system, "bad name.catena", mode=0o646)
         (self.system / "text.catena").write_text("no plugin")
         os.chmod(self.system / "text.catena", 0o644)
         odd = OTHER.read_bytes().replace(b"\0" + b"1.2".ljust(16, b"\0"),
@@ -216,9 +216,9 @@ class Audit(Case):
             "owner": me, "mode": "0755", "path": str(good), "file": None,
             "reason": None})
         line = lines["bad%20name.catena"]
-        self.assertRegex(line.pop("reason"), f"^mode of the file {bad}: expected .*, got 0664 ")
+        self.assertRegex(line.pop("reason"), f"^mode of the file {bad}: expected .*, got 0646 ")
         self.assertEqual(line, {"what": "refused", "id": "-", "version": "-", "sha256": "-",
-                                "owner": me, "mode": "0664", "path": f"{self.system}/bad%20name.catena",
+                                "owner": me, "mode": "0646", "path": f"{self.system}/bad%20name.catena",
                                 "file": None})
         self.assertEqual(lines["text.catena"]["mode"], "0644")
         self.assertRegex(lines["text.catena"]["reason"], "^not a shared library: ")

@@ -15,6 +15,7 @@ set -euo pipefail
 kind=$1 build=$2 source=$3 cpack=$4 python=$5
 folder=$build/python
 tests=$source/hosts/python/test
+[[ $(id -un) != "$(id -gn)" ]] || umask 002 # the default where each user has a group
 export PYTHONDONTWRITEBYTECODE=1
 unset PYTHONPATH PYTHONHOME
 skip() {

@@ -1,0 +1,41 @@
+"""Runs the code of sdk/doc/python.md, block by block, in one namespace."""
+import os
+import pathlib
+import re
+
+import pytest
+
+PAGE = pathlib.Path(__file__).resolve().parents[3] / "sdk/doc/python.md"
+
+
+def blocks():
+    """What each block needs, and its code, padded so that errors name the lines of the page."""
+    text = PAGE.read_text()
+    for match in re.finditer(r"(?:<!-- needs: (\w+) -->\n)?```python\n(.*?)```", text, re.S):
+        yield match[1], "\n" * text.count("\n", 0, match.start(2)) + match[2]
+
+
+def test_page(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    plugins = [pathlib.Path(folder) / "swish.catena"
+               for folder in os.environ.get("CATENA_TEST_PLUGINS", "").split(":") if folder]
+    plugin = next((file for file in plugins if file.exists()), None)
+    if plugin:
+        os.symlink(plugin, tmp_path / "swish.catena")
+    ran, namespace = 0, {}
+    for needs, code in blocks():
+        if needs == "torch":
+            try:
+                import torch  # noqa: F401
+            except ImportError:
+                continue
+        if needs == "swish" and not plugin:
+            continue
+        exec(compile(code, str(PAGE), "exec"), namespace)
+        ran += 1
+    assert ran >= 8
+
+
+@pytest.mark.skipif(not PAGE.exists(), reason="the page is not installed")
+def test_page_has_code():
+    assert len(list(blocks())) >= 9

@@ -37,6 +37,8 @@ class Device:
     host_accessible: bool
     is_gpu: bool
     threads: int
+    def __enter__(self) -> Device: ...
+    def __exit__(self, *args: Any) -> None: ...
     def use(self) -> None: ...
     def synchronize(self) -> None: ...
     def memory(self) -> dict[str, int]: ...
@@ -112,6 +114,7 @@ class Variable:
     volatile: bool
     name: str | None
     creator: Any
+    creator_node: Any
     node: Any
     label: str
     xp: ModuleType
@@ -178,6 +181,21 @@ class Variable:
     def __dlpack_device__(self) -> tuple[int, int]: ...
     def item(self) -> Any: ...
 
+class VariableNode:
+    data: Any
+    grad: Any
+    name: str | None
+    creator: Any
+    creator_node: Any
+    label: str
+    rank: int
+    shape: tuple[int, ...]
+    dtype: Any
+    requires_grad: bool
+    def get_variable(self) -> Variable: ...
+    def get_variable_or_none(self) -> Variable | None: ...
+    def unchain(self) -> None: ...
+
 class Call:
     label: str
     rank: int
@@ -188,6 +206,7 @@ class FunctionNodeBase:
     inputs: tuple[Variable | None, ...] | None
     outputs: tuple[Variable | None, ...] | None
     rank: int
+    def apply(self, inputs: Sequence[ArrayLike]) -> tuple[Variable, ...]: ...
     def retain_inputs(self, indexes: Sequence[int], /) -> None: ...
     def retain_outputs(self, indexes: Sequence[int], /) -> None: ...
     def get_retained_inputs(self) -> tuple[Any, ...]: ...

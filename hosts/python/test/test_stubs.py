@@ -1,11 +1,16 @@
-"""Tests of the types that type checkers see. `python test_stubs.py FOLDER` writes functions/_forms.pyi."""
+"""Tests of the types that type checkers see. `python test_stubs.py FOLDER` writes those that are generated:
+functions/_forms.pyi and optimizers.pyi."""
 import ast
+import importlib
 import inspect
 import pathlib
 import sys
 
+import pytest
+
 import catena
-from catena import _core
+from catena import _core, optimizers
+from catena.optimizer import HyperparameterProxy
 
 HEADER = """# Types of the host SDK's functions. Written by test_stubs.py; do not edit.
 from collections.abc import Sequence
@@ -15,11 +20,56 @@ from catena import Variable
 from catena._core import ArrayLike
 
 """
+OPTIMIZERS = """# Types of the optimizers. Written by test_stubs.py; do not edit.
+from collections.abc import Sequence
+from typing import Any
+
+from catena.optimizer import GradientMethod, Rule
+from catena.optimizer_hooks import *
+
+class _Method(GradientMethod):
+    hyperparam: Any
+    rule_class: type[Rule]
+"""
 PACKAGE = pathlib.Path(catena.__file__).parent
 
 
 def forms():
-    return HEADER + _core.forms._stubs
+    stubs = _core.forms._stubs.splitlines(keepends=True)
+    return HEADER + "".join(stub for stub in stubs if not stub.startswith("def _"))
+
+
+def typed(parameter):
+    """A parameter with its type, which is that of its default."""
+    name, default = parameter.name, parameter.default
+    if parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL):
+        return f"{parameter}: Any"
+    if default is parameter.empty:
+        return f"{name}: str"
+    kind = "Sequence[str]" if default == () else "bool" if isinstance(default, bool) else "float"
+    return f"{name}: {kind} = {default!r}"
+
+
+def optimizer_stubs():
+    """The classes, their arguments, and the hyperparameters as attributes."""
+    lines = []
+    for name, cls in vars(optimizers).items():
+        if name.startswith("_") or getattr(cls, "__module__", "") != "catena.optimizers":
+            continue
+        if issubclass(cls, optimizers.Rule):
+            lines.append(f"class {name}(Rule): ...")
+            continue
+        base = "_Method" if name == "PluginOptimizer" else cls.__base__.__name__
+        lines.append(f"class {name}({base}):")
+        for member, value in vars(cls).items():
+            if isinstance(value, HyperparameterProxy):
+                default = inspect.signature(cls).parameters[member].default
+                lines.append(f"    {member}: {'bool' if isinstance(default, bool) else 'float'}")
+            if isinstance(value, property):
+                lines += ["    @property", f"    def {member}(self) -> float: ..."]
+        parameters = map(typed, inspect.signature(cls).parameters.values())
+        lines.append(f"    def __init__(self, {', '.join(parameters)}) -> None: ...")
+    return OPTIMIZERS + "".join(f"{line}\n" for line in lines)
 
 
 def declared(file):
@@ -34,6 +84,46 @@ def declared(file):
 
 def test_forms_are_up_to_date():
     assert (PACKAGE / "functions/_forms.pyi").read_text() == forms()
+
+
+def test_optimizers_are_up_to_date():
+    assert (PACKAGE / "optimizers.pyi").read_text() == optimizer_stubs()
+
+
+def test_functions_have_types():
+    """What functions/__init__.pyi takes from the modules and other stubs is what dir() finds."""
+    names = set()
+    for each in ast.parse((PACKAGE / "functions/__init__.pyi").read_text()).body:
+        stub = PACKAGE.parent / (each.module.replace(".", "/") + ".pyi")
+        names |= ({each.names[0].name} if each.names[0].name != "*" else
+                  {name for name, _ in declared(stub)} if stub.exists() else
+                  set(importlib.import_module(each.module).__all__))
+    functions = catena.functions
+    assert set(dir(functions)) - names == set()
+    assert [name for name in names if not hasattr(functions, name)] == []
+
+
+@pytest.mark.parametrize("name", ["dataset.convert", "links.classifier", "variable"])
+def test_stubs_of_modules_are_the_signatures(name):
+    """Stubs written by hand declare what the modules have, with the same parameters."""
+    def parameters(each):
+        arguments = each.args.posonlyargs + each.args.args + each.args.kwonlyargs
+        return [a.arg for a in [*arguments, each.args.vararg, each.args.kwarg] if a]
+
+    def compare(body, owner):
+        for each in body:
+            if isinstance(each, ast.ClassDef):
+                compare(each.body, getattr(owner, each.name))
+            elif isinstance(each, ast.FunctionDef):
+                real = getattr(owner, each.name)
+                real = getattr(real, "fget", None) or getattr(real, "base_callable", real)
+                assert parameters(each) == list(inspect.signature(real).parameters), each.name
+
+    module = importlib.import_module(f"catena.{name}")
+    tree = ast.parse((PACKAGE / f"{name.replace('.', '/')}.pyi").read_text())
+    assert next(ast.literal_eval(each.value) for each in tree.body
+                if isinstance(each, ast.Assign)) == module.__all__
+    compare(tree.body, module)
 
 
 def test_stubs_of_plugin_functions_are_their_signatures():
@@ -63,4 +153,6 @@ def test_stubs_of_the_extension_module_name_what_it_has():
 
 
 if __name__ == "__main__":
-    (pathlib.Path(sys.argv[1]) / "functions/_forms.pyi").write_text(forms())
+    folder = pathlib.Path(sys.argv[1])
+    (folder / "functions/_forms.pyi").write_text(forms())
+    (folder / "optimizers.pyi").write_text(optimizer_stubs())

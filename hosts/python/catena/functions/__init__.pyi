@@ -1,5 +1,3 @@
-from typing import Any
-
 from catena._core import plugin_function as plugin_function
 from catena._core import plugin_function_names as plugin_function_names
 from catena._plugin_functions import *
@@ -12,5 +10,4 @@ from catena.functions._losses import *
 from catena.functions._math import *
 from catena.functions._recurrent import *
 from catena.functions._windows import *
-
-def __getattr__(name: str) -> Any: ...
+from catena.links.chainer1 import *

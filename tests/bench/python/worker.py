@@ -1,6 +1,7 @@
 """Measures one side for compare.py and prints the seconds of each work as JSON.
 
 usage: worker.py catena|torch THREADS
+       worker.py steps 1    the training steps per second of one thread
 """
 import json
 import sys
@@ -49,11 +50,10 @@ def data():
             random.integers(0, 10, BATCH).astype("int64"))
 
 
-def catena_works(threads):
+def catena_trainer():
+    """Returns a function that trains an MLP for a step."""
     import catena as c
     F, L = c.functions, c.links
-    c.Device("cpu:0").threads = threads
-    x, y = (c.Variable(numpy.ones(1, "float32")) for _ in range(2))
 
     class MLP(c.Chain):
         def __init__(self):
@@ -65,17 +65,45 @@ def catena_works(threads):
         def forward(self, x):
             return self.l3(F.relu(self.l2(F.relu(self.l1(x)))))
 
-    def trainer():
-        model = MLP()
-        optimizer = c.optimizers.SGD(lr=0.01).setup(model)
-        images, labels = (c.as_variable(a) for a in data())
+    model = MLP()
+    optimizer = c.optimizers.SGD(lr=0.01).setup(model)
+    images, labels = (c.as_variable(a) for a in data())
 
-        def step():
-            loss = F.softmax_cross_entropy(model(images), labels)
-            model.cleargrads()
-            loss.backward()
-            optimizer.update()
-        return step
+    def step():
+        loss = F.softmax_cross_entropy(model(images), labels)
+        model.cleargrads()
+        loss.backward()
+        optimizer.update()
+    return step
+
+
+def steps_per_second(n_threads, seconds=1.0):
+    """The steps of all threads together, each with a net of its own and kernels of one thread."""
+    import catena
+    catena.Device("cpu:0").threads = 1
+    counts = [0] * n_threads
+    barrier = threading.Barrier(n_threads)
+
+    def work(i):
+        step = catena_trainer()
+        step()
+        barrier.wait()
+        end = time.perf_counter() + seconds
+        while time.perf_counter() < end:
+            step()
+            counts[i] += 1
+    workers = [threading.Thread(target=work, args=(i,)) for i in range(n_threads)]
+    for each in workers:
+        each.start()
+    for each in workers:
+        each.join()
+    return sum(counts) / seconds
+
+
+def catena_works(threads):
+    import catena as c
+    c.Device("cpu:0").threads = threads
+    x, y = (c.Variable(numpy.ones(1, "float32")) for _ in range(2))
 
     def chain():
         z = x
@@ -87,31 +115,8 @@ def catena_works(threads):
     with c.no_backprop_mode():
         times["add of 1 element"] = smallest_sum(x, y)
     times["chain of 1000 additions, both ways"] = smallest(chain)
-    times["MLP step, 100 units"] = smallest(trainer())
-
-    # How many steps two threads take in the time in which one thread takes one, on one core each.
-    c.Device("cpu:0").threads = 1
-
-    def rate(n_threads, seconds=1.0):
-        steps = [trainer() for _ in range(n_threads)]
-        counts = [0] * n_threads
-        barrier = threading.Barrier(n_threads)
-
-        def work(i):
-            c.Device("cpu:0").threads = 1
-            steps[i]()
-            barrier.wait()
-            end = time.perf_counter() + seconds
-            while time.perf_counter() < end:
-                steps[i]()
-                counts[i] += 1
-        workers = [threading.Thread(target=work, args=(i,)) for i in range(n_threads)]
-        for each in workers:
-            each.start()
-        for each in workers:
-            each.join()
-        return sum(counts) / seconds
-    times["two threads"] = rate(2) / rate(1)
+    times["MLP step, 100 units"] = smallest(catena_trainer())
+    times["two threads"] = steps_per_second(2) / steps_per_second(1)
     return times
 
 
@@ -147,4 +152,5 @@ def torch_works(threads):
 
 
 if __name__ == "__main__":
-    print(json.dumps({"catena": catena_works, "torch": torch_works}[sys.argv[1]](int(sys.argv[2]))))
+    works = {"catena": catena_works, "torch": torch_works, "steps": steps_per_second}
+    print(json.dumps(works[sys.argv[1]](int(sys.argv[2]))))

@@ -8,12 +8,12 @@ from catena._core import (
     InvalidType, InvalidValueError, NanError, NotDifferentiableError, OutOfMemoryError, PluginError,
     ShapeError, UnsupportedError, from_dlpack, load_plugin, load_plugins, plugin_report)
 from catena.configuration import (
-    config, force_backprop_mode, get_dtype, global_config, mixed16, no_backprop_mode, using_config,
-    using_device)
+    DebugMode, config, force_backprop_mode, get_dtype, global_config, is_debug, mixed16,
+    no_backprop_mode, set_debug, using_config, using_device)
 from catena.variable import Parameter, Variable, as_array, as_variable, grad
 from catena.function_node import FunctionNode
 from catena.function import Function, force_backprop_mode, no_backprop_mode
-from catena.backend import get_device
+from catena.backend import get_array_types, get_cpu_array_types, get_device
 from catena import backend, backends, cuda, functions
 from catena.functions import plugin_function
 from catena.initializers import Initializer

@@ -5,23 +5,95 @@ from catena import _core
 from catena._core import Device
 from catena.configuration import using_device
 
-__all__ = ["Device", "copyto", "get_array_module", "get_device", "get_device_from_array", "using_device"]
+__all__ = ["CpuDevice", "Device", "GpuDevice", "copyto", "get_array_module", "get_array_types",
+           "get_cpu_array_types", "get_device", "get_device_from_array", "using_device"]
 
 copyreg.pickle(Device, lambda device: (Device, (device.name,)))
 
 
+def _send(device, arrays):
+    """Arrays, also in lists and tuples, on the device. They are numpy.ndarrays on the host."""
+    if isinstance(arrays, (list, tuple)):
+        return type(arrays)(_send(device, each) for each in arrays)
+    if arrays is None:
+        return None
+    return _core.as_python(_core.as_array(arrays).to_device(device))
+
+
+def _supported_array_types(device):
+    """The classes of arrays on the device."""
+    import numpy
+    return (_core.Array,) if device.is_gpu else (numpy.ndarray, _core.Array)
+
+
+def _xp(device):
+    """numpy, or cupy for a GPU."""
+    if not device.is_gpu:
+        import numpy
+        return numpy
+    from catena import cuda
+    return cuda.cupy
+
+
+Device.send, Device.xp = _send, property(_xp)
+Device.supported_array_types = property(_supported_array_types)
+
+
+class _Kind(type):
+    """The class of the devices of one kind, for isinstance(). Calls make a Device."""
+
+    def __instancecheck__(cls, device):
+        return isinstance(device, Device) and device.is_gpu == cls.is_gpu
+
+    def __call__(cls, number=0):
+        if isinstance(number, Device):
+            return number
+        return _core.gpu(number) if cls.is_gpu else Device(-1)
+
+    def from_device_id(cls, device_id):
+        """The device with this number."""
+        return cls(device_id)
+
+    def from_array(cls, array):
+        """The device of an array, or None if it is of another kind."""
+        if not isinstance(array, (*_supported_array_types(Device(-1)), _core.Variable)):
+            return None
+        device = get_device_from_array(array)
+        return device if isinstance(device, cls) else None
+
+
+class CpuDevice(metaclass=_Kind):
+    """``CpuDevice()`` is the host."""
+
+    is_gpu = False
+
+
+class GpuDevice(metaclass=_Kind):
+    """``GpuDevice.from_device_id(0)`` is a GPU."""
+
+    is_gpu = True
+
+
+def get_cpu_array_types():
+    """The classes of arrays on the host."""
+    return Device(-1).supported_array_types
+
+
+def get_array_types():
+    """The classes of arrays on all devices."""
+    return get_cpu_array_types()
+
+
 def get_array_module(*args):
     """numpy, or cupy if an argument is on a GPU and CuPy is installed."""
-    import numpy
     for each in args:
         if not isinstance(each, (_core.Variable, _core.Array)):
             continue
         if isinstance(each, _core.Variable) and each.array is None:
             continue
         if each.device.is_gpu:
-            from catena import cuda
-            return cuda.cupy
-    return numpy
+            return _xp(each.device)
+    return _xp(Device(-1))
 
 
 def get_device(device_spec):

@@ -110,18 +110,14 @@ class Function:
         earlier = self._node and self._node()
         if earlier is not None:
             earlier.function = copy.copy(self)
+            earlier.function._node = self._node
         node = FunctionAdapter(self)
         self._node = weakref.ref(node)
         outputs = node.apply(inputs)
         return outputs[0] if len(outputs) == 1 else outputs
 
-    def __getstate__(self):
+    def __getstate__(self):  # copies are not the function of the call
         return {key: value for key, value in self.__dict__.items() if key != "_node"}
-
-    def __copy__(self):
-        made = type(self).__new__(type(self))
-        made.__dict__.update(self.__dict__)
-        return made
 
     @property
     def node(self):

@@ -15,12 +15,12 @@ constexpr bool has(std::uint32_t flags, std::uint32_t flag) { return (flags & fl
 
 // A name that Python accepts.
 std::string identifier(std::string_view name) {
-    static PyObject* const keywords = checked(PyImport_ImportModule("keyword")).release();
+    const Owned keywords = checked(PyImport_ImportModule("keyword"));
     std::string text(name);
     std::replace_if(
         text.begin(), text.end(),
         [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '_'; }, '_');
-    const Owned is = checked(PyObject_CallMethod(keywords, "iskeyword", "s", text.c_str()));
+    const Owned is = checked(PyObject_CallMethod(keywords.get(), "iskeyword", "s", text.c_str()));
     return is.get() == Py_True ? text + '_' : text;
 }
 
@@ -74,7 +74,7 @@ public:
             } else if (value == nullptr) {
                 inputs[i] = nullptr;
             } else {
-                if (is_variable(value)) inputs[i] = &as<PyVariable>(value)->variable;
+                if (is_variable(value)) inputs[i] = &present(value);
                 else inputs[i] = &converted(value, made[i], i);
                 elements += size_of(*inputs[i]);
             }
@@ -82,6 +82,11 @@ public:
         const PluginFunction function = bind(values);
         const std::span<const Variable* const> all(inputs.data(), inputs.size());
         const bool unlock = elements >= worth_unlocking || elements == 0;
+        for (std::size_t i = 0; unlock && i < n_inputs_ - (variadic_ ? 1 : 0); ++i) {
+            if (inputs[i] == nullptr || inputs[i] == &made[i]) continue;
+            made[i] = *inputs[i];  // others may replace the variable's array meanwhile
+            inputs[i] = &made[i];
+        }
         if (one_result_) {
             Variable result = [&] {
                 const WithoutLock others(unlock);

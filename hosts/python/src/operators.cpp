@@ -45,7 +45,7 @@ Index index_of(PyObject* key) {
     if (key == Py_Ellipsis) return ellipsis;
     if (PyObject_TypeCheck(key, &PySlice_Type) != 0)
         return slice(bound(key, "start"), bound(key, "stop"), bound(key, "step").value_or(1));
-    if (is_variable(key)) return as<PyVariable>(key)->variable;
+    if (is_variable(key)) return data_of(key);
     if (is_array(key)) return as<PyArray>(key)->array;
     if (is_integer(key)) {
         const Py_ssize_t result = PyNumber_AsSsize_t(key, PyExc_IndexError);

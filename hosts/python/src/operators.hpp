@@ -19,7 +19,7 @@ struct Operand;
 template <>
 struct Operand<Variable> {
     static const Variable* exact(PyObject* object) {
-        return is_variable(object) ? &as<PyVariable>(object)->variable : nullptr;
+        return is_variable(object) ? &present(object) : nullptr;
     }
     static Variable converted(PyObject* object, const Variable& other) {
         return as_variable(operand_of(object, other.dtype()));

@@ -20,16 +20,6 @@ Waiting& waiting(PyVariable& self) {
     return *self.waiting;
 }
 
-// The variable. Raises `error` if it has no array.
-const Variable& present(PyObject* object, PyObject* error = PyExc_RuntimeError) {
-    const Variable& variable = self_of(object).variable;
-    if (!variable)
-        raise(
-            error,
-            "[catena.Variable] array: expected an array, got none: initialize() gives a Parameter "
-            "its shape");
-    return variable;
-}
 // The Python object for an array: that of the last call, if the array is still the same.
 PyObject* seen(Seen& last, const Array& array) {
     if (!has_memory(array)) Py_RETURN_NONE;
@@ -334,7 +324,6 @@ PyObject* run_backward(PyObject* self, PyObject* args, PyObject* kwargs) {
             const WithoutLock others;
             variable.backward(retain_grad != 0, enable_double_backprop != 0);
         }
-        if (retain_grad == 0 && variable.creator() != nullptr) variable.cleargrad();
         Py_RETURN_NONE;
     });
 }
@@ -419,6 +408,13 @@ Owned wrap_all(std::vector<Variable> variables) {
     return tuple;
 }
 
+void raise_without_array(PyObject* error) {
+    raise(
+        error,
+        "[catena.Variable] array: expected an array, got none: initialize() gives a Parameter its "
+        "shape");
+}
+
 const Array& data_of(PyObject* variable) {
     const Array& array = present(variable).data();
     if (!has_memory(array))
@@ -431,7 +427,7 @@ bool has_memory(const Array& array) {
 }
 
 const Variable& variable_of(PyObject* object, Variable& made, std::string_view what) {
-    if (is_variable(object)) return self_of(object).variable;
+    if (is_variable(object)) return present(object);
     if (object == Py_None) return made = Variable();
     return made = as_variable(array_of(object, what));
 }

@@ -35,8 +35,8 @@ inline bool is_variable(PyObject* object) {
 Owned wrap(Variable variable);
 Owned wrap_all(std::vector<Variable> variables);  // a tuple
 
-// The object's variable; an array becomes a constant, which `made` keeps. None, and a variable
-// without an array, are an empty variable. Raises TypeError for anything else.
+// The object's variable; an array becomes a constant, which `made` keeps, and None an empty
+// variable. Raises RuntimeError for a variable without an array, TypeError for anything else.
 const Variable& variable_of(PyObject* object, Variable& made, std::string_view what);
 inline Variable variable_of(PyObject* object, std::string_view what) {
     Variable made;
@@ -48,6 +48,13 @@ std::vector<Variable> variables_of(PyObject* object, std::string_view what);
 // False for an empty handle, and for the data of a variable of which the graph keeps the shape alone.
 bool has_memory(const Array& array);
 
+[[noreturn]] void raise_without_array(PyObject* error);
+// The variable of a catena.Variable. Raises `error` if it has no array.
+inline const Variable& present(PyObject* object, PyObject* error = PyExc_RuntimeError) {
+    const Variable& variable = as<PyVariable>(object)->variable;
+    if (!variable) raise_without_array(error);
+    return variable;
+}
 // The data of a variable. Raises RuntimeError without an array, GraphError without memory.
 const Array& data_of(PyObject* variable);
 

@@ -2,12 +2,13 @@
 # Makes the wheel, or installs it into a virtual environment and runs tests there. Environments stay in
 # BUILD/python for the next run.
 #
-# usage: run.sh wheel|package|numpy|chainer|torch|versions BUILD SOURCE CPACK PYTHON
+# usage: run.sh wheel|package|numpy|chainer|torch|typing|versions BUILD SOURCE CPACK PYTHON
 #   wheel     makes the wheel
 #   package   runs test_package.py
 #   numpy     runs all other tests with the newest NumPy; those that need Chainer or PyTorch are skipped
 #   chainer   runs the tests that compare with Chainer 7.8.1, with NumPy 1.23
 #   torch     runs the tests that compare with PyTorch, which tools/bench installs
+#   typing    runs mypy and pyright on the programs in typing/, the examples and the code of python.md
 #   versions  runs test_package.py with each version of Python that is installed
 
 set -euo pipefail
@@ -84,6 +85,21 @@ torch)
     PYTHONPATH=$("$torch" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
     export PYTHONPATH
     run torch "${files[@]}"
+    ;;
+typing)
+    environment "$python" typing numpy mypy "pyright[nodejs]"
+    mkdir -p "$folder/typed"
+    cd "$folder/typed"
+    rm -f -- *.py
+    cp "$tests"/typing/*.py "$source"/hosts/python/catena/examples/[!_]*.py .
+    awk '/^```/ {code = $0 == "```python"; next} code' "$source/sdk/doc/python.md" >page.py
+    echo "def __getattr__(name): ..." >torch.pyi # PyTorch is not installed
+    mypy=("$folder/typing/bin/mypy" --python-executable "$folder/typing/bin/python")
+    failed=0
+    "${mypy[@]}" --check-untyped-defs -- *.py || failed=1
+    "${mypy[@]}" --strict --allow-untyped-calls --allow-untyped-decorators programs.py || failed=1
+    "$folder/typing/bin/pyright" --pythonpath "$folder/typing/bin/python" -- *.py || failed=1
+    exit "$failed"
     ;;
 versions)
     for candidate in python3.{10..19}; do

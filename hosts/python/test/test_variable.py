@@ -92,8 +92,10 @@ def test_without_array():
     for method in ["backward", "unchain", "unchain_backward", "item", "__len__"]:
         with pytest.raises(RuntimeError, match="expected an array, got none"):
             getattr(x, method)()
-    with pytest.raises(ValueError):
-        x + 1
+    for use in [lambda: x + 1, lambda: 1 + x, lambda: -x, lambda: x == x, lambda: x[0], lambda: abs(x),
+                lambda: catena.functions.relu(x), lambda: Variable(array()) + x, lambda: list(x)]:
+        with pytest.raises(RuntimeError, match="expected an array, got none"):
+            use()
     x.cleargrad()
     x.zerograd()
     x.name = "n"

@@ -143,12 +143,12 @@ def _tuples(function, n, **arguments):
     return [as_tuple(value, n, function, name) for name, value in arguments.items()]
 
 
-def _of_axes(function, n, name, doc):
+def _of_axes(function, n, name):
     """The function for n axes."""
     def limited(x, *args, **kwargs):
         return function(variable(x, name, "x", n + 2), *args, **kwargs)
     limited.__name__ = limited.__qualname__ = name
-    limited.__doc__ = doc
+    limited.__doc__ = f"``{function.__name__}()`` along {n} {'axis' if n == 1 else 'axes'}."
     limited.__wrapped__ = function  # inspect.signature() shows its arguments
     return limited
 
@@ -400,11 +400,14 @@ def upsampling_2d(x, indexes, ksize, stride=None, pad=0, outsize=None, cover_all
     return y.reshape(*x.shape[:2], height, width)[:, :, ph:ph + oh, pw:pw + ow]
 
 
-for _name, _function in (("convolution", convolution_nd), ("deconvolution", deconvolution_nd),
-                         ("max_pooling", max_pooling_nd), ("average_pooling", average_pooling_nd),
-                         ("unpooling", unpooling_nd)):
-    for _n in (1, 2, 3):
-        if f"{_name}_{_n}d" in __all__ and f"{_name}_{_n}d" not in globals():
-            globals()[f"{_name}_{_n}d"] = _of_axes(
-                _function, _n, f"{_name}_{_n}d",
-                f"``{_name}_nd()`` along {_n} {'axis' if _n == 1 else 'axes'}.")
+convolution_1d = _of_axes(convolution_nd, 1, "convolution_1d")
+convolution_3d = _of_axes(convolution_nd, 3, "convolution_3d")
+deconvolution_1d = _of_axes(deconvolution_nd, 1, "deconvolution_1d")
+deconvolution_3d = _of_axes(deconvolution_nd, 3, "deconvolution_3d")
+max_pooling_1d = _of_axes(max_pooling_nd, 1, "max_pooling_1d")
+max_pooling_3d = _of_axes(max_pooling_nd, 3, "max_pooling_3d")
+average_pooling_1d = _of_axes(average_pooling_nd, 1, "average_pooling_1d")
+average_pooling_3d = _of_axes(average_pooling_nd, 3, "average_pooling_3d")
+unpooling_1d = _of_axes(unpooling_nd, 1, "unpooling_1d")
+unpooling_2d = _of_axes(unpooling_nd, 2, "unpooling_2d")
+unpooling_3d = _of_axes(unpooling_nd, 3, "unpooling_3d")

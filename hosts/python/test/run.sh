@@ -93,12 +93,13 @@ typing)
     rm -f -- *.py
     cp "$tests"/typing/*.py "$source"/hosts/python/catena/examples/[!_]*.py .
     awk '/^```/ {code = $0 == "```python"; next} code' "$source/sdk/doc/python.md" >page.py
-    echo "def __getattr__(name): ..." >torch.pyi # PyTorch is not installed
+    # PyTorch is not installed.
+    printf "%s\n" "from typing import Any" "def __getattr__(name: str) -> Any: ..." >torch.pyi
     mypy=("$folder/typing/bin/mypy" --python-executable "$folder/typing/bin/python")
     failed=0
-    "${mypy[@]}" --check-untyped-defs -- *.py || failed=1
+    "${mypy[@]}" --check-untyped-defs ./*.py || failed=1
     "${mypy[@]}" --strict --allow-untyped-calls --allow-untyped-decorators programs.py || failed=1
-    "$folder/typing/bin/pyright" --pythonpath "$folder/typing/bin/python" -- *.py || failed=1
+    "$folder/typing/bin/pyright" --pythonpath "$folder/typing/bin/python" ./*.py || failed=1
     exit "$failed"
     ;;
 versions)

@@ -106,7 +106,8 @@ global_config = GlobalConfig()
 config = LocalConfig(global_config)
 global_config.dtype = numpy.dtype("float32")
 global_config.keep_graph_on_report = False
-global_config.__dict__.update(use_cudnn="auto", products="float32")  # the core's own defaults
+# The core's own defaults, and an entry that only FunctionNode reads.
+global_config.__dict__.update(use_cudnn="auto", products="float32", type_check=True)
 
 
 class using_config(contextlib.ContextDecorator):

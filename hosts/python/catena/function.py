@@ -14,6 +14,7 @@ class FunctionAdapter(FunctionNode):
     """The call of a Function in the graph."""
 
     _output_indexes = ()
+    _type_checker = property(lambda self: self.function)
 
     def __init__(self, function):
         self.function = function
@@ -104,6 +105,7 @@ class Function:
     gradient_names = ()
     parameters = Arrays("parameter_names")
     gradients = Arrays("gradient_names")
+    check_type_forward = FunctionNode.check_type_forward
 
     def __call__(self, *inputs):
         """Applies the function. Returns a variable, or a tuple of them."""

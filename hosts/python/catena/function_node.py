@@ -1,6 +1,7 @@
 """FunctionNode: a differentiable function that Python defines."""
 from catena import _core
 from catena._core import UnsupportedError
+from catena.configuration import config
 from catena.variable import grad
 
 __all__ = ["FunctionNode", "grad"]
@@ -25,6 +26,19 @@ class FunctionNode(_core.FunctionNodeBase):
     def label(self):
         """The name in messages and pictures of graphs."""
         return type(self).__name__
+
+    def check_type_forward(self, in_types):
+        """Can raise InvalidType, with ``type_check.expect()``. It is called before ``forward()``."""
+
+    _type_checker = property(lambda self: self)
+
+    def _checked_forward(self, inputs):
+        checker = self._type_checker
+        method = getattr(checker.check_type_forward, "__func__", None)
+        if method is not FunctionNode.check_type_forward and config.type_check:
+            from catena.utils import type_check
+            type_check.check(checker, inputs)
+        return self.forward(inputs)
 
     def forward(self, inputs):
         on_gpu = any(isinstance(x, _core.Array) and x.device.is_gpu for x in inputs)

@@ -84,7 +84,7 @@ private:
     Arrays forward(ArraySpan inputs) override {
         const WithLock lock;
         const Owned arguments = tuple_of(inputs);
-        const Owned method = method_of(object_, "forward");
+        const Owned method = method_of(object_, "_checked_forward");
         const Owned result =
             checked(PyObject_CallFunctionObjArgs(method.get(), arguments.get(), nullptr));
         Arrays outputs;

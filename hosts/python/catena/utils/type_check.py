@@ -12,7 +12,8 @@ from catena import _core
 from catena._core import InvalidType
 
 __all__ = ["Expr", "InvalidType", "LightTypeInfoTuple", "TypeInfo", "Variable", "eval", "expect",
-           "expect_broadcast_shapes", "get_light_types", "get_types", "make_variable", "prod", "same_types"]
+           "expect_broadcast_shapes", "get_light_types", "get_types", "make_variable", "prod",
+           "same_types"]
 
 _ATOM = 8
 
@@ -205,12 +206,13 @@ def same_types(*arrays):
 def check(function, arrays):
     """Calls ``function.check_type_forward()`` with the types of a tuple of arrays."""
     try:
-        return function.check_type_forward(get_light_types(arrays))
-    except InvalidType:
-        pass
-    try:
-        function.check_type_forward(get_types(arrays, "in_types"))
-    except InvalidType as error:
+        function.check_type_forward(get_light_types(arrays))
+    except InvalidType as first:
+        error = first
+        try:
+            function.check_type_forward(get_types(arrays, "in_types"))
+        except InvalidType as second:
+            error = second
         message = f"Invalid operation is performed in: {function.label} (Forward)\n\n{error}"
         raise _invalid(
             getattr(error, "expect", ""), getattr(error, "actual", ""), message) from None

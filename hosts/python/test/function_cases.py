@@ -3,7 +3,6 @@ import zlib
 
 import numpy as np
 
-float16 = np.float16
 floating = (np.float16, np.float32, np.float64)
 
 
@@ -91,11 +90,13 @@ activations = [
 ]
 
 arrays = [
-    Case("broadcast", x(2, 1), x(3)), Case("broadcast", x(2)), Case("broadcast_to", x(2, 1), (3, 2, 4)),
+    Case("broadcast", x(2, 1), x(3)), Case("broadcast", x(2)),
+    Case("broadcast_to", x(2, 1), (3, 2, 4)),
     Case("cast", x(2, 3), "float32"), Case("cast", x(2, 3), np.float64), Case("cast", x(3), "e"),
     Case("concat", [x(2, 3), x(2, 1)]), Case("concat", [x(2), x(3)], axis=0),
     Case("concat", (x(2, 0), x(2, 2)), axis=-1),
-    Case("copy", x(2, 3), -1), Case("depth2space", x(2, 8, 2, 3), 2), Case("space2depth", x(2, 3, 4, 6), 2),
+    Case("copy", x(2, 3), -1), Case("depth2space", x(2, 8, 2, 3), 2),
+    Case("space2depth", x(2, 3, 4, 6), 2),
     Case("diagonal", x(3, 4)), Case("diagonal", x(3, 4), 1), Case("diagonal", x(4, 2), -2),
     Case("diagonal", x(2, 3, 4), 1, 2, 0), Case("diagonal", x(3, 2), 2),
     Case("dstack", [x(2, 3), x(2, 3)]), Case("dstack", [x(2), x(2)]),
@@ -104,165 +105,246 @@ arrays = [
     Case("stack", [x(2, 3), x(2, 3)]), Case("stack", [x(2), x(2)], axis=-1),
     Case("expand_dims", x(2, 3), 1), Case("expand_dims", x(2, 3), -1),
     Case("flatten", x(2, 3)), Case("flatten", x()),
-    Case("flip", x(2, 3), 1), Case("flip", x(2, 3), -2), Case("fliplr", x(2, 3)), Case("flipud", x(2, 3)),
+    Case("flip", x(2, 3), 1), Case("flip", x(2, 3), -2), Case("fliplr", x(2, 3)),
+    Case("flipud", x(2, 3)),
     Case("get_item", x(3, 4), 1), Case("get_item", x(3, 4), (slice(None), 2)),
     Case("get_item", x(3, 4), (Ellipsis, slice(None, None, -2))), Case("get_item", x(3), None),
     Case("get_item", x(3, 4), (ints(0, 2, 0), slice(1, 3))), Case("get_item", x(3, 4), [0, 2]),
-    Case("get_item", x(3, 4), (ints(0, 1), ints(2, 2))), Case("get_item", x(3), np.array([True, False, True])),
+    Case("get_item", x(3, 4), (ints(0, 1), ints(2, 2))),
+    Case("get_item", x(3), np.array([True, False, True])),
     Case("im2col", images, 3), Case("im2col", images, (2, 3), (1, 2), 1, True, dilate=(2, 1)),
     Case("moveaxis", x(2, 3, 4), 0, -1), Case("moveaxis", x(2, 3, 4), (0, 1), (-1, 0)),
     Case("pad", x(2, 3), 1, "constant"), Case("pad", x(2, 3), ((1, 0), (0, 2)), "constant"),
     Case("pad", x(2), (1, 2), "constant", constant_values=3),
     Case("pad_sequence", [x(2), x(3), x(1)]), Case("pad_sequence", [x(2, 2), x(1, 2)], 4, -1),
-    Case("permutate", x(3, 2), ints(2, 0, 1)), Case("permutate", x(2, 3), ints(2, 0, 1), axis=1, inv=True),
-    Case("repeat", x(2, 3), 2), Case("repeat", x(2, 3), 2, axis=1), Case("repeat", x(2, 3), (1, 2, 0), -1),
+    Case("permutate", x(3, 2), ints(2, 0, 1)),
+    Case("permutate", x(2, 3), ints(2, 0, 1), axis=1, inv=True),
+    Case("repeat", x(2, 3), 2), Case("repeat", x(2, 3), 2, axis=1),
+    Case("repeat", x(2, 3), (1, 2, 0), -1),
     Case("reshape", x(2, 3), (3, -1)), Case("reshape", x(2, 3), (6,)),
     *[Case("resize_images", x(2, 3, 4, 5), (7, 3), mode=mode, align_corners=align,
            dtypes=(np.float32,), double=False)
       for mode in ("bilinear", "nearest") for align in (True, False)],
     Case("rollaxis", x(2, 3, 4), 2), Case("rollaxis", x(2, 3, 4), 0, 2),
-    Case("scatter_add", x(3, 4), (slice(None), ints(1, 1, 0)), x(3, 3)), Case("scatter_add", x(3, 4), 1, x(4)),
-    Case("select_item", x(3, 4), labels), Case("separate", x(3, 2)), Case("separate", x(3, 2), axis=1),
+    Case("scatter_add", x(3, 4), (slice(None), ints(1, 1, 0)), x(3, 3)),
+    Case("scatter_add", x(3, 4), 1, x(4)),
+    Case("select_item", x(3, 4), labels), Case("separate", x(3, 2)),
+    Case("separate", x(3, 2), axis=1),
     Case("separate", x(1, 2)),
     Case("spatial_transformer_grid", x(2, 2, 3), (4, 3), **first_order),
-    Case("spatial_transformer_sampler", x(2, 3, 4, 5), x(2, 2, 3, 3, low=-1.3, high=1.3), tolerance=4,
+    Case("spatial_transformer_sampler", x(2, 3, 4, 5), x(2, 2, 3, 3, low=-1.3, high=1.3),
+         tolerance=4,
          **first_order),
-    Case("split_axis", x(4, 2), 2, 0), Case("split_axis", x(2, 5), [1, 3], 1), Case("split_axis", x(4), 1, 0),
-    Case("split_axis", x(4), 1, 0, False), Case("split_axis", x(2, 5), ints(2), -1), Case("split_axis", x(3), [0, 3], 0),
-    Case("squeeze", x(1, 2, 1)), Case("squeeze", x(1, 2, 1), 0), Case("squeeze", x(1, 2, 1), (0, -1)),
+    Case("split_axis", x(4, 2), 2, 0), Case("split_axis", x(2, 5), [1, 3], 1),
+    Case("split_axis", x(4), 1, 0),
+    Case("split_axis", x(4), 1, 0, False), Case("split_axis", x(2, 5), ints(2), -1),
+    Case("split_axis", x(3), [0, 3], 0),
+    Case("squeeze", x(1, 2, 1)), Case("squeeze", x(1, 2, 1), 0),
+    Case("squeeze", x(1, 2, 1), (0, -1)),
     Case("swapaxes", x(2, 3, 4), 0, 2), Case("tile", x(2, 3), 2), Case("tile", x(2, 3), (2, 1, 3)),
-    Case("transpose", x(2, 3, 4)), Case("transpose", x(2, 3, 4), (1, 0, 2)), Case("transpose", x(2, 3), axes=(-1, 0)),
-    Case("transpose_sequence", [x(3, 2), x(2, 2), x(2, 2)]), Case("transpose_sequence", [x(2), x(2)]),
-    Case("where", np.array([[True], [False]]), x(2, 3), x(3)), Case("where", np.array([True, False, True]), x(3), x(3)),
+    Case("transpose", x(2, 3, 4)), Case("transpose", x(2, 3, 4), (1, 0, 2)),
+    Case("transpose", x(2, 3), axes=(-1, 0)),
+    Case("transpose_sequence", [x(3, 2), x(2, 2), x(2, 2)]),
+    Case("transpose_sequence", [x(2), x(2)]),
+    Case("where", np.array([[True], [False]]), x(2, 3), x(3)),
+    Case("where", np.array([True, False, True]), x(3), x(3)),
 ]
 
 connections = [
-    Case("linear", x(2, 3), x(4, 3)), Case("linear", x(2, 3), x(4, 3), x(4)), Case("linear", x(2, 3, 2), x(4, 6), x(4)),
-    Case("linear", x(2, 3, 2), x(4, 2), x(4), n_batch_axes=2), Case("linear", x(0, 3), x(4, 3), x(4)),
+    Case("linear", x(2, 3), x(4, 3)), Case("linear", x(2, 3), x(4, 3), x(4)),
+    Case("linear", x(2, 3, 2), x(4, 6), x(4)),
+    Case("linear", x(2, 3, 2), x(4, 2), x(4), n_batch_axes=2),
+    Case("linear", x(0, 3), x(4, 3), x(4)),
     Case("bilinear", x(2, 3), x(2, 4), x(3, 4, 2), dtypes=(np.float32,)),
     Case("bilinear", x(2, 3), x(2, 4), x(3, 4, 2), x(3, 2), x(4, 2), x(2), dtypes=(np.float32,)),
-    Case("convolution_2d", images, x(4, 3, 3, 2), x(4), tolerance=4), Case("convolution_2d", images, x(4, 3, 3, 2), stride=2, pad=1),
+    Case("convolution_2d", images, x(4, 3, 3, 2), x(4), tolerance=4),
+    Case("convolution_2d", images, x(4, 3, 3, 2), stride=2, pad=1),
     Case("convolution_2d", images, x(2, 3, 2, 2), x(2), (2, 3), (0, 1), True),
     Case("convolution_2d", x(2, 4, 5, 6), x(6, 2, 3, 2), x(6), groups=2, pad=1, tolerance=4),
-    Case("convolution_2d", images, x(2, 3, 2, 2), x(2), dilate=(2, 3)), Case("convolution_2d", images, x(2, 3, 1, 1)),
+    Case("convolution_2d", images, x(2, 3, 2, 2), x(2), dilate=(2, 3)),
+    Case("convolution_2d", images, x(2, 3, 1, 1)),
     Case("deconvolution_2d", x(2, 3, 3, 4), x(3, 2, 3, 2), x(2)),
     Case("deconvolution_2d", x(2, 3, 3, 4), x(3, 2, 3, 2), x(2), (2, 1), 1, (6, 3)),
     Case("deconvolution_2d", x(2, 4, 3, 4), x(4, 3, 2, 2), x(6), stride=2, groups=2),
     Case("deconvolution_2d", x(1, 2, 3, 4), x(2, 2, 2, 2), dilate=2),
-    Case("convolution_1d", x(2, 3, 7), x(4, 3, 3), x(4), 2, 1), Case("convolution_nd", x(2, 3, 7), x(4, 3, 3), dilate=2),
+    Case("convolution_1d", x(2, 3, 7), x(4, 3, 3), x(4), 2, 1),
+    Case("convolution_nd", x(2, 3, 7), x(4, 3, 3), dilate=2),
     Case("convolution_3d", x(2, 2, 4, 5, 3), x(3, 2, 2, 3, 2), x(3), (2, 1, 1), 1, tolerance=3),
-    Case("convolution_nd", x(1, 4, 5, 4, 3), x(2, 2, 2, 2, 2), x(2), 2, (1, 0, 1), True, groups=2, tolerance=3),
-    Case("convolution_nd", x(1, 2, 5, 4, 3), x(2, 2, 2, 2, 2), dilate=(2, 1, 2)), Case("convolution_nd", images, x(2, 3, 2, 2)),
-    Case("deconvolution_1d", x(2, 3, 4), x(3, 2, 3), x(2), 2, 1), Case("deconvolution_nd", x(2, 3, 4), x(3, 2, 3), outsize=(6,)),
-    Case("deconvolution_3d", x(2, 2, 2, 3, 2), x(2, 3, 2, 3, 2), x(3), (2, 1, 1), (1, 0, 1), tolerance=3),
-    Case("deconvolution_nd", x(1, 4, 2, 3, 2), x(4, 2, 2, 1, 2), x(4), 2, 0, (5, 5, 4), groups=2, tolerance=3),
-    Case("deconvolution_nd", x(1, 2, 2, 3, 2), x(2, 2, 2, 1, 2), None, 1, (2, 0, 2), dilate=(3, 1, 4)),
-    Case("deformable_convolution_2d_sampler", x(2, 2, 4, 5), x(2, 8, 3, 4), x(3, 2, 2, 2), x(3), dtypes=(np.float32,), **first_order),
-    Case("deformable_convolution_2d_sampler", x(1, 2, 4, 5), x(1, 12, 3, 3), x(3, 2, 3, 2), None, (1, 2), 1, dtypes=(np.float32,), **first_order),
+    Case("convolution_nd", x(1, 4, 5, 4, 3), x(2, 2, 2, 2, 2), x(2), 2, (1, 0, 1), True, groups=2,
+         tolerance=3),
+    Case("convolution_nd", x(1, 2, 5, 4, 3), x(2, 2, 2, 2, 2), dilate=(2, 1, 2)),
+    Case("convolution_nd", images, x(2, 3, 2, 2)),
+    Case("deconvolution_1d", x(2, 3, 4), x(3, 2, 3), x(2), 2, 1),
+    Case("deconvolution_nd", x(2, 3, 4), x(3, 2, 3), outsize=(6,)),
+    Case("deconvolution_3d", x(2, 2, 2, 3, 2), x(2, 3, 2, 3, 2), x(3), (2, 1, 1), (1, 0, 1),
+         tolerance=3),
+    Case("deconvolution_nd", x(1, 4, 2, 3, 2), x(4, 2, 2, 1, 2), x(4), 2, 0, (5, 5, 4), groups=2,
+         tolerance=3),
+    Case("deconvolution_nd", x(1, 2, 2, 3, 2), x(2, 2, 2, 1, 2), None, 1, (2, 0, 2),
+         dilate=(3, 1, 4)),
+    Case("deformable_convolution_2d_sampler", x(2, 2, 4, 5), x(2, 8, 3, 4), x(3, 2, 2, 2), x(3),
+         dtypes=(np.float32,), **first_order),
+    Case("deformable_convolution_2d_sampler", x(1, 2, 4, 5), x(1, 12, 3, 3), x(3, 2, 3, 2), None,
+         (1, 2), 1, dtypes=(np.float32,), **first_order),
     Case("depthwise_convolution_2d", images, x(2, 3, 3, 2), x(6), 1, 1),
-    Case("dilated_convolution_2d", images, x(2, 3, 2, 2), x(2), 1, 1, 2), Case("dilated_convolution_2d", images, x(2, 3, 2, 2), dilate=(1, 2), cover_all=True),
-    Case("embed_id", ints(0, 2, 2), x(3, 2)), Case("embed_id", ints([0, -1], [1, 1]), x(3, 2), ignore_label=-1),
+    Case("dilated_convolution_2d", images, x(2, 3, 2, 2), x(2), 1, 1, 2),
+    Case("dilated_convolution_2d", images, x(2, 3, 2, 2), dilate=(1, 2), cover_all=True),
+    Case("embed_id", ints(0, 2, 2), x(3, 2)),
+    Case("embed_id", ints([0, -1], [1, 1]), x(3, 2), ignore_label=-1),
     Case("local_convolution_2d", images, x(2, 4, 5, 3, 2, 2), x(2, 4, 5), **first_order),
     Case("local_convolution_2d", images, x(2, 2, 2, 3, 2, 3), stride=(2, 3), **first_order),
     Case("shift", x(2, 10, 4, 5)), Case("shift", x(2, 4, 4, 5), (1, 3), (2, 1)),
 ]
 
 evaluation = [
-    Case("accuracy", x(3, 4), labels), Case("accuracy", x(3, 4), ints(1, -1, 9)), Case("accuracy", x(3, 4), labels, ignore_label=0),
+    Case("accuracy", x(3, 4), labels), Case("accuracy", x(3, 4), ints(1, -1, 9)),
+    Case("accuracy", x(3, 4), labels, ignore_label=0),
     Case("accuracy", x(2, 3, 5), random_labels), Case("accuracy", x(3, 4, 1, 1), labels, -1),
     Case("binary_accuracy", x(2, 3), ints([0, 1, 0], [1, 1, -1])),
-    *[Case(name, x(2, 3, 5), random_labels + (kwargs != {}), **kwargs) for name in ("classification_summary", "precision", "recall", "f1_score")
+    *[Case(name, x(2, 3, 5), random_labels + (kwargs != {}), **kwargs)
+      for name in ("classification_summary", "precision", "recall", "f1_score")
       for kwargs in ({}, {"label_num": 4, "ignore_label": 0})],
     Case("classification_summary", x(9, 3), ints(*[0, 1, 2] * 3), None, 0.5),
-    Case("r2_score", x(5, 2), x(5, 2)), Case("r2_score", x(5, 2), x(5, 2), multioutput="raw_values"),
+    Case("r2_score", x(5, 2), x(5, 2)),
+    Case("r2_score", x(5, 2), x(5, 2), multioutput="raw_values"),
     Case("r2_score", x(1, 2), x(1, 2)),
 ]
 
 losses = [
     Case("absolute_error", x(2, 3), x(2, 3)), Case("squared_error", x(2, 3), x(2, 3)),
     Case("mean_absolute_error", x(2, 3), x(2, 3)), Case("mean_squared_error", x(2, 3), x(2, 3)),
-    *[Case("bernoulli_nll", constant(2, 3, low=0), x(2, 3), **k) for k in ({}, {"reduce": "mean"}, {"reduce": "no"})],
+    *[Case("bernoulli_nll", constant(2, 3, low=0), x(2, 3), **k)
+      for k in ({}, {"reduce": "mean"}, {"reduce": "no"})],
     Case("black_out", x(3, 4), labels, x(5, 4), ints([1, 2], [3, 4], [0, 2]), tolerance=3),
     Case("black_out", x(3, 4), labels, x(5, 4), ints([1, 2], [3, 4], [0, 2]), "no", tolerance=3),
-    Case("contrastive", x(3, 4), x(3, 4), ints(1, 0, 0)), Case("contrastive", x(3, 4), x(3, 4), ints(1, 0, 0), 3, "no"),
-    *[Case("crf1d", x(3, 3), [x(2, 3), x(2, 3), x(1, 3)], [ints(0, 2), ints(1, 1), ints(2)], **k) for k in ({}, {"reduce": "no"})],
+    Case("contrastive", x(3, 4), x(3, 4), ints(1, 0, 0)),
+    Case("contrastive", x(3, 4), x(3, 4), ints(1, 0, 0), 3, "no"),
+    *[Case("crf1d", x(3, 3), [x(2, 3), x(2, 3), x(1, 3)], [ints(0, 2), ints(1, 1), ints(2)], **k)
+      for k in ({}, {"reduce": "no"})],
     Case("crf1d", x(3, 3), [x(2, 3)], [ints(0, 2)]),
     Case("argmax_crf1d", x(3, 3), [x(3, 3), x(2, 3), x(2, 3), x(1, 3)], **first_order),
     *[Case("cross_covariance", x(3, 2), x(3, 4), **k) for k in ({}, {"reduce": "no"})],
     *[Case("decov", x(3, 4), **k, **first_order) for k in ({}, {"reduce": "no"})],
-    *[Case("discriminative_margin_based_clustering_loss", x(3, 3, 4, 5), np.arange(60).reshape(3, 4, 5) % 4, 0.1, 0.8, 3, **k,
+    *[Case("discriminative_margin_based_clustering_loss", x(3, 3, 4, 5),
+           np.arange(60).reshape(3, 4, 5) % 4, 0.1, 0.8, 3, **k,
            dtypes=(np.float32, np.float64)) for k in ({}, {"alpha": 0.5, "beta": 2, "gamma": 0.1})],
-    *[Case("gaussian_kl_divergence", x(2, 3), x(2, 3), **k) for k in ({}, {"reduce": "mean"}, {"reduce": "no"})],
-    *[Case("gaussian_nll", x(2, 3), x(2, 3), x(2, 3), **k) for k in ({}, {"reduce": "mean"}, {"reduce": "no"})],
-    *[Case("hinge", x(3, 4), labels, norm, reduce, **first_order) for norm in ("L1", "L2") for reduce in ("mean", "no")],
-    Case("huber_loss", x(2, 3), x(2, 3), 0.5), Case("huber_loss", x(2, 3), x(2, 3), 0.5, "no"),
-    *[Case("sigmoid_cross_entropy", x(2, 3), ints([0, 1, -1], [1, 0, 1]), normalize, reduce) for normalize in (True, False)
+    *[Case("gaussian_kl_divergence", x(2, 3), x(2, 3), **k)
+      for k in ({}, {"reduce": "mean"}, {"reduce": "no"})],
+    *[Case("gaussian_nll", x(2, 3), x(2, 3), x(2, 3), **k)
+      for k in ({}, {"reduce": "mean"}, {"reduce": "no"})],
+    *[Case("hinge", x(3, 4), labels, norm, reduce, **first_order) for norm in ("L1", "L2")
       for reduce in ("mean", "no")],
-    Case("softmax_cross_entropy", x(3, 4), labels, enable_double_backprop=True), Case("softmax_cross_entropy", x(3, 4), labels, **first_order),
+    Case("huber_loss", x(2, 3), x(2, 3), 0.5), Case("huber_loss", x(2, 3), x(2, 3), 0.5, "no"),
+    *[Case("sigmoid_cross_entropy", x(2, 3), ints([0, 1, -1], [1, 0, 1]), normalize, reduce)
+      for normalize in (True, False)
+      for reduce in ("mean", "no")],
+    Case("softmax_cross_entropy", x(3, 4), labels, enable_double_backprop=True),
+    Case("softmax_cross_entropy", x(3, 4), labels, **first_order),
     Case("softmax_cross_entropy", x(2, 3, 5), random_labels, enable_double_backprop=True),
-    Case("softmax_cross_entropy", x(2, 3, 5), random_labels, False, reduce="mean", enable_double_backprop=True),
-    Case("softmax_cross_entropy", x(2, 3, 5), abs(random_labels), ignore_label=0, reduce="no", enable_double_backprop=True),
-    *[Case("softmax_cross_entropy", x(3, 4), labels, normalize, class_weight=positive(4), reduce=reduce, enable_double_backprop=True)
+    Case("softmax_cross_entropy", x(2, 3, 5), random_labels, False, reduce="mean",
+         enable_double_backprop=True),
+    Case("softmax_cross_entropy", x(2, 3, 5), abs(random_labels), ignore_label=0, reduce="no",
+         enable_double_backprop=True),
+    *[Case("softmax_cross_entropy", x(3, 4), labels, normalize, class_weight=positive(4),
+           reduce=reduce, enable_double_backprop=True)
       for normalize in (True, False) for reduce in ("mean", "no")],
-    *[Case("softmax_cross_entropy", x(3, 4), Probabilities((3, 4), 0.1, 1), soft_target_loss=loss, reduce=reduce, **first_order)
+    *[Case("softmax_cross_entropy", x(3, 4), Probabilities((3, 4), 0.1, 1), soft_target_loss=loss,
+           reduce=reduce, **first_order)
       for loss in ("cross-entropy", "kl-divergence") for reduce in ("mean", "no")],
     Case("softmax_cross_entropy", x(3, 4), ints(-1, -1, -1), **first_order),
     Case("triplet", x(3, 4), x(3, 4), x(3, 4)), Case("triplet", x(3, 4), x(3, 4), x(3, 4), 2, "no"),
 ]
 
 numbers = [
-    *unary("absolute", "ceil", "cos", "cosh", "exp", "expm1", "fix", "floor", "sign", "sin", "sinh", "square", "tan"),
-    *unary("log", "log10", "log1p", "log2", "rsqrt", "sqrt", make=positive), Case("arctanh", x(2, 3, low=-0.8, high=0.8)),
-    Case("erf", x(2, 3)), Case("erf", x()), Case("add", x(2, 3), x(2, 3)), Case("add", x(2), x(2), x(2)), Case("add", x(2, 1), x(3)),
-    *[Case(name, x(2, 3, 4), axis=axis) for name in ("argmax", "argmin", "cumsum", "cumprod") for axis in (None, 0, -1)],
-    *[Case(name, x(2, 3, 4), axis=axis, keepdims=keepdims) for name in ("sum", "max", "min", "prod", "average")
+    *unary("absolute", "ceil", "cos", "cosh", "exp", "expm1", "fix", "floor", "sign", "sin", "sinh",
+           "square", "tan"),
+    *unary("log", "log10", "log1p", "log2", "rsqrt", "sqrt", make=positive), Case("arctanh",
+                                                                                  x(2, 3, low=-0.8,
+                                                                                    high=0.8)),
+    Case("erf", x(2, 3)), Case("erf", x()), Case("add", x(2, 3), x(2, 3)),
+    Case("add", x(2), x(2), x(2)), Case("add", x(2, 1), x(3)),
+    *[Case(name, x(2, 3, 4), axis=axis) for name in ("argmax", "argmin", "cumsum", "cumprod")
+      for axis in (None, 0, -1)],
+    *[Case(name, x(2, 3, 4), axis=axis, keepdims=keepdims)
+      for name in ("sum", "max", "min", "prod", "average")
       for axis in (None, 1, (0, 2), (-1,)) for keepdims in (False, True)],
     *[Case(name, x(2, 3), axis=()) for name in ("sum", "max", "min", "prod", "average")],
-    *[Case(name, x(2, 3)) for name in ("sum", "max", "min", "prod", "average", "mean", "logsumexp")],
-    *[Case("logsumexp", x(2, 3, 4), axis) for axis in (None, 1, (0, 2))], Case("mean", x(2, 3), 1), Case("mean", x(2, 3), (0,), keepdims=True),
-    Case("mean", x(2, 3), 0, positive(2)), Case("average", x(2, 3), None, positive(2, 3)), Case("average", x(2, 3), -1, positive(3), True),
-    Case("batch_l2_norm_squared", x(2, 3, 2)), Case("batch_matmul", x(2, 3, 4), x(2, 4, 2), dtypes=(np.float32,)), Case("batch_matmul", x(2, 3), x(2, 3), True, dtypes=(np.float32,)),
+    *[Case(name, x(2, 3))
+      for name in ("sum", "max", "min", "prod", "average", "mean", "logsumexp")],
+    *[Case("logsumexp", x(2, 3, 4), axis) for axis in (None, 1, (0, 2))], Case("mean", x(2, 3), 1),
+    Case("mean", x(2, 3), (0,), keepdims=True),
+    Case("mean", x(2, 3), 0, positive(2)), Case("average", x(2, 3), None, positive(2, 3)),
+    Case("average", x(2, 3), -1, positive(3), True),
+    Case("batch_l2_norm_squared", x(2, 3, 2)),
+    Case("batch_matmul", x(2, 3, 4), x(2, 4, 2), dtypes=(np.float32,)),
+    Case("batch_matmul", x(2, 3), x(2, 3), True, dtypes=(np.float32,)),
     Case("batch_matmul", x(2, 4, 3), x(2, 2, 4), True, True, dtypes=(np.float32,)),
-    Case("bias", x(2, 3, 4), x(3)), Case("bias", x(2, 3, 4), x(2, 3), axis=0), Case("scale", x(2, 3, 4), x(3)), Case("scale", x(2, 3, 4), x(3, 4)),
+    Case("bias", x(2, 3, 4), x(3)), Case("bias", x(2, 3, 4), x(2, 3), axis=0),
+    Case("scale", x(2, 3, 4), x(3)), Case("scale", x(2, 3, 4), x(3, 4)),
     Case("clip", x(9, low=-2, high=2), -0.5, 1.0),
-    Case("einsum", "ij,jk->ik", x(2, 3), x(3, 4)), Case("einsum", "ij,ij", x(2, 3), x(2, 3)), Case("einsum", "...ij->...ji", x(2, 3, 4)),
-    Case("einsum", x(2, 3), [0, 1], x(3, 4), [1, 2], [2, 0]), Case("einsum", x(2, 3), [Ellipsis, 0], x(3), [0], [Ellipsis]),
+    Case("einsum", "ij,jk->ik", x(2, 3), x(3, 4)), Case("einsum", "ij,ij", x(2, 3), x(2, 3)),
+    Case("einsum", "...ij->...ji", x(2, 3, 4)),
+    Case("einsum", x(2, 3), [0, 1], x(3, 4), [1, 2], [2, 0]),
+    Case("einsum", x(2, 3), [Ellipsis, 0], x(3), [0], [Ellipsis]),
     Case("einsum", x(2, 3), [0, 1], x(3), [1]),
-    Case("fmod", x(2, 3, low=-3, high=3), positive(2, 3)), Case("identity", x(2)), Case("identity", x(2), x(3)),
+    Case("fmod", x(2, 3, low=-3, high=3), positive(2, 3)), Case("identity", x(2)),
+    Case("identity", x(2), x(3)),
     Case("linear_interpolate", x(2, 3), x(2, 3), x(2, 3)),
-    Case("matmul", x(2, 3), x(3, 4)), Case("matmul", x(3, 2), x(4, 3), True, True), Case("matmul", x(3), x(3)), Case("matmul", x(2, 1, 2, 3), x(4, 3, 2)),
-    Case("maximum", x(2, 3), x(3)), Case("minimum", x(2, 1), x(2, 3)), Case("squared_difference", x(2, 3), x(2, 3)),
+    Case("matmul", x(2, 3), x(3, 4)), Case("matmul", x(3, 2), x(4, 3), True, True),
+    Case("matmul", x(3), x(3)), Case("matmul", x(2, 1, 2, 3), x(4, 3, 2)),
+    Case("maximum", x(2, 3), x(3)), Case("minimum", x(2, 1), x(2, 3)),
+    Case("squared_difference", x(2, 3), x(2, 3)),
     Case("sum_to", x(2, 3), (1, 3)), Case("sum_to", x(2, 3), ()),
-    Case("tensordot", x(2, 3, 4), x(3, 4, 2)), Case("tensordot", x(2, 3), x(3, 4), axes=1), Case("tensordot", x(2, 3, 4), x(4, 2), ((2, 0), (0, 1))),
+    Case("tensordot", x(2, 3, 4), x(3, 4, 2)), Case("tensordot", x(2, 3), x(3, 4), axes=1),
+    Case("tensordot", x(2, 3, 4), x(4, 2), ((2, 0), (0, 1))),
 ]
 
 normalizations = [
-    Case("batch_normalization", x(4, 3), positive(3), x(3), tolerance=4), Case("batch_normalization", images, positive(3), x(3), eps=0.1, tolerance=4),
-    Case("batch_normalization", x(4, 3, 2), positive(3, 2), x(3, 2), tolerance=20), Case("batch_normalization", x(4, 3, 2), positive(2), x(2), axis=(0, 1), tolerance=4),
-    Case("batch_normalization", x(4, 3, 2), positive(3), x(3), axis=(0, 2), tolerance=4), Case("batch_normalization", x(4, 3), positive(3), x(3), axis=0, tolerance=4),
-    Case("batch_renormalization", x(4, 3, 2), positive(3), x(3), 2., 0.1, running_mean=constant(3), running_var=positive(3), tolerance=4, **first_order),
-    Case("batch_renormalization", x(4, 3), positive(3), x(3), 1.1, 1, 1e-3, constant(3), constant(3, low=0.5), tolerance=4, **first_order),
-    Case("fixed_batch_normalization", images, positive(3), x(3), x(3), positive(3), eps=0.1), Case("fixed_batch_normalization", x(4, 2), x(2), x(2), x(2), positive(2)),
+    Case("batch_normalization", x(4, 3), positive(3), x(3), tolerance=4),
+    Case("batch_normalization", images, positive(3), x(3), eps=0.1, tolerance=4),
+    Case("batch_normalization", x(4, 3, 2), positive(3, 2), x(3, 2), tolerance=20),
+    Case("batch_normalization", x(4, 3, 2), positive(2), x(2), axis=(0, 1), tolerance=4),
+    Case("batch_normalization", x(4, 3, 2), positive(3), x(3), axis=(0, 2), tolerance=4),
+    Case("batch_normalization", x(4, 3), positive(3), x(3), axis=0, tolerance=4),
+    Case("batch_renormalization", x(4, 3, 2), positive(3), x(3), 2., 0.1, running_mean=constant(3),
+         running_var=positive(3), tolerance=4, **first_order),
+    Case("batch_renormalization", x(4, 3), positive(3), x(3), 1.1, 1, 1e-3, constant(3),
+         constant(3, low=0.5), tolerance=4, **first_order),
+    Case("fixed_batch_normalization", images, positive(3), x(3), x(3), positive(3), eps=0.1),
+    Case("fixed_batch_normalization", x(4, 2), x(2), x(2), x(2), positive(2)),
     Case("fixed_batch_normalization", x(4, 3, 2), x(2), x(2), x(2), positive(2), axis=(0, 1)),
     Case("fixed_batch_renormalization", images, positive(3), x(3), x(3), positive(3)),
-    Case("group_normalization", x(2, 4, 3), 2, positive(4), x(4), tolerance=8), Case("group_normalization", x(2, 4, 3, 2), 4, positive(4), x(4), 0.1, tolerance=4),
-    Case("layer_normalization", x(2, 5), positive(5), x(5), tolerance=4), Case("layer_normalization", x(2, 5), positive(5), x(5), 0.1, tolerance=4),
-    Case("local_response_normalization", x(2, 7, 3, 2), **first_order), Case("local_response_normalization", x(2, 7), 3, 1, 0.1, 0.5, **first_order),
+    Case("group_normalization", x(2, 4, 3), 2, positive(4), x(4), tolerance=8),
+    Case("group_normalization", x(2, 4, 3, 2), 4, positive(4), x(4), 0.1, tolerance=4),
+    Case("layer_normalization", x(2, 5), positive(5), x(5), tolerance=4),
+    Case("layer_normalization", x(2, 5), positive(5), x(5), 0.1, tolerance=4),
+    Case("local_response_normalization", x(2, 7, 3, 2), **first_order),
+    Case("local_response_normalization", x(2, 7), 3, 1, 0.1, 0.5, **first_order),
     Case("normalize", x(2, 5)), Case("normalize", x(2, 3, 4), 0.1, (1, 2)),
 ]
 
 pooling = [
-    *[Case(name, images, 3, 2, 1) for name in ("max_pooling_2d", "average_pooling_2d")], Case("average_pooling_2d", images, (2, 3), (1, 2), (0, 1)),
-    Case("max_pooling_2d", images, (2, 3), (1, 2), (0, 1), False), Case("max_pooling_2d", images, 2), Case("average_pooling_2d", images, 2),
+    *[Case(name, images, 3, 2, 1) for name in ("max_pooling_2d", "average_pooling_2d")],
+    Case("average_pooling_2d", images, (2, 3), (1, 2), (0, 1)),
+    Case("max_pooling_2d", images, (2, 3), (1, 2), (0, 1), False),
+    Case("max_pooling_2d", images, 2), Case("average_pooling_2d", images, 2),
     Case("max_pooling_2d", images, 3, 2, 1, return_indices=True),
-    *[Case(name + "_1d", x(2, 3, 7), 3, 2, 1) for name in ("max_pooling", "average_pooling")], Case("max_pooling_1d", x(2, 3, 7), 2, cover_all=False),
-    *[Case(name + "_3d", x(2, 2, 5, 4, 3), (2, 3, 2), 2, (0, 1, 1)) for name in ("max_pooling", "average_pooling")],
-    *[Case(name + "_nd", x(1, 2, 3, 4, 3, 4), 2) for name in ("max_pooling", "average_pooling")], Case("max_pooling_nd", images, 3, return_indices=True),
-    Case("average_pooling_nd", images, 3, 2, 1, pad_value=None), Case("average_pooling_nd", x(2, 2, 5, 4, 3), 2, None, 1, None),
+    *[Case(name + "_1d", x(2, 3, 7), 3, 2, 1) for name in ("max_pooling", "average_pooling")],
+    Case("max_pooling_1d", x(2, 3, 7), 2, cover_all=False),
+    *[Case(name + "_3d", x(2, 2, 5, 4, 3), (2, 3, 2), 2, (0, 1, 1))
+      for name in ("max_pooling", "average_pooling")],
+    *[Case(name + "_nd", x(1, 2, 3, 4, 3, 4), 2) for name in ("max_pooling", "average_pooling")],
+    Case("max_pooling_nd", images, 3, return_indices=True),
+    Case("average_pooling_nd", images, 3, 2, 1, pad_value=None),
+    Case("average_pooling_nd", x(2, 2, 5, 4, 3), 2, None, 1, None),
     Case("spatial_pyramid_pooling_2d", x(2, 3, 5, 6), 3, "max"),
-    Case("unpooling_2d", x(2, 3, 2, 3), 2), Case("unpooling_2d", x(2, 3, 2, 3), 3, 2, 1), Case("unpooling_2d", x(2, 3, 2, 3), 2, cover_all=False, outsize=(5, 7)),
-    Case("unpooling_1d", x(2, 3, 3), 3, 2), Case("unpooling_3d", x(1, 2, 2, 3, 2), 2, None, 0, (4, 5, 3)), Case("unpooling_nd", x(1, 2, 2, 3, 2), 2, 1, 1, cover_all=False),
-    Case("upsampling_2d", x(1, 2, 2, 3), np.arange(12).reshape(1, 2, 2, 3) % 4, 2), Case("upsampling_2d", x(1, 2, 2, 3), np.arange(12).reshape(1, 2, 2, 3) % 9, 3, 2, 1),
+    Case("unpooling_2d", x(2, 3, 2, 3), 2), Case("unpooling_2d", x(2, 3, 2, 3), 3, 2, 1),
+    Case("unpooling_2d", x(2, 3, 2, 3), 2, cover_all=False, outsize=(5, 7)),
+    Case("unpooling_1d", x(2, 3, 3), 3, 2),
+    Case("unpooling_3d", x(1, 2, 2, 3, 2), 2, None, 0, (4, 5, 3)),
+    Case("unpooling_nd", x(1, 2, 2, 3, 2), 2, 1, 1, cover_all=False),
+    Case("upsampling_2d", x(1, 2, 2, 3), np.arange(12).reshape(1, 2, 2, 3) % 4, 2),
+    Case("upsampling_2d", x(1, 2, 2, 3), np.arange(12).reshape(1, 2, 2, 3) % 9, 3, 2, 1),
     Case("upsampling_2d", x(1, 2, 2, 3), np.arange(12).reshape(1, 2, 2, 3) % 4, 2, 2, 0, (4, 5)),
 ]
 
@@ -270,7 +352,8 @@ pooling = [
 def weights(inputs, units, n, layers=2, directions=1):
     """The matrices or vectors of recurrent layers with n of them for the input and the state."""
     sizes = [inputs] + [units * directions] * (layers - 1)
-    return [[x(units, size) for _ in range(n)] + [x(units, units) for _ in range(n)] for size in sizes for _ in range(directions)]
+    return [[x(units, size) for _ in range(n)] + [x(units, units) for _ in range(n)]
+            for size in sizes for _ in range(directions)]
 
 
 def biases(units, n, layers=2, directions=1):
@@ -279,28 +362,36 @@ def biases(units, n, layers=2, directions=1):
 
 steps = [x(4, 4), x(3, 4), x(1, 4)]
 recurrent = [
-    Case("lstm", x(2, 3), x(2, 12)), Case("lstm", x(3, 2), x(2, 8)), Case("slstm", x(2, 3), x(2, 3), x(2, 12), x(2, 12)),
-    Case("tree_lstm", x(2, 3), x(2, 3), x(2, 15), **first_order), Case("tree_lstm", x(2, 3), x(2, 12), **first_order),
-    *[Case("n_step_lstm", n, 0., x(n, 4, 3), x(n, 4, 3), weights(4, 3, 4, n), biases(3, 4, n), steps, double=n == 1) for n in (1, 2)],
-    Case("n_step_bilstm", 2, 0., x(4, 4, 3), x(4, 4, 3), weights(4, 3, 4, 2, 2), biases(3, 4, 2, 2), steps, **first_order),
+    Case("lstm", x(2, 3), x(2, 12)), Case("lstm", x(3, 2), x(2, 8)),
+    Case("slstm", x(2, 3), x(2, 3), x(2, 12), x(2, 12)),
+    Case("tree_lstm", x(2, 3), x(2, 3), x(2, 15), **first_order),
+    Case("tree_lstm", x(2, 3), x(2, 12), **first_order),
+    *[Case("n_step_lstm", n, 0., x(n, 4, 3), x(n, 4, 3), weights(4, 3, 4, n), biases(3, 4, n),
+           steps, double=n == 1) for n in (1, 2)],
+    Case("n_step_bilstm", 2, 0., x(4, 4, 3), x(4, 4, 3), weights(4, 3, 4, 2, 2), biases(3, 4, 2, 2),
+         steps, **first_order),
     Case("n_step_gru", 2, 0., x(2, 4, 3), weights(4, 3, 3), biases(3, 3), steps, **first_order),
-    Case("n_step_bigru", 2, 0., x(4, 4, 3), weights(4, 3, 3, 2, 2), biases(3, 3, 2, 2), steps, **first_order),
+    Case("n_step_bigru", 2, 0., x(4, 4, 3), weights(4, 3, 3, 2, 2), biases(3, 3, 2, 2), steps,
+         **first_order),
     Case("n_step_rnn", 2, 0., x(2, 4, 3), weights(4, 3, 1), biases(3, 1), steps, **first_order),
-    Case("n_step_birnn", 2, 0., x(4, 4, 3), weights(4, 3, 1, 2, 2), biases(3, 1, 2, 2), steps, activation="relu", tolerance=4, **first_order),
+    Case("n_step_birnn", 2, 0., x(4, 4, 3), weights(4, 3, 1, 2, 2), biases(3, 1, 2, 2), steps,
+         activation="relu", tolerance=4, **first_order),
 ]
 
-mask = np.array([[1, 0, 2], [0, 0.5, 1]])
 noise = [
     Case("dropout", x(2, 3), mask=constant(2, 3), return_mask=False), Case("dropout", x(2, 3), 0.),
-    Case("gaussian", x(2, 3), x(2, 3), eps=constant(2, 3)), Case("gaussian", x(2, 3), x(2, 3), eps=constant(2, 3), return_eps=True),
+    Case("gaussian", x(2, 3), x(2, 3), eps=constant(2, 3)),
+    Case("gaussian", x(2, 3), x(2, 3), eps=constant(2, 3), return_eps=True),
     Case("rrelu", x(2, 3), r=constant(2, 3, low=0), return_r=True, **first_order),
-    Case("simplified_dropconnect", x(2, 3), x(4, 3), x(4), 0.25, mask=np.arange(24).reshape(2, 4, 3) % 3 > 0),
-    Case("simplified_dropconnect", x(2, 3), x(4, 3), None, 0.5, True, np.arange(12).reshape(4, 3) % 3 > 0, False),
+    Case("simplified_dropconnect", x(2, 3), x(4, 3), x(4), 0.25,
+         mask=np.arange(24).reshape(2, 4, 3) % 3 > 0),
+    Case("simplified_dropconnect", x(2, 3), x(4, 3), None, 0.5, True,
+         np.arange(12).reshape(4, 3) % 3 > 0, False),
     Case("zoneout", x(2, 3), x(2, 3), 0.), Case("zoneout", x(2, 3), x(2, 3), 1.),
     Case("simplified_dropconnect", x(2, 3), x(4, 3), x(4), train=False),
 ]
 
-cases = (activations + arrays + connections + evaluation + losses + numbers + normalizations + pooling
-         + recurrent + noise)
+cases = (activations + arrays + connections + evaluation + losses + numbers + normalizations
+         + pooling + recurrent + noise)
 # Functions that draw random numbers or take functions; test_functions_more.py has their tests.
 elsewhere = {"forget", "gumbel_softmax", "negative_sampling"}

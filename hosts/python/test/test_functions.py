@@ -91,7 +91,8 @@ def assert_close(got, expected, dtype, tolerance):
     assert got.dtype == expected.dtype
     assert got.shape == expected.shape
     bound = tolerances[dtype] * tolerance
-    largest = np.abs(expected, where=np.isfinite(expected), out=np.zeros_like(expected)).max(initial=1)
+    largest = np.abs(expected, where=np.isfinite(expected),
+                     out=np.zeros_like(expected)).max(initial=1)
     np.testing.assert_allclose(got, expected, rtol=bound, atol=bound * largest)
 
 

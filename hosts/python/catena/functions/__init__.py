@@ -1,7 +1,7 @@
 """All functions: those of plugins, found by name, and Chainer's forms of them.
 
-``catena.functions.relu`` is the plugin function ``catena.relu``. Functions of other plugins have full
-names: ``plugin_function("org.example.swish")``.
+``catena.functions.relu`` is the plugin function ``catena.relu``. Functions of other plugins have
+full names: ``plugin_function("org.example.swish")``.
 """
 from catena import _core
 from catena._core import plugin_function, plugin_function_names
@@ -36,5 +36,6 @@ def __getattr__(name):
 
 
 def __dir__():
-    found = [name[len("catena."):] for name in plugin_function_names() if name.startswith("catena.")]
-    return sorted({name for name in [*globals(), *found] if not name.startswith("_")})
+    found = {name[len("catena."):] for name in plugin_function_names()
+             if name.startswith("catena.")}
+    return sorted(name for name in found.union(globals()) if not name.startswith("_"))

@@ -1,4 +1,4 @@
-"""Functions that rearrange and select elements, whose arguments C++ does not have in Chainer's form."""
+"""Functions that rearrange and select elements, with Chainer's arguments."""
 from catena import _core
 from catena import functions as F
 from catena._core import forms

@@ -28,7 +28,7 @@ def accuracy(y, t, ignore_label=None):
 
 
 def binary_accuracy(y, t):
-    """The fraction of scores that are at least 0 for label 1 and below for label 0; -1 is ignored."""
+    """The fraction of scores that are at least 0 for label 1, or below for 0; -1 is ignored."""
     y, t = variables("binary_accuracy", y=y, t=t)
     if y.shape != t.shape:
         raise _core.ShapeError(f"[binary_accuracy] t: expected the shape {y.shape}, got {t.shape}")
@@ -81,7 +81,9 @@ def f1_score(y, t, label_num=None, ignore_label=-1):
 
 
 def r2_score(pred, true, sample_weight=None, multioutput="uniform_average"):
-    """The coefficient of determination: 1 - sum((pred - true)^2) / sum((true - mean)^2) over axis 0.
+    """The coefficient of determination.
+
+    It is 1 - sum((pred - true)^2) / sum((true - mean)^2), with sums and the mean over axis 0.
 
     Args:
         pred, true: arrays of one shape.

@@ -49,7 +49,8 @@ def _normalized(x, gamma, others, axis, normalize):
                                f"the shape {shape}, got {gamma.shape}")
     if dtype != gamma.dtype:
         if dtype.kind != "f":
-            raise _core.DtypeError(f"[batch_normalization] x: expected a floating dtype, got {dtype}")
+            raise _core.DtypeError(
+                f"[batch_normalization] x: expected a floating dtype, got {dtype}")
         x = plugins.cast(x, gamma.dtype)
     if keys == (1,):
         y = normalize(x)
@@ -87,7 +88,7 @@ def batch_normalization(x, gamma, beta, *, eps=2e-5, running_mean=None, running_
 
 
 def _blend_statistics(running_mean, running_var, mean, var, count, decay):
-    """Updates arrays in place with the statistics of a batch with so many values for each channel."""
+    """Updates arrays in place with the statistics of a batch of `count` values for each channel."""
     for running, value, factor in ((running_mean, mean, 1),
                                    (running_var, var, count / max(count - 1, 1))):
         if running is None:
@@ -147,7 +148,8 @@ def batch_renormalization(x, gamma, beta, rmax, dmax, eps=2e-5, running_mean=Non
 def fixed_batch_renormalization(x, gamma, beta, mean, var, eps=2e-5):
     """The same as ``fixed_batch_normalization()``, which replaces it."""
     import warnings
-    warnings.warn("fixed_batch_renormalization() is fixed_batch_normalization()", DeprecationWarning)
+    warnings.warn("fixed_batch_renormalization() is fixed_batch_normalization()",
+                  DeprecationWarning)
     return fixed_batch_normalization(x, gamma, beta, mean, var, eps)
 
 

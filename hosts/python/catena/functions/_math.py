@@ -6,8 +6,8 @@ from catena._core import forms
 from catena.functions._plugins import plugins, variable
 
 __all__ = [
-    "absolute", "add", "arctanh", "batch_l2_norm_squared", "bias", "clip", "cosh", "einsum", "expm1", "fix",
-    "fmod", "linear_interpolate", "log10", "log1p", "log2", "mean", "rsqrt", "scale", "sinh",
+    "absolute", "add", "arctanh", "batch_l2_norm_squared", "bias", "clip", "cosh", "einsum",
+    "expm1", "fix", "fmod", "linear_interpolate", "log10", "log1p", "log2", "mean", "rsqrt", "scale", "sinh",
     "squared_difference", "tan", "tensordot"]
 
 
@@ -145,7 +145,7 @@ def tensordot(a, b, axes=2):
 
 
 def einsum(*operands):
-    """Sums of products, as ``numpy.einsum``: subscripts and operands, or operands and their axes."""
+    """Sums of products, as ``numpy.einsum``: subscripts and operands, or operands and axes."""
     if not operands:
         raise TypeError("einsum() takes subscripts and operands, got nothing")
     if isinstance(operands[0], str):

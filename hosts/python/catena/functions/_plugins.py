@@ -18,12 +18,13 @@ plugins = _Plugins()
 
 
 def variable(x, function, name="x", ndim=None):
-    """The argument as a variable. Raises TypeError unless it is an array, ShapeError for other axes."""
+    """The argument as a variable. TypeError unless it is an array, ShapeError for other axes."""
     if x is None:
         raise TypeError(f"[{function}] {name}: expected a variable or an array, got None")
     x = as_variable(x)
     if ndim is not None and x.ndim != ndim:
-        raise _core.ShapeError(f"[{function}] {name}: expected {ndim} axes, got the shape {x.shape}")
+        raise _core.ShapeError(
+            f"[{function}] {name}: expected {ndim} axes, got the shape {x.shape}")
     return x
 
 
@@ -56,5 +57,5 @@ def as_tuple(value, n, function, name):
 def check_choice(function, argument, value, choices):
     """Raises ValueError unless the value is one of the choices."""
     if value not in choices:
-        raise ValueError(f"[{function}] {argument}: expected one of {', '.join(map(repr, choices))}, "
-                         f"got {value!r}")
+        known = ", ".join(map(repr, choices))
+        raise ValueError(f"[{function}] {argument}: expected one of {known}, got {value!r}")

@@ -175,7 +175,9 @@ def n_step_bigru(n_layers, dropout_ratio, hx, ws, bs, xs):
 
 
 def n_step_rnn(n_layers, dropout_ratio, hx, ws, bs, xs, activation="tanh"):
-    """Recurrent layers over sequences: h = activation(W x + b + V h + c), with ws [W, V], bs [b, c].
+    """Recurrent layers over sequences: h = activation(W x + b + V h + c).
+
+    ws consists of [W, V], bs of [b, c] for each layer.
 
     The other arguments are those of ``n_step_lstm()``. Returns a tuple (hy, ys).
     """

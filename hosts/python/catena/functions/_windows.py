@@ -34,7 +34,7 @@ def convolution_2d(x, W, b=None, stride=1, pad=0, cover_all=False, dilate=1, gro
 
 
 def deconvolution_2d(x, W, b=None, stride=1, pad=0, outsize=None, dilate=1, groups=1):
-    """The transposed convolution, plus b: the sum of the filters, weighted with x, at all positions.
+    """The transposed convolution, plus b: the sum of the filters, weighted with x, everywhere.
 
     Args:
         x: images (N, C, H, W).
@@ -114,7 +114,7 @@ def convolution_nd(x, W, b=None, stride=1, pad=0, cover_all=False, dilate=1, gro
 
 
 def deconvolution_nd(x, W, b=None, stride=1, pad=0, outsize=None, dilate=1, groups=1):
-    """``deconvolution_2d()`` along any number of axes: x is (N, C, ...), W (C, out / groups, ...)."""
+    """``deconvolution_2d()`` along any axes: x is (N, C, ...), W (C, out / groups, ...)."""
     x = variable(x, "deconvolution_nd")
     W = variable(W, "deconvolution_nd", "W", x.ndim)
     n = x.ndim - 2
@@ -306,8 +306,8 @@ def max_pooling_nd(x, ksize, stride=None, pad=0, cover_all=True, return_indices=
     if x.ndim == 4:
         return max_pooling_2d(x, ksize, stride, pad, cover_all, return_indices)
     if return_indices:
-        raise _core.UnsupportedError("[max_pooling_nd] return_indices: expected images (N, C, H, W), "
-                                     f"got {x.shape}")
+        raise _core.UnsupportedError(
+            f"[max_pooling_nd] return_indices: expected images (N, C, H, W), got {x.shape}")
     return _pooled(x, lambda x, *steps: plugins.max_pooling_2d(x, *steps, cover_all),
                    "max_pooling_nd", ksize, stride, pad)
 
@@ -352,7 +352,8 @@ def unpooling_nd(x, ksize, stride=None, pad=0, outsize=None, cover_all=True):
     """
     x = variable(x, "unpooling_nd")
     steps = ksize, stride, pad = _tuples(
-        "unpooling_nd", x.ndim - 2, ksize=ksize, stride=ksize if stride is None else stride, pad=pad)
+        "unpooling_nd", x.ndim - 2, ksize=ksize, stride=ksize if stride is None else stride,
+        pad=pad)
     sizes = _outsizes(x.shape[2:], *steps, cover_all) if outsize is None else as_tuple(
         outsize, x.ndim - 2, "unpooling_nd", "outsize")
     expected = tuple(_out_size(*each, cover_all) for each in zip(sizes, ksize, stride, pad))

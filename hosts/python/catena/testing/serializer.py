@@ -1,0 +1,23 @@
+"""Saving and loading in a temporary folder."""
+
+__all__ = ["save_and_load", "save_and_load_hdf5", "save_and_load_npz"]
+
+
+def save_and_load(src, dst, filename, saver, loader):
+    """Saves an object with ``saver(path, src)`` in a temporary folder, and loads another."""
+    import os
+    import tempfile
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, filename)
+        saver(path, src)
+        loader(path, dst)
+
+
+def save_and_load_npz(src, dst):
+    from catena import serializers
+    save_and_load(src, dst, "tmp.npz", serializers.save_npz, serializers.load_npz)
+
+
+def save_and_load_hdf5(src, dst):
+    from catena import serializers
+    save_and_load(src, dst, "tmp.h5", serializers.save_hdf5, serializers.load_hdf5)

@@ -9,7 +9,7 @@ from catena._core import (
     ShapeError, UnsupportedError, from_dlpack, load_plugin, load_plugins, plugin_report)
 from catena.configuration import (
     DebugMode, config, force_backprop_mode, get_dtype, global_config, is_debug, mixed16,
-    no_backprop_mode, set_debug, using_config, using_device)
+    no_backprop_mode, seed, set_debug, using_config, using_device)
 from catena.variable import Parameter, Variable, as_array, as_variable, grad
 from catena.function_node import FunctionNode
 from catena.function import Function, force_backprop_mode, no_backprop_mode
@@ -33,19 +33,20 @@ from catena.compat import install_as_chainer
 __version__ = "0.1.0"
 # A name here is public for type checkers too. torch is not: it is also the name of PyTorch.
 __all__ = [
-    "AbstractSerializer", "Array", "Chain", "ChainList", "DataError", "Deserializer", "Device",
-    "DeviceError", "DictSummary", "DtypeError", "ElementwiseKernel", "Error", "Function",
+    "AbstractSerializer", "Array", "Chain", "ChainList", "DataError", "DebugMode", "Deserializer",
+    "Device", "DeviceError", "DictSummary", "DtypeError", "ElementwiseKernel", "Error", "Function",
     "FunctionNode", "FunctionSet", "GradientMethod", "GraphError", "Initializer", "InternalError",
     "InvalidError", "InvalidType", "InvalidValueError", "Link", "LinkHook", "NanError",
     "NotDifferentiableError", "Optimizer", "OutOfMemoryError", "Parameter", "PluginError",
     "ReductionKernel", "Reporter", "Sequential", "Serializer", "ShapeError", "Summary",
     "UnsupportedError", "UpdateRule", "Variable", "as_array", "as_variable", "backend", "backends",
     "computational_graph", "config", "cuda", "dataset", "datasets", "force_backprop_mode",
-    "from_dlpack", "functions", "get_current_reporter", "get_device", "get_dtype", "global_config",
-    "grad", "gradient_check", "initializer", "initializers", "install_as_chainer", "iterators",
-    "links", "load_plugin", "load_plugins", "mixed16", "no_backprop_mode", "optimizer_hooks",
-    "optimizers", "plugin_function", "plugin_report", "report", "report_scope", "serializers",
-    "testing", "training", "using_config", "using_device", "utils"]
+    "from_dlpack", "functions", "get_array_types", "get_cpu_array_types", "get_current_reporter",
+    "get_device", "get_dtype", "global_config", "grad", "gradient_check", "initializer",
+    "initializers", "install_as_chainer", "is_debug", "iterators", "links", "load_plugin",
+    "load_plugins", "mixed16", "no_backprop_mode", "optimizer_hooks", "optimizers",
+    "plugin_function", "plugin_report", "report", "report_scope", "seed", "serializers",
+    "set_debug", "testing", "training", "using_config", "using_device", "utils"]
 # Not all programs need these modules, so they are imported when they are used.
 _later = ("computational_graph", "dataset", "datasets", "gradient_check", "iterators", "testing",
           "torch", "training", "utils")

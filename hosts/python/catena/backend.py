@@ -1,6 +1,8 @@
 """Devices and the modules that compute on their arrays, with the names of chainer.backend."""
 import copyreg
 
+import numpy
+
 from catena import _core
 from catena._core import Device
 from catena.configuration import using_device
@@ -17,22 +19,23 @@ def _send(device, arrays):
         return type(arrays)(_send(device, each) for each in arrays)
     if arrays is None:
         return None
-    return _core.as_python(_core.as_array(arrays).to_device(device))
+    if isinstance(arrays, numpy.ndarray) and not device.is_gpu:
+        return arrays
+    array = _core.as_array(numpy.asarray(arrays) if numpy.isscalar(arrays) else arrays)
+    return _core.as_python(array.to_device(device))
 
 
 def _supported_array_types(device):
     """The classes of arrays on the device."""
-    import numpy
     return (_core.Array,) if device.is_gpu else (numpy.ndarray, _core.Array)
 
 
 def _xp(device):
-    """numpy, or cupy for a GPU."""
+    """numpy, or catena.cupy for a GPU."""
     if not device.is_gpu:
-        import numpy
         return numpy
-    from catena import cuda
-    return cuda.cupy
+    from catena import cupy
+    return cupy
 
 
 Device.send, Device.xp = _send, property(_xp)
@@ -85,15 +88,8 @@ def get_array_types():
 
 
 def get_array_module(*args):
-    """numpy, or cupy if an argument is on a GPU and CuPy is installed."""
-    for each in args:
-        if not isinstance(each, (_core.Variable, _core.Array)):
-            continue
-        if isinstance(each, _core.Variable) and each.array is None:
-            continue
-        if each.device.is_gpu:
-            return _xp(each.device)
-    return _xp(Device(-1))
+    """numpy, or catena.cupy if an argument is on a GPU."""
+    return _xp(get_device_from_array(*args))
 
 
 def get_device(device_spec):
@@ -102,13 +98,18 @@ def get_device(device_spec):
 
 
 def get_device_from_array(*arrays):
-    """The device of the first array that is not on the host, else the host."""
+    """The device of the first array that is on a GPU, else the host."""
     for array in arrays:
-        if isinstance(array, (_core.Variable, _core.Array)) and not array.device.host_accessible:
+        if isinstance(array, (_core.Variable, _core.Array)) and array.device.is_gpu:
             return array.device
     return Device(-1)
 
 
 def copyto(dst, src):
-    """Copies elements between arrays of any devices."""
-    _core.as_array(dst).copy_from(_core.as_array(src))
+    """Copies elements between arrays of any devices. They are broadcast and cast as in NumPy."""
+    if isinstance(dst, numpy.ndarray):
+        numpy.copyto(dst, Device(-1).send(src))
+    elif isinstance(dst, _core.Array):
+        dst[...] = src
+    else:
+        raise TypeError(f"[copyto] dst: expected a numpy.ndarray or catena.Array, got {type(dst)}")

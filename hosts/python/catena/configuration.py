@@ -1,4 +1,4 @@
-"""The configuration: ``config.train``, ``using_config("train", False)``, ``no_backprop_mode()``, devices."""
+"""The configuration: ``config.train``, ``using_config("train", False)``, ``no_backprop_mode()``."""
 import contextlib
 import sys
 import threading
@@ -7,7 +7,8 @@ import numpy
 
 from catena import _core
 
-_flags = frozenset(["train", "enable_backprop", "deterministic", "debug"])  # fields of the core's Config
+# The fields of the core's Config.
+_flags = frozenset(["train", "enable_backprop", "deterministic", "debug"])
 _core_names = {name: name for name in _flags} | {"cudnn_deterministic": "deterministic"}
 _products = {"float32": 0, "bfloat16": 16, "float16": 32}
 _cudnn = {"always": 1, "auto": 1, "never": 0}
@@ -35,7 +36,8 @@ def _value_in_core(name, value):
         if value not in _cudnn:
             raise ValueError(f"[config] use_cudnn: expected one of {list(_cudnn)}, got {value!r}")
         return _cudnn[value]
-    return int(value) if isinstance(value, (bool, int)) else None
+    is_integer = isinstance(value, int) and -2 ** 63 <= value < 2 ** 63
+    return int(value) if is_integer else None
 
 
 def _tell_core(name, value, of_all_threads):
@@ -54,8 +56,9 @@ def _show(config, names, file):
 class GlobalConfig:
     """The configuration of threads that have no own value of an entry.
 
-    Entries that catena does not know are the program's own. An integer or bool is also a named setting
-    that plugins can read. A change reaches the thread that makes it and those that start afterwards.
+    Entries that catena does not know are the program's own. An integer or bool is also a named
+    setting that plugins can read. A change reaches the thread that makes it and threads that start
+    afterwards.
     """
 
     def __getattr__(self, name):
@@ -76,7 +79,7 @@ class GlobalConfig:
 
 
 class LocalConfig:
-    """The configuration of the current thread. Entries that it lacks are those of ``global_config``."""
+    """The configuration of the thread. Entries that it lacks are those of ``global_config``."""
 
     def __init__(self, global_config):
         self.__dict__.update(_global=global_config, _local=threading.local())
@@ -169,8 +172,8 @@ class DebugMode(using_config):
 def get_dtype(dtype=None, map_mixed16=None):
     """A numpy.dtype, of ``config.dtype`` without an argument.
 
-    ``map_mixed16`` is the dtype that stands for ``mixed16``. bfloat16 without the package ml_dtypes is
-    the str "bfloat16".
+    ``map_mixed16`` is the dtype that stands for ``mixed16``. bfloat16 without the package ml_dtypes
+    is the str "bfloat16".
     """
     if dtype is None:
         dtype = config.dtype
@@ -188,6 +191,6 @@ def seed(value):
 
 
 def using_device(device_spec):
-    """Makes a device the current one of the thread in a ``with`` block: new arrays are made there."""
+    """Makes a device current in a ``with`` block: the thread makes new arrays there."""
     from catena.backend import get_device
     return get_device(device_spec)

@@ -1,23 +1,17 @@
-"""GPUs, with the names of chainer.cuda. GPU arrays are catena.Arrays; CuPy shares their memory by DLPack."""
-from catena import _core
-from catena.backend import get_array_module
-from catena.configuration import using_device
-from catena.kernels import ElementwiseKernel, ReductionKernel, clear_memo, elementwise, memoize, reduce
+"""GPUs, with the names of chainer.cuda. Their arrays are catena.Arrays."""
+import contextlib
 
-__all__ = ["ElementwiseKernel", "ReductionKernel", "available", "check_cuda_available", "clear_memo",
-           "cupy", "elementwise", "get_array_module", "get_device", "get_device_from_id", "memoize",
-           "reduce", "set_backend", "to_cpu", "to_gpu", "use_device", "using_device"]
+from catena import _core, cupy
+from catena._core import Array as ndarray
+from catena.backend import GpuDevice, get_array_module, get_device_from_array
+from catena.kernels import (
+    ElementwiseKernel, ReductionKernel, clear_memo, elementwise, memoize, reduce)
 
-
-class _Lazy:
-    """The module cupy, imported when it is used."""
-
-    def __getattr__(self, name):
-        import importlib
-        return getattr(importlib.import_module("cupy"), name)
-
-
-cupy = _Lazy()
+__all__ = ["ElementwiseKernel", "GpuDevice", "ReductionKernel", "available", "check_cuda_available",
+           "clear_memo", "copy", "cupy", "elementwise", "empty", "empty_like", "full", "full_like",
+           "get_array_module", "get_device", "get_device_from_array", "get_device_from_id", "init",
+           "memoize", "ndarray", "ones", "ones_like", "reduce", "set_backend", "shutdown", "to_cpu",
+           "to_gpu", "use_device", "using_device", "zeros", "zeros_like"]
 
 
 def __getattr__(name):
@@ -41,31 +35,88 @@ def check_cuda_available():
         raise _core.DeviceError("[cuda] expected a GPU, got none: " + _core.gpu_reason())
 
 
+def init(device=None):
+    """Opens a GPU, the default of the process. Optional: functions open what they need."""
+    _core.init_gpu(device)
+
+
+def shutdown():
+    """Waits for all GPUs and releases their cached memory."""
+    _core.shutdown_gpus()
+
+
+# ---- devices
+
 def get_device_from_id(device_id):
-    """The GPU with this number; the host for a negative number."""
-    return _core.gpu(device_id)
+    """The GPU with this number; the host for None or a negative number."""
+    return _core.Device(-1) if device_id is None else _core.gpu(device_id)
+
+
+def _gpu_of(args):
+    """The GPU that the first of the arguments names, or of the first array on a GPU; else None."""
+    for arg in args:
+        if isinstance(arg, _core.Device) or type(arg) is int:
+            return arg if isinstance(arg, _core.Device) else _core.gpu(arg)
+        device = get_device_from_array(arg)
+        if device.is_gpu:
+            return device
+    return None
 
 
 def get_device(*args):
     """The GPU with a number, or the device of the first argument that is an array on a GPU."""
-    for arg in args:
-        if isinstance(arg, int):
-            return _core.gpu(arg)
-        if isinstance(arg, (_core.Variable, _core.Array)) and arg.device.is_gpu:
-            return arg.device
-    return _core.Device(-1)
+    return _gpu_of(args) or _core.Device(-1)
 
 
 def use_device(device):
-    """Makes a GPU the current device of the thread."""
-    (device if isinstance(device, _core.Device) else _core.gpu(device)).use()
+    """Makes a GPU the current device of the thread: that with a number, or an array's."""
+    get_device(device).use()
 
 
-def to_gpu(array, device=None):
-    """The array on a GPU, as a catena.Array."""
-    return _core.as_array(array).to_device(_core.gpu(device))
+def using_device(*args):
+    """The same in a ``with`` block. Arrays on the host change nothing."""
+    return _gpu_of(args) or contextlib.nullcontext()
 
 
-def to_cpu(array):
-    """The array on the host, as a numpy.ndarray."""
-    return _core.as_python(_core.as_array(array).to_device(-1))
+# ---- arrays
+
+def to_gpu(array, device=None, stream=None):
+    """The array, or a list or tuple of arrays, on a GPU as catena.Arrays. ``stream`` is ignored."""
+    return _core.gpu(device).send(array)
+
+
+def to_cpu(array, stream=None):
+    """The array, or a list or tuple of arrays, on the host as numpy.ndarrays."""
+    return _core.Device(-1).send(array)
+
+
+def copy(array, out=None, out_device=None, stream=None):
+    """A copy of an array on its device, or on the GPU ``out_device``; or into the array ``out``."""
+    if out is not None:
+        out[...] = array
+        return out
+    if out_device is None:
+        return array.copy()
+    moved = _core.as_array(array).to_device(_core.gpu(out_device))
+    return moved.copy() if moved.device == get_device_from_array(array) else moved
+
+
+def full(shape, fill_value, dtype="float32"):
+    """A new array on the current GPU, filled with a number."""
+    return cupy.full(shape, fill_value, dtype)
+
+
+def empty(shape, dtype="float32"):
+    return cupy.empty(shape, dtype)
+
+
+def zeros(shape, dtype="float32"):
+    return cupy.zeros(shape, dtype)
+
+
+def ones(shape, dtype="float32"):
+    return cupy.ones(shape, dtype)
+
+
+empty_like, full_like = cupy.empty_like, cupy.full_like
+ones_like, zeros_like = cupy.ones_like, cupy.zeros_like

@@ -87,10 +87,10 @@ class Arrays:
 class Function:
     """A function with a gradient on arrays. A subclass implements ``forward()`` and ``backward()``.
 
-    ``forward(inputs)`` takes a tuple of arrays and returns one array or a tuple; by default it calls
-    ``forward_cpu()`` or ``forward_gpu()``. ``backward(inputs, grad_outputs)`` returns the gradients
-    of all inputs; by default it calls ``backward_cpu()`` or ``backward_gpu()``. All inputs are kept
-    for it unless ``forward()`` calls ``retain_inputs()``.
+    ``forward(inputs)`` takes a tuple of arrays and returns one array or a tuple; by default it
+    calls ``forward_cpu()`` or ``forward_gpu()``. ``backward(inputs, grad_outputs)`` returns the
+    gradients of all inputs; by default it calls ``backward_cpu()`` or ``backward_gpu()``. All
+    inputs are kept for it unless ``forward()`` calls ``retain_inputs()``.
 
     An object can be called several times. Its attributes are those of the last call; for earlier
     calls, whose graph is still used, copies keep the attributes that they had.
@@ -175,7 +175,7 @@ class Function:
         self.node.retain_inputs(indexes)
 
     def retain_outputs(self, indexes, retain_after_backward=False):
-        """In ``forward()``: keeps outputs for ``backward()``, which finds them in ``output_data``."""
+        """In ``forward()``: keeps outputs for ``backward()``, as ``output_data``."""
         self.node.retain_outputs(indexes)
 
     def unchain(self):

@@ -10,8 +10,8 @@ __all__ = ["FunctionNode", "grad"]
 class FunctionNode(_core.FunctionNodeBase):
     """One call of a function. A subclass implements ``forward()`` on arrays and ``backward()``.
 
-    ``forward(inputs)`` takes a tuple of arrays and returns one array or a tuple. By default it calls
-    ``forward_cpu()``, or ``forward_gpu()`` if an input is on a GPU. On the host, arrays are
+    ``forward(inputs)`` takes a tuple of arrays and returns one array or a tuple. By default it
+    calls ``forward_cpu()``, or ``forward_gpu()`` if an input is on a GPU. On the host, arrays are
     numpy.ndarrays that share the memory of the variables; elsewhere they are catena.Arrays.
     ``retain_inputs()`` and ``retain_outputs()`` keep arrays for ``backward()``.
 
@@ -59,7 +59,7 @@ class FunctionNode(_core.FunctionNodeBase):
         return self.backward_accumulate(target_input_indexes, grad_outputs, none)
 
     def backward_accumulate(self, target_input_indexes, grad_outputs, grad_inputs):
-        """Like ``backward()``, but adds gradients that exist already. It can be overridden instead."""
+        """Like ``backward()``, but adds existing gradients. It can be overridden instead."""
         found = self.backward(target_input_indexes, grad_outputs)
         found = found if isinstance(found, (list, tuple)) else (found,)
         if len(found) == len(self.inputs):

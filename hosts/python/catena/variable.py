@@ -193,7 +193,7 @@ def to_gpu(self, device=None):
 
 @_method
 def copydata(self, var):
-    """Copies the elements of another variable, of any device. Initializes a variable without array."""
+    """Copies the elements of a variable of any device. Initializes a variable without an array."""
     if not isinstance(var, Variable):
         raise TypeError(f"[catena.Variable] copydata: expected a catena.Variable, got {type(var)}")
     if var.array is None and self.array is None:
@@ -340,8 +340,8 @@ class Parameter(Variable):
         if self.array is not None:
             return Variable.dtype.__get__(self)
         if not hasattr(self.initializer, "dtype"):
-            raise RuntimeError("[catena.Parameter] dtype: expected an array or an initializer with a "
-                               "dtype, got neither")
+            raise RuntimeError("[catena.Parameter] dtype: expected an array or an initializer with "
+                               "a dtype, got neither")
         return get_dtype(self.initializer.dtype)
 
     def initialize(self, shape):

@@ -348,10 +348,26 @@ PyObject* array_subscript(PyObject* self, PyObject* key) {
     return guarded([&] { return wrap(subscript(as<PyArray>(self)->array, key)).release(); });
 }
 
+// full(shape, value, dtype, device): a new array; uninitialized if the value is None.
+PyObject* full(PyObject*, PyObject* const* args, Py_ssize_t n) {
+    return guarded([&] {
+        if (n != 4) raise(PyExc_TypeError, "full() takes four arguments");
+        const Shape shape = shape_of(args[0], "[full] shape");
+        const Dtype dtype = dtype_from(args[2], "[full] dtype");
+        const Device device = device_from(args[3]);
+        return wrap(args[1] == Py_None
+                        ? Array::empty(shape, dtype, device)
+                        : Array::full(shape, scalar_of(args[1]).value(), dtype, device))
+            .release();
+    });
+}
+
 }  // namespace
 
 void add_array(PyObject* module) {
     open_numpy();
+    static PyMethodDef functions[] = {fast("full", full, nullptr), {nullptr, nullptr, 0, nullptr}};
+    checked(PyModule_AddFunctions(module, functions));
     static PyGetSetDef attributes[] = {
         {"shape", CATENA_GET(python_shape(a.shape()).release()), nullptr, nullptr, nullptr},
         {"dtype", CATENA_GET(python_dtype(a.dtype()).release()), nullptr, nullptr, nullptr},

@@ -1,3 +1,4 @@
+// Functions of plugins: their arguments are converted as their descriptions say.
 #include "functions.hpp"
 
 #include "operators.hpp"

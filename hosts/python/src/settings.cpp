@@ -157,6 +157,21 @@ PyObject* gpu(PyObject*, PyObject* number) {
     });
 }
 
+PyObject* init_gpu(PyObject*, PyObject* device) {
+    return guarded([&]() -> PyObject* {
+        if (device == Py_None) cuda::init();
+        else cuda::init(device_from(device));
+        Py_RETURN_NONE;
+    });
+}
+PyObject* shutdown_gpus(PyObject*, PyObject*) {
+    {
+        const WithoutLock others;
+        cuda::shutdown();
+    }
+    Py_RETURN_NONE;
+}
+
 // ---- plugins
 
 // Runs load(path) for a str, bytes or path object.
@@ -370,6 +385,8 @@ void add_settings(PyObject* module) {
         {"gpu_count", gpu_count, METH_NOARGS, nullptr},
         {"gpu_reason", gpu_reason, METH_NOARGS, nullptr},
         {"gpu", gpu, METH_O, nullptr},
+        {"init_gpu", init_gpu, METH_O, nullptr},
+        {"shutdown_gpus", shutdown_gpus, METH_NOARGS, nullptr},
         {"set_gpu_backend", set_gpu_backend, METH_O, nullptr},
         {"load_plugin", load_one, METH_O,
          "load_plugin(path, /)\n--\n\nLoads a plugin from a file. Its functions are then found."},

@@ -1,3 +1,4 @@
+// How calls from Python reach C++: signatures, the values of arguments, and docstrings.
 #include "call.hpp"
 
 #include <algorithm>

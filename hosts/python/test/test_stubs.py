@@ -82,6 +82,14 @@ def declared(file):
                 arguments, without + [ast.literal_eval(d) for d in defaults])]
 
 
+def test_public_names_are_in_all():
+    """Type checkers take the names in __all__ as public. The modules are imported besides."""
+    found = {name for name, value in vars(catena).items()
+             if not name.startswith("_") and not inspect.ismodule(value)}
+    assert found - {"TYPE_CHECKING"} - set(catena.__all__) == set()
+    assert [name for name in catena.__all__ if not hasattr(catena, name)] == []
+
+
 def test_forms_are_up_to_date():
     assert (PACKAGE / "functions/_forms.pyi").read_text() == forms()
 

@@ -90,6 +90,9 @@ activations = [
 ]
 
 arrays = [
+    Case("as_strided", x(3, 4), (2, 3), (4, 1), 0, **first_order),
+    Case("as_strided", x(5), (3, 3), (1, 1), **first_order),
+    Case("as_strided", x(3, 4), (2, 2, 3), (0, 4, 1), 1, **first_order),
     Case("broadcast", x(2, 1), x(3)), Case("broadcast", x(2)),
     Case("broadcast_to", x(2, 1), (3, 2, 4)),
     Case("cast", x(2, 3), "float32"), Case("cast", x(2, 3), np.float64), Case("cast", x(3), "e"),
@@ -223,6 +226,10 @@ losses = [
       for k in ({}, {"reduce": "no"})],
     Case("crf1d", x(3, 3), [x(2, 3)], [ints(0, 2)]),
     Case("argmax_crf1d", x(3, 3), [x(3, 3), x(2, 3), x(2, 3), x(1, 3)], **first_order),
+    *[Case("connectionist_temporal_classification", [x(3, 5) for _ in range(6)],
+           ints([1, 2], [3, 3], [4, 1]), 0, *more, dtypes=(np.float32, np.float64), double=False,
+           **k)
+      for more in ((), (ints(6, 5, 4), ints(2, 2, 1))) for k in ({}, {"reduce": "no"})],
     *[Case("cross_covariance", x(3, 2), x(3, 4), **k) for k in ({}, {"reduce": "no"})],
     *[Case("decov", x(3, 4), **k, **first_order) for k in ({}, {"reduce": "no"})],
     *[Case("discriminative_margin_based_clustering_loss", x(3, 3, 4, 5),

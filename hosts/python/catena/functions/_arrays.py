@@ -5,8 +5,24 @@ from catena._core import forms
 from catena.functions._plugins import check_choice, ends_of, indices, plugins, variable
 
 __all__ = [
-    "broadcast", "cast", "copy", "depth2space", "diagonal", "identity", "pad", "resize_images",
+    "as_strided", "broadcast", "cast", "copy", "depth2space", "diagonal", "identity", "pad", "resize_images",
     "space2depth", "spatial_transformer_grid", "spatial_transformer_sampler", "transpose_sequence"]
+
+
+def as_strided(x, shape, strides, storage_offset=None):
+    """A copy of the elements at storage_offset + sum(index * strides) of the flattened x.
+
+    Args:
+        x: the array.
+        shape: the shape of the result.
+        strides: the distance of neighbouring elements along each axis, in elements.
+        storage_offset: the place of the first element; None: 0.
+    """
+    x = variable(x, "as_strided")
+    place = F.full((), storage_offset or 0, "int64", x.device)
+    for n, step in zip(shape, strides):
+        place = F.expand_dims(place, -1) + F.arange(n, device=x.device) * step
+    return F.take(F.flatten(x), place, 0)
 
 
 def broadcast(*args):

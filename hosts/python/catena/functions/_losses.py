@@ -5,7 +5,8 @@ from catena.functions._plugins import check_choice, plugins, variable, variables
 from catena.variable import as_array, as_variable
 
 __all__ = [
-    "argmax_crf1d", "black_out", "contrastive", "crf1d", "cross_covariance", "decov",
+    "argmax_crf1d", "black_out", "connectionist_temporal_classification", "contrastive", "crf1d",
+    "cross_covariance", "decov",
     "discriminative_margin_based_clustering_loss", "negative_sampling", "softmax_cross_entropy",
     "triplet"]
 
@@ -263,3 +264,53 @@ def argmax_crf1d(cost, xs):
             score = F.concat([score, F.max(ended, 1)], 0)
         path.append(labels.array)
     return score, path[::-1]
+
+
+def connectionist_temporal_classification(x, t, blank_symbol, input_length=None, label_length=None,
+                                          reduce="mean"):
+    """The negative log-likelihood of label sequences that are shorter than their inputs.
+
+    A sequence of labels stands for all sequences of the inputs' length that become it if repeated
+    symbols count once and blanks are then left out. (Graves et al., ICML 2006.)
+
+    Args:
+        x: a list with the scores of the symbols at each step (N, symbols).
+        t: labels (N, length).
+        blank_symbol: the number of the blank.
+        input_length: the number of steps of each sequence, (N,); None: all.
+        label_length: the number of labels of each sequence, (N,); None: all.
+        reduce: "mean", or "no" for the loss of each sequence.
+    """
+    function = "connectionist_temporal_classification"
+    check_choice(function, "reduce", reduce, ("mean", "no"))
+    if not isinstance(x, (list, tuple)) or not isinstance(blank_symbol, int):
+        raise TypeError(f"[{function}] x, blank_symbol: expected a list and an integer, got "
+                        f"{type(x).__name__} and {type(blank_symbol).__name__}")
+    scores = F.log_softmax(F.stack(x), 2)
+    t = variable(t, function, "t", 2)
+    blanks = F.full_like(t, blank_symbol)
+    path = F.stack([blanks, t], 2).reshape(len(t), -1)  # labels between blanks
+    path = F.concat([path, blanks[:, :1]], 1)
+    never = -1e4 if scores.dtype == "float16" else -1e10  # the logarithm of 0, with a gradient
+    scores = F.take_along_axis(scores, F.broadcast_to(path, (len(x),) + path.shape), 2)
+
+    def moved(states, by):
+        return F.pad(states[:, :-by], ((0, 0), (by, 0)), "constant", constant_values=never)
+
+    # a step moves on by one symbol, or by two if it leaves out a blank between different labels
+    skip = F.where(F.equal(path[:, 2:], path[:, :-2]), never, F.full_like(scores[0, :, 2:], 0))
+    skip = F.pad(skip, ((0, 0), (2, 0)), "constant")
+    alpha = F.pad(F.full_like(scores[0, :, :1], 0), ((0, 0), (0, path.shape[1] - 1)), "constant",
+                  constant_values=never)
+    for i in range(len(x)):
+        step = F.logsumexp(F.stack([alpha, moved(alpha, 1), moved(alpha, 2) + skip]), 0) + scores[i]
+        alpha = step if input_length is None else F.where(
+            F.expand_dims(F.greater(input_length, i), 1), step, alpha)
+    if label_length is None:
+        ends = alpha[:, -2:]
+    else:
+        last = F.cast(label_length, "int64") * 2
+        label = F.select_item(alpha, F.maximum(last - 1, 0))
+        ends = F.stack([F.select_item(alpha, last), F.where(F.greater(last, 0), label, never)], 1)
+    loss = -F.logsumexp(ends, 1)
+    return F.mean(loss) if reduce == "mean" else loss

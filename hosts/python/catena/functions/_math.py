@@ -7,8 +7,8 @@ from catena.functions._plugins import plugins, variable
 
 __all__ = [
     "absolute", "add", "arctanh", "batch_l2_norm_squared", "bias", "clip", "cosh", "einsum",
-    "expm1", "fix", "fmod", "linear_interpolate", "log10", "log1p", "log2", "mean", "rsqrt", "scale", "sinh",
-    "squared_difference", "tan", "tensordot"]
+    "expm1", "fix", "fmod", "linear_interpolate", "log10", "log1p", "log2", "mean", "rsqrt", "scale",
+    "sinh", "squared_difference", "tan", "tensordot"]
 
 
 def add(*xs):

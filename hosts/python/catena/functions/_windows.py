@@ -260,8 +260,8 @@ def deformable_convolution_2d_sampler(x, offset, W, b=None, stride=1, pad=0):
     offset = offset.reshape(n, 2, kh, kw, oh, ow)
 
     def places(k, out, step, axis):
-        numbers = F.arange(k, dtype=offset.dtype).reshape(k, 1) + (
-            F.arange(out, dtype=offset.dtype) * step)
+        numbers = F.arange(k, dtype=offset.dtype, device=x.device).reshape(k, 1) + (
+            F.arange(out, dtype=offset.dtype, device=x.device) * step)
         return F.reshape(numbers, tuple(m if i in (axis, axis + 2) else 1
                                         for i, m in enumerate((kh, kw, oh, ow))))
 

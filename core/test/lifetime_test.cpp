@@ -7,7 +7,9 @@
 
 using namespace catena;
 using toys::add;
+using toys::floats;
 using toys::mul;
+using toys::seen;
 using toys::twice;
 using toys::values;
 using toys::Values;
@@ -187,4 +189,36 @@ TEST_CASE("graphs may die with their thread and with the process") {
         }
     }
     CHECK(late.variable.rank() == 1000);
+}
+
+TEST_CASE("no kernel runs for the gradients of leaves whose handles are gone") {
+    const Variable x(floats({2}));
+    seen("toy.mul").clear();
+    Variable product;
+    {
+        const Variable a(floats({3})), b(floats({4}));
+        product = mul.first({&a, &b});
+    }
+    const Variable y = add.first({&product, &x});
+    y.backward();
+    CHECK(seen("toy.mul").backward == 0);
+    CHECK(values(x.grad()) == Values{1});
+}
+
+TEST_CASE("unchain() makes one result of a call a leaf") {
+    const Variable x(floats({3}));
+    const std::vector<Variable> parts = PluginFunction("toy.split")({&x});
+    parts[0].unchain();
+    CHECK(parts[0].creator() == nullptr);
+    REQUIRE(parts[1].creator() != nullptr);
+    CHECK(parts[1].creator()->outputs()[0] == nullptr);
+    mul.first({&parts[0], &parts[1]}).backward();
+    CHECK(values(parts[0].grad()) == values(parts[1].data()));
+    const Values through_the_other = values(x.grad());
+    x.cleargrad();
+    parts[1].set_grad(parts[0].data());
+    parts[1].backward();
+    CHECK(values(x.grad()) == through_the_other);
+    x.unchain();  // a leaf stays a leaf
+    CHECK(x.creator() == nullptr);
 }

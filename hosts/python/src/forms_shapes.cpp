@@ -137,8 +137,8 @@ void add_indexing(Forms& forms) {
           });
     forms("scatter_add(a, slices, b)", "a, but with b, which broadcasts, added to a[slices].",
           [](const Variable& a, PyObject* slices, const Variable& b) {
-              const Array places =
-                  F::get_item(F::arange(a.size()).reshape(a.shape()), indices_of(slices));
+              const Array all = F::arange(a.size(), {}, a.device()).reshape(a.shape());
+              const Array places = subscript(all, slices);
               const Variable flat =
                   F::index_add(F::flatten(a), 0, as_variable(places.reshape({places.size()})),
                                F::flatten(F::broadcast_to(b, places.shape())));

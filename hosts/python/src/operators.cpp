@@ -83,11 +83,13 @@ std::vector<Index> indices_of(PyObject* key) {
 
 namespace {
 
-// Calls function(indices). Keys that do not fit raise IndexError, as in NumPy: one beyond the first
-// axis ends loops over x.
+// Calls function(indices), with arrays on the device. Keys that do not fit raise IndexError, as in
+// NumPy: one beyond the first axis ends loops over x.
 template <class Call>
-auto with_indices(PyObject* key, const Call& call) {
-    const std::vector<Index> indices = indices_of(key);
+auto with_indices(PyObject* key, Device device, const Call& call) {
+    std::vector<Index> indices = indices_of(key);
+    for (Index& index : indices)
+        if (index.kind() == Index::Kind::array) index = index.array().to(device);
     try {
         return call(std::span<const Index>(indices));
     } catch (const GraphError&) {
@@ -103,18 +105,20 @@ auto with_indices(PyObject* key, const Call& call) {
 }  // namespace
 
 Variable subscript(const Variable& x, PyObject* key) {
-    return with_indices(key, [&](auto indices) { return functions::get_item(x, indices); });
+    return with_indices(key, x.device(),
+                        [&](auto indices) { return functions::get_item(x, indices); });
 }
 Array subscript(const Array& x, PyObject* key) {
-    return with_indices(key, [&](auto indices) { return functions::get_item(x, indices); });
+    return with_indices(key, x.device(),
+                        [&](auto indices) { return functions::get_item(x, indices); });
 }
 void assign(const Array& x, PyObject* key, PyObject* value) {
     Array source = is_number(value)
                        ? Array::full({}, scalar_of(value).value(), x.dtype(), x.device())
                        : array_of(value, "[set_item] value").to(x.device()).astype(x.dtype());
     if (source.size() == 1) source = source.reshape(Shape());
-    x.copy_from(
-        with_indices(key, [&](auto indices) { return functions::set_item(x, indices, source); }));
+    x.copy_from(with_indices(
+        key, x.device(), [&](auto indices) { return functions::set_item(x, indices, source); }));
 }
 
 }  // namespace catena::python

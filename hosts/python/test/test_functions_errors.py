@@ -38,6 +38,7 @@ calls = [
     ("space2depth", [x(2, 3), 2], {}, r"X: expected 4 axes, got the shape \(2, 3\)"),
     ("expand_dims", [matrix, 4], {}, "axis"),
     ("get_item", [matrix, 2], {}, "expected an index from -2 to 1, got 2"),
+    ("scatter_add", [matrix, 2, x(3)], {}, "expected an index from -2 to 1, got 2"),
     ("get_item", [matrix, "text"], {}, "index: expected integers, slices"),
     ("im2col", [x(3, 5, 6), 3], {}, r"x: expected 4 axes, got the shape \(3, 5, 6\)"),
     ("pad", [matrix, 1, "constant"], {"unknown": 1}, "expected constant_values, got unknown"),

@@ -233,6 +233,7 @@ def check_backward(func, x_data, y_grad, params=(), eps=1e-3, atol=1e-5, rtol=1e
         def at(array, direction):
             return _like(_wide(array) + step * direction, array, dtype)
 
+        ys = None
         inputs = [x if x is None or dtype is None or not _is_floating(x) else _like(
             _wide(x), x, dtype) for x in xs]
         for i, direction in zip(checked, directions):

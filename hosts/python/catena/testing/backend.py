@@ -94,12 +94,12 @@ def inject_backend_tests(method_names, params):
     configs = [BackendConfig(each) for each in params]
 
     def decorate(cls):
-        names = method_names
-        if names is None:
-            names = [name for name in dir(cls)
-                     if name.startswith("test_") and callable(getattr(cls, name))]
-        for name in names:
+        for name in dir(cls):
             method = getattr(cls, name)
+            original = getattr(method, "method_name", name)  # this decorator can be repeated
+            if not callable(method) or not (
+                    name.startswith("test_") if method_names is None else original in method_names):
+                continue
             for config in configs:
                 @functools.wraps(method)
                 def test(self, *args, method=method, config=config, **kwargs):
@@ -108,6 +108,7 @@ def inject_backend_tests(method_names, params):
                 del test.__wrapped__  # pytest would see the argument and look for a fixture
                 for mark in config.get_pytest_marks():
                     test = mark(test)
+                test.method_name = original
                 test.__name__ = f"{name}_{config.get_func_str()}"
                 setattr(cls, test.__name__, test)
             setattr(cls, name, None)  # the method of a base class does not run either

@@ -390,7 +390,8 @@ Owned python_node(VariableNode& node) { return python_ref(&node); }
 // The garbage collector can free a cycle, such as a call that Python defined with its own result as
 // an attribute, only if it knows the owners of all references. A part of the graph belongs to the
 // variable or call `roots` of Python if all references to it come from there. The walk follows such
-// parts up to the next calls that Python defined, which own what is behind them.
+// parts up to the next calls that Python defined, which own what is behind them. A part that several
+// variables of Python share belongs to none: a cycle through it is not found.
 int visit_graph(std::span<const Ref<VariableNode>> roots, visitproc visit, void* argument) {
     if (python_calls().empty() || graph_users > 0) return 0;
     std::unordered_map<const void*, std::uint32_t> found;  // of references
@@ -419,11 +420,9 @@ int visit_graph(std::span<const Ref<VariableNode>> roots, visitproc visit, void*
         const auto outputs = call->outputs();
         const auto exists = [](const VariableNode* output) { return output != nullptr; };
         const bool first = *std::ranges::find_if(outputs, exists) == node;
-        std::ptrdiff_t n = first ? std::ranges::count(outputs, nullptr) + 1 : 1;
-        for (; n > 0; --n) {
-            const int stop = visit(reinterpret_cast<PyObject*>(python->second), argument);
-            if (stop != 0) return stop;
-        }
+        for (std::ptrdiff_t n = first ? std::ranges::count(outputs, nullptr) : 0; n >= 0; --n)
+            if (const int stop = visit(reinterpret_cast<PyObject*>(python->second), argument))
+                return stop;
     }
     return 0;
 }
@@ -434,6 +433,7 @@ void add_nodes(PyObject* module) {
          "The inputs of the call as a tuple of VariableNodes, or None without a graph.", nullptr},
         {"outputs", node_outputs, nullptr, "The results of the call.", nullptr},
         {"rank", node_rank, nullptr, "The most calls on any path from a leaf.", nullptr},
+        {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
         {nullptr, nullptr, nullptr, nullptr, nullptr}};
     static PyMethodDef node_methods[] = {
         fast("apply", apply,

@@ -1,17 +1,19 @@
 """GPUs, with the names of chainer.cuda. Their arrays are catena.Arrays."""
 import contextlib
+import os
 
 from catena import _core, cupy
-from catena._core import Array as ndarray
+from catena._core import Array as ndarray, Device
 from catena.backend import GpuDevice, get_array_module, get_device_from_array
 from catena.kernels import (
     ElementwiseKernel, ReductionKernel, clear_memo, elementwise, memoize, reduce)
 
-__all__ = ["ElementwiseKernel", "GpuDevice", "ReductionKernel", "available", "check_cuda_available",
-           "clear_memo", "copy", "cupy", "elementwise", "empty", "empty_like", "full", "full_like",
-           "get_array_module", "get_device", "get_device_from_array", "get_device_from_id", "init",
-           "memoize", "ndarray", "ones", "ones_like", "reduce", "set_backend", "shutdown", "to_cpu",
-           "to_gpu", "use_device", "using_device", "zeros", "zeros_like"]
+__all__ = ["Device", "ElementwiseKernel", "GPUArray", "GpuDevice", "ReductionKernel", "available",
+           "check_cuda_available", "clear_memo", "copy", "copy_async", "cupy", "elementwise",
+           "empty", "empty_like", "full", "full_like", "get_array_module", "get_device",
+           "get_device_from_array", "get_device_from_id", "init", "memoize", "ndarray", "ones",
+           "ones_like", "reduce", "seed", "set_backend", "shutdown", "to_cpu", "to_cpu_async",
+           "to_gpu", "to_gpu_async", "use_device", "using_device", "zeros", "zeros_like"]
 
 
 def __getattr__(name):
@@ -120,3 +122,21 @@ def ones(shape, dtype="float32"):
 
 empty_like, full_like = cupy.empty_like, cupy.full_like
 ones_like, zeros_like = cupy.ones_like, cupy.zeros_like
+
+
+# ---- Chainer 1
+
+GPUArray = ndarray
+copy_async, to_cpu_async = copy, to_cpu
+
+
+def to_gpu_async(array, stream=None):
+    """The array on the current GPU. ``stream`` is ignored: all calls are asynchronous."""
+    return to_gpu(array)
+
+
+def seed(s=None, device=None):
+    """Starts the random numbers of a GPU, by default the current one, anew. None is a random seed."""
+    if s is None:
+        s = int.from_bytes(os.urandom(8), "little")
+    _core.set_random_state(_core.gpu(device), s, 0)

@@ -15,14 +15,14 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "reference"))
 import blocks  # noqa: E402
 from blocks import BLOCKS, Session  # noqa: E402
 from checks import (  # noqa: E402
-    DTYPES, Mnist, check_mul_add, images, passes, same_numbers, same_shape, uniform)
+    DTYPES, Mnist, check_mul_add, gpus, images, passes, same_numbers, same_shape, uniform)
 
 
 @pytest.fixture(autouse=True, scope="module")
 def chainer_is_catena():
     """The name chainer, also where Chainer is installed and imported."""
     def ours(name):
-        return name == "chainer" or name.startswith("chainer.")
+        return name.split(".")[0] in ("chainer", "chainerx")
     finders = list(sys.meta_path)
     other = {name: sys.modules.pop(name) for name in list(sys.modules) if ours(name)}
     catena.install_as_chainer()
@@ -36,16 +36,6 @@ def chainer_is_catena():
 @pytest.fixture(autouse=True)
 def seed():
     np.random.seed(0)  # numerical gradients are wrong next to the kink of relu()
-
-
-@pytest.fixture
-def gpus():
-    """Logical CPU devices as GPUs."""
-    before = _core.current_device()
-    catena.cuda.set_backend("cpu")
-    yield
-    before.use()
-    catena.cuda.set_backend("")
 
 
 # ---- the manual of Chainer 1.0.1
@@ -326,26 +316,6 @@ def test_manual_2_2_1(gpus):
     assert seen == [s["cuda"].get_device(1)]
 
 
-@pytest.mark.parametrize("number", [66, 67, 68, 69, 70])
-def test_signatures(number):
-    """The printed signatures accept the same calls; arguments that Chainer 7 removed are refused."""
-    printed = BLOCKS["manual"][number].code.strip().removeprefix("class ")
-    name, arguments = printed.rstrip(")").split("(", 1)
-    if number == 70:
-        name = "chainer.functions.BatchNormalization.forward"  # which __call__() calls
-    found = catena
-    for part in name.split(".")[1:]:
-        found = getattr(found, part)
-    found = inspect.signature(found).parameters
-    for argument in " ".join(arguments.split()).split(", "):
-        argument, _, default = argument.partition("=")
-        if argument == "use_cudnn":  # Chainer 7 has another option with this number
-            continue
-        assert argument in found
-        if default:
-            assert found[argument].default == eval(default)
-
-
 # ---- "Define your own function" of Chainer 7
 
 
@@ -470,7 +440,7 @@ def test_define_links():
     y, = link(x)
     np.testing.assert_allclose(y.array, x.array @ link.W.array.T + link.b.array, rtol=1e-5)
     y.grad = np.ones((2, 4), np.float32)
-    with pytest.raises((AttributeError, ValueError)):  # the indexes are no arrays
+    with pytest.raises(AttributeError, match="dot"):  # of a variable, as in Chainer
         y.backward()
 
 
@@ -514,12 +484,12 @@ def test_define_old_style_on_gpus(gpus, number):
 
 
 def test_function_class():
-    names = {"forward": ["inputs"], "backward": ["inputs", "grad_outputs"], "to_cpu": [],
-             "to_gpu": ["device"], "unchain": []}
+    methods = {"forward": ["inputs"], "backward": ["inputs", "grad_outputs"], "to_cpu": [],
+               "to_gpu": ["device"], "unchain": []}
     for suffix in ["_cpu", "_gpu"]:
-        names["forward" + suffix] = names["forward"]
-        names["backward" + suffix] = names["backward"]
-    for name, arguments in names.items():
+        methods["forward" + suffix] = methods["forward"]
+        methods["backward" + suffix] = methods["backward"]
+    for name, arguments in methods.items():
         assert list(inspect.signature(getattr(catena.Function, name)).parameters) == ["self", *arguments]
     assert list(catena.Function.parameter_names) == list(catena.Function.gradient_names) == []
     f = catena.Function()

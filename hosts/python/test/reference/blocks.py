@@ -10,6 +10,7 @@ import re
 import sys
 
 from changes import CHANGES, NOTES, NOT_CODE
+from names import ABSENT
 
 HERE = pathlib.Path(__file__).resolve().parent
 DOCUMENTS = {"manual": "chainer-1.0.1-manual.txt", "define": "define-your-own-function.txt"}
@@ -115,6 +116,9 @@ def table():
     other = sum(not block.runs for block in every)
     lines[:0] = [f"Of {len(every)} blocks, {len(every) - changed - other} run unchanged, {changed} run "
                  f"with changes, and {other} are not code."]
+    reasons = {why: [name for name in ABSENT if ABSENT[name] == why] for why in ABSENT.values()}
+    lines += ["", "## Names of the manual that catena does not have", "", "| name | why |", "|-|-|"]
+    lines += [f"| {', '.join(f'`{name}`' for name in found)} | {why} |" for why, found in reasons.items()]
     return "\n".join(lines) + "\n"
 
 

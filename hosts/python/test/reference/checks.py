@@ -2,6 +2,7 @@
 import unittest
 
 import numpy as np
+import pytest
 
 import catena
 
@@ -60,3 +61,13 @@ def passes(case):
     unittest.defaultTestLoader.loadTestsFromTestCase(case).run(result)
     assert result.testsRun == 1
     assert not result.errors + result.failures, (result.errors + result.failures)[0][1]
+
+
+@pytest.fixture
+def gpus():
+    """Logical CPU devices as GPUs."""
+    before = catena._core.current_device()
+    catena.cuda.set_backend("cpu")
+    yield
+    before.use()
+    catena.cuda.set_backend("")

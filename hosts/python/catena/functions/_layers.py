@@ -2,12 +2,25 @@
 from catena import _core
 from catena import functions as F
 from catena._core import forms
-from catena.functions._plugins import plugins, variable, variables
+from catena.functions._plugins import casting, plugins, variable, variables
 
 __all__ = [
     "batch_normalization", "batch_renormalization", "bilinear", "dropout",
-    "fixed_batch_normalization", "fixed_batch_renormalization", "gaussian", "rrelu",
+    "fixed_batch_normalization", "fixed_batch_renormalization", "gaussian", "linear", "rrelu",
     "simplified_dropconnect", "zoneout"]
+
+
+@casting
+def linear(x, W, b=None, n_batch_axes=1):
+    """x W^T + b.
+
+    Args:
+        x: an array whose first ``n_batch_axes`` axes are those of the batch. The others are joined.
+        W: weights (out, in). They and b may have another floating dtype than x.
+        b: (out,), or None.
+        n_batch_axes: the number of axes that the result keeps.
+    """
+    return plugins.linear(x, W, b, n_batch_axes)
 
 
 def bilinear(e1, e2, W, V1=None, V2=None, b=None):

@@ -32,6 +32,8 @@ def softmax_cross_entropy(x, t, normalize=True, cache_score=True, class_weight=N
                  ("cross-entropy", "kl-divergence"))
     if class_weight is not None:
         _check_class_weight(class_weight)
+        x = as_variable(x)
+        class_weight = plugins.cast(as_variable(class_weight), x.dtype)
     kind = getattr(getattr(t, "dtype", None), "kind", "i")
     if kind in "iu":
         if class_weight is None or reduce == "no" or not normalize:

@@ -1,4 +1,5 @@
 """What the modules of functions share."""
+import functools
 import itertools
 
 from catena import _core
@@ -59,3 +60,20 @@ def check_choice(function, argument, value, choices):
     if value not in choices:
         known = ", ".join(map(repr, choices))
         raise ValueError(f"[{function}] {argument}: expected one of {known}, got {value!r}")
+
+
+def casting(function):
+    """Lets a function of x, W and b take W and b of another floating dtype than that of x."""
+    @functools.wraps(function)
+    def call(x, W, b=None, *args, **kwargs):
+        try:
+            return function(x, W, b, *args, **kwargs)
+        except _core.DtypeError:
+            arrays = [as_variable(each) for each in (x, W, b) if each is not None]
+            dtypes = {str(each.dtype) for each in arrays}
+            if len(dtypes) == 1 or not all("float" in dtype for dtype in dtypes):
+                raise
+        x, *parameters = arrays
+        cast = [plugins.cast(each, x.dtype) for each in parameters]
+        return function(x, *cast, *(() if b is not None else (None,)), *args, **kwargs)
+    return call

@@ -4,7 +4,7 @@ import math
 from catena import _core
 from catena import functions as F
 from catena._core import forms
-from catena.functions._plugins import as_tuple, check_choice, plugins, variable
+from catena.functions._plugins import as_tuple, casting, check_choice, plugins, variable
 
 __all__ = [
     "average_pooling_1d", "average_pooling_3d", "average_pooling_nd", "convolution_1d",
@@ -16,6 +16,7 @@ __all__ = [
     "upsampling_2d"]
 
 
+@casting
 def convolution_2d(x, W, b=None, stride=1, pad=0, cover_all=False, dilate=1, groups=1):
     """The cross-correlation of images with filters, plus b.
 
@@ -33,6 +34,7 @@ def convolution_2d(x, W, b=None, stride=1, pad=0, cover_all=False, dilate=1, gro
         x, W, b, stride, pad, cover_all))
 
 
+@casting
 def deconvolution_2d(x, W, b=None, stride=1, pad=0, outsize=None, dilate=1, groups=1):
     """The transposed convolution, plus b: the sum of the filters, weighted with x, everywhere.
 
@@ -88,6 +90,7 @@ def _out_size(size, k, s, p, cover_all=False):
     return max(0, (size + 2 * p - k + (s - 1 if cover_all else 0)) // s + 1)
 
 
+@casting
 def convolution_nd(x, W, b=None, stride=1, pad=0, cover_all=False, dilate=1, groups=1):
     """``convolution_2d()`` along any number of axes: x is (N, C, ...), W (out, C / groups, ...)."""
     x = variable(x, "convolution_nd")
@@ -113,6 +116,7 @@ def convolution_nd(x, W, b=None, stride=1, pad=0, cover_all=False, dilate=1, gro
     return _with_bias(F.swapaxes(y.reshape(len(x), out, *y.shape[1:]), 1, 2), b)
 
 
+@casting
 def deconvolution_nd(x, W, b=None, stride=1, pad=0, outsize=None, dilate=1, groups=1):
     """``deconvolution_2d()`` along any axes: x is (N, C, ...), W (C, out / groups, ...)."""
     x = variable(x, "deconvolution_nd")

@@ -110,13 +110,31 @@ void set_grad(PyObject* object, PyObject* value) {
     }
 }
 
+void remember_grad_variable(PyVariable& self, PyObject* variable) {
+    Py_XDECREF(std::exchange(self.grad_variable, PyWeakref_NewRef(variable, nullptr)));
+    if (self.grad_variable == nullptr) throw PythonError();
+}
+
+// The object that grad_var last returned, if it exists and is still the gradient's variable.
+Owned known_grad_variable(const PyVariable& self, const Variable& grad) {
+    if (self.grad_variable == nullptr) return {};
+    const Owned object = checked(PyObject_CallNoArgs(self.grad_variable));
+    const bool same = is_variable(object.get()) && self_of(object.get()).variable &&
+                      &self_of(object.get()).variable.node() == &grad.node();
+    return same ? Owned::borrow(object.get()) : Owned();
+}
+
 void set_grad_var(PyObject* object, PyObject* value) {
     if (value == nullptr || value == Py_None) return set_grad(object, nullptr);
     if (!is_variable(value))
         raise(PyExc_TypeError,
               "[catena.Variable] grad_var: expected a catena.Variable, got a " + type_name(value));
-    forget(self_of(object).grad);
+    PyVariable& self = self_of(object);
+    forget(self.grad);
     present(object).set_grad(self_of(value).variable);
+    remember_grad_variable(self, value);
+    self.grad.array = self_of(value).data.array;
+    self.grad.object = Owned::borrow(self_of(value).data.object).release();
 }
 
 void set_name(PyVariable& self, PyObject* value) {
@@ -197,6 +215,7 @@ void free_variable(PyObject* object) {
     PyVariable& self = self_of(object);
     if (self.weak_references != nullptr) PyObject_ClearWeakRefs(object);
     clear(object);
+    Py_CLEAR(self.grad_variable);
     self.variable.~Variable();
     self.waiting.~unique_ptr();
     self.data.~Seen();
@@ -226,7 +245,12 @@ CATENA_GETTER(get_grad_var, {
     const Variable& variable = self_of(self).variable;
     const Variable grad = variable ? variable.grad_variable() : Variable();
     if (!grad) Py_RETURN_NONE;
-    return wrap(grad).release();
+    Owned object = known_grad_variable(self_of(self), grad);
+    if (!object) {
+        object = wrap(grad);
+        remember_grad_variable(self_of(self), object.get());
+    }
+    return object.release();
 })
 const Variable& known(PyObject* self) { return present(self, PyExc_AttributeError); }
 CATENA_GETTER(get_shape, { return python_shape(known(self).shape()).release(); })

@@ -23,6 +23,7 @@ struct Waiting {
 struct PyVariable {
     PyObject_HEAD Variable variable;  // empty: a parameter without a shape, or Variable(None)
     Seen data, grad;
+    PyObject* grad_variable;  // a weak reference to what grad_var last returned or received
     std::unique_ptr<Waiting> waiting;  // null: the defaults, or there is an array
     PyObject* dict;
     PyObject* weak_references;

@@ -347,3 +347,23 @@ def test_array_of_a_variable_of_the_graph():
     for use in [middle.item, middle.__dlpack__, lambda: middle._array, lambda: np.asarray(middle)]:
         with pytest.raises(catena.GraphError, match="expected data, got only a shape"):
             use()
+
+
+def test_grad_var_is_the_same_object():
+    x = catena.Variable(np.ones(3, "float32"))
+    gradient = np.full(3, 2, "float32")
+    grad_var = catena.Variable(gradient)
+    x.grad_var = grad_var
+    assert x.grad_var is grad_var and x.grad is gradient
+    del grad_var
+    gc.collect()
+    assert x.grad_var is not None and (x.grad_var.array == 2).all()
+    x.cleargrad()
+    assert x.grad_var is None
+    catena.functions.sum(x * x).backward()
+    found = x.grad_var
+    assert x.grad_var is found
+    catena.functions.sum(x * x).backward()
+    assert (x.grad_var.array == 4).all()
+    x.grad = gradient
+    assert x.grad_var is not found and x.grad is gradient

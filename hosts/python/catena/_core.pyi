@@ -34,6 +34,7 @@ class Device:
     name: str
     backend: str
     ordinal: int
+    id: int
     host_accessible: bool
     is_gpu: bool
     threads: int

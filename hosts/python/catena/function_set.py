@@ -32,7 +32,7 @@ class _LinkOf(Link):
     def _move(self, device):
         self._device = device
         if device.is_gpu:
-            self._function.to_gpu(device.ordinal)
+            self._function.to_gpu(device.id)
         else:
             self._function.to_cpu()
         self._share()

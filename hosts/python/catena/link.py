@@ -344,7 +344,7 @@ class Link:
 
     def _move_all(self, device, caller):
         device = device if isinstance(device, _core.Device) else _core.Device(device)
-        name, args = ("to_gpu", (device.ordinal,)) if device.is_gpu else ("to_cpu", ())
+        name, args = ("to_gpu", (device.id,)) if device.is_gpu else ("to_cpu", ())
         for link in list(self.links()):
             link._move(device)
             # A class may override the older methods, to move what the link does not know.

@@ -55,6 +55,12 @@ Py_hash_t device_hash(PyObject* self) {
     return static_cast<Py_hash_t>(reinterpret_cast<std::uintptr_t>(device_self(self).state()) >> 4);
 }
 
+// The number of a GPU; -1 for other devices.
+int gpu_number(Device device) {
+    if (!cuda::is_gpu(device)) return -1;
+    return device.ordinal() - (device.backend() == cuda::host().backend() ? 1 : 0);
+}
+
 #define CATENA_GETTER(NAME, ...)                     \
     PyObject* NAME(PyObject* self, void*) {          \
         return guarded([&] { return __VA_ARGS__; }); \
@@ -63,6 +69,7 @@ CATENA_GETTER(device_name, python_text(device_self(self).name()).release())
 CATENA_GETTER(device_backend, python_text(device_self(self).backend()).release())
 CATENA_GETTER(device_ordinal, PyLong_FromLong(device_self(self).ordinal()))
 CATENA_GETTER(get_host_accessible, PyBool_FromLong(device_self(self).host_accessible()))
+CATENA_GETTER(device_id, PyLong_FromLong(gpu_number(device_self(self))))
 CATENA_GETTER(get_is_gpu, PyBool_FromLong(cuda::is_gpu(device_self(self))))
 CATENA_GETTER(device_get_threads, PyLong_FromLong(device_self(self).threads()))
 #undef CATENA_GETTER
@@ -349,6 +356,7 @@ void add_settings(PyObject* module) {
         {"ordinal", device_ordinal, nullptr, "The number after the colon.", nullptr},
         {"host_accessible", get_host_accessible, nullptr,
          "Whether NumPy can share the memory of its arrays.", nullptr},
+        {"id", device_id, nullptr, "The number of the GPU; -1 if it is none.", nullptr},
         {"is_gpu", get_is_gpu, nullptr, nullptr, nullptr},
         {"threads", device_get_threads, device_set_threads, "The number of threads of kernels.",
          nullptr},

@@ -40,7 +40,7 @@ def _call_converter(converter, batch, device):
     if isinstance(converter, Converter) or device is None:
         return converter(batch, device)
     if device.is_gpu:
-        return converter(batch, device.ordinal)
+        return converter(batch, device.id)
     return converter(batch, -1 if device == _core.Device(-1) else device)
 
 

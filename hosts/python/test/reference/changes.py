@@ -40,7 +40,7 @@ NOT_CODE = {
     ("manual", 64): "a diagram",
     ("manual", 66): "a signature, which the test compares",
     ("manual", 67): "a signature, which the test compares",
-    ("manual", 68): "a signature, which the test compares",
+    ("manual", 68): "a signature, which the test compares without `use_cudnn`, as in Chainer 7",
     ("manual", 69): "a signature, which the test compares",
     ("manual", 70): "a signature, which the test compares",
 }

@@ -25,5 +25,5 @@ class ShuffleOrderSampler(OrderSampler):
         """Saves or loads the state of a random state of its own. A trainer saves the global one."""
         from catena.utils import random_state
         if self._random is not numpy.random:
-            random_state.serialize(serializer, "random_state", {
+            random_state.serialize(serializer, "order_sampler/random_state", {
                 "numpy": random_state.of_numpy(self._random)})

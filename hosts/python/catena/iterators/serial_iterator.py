@@ -150,7 +150,7 @@ class OrderedIterator(Iterator):
         for i, ahead in enumerate(self._ahead):
             serializer(f"order_ahead_{i}", ahead)
         if hasattr(self.order_sampler, "serialize"):
-            self.order_sampler.serialize(serializer["order_sampler"])
+            self.order_sampler.serialize(serializer)
 
     def __getstate__(self):
         return {**self.__dict__, "_ahead": self._ahead.copy()}

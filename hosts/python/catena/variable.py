@@ -3,6 +3,7 @@ import copyreg
 
 import numpy
 
+import catena  # catena.functions imports this module
 from catena import _core
 from catena._core import Variable, VariableNode
 from catena.configuration import get_dtype
@@ -70,28 +71,24 @@ def _shape_or_axes(arguments):
 @_method
 def reshape(self, *shape):
     """A variable with the same elements in another shape."""
-    from catena import functions
-    return functions.reshape(self, _shape_or_axes(shape))
+    return catena.functions.reshape(self, _shape_or_axes(shape))
 
 
 @_method
 def transpose(self, *axes):
     """A variable with the axes in another order; reversed without arguments."""
-    from catena import functions
-    return functions.transpose(self, _shape_or_axes(axes) or None)
+    return catena.functions.transpose(self, _shape_or_axes(axes) or None)
 
 
 @_method
 def mean(self, axis=None, *, weights=None, keepdims=False):
     """The mean of the elements over an axis or over several."""
-    from catena import functions
-    return functions.average(self, axis, weights, keepdims)
+    return catena.functions.average(self, axis, weights, keepdims)
 
 
 def _of_functions(name):
     def method(self, *args, **kwargs):
-        from catena import functions
-        return getattr(functions, name)(self, *args, **kwargs)
+        return getattr(catena.functions, name)(self, *args, **kwargs)
     method.__name__ = name
     method.__doc__ = f"The same as ``catena.functions.{name}(self, ...)``."
     _method(method)

@@ -50,6 +50,10 @@ def _key_axes(x, gamma, axis):
     return tuple(i for i in range(x.ndim) if i not in axis)
 
 
+def _flat(x):
+    return x if x.ndim == 1 else x.reshape(-1)
+
+
 def _normalized(x, gamma, others, axis, normalize):
     """Calls normalize(x) with the channels as axis 1 of x, and in the dtype of gamma."""
     for other in others:
@@ -93,7 +97,7 @@ def batch_normalization(x, gamma, beta, *, eps=2e-5, running_mean=None, running_
     x, gamma, beta = variables("batch_normalization", x=x, gamma=gamma, beta=beta)
 
     def normalize(x):
-        y, mean, var = forms._batch_normalization(x, gamma.reshape(-1), beta.reshape(-1), eps)
+        y, mean, var = forms._batch_normalization(x, _flat(gamma), _flat(beta), eps)
         _blend_statistics(running_mean, running_var, mean, var, x.size // gamma.size, decay)
         return y
 
@@ -107,7 +111,11 @@ def _blend_statistics(running_mean, running_var, mean, var, count, decay):
         if running is None:
             continue
         running *= decay
-        value = plugins.cast(value * (factor * (1 - decay)), running.dtype).reshape(running.shape)
+        value = value * (factor * (1 - decay))
+        if value.dtype != running.dtype:
+            value = plugins.cast(value, running.dtype)
+        if value.shape != running.shape:
+            value = value.reshape(running.shape)
         running += value if isinstance(running, _core.Variable) else value.array
 
 
@@ -119,7 +127,7 @@ def fixed_batch_normalization(x, gamma, beta, mean, var, eps=2e-5, axis=None):
         mean, var = plugins.cast(mean, "float32"), plugins.cast(var, "float32")
     return _normalized(
         x, gamma, [beta, mean, var], axis, lambda x: plugins.fixed_batch_normalization(
-            x, *(each.reshape(-1) for each in (gamma, beta, mean, var)), eps))
+            x, *map(_flat, (gamma, beta, mean, var)), eps))
 
 
 def batch_renormalization(x, gamma, beta, rmax, dmax, eps=2e-5, running_mean=None, running_var=None,

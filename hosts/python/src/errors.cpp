@@ -6,6 +6,8 @@
 #include <cstring>
 #include <new>
 
+#include <unistd.h>
+
 namespace catena::python {
 namespace {
 
@@ -44,6 +46,10 @@ PyMethodDef note_end_method{"_note_end", note_end, METH_NOARGS, nullptr};
 }  // namespace
 
 bool interpreter_runs() noexcept { return !ending && Py_IsInitialized() != 0; }
+
+void wait_for_the_end() noexcept {
+    for (;;) pause();
+}
 
 struct PythonError::State {
     PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;

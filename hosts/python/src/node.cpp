@@ -35,8 +35,13 @@ std::unordered_map<const GraphNode*, PyNode*>& python_calls() {
     return *calls;
 }
 
-Owned method_of(PyObject* object, const char* name) {
-    return checked(PyObject_GetAttrString(object, name));
+Owned python_attribute(PyObject* object, const char* name) {
+    return checked(in_python([&] { return PyObject_GetAttrString(object, name); }));
+}
+Owned call_method(PyObject* object, const char* name, PyObject* first, PyObject* second = nullptr) {
+    const Owned method = python_attribute(object, name);
+    return checked(in_python(
+        [&] { return PyObject_CallFunctionObjArgs(method.get(), first, second, nullptr); }));
 }
 
 // Arrays for Python: numpy.ndarray on the host; None for a missing one.
@@ -72,7 +77,7 @@ public:
 
     std::string label() const override {
         const WithLock lock;
-        const Owned text = method_of(object_, "label");
+        const Owned text = python_attribute(object_, "label");
         return PyUnicode_Check(text.get()) != 0 ? std::string(text_of(text.get()))
                                                 : type_name(object_);
     }
@@ -84,9 +89,7 @@ private:
     Arrays forward(ArraySpan inputs) override {
         const WithLock lock;
         const Owned arguments = tuple_of(inputs);
-        const Owned method = method_of(object_, "_checked_forward");
-        const Owned result =
-            checked(PyObject_CallFunctionObjArgs(method.get(), arguments.get(), nullptr));
+        const Owned result = call_method(object_, "_checked_forward", arguments.get());
         Arrays outputs;
         const auto add = [&](PyObject* output) {
             const std::string what =
@@ -112,9 +115,7 @@ private:
             checked(PyTuple_SetItem(indexes.get(), static_cast<Py_ssize_t>(i),
                                     checked(PyLong_FromSize_t(targets[i])).release()));
         const Owned grads = wrap_all({grad_outputs.begin(), grad_outputs.end()});
-        const Owned method = method_of(object_, "backward");
-        const Owned result = checked(
-            PyObject_CallFunctionObjArgs(method.get(), indexes.get(), grads.get(), nullptr));
+        const Owned result = call_method(object_, "backward", indexes.get(), grads.get());
         if (result.get() == Py_None) return Variables(targets.size());
         Variables found = variables_of(result.get(), '[' + label() + "] backward: gradient");
         if (config().enable_backprop) return found;

@@ -39,10 +39,25 @@ private:
     PyObject* object_ = nullptr;
 };
 
+// Stops the thread until the process ends.
+[[noreturn]] void wait_for_the_end() noexcept;
+
+// Returns call(), which uses the C API and may wait for the interpreter's lock. At its end, CPython
+// before 3.14 ends other threads that wait for the lock by pthread_exit(), which unwinds the stack
+// like an exception: code of C++ would go on without the lock. Instead, such a thread stops here.
+template <class Call>
+auto in_python(const Call& call) noexcept {
+    try {
+        return call();
+    } catch (...) {
+        wait_for_the_end();
+    }
+}
+
 // Holds the lock of the interpreter in the scope, from any thread.
 class WithLock {
 public:
-    WithLock() : state_(PyGILState_Ensure()) {}
+    WithLock() : state_(in_python([] { return PyGILState_Ensure(); })) {}
     WithLock(const WithLock&) = delete;
     WithLock& operator=(const WithLock&) = delete;
     ~WithLock() { PyGILState_Release(state_); }
@@ -59,7 +74,7 @@ public:
     WithoutLock(const WithoutLock&) = delete;
     WithoutLock& operator=(const WithoutLock&) = delete;
     ~WithoutLock() {
-        if (thread_ != nullptr) PyEval_RestoreThread(thread_);
+        if (thread_ != nullptr) in_python([this] { PyEval_RestoreThread(thread_); });
     }
 
 private:

@@ -295,7 +295,7 @@ def calls():
         "operators": lambda: (x + a, a * x, x * 2, x == a),
         "index": lambda: (x[0], x[:, [1, 2]], x[None], list(x)),
         "set": lambda: setattr(x, "array", x.array),
-        "views": lambda: (Variable(x.array.T), np.asarray(x), np.from_dlpack(x),
+        "views": lambda: (Variable(x.array.T), np.asarray(x), catena.from_dlpack(x),
                           Variable(a[::2])),
         "parameter": lambda: (Parameter(1, (2, 2)), Parameter()),
         "config": lambda: catena.using_config("train", False).__enter__(),

@@ -38,7 +38,7 @@ def test_arguments():
     assert x.name == "x" and np.array_equal(x.grad, a + 1)
     assert Variable(data=a).data is a
     assert not Variable(a, requires_grad=False).requires_grad
-    with pytest.raises(TypeError, match="invalid keyword argument"):
+    with pytest.raises(TypeError, match="'foo'"):
         Variable(a, foo=1)
     with pytest.raises(ValueError, match=r"grad: expected shape \(2, 3\), got \(3,\)"):
         Variable(a, grad=a[0])
@@ -92,7 +92,8 @@ def test_without_array():
     for method in ["backward", "unchain", "unchain_backward", "item", "__len__"]:
         with pytest.raises(RuntimeError, match="expected an array, got none"):
             getattr(x, method)()
-    for use in [lambda: x + 1, lambda: 1 + x, lambda: -x, lambda: x == x, lambda: x[0], lambda: abs(x),
+    for use in [lambda: x + 1, lambda: 1 + x, lambda: -x, lambda: x == x, lambda: x[0],
+                lambda: abs(x),
                 lambda: catena.functions.relu(x), lambda: Variable(array()) + x, lambda: list(x)]:
         with pytest.raises(RuntimeError, match="expected an array, got none"):
             use()
@@ -332,7 +333,8 @@ def test_numpy_protocols():
     assert np.asarray(x) is not None and np.shares_memory(np.asarray(x), x.array)
     assert np.asarray(x, dtype="float64").dtype == "float64"
     assert not np.shares_memory(np.array(x), x.array)
-    assert np.shares_memory(np.from_dlpack(x), x.array)
+    if hasattr(np, "from_dlpack"):  # since NumPy 1.22
+        assert np.shares_memory(np.from_dlpack(x), x.array)
     for function in [np.exp, np.add]:
         with pytest.raises(TypeError):
             function(x, x) if function is np.add else function(x)

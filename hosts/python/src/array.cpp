@@ -127,24 +127,35 @@ Owned python_shape(const Shape& shape) {
 }
 
 std::vector<std::int64_t> integers_of(PyObject* object, std::string_view what) {
-    const auto integer = [](PyObject* value) -> std::int64_t {
-        const Owned number = checked(PyNumber_Index(value));
-        const std::int64_t result = PyLong_AsLongLong(number.get());
-        if (result == -1 && PyErr_Occurred() != nullptr) throw PythonError();
-        return result;
-    };
-    if (PyIndex_Check(object) != 0 && PySequence_Check(object) == 0) return {integer(object)};
-    const Owned list(PySequence_Tuple(object));
-    if (!list) {
-        PyErr_Clear();
-        raise(PyExc_TypeError, std::string(what) +
-                                   ": expected an integer or a sequence of integers, got " +
-                                   type_name(object));
-    }
+    if (PyIndex_Check(object) != 0 && PySequence_Check(object) == 0) return {integer_of(object)};
+    const Owned list = elements_in(object, what, "an integer or a sequence of integers");
     std::vector<std::int64_t> values;
     for (Py_ssize_t i = 0; i < PyTuple_Size(list.get()); ++i)
-        values.push_back(integer(PyTuple_GetItem(list.get(), i)));
+        values.push_back(integer_of(PyTuple_GetItem(list.get(), i)));
     return values;
+}
+
+std::int64_t integer_of(PyObject* object) {
+    const Owned number = checked(PyNumber_Index(object));
+    const std::int64_t result = PyLong_AsLongLong(number.get());
+    if (result == -1 && PyErr_Occurred() != nullptr) throw PythonError();
+    return result;
+}
+
+int narrow(std::int64_t value, std::string_view what) {
+    if (!std::in_range<int>(value))
+        raise(PyExc_OverflowError,
+              std::string(what) + ": expected an integer of 32 bits, got " + std::to_string(value));
+    return static_cast<int>(value);
+}
+
+Owned elements_in(PyObject* object, std::string_view what, const char* expected) {
+    Owned tuple(PySequence_Tuple(object));
+    if (tuple) return tuple;
+    if (PyErr_ExceptionMatches(PyExc_TypeError) == 0) throw PythonError();  // of a generator
+    PyErr_Clear();
+    raise(PyExc_TypeError,
+          std::string(what) + ": expected " + expected + ", got " + type_name(object));
 }
 
 Shape shape_of(PyObject* object, std::string_view what) {

@@ -10,11 +10,10 @@ PyObject* py_read_idx(PyObject*, PyObject* const* args, Py_ssize_t n) {
         PyObject* bytes = nullptr;
         if (PyUnicode_FSConverter(args[0], &bytes) == 0) throw PythonError();
         const Owned path(bytes);
-        const long ndim = PyLong_AsLong(args[1]);
-        if (ndim == -1 && PyErr_Occurred() != nullptr) throw PythonError();
+        const int ndim = narrow(integer_of(args[1]), "[read_idx] ndim");
         const Array array = [&] {
             const WithoutLock others;
-            const IdxFile file = read_idx(PyBytes_AsString(bytes), static_cast<int>(ndim));
+            const IdxFile file = read_idx(PyBytes_AsString(bytes), ndim);
             return Array::from(file.values, Shape(file.shape), cuda::host());
         }();
         return to_python(array).release();
@@ -25,7 +24,8 @@ PyObject* py_data_folders(PyObject*, PyObject* name) {
     return guarded([&] {
         Owned list = checked(PyList_New(0));
         for (const auto& folder : data_folders(std::string(text_of(name))))
-            checked(PyList_Append(list.get(), python_text(folder.string()).get()));
+            checked(PyList_Append(list.get(),
+                                  checked(PyUnicode_DecodeFSDefault(folder.c_str())).get()));
         return list.release();
     });
 }

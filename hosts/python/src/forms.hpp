@@ -46,16 +46,14 @@ struct From<std::int64_t> {
         if (PyIndex_Check(object) == 0)
             raise(PyExc_TypeError,
                   std::string(what) + ": expected an integer, got " + type_name(object));
-        const long long value = PyLong_AsLongLong(checked(PyNumber_Index(object)).get());
-        if (value == -1 && PyErr_Occurred() != nullptr) throw PythonError();
-        return value;
+        return integer_of(object);
     }
 };
 template <>
 struct From<int> {
     static constexpr std::string_view type = "int";
     static int get(PyObject* object, std::string_view what) {
-        return static_cast<int>(From<std::int64_t>::get(object, what));
+        return narrow(From<std::int64_t>::get(object, what), what);
     }
 };
 template <>

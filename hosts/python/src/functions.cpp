@@ -218,12 +218,9 @@ private:
                                                spec.name, expected, type_name(value)));
         };
         switch (spec.kind) {
-            case CATENA_ATTR_INT: {
+            case CATENA_ATTR_INT:
                 if (PyIndex_Check(value) == 0) fail("an integer");
-                const long long integer = PyLong_AsLongLong(checked(PyNumber_Index(value)).get());
-                if (integer == -1 && PyErr_Occurred() != nullptr) throw PythonError();
-                return static_cast<std::int64_t>(integer);
-            }
+                return integer_of(value);
             case CATENA_ATTR_FLOAT:
                 if (!is_number(value)) fail("a number");
                 return scalar_of(value).value();

@@ -1,8 +1,8 @@
 // See kernels.hpp.
 #include "kernels.hpp"
 
+#include "numpy.hpp"
 #include "operators.hpp"
-#include "variable.hpp"
 
 #include <catena/elementwise.hpp>
 #include <catena/reduction.hpp>
@@ -87,10 +87,7 @@ PyObject* reduce_kernel(PyObject*, PyObject* args) {
 
 // Python's numbers and NumPy's scalars. 0-d arrays are arrays.
 bool is_scalar(PyObject* object) {
-    if (PyFloat_Check(object) || PyLong_Check(object)) return true;
-    static PyObject* const numpy = checked(PyImport_ImportModule("numpy")).release();
-    static PyObject* const generic = checked(PyObject_GetAttrString(numpy, "generic")).release();
-    return PyObject_IsInstance(object, generic) == 1;
+    return PyFloat_Check(object) || PyLong_Check(object) || is_numpy_scalar(object);
 }
 KernelArgument number_argument(PyObject* object) {
     if (PyBool_Check(object) != 0) return object == Py_True;
@@ -117,8 +114,7 @@ PyObject* kernel_call(PyObject* self, PyObject* const* args, Py_ssize_t n) {
                 arguments.push_back(number_argument(each));
                 continue;
             }
-            arrays.push_back(is_variable(each) ? as<PyVariable>(each)->variable.data()
-                                               : array_of(each, what));
+            arrays.push_back(array_of(each, what));
             elements += size_of(arrays.back());
             arguments.push_back(arrays.back());
         }
@@ -127,7 +123,7 @@ PyObject* kernel_call(PyObject* self, PyObject* const* args, Py_ssize_t n) {
         std::vector<int> axes;
         if (args[2] != Py_None)
             for (const std::int64_t axis : integers_of(args[2], "[kernel] axis"))
-                axes.push_back(static_cast<int>(axis));
+                axes.push_back(narrow(axis, "[kernel] axis"));
         const along reduced(std::move(axes), args[3] == Py_True);
         if (args[2] != Py_None) arguments.push_back(reduced);
         std::vector<Array> outputs = [&] {

@@ -106,9 +106,11 @@ Owned numpy_view(const Array& array) {
     return view;
 }
 
+bool is_numpy_scalar(PyObject* object) { return PyObject_TypeCheck(object, generic) != 0; }
+
 char numpy_number(PyObject* object) {
     const bool array = PyObject_TypeCheck(object, ndarray) != 0;
-    if (!array && PyObject_TypeCheck(object, generic) == 0) return 0;
+    if (!array && !is_numpy_scalar(object)) return 0;
     if (array && as<NumpyArray>(object)->ndim != 0) return 0;
     return numpy_kind(object);
 }
@@ -144,8 +146,7 @@ std::optional<NumpyMemory> numpy_memory(PyObject* object) {
     }
     constexpr int shared = dense | aligned | native | writable;
     // The memory of NumPy's scalars lives only as long as the capsule.
-    const bool can_share =
-        (given.flags & shared) == shared && PyObject_TypeCheck(object, generic) == 0;
+    const bool can_share = (given.flags & shared) == shared && !is_numpy_scalar(object);
     return NumpyMemory{given.data, shape_from(given.ndim, given.shape), dtype, can_share,
                        Py_TYPE(object) == ndarray};
 }

@@ -1,6 +1,8 @@
 // Keys of x[key], and the only element of an array as a number.
 #include "operators.hpp"
 
+#include "numpy.hpp"
+
 #include <cstring>
 
 namespace catena::python {
@@ -52,8 +54,8 @@ Index index_of(PyObject* key) {
         if (result == -1 && PyErr_Occurred() != nullptr) throw PythonError();
         return static_cast<std::int64_t>(result);
     }
-    const Owned numpy = checked(PyImport_ImportModule("numpy"));
-    Owned array = checked(PyObject_CallMethod(numpy.get(), "asarray", "O", key));
+    const Owned as_array = numpy("asarray");
+    Owned array = checked(PyObject_CallFunctionObjArgs(as_array.get(), key, nullptr));
     const Owned dtype = checked(PyObject_GetAttrString(array.get(), "dtype"));
     const Owned kind = checked(PyObject_GetAttrString(dtype.get(), "kind"));
     const Owned size = checked(PyObject_GetAttrString(array.get(), "size"));

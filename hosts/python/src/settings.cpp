@@ -76,9 +76,8 @@ CATENA_GETTER(device_get_threads, PyLong_FromLong(device_self(self).threads()))
 
 int device_set_threads(PyObject* self, PyObject* value, void*) {
     return guarded([&] {
-        const long n = PyLong_AsLong(value);
-        if (n == -1 && PyErr_Occurred() != nullptr) throw PythonError();
-        device_self(self).set_threads(static_cast<int>(n));
+        if (value == nullptr) raise(PyExc_AttributeError, "cannot delete the attribute");
+        device_self(self).set_threads(narrow(integer_of(value), "[catena.Device] threads"));
         return 0;
     });
 }

@@ -245,8 +245,8 @@ void add_torch(PyObject* module) {
                                   {Py_tp_dealloc, reinterpret_cast<void*>(free_recorded)},
                                   {Py_tp_methods, methods},
                                   {0, nullptr}};
-    static PyType_Spec spec{"catena._core.Recorded", sizeof(PyRecorded), 0, Py_TPFLAGS_DEFAULT,
-                            slots};
+    static PyType_Spec spec{"catena._core.Recorded", sizeof(PyRecorded), 0,
+                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
     recorded_type = add_type(module, spec);
     static PyMethodDef functions[] = {fast("tensors_in", tensors_in, nullptr),
                                       fast("record", record, nullptr),

@@ -24,9 +24,12 @@ Waiting& waiting(PyVariable& self) {
 PyObject* seen(Seen& last, const Array& array) {
     if (!has_memory(array)) Py_RETURN_NONE;
     if (last.object == nullptr || last.array.body() != array.body()) {
-        Owned now = to_python(array);
-        last.array = array;
+        const Array kept = array;  // others may replace it while Python runs
+        Owned now = to_python(kept);
+        PyObject* const result = Owned::borrow(now.get()).release();
         const Owned before(std::exchange(last.object, now.release()));
+        last.array = kept;
+        return result;
     }
     Py_INCREF(last.object);
     return last.object;
@@ -151,8 +154,12 @@ void set_requires_grad(PyVariable& self, bool value) {
     else waiting(self).requires_grad = value;
 }
 
-bool truth_of(PyObject* value) {
+PyObject* not_deleted(PyObject* value) {
     if (value == nullptr) raise(PyExc_AttributeError, "cannot delete the attribute");
+    return value;
+}
+
+bool truth_of(PyObject* value) {
     const int truth = PyObject_IsTrue(value);
     checked(truth);
     return truth != 0;
@@ -279,7 +286,7 @@ CATENA_GETTER(get_volatile, {
 CATENA_GETTER(get_name, {
     const Variable& variable = self_of(self).variable;
     const Waiting* const known = self_of(self).waiting.get();
-    const std::string_view name = variable ? variable.name() : known ? known->name : "";
+    const std::string name = variable ? variable.name() : known ? known->name : std::string();
     if (name.empty()) Py_RETURN_NONE;
     return python_text(name).release();
 })
@@ -309,7 +316,7 @@ CATENA_GETTER(get_first_grad, {
 CATENA_SETTER(put_data, set_data(self_of(self), value))
 CATENA_SETTER(put_grad, set_grad(self, value))
 CATENA_SETTER(put_grad_var, set_grad_var(self, value))
-CATENA_SETTER(put_requires_grad, set_requires_grad(self_of(self), truth_of(value)))
+CATENA_SETTER(put_requires_grad, set_requires_grad(self_of(self), truth_of(not_deleted(value))))
 CATENA_SETTER(put_volatile, present(self).set_volatile(volatile_of(value)))
 CATENA_SETTER(put_name, set_name(self_of(self), value))
 CATENA_SETTER(put_creator, {
@@ -323,9 +330,9 @@ CATENA_SETTER(put_creator, {
 CATENA_SETTER(put_first_grad, {
     Waiting& known = waiting(self_of(self));
     known.is_parameter = true;
-    known.first_grad = text_of(value).at(0);
+    known.first_grad = text_of(not_deleted(value)).at(0);
 })
-CATENA_SETTER(put_device, waiting(self_of(self)).device = device_from(value))
+CATENA_SETTER(put_device, waiting(self_of(self)).device = device_from(not_deleted(value)))
 #undef CATENA_SETTER
 
 PyObject* run_backward(PyObject* self, PyObject* args, PyObject* kwargs) {
@@ -460,13 +467,7 @@ std::vector<Variable> variables_of(PyObject* object, std::string_view what) {
     if (is_variable(object) ||
         (PyList_Check(object) == 0 && PyTuple_Check(object) == 0 && is_array_like(object)))
         return {variable_of(object, what)};
-    const Owned list(PySequence_Tuple(object));
-    if (!list) {
-        PyErr_Clear();
-        raise(PyExc_TypeError, std::string(what) +
-                                   ": expected a list of variables or arrays, got " +
-                                   type_name(object));
-    }
+    const Owned list = elements_in(object, what, "a list of variables or arrays");
     std::vector<Variable> variables;
     for (Py_ssize_t i = 0; i < PyTuple_Size(list.get()); ++i)
         variables.push_back(variable_of(PyTuple_GetItem(list.get(), i), what));

@@ -82,8 +82,19 @@ void PythonError::restore() const {
     PyErr_Restore(state_->type, state_->value, state_->traceback);
 }
 
+namespace {
+
+// The text may quote a file name, which can have any bytes.
+void set_error(PyObject* type, std::string_view text) noexcept {
+    const Owned message(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()),
+                                             "backslashreplace"));
+    if (message) PyErr_SetObject(type, message.get());
+}
+
+}  // namespace
+
 void raise(PyObject* type, const std::string& message) {
-    PyErr_SetString(type, message.c_str());
+    set_error(type, message);
     throw PythonError();
 }
 
@@ -93,13 +104,13 @@ void set_python_error() noexcept {
     } catch (const PythonError& error) {
         error.restore();
     } catch (const Error& error) {
-        PyErr_SetString(class_of(error), error.what());
+        set_error(class_of(error), error.what());
     } catch (const std::bad_alloc&) {
         PyErr_NoMemory();
     } catch (const std::exception& error) {
-        PyErr_SetString(classes.error, error.what());
+        set_error(classes.error, error.what());
     } catch (...) {
-        PyErr_SetString(classes.error, "unknown C++ exception");
+        set_error(classes.error, "unknown C++ exception");
     }
 }
 

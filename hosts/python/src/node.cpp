@@ -306,7 +306,8 @@ void add_ref_type(PyObject* module, const char* name, const char* doc, PyGetSetD
                            {Py_tp_getset, attributes},
                            {Py_tp_methods, methods},
                            {0, nullptr}};
-    PyType_Spec spec{name, sizeof(PyRef<T>), 0, Py_TPFLAGS_DEFAULT, slots};
+    PyType_Spec spec{name, sizeof(PyRef<T>), 0,
+                     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
     PyRef<T>::type = add_type(module, spec);
 }
 

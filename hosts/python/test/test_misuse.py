@@ -1,0 +1,135 @@
+"""What programs should not do raises exceptions: objects made without their classes' functions,
+deleted attributes, huge integers, arguments that change what they are used with."""
+import gc
+import os
+
+import catena
+import catena.functions as F
+import numpy as np
+import pytest
+from catena import Device, FunctionNode, Parameter, Variable
+
+
+def ones(*shape):
+    return Variable(np.ones(shape, "float32"))
+
+
+class Scale(FunctionNode):
+    def forward(self, inputs):
+        return inputs[0] * 2
+
+    def backward(self, indexes, grads):
+        return grads[0] * 2
+
+
+# ---- objects and attributes
+
+def test_objects_of_graphs_are_made_by_graphs_alone():
+    y = ones(3) * 2
+    for type_ in (type(y.creator), type(y.node), catena._core.Recorded):
+        with pytest.raises(TypeError, match="cannot create"):
+            type_()
+        with pytest.raises(TypeError):
+            object.__new__(type_)
+
+
+def test_deleted_attributes():
+    for name in ("_first_grad", "_first_device", "requires_grad"):
+        with pytest.raises(AttributeError, match="cannot delete"):
+            delattr(Parameter(), name)
+    with pytest.raises(AttributeError, match="cannot delete"):
+        del Device(-1).threads
+
+
+@pytest.mark.parametrize("name", ["w", "weight " * 50])
+def test_names_of_parameters_without_a_shape(name):
+    p = Parameter(name=name)
+    assert [p.name for _ in range(10)] == [name] * 10
+    p.initialize((2,))
+    assert p.name == name
+
+
+def test_new_without_init():
+    x = Variable.__new__(Variable)
+    assert x.array is None and x.grad is None and x.creator is None
+    for use in (lambda: x + 1, lambda: F.exp(x), lambda: x[0], lambda: len(x), lambda: x.backward(),
+                lambda: Scale().apply((x,)), lambda: bool(x), lambda: x.node):
+        with pytest.raises((RuntimeError, AttributeError), match="expected an array, got none"):
+            use()
+    node = FunctionNode.__new__(Scale)
+    assert node.inputs is None and node.outputs is None
+    node.unchain()
+    y, = node.apply((ones(3),))
+    assert y.array.tolist() == [2, 2, 2]
+
+
+def test_kernels_of_variables_without_an_array():
+    double = catena.cuda.elementwise("T x", "T y", "y = 2 * x", "double")
+    with pytest.raises(RuntimeError, match="expected an array, got none"):
+        double(Parameter())
+    assert double(ones(2)).tolist() == [2, 2]
+
+
+# ---- integers
+
+@pytest.mark.parametrize("huge", [2**32, -2**32 - 1, 2**63, 10**400])
+def test_huge_integers(huge):
+    x = ones(2, 3)
+    for use in (lambda: F.swapaxes(x, huge, 1), lambda: F.stack([x, x], huge),
+                lambda: F.tril(x, huge), lambda: setattr(Device(-1), "threads", huge)):
+        with pytest.raises(OverflowError):
+            use()
+    for use in (lambda: x[huge], lambda: F.sum(x, axis=huge), lambda: F.concat([x, x], huge),
+                lambda: F.reshape(x, (huge, 6)), lambda: F.softmax(x, axis=huge)):
+        with pytest.raises((OverflowError, IndexError, catena.InvalidType)):
+            use()
+    assert x[:abs(huge)].shape == (2, 3) and x[-abs(huge):].shape == (2, 3)
+    if abs(huge) > 10**300:
+        with pytest.raises(OverflowError):
+            x * huge
+    else:
+        assert (x * huge).array[0, 0] == np.float32(huge)
+
+
+# ---- arguments that run Python
+
+def test_errors_of_generators_are_raised():
+    def fails(error):
+        yield np.ones(3, "float32")
+        raise error
+    with pytest.raises(KeyError, match="mine"):
+        F.concat(fails(KeyError("mine")))
+    with pytest.raises(KeyboardInterrupt):
+        F.sum(ones(3), axis=fails(KeyboardInterrupt()))
+    with pytest.raises(TypeError, match="expected a list of variables or arrays, got int"):
+        F.concat(3)
+
+
+def test_arguments_that_remove_the_array_of_another():
+    x = ones(3)
+
+    class Removes:
+        @property
+        def __array_struct__(self):
+            x.array = None
+            return np.ones(3, "float32").__array_struct__
+
+        def __index__(self):
+            x.array = None
+            return 0
+    removes = Removes()
+    for use in (lambda: x + removes, lambda: removes * x, lambda: x == removes,
+                lambda: F.maximum(x, removes), lambda: F.matmul(x, removes), lambda: x[removes],
+                lambda: x[removes:2], lambda: F.get_item(x, removes), lambda: x.grad,
+                lambda: F.softmax(x, axis=removes), lambda: F.sum(x, axis=removes)):
+        x.array = np.ones(3, "float32")
+        try:
+            assert use() is None or x.array is None
+        except catena.Error as error:
+            assert "expected a" in str(error)  # an array or a variable
+    gc.collect()
+
+
+def test_messages_with_names_that_are_not_utf8():
+    with pytest.raises(catena.PluginError, match="no such file"):
+        catena.load_plugin(os.fsencode("/nowhere/\udcff.so"))

@@ -75,7 +75,7 @@ Owned wrap(Array array) {
 }
 
 bool is_array_like(PyObject* object) {
-    return is_array(object) || attribute(object, "__array_struct__") ||
+    return is_array(object) || is_numpy_array(object) || attribute(object, "__array_struct__") ||
            attribute(object, "__dlpack__");
 }
 

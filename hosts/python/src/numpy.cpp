@@ -58,7 +58,8 @@ Shape shape_from(int ndim, const Py_ssize_t* extents) {
 
 PyObject* module = nullptr;
 PyTypeObject* ndarray = nullptr;
-PyTypeObject* generic = nullptr;  // the base of NumPy's scalars
+PyTypeObject* generic = nullptr;   // the base of NumPy's scalars
+PyTypeObject* floating = nullptr;  // and of those of floating dtypes
 using New = PyObject* (*)(PyTypeObject*, int, const Py_ssize_t*, int, const Py_ssize_t*, void*, int,
                           int, PyObject*);
 New new_array = nullptr;
@@ -79,6 +80,7 @@ void open_numpy() {
     if (table == nullptr) throw PythonError();
     ndarray = static_cast<PyTypeObject*>(table[2]);
     generic = static_cast<PyTypeObject*>(table[10]);
+    floating = static_cast<PyTypeObject*>(table[16]);
     new_array = reinterpret_cast<New>(table[93]);
     set_base = reinterpret_cast<decltype(set_base)>(table[282]);
 }
@@ -108,11 +110,13 @@ Owned numpy_view(const Array& array) {
 
 bool is_numpy_scalar(PyObject* object) { return PyObject_TypeCheck(object, generic) != 0; }
 
+bool is_numpy_array(PyObject* object) { return PyObject_TypeCheck(object, ndarray) != 0; }
+
 char numpy_number(PyObject* object) {
-    const bool array = PyObject_TypeCheck(object, ndarray) != 0;
-    if (!array && !is_numpy_scalar(object)) return 0;
-    if (array && as<NumpyArray>(object)->ndim != 0) return 0;
-    return numpy_kind(object);
+    if (is_numpy_array(object))
+        return as<NumpyArray>(object)->ndim == 0 ? numpy_kind(object) : '\0';
+    if (PyObject_TypeCheck(object, floating) != 0) return 'f';
+    return is_numpy_scalar(object) ? numpy_kind(object) : '\0';
 }
 
 char numpy_kind(PyObject* object) {

@@ -13,6 +13,7 @@ void open_numpy();
 // numpy.NAME
 Owned numpy(const char* name);
 
+bool is_numpy_array(PyObject* object);
 bool is_numpy_scalar(PyObject* object);  // a numpy.float32, ...; no 0-d array
 // NumPy's kind of a number, 'f', 'i', 'u' or 'b', if the object is a scalar or 0-d array; else 0.
 char numpy_number(PyObject* object);

@@ -3,6 +3,8 @@
 
 #include <catena/catena.hpp>
 
+#include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <new>
 
@@ -11,7 +13,10 @@
 namespace catena::python {
 namespace {
 
-bool ending = false;  // set at exit, with the lock
+// The end of the interpreter has begun, or is over. While it lasts, only its thread can use Python.
+std::atomic<bool> ending = false, over = false;
+thread_local bool ends_interpreter = false;
+bool sees_the_end = false;
 
 struct Classes {
     PyObject *error, *invalid_type, *invalid, *dtype, *shape, *unsupported, *memory, *device,
@@ -22,7 +27,6 @@ Classes classes{};
 PyObject* class_of(const Error& error) {
     if (dynamic_cast<const PluginError*>(&error) != nullptr) return classes.plugin;
     if (dynamic_cast<const GraphError*>(&error) != nullptr) return classes.graph;
-    if (dynamic_cast<const NanError*>(&error) != nullptr) return classes.nan;
     if (dynamic_cast<const DataError*>(&error) != nullptr) return classes.data;
     switch (error.status()) {
         case CATENA_E_DTYPE: return classes.dtype;
@@ -38,6 +42,7 @@ PyObject* class_of(const Error& error) {
 }
 
 PyObject* note_end(PyObject*, PyObject*) {
+    ends_interpreter = sees_the_end;
     ending = true;
     Py_RETURN_NONE;
 }
@@ -45,7 +50,9 @@ PyMethodDef note_end_method{"_note_end", note_end, METH_NOARGS, nullptr};
 
 }  // namespace
 
-bool interpreter_runs() noexcept { return !ending && Py_IsInitialized() != 0; }
+bool interpreter_runs() noexcept {
+    return ending ? ends_interpreter && !over : Py_IsInitialized() != 0;
+}
 
 void wait_for_the_end() noexcept {
     for (;;) pause();
@@ -91,6 +98,18 @@ void set_error(PyObject* type, std::string_view text) noexcept {
     if (message) PyErr_SetObject(type, message.get());
 }
 
+// Without the places of calls that the debug mode adds: here they are functions of the interpreter.
+std::string without_places(std::string text) {
+    constexpr std::string_view begin = "; the call was made at\n  ";
+    for (std::size_t at; (at = text.find(begin)) != text.npos;) {
+        std::size_t end = text.find('\n', at) + 1;
+        while (text.compare(end, 2, "  ") == 0)
+            end = std::min(text.find('\n', end), text.size() - 1) + 1;
+        text.replace(at, end - at, end == text.size() ? "" : "\n");
+    }
+    return text;
+}
+
 }  // namespace
 
 void raise(PyObject* type, const std::string& message) {
@@ -103,6 +122,8 @@ void set_python_error() noexcept {
         throw;
     } catch (const PythonError& error) {
         error.restore();
+    } catch (const NanError& error) {
+        set_error(classes.nan, without_places(error.what()));
     } catch (const Error& error) {
         set_error(class_of(error), error.what());
     } catch (const std::bad_alloc&) {
@@ -177,6 +198,7 @@ void add_errors(PyObject* module) {
     c.graph = add("GraphError", "The graph cannot be used so.", c.error, PyExc_RuntimeError);
     c.data = add("DataError", "A file cannot be read or written.", c.error, PyExc_OSError);
 
+    sees_the_end = Py_AtExit([] { over = true; }) == 0;
     const Owned function = checked(PyCFunction_NewEx(&note_end_method, nullptr, nullptr));
     const Owned atexit = checked(PyImport_ImportModule("atexit"));
     checked(PyObject_CallMethod(atexit.get(), "register", "O", function.get()));

@@ -77,6 +77,33 @@ def test_messages_say_what_was_expected():
             call()
 
 
+def test_messages_of_nan_have_no_places_in_the_interpreter():
+    """The debug mode adds where the call was made, which would be functions of the interpreter."""
+    class Sqrt(catena.FunctionNode):
+        def forward(self, inputs):
+            return np.sqrt(inputs[0])
+
+        def backward(self, indexes, grads):
+            return F.log(-grads[0])
+    with catena.DebugMode(True):
+        with pytest.raises(catena.NanError) as caught:
+            F.log(Variable(-array()))
+        assert str(caught.value) == (
+            "[catena.log] forward: y: expected numbers, got NaN in 6 of 6 elements")
+        x = Variable(array((1,)) * 0)
+        y = F.sqrt(x) * 0
+        with pytest.raises(catena.NanError) as caught:
+            y.backward()
+        assert str(caught.value) == ("[catena.sqrt] backward: gradient of x: expected numbers, got "
+                                     "NaN in 1 of 1 elements")
+        y, = Sqrt().apply((x,))
+        with pytest.raises(catena.NanError) as caught:
+            y.backward()
+        assert str(caught.value).splitlines() == [
+            "[catena.log] forward: y: expected numbers, got NaN in 1 of 1 elements",
+            "in the backward of Sqrt"]
+
+
 def test_none_is_left_behind():
     """An exception that was handled does not appear again."""
     x = Variable(array())

@@ -73,3 +73,45 @@ catena.install_as_chainer()
 import chainer
 assert chainer is catena
 """, tmp_path)
+
+
+def test_modules_inside_packages(tmp_path):
+    run("""
+import catena
+relu, linear = catena.functions.relu, catena.links.Linear
+catena.install_as_chainer()
+import chainer, chainer.functions.activation.relu, chainer.links.connection.linear
+from chainer.functions.activation import lstm
+from chainer.functions.array.concat import concat
+assert chainer.functions.relu is relu and lstm.lstm is chainer.functions.lstm
+assert concat is chainer.functions.concat
+assert chainer.links.connection.linear.Linear is linear is chainer.links.Linear
+from chainer.optimizers import adam
+import chainer.optimizers.momentum_sgd
+assert adam.Adam is catena.optimizers.Adam is chainer.optimizers.adam.Adam
+from chainer.backends import cuda, intel64
+assert cuda is chainer.cuda and not intel64.is_ideep_available()
+import chainer.serializers.npz, chainer.initializers.constant
+from chainer.testing import array, attr, backend, condition
+from chainer.training.triggers import interval_trigger
+from chainer.training.triggers.interval_trigger import IntervalTrigger
+assert IntervalTrigger is interval_trigger.IntervalTrigger is chainer.training.triggers.IntervalTrigger
+from chainer.training.extensions import evaluator
+from chainer.iterators import serial_iterator
+assert serial_iterator.SerialIterator is chainer.iterators.SerialIterator
+import chainerx
+assert not chainerx.is_available() and not isinstance(1, chainerx.ndarray)
+for text in ["from chainer.functions import nothing", "from chainer.optimizers import nothing",
+             "import chainer.training.extensions.nothing", "import numpy.functions.nothing"]:
+    try:
+        exec(text)
+    except ImportError:
+        continue
+    raise AssertionError(text)
+try:
+    lstm.nothing
+except AttributeError as error:
+    assert "nothing" in str(error)
+else:
+    raise AssertionError
+""", tmp_path)

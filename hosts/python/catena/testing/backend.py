@@ -91,7 +91,8 @@ def inject_backend_tests(method_names, params):
                         f"{type(method_names)}")
     if not (isinstance(params, list) and all(isinstance(each, dict) for each in params)):
         raise TypeError("[inject_backend_tests] params: expected a list of dicts")
-    configs = [BackendConfig(each) for each in params]
+    configs = [("_".join(f"{key}_{value}" for key, value in each.items()) or "default",
+                BackendConfig(each)) for each in params]
 
     def decorate(cls):
         for name in dir(cls):
@@ -100,7 +101,7 @@ def inject_backend_tests(method_names, params):
             if not callable(method) or not (
                     name.startswith("test_") if method_names is None else original in method_names):
                 continue
-            for config in configs:
+            for suffix, config in configs:
                 @functools.wraps(method)
                 def test(self, *args, method=method, config=config, **kwargs):
                     return method(self, config, *args, **kwargs)
@@ -109,7 +110,7 @@ def inject_backend_tests(method_names, params):
                 for mark in config.get_pytest_marks():
                     test = mark(test)
                 test.method_name = original
-                test.__name__ = f"{name}_{config.get_func_str()}"
+                test.__name__ = f"{name}_{suffix}"
                 setattr(cls, test.__name__, test)
             setattr(cls, name, None)  # the method of a base class does not run either
         return cls

@@ -241,11 +241,11 @@ class _LinkTestBase(_TestBase):
         return link
 
     def _called_link(self, initializers):
-        """A link whose parameters are initialized, inputs, and the results."""
+        """A link whose parameters are initialized, inputs, and the results as arrays."""
         link, inputs = self._link(initializers), self._send(self._inputs())
         outputs = self._call(link, tuple(map(catena.Variable, inputs)))
         link.cleargrads()
-        return link, inputs, outputs
+        return link, inputs, tuple(y.array for y in outputs)
 
     def _parameter(self, link, name):
         if not hasattr(link, name):
@@ -290,7 +290,7 @@ class LinkTestCase(_LinkTestBase, unittest.TestCase):
         def check():
             link, inputs, outputs = self._called_link(self._params())
             gradients = self.generate_grad_outputs(
-                tuple(numpy.asarray(catena.cuda.to_cpu(y.array)) for y in outputs))
+                tuple(catena.cuda.to_cpu(y) for y in outputs))
             gradients = self._send(_require_arrays(gradients, "generate_grad_outputs"))
             with self._raises_own_error("backward"):
                 gradient_check.check_backward(

@@ -359,8 +359,7 @@ class Link:
             values[name].to_device(device)
         for name in self._persistent:
             if _is_array(values[name]):
-                moved = _core.as_array(values[name]).to_device(device)
-                values[name] = _core.as_python(moved)
+                values[name] = device.send(values[name])
 
     # Saving and loading.
 

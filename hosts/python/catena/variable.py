@@ -126,6 +126,7 @@ def _unchain_if_none(self, creator):
 Variable.label = VariableNode.label = property(_label)
 Variable.creator = property(_creator, _unchain_if_none)
 VariableNode.creator = property(_creator)
+Variable.loss_scale = None  # an optimizer sets it, and its rules read it also of other variables
 VariableNode.__call__ = lambda self: self  # Chainer's outputs are weak references, which are called
 
 
@@ -142,10 +143,12 @@ def summary(self):
     return f"<variable {self.name}>" if self.name else f"<variable at 0x{id(self):x}>"
 
 
-def _statistics(array):
+def _statistics(array, of_zeros=None):
     if array is None:
         return None
     array = _core.as_array(array).to_device(-1).astype("float64").__array__()
+    if of_zeros and not array.any():
+        return of_zeros
     return f"mean={array.mean():.8f}, std={array.std():.8f}" if array.size else "no elements"
 
 
@@ -155,9 +158,10 @@ def debug_print(self):
     empty = self.array is None
     return "\n".join([
         self.summary(), f"- device: {None if empty else self.device}",
+        f"- backend: {None if empty else type(self.array)}",
         f"- shape: {None if empty else self.shape}", f"- dtype: {None if empty else self.dtype}",
         f"- statistics: {_statistics(self.array)}",
-        f"- grad: {None if empty else _statistics(self.grad)}"])
+        f"- grad: {None if empty else _statistics(self.grad, '0')}"])
 
 
 @_method
@@ -305,7 +309,6 @@ class Parameter(Variable):
 
     initializer = None
     update_rule = None
-    loss_scale = None
 
     def __init__(self, initializer=None, shape=None, name=None, *, layout=None):
         from catena import initializers

@@ -5,6 +5,7 @@
 
 #include <structmember.h>
 
+#include <optional>
 #include <unordered_map>
 
 namespace catena::python {
@@ -66,12 +67,13 @@ public:
     PythonNode(const PythonNode&) = delete;
     PythonNode& operator=(const PythonNode&) = delete;
     ~PythonNode() override {
-        if (!interpreter_runs()) return;
-        const WithLock lock;
+        std::optional<WithLock> lock;
+        if (interpreter_runs()) lock.emplace();
         PyNode& self = *as<PyNode>(object_);
-        if (self.call != nullptr) python_calls().erase(self.call);
         self.node = nullptr;
-        self.call = nullptr;
+        const GraphNode* const call = std::exchange(self.call, nullptr);
+        if (!lock) return;
+        python_calls().erase(call);
         for (; references_ > 0; --references_) Py_DECREF(object_);
     }
 
@@ -373,12 +375,7 @@ PyObject* variable_unchain(PyObject* object, PyObject* const*, Py_ssize_t) {
     Py_RETURN_NONE;
 }
 
-int graph_users = 0;
-
 }  // namespace
-
-UsesGraph::UsesGraph() { ++graph_users; }
-UsesGraph::~UsesGraph() { --graph_users; }
 
 Owned python_call(GraphNode& call) {
     const auto found = python_calls().find(&call);
@@ -394,8 +391,9 @@ Owned python_node(VariableNode& node) { return python_ref(&node); }
 // variable or call `roots` of Python if all references to it come from there. The walk follows such
 // parts up to the next calls that Python defined, which own what is behind them. A part that several
 // variables of Python share belongs to none: a cycle through it is not found.
+// Other threads may change graphs while they have given the lock back; then none is visited.
 int visit_graph(std::span<const Ref<VariableNode>> roots, visitproc visit, void* argument) {
-    if (python_calls().empty() || graph_users > 0) return 0;
+    if (python_calls().empty() || WithoutLock::exists()) return 0;
     std::unordered_map<const void*, std::uint32_t> found;  // of references
     SmallVector<const VariableNode*, 64> todo;
     const auto owned = [&](const auto* node) {

@@ -70,18 +70,28 @@ private:
 // much as adding a hundred numbers.
 class WithoutLock {
 public:
-    explicit WithoutLock(bool worth = true) : thread_(worth ? PyEval_SaveThread() : nullptr) {}
+    explicit WithoutLock(bool worth = true) {
+        if (!worth) return;
+        ++count_;
+        thread_ = PyEval_SaveThread();
+    }
     WithoutLock(const WithoutLock&) = delete;
     WithoutLock& operator=(const WithoutLock&) = delete;
     ~WithoutLock() {
-        if (thread_ != nullptr) in_python([this] { PyEval_RestoreThread(thread_); });
+        if (thread_ == nullptr) return;
+        in_python([this] { PyEval_RestoreThread(thread_); });
+        --count_;
     }
+    // Whether a thread is in such a scope and may change graphs. Called with the lock.
+    static bool exists() noexcept { return count_ > 0; }
 
 private:
-    PyThreadState* thread_;
+    PyThreadState* thread_ = nullptr;
+    static inline int count_ = 0;  // only used with the lock
 };
 
-// False after the interpreter began to end: its lock cannot be taken any more.
+// False after the interpreter began to end: its lock cannot be taken any more. The thread that ends
+// it has the lock until the end.
 bool interpreter_runs() noexcept;
 
 // A Python exception on its way through C++, with its traceback.

@@ -289,7 +289,6 @@ PyObject* run_grad(PyObject*, PyObject* const* args, Py_ssize_t) {
             args[3] == Py_None ? Variables() : variables_of(args[3], "[grad] grad_inputs");
         const GradOptions options{args[4] == Py_True, args[5] == Py_True, args[6] == Py_True};
         Variables found = [&] {
-            const UsesGraph scope;
             const WithoutLock others;
             return grad(outputs, inputs, grad_outputs, grad_inputs, options);
         }();

@@ -351,7 +351,6 @@ PyObject* run_backward(PyObject* self, PyObject* args, PyObject* kwargs) {
                 Array::full(variable.shape(), scale, variable.dtype(), variable.device()));
         }
         {
-            const UsesGraph scope;
             const WithoutLock others;
             variable.backward(retain_grad != 0, enable_double_backprop != 0);
         }

@@ -61,14 +61,6 @@ const Array& data_of(PyObject* variable);
 
 // For the garbage collector: visits the objects of Python that belong to roots.
 int visit_graph(std::span<const Ref<VariableNode>> roots, visitproc visit, void* argument);
-// While one exists, a thread may use a graph without the lock, so the collector visits none. It is
-// created and destroyed with the lock.
-struct UsesGraph {
-    UsesGraph();
-    UsesGraph(const UsesGraph&) = delete;
-    UsesGraph& operator=(const UsesGraph&) = delete;
-    ~UsesGraph();
-};
 
 void add_variable(PyObject* module);
 

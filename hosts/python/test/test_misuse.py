@@ -2,6 +2,8 @@
 deleted attributes, huge integers, arguments that change what they are used with."""
 import gc
 import os
+import subprocess
+import sys
 
 import catena
 import catena.functions as F
@@ -133,3 +135,40 @@ def test_arguments_that_remove_the_array_of_another():
 def test_messages_with_names_that_are_not_utf8():
     with pytest.raises(catena.PluginError, match="no such file"):
         catena.load_plugin(os.fsencode("/nowhere/\udcff.so"))
+
+
+# ---- the end
+
+def test_nodes_after_the_end_began():
+    """Exit handlers that were registered before the import run last."""
+    program = """if True:
+        import atexit, gc, weakref
+        class Mine:
+            pass
+        def end():
+            alive = [weakref.ref(node.mine) for node in nodes]
+            results.clear()
+            for node in nodes:
+                assert node.inputs is None and node.outputs is None and node.rank == 0
+                node.unchain()
+            nodes.clear(), gc.collect()
+            del node
+            assert not any(each() for each in alive)
+            catena.functions.sum(Node().apply((x,))[0]).backward()
+            print("ended", x.grad)
+        atexit.register(end)
+        import catena, numpy as np
+        class Node(catena.FunctionNode):
+            def forward(self, inputs):
+                self.mine = Mine()
+                return inputs[0] * 2
+            def backward(self, indexes, grads):
+                return grads[0] * 2
+        x = catena.Variable(np.ones(2, "float32"))
+        nodes = [Node() for _ in range(50)]
+        results = [node.apply((x,))[0] for node in nodes]
+        left, = Node().apply((catena.functions.exp(x),))
+        """
+    process = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
+                             timeout=60)
+    assert (process.returncode, process.stdout) == (0, "ended [2. 2.]\n"), process.stderr

@@ -111,6 +111,10 @@ global_config.dtype = numpy.dtype("float32")
 global_config.keep_graph_on_report = False
 # The core's own defaults, and an entry that only FunctionNode reads.
 global_config.__dict__.update(use_cudnn="auto", products="float32", type_check=True)
+# Programs for Chainer read and set these, which choose among implementations that catena lacks.
+global_config.__dict__.update(
+    autotune=False, cudnn_fast_batch_normalization=False, use_cudnn_tensor_core="auto",
+    use_ideep="never")
 
 
 class using_config(contextlib.ContextDecorator):

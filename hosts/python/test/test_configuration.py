@@ -35,7 +35,9 @@ def test_defaults():
     assert config.deterministic is False and config.cudnn_deterministic is False
     assert config.dtype == np.dtype("float32") and isinstance(config.dtype, np.dtype)
     assert config.use_cudnn == "auto" and config.products == "float32"
-    assert config.keep_graph_on_report is False
+    assert config.keep_graph_on_report is False and config.autotune is False
+    assert config.use_ideep == "never" and config.use_cudnn_tensor_core == "auto"
+    assert config.cudnn_fast_batch_normalization is False
     for each in [config, global_config]:
         with pytest.raises(AttributeError, match="the configuration has no entry 'missing'"):
             each.missing

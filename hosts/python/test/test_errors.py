@@ -100,9 +100,9 @@ def test_messages_of_nan_have_no_places_in_the_interpreter():
         y, = Sqrt().apply((x,))
         with pytest.raises(catena.NanError) as caught:
             y.backward()
-        assert str(caught.value).splitlines() == [
-            "[catena.log] forward: y: expected numbers, got NaN in 1 of 1 elements",
-            "in the backward of Sqrt"]
+        assert str(caught.value) == (
+            "[catena.log] forward: y: expected numbers, got NaN in 1 of 1 elements")
+        assert "in backward" in "".join(traceback.format_tb(caught.value.__traceback__))
 
 
 def test_none_is_left_behind():

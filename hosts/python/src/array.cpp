@@ -5,6 +5,7 @@
 #include "numpy.hpp"
 #include "operators.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -120,10 +121,9 @@ Owned to_python(const Array& array) {
 }
 
 Owned python_shape(const Shape& shape) {
-    Owned tuple = checked(PyTuple_New(shape.ndim()));
-    for (int i = 0; i < shape.ndim(); ++i)
-        checked(PyTuple_SetItem(tuple.get(), i, checked(PyLong_FromLongLong(shape[i])).release()));
-    return tuple;
+    return tuple_of(static_cast<std::size_t>(shape.ndim()), [&](std::size_t i) {
+        return checked(PyLong_FromLongLong(shape[static_cast<int>(i)]));
+    });
 }
 
 std::vector<std::int64_t> integers_of(PyObject* object, std::string_view what) {
@@ -162,9 +162,14 @@ Shape shape_of(PyObject* object, std::string_view what) {
     return Shape(std::span<const std::int64_t>(integers_of(object, what)));
 }
 
+namespace {
+
+std::array<PyObject*, dtype_count> dtypes_of_python{};  // those that python_dtype() has returned
+
+}  // namespace
+
 Owned python_dtype(Dtype dtype) {
-    static std::array<PyObject*, dtype_count> made{};
-    PyObject*& known = made[static_cast<std::size_t>(dtype)];
+    PyObject*& known = dtypes_of_python[static_cast<std::size_t>(dtype)];
     if (known != nullptr) return Owned::borrow(known);
     Owned type = python_text(name(dtype));
     const Owned package(dtype == Dtype::bfloat16 ? PyImport_ImportModule("ml_dtypes") : nullptr);
@@ -179,6 +184,9 @@ Owned python_dtype(Dtype dtype) {
 }
 
 Dtype dtype_from(PyObject* object, std::string_view what) {
+    const auto& known = dtypes_of_python;
+    const auto found = std::find(known.begin(), known.end(), object);
+    if (found != known.end()) return static_cast<Dtype>(found - known.begin());
     Owned text = Owned::borrow(object);
     if (PyUnicode_Check(object) == 0 || text_of(object) != "bfloat16") {
         const Owned make = numpy("dtype");

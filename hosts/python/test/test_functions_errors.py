@@ -120,6 +120,7 @@ calls = [
      "running_mean: expected an array, got None"),
     ("fixed_batch_normalization", [matrix, x(3), x(3), x(4), x(3)], {},
      "beta, mean, var: expected the shape"),
+    ("accuracy", [matrix, x(2)], {}, "t: expected integers, got float32"),
     ("dropout", [matrix, 1.], {}, "ratio: expected 0 to below 1, got 1.0"),
     ("dropout", [matrix, -0.5], {}, "ratio: expected 0 to below 1, got -0.5"),
     ("max_pooling_2d", [x(2, 3, 4), 2], {}, "x.ndim: expected 4, got 3"),

@@ -17,6 +17,8 @@ def accuracy(y, t, ignore_label=None):
         ignore_label: rows with this label do not count; None: all count.
     """
     y, t = variables("accuracy", y=y, t=t)
+    if getattr(t.dtype, "kind", "f") == "f":
+        raise _core.DtypeError(f"[accuracy] t: expected integers, got {t.dtype}")
     if y.ndim > t.ndim + 1 and y.size == y.shape[1] * t.size:
         y = y.reshape(y.shape[:2] + t.shape[1:])
     if ignore_label is not None:

@@ -10,7 +10,7 @@ from catena._core import (
 from catena.configuration import (
     DebugMode, config, force_backprop_mode, get_dtype, global_config, is_debug, mixed16,
     no_backprop_mode, seed, set_debug, using_config, using_device)
-from catena.variable import Parameter, Variable, as_array, as_variable, grad
+from catena.variable import Parameter, Variable, as_array, as_variable, backward, grad
 from catena.function_node import FunctionNode
 from catena.function import Function, force_backprop_mode, no_backprop_mode
 from catena.backend import get_array_types, get_cpu_array_types, get_device
@@ -40,28 +40,42 @@ __all__ = [
     "NotDifferentiableError", "Optimizer", "OutOfMemoryError", "Parameter", "PluginError",
     "ReductionKernel", "Reporter", "Sequential", "Serializer", "ShapeError", "Summary",
     "UnsupportedError", "UpdateRule", "Variable", "as_array", "as_variable", "backend", "backends",
+    "backward",
     "computational_graph", "config", "cuda", "dataset", "datasets", "force_backprop_mode",
     "from_dlpack", "functions", "get_array_types", "get_cpu_array_types", "get_current_reporter",
     "get_device", "get_dtype", "global_config", "grad", "gradient_check", "initializer",
     "initializers", "install_as_chainer", "is_debug", "iterators", "links", "load_plugin",
     "load_plugins", "mixed16", "no_backprop_mode", "optimizer_hooks", "optimizers",
-    "plugin_function", "plugin_report", "report", "report_scope", "seed", "serializers",
+    "plugin_function", "plugin_report", "print_runtime_info", "report", "report_scope", "seed", "serializers",
     "set_debug", "testing", "training", "using_config", "using_device", "utils"]
 # Not all programs need these modules, so they are imported when they are used.
-_later = ("computational_graph", "dataset", "datasets", "gradient_check", "iterators", "testing",
-          "torch", "training", "utils")
+_later = ("computational_graph", "dataset", "datasets", "gradient_check", "iterators", "link_hooks",
+          "testing", "torch", "training", "utils")
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from . import (
         compat, computational_graph, configuration, dataset, datasets, function, function_node,
-        function_set, gradient_check, iterators, kernels, link, link_hook, optimizer, reporter,
-        sequential, serializer, testing, torch, training, utils, variable)
+        function_set, gradient_check, iterators, kernels, link, link_hook, link_hooks, optimizer,
+        reporter, sequential, serializer, testing, torch, training, utils, variable)
 else:
     def __getattr__(name):
         if name in _later:
             import importlib
             return importlib.import_module("catena." + name)
         raise AttributeError(f"module 'catena' has no attribute {name!r}")
+
+
+def print_runtime_info(out=None):
+    """Prints the system, versions and the plugins that were looked for. A report of a bug needs it.
+
+    Args:
+        out: a file, by default sys.stdout.
+    """
+    import platform
+
+    import numpy
+    print(f"Platform: {platform.platform()}", f"catena: {__version__}",
+          f"NumPy: {numpy.__version__}", plugin_report(), sep="\n", file=out)
 
 
 def __dir__():

@@ -1,11 +1,11 @@
 """catena: define-by-run deep learning, with Chainer's interface.
 
-Arrays, the graph and all functions are those of catena's C++ libraries and plugins. ``import catena as
-chainer`` runs code that was written for Chainer.
+Arrays, the graph and all functions are those of catena's C++ libraries and plugins. ``import
+catena as chainer`` runs code that was written for Chainer.
 """
 from catena._core import (
-    Array, DataError, Device, DeviceError, DtypeError, Error, GraphError, InternalError, InvalidError,
-    InvalidType, InvalidValueError, NanError, NotDifferentiableError, OutOfMemoryError, PluginError,
+    Array, DataError, Device, DeviceError, DtypeError, Error, GraphError, InternalError,
+    InvalidError, InvalidType, InvalidValueError, NanError, NotDifferentiableError, OutOfMemoryError, PluginError,
     ShapeError, UnsupportedError, from_dlpack, load_plugin, load_plugins, plugin_report)
 from catena.configuration import (
     DebugMode, config, force_backprop_mode, get_dtype, global_config, is_debug, mixed16,
@@ -46,8 +46,8 @@ __all__ = [
     "get_device", "get_dtype", "global_config", "grad", "gradient_check", "initializer",
     "initializers", "install_as_chainer", "is_debug", "iterators", "links", "load_plugin",
     "load_plugins", "mixed16", "no_backprop_mode", "optimizer_hooks", "optimizers",
-    "plugin_function", "plugin_report", "print_runtime_info", "report", "report_scope", "seed", "serializers",
-    "set_debug", "testing", "training", "using_config", "using_device", "utils"]
+    "plugin_function", "plugin_report", "print_runtime_info", "report", "report_scope", "seed",
+    "serializers", "set_debug", "testing", "training", "using_config", "using_device", "utils"]
 # Not all programs need these modules, so they are imported when they are used.
 _later = ("computational_graph", "dataset", "datasets", "gradient_check", "iterators", "link_hooks",
           "testing", "torch", "training", "utils")

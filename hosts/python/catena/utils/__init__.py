@@ -1,7 +1,8 @@
 """Helpers with the names of chainer.utils."""
 import contextlib
 
-from . import type_check
+from . import conv, type_check
+from catena.utils.conv import *
 from catena.utils.type_check import InvalidType as InvalidType
 from catena.utils.walker_alias import *
 

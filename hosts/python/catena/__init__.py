@@ -5,8 +5,9 @@ catena as chainer`` runs code that was written for Chainer.
 """
 from catena._core import (
     Array, DataError, Device, DeviceError, DtypeError, Error, GraphError, InternalError,
-    InvalidError, InvalidType, InvalidValueError, NanError, NotDifferentiableError, OutOfMemoryError, PluginError,
-    ShapeError, UnsupportedError, from_dlpack, load_plugin, load_plugins, plugin_report)
+    InvalidError, InvalidType, InvalidValueError, NanError, NotDifferentiableError,
+    OutOfMemoryError, PluginError, ShapeError, UnsupportedError, from_dlpack, load_plugin,
+    load_plugins, plugin_report)
 from catena.configuration import (
     DebugMode, config, force_backprop_mode, get_dtype, global_config, is_debug, mixed16,
     no_backprop_mode, seed, set_debug, using_config, using_device)

@@ -8,7 +8,8 @@ from catena import _core
 from catena._core import Variable, VariableNode
 from catena.configuration import get_dtype
 
-__all__ = ["Parameter", "Variable", "VariableNode", "as_array", "as_variable", "grad"]
+__all__ = ["Parameter", "Variable", "VariableNode", "as_array", "as_variable", "backward",
+           "grad"]
 
 
 def as_variable(obj):
@@ -38,19 +39,37 @@ def grad(outputs, inputs, grad_outputs=None, grad_inputs=None, set_grad=False, r
     Returns:
         A list of variables; None where no output depends on the input.
     """
-    lists = {"outputs": outputs, "inputs": inputs, "grad_outputs": grad_outputs,
-             "grad_inputs": grad_inputs}
-    for name, value in lists.items():
-        optional = name.startswith("grad")
-        if not isinstance(value, (list, tuple)) and not (optional and value is None):
-            raise TypeError(f"[grad] {name}: expected a list or tuple of variables"
-                            f"{' or None' * optional}, got {type(value)}")
+    _check_lists("grad", outputs=outputs, inputs=inputs, grad_outputs=grad_outputs,
+                 grad_inputs=grad_inputs)
     if loss_scale is not None:
         grad_outputs = [
             Variable(numpy.full(y.shape, loss_scale, y.dtype), requires_grad=False)
             if g is None else g for y, g in zip(outputs, grad_outputs or [None] * len(outputs))]
     return list(_core.grad(outputs, inputs, grad_outputs, grad_inputs, bool(set_grad),
                            bool(retain_grad), bool(enable_double_backprop)))
+
+
+def _check_lists(function, **lists):
+    for name, value in lists.items():
+        optional = name.startswith("grad_")
+        if not isinstance(value, (list, tuple)) and not (optional and value is None):
+            raise TypeError(f"[{function}] {name}: expected a list or tuple of variables"
+                            f"{' or None' * optional}, got {type(value)}")
+
+
+def backward(outputs, grad_outputs=None, *, enable_double_backprop=False):
+    """``Variable.backward()`` from several variables at once.
+
+    Args:
+        outputs: a list of variables.
+        grad_outputs: their gradients. None, also in the list, stands for the variable's ``grad``.
+        enable_double_backprop: whether the gradients can be differentiated.
+    """
+    _check_lists("backward", outputs=outputs, grad_outputs=grad_outputs)
+    for i, y in enumerate(outputs):
+        if not isinstance(y, Variable):
+            raise TypeError(f"[backward] outputs[{i}]: expected a catena.Variable, got {type(y)}")
+    _core.backward(outputs, grad_outputs, bool(enable_double_backprop))
 
 
 def _method(function, owner=Variable):

@@ -46,12 +46,8 @@ Owned call_method(PyObject* object, const char* name, PyObject* first, PyObject*
 }
 
 // Arrays for Python: numpy.ndarray on the host; None for a missing one.
-Owned tuple_of(std::span<const Array> arrays) {
-    Owned tuple = checked(PyTuple_New(static_cast<Py_ssize_t>(arrays.size())));
-    for (std::size_t i = 0; i < arrays.size(); ++i)
-        checked(PyTuple_SetItem(tuple.get(), static_cast<Py_ssize_t>(i),
-                                to_python(arrays[i]).release()));
-    return tuple;
+Owned python_arrays(std::span<const Array> arrays) {
+    return tuple_of(arrays.size(), [&](std::size_t i) { return to_python(arrays[i]); });
 }
 
 // The calls of a class's methods from C++. The Python object is alive as long as the graph has it.
@@ -90,7 +86,7 @@ public:
 private:
     Arrays forward(ArraySpan inputs) override {
         const WithLock lock;
-        const Owned arguments = tuple_of(inputs);
+        const Owned arguments = python_arrays(inputs);
         const Owned result = call_method(object_, "_checked_forward", arguments.get());
         Arrays outputs;
         const auto add = [&](PyObject* output) {
@@ -112,10 +108,8 @@ private:
 
     Variables backward(Targets targets, VariableSpan grad_outputs) override {
         const WithLock lock;
-        const Owned indexes = checked(PyTuple_New(static_cast<Py_ssize_t>(targets.size())));
-        for (std::size_t i = 0; i < targets.size(); ++i)
-            checked(PyTuple_SetItem(indexes.get(), static_cast<Py_ssize_t>(i),
-                                    checked(PyLong_FromSize_t(targets[i])).release()));
+        const Owned indexes = tuple_of(
+            targets.size(), [&](std::size_t i) { return checked(PyLong_FromSize_t(targets[i])); });
         const Owned grads = wrap_all({grad_outputs.begin(), grad_outputs.end()});
         const Owned result = call_method(object_, "backward", indexes.get(), grads.get());
         if (result.get() == Py_None) return Variables(targets.size());
@@ -223,21 +217,15 @@ Owned python_ref(T* object) {
 // A tuple of catena.VariableNodes; None for missing ones, and instead of the tuple without a graph.
 Owned inputs_of(GraphNode* call) {
     if (call == nullptr) return Owned::borrow(Py_None);
-    const auto inputs = call->inputs();
-    Owned tuple = checked(PyTuple_New(static_cast<Py_ssize_t>(inputs.size())));
-    for (std::size_t i = 0; i < inputs.size(); ++i)
-        checked(PyTuple_SetItem(tuple.get(), static_cast<Py_ssize_t>(i),
-                                python_ref(inputs[i].get()).release()));
-    return tuple;
+    SmallVector<Ref<VariableNode>, 8> inputs;  // the collector may free the call
+    for (const Ref<VariableNode>& input : call->inputs()) inputs.push_back(input);
+    return tuple_of(inputs.size(), [&](std::size_t i) { return python_ref(inputs[i].get()); });
 }
 Owned outputs_of(GraphNode* call) {
     if (call == nullptr) return Owned::borrow(Py_None);
-    const auto outputs = call->outputs();
-    Owned tuple = checked(PyTuple_New(static_cast<Py_ssize_t>(outputs.size())));
-    for (std::size_t i = 0; i < outputs.size(); ++i)
-        checked(PyTuple_SetItem(tuple.get(), static_cast<Py_ssize_t>(i),
-                                python_ref(outputs[i]).release()));
-    return tuple;
+    SmallVector<Ref<VariableNode>, 8> outputs;
+    for (VariableNode* output : call->outputs()) outputs.push_back(Ref<VariableNode>(output));
+    return tuple_of(outputs.size(), [&](std::size_t i) { return python_ref(outputs[i].get()); });
 }
 
 PyObject* node_inputs(PyObject* self, void*) {
@@ -339,7 +327,7 @@ PyObject* call_forward(PyObject* object, PyObject* const* args, Py_ssize_t n) {
             const WithoutLock others;
             return self.forward(arrays);
         }();
-        return tuple_of(arrays).release();
+        return python_arrays(arrays).release();
     });
 }
 PyObject* call_unchain(PyObject* object, PyObject* const*, Py_ssize_t) {
@@ -354,6 +342,10 @@ CATENA_REF_GETTER(variable_dtype, VariableNode, python_dtype(self.data.dtype()))
 CATENA_REF_GETTER(variable_data, VariableNode,
                   to_python(has_memory(self.data) ? self.data : Array()))
 CATENA_REF_GETTER(variable_grad, VariableNode, to_python(self.grad))
+CATENA_REF_GETTER(variable_grad_var, VariableNode, [&] {
+    const Variable grad = Variable(Ref<VariableNode>(&self)).grad_variable();
+    return grad ? wrap(grad) : Owned::borrow(Py_None);
+}())
 CATENA_REF_GETTER(variable_name, VariableNode,
                   self.name && !self.name->empty() ? python_text(*self.name)
                                                    : Owned::borrow(Py_None))
@@ -485,6 +477,7 @@ void add_nodes(PyObject* module) {
         {"data", variable_data, nullptr, "The array, or None if only the graph has the variable.",
          nullptr},
         {"grad", variable_grad, nullptr, nullptr, nullptr},
+        {"grad_var", variable_grad_var, nullptr, nullptr, nullptr},
         {"name", variable_name, nullptr, nullptr, nullptr},
         {"rank", variable_rank, nullptr, "The most calls on any path from a leaf.", nullptr},
         {"requires_grad", variable_requires_grad, nullptr, nullptr, nullptr},

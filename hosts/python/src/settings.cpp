@@ -296,6 +296,22 @@ PyObject* run_grad(PyObject*, PyObject* const* args, Py_ssize_t) {
     });
 }
 
+// backward(outputs, grad_outputs, enable_double_backprop)
+PyObject* run_backward_from_all(PyObject*, PyObject* const* args, Py_ssize_t) {
+    return guarded([&]() -> PyObject* {
+        const Variables outputs = variables_of(args[0], "[backward] outputs");
+        const Variables grad_outputs =
+            args[1] == Py_None ? Variables() : variables_of(args[1], "[backward] grad_outputs");
+        BackwardOptions options;
+        options.enable_double_backprop = args[2] == Py_True;
+        {
+            const WithoutLock others;
+            backward(outputs, grad_outputs, options);
+        }
+        Py_RETURN_NONE;
+    });
+}
+
 PyObject* dtype_of(PyObject*, PyObject* object) {
     return guarded([&] { return python_dtype(dtype_from(object, "[dtype]")).release(); });
 }
@@ -409,6 +425,7 @@ void add_settings(PyObject* module) {
         {"set_random_state", put_random_state, METH_VARARGS,
          "set_random_state(device, seed, offset, /)\n--\n\nContinues at a position."},
         fast("grad", run_grad, nullptr),
+        fast("backward", run_backward_from_all, nullptr),
         {"from_dlpack", run_from_dlpack, METH_O,
          "from_dlpack(object, /)\n--\n\nA catena.Array that shares the memory of another library's "
          "array."},

@@ -345,8 +345,8 @@ PyObject* run_backward(PyObject* self, PyObject* args, PyObject* kwargs) {
                                         &retain_grad, &enable_double_backprop, &loss_scale) == 0)
             throw PythonError();
         const Variable variable = present(self);
+        const double scale = loss_scale == Py_None ? 1 : scalar_of(loss_scale).value();
         if (!variable.grad() && variable.size() == 1 && is_floating(variable.dtype())) {
-            const double scale = loss_scale == Py_None ? 1 : scalar_of(loss_scale).value();
             variable.set_grad(
                 Array::full(variable.shape(), scale, variable.dtype(), variable.device()));
         }
@@ -430,12 +430,9 @@ Owned wrap(Variable variable) {
 }
 
 Owned wrap_all(std::vector<Variable> variables) {
-    Owned tuple = checked(PyTuple_New(static_cast<Py_ssize_t>(variables.size())));
-    for (std::size_t i = 0; i < variables.size(); ++i) {
-        Owned one = variables[i] ? wrap(std::move(variables[i])) : Owned::borrow(Py_None);
-        checked(PyTuple_SetItem(tuple.get(), static_cast<Py_ssize_t>(i), one.release()));
-    }
-    return tuple;
+    return tuple_of(variables.size(), [&](std::size_t i) {
+        return variables[i] ? wrap(std::move(variables[i])) : Owned::borrow(Py_None);
+    });
 }
 
 void raise_without_array(PyObject* error) {
@@ -500,7 +497,9 @@ void add_variable(PyObject* module) {
         keywords("backward", run_backward,
                  "backward($self, retain_grad=False, enable_double_backprop=False, "
                  "loss_scale=None)\n--\n\n"
-                 "Computes the gradients of all leaves from which this variable was computed."),
+                 "Computes the gradients of all leaves from which this variable was computed. A "
+                 "variable of one element starts with its grad or loss_scale (1); others need a "
+                 "grad. It stays set afterwards."),
         fast("cleargrad", run_cleargrad, "Removes the gradient."),
         fast("zerograd", run_zerograd, "Sets the gradient to zeros."),
         fast("unchain", run_unchain, "Removes the call that computed this variable."),
@@ -519,9 +518,16 @@ void add_variable(PyObject* module) {
          nullptr},
         {nullptr, 0, 0, 0, nullptr}};
     static PyType_Slot slots[] = {
-        {Py_tp_doc, const_cast<char*>(
-                        "Variable(data=None, *, name=None, grad=None, requires_grad=True)\n--\n\n"
-                        "An array that records how it was computed, with its gradient.")},
+        {Py_tp_doc,
+         const_cast<char*>(
+             "Variable(data=None, *, name=None, grad=None, requires_grad=True)\n--\n\n"
+             "An array that records how it was computed, with its gradient.\n\n"
+             "A numpy.ndarray shares its memory if it is dense, aligned, writable and "
+             "in native byte order; others are copied.\n\n"
+             "Operators broadcast as in NumPy. An array or a number as the other operand "
+             "takes the variable's floating dtype. Comparisons, also ==, return masks, "
+             "so `x in [y, z]` compares elements: use any(x is v for v in ...). As keys "
+             "of dictionaries and in sets, variables are compared by identity.")},
         {Py_tp_new, reinterpret_cast<void*>(new_variable)},
         {Py_tp_init, reinterpret_cast<void*>(init_variable)},
         {Py_tp_dealloc, reinterpret_cast<void*>(free_variable)},

@@ -371,3 +371,70 @@ def test_grad_var_is_the_same_object():
     assert (x.grad_var.array == 4).all()
     x.grad = gradient
     assert x.grad_var is not found and x.grad is gradient
+
+
+# ---- gradients
+
+def test_backward_starts():
+    for loss_scale, expected in [(None, 2), (8.0, 16), (np.float32(4), 8)]:
+        x = Variable(np.array(1.0, "float32"))
+        y = x * 2
+        y.backward(loss_scale=loss_scale)
+        assert x.grad == expected and y.grad == expected / 2
+    leaf = Variable(np.array(1.0, "float32"))
+    leaf.backward()
+    assert leaf.grad == 1
+    x = Variable(array())
+    y = x * 2
+    with pytest.raises(catena.GraphError, match="expected one to be set"):
+        y.backward()
+    y.grad = array()
+    y.backward(retain_grad=True)
+    y.backward()
+    assert np.array_equal(x.grad, 4 * array())
+    with pytest.raises(TypeError):
+        y.backward(loss_scale="x")
+    i = Variable(np.array(3))
+    i.backward()
+    assert i.grad is None
+
+
+def test_backward_of_several_variables():
+    x = Variable(array())
+    y, z = x * 2, x * x
+    y.grad = np.ones_like(array())
+    catena.backward([y, z], [None, Variable(array())])
+    assert np.array_equal(x.grad, 2 + 2 * array() * array())
+    x.cleargrad()
+    s = (x * x).sum()
+    catena.backward((s,), enable_double_backprop=True)
+    assert x.grad_var.creator is not None and np.array_equal(x.grad, 2 * array())
+    assert x.node.grad_var is not None and np.array_equal(x.node.grad, x.grad)
+    for wrong, error in [((s,), TypeError), (([1.0],), TypeError), (([s], s), TypeError),
+                         (([s], [None, None]), ValueError),
+                         (([y], [Variable(array((2,)))]), ValueError)]:
+        with pytest.raises(error, match="backward"):
+            catena.backward(*wrong)
+
+
+def test_grad():
+    x = Variable(np.array(2.0, "float32"))
+    y = x * x
+    z = y * x
+    assert [g.item() for g in catena.grad([z], [x, y])] == [12, 2] and x.grad is None
+    assert catena.grad([z], (x,), [Variable(np.array(2.0, "float32"))])[0].item() == 24
+    assert catena.grad([z], [x], loss_scale=4.0)[0].item() == 48
+    assert catena.grad([z, y], [x], [None, Variable(np.array(3.0, "float32"))], loss_scale=4.0)[
+        0].item() == 60
+    assert catena.grad([z], [x], None, [Variable(np.array(100.0, "float32"))])[0].item() == 112
+    catena.grad([z], [x], set_grad=True)
+    assert x.grad == 12
+    g, = catena.grad([z], [x], enable_double_backprop=True)
+    assert catena.grad([g], [x])[0].item() == 12
+    assert catena.grad([z], [Variable(array())]) == [None] and catena.grad([z], []) == []
+    for wrong, error in [((z, [x]), TypeError), (([z], x), TypeError), (([z], [x], z), TypeError),
+                         (([z], [x], None, x), TypeError), (([z], [x], [None, None]), ValueError),
+                         (([z], [x], [Variable(array())]), ValueError),
+                         (([None], [x]), ValueError)]:
+        with pytest.raises(error, match=r"\[grad\]"):
+            catena.grad(*wrong)

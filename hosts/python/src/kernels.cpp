@@ -130,16 +130,12 @@ PyObject* kernel_call(PyObject* self, PyObject* const* args, Py_ssize_t n) {
             const WithoutLock others(elements >= worth_unlocking);
             return kernel.call(arguments);
         }();
-        Owned tuple = checked(PyTuple_New(static_cast<Py_ssize_t>(outputs.size())));
-        for (std::size_t i = 0; i < outputs.size(); ++i) {
+        const auto result = [&](std::size_t i) {
             const std::size_t place = kernel.inputs() + i;
-            Owned one =
-                place < count
-                    ? Owned::borrow(PyTuple_GetItem(given.get(), static_cast<Py_ssize_t>(place)))
-                    : to_python(outputs[i]);
-            checked(PyTuple_SetItem(tuple.get(), static_cast<Py_ssize_t>(i), one.release()));
-        }
-        return tuple.release();
+            if (place >= count) return to_python(outputs[i]);
+            return Owned::borrow(PyTuple_GetItem(given.get(), static_cast<Py_ssize_t>(place)));
+        };
+        return tuple_of(outputs.size(), result).release();
     });
 }
 

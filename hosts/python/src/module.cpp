@@ -27,6 +27,12 @@ PyModuleDef definition{PyModuleDef_HEAD_INIT,
 
 PyMODINIT_FUNC PyInit__core() {
     using namespace catena::python;
+    // PyGILState_Ensure() would wait for ever in another interpreter.
+    if (PyInterpreterState_GetID(PyInterpreterState_Get()) != 0) {
+        PyErr_SetString(PyExc_ImportError,
+                        "[catena] import: expected the main interpreter, got another one");
+        return nullptr;
+    }
     return guarded([] {
         Owned module = checked(PyModule_Create(&definition));
         add_errors(module.get());

@@ -114,6 +114,14 @@ inline Owned checked(PyObject* object) {
 inline void checked(int status) {
     if (status < 0) throw PythonError();
 }
+// A tuple of element(0), element(1), ..., element(n - 1).
+template <class Element>
+Owned tuple_of(std::size_t n, const Element& element) {
+    Owned tuple = checked(PyTuple_New(static_cast<Py_ssize_t>(n)));
+    for (std::size_t i = 0; i < n; ++i)
+        checked(PyTuple_SetItem(tuple.get(), static_cast<Py_ssize_t>(i), element(i).release()));
+    return tuple;
+}
 // Throws a Python exception of the given class.
 [[noreturn]] void raise(PyObject* type, const std::string& message);
 

@@ -150,12 +150,9 @@ PyObject* recorded_results(PyObject* object, PyObject* const* args, Py_ssize_t) 
         Recorded& self = recorded_of(object);
         PyObject *const tensors = args[0], *const type = args[1], *const from = args[2];
         const bool records = args[3] == Py_True;
-        const auto tuple_of = [](const std::vector<Owned>& items) {
-            Owned tuple = checked(PyTuple_New(static_cast<Py_ssize_t>(items.size())));
-            for (std::size_t i = 0; i < items.size(); ++i)
-                checked(PyTuple_SetItem(tuple.get(), static_cast<Py_ssize_t>(i),
-                                        Owned::borrow(items[i].get()).release()));
-            return tuple;
+        const auto as_tuple = [](const std::vector<Owned>& items) {
+            return tuple_of(items.size(),
+                            [&](std::size_t i) { return Owned::borrow(items[i].get()); });
         };
         // An output that is an input becomes the tensor itself. No others share memory, because
         // PyTorch would not know it.
@@ -201,9 +198,9 @@ PyObject* recorded_results(PyObject* object, PyObject* const* args, Py_ssize_t) 
         }
         self.in.clear();
         self.out.clear();
-        Owned outputs = self.is_one ? std::move(results.at(0)) : tuple_of(results);
-        return checked(Py_BuildValue("NNN", outputs.release(), tuple_of(saved).release(),
-                                     tuple_of(constant).release()))
+        Owned outputs = self.is_one ? std::move(results.at(0)) : as_tuple(results);
+        return checked(Py_BuildValue("NNN", outputs.release(), as_tuple(saved).release(),
+                                     as_tuple(constant).release()))
             .release();
     });
 }

@@ -172,3 +172,21 @@ def test_nodes_after_the_end_began():
     process = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
                              timeout=60)
     assert (process.returncode, process.stdout) == (0, "ended [2. 2.]\n"), process.stderr
+
+
+def test_other_interpreters_are_refused():
+    program = """if True:
+        try:
+            import _xxsubinterpreters as interpreters
+        except ImportError:
+            import _interpreters as interpreters
+        try:
+            print(interpreters.run_string(interpreters.create(), "import catena"))
+        except Exception as error:  # before Python 3.13
+            print(error)
+        """
+    process = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
+                             timeout=60)
+    assert process.returncode == 0 and "ImportError" in process.stdout, process.stdout
+    if sys.version_info < (3, 12):  # later ones refuse it themselves
+        assert "expected the main interpreter" in process.stdout

@@ -29,19 +29,20 @@ def smallest(function, seconds=1.0):
 
 
 def smallest_sum(x, y, seconds=1.0):
-    """The time of x + y, without a function call around it."""
-    best, end, many = float("inf"), time.perf_counter() + seconds, range(20000)
+    """The time of x + y, without a function call around it and without the loop."""
+    with_sum = loop = float("inf")
+    end, many = time.perf_counter() + seconds, range(20000)
     while time.perf_counter() < end:
         begin = time.perf_counter()
         for _ in many:
             z = x + y
-        with_sum = time.perf_counter() - begin
+        with_sum = min(with_sum, time.perf_counter() - begin)
         begin = time.perf_counter()
         for _ in many:
             z = x
-        best = min(best, (with_sum - (time.perf_counter() - begin)) / len(many))
+        loop = min(loop, time.perf_counter() - begin)
     del z
-    return best
+    return (with_sum - loop) / len(many)
 
 
 def data():

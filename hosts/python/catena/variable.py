@@ -1,5 +1,6 @@
 """Variable and Parameter: the parts that need no speed. The others are in the extension module."""
 import copyreg
+import weakref
 
 import numpy
 
@@ -263,7 +264,7 @@ copyreg.pickle(_core.Array, lambda array: (
 @_method
 def __getstate__(self):
     state = {"name": self.name, "requires_grad": self.requires_grad, "device": self.device.name,
-             "attributes": dict(self.__dict__)}
+             "attributes": {k: v for k, v in self.__dict__.items() if k != "_together"}}
     if self.array is None:
         return {**state, "first_grad": self._first_grad}
     gradient = self.grad_var
@@ -302,6 +303,10 @@ def __copy__(self):
     made = type(self).__new__(type(self))
     if self.array is None:
         made.__setstate__(self.__getstate__())
+        # The one that is initialized first gives all copies its array.
+        together = self.__dict__.setdefault("_together", [weakref.ref(self)])
+        together.append(weakref.ref(made))
+        made._together = together
         return made
     Variable.__init__(made, self._array, name=self.name, requires_grad=self.requires_grad)
     made.array = self.array  # the same object of NumPy
@@ -369,13 +374,22 @@ class Parameter(Variable):
         The gradient is NaN, None after ``cleargrad()``, or zeros after ``zerograd()``.
         """
         from catena import initializers
+        self._initialize(initializers.generate_array(self.initializer, shape))
+        for each in self.__dict__.pop("_together", ()):
+            other = each()
+            if other is not None and other.array is None:
+                other._initialize(self.array)
+
+    def _initialize(self, array):
+        from catena import initializers
         first, device = self._first_grad, self.device
-        self.array = initializers.generate_array(self.initializer, shape)
-        self.grad = None if first != "n" else initializers.generate_array(
-            initializers.NaN(self.dtype), shape)
+        self.array = array
+        self.to_device(device)
+        if first == "n":
+            nan = initializers.generate_array(initializers.NaN(self.dtype), self.shape)
+            self.grad = _core.as_array(nan).to_device(device)
         if first == "z":
             self.zerograd()
-        self.to_device(device)
 
     def update(self):
         """Applies the update rule that an optimizer has set."""

@@ -248,3 +248,32 @@ def test_chainer():
     for i, call in enumerate(calls):
         expected, got = outcome(chainer, call), outcome(catena, call)
         assert str(got) == str(expected), i
+
+
+@pytest.mark.parametrize("first", [0, 1, 2])
+def test_copies_get_the_array_of_the_first_that_is_initialized(first):
+    x = catena.Parameter(catena.initializers.Normal(), name="x")
+    copies = [x, copy.copy(x)]
+    copies.append(copy.copy(copies[1]))
+    others = [copy.deepcopy(x), pickle.loads(pickle.dumps(x))]
+    copies[2].cleargrad()
+    copies[first].initialize((2, 3))
+    assert all(each.array is copies[first].array for each in copies)
+    assert [each.grad is None for each in copies] == [False, False, True]
+    assert copies[0].grad is not copies[1].grad and np.isnan(copies[0].grad).all()
+    assert all(each.array is None for each in others)
+    others[0].initialize((2, 3))
+    assert others[0].array is not x.array and others[1].array is None
+
+
+def test_copies_of_links_share_arrays_that_come_later():
+    first = catena.links.Linear(2)
+    second, third = first.copy(), first.copy(mode="copy")
+    del third.b
+    x = np.ones((1, 3), "float32")
+    assert (second(x).array == first(x).array).all() and second.W.array is first.W.array
+    assert third.W.array is None
+    gone = catena.links.Linear(2)
+    kept = gone.copy()
+    del gone
+    assert kept(x).shape == (1, 2)

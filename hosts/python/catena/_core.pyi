@@ -185,6 +185,7 @@ class Variable:
 class VariableNode:
     data: Any
     grad: Any
+    grad_var: Variable | None
     name: str | None
     creator: Any
     creator_node: Any

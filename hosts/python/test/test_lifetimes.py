@@ -312,7 +312,7 @@ def test_nothing_grows(name):
                 catena.config.mine = 3
             del catena.config.mine
     in_use = []
-    for _ in range(3):
+    for _ in range(10):  # at first, caches fill
         growth = blocks(call, 300)
         in_use.append(Device(-1).memory()["in_use"])
         if growth < 100 and in_use[-1] <= in_use[0]:

@@ -236,6 +236,12 @@ def __str__(self):
     return _text(self, " ")
 
 
+@_method
+def __format__(self, spec):
+    """With a format, that of the only element: ``f"{loss:.3f}"``."""
+    return format(self.item(), spec) if spec else str(self)
+
+
 def _text(self, separator):
     name = f"variable {self.name}" if self.name else "variable"
     if self.array is None:

@@ -248,6 +248,10 @@ def test_text():
     x.grad = array()
     assert x.debug_print().endswith("- grad: mean=3.50000000, std=1.70782513")
     assert "shape: None" in Variable().debug_print()
+    y = Variable(np.array(1.23456, "float32"))
+    assert f"{y:.2f} {y}" == "1.23 variable(1.23456)" and f"{Variable(np.array([7])):3d}" == "  7"
+    with pytest.raises(ValueError):
+        f"{x:.2f}"
     assert "no elements" in Variable(np.zeros(0)).debug_print()
 
 

@@ -1,4 +1,5 @@
 """Memory: cycles through graphs are collected, objects in use are not, and nothing grows."""
+import collections
 import gc
 import random
 import resource
@@ -169,6 +170,14 @@ def test_each_output_keeps_the_call():
         assert alive() is None
 
 
+def check_counts(nodes):
+    """The collector visits no more references than there are."""
+    visited = collections.Counter()
+    for each in gc.get_objects():
+        visited.update(id(x) for x in gc.get_referents(each) if type(x) is Scale)
+    assert all(1 <= visited[id(node)] <= sys.getrefcount(node) for node in nodes)
+
+
 def test_random_graphs():
     """Collections at any time change nothing for variables that are in use."""
     rng = random.Random(0)
@@ -202,6 +211,8 @@ def test_random_graphs():
                     del nodes[5:]
                 if rng.random() < 0.1:
                     gc.collect()
+            if seed % 3 == 0:
+                check_counts(nodes)
             del nodes
             gc.collect()
             for y, derivative, leaf in pool[3:]:

@@ -28,7 +28,7 @@ class FunctionNode(_core.FunctionNodeBase):
         return type(self).__name__
 
     def check_type_forward(self, in_types):
-        """Can raise InvalidType, with ``type_check.expect()``. It is called before ``forward()``."""
+        """Can raise InvalidType, with ``type_check.expect()``. Called before ``forward()``."""
 
     _type_checker = property(lambda self: self)
 

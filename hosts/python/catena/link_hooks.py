@@ -67,8 +67,8 @@ class TimerHook(LinkHook):
             file: by default, the standard output.
         """
         if unit not in (*_units, "auto", "auto_foreach"):
-            raise ValueError(f"[TimerHook] unit: expected one of {[*_units, 'auto', 'auto_foreach']}, "
-                             f"got {unit!r}")
+            raise ValueError("[TimerHook] unit: expected one of "
+                             f"{[*_units, 'auto', 'auto_foreach']}, got {unit!r}")
         found = self.summary()
         if unit == "auto":
             unit = _unit_for(max((each["elapsed_time"] for each in found.values()), default=0))

@@ -95,7 +95,8 @@ import chainer.serializers.npz, chainer.initializers.constant
 from chainer.testing import array, attr, backend, condition
 from chainer.training.triggers import interval_trigger
 from chainer.training.triggers.interval_trigger import IntervalTrigger
-assert IntervalTrigger is interval_trigger.IntervalTrigger is chainer.training.triggers.IntervalTrigger
+assert IntervalTrigger is chainer.training.triggers.IntervalTrigger
+assert IntervalTrigger is interval_trigger.IntervalTrigger
 from chainer.training.extensions import evaluator
 from chainer.iterators import serial_iterator
 assert serial_iterator.SerialIterator is chainer.iterators.SerialIterator

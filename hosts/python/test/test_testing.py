@@ -339,7 +339,8 @@ def test_mock_updater(tmp_path):
 def test_products():
     assert testing.product({"a,b": [(1, 2), (3, 4)], "c": [5]}) == [
         {"a": 1, "b": 2, "c": 5}, {"a": 3, "b": 4, "c": 5}]
-    assert testing.product([[{"a": 1}], [{"b": 2}, {"b": 3}]]) == [{"a": 1, "b": 2}, {"a": 1, "b": 3}]
+    assert testing.product([[{"a": 1}], [{"b": 2}, {"b": 3}]]) == [
+        {"a": 1, "b": 2}, {"a": 1, "b": 3}]
     assert testing.from_pytest_parameterize("a", [1, 2]) == [{"a": 1}, {"a": 2}]
     for wrong in (3, [1], [[1]]):
         with pytest.raises(TypeError, match=r"\[product\] parameter"):

@@ -3,8 +3,8 @@ from catena.testing import array, attr, backend, condition, parameterized, rando
 from catena.testing.array import assert_allclose
 from catena.testing.backend import BackendConfig, inject_backend_tests
 from catena.testing.function_link import (
-    FunctionTestCase, FunctionTestError, InitializerArgument, LinkInitializersTestCase, LinkTestCase,
-    LinkTestError)
+    FunctionTestCase, FunctionTestError, InitializerArgument, LinkInitializersTestCase,
+    LinkTestCase, LinkTestError)
 from catena.testing.helper import assert_warns, patch, with_requires, without_requires
 from catena.testing.matrix import generate_matrix
 from catena.testing.parameterized import (

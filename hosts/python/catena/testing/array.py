@@ -33,6 +33,7 @@ def _as_noncontiguous_array(array):
         return type(array)(map(_as_noncontiguous_array, array))
     if array is None or isinstance(array, _core.Array) or array.size <= 1:
         return array
-    made = numpy.empty([2 * n for n in array.shape], array.dtype)[(slice(None, None, -2),) * array.ndim]
+    made = numpy.empty([2 * n for n in array.shape], array.dtype)
+    made = made[(slice(None, None, -2),) * array.ndim]
     made[...] = array
     return made

@@ -91,8 +91,8 @@ class _TestBase:
             return [(tuple(each.shape), str(each.dtype)) for each in arrays]
 
         if types(actual) != types(expected):
-            raise self._error(f"[{self.test_name}] expected shapes and dtypes {types(expected)}, got "
-                              f"{types(actual)}")
+            raise self._error(f"[{self.test_name}] expected shapes and dtypes {types(expected)}, "
+                              f"got {types(actual)}")
         for i, (y, wanted) in enumerate(zip(actual, expected)):
             try:
                 assert_allclose(y, wanted, **options)
@@ -202,8 +202,8 @@ class FunctionTestCase(_TestBase, unittest.TestCase):
                 function = gradient_check.check_double_backward
                 options = self.check_double_backward_options
             with self._raises_own_error(what):
-                function(lambda *xs: self._call(xs), self._send(inputs), *map(self._send, gradients),
-                         dtype=self.numerical_grad_dtype,
+                function(lambda *xs: self._call(xs), self._send(inputs),
+                         *map(self._send, gradients), dtype=self.numerical_grad_dtype,
                          detect_nondifferentiable=self.dodge_nondifferentiable, **options)
 
         self._differentiable(check)
@@ -256,9 +256,9 @@ class _LinkTestBase(_TestBase):
 class LinkTestCase(_LinkTestBase, unittest.TestCase):
     """Tests a link: its result and the gradients of inputs and parameters.
 
-    A subclass has ``param_names`` and implements ``generate_params()``, ``create_link(initializers)``,
-    ``generate_inputs()`` and ``forward_expected(link, inputs)``, and perhaps ``forward(link, inputs,
-    device)``. Otherwise it is like a FunctionTestCase.
+    A subclass has ``param_names`` and implements ``generate_params()``,
+    ``create_link(initializers)``, ``generate_inputs()`` and ``forward_expected(link, inputs)``, and
+    perhaps ``forward(link, inputs, device)``. Otherwise it is like a FunctionTestCase.
     """
 
     skip_forward_test = skip_backward_test = False

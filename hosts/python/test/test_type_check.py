@@ -110,3 +110,38 @@ def test_check():
             r"Invalid operation is performed in: Function \(Forward\)\n\nExpect: in_types.size == 1"
             r"\nActual: 2 != 1")):
         type_check.check(Function(), (numpy.zeros(1), numpy.zeros(2)))
+
+
+@pytest.mark.parametrize("base", ["Function", "FunctionNode"])
+@pytest.mark.parametrize("name", ["catena", "chainer"])
+def test_functions_check_their_inputs(name, base):
+    package = pytest.importorskip(name)
+    module = pytest.importorskip(name + ".utils.type_check")
+    seen = []
+
+    class Twice(getattr(package, base)):
+        def check_type_forward(self, in_types):
+            seen.append(type(in_types))
+            module.expect(in_types.size() == 1, in_types[0].dtype == numpy.float32,
+                          in_types[0].ndim >= 2)
+
+        def forward(self, inputs):
+            return inputs[0] * 2,
+
+    def call(*inputs):
+        return Twice()(*inputs) if base == "Function" else Twice().apply(inputs)[0]
+
+    x = package.Variable(numpy.ones((2, 3), "float32"))
+    assert (call(x).array == 2).all()
+    assert seen == [module.LightTypeInfoTuple]
+    with pytest.raises(module.InvalidType) as raised:
+        call(package.Variable(numpy.ones(2, "float32")))
+    assert str(raised.value).strip() == (
+        "Invalid operation is performed in: Twice (Forward)\n\nExpect: in_types[0].ndim >= 2\n"
+        "Actual: 1 < 2")
+    with pytest.raises(module.InvalidType, match=r"in_types\[0\]\.dtype == <class 'numpy.float"):
+        call(numpy.ones((2, 3)))
+    with pytest.raises(module.InvalidType, match="Actual: 2 != 1"):
+        call(x, x)
+    with package.using_config("type_check", False):
+        call(numpy.ones(2, "float32"))

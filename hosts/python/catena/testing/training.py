@@ -5,7 +5,7 @@ __all__ = ["get_trainer_with_mock_updater"]
 
 def get_trainer_with_mock_updater(stop_trigger=(10, "iteration"), iter_per_epoch=10,
                                   extensions=None):
-    """A trainer whose updater only counts iterations and epochs, and calls a Mock ``update_core()``."""
+    """A trainer whose updater counts iterations and epochs, and calls a Mock ``update_core()``."""
     from unittest import mock
 
     from catena import training

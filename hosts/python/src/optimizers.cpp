@@ -235,6 +235,29 @@ struct PyUpdate {
 PyTypeObject* update_type = nullptr;
 Steps& steps_of(PyObject* self) { return *as<PyUpdate>(self)->steps; }
 
+// Hides from the graph that an update changes parameters: as in Chainer, a loss that was computed
+// before an update has the gradient with the new parameters. GANs update one net between the calls
+// and the backward pass of the other.
+class UpdateIsNoChange {
+public:
+    explicit UpdateIsNoChange(const std::vector<Known>& parameters) {
+        for (const Known& each : parameters) {
+            ArrayBody* const body = each.variable.data().body();
+            Ref<ArrayBody> owner(body->base != nullptr ? body->base : body);
+            const std::uint32_t version = owner->version;
+            versions_.emplace_back(std::move(owner), version);
+        }
+    }
+    UpdateIsNoChange(const UpdateIsNoChange&) = delete;
+    UpdateIsNoChange& operator=(const UpdateIsNoChange&) = delete;
+    ~UpdateIsNoChange() {
+        for (const auto& [owner, version] : versions_) owner->version = version;
+    }
+
+private:
+    std::vector<std::pair<Ref<ArrayBody>, std::uint32_t>> versions_;
+};
+
 // Update(function, attributes, state_names)
 PyObject* new_update(PyTypeObject* type, PyObject* args, PyObject*) {
     return guarded([&] {
@@ -301,6 +324,7 @@ PyObject* update_run(PyObject* self, PyObject* const* args, Py_ssize_t n) {
             values.push_back(scalar_of(PyTuple_GetItem(args[1], i)).value());
         steps.rule->set(values);
         {
+            const UpdateIsNoChange hidden(steps.parameters);
             const WithoutLock others;
             optimizer.update();
         }

@@ -465,3 +465,50 @@ def test_wrong_loss_scales():
         optimizer.set_loss_scale(0)
     with pytest.raises(ValueError, match="interval"):
         optimizer.loss_scaling(interval=0)
+
+
+# ---- updates between a call and its backward pass, as in programs for GANs
+
+@pytest.mark.parametrize("name", ["SGD", "Adam", "NesterovAG"])
+def test_update_before_backward_of_another_loss(name):
+    """The gradients are those with the new parameters, without and with a graph of their own."""
+    F = catena.functions
+    link = catena.links.Linear(2, 2)
+    optimizer = getattr(optimizers, name)().setup(link)
+    x = catena.Variable(numpy.ones((3, 2), "float32"))
+    y = F.tanh(link(x))
+    before = link.W.array.copy()
+    optimizer.update(lambda: F.sum(y * y))
+    assert not numpy.array_equal(link.W.array, before)
+    x.cleargrad()
+    F.sum(y).backward()
+    slope = 1 - y.array ** 2
+    numpy.testing.assert_allclose(x.grad, slope @ link.W.array, rtol=1e-5)
+    gx, = catena.grad([F.sum(y)], [x], enable_double_backprop=True)
+    optimizer.update()
+    numpy.testing.assert_allclose(gx.array, x.grad, rtol=1e-5)
+    link.cleargrads()
+    F.sum(gx).backward()
+    assert link.W.grad.shape == (2, 2)
+
+
+def test_gan_is_chainers():
+    chainer = pytest.importorskip("chainer")
+
+    def losses(package):
+        F, L = package.functions, package.links
+        numpy.random.seed(0)
+        make = package.Sequential(L.Linear(3, 8), F.tanh, L.Linear(8, 6))
+        judge = package.Sequential(L.Linear(6, 8), F.leaky_relu, L.Linear(8, 1))
+        update_make, update_judge = (package.optimizers.Adam(0.01).setup(net)
+                                     for net in (make, judge))
+        found = []
+        for _ in range(4):
+            fake = make(numpy.random.rand(5, 3).astype("float32"))
+            of_fake, of_real = judge(fake), judge(numpy.random.rand(5, 6).astype("float32"))
+            loss = F.sum(F.softplus(-of_real)) + F.sum(F.softplus(of_fake))
+            update_judge.update(lambda: loss)
+            update_make.update(lambda: F.sum(F.softplus(-of_fake)))
+            found.append(float(loss.array))
+        return found + [float(numpy.abs(each.array).sum()) for each in make.params()]
+    numpy.testing.assert_allclose(losses(catena), losses(chainer), rtol=1e-4)

@@ -202,7 +202,11 @@ PyObject* load_folder(PyObject*, PyObject* path) {
     return load_from(path, [](const std::string& name) { load_plugins(name); });
 }
 PyObject* report(PyObject*, PyObject*) {
-    return guarded([] { return python_text(to_string(plugin_report())).release(); });
+    return guarded([] {
+        const std::string text = to_string(plugin_report());  // names of files may be no UTF-8
+        return PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()),
+                                    "backslashreplace");
+    });
 }
 
 // ---- configuration

@@ -7,8 +7,15 @@ namespace catena::python {
 namespace {
 
 // A function is bound to a module with one pointer: copy and pickle know functions of modules.
-PyModuleDef definition{PyModuleDef_HEAD_INIT, "catena._core.Callable", nullptr, sizeof(Callable*),
-                       nullptr, nullptr, nullptr, nullptr, nullptr};
+PyModuleDef definition{PyModuleDef_HEAD_INIT,
+                       "catena._core.Callable",
+                       nullptr,
+                       sizeof(Callable*),
+                       nullptr,
+                       nullptr,
+                       nullptr,
+                       nullptr,
+                       nullptr};
 Callable*& callable_of(PyObject* module) {
     return *static_cast<Callable**>(PyModule_GetState(module));
 }
@@ -128,6 +135,14 @@ Callable::Callable(Signature signature, std::string doc)
       method_{signature_.name().c_str(),
               reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(run)),
               METH_FASTCALL | METH_KEYWORDS, doc_.c_str()} {}
+
+Callable* callable_of_function(PyObject* object) {
+    if (PyObject_TypeCheck(object, &PyCFunction_Type) == 0) return nullptr;
+    PyObject* const self = PyCFunction_GetSelf(object);
+    const bool ours =
+        self != nullptr && PyModule_Check(self) != 0 && PyModule_GetDef(self) == &definition;
+    return ours ? callable_of(self) : nullptr;
+}
 
 Owned python_function(Callable& callable, const char* module) {
     const Owned self = checked(PyModule_Create(&definition));

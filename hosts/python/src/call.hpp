@@ -60,5 +60,7 @@ private:
 };
 
 Owned python_function(Callable& callable, const char* module);
+// The Callable of a function from python_function(), or NULL for another object.
+Callable* callable_of_function(PyObject* object);
 
 }  // namespace catena::python

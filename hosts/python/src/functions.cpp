@@ -276,6 +276,15 @@ PyObject* plugin_function(PyObject*, PyObject* name) {
     });
 }
 
+// plugin_function_name(function): its full name; None if it is not one of plugin_function().
+PyObject* plugin_function_name(PyObject*, PyObject* function) {
+    return guarded([&]() -> PyObject* {
+        const auto* const callable = dynamic_cast<PluginCallable*>(callable_of_function(function));
+        if (callable == nullptr) Py_RETURN_NONE;
+        return python_text(callable->function().name).release();
+    });
+}
+
 PyObject* plugin_function_names(PyObject*, PyObject*) {
     return guarded([&] {
         const std::vector<std::string> names = function_names();
@@ -298,6 +307,7 @@ void add_functions(PyObject* module) {
         {"plugin_function", plugin_function, METH_O,
          "plugin_function(name, /)\n--\n\n"
          "The function of a plugin by its full name, such as \"org.example.swish\"."},
+        {"_plugin_function_name", plugin_function_name, METH_O, nullptr},
         {"plugin_function_names", plugin_function_names, METH_NOARGS,
          "The full names of all functions of the loaded plugins."},
         {nullptr, nullptr, 0, nullptr}};

@@ -50,6 +50,15 @@ def test_pickle_and_copies(name):
     assert copy.copy(function) is function
 
 
+def test_pickle_of_plugin_functions_and_of_others():
+    plain = catena.plugin_function("catena.linear")  # F.linear is another function
+    assert plain is not F.linear
+    for function in (plain, len, np.dot):
+        assert pickle.loads(pickle.dumps(function)) is function
+    assert pickle.loads(pickle.dumps([1].append))(2) is None
+
+
+
 def test_unknown_names():
     with pytest.raises(AttributeError, match="no plugin has the function catena.nothing"):
         F.nothing

@@ -3,6 +3,8 @@
 ``catena.functions.relu`` is the plugin function ``catena.relu``. Functions of other plugins have
 full names: ``plugin_function("org.example.swish")``.
 """
+import copyreg as _copyreg
+
 from catena import _core
 from catena._core import plugin_function, plugin_function_names
 
@@ -19,6 +21,15 @@ from catena.functions._recurrent import *
 from catena.functions._windows import *
 
 
+def _reduce(function):
+    """How pickle saves a built-in function: one of a plugin by its full name, others as always."""
+    name = _core._plugin_function_name(function)
+    return function.__reduce__() if name is None else (plugin_function, (name,))
+
+
+_copyreg.pickle(type(plugin_function), _reduce)
+
+
 def __getattr__(name):
     if name == "__all__":
         return __dir__()
@@ -29,8 +40,9 @@ def __getattr__(name):
         return getattr(chainer1, name)
     try:
         function = plugin_function("catena." + name)
-    except _core.PluginError as error:
-        raise AttributeError(str(error)) from None
+    except _core.PluginError:
+        raise AttributeError(f"no plugin has the function catena.{name}; plugin_report() "
+                             "lists the plugins") from None
     globals()[name] = function
     return function
 

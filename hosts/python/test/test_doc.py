@@ -1,9 +1,14 @@
 """Runs the code of sdk/doc/python.md and of the package's README, block by block, in one namespace."""
+import builtins
+import glob
+import keyword
 import os
 import pathlib
 import re
 
 import pytest
+
+import catena
 
 PAGE = pathlib.Path(__file__).resolve().parents[3] / "sdk/doc/python.md"
 
@@ -40,6 +45,21 @@ def test_readme(capsys):
     for _, code in blocks(PAGE.parents[2] / "hosts/python/README.md"):
         exec(compile(code, "README.md", "exec"), {})
     assert capsys.readouterr().out.startswith("[[")
+
+
+def test_names_in_tables_exist():
+    """Names in the second column of tables "in X | here" are those of the package, or of Python."""
+    package = pathlib.Path(catena.__file__).parent
+    known = set(keyword.kwlist) | set(dir(builtins)) | {"np", "numpy", "array", "cupy"}
+    for file in glob.glob(f"{package}/**/*.py*", recursive=True):
+        if not file.endswith(".pyc"):
+            known.update(re.findall(r"[A-Za-z_]\w*", pathlib.Path(file).read_text()))
+    rows = re.findall(r"^\|.*\| (.*) \|$", PAGE.read_text(), re.M)
+    assert len(rows) > 10
+    for row in rows:
+        for code in re.findall(r"`([^`]*)`", row):
+            words = re.findall(r"[A-Za-z_]\w*", re.sub(r'"[^"]*"', "", code))
+            assert [word for word in words if word not in known] == [], code
 
 
 @pytest.mark.skipif(not PAGE.exists(), reason="the page is not installed")

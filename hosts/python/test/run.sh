@@ -2,7 +2,7 @@
 # Makes the wheel, or installs it into a virtual environment and runs tests there. Environments stay in
 # BUILD/python for the next run.
 #
-# usage: run.sh wheel|package|numpy|chainer|torch|typing|versions BUILD SOURCE CPACK PYTHON
+# usage: run.sh wheel|package|numpy|chainer|torch|typing|versions|sanitized BUILD SOURCE CPACK PYTHON
 #   wheel     makes the wheel
 #   package   runs test_package.py
 #   numpy     runs all other tests with the newest NumPy; those that need Chainer or PyTorch are skipped
@@ -10,6 +10,8 @@
 #   torch     runs the tests that compare with PyTorch, which tools/bench installs
 #   typing    runs mypy and pyright on the programs in typing/, the examples and the code of python.md
 #   versions  runs test_package.py with each version of Python that is installed
+#   sanitized runs the tests with the libraries of a build with sanitizers: those of threads with the
+#             thread sanitizer, all with others
 
 set -euo pipefail
 
@@ -51,6 +53,19 @@ if [[ $kind == wheel ]]; then
 fi
 
 extras=(h5py matplotlib pillow)
+if [[ $kind == sanitized ]]; then
+    "$source/tools/venv" --python "$python" "$folder/sanitized" numpy pytest || skip "PyPI is not reachable"
+    core=$(echo "$build"/lib/python/catena/_core*.so)
+    # Python is not built with the sanitizer, whose library has to come first.
+    LD_PRELOAD=$(ldd "$core" | awk '$1 ~ /^lib([alt]san|ubsan|stdc\+\+)\./ {print $3}' | paste -sd ' ')
+    export LD_PRELOAD PYTHONPATH=$build/lib/python PYTHONMALLOC=malloc
+    export ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0:allocator_may_return_null=1:detect_odr_violation=0
+    files=("$tests" --ignore "$tests/test_package.py")
+    if [[ $LD_PRELOAD == *tsan* ]]; then files=("$tests/test_threads.py" "$tests/test_lifetimes.py"); fi
+    run sanitized "${files[@]}"
+    exit
+fi
+
 wheel=("$folder"/catena-*.whl)
 [[ -e ${wheel[0]} ]] || skip "there is no wheel: see python-wheel"
 case $kind in

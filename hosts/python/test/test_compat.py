@@ -1,4 +1,5 @@
 """Tests of install_as_chainer(), each in a process of its own because it is about imports."""
+import os
 import subprocess
 import sys
 
@@ -6,7 +7,7 @@ import catena
 
 
 def run(code, folder):
-    env = {"PYTHONPATH": f"{folder}:{catena.__path__[0]}/.."}
+    env = {**os.environ, "PYTHONPATH": f"{folder}:{catena.__path__[0]}/.."}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env)
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -181,7 +181,11 @@ inline Owned item(const Variable& variable) { return item(variable.data()); }
 template <class X>
 int truth(PyObject* self) noexcept {
     return guarded([&] {
-        const Owned value = item(*Operand<X>::exact(self));
+        const X& x = *Operand<X>::exact(self);
+        if (x && x.size() != 1)
+            raise(PyExc_ValueError, "the truth value of " + std::to_string(x.size()) +
+                                        " elements is ambiguous: use F.any(x) or F.all(x)");
+        const Owned value = item(x);
         const int result = PyObject_IsTrue(value.get());
         checked(result);
         return result;

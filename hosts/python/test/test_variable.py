@@ -195,9 +195,11 @@ def test_item_and_numbers():
             assert float(x) == value and int(x) == int(value) and bool(x)
     assert Variable(np.array(True)).item() is True
     assert not Variable(np.zeros(1))
-    for convert in [float, int, bool, Variable.item]:
+    for convert in [float, int, Variable.item]:
         with pytest.raises(ValueError, match="expected one element, got shape"):
             convert(Variable(array()))
+    with pytest.raises(ValueError, match="of 6 elements is ambiguous"):
+        bool(Variable(array()) > 0)
 
 
 def test_length_and_iteration():

@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <new>
+#include <thread>
 
 #include <unistd.h>
 
@@ -198,7 +200,11 @@ void add_errors(PyObject* module) {
     c.graph = add("GraphError", "The graph cannot be used so.", c.error, PyExc_RuntimeError);
     c.data = add("DataError", "A file cannot be read or written.", c.error, PyExc_OSError);
 
-    sees_the_end = Py_AtExit([] { over = true; }) == 0;
+    sees_the_end = Py_AtExit([] {
+                       over = true;
+                       for (int ms = 0; Working::count() > 0 && ms < 5000; ++ms)
+                           std::this_thread::sleep_for(std::chrono::milliseconds(1));
+                   }) == 0;
     const Owned function = checked(PyCFunction_NewEx(&note_end_method, nullptr, nullptr));
     const Owned atexit = checked(PyImport_ImportModule("atexit"));
     checked(PyObject_CallMethod(atexit.get(), "register", "O", function.get()));

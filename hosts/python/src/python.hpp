@@ -6,6 +6,7 @@
 #define Py_LIMITED_API 0x030A0000
 #include <Python.h>
 
+#include <atomic>
 #include <exception>
 #include <memory>
 #include <string>
@@ -54,15 +55,36 @@ auto in_python(const Call& call) noexcept {
     }
 }
 
+// Threads that compute without the lock. The end of the process waits for them, because it frees
+// what kernels use. A thread that waits for the lock is not counted.
+class Working {
+public:
+    static void begin() noexcept { count_ += working_ = true; }
+    static void end() noexcept { count_ -= std::exchange(working_, false); }
+    static bool here() noexcept { return working_; }
+    static int count() noexcept { return count_; }
+
+private:
+    static inline std::atomic<int> count_ = 0;
+    static inline thread_local bool working_ = false;
+};
+
 // Holds the lock of the interpreter in the scope, from any thread.
 class WithLock {
 public:
-    WithLock() : state_(in_python([] { return PyGILState_Ensure(); })) {}
+    WithLock() : works_(Working::here()) {
+        Working::end();
+        state_ = in_python([] { return PyGILState_Ensure(); });
+    }
     WithLock(const WithLock&) = delete;
     WithLock& operator=(const WithLock&) = delete;
-    ~WithLock() { PyGILState_Release(state_); }
+    ~WithLock() {
+        PyGILState_Release(state_);
+        if (works_) Working::begin();
+    }
 
 private:
+    bool works_;
     PyGILState_STATE state_;
 };
 
@@ -74,11 +96,13 @@ public:
         if (!worth) return;
         ++count_;
         thread_ = PyEval_SaveThread();
+        Working::begin();
     }
     WithoutLock(const WithoutLock&) = delete;
     WithoutLock& operator=(const WithoutLock&) = delete;
     ~WithoutLock() {
         if (thread_ == nullptr) return;
+        Working::end();
         in_python([this] { PyEval_RestoreThread(thread_); });
         --count_;
     }

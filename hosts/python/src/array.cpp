@@ -226,13 +226,6 @@ Scalar scalar_of(PyObject* object) {
 
 namespace {
 
-void free_array(PyObject* self) {
-    PyTypeObject* const type = Py_TYPE(self);
-    as<PyArray>(self)->array.~Array();
-    reinterpret_cast<freefunc>(PyType_GetSlot(type, Py_tp_free))(self);
-    Py_DECREF(type);
-}
-
 // Array(object, dtype=None, device=None): a copy of the object on a device.
 PyObject* new_array(PyTypeObject*, PyObject* args, PyObject* kwargs) {
     return guarded([&]() -> PyObject* {
@@ -411,7 +404,7 @@ void add_array(PyObject* module) {
     static PyType_Slot slots[] = {
         {Py_tp_doc, const_cast<char*>("An array on a device, dense and row-major.")},
         {Py_tp_new, reinterpret_cast<void*>(new_array)},
-        {Py_tp_dealloc, reinterpret_cast<void*>(free_array)},
+        {Py_tp_dealloc, reinterpret_cast<void*>(free_object<PyArray>)},
         {Py_tp_repr, reinterpret_cast<void*>(array_repr)},
         {Py_tp_getset, attributes},
         {Py_tp_methods, methods},

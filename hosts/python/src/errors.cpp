@@ -155,10 +155,6 @@ std::string type_name(PyObject* object) {
     return where == "builtins" ? text : std::string(where) + '.' + text;
 }
 
-Py_hash_t hash_address(PyObject* self) noexcept {
-    return static_cast<Py_hash_t>(reinterpret_cast<std::uintptr_t>(self) >> 4);
-}
-
 PyTypeObject* add_type(PyObject* module, PyType_Spec& spec) {
     Owned type = checked(PyType_FromSpec(&spec));
     const char* const name = std::strrchr(spec.name, '.') + 1;
@@ -187,7 +183,7 @@ void add_errors(PyObject* module) {
     c.value = add("InvalidValueError", "An element of an array is wrong, such as a label.", c.error,
                   PyExc_ValueError);
     c.nan = add("NanError", "The debug mode found a NaN.", c.value, PyExc_RuntimeError);
-    c.unsupported = add("UnsupportedError", "Nothing is there that can do it.", c.error,
+    c.unsupported = add("UnsupportedError", "No plugin or device can compute it.", c.error,
                         PyExc_NotImplementedError);
     c.memory =
         add("OutOfMemoryError", "A device has not enough memory.", c.error, PyExc_MemoryError);
@@ -197,7 +193,8 @@ void add_errors(PyObject* module) {
                                c.error, PyExc_RuntimeError);
     c.plugin = add("PluginError", "A plugin, or its function, is missing or was refused.", c.error,
                    PyExc_LookupError);
-    c.graph = add("GraphError", "The graph cannot be used so.", c.error, PyExc_RuntimeError);
+    c.graph =
+        add("GraphError", "The graph cannot be used in this way.", c.error, PyExc_RuntimeError);
     c.data = add("DataError", "A file cannot be read or written.", c.error, PyExc_OSError);
 
     sees_the_end = Py_AtExit([] {

@@ -69,11 +69,7 @@ struct From<double> {
 template <>
 struct From<bool> {
     static constexpr std::string_view type = "bool";
-    static bool get(PyObject* object, std::string_view) {
-        const int truth = PyObject_IsTrue(object);
-        checked(truth);
-        return truth != 0;
-    }
+    static bool get(PyObject* object, std::string_view) { return truth_of(object); }
 };
 template <>
 struct From<std::string_view> {

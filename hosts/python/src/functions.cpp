@@ -224,11 +224,7 @@ private:
             case CATENA_ATTR_FLOAT:
                 if (!is_number(value)) fail("a number");
                 return scalar_of(value).value();
-            case CATENA_ATTR_BOOL: {
-                const int truth = PyObject_IsTrue(value);
-                checked(truth);
-                return truth != 0;
-            }
+            case CATENA_ATTR_BOOL: return truth_of(value);
             case CATENA_ATTR_STRING:
                 if (PyUnicode_Check(value) == 0) fail("a str");
                 return text_of(value);

@@ -11,7 +11,7 @@ namespace catena::python {
 namespace {
 
 struct PyKernel {
-    PyObject_HEAD FormulaKernel* kernel;
+    PyObject_HEAD std::unique_ptr<FormulaKernel> kernel;
 };
 PyTypeObject* kernel_type = nullptr;
 const FormulaKernel& kernel_of(PyObject* self) { return *as<PyKernel>(self)->kernel; }
@@ -23,16 +23,9 @@ struct AnyKernel : FormulaKernel {
 
 PyObject* wrapped(const FormulaKernel& kernel) {
     Owned made = checked(PyType_GenericAlloc(kernel_type, 0));
-    as<PyKernel>(made.get())->kernel = new FormulaKernel(kernel);
+    new (&as<PyKernel>(made.get())->kernel) auto(std::make_unique<FormulaKernel>(kernel));
     return made.release();
 }
-void free_kernel(PyObject* self) {
-    PyTypeObject* const type = Py_TYPE(self);
-    delete as<PyKernel>(self)->kernel;
-    reinterpret_cast<freefunc>(PyType_GetSlot(type, Py_tp_free))(self);
-    Py_DECREF(type);
-}
-
 std::vector<std::string> options_of(PyObject* list) {
     std::vector<std::string> options;
     const Owned tuple = checked(PySequence_Tuple(list));
@@ -155,7 +148,7 @@ void add_kernels(PyObject* module) {
     static PyMethodDef methods[] = {fast("call", kernel_call, nullptr),
                                     {nullptr, nullptr, 0, nullptr}};
     static PyType_Slot slots[] = {{Py_tp_doc, const_cast<char*>("A compiled formula.")},
-                                  {Py_tp_dealloc, reinterpret_cast<void*>(free_kernel)},
+                                  {Py_tp_dealloc, reinterpret_cast<void*>(free_object<PyKernel>)},
                                   {Py_tp_getset, attributes},
                                   {Py_tp_methods, methods},
                                   {0, nullptr}};

@@ -27,7 +27,7 @@ PyModuleDef definition{PyModuleDef_HEAD_INIT,
 
 PyMODINIT_FUNC PyInit__core() {
     using namespace catena::python;
-    // PyGILState_Ensure() would wait for ever in another interpreter.
+    // PyGILState_Ensure() never returns in a thread of another interpreter.
     if (PyInterpreterState_GetID(PyInterpreterState_Get()) != 0) {
         PyErr_SetString(PyExc_ImportError,
                         "[catena] import: expected the main interpreter, got another one");

@@ -268,29 +268,20 @@ T& ref_of(PyObject* object) {
     return *as<PyRef<T>>(object)->ref;
 }
 template <class T>
-void free_ref(PyObject* object) {
-    PyTypeObject* const type = Py_TYPE(object);
-    as<PyRef<T>>(object)->ref.~Ref();
-    reinterpret_cast<freefunc>(PyType_GetSlot(type, Py_tp_free))(object);
-    Py_DECREF(type);
-}
-template <class T>
 PyObject* compare_refs(PyObject* left, PyObject* right, int operation) {
-    if ((operation != Py_EQ && operation != Py_NE) || Py_TYPE(right) != PyRef<T>::type) {
-        Py_INCREF(Py_NotImplemented);
-        return Py_NotImplemented;
-    }
-    return PyBool_FromLong((&ref_of<T>(left) == &ref_of<T>(right)) == (operation == Py_EQ));
+    if ((operation != Py_EQ && operation != Py_NE) || Py_TYPE(right) != PyRef<T>::type)
+        return ask_the_other();
+    return compare_addresses(&ref_of<T>(left), &ref_of<T>(right), operation);
 }
 template <class T>
 Py_hash_t hash_ref(PyObject* self) {
-    return static_cast<Py_hash_t>(reinterpret_cast<std::uintptr_t>(&ref_of<T>(self)) >> 4);
+    return hash_of(&ref_of<T>(self));
 }
 template <class T>
 void add_ref_type(PyObject* module, const char* name, const char* doc, PyGetSetDef* attributes,
                   PyMethodDef* methods) {
     PyType_Slot slots[] = {{Py_tp_doc, const_cast<char*>(doc)},
-                           {Py_tp_dealloc, reinterpret_cast<void*>(free_ref<T>)},
+                           {Py_tp_dealloc, reinterpret_cast<void*>(free_object<PyRef<T>>)},
                            {Py_tp_richcompare, reinterpret_cast<void*>(compare_refs<T>)},
                            {Py_tp_hash, reinterpret_cast<void*>(hash_ref<T>)},
                            {Py_tp_getset, attributes},

@@ -68,8 +68,7 @@ PyObject* binary(PyObject* left, PyObject* right) noexcept {
                 return a != nullptr ? apply(*a, converted) : apply(converted, *b);
             }
         }
-        Py_INCREF(Py_NotImplemented);
-        return Py_NotImplemented;
+        return ask_the_other();
     });
 }
 
@@ -138,9 +137,7 @@ CATENA_IN_PLACE(DivideBy, /=)
 
 template <class X>
 PyObject* power(PyObject* left, PyObject* right, PyObject* modulus) noexcept {
-    if (modulus == Py_None) return binary<X, Power>(left, right);
-    Py_INCREF(Py_NotImplemented);
-    return Py_NotImplemented;
+    return modulus == Py_None ? binary<X, Power>(left, right) : ask_the_other();
 }
 template <class X, class Op>
 PyObject* unary(PyObject* self) noexcept {
@@ -185,10 +182,7 @@ int truth(PyObject* self) noexcept {
         if (x && x.size() != 1)
             raise(PyExc_ValueError, "the truth value of " + std::to_string(x.size()) +
                                         " elements is ambiguous: use F.any(x) or F.all(x)");
-        const Owned value = item(x);
-        const int result = PyObject_IsTrue(value.get());
-        checked(result);
-        return result;
+        return truth_of(item(x).get()) ? 1 : 0;
     });
 }
 template <class X, PyObject* (*convert)(PyObject*)>

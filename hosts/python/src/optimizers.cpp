@@ -230,7 +230,7 @@ struct Steps {
     std::vector<Known> parameters;
 };
 struct PyUpdate {
-    PyObject_HEAD Steps* steps;
+    PyObject_HEAD std::unique_ptr<Steps> steps;
 };
 PyTypeObject* update_type = nullptr;
 Steps& steps_of(PyObject* self) { return *as<PyUpdate>(self)->steps; }
@@ -268,17 +268,10 @@ PyObject* new_update(PyTypeObject* type, PyObject* args, PyObject*) {
         auto steps = std::make_unique<Steps>();
         steps->rule = make_rule(function, texts_of(attributes), texts_of(state));
         Owned made = checked(PyType_GenericAlloc(type, 0));
-        as<PyUpdate>(made.get())->steps = steps.release();
+        new (&as<PyUpdate>(made.get())->steps) auto(std::move(steps));
         return made.release();
     });
 }
-void free_update(PyObject* self) {
-    PyTypeObject* const type = Py_TYPE(self);
-    delete as<PyUpdate>(self)->steps;
-    reinterpret_cast<freefunc>(PyType_GetSlot(type, Py_tp_free))(self);
-    Py_DECREF(type);
-}
-
 // setup(parameters, state, t): state has one list of arrays, in the order of parameters and names.
 PyObject* update_setup(PyObject* self, PyObject* const* args, Py_ssize_t n) {
     return guarded([&]() -> PyObject* {
@@ -404,7 +397,7 @@ void add_optimizers(PyObject* module) {
     static PyType_Slot slots[] = {
         {Py_tp_doc, const_cast<char*>("Steps of an update rule on many parameters.")},
         {Py_tp_new, reinterpret_cast<void*>(new_update)},
-        {Py_tp_dealloc, reinterpret_cast<void*>(free_update)},
+        {Py_tp_dealloc, reinterpret_cast<void*>(free_object<PyUpdate>)},
         {Py_tp_methods, methods},
         {0, nullptr}};
     static PyType_Spec spec{"catena.Update", sizeof(PyUpdate), 0, Py_TPFLAGS_DEFAULT, slots};

@@ -7,6 +7,7 @@
 #include <Python.h>
 
 #include <atomic>
+#include <cstdint>
 #include <exception>
 #include <memory>
 #include <string>
@@ -59,8 +60,13 @@ auto in_python(const Call& call) noexcept {
 // what kernels use. A thread that waits for the lock is not counted.
 class Working {
 public:
-    static void begin() noexcept { count_ += working_ = true; }
-    static void end() noexcept { count_ -= std::exchange(working_, false); }
+    static void begin() noexcept {
+        working_ = true;
+        ++count_;
+    }
+    static void end() noexcept {
+        if (std::exchange(working_, false)) --count_;
+    }
     static bool here() noexcept { return working_; }
     static int count() noexcept { return count_; }
 
@@ -138,6 +144,11 @@ inline Owned checked(PyObject* object) {
 inline void checked(int status) {
     if (status < 0) throw PythonError();
 }
+inline bool truth_of(PyObject* object) {
+    const int truth = PyObject_IsTrue(object);
+    checked(truth);
+    return truth != 0;
+}
 // A tuple of element(0), element(1), ..., element(n - 1).
 template <class Element>
 Owned tuple_of(std::size_t n, const Element& element) {
@@ -180,13 +191,35 @@ PyObject* python_class_of_shape_errors();
 // A new type from slots; its objects are collected if it has Py_TPFLAGS_HAVE_GC.
 PyTypeObject* add_type(PyObject* module, PyType_Spec& spec);
 
-// The hash of objects that are compared element by element, but are keys by identity.
-Py_hash_t hash_address(PyObject* self) noexcept;
-
 template <class T>
 T* as(PyObject* object) {
     return reinterpret_cast<T*>(object);
 }
+
+// ---- slots of types
+
+// Destroys and frees an object without garbage collection, whose structure is T.
+template <class T>
+void free_object(PyObject* self) {
+    PyTypeObject* const type = Py_TYPE(self);
+    as<T>(self)->~T();
+    reinterpret_cast<freefunc>(PyType_GetSlot(type, Py_tp_free))(self);
+    Py_DECREF(type);
+}
+// What an operator returns for operands of other types: Python then asks the other operand.
+inline PyObject* ask_the_other() noexcept {
+    Py_INCREF(Py_NotImplemented);
+    return Py_NotImplemented;
+}
+// == and != of objects that stand for `left` and `right`.
+inline PyObject* compare_addresses(const void* left, const void* right, int operation) noexcept {
+    return PyBool_FromLong((left == right) == (operation == Py_EQ));
+}
+inline Py_hash_t hash_of(const void* address) noexcept {
+    return static_cast<Py_hash_t>(reinterpret_cast<std::uintptr_t>(address) >> 4);
+}
+// For objects that are compared element by element, but are keys by identity.
+inline Py_hash_t hash_address(PyObject* self) noexcept { return hash_of(self); }
 
 // An entry of tp_methods or a module's methods.
 using FastCall = PyObject* (*)(PyObject*, PyObject* const*, Py_ssize_t);

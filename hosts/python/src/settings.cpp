@@ -28,11 +28,6 @@ PyObject* new_device(PyTypeObject*, PyObject* args, PyObject* kwargs) {
         return python_device(device_from(name)).release();
     });
 }
-void free_device(PyObject* object) {
-    PyTypeObject* const type = Py_TYPE(object);
-    reinterpret_cast<freefunc>(PyType_GetSlot(type, Py_tp_free))(object);
-    Py_DECREF(type);
-}
 PyObject* device_repr(PyObject* self) {
     return guarded([&] {
         return python_text(fmt::format("catena.Device('{}')", device_self(self).name())).release();
@@ -42,18 +37,11 @@ PyObject* device_str(PyObject* self) {
     return guarded([&] { return python_text(device_self(self).name()).release(); });
 }
 PyObject* device_compare(PyObject* left, PyObject* right, int operation) {
-    return guarded([&]() -> PyObject* {
-        if ((operation != Py_EQ && operation != Py_NE) || Py_TYPE(right) != device_type) {
-            Py_INCREF(Py_NotImplemented);
-            return Py_NotImplemented;
-        }
-        const bool same = device_self(left) == device_self(right);
-        return PyBool_FromLong(same == (operation == Py_EQ));
-    });
+    if ((operation != Py_EQ && operation != Py_NE) || Py_TYPE(right) != device_type)
+        return ask_the_other();
+    return compare_addresses(device_self(left).state(), device_self(right).state(), operation);
 }
-Py_hash_t device_hash(PyObject* self) {
-    return static_cast<Py_hash_t>(reinterpret_cast<std::uintptr_t>(device_self(self).state()) >> 4);
-}
+Py_hash_t device_hash(PyObject* self) { return hash_of(device_self(self).state()); }
 
 // The number of a GPU; -1 for other devices.
 int gpu_number(Device device) {
@@ -238,9 +226,7 @@ PyObject* set_flag(PyObject*, PyObject* const* args, Py_ssize_t) {
         Config& to = args[2] == Py_True ? global_config() : config();
         const std::string name(text_of(args[0]));
         if (const auto flag = flag_of(name)) {
-            const int truth = PyObject_IsTrue(args[1]);
-            checked(truth);
-            to.*flag = truth != 0;
+            to.*flag = truth_of(args[1]);
             Py_RETURN_NONE;
         }
         if (args[1] == Py_None) {
@@ -394,7 +380,7 @@ void add_settings(PyObject* module) {
              "\"@numpy\" for the host, \"@cupy:1\" or 1 for a GPU, -1 for the host. In a with "
              "block it is the current device of the thread, on which new arrays are made.")},
         {Py_tp_new, reinterpret_cast<void*>(new_device)},
-        {Py_tp_dealloc, reinterpret_cast<void*>(free_device)},
+        {Py_tp_dealloc, reinterpret_cast<void*>(free_object<PyDevice>)},
         {Py_tp_repr, reinterpret_cast<void*>(device_repr)},
         {Py_tp_str, reinterpret_cast<void*>(device_str)},
         {Py_tp_richcompare, reinterpret_cast<void*>(device_compare)},

@@ -132,13 +132,6 @@ PyObject* record(PyObject*, PyObject* const* args, Py_ssize_t) {
     });
 }
 
-void free_recorded(PyObject* self) {
-    PyTypeObject* const type = Py_TYPE(self);
-    recorded_of(self).~Recorded();
-    reinterpret_cast<freefunc>(PyType_GetSlot(type, Py_tp_free))(self);
-    Py_DECREF(type);
-}
-
 // The result of a call without a gradient that is an input: not that tensor, which may require one.
 Owned detached(PyObject* tensor) { return checked(PyObject_CallMethod(tensor, "detach", nullptr)); }
 
@@ -239,7 +232,7 @@ void add_torch(PyObject* module) {
                                     fast("gradients", recorded_gradients, nullptr),
                                     {nullptr, nullptr, 0, nullptr}};
     static PyType_Slot slots[] = {{Py_tp_doc, const_cast<char*>("A graph behind tensors.")},
-                                  {Py_tp_dealloc, reinterpret_cast<void*>(free_recorded)},
+                                  {Py_tp_dealloc, reinterpret_cast<void*>(free_object<PyRecorded>)},
                                   {Py_tp_methods, methods},
                                   {0, nullptr}};
     static PyType_Spec spec{"catena._core.Recorded", sizeof(PyRecorded), 0,

@@ -159,12 +159,6 @@ PyObject* not_deleted(PyObject* value) {
     return value;
 }
 
-bool truth_of(PyObject* value) {
-    const int truth = PyObject_IsTrue(value);
-    checked(truth);
-    return truth != 0;
-}
-
 // Chainer 1 also has "on", "off" and "auto", which combines with either, as constants do.
 bool volatile_of(PyObject* value) {
     if (value != nullptr && PyUnicode_Check(value) != 0) {

@@ -101,11 +101,8 @@ def steps_per_second(n_threads, seconds=1.0):
     return sum(counts) / seconds
 
 
-def catena_works(threads):
-    import catena as c
-    c.Device("cpu:0").threads = threads
-    x, y = (c.Variable(numpy.ones(1, "float32")) for _ in range(2))
-
+def times_of(x, y, no_graph, step):
+    """The works that both sides have: with two leaves of one element, and a training step."""
     def chain():
         z = x
         for _ in range(1000):
@@ -113,10 +110,18 @@ def catena_works(threads):
         z.backward()
 
     times = {"add of 1 element, graph": smallest_sum(x, y)}
-    with c.no_backprop_mode():
+    with no_graph():
         times["add of 1 element"] = smallest_sum(x, y)
     times["chain of 1000 additions, both ways"] = smallest(chain)
-    times["MLP step, 100 units"] = smallest(catena_trainer())
+    times["MLP step, 100 units"] = smallest(step)
+    return times
+
+
+def catena_works(threads):
+    import catena as c
+    c.Device("cpu:0").threads = threads
+    x, y = (c.Variable(numpy.ones(1, "float32")) for _ in range(2))
+    times = times_of(x, y, c.no_backprop_mode, catena_trainer())
     times["two threads"] = steps_per_second(2) / steps_per_second(1)
     return times
 
@@ -124,7 +129,6 @@ def catena_works(threads):
 def torch_works(threads):
     import torch
     torch.set_num_threads(threads)
-    x, y = (torch.ones(1, requires_grad=True) for _ in range(2))
     layers = [torch.nn.Linear(784, UNITS), torch.nn.ReLU(), torch.nn.Linear(UNITS, UNITS),
               torch.nn.ReLU(), torch.nn.Linear(UNITS, 10)]
     model = torch.nn.Sequential(*layers)
@@ -138,18 +142,8 @@ def torch_works(threads):
         loss.backward()
         optimizer.step()
 
-    def chain():
-        z = x
-        for _ in range(1000):
-            z = z + y
-        z.backward()
-
-    times = {"add of 1 element, graph": smallest_sum(x, y)}
-    with torch.no_grad():
-        times["add of 1 element"] = smallest_sum(x, y)
-    times["chain of 1000 additions, both ways"] = smallest(chain)
-    times["MLP step, 100 units"] = smallest(step)
-    return times
+    x, y = (torch.ones(1, requires_grad=True) for _ in range(2))
+    return times_of(x, y, torch.no_grad, step)
 
 
 if __name__ == "__main__":

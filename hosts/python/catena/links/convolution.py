@@ -1,4 +1,6 @@
 """Links that are convolutions, and compositions of them."""
+import functools
+
 from catena import functions as F
 from catena.configuration import get_dtype
 from catena.initializers import HeNormal, Zero, _get_initializer
@@ -210,37 +212,25 @@ class DeconvolutionND(_Convolution):
 class Convolution1D(ConvolutionND):
     """A convolution over one axis: of sequences (N, channels, length); see Convolution2D."""
 
-    def __init__(self, in_channels, out_channels, ksize, stride=1, pad=0, nobias=False,
-                 initialW=None, initial_bias=None, cover_all=False, dilate=1, groups=1):
-        super().__init__(1, in_channels, out_channels, ksize, stride, pad, nobias, initialW,
-                         initial_bias, cover_all, dilate, groups)
+    __init__ = functools.partialmethod(ConvolutionND.__init__, 1)
 
 
 class Convolution3D(ConvolutionND):
     """A convolution over three axes: of volumes (N, channels, depth, height, width)."""
 
-    def __init__(self, in_channels, out_channels, ksize, stride=1, pad=0, nobias=False,
-                 initialW=None, initial_bias=None, cover_all=False, dilate=1, groups=1):
-        super().__init__(3, in_channels, out_channels, ksize, stride, pad, nobias, initialW,
-                         initial_bias, cover_all, dilate, groups)
+    __init__ = functools.partialmethod(ConvolutionND.__init__, 3)
 
 
 class Deconvolution1D(DeconvolutionND):
     """A transposed convolution over one axis; see Deconvolution2D."""
 
-    def __init__(self, in_channels, out_channels, ksize, stride=1, pad=0, nobias=False,
-                 outsize=None, initialW=None, initial_bias=None, dilate=1, groups=1):
-        super().__init__(1, in_channels, out_channels, ksize, stride, pad, nobias, outsize,
-                         initialW, initial_bias, dilate, groups)
+    __init__ = functools.partialmethod(DeconvolutionND.__init__, 1)
 
 
 class Deconvolution3D(DeconvolutionND):
     """A transposed convolution over three axes; see Deconvolution2D."""
 
-    def __init__(self, in_channels, out_channels, ksize, stride=1, pad=0, nobias=False,
-                 outsize=None, initialW=None, initial_bias=None, dilate=1, groups=1):
-        super().__init__(3, in_channels, out_channels, ksize, stride, pad, nobias, outsize,
-                         initialW, initial_bias, dilate, groups)
+    __init__ = functools.partialmethod(DeconvolutionND.__init__, 3)
 
 
 class DepthwiseConvolution2D(Link):

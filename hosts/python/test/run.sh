@@ -60,6 +60,8 @@ if [[ $kind == sanitized ]]; then
     LD_PRELOAD=$(ldd "$core" | awk '$1 ~ /^lib([alt]san|ubsan|stdc\+\+)\./ {print $3}' | paste -sd ' ')
     export LD_PRELOAD PYTHONPATH=$build/lib/python PYTHONMALLOC=malloc
     export ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0:allocator_may_return_null=1:detect_odr_violation=0
+    # Freed memory that the sanitizer keeps would count as growth of the process.
+    ASAN_OPTIONS+=:quarantine_size_mb=8
     # The fake stacks of GCC before 12.4 misalign vectors of AVX-512 (GCC's bug 110027).
     ASAN_OPTIONS+=:detect_stack_use_after_return=0
     files=("$tests" --ignore "$tests/test_package.py")

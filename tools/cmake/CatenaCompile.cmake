@@ -54,3 +54,24 @@ function(catena_share_headers name)
     set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
     target_compile_options(${name} PRIVATE -fPIE)  # as CMake compiles programs
 endfunction()
+
+# Kernels are compiled for each instruction set, or, with "native", for the baseline and the newest
+# that this machine has.
+set(CATENA_ISAS all CACHE STRING "Instruction sets of the kernels: all or native")
+if(CATENA_ISAS STREQUAL "native")
+    file(WRITE "${CMAKE_BINARY_DIR}/native.c" "")
+    execute_process(COMMAND "${CMAKE_C_COMPILER}" -march=native -dM -E "${CMAKE_BINARY_DIR}/native.c"
+                    OUTPUT_VARIABLE macros ERROR_QUIET)
+    set(level 1)
+    if(macros MATCHES "__AVX2__" AND macros MATCHES "__FMA__" AND macros MATCHES "__F16C__")
+        set(level 3)
+        if(macros MATCHES "__AVX512BW__" AND macros MATCHES "__AVX512DQ__" AND
+           macros MATCHES "__AVX512CD__" AND macros MATCHES "__AVX512VL__")
+            set(level 4)
+        endif()
+    endif()
+    message(STATUS "Kernels: for x86-64 and x86-64-v${level}")
+    add_compile_definitions("$<$<COMPILE_LANGUAGE:C,CXX>:CATENA_ISA_LEVEL=${level}>")
+elseif(NOT CATENA_ISAS STREQUAL "all")
+    message(FATAL_ERROR "CATENA_ISAS: expected all or native, got '${CATENA_ISAS}'")
+endif()

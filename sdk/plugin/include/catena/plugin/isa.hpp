@@ -115,10 +115,15 @@ struct Target<Isa::x86_64_v4> {
 #endif
 #undef CATENA_TARGET_BODY
 
-// A list of instruction sets. Isas is the list for which kernels are compiled.
+// A list of instruction sets. Isas is the list for which kernels are compiled: all, or the baseline
+// and x86-64-vN if a build for one kind of machine defines CATENA_ISA_LEVEL as N.
 template <Isa... isa>
 struct IsaList {};
-#if defined(CATENA_X86)
+#if defined(CATENA_X86) && defined(CATENA_ISA_LEVEL) && CATENA_ISA_LEVEL == 4
+using Isas = IsaList<Isa::baseline, Isa::x86_64_v4>;
+#elif defined(CATENA_X86) && defined(CATENA_ISA_LEVEL) && CATENA_ISA_LEVEL == 3
+using Isas = IsaList<Isa::baseline, Isa::x86_64_v3>;
+#elif defined(CATENA_X86) && !defined(CATENA_ISA_LEVEL)
 using Isas = IsaList<Isa::baseline, Isa::x86_64_v3, Isa::x86_64_v4>;
 #else
 using Isas = IsaList<Isa::baseline>;

@@ -20,7 +20,7 @@ GUIDE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../sdk/doc/
 
 
 def check(*arguments, **environment):
-    return subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, timeout=300,
+    return subprocess.run([PROGRAM, *arguments], capture_output=True, text=True,
                           env={**os.environ, **environment})
 
 
@@ -52,7 +52,7 @@ class Program(unittest.TestCase):
             for command, reason in (('exec "$@" >/dev/full', "No space left"),
                                     ('exec "$@" >&-', "Bad file")):
                 done = subprocess.run(["sh", "-c", command, "sh", PROGRAM, *words], text=True,
-                                      capture_output=True, timeout=300)
+                                      capture_output=True)
                 self.assertEqual(done.returncode, 2, words)
                 self.assertIn(reason, done.stderr)
 
@@ -69,7 +69,7 @@ class Program(unittest.TestCase):
             def limit():
                 resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))
             done = subprocess.run([PROGRAM, "--only", "static/file", file.name], text=True,
-                                  capture_output=True, timeout=300, preexec_fn=limit)
+                                  capture_output=True, preexec_fn=limit)
             self.assertEqual(done.returncode, 1, done)
             self.assertIn(f"[check] {file.name}: expected enough memory, got too little",
                           done.stdout)
@@ -112,8 +112,8 @@ class Program(unittest.TestCase):
 
     def test_what_was_cut_off_is_not_run_again_where_the_time_for_all_is_over(self):
         result = check("--only", "values", "--timeout", "4", "--total", "2", HANGING)
-        self.assertIn("skipped values/empty: it did not come to it: see values/survives",
-                      result.stdout)
+        self.assertIn("FAILED  values/survives", result.stdout)
+        self.assertIn("skipped values/empty: not begun within 2 s (--total)", result.stdout)
 
     def test_a_failure_is_reproduced(self):
         def problems(*arguments):
@@ -136,16 +136,14 @@ class Program(unittest.TestCase):
                 time.sleep(0.02)
                 process.send_signal(signal.SIGSTOP)
                 process.send_signal(signal.SIGCONT)
-            out, _ = process.communicate(timeout=300)
+            out, _ = process.communicate()
         self.assertEqual(process.returncode, 0, out)
 
     def test_the_time_limit(self):
-        start = time.monotonic()
         result = check("--only", "values", "--timeout", "2", "--jobs", "1", HANGING)
         self.assertEqual(result.returncode, 1)
         self.assertIn("it did not end within 2 s, in: org.example.square: forward float32",
                       result.stdout)
-        self.assertLess(time.monotonic() - start, 60)
 
     def test_a_function_that_hangs_is_left(self):
         result = check("--only", "values", "--only", "fuzz", "--timeout", "4", "--jobs", "1",
@@ -153,20 +151,32 @@ class Program(unittest.TestCase):
         self.assertEqual(result.stdout.count("it did not end within"), 1, result.stdout)
         self.assertIn("skipped fuzz/shapes: the function hangs: see values/survives",
                       result.stdout)
-        start = time.monotonic()
         result = check("--timeout", "4", HANGING)
         self.assertEqual(result.returncode, 1)
-        self.assertLess(time.monotonic() - start, 60)
         self.assertIn("ok      values/empty\n    org.example.square: without long calls, since the "
                       "function hangs", result.stdout)
 
-    def test_the_time_for_all(self):
-        start = time.monotonic()
-        result = check("--total", "3", "--jobs", "1", HANGING)
-        self.assertEqual(result.returncode, 1)
-        self.assertIn("it was not begun: expected all checks to end within 3 s (--total)",
-                      result.stdout)
-        self.assertLess(time.monotonic() - start, 60)
+    def test_checks_without_time_are_skipped(self):
+        result = check("--only", "values", "--total", "0.001", "--jobs", "1", GOOD)
+        self.assertEqual(result.returncode, 0)
+        self.assertIn("skipped values/survives: not begun within 0.001 s (--total)", result.stdout)
+        self.assertRegex(result.stdout, r"checks: 0 ok, 0 failed, [1-9]\d* skipped")
+
+    def test_waiting_for_a_cpu_does_not_count(self):
+        # All processes share one CPU with endless loops, so they wait for most of the time.
+        one = {min(os.sched_getaffinity(0))}
+        loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"],
+                                  preexec_fn=lambda: os.sched_setaffinity(0, one))
+                 for _ in range(4)]
+        try:
+            done = subprocess.run([PROGRAM, "--only", "values", "--timeout", "2", GOOD],
+                                  capture_output=True, text=True,
+                                  preexec_fn=lambda: os.sched_setaffinity(0, one))
+        finally:
+            for loop in loops:
+                loop.kill()
+                loop.wait()
+        self.assertEqual(done.returncode, 0, done.stdout)
 
     def test_json(self):
         everything = json.loads(check("--format", "json", "--only", "static", "--only",

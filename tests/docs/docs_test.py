@@ -213,7 +213,7 @@ class Programs:
         if command not in self.texts:
             try:
                 done = subprocess.run([self.folder / command[0], *command[1:]], text=True,
-                                      capture_output=True, timeout=60)
+                                      capture_output=True)
                 self.texts[command] = done.stdout if done.returncode == 0 else None
             except OSError:
                 self.texts[command] = None
@@ -223,7 +223,7 @@ class Programs:
         """Returns the text of a file that catena-new writes, or None."""
         with tempfile.TemporaryDirectory() as folder:
             done = subprocess.run([self.folder / "catena-new", *command.split(), "--output", folder],
-                                  capture_output=True, timeout=60)
+                                  capture_output=True)
             file = pathlib.Path(folder) / name
             return file.read_text() if done.returncode == 0 and file.is_file() else None
 

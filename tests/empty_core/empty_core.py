@@ -30,7 +30,7 @@ class EmptyCore(unittest.TestCase):
 
     def run_host(self, what, **env):
         return subprocess.run([HOST, what], env={**self.env, **env}, text=True,
-                              capture_output=True, timeout=60)
+                              capture_output=True)
 
     def fails(self, lines, what="test.a", **env):
         done = self.run_host(what, **env)
@@ -95,7 +95,7 @@ class EmptyCore(unittest.TestCase):
         for program in PROGRAMS:
             with self.subTest(program):
                 env = {**os.environ, "CATENA_PLUGINS": "off"}
-                done = subprocess.run([program], env=env, text=True, capture_output=True, timeout=60)
+                done = subprocess.run([program], env=env, text=True, capture_output=True)
                 self.assertEqual(done.returncode, 1, done.stderr)
                 self.assertIn("no plugin has ", done.stderr)
                 self.assertIn("plugins are switched off: CATENA_PLUGINS=off", done.stderr)

@@ -65,7 +65,7 @@ class Case(unittest.TestCase):
 
     def catena(self, *arguments, cwd=None, **env):
         done = subprocess.run([CATENA, *map(str, arguments)], env=self.env | env, cwd=cwd,
-                              text=True, capture_output=True, timeout=60)
+                              text=True, capture_output=True)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.log = done.stderr
         return done.stdout
@@ -73,7 +73,7 @@ class Case(unittest.TestCase):
     def fails(self, *arguments, printed="", **env):
         """Returns the errors of a command that must fail."""
         done = subprocess.run([CATENA, *map(str, arguments)], env=self.env | env, text=True,
-                              capture_output=True, timeout=60)
+                              capture_output=True)
         self.assertEqual((done.returncode, done.stdout), (1, printed), done.stderr)
         return done.stderr
 
@@ -190,7 +190,7 @@ class Search(Case):
         for setuid in (False, True):
             os.chmod(host, 0o4755 if setuid else 0o755)
             done = subprocess.run([host, "test.none"], env=env, text=True, capture_output=True,
-                                  user=65534 if setuid else None, timeout=60)
+                                  user=65534 if setuid else None)
             self.assertEqual(done.returncode, 1, done.stderr)
             for folder in (self.named, self.user):
                 self.assertEqual(f"looked in {folder}" in done.stderr, not setuid, done.stderr)
@@ -458,7 +458,7 @@ class Trust(Case):
         for owner, state in ((0, "loaded"), (65534, "loaded"), (STRANGER, "refused")):
             os.chown(self.path, owner, -1)
             done = subprocess.run([CATENA, "plugins", "--json"], env=self.env, user=65534, group=65534,
-                                  extra_groups=[], text=True, capture_output=True, timeout=60)
+                                  extra_groups=[], text=True, capture_output=True)
             if done.returncode == 127 or "cannot open shared object" in done.stderr:
                 self.skipTest("another user cannot run the program in this folder")
             self.assertEqual([p["state"] for p in json.loads(done.stdout)["plugins"]], [state])

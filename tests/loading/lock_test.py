@@ -166,14 +166,14 @@ class Lock(Case):
         self.put(OTHER, self.named)
         for out in (("--plugins", self.named, "--plugins", self.system), ("--out", "/nowhere/lock")):
             done = subprocess.run([CATENA, "plugins", "lock", *out], env=self.env, text=True,
-                                  capture_output=True, timeout=60)
+                                  capture_output=True)
             self.assertEqual((done.returncode, done.stdout), (1, ""))
             self.assertRegex(done.stderr, "text.catena: not a shared library")
         self.assertEqual(self.lock.read_text(), before)
         self.assertFalse((self.named / self.lock.name).exists())
         (self.system / "text.catena").unlink()
         done = subprocess.run([CATENA, "plugins", "lock", "--out", "/nowhere/lock"], env=self.env,
-                              text=True, capture_output=True, timeout=60)
+                              text=True, capture_output=True)
         self.assertEqual((done.returncode, done.stderr),
                          (1, "catena: [save] /nowhere/lock: expected a file that can be written, "
                              "got No such file or directory\n"))

@@ -30,6 +30,7 @@ struct Outcome {
     std::vector<Finding> notes;
     bool finished = false;  // the child reported the end of the check in time
     bool timed_out = false;
+    std::string missed;  // why the process was not started; empty if it was
     Survey survey;
     std::string output;  // what the plugin printed
     std::chrono::duration<double> time{0};

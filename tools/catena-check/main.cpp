@@ -168,9 +168,10 @@ int main(int argc, char** argv) {
             ("quiet,q", po::bool_switch(&o.quiet),
              "text format: print only failures and the summary")
             ("timeout", po::value(&s.timeout)->value_name("SECONDS")->default_value(s.timeout),
-             "time limit of one process. Later checks skip a function that exceeds it")
+             "time limit of one process, without the time in which it waits for a CPU. Later checks "
+             "skip a function that exceeds it")
             ("total", po::value(&s.total)->value_name("SECONDS")->default_value(s.total),
-             "time limit for all checks of a plugin. Checks that have not started by then fail")
+             "checks of a plugin that have not started after this time are skipped")
             ("seed", po::value(&o.seed)->value_name("N|random")->default_value("1"),
              "seed of the random numbers")
             ("reproduce", po::value(&o.reproduce)->value_name("SEED[:N,N...]"),

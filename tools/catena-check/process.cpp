@@ -16,6 +16,8 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <sstream>
 #include <system_error>
 
@@ -79,16 +81,19 @@ public:
         waitpid(pid_, nullptr, 0);
     }
 
-    // Returns false if the process did not end in time.
+    // Returns false if the process did not end in time. While a thread of it waits for a CPU, because
+    // others use the machine, its time does not count.
     bool wait(double seconds) {
         const Descriptor process(
             need(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)), "pidfd_open"));
         pollfd end = {process.get(), POLLIN, 0};
-        const auto limit = Clock::now() + std::chrono::duration<double>(seconds);
+        const auto start = Clock::now();
         for (int ended = 0; ended <= 0;) {  // SIGSTOP and SIGCONT interrupt poll()
-            const std::chrono::duration<double, std::milli> left = limit - Clock::now();
-            if (left.count() <= 0) return false;
-            ended = poll(&end, 1, static_cast<int>(std::min(std::ceil(left.count()), 2e9)));
+            const std::chrono::duration<double> past = Clock::now() - start;
+            double left = seconds - past.count();
+            if (left <= 0) left += waited_for_cpu();
+            if (left <= 0) return false;
+            ended = poll(&end, 1, static_cast<int>(std::min(std::ceil(left * 1000), 2e9)));
             if (ended < 0 && errno != EINTR) need(ended, "poll");
         }
         need(waitpid(pid_, &status, 0), "waitpid");
@@ -102,6 +107,19 @@ public:
     int status = 0;
 
 private:
+    // Returns the seconds that the thread that waited longest was ready to run but had no CPU.
+    double waited_for_cpu() const {
+        double longest = 0;
+        std::error_code gone;
+        for (const auto& thread :
+             std::filesystem::directory_iterator("/proc/" + std::to_string(pid_) + "/task", gone)) {
+            double ran = 0, waited = 0;  // nanoseconds
+            std::ifstream(thread.path() / "schedstat") >> ran >> waited;
+            longest = std::max(longest, waited / 1e9);
+        }
+        return longest;
+    }
+
     pid_t pid_ = 0;
 };
 

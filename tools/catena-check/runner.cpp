@@ -132,20 +132,14 @@ private:
         mine.function = task.function;
         if (!task.cut_by.empty()) return run_alone(*task.checks.front(), mine, !hung.empty());
         Outcome none;  // for a task that does not run
-        const double time = left();
         if (!hung.empty()) {
             none.finished = true;
             for (const Check* check : task.checks)
                 none.skipped.push_back({name_of(*check), "the function hangs: see " + hung});
-        } else if (time <= 0) {
-            none.failures.push_back(
-                {name_of(*task.checks.front()),
-                 fmt::format("it was not begun: expected all checks to end within {} s (--total)",
-                             settings_.total),
-                 {subject_.seed, {}}});
+        } else if (no_time(none)) {
+            return none;
         } else {
-            return run_check(mine, name_of(*task.checks.front()),
-                             std::min(settings_.timeout, time));
+            return run_check(mine, name_of(*task.checks.front()), settings_.timeout);
         }
         return none;
     }
@@ -155,10 +149,8 @@ private:
         // If the shared run hung, each check gets a tenth of the time limit and no long calls.
         const double limit = hung ? settings_.timeout / 10 : settings_.timeout;
         subject.large = !hung;
-        const auto once = [&] {
-            const double time = left();
-            return time > 0 ? run_check(subject, subject.only, std::min(limit, time)) : Outcome();
-        };
+        if (Outcome none; no_time(none)) return none;
+        const auto once = [&] { return run_check(subject, subject.only, limit); };
         const auto without = [&](Outcome outcome, const std::string& what, const std::string& why) {
             outcome.notes.push_back(
                 {subject.only, fmt::format("without {}, since {}", what, why), 1});
@@ -190,7 +182,11 @@ private:
                 tasks_.push_back({{task.checks[i]}, task.function, failures.back().text});
         task.checks.resize(1);
     }
-    double left() const { return settings_.total - seconds_since(start_); }
+    bool no_time(Outcome& outcome) const {
+        if (seconds_since(start_) < settings_.total) return false;
+        outcome.missed = fmt::format("not begun within {} s (--total)", settings_.total);
+        return true;
+    }
 
     const Subject subject_;
     const Settings& settings_;
@@ -209,6 +205,7 @@ private:
 // Returns why the task has no result for the check, or an empty text if it has one.
 std::string cut_off(const Task& task, const Check& check) {
     const Outcome& outcome = task.outcome;
+    if (!outcome.missed.empty()) return outcome.missed;
     const std::string first = name_of(*together_with(check).front());
     if (outcome.finished || first == name_of(check)) return {};
     const std::string& cut_by = task.cut_by;

@@ -30,11 +30,11 @@ if(CATENA_BUILD_TESTS)
         ARCHIVE_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin/test")
 endif()
 
-# Ends tests that hang, not tests that are slow on a busy machine.
+# Ends tests that hang, not tests that are slow on a slow or busy machine.
 if(CATENA_SANITIZE)
-    set(CATENA_TEST_TIMEOUT 3600)
+    set(CATENA_TEST_TIMEOUT 10800)
 else()
-    set(CATENA_TEST_TIMEOUT 600)
+    set(CATENA_TEST_TIMEOUT 1800)
 endif()
 
 function(catena_add_test name)

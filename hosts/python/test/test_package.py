@@ -128,16 +128,6 @@ def test_no_plugin_is_refused():
     assert "refused" not in report
 
 
-def test_import_time():
-    """With NumPy, which takes most of the time. The least of several: others only add to it."""
-    code = ("import time; start = time.perf_counter(); import catena\n"
-            "print(time.perf_counter() - start)")
-    seconds = []
-    while not seconds or (min(seconds) >= 0.150 and len(seconds) < 40):
-        seconds.append(float(run(code)))
-    assert min(seconds) < 0.150, seconds
-
-
 def test_import_is_lazy():
     modules = run("import sys, catena; print(*sys.modules)").split()
     lazy = {"scipy", "matplotlib", "PIL", "h5py", "torch", "pytest", "concurrent.futures"}

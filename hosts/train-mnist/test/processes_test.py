@@ -1,7 +1,6 @@
 """Runs catena-train-mnist in several processes. Usage: processes_test.py PROGRAM [unittest options]"""
 import os
 import signal
-import time
 import unittest
 
 from processes_case import Processes, numbers, skip_without_mpi
@@ -75,10 +74,8 @@ class Mnist(Processes):
     def test_killed_ranks_change_nothing(self):
         self.check_kills_of_ranks(2, 4, self.options("--save-every", 5, epochs=3))
 
-    def check_failure(self, process, limit, *texts):
-        began = time.monotonic()
-        out, err = process.communicate(timeout=60)
-        self.assertLess(time.monotonic() - began, limit, out + err)
+    def check_failure(self, process, *texts):
+        out, err = process.communicate()
         self.assertNotEqual(process.returncode, 0)
         for text in texts:
             self.assertRegex(out + err, text)
@@ -95,15 +92,18 @@ class Mnist(Processes):
     def test_a_killed_rank_is_named(self):
         process = self.training(n=3)
         os.kill(self.children(process)[-1], signal.SIGKILL)
-        self.check_failure(process, 10, r"rank \d: .*expected rank \d to take part, got the end of")
+        self.check_failure(process, r"rank \d: .*expected rank \d to take part, got the end of")
 
     def test_a_rank_that_hangs_is_named(self):
-        process = self.training("--timeout", 2)
+        process = self.training("--timeout", 10)
         stopped = self.children(process)[-1]
         os.kill(stopped, signal.SIGSTOP)
-        time.sleep(6)
+        lines = [process.stderr.readline()]
+        while lines[-1] and "to start it within 10" not in lines[-1]:
+            lines.append(process.stderr.readline())
+        self.assertRegex(lines[-1], r"rank \d: .*expected rank \d to start it within 10")
         os.kill(stopped, signal.SIGCONT)  # mpirun waits for it
-        self.check_failure(process, 20, r"rank \d: .*expected rank \d to start it within 2")
+        self.check_failure(process)
 
     def test_other_options_are_refused(self):
         out = self.run_processes(2, *self.options(), first=("--units", 50), code=1)
@@ -118,7 +118,7 @@ class Mnist(Processes):
         process = self.training("--save", file)
         for rank in self.children(process)[:1]:
             os.kill(rank, signal.SIGINT)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate()
         self.assertIn("interrupted in epoch", out + err)
         self.assertGreater(len(numbers(file)), 3)
 

@@ -3,7 +3,6 @@ import contextlib
 import functools
 import gzip
 import os
-import pathlib
 import pty
 import random
 import re
@@ -104,12 +103,11 @@ class Snapshots(Case):
         file = self.folder / "interrupted.npz"
         file.unlink(missing_ok=True)
         process = self.start(*self.OPTIONS, "--epochs", 100000, "--save", file)
-        deadline = time.monotonic() + 60
-        while not file.exists() and time.monotonic() < deadline:
+        while not file.exists():
             time.sleep(0.01)
         time.sleep(random.uniform(0, 0.3))  # about the time of an epoch and a snapshot
         process.send_signal(how)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate()
         return file, process.returncode, out + err
 
     def check_resumes(self, file):
@@ -122,12 +120,11 @@ class Snapshots(Case):
 
     def test_signals_save_in_the_middle_of_an_epoch(self):
         for how in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            position, deadline = 0, time.monotonic() + 120
-            while position == 0 and time.monotonic() < deadline:  # 0: the epoch had ended
+            position = 0
+            while position == 0:  # the epoch had ended
                 file, code, out = self.interrupted(how)
                 self.assertEqual(code, 128 + how, out)
                 position = number(file, "batches/position")
-            self.assertGreater(position, 0)
             self.assertIn(f"saved {file}", out)
             self.check_resumes(file)
 
@@ -146,13 +143,13 @@ class Snapshots(Case):
 
     def test_a_long_step_is_not_waited_for(self):
         process, _ = self.signalled_in_a_step(signal.SIGTERM, 10000)
-        self.communicate_in_time(process)
+        process.communicate()
         self.assertEqual(process.returncode, -signal.SIGTERM)
         self.assertEqual(list(self.folder.iterdir()), [])
 
     def test_a_terminal_that_closes_lets_a_long_step_end(self):
         process, file = self.signalled_in_a_step(signal.SIGHUP, 5000)
-        out, err = process.communicate(timeout=120)
+        out, err = process.communicate()
         self.assertEqual(process.returncode, 128 + signal.SIGHUP, err)
         self.assertIn(f"saved {file}", out)
 
@@ -173,7 +170,7 @@ class Snapshots(Case):
         """Returns the errors of a run whose files are limited to size bytes, as by ulimit -f."""
         limit = functools.partial(resource.setrlimit, resource.RLIMIT_FSIZE, (size, size))
         process = self.start(*self.OPTIONS, *options, preexec_fn=limit)
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate()
         self.assertEqual(process.returncode, 1, err)
         self.assertIn("File too large", err)
         return err
@@ -215,13 +212,7 @@ class Snapshots(Case):
         os.set_blocking(write, True)
         process = subprocess.Popen([PROGRAM, "--epochs", "0"], env=self.env, stdout=write, **how)
         os.close(write)
-        status = pathlib.Path(f"/proc/{process.pid}/status")
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline:  # until it handles SIGTERM, its last handler
-            caught = int(re.search(r"^SigCgt:\s*(\w+)", status.read_text(), re.M).group(1), 16)
-            if caught >> (signal.SIGTERM - 1) & 1:
-                break
-            time.sleep(0.005)
+        self.until_it_catches(process, signal.SIGTERM)  # its last handler
         return process, read
 
     def signalled_before_the_end(self, **how):
@@ -230,14 +221,14 @@ class Snapshots(Case):
         process.send_signal(signal.SIGINT)
         with open(read, "rb") as out:
             out.read()
-        return process.wait(timeout=60)
+        return process.wait()
 
     @unittest.skipIf("thread" in os.environ.get("CATENA_SANITIZE", ""),
                      "the thread sanitizer delays signals until a write has ended")
     def test_output_that_is_held_up_is_not_waited_for(self):
         process, read = self.held_up()
         process.send_signal(signal.SIGTERM)
-        self.communicate_in_time(process)
+        process.communicate()
         os.close(read)
         self.assertEqual(process.returncode, -signal.SIGTERM)
 
@@ -262,7 +253,7 @@ class Snapshots(Case):
         process.stdout.readline()
         process.stdout.readline()
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=60)
+        process.communicate()
         self.assertEqual(process.returncode, 130)
         self.assertEqual(list(self.folder.iterdir()), [])
 

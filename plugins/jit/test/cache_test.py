@@ -34,7 +34,7 @@ class Cache(unittest.TestCase):
 
     def finish(self, process):
         """Returns (counts by name, stdout, stderr)."""
-        output, errors = process.communicate(timeout=120)
+        output, errors = process.communicate()
         counts = {k: int(v) for k, v in re.findall(r"(\w+)=(\d+)", output)}
         return counts, output, errors
 
@@ -202,7 +202,7 @@ class Cache(unittest.TestCase):
         variables = os.environ | {"CATENA_KERNEL_CACHE": str(self.folder)}
         subprocess.run(["sh", "-c", 'for n in 0 1 2; do : > "$0/.new-$$-$n"; done; exec "$@"',
                         self.folder, WORKER, DEVICE, "1", "2"], env=variables, check=True,
-                       stdout=subprocess.DEVNULL, timeout=120)
+                       stdout=subprocess.DEVNULL)
         self.expect(0, 2, 1, 2)
 
     def test_what_a_writer_that_died_left_behind_goes(self):

@@ -219,15 +219,11 @@ void fail_by(const Comm& comm, const std::string& scenario) {
         if (odd) std::raise(SIGSTOP);
         comm.run(sum);
     } else if (scenario == "hang") {  // computes for long
-        if (odd) {
-            const double until = seconds() + 5;
-            while (seconds() < until) {
-            }
-        }
+        if (odd) std::this_thread::sleep_for(1000s);
         comm.run(sum);
     } else if (scenario == "short-timeout") {  // the operation's, shorter than the group's
         sum.timeout = 0.3;
-        if (odd) std::this_thread::sleep_for(1s);
+        if (odd) std::this_thread::sleep_for(10s);
         comm.run(sum);
     } else if (scenario == "split") {
         if (odd) comm.run(sum);

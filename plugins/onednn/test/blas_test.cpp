@@ -80,12 +80,10 @@ TEST_CASE("signals are handled on the thread's own stack") {
     const itimerval often = {{0, 500}, {0, 500}};
     REQUIRE(setitimer(ITIMER_REAL, &often, nullptr) == 0);
     Product p({100, 100, 784}, false, true, 1, 0);
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-    while (handled < 200 && std::chrono::steady_clock::now() < end) p.run(blas());
+    while (handled < 200) p.run(blas());
     const itimerval never = {};
     setitimer(ITIMER_REAL, &never, nullptr);
     sigaction(SIGALRM, &before, nullptr);
-    CHECK(handled >= 200);
     CHECK(astray == 0);
 }
 

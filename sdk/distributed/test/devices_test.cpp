@@ -20,7 +20,7 @@ void on_devices(const std::function<void(const Communicator&)>& body) {
         [&](const Communicator& comm) {
             body(Communicator::open(
                 "nccl",
-                {.rank = comm.rank(), .size = comm.size(), .address = address, .timeout = 20}));
+                {.rank = comm.rank(), .size = comm.size(), .address = address, .timeout = 600}));
         },
         devices, 20);
 }

@@ -108,14 +108,14 @@ TEST_CASE("pieces of parallel() that have not begun when one throws are left out
             std::this_thread::sleep_for(std::chrono::milliseconds(20));
         };
         CHECK_THROWS_WITH(catena::plugin::parallel<catena::plugin::Isa::baseline>(
-                              nullptr, 60, catena::plugin::serial_work, body),
+                              nullptr, 6000, catena::plugin::serial_work, body),
                           "the first");
         return n.load();
     };
     CHECK(began(1) == 1);
     // Each thread begins one piece. On a busy machine, the other threads may begin more before the
     // first exception is caught.
-    CHECK(began(3) <= 30);
+    CHECK(began(3) < 6000);
     catena::plugin::the_host = nullptr;
 }
 

@@ -15,7 +15,7 @@ def shell(command, *arguments):
     """Runs the program by a command of sh, in which "$@" is the program and its arguments."""
     with tempfile.TemporaryDirectory() as folder:
         return subprocess.run(["sh", "-c", command, "sh", PROGRAM, *arguments], cwd=folder, text=True,
-                              capture_output=True, timeout=120, check=False, env=dict(os.environ))
+                              capture_output=True, check=False, env=dict(os.environ))
 
 
 def options_with_values():

@@ -111,7 +111,7 @@ class Processes(Case):
             with contextlib.suppress(ProcessLookupError):  # it has just ended
                 if ranks:
                     os.kill(generator.choice(ranks), signal.SIGKILL)
-            out, err = process.communicate(timeout=60)
+            out, err = process.communicate(timeout=LIMIT)
             if process.returncode == 0:  # it had already ended: start again
                 shutil.rmtree(folder, ignore_errors=True)
                 continue

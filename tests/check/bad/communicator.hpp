@@ -240,8 +240,8 @@ public:
         catena_operation compared = o;
         if (breaks(Rule::mismatch) && reduces(o.kind)) compared.reduction = CATENA_REDUCE_SUM;
         op->agreement = agreement(compared, op->info);
-        double seconds = std::min(o.timeout > 0 ? o.timeout : timeout_, 1e6);
-        if (breaks(Rule::absent) && o.kind == CATENA_OP_BARRIER) seconds += 1.6;
+        const bool own = o.timeout > 0 && !(breaks(Rule::absent) && o.kind == CATENA_OP_BARRIER);
+        const double seconds = std::min(own ? o.timeout : timeout_, 1e6);
         op->deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
                                           std::chrono::duration<double>(seconds));
         if (o.kind == CATENA_OP_SEND || o.kind == CATENA_OP_RECV) {

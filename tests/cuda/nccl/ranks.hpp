@@ -119,7 +119,7 @@ inline Values values_of(const std::vector<char>& bytes, catena_dtype d) {
 // One rank of a group, with a stream and memory on its device. Owns them.
 class Rank {
 public:
-    Rank(int rank, int size, const std::string& address, double timeout = 20)
+    Rank(int rank, int size, const std::string& address, double timeout = 600)
         : device(CATENA_EMULATED != 0 ? rank % device_count() : rank) {
         CHECK(cudaSetDevice(device) == cudaSuccess);
         CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess);
@@ -227,7 +227,7 @@ inline void in_threads(int n, const std::function<void(int)>& body) {
         });
     for (std::thread& t : threads) t.join();
 }
-inline void with_ranks(int n, const std::function<void(Rank&)>& body, double timeout = 20) {
+inline void with_ranks(int n, const std::function<void(Rank&)>& body, double timeout = 600) {
     const std::string address = new_address();
     in_threads(n, [&](int r) {
         Rank rank(r, n, address, timeout);

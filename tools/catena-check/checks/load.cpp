@@ -12,9 +12,8 @@ namespace {
 
 using testing::World;
 
-// Limits in seconds, far above the needs of a plugin, since the machine may be busy.
-constexpr double most_cpu = 1;
-constexpr double most_wall = 10;
+// Seconds, far above the needs of a plugin, since the machine may be slow. CPU time, since it may be busy.
+constexpr double most_cpu = 5;
 
 // Loads the plugin as a host does. Returns the reason for a failure, or an empty text.
 std::string load(const Subject& subject, World& world, const catena_plugin*& table) {
@@ -52,9 +51,8 @@ void loading(const Subject& subject, Findings& findings) {
         silent.skip("see load/entry");
         return time.skip("see load/entry");
     }
-    if (used > most_cpu || took.count() > most_wall)
-        time.fail("expected at most {} s of CPU time and {} s in all, got {:.2f} s and {:.2f} s",
-                  most_cpu, most_wall, used, took.count());
+    if (used > most_cpu)
+        time.fail("expected at most {} s of CPU time, got {:.2f} s", most_cpu, used);
     else time.note("{:.0f} ms", 1000 * took.count());
 }
 
@@ -73,8 +71,7 @@ const Registered r4{
 const Registered r5{{"load", "files", "loading leaves no file open and closes none", loading}};
 const Registered r6{{"load", "threads", "loading starts no threads", loading}};
 const Registered r7{{"load", "silent", "loading prints nothing", loading}};
-const Registered r8{
-    {"load", "time", "loading takes at most 1 s of CPU time and 10 s in total", loading}};
+const Registered r8{{"load", "time", "loading takes at most 5 s of CPU time", loading}};
 
 void end(const Subject& subject, Findings& findings) {
     World world{std::vector<std::string>()};

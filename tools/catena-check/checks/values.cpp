@@ -69,7 +69,7 @@ void tell(const Report& report, In check, Findings findings) {
 // A thread that was joined may still be listed for a moment.
 ProcessState settled(const ProcessState& before) {
     using namespace std::chrono_literals;
-    const auto end = std::chrono::steady_clock::now() + 3s;
+    const auto end = std::chrono::steady_clock::now() + 10s;
     for (;;) {
         ProcessState now = ProcessState::now();
         if (before.changes("threads", now).empty() || std::chrono::steady_clock::now() > end)

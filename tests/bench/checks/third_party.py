@@ -1,6 +1,6 @@
-"""Tests that a third party's functions are as fast as a built-in one in the same process.
+"""Checks that a third party's functions are as fast as a built-in one in the same process.
 
-usage: third_party_test.py CATENA_BENCH
+usage: third_party.py BIN
 
 The goal of 0.95 is for an idle machine. A slower path through the SDK (no vectors, no threads, a copy)
 would cost a factor of two or more. Swish computes more than a sigmoid, especially backward, which also
@@ -37,4 +37,4 @@ def main(program):
     sys.exit(f"expected at least {FLOORS} of the built-in's speed, got {slow}")
 
 
-main(sys.argv[1])
+main(pathlib.Path(sys.argv[1], "catena-bench"))

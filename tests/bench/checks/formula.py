@@ -1,7 +1,7 @@
-"""Tests that a formula compiled at run time is as fast as a plugin, and faster than a sequence of
+"""Checks that a formula compiled at run time is as fast as a plugin, and faster than a sequence of
 functions.
 
-usage: formula_test.py CATENA_BENCH
+usage: formula.py BIN
 
 The time of each side in an attempt is the minimum of many short blocks, which alternate with those of the
 other sides: other programs only make blocks slower. Over the attempts it is the median, because the
@@ -55,4 +55,4 @@ def main(program):
     sys.exit(f"expected at least {FLOORS} times the speed, got {ratios}")
 
 
-main(sys.argv[1])
+main(pathlib.Path(sys.argv[1], "catena-bench"))

@@ -3,6 +3,20 @@
 # Adds one doctest executable, <build>/bin/test/NAME, and one ctest entry. It links a main(), unless a
 # source has one; sources only include <doctest/doctest.h>. Tests of the host SDK and of plugins use
 # the precompiled headers of sdk/host/test and sdk/plugin.
+set(CATENA_TESTS full CACHE STRING "The tests: full, or quick, which leaves out what is slow")
+if(NOT CATENA_TESTS MATCHES "^(full|quick)$")
+    message(FATAL_ERROR "CATENA_TESTS: expected full or quick, got '${CATENA_TESTS}'")
+endif()
+
+# catena_full_tests_only()
+#
+# What follows in the caller's file is left out if CATENA_TESTS is quick.
+macro(catena_full_tests_only)
+    if(CATENA_TESTS STREQUAL "quick")
+        return()
+    endif()
+endmacro()
+
 if(CATENA_BUILD_TESTS)
     enable_testing()
     # Tests never see the settings and the plugins of the user who runs ctest.

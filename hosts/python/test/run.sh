@@ -2,7 +2,7 @@
 # Makes the wheel, or installs it into a virtual environment and runs tests there. Environments stay in
 # BUILD/python for the next run.
 #
-# usage: run.sh wheel|package|numpy|chainer|torch|typing|versions|sanitized BUILD SOURCE CPACK PYTHON
+# usage: run.sh wheel|package|numpy|chainer|torch|typing|versions|sanitized|quick BUILD SOURCE CPACK PYTHON
 #   wheel     makes the wheel
 #   package   runs test_package.py
 #   numpy     runs all other tests with the newest NumPy; those that need Chainer or PyTorch are skipped
@@ -12,6 +12,7 @@
 #   versions  runs test_package.py with each version of Python that is installed
 #   sanitized runs the tests with the libraries of a build with sanitizers: those of threads with the
 #             thread sanitizer, all with others
+#   quick     runs the tests of numpy with the package in the build folder
 
 set -euo pipefail
 
@@ -53,6 +54,12 @@ if [[ $kind == wheel ]]; then
 fi
 
 extras=(h5py matplotlib pillow)
+if [[ $kind == quick ]]; then
+    "$source/tools/venv" --python "$python" "$folder/quick" numpy pytest "${extras[@]}" ||
+        skip "PyPI is not reachable"
+    PYTHONPATH=$build/lib/python run quick "$tests" --ignore "$tests/test_package.py"
+    exit
+fi
 if [[ $kind == sanitized ]]; then
     "$source/tools/venv" --python "$python" "$folder/sanitized" numpy pytest || skip "PyPI is not reachable"
     core=$(echo "$build"/lib/python/catena/_core*.so)

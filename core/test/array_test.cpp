@@ -78,7 +78,8 @@ TEST_CASE("a reshaped array is the same memory") {
     CHECK(values(a)[0] == 10);
     CHECK(a.reshape({-1}).shape() == Shape{6});
     CHECK(a.reshape({1, -1, 1, 2}).shape() == Shape{1, 3, 1, 2});
-    CHECK(b.reshape({6}).host<float>().data() == a.host<float>().data());
+    const Array flat = b.reshape({6});
+    CHECK(flat.host<float>().data() == a.host<float>().data());
     CHECK(Array::zeros({0, 4}).reshape({-1, 4}).shape() == Shape{0, 4});
     CHECK(Array::zeros({1}).reshape(Shape{}).ndim() == 0);
     CHECK_THROWS_WITH_AS(a.reshape({4, 2}),
@@ -156,13 +157,14 @@ TEST_CASE("misuse of arrays is told") {
     CHECK_THROWS_AS((void)none.size(), InvalidError);
     CHECK_THROWS_AS((void)none.copy(), InvalidError);
     CHECK_THROWS_AS((void)none.to_vector<float>(), InvalidError);
-    CHECK_THROWS_WITH_AS((void)Array::zeros({2}).host<double>(),
+    const Array zeros = Array::zeros({2});
+    CHECK_THROWS_WITH_AS((void)zeros.host<double>(),
                          "[array] host(): expected float64, got float32", DtypeError);
-    CHECK_THROWS_WITH_AS(
-        (void)Array::zeros({2}, Dtype::float32, Device::get("vault")).host<float>(),
-        "[array] host(): expected a device that the host can reach, got vault:0; "
-        "copy it with to()",
-        DeviceError);
+    const Array far = Array::zeros({2}, Dtype::float32, Device::get("vault"));
+    CHECK_THROWS_WITH_AS((void)far.host<float>(),
+                         "[array] host(): expected a device that the host can reach, got vault:0; "
+                         "copy it with to()",
+                         DeviceError);
     CHECK_THROWS_WITH_AS(Array::zeros({2, -1}),
                          "[shape] extents: expected none below 0, got (2, -1)", ShapeError);
     CHECK_THROWS_WITH_AS(Array::zeros({1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}),

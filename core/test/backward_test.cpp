@@ -33,8 +33,6 @@ TEST_CASE("a leaf has neither creator nor gradient, a result has a creator") {
     CHECK(x.rank() == 0);
     CHECK_FALSE(x.grad());
     CHECK_FALSE(x.grad_variable());
-    x.backward();  // has no effect: x is a leaf
-    CHECK_FALSE(x.grad());
     const Variable y = mul.first({&x, &x});
     REQUIRE(y.creator());
     CHECK(y.creator()->label() == "toy.mul");
@@ -400,7 +398,10 @@ TEST_CASE("what the host writes after the call is an error in backward; what it 
         const Array copy = x.data();
         copy.host<float>()[0] = 14;
     }
-    SUBCASE("by a view") { x.data().reshape({1, 1}).host<float>()[0] = 14; }
+    SUBCASE("by a view") {
+        const Array view = x.data().reshape({1, 1});
+        view.host<float>()[0] = 14;
+    }
     CHECK_THROWS_WITH_AS(z.backward(), said, GraphError);
     CHECK_THROWS_WITH_AS(z.backward(false, true), said, GraphError);
     x.cleargrad();
@@ -471,6 +472,33 @@ TEST_CASE("volatile: no graph, and no mixing") {
     const Variable z = mul.first({&y, &w});
     z.backward();
     CHECK(values(w.grad()) == Values{4});
+}
+
+TEST_CASE("backward() from a leaf sets its gradient, and is an error where there is none") {
+    const Variable x(floats({3}));
+    x.backward();
+    x.backward();
+    CHECK(values(x.grad()) == Values{1});  // it starts with its gradient
+    x.cleargrad();
+    std::move(Variable(x)).backward(false, true);
+    CHECK(values(x.grad()) == Values{1});
+    CHECK_THROWS_AS(Variable(floats({3, 4})).backward(), GraphError);
+
+    const char* said =
+        "[backward] start: expected a variable that requires a gradient, or the result of calls on "
+        "one, got one with neither: as_variable() or no_backprop_mode made it, or no input of its "
+        "call requires a gradient";
+    const Variable constant = as_variable(floats({3}));
+    CHECK_THROWS_WITH_AS(constant.backward(), said, GraphError);
+    CHECK_THROWS_WITH_AS(as_variable(floats({3})).backward(), said, GraphError);  // the && overload
+    CHECK_THROWS_WITH_AS(mul.first({&constant, &constant}).backward(), said, GraphError);
+    CHECK_FALSE(constant.grad());
+    const Variable unrecorded = [&] {
+        const no_backprop_mode scope;
+        return mul.first({&x, &x});
+    }();
+    CHECK_THROWS_WITH_AS(unrecorded.backward(), said, GraphError);
+    CHECK_THROWS_AS(mul.first({&constant, &constant}).backward(), GraphError);
 }
 
 TEST_CASE("a volatile result that is volatile no more is a leaf that takes a gradient") {

@@ -177,7 +177,7 @@ Array Array::reshape(std::initializer_list<std::int64_t> extents) const {
 }
 
 Array Array::reshape(const Shape& target) const {
-    const ArrayBody& body = need_memory(*this);
+    need_memory(*this);
     if (target.size() != size()) {
         raise<ShapeError>("[reshape] shape: expected {} elements as in {}, got {}", size(), shape(),
                           target);

@@ -5,6 +5,7 @@
 #include <catena/core/grad.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <unordered_set>
 
 namespace catena {
@@ -23,7 +24,12 @@ PassCall::PassCall(GraphNode& call, BackwardPass& of)
       rank(call.rank()),
       gy(call.outputs_.size()) {}
 
-PassCall::~PassCall() { node->in_pass_ = outer; }
+// Passes may end in any order: a function of a program can let another thread compute.
+PassCall::~PassCall() {
+    PassCall** at = &node->in_pass_;
+    while (*at != this) at = &(*at)->outer;
+    *at = outer;
+}
 
 BackwardPass::BackwardPass(Mode mode) : mode_(mode), debug_(config().debug) {}
 
@@ -59,20 +65,22 @@ const Array* BackwardPass::so_far(const VariableNode& input) const noexcept {
 }
 
 void BackwardPass::start(VariableNode& node, const Array& gradient) {
-    if (!useful(node)) return;
+    if (!useful(node) && !is_leaf_output(node)) return;
     if (debug_) diagnostics().check(gradient, "backward", "grad of the start", {});
     add(node, gradient);
 }
 
 void BackwardPass::start(VariableNode& node, const Variable& gradient) {
     if (!mode_.on_variables) return start(node, gradient.data());
-    if (!useful(node)) return;
+    if (!useful(node) && !is_leaf_output(node)) return;
     if (debug_) diagnostics().check(gradient.data(), "backward", "grad of the start", {});
     const force_backprop_mode scope;
     add(node, gradient);
 }
 
 namespace {
+
+std::atomic<void (*)()> backward_check = nullptr;
 
 void call_hook(const VariableNode& leaf) {
     if (leaf.grad && leaf.grad_hook) (*leaf.grad_hook)();
@@ -82,6 +90,7 @@ void call_hook(const VariableNode& leaf) {
 
 void BackwardPass::run(VariableNode* consumed) {
     while (!heap_.empty()) {
+        if (const auto check = backward_check.load(std::memory_order_relaxed)) check();
         std::pop_heap(heap_.begin(), heap_.end(), Later());
         running_ = std::move(heap_.back());
         heap_.pop_back();
@@ -105,14 +114,18 @@ void BackwardPass::watch(std::span<const Variable> outputs) {
     const auto see = [&](const GraphNode* call) {
         if (call && seen.insert(call).second) calls.push_back(call);
     };
-    for (const Variable& output : outputs) see(output.creator());
+    for (const Variable& output : outputs) {
+        see(output.creator());
+        if (!output.creator() && output.node().grad_hook)  // its hook is called at the end
+            uses_.try_emplace(&output.node(), Uses{output.node_ref(), 1});
+    }
     while (!calls.empty()) {
         const GraphNode& call = *calls.back();
         calls.pop_back();
         for (const Ref<VariableNode>& input : call.inputs()) {
             if (!wants(input.get())) continue;
             if (input->creator) see(input->creator.get());
-            else if (input->grad_hook) ++uses_.try_emplace(input.get(), input).first->second.calls;
+            else if (input->grad_hook) ++uses_.try_emplace(input.get(), Uses{input}).first->second.calls;
         }
     }
 }
@@ -309,8 +322,15 @@ bool has_graph(const VariableNode& start) {
 
 void run_from(const Variable& y, BackwardPass::Mode mode) {
     VariableNode& start = y.node();
-    if (!has_graph(start)) return;
+    const bool graph = has_graph(start);
+    if (!graph && !start.requires_grad) {
+        raise<GraphError>(
+            "[backward] start: expected a variable that requires a gradient, or the result of calls "
+            "on one, got one with neither: as_variable() or no_backprop_mode made it, or no input "
+            "of its call requires a gradient");
+    }
     set_start(start);
+    if (!graph) return call_hook(start);
     BackwardPass pass(mode);
     pass.watch({&y, 1});
     if (mode.on_variables) pass.start(start, y.grad_variable());
@@ -387,20 +407,24 @@ std::vector<Variable> grad(const std::vector<Variable>& outputs,
 void backward(const std::vector<Variable>& outputs, const std::vector<Variable>& grad_outputs,
               BackwardOptions options) {
     check("[backward] grad_outputs", grad_outputs, outputs);
-    BackwardPass pass(
-        {.retain_grad = options.retain_grad, .on_variables = options.enable_double_backprop});
+    BackwardPass pass({.retain_grad = options.retain_grad,
+                       .on_variables = options.enable_double_backprop,
+                       .loss_scale = options.loss_scale});
     for (std::size_t i = 0; i < outputs.size(); ++i) {
         VariableNode& start = outputs[i].node();
-        Variable gradient = grad_outputs.empty() ? Variable() : grad_outputs[i];
-        if (!has_graph(start)) continue;
-        if (!gradient) {
+        if (!grad_outputs.empty() && !grad_outputs[i]) continue;
+        const bool graph = has_graph(start);
+        if (!grad_outputs.empty()) {
+            pass.start(start, grad_outputs[i]);
+        } else if (graph) {
             set_start(start);
-            gradient = outputs[i].grad_variable();
+            pass.start(start, outputs[i].grad_variable());
         }
-        pass.start(start, gradient);
     }
     pass.watch(outputs);
     pass.run();
 }
+
+void set_backward_check(void (*check)()) noexcept { backward_check = check; }
 
 }  // namespace catena

@@ -155,7 +155,7 @@ void Variable::zerograd() const {
     else n.grad = Array::zeros(shape(), dtype(), device());
 }
 
-const std::string& Variable::name() const {
+const std::string& Variable::name() const& {
     static const std::string none;
     return node().name ? *node().name : none;
 }
@@ -429,7 +429,10 @@ void GraphNode::backward(std::span<const Array> gy, BackwardPass& pass) {
 
 void BackwardPass::add(VariableNode& input, Array gradient) {
     Gradient* const there = slot(input);
-    if (!there) return accumulate(input, std::move(gradient));
+    if (!there) {
+        note_scale(input);
+        return accumulate(input, std::move(gradient));
+    }
     Array& array = there->array;
     if (!array) array = std::move(gradient);
     else if (!array.body()->exclusive() || !add_in_place(array, gradient))
@@ -438,7 +441,10 @@ void BackwardPass::add(VariableNode& input, Array gradient) {
 
 void BackwardPass::add(VariableNode& input, const Variable& gradient) {
     Gradient* const there = slot(input);
-    if (!there) return accumulate(input, gradient);
+    if (!there) {
+        note_scale(input);
+        return accumulate(input, gradient);
+    }
     there->variable = there->variable ? sum(there->variable, gradient) : gradient;
 }
 

@@ -344,7 +344,8 @@ PyObject* run_backward(PyObject* self, PyObject* args, PyObject* kwargs) {
             variable.set_grad(
                 Array::full(variable.shape(), scale, variable.dtype(), variable.device()));
         }
-        {
+        // As in Chainer, nothing happens where C++ reports that there is nothing to compute.
+        if (variable.creator() != nullptr || variable.requires_grad()) {
             const WithoutLock others;
             variable.backward(retain_grad != 0, enable_double_backprop != 0);
         }

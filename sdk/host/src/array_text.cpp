@@ -88,8 +88,6 @@ std::string to_string(const Array& array) {
                        to_string(array.shape()), name(array.dtype()), array.device().name());
 }
 
-std::ostream& operator<<(std::ostream& out, const Array& array) { return out << to_string(array); }
-
 std::string to_string(const Variable& variable) {
     if (!variable) return "variable(none)";
     const std::string& name = variable.name();
@@ -100,6 +98,16 @@ std::string to_string(const Variable& variable) {
         else text += c;
     }
     return text + ")";
+}
+
+std::ostream& operator<<(std::ostream& out, const Array& array) { return out << to_string(array); }
+std::ostream& operator<<(std::ostream& out, const Variable& variable) {
+    return out << to_string(variable);
+}
+std::ostream& operator<<(std::ostream& out, const Shape& shape) { return out << to_string(shape); }
+std::ostream& operator<<(std::ostream& out, Dtype dtype) { return out << name(dtype); }
+std::ostream& operator<<(std::ostream& out, Device device) {
+    return out << (device ? device.name() : "device(none)");
 }
 
 }  // namespace catena

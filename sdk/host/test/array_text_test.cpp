@@ -36,6 +36,12 @@ TEST_CASE("arrays are printed in rows") {
     CHECK(to_string(named) ==
           "variable(w, array([[1],\n"
           "                   [1]], shape=(2, 1), float32, cpu:0))");
+    out.str("");
+    out << named << ' ' << Parameter(2, {}) << ' ' << Shape{2, 3} << ' ' << Dtype::int64 << ' '
+        << named.device() << ' ' << Device();
+    CHECK(out.str() == to_string(named) +
+                           " variable(array(2, shape=(), float32, cpu:0)) (2, 3) int64 cpu:0 "
+                           "device(none)");
 }
 
 TEST_CASE("a long array shows its ends") {

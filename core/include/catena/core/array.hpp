@@ -17,7 +17,9 @@
 
 namespace catena {
 
-// The extents of an array, at most 16, without heap memory.
+// The extents of an array, at most 16, without heap memory. Pointers into a temporary would dangle
+// in vector(a.shape().begin(), a.shape().end()), so they need a shape with a name:
+//     const Shape shape = a.shape();
 class Shape {
 public:
     Shape() = default;  // 0-d: a scalar
@@ -26,11 +28,14 @@ public:
     explicit Shape(std::span<const std::int64_t> extents);
 
     int ndim() const noexcept { return ndim_; }
-    std::int64_t operator[](int i) const noexcept { return extents_[i]; }
-    std::int64_t& operator[](int i) noexcept { return extents_[i]; }
-    const std::int64_t* data() const noexcept { return extents_; }
-    const std::int64_t* begin() const noexcept { return extents_; }
-    const std::int64_t* end() const noexcept { return extents_ + ndim_; }
+    std::int64_t operator[](int i) const& noexcept { return extents_[i]; }
+    std::int64_t& operator[](int i) & noexcept { return extents_[i]; }
+    const std::int64_t* data() const& noexcept { return extents_; }
+    const std::int64_t* begin() const& noexcept { return extents_; }
+    const std::int64_t* end() const& noexcept { return extents_ + ndim_; }
+    const std::int64_t* data() const&& = delete;   // const Shape shape = a.shape(); shape.data()
+    const std::int64_t* begin() const&& = delete;  // const Shape shape = a.shape(); shape.begin()
+    const std::int64_t* end() const&& = delete;    // const Shape shape = a.shape(); shape.end()
     // Number of elements; 1 for a scalar.
     std::int64_t size() const noexcept;
     bool operator==(const Shape& other) const noexcept;
@@ -175,13 +180,16 @@ public:
     // this array for its gradient throws GraphError in backward(), whether or not an element has
     // changed. A write through a span from before that call is not noticed, so ask for a new span
     // each time. Waits for pending work on the array. Throws DeviceError if the host cannot access
-    // the device's memory, DtypeError if T does not match.
+    // the device's memory, DtypeError if T does not match. An array without a name may be the last
+    // handle, so the span would dangle.
     template <class T>
-    std::span<T> host() const {
+    std::span<T> host() const& {
         using Element = std::remove_const_t<T>;
         return {static_cast<T*>(host_data(dtype_of<Element>, !std::is_const_v<T>)),
                 static_cast<std::size_t>(size())};
     }
+    template <class T>
+    std::span<T> host() const&& = delete;  // const Array y = f(x); y.host<T>()
     // A copy of the elements in host memory, converted to T.
     template <class T>
     std::vector<T> to_vector() const {

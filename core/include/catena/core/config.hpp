@@ -42,12 +42,13 @@ Config& global_config() noexcept;
 // allocates, and may throw std::bad_alloc.
 Config& config();
 
-// Sets a field of this thread's configuration until the end of the scope:
+// Sets a field of this thread's configuration until the end of the scope. A scope needs a name: one
+// without a name ends at once, which [[nodiscard]] on its constructor reports.
 //     using_config scope(&Config::train, false);
 template <class T>
 class [[nodiscard]] using_config {
 public:
-    using_config(T Config::*field, std::type_identity_t<T> value)
+    [[nodiscard]] using_config(T Config::*field, std::type_identity_t<T> value)
         : field_(field), before_(config().*field) {
         config().*field = std::move(value);
     }
@@ -62,7 +63,7 @@ private:
 // The same for a setting that plugins read by name:
 //     using_named_config scope("use_cudnn", false);
 struct [[nodiscard]] using_named_config : private using_config<decltype(Config::named)> {
-    using_named_config(std::string_view name, std::int64_t value)
+    [[nodiscard]] using_named_config(std::string_view name, std::int64_t value)
         : using_config(&Config::named, config().named) {
         config().named.insert_or_assign(std::string(name), value);
     }
@@ -70,10 +71,10 @@ struct [[nodiscard]] using_named_config : private using_config<decltype(Config::
 
 // Calls in the scope record no graph.
 struct [[nodiscard]] no_backprop_mode : private using_config<bool> {
-    no_backprop_mode() : using_config(&Config::enable_backprop, false) {}
+    [[nodiscard]] no_backprop_mode() : using_config(&Config::enable_backprop, false) {}
 };
 struct [[nodiscard]] force_backprop_mode : private using_config<bool> {
-    force_backprop_mode() : using_config(&Config::enable_backprop, true) {}
+    [[nodiscard]] force_backprop_mode() : using_config(&Config::enable_backprop, true) {}
 };
 
 }  // namespace catena

@@ -96,8 +96,8 @@ private:
 // Makes a device the thread's current one until the end of the scope.
 class [[nodiscard]] using_device {
 public:
-    explicit using_device(Device device);
-    explicit using_device(std::string_view name) : using_device(Device::get(name)) {}
+    [[nodiscard]] explicit using_device(Device device);
+    [[nodiscard]] explicit using_device(std::string_view name) : using_device(Device::get(name)) {}
     using_device(using_device&&) = delete;
     ~using_device();
 
@@ -113,8 +113,8 @@ void use_device(Device device);
 // copied there and results back, forward and backward. With an empty device such calls throw.
 class [[nodiscard]] using_fallback {
 public:
-    explicit using_fallback(Device device);
-    explicit using_fallback(std::string_view name) : using_fallback(Device::get(name)) {}
+    [[nodiscard]] explicit using_fallback(Device device);
+    [[nodiscard]] explicit using_fallback(std::string_view name) : using_fallback(Device::get(name)) {}
     using_fallback(using_fallback&&) = delete;
     ~using_fallback();
 

@@ -55,7 +55,7 @@ private:
 // can be combined; for each device the innermost applies.
 class [[nodiscard]] using_stream {
 public:
-    explicit using_stream(const Stream& stream);
+    [[nodiscard]] explicit using_stream(const Stream& stream);
     using_stream(using_stream&&) = delete;
     ~using_stream();
 

@@ -5,6 +5,7 @@
 
 #include <concepts>
 #include <string>
+#include <utility>
 
 namespace catena {
 
@@ -30,7 +31,10 @@ public:
     }
 
     explicit operator bool() const noexcept { return static_cast<bool>(node_); }
-    const Array& data() const { return node().data; }
+    // data(), grad() and name() of a temporary variable, as in f(x).data(), return a value, because
+    // a reference would dangle.
+    const Array& data() const& { return node().data; }
+    Array data() && { return node().data; }
     // A new shape, dtype or device clears grad(); throws GraphError if the variable is in a graph.
     void set_data(Array data) const;
     Shape shape() const { return data().shape(); }
@@ -45,7 +49,8 @@ public:
     }
 
     // The gradient; empty until backward() reaches the variable. A leaf sums it over several calls.
-    const Array& grad() const { return node().grad; }
+    const Array& grad() const& { return node().grad; }
+    Array grad() && { return node().grad; }
     // The gradient with its own graph, after backward(..., enable_double_backprop = true).
     Variable grad_variable() const;
     // An empty array clears it. Throws if shape, dtype or device differ from those of the data.
@@ -72,7 +77,8 @@ public:
     // set_volatile(true) keeps the graph recorded so far; later calls record none.
     bool is_volatile() const { return node().is_volatile; }
     void set_volatile(bool value) const;
-    const std::string& name() const;
+    const std::string& name() const&;
+    std::string name() && { return std::as_const(*this).name(); }
     void set_name(std::string name) const;
 
     // The call that computed it, or null for a leaf. rank: the most calls on any path from a leaf.
@@ -83,8 +89,9 @@ public:
     // one element starts with gradient 1; any other needs set_grad() first, otherwise GraphError is
     // thrown. Gradients of results are freed after use unless retain_grad is set. With
     // enable_double_backprop, gradients are variables with their own graph. The graph is kept, so a
-    // second backward() adds the gradients again. On a leaf, backward() does nothing; after
-    // unchain_backward() it throws GraphError.
+    // second backward() adds the gradients again. A leaf that requires a gradient only gets its own.
+    // Throws GraphError if there is nothing to compute: for a variable that no graph leads to and
+    // that requires no gradient, and after unchain_backward().
     void backward(bool retain_grad = false, bool enable_double_backprop = false) const&;
     // The same for a variable that is no longer needed: std::move(loss).backward(). It frees the
     // memory that calls kept for their gradients as soon as it has been used, unless another

@@ -14,7 +14,12 @@ namespace catena {
 //
 // Six significant digits. Above 1000 elements, only the first and last three of each axis.
 std::string to_string(const Array& array);
-std::ostream& operator<<(std::ostream& out, const Array& array);
 std::string to_string(const Variable& variable);
+
+std::ostream& operator<<(std::ostream& out, const Array& array);
+std::ostream& operator<<(std::ostream& out, const Variable& variable);
+std::ostream& operator<<(std::ostream& out, const Shape& shape);
+std::ostream& operator<<(std::ostream& out, Dtype dtype);
+std::ostream& operator<<(std::ostream& out, Device device);
 
 }  // namespace catena

@@ -15,8 +15,8 @@ namespace catena {
 // Ctrl-C, because the user can press it again.
 class Interrupt {
 public:
-    explicit Interrupt(std::chrono::milliseconds grace = {},
-                       std::chrono::milliseconds hangup_grace = {});
+    [[nodiscard]] explicit Interrupt(std::chrono::milliseconds grace = {},
+                                     std::chrono::milliseconds hangup_grace = {});
     Interrupt(const Interrupt&) = delete;
     Interrupt& operator=(const Interrupt&) = delete;
     ~Interrupt();

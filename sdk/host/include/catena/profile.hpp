@@ -34,7 +34,7 @@ public:
     };
 
     // Throws InvalidError if another Profile exists.
-    Profile();
+    [[nodiscard]] Profile();
     // No other thread may be calling a function.
     ~Profile() override;
 

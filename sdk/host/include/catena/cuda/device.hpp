@@ -76,10 +76,10 @@ void use_device(const DeviceLike& like);
 class [[nodiscard]] using_device {
 public:
     template <std::convertible_to<DeviceLike>... Likes>
-    explicit using_device(const Likes&... likes)
+    [[nodiscard]] explicit using_device(const Likes&... likes)
         : using_device(std::initializer_list<DeviceLike>{DeviceLike(likes)...}) {}
-    explicit using_device(std::initializer_list<DeviceLike> likes);
-    explicit using_device(std::span<const Array> arrays);
+    [[nodiscard]] explicit using_device(std::initializer_list<DeviceLike> likes);
+    [[nodiscard]] explicit using_device(std::span<const Array> arrays);
     using_device(const using_device&) = delete;
     using_device& operator=(const using_device&) = delete;
     ~using_device() = default;

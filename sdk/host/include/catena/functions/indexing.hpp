@@ -46,8 +46,10 @@ public:
     enum class Kind : std::int8_t { integer, slice, rest, added, array };
     Kind kind() const { return kind_; }
     std::int64_t integer() const { return *slice_.begin; }
-    const Slice& slice() const { return slice_; }
-    const Array& array() const { return array_; }
+    const Slice& slice() const& { return slice_; }
+    const Array& array() const& { return array_; }
+    Slice slice() && { return slice_; }
+    Array array() && { return array_; }
 
 private:
     Slice slice_;

@@ -4,13 +4,13 @@ import copyreg
 import numpy
 
 from catena import _core
-from catena._core import Device
 from catena.configuration import using_device
 
-__all__ = ["CpuDevice", "Device", "GpuDevice", "copyto", "get_array_module", "get_array_types",
-           "get_cpu_array_types", "get_device", "get_device_from_array", "using_device"]
+__all__ = ["ChainerxDevice", "CpuDevice", "Device", "GpuDevice", "Intel64Device", "copyto",
+           "from_chx", "get_array_module", "get_array_types", "get_cpu_array_types", "get_device",
+           "get_device_from_array", "is_arrays_compatible", "to_chx", "using_device"]
 
-copyreg.pickle(Device, lambda device: (Device, (device.name,)))
+copyreg.pickle(_core.Device, lambda device: (_core.Device, (device.name,)))
 
 
 def _send(device, arrays):
@@ -19,10 +19,11 @@ def _send(device, arrays):
         return type(arrays)(_send(device, each) for each in arrays)
     if arrays is None:
         return None
+    if numpy.isscalar(arrays):
+        arrays = numpy.asarray(arrays)
     if isinstance(arrays, numpy.ndarray) and not device.is_gpu:
         return arrays
-    array = _core.as_array(numpy.asarray(arrays) if numpy.isscalar(arrays) else arrays)
-    return _core.as_python(array.to_device(device))
+    return _core.as_python(_core.as_array(arrays).to_device(device))
 
 
 def _supported_array_types(device):
@@ -38,20 +39,64 @@ def _xp(device):
     return cupy
 
 
-Device.send, Device.xp = _send, property(_xp)
-Device.supported_array_types = property(_supported_array_types)
+def _is_array_supported(device, array):
+    """Whether the object is an array on the device."""
+    return isinstance(array, _supported_array_types(device)) and _core.as_array(
+        array).device == device
 
 
-class _Kind(type):
+def _chainers_name(device):
+    """Chainer's name of the device: "@numpy" or "@cupy:0"; another one's ``name``."""
+    if device.is_gpu:
+        return f"@cupy:{device.id}"
+    return "@numpy" if device == _core.Device(-1) else device.name
+
+
+_core.Device.send, _core.Device.xp = _send, property(_xp)
+_core.Device.supported_array_types = property(_supported_array_types)
+_core.Device.is_array_supported, _core.Device.__str__ = _is_array_supported, _chainers_name
+_core.Device.__int__ = lambda device: device.id
+
+
+class _AnyKind(type):
+    def __instancecheck__(cls, device):
+        is_ours = cls is Device and isinstance(device, _core.Device)
+        return is_ours or super().__instancecheck__(device)
+
+    def __call__(cls, *args, **kwargs):
+        return (_core.Device if cls is Device else super().__call__)(*args, **kwargs)
+
+
+class Device(metaclass=_AnyKind):
+    """The base class of all devices. ``Device(name)`` makes a catena.Device, which is one.
+
+    A subclass that a program defines can only be the destination of arrays, for converters: it
+    implements ``send_array(array)``.
+    """
+
+    is_gpu = False
+
+    def send(self, arrays):
+        """An array, or a list or tuple of arrays, as send_array() returns them."""
+        if isinstance(arrays, (list, tuple)):
+            return type(arrays)(map(self.send, arrays))
+        return None if arrays is None else self.send_array(arrays)
+
+    def send_array(self, array):
+        raise NotImplementedError(f"[{type(self).__name__}] send_array: expected a class that "
+                                  "overrides it")
+
+
+class _Kind(_AnyKind):
     """The class of the devices of one kind, for isinstance(). Calls make a Device."""
 
     def __instancecheck__(cls, device):
-        return isinstance(device, Device) and device.is_gpu == cls.is_gpu
+        return isinstance(device, _core.Device) and device.is_gpu == cls.is_gpu
 
     def __call__(cls, number=0):
-        if isinstance(number, Device):
+        if isinstance(number, _core.Device):
             return number
-        return _core.gpu(number) if cls.is_gpu else Device(-1)
+        return _core.gpu(number) if cls.is_gpu else _core.Device(-1)
 
     def from_device_id(cls, device_id):
         """The device with this number."""
@@ -59,32 +104,86 @@ class _Kind(type):
 
     def from_array(cls, array):
         """The device of an array, or None if it is of another kind."""
-        if not isinstance(array, (*_supported_array_types(Device(-1)), _core.Variable)):
+        if not isinstance(array, (*get_cpu_array_types(), _core.Variable)):
             return None
         device = get_device_from_array(array)
         return device if isinstance(device, cls) else None
 
 
-class CpuDevice(metaclass=_Kind):
+class CpuDevice(Device, metaclass=_Kind):
     """``CpuDevice()`` is the host."""
 
     is_gpu = False
 
 
-class GpuDevice(metaclass=_Kind):
+class GpuDevice(Device, metaclass=_Kind):
     """``GpuDevice.from_device_id(0)`` is a GPU."""
 
     is_gpu = True
 
 
+class _UnavailableKind(_AnyKind):
+    def __instancecheck__(cls, device):
+        return False
+
+
+class _Unavailable(Device, metaclass=_UnavailableKind):
+    """The class of devices of a library that catena does not use. There are none."""
+
+    def __init__(self, *args):
+        raise RuntimeError(f"[{type(self).__name__}] {self._library} is not available.")
+
+    @staticmethod
+    def from_array(array):
+        """None, because no array is on such a device."""
+        return None
+
+
+class ChainerxDevice(_Unavailable):
+    """Devices of ChainerX, which is not available."""
+
+    _library = "ChainerX"
+
+    @classmethod
+    def from_fallback_device(cls, device):
+        """Raises RuntimeError."""
+        return cls()
+
+
+class Intel64Device(_Unavailable):
+    """The device of iDeep, which is not available."""
+
+    _library = "iDeep"
+
+
+def to_chx(array):
+    """Raises RuntimeError, because ChainerX is not available."""
+    ChainerxDevice()
+
+
+def from_chx(array):
+    """The array, or a list or tuple of arrays, as it is: none is one of ChainerX."""
+    for each in array if isinstance(array, (list, tuple)) else [array]:
+        if each is not None and not isinstance(each, get_array_types()):
+            raise TypeError(f"[from_chx] array: expected an array, got {type(each)}")
+    return array
+
+
 def get_cpu_array_types():
     """The classes of arrays on the host."""
-    return Device(-1).supported_array_types
+    return _supported_array_types(_core.Device(-1))
 
 
 def get_array_types():
     """The classes of arrays on all devices."""
     return get_cpu_array_types()
+
+
+def is_arrays_compatible(arrays):
+    """Whether all arrays are on the host, or all on GPUs. None is with both."""
+    kinds = {isinstance(array, _core.Array) and array.device.is_gpu if isinstance(
+        array, get_array_types()) else None for array in arrays if array is not None}
+    return len(kinds) < 2 and None not in kinds
 
 
 def get_array_module(*args):
@@ -94,7 +193,7 @@ def get_array_module(*args):
 
 def get_device(device_spec):
     """A device from its name ("cpu:0", "@numpy"), the number of a GPU, or a Device."""
-    return device_spec if isinstance(device_spec, Device) else Device(device_spec)
+    return device_spec if isinstance(device_spec, Device) else _core.Device(device_spec)
 
 
 def get_device_from_array(*arrays):
@@ -102,13 +201,13 @@ def get_device_from_array(*arrays):
     for array in arrays:
         if isinstance(array, (_core.Variable, _core.Array)) and array.device.is_gpu:
             return array.device
-    return Device(-1)
+    return _core.Device(-1)
 
 
 def copyto(dst, src):
     """Copies elements between arrays of any devices. They are broadcast and cast as in NumPy."""
     if isinstance(dst, numpy.ndarray):
-        numpy.copyto(dst, Device(-1).send(src))
+        numpy.copyto(dst, _core.Device(-1).send(src))
     elif isinstance(dst, _core.Array):
         dst[...] = src
     else:

@@ -2,14 +2,42 @@
 import sys
 from types import ModuleType
 
-from catena import cuda
+from catena import backend, cuda
 
 __all__ = ["cuda", "intel64"]
 __path__ = []  # it has no files
 
-intel64 = ModuleType("catena.backends.intel64", "iDeep, which is not available.")
-intel64.is_ideep_available = lambda: False
-intel64.should_use_ideep = lambda level: False
 
+
+class _Intel64(ModuleType):
+    """The module of a Chainer without iDeep."""
+
+    Intel64Device = backend.Intel64Device
+    mdarray = type("mdarray", (), {"__module__": "catena.backends.intel64"})
+
+    @staticmethod
+    def is_ideep_available():
+        return False
+
+    @staticmethod
+    def check_ideep_available():
+        backend.Intel64Device()
+
+    @staticmethod
+    def should_use_ideep(level):
+        return False
+
+    @staticmethod
+    def inputs_all_ready(inputs, supported_ndim=(2, 4)):
+        return False
+
+
+intel64 = _Intel64("catena.backends.intel64", "iDeep, which is not available.")
 sys.modules["catena.backends.cuda"] = cuda
 sys.modules["catena.backends.intel64"] = intel64
+
+
+def __getattr__(name):  # the classes of devices, which this package had in some versions
+    if name in ("ChainerxDevice", "CpuDevice", "GpuDevice", "Intel64Device"):
+        return getattr(backend, name)
+    raise AttributeError(f"module 'catena.backends' has no attribute {name!r}")

@@ -100,12 +100,26 @@ class _Parts:
 _parts = _Parts()
 
 
-def _chainerx():
+class _ChainerX(ModuleType):
     """The module ``chainerx`` of a Chainer without ChainerX."""
-    module = ModuleType("chainerx", "ChainerX, which is not available.")
-    module.is_available = lambda: False
-    module.ndarray = type("ndarray", (), {"__module__": "chainerx"})
-    return module
+
+    __path__ = []  # it has no parts
+
+    class ndarray:
+        """No object is one."""
+
+        __module__ = "chainerx"
+
+        def __init__(self, *args, **kwargs):
+            raise RuntimeError("[chainerx] chainerx is not available.")
+
+    @staticmethod
+    def is_available():
+        """False."""
+        return False
+
+
+chainerx = _ChainerX("chainerx", "ChainerX, which is not available.")
 
 
 def install_as_chainer():
@@ -128,5 +142,5 @@ def install_as_chainer():
         sys.meta_path.insert(0, _Finder())
         sys.meta_path.append(_parts)  # "from chainer.optimizers import adam" asks for catena's name
     importlib.import_module("chainer")
-    sys.modules.setdefault("chainerx", _chainerx())
+    sys.modules.setdefault("chainerx", chainerx)
     catena.Variable._has_chainerx_array = False  # which Chainer's own tests read

@@ -109,12 +109,14 @@ global_config = GlobalConfig()
 config = LocalConfig(global_config)
 global_config.dtype = numpy.dtype("float32")
 global_config.keep_graph_on_report = False
+global_config.in_recomputing = False  # in the second call of a function of F.forget()
 # The core's own defaults, and an entry that only FunctionNode reads.
 global_config.__dict__.update(use_cudnn="auto", products="float32", type_check=True)
 # Programs for Chainer read and set these, which choose among implementations that catena lacks.
 global_config.__dict__.update(
-    autotune=False, cudnn_fast_batch_normalization=False, use_cudnn_tensor_core="auto",
-    use_ideep="never")
+    autotune=False, compute_mode=None, cudnn_fast_batch_normalization=False, lazy_grad_sum=False,
+    schedule_func=None, use_cudnn_tensor_core="auto", use_ideep="never", use_static_graph=True)
+global_config.__dict__["warn_nondeterministic"] = False  # which utils.nondeterministic() reads
 
 
 class using_config(contextlib.ContextDecorator):
@@ -184,6 +186,11 @@ def get_dtype(dtype=None, map_mixed16=None):
     if dtype is mixed16 and map_mixed16 is not None:
         dtype = map_mixed16
     return _core.dtype("bfloat16") if str(dtype) == "bfloat16" else numpy.dtype(dtype)
+
+
+def get_compute_mode():
+    """config.compute_mode, an entry of Chainer that has no effect."""
+    return config.compute_mode
 
 
 def seed(value):

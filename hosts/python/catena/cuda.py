@@ -4,23 +4,29 @@ import os
 
 from catena import _core, cupy
 from catena._core import Array as ndarray, Device
+from catena.backend import CpuDevice as DummyDeviceType
 from catena.backend import GpuDevice, get_array_module, get_device_from_array
 from catena.kernels import (
     ElementwiseKernel, ReductionKernel, clear_memo, elementwise, memoize, reduce)
 
-__all__ = ["Device", "ElementwiseKernel", "GPUArray", "GpuDevice", "ReductionKernel", "available",
-           "check_cuda_available", "clear_memo", "copy", "copy_async", "cupy", "elementwise",
-           "empty", "empty_like", "full", "full_like", "get_array_module", "get_device",
-           "get_device_from_array", "get_device_from_id", "init", "memoize", "ndarray", "ones",
-           "ones_like", "reduce", "seed", "set_backend", "shutdown", "to_cpu", "to_cpu_async",
-           "to_gpu", "to_gpu_async", "use_device", "using_device", "zeros", "zeros_like"]
+__all__ = ["Device", "DummyDeviceType", "ElementwiseKernel", "Event", "GPUArray", "GpuDevice",
+           "ReductionKernel", "Stream", "available", "check_cuda_available", "clear_memo", "copy",
+           "copy_async", "cudnn_enabled", "cupy", "elementwise", "empty", "empty_like", "full",
+           "full_like", "fuse", "get_array_module", "get_device", "get_device_from_array",
+           "get_device_from_id", "get_max_workspace_size", "init", "memoize", "ndarray", "ones",
+           "ones_like", "reduce", "seed", "set_backend", "set_max_workspace_size",
+           "should_use_cudnn", "should_use_cudnn_tensor_core", "shutdown", "to_cpu",
+           "to_cpu_async", "to_gpu", "to_gpu_async", "use_device", "using_device", "zeros",
+           "zeros_like"]
+
+cudnn_enabled = False  # Python has no access to cuDNN; kernels of plugins may use it
 
 
 def __getattr__(name):
     if name == "available":
         return _core.gpu_count() > 0
     if name == "DummyDevice":
-        return _core.Device(-1)
+        return globals().setdefault(name, _core.Device(-1))
     raise AttributeError(f"module 'catena.cuda' has no attribute {name!r}")
 
 
@@ -52,8 +58,8 @@ def shutdown():
 # ---- devices
 
 def get_device_from_id(device_id):
-    """The GPU with this number; the host for None or a negative number."""
-    return _core.Device(-1) if device_id is None else _core.gpu(device_id)
+    """The GPU with this number; the host, DummyDevice, for None."""
+    return __getattr__("DummyDevice") if device_id is None else _core.gpu(device_id)
 
 
 def _gpu_of(args):
@@ -124,6 +130,95 @@ def ones(shape, dtype="float32"):
 
 empty_like, full_like = cupy.empty_like, cupy.full_like
 ones_like, zeros_like = cupy.ones_like, cupy.zeros_like
+
+
+# ---- streams
+
+class Stream:
+    """A stream of CuPy. It has no effect: catena has one order of the work on each device.
+
+    Args:
+        null, non_blocking, ptds: are ignored.
+    """
+
+    def __init__(self, null=False, non_blocking=False, ptds=False):
+        pass
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        pass
+
+    def use(self):
+        return self
+
+    def record(self, event=None):
+        """An event after the work so far."""
+        return event or Event()
+
+    def wait_event(self, event):
+        """Does nothing: the order of the work includes it."""
+
+    def synchronize(self):
+        """Waits for the work on the current device."""
+        _core.current_device().synchronize()
+
+
+Stream.null = Stream(null=True)
+
+
+class Event:
+    """An event of CuPy: a place in the work on a device.
+
+    Args:
+        block, disable_timing, interprocess: are ignored.
+    """
+
+    def __init__(self, block=False, disable_timing=False, interprocess=False):
+        self._device = None
+
+    def record(self, stream=None):
+        """Puts the event after the work so far on the current device."""
+        self._device = _core.current_device()
+
+    def synchronize(self):
+        """Waits for the work before the event, and perhaps for later work."""
+        if self._device is not None:
+            self._device.synchronize()
+
+
+# ---- cuDNN, of which only the plugins for GPUs know
+
+def should_use_cudnn(level, lowest_version=0):
+    """False: a program cannot call cuDNN itself. ``config.use_cudnn`` is for plugins."""
+    if level not in ("==always", ">=auto"):
+        raise ValueError("[should_use_cudnn] level: expected '==always' or '>=auto', got "
+                         f"{level!r}")
+    return False
+
+
+def should_use_cudnn_tensor_core(dtype):
+    """Whether ``config.use_cudnn_tensor_core`` is "always"."""
+    from catena.configuration import config
+    if config.use_cudnn_tensor_core not in ("always", "auto", "never"):
+        raise ValueError("[config] use_cudnn_tensor_core: expected 'always', 'auto' or 'never', "
+                         f"got {config.use_cudnn_tensor_core!r}")
+    return config.use_cudnn_tensor_core == "always"
+
+
+def get_max_workspace_size():
+    """0, because programs cannot call cuDNN."""
+    return 0
+
+
+def set_max_workspace_size(size):
+    """Has no effect, because programs cannot call cuDNN."""
+
+
+def fuse(*args, **kwargs):
+    """A decorator that returns the function as it is. ElementwiseKernel makes one kernel."""
+    return args[0] if len(args) == 1 and not kwargs and callable(args[0]) else lambda f: f
 
 
 # ---- Chainer 1

@@ -29,10 +29,10 @@ class _LinkOf(Link):
             parameter.grad = gradient
         _core.keep_gradients(list(self.params()))
 
-    def _move(self, device):
-        self._device = device
-        if device.is_gpu:
-            self._function.to_gpu(device.id)
+    def device_resident_accept(self, visitor):
+        visitor.visit_device_resident(self)
+        if self.device.is_gpu:
+            self._function.to_gpu(self.device.id)
         else:
             self._function.to_cpu()
         self._share()

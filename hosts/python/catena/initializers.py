@@ -312,3 +312,10 @@ def generate_array(initializer, shape, xp=None, dtype=None, device=None):
         return array
     array = _core.as_array(array).astype(str(dtype))
     return _core.as_python(array.to_device(device) if moves else array)
+
+
+def __getattr__(name):
+    if name in ("constant", "normal", "orthogonal", "sampling", "uniform"):  # Chainer's modules, whose contents are here
+        import sys
+        return sys.modules[__name__]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

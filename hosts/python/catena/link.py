@@ -6,6 +6,7 @@ import copy
 import warnings
 
 from catena import _core, link_hook
+from catena.device_resident import DeviceResident
 from catena.variable import Parameter
 
 __all__ = ["Chain", "ChainList", "Link"]
@@ -19,7 +20,7 @@ def _is_shape(value):
         return False
 
 
-class Link:
+class Link(DeviceResident):
     """A part of a model, with parameters that have names.
 
     A parameter becomes one of the link's when it is assigned to an attribute within
@@ -34,7 +35,6 @@ class Link:
     _params = None
     _persistent = None
     _within_init_scope = False
-    _device = None  # None is the host
     _local_link_hooks = True  # until __init__() has run: __call__() tests it only
 
     def __init_subclass__(cls, **kwargs):
@@ -316,50 +316,20 @@ class Link:
 
     # Devices.
 
-    @property
-    def device(self):
-        """The device of the link, which is that of new parameters and of its ``xp``."""
-        return _core.Device(-1) if self._device is None else self._device
-
-    @property
-    def xp(self):
-        """The module for arrays on the link's device: numpy, or cupy on a GPU."""
-        if self.device.is_gpu:
-            from catena import cuda
-            return cuda.cupy
-        import numpy
-        return numpy
-
-    def to_device(self, device):
-        """Moves all parameters and persistent arrays to a device. Returns the link."""
-        return self._move_all(device, None)
-
-    def to_cpu(self):
-        """Moves the link to the host. Returns the link."""
-        return self._move_all(-1, self)
-
-    def to_gpu(self, device=None):
-        """Moves the link to a GPU, by default the current one. Returns the link."""
-        return self._move_all(_core.gpu(device), self)
-
-    def _move_all(self, device, caller):
-        device = device if isinstance(device, _core.Device) else _core.Device(device)
-        name, args = ("to_gpu", (device.id,)) if device.is_gpu else ("to_cpu", ())
-        for link in list(self.links()):
-            link._move(device)
-            # A class may override the older methods, to move what the link does not know.
-            if link is not caller and getattr(type(link), name) is not getattr(Link, name):
-                getattr(link, name)(*args)
-        return self
-
-    def _move(self, device):
-        self._device = device
+    def device_resident_accept(self, visitor):
+        """Calls the methods of a DeviceResidentsVisitor with the link and all in it."""
+        super().device_resident_accept(visitor)
         values = self.__dict__
         for name in self._params:
-            values[name].to_device(device)
+            visitor.visit_variable(values[name])
         for name in self._persistent:
-            if _is_array(values[name]):
-                values[name] = device.send(values[name])
+            value = values[name]
+            if isinstance(value, DeviceResident):
+                value.device_resident_accept(visitor)
+            elif _is_array(value):
+                values[name] = visitor.visit_array(value)
+        for _, child in self._named_children():
+            child.device_resident_accept(visitor)
 
     # Saving and loading.
 

@@ -4,6 +4,8 @@ import subprocess
 import sys
 
 import catena
+import numpy
+import pytest
 
 
 def run(code, folder):
@@ -117,3 +119,25 @@ except AttributeError as error:
 else:
     raise AssertionError
 """, tmp_path)
+
+
+def test_modules_as_attributes():
+    """What `import catena as chainer` has without an import of its own."""
+    assert catena.initializers.constant.Zero is catena.initializers.Zero
+    assert catena.optimizers.adam.Adam is catena.optimizers.Adam
+    assert catena.basic_math.add is catena.functions.add
+    assert catena.backends.CpuDevice is catena.backend.CpuDevice
+    assert not catena.chainerx.is_available()
+    with pytest.raises(RuntimeError, match="chainerx is not available"):
+        catena.chainerx.ndarray()
+    layouts = catena.memory_layouts
+    x = numpy.zeros((1, 2, 3, 4), "float32")
+    assert layouts.CUDNN_CHANNEL_FIRST_X is None and layouts.get_raw_shape(x) == x.shape
+    assert layouts.get_semantic_shape(catena.Variable(x)) == x.shape
+    assert layouts.get_semantic_shape(
+        x, assumed_layout=layouts.CUDNN_CHANNEL_LAST_X) == (1, 4, 2, 3)
+    with pytest.raises(ValueError, match="assumed_layout"):
+        layouts.get_semantic_shape(x, assumed_layout="NHWC")
+    for module in (catena.initializers, catena.optimizers, catena.backends):
+        with pytest.raises(AttributeError, match="nothing"):
+            module.nothing

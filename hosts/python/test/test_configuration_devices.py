@@ -5,7 +5,7 @@ import threading
 import catena
 import numpy as np
 import pytest
-from catena import Array, Device, FunctionNode, Parameter, Variable, backend, cuda
+from catena import Array, Device, FunctionNode, Parameter, Variable, backend, backends, cuda
 from catena import functions as F
 from catena._core import current_device
 
@@ -29,7 +29,8 @@ def test_names():
     host = Device(-1)
     for name in ["cpu:0", "@numpy", "cpu", "-1", np.int64(-3)]:
         assert Device(name) == host
-    assert str(host) == host.name == "cpu:0" and repr(host) == "catena.Device('cpu:0')"
+    assert host.name == "cpu:0" and repr(host) == "catena.Device('cpu:0')"
+    assert str(host) == "@numpy" and str(Device("cpu:1")) == "cpu:1" and int(host) == -1
     assert host.backend == "cpu" and host.ordinal == 0 and host.host_accessible and not host.is_gpu
     assert hash(host) == hash(Device("cpu:0")) and host != Device("cpu:1") and host != "cpu:0"
     assert len({host, Device("cpu:0"), Device("cpu:1")}) == 2
@@ -37,6 +38,67 @@ def test_names():
     assert pickle.loads(pickle.dumps(host)) == host
     with pytest.raises(TypeError):
         host < host
+
+
+def test_classes_of_devices(gpus):
+    host, gpu = Device(-1), Device(0)
+    for device, kind in ((host, backend.CpuDevice), (gpu, backend.GpuDevice)):
+        assert isinstance(device, backend.Device) and isinstance(device, kind)
+        assert issubclass(kind, backend.Device)
+    for kind in (backend.ChainerxDevice, backend.Intel64Device):
+        assert issubclass(kind, backend.Device) and kind.from_array(array()) is None
+        assert not isinstance(host, kind) and not isinstance(gpu, kind)
+        with pytest.raises(RuntimeError, match=rf"\[{kind.__name__}\] .* is not available"):
+            kind()
+    assert backend.Device("cpu:1") == gpu and cuda.DummyDeviceType() == cuda.DummyDevice == host
+    assert cuda.get_device_from_id(None) is cuda.DummyDevice
+    x, a = cuda.to_gpu(array()), array()
+    assert gpu.is_array_supported(x) and host.is_array_supported(a)
+    assert not (gpu.is_array_supported(a) or host.is_array_supported(x) or host.is_array_supported(1))
+    assert catena.is_arrays_compatible([a, None, a]) and catena.is_arrays_compatible([x])
+    assert not (catena.is_arrays_compatible([a, x]) or catena.is_arrays_compatible([a, 1]))
+    assert backend.from_chx([a, None])[0] is a
+    for wrong in (lambda: backend.to_chx(a), lambda: backend.ChainerxDevice.from_fallback_device(host)):
+        with pytest.raises(RuntimeError, match="ChainerX is not available"):
+            wrong()
+    with pytest.raises(TypeError, match="from_chx"):
+        backend.from_chx(1)
+
+
+def test_numbers_on_the_host():
+    for number in (np.int8(3), np.uint64(3), np.complex128(1j), True, 2.5):
+        found = Device(-1).send(number)
+        assert isinstance(found, np.ndarray) and found.shape == () and found == number
+
+
+def test_streams_and_cudnn(gpus):
+    """Programs that use them run, with the same results."""
+    stream, event = cuda.Stream(non_blocking=True), cuda.Event()
+    with stream:
+        x = cuda.to_gpu(array())
+    event.record(stream)
+    event.synchronize()
+    stream.synchronize()
+    cuda.Stream.null.synchronize()
+    np.testing.assert_array_equal(cuda.to_cpu(x), array())
+    assert not catena.should_use_cudnn("==always") and not cuda.cudnn_enabled
+    with pytest.raises(ValueError, match="level: expected '==always' or '>=auto', got '=auto'"):
+        catena.should_use_cudnn("=auto")
+    assert not catena.should_use_cudnn_tensor_core(np.float16)
+    with catena.using_config("use_cudnn_tensor_core", "always"):
+        assert catena.should_use_cudnn_tensor_core(np.float16)
+    with catena.using_config("use_cudnn_tensor_core", 1), pytest.raises(ValueError, match="got 1"):
+        catena.should_use_cudnn_tensor_core(np.float16)
+
+    @cuda.fuse
+    def double(x):
+        return x + x
+
+    assert double(2) == 4 == cuda.fuse(kernel_name="double")(double)(2)
+    assert catena.get_compute_mode() is None
+    assert backends.intel64.should_use_ideep(">=auto") is False
+    with pytest.raises(RuntimeError, match="iDeep is not available"):
+        backends.intel64.check_ideep_available()
 
 
 def test_wrong_names():
@@ -104,6 +166,7 @@ def test_kinds(gpus):
     assert isinstance(gpu, backend.GpuDevice) and backend.CpuDevice() == host
     assert backend.GpuDevice.from_device_id(1) == Device(1)
     assert host.xp is np and gpu.xp is cuda.cupy
+    assert str(gpu) == "@cupy:0" and gpu.name == "cpu:1" and catena.get_device(str(gpu)) == gpu
     x, a = cuda.to_gpu(array()), array()
     assert backend.get_device_from_array(a, x) == gpu and backend.get_device_from_array(a) == host
     assert backend.get_array_module(a, Variable()) is np
@@ -187,7 +250,7 @@ def test_variables(gpus):
     y = F.sum(x * 2 + x)
     y.backward()
     assert y.device == Device(0) and type(x.grad) is Array and (cuda.to_cpu(x.grad) == 3).all()
-    assert repr(x) == repr(Variable(a)) and "cpu:1" in x.debug_print()
+    assert repr(x) == repr(Variable(a)) and "device: @cupy:0" in x.debug_print()
     x.to_cpu()
     assert x.device == Device(-1) and np.array_equal(x.array, a) and (x.grad == 3).all()
     x.to_gpu(1)

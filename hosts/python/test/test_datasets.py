@@ -1,8 +1,10 @@
 """Datasets and converters, compared with Chainer's."""
+import copy
 import gzip
 import pickle
 import struct
 import tarfile
+import zipfile
 
 import numpy
 import pytest
@@ -342,3 +344,157 @@ def test_ptb(root):
     train, valid, test = datasets.get_ptb_words()
     assert train.tolist() == [0, 1, 0, 2, 3, 2] and train.dtype == "int32"
     assert valid.tolist() == [3, 0, 2] and test.tolist() == []
+
+
+def test_text(tmp_path):
+    (tmp_path / "a.txt").write_bytes("hello\nté\n\nlast".encode())
+    (tmp_path / "b.txt").write_bytes("1\r\n2\r\n3\r\n4".encode())
+    a, b = (str(tmp_path / name) for name in ("a.txt", "b.txt"))
+
+    def read(package):
+        made = [package.datasets.TextDataset(a, "utf-8"),
+                package.datasets.TextDataset([a, b], ["utf-8", None], newline=["", ""]),
+                package.datasets.TextDataset(a, "ascii", "ignore", filter_func=lambda x: x != "\n")]
+        return [(len(each), each[:]) for each in made]
+    assert both(read)[0] == (4, ["hello\n", "té\n", "\n", "last"])
+    both_files = datasets.TextDataset([tmp_path / "a.txt", b], "utf-8")
+    assert both_files[1] == ("té\n", "2\n")
+    copied = pickle.loads(pickle.dumps(both_files))
+    assert copied[3] == both_files[3] == ("last", "4") and len(copied) == 4
+    both_files.close()
+    with pytest.raises(ValueError):
+        both_files[0]
+    for i in (-1, 4):
+        with pytest.raises(IndexError):
+            copied[i]
+    (tmp_path / "c.txt").write_text("1\n")
+    with pytest.raises(ValueError, match="equal numbers of lines.*c.txt"):
+        datasets.TextDataset([a, str(tmp_path / "c.txt")], "utf-8")
+    with pytest.raises(ValueError, match="encoding: expected a value for each of 1 files"):
+        datasets.TextDataset([a], ["utf-8", "ascii"])
+    with pytest.raises(ValueError, match="at least one"):
+        datasets.TextDataset([])
+
+
+def test_pickles(tmp_path):
+    path = str(tmp_path / "data.pickle")
+    examples = [1, "two", (numpy.arange(3), None), 2.5]
+    with datasets.open_pickle_dataset_writer(path) as writer:
+        for example in examples[:3]:
+            writer.write(example)
+        writer.flush()
+        writer.write(examples[3])
+    with datasets.open_pickle_dataset(path) as opened:
+        assert len(opened) == 4 and opened[1] == "two" and opened[[3, 0]] == [2.5, 1]
+        assert_equal(opened[2], examples[2])
+        copied = pickle.loads(pickle.dumps(opened))
+        iterator = catena.iterators.MultiprocessIterator(opened, 2, shuffle=False, n_processes=2)
+        for _ in range(4):  # processes do not share the place in the file
+            assert iterator.next()[0] == 1 and iterator.next()[1] == 2.5
+        iterator.finalize()
+    assert copied[0] == 1
+    with pytest.raises(ValueError):
+        opened[0]
+    chainer = pytest.importorskip("chainer")
+    with chainer.datasets.open_pickle_dataset(path) as theirs:
+        assert_equal(theirs[2], examples[2])
+
+    class Pipe:
+        def seekable(self):
+            return False
+    with pytest.raises(ValueError, match="random access"):
+        datasets.PickleDataset(Pipe())
+
+
+def test_zipped_images(tmp_path):
+    image = pytest.importorskip("PIL.Image")
+    for part, names in enumerate([["a.png", "b.png"], [], ["c.png"]]):
+        with zipfile.ZipFile(tmp_path / f"{part}.zip", "w") as file:
+            file.writestr("folder/", "")
+            for name in names:
+                pixels = numpy.full((2, 3, 3), ord(name[0]), "uint8")
+                image.fromarray(pixels).save(tmp_path / name)
+                file.write(tmp_path / name, name)
+    (tmp_path / "labels.txt").write_text("b.png 7\na.png 8\n")
+    files = [str(tmp_path / f"{i}.zip") for i in range(3)]
+
+    def read(package):
+        d = package.datasets
+        made = [d.ZippedImageDataset(files[0]), d.MultiZippedImageDataset(files, "uint8"),
+                d.LabeledZippedImageDataset(files[0], str(tmp_path / "labels.txt"), "float16")]
+        made += [pickle.loads(pickle.dumps(made[1]))]
+        return [each[:] for each in made]
+    single, several, labeled, _ = both(read)
+    assert single[0].shape == (3, 2, 3) and single[0].dtype == numpy.float32
+    assert [x[0, 0, 0] for x in several] == [97, 98, 99]
+    assert [(x[0, 0, 0], int(t)) for x, t in labeled] == [(98, 7), (97, 8)]
+    for i in (3, -4):
+        with pytest.raises(IndexError):
+            datasets.MultiZippedImageDataset(files)[i]
+    iterator = catena.iterators.MultiprocessIterator(
+        datasets.MultiZippedImageDataset(files), 3, shuffle=False, n_processes=2)
+    assert [x[0, 0, 0] for x in iterator.next()] == [97, 98, 99]
+    iterator.finalize()
+
+
+def test_svhn(root):
+    io = pytest.importorskip("scipy.io")
+    folder = root / "svhn"
+    folder.mkdir(parents=True)
+    for part in ("train", "test", "extra"):
+        io.savemat(folder / f"{part}_32x32.mat", {
+            "X": numpy.full((32, 32, 3, 2), len(part), "uint8"), "y": numpy.array([[10], [3]], "uint8")})
+    train, test, extra = datasets.get_svhn(add_extra=True)
+    assert len(datasets.get_svhn()) == 2 and train[0][0].shape == (3, 32, 32)
+    assert [int(t) for _, t in extra] == [0, 3]
+    numpy.testing.assert_allclose(datasets.get_svhn(withlabel=False)[1], 4 / 255, rtol=1e-6)
+
+
+def test_labels():
+    assert both(lambda p: p.datasets.get_kuzushiji_mnist_labels())[3] == ("tsu", "つ")
+
+
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
+def test_copies_of_converters(duplicate):
+    assert duplicate(concat_examples) is concat_examples
+
+    def local(batch, device):
+        return batch
+
+    if duplicate is not copy.deepcopy and duplicate is not copy.copy:
+        with pytest.raises(Exception, match="local"):
+            duplicate(dataset.converter()(local))
+    else:
+        assert duplicate(dataset.converter()(local))([1], None) == [1]
+
+
+def test_async_transfer():
+    convert = dataset.ConcatWithAsyncTransfer()
+    pairs = [(x, 1) for x in arrays((2,), (2,))]
+    assert_equal(convert(pairs, -1), concat_examples(pairs, -1))
+    assert_equal(convert(arrays((2,), (1,)), -1, padding=0), concat_examples(arrays((2,), (1,)), -1, 0))
+    with pytest.raises(ValueError, match="device: expected that of the first call"):
+        convert(pairs, "cpu:1")
+    with pytest.raises(ValueError, match="batch is empty"):
+        convert([])
+
+
+def test_other_devices():
+    """A device that a program defines is the destination of arrays only."""
+    class Copies(catena.backend.Device):
+        def send_array(self, array):
+            return array + 1
+
+    seen = []
+
+    @dataset.converter()
+    def convert(batch, device):
+        seen.append(device)
+        return concat_examples(batch, device)
+
+    device = Copies()
+    assert isinstance(device, catena.backend.Device) and not isinstance(device, catena.backend.CpuDevice)
+    numpy.testing.assert_array_equal(convert([1, 2], device), [2, 3])
+    assert seen == [device]
+    with pytest.raises(NotImplementedError, match="send_array"):
+        catena.backend.Device.send(type("Other", (catena.backend.Device,), {})(), [1])

@@ -198,13 +198,23 @@ def test_prefetches_several():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("duplicate", [copy.copy, lambda x: pickle.loads(pickle.dumps(x))])
+@pytest.mark.parametrize("duplicate", [
+    copy.copy, copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
 def test_copies(kind, duplicate):
     with make(kind, list(range(4)), 2, shuffle=False) as iterator:
         iterator.next()
         with duplicate(iterator) as other:
             assert other.next() == iterator.next() == [2, 3]
             assert other.epoch == iterator.epoch == 1
+    # The order of the epoch is copied; orders of later epochs are drawn from the same generator.
+    with make(kind, list(range(20)), 4) as iterator:
+        first = iterator.next()
+        with duplicate(iterator) as other:
+            rest = [iterator.next() for _ in range(4)]
+            assert rest == [other.next() for _ in range(4)]
+            assert sorted(first + sum(rest, [])) == list(range(20))
+    sampler = duplicate(ShuffleOrderSampler(numpy.random))
+    assert sorted(sampler(numpy.arange(3), 0)) == [0, 1, 2]
 
 
 def test_base():

@@ -304,6 +304,80 @@ def test_devices():
     assert pickle.loads(pickle.dumps(model.layer)).device == model.device
 
 
+def test_device_residents():
+    """Arrays that device_resident_accept() names move with a link, also deep in it."""
+    class Table(catena.DeviceResident):
+        def __init__(self):
+            self.array = numpy.ones(2, "float32")
+
+        def device_resident_accept(self, visitor):
+            super().device_resident_accept(visitor)
+            self.array = visitor.visit_array(self.array)
+
+    class Model(catena.Chain):
+        def __init__(self, **links):
+            super().__init__(**links)
+            self.table = numpy.zeros(3, "float32")
+            self.add_persistent("kept", Table())
+
+        def device_resident_accept(self, visitor):
+            super().device_resident_accept(visitor)
+            self.table = visitor.visit_array(self.table)
+
+    catena.cuda.set_backend("cpu")
+    try:
+        model = Model(inner=Model(), layer=L.Linear(2, 3))
+        gpu = catena.get_device("@cupy:1")
+        assert model.to_device(gpu) is model and model.kept.xp is catena.cuda.cupy
+        assert {model.device, model.inner.device, model.layer.W.device, model.table.device,
+                model.inner.table.device, model.inner.kept.array.device, model.kept.device} == {gpu}
+        model.to_device("@numpy")
+        assert isinstance(model.inner.table, numpy.ndarray) and model.kept.device == catena.Device(-1)
+        with pytest.warns(DeprecationWarning, match=r"to_gpu is deprecated. Please use to_device\('@cupy:N'\)"):
+            assert model.to_gpu(1).inner.table.device == gpu
+        with pytest.warns(DeprecationWarning, match="to_cpu is deprecated"):
+            assert model.to_cpu().xp is numpy
+        sampler = catena.utils.WalkerAlias([1, 2]).to_device(gpu)
+        assert sampler.use_gpu and sampler.sample((3,)).device == gpu
+        assert not sampler.to_device("@numpy").use_gpu and sampler.sample((3,)).dtype == numpy.int32
+    finally:
+        catena.cuda.set_backend("")
+
+    class Count(catena.device_resident.DeviceResidentsVisitor):
+        def __init__(self):
+            self.seen = []
+
+        def visit_device_resident(self, resident):
+            self.seen.append(type(resident).__name__)
+
+        def visit_array(self, array):
+            self.seen.append(array.shape)
+            return array + 1
+
+        def visit_variable(self, variable):
+            self.seen.append(variable.name)
+
+    visitor = Count()
+    model.device_resident_accept(visitor)
+    assert sorted(map(str, visitor.seen)) == sorted(map(str, [
+        "Model", "Table", (2,), "Model", "Table", (2,), (3,), "Linear", "W", "b", (3,)]))
+    assert (model.table == 1).all() and (model.inner.kept.array == 2).all()
+
+
+def test_methods_of_devices_that_classes_may_not_override():
+    for name in ("to_device", "to_chx", "from_chx"):
+        with pytest.raises(TypeError, match=f"'{name}' is final"):
+            type("Wrong", (catena.Link,), {name: None})
+    for name in ("to_cpu", "to_gpu", "to_intel64"):
+        with pytest.warns(DeprecationWarning, match=f"Overriding method '{name}'"):
+            type("Old", (catena.Chain,), {name: None})
+    link = catena.Link()
+    assert link.from_chx() is link
+    for method in (link.to_chx, link.to_intel64):
+        with pytest.raises(RuntimeError, match="is not available"):
+            method()
+
+
 def test_mixed_in_call():
     class Mixin:
         def __call__(self, x):

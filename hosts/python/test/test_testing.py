@@ -215,6 +215,16 @@ def test_hooks_of_function_cases():
     assert case.test_name == "test_double_backward" and case.backend_config is CPU
 
 
+def test_gradients_of_gradients_have_a_method_of_their_own():
+    """Classes override generate_grad_outputs() for the outputs only, for example with None."""
+    case = function_case(generate_grad_outputs=lambda self, outputs: tuple(
+        np.ones((1,), y.dtype).repeat(y.size).reshape(y.shape) for y in outputs))("test_backward")
+    x = np.zeros((2, 3), "float16")
+    ggx, = case.generate_grad_grad_inputs((x,))
+    assert ggx.shape == x.shape and ggx.dtype == x.dtype and len(np.unique(ggx)) > 1
+    case.test_double_backward(CPU)
+
+
 def test_wrong_links():
     class Case(LinearCase, testing.LinkTestCase):
         def forward_expected(self, link, inputs):
@@ -257,7 +267,11 @@ def test_retry():
 
         @condition.retry(2)
         def test_never(self):
-            assert False
+            raise KeyError("why")
+
+        @condition.repeat(2)
+        def test_skipped_by_pytest(self):
+            pytest.skip("no")
 
         @condition.repeat(2)
         def test_skipped(self):
@@ -266,7 +280,9 @@ def test_retry():
     assert run(Case, "test_rarely") == (1, 0, 0, 0)
     assert events == ["setUp"] * 2 + ["tearDown", "setUp"] + ["tearDown"] * 2
     assert run(Case, "test_never") == (1, 1, 0, 0)
-    assert run(Case, "test_skipped") == (1, 0, 0, 1)
+    assert run(Case, "test_skipped") == run(Case, "test_skipped_by_pytest") == (1, 0, 0, 1)
+    with pytest.raises(AssertionError, match="Fail: 2, Success: 0\n\nThe first error message:\n(.|\n)*why"):
+        Case("test_never").test_never()
 
 
 def test_requirements():
@@ -334,6 +350,28 @@ def test_mock_updater(tmp_path):
     trainer.run()
     assert seen == [3, 6] and trainer.updater.update_core.call_count == 7
     assert trainer.updater.epoch_detail == 7 / 3 and isinstance(trainer.updater, mock.Mock)
+
+
+@pytest.mark.parametrize("per_epoch", [0.5, 1.5])
+def test_mock_updater_with_fractions_of_epochs(tmp_path, per_epoch):
+    trainer = testing.get_trainer_with_mock_updater((4, "iteration"), per_epoch)
+    trainer.out, seen = str(tmp_path), []
+    trainer.extend(lambda trainer: seen.append(trainer.updater.is_new_epoch), name="see")
+    trainer.run()
+    assert seen == ([True] * 4 if per_epoch == 0.5 else [False, True, True, False])
+
+
+@testing.parameterize({"a": 1}, {"a": 2})
+class Parameterized(unittest.TestCase):
+    def test_a(self):
+        assert self.a in (1, 2)
+
+
+def test_result_of_parameterize():
+    """The name of the class is the made classes' list with attributes, as in Chainer."""
+    Parameterized.note = "attributes can be set"
+    assert [case.a for case in Parameterized.cases] == [1, 2]
+    assert all(run(case) == (1, 0, 0, 0) for case in Parameterized.cases)
 
 
 def test_products():

@@ -1,4 +1,5 @@
 """Extensions of trainers, compared with Chainer's."""
+import importlib
 import io
 import json
 import os
@@ -407,3 +408,90 @@ def test_output_of_another_stream(tmp_path, monkeypatch):
     trainer.extend(report)
     trainer.run()
     assert out.getvalue().startswith("epoch")
+
+
+@pytest.mark.parametrize("options", [
+    {}, {"plot_mean": False}, {"plot_std": False, "report_grad": False}, {"percentile_sigmas": ()},
+    {"percentile_sigmas": 50, "report_data": False}, {"percentile_sigmas": (10, 90), "grid": False}])
+def test_statistics_plot(tmp_path, options):
+    pytest.importorskip("matplotlib").use("agg")
+    trainer = trainer_of(catena, tmp_path, (4, "iteration"))
+    model = trainer.updater.get_optimizer("main").target
+    plot = extensions.VariableStatisticsPlot(
+        model, max_sample_size=3, trigger=(2, "iteration"), filename="plot.png", **options)
+    trainer.extend(plot, trigger=(1, "iteration"))
+    trainer.run()
+    assert (tmp_path / "plot.png").stat().st_size > 5000
+    idxs, data = plot._samples.get_data()
+    assert len(idxs) == 3 and set(idxs) <= {1, 2, 3, 4} and list(idxs) == sorted(idxs)
+    if not options and idxs[-1] == 4:
+        values = numpy.concatenate([each.array.ravel() for each in model.params()])
+        numpy.testing.assert_allclose(data[-1, 0, :3], [values.mean(), values.std(), values.min()],
+                                      rtol=1e-4, atol=1e-6)
+
+
+def test_reservoir():
+    """All numbers have the same probability, and each keeps its array."""
+    module = extensions.variable_statistics_plot
+    counts = numpy.zeros(12)
+    numpy.random.seed(0)
+    for _ in range(2000):
+        reservoir = module.Reservoir(3, (2,))
+        for i in range(12):
+            reservoir.add(numpy.full(2, i), i)
+        idxs, data = reservoir.get_data()
+        numpy.testing.assert_array_equal(data[:, 0], idxs)
+        counts[idxs] += 1
+    assert abs(counts - 500).max() < 100  # five standard deviations; the seed is fixed
+    few = module.Reservoir(3, ())
+    few.add(1.5)
+    assert [list(each) for each in few.get_data()] == [[0], [1.5]]
+
+
+def test_statistics():
+    statistician = extensions.variable_statistics_plot.Statistician(True, True, (0, 50, 100))
+    x = numpy.random.uniform(-1, 1, (2, 7, 3))
+    found = statistician(x, axis=None)
+    numpy.testing.assert_allclose(found["mean"], x.mean())
+    numpy.testing.assert_allclose(found["std"], x.std())
+    numpy.testing.assert_allclose(found["percentile"], [x.min(), numpy.median(x), x.max()])
+
+
+def test_wrong_statistics_plots():
+    variable = catena.Variable(numpy.zeros(2, "float32"))
+    for arguments, options, error, message in [
+            ([], {}, ValueError, "at least one variable"), (3, {}, TypeError, "got <class 'int'>"),
+            (variable, {"plot_mean": False, "plot_std": False, "percentile_sigmas": ()}, ValueError,
+             "neither plot_mean"),
+            (variable, {"report_data": False, "report_grad": False}, ValueError, "got neither")]:
+        with pytest.raises(error, match=message):
+            extensions.VariableStatisticsPlot(arguments, **options)
+
+
+def test_removed_arguments(package):
+    with pytest.raises(ValueError, match="invoke_before_training"):
+        package.training.make_extension(invoke_before_training=True)
+    with pytest.raises(TypeError, match="got unexpected keyword argument.*foo"):
+        package.training.make_extension(foo=1)
+
+
+def test_matplotlib_that_cannot_be_imported(monkeypatch):
+    """available() says what an import says, for example without one of matplotlib's own packages."""
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.warns(UserWarning, match="matplotlib is not installed"):
+        assert not extensions.PlotReport.available()
+
+
+def test_snapshot_files(tmp_path, package):
+    """Helpers that Chainer's documents use to find snapshots."""
+    module = importlib.import_module(f"{package.__name__}.training.extensions._snapshot")
+    for i in range(4):
+        file = tmp_path / f"snap_{i}.npz"
+        file.touch()
+        os.utime(file, (100 - i, 100 - i))
+    (tmp_path / "other").touch()
+    arguments = "snap_{.updater.iteration}.npz", str(tmp_path)
+    assert module._find_latest_snapshot(*arguments) == "snap_0.npz"
+    assert module._find_latest_snapshot("none_{}", str(tmp_path)) is None
+    assert list(module._find_stale_snapshots(*arguments, 1)) == ["snap_3.npz", "snap_2.npz", "snap_1.npz"]
+    assert list(module._find_stale_snapshots(*arguments, 9)) == []

@@ -290,6 +290,70 @@ def test_parallel_updater(tmp_path, devices):
         numpy.testing.assert_allclose(array, expected, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("devices", [["cpu:0", "cpu:1"], {"b": "cpu:0", "main": "cpu:1"}])
+def test_updater_with_an_iterator_for_each_device(tmp_path, devices):
+    """It does the same as one model with the mean of the losses of both minibatches."""
+    def iterators():
+        return [catena.iterators.SerialIterator(data_of(seed=seed), 3, shuffle=False) for seed in (1, 2)]
+
+    optimizer = catena.optimizers.SGD(0.2).setup(model_of(catena))
+    with pytest.warns(UserWarning, match="optimizer.lr is changed to 0.1"):
+        updater = training.updaters.MultiprocessParallelUpdater(iterators(), optimizer, devices=devices)
+    assert updater.available() and optimizer.lr == 0.1
+    trainer = training.Trainer(updater, (4, "iteration"), out=str(tmp_path))
+    trainer.run()
+    assert trainer.updater.epoch == 1 and "main/loss" in trainer.observation
+    assert optimizer.target.device == catena.get_device(dict(devices)["main"] if isinstance(
+        devices, dict) else devices[0])
+
+    single = catena.optimizers.SGD(0.2).setup(model_of(catena))
+    pairs = iterators()
+    for _ in range(4):
+        halves = [catena.dataset.concat_examples(each.next()) for each in pairs]
+        single.update(lambda: (single.target(*halves[0]) + single.target(*halves[1])) / 2)
+    expected = dict(single.target.namedparams())
+    for name, array in params_of(trainer).items():
+        numpy.testing.assert_allclose(array, expected[name].array, rtol=1e-5, atol=1e-6)
+
+    path = str(tmp_path / "state.npz")
+    catena.serializers.save_npz(path, updater)
+    with pytest.warns(UserWarning):
+        other = training.updaters.MultiprocessParallelUpdater(
+            iterators(), catena.optimizers.SGD(0.2).setup(model_of(catena)), devices=devices)
+    catena.serializers.load_npz(path, other)
+    assert [each.current_position for each in other._all_iterators] == [2, 2]
+
+
+@pytest.mark.parametrize("name, change", [("Adam", 2), ("RMSpropGraves", 4), ("MomentumSGD", 0.5)])
+def test_hyperparameters_for_sums_of_gradients(name, change):
+    chainer = pytest.importorskip("chainer")
+    made = getattr(catena.optimizers, name)().setup(model_of(catena))
+    hyperparameter = "lr" if change < 1 else "eps"
+    before = getattr(made, hyperparameter)
+    iterators = [catena.iterators.SerialIterator(data_of(), 3) for _ in range(2)]
+    with pytest.warns(UserWarning, match=hyperparameter):
+        training.updaters.MultiprocessParallelUpdater(iterators, made, devices=[-1, "cpu:1"])
+    assert getattr(made, hyperparameter) == before * change
+    assert hasattr(getattr(chainer.optimizers, name)(), hyperparameter)
+
+
+@pytest.mark.parametrize("n, devices, error, message", [
+    (2, [-1], ValueError, "iterators: expected one for each of 1 devices, got 2"),
+    (2, [-1, -1], ValueError, "expected different devices, got .*@numpy"),
+    (2, [-1, None], ValueError, "got None"), (2, None, ValueError, "got None"),
+    (1, {"a": -1}, KeyError, "expected an entry 'main'"), (1, [], ValueError, r"got \[\]"),
+    (1, ["cuda:99"], catena.DeviceError, "cuda:99")])
+def test_wrong_devices_of_updaters(n, devices, error, message):
+    iterators = [catena.iterators.SerialIterator(data_of(), 3) for _ in range(n)]
+    optimizer = catena.optimizers.SGD(0.2).setup(model_of(catena))
+    with pytest.raises(error, match=message):
+        training.updaters.MultiprocessParallelUpdater(iterators, optimizer, devices=devices)
+    assert optimizer.lr == 0.2
+    lengths = [catena.iterators.SerialIterator(data_of(k), 3) for k in (4, 5)]
+    with pytest.raises(ValueError, match=r"datasets of equal lengths, got \[4, 5\]"):
+        training.updaters.MultiprocessParallelUpdater(lengths, optimizer, devices=[-1, "cpu:1"])
+
+
 def test_parallel_updater_same_as_chainer(tmp_path):
     chainer = pytest.importorskip("chainer")
     found = []

@@ -145,3 +145,21 @@ def test_functions_check_their_inputs(name, base):
         call(x, x)
     with package.using_config("type_check", False):
         call(numpy.ones(2, "float32"))
+
+
+def test_classes_of_expressions():
+    x = type_check.Variable([1, 2], "x")
+    for expression, text, value in [
+            (type_check.Constant(10), "10", 10), (type_check.GetItem(x, 1), "x[1]", 2),
+            (type_check.GetAttr(type_check.Variable(1j, "c"), "imag"), "c.imag", 1),
+            (type_check.GetAttr(x, type_check.Constant("count"))(2), "x.count(2)", 1),
+            (type_check.Call(type_check.Variable(sum, "sum"), ([1, 2],)), "sum([1, 2])", 3),
+            (type_check.UnaryOperator(6, x, "#", len), "#x", 2),
+            (type_check.BinaryOperator(7, x, x, "+", lambda a, b: a + b, True), "x + x", [1, 2, 1, 2])]:
+        assert isinstance(expression, type_check.Expr)
+        assert str(expression) == text and expression.eval() == value
+    assert type_check.BinaryOperator(9, x, x, "+", None).__str__() == "(x) + (x)"
+    assert isinstance(x == x, type_check.BoolBinaryOperator)
+    with pytest.raises(type_check.InvalidType, match="Expect: x == y"):
+        type_check.BoolBinaryOperator(x, type_check.Variable(1, "y"), "==", "!=", lambda a, b: a == b).expect()
+    assert type_check.get_types((numpy.ones(2),), "in", False).name == "in"

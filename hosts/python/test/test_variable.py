@@ -245,7 +245,7 @@ def test_text():
     assert Variable(array()).summary().startswith("<variable at 0x")
     x.grad = array() * 0
     assert x.debug_print() == (
-        "<variable x>\n- device: cpu:0\n- backend: <class 'numpy.ndarray'>\n- shape: (2, 3)\n"
+        "<variable x>\n- device: @numpy\n- backend: <class 'numpy.ndarray'>\n- shape: (2, 3)\n"
         "- dtype: float32\n- statistics: mean=3.50000000, std=1.70782513\n- grad: 0")
     x.grad = array()
     assert x.debug_print().endswith("- grad: mean=3.50000000, std=1.70782513")

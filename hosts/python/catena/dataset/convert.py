@@ -2,8 +2,9 @@
 import numpy
 
 from catena import _core
+from catena.backend import get_device
 
-__all__ = ["Converter", "concat_examples", "converter", "to_device"]
+__all__ = ["ConcatWithAsyncTransfer", "Converter", "concat_examples", "converter", "to_device"]
 
 
 class Converter:
@@ -20,7 +21,20 @@ class _FunctionConverter(Converter):
         if not callable(function):
             raise TypeError(f"Can only wrap a callable. Actual: {type(function)}")
         self.base_callable = function
-        self.__doc__ = function.__doc__
+        for name in ("__doc__", "__module__", "__name__", "__qualname__"):
+            if hasattr(function, name):
+                setattr(self, name, getattr(function, name))
+
+    def __reduce__(self):
+        # A decorated function of a module is copied and pickled by its name, as functions are.
+        from operator import attrgetter
+        import sys
+        try:
+            if attrgetter(self.__qualname__)(sys.modules[self.__module__]) is self:
+                return self.__qualname__
+        except (AttributeError, KeyError):
+            pass
+        return _FunctionConverter, (self.base_callable,)
 
     def __call__(self, *args, **kwargs):
         if len(args) > 1:
@@ -45,7 +59,7 @@ def _call_converter(converter, batch, device):
 
 
 def _device(device):
-    return device if device is None or isinstance(device, _core.Device) else _core.Device(device)
+    return None if device is None else get_device(device)
 
 
 def to_device(device, x):
@@ -53,6 +67,8 @@ def to_device(device, x):
     device = _device(device)
     if device is None:
         return x
+    if not isinstance(device, _core.Device):  # of a class that the program defines
+        return device.send(x)
     if isinstance(x, (list, tuple)):
         return type(x)(to_device(device, each) for each in x)
     if device == _core.Device(-1):
@@ -104,3 +120,27 @@ def concat_examples(batch, device=None, padding=None):
         paddings = padding if isinstance(padding, dict) else dict.fromkeys(first, padding)
         return {key: concat(key, paddings[key]) for key in first}
     return to_device(device, _concat(batch, padding))
+
+
+class ConcatWithAsyncTransfer:
+    """A converter like concat_examples(), for the same device in all calls.
+
+    Kernels and copies run in one order on each device, also if the host is ahead of it, so that
+    streams have no effect.
+
+    Args:
+        stream, compute_stream: are ignored.
+    """
+
+    def __init__(self, stream=None, compute_stream=None):
+        self.compute_stream = compute_stream
+        self._device = ()
+
+    def __call__(self, batch, device=None, padding=None):
+        if not batch:
+            raise ValueError("batch is empty")
+        self._device = self._device or (_device(device),)
+        if self._device != (_device(device),):
+            raise ValueError("[ConcatWithAsyncTransfer] device: expected that of the first call, "
+                             f"{self._device[0]}, got {device}")
+        return concat_examples(batch, device, padding)

@@ -1,10 +1,15 @@
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["Converter", "concat_examples", "converter", "to_device"]
+__all__ = ["ConcatWithAsyncTransfer", "Converter", "concat_examples", "converter", "to_device"]
 
 class Converter:
     def __call__(self, batch: Any, device: Any) -> Any: ...
+
+class ConcatWithAsyncTransfer:
+    compute_stream: Any
+    def __init__(self, stream: Any = None, compute_stream: Any = None) -> None: ...
+    def __call__(self, batch: Any, device: Any = None, padding: Any = None) -> Any: ...
 
 def converter() -> Callable[[Callable[..., Any]], Converter]: ...
 def to_device(device: Any, x: Any) -> Any: ...

@@ -15,8 +15,8 @@ from catena.dataset.download import cached_download, get_dataset_root
 from catena.datasets.tuple_dataset import TupleDataset
 
 __all__ = ["get_cifar10", "get_cifar100", "get_digits", "get_fashion_mnist",
-           "get_fashion_mnist_labels", "get_kuzushiji_mnist", "get_mnist", "get_ptb_words",
-           "get_ptb_words_vocabulary"]
+           "get_fashion_mnist_labels", "get_kuzushiji_mnist", "get_kuzushiji_mnist_labels",
+           "get_mnist", "get_ptb_words", "get_ptb_words_vocabulary", "get_svhn"]
 
 
 def shipped(name):
@@ -125,6 +125,37 @@ def get_kuzushiji_mnist(withlabel=True, ndim=1, scale=1.0, dtype=None, label_dty
     """The training and the test set of Kuzushiji-MNIST. The arguments are those of get_mnist()."""
     return _get_mnist("kuzushiji_mnist", "http://codh.rois.ac.jp/kmnist/dataset/kmnist/",
                       withlabel, ndim, scale, dtype, label_dtype, rgb_format)
+
+
+def get_kuzushiji_mnist_labels():
+    """The readings and the characters of Kuzushiji-MNIST's labels."""
+    return list(zip("o ki su tsu na ha ma ya re wo".split(), "おきすつなはまやれを"))
+
+
+def get_svhn(withlabel=True, scale=1.0, dtype=None, label_dtype=numpy.int32, add_extra=False):
+    """The training and the test set of SVHN, photographs (3, 32, 32) of house numbers' digits.
+
+    The files are MATLAB's, for which SciPy is needed. The other arguments are those of get_mnist().
+
+    Args:
+        add_extra: whether the set of additional training images follows as the third.
+    """
+    found = []
+    for part in ("train", "test", "extra")[:3 if add_extra else 2]:
+        cached = _find("svhn", part + ".npz")
+        if cached is not None:
+            with numpy.load(cached) as arrays:
+                images, labels = arrays["x"], arrays["y"]
+        else:
+            from scipy.io import loadmat
+            file = part + "_32x32.mat"
+            arrays = loadmat(_find("svhn", file) or cached_download(
+                "http://ufldl.stanford.edu/housenumbers/" + file), appendmat=False)
+            images, labels = arrays["X"], arrays["y"]
+        # The files label the digit 0 as 10.
+        found.append(_dataset(images.transpose(3, 2, 0, 1), labels.ravel() % 10, withlabel, scale,
+                              dtype, label_dtype))
+    return tuple(found)
 
 
 def _get_cifar(name, train, test, labels, withlabel, ndim, scale, dtype):

@@ -1,19 +1,38 @@
 """Datasets of image files, which Pillow reads."""
+import bisect
+import importlib.util
+import io
+import itertools
 import os
+import threading
+import zipfile
 
 import numpy
 
 from catena.configuration import get_dtype
 from catena.dataset.dataset_mixin import DatasetMixin
 
-__all__ = ["ImageDataset", "LabeledImageDataset"]
+__all__ = ["ImageDataset", "LabeledImageDataset", "LabeledZippedImageDataset",
+           "MultiZippedImageDataset", "ZippedImageDataset"]
+
+available = importlib.util.find_spec("PIL") is not None
 
 
-def _read(path, dtype):
+def _read(file, dtype):
     from PIL import Image
-    with Image.open(path) as file:
-        image = numpy.asarray(file, dtype=dtype)
+    with Image.open(file) as opened:
+        image = numpy.asarray(opened, dtype=dtype)
     return (image[..., None] if image.ndim == 2 else image).transpose(2, 0, 1)
+
+
+def _read_pairs(path):
+    """The pairs of a name and a number in the lines of a file."""
+    with open(path) as file:
+        lines = [line.split() for line in file]
+    for i, line in enumerate(lines):
+        if len(line) != 2:
+            raise ValueError(f"invalid format at line {i} in file {path}")
+    return [(name, int(label)) for name, label in lines]
 
 
 class ImageDataset(DatasetMixin):
@@ -52,12 +71,7 @@ class LabeledImageDataset(DatasetMixin):
 
     def __init__(self, pairs, root=".", dtype=None, label_dtype=numpy.int32):
         if isinstance(pairs, str):
-            with open(pairs) as file:
-                lines = [line.split() for line in file]
-            for i, line in enumerate(lines):
-                if len(line) != 2:
-                    raise ValueError(f"invalid format at line {i} in file {pairs}")
-            pairs = [(path, int(label)) for path, label in lines]
+            pairs = _read_pairs(pairs)
         self._images = ImageDataset([path for path, _ in pairs], root, dtype)
         self._labels = numpy.array([label for _, label in pairs], label_dtype)
 
@@ -66,3 +80,88 @@ class LabeledImageDataset(DatasetMixin):
 
     def get_example(self, i):
         return self._images.get_example(i), self._labels[i, ...]
+
+
+class ZippedImageDataset(DatasetMixin):
+    """The images in a zip file, which contains nothing else.
+
+    Args:
+        zipfilename: the name of the file.
+        dtype: the dtype; None: config.dtype.
+    """
+
+    def __init__(self, zipfilename, dtype=None):
+        import PIL  # so that its absence shows here
+        self._zipfilename = zipfilename
+        self._dtype = get_dtype(dtype)
+        self._open()
+        self._paths = [name for name in self._file.namelist() if not name.endswith("/")]
+
+    def _open(self):
+        self._file, self._process = zipfile.ZipFile(self._zipfilename), os.getpid()
+        self._lock = threading.Lock()
+
+    def __getstate__(self):
+        return {**self.__dict__, "_file": None, "_process": None, "_lock": None}
+
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+        self._open()
+
+    def __len__(self):
+        return len(self._paths)
+
+    def get_example(self, i):
+        """The image with a number, or with a name in the file."""
+        if self._process != os.getpid():  # a fork, which would share the position in the file
+            self._open()
+        with self._lock:
+            data = self._file.read(i if isinstance(i, str) else self._paths[i])
+        return _read(io.BytesIO(data), self._dtype)
+
+
+class MultiZippedImageDataset(DatasetMixin):
+    """The images in several zip files, one file after another.
+
+    Args:
+        zipfilenames: the names of the files.
+        dtype: the dtype; None: config.dtype.
+    """
+
+    def __init__(self, zipfilenames, dtype=None):
+        self._parts = [ZippedImageDataset(name, dtype) for name in zipfilenames]
+        self._ends = list(itertools.accumulate(map(len, self._parts)))
+
+    def __len__(self):
+        return self._ends[-1] if self._ends else 0
+
+    def get_example(self, i):
+        if not -len(self) <= i < len(self):
+            raise IndexError(f"[MultiZippedImageDataset] expected an index below {len(self)}, "
+                             f"got {i}")
+        i %= len(self)
+        part = bisect.bisect(self._ends, i)
+        return self._parts[part].get_example(i - (self._ends[part - 1] if part else 0))
+
+
+class LabeledZippedImageDataset(DatasetMixin):
+    """Pairs of an image in a zip file and its label, a 0-d array.
+
+    Args:
+        zipfilename: the name of the zip file.
+        labelfilename: the name of a file whose lines have the name of an image and a number.
+        dtype: see ZippedImageDataset.
+        label_dtype: the dtype of labels.
+    """
+
+    def __init__(self, zipfilename, labelfilename, dtype=None, label_dtype=numpy.int32):
+        self._pairs = _read_pairs(labelfilename)
+        self._images = ZippedImageDataset(zipfilename, dtype)
+        self._label_dtype = label_dtype
+
+    def __len__(self):
+        return len(self._pairs)
+
+    def get_example(self, i):
+        name, label = self._pairs[i]
+        return self._images.get_example(name), numpy.array(label, self._label_dtype)

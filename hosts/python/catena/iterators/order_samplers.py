@@ -16,14 +16,15 @@ class ShuffleOrderSampler(OrderSampler):
     """Random orders, from a numpy.random.RandomState or the global one."""
 
     def __init__(self, random_state=None):
-        self._random = numpy.random if random_state is None else random_state
+        # None is numpy.random: a module cannot be copied or pickled.
+        self._random = None if random_state is numpy.random else random_state
 
     def __call__(self, current_order, current_position):
-        return self._random.permutation(len(current_order))
+        return (self._random or numpy.random).permutation(len(current_order))
 
     def serialize(self, serializer):
         """Saves or loads the state of a random state of its own. A trainer saves the global one."""
         from catena.utils import random_state
-        if self._random is not numpy.random:
+        if self._random is not None:
             random_state.serialize(serializer, "order_sampler/random_state", {
                 "numpy": random_state.of_numpy(self._random)})

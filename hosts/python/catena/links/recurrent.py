@@ -42,12 +42,12 @@ class _Stateful(Chain):
             state.to_device(self.device)
             setattr(self, name, state)
 
-    def _move(self, device):
-        super()._move(device)
+    def device_resident_accept(self, visitor):
+        super().device_resident_accept(visitor)
         for name in self._states:
             state = getattr(self, name)
             if state is not None:
-                state.to_device(device)
+                visitor.visit_variable(state)
 
     def _fill_state(self, n, dtype):
         for name in self._states:

@@ -1,5 +1,6 @@
 """Decorators of tests that succeed only with some probability."""
 import functools
+import traceback
 import unittest
 
 __all__ = ["repeat", "repeat_with_success_at_least", "retry"]
@@ -13,27 +14,38 @@ def _run_once(test, args, kwargs):
     case.setUp()
     try:
         test(case, *args[1:], **kwargs)
+    except BaseException as error:
+        if type(error).__name__ == "Skipped":  # by pytest.skip()
+            raise unittest.SkipTest(str(error)) from None
+        raise
     finally:
         case.tearDown()
 
 
 def repeat_with_success_at_least(times, min_success):
-    """Runs a test several times. Raises the last error if it succeeds too rarely."""
+    """Runs a test several times. Raises AssertionError with the first error if too few succeed."""
     assert times >= min_success
 
     def decorate(test):
         @functools.wraps(test)
         def run(*args, **kwargs):
-            successes = 0
-            for run_number in range(times):
+            successes = failures = 0
+            first = None
+            for _ in range(times):
                 try:
                     _run_once(test, args, kwargs)
                     successes += 1
                 except unittest.SkipTest:
                     raise
-                except Exception:
-                    if times - run_number - 1 + successes < min_success:
-                        raise
+                except Exception as error:
+                    failures += 1
+                    first = first or error
+                    if failures > times - min_success:
+                        text = "".join(traceback.format_exception(
+                            type(first), first, first.__traceback__))
+                        raise AssertionError(
+                            f"Fail: {failures}, Success: {successes}\n\n"
+                            f"The first error message:\n{text}") from first
                 if successes >= min_success:
                     return
         return run

@@ -37,6 +37,11 @@ def _require_arrays(arrays, method):
     return arrays
 
 
+def _like(templates):
+    """Random arrays with the shapes and dtypes of others."""
+    return tuple(numpy.random.uniform(-1, 1, each.shape).astype(each.dtype) for each in templates)
+
+
 class _TestBase:
     backend_config = None
     test_name = None
@@ -55,7 +60,7 @@ class _TestBase:
 
     def generate_grad_outputs(self, outputs_template):
         """The gradients of the results."""
-        return tuple(numpy.random.uniform(-1, 1, y.shape).astype(y.dtype) for y in outputs_template)
+        return _like(outputs_template)
 
     def check_forward_outputs(self, outputs, expected_outputs):
         """Raises an error unless two tuples of arrays are close."""
@@ -146,7 +151,7 @@ class FunctionTestCase(_TestBase, unittest.TestCase):
 
     def generate_grad_grad_inputs(self, inputs_template):
         """The gradients of the gradients of the inputs."""
-        return self.generate_grad_outputs(inputs_template)
+        return _like(inputs_template)
 
     def _expected(self, inputs):
         return _require_arrays(self.forward_expected(inputs), "forward_expected")

@@ -1,5 +1,6 @@
 """Random matrices."""
 import numpy
+from numpy import broadcast_to as _broadcast_to
 
 __all__ = ["generate_matrix"]
 
@@ -26,7 +27,7 @@ def generate_matrix(shape, dtype=float, *, singular_values=None):
     if (values < 0).any():
         raise ValueError("[generate_matrix] singular_values: expected none below 0, got "
                          f"{values.min()}")
-    values = numpy.broadcast_to(values, (*shape[:-2], min(shape[-2:])))
+    values = _broadcast_to(values, (*shape[:-2], min(shape[-2:])))
     random = numpy.random.randn(*shape)
     if dtype.kind == "c":
         random = random + 1j * numpy.random.randn(*shape)

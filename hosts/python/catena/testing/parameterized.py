@@ -32,13 +32,23 @@ def product_dict(*parameters):
             for found in itertools.product(*parameters)]
 
 
+_product_dict_orig = product_dict  # Chainer's conftest.py replaces the other name
+
+
+class _Bundle:
+    """The test classes that parameterize() made from one, in the module's place of that one."""
+
+    def __init__(self, cases):
+        self.cases = cases
+
+
 def each_class(decorator):
     """Lets a decorator of classes take the result of parameterize()."""
     @functools.wraps(decorator)
     def decorate(target):
-        if not isinstance(target, list):
+        if not isinstance(target, _Bundle):
             return decorator(target)
-        for cls in target:
+        for cls in target.cases:
             setattr(sys.modules[cls.__module__], cls.__name__, decorator(cls))
         return target
     return decorate
@@ -48,7 +58,7 @@ def parameterize(*params):
     """A decorator that makes a test class for each dict of attributes."""
     def decorate(target):
         made = []
-        for cls in target if isinstance(target, list) else [target]:
+        for cls in target.cases if isinstance(target, _Bundle) else [target]:
             module = sys.modules[cls.__module__]
             for i, values in enumerate(params):
                 name = f"{cls.__name__}_param_{i}"
@@ -59,7 +69,7 @@ def parameterize(*params):
                                                 "__doc__": f"{values}"}))
                 setattr(module, name, made[-1])
             vars(module).pop(cls.__name__, None)
-        return made
+        return _Bundle(made)
     return decorate
 
 

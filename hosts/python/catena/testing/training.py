@@ -16,7 +16,7 @@ def get_trainer_with_mock_updater(stop_trigger=(10, "iteration"), iter_per_epoch
         updater.iteration = iteration
         updater.epoch = iteration // iter_per_epoch
         updater.epoch_detail = iteration / iter_per_epoch
-        updater.is_new_epoch = iteration % iter_per_epoch == 0
+        updater.is_new_epoch = (iteration - 1) // iter_per_epoch != updater.epoch
         updater.previous_epoch_detail = (iteration - 1) / iter_per_epoch if iteration else None
 
     def update():

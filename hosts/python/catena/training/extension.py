@@ -1,4 +1,5 @@
 """Extension, the base of what a trainer calls after updates."""
+from catena.utils import argument
 
 __all__ = ["Extension", "PRIORITY_EDITOR", "PRIORITY_READER", "PRIORITY_WRITER", "make_extension"]
 
@@ -41,8 +42,12 @@ class Extension:
 
 
 def make_extension(trigger=None, default_name=None, priority=None, finalizer=None,
-                   initializer=None, on_error=None):
+                   initializer=None, on_error=None, **kwargs):
     """A decorator that gives a function the attributes of an extension."""
+    argument.parse_kwargs(
+        kwargs, invoke_before_training="invoke_before_training has been removed since Chainer "
+        "v2.0.0. Use initializer= instead.")
+
     def decorate(function):
         function.trigger = Extension.trigger if trigger is None else trigger
         function.default_name = default_name or function.__name__

@@ -171,7 +171,7 @@ class Trainer:
         devices = {_core.current_device()}
         for optimizer in self.updater.get_all_optimizers().values():
             devices.update(param.device for param in optimizer.target.params())
-        states = {str(device): random_state.of_device(device) for device in devices}
+        states = {device.name: random_state.of_device(device) for device in devices}
         states["numpy"] = random_state.of_numpy(numpy.random)
         states["python"] = random_state.of_python()
         return states

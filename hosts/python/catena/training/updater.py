@@ -175,16 +175,20 @@ class ParallelUpdater(StandardUpdater):
             trainer.reporter.add_observer(name, model)
             trainer.reporter.add_observers(name, model.namedlinks(skipself=True))
 
+    def _batches(self):
+        """The examples of each model."""
+        batch, n = self.get_iterator("main").next(), len(self._models)
+        return [batch[i::n] for i in range(n)]
+
     def update_core(self):
         iterator, optimizer = self.get_iterator("main"), self.get_optimizer("main")
-        batch = iterator.next()
-        models, n = self._models, len(self._models)
+        models = self._models
         losses = []
         for model in models.values():
             model.cleargrads()
-        for i, (name, model) in enumerate(models.items()):
+        for batch, (name, model) in zip(self._batches(), models.items()):
             device = None if self._devices is None else self._devices[name]
-            arrays = _call_converter(self.converter, batch[i::n], device)
+            arrays = _call_converter(self.converter, batch, device)
             with force_backprop_mode(), using_device(device or _core.current_device()):
                 losses.append(_call(self.loss_func or model, arrays))
         for model in models.values():

@@ -1,8 +1,12 @@
 """Helpers with the names of chainer.utils."""
+import collections.abc as collections_abc
 import contextlib
 
-from . import conv, type_check
+from . import argument, array, cache, conv, conv_nd, meta, precision, type_check
+from catena.utils.array import *
 from catena.utils.conv import *
+from catena.utils.experimental import *
+from catena.utils.meta import *
 from catena.utils.type_check import InvalidType as InvalidType
 from catena.utils.walker_alias import *
 
@@ -20,12 +24,16 @@ def tempdir(**kwargs):
 
 
 def force_array(x, dtype=None):
-    """A number or a numpy.ndarray as a numpy.ndarray, of a dtype unless it is None."""
+    """A number or an array as an array, of a dtype unless it is None."""
     import numpy
-    return numpy.asarray(x, dtype)
+    if numpy.isscalar(x):
+        return numpy.array(x, dtype)
+    return x if dtype is None or x.dtype == dtype else x.astype(dtype)
 
 
-def size_of_shape(shape):
-    """The number of elements of an array of the shape."""
-    import math
-    return math.prod(shape)
+def force_type(dtype, value):
+    """A number or an array in a dtype."""
+    import numpy
+    if numpy.isscalar(value):
+        return numpy.dtype(dtype).type(value)
+    return value if value.dtype == dtype else value.astype(dtype)

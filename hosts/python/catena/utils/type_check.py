@@ -11,37 +11,36 @@ import operator
 from catena import _core
 from catena._core import InvalidType
 
-__all__ = ["Expr", "InvalidType", "LightTypeInfoTuple", "TypeInfo", "Variable", "eval", "expect",
-           "expect_broadcast_shapes", "get_light_types", "get_types", "make_variable", "prod",
-           "same_types"]
+__all__ = ["BinaryOperator", "BoolBinaryOperator", "Call", "Constant", "Expr", "GetAttr", "GetItem",
+           "InvalidType", "LightTypeInfoTuple", "TypeInfo", "TypeInfoTuple", "UnaryOperator",
+           "Variable", "eval", "expect", "expect_broadcast_shapes", "get_light_types", "get_types",
+           "make_variable", "prod", "same_types"]
 
 _ATOM = 8
 
 
 class Expr:
-    """An expression: a text, a function without arguments that gives the value, and a priority."""
+    """An expression: str() gives its text, eval() its value.
 
-    def __init__(self, text, evaluate, priority=_ATOM, negation=None):
-        self._text, self._evaluate, self._priority = text, evaluate, priority
-        self._negation = negation
+    ``priority`` is that of the outermost operator; operands of a lower priority get parentheses.
+    """
+
+    def __init__(self, priority=_ATOM):
+        self.priority = priority
 
     def eval(self):
-        return self._evaluate()
-
-    def __str__(self):
-        return self._text
+        raise NotImplementedError
 
     def __getattr__(self, name):
         if name.startswith("__"):
             raise AttributeError(name)
-        return Expr(f"{self}.{name}", lambda: getattr(eval(self), name))
+        return GetAttr(self, name)
 
     def __getitem__(self, key):
-        return Expr(f"{self}[{_subscript(key)}]", lambda: eval(self)[eval(key)])
+        return GetItem(self, key)
 
     def __call__(self, *args):
-        return Expr(f"{self}({', '.join(map(_text, args))})",
-                    lambda: eval(self)(*[eval(arg) for arg in args]))
+        return Call(self, args)
 
     def __bool__(self):
         raise RuntimeError("An Expr instance cannot be evaluated as bool. Please use "
@@ -50,12 +49,126 @@ class Expr:
     __hash__ = None
 
 
-def Variable(value, name):
-    """An expression with a name and a value."""
-    return Expr(name, lambda: value)
+class Constant(Expr):
+    """A value, whose text is its repr()."""
+
+    def __init__(self, value):
+        super().__init__()
+        self.value = value
+
+    def eval(self):
+        return self.value
+
+    def __str__(self):
+        return _repr(self.value)
+
+
+class Variable(Expr):
+    """A value with a name."""
+
+    def __init__(self, value, name):
+        super().__init__()
+        self.value, self.name = value, name
+
+    def eval(self):
+        return self.value
+
+    def __str__(self):
+        return self.name
 
 
 make_variable = Variable
+
+
+class GetAttr(Expr):
+    """An attribute of an expression."""
+
+    def __init__(self, obj, name):
+        super().__init__()
+        self.obj, self.name = obj, name
+
+    def eval(self):
+        return getattr(eval(self.obj), eval(self.name))
+
+    def __str__(self):
+        name = self.name.value if isinstance(self.name, Constant) else self.name
+        if isinstance(name, str):
+            return f"{_repr(self.obj, _ATOM)}.{name}"
+        return f"getattr({_repr(self.obj)}, {_repr(name)})"
+
+
+class GetItem(Expr):
+    """An element of an expression."""
+
+    def __init__(self, obj, index):
+        super().__init__()
+        self.obj, self.index = obj, index
+
+    def eval(self):
+        return eval(self.obj)[eval(self.index)]
+
+    def __str__(self):
+        return f"{_repr(self.obj, _ATOM)}[{_subscript(self.index)}]"
+
+
+class Call(Expr):
+    """A call of an expression with a tuple of arguments."""
+
+    def __init__(self, obj, args):
+        super().__init__()
+        self.obj, self.args = obj, args
+
+    def eval(self):
+        return eval(self.obj)(*map(eval, self.args))
+
+    def __str__(self):
+        return f"{_repr(self.obj, _ATOM)}({', '.join(map(_repr, self.args))})"
+
+
+class UnaryOperator(Expr):
+    """An operator before an expression: its text, and a function of the value."""
+
+    def __init__(self, priority, term, exp, func):
+        super().__init__(priority)
+        self.term, self.exp, self.func = term, exp, func
+
+    def eval(self):
+        return self.func(eval(self.term))
+
+    def __str__(self):
+        return self.exp + _repr(self.term, self.priority)
+
+
+class BinaryOperator(Expr):
+    """An operator between two expressions: its text, and a function of the values."""
+
+    def __init__(self, priority, lhs, rhs, exp, func, right_associative=False):
+        super().__init__(priority)
+        self.lhs, self.rhs, self.exp, self.func = lhs, rhs, exp, func
+        self.right_associative = right_associative
+
+    def eval(self):
+        return self.func(eval(self.lhs), eval(self.rhs))
+
+    def __str__(self):
+        left, right = self.priority, self.priority + 1
+        if self.right_associative:
+            left, right = right, left
+        return f"{_repr(self.lhs, left)} {self.exp} {_repr(self.rhs, right)}"
+
+
+class BoolBinaryOperator(BinaryOperator):
+    """A comparison, with the text of the opposite one (`inv`)."""
+
+    def __init__(self, lhs, rhs, exp, inv, func):
+        super().__init__(-1, lhs, rhs, exp, func)
+        self.inv = inv
+
+    def expect(self):
+        """Raises InvalidType, with the values of both sides, if the comparison is false."""
+        left, right = eval(self.lhs), eval(self.rhs)
+        if not self.func(left, right):
+            raise _invalid(str(self), f"{left} {self.inv} {right}")
 
 
 def eval(exp):
@@ -65,13 +178,13 @@ def eval(exp):
     return type(exp)(map(eval, exp)) if type(exp) in (list, tuple) else exp
 
 
-def _text(value, priority=-1):
+def _repr(value, priority=-1):
     if isinstance(value, Expr):
-        return f"({value})" if value._priority < priority else str(value)
+        return f"({value})" if value.priority < priority else str(value)
     if type(value) is list:
-        return f"[{', '.join(map(_text, value))}]"
+        return f"[{', '.join(map(_repr, value))}]"
     if type(value) is tuple:
-        return f"({', '.join(map(_text, value))}{',' if len(value) == 1 else ''})"
+        return f"({', '.join(map(_repr, value))}{',' if len(value) == 1 else ''})"
     return repr(value)
 
 
@@ -80,34 +193,29 @@ def _subscript(key):
         return "..."
     if isinstance(key, slice):
         ends = [key.start, key.stop] + ([] if key.step is None else [key.step])
-        return ":".join("" if end is None else _text(end) for end in ends)
-    return ", ".join(map(_subscript, key)) if isinstance(key, tuple) else _text(key)
+        return ":".join("" if end is None else _repr(end) for end in ends)
+    return ", ".join(map(_subscript, key)) if isinstance(key, tuple) else _repr(key)
 
 
 def _add_operators():
-    def binary(symbol, function, priority, negation=None, flipped=False):
-        def method(x, y):
-            left, right = (y, x) if flipped else (x, y)
-            right_priority = priority if symbol == "**" else priority + 1
-            left_priority = priority + 1 if symbol == "**" else priority
-            return Expr(f"{_text(left, left_priority)} {symbol} {_text(right, right_priority)}",
-                        lambda: function(eval(left), eval(right)), priority,
-                        negation and (left, negation, right))
-        return method
-
     for name, symbol, negation in (("eq", "==", "!="), ("ne", "!=", "=="), ("lt", "<", ">="),
                                    ("le", "<=", ">"), ("gt", ">", "<="), ("ge", ">=", "<")):
-        setattr(Expr, f"__{name}__", binary(symbol, getattr(operator, name), -1, negation))
+        def compare(x, y, exp=symbol, inv=negation, func=getattr(operator, name)):
+            return BoolBinaryOperator(x, y, exp, inv, func)
+        setattr(Expr, f"__{name}__", compare)
     for name, symbol, priority in (
             ("add", "+", 4), ("sub", "-", 4), ("mul", "*", 5), ("truediv", "/", 5),
             ("floordiv", "//", 5), ("mod", "%", 5), ("pow", "**", 7), ("lshift", "<<", 3),
             ("rshift", ">>", 3), ("and", "&", 2), ("xor", "^", 1), ("or", "|", 0)):
-        function = getattr(operator, name + "_" if name in ("and", "or") else name)
-        setattr(Expr, f"__{name}__", binary(symbol, function, priority))
-        setattr(Expr, f"__r{name}__", binary(symbol, function, priority, flipped=True))
+        func = getattr(operator, name + "_" if name in ("and", "or") else name)
+
+        def calculate(x, y, rest=(symbol, func, symbol == "**"), priority=priority):
+            return BinaryOperator(priority, x, y, *rest)
+        setattr(Expr, f"__{name}__", calculate)
+        setattr(Expr, f"__r{name}__", lambda y, x, calculate=calculate: calculate(x, y))
     for name, symbol in (("neg", "-"), ("pos", "+"), ("invert", "~")):
-        def method(x, symbol=symbol, function=getattr(operator, name)):
-            return Expr(symbol + _text(x, 6), lambda: function(eval(x)), 6)
+        def method(x, symbol=symbol, func=getattr(operator, name)):
+            return UnaryOperator(6, x, symbol, func)
         setattr(Expr, f"__{name}__", method)
 
 
@@ -125,11 +233,11 @@ class TypeInfo:
         return math.prod(self.shape)
 
 
-class _Types(tuple):
+class TypeInfoTuple(tuple):
     """Expressions of TypeInfos. size() is an expression of their number."""
 
     def size(self):
-        return Expr(f"{self.name}.size", lambda: len(self))
+        return Variable(len(self), f"{self.name}.size")
 
 
 class LightTypeInfoTuple(tuple):
@@ -150,7 +258,9 @@ def get_light_types(data):
 
 def get_types(data, name, accept_none=False):
     """The types of a tuple of arrays, as expressions "NAME[0]" and so on."""
-    types = _Types(
+    if not isinstance(data, tuple):
+        raise AssertionError(f"[get_types] data: expected a tuple of arrays, got {type(data)}")
+    types = TypeInfoTuple(
         Variable(_info(x), f"{name}[{i}]") for i, x in enumerate(data))
     types.name = name
     return types
@@ -162,7 +272,7 @@ def _argname(in_types, names):
         raise _invalid(f"{len(names)} argument(s)", f"{len(in_types)} argument(s)",
                        "Invalid number of arguments")
     for in_type, name in zip(in_types, names):
-        in_type._text = name
+        in_type.name = name
 
 
 def _invalid(expected, actual, message=None):
@@ -174,12 +284,10 @@ def _invalid(expected, actual, message=None):
 def expect(*bool_exprs):
     """Raises InvalidType with the first comparison that is false and the values of its sides."""
     for expr in bool_exprs:
-        if eval(expr):
-            continue
-        if not isinstance(expr, Expr):  # check() asks again for the text
-            raise _invalid("True", "False")
-        left, negation, right = expr._negation
-        raise _invalid(str(expr), f"{eval(left)} {negation} {eval(right)}")
+        if isinstance(expr, BoolBinaryOperator):
+            expr.expect()
+        elif not eval(expr):  # check() asks again for the text
+            raise _invalid(_repr(expr) if isinstance(expr, Expr) else "True", "False")
 
 
 def expect_broadcast_shapes(*shape_types):

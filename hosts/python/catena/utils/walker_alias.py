@@ -1,15 +1,21 @@
 """Random numbers with given probabilities."""
 import numpy
 
+from catena.device_resident import DeviceResident
+
 __all__ = ["WalkerAlias"]
 
 
-class WalkerAlias:
+class WalkerAlias(DeviceResident):
     """Draws i with a probability proportional to probs[i], each in constant time (Walker, 1974).
 
     Args:
         probs: the probabilities, or numbers that are proportional to them.
+
+    The numbers are drawn on the host, also if the object was moved to a GPU.
     """
+
+    use_gpu = property(lambda self: self.device.is_gpu, doc="Whether the object is on a GPU.")
 
     def __init__(self, probs):
         shares = numpy.array(probs, "float32")
@@ -29,8 +35,8 @@ class WalkerAlias:
             self.values[k, 0] = i
 
     def sample(self, shape):
-        """An int32 array of random numbers."""
+        """An int32 array of random numbers on the object's device."""
         places = numpy.random.uniform(0, len(self.threshold), shape)
         index = places.astype("int32")
         second = self.threshold[index] < (places.astype("float32") - index.astype("float32"))
-        return self.values[index, second.astype("int32")]
+        return self.device.send(self.values[index, second.astype("int32")])

@@ -27,6 +27,6 @@ ABSENT = {
     **{f"cuda.{name}": _PYCUDA for name in (
         "Context", "CumiscUser", "DeviceUser", "cublas", "culinalg", "cumath", "cumisc", "curandom",
         "get_context", "get_cublas_handle", "get_generator", "gpuarray", "mem_alloc", "using_cumisc")},
-    **{f"cuda.{name}": "C++ only" for name in ("Event", "IPCArrayHandle", "IPCEvent", "Stream")},
+    **{f"cuda.{name}": "C++ only" for name in ("IPCArrayHandle", "IPCEvent")},
     "Variable.set_creator": "the graph is recorded by FunctionNode.apply()",
 }

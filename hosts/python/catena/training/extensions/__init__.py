@@ -9,5 +9,6 @@ from catena.training.extensions.print_report import *
 from catena.training.extensions.progress_bar import *
 from catena.training.extensions.shifts import *
 from catena.training.extensions.values import *
+from catena.training.extensions.variable_statistics_plot import *
 
 dump_graph = DumpGraph

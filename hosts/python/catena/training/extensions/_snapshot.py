@@ -43,16 +43,28 @@ def snapshot(savefun=None, filename="snapshot_iter_{.updater.iteration}", *, tar
     return _Snapshot(target, condition, writer, filename, snapshot_on_error, n_retains, autoload)
 
 
-def _files(filename, folder):
-    """The files whose names have the prefix and suffix of a format, the newest last."""
+def _find_snapshot_files(filename, folder):
+    """The times and names of files that have the prefix and suffix of a format, newest last."""
     prefix, suffix = filename.split("{")[0], filename.split("}")[-1]
-    found = [name for name in os.listdir(folder)
-             if name.startswith(prefix) and name.endswith(suffix)]
-    return sorted(found, key=lambda name: (os.stat(os.path.join(folder, name)).st_mtime, name))
+    return sorted((os.stat(os.path.join(folder, name)).st_mtime, name)
+                  for name in os.listdir(folder)
+                  if name.startswith(prefix) and name.endswith(suffix))
+
+
+def _find_latest_snapshot(filename, folder):
+    """The name of the newest of these files, or None."""
+    return max(_find_snapshot_files(filename, folder), default=(0, None))[1]
+
+
+def _find_stale_snapshots(filename, folder, n_retains, num_retain=None):
+    """The names of all but the newest n_retains files. num_retain is the old name of n_retains."""
+    n_retains = n_retains if num_retain is None else num_retain
+    files = _find_snapshot_files(filename, folder)
+    yield from (name for _, name in files[:max(len(files) - n_retains, 0)])
 
 
 def _remove_old(filename, folder, n_retains):
-    for name in _files(filename, folder)[:-n_retains]:
+    for name in _find_stale_snapshots(filename, folder, n_retains):
         os.remove(os.path.join(folder, name))
 
 
@@ -75,10 +87,10 @@ class _Snapshot(Extension):
         from catena import serializers
         by_format = isinstance(self.filename, str)
         if self.autoload and by_format:
-            files = _files(self.filename, trainer.out)
-            if files:
-                serializers.load_npz(os.path.join(trainer.out, files[-1]),
-                             trainer if self._target is None else self._target)
+            latest = _find_latest_snapshot(self.filename, trainer.out)
+            if latest is not None:
+                serializers.load_npz(os.path.join(trainer.out, latest),
+                                     trainer if self._target is None else self._target)
         if self.n_retains > 0 and by_format and hasattr(self.writer, "_add_cleanup_hook"):
             self.writer._add_cleanup_hook(functools.partial(
                 _remove_old, self.filename, trainer.out, self.n_retains))

@@ -8,6 +8,12 @@ from catena.training.extension import Extension
 __all__ = ["DumpGraph"]
 
 
+def is_graphviz_available():
+    """Whether Graphviz's program ``dot`` is found."""
+    import shutil
+    return shutil.which("dot") is not None
+
+
 class DumpGraph(Extension):
     """Writes the graph of a reported variable, in Graphviz's language and with ``dot`` as PNG.
 
@@ -40,7 +46,6 @@ class DumpGraph(Extension):
         return not called
 
     def __call__(self, trainer):
-        import shutil
         import subprocess
         from catena.computational_graph import build_computational_graph
         try:
@@ -50,7 +55,7 @@ class DumpGraph(Extension):
             path = os.path.join(trainer.out, self._filename)
             with open(path, "w") as file:
                 file.write(build_computational_graph([variable], **self._styles).dump())
-            if shutil.which("dot"):
+            if is_graphviz_available():
                 picture = os.path.splitext(path)[0] + ".png"
                 subprocess.check_call(["dot", "-Tpng", path, "-o", picture])
         finally:

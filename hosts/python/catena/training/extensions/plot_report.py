@@ -38,9 +38,11 @@ class PlotReport(Extension):
     @staticmethod
     def available():
         """Whether matplotlib can be imported; warns otherwise."""
-        from importlib.util import find_spec
-        if find_spec("matplotlib") is not None:
+        try:
+            import matplotlib
             return True
+        except ImportError:
+            pass
         warnings.warn("matplotlib is not installed on your environment, so nothing will be plotted "
                       "at this time. Please install matplotlib to plot figures: "
                       "pip install matplotlib")

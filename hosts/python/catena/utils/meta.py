@@ -1,0 +1,46 @@
+"""Methods that classes may not override."""
+import warnings
+
+__all__ = ["enable_final", "final"]
+
+
+def final(*args, action=TypeError):
+    """A decorator of a method that classes should not override.
+
+    The class needs a base that enable_final() made.
+
+    Args:
+        action: the class of the exception that is raised, or of the warning that is given, where a
+            class overrides the method.
+    """
+    def decorate(method):
+        method._catena_override_action = action
+        return method
+    return decorate(*args) if args else decorate
+
+
+class _EnableFinal(type):
+    def __new__(cls, name, bases, members, **kwargs):
+        for member in members:
+            for base in bases:
+                action = getattr(getattr(base, member, None), "_catena_override_action", None)
+                if action is None:
+                    continue
+                if issubclass(action, Warning):
+                    warnings.warn(f"Overriding method {member!r}.", action, stacklevel=2)
+                else:
+                    raise action(f"method {member!r} is final.")
+        return super().__new__(cls, name, bases, members, **kwargs)
+
+
+def enable_final(base=(), meta_base=()):
+    """A base class whose subclasses can have final() methods.
+
+    Args:
+        base: a class, or several, from which the result is derived.
+        meta_base: a metaclass, or several, of subclasses.
+    """
+    base = base if isinstance(base, (list, tuple)) else (base,)
+    meta_base = meta_base if isinstance(meta_base, (list, tuple)) else (meta_base,)
+    metaclass = type("_EnableFinal", (_EnableFinal, *meta_base), {})
+    return metaclass("FinalBase", tuple(base), {})

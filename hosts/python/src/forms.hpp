@@ -3,6 +3,7 @@
 
 #include "call.hpp"
 #include "operators.hpp"
+#include "promotion.hpp"
 
 #include <array>
 #include <functional>
@@ -178,6 +179,16 @@ inline std::int64_t elements_of(const Variables& xs) {
 }
 std::int64_t elements_of(const auto&) { return 0; }
 
+// Collects the variables of an argument.
+inline void collect(Variable& x, std::vector<Variable*>& all) { all.push_back(&x); }
+inline void collect(Variables& xs, std::vector<Variable*>& all) {
+    for (Variable& x : xs) all.push_back(&x);
+}
+inline void collect(std::optional<Variable>& x, std::vector<Variable*>& all) {
+    if (x) all.push_back(&*x);
+}
+void collect(auto&, std::vector<Variable*>&) {}
+
 // The type of a result for type checkers.
 template <class R>
 constexpr std::string_view result_type() {
@@ -197,6 +208,9 @@ public:
                                 std::to_string(sizeof...(A)));
         for (std::size_t i = 0; i < sizeof...(A); ++i)
             names_[i] = '[' + signature().name() + "] " + signature()[i].name;
+        std::vector<std::string_view> parameters;
+        for (std::size_t i = 0; i < sizeof...(A); ++i) parameters.push_back(signature()[i].name);
+        mixing_ = mixing_of(parameters);
     }
 
     Owned call(std::span<PyObject* const> values) override {
@@ -222,17 +236,27 @@ private:
         const auto value = [&](std::size_t k) {
             return values[k] != nullptr ? values[k] : signature().default_of(k);
         };
-        const std::tuple<A...> arguments{From<A>::get(value(i), names_[i])...};
+        std::tuple<A...> arguments{From<A>::get(value(i), names_[i])...};
         const std::int64_t elements = (elements_of(std::get<i>(arguments)) + ... + 0);
         constexpr bool needs_lock = (std::is_same_v<A, PyObject*> || ...);
+        const bool unlock = !needs_lock && elements >= worth_unlocking;
+        std::vector<Variable*> inputs;
+        if (unlock || mixing_ != Mixing::refused) (collect(std::get<i>(arguments), inputs), ...);
         auto result = [&] {
-            const WithoutLock others(!needs_lock && elements >= worth_unlocking);
-            return std::apply(function_, arguments);
+            std::vector<const Variable*> used(inputs.begin(), inputs.end());
+            const auto add_term = [&](const auto& argument) {
+                if constexpr (std::is_same_v<std::remove_cvref_t<decltype(argument)>, Term>)
+                    if (argument.variable) used.push_back(&*argument.variable);
+            };
+            (add_term(std::get<i>(arguments)), ...);
+            const WithoutLockOn others(InUse::By::call, used, unlock);
+            return promoted_call(mixing_, inputs, [&] { return std::apply(function_, arguments); });
         }();
         return to_object(std::move(result));
     }
 
     Function function_;
+    Mixing mixing_;
     std::array<std::string, sizeof...(A)> names_;  // "[concat] xs", for errors
 };
 

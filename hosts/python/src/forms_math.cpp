@@ -97,7 +97,11 @@ void add_logic(Forms& forms) {
               return F::isclose(x0.data(), x1.data(), rtol, atol, equal_nan);
           });
     forms("where(condition, x, y)", "x where the condition is not 0, else y.",
-          [](const Variable& condition, const Term& x, const Term& y) {
+          [](const Term& given, const Term& x, const Term& y) {
+              const Variable condition =
+                  given.variable ? *given.variable
+                                 : as_variable(Array::full({}, given.number->value() != 0,
+                                                           Dtype::bool8));
               return of_two(
                   x, y, [&](const auto& a, const auto& b) { return F::where(condition, a, b); });
           });

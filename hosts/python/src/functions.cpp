@@ -2,6 +2,9 @@
 #include "functions.hpp"
 
 #include "operators.hpp"
+#include "promotion.hpp"
+
+#include <catena/diagnostics/kernels.hpp>
 
 #include <fmt/ranges.h>
 
@@ -81,6 +84,8 @@ public:
             }
         }
         const PluginFunction function = bind(values);
+        std::optional<Dtype> result_dtype;
+        if (mixing_ != Mixing::refused) result_dtype = promote(inputs, made);
         const std::span<const Variable* const> all(inputs.data(), inputs.size());
         const bool unlock = elements >= worth_unlocking || elements == 0;
         for (std::size_t i = 0; unlock && i < n_inputs_ - (variadic_ ? 1 : 0); ++i) {
@@ -90,13 +95,14 @@ public:
         }
         if (one_result_) {
             Variable result = [&] {
-                const WithoutLock others(unlock);
-                return function.first(all);
+                const WithoutLockOn others(InUse::By::call, all, unlock);
+                Variable y = function.first(all);
+                return result_dtype ? cast_if_floating(y, *result_dtype) : y;
             }();
             return wrap(std::move(result));
         }
         Variables results = [&] {
-            const WithoutLock others(unlock);
+            const WithoutLockOn others(InUse::By::call, all, unlock);
             return function(all);
         }();
         Variables visible;
@@ -142,8 +148,30 @@ private:
         one_result_ =
             visible == 1 && f.n_outputs > 0 && !has(f.outputs[0]->flags, CATENA_PORT_HIDDEN);
         std::vector<std::string_view> names;
+        for (std::uint32_t i = 0; i < f.n_inputs; ++i) names.emplace_back(f.inputs[i]->name);
+        if (one_result_) mixing_ = mixing_of(names);
+        names.clear();
         for (std::uint32_t i = 0; i < f.n_attrs; ++i) names.emplace_back(f.attrs[i]->name);
         bound_.emplace(f.name, names);
+    }
+    // Casts inputs of the first input's type variable that have different floating dtypes. Returns
+    // the dtype that the result is cast to, if any.
+    std::optional<Dtype> promote(SmallVector<const Variable*, 12>& inputs,
+                                 SmallVector<Variable, 6>& made) const {
+        const std::string_view type = function_.inputs[0]->type_var;
+        SmallVector<const Variable*, 12> typed;
+        for (std::size_t i = 0; i < n_inputs_; ++i)
+            typed.push_back(type == function_.inputs[i]->type_var ? inputs[i] : nullptr);
+        const std::optional<Dtype> dtype =
+            common_floating_dtype(std::span<const Variable* const>(typed.data(), typed.size()));
+        if (!dtype) return {};
+        const Dtype of_first = inputs[0]->dtype();
+        for (std::size_t i = 0; i < n_inputs_; ++i) {
+            if (typed[i] == nullptr || !*typed[i]) continue;
+            made[i] = cast_if_floating(*typed[i], *dtype);
+            inputs[i] = &made[i];
+        }
+        return mixing_ == Mixing::of_x ? of_first : dtype;
     }
 
     static std::string doc_of(const catena_function& f) {
@@ -250,6 +278,7 @@ private:
     std::size_t n_inputs_;
     bool variadic_;
     bool one_result_ = false;
+    Mixing mixing_ = Mixing::refused;
     std::optional<PluginFunction> plain_;  // with the defaults of all attributes
     std::optional<BoundFunction> bound_;
 };
@@ -296,10 +325,16 @@ PyObject* plugin_function_names(PyObject*, PyObject*) {
     });
 }
 
+// name_here(name): the name of a function that has this name in other libraries; "" if there is none.
+PyObject* name_here_of(PyObject*, PyObject* name) {
+    return guarded([&] { return python_text(std::string(name_here(text_of(name)))).release(); });
+}
+
 }  // namespace
 
 void add_functions(PyObject* module) {
     static PyMethodDef methods[] = {
+        {"name_here", name_here_of, METH_O, nullptr},
         {"plugin_function", plugin_function, METH_O,
          "plugin_function(name, /)\n--\n\n"
          "The function of a plugin by its full name, such as \"org.example.swish\"."},

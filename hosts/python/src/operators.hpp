@@ -1,6 +1,7 @@
 // Operators of Python on variables and arrays, as slots of their types.
 #pragma once
 
+#include "promotion.hpp"
 #include "variable.hpp"
 
 namespace catena::python {
@@ -13,6 +14,8 @@ constexpr std::int64_t worth_unlocking = 2048;
 inline std::int64_t size_of(const Variable& x) { return x ? x.size() : 0; }
 inline std::int64_t size_of(const Array& x) { return x ? x.size() : 0; }
 inline std::int64_t size_of(const Scalar&) { return 0; }
+inline const Variable* variable_in(const Variable& x) { return &x; }
+const Variable* variable_in(const auto&) { return nullptr; }
 
 template <class X>
 struct Operand;
@@ -20,6 +23,9 @@ template <>
 struct Operand<Variable> {
     static const Variable* exact(PyObject* object) {
         return is_variable(object) ? &present(object) : nullptr;
+    }
+    static Variable of(PyObject* object) {
+        return as_variable(array_of(object, "[operator] operand"));
     }
     static Variable converted(PyObject* object, const Variable& other) {
         return as_variable(operand_of(object, other.dtype()));
@@ -33,9 +39,8 @@ struct Operand<Array> {
     static const Array* exact(PyObject* object) {
         return is_array(object) ? &as<PyArray>(object)->array : nullptr;
     }
-    static Array converted(PyObject* object, const Array&) {
-        return array_of(object, "[operator] operand");
-    }
+    static Array of(PyObject* object) { return array_of(object, "[operator] operand"); }
+    static Array converted(PyObject* object, const Array&) { return of(object); }
     static Owned result(Array x) { return wrap(std::move(x)); }
     static bool other_is_ours(PyObject* object) { return is_variable(object); }
 };
@@ -48,7 +53,8 @@ PyObject* binary(PyObject* left, PyObject* right) noexcept {
                 if (size_of(a) + size_of(b) < worth_unlocking) return Op()(a, b);
                 const auto x0 = a;  // others may replace the operands meanwhile
                 const auto x1 = b;
-                const WithoutLock others;
+                const Variable* const used[] = {variable_in(x0), variable_in(x1)};
+                const WithoutLockOn others(InUse::By::call, used);
                 return Op()(x0, x1);
             }();
             return Operand<X>::result(std::move(result)).release();
@@ -64,7 +70,10 @@ PyObject* binary(PyObject* left, PyObject* right) noexcept {
                     return a != nullptr ? apply(*a, c) : apply(c, *b);
                 }
             } else if (is_array_like(other)) {
-                const X converted = Operand<X>::converted(other, a != nullptr ? *a : *b);
+                const X converted = [&] {
+                    if constexpr (requires { Op::promotes; }) return Operand<X>::of(other);
+                    else return Operand<X>::converted(other, a != nullptr ? *a : *b);
+                }();
                 return a != nullptr ? apply(*a, converted) : apply(converted, *b);
             }
         }
@@ -82,7 +91,7 @@ CATENA_OPERATION(Subtract, a - b, true)
 CATENA_OPERATION(Multiply, a* b, true)
 CATENA_OPERATION(Divide, a / b, true)
 CATENA_OPERATION(Power, pow(a, b), true)
-CATENA_OPERATION(Dot, dot(a, b), false)
+CATENA_OPERATION(FloorDivide, floor_divide(a, b), true)
 CATENA_OPERATION(And, a& b, false)
 CATENA_OPERATION(Or, a | b, false)
 CATENA_OPERATION(Equal, functions::equal(a, b), true)
@@ -93,26 +102,17 @@ CATENA_OPERATION(Greater, functions::greater(a, b), true)
 CATENA_OPERATION(GreaterEqual, functions::greater_equal(a, b), true)
 #undef CATENA_OPERATION
 
-// A number becomes an array, because x / 49 multiplies by the rounded 1 / 49.
-struct FloorDivide {
-    static constexpr bool takes_numbers = true;
-    static Array operand(Scalar c, const auto& other) {
-        return Array::full({}, c.value(), c.is_integer() ? other.dtype() : common_type(other),
-                           other.device());
+// A product of different floating dtypes, as F.matmul().
+struct Dot {
+    static constexpr bool takes_numbers = false;
+    static constexpr bool promotes = true;
+    Variable operator()(Variable a, Variable b) const {
+        Variable* const inputs[] = {&a, &b};
+        return promoted_call(Mixing::widest, inputs, [&] { return dot(a, b); });
     }
-    template <class X>
-    X operator()(const X& a, const X& b) const {
-        return functions::floor(a / b);
+    Array operator()(const Array& a, const Array& b) const {
+        return (*this)(as_variable(a), as_variable(b)).data();
     }
-    auto operator()(const auto& a, Scalar c) const { return (*this)(a, like(a, operand(c, a))); }
-    auto operator()(Scalar c, const auto& b) const { return (*this)(like(b, operand(c, b)), b); }
-
-private:
-    static Dtype common_type(const auto& x) {
-        return is_floating(x.dtype()) ? x.dtype() : Dtype::float32;
-    }
-    static Variable like(const Variable&, Array array) { return as_variable(std::move(array)); }
-    static Array like(const Array&, Array array) { return array; }
 };
 
 template <class X, class Op>

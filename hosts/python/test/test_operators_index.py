@@ -29,6 +29,8 @@ KEYS = [
     (MASK2, 0), (slice(None), [True, False, True]), (..., [False, True]), (0, [True, True, False]),
     np.zeros(4, bool), np.zeros((4, 3), bool), ([True, False, True, False], [0, 2]),
     (slice(None), np.array([2, 0]), np.array([True, False])),
+    True, np.array(True), np.array(False), np.bool_(False), (0, True), (slice(None), np.array(True)),
+    (np.array(True), [0, 2]), ([0], None, np.array(False)), (MASK2, np.array(True)),
 ]
 
 
@@ -72,7 +74,7 @@ def test_keys_of_catena(key):
                                  (..., 2),
                                  [4], [0, -5], np.array([4]), (0, [3]), ([0, 1], [0, 5]), 2 ** 70,
                                  (slice(None), slice(None), slice(None), slice(None)), (..., ...),
-                                 [True, False], np.zeros((4, 2), bool), ([0, 1], [0, 1, 2]), True,
+                                 [True, False], np.zeros((4, 2), bool), ([0, 1], [0, 1, 2]),
                                  "a", 1.5, np.float32(1),
                                  [1.5], np.array([1.0]), ("a",), object(), 1j,
                                  [slice(0, 1)], [None], {0: 1}, np.zeros(0)], ids=name_of)

@@ -1,4 +1,6 @@
 """Functions that rearrange and select elements, with Chainer's arguments."""
+import numbers
+
 from catena import _core
 from catena import functions as F
 from catena._core import forms
@@ -56,24 +58,41 @@ def pad(x, pad_width, mode, **keywords):
         x: the array.
         pad_width: a number, (before, after), or such a pair for each axis.
         mode: "constant", "edge", "reflect", "symmetric" or "wrap".
-        constant_values: the number for "constant", 0 by default.
+        constant_values: the number for "constant", 0 by default; or numbers in the forms of pad_width.
     """
     value = keywords.pop("constant_values", 0)
     if keywords:
         raise ValueError(f"[pad] arguments: expected constant_values, got {', '.join(keywords)}")
     x = variable(x, "pad")
-    if not isinstance(pad_width, int):
-        if all(isinstance(each, int) for each in pad_width):
-            pad_width = [pad_width]
-        pairs = [(each, each) if isinstance(each, int) else tuple(each) * (3 - len(each))
-                 for each in pad_width]
-        pad_width = [n for pair in pairs * (x.ndim if len(pairs) == 1 else 1) for n in pair]
-    return forms._pad(x, pad_width, mode, value)
+    if not isinstance(pad_width, numbers.Number):
+        pad_width = _pairs(pad_width, x.ndim)
+    if isinstance(value, numbers.Number):
+        return forms._pad(x, pad_width, mode, value)
+    if isinstance(pad_width, numbers.Number):
+        pad_width = [pad_width] * (2 * x.ndim)
+    values = _pairs(value, x.ndim)
+    if len(pad_width) != 2 * x.ndim or len(values) != 2 * x.ndim:
+        raise ValueError(f"[pad] pad_width, constant_values: expected pairs for {x.ndim} axes, got "
+                         f"{len(pad_width) // 2} and {len(values) // 2}")
+    for i, (width, value) in enumerate(zip(pad_width, values)):
+        x = forms._pad(x, [width * (i == k) for k in range(2 * x.ndim)], mode, value)
+    return x
+
+
+def _pairs(values, ndim):
+    """What stands before and after each axis, as a flat list: from (before, after) or pairs."""
+    values = list(values)
+    if all(isinstance(each, numbers.Number) for each in values):
+        values = [values]
+    pairs = [(each, each) if isinstance(each, numbers.Number) else tuple(each) * (3 - len(each))
+             for each in values]
+    return [n for pair in pairs * (ndim if len(pairs) == 1 else 1) for n in pair]
 
 
 def depth2space(X, r):
     """Moves channels to places: (N, r r C, H, W) becomes (N, C, r H, r W)."""
     X = variable(X, "depth2space", "X", 4)
+    require_from_1("depth2space", r=r)
     n, c, h, w = X.shape
     x = X.reshape((n, r, r, c // r**2, h, w))
     return x.transpose(0, 3, 4, 1, 5, 2).reshape(n, c // r**2, r * h, r * w)
@@ -82,6 +101,7 @@ def depth2space(X, r):
 def space2depth(X, r):
     """Moves places to channels: (N, C, r H, r W) becomes (N, r r C, H, W)."""
     X = variable(X, "space2depth", "X", 4)
+    require_from_1("space2depth", r=r)
     n, c, h, w = X.shape
     x = X.reshape((n, c, h // r, r, w // r, r))
     return x.transpose(0, 3, 5, 1, 2, 4).reshape(n, r**2 * c, h // r, w // r)
@@ -93,7 +113,7 @@ def diagonal(x, offset=0, axis1=0, axis2=1):
     rows, columns = x.shape[-2:]
     first = offset if offset >= 0 else -offset * columns
     n = max(0, min(rows + min(offset, 0), columns - max(offset, 0)))
-    x = x.reshape(x.shape[:-2] + (-1,))
+    x = x.reshape(x.shape[:-2] + (rows * columns,))
     return x[..., first:first + n * (columns + 1):columns + 1][..., :n]
 
 
@@ -126,6 +146,7 @@ def resize_images(x, output_shape, *, mode="bilinear", align_corners=True):
     """
     check_choice("resize_images", "mode", mode, ("bilinear", "nearest"))
     x = variable(x, "resize_images", "x", 4)
+    require_from_1("resize_images", output_shape=min(output_shape))
     for axis, n in zip((2, 3), output_shape):
         x = _resized(x, axis, n, mode, align_corners)
     return x

@@ -1,26 +1,16 @@
-"""Functions of layers with Chainer's arguments: linear maps, normalizations, noise."""
+"""Functions of layers with Chainer's arguments: normalizations, bilinear maps, noise."""
+import math
+
 from catena import _core
 from catena import functions as F
 from catena._core import forms
-from catena.functions._plugins import casting, plugins, variable, variables
+from catena.configuration import config
+from catena.functions._plugins import in_dtype_of, plugins, variable, variables
 
 __all__ = [
-    "batch_normalization", "batch_renormalization", "bilinear", "dropout",
-    "fixed_batch_normalization", "fixed_batch_renormalization", "gaussian", "linear", "rrelu",
+    "batch_normalization", "batch_renormalization", "bilinear", "dropout", "embed_id",
+    "fixed_batch_normalization", "fixed_batch_renormalization", "gaussian", "rrelu",
     "simplified_dropconnect", "zoneout"]
-
-
-@casting
-def linear(x, W, b=None, n_batch_axes=1):
-    """x W^T + b.
-
-    Args:
-        x: an array whose first ``n_batch_axes`` axes are those of the batch. The others are joined.
-        W: weights (out, in). They and b may have another floating dtype than x.
-        b: (out,), or None.
-        n_batch_axes: the number of axes that the result keeps.
-    """
-    return plugins.linear(x, W, b, n_batch_axes)
 
 
 def bilinear(e1, e2, W, V1=None, V2=None, b=None):
@@ -34,10 +24,31 @@ def bilinear(e1, e2, W, V1=None, V2=None, b=None):
     if len({V1 is None, V2 is None, b is None}) > 1:
         raise ValueError("[bilinear] V1, V2, b: expected all or none of them")
     W = variable(W, "bilinear", "W", 3)
-    e1, e2 = (F.reshape(e, (len(e), -1)) for e in (e1, e2))
-    pairs = e1.reshape(len(e1), -1, 1) * e2.reshape(len(e2), 1, -1)
-    y = F.matmul(pairs.reshape(len(e1), -1), W.reshape(-1, W.shape[2]))
+    n, m, out = W.shape
+    e1, e2 = (F.reshape(e, (len(e), math.prod(e.shape[1:]))) for e in (e1, e2))
+    pairs = F.expand_dims(e1, 2) * F.expand_dims(e2, 1)
+    y = F.matmul(pairs.reshape(len(e1), n * m), W.reshape(n * m, out))
     return y if b is None else y + F.matmul(e1, V1) + F.matmul(e2, V2) + b
+
+
+def embed_id(x, W, ignore_label=None):
+    """The row of W for each id. Negative ids count from the end.
+
+    Args:
+        x: ids, of any shape.
+        W: (ids, size).
+        ignore_label: an id, or several, whose rows are 0.
+    """
+    try:
+        return plugins.embed_id(x, W, ignore_label)
+    except _core.InvalidValueError:
+        x, W = variables("embed_id", x=x, W=W)
+        negative = F.logical_and(F.less(x, 0), F.greater_equal(x, -len(W)))
+        for label in (ignore_label,) if isinstance(ignore_label, int) else ignore_label or ():
+            negative = F.logical_and(negative, F.not_equal(x, label))
+        if not F.cast(negative, "int32").array.any():
+            raise
+    return plugins.embed_id(F.where(negative, x + len(W), x), W, ignore_label)
 
 
 def _key_axes(x, gamma, axis):
@@ -74,7 +85,7 @@ def _normalized(x, gamma, others, axis, normalize):
     else:
         order = tuple(i for i in range(x.ndim) if i not in keys) + keys
         moved = x.transpose(order)
-        y = normalize(moved.reshape(-1, gamma.size)).reshape(moved.shape)
+        y = normalize(moved.reshape(x.size // max(gamma.size, 1), gamma.size)).reshape(moved.shape)
         y = y.transpose(tuple(order.index(i) for i in range(x.ndim)))
     return y if y.dtype == dtype else plugins.cast(y, dtype)
 
@@ -106,6 +117,8 @@ def batch_normalization(x, gamma, beta, *, eps=2e-5, running_mean=None, running_
 
 def _blend_statistics(running_mean, running_var, mean, var, count, decay):
     """Updates arrays in place with the statistics of a batch of `count` values for each channel."""
+    if config.in_recomputing:  # F.forget() calls the function a second time
+        return
     for running, value, factor in ((running_mean, mean, 1),
                                    (running_var, var, count / max(count - 1, 1))):
         if running is None:
@@ -144,6 +157,8 @@ def batch_renormalization(x, gamma, beta, rmax, dmax, eps=2e-5, running_mean=Non
         running_mean, running_var: arrays, which update_statistics updates in place.
         update_statistics: whether to update them.
     """
+    if not rmax > 0:
+        raise _core.InvalidError(f"[batch_renormalization] rmax: expected above 0, got {rmax}")
     for name, value in (("running_mean", running_mean), ("running_var", running_var)):
         if value is None:
             raise TypeError(f"[batch_renormalization] {name}: expected an array, got None")
@@ -156,8 +171,8 @@ def batch_renormalization(x, gamma, beta, rmax, dmax, eps=2e-5, running_mean=Non
                              for a in (running_mean, running_var))
         deviation = F.sqrt(old_var + eps)
         shape = (1, -1) + (1,) * (x.ndim - 2)
-        r = F.clip(F.sqrt(var + eps) / deviation, 1. / rmax, float(rmax))
-        d = F.clip((mean - old_mean) / deviation, -float(dmax), float(dmax))
+        r = F.maximum(F.minimum(F.sqrt(var + eps) / deviation, float(rmax)), 1. / rmax)
+        d = F.maximum(F.minimum((mean - old_mean) / deviation, float(dmax)), -float(dmax))
         r, d = (plugins.cast(a.array, x.dtype).reshape(shape) for a in (r, d))
         if update_statistics:
             _blend_statistics(running_mean, running_var, mean, var, x.size // gamma.size, decay)
@@ -260,4 +275,5 @@ def simplified_dropconnect(x, W, b=None, ratio=0.5, train=True, mask=None, use_b
         mask = forms.bernoulli(forms.full(shape, 1 - ratio, W.dtype, W.device))
     W = W * (plugins.cast(mask, W.dtype) * (1 / (1 - ratio)))
     y = F.matmul(W, x.reshape(len(x), -1, 1)).reshape(len(x), -1)
-    return y if b is None else y + b
+    y = in_dtype_of(x, y)
+    return y if b is None else y + in_dtype_of(x, variable(b, "simplified_dropconnect", "b"))

@@ -1,7 +1,7 @@
 """Losses with Chainer's arguments."""
 from catena import _core
 from catena import functions as F
-from catena.functions._plugins import check_choice, plugins, variable, variables
+from catena.functions._plugins import check_choice, in_dtype_of, plugins, variable, variables
 from catena.variable import as_array, as_variable
 
 __all__ = [
@@ -18,7 +18,7 @@ def softmax_cross_entropy(x, t, normalize=True, cache_score=True, class_weight=N
 
     Args:
         x: scores (N, classes, ...).
-        t: labels (N, ...), or probabilities in the shape of x.
+        t: labels (N, ...), or probabilities in the shape of x, which get no gradient.
         normalize: divides the sum by the number of labels that are not ignored, else by N.
         cache_score: has no effect: the scores are not kept.
         class_weight: an array with a weight for each class.
@@ -42,9 +42,10 @@ def softmax_cross_entropy(x, t, normalize=True, cache_score=True, class_weight=N
         loss = plugins.softmax_cross_entropy(x, t, class_weight, ignore_label, "no")
         count = plugins.sum(plugins.cast(F.not_equal(t, ignore_label), "int64"))
         return plugins.sum(loss) / max(int(count.array), 1)
+    x = as_variable(x)
+    t = in_dtype_of(x, as_variable(as_array(t)))  # a constant, as in Chainer
     loss = plugins.softmax_cross_entropy_soft(x, t, class_weight, "no")
     if soft_target_loss == "kl-divergence":
-        t = as_variable(t)
         loss += F.sum(t * plugins.log(t + 1e-7), 1)
     return plugins.mean(loss) if reduce == "mean" else loss
 

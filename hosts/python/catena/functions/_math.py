@@ -12,9 +12,9 @@ __all__ = [
 
 
 def add(*xs):
-    """The sum of two or more arrays."""
-    if len(xs) < 2:
-        raise TypeError(f"add() takes at least 2 arguments, got {len(xs)}")
+    """The sum of arrays."""
+    if not xs:
+        raise TypeError("add() takes at least 1 argument, got 0")
     total = variable(xs[0], "add", "xs[0]")
     for x in xs[1:]:
         total = total + x
@@ -113,27 +113,31 @@ def linear_interpolate(p, x, y):
     return p * x + (1 - p) * y
 
 
-def _aligned(x, y, axis):
+def _aligned(function, x, y, axis):
     """y with axes of length 1 such that its own begin at an axis of x."""
-    y = variable(y, "bias or scale", "y")
+    y = variable(y, function, "y")
+    if not 0 <= axis <= x.ndim - y.ndim:
+        raise _core.ShapeError(f"[{function}] axis: expected one of x {x.shape} from which on it has "
+                               f"the axes of y {y.shape}, got {axis}")
     return y.reshape((1,) * axis + y.shape + (1,) * (x.ndim - axis - y.ndim))
 
 
 def bias(x, y, axis=1):
     """x + y, where the axes of y are those of x from an axis on."""
     x = variable(x, "bias")
-    return x + _aligned(x, y, axis)
+    return x + _aligned("bias", x, y, axis)
 
 
 def scale(x, y, axis=1):
     """x y, where the axes of y are those of x from an axis on."""
     x = variable(x, "scale")
-    return x * _aligned(x, y, axis)
+    return x * _aligned("scale", x, y, axis)
 
 
 def batch_l2_norm_squared(x):
     """The sum of the squares of each sample x[i]."""
-    return F.sum(F.reshape(x, (len(x), -1))**2, 1)
+    x = variable(x, "batch_l2_norm_squared")
+    return F.sum(x**2, tuple(range(1, x.ndim)))
 
 
 def tensordot(a, b, axes=2):

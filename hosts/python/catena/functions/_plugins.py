@@ -1,5 +1,4 @@
 """What the modules of functions share."""
-import functools
 import itertools
 
 from catena import _core
@@ -45,6 +44,13 @@ def ends_of(lengths):
     return list(itertools.accumulate(lengths))
 
 
+def require_from_1(function, **values):
+    """Raises InvalidError unless the numbers are at least 1."""
+    for name, value in values.items():
+        if not value >= 1:
+            raise _core.InvalidError(f"[{function}] {name}: expected at least 1, got {value}")
+
+
 def as_tuple(value, n, function, name):
     """One number for each of n axes."""
     if not isinstance(value, int):
@@ -62,18 +68,6 @@ def check_choice(function, argument, value, choices):
         raise ValueError(f"[{function}] {argument}: expected one of {known}, got {value!r}")
 
 
-def casting(function):
-    """Lets a function of x, W and b take W and b of another floating dtype than that of x."""
-    @functools.wraps(function)
-    def call(x, W, b=None, *args, **kwargs):
-        try:
-            return function(x, W, b, *args, **kwargs)
-        except _core.DtypeError:
-            arrays = [as_variable(each) for each in (x, W, b) if each is not None]
-            dtypes = {str(each.dtype) for each in arrays}
-            if len(dtypes) == 1 or not all("float" in dtype for dtype in dtypes):
-                raise
-        x, *parameters = arrays
-        cast = [plugins.cast(each, x.dtype) for each in parameters]
-        return function(x, *cast, *(() if b is not None else (None,)), *args, **kwargs)
-    return call
+def in_dtype_of(x, y):
+    """y in the dtype of x."""
+    return y if y.dtype == x.dtype else plugins.cast(y, x.dtype)

@@ -4,7 +4,7 @@ import math
 from catena import _core
 from catena import functions as F
 from catena._core import forms
-from catena.functions._plugins import as_tuple, casting, check_choice, plugins, variable
+from catena.functions._plugins import as_tuple, check_choice, in_dtype_of, plugins, variable
 
 __all__ = [
     "average_pooling_1d", "average_pooling_3d", "average_pooling_nd", "convolution_1d",
@@ -16,7 +16,6 @@ __all__ = [
     "upsampling_2d"]
 
 
-@casting
 def convolution_2d(x, W, b=None, stride=1, pad=0, cover_all=False, dilate=1, groups=1):
     """The cross-correlation of images with filters, plus b.
 
@@ -34,7 +33,6 @@ def convolution_2d(x, W, b=None, stride=1, pad=0, cover_all=False, dilate=1, gro
         x, W, b, stride, pad, cover_all))
 
 
-@casting
 def deconvolution_2d(x, W, b=None, stride=1, pad=0, outsize=None, dilate=1, groups=1):
     """The transposed convolution, plus b: the sum of the filters, weighted with x, everywhere.
 
@@ -60,7 +58,7 @@ def _in_groups(groups, b, x, W, call):
 
 
 def _with_bias(y, b):
-    return y if b is None else y + F.reshape(b, (1, -1) + (1,) * (y.ndim - 2))
+    return y if b is None else y + in_dtype_of(y, F.reshape(b, (1, -1) + (1,) * (y.ndim - 2)))
 
 
 def _dilated(W, dilate, function):
@@ -90,7 +88,6 @@ def _out_size(size, k, s, p, cover_all=False):
     return max(0, (size + 2 * p - k + (s - 1 if cover_all else 0)) // s + 1)
 
 
-@casting
 def convolution_nd(x, W, b=None, stride=1, pad=0, cover_all=False, dilate=1, groups=1):
     """``convolution_2d()`` along any number of axes: x is (N, C, ...), W (out, C / groups, ...)."""
     x = variable(x, "convolution_nd")
@@ -116,7 +113,6 @@ def convolution_nd(x, W, b=None, stride=1, pad=0, cover_all=False, dilate=1, gro
     return _with_bias(F.swapaxes(y.reshape(len(x), out, *y.shape[1:]), 1, 2), b)
 
 
-@casting
 def deconvolution_nd(x, W, b=None, stride=1, pad=0, outsize=None, dilate=1, groups=1):
     """``deconvolution_2d()`` along any axes: x is (N, C, ...), W (C, out / groups, ...)."""
     x = variable(x, "deconvolution_nd")
@@ -143,8 +139,12 @@ def deconvolution_nd(x, W, b=None, stride=1, pad=0, outsize=None, dilate=1, grou
 
 
 def _tuples(function, n, **arguments):
-    """One number for each of n axes, for each argument."""
-    return [as_tuple(value, n, function, name) for name, value in arguments.items()]
+    """One number for each of n axes, for each argument. Those but pad are at least 1."""
+    for name, value in arguments.items():
+        arguments[name] = as_tuple(value, n, function, name)
+        if name != "pad":
+            require_from_1(function, **{name: min(arguments[name], default=1)})
+    return list(arguments.values())
 
 
 def _of_axes(function, n, name):
@@ -185,13 +185,14 @@ def im2col(x, ksize, stride=1, pad=0, cover_all=False, dilate=1):
         out = _out_size(size, (k - 1) * d + 1, s, p, cover_all)
         outs.append(out)
         widths.append((p, max(0, (k - 1) * d + s * (out - 1) + 1 - size - p)))
-    x = F.pad(x, widths, "constant")
     (kh, kw), (sy, sx), _, (dy, dx) = steps
+    shape = len(x), x.shape[1] * kh * kw, *outs
+    x = F.pad(x, widths, "constant")
     for i in range(kh):
         for j in range(kw):
             columns.append(x[:, :, i * dy:i * dy + sy * (outs[0] - 1) + 1:sy,
                              j * dx:j * dx + sx * (outs[1] - 1) + 1:sx])
-    return F.stack(columns, 2).reshape(len(x), -1, *outs)
+    return F.stack(columns, 2).reshape(shape)
 
 
 def local_convolution_2d(x, W, b=None, stride=1):
@@ -209,8 +210,8 @@ def local_convolution_2d(x, W, b=None, stride=1):
     columns = im2col(x, W.shape[4:], stride)[:, :, :oh, :ow]
     columns = columns.reshape(len(x), -1, oh * ow).transpose(2, 0, 1)
     y = F.matmul(columns, W.reshape(out, oh * ow, -1).transpose(1, 2, 0))
-    y = y.transpose(1, 2, 0).reshape(len(x), out, oh, ow)
-    return y if b is None else y + b
+    y = in_dtype_of(x, y.transpose(1, 2, 0).reshape(len(x), out, oh, ow))
+    return y if b is None else y + in_dtype_of(x, variable(b, "local_convolution_2d", "b"))
 
 
 def shift(x, ksize=3, dilate=1):
@@ -275,7 +276,7 @@ def deformable_convolution_2d_sampler(x, offset, W, b=None, stride=1, pad=0):
     columns = F.spatial_transformer_sampler(
         F.pad(x, ((0, 0), (0, 0), (ph, ph), (pw, pw)), "constant"), points)
     y = F.matmul(W.reshape(out, -1), columns.reshape(n, c * kh * kw, oh * ow))
-    return _with_bias(y.reshape(n, out, oh, ow), b)
+    return _with_bias(in_dtype_of(x, y.reshape(n, out, oh, ow)), b)
 
 
 def max_pooling_2d(x, ksize, stride=None, pad=0, cover_all=True, return_indices=False):
@@ -337,6 +338,10 @@ def spatial_pyramid_pooling_2d(x, pyramid_height, pooling=None):
     """Maxima over 1, 4, 16, ... parts of images, as channels (N, C (1 + 4 + ...), 1, 1)."""
     check_choice("spatial_pyramid_pooling_2d", "pooling", pooling, ("max",))
     x = variable(x, "spatial_pyramid_pooling_2d", "x", 4)
+    most = 16  # 4^16 parts are more than images have pixels
+    if not 1 <= pyramid_height <= most:
+        raise _core.InvalidError("[spatial_pyramid_pooling_2d] pyramid_height: expected 1 to "
+                                 f"{most}, got {pyramid_height}")
     ys = []
     for level in range(pyramid_height):
         ksize = tuple(-(-size // 2**level) for size in x.shape[2:])
@@ -364,6 +369,9 @@ def unpooling_nd(x, ksize, stride=None, pad=0, outsize=None, cover_all=True):
     if expected != x.shape[2:]:
         raise _core.ShapeError(f"[unpooling_nd] outsize: expected one with {x.shape[2:]} windows, "
                                f"got {sizes} with {expected}")
+    if min(sizes) <= 0:
+        one = x[(slice(None),) * 2 + tuple(slice(min(max(0, size), 1)) for size in sizes)]
+        return F.broadcast_to(one, x.shape[:2] + tuple(max(0, size) for size in sizes))
     W = F.full((1, 1) + ksize, 1, x.dtype, x.device)
     y = deconvolution_nd(x.reshape(-1, 1, *x.shape[2:]), W, None, stride, pad, sizes)
     return y.reshape(*x.shape[:2], *y.shape[2:])

@@ -37,7 +37,7 @@ class BinaryHierarchicalSoftmax(Link):
                                      f"{len(node)}")
                 n_nodes += 1
                 waiting.extend(node)
-        self._tree = json.dumps(tree)
+        self._tree = json.dumps(tree, default=int)  # words may be integers of NumPy
         with self.init_scope():
             self.W = Parameter(Uniform(1, dtype=get_dtype(dtype)), (n_nodes, in_size))
 

@@ -188,9 +188,13 @@ Parts parts_of(const Shape& x, Device device, std::span<const Index> index) {
                 keep(1);
                 continue;
             }
-            if (a.ndim() == 0)
-                fail<InvalidError>("[get_item] index[{}]: expected a mask with axes, got a 0-d one",
-                                   i);
+            if (a.ndim() == 0) {  // selects all or nothing along a new axis of length 1
+                p.shape.push_back(1);
+                const Numbers places(a.item<bool>() ? 1 : 0, 0);
+                p.arrays.push_back(
+                    on_device(places, {static_cast<std::int64_t>(places.size())}, device));
+                continue;
+            }
             const int first = d;
             std::int64_t merged = 1;
             for (; d < first + a.ndim(); ++d) {

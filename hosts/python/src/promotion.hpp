@@ -1,0 +1,43 @@
+// Calls from Python with inputs of different floating dtypes: Chainer's rule, for all functions.
+#pragma once
+
+#include <catena/catena.hpp>
+
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace catena::python {
+
+// What a function does with inputs of different floating dtypes. The names of its parameters decide.
+enum class Mixing {
+    refused,  // it raises DtypeError
+    widest,   // products, of a and b or of operands: the result has the widest dtype
+    of_x      // layers, of x and W or gamma: the result has the dtype of x
+};
+Mixing mixing_of(std::span<const std::string_view> parameters);
+
+// The dtype in which inputs of different floating dtypes are computed; empty if all have the same.
+// Null pointers and empty variables are missing inputs.
+std::optional<Dtype> common_floating_dtype(std::span<const Variable* const> inputs);
+// x in another dtype, recorded in the graph, if x is floating.
+Variable cast_if_floating(const Variable& x, Dtype dtype);
+
+// Calls function(inputs) with inputs whose dtypes agree. The function's result has the dtype of `x`
+// if the rule says so.
+template <class Call>
+auto promoted_call(Mixing mixing, std::span<Variable* const> inputs, const Call& call) {
+    std::optional<Dtype> dtype;
+    if (mixing != Mixing::refused) dtype = common_floating_dtype(inputs);
+    if (!dtype) return call();
+    const Dtype first = inputs[0]->dtype();
+    for (Variable* const input : inputs)
+        if (input != nullptr && *input) *input = cast_if_floating(*input, *dtype);
+    auto result = call();
+    if constexpr (std::is_same_v<decltype(result), Variable>)
+        if (mixing == Mixing::of_x) return cast_if_floating(result, first);
+    return result;
+}
+
+}  // namespace catena::python

@@ -17,6 +17,8 @@
 #include <atomic>
 #include <cstdlib>
 #include <deque>
+#include <limits>
+#include <map>
 #include <ranges>
 #include <utility>
 
@@ -25,9 +27,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// The report as text, with counts in place of lists if more than `most` plugins are loaded.
+std::string text_of(const PluginReport& report, std::size_t most);
+
 struct Loader {
     PluginReport report;
     PluginLocks locks;
+    std::map<std::string, struct stat> files;  // when they were loaded, by id
     std::vector<const PluginEntry*> started;
     std::vector<std::string> unwanted;  // ids
     bool default_done = false;
@@ -182,6 +188,7 @@ void load(Attempt& attempt, Asked asked) {
     std::erase_if(loader.report.idle,
                   [&](const IdlePlugin& idle) { return idle.plugin.id == attempt.info.id; });
     loader.report.loaded.push_back(attempt.info);
+    loader.files[attempt.info.id] = file.status();
     audit("loaded", attempt, "");
 }
 
@@ -208,11 +215,24 @@ void load_file(const fs::path& file, Asked asked) {
     }
 }
 
-bool already_loaded(const fs::path& path) {
-    return std::ranges::any_of(loader.report.loaded, [&](const LoadedPlugin& p) {
+// The plugin that was loaded from this file, or null.
+const LoadedPlugin* loaded_from(const fs::path& path) {
+    const auto found = std::ranges::find_if(loader.report.loaded, [&](const LoadedPlugin& p) {
         std::error_code error;
-        return p.path == path || fs::equivalent(p.path, path, error);
+        return p.path == fs::absolute(path, error) || fs::equivalent(p.path, path, error);
     });
+    return found == loader.report.loaded.end() ? nullptr : &*found;
+}
+
+// Throws PluginError if the file is not the one that was loaded: its old code stays.
+void require_unchanged(const LoadedPlugin& plugin, const fs::path& path) {
+    struct stat now {};
+    if (stat(path.c_str(), &now) == 0 && is_same_file(now, loader.files.at(plugin.id))) return;
+    raise<PluginError>(
+        "[plugin] {}: refused: the file was replaced or changed after {} {} was loaded from it, "
+        "whose "
+        "code stays loaded until the process ends: start the program again",
+        path.string(), plugin.id, plugin.version);
 }
 
 // Moves plugins that name no devices to the front, because they may provide devices for the others.
@@ -276,7 +296,7 @@ void load_folders(std::vector<SearchedFolder> folders) {
     }
     backends_first(all);
     for (const fs::path& file : all) {
-        if (already_loaded(file)) continue;
+        if (loaded_from(file)) continue;
         try {
             load_file(file, Asked::by_folder);
         } catch (const std::exception&) {  // it is reported; the other files are loaded
@@ -289,7 +309,7 @@ void load_folders(std::vector<SearchedFolder> folders) {
 struct Source : PluginSource {
     Source() { set_plugin_source(this); }
     void load() override { load_default_plugins(); }
-    std::string report() override { return to_string(plugin_report()); }
+    std::string report() override { return text_of(plugin_report(), 3); }
     std::string refusals() override { return catena::refusals(plugin_report(), 3); }
 };
 Source source;
@@ -298,7 +318,8 @@ Source source;
 
 void load_plugin(const fs::path& file) {
     const std::lock_guard lock(Registry::get().mutex());
-    if (!switched_off() && already_loaded(file)) return;
+    if (!switched_off())
+        if (const LoadedPlugin* plugin = loaded_from(file)) return require_unchanged(*plugin, file);
     try {
         load_file(file, Asked::by_name);
     } catch (const PluginError& error) {
@@ -392,7 +413,9 @@ std::string to_string(const KernelsWithoutFunction& k) {
                        k.function, k.guess.empty() ? "" : "; did you mean " + k.guess + "?");
 }
 
-std::string to_string(const PluginReport& report) {
+namespace {
+
+std::string text_of(const PluginReport& report, std::size_t most) {
     std::string text;
     const auto add = [&](const std::string& line) { text += one_line(line) + '\n'; };
     if (report.switched_off) add(switched_off_text(*report.switched_off));
@@ -401,19 +424,26 @@ std::string to_string(const PluginReport& report) {
         const bool there = std::filesystem::is_directory(folder.path, error);
         add(fmt::format("looked in {}{}", folder.path.string(), there ? "" : " (no such folder)"));
     }
+    const bool is_long = report.loaded.size() > most;
+    if (is_long)
+        add(fmt::format("loaded {} plugins: 'catena plugins' or plugin_report() lists them",
+                        report.loaded.size()));
     for (const LoadedPlugin& p : report.loaded) {
+        if (is_long) break;
         add(fmt::format("loaded {} {} from {}{}", p.id, p.version, p.path.string(),
                         p.is_another_file() ? " -> " + p.file.string() : ""));
     }
-    if (!report.refused.empty()) text += refusals(report) + '\n';
+    if (!report.refused.empty()) text += refusals(report, most) + '\n';
     for (const LoadedPlugin& p : report.left_out) {
         add(fmt::format("left out {}: {}", p.id, p.path.string()));
     }
     for (const OverriddenPlugin& p : report.overridden) {
+        if (is_long) break;
         add(fmt::format("overridden {} {} of {}: {} came first", p.plugin.id, p.plugin.version,
                         p.plugin.path.string(), p.by.string()));
     }
     for (const IdlePlugin& p : report.idle) {
+        if (is_long) break;
         add(fmt::format("not loaded {}: {}: {}", p.plugin.id, p.plugin.path.string(), p.reason));
     }
     for (const BackendInfo& b : report.backends) {
@@ -423,6 +453,12 @@ std::string to_string(const PluginReport& report) {
     if (report.loaded.empty()) add("no plugin is loaded");
     text.pop_back();
     return text;
+}
+
+}  // namespace
+
+std::string to_string(const PluginReport& report) {
+    return text_of(report, std::numeric_limits<std::size_t>::max());
 }
 
 }  // namespace catena

@@ -274,11 +274,14 @@ TrustedFile::TrustedFile(const fs::path& path) {
     if (!file_) raise<PluginError>("the file cannot be opened: {}", std::strerror(errno));
 }
 
+bool is_same_file(const struct stat& a, const struct stat& b) {
+    return a.st_dev == b.st_dev && a.st_ino == b.st_ino && a.st_size == b.st_size &&
+           std::memcmp(&a.st_mtim, &b.st_mtim, sizeof(timespec)) == 0;
+}
+
 void TrustedFile::check_unchanged() const {
     struct stat now {};
-    if (lstat(path_.c_str(), &now) == 0 && now.st_dev == status_.st_dev &&
-        now.st_ino == status_.st_ino && now.st_size == status_.st_size &&
-        std::memcmp(&now.st_mtim, &status_.st_mtim, sizeof(timespec)) == 0 &&
+    if (lstat(path_.c_str(), &now) == 0 && is_same_file(now, status_) &&
         std::memcmp(&now.st_ctim, &status_.st_ctim, sizeof(timespec)) == 0)
         return;
     throw PluginError("it was replaced or changed after it was checked");

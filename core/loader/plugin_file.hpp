@@ -33,6 +33,7 @@ public:
     // Throws PluginError if the path names another file now, or if the file was written to. An upgrade
     // may replace plugins while a program starts.
     void check_unchanged() const;
+    const struct stat& status() const { return status_; }
 
 private:
     std::filesystem::path path_;
@@ -40,6 +41,8 @@ private:
     struct stat status_ {};
 };
 
+// Whether two states of a path are of one file with the same content.
+bool is_same_file(const struct stat& a, const struct stat& b);
 // Returns the folder of catena's libraries, with links resolved; "" if it is unknown.
 std::filesystem::path own_folder();
 // Returns the SHA-256 of a file, in hexadecimal. Throws PluginError with the reason only.

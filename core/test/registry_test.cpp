@@ -491,9 +491,11 @@ TEST_CASE("an unknown function: the error names it and suggests a similar name")
         CHECK(text.find("no plugin has the function toy.absent\n") == 0);
         CHECK(error.status() == CATENA_E_UNSUPPORTED);
     }
-    for (const char* name : {"toy.mull", "Toy.Mul", "mul", "mull"}) {
-        CHECK_THROWS_WITH_AS(PluginFunction{name}, doctest::Contains("; did you mean toy.mul?\n"),
-                             PluginError);
+    for (const char* name : {"toy.mull", "Toy.Mul", "mul", "mull", "mlu"}) {
+        CHECK_THROWS_WITH_AS(
+            PluginFunction{name},
+            fmt::format("no plugin has the function {}; did you mean toy.mul?", name).c_str(),
+            PluginError);
     }
     CHECK_THROWS_AS((void)function_descriptor("toy.absent"), PluginError);
     CHECK_THROWS_AS((void)kernels_of("toy.absent"), PluginError);

@@ -86,7 +86,7 @@ TEST_CASE("a file that was changed after it was opened is noticed") {
     }
 }
 
-TEST_CASE("a loaded plugin has the name of its file for debuggers and profilers") {
+TEST_CASE("a loaded plugin has the name of its file for debuggers and profilers; a replaced file") {
     const Folder folder;
     const fs::path path = folder.write("slip.catena", bytes_of(modules / "slip.catena"));
     fs::create_symlink(path, folder / "link.catena");
@@ -102,6 +102,18 @@ TEST_CASE("a loaded plugin has the name of its file for debuggers and profilers"
     for (std::string line; std::getline(maps, line);)
         if (line.ends_with(path.string()) && line.find(" r-xp ") != line.npos) code = line;
     CHECK(code != "");
+
+    // Loading it again does nothing, or is an error if the file is another one.
+    const auto functions = function_names();
+    CHECK(refusal([&] { load_plugin(path); }) == "fine");
+    wait_for_the_clock(path);
+    fs::rename(folder.write("new", bytes_of(path)), path);
+    for (const fs::path& name : {path, folder / "link.catena"})
+        CHECK(begins(refusal([&] { load_plugin(name); }),
+                     "[plugin] " + name.string() +
+                         ": refused: the file was replaced or changed after "
+                         "org.example.slip"));
+    CHECK(function_names() == functions);
 }
 
 TEST_CASE("paths: links are followed, circles and folders refused") {

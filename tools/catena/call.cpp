@@ -245,16 +245,15 @@ const catena_function& find_function(std::string_view name) {
     const auto names = function_names();
     // If there are no functions at all, the core throws an error that gives the reason.
     if (names.empty() || std::ranges::count(names, wanted) > 0) return function_descriptor(wanted);
-    const std::string guess = nearest_function(name);
+    const std::string hint = function_suggestion(name);
     const PluginReport report = plugin_report();
     std::string hints = refusals(report, 3);
     if (!hints.empty()) hints += report.refused.size() > 1 ? "\n" : "; ";
     if (report.refused.size() > 1) hints = "\n" + hints;
     for (const KernelsWithoutFunction& k : report.kernels_without_function)
         if (k.function == wanted) hints += fmt::format("{} has kernels for it alone; ", k.plugin);
-    throw PluginError(
-        fmt::format("no plugin has the function {}; {}{}", wanted, hints,
-                    guess.empty() ? "see catena functions" : "did you mean " + guess + "?"));
+    throw PluginError(fmt::format("no plugin has the function {}; {}{}", wanted, hints,
+                                  hint.empty() ? "see catena functions" : hint));
 }
 
 Arrays call(const std::string& function, const Settings& settings, const Arrays& given,

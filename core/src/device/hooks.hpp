@@ -104,8 +104,8 @@ public:
     }
 
     // ---- messages
-    // Returns the registered function that was probably meant; "" if no name is similar.
-    virtual std::string nearest(std::string_view /*function*/) { return {}; }
+    // Returns which function was probably meant: "did you mean catena.relu?"; "" if that is unknown.
+    virtual std::string suggestion(std::string_view /*function*/) { return {}; }
     // Returns the kernels of loaded plugins whose function does not exist.
     virtual std::vector<KernelsWithoutFunction> kernels_without_function() { return {}; }
     // Warns once about pins in the environment that match nothing.

@@ -185,10 +185,10 @@ FunctionEntry* Registry::loaded(std::string_view name) {
 
 FunctionEntry& Registry::require(std::string_view name) {
     if (FunctionEntry* entry = find(name)) return *entry;
-    const std::string guess = diagnostics().nearest(name);
-    throw PluginError(
-        with_plugin_report(fmt::format("no plugin has the function {}{}", name,
-                                       guess.empty() ? "" : "; did you mean " + guess + "?")));
+    const std::string text = fmt::format("no plugin has the function {}", name);
+    const std::string hint = diagnostics().suggestion(name);
+    if (!hint.empty()) throw PluginError(text + "; " + hint + plugin_refusals());
+    throw PluginError(with_plugin_report(text));
 }
 
 const void* const* Registry::extensions(const BackendEntry* backend, const char* id) {

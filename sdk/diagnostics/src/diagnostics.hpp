@@ -19,7 +19,7 @@ class CoreDiagnostics final : public Diagnostics {
                   const std::function<Array(std::size_t)>& gradient,
                   const std::function<void()>& step) override;
     // kernels.cpp
-    std::string nearest(std::string_view function) override;
+    std::string suggestion(std::string_view function) override;
     std::vector<KernelsWithoutFunction> kernels_without_function() override;
     void report_pins() override;
     void no_device(std::string_view name, std::string_view backend) override;

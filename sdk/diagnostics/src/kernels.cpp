@@ -233,8 +233,16 @@ void CoreDiagnostics::no_kernel(const FunctionEntry& f, std::span<ArrayBody* con
 
 // ---- names that nothing has: functions, devices, pins; and what was meant
 
-std::string CoreDiagnostics::nearest(std::string_view function) {
-    return catena::nearest(function, false);
+std::string CoreDiagnostics::suggestion(std::string_view function) {
+    const std::string_view bare = function.substr(function.starts_with("catena.") ? 7 : 0);
+    if (const std::string_view here = name_here(bare); !here.empty()) {
+        const std::string full = "catena." + std::string(here);
+        const std::lock_guard lock(Registry::get().mutex());
+        if (Registry::get().functions().contains(full))
+            return fmt::format("{} is called {} here", bare, full);
+    }
+    const std::string guess = nearest(function, false);
+    return guess.empty() ? "" : "did you mean " + guess + "?";
 }
 
 std::vector<KernelsWithoutFunction> CoreDiagnostics::kernels_without_function() {
@@ -293,9 +301,9 @@ void CoreDiagnostics::no_device(std::string_view name, std::string_view backend)
         plugin_refusals());
 }
 
-std::string nearest_function(std::string_view name) {
+std::string function_suggestion(std::string_view name) {
     load_plugins_once();
-    return nearest(name, false);
+    return diagnostics().suggestion(name);
 }
 
 }  // namespace catena

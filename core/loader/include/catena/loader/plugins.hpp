@@ -60,7 +60,8 @@ struct PluginReport {
 // two plugins have the same id, the first is loaded and the other is reported as overridden.
 
 // Loads one file. Throws PluginError with the reason if it is refused. Loading a file again does
-// nothing. Plugins stay loaded until the process ends. CATENA_PLUGINS=off refuses every file.
+// nothing, and throws PluginError if the file was replaced: plugins stay loaded until the process
+// ends. CATENA_PLUGINS=off refuses every file.
 void load_plugin(const std::filesystem::path& file);
 // Loads every *.catena of a folder in the order of names, first those that name no devices, because
 // backends are among them. A plugin is not loaded if every backend it names is loaded and has no

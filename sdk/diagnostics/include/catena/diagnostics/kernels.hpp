@@ -1,4 +1,5 @@
-// The kernels of a function, and functions with similar names: for tools and messages.
+// The kernels of a function, and functions with similar names or other names elsewhere: for tools and
+// messages.
 #pragma once
 
 #include <catena/abi/function.h>
@@ -26,7 +27,11 @@ std::vector<KernelInfo> kernels_of(std::string_view function);
 // differ: "T=float32|float64, S=int32 or T=int32, S=int64".
 std::string dtypes_to_string(const catena_function& function, std::span<const KernelInfo> kernels);
 
-// The function that was probably meant: "org.me.swish" for "Swish" or "org.me.swihs"; "" if none.
-std::string nearest_function(std::string_view name);
+// Which function was probably meant: "did you mean org.me.swish?" for "Swish" or "org.me.swihs",
+// "conv2d is called catena.convolution_2d here"; "" if that is unknown.
+std::string function_suggestion(std::string_view name);
+// The name here of a function of PyTorch, TensorFlow or NumPy that has another name there:
+// "convolution_2d" for "conv2d"; "" if there is none.
+std::string_view name_here(std::string_view other) noexcept;
 
 }  // namespace catena

@@ -1,6 +1,7 @@
 // See serializers.hpp.
 #include "serializers.hpp"
 
+#include <catena/read_file.hpp>
 #include <catena/serializer.hpp>
 
 #include <map>
@@ -69,11 +70,27 @@ PyObject* run_load(PyObject*, PyObject* args) {
     });
 }
 
+// file_kind(file): what a file is, for messages; "" if that is unknown.
+PyObject* run_file_kind(PyObject*, PyObject* file) {
+    return guarded([&]() -> PyObject* {
+        PyObject* bytes = nullptr;
+        if (PyUnicode_FSConverter(file, &bytes) == 0) throw PythonError();
+        const Owned owned(bytes);
+        char* name = nullptr;
+        if (PyBytes_AsStringAndSize(bytes, &name, nullptr) != 0) throw PythonError();
+        const std::string text =
+            file_kind(name);  // may quote a folder's name, which can have any bytes
+        return PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()),
+                                    "backslashreplace");
+    });
+}
+
 }  // namespace
 
 void add_serializers(PyObject* module) {
     static PyMethodDef methods[] = {{"save_safetensors", run_save, METH_VARARGS, nullptr},
                                     {"load_safetensors", run_load, METH_VARARGS, nullptr},
+                                    {"file_kind", run_file_kind, METH_O, nullptr},
                                     {nullptr, nullptr, 0, nullptr}};
     checked(PyModule_AddFunctions(module, methods));
 }

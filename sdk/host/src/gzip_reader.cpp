@@ -3,6 +3,7 @@
 
 #include <catena/data_error.hpp>
 #include <catena/fail.hpp>
+#include <catena/read_file.hpp>
 
 #include <zlib.h>
 
@@ -19,6 +20,7 @@ constexpr std::size_t piece = std::size_t{1} << 24;
 
 GzipReader::GzipReader(const std::filesystem::path& file, std::string reader)
     : name_(file.string()), reader_(std::move(reader)), file_(nullptr, gzclose) {
+    require_regular(reader_, file, "a file");
     std::error_code error;
     file_size_ = std::filesystem::file_size(file, error);
     if (error) fail("a file", error.message());

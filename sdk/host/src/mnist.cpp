@@ -5,6 +5,7 @@
 #include <catena/data_error.hpp>
 #include <catena/fail.hpp>
 #include <catena/mnist.hpp>
+#include <catena/read_file.hpp>
 
 #include <fmt/ranges.h>
 #include <boost/endian/conversion.hpp>
@@ -14,6 +15,16 @@
 
 namespace catena {
 
+namespace {
+
+// " of a PyTorch file; ...", or "".
+std::string of_kind(const std::filesystem::path& file) {
+    const std::string kind = file_kind(file);
+    return kind.empty() || kind.ends_with("gzip") ? "" : " of " + kind;
+}
+
+}  // namespace
+
 IdxFile read_idx(const std::filesystem::path& file, int ndim) {
     return naming_file("read_idx", file, [&] {
         GzipReader reader(file, "read_idx");
@@ -22,7 +33,7 @@ IdxFile read_idx(const std::filesystem::path& file, int ndim) {
         const std::uint32_t got = boost::endian::load_big_u32(magic.data());
         if (got != expected)
             reader.fail(fmt::format("magic number 0x{:08x} (bytes, {} dimensions)", expected, ndim),
-                        fmt::format("0x{:08x}", got));
+                        fmt::format("0x{:08x}{}", got, of_kind(file)));
         const auto sizes = reader.read(4 * static_cast<std::uint64_t>(ndim), "the sizes");
         IdxFile result;
         std::uint64_t total = 1;

@@ -5,6 +5,7 @@
 #include <catena/array_file.hpp>
 #include <catena/data_error.hpp>
 #include <catena/fail.hpp>
+#include <catena/read_file.hpp>
 #include <catena/write_file.hpp>
 
 #include <unistd.h>
@@ -22,6 +23,7 @@ namespace catena {
 namespace {
 
 constexpr std::string_view npy_magic{"\x93NUMPY", 6};
+constexpr const char* archive_of_arrays = "a zip archive of arrays (.npz)";
 
 [[noreturn]] void bad_npz(const std::filesystem::path& file, const std::string& what,
                           const std::string& got) {
@@ -49,14 +51,21 @@ using Archive = std::unique_ptr<zip_t, void (*)(zip_t*)>;
 // Returns the end of the archive. NumPy ignores bytes after it; libzip's consistency check rejects them.
 std::uint64_t end_of(const std::filesystem::path& file) {
     constexpr std::int64_t end_size = 22, most_comment = 0xffff;
+    require_regular("npz", file, archive_of_arrays);
     std::ifstream in(file, std::ios::binary | std::ios::ate);
     const std::int64_t size = in.tellg(),
                        begin = std::max<std::int64_t>(0, size - end_size - most_comment);
-    if (size < 0) bad_npz(file, "a zip archive of arrays", std::strerror(errno));
-    const std::string tail{std::istreambuf_iterator(in.seekg(begin)), {}};
+    if (size < 0) bad_npz(file, archive_of_arrays, std::strerror(errno));
+    std::string tail(static_cast<std::size_t>(size - begin), '\0');
+    in.seekg(begin).read(tail.data(), std::ssize(tail));
+    tail.resize(static_cast<std::size_t>(in.gcount()));
     const std::size_t at =
         tail.size() < end_size ? tail.npos : tail.rfind("PK\5\6", tail.size() - end_size);
-    if (at == tail.npos) bad_npz(file, "a zip archive of arrays", "a file without a directory");
+    if (at == tail.npos) {
+        const std::string kind = file_kind(file);
+        const bool cut_off = kind.empty() || kind.starts_with("an .npz");
+        bad_npz(file, archive_of_arrays, cut_off ? "a file without a directory" : kind);
+    }
     const auto* comment = reinterpret_cast<const unsigned char*>(&tail[at + 20]);
     return static_cast<std::uint64_t>(begin + end_size) + at +
            boost::endian::load_little_u16(comment);
@@ -77,7 +86,7 @@ Archive open(const std::filesystem::path& file) {
     }
     const std::string text = zip_error_strerror(&error);
     zip_error_fini(&error);
-    bad_npz(file, "a zip archive of arrays", text);
+    bad_npz(file, archive_of_arrays, text);
 }
 
 // The AtomicFile that libzip writes to.
@@ -341,7 +350,11 @@ Npz read_npz(const std::filesystem::path& file, std::string_view path, const Wan
     for (const zip_stat_t& stat : members_of(file, archive.get())) {
         std::string name = stat.name;
         if (!name.starts_with(path)) continue;
-        if (!name.ends_with(".npy")) bad_npz(file, "members named *.npy", "'" + name + "'");
+        if (!name.ends_with(".npy")) {
+            const std::string kind = file_kind(file);
+            if (!kind.starts_with("an .npz")) bad_npz(file, archive_of_arrays, kind);
+            bad_npz(file, "members named *.npy", "'" + name + "'");
+        }
         name.resize(name.size() - 4);
         const auto [entry, added] = arrays.try_emplace(name);
         if (!added) bad_npz(file, "each name once", name + " twice");

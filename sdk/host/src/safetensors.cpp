@@ -4,6 +4,7 @@
 #include <catena/core/tables.hpp>
 #include <catena/data_error.hpp>
 #include <catena/fail.hpp>
+#include <catena/read_file.hpp>
 #include <catena/text.hpp>
 #include <catena/write_file.hpp>
 
@@ -57,18 +58,24 @@ constexpr Kind kinds[] = {
 
 class Reader {
 public:
-    explicit Reader(const std::filesystem::path& file) : file_(file), in_(file, std::ios::binary) {
+    explicit Reader(const std::filesystem::path& file) : file_(file) {
+        require_regular("safetensors", file, "a .safetensors file");
         std::error_code error;
         size_ = std::filesystem::file_size(file, error);
         if (error) bad_safetensors(file, "a file", error.message());
+        in_.open(file, std::ios::binary);
         if (!in_) bad_safetensors(file, "a readable file", std::strerror(errno));
     }
 
     Json header() {
         std::array<unsigned char, 8> bytes{};
+        const std::string kind = size_ < bytes.size() ? file_kind(file_) : "";
+        if (!kind.empty()) bad_safetensors(file_, "a .safetensors file", kind);
         read(bytes.data(), bytes.size(), "the length of the header");
         const std::uint64_t length = boost::endian::load_little_u64(bytes.data());
         if (length > max_header || length > size_ - bytes.size()) {
+            const std::string other = file_kind(file_);
+            if (!other.empty()) bad_safetensors(file_, "a .safetensors file", other);
             bad_safetensors(file_, fmt::format("a header within {} bytes", size_ - bytes.size()),
                             fmt::format("a length of {}", length));
         }

@@ -5,6 +5,7 @@
 #include <catena/core/tables.hpp>
 #include <catena/data_error.hpp>
 #include <catena/fail.hpp>
+#include <catena/read_file.hpp>
 #include <catena/text.hpp>
 
 #include <fmt/ranges.h>
@@ -148,10 +149,15 @@ private:
             }
             const std::size_t n =
                 code_point(std::string_view(buffer).substr(at, std::min(longest, size - at)));
-            if (n == 0)
+            if (n == 0) {
+                const std::string kind = file_kind(name_);
+                const bool is_other = !kind.empty() && kind != "a text";
                 fail<DataError>(
-                    "[read_text] {}: expected text in UTF-8, got byte 0x{:02x} in line {} (at {})",
-                    name_, static_cast<unsigned char>(buffer[at]), line_, at_);
+                    "[read_text] {}: expected text in UTF-8, got byte 0x{:02x} in line {} (at "
+                    "{}){}",
+                    name_, static_cast<unsigned char>(buffer[at]), line_, at_,
+                    is_other ? " of " + kind : "");
+            }
             const bool before_newline =
                 buffer[at] == '\r' && at + 1 < size && buffer[at + 1] == '\n';
             for (std::size_t i = 0; i < n && !before_newline; ++i) buffer[to++] = buffer[at + i];

@@ -108,7 +108,7 @@ TEST_CASE("members that overlap are refused before they are read") {
             write_file(file, text);
             for (const char* path : {"", "0", "none"}) {  // also if the path selects no member
                 contains(error_of<DataError>([&] { (void)load_arrays(file, {}, path); }),
-                         file.string() + ": expected a zip archive of arrays, got");
+                         file.string() + ": expected a zip archive of arrays (.npz), got");
             }
         }
     }

@@ -3,6 +3,7 @@
 
 #include <catena/data_error.hpp>
 #include <catena/fail.hpp>
+#include <catena/read_file.hpp>
 #include <catena/write_file.hpp>
 
 #include <algorithm>
@@ -11,7 +12,6 @@
 #include <csetjmp>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
 #include <limits>
 
 #include <jpeglib.h>
@@ -40,6 +40,8 @@ bool begins_with(std::span<const std::byte> bytes, std::initializer_list<int> ma
            std::equal(magic.begin(), magic.end(), bytes.begin(),
                       [](int a, std::byte b) { return a == std::to_integer<int>(b); });
 }
+bool is_png(std::span<const std::byte> bytes) { return begins_with(bytes, {0x89, 'P', 'N', 'G'}); }
+bool is_jpeg(std::span<const std::byte> bytes) { return begins_with(bytes, {0xff, 0xd8, 0xff}); }
 
 struct Png {
     png_image image{};
@@ -204,21 +206,18 @@ std::uint8_t to_byte(float value) {
 }  // namespace
 
 Image decode_image(std::span<const std::byte> bytes, const std::string& name, std::int64_t least) {
-    if (begins_with(bytes, {0x89, 'P', 'N', 'G'})) return decode_png(bytes, name);
-    if (begins_with(bytes, {0xff, 0xd8, 0xff})) return decode_jpeg(bytes, name, least);
+    if (is_png(bytes)) return decode_png(bytes, name);
+    if (is_jpeg(bytes)) return decode_jpeg(bytes, name, least);
     image_error(name, "a PNG or JPEG image", bytes.empty() ? "nothing" : "something else");
 }
 
 Image read_image(const std::filesystem::path& file, std::int64_t least) {
     return naming_file("read_image", file, [&] {
-        std::error_code error;
-        const std::uintmax_t size = std::filesystem::file_size(file, error);
-        if (error) image_error(file.string(), "a file", error.message());
-        std::vector<std::byte> bytes(size);
-        std::ifstream in(file, std::ios::binary);
-        if (!in.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(size)))
-            image_error(file.string(), "a readable file", std::strerror(errno));
-        return decode_image(bytes, file.string(), least);
+        const std::string content = read_regular("image", file, "a PNG or JPEG image");
+        const auto bytes = std::as_bytes(std::span(content));
+        if (is_png(bytes) || is_jpeg(bytes)) return decode_image(bytes, file.string(), least);
+        const std::string kind = file_kind(file);
+        image_error(file.string(), "a PNG or JPEG image", kind.empty() ? "something else" : kind);
     });
 }
 

@@ -6,11 +6,11 @@
 #include <catena/functions.hpp>
 #include <catena/models/gpt.hpp>
 #include <catena/operators.hpp>
+#include <catena/read_file.hpp>
 #include <catena/write_file.hpp>
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <set>
 
 #include "parse_json.hpp"
@@ -110,10 +110,10 @@ std::string_view prefix_of(Gpt::Layout layout) {
 }
 
 GptJson read_object(const fs::path& file) {
-    std::ifstream in(file, std::ios::binary);
-    if (!in) bad_gpt(file, "file", "one that can be read", "none");
-    GptJson json = parse_json(std::string{std::istreambuf_iterator<char>(in), {}});
-    if (!json.is_object()) bad_gpt(file, "file", "a JSON object", "something else");
+    GptJson json = parse_json(read_regular("load_gpt", file, "a JSON object"));
+    const std::string kind = json.is_object() ? "" : file_kind(file);
+    if (!json.is_object())
+        bad_gpt(file, "file", "a JSON object", kind.empty() ? "something else" : kind);
     return json;
 }
 

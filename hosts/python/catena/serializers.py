@@ -1,7 +1,13 @@
 """Files with the state of objects: .npz as Chainer writes them, .safetensors and HDF5."""
-import pickle
+import contextlib
+import os
+import pickletools
+import stat
+import zipfile
+from typing import Any
 
 import numpy
+from numpy.lib import format as npy
 
 from catena import _core
 from catena.serializer import Deserializer, Serializer
@@ -28,16 +34,51 @@ def _loaded(array):
     return numpy.asarray(array.view(numpy.uint16) * numpy.uint32(65536)).view(numpy.float32)
 
 
-def _restored(dataset, value):
+def _is_array(value):
+    return isinstance(value, (numpy.ndarray, _core.Array))
+
+
+def _kind_of(dtype):
+    """The kind of an array's dtype; bfloat16 is a float."""
+    name = str(dtype)
+    return "f" if name in ("bfloat16", "|V2") else numpy.dtype(name).kind
+
+
+def _misfit(dtype, shape, value, convert):
+    """Why an array of a file does not fit the array `value`; "" if it does."""
+    def text(dtype, shape):
+        name = "bfloat16" if str(dtype) == "|V2" else str(dtype)
+        return f"{name} {tuple(shape)}"
+    fits = tuple(shape) == tuple(value.shape)
+    if fits and str(dtype) != str(value.dtype):
+        there, here = _kind_of(dtype), _kind_of(value.dtype)
+        fits = convert and (there == here or (there, here) in (("u", "i"), ("i", "u"))
+                            or (there in "biu" and here == "f") or there == "b")
+    return "" if fits else f"expected {text(value.dtype, value.shape)}, got {text(dtype, shape)}"
+
+
+def _error_of(same_shapes):
+    """The class of the error for arrays that do not fit, whether their shapes do."""
+    return _core.DtypeError if all(same_shapes) else _core.ShapeError
+
+
+def _restored(dataset, value, name="value", convert=True):
     """What an object that has `value` keeps of a value in a file. Arrays are written in place."""
     if dataset.dtype == object and dataset[()] is None:
         return None
+    if _is_array(value):
+        misfit = _misfit(dataset.dtype, dataset.shape, value, convert)
+        if misfit:
+            raise _error_of([dataset.shape == value.shape])(f"[load] {name}: {misfit}")
     dataset = _loaded(dataset)
     if value is None:
         return dataset
     if isinstance(value, numpy.ndarray):
-        is_known = value.dtype.kind != "V"
-        numpy.copyto(value, dataset if is_known else dataset.astype(value.dtype))
+        converted = dataset.astype(value.dtype, copy=False)
+        if dataset.dtype.kind in "iu" and value.dtype.kind in "iu" and (converted != dataset).any():
+            raise OverflowError(f"[load] {name}: expected integers that {value.dtype} can "
+                                f"represent, got others of {dataset.dtype}")
+        value[...] = converted
         return value
     if isinstance(value, _core.Array):
         value.copy_from(_core.as_array(dataset).astype(str(value.dtype)))
@@ -46,7 +87,7 @@ def _restored(dataset, value):
     integers = issubclass(dataset.dtype.type, numpy.integer) and issubclass(kind, int)
     if (issubclass(dataset.dtype.type, numpy.number) and not integers
             and not numpy.can_cast(dataset.dtype, kind, casting="safe")):
-        raise TypeError(f"[load] value: expected one that {kind.__name__} can represent, got an "
+        raise TypeError(f"[load] {name}: expected one that {kind.__name__} can represent, got an "
                         f"array of {dataset.dtype}")
     return kind(dataset)
 
@@ -58,26 +99,26 @@ class DictionarySerializer(Serializer):
         target: the dict.
     """
 
-    def __init__(self, target=None, path=""):
+    def __init__(self, target=None, path="") -> None:
         self.target = {} if target is None else target
         self.path = path
 
-    def __getitem__(self, key):
+    def __getitem__(self, key) -> Any:
         return DictionarySerializer(self.target, self.path + key.strip("/") + "/")
 
-    def __call__(self, key, value):
+    def __call__(self, key, value) -> Any:
         self.target[self.path + key.lstrip("/")] = _saved(value)
         return value
 
 
-def serialize(obj):
+def serialize(obj) -> Any:
     """The state of an object as a dict of arrays."""
     serializer = DictionarySerializer()
     serializer.save(obj)
     return serializer.target
 
 
-def save_npz(file, obj, compression=True):
+def save_npz(file, obj, compression=True) -> None:
     """Saves an object, or a dict of arrays.
 
     Args:
@@ -94,34 +135,175 @@ def save_npz(file, obj, compression=True):
         save(opened, **values)
 
 
-class _ArrayUnpickler(pickle.Unpickler):
-    """Reads None, which NumPy stores as a pickle, and refuses all that could run other code."""
+# ---- members of .npz files
 
-    _allowed = {("numpy", "ndarray"), ("numpy", "dtype"), ("_codecs", "encode"),
-                ("numpy.core.multiarray", "_reconstruct"),
-                ("numpy._core.multiarray", "_reconstruct")}
+_most_of_none = 1024  # bytes; the pickles that NumPy writes for None have about 200
 
-    def find_class(self, module, name):
-        if (module, name) not in self._allowed:
-            raise pickle.UnpicklingError(f"expected an array, number, text or None, got {module}."
-                                         f"{name}")
-        return super().find_class(module, name)
+
+def _value_of_pickle(data):
+    """The value that a pickle describes. Calls and classes stay tuples: nothing is imported or run.
+
+    Knows only what NumPy's pickles of an array consist of; raises an exception for all else.
+    """
+    mark, stack, memo = object(), [], {}
+
+    def pop_to_mark():
+        at = len(stack) - 1 - stack[::-1].index(mark)
+        items = stack[at + 1:]
+        del stack[at:]
+        return items
+
+    for code, arg, _ in pickletools.genops(data):
+        name = code.name
+        if name in ("PROTO", "FRAME", "STOP"):
+            continue
+        if name in ("PUT", "BINPUT", "LONG_BINPUT", "MEMOIZE"):
+            memo[len(memo) if name == "MEMOIZE" else arg] = stack[-1]
+        elif name in ("GET", "BINGET", "LONG_BINGET"):
+            stack.append(memo[arg])
+        elif name == "MARK":
+            stack.append(mark)
+        elif name in ("NONE", "NEWTRUE", "NEWFALSE"):
+            stack.append({"NONE": None, "NEWTRUE": True, "NEWFALSE": False}[name])
+        elif name == "GLOBAL":
+            stack.append(("class", arg.replace(" ", ".")))
+        elif name == "STACK_GLOBAL":
+            last = stack.pop()
+            stack.append(("class", f"{stack.pop()}.{last}"))
+        elif name == "REDUCE":
+            args = stack.pop()
+            stack.append(("call", stack.pop(), args))
+        elif name == "BUILD":
+            state = stack.pop()
+            stack.append(("build", stack.pop(), state))
+        elif name in ("TUPLE", "EMPTY_TUPLE"):
+            stack.append(tuple(pop_to_mark()) if name == "TUPLE" else ())
+        elif name in ("TUPLE1", "TUPLE2", "TUPLE3"):
+            n = int(name[-1])
+            items = tuple(stack[-n:])
+            del stack[-n:]
+            stack.append(items)
+        elif name in ("LIST", "EMPTY_LIST"):
+            stack.append(pop_to_mark() if name == "LIST" else [])
+        elif name == "APPEND":
+            item = stack.pop()
+            stack[-1].append(item)
+        elif name == "APPENDS":
+            items = pop_to_mark()
+            stack[-1].extend(items)
+        elif code.arg is not None and isinstance(arg, (bool, int, str, bytes)):
+            stack.append(arg.encode("latin-1") if isinstance(arg, str) and len(arg) == 1 else arg)
+        else:
+            raise ValueError(name)
+    value, = stack
+    return value
+
+
+def _pickles_of_none():
+    """What the pickles of numpy.array(None) describe: of Python 2 and 3, with 4 and 8 bytes a word."""
+    for module in ("numpy.core.multiarray", "numpy._core.multiarray"):
+        for zero in (b"b", ("call", ("class", "_codecs.encode"), (b"b", "latin1"))):
+            for item in ("O8", "O4"):
+                array = ("call", ("class", module + "._reconstruct"),
+                         (("class", "numpy.ndarray"), (0,), zero))
+                dtype = ("build", ("call", ("class", "numpy.dtype"), (item, 0, 1)),
+                         (3, b"|", None, None, None, -1, -1, 63))
+                yield "build", array, (1, (), dtype, False, [None])
+
+
+def _is_none(data):
+    """Whether bytes are the pickle that NumPy writes for an array with None, and nothing else."""
+    try:
+        return len(data) <= _most_of_none and _value_of_pickle(data) in _pickles_of_none()
+    except Exception:  # whatever a damaged or hostile pickle leads to
+        return False
+
+
+class _Member:
+    """The array that a member of a .npz file has."""
+
+    def __init__(self, archive, key) -> None:
+        try:
+            self._info = archive.getinfo(key + ".npy")
+        except KeyError:
+            self._info = archive.getinfo(key)
+        self._file = archive.open(self._info)
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(self, *exception) -> None:
+        self._file.close()
+
+    def header(self) -> Any:
+        """The dtype and the shape."""
+        version = npy.read_magic(self._file)
+        read = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
+        if version not in read:
+            raise ValueError(f"version {version} of the .npy format")
+        self.shape, self._is_column_major, self.dtype = read[version](self._file)
+        if any(type(extent) is not int or extent < 0 for extent in self.shape):
+            raise ValueError(f"the shape {self.shape}")
+        return self.dtype, self.shape
+
+    def array(self) -> Any:
+        dtype, shape = self.header()
+        if dtype.hasobject:
+            if dtype != object or shape != () or not _is_none(self._file.read(_most_of_none + 1)):
+                raise ValueError("Python objects, which could run code; arrays, numbers, texts and "
+                                 "None can be loaded")
+            return numpy.array(None, dtype=object)
+        count = 1
+        for extent in shape:
+            count *= extent
+        most = 1032  # deflate's highest compression ratio
+        size = min(self._info.file_size, self._info.compress_size * most)
+        if max(count * dtype.itemsize, count - 1) > size:  # elements may have no bytes
+            raise ValueError(f"{size} bytes for an array {shape} of {dtype}")
+        array = numpy.empty(count, dtype)
+        with memoryview(array.view(numpy.uint8).data if count * dtype.itemsize else b"") as bytes_:
+            done = 0
+            while done < len(bytes_):
+                read = self._file.readinto(bytes_[done:done + (1 << 20)])
+                if not read:
+                    raise ValueError("an end of the data before that of the array")
+                done += read
+        if self._file.read(1):  # also compares the checksum
+            raise ValueError(f"more data than an array {shape} of {dtype} has")
+        return array.reshape(shape, order="F" if self._is_column_major else "C")
+
+
+@contextlib.contextmanager
+def _telling(name, what):
+    """Exceptions of readers for damaged or hostile data as DataErrors that name the file."""
+    try:
+        yield
+    except _core.DataError:
+        raise
+    except Exception as error:  # of zipfile, zlib, NumPy, and the parser of Python that it uses
+        text = str(error) or type(error).__name__
+        raise _core.DataError(f"[load_npz] {name}: expected {what}, got {text}") from None
+
+
+def _member(npz, key, read):
+    name = getattr(npz.zip, "filename", None) or "file"
+    with _telling(name, f"a readable array {key}"), _Member(npz.zip, key) as member:
+        return read(member)
+
+
+def _names_in(npz):
+    return getattr(npz, "files", npz)  # old versions of NumPy read the array for `in npz`
 
 
 def _read(npz, key):
-    if key not in getattr(npz, "files", npz):  # old versions of NumPy read the array for `in npz`
-        raise KeyError(f"{key} is not a name in the file")
-    try:
-        return npz[key]
-    except ValueError:  # an array of objects
-        if not hasattr(npz, "zip"):
-            raise
-    from numpy.lib import format
-    with npz.zip.open(key if key in npz.zip.namelist() else key + ".npy") as file:
-        read_header = (format.read_array_header_1_0 if format.read_magic(file) == (1, 0)
-                       else format.read_array_header_2_0)
-        read_header(file)
-        return _ArrayUnpickler(file).load()
+    return _member(npz, key, _Member.array) if hasattr(npz, "zip") else npz[key]
+
+
+def _header(npz, key):
+    """The dtype and the shape of an array."""
+    if hasattr(npz, "zip"):
+        return _member(npz, key, _Member.header)
+    return npz[key].dtype, npz[key].shape
 
 
 class NpzDeserializer(Deserializer):
@@ -133,17 +315,22 @@ class NpzDeserializer(Deserializer):
         strict: whether a name that the file lacks is an error; otherwise its value stays.
         ignore_names: names whose values stay: a str, a function of a name that returns whether to
             ignore it, or a list of these.
+        convert: whether arrays of other dtypes of the same kind are converted. Integers must fit.
     """
 
-    def __init__(self, npz, path="", strict=True, ignore_names=None):
+    def __init__(self, npz, path="", strict=True, ignore_names=None, *, convert=True) -> None:
         self.npz = npz
         self.path = path
         self.strict = strict
         self.ignore_names = [] if ignore_names is None else ignore_names
+        self.convert = convert
+        self._names = None  # those of the file, by those of the object; None: the same
 
-    def __getitem__(self, key):
+    def __getitem__(self, key) -> Any:
         path = self.path + key.strip("/") + "/"
-        return type(self)(self.npz, path, self.strict, self.ignore_names)
+        part = type(self)(self.npz, path, self.strict, self.ignore_names)
+        part.convert, part._names = self.convert, self._names
+        return part
 
     def _ignores(self, key):
         names = self.ignore_names
@@ -155,28 +342,133 @@ class NpzDeserializer(Deserializer):
                 return True
         return False
 
-    def __call__(self, key, value):
+    def _name_of(self, key):
+        """The name in the file of a value of the object, or None."""
+        if self._names is not None:
+            return self._names.get(key)
+        return key if key in _names_in(self.npz) else None
+
+    def __call__(self, key, value) -> Any:
         key = self.path + key.lstrip("/")
-        is_missing = not self.strict and key not in getattr(self.npz, "files", self.npz)
-        if is_missing or self._ignores(key):
+        name = self._name_of(key)
+        if (name is None and not self.strict) or self._ignores(key):
             return value
-        return _restored(_read(self.npz, key), value)
+        if name is None:
+            raise KeyError(f"{key} is not a name in the file")
+        return _restored(_read(self.npz, name), value, key, self.convert)
+
+    def _require_fitting(self, what, obj):
+        """Raises an error that lists all arrays of an object of catena that do not fit."""
+        if not any(each.__module__.split(".")[0] == "catena" for each in type(obj).__mro__):
+            return  # saving another class's object might change it
+        arrays = _Arrays(self.path)
+        try:
+            arrays.save(obj)
+        except Exception:  # an object that can only be loaded is checked array by array
+            return
+        misfits, same_shapes = {}, []
+        for key, value in arrays.target.items():
+            name = self._name_of(key)
+            if name is None or self._ignores(key):
+                continue
+            dtype, shape = _header(self.npz, name)
+            text = "" if dtype == object else _misfit(dtype, shape, value, self.convert)
+            if text:
+                misfits[key] = text
+                same_shapes.append(tuple(shape) == tuple(value.shape))
+        if misfits:
+            raise _error_of(same_shapes)(
+                f"[load] {what}: expected the saved state of an object with the same structure, got:"
+                + "".join(f"\n  {key}: {text}" for key, text in misfits.items()))
 
 
-def load_npz(file, obj, path="", strict=True, ignore_names=None):
+class _Arrays(Serializer):
+    """Collects the arrays of an object."""
+
+    def __init__(self, path, target=None) -> None:
+        self.path = path
+        self.target = {} if target is None else target
+
+    def __getitem__(self, key) -> Any:
+        return _Arrays(self.path + key.strip("/") + "/", self.target)
+
+    def __call__(self, key, value) -> Any:
+        if _is_array(value):
+            self.target[self.path + key.lstrip("/")] = value
+        return value
+
+
+def _names_by(rename, npz, path, what):
+    """The names of a file, by the names that they have after renaming."""
+    if rename is None:
+        return None
+    names = {}
+    for name in _names_in(npz):
+        if not name.startswith(path):
+            continue
+        inner = name[len(path):]
+        new = rename(inner) if callable(rename) else rename.get(inner, inner)
+        if new and path + new in names:
+            raise _core.InvalidError(
+                f"[load] {what}: rename: expected a name for each array, got {new} twice, for "
+                f"{names[path + new]} and {name}")
+        if new:
+            names[path + new] = name
+    return names
+
+
+def _load(npz, what, obj, path, strict, ignore_names, rename, convert):
+    deserializer = NpzDeserializer(npz, path, strict, ignore_names, convert=convert)
+    deserializer._names = _names_by(rename, npz, path, what)
+    deserializer._require_fitting(what, obj)
+    deserializer.load(obj)
+
+
+@contextlib.contextmanager
+def _opened(file, expected):
+    """An open file for reading bytes. Names what a path is if it is no regular file."""
+    if hasattr(file, "read"):
+        yield file
+        return
+    if not stat.S_ISREG(os.stat(file).st_mode) and not os.path.isdir(file):
+        raise _core.DataError(f"[load] {file}: expected {expected}, got {_core.file_kind(file)}")
+    with open(file, "rb") as opened:
+        yield opened
+
+
+@contextlib.contextmanager
+def _opened_npz(file):
+    with _opened(file, "a .npz archive") as opened:
+        kind = "" if hasattr(file, "read") else _core.file_kind(file)
+        if kind.startswith("a PyTorch") or not zipfile.is_zipfile(opened):
+            kind = kind if kind and not kind.startswith("an .npz") else "damaged or other data"
+            raise _core.DataError(f"[load_npz] {file}: expected a .npz archive, got {kind}")
+        opened.seek(0)
+        with _telling(file, "a .npz archive"):
+            npz = numpy.load(opened, allow_pickle=False)
+        with npz:
+            yield npz
+
+
+def load_npz(file, obj, path="", strict=True, ignore_names=None, *, rename=None, convert=True) -> None:
     """Loads the state of an object from a file that save_npz() of catena or Chainer wrote.
+
+    An array of another shape is an error. For the links, optimizers and trainers of catena, the error
+    lists all such arrays, and nothing is loaded.
 
     Args:
         file: a path, or a file that is open for reading bytes.
         obj: the object.
         path: the prefix of the names to load, such as "updater/model:main/".
-        strict, ignore_names: see NpzDeserializer.
+        strict, ignore_names, convert: see NpzDeserializer.
+        rename: a dict, or a function, of a name in the file without the path, that returns the name in
+            the object; "" for an array that is not loaded. Other names do not change.
     """
-    with numpy.load(file, allow_pickle=False) as npz:
-        NpzDeserializer(npz, path, strict, ignore_names).load(obj)
+    with _opened_npz(file) as npz:
+        _load(npz, file, obj, path, strict, ignore_names, rename, convert)
 
 
-def save_safetensors(file, obj):
+def save_safetensors(file, obj) -> None:
     """Saves an object, or a dict of arrays, as .safetensors, which many other programs read.
 
     The file has no place for None and texts.
@@ -187,15 +479,15 @@ def save_safetensors(file, obj):
 
 class _Tensors(DictionarySerializer):
     @classmethod
-    def of(cls, obj):
+    def of(cls, obj) -> Any:
         serializer = cls()
         serializer.save(obj)
         return serializer.target
 
-    def __getitem__(self, key):
+    def __getitem__(self, key) -> Any:
         return _Tensors(self.target, self.path + key.strip("/") + "/")
 
-    def __call__(self, key, value):
+    def __call__(self, key, value) -> Any:
         name = self.path + key.lstrip("/")
         if value is None or isinstance(value, str):
             raise TypeError(f"[save_safetensors] {name}: expected an array or a number, got "
@@ -204,11 +496,12 @@ class _Tensors(DictionarySerializer):
         return value
 
 
-def load_safetensors(file, obj, path="", strict=True, ignore_names=None):
+def load_safetensors(file, obj, path="", strict=True, ignore_names=None, *, rename=None,
+                     convert=True) -> None:
     """Loads the state of an object. The arguments are those of load_npz()."""
     arrays = _core.load_safetensors(str(file), _tensors_in(file))
-    values = {name: _loaded(_saved(array)) for name, array in arrays.items()}
-    NpzDeserializer(values, path, strict, ignore_names).load(obj)
+    values = {name: _saved(array) for name, array in arrays.items()}
+    _load(values, file, obj, path, strict, ignore_names, rename, convert)
 
 
 _tensor_dtypes = {"F16": "float16", "BF16": "bfloat16", "F32": "float32", "F64": "float64",
@@ -218,16 +511,20 @@ _tensor_dtypes = {"F16": "float16", "BF16": "bfloat16", "F32": "float32", "F64":
 def _tensors_in(file):
     """The dtypes and shapes of the arrays in the file. The rest of the format is checked by C++."""
     import json
-    with open(file, "rb") as opened:
+
+    def fail(got):
+        raise _core.DataError(f"[load_safetensors] {file}: expected a .safetensors file, got {got}")
+    with _opened(file, "a .safetensors file") as opened:
+        length = int.from_bytes(opened.read(8), "little")
+        if length > os.fstat(opened.fileno()).st_size - 8:
+            fail(_core.file_kind(file) or f"a header of {length} bytes, which the file lacks")
         try:
-            header = json.loads(opened.read(int.from_bytes(opened.read(8), "little")))
+            header = json.loads(opened.read(length))
             return {name: (_tensor_dtypes[entry["dtype"]], entry["shape"])
                     for name, entry in header.items()
                     if name != "__metadata__" and entry["dtype"] in _tensor_dtypes}
-        except (AttributeError, LookupError, MemoryError, OverflowError, TypeError,
-                ValueError) as error:
-            raise _core.DataError(f"[safetensors] {file}: expected a header that describes "
-                                  f"tensors, got {error!r}") from None
+        except (AttributeError, LookupError, OverflowError, RecursionError, TypeError, ValueError):
+            fail("a header that does not describe tensors")
 
 
 def _h5py():
@@ -242,16 +539,16 @@ def _h5py():
 class HDF5Serializer(Serializer):
     """Stores values in a group of an HDF5 file."""
 
-    def __init__(self, group, compression=4):
+    def __init__(self, group, compression=4) -> None:
         self._h5py = _h5py()
         self.group = group
         self.compression = compression
 
-    def __getitem__(self, key):
+    def __getitem__(self, key) -> Any:
         return HDF5Serializer(self.group.require_group(self.group.name + "/" + key),
                               self.compression)
 
-    def __call__(self, key, value):
+    def __call__(self, key, value) -> Any:
         data = self._h5py.Empty("f") if value is None else _saved(value)
         compression = self.compression if value is not None and data.size > 1 else None
         self.group.create_dataset(key, data=data, compression=compression)
@@ -261,25 +558,26 @@ class HDF5Serializer(Serializer):
 class HDF5Deserializer(Deserializer):
     """Loads values from a group of an HDF5 file; None is the group of a name that it lacks."""
 
-    def __init__(self, group, strict=True):
+    def __init__(self, group, strict=True) -> None:
         _h5py()
         self.group = group
         self.strict = strict
 
-    def __getitem__(self, key):
+    def __getitem__(self, key) -> Any:
         group = None if self.group is None else self.group.get(key.strip("/"))
         return HDF5Deserializer(group, self.strict)
 
-    def __call__(self, key, value):
+    def __call__(self, key, value) -> Any:
         if self.group is None and self.strict:
             raise ValueError("Inexistent group is specified")
         if not self.strict and (self.group is None or key not in self.group):
             return value
         dataset = self.group[key]
-        return None if dataset.shape is None else _restored(numpy.asarray(dataset), value)
+        return None if dataset.shape is None else _restored(
+            numpy.asarray(dataset), value, f"{self.group.name}/{key}")
 
 
-def save_hdf5(filename, obj, compression=4):
+def save_hdf5(filename, obj, compression=4) -> None:
     """Saves an object, or a dict of arrays, as HDF5. Needs the package h5py."""
     with _h5py().File(filename, "w") as file:
         serializer = HDF5Serializer(file, compression)
@@ -290,7 +588,13 @@ def save_hdf5(filename, obj, compression=4):
             serializer.save(obj)
 
 
-def load_hdf5(filename, obj):
+def load_hdf5(filename, obj) -> None:
     """Loads the state of an object. Needs the package h5py."""
-    with _h5py().File(filename, "r") as file:
+    h5py = _h5py()
+    with _opened(filename, "an HDF5 file"):
+        pass
+    if not h5py.is_hdf5(filename):
+        raise _core.DataError(f"[load_hdf5] {filename}: expected an HDF5 file, got "
+                              f"{_core.file_kind(filename) or 'other data'}")
+    with h5py.File(filename, "r") as file:
         HDF5Deserializer(file).load(obj)

@@ -1,8 +1,10 @@
 """Files of state: Chainer's .npz in both directions, .safetensors, HDF5."""
 import io
 import json
+import os
 import pickle
 import zipfile
+import zlib
 
 import numpy
 import pytest
@@ -152,17 +154,261 @@ def test_parameters_without_arrays(tmp_path):
         assert numpy.array_equal(loaded.l.W.array, made.l.W.array)
 
 
-def test_files_cannot_run_code(tmp_path):
-    class Evil:
+def object_npz(data, dtype="|O", shape=()):
+    """A .npz file with a member "a" of Python objects, whose pickle is `data`."""
+    header = f"{{'descr': '{dtype}', 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + "\n"
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as packed:
+        packed.writestr("a.npy", b"\x93NUMPY\x01\x00\x76\x00" + header.encode() + data)
+    file.seek(0)
+    return file
+
+
+def load_member(file, value=None):
+    loaded = Everything(a=value)
+    serializers.load_npz(file, loaded)
+    return loaded.values["a"]
+
+
+# What NumPy 1.16 writes for None in Python 2, with protocols 0 and 2.
+of_python_2 = [
+    b"cnumpy.core.multiarray\n_reconstruct\np0\n(cnumpy\nndarray\np1\n(I0\ntp2\nS'b'\np3\ntp4\nRp5\n"
+    b"(I1\n(tcnumpy\ndtype\np6\n(S'O8'\np7\nI0\nI1\ntp8\nRp9\n(I3\nS'|'\np10\nNNNI-1\nI-1\nI63\ntp11\n"
+    b"bI00\n(lp12\nNatp13\nb.",
+    b"\x80\x02cnumpy.core.multiarray\n_reconstruct\nq\x01cnumpy\nndarray\nq\x02K\x00\x85U\x01b\x87Rq"
+    b"\x03(K\x01)cnumpy\ndtype\nq\x04U\x02O8K\x00K\x01\x87Rq\x05(K\x03U\x01|NNNJ\xff\xff\xff\xffJ"
+    b"\xff\xff\xff\xffK?tb\x89]q\x06Natb."]
+
+
+def test_none_in_the_pickles_of_all_protocols():
+    none = numpy.array(None, dtype=object)
+    written = [pickle.dumps(none, protocol) for protocol in range(pickle.HIGHEST_PROTOCOL + 1)]
+    other = [(b"numpy.core.", b"numpy._core."), (b"numpy._core.", b"numpy.core.")]
+    for data in [*written, *of_python_2]:
+        assert load_member(object_npz(data), 3) is None
+        if data[:1] == b"\x80" and data[1] < 4 or data[:1] != b"\x80":  # names have no lengths
+            for before, after in other:
+                assert load_member(object_npz(data.replace(before, after)), 3) is None
+
+
+class Evil:
+    def __reduce__(self):
+        return print, ("code ran",)
+
+
+def dtype_with_state(state):
+    """The pickle of an array whose dtype gets any state: it may take the bytes for pointers."""
+    class Dtype:
         def __reduce__(self):
-            return print, ("code ran",)
+            return numpy.dtype, ("V16", False, True), state
+
+    class Array:
+        def __reduce__(self):
+            return (numpy.core.multiarray._reconstruct if hasattr(numpy, "core") else
+                    numpy._core.multiarray._reconstruct, (numpy.ndarray, (0,), b"b"),
+                    (1, (1,), Dtype(), False, b"x" * 16))
+    return pickle.dumps(Array())
+
+
+def test_files_cannot_run_code(tmp_path, capsys):
     file = str(tmp_path / "x.npz")
     numpy.savez(file, a=numpy.array(Evil(), dtype=object), b=numpy.array(None, dtype=object))
     loaded = Everything(b=1)
     serializers.load_npz(file, loaded)
     assert loaded.values["b"] is None
-    with pytest.raises(pickle.UnpicklingError, match="print"):
+    with pytest.raises(catena.DataError, match="x.npz: .* array a, got Python objects, which could"):
         serializers.load_npz(file, Everything(a=None))
+    none = numpy.array(None, dtype=object)
+    pointer = (3, "|", None, ("f0",), {"f0": (numpy.dtype("O"), 0)}, 16, 1, 0)
+    hostile = [
+        pickle.dumps(Evil()), dtype_with_state(pointer), pickle.dumps(numpy.array([None])),
+        pickle.dumps(numpy.array([None, Evil()], dtype=object)), pickle.dumps(None),
+        pickle.dumps(numpy.array("text", dtype=object)), pickle.dumps(none.dtype), b"", b".", b"N.",
+        b"(" * 1000, b"0.", b"a.", b"s.", b"h\0.", b"]q\0h\0ah\0.", b"]q\0(h\0h\0e" * 50 + b".",
+        b"ccatena\n_core\n.", b"\x80\x04\x8c\x02os\x8c\x06system\x93\x8c\x04true\x85R.",
+        b"cos\nsystem\n(S'true'\ntR" + pickle.dumps(none, 0),  # the value of None lies on the stack
+        pickle.dumps(none, 2)[:-1], pickle.dumps(none, 4) * 50, b"\x80\x04" + b"N0" * 5000 + b"N."]
+    for data in hostile:
+        with pytest.raises(catena.DataError, match="got Python objects, which could run code"):
+            load_member(object_npz(data))
+    for dtype, shape in [("|O", (1,)), ("O8", (0,)), ("|O", (1 << 62,))]:
+        with pytest.raises(catena.DataError):
+            load_member(object_npz(pickle.dumps(none), dtype, shape))
+    assert capsys.readouterr().out == ""
+
+
+def mutated(random, data):
+    """The data with a few bytes changed, removed, or repeated."""
+    data = bytearray(data)
+    for _ in range(random.randint(1, 4)):
+        at, n = random.randint(len(data)), random.randint(1, 9)
+        kind = random.randint(5)
+        if kind == 0:
+            data[at] = random.randint(256)
+        elif kind == 1:
+            data[at] ^= 1 << random.randint(8)
+        elif kind == 2:
+            del data[at:at + n]
+        elif kind == 3:
+            data[at:at] = data[at:at + n]
+        else:
+            data[at:at + n] = random.bytes(n)
+        if not data:
+            return bytes(data)
+    return bytes(data)
+
+
+def with_right_checksums(data):
+    """The archive with the checksums of its members as they are: damage reaches the reader."""
+    data = bytearray(data)
+    at = data.find(b"PK\1\2")
+    while at >= 0 and at + 46 <= len(data):
+        method = int.from_bytes(data[at + 10:at + 12], "little")
+        size = int.from_bytes(data[at + 20:at + 24], "little")
+        local = int.from_bytes(data[at + 42:at + 46], "little")
+        begin = local + 30 + sum(int.from_bytes(data[local + k:local + k + 2], "little")
+                                 for k in (26, 28))
+        if method == 0 and begin + size <= len(data):
+            data[at + 16:at + 20] = zlib.crc32(data[begin:begin + size]).to_bytes(4, "little")
+            data[local + 14:local + 18] = data[at + 16:at + 20]
+        at = data.find(b"PK\1\2", at + 4)
+    return bytes(data)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of the parser, for damaged headers
+def test_damaged_archives(capsys):
+    """Thousands of damaged files: each is loaded or refused, and a refusal loads no other type."""
+    values = {"none": None, "a": numpy.arange(6, dtype="f").reshape(2, 3), "t": "text", "n": 3,
+              "bits": numpy.zeros(2, "V2")}
+    seeds = []
+    for compression in (False, True):
+        file = io.BytesIO()
+        serializers.save_npz(file, Everything(**values), compression)
+        seeds.append(file.getvalue())
+    seeds += [object_npz(data).getvalue() for data in of_python_2]
+    random = numpy.random.RandomState(1)
+    outcomes = {"loaded": 0, "refused": 0}
+    for i in range(2500):
+        data = mutated(random, seeds[i % len(seeds)])
+        if random.randint(4):
+            data = with_right_checksums(data)
+        for name in ("none", "a", "t", "n", "bits"):
+            loaded = Everything(**{name: None})
+            try:
+                serializers.load_npz(io.BytesIO(data), loaded, strict=False)
+            except catena.DataError:
+                outcomes["refused"] += 1
+                assert loaded.values[name] is None
+            else:
+                outcomes["loaded"] += 1
+                value = loaded.values[name]
+                assert value is None or (type(value) is numpy.ndarray and not value.dtype.hasobject)
+    assert min(outcomes.values()) > 1500, outcomes
+    assert capsys.readouterr().out == ""
+
+
+# ---- arrays that do not fit
+
+def two_layers(n_in, n_out):
+    return catena.Chain(l1=catena.links.Linear(n_in, n_out), l2=catena.links.Linear(n_out, 2))
+
+
+@pytest.mark.parametrize("suffix", ["npz", "safetensors"])
+def test_shapes_that_differ_are_all_told_and_nothing_is_loaded(tmp_path, suffix):
+    file = tmp_path / ("x." + suffix)
+    save, load = (getattr(serializers, f"{what}_{suffix}") for what in ["save", "load"])
+    save(file, two_layers(4, 1))
+    link = two_layers(4, 3)
+    before = arrays_of(link)
+    with pytest.raises(catena.ShapeError) as error:
+        load(file, link)
+    text = str(error.value)
+    assert text.splitlines() == [
+        f"[load] {file}: expected the saved state of an object with the same structure, got:",
+        "  l1/W: expected float32 (3, 4), got float32 (1, 4)",
+        "  l1/b: expected float32 (3,), got float32 (1,)",
+        "  l2/W: expected float32 (2, 3), got float32 (2, 1)"]
+    assert_same(arrays_of(link), before, 0)
+    with pytest.raises(ValueError, match=r"a: expected float64 \(3,\), got float64 \(1,\)"):
+        save(file, {"a": numpy.ones(1)})
+        load(file, Everything(a=numpy.zeros(3)))
+    # The same of arrays on other devices, and of an optimizer's state.
+    link = two_layers(4, 1)
+    optimizer = catena.optimizers.Adam().setup(link)
+    link.cleargrads()
+    catena.functions.sum(link.l2(link.l1(numpy.ones((1, 4), "f")))).backward()
+    optimizer.update()
+    save(file, optimizer)
+    other = catena.optimizers.Adam().setup(two_layers(4, 3))
+    other.target.cleargrads()
+    catena.functions.sum(other.target.l2(other.target.l1(numpy.ones((1, 4), "f")))).backward()
+    other.update()
+    with pytest.raises(catena.ShapeError, match=r"l1/W/m: expected float32 \(3, 4\), got"):
+        load(file, other)
+
+
+@pytest.mark.parametrize("suffix", ["npz", "safetensors"])
+def test_names_and_dtypes_that_differ(tmp_path, suffix):
+    file = tmp_path / ("x." + suffix)
+    save, load = (getattr(serializers, f"{what}_{suffix}") for what in ["save", "load"])
+    link = two_layers(4, 3)
+    values = dict(link.namedparams())
+    save(file, {"net/fc1.weight": values["/l1/W"].array.astype("float64"),
+                "net/fc1.bias": values["/l1/b"].array, "net/fc2.weight": values["/l2/W"].array,
+                "net/fc2.bias": values["/l2/b"].array, "net/step": numpy.array(3)})
+    names = {f"fc{i}.{there}": f"l{i}/{here}"
+             for i in (1, 2) for there, here in [("weight", "W"), ("bias", "b")]}
+    for rename in (names, lambda name: names.get(name, "")):
+        other = two_layers(4, 3)
+        load(file, other, path="net/", rename=rename)
+        assert_same(arrays_of(other), arrays_of(link), 0)
+    with pytest.raises(catena.InvalidError, match="expected a name for each array, got l1/W twice"):
+        load(file, other, path="net/", rename=lambda name: "l1/W")
+    with pytest.raises(catena.DtypeError, match=r"l1/W: expected float32 \(3, 4\), got float64"):
+        load(file, other, path="net/", rename=names, convert=False)
+    save(file, {"a": numpy.array([1, 2 ** 40])})
+    with pytest.raises(OverflowError, match="a: expected integers that int32 can represent"):
+        load(file, Everything(a=numpy.zeros(2, "int32")))
+    with pytest.raises(TypeError, match=r"a: expected int64 \(2,\), got float32 \(2,\)"):
+        save(file, {"a": numpy.ones(2, "f")})
+        load(file, Everything(a=numpy.zeros(2, "int64")))
+
+
+# ---- files of other programs
+
+def test_files_of_other_programs(tmp_path):
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("archive/data.pkl", b"\x80\x02.")
+    contents = {"model.pt": (packed.getvalue(), "a PyTorch file; in Python, safetensors"),
+                "model.onnx": (b"\x08\x08\x12\x07pytorch\x1a\x05", "an ONNX model"),
+                "model.gguf": (b"GGUF\3\0\0\0", "a GGUF model of llama.cpp"),
+                "a.txt": ("ä text".encode("latin-1"), "damaged or other data|a header of"),
+                "b.txt": ("ä text".encode(), "a text"), "empty": (b"", "an empty file")}
+    for name, (content, kind) in contents.items():
+        file = tmp_path / name
+        file.write_bytes(content)
+        for load in (serializers.load_npz, serializers.load_safetensors):
+            with pytest.raises(catena.DataError, match=f"{name}: expected a .*, got ({kind})"):
+                load(file, Everything(a=numpy.zeros(2)))
+    for load, name in [(serializers.load_npz, "x.safetensors"),
+                       (serializers.load_safetensors, "x.npz")]:
+        file = tmp_path / name
+        (serializers.save_safetensors if name.endswith("s") else serializers.save_npz)(
+            str(file), {"a": numpy.ones(2)})
+        with pytest.raises(catena.DataError, match=f"{name}: expected .* got an? .*{name[1:]}|npz"):
+            load(file, Everything(a=numpy.zeros(2)))
+    for load in (serializers.load_npz, serializers.load_safetensors):
+        with pytest.raises(FileNotFoundError, match="none.npz"):
+            load(tmp_path / "none.npz", Everything())
+        with pytest.raises(IsADirectoryError, match=tmp_path.name):
+            load(tmp_path, Everything())
+        with pytest.raises(catena.DataError, match="/dev/zero: expected .*, got a device"):
+            load("/dev/zero", Everything())
+        os.mkfifo(tmp_path / "pipe")
+        with pytest.raises(catena.DataError, match="pipe: expected .*, got a pipe"):
+            load(tmp_path / "pipe", Everything())
+        os.unlink(tmp_path / "pipe")
 
 
 @pytest.mark.parametrize("suffix", ["npz", "safetensors"])

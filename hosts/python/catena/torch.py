@@ -8,6 +8,7 @@
 """
 import contextlib
 import functools
+from typing import Any
 
 import torch
 from torch.autograd import forward_ad
@@ -17,9 +18,10 @@ from catena import _core
 __all__ = ["wrap"]
 
 _nothing = contextlib.nullcontext()
+_TRACERS = (torch._C._TorchDispatchModeKey.PROXY, torch._C._TorchDispatchModeKey.FAKE)
 
 
-def wrap(function):
+def wrap(function) -> Any:
     """Makes a function on tensors.
 
     Tensors among the arguments, also in lists and tuples, share their memory with catena's
@@ -27,8 +29,8 @@ def wrap(function):
     Gradients of first and second order work as for PyTorch's own functions, and of higher order if
     those of the function are composed. ``no_grad()``, ``inference_mode()``, ``retain_graph`` and
     ``create_graph`` have their effect, and a change in place of a tensor that the gradient needs is
-    an error. ``torch.compile()`` ends its graph at the call. ``torch.func`` and forward-mode
-    derivatives raise an error. Other variables that the function uses, such as a link's parameters,
+    an error. ``torch.compile()`` ends its graph at the call. ``torch.func``, forward-mode derivatives,
+    ``torch.jit.trace()``, ``torch.export`` and other tracers raise an error. Other variables that the function uses, such as a link's parameters,
     get no gradient.
 
     On a GPU, catena's stream waits for PyTorch's current stream before the call; the host waits for
@@ -47,11 +49,11 @@ def wrap(function):
 
 
 class _Wrapped:
-    def __init__(self, function):
+    def __init__(self, function) -> None:
         functools.update_wrapper(self, function, updated=())
         self._function = function
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args, **kwargs) -> Any:
         if torch.compiler.is_compiling():
             return torch.compiler.disable(self._call)(*args, **kwargs)
         return self._call(*args, **kwargs)
@@ -69,6 +71,10 @@ class _Wrapped:
 
 def _apply(record, tensors):
     """The results of record(tensors, whether they need a gradient)."""
+    if torch.jit.is_tracing() or any(torch._C._get_dispatch_mode(mode) for mode in _TRACERS):
+        raise RuntimeError("[catena.torch] expected a call outside of torch.jit.trace(), torch.export, "
+                           "make_fx() and other tracers, which would record the result as a constant: "
+                           "trace the parts before and after the call")
     if torch._C._are_functorch_transforms_active():
         raise RuntimeError("[catena.torch] expected a call outside of vmap(), grad() and the other "
                            "transforms of torch.func, which cannot look into a function of catena")
@@ -90,7 +96,7 @@ class _Call(torch.autograd.Function):
     """A call that catena's graph records. Its gradient is such a call too."""
 
     @staticmethod
-    def forward(ctx, record, *tensors):
+    def forward(ctx, record, *tensors) -> Any:
         ctx.recorded, results, saved, constant = _record(record, tensors, ctx.needs_input_grad[1:])
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(*saved)
@@ -98,7 +104,7 @@ class _Call(torch.autograd.Function):
         return results
 
     @staticmethod
-    def backward(ctx, *grads):
+    def backward(ctx, *grads) -> Any:
         saved = ctx.saved_tensors  # an error if one was changed, or the graph was freed
         recorded, needs = ctx.recorded, ctx.needs_input_grad
         if not torch._C._autograd._get_current_graph_task_keep_graph():

@@ -473,6 +473,25 @@ def test_transforms_are_refused():
                 exp(dual)
 
 
+@pytest.mark.filterwarnings("ignore:.torch.jit.trace")
+def test_tracers_are_refused():
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    class Model(torch.nn.Module):
+        def forward(self, x):
+            return exp(x) * 2
+
+    x = torch.rand(3)
+    for trace in (lambda: torch.jit.trace(Model(), (x,), check_trace=False),
+                  lambda: torch.jit.trace(Model(), (leaf(3),), check_trace=False),
+                  lambda: torch.jit.trace(lambda x: mul(x, x), (x,), check_trace=False),
+                  lambda: make_fx(Model())(x), lambda: make_fx(Model(), tracing_mode="fake")(x),
+                  lambda: torch.export.export(Model(), (x,), strict=False)):
+        with pytest.raises(RuntimeError, match="outside of torch.jit.trace.*as a constant"):
+            trace()
+        torch.testing.assert_close(Model()(x), x.exp() * 2)
+
+
 def test_wrapped_functions_are_described_and_pickled():
     import inspect
     linear = wrap("catena.linear")

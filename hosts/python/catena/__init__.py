@@ -39,21 +39,22 @@ disable_experimental_feature_warning = False  # of utils.experimental()
 # A name here is public for type checkers too. torch is not: it is also the name of PyTorch.
 __all__ = [
     "AbstractSerializer", "Array", "Chain", "ChainList", "DataError", "DebugMode", "Deserializer",
-    "Device", "DeviceError", "DeviceResident", "DictSummary", "DtypeError", "ElementwiseKernel", "Error", "Function",
-    "FunctionAdapter", "FunctionNode", "FunctionSet", "GradientMethod", "GraphError", "Initializer", "InternalError",
-    "InvalidError", "InvalidType", "InvalidValueError", "Link", "LinkHook", "NanError",
-    "NotDifferentiableError", "Optimizer", "OutOfMemoryError", "Parameter", "PluginError",
-    "ReductionKernel", "Reporter", "Sequential", "Serializer", "ShapeError", "Summary",
-    "UnsupportedError", "UpdateRule", "Variable", "as_array", "as_variable", "backend", "backends",
-    "backward",
-    "basic_math", "chainerx", "computational_graph", "config", "cuda", "dataset", "datasets",
-    "disable_experimental_feature_warning", "force_backprop_mode", "get_compute_mode",
-    "from_dlpack", "functions", "get_array_types", "get_cpu_array_types", "get_current_reporter",
+    "Device", "DeviceError", "DeviceResident", "DictSummary", "DtypeError", "ElementwiseKernel",
+    "Error", "Function", "FunctionAdapter", "FunctionNode", "FunctionSet", "GradientMethod",
+    "GraphError", "Initializer", "InternalError", "InvalidError", "InvalidType",
+    "InvalidValueError", "Link", "LinkHook", "NanError", "NotDifferentiableError", "Optimizer",
+    "OutOfMemoryError", "Parameter", "PluginError", "ReductionKernel", "Reporter", "Sequential",
+    "Serializer", "ShapeError", "Summary", "UnsupportedError", "UpdateRule", "Variable", "as_array",
+    "as_variable", "backend", "backends", "backward", "basic_math", "chainerx",
+    "computational_graph", "config", "cuda", "dataset", "datasets",
+    "disable_experimental_feature_warning", "force_backprop_mode", "from_dlpack", "functions",
+    "get_array_types", "get_compute_mode", "get_cpu_array_types", "get_current_reporter",
     "get_device", "get_dtype", "global_config", "grad", "gradient_check", "initializer",
-    "initializers", "install_as_chainer", "is_arrays_compatible", "is_debug", "iterators", "links", "load_plugin",
-    "load_plugins", "memory_layouts", "mixed16", "no_backprop_mode", "optimizer_hooks", "optimizers",
-    "plugin_function", "plugin_report", "print_runtime_info", "report", "report_scope", "seed",
-    "serializers", "set_debug", "should_use_cudnn", "should_use_cudnn_tensor_core", "testing", "training", "using_config", "using_device", "utils"]
+    "initializers", "install_as_chainer", "is_arrays_compatible", "is_debug", "iterators", "links",
+    "load_plugin", "load_plugins", "memory_layouts", "mixed16", "no_backprop_mode",
+    "optimizer_hooks", "optimizers", "plugin_function", "plugin_report", "print_runtime_info",
+    "report", "report_scope", "seed", "serializers", "set_debug", "should_use_cudnn",
+    "should_use_cudnn_tensor_core", "testing", "training", "using_config", "using_device", "utils"]
 # Not all programs need these modules, so they are imported when they are used.
 _later = ("computational_graph", "dataset", "datasets", "gradient_check", "iterators", "link_hooks",
           "memory_layouts", "testing", "torch", "training", "utils")

@@ -1,5 +1,6 @@
 """Devices and the modules that compute on their arrays, with the names of chainer.backend."""
 import copyreg
+from typing import Any
 
 import numpy
 
@@ -63,7 +64,7 @@ class _AnyKind(type):
         is_ours = cls is Device and isinstance(device, _core.Device)
         return is_ours or super().__instancecheck__(device)
 
-    def __call__(cls, *args, **kwargs):
+    def __call__(cls, *args, **kwargs) -> Any:
         return (_core.Device if cls is Device else super().__call__)(*args, **kwargs)
 
 
@@ -76,13 +77,13 @@ class Device(metaclass=_AnyKind):
 
     is_gpu = False
 
-    def send(self, arrays):
+    def send(self, arrays) -> Any:
         """An array, or a list or tuple of arrays, as send_array() returns them."""
         if isinstance(arrays, (list, tuple)):
             return type(arrays)(map(self.send, arrays))
         return None if arrays is None else self.send_array(arrays)
 
-    def send_array(self, array):
+    def send_array(self, array) -> Any:
         raise NotImplementedError(f"[{type(self).__name__}] send_array: expected a class that "
                                   "overrides it")
 
@@ -93,16 +94,16 @@ class _Kind(_AnyKind):
     def __instancecheck__(cls, device):
         return isinstance(device, _core.Device) and device.is_gpu == cls.is_gpu
 
-    def __call__(cls, number=0):
+    def __call__(cls, number=0) -> Any:
         if isinstance(number, _core.Device):
             return number
         return _core.gpu(number) if cls.is_gpu else _core.Device(-1)
 
-    def from_device_id(cls, device_id):
+    def from_device_id(cls, device_id) -> Any:
         """The device with this number."""
         return cls(device_id)
 
-    def from_array(cls, array):
+    def from_array(cls, array) -> Any:
         """The device of an array, or None if it is of another kind."""
         if not isinstance(array, (*get_cpu_array_types(), _core.Variable)):
             return None
@@ -130,11 +131,11 @@ class _UnavailableKind(_AnyKind):
 class _Unavailable(Device, metaclass=_UnavailableKind):
     """The class of devices of a library that catena does not use. There are none."""
 
-    def __init__(self, *args):
+    def __init__(self, *args) -> None:
         raise RuntimeError(f"[{type(self).__name__}] {self._library} is not available.")
 
     @staticmethod
-    def from_array(array):
+    def from_array(array) -> Any:
         """None, because no array is on such a device."""
         return None
 
@@ -145,7 +146,7 @@ class ChainerxDevice(_Unavailable):
     _library = "ChainerX"
 
     @classmethod
-    def from_fallback_device(cls, device):
+    def from_fallback_device(cls, device) -> Any:
         """Raises RuntimeError."""
         return cls()
 
@@ -156,12 +157,12 @@ class Intel64Device(_Unavailable):
     _library = "iDeep"
 
 
-def to_chx(array):
+def to_chx(array) -> None:
     """Raises RuntimeError, because ChainerX is not available."""
     ChainerxDevice()
 
 
-def from_chx(array):
+def from_chx(array) -> Any:
     """The array, or a list or tuple of arrays, as it is: none is one of ChainerX."""
     for each in array if isinstance(array, (list, tuple)) else [array]:
         if each is not None and not isinstance(each, get_array_types()):
@@ -169,34 +170,34 @@ def from_chx(array):
     return array
 
 
-def get_cpu_array_types():
+def get_cpu_array_types() -> tuple[type, ...]:
     """The classes of arrays on the host."""
     return _supported_array_types(_core.Device(-1))
 
 
-def get_array_types():
+def get_array_types() -> tuple[type, ...]:
     """The classes of arrays on all devices."""
     return get_cpu_array_types()
 
 
-def is_arrays_compatible(arrays):
+def is_arrays_compatible(arrays) -> bool:
     """Whether all arrays are on the host, or all on GPUs. None is with both."""
     kinds = {isinstance(array, _core.Array) and array.device.is_gpu if isinstance(
         array, get_array_types()) else None for array in arrays if array is not None}
     return len(kinds) < 2 and None not in kinds
 
 
-def get_array_module(*args):
+def get_array_module(*args) -> Any:
     """numpy, or catena.cupy if an argument is on a GPU."""
     return _xp(get_device_from_array(*args))
 
 
-def get_device(device_spec):
+def get_device(device_spec) -> _core.Device:
     """A device from its name ("cpu:0", "@numpy"), the number of a GPU, or a Device."""
     return device_spec if isinstance(device_spec, Device) else _core.Device(device_spec)
 
 
-def get_device_from_array(*arrays):
+def get_device_from_array(*arrays) -> _core.Device:
     """The device of the first array that is on a GPU, else the host."""
     for array in arrays:
         if isinstance(array, (_core.Variable, _core.Array)) and array.device.is_gpu:
@@ -204,7 +205,7 @@ def get_device_from_array(*arrays):
     return _core.Device(-1)
 
 
-def copyto(dst, src):
+def copyto(dst, src) -> None:
     """Copies elements between arrays of any devices. They are broadcast and cast as in NumPy."""
     if isinstance(dst, numpy.ndarray):
         numpy.copyto(dst, _core.Device(-1).send(src))

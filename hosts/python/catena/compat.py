@@ -4,6 +4,7 @@ import importlib.util
 import sys
 from importlib.machinery import ModuleSpec
 from types import ModuleType
+from typing import Any
 
 __all__ = ["install_as_chainer"]
 
@@ -35,7 +36,7 @@ class _Part(ModuleType):
     A package inside a package, such as chainer.functions.activation, has modules only.
     """
 
-    def __init__(self, name):
+    def __init__(self, name) -> None:
         super().__init__(name)
         self.__path__ = []
 
@@ -53,7 +54,7 @@ class _Part(ModuleType):
 class _Finder:
     """Finds ``chainer.X`` as the module ``catena.X``: the same object, not a second copy."""
 
-    def find_spec(self, name, path=None, target=None):
+    def find_spec(self, name, path=None, target=None) -> Any:
         if name != "chainer" and not name.startswith("chainer."):
             return None
         ours = _ours(name)
@@ -62,14 +63,14 @@ class _Finder:
             return ModuleSpec(name, self, origin=ours)
         return _parts.find_spec(name)
 
-    def create_module(self, spec):
+    def create_module(self, spec) -> Any:
         module = importlib.import_module(spec.origin)
         spec.loader_state = module.__spec__
         if module.__name__ in _packages and not hasattr(module, "__path__"):
             module.__path__ = []  # so that modules inside it are looked for
         return module
 
-    def exec_module(self, module):
+    def exec_module(self, module) -> None:
         # The import system has just replaced the specification of a module that is complete.
         module.__spec__ = module.__spec__.loader_state
 
@@ -77,7 +78,7 @@ class _Finder:
 class _Parts:
     """Finds the modules inside Chainer's packages that catena does not have."""
 
-    def find_spec(self, name, path=None, target=None):
+    def find_spec(self, name, path=None, target=None) -> Any:
         parent, _, part = name.rpartition(".")
         if not name.startswith(("catena.", "chainer.")) or part.startswith("__"):
             return None
@@ -90,10 +91,10 @@ class _Parts:
                 return ModuleSpec(name, self)
         return None
 
-    def create_module(self, spec):
+    def create_module(self, spec) -> Any:
         return _Part(spec.name)
 
-    def exec_module(self, module):
+    def exec_module(self, module) -> Any:
         pass
 
 
@@ -110,11 +111,11 @@ class _ChainerX(ModuleType):
 
         __module__ = "chainerx"
 
-        def __init__(self, *args, **kwargs):
+        def __init__(self, *args, **kwargs) -> None:
             raise RuntimeError("[chainerx] chainerx is not available.")
 
     @staticmethod
-    def is_available():
+    def is_available() -> Any:
         """False."""
         return False
 
@@ -122,7 +123,7 @@ class _ChainerX(ModuleType):
 chainerx = _ChainerX("chainerx", "ChainerX, which is not available.")
 
 
-def install_as_chainer():
+def install_as_chainer() -> None:
     """Makes ``import chainer`` and ``import chainer.functions as F`` import catena.
 
     Call it before the first import of ``chainer``. It affects the whole process, so it is meant for

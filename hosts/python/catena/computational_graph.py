@@ -1,4 +1,6 @@
 """The graph of variables and function calls, in Graphviz's language."""
+from typing import Any
+
 from catena import _core
 
 __all__ = ["ComputationalGraph", "build_computational_graph"]
@@ -25,7 +27,7 @@ class ComputationalGraph:
     """
 
     def __init__(self, nodes, edges, variable_style="default", function_style="default",
-                 rankdir="TB", remove_variable=False, show_name=True):
+                 rankdir="TB", remove_variable=False, show_name=True) -> None:
         if rankdir not in ("TB", "BT", "LR", "RL"):
             raise ValueError("rankdir must be in TB, BT, LR or RL.")
         self.nodes = nodes
@@ -43,7 +45,7 @@ class ComputationalGraph:
                  if _is_variable(source) and source.creator_node is not None]
         return nodes, edges
 
-    def dump(self, format="dot"):
+    def dump(self, format="dot") -> Any:
         """The graph as text."""
         if format != "dot":
             raise NotImplementedError("Currently, only dot format is supported.")
@@ -69,7 +71,7 @@ def _is_variable(node):
 
 def build_computational_graph(outputs, remove_split=True, variable_style="default",
                               function_style="default", rankdir="TB", remove_variable=False,
-                              show_name=True):
+                              show_name=True) -> Any:
     """The graph from which variables were computed.
 
     Args:

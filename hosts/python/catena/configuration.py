@@ -2,6 +2,7 @@
 import contextlib
 import sys
 import threading
+from typing import Any
 
 import numpy
 
@@ -73,7 +74,7 @@ class GlobalConfig:
         if name not in _core_names:
             self.__dict__[name] = value
 
-    def show(self, file=None):
+    def show(self, file=None) -> None:
         """Prints all entries."""
         _show(self, _flags | self.__dict__.keys(), file)
 
@@ -81,7 +82,7 @@ class GlobalConfig:
 class LocalConfig:
     """The configuration of the thread. Entries that it lacks are those of ``global_config``."""
 
-    def __init__(self, global_config):
+    def __init__(self, global_config) -> None:
         self.__dict__.update(_global=global_config, _local=threading.local())
 
     def __getattr__(self, name):
@@ -100,7 +101,7 @@ class LocalConfig:
         del self._local.__dict__[name]
         _tell_core(name, getattr(self._global, name, None), False)
 
-    def show(self, file=None):
+    def show(self, file=None) -> None:
         """Prints all entries."""
         _show(self, _flags | self._global.__dict__.keys() | self._local.__dict__.keys(), file)
 
@@ -128,19 +129,19 @@ class using_config(contextlib.ContextDecorator):
         config: the configuration to change.
     """
 
-    def __init__(self, name, value, config=config):
+    def __init__(self, name, value, config=config) -> None:
         self._arguments = name, value, config
 
     def _recreate_cm(self):  # each call of a decorated function keeps its own previous value
         return using_config(*self._arguments)
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         name, value, config = self._arguments
         own = config._local.__dict__
         self._before = (own[name],) if name in own else ()
         setattr(config, name, value)
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception) -> None:
         name, _, config = self._arguments
         if self._before:
             setattr(config, name, self._before[0])
@@ -148,22 +149,22 @@ class using_config(contextlib.ContextDecorator):
             delattr(config, name)
 
 
-def no_backprop_mode():
+def no_backprop_mode() -> using_config:
     """Calls in the ``with`` block, or in the decorated function, record no graph."""
     return using_config("enable_backprop", False)
 
 
-def force_backprop_mode():
+def force_backprop_mode() -> using_config:
     """Calls in the block record the graph, also within ``no_backprop_mode()``."""
     return using_config("enable_backprop", True)
 
 
-def is_debug():
+def is_debug() -> bool:
     """Whether the debug mode is on: results and gradients are searched for NaN."""
     return config.debug
 
 
-def set_debug(debug):
+def set_debug(debug) -> None:
     """Turns the debug mode of the thread on or off."""
     config.debug = debug
 
@@ -171,11 +172,11 @@ def set_debug(debug):
 class DebugMode(using_config):
     """The old name of ``using_config("debug", debug)``."""
 
-    def __init__(self, debug):
+    def __init__(self, debug) -> None:
         super().__init__("debug", debug)
 
 
-def get_dtype(dtype=None, map_mixed16=None):
+def get_dtype(dtype=None, map_mixed16=None) -> Any:
     """A numpy.dtype, of ``config.dtype`` without an argument.
 
     ``map_mixed16`` is the dtype that stands for ``mixed16``. bfloat16 without the package ml_dtypes
@@ -188,12 +189,12 @@ def get_dtype(dtype=None, map_mixed16=None):
     return _core.dtype("bfloat16") if str(dtype) == "bfloat16" else numpy.dtype(dtype)
 
 
-def get_compute_mode():
+def get_compute_mode() -> Any:
     """config.compute_mode, an entry of Chainer that has no effect."""
     return config.compute_mode
 
 
-def seed(value):
+def seed(value) -> None:
     """Restarts the random numbers of all devices, which functions such as dropout draw.
 
     Initializers, iterators and data sets draw from ``numpy.random``, as in Chainer.
@@ -201,7 +202,7 @@ def seed(value):
     _core.set_seed(value)
 
 
-def using_device(device_spec):
+def using_device(device_spec) -> _core.Device:
     """Makes a device current in a ``with`` block: the thread makes new arrays there."""
     from catena.backend import get_device
     return get_device(device_spec)

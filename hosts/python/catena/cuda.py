@@ -1,6 +1,7 @@
 """GPUs, with the names of chainer.cuda. Their arrays are catena.Arrays."""
 import contextlib
 import os
+from typing import Any
 
 from catena import _core, cupy
 from catena._core import Array as ndarray, Device
@@ -30,7 +31,7 @@ def __getattr__(name):
     raise AttributeError(f"module 'catena.cuda' has no attribute {name!r}")
 
 
-def set_backend(name):
+def set_backend(name) -> None:
     """Chooses the backend whose devices are the GPUs, by default "cuda".
 
     With "cpu", they are the logical CPU devices after the first, on which programs for GPUs can be
@@ -39,25 +40,25 @@ def set_backend(name):
     _core.set_gpu_backend(name)
 
 
-def check_cuda_available():
+def check_cuda_available() -> None:
     """Raises DeviceError unless there is a GPU."""
     if _core.gpu_count() == 0:
         raise _core.DeviceError("[cuda] expected a GPU, got none: " + _core.gpu_reason())
 
 
-def init(device=None):
+def init(device=None) -> None:
     """Opens a GPU, the default of the process. Optional: functions open what they need."""
     _core.init_gpu(device)
 
 
-def shutdown():
+def shutdown() -> None:
     """Waits for all GPUs and releases their cached memory."""
     _core.shutdown_gpus()
 
 
 # ---- devices
 
-def get_device_from_id(device_id):
+def get_device_from_id(device_id) -> Any:
     """The GPU with this number; the host, DummyDevice, for None."""
     return __getattr__("DummyDevice") if device_id is None else _core.gpu(device_id)
 
@@ -73,34 +74,34 @@ def _gpu_of(args):
     return None
 
 
-def get_device(*args):
+def get_device(*args) -> Any:
     """The GPU with a number, or the device of the first argument that is an array on a GPU."""
     return _gpu_of(args) or _core.Device(-1)
 
 
-def use_device(device):
+def use_device(device) -> None:
     """Makes a GPU the current device of the thread: that with a number, or an array's."""
     get_device(device).use()
 
 
-def using_device(*args):
+def using_device(*args) -> Any:
     """The same in a ``with`` block. Arrays on the host change nothing."""
     return _gpu_of(args) or contextlib.nullcontext()
 
 
 # ---- arrays
 
-def to_gpu(array, device=None, stream=None):
+def to_gpu(array, device=None, stream=None) -> Any:
     """The array, or a list or tuple of arrays, on a GPU as catena.Arrays. ``stream`` is ignored."""
     return _core.gpu(device).send(array)
 
 
-def to_cpu(array, stream=None):
+def to_cpu(array, stream=None) -> Any:
     """The array, or a list or tuple of arrays, on the host as numpy.ndarrays."""
     return _core.Device(-1).send(array)
 
 
-def copy(array, out=None, out_device=None, stream=None):
+def copy(array, out=None, out_device=None, stream=None) -> Any:
     """A copy of an array on its device, or on the GPU ``out_device``; or into the array ``out``."""
     if out is not None:
         out[...] = array
@@ -111,20 +112,20 @@ def copy(array, out=None, out_device=None, stream=None):
     return moved.copy() if moved.device == get_device_from_array(array) else moved
 
 
-def full(shape, fill_value, dtype="float32"):
+def full(shape, fill_value, dtype="float32") -> Any:
     """A new array on the current GPU, filled with a number."""
     return cupy.full(shape, fill_value, dtype)
 
 
-def empty(shape, dtype="float32"):
+def empty(shape, dtype="float32") -> Any:
     return cupy.empty(shape, dtype)
 
 
-def zeros(shape, dtype="float32"):
+def zeros(shape, dtype="float32") -> Any:
     return cupy.zeros(shape, dtype)
 
 
-def ones(shape, dtype="float32"):
+def ones(shape, dtype="float32") -> Any:
     return cupy.ones(shape, dtype)
 
 
@@ -141,26 +142,26 @@ class Stream:
         null, non_blocking, ptds: are ignored.
     """
 
-    def __init__(self, null=False, non_blocking=False, ptds=False):
+    def __init__(self, null=False, non_blocking=False, ptds=False) -> None:
         pass
 
-    def __enter__(self):
+    def __enter__(self) -> Any:
         return self
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception) -> None:
         pass
 
-    def use(self):
+    def use(self) -> Any:
         return self
 
-    def record(self, event=None):
+    def record(self, event=None) -> Any:
         """An event after the work so far."""
         return event or Event()
 
-    def wait_event(self, event):
+    def wait_event(self, event) -> Any:
         """Does nothing: the order of the work includes it."""
 
-    def synchronize(self):
+    def synchronize(self) -> None:
         """Waits for the work on the current device."""
         _core.current_device().synchronize()
 
@@ -175,14 +176,14 @@ class Event:
         block, disable_timing, interprocess: are ignored.
     """
 
-    def __init__(self, block=False, disable_timing=False, interprocess=False):
+    def __init__(self, block=False, disable_timing=False, interprocess=False) -> None:
         self._device = None
 
-    def record(self, stream=None):
+    def record(self, stream=None) -> None:
         """Puts the event after the work so far on the current device."""
         self._device = _core.current_device()
 
-    def synchronize(self):
+    def synchronize(self) -> None:
         """Waits for the work before the event, and perhaps for later work."""
         if self._device is not None:
             self._device.synchronize()
@@ -190,7 +191,7 @@ class Event:
 
 # ---- cuDNN, of which only the plugins for GPUs know
 
-def should_use_cudnn(level, lowest_version=0):
+def should_use_cudnn(level, lowest_version=0) -> bool:
     """False: a program cannot call cuDNN itself. ``config.use_cudnn`` is for plugins."""
     if level not in ("==always", ">=auto"):
         raise ValueError("[should_use_cudnn] level: expected '==always' or '>=auto', got "
@@ -198,7 +199,7 @@ def should_use_cudnn(level, lowest_version=0):
     return False
 
 
-def should_use_cudnn_tensor_core(dtype):
+def should_use_cudnn_tensor_core(dtype) -> bool:
     """Whether ``config.use_cudnn_tensor_core`` is "always"."""
     from catena.configuration import config
     if config.use_cudnn_tensor_core not in ("always", "auto", "never"):
@@ -207,16 +208,16 @@ def should_use_cudnn_tensor_core(dtype):
     return config.use_cudnn_tensor_core == "always"
 
 
-def get_max_workspace_size():
+def get_max_workspace_size() -> int:
     """0, because programs cannot call cuDNN."""
     return 0
 
 
-def set_max_workspace_size(size):
+def set_max_workspace_size(size) -> Any:
     """Has no effect, because programs cannot call cuDNN."""
 
 
-def fuse(*args, **kwargs):
+def fuse(*args, **kwargs) -> Any:
     """A decorator that returns the function as it is. ElementwiseKernel makes one kernel."""
     return args[0] if len(args) == 1 and not kwargs and callable(args[0]) else lambda f: f
 
@@ -227,12 +228,12 @@ GPUArray = ndarray
 copy_async, to_cpu_async = copy, to_cpu
 
 
-def to_gpu_async(array, stream=None):
+def to_gpu_async(array, stream=None) -> Any:
     """The array on the current GPU. ``stream`` is ignored: all calls are asynchronous."""
     return to_gpu(array)
 
 
-def seed(s=None, device=None):
+def seed(s=None, device=None) -> None:
     """Starts the random numbers of a GPU, by default the current one, anew. None is a random seed."""
     if s is None:
         s = int.from_bytes(os.urandom(8), "little")

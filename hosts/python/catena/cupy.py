@@ -5,6 +5,7 @@ module for an array on a GPU, and numpy for others. Arrays of CuPy itself can be
 they share their memory by DLPack.
 """
 import sys
+from typing import Any
 
 import numpy
 
@@ -54,41 +55,41 @@ def __getattr__(name):
     return value
 
 
-def full(shape, fill_value, dtype=float):
+def full(shape, fill_value, dtype=float) -> Any:
     """A new array on the current GPU, filled with a number."""
     return _core.full(shape, fill_value, dtype, _core.gpu(None))
 
 
-def empty(shape, dtype=float):
+def empty(shape, dtype=float) -> Any:
     return _core.full(shape, None, dtype, _core.gpu(None))
 
 
-def zeros(shape, dtype=float):
+def zeros(shape, dtype=float) -> Any:
     return full(shape, 0, dtype)
 
 
-def ones(shape, dtype=float):
+def ones(shape, dtype=float) -> Any:
     return full(shape, 1, dtype)
 
 
-def full_like(a, fill_value, dtype=None):
+def full_like(a, fill_value, dtype=None) -> Any:
     """A new array of the shape, dtype and device of another one."""
     return _core.full(a.shape, fill_value, a.dtype if dtype is None else dtype, a.device)
 
 
-def empty_like(a, dtype=None):
+def empty_like(a, dtype=None) -> Any:
     return full_like(a, None, dtype)
 
 
-def zeros_like(a, dtype=None):
+def zeros_like(a, dtype=None) -> Any:
     return full_like(a, 0, dtype)
 
 
-def ones_like(a, dtype=None):
+def ones_like(a, dtype=None) -> Any:
     return full_like(a, 1, dtype)
 
 
-def asarray(a, dtype=None):
+def asarray(a, dtype=None) -> Any:
     """The array on the current GPU, unless it is on a GPU; also of lists and numbers."""
     if not isinstance(a, ndarray):
         a = _core.as_array(a if hasattr(a, "__dlpack__") else numpy.asarray(a))
@@ -96,17 +97,17 @@ def asarray(a, dtype=None):
     return a if a.device.is_gpu else a.to_device(_core.gpu(None))
 
 
-def array(object, dtype=None):
+def array(object, dtype=None) -> Any:
     """A copy of an array, list or number on the current GPU."""
     return asarray(object, dtype).copy()
 
 
-def asnumpy(a):
+def asnumpy(a) -> Any:
     """The array on the host, as a numpy.ndarray."""
     return _core.as_python(_core.as_array(a).to_device(-1))
 
 
-def concatenate(arrays, axis=0):
+def concatenate(arrays, axis=0) -> Any:
     """The arrays, joined along an axis."""
     return _on_arrays("concat")(list(arrays), axis)
 

@@ -1,6 +1,7 @@
 """Function: a differentiable function whose gradient is computed on arrays, as in Chainer 1."""
 import copy
 import weakref
+from typing import Any
 
 from catena import _core
 from catena._core import UnsupportedError
@@ -16,22 +17,22 @@ class FunctionAdapter(FunctionNode):
     _output_indexes = ()
     _type_checker = property(lambda self: self.function)
 
-    def __init__(self, function):
+    def __init__(self, function) -> None:
         self.function = function
 
     @property
     def label(self):
         return self.function.label
 
-    def forward(self, inputs):
+    def forward(self, inputs) -> Any:
         self.retain_inputs(range(len(inputs)))
         return self.function.forward(inputs)
 
-    def retain_inputs(self, indexes):
+    def retain_inputs(self, indexes) -> None:
         self._input_indexes = tuple(indexes)
         super().retain_inputs(self._input_indexes)
 
-    def backward(self, target_input_indexes, grad_outputs):
+    def backward(self, target_input_indexes, grad_outputs) -> Any:
         inputs = [None] * len(self.inputs)
         kept = self.get_retained_inputs()
         for i, x in zip(self._input_indexes, kept):
@@ -57,15 +58,15 @@ class _FirstOrder(FunctionNode):
 
     label = None
 
-    def __init__(self, label, gradients):
+    def __init__(self, label, gradients) -> None:
         self.label = label
         self._gradients = gradients
 
-    def forward(self, inputs):
+    def forward(self, inputs) -> Any:
         gradients, self._gradients = self._gradients, None
         return gradients
 
-    def backward(self, target_input_indexes, grad_outputs):
+    def backward(self, target_input_indexes, grad_outputs) -> Any:
         raise _core.NotDifferentiableError(
             f"[{self.label}] backward: it has no gradient of higher order: a Function computes its "
             "gradient on arrays; derive from FunctionNode")
@@ -74,7 +75,7 @@ class _FirstOrder(FunctionNode):
 class Arrays:
     """The arrays whose names are in another attribute, unless an object has its own attribute."""
 
-    def __init__(self, names):
+    def __init__(self, names) -> None:
         self._names = names
 
     def __get__(self, function, owner=None):
@@ -107,7 +108,7 @@ class Function:
     gradients = Arrays("gradient_names")
     check_type_forward = FunctionNode.check_type_forward
 
-    def __call__(self, *inputs):
+    def __call__(self, *inputs) -> Any:
         """Applies the function. Returns a variable, or a tuple of them."""
         earlier = self._node and self._node()
         if earlier is not None:
@@ -150,43 +151,43 @@ class Function:
     def _on_gpu(self, arrays):
         return any(isinstance(x, _core.Array) and x.device.is_gpu for x in arrays)
 
-    def forward(self, inputs):
+    def forward(self, inputs) -> Any:
         return self.forward_gpu(inputs) if self._on_gpu(inputs) else self.forward_cpu(inputs)
 
-    def forward_cpu(self, inputs):
+    def forward_cpu(self, inputs) -> Any:
         raise UnsupportedError(f"[{self.label}] forward_cpu: expected a class that overrides it")
 
-    def forward_gpu(self, inputs):
+    def forward_gpu(self, inputs) -> Any:
         raise UnsupportedError(f"[{self.label}] forward_gpu: expected a class that overrides it")
 
-    def backward(self, inputs, grad_outputs):
+    def backward(self, inputs, grad_outputs) -> Any:
         if self._on_gpu(tuple(inputs) + tuple(grad_outputs)):
             return self.backward_gpu(inputs, grad_outputs)
         return self.backward_cpu(inputs, grad_outputs)
 
-    def backward_cpu(self, inputs, grad_outputs):
+    def backward_cpu(self, inputs, grad_outputs) -> Any:
         return (None,) * len(inputs)
 
-    def backward_gpu(self, inputs, grad_outputs):
+    def backward_gpu(self, inputs, grad_outputs) -> Any:
         return (None,) * len(inputs)
 
-    def retain_inputs(self, indexes):
+    def retain_inputs(self, indexes) -> None:
         """In ``forward()``: keeps only these inputs for ``backward()``; others are None."""
         self.node.retain_inputs(indexes)
 
-    def retain_outputs(self, indexes, retain_after_backward=False):
+    def retain_outputs(self, indexes, retain_after_backward=False) -> None:
         """In ``forward()``: keeps outputs for ``backward()``, as ``output_data``."""
         self.node.retain_outputs(indexes)
 
-    def unchain(self):
+    def unchain(self) -> None:
         """Removes the call from the graph."""
         self.node.unchain()
 
-    def to_cpu(self):
+    def to_cpu(self) -> Any:
         """Moves all attributes that are arrays to the host. Returns the function."""
         return self._move(_core.Device(-1))
 
-    def to_gpu(self, device=None):
+    def to_gpu(self, device=None) -> Any:
         """Moves all attributes that are arrays to a GPU, by default the current one."""
         return self._move(_core.gpu(device))
 

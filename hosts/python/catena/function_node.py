@@ -1,4 +1,6 @@
 """FunctionNode: a differentiable function that Python defines."""
+from typing import Any
+
 from catena import _core
 from catena._core import UnsupportedError
 from catena.configuration import config
@@ -27,7 +29,7 @@ class FunctionNode(_core.FunctionNodeBase):
         """The name in messages and pictures of graphs."""
         return type(self).__name__
 
-    def check_type_forward(self, in_types):
+    def check_type_forward(self, in_types) -> Any:
         """Can raise InvalidType, with ``type_check.expect()``. Called before ``forward()``."""
 
     _type_checker = property(lambda self: self)
@@ -40,25 +42,25 @@ class FunctionNode(_core.FunctionNodeBase):
             type_check.check(checker, inputs)
         return self.forward(inputs)
 
-    def forward(self, inputs):
+    def forward(self, inputs) -> Any:
         on_gpu = any(isinstance(x, _core.Array) and x.device.is_gpu for x in inputs)
         return self.forward_gpu(inputs) if on_gpu else self.forward_cpu(inputs)
 
-    def forward_cpu(self, inputs):
+    def forward_cpu(self, inputs) -> Any:
         raise UnsupportedError(f"[{self.label}] forward_cpu: expected a class that overrides "
                                "forward() or forward_cpu(), got one that overrides neither")
 
-    def forward_gpu(self, inputs):
+    def forward_gpu(self, inputs) -> Any:
         raise UnsupportedError(f"[{self.label}] forward_gpu: expected a class that overrides "
                                "forward() or forward_gpu(), got one that overrides neither")
 
-    def backward(self, target_input_indexes, grad_outputs):
+    def backward(self, target_input_indexes, grad_outputs) -> Any:
         none = (None,) * len(target_input_indexes)
         if type(self).backward_accumulate is FunctionNode.backward_accumulate:
             return none
         return self.backward_accumulate(target_input_indexes, grad_outputs, none)
 
-    def backward_accumulate(self, target_input_indexes, grad_outputs, grad_inputs):
+    def backward_accumulate(self, target_input_indexes, grad_outputs, grad_inputs) -> Any:
         """Like ``backward()``, but adds existing gradients. It can be overridden instead."""
         found = self.backward(target_input_indexes, grad_outputs)
         found = found if isinstance(found, (list, tuple)) else (found,)
@@ -67,7 +69,7 @@ class FunctionNode(_core.FunctionNodeBase):
         return tuple(old if new is None else new if old is None else new + old
                      for new, old in zip(found, grad_inputs))
 
-    def retain_outputs(self, indexes):
+    def retain_outputs(self, indexes) -> None:
         """Keeps the data of outputs for ``backward()``."""
         self._output_indexes = tuple(indexes)
         super().retain_outputs(self._output_indexes)

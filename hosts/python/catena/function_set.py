@@ -1,5 +1,6 @@
 """FunctionSet: the container of functions with parameters of Chainer 1."""
 import copy
+from typing import Any
 
 from catena import _core
 from catena.function import Function
@@ -12,7 +13,7 @@ __all__ = ["FunctionSet"]
 class _LinkOf(Link):
     """A link whose parameters share the memory of a Function's arrays."""
 
-    def __init__(self, function):
+    def __init__(self, function) -> None:
         super().__init__()
         self._function = function
         self._share()
@@ -29,7 +30,7 @@ class _LinkOf(Link):
             parameter.grad = gradient
         _core.keep_gradients(list(self.params()))
 
-    def device_resident_accept(self, visitor):
+    def device_resident_accept(self, visitor) -> None:
         visitor.visit_device_resident(self)
         if self.device.is_gpu:
             self._function.to_gpu(self.device.id)
@@ -48,7 +49,7 @@ class FunctionSet(Chain):
         functions: names of children with the functions or links.
     """
 
-    def __init__(self, **functions):
+    def __init__(self, **functions) -> None:
         super().__init__()
         self._links = {}  # those of Functions
         for name, function in functions.items():
@@ -86,11 +87,11 @@ class FunctionSet(Chain):
     def _sorted(self):
         return [parameter for _, parameter in sorted(self.namedparams())]
 
-    def __iter__(self):
+    def __iter__(self) -> Any:
         """The parameters and the gradients, which are a pair in Chainer 1.0."""
         return iter((self.parameters, self.gradients))
 
-    def collect_parameters(self):
+    def collect_parameters(self) -> Any:
         """The set itself, which optimizers take. It can be unpacked into parameters and gradients."""
         return self
 
@@ -114,7 +115,7 @@ class FunctionSet(Chain):
         for parameter, array in zip(self._sorted(), arrays, strict=True):
             parameter.grad = array
 
-    def copy_parameters_from(self, params):
+    def copy_parameters_from(self, params) -> None:
         """Copies the elements of arrays, in the order of ``parameters``, also between devices."""
         for parameter, source in zip(self._sorted(), params, strict=True):
             parameter._array.copy_from(_core.as_array(source))

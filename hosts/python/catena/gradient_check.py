@@ -1,4 +1,6 @@
 """Checks gradients against finite differences, which are computed in float64 by NumPy."""
+from typing import Any
+
 import numpy
 
 from catena import _core
@@ -78,7 +80,7 @@ def _require_smooth(samples, where, atol, rtol):
 
 
 def numerical_grad(f, inputs, grad_outputs, eps=1e-3, detect_nondifferentiable=False, diff_atol=0,
-                   diff_rtol=1e-2, center_outputs=None):
+                   diff_rtol=1e-2, center_outputs=None) -> Any:
     """The gradients of a function, by finite differences.
 
     Args:
@@ -174,7 +176,7 @@ def _direction(shapes):
 
 
 def check_backward(func, x_data, y_grad, params=(), eps=1e-3, atol=1e-5, rtol=1e-4, no_grads=None,
-                   dtype=None, detect_nondifferentiable=False):
+                   dtype=None, detect_nondifferentiable=False) -> None:
     """Compares the gradients of a function with finite differences along a random direction.
 
     Args:
@@ -264,7 +266,7 @@ def check_backward(func, x_data, y_grad, params=(), eps=1e-3, atol=1e-5, rtol=1e
 
 def check_double_backward(func, x_data, y_grad, x_grad_grad, params=(), params_grad_grad=(),
                           eps=1e-3, atol=1e-4, rtol=1e-3, no_grads=None, dtype=None,
-                          detect_nondifferentiable=False):
+                          detect_nondifferentiable=False) -> None:
     """Compares gradients of gradients with finite differences of the gradients.
 
     Args:

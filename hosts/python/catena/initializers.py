@@ -3,6 +3,8 @@
 Random values are drawn on the host from numpy.random, as in Chainer: after ``numpy.random.seed(0)``
 they are the same as there.
 """
+from typing import Any
+
 import numpy
 
 from catena import _core
@@ -14,7 +16,7 @@ __all__ = ["Constant", "DownsamplingConvFilter", "GlorotNormal", "GlorotUniform"
            "get_fans"]
 
 
-def get_fans(shape):
+def get_fans(shape) -> Any:
     """The numbers of inputs and outputs of a weight (out, in, ...) per position."""
     if not isinstance(shape, tuple):
         raise ValueError(f"shape must be tuple. Actual type: {type(shape)}")
@@ -33,10 +35,10 @@ class Initializer:
         dtype: the dtype of the arrays to fill; None for any, and config.dtype for new ones.
     """
 
-    def __init__(self, dtype=None):
+    def __init__(self, dtype=None) -> None:
         self.dtype = dtype
 
-    def __call__(self, array):
+    def __call__(self, array) -> Any:
         raise NotImplementedError
 
     def _store(self, array, values):
@@ -52,14 +54,14 @@ class Initializer:
 class Constant(Initializer):
     """Fills with a number or an array, which is broadcast."""
 
-    def __init__(self, fill_value, dtype=None):
+    def __init__(self, fill_value, dtype=None) -> None:
         if not _is_array(fill_value) and not numpy.isscalar(fill_value):
             raise ValueError("fill_value must be either scalar, numpy.ndarray or another array, "
                              f"got {type(fill_value)}")
         self.fill_value = fill_value
         super().__init__(dtype)
 
-    def __call__(self, array):
+    def __call__(self, array) -> None:
         value = self.fill_value
         self._store(array, _core.as_array(value).to_device(-1) if _is_array(value) else value)
 
@@ -67,32 +69,32 @@ class Constant(Initializer):
 class Zero(Constant):
     """Fills with zeros."""
 
-    def __init__(self, dtype=None):
+    def __init__(self, dtype=None) -> None:
         super().__init__(0.0, dtype)
 
 
 class One(Constant):
     """Fills with ones."""
 
-    def __init__(self, dtype=None):
+    def __init__(self, dtype=None) -> None:
         super().__init__(1.0, dtype)
 
 
 class NaN(Constant):
     """Fills with NaN."""
 
-    def __init__(self, dtype=None):
+    def __init__(self, dtype=None) -> None:
         super().__init__(numpy.nan, dtype)
 
 
 class Identity(Initializer):
     """Fills with a multiple of the identity matrix."""
 
-    def __init__(self, scale=1.0, dtype=None):
+    def __init__(self, scale=1.0, dtype=None) -> None:
         self.scale = scale
         super().__init__(dtype)
 
-    def __call__(self, array):
+    def __call__(self, array) -> None:
         shape = array.shape
         if len(shape) != 2 or shape[0] != shape[1]:
             raise ValueError("Identity matrix initialization can only be used for 2D squared "
@@ -103,12 +105,12 @@ class Identity(Initializer):
 class _Random(Initializer):
     """Draws all elements from one distribution, whose parameter is the spread."""
 
-    def __init__(self, scale=1.0, dtype=None, *, rng=None):
+    def __init__(self, scale=1.0, dtype=None, *, rng=None) -> None:
         self.scale = scale
         self.rng = rng
         super().__init__(dtype)
 
-    def __call__(self, array):
+    def __call__(self, array) -> None:
         spread = self._spread(*get_fans(array.shape))
         self._store(array, self._draw(self.rng or numpy.random, self.scale * spread, array.shape))
 
@@ -128,10 +130,10 @@ class _Uniform(_Random):
 
 
 class _OfAnyShape(_Random):
-    def __init__(self, scale=0.05, dtype=None, *, rng=None):
+    def __init__(self, scale=0.05, dtype=None, *, rng=None) -> None:
         super().__init__(scale, dtype, rng=rng)
 
-    def __call__(self, array):
+    def __call__(self, array) -> None:
         self._store(array, self._draw(self.rng or numpy.random, self.scale, array.shape))
 
 
@@ -156,7 +158,7 @@ class GlorotNormal(_Normal):
 class HeNormal(_Normal):
     """As LeCunNormal, with scale * sqrt(2 / fan_in), or fan_out by ``fan_option="fan_out"``."""
 
-    def __init__(self, scale=1.0, dtype=None, fan_option="fan_in", *, rng=None):
+    def __init__(self, scale=1.0, dtype=None, fan_option="fan_in", *, rng=None) -> None:
         self.fan_option = fan_option
         super().__init__(scale, dtype, rng=rng)
 
@@ -202,7 +204,7 @@ class Orthogonal(Initializer):
     _modes = {"auto": (False, False), "projection": (False, True), "embedding": (True, False),
               "basis": (True, True)}
 
-    def __init__(self, scale=1.1, dtype=None, mode="auto", *, rng=None):
+    def __init__(self, scale=1.1, dtype=None, mode="auto", *, rng=None) -> None:
         if mode not in self._modes:
             raise ValueError(f"Invalid mode: {mode!r}. Choose from "
                              f"{', '.join(map(repr, self._modes))}.")
@@ -211,7 +213,7 @@ class Orthogonal(Initializer):
         self.rng = rng
         super().__init__(dtype)
 
-    def __call__(self, array):
+    def __call__(self, array) -> None:
         random = self.rng or numpy.random
         if not array.shape:
             self._store(array, self.scale * (2 * int(random.randint(2)) - 1))
@@ -236,12 +238,12 @@ class _SamplingFilter(Initializer):
 
     _sum = None  # of the elements of the filter; None for a maximum of 1
 
-    def __init__(self, interpolation="linear", dtype=None):
+    def __init__(self, interpolation="linear", dtype=None) -> None:
         if interpolation != "linear":
             raise ValueError(f"Unsupported interpolation method: {interpolation}")
         super().__init__(dtype)
 
-    def __call__(self, array):
+    def __call__(self, array) -> None:
         n_in, n_out = array.shape[:2]
         sizes = array.shape[2:]
         assert n_out in (1, n_in), f"expected {n_in} or 1 output channels, got {n_out}"
@@ -287,7 +289,7 @@ def _get_initializer(initializer):
     return initializer
 
 
-def generate_array(initializer, shape, xp=None, dtype=None, device=None):
+def generate_array(initializer, shape, xp=None, dtype=None, device=None) -> Any:
     """A new array with the initializer's values.
 
     Args:
@@ -315,7 +317,8 @@ def generate_array(initializer, shape, xp=None, dtype=None, device=None):
 
 
 def __getattr__(name):
-    if name in ("constant", "normal", "orthogonal", "sampling", "uniform"):  # Chainer's modules, whose contents are here
+    # Chainer's modules, whose contents are here.
+    if name in ("constant", "normal", "orthogonal", "sampling", "uniform"):
         import sys
         return sys.modules[__name__]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,5 +1,6 @@
 """Kernels from formulas, compiled at run time for CPUs and GPUs, with CuPy's interface."""
 import functools
+from typing import Any
 
 import numpy
 
@@ -10,7 +11,7 @@ __all__ = ["ElementwiseKernel", "ReductionKernel", "clear_memo", "elementwise", 
 _memories = []
 
 
-def memoize(for_each_device=False):
+def memoize(for_each_device=False) -> Any:
     """A decorator of functions that make kernels: it keeps the results for all arguments."""
     def remember(function):
         _memories.append(functools.lru_cache(maxsize=None)(function))
@@ -18,7 +19,7 @@ def memoize(for_each_device=False):
     return remember
 
 
-def clear_memo():
+def clear_memo() -> None:
     """Forgets what memoize() remembers."""
     for memory in _memories:
         memory.cache_clear()
@@ -27,7 +28,7 @@ def clear_memo():
 class _Kernel:
     """A compiled formula. ``name`` is its name in messages and profilers."""
 
-    def __init__(self, core, name, arguments, return_tuple=False):
+    def __init__(self, core, name, arguments, return_tuple=False) -> None:
         self._core = core
         self.name = name
         self._all_are_outputs = "*" in arguments  # pointers, through which the formula may write
@@ -90,7 +91,7 @@ class ElementwiseKernel(_Kernel):
 
     def __init__(self, in_params, out_params, operation, name="kernel", reduce_dims=True,
                  preamble="", no_return=False, return_tuple=False, *, loop_prep="", after_loop="",
-                 options=(), keep=False):
+                 options=(), keep=False) -> None:
         core = _core.elementwise_kernel(in_params, out_params, operation, name, preamble, loop_prep,
                                         after_loop, options, keep)
         super().__init__(core, name, in_params, return_tuple)
@@ -99,7 +100,7 @@ class ElementwiseKernel(_Kernel):
         self.operation = operation
         self._no_return = no_return
 
-    def __call__(self, *args, size=None, stream=None):
+    def __call__(self, *args, size=None, stream=None) -> Any:
         """Runs the kernel on arrays and numbers, followed by arrays for the outputs, if wanted.
 
         ``size`` is the number of elements, needed if all arrays are raw. ``stream`` is ignored.
@@ -129,7 +130,7 @@ class ReductionKernel(_Kernel):
 
     def __init__(self, in_params, out_params, map_expr, reduce_expr, post_map_expr, identity,
                  name="reduce_kernel", reduce_type=None, reduce_dims=True, preamble="", options=(),
-                 *, keep=False):
+                 *, keep=False) -> None:
         core = _core.reduction_kernel(
             in_params, out_params, map_expr, reduce_expr, post_map_expr,
             "" if identity is None else str(identity), name, reduce_type or "", preamble, options,
@@ -138,7 +139,7 @@ class ReductionKernel(_Kernel):
         self.in_params = in_params
         self.out_params = out_params
 
-    def __call__(self, *args, out=None, axis=None, keepdims=False, stream=None):
+    def __call__(self, *args, out=None, axis=None, keepdims=False, stream=None) -> Any:
         """Reduces along the axes, by default all. ``stream`` is ignored."""
         if out is not None:
             args += (out,)
@@ -148,7 +149,7 @@ class ReductionKernel(_Kernel):
         return self._run(args, None, axis, keepdims)
 
 
-def elementwise(in_params, out_params, operation, name=None, *args, **kwargs):
+def elementwise(in_params, out_params, operation, name=None, *args, **kwargs) -> Any:
     """An ElementwiseKernel, as ``cuda.elementwise()`` in Chainer.
 
     Chainer 1's form without outputs is ``elementwise(arguments, operation, name, keep, options,
@@ -164,12 +165,12 @@ def elementwise(in_params, out_params, operation, name=None, *args, **kwargs):
 
 
 class _OldReduction(_Kernel):
-    def __call__(self, *args):
+    def __call__(self, *args) -> Any:
         return self._run(args, None, None, False)
 
 
 def reduce(in_params, out_params, map_expr, reduce_expr, post_map_expr, identity=None, name=None,
-           *args, **kwargs):
+           *args, **kwargs) -> Any:
     """A ReductionKernel, as ``cuda.reduce()`` in Chainer.
 
     Chainer 1's form is ``reduce(arguments, map_expr, reduce_expr, neutral, name, dtype_out, keep,

@@ -4,6 +4,8 @@ import collections.abc
 import contextlib
 import copy
 import warnings
+from collections.abc import Iterator
+from typing import Any
 
 from catena import _core, link_hook
 from catena.device_resident import DeviceResident
@@ -31,13 +33,13 @@ class Link(DeviceResident):
         params: names of parameters with their shapes, or tuples of shape and dtype.
     """
 
-    name = None
+    name: Any = None
     _params = None
     _persistent = None
     _within_init_scope = False
     _local_link_hooks = True  # until __init__() has run: __call__() tests it only
 
-    def __init_subclass__(cls, **kwargs):
+    def __init_subclass__(cls, **kwargs) -> None:
         super().__init_subclass__(**kwargs)
         # A class that is mixed in after the link can define the call.
         later = cls.__mro__[cls.__mro__.index(Link) + 1:]
@@ -45,7 +47,7 @@ class Link(DeviceResident):
         if injected:
             cls.forward = injected[0]
 
-    def __init__(self, **params):
+    def __init__(self, **params) -> None:
         super().__init__()
         self._params = set()
         self._persistent = set()
@@ -58,7 +60,7 @@ class Link(DeviceResident):
         if self._params is None:
             raise RuntimeError("Link.__init__() has not been called.")
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args, **kwargs) -> Any:
         if self._local_link_hooks or link_hook.in_use:
             self._check_init_done()
             return link_hook.call(self, args, kwargs)
@@ -80,7 +82,7 @@ class Link(DeviceResident):
             self._local_link_hooks = collections.OrderedDict()
         return self._local_link_hooks
 
-    def add_hook(self, hook, name=None):
+    def add_hook(self, hook, name=None) -> Any:
         """Makes calls of this link run the hook. Returns the link."""
         if not isinstance(hook, link_hook.LinkHook):
             raise TypeError(f"Hook must be of type LinkHook, got {type(hook)}")
@@ -91,7 +93,7 @@ class Link(DeviceResident):
         hook.added(self)
         return self
 
-    def delete_hook(self, name):
+    def delete_hook(self, name) -> None:
         """Removes a hook from this link."""
         if name not in self.local_link_hooks:
             raise KeyError(f"Hook {name} does not exist")
@@ -105,7 +107,7 @@ class Link(DeviceResident):
         return self._within_init_scope
 
     @contextlib.contextmanager
-    def init_scope(self):
+    def init_scope(self) -> Iterator[Any]:
         """In the scope, assignments to attributes register parameters and links."""
         self._check_init_done()
         before = self._within_init_scope
@@ -131,7 +133,7 @@ class Link(DeviceResident):
         if name in self.__dict__:
             raise AttributeError(f"cannot register a new {what} {name}: attribute exists")
 
-    def add_param(self, name, shape=None, dtype="float32", initializer=None):
+    def add_param(self, name, shape=None, dtype="float32", initializer=None) -> None:
         """Registers a new parameter. Without a shape, it has no array yet."""
         from catena import initializers
         self._check_new(name, "parameter")
@@ -140,14 +142,14 @@ class Link(DeviceResident):
         with self.init_scope():
             setattr(self, name, Parameter(initializer, shape))
 
-    def add_persistent(self, name, value):
+    def add_persistent(self, name, value) -> None:
         """Adds a value that is saved with the link."""
         self._check_new(name, "persistent value")
         self._persistent.add(name)
         self._params.discard(name)
         super().__setattr__(name, value)
 
-    def register_persistent(self, name):
+    def register_persistent(self, name) -> None:
         """Makes an attribute a value that is saved with the link."""
         if not hasattr(self, name):
             raise AttributeError(f"cannot register non-existent attribute {name} as a persistent "
@@ -156,7 +158,7 @@ class Link(DeviceResident):
         self._params.discard(name)
 
     @classmethod
-    def from_params(cls, *args, **kwargs):
+    def from_params(cls, *args, **kwargs) -> Any:
         """A link with these parameters, for the classes that implement it."""
         raise NotImplementedError(f"{cls.__name__} does not implement from_params().")
 
@@ -166,12 +168,12 @@ class Link(DeviceResident):
         """The names and links of the children, in the order of all methods."""
         return ()
 
-    def children(self):
+    def children(self) -> Any:
         """The links of which this one consists."""
         for _, child in self._named_children():
             yield child
 
-    def params(self, include_uninit=True):
+    def params(self, include_uninit=True) -> Any:
         """All parameters, also those of children."""
         for name in sorted(self._params):
             parameter = self.__dict__[name]
@@ -180,7 +182,7 @@ class Link(DeviceResident):
         for _, child in self._named_children():
             yield from child.params(include_uninit)
 
-    def namedparams(self, include_uninit=True):
+    def namedparams(self, include_uninit=True) -> Any:
         """All parameters with their paths, such as "/l1/W"."""
         for name in sorted(self._params):
             parameter = self.__dict__[name]
@@ -190,14 +192,14 @@ class Link(DeviceResident):
             for path, parameter in child.namedparams(include_uninit):
                 yield f"/{name}{path}", parameter
 
-    def links(self, skipself=False):
+    def links(self, skipself=False) -> Any:
         """This link and all below it."""
         if not skipself:
             yield self
         for _, child in self._named_children():
             yield from child.links()
 
-    def namedlinks(self, skipself=False):
+    def namedlinks(self, skipself=False) -> Any:
         """This link and all below it, with their paths."""
         if not skipself:
             yield "/", self
@@ -206,7 +208,7 @@ class Link(DeviceResident):
             for path, link in child.namedlinks(True):
                 yield f"/{name}{path}", link
 
-    def count_params(self):
+    def count_params(self) -> Any:
         """The number of elements of all parameters. Warns of those without an array."""
         size = 0
         for name, parameter in self.namedparams():
@@ -219,7 +221,7 @@ class Link(DeviceResident):
 
     # Copies.
 
-    def copy(self, mode="share"):
+    def copy(self, mode="share") -> Any:
         """A copy of the link and all below it.
 
         Parameters of the copy share the arrays with ``mode="share"``, but not the gradients. They
@@ -250,7 +252,7 @@ class Link(DeviceResident):
     def _copy_children(self):
         """Replaces the children by copies that share the arrays."""
 
-    def repeat(self, n_repeat, mode="init"):
+    def repeat(self, n_repeat, mode="init") -> Any:
         """A Sequential of copies of this link."""
         from catena.sequential import Sequential
         if n_repeat <= 0:
@@ -262,7 +264,7 @@ class Link(DeviceResident):
         theirs = dict(link._named_children())
         return [(child, theirs[name]) for name, child in self._named_children()]
 
-    def copyparams(self, link, copy_persistent=True):
+    def copyparams(self, link, copy_persistent=True) -> None:
         """Copies all parameters, and persistent values, from a link of the same structure."""
         ours, theirs = self.__dict__, link.__dict__
         for name in self._params:
@@ -277,19 +279,19 @@ class Link(DeviceResident):
 
     # Gradients and updates.
 
-    def cleargrads(self):
+    def cleargrads(self) -> None:
         """Removes the gradients of all parameters."""
         for parameter in self.params():
             parameter.cleargrad()
 
-    def zerograds(self):
+    def zerograds(self) -> None:
         """Sets the gradients of all parameters to zeros."""
         warnings.warn("Link.zerograds is deprecated. Use Link.cleargrads instead.",
                       DeprecationWarning)
         for parameter in self.params():
             parameter.zerograd()
 
-    def addgrads(self, link):
+    def addgrads(self, link) -> None:
         """Adds the gradients of a link of the same structure."""
         for name in self._params:
             self.__dict__[name].addgrad(link.__dict__[name])
@@ -299,12 +301,12 @@ class Link(DeviceResident):
     def _rules(self):
         return [p.update_rule for p in self.params() if p.update_rule is not None]
 
-    def enable_update(self):
+    def enable_update(self) -> None:
         """Makes optimizers update the parameters again."""
         for rule in self._rules():
             rule.enabled = True
 
-    def disable_update(self):
+    def disable_update(self) -> None:
         """Makes optimizers leave the parameters as they are."""
         for rule in self._rules():
             rule.enabled = False
@@ -316,7 +318,7 @@ class Link(DeviceResident):
 
     # Devices.
 
-    def device_resident_accept(self, visitor):
+    def device_resident_accept(self, visitor) -> None:
         """Calls the methods of a DeviceResidentsVisitor with the link and all in it."""
         super().device_resident_accept(visitor)
         values = self.__dict__
@@ -333,7 +335,7 @@ class Link(DeviceResident):
 
     # Saving and loading.
 
-    def serialize(self, serializer):
+    def serialize(self, serializer) -> None:
         """Saves or loads all parameters and persistent values."""
         values = self.__dict__
         for name in sorted(self._params):
@@ -371,7 +373,7 @@ class Chain(Link):
         links: names of children with the links.
     """
 
-    def __init__(self, **links):
+    def __init__(self, **links) -> None:
         super().__init__()
         self._children = set()
         for name, link in links.items():
@@ -380,7 +382,7 @@ class Chain(Link):
     def __str__(self):
         return _text_of_children(self, self._named_children())
 
-    def __getitem__(self, name):
+    def __getitem__(self, name) -> Any:
         """The child, or another attribute, with the name."""
         return getattr(self, name)
 
@@ -396,7 +398,7 @@ class Chain(Link):
         self._children.discard(name)
         super().__delattr__(name)
 
-    def add_link(self, name, link):
+    def add_link(self, name, link) -> None:
         """Adds a child, which becomes an attribute."""
         self._check_new(name, "link")
         if not isinstance(link, Link):
@@ -422,7 +424,7 @@ class ChainList(Link, collections.abc.MutableSequence):
         links: the children.
     """
 
-    def __init__(self, *links):
+    def __init__(self, *links) -> None:
         super().__init__()
         self._children = []
         for link in links:
@@ -441,7 +443,7 @@ class ChainList(Link, collections.abc.MutableSequence):
         for i, child in enumerate(self._children):
             child.name = str(i)
 
-    def __getitem__(self, index):
+    def __getitem__(self, index) -> Any:
         return self._children[index]
 
     def __setitem__(self, index, value):
@@ -455,18 +457,18 @@ class ChainList(Link, collections.abc.MutableSequence):
         del self._children[index]
         self._set_names()
 
-    def __iter__(self):
+    def __iter__(self) -> Any:
         return iter(self._children)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._children)
 
-    def insert(self, index, link):
+    def insert(self, index, link) -> None:
         """Adds a child before the one with the number."""
         self._children.insert(index, link)
         self._set_names()
 
-    def add_link(self, link):
+    def add_link(self, link) -> None:
         """Adds a child to the end."""
         self.append(link)
 

@@ -1,5 +1,6 @@
 """Hooks that run before and after the calls of links."""
 import threading
+from typing import Any
 
 __all__ = ["LinkHook"]
 
@@ -32,7 +33,7 @@ class LinkHook:
 
     name = "LinkHook"
 
-    def __enter__(self):
+    def __enter__(self) -> Any:
         hooks = _hooks_of_thread()
         if self.name in hooks:
             raise KeyError(f"hook {self.name} already exists")
@@ -41,27 +42,27 @@ class LinkHook:
         self.added(None)
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_) -> None:
         _count(-1)
         _hooks_of_thread().pop(self.name).deleted(None)
 
-    def added(self, link):
+    def added(self, link) -> Any:
         """Called when the hook becomes active; ``link`` is None for all links."""
 
-    def deleted(self, link):
+    def deleted(self, link) -> Any:
         """Called when the hook ends to be active."""
 
-    def forward_preprocess(self, args):
+    def forward_preprocess(self, args) -> Any:
         """Called before each call."""
 
-    def forward_postprocess(self, args):
+    def forward_postprocess(self, args) -> Any:
         """Called after each call."""
 
 
 class _Call:
     """What hooks are told about a call."""
 
-    def __init__(self, link, args, kwargs):
+    def __init__(self, link, args, kwargs) -> None:
         self.link = link
         self.forward_name = "forward"
         self.args = args
@@ -72,7 +73,7 @@ class _Call:
         return f"<{type(self).__name__} {values}>"
 
 
-def call(link, args, kwargs):
+def call(link, args, kwargs) -> Any:
     """Calls a link, and the hooks of the thread and of the link."""
     hooks = {**_hooks_of_thread(), **link.local_link_hooks}.values()
     about = _Call(link, args, kwargs)

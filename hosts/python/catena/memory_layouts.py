@@ -3,6 +3,7 @@
 Arrays of catena have the layout of their shape, CUDNN_CHANNEL_FIRST_X and CUDNN_CHANNEL_FIRST_W,
 which is None. There are no variables of the others.
 """
+from typing import Any
 
 __all__ = ["CUDNN_CHANNEL_FIRST_W", "CUDNN_CHANNEL_FIRST_X", "CUDNN_CHANNEL_LAST_W",
            "CUDNN_CHANNEL_LAST_X", "get_raw_shape", "get_semantic_shape"]
@@ -11,12 +12,12 @@ CUDNN_CHANNEL_FIRST_X = CUDNN_CHANNEL_FIRST_W = None
 CUDNN_CHANNEL_LAST_X, CUDNN_CHANNEL_LAST_W = "CUDNN_CHANNEL_LAST_X", "CUDNN_CHANNEL_LAST_W"
 
 
-def get_raw_shape(arr_or_var):
+def get_raw_shape(arr_or_var) -> Any:
     """The shape of an array or a variable."""
     return arr_or_var.shape
 
 
-def get_semantic_shape(arr_or_var, *, assumed_layout=None):
+def get_semantic_shape(arr_or_var, *, assumed_layout=None) -> Any:
     """The shape of an array or a variable, in which the channels come first.
 
     Args:

@@ -1,4 +1,6 @@
 """Functions for add_hook() of optimizers and update rules. They change gradients in place."""
+from typing import Any
+
 import numpy
 
 from catena import _core, functions
@@ -13,7 +15,7 @@ class _OfEachParameter:
     call_for_each_param = True
     timing = "pre"
 
-    def __call__(self, rule, param):
+    def __call__(self, rule, param) -> None:
         if param.array is not None and param.grad is not None:
             self.change(param._array, param.grad_var._array, rule, param)
 
@@ -23,13 +25,13 @@ class WeightDecay(_OfEachParameter):
 
     name = "WeightDecay"
 
-    def __init__(self, rate):
+    def __init__(self, rate) -> None:
         self.rate = rate
 
-    def change(self, p, g, rule, param):
+    def change(self, p, g, rule, param) -> None:
         g += (self.rate if param.loss_scale is None else self.rate * param.loss_scale) * p
 
-    def call_for_all(self, optimizer):
+    def call_for_all(self, optimizer) -> None:
         """The same for all parameters of an optimizer, in one call."""
         groups = {}
         for param in optimizer._with_grads():
@@ -43,10 +45,10 @@ class Lasso(_OfEachParameter):
 
     name = "Lasso"
 
-    def __init__(self, rate):
+    def __init__(self, rate) -> None:
         self.rate = rate
 
-    def change(self, p, g, rule, param):
+    def change(self, p, g, rule, param) -> None:
         g += self.rate * functions.sign(p)._array
 
 
@@ -56,10 +58,10 @@ class GradientClipping:
     name = "GradientClipping"
     timing = "pre"
 
-    def __init__(self, threshold):
+    def __init__(self, threshold) -> None:
         self.threshold = threshold
 
-    def __call__(self, opt):
+    def __call__(self, opt) -> None:
         opt.clip_grads(self.threshold)
 
 
@@ -68,15 +70,15 @@ class GradientHardClipping(_OfEachParameter):
 
     name = "GradientHardClipping"
 
-    def __init__(self, lower_bound, upper_bound):
+    def __init__(self, lower_bound, upper_bound) -> None:
         self.lower_bound = lower_bound
         self.upper_bound = upper_bound
 
-    def change(self, p, g, rule, param):
+    def change(self, p, g, rule, param) -> None:
         g.copy_from(functions.clip(g, self.lower_bound, self.upper_bound)._array)
 
 
-def exponential_decay_noise(xp, shape, dtype, hook, opt):
+def exponential_decay_noise(xp, shape, dtype, hook, opt) -> Any:
     """Normal noise with the variance eta / (1 + t)^0.55 (Neelakantan and others, 2015)."""
     std = numpy.sqrt(hook.eta / numpy.power(1 + opt.t, 0.55))
     return xp.random.normal(0, std, shape).astype(dtype)
@@ -92,11 +94,11 @@ class GradientNoise(_OfEachParameter):
 
     name = "GradientNoise"
 
-    def __init__(self, eta, noise_func=exponential_decay_noise):
+    def __init__(self, eta, noise_func=exponential_decay_noise) -> None:
         self.eta = eta
         self.noise_func = noise_func
 
-    def change(self, p, g, rule, param):
+    def change(self, p, g, rule, param) -> None:
         noise = self.noise_func(numpy, g.shape, numpy.dtype(str(g.dtype)), self, rule)
         g += _core.as_array(noise).to_device(g.device)
 
@@ -112,12 +114,12 @@ class GradientLARS(_OfEachParameter):
 
     name = "GradientLARS"
 
-    def __init__(self, threshold=1e-2, weight_decay=0.0, eps=1e-9):
+    def __init__(self, threshold=1e-2, weight_decay=0.0, eps=1e-9) -> None:
         self.threshold = threshold
         self.weight_decay = weight_decay
         self.eps = eps
 
-    def change(self, p, g, rule, param):
+    def change(self, p, g, rule, param) -> None:
         def norm(x):
             return functions.sqrt(functions.sum(functions.square(x)))
 

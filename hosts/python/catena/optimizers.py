@@ -319,9 +319,9 @@ class PluginOptimizer(GradientMethod):
 
 
 def __getattr__(name):
-    if name in ("ada_delta", "ada_grad", "adam", "corrected_momentum_sgd",
-                "momentum_sgd", "msvag", "nesterov_ag", "rmsprop", "rmsprop_graves",
-                "sgd", "smorms3"):  # Chainer's modules, whose contents are here
+    # Chainer's modules, whose contents are here.
+    if name in ("ada_delta", "ada_grad", "adam", "corrected_momentum_sgd", "momentum_sgd", "msvag",
+                "nesterov_ag", "rmsprop", "rmsprop_graves", "sgd", "smorms3"):
         import sys
         return sys.modules[__name__]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -3,6 +3,8 @@ import contextlib
 import json
 import threading
 import warnings
+from collections.abc import Iterator
+from typing import Any
 
 from catena import _core
 from catena.configuration import config
@@ -31,18 +33,18 @@ class Reporter:
     reporter:`` makes it the current reporter of the thread, to which ``report()`` reports.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._observer_names = {}
-        self.observation = {}
+        self.observation: Any = {}
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         _reporters().append(self)
 
-    def __exit__(self, exc_type, exc_value, traceback):
+    def __exit__(self, exc_type, exc_value, traceback) -> None:
         _reporters().pop()
 
     @contextlib.contextmanager
-    def scope(self, observation):
+    def scope(self, observation) -> Iterator[Any]:
         """Makes this the current reporter, which writes to the given dictionary, in the scope."""
         before = self.observation
         self.observation = observation
@@ -52,16 +54,16 @@ class Reporter:
         finally:
             self.observation = before
 
-    def add_observer(self, name, observer):
+    def add_observer(self, name, observer) -> None:
         """Gives an object, which is recognized by its identity, a name."""
         self._observer_names[id(observer)] = name
 
-    def add_observers(self, prefix, observers):
+    def add_observers(self, prefix, observers) -> None:
         """Gives objects the names ``prefix + name``. observers: pairs of names and objects."""
         for name, observer in observers:
             self.add_observer(prefix + name, observer)
 
-    def report(self, values, observer=None):
+    def report(self, values, observer=None) -> None:
         """Writes a dictionary of values to the observation.
 
         Variables are stored without their graph unless ``config.keep_graph_on_report`` is set.
@@ -77,12 +79,12 @@ class Reporter:
             self.observation[prefix + name] = value if keep else _without_graph(value)
 
 
-def get_current_reporter():
+def get_current_reporter() -> Any:
     """The current reporter of the thread."""
     return _reporters()[-1]
 
 
-def report(values, observer=None):
+def report(values, observer=None) -> None:
     """Reports a dictionary of values to the current reporter, if there is one."""
     reporters = _reporters()
     if reporters:
@@ -90,7 +92,7 @@ def report(values, observer=None):
 
 
 @contextlib.contextmanager
-def report_scope(observation):
+def report_scope(observation) -> Iterator[Any]:
     """The current reporter writes to the given dictionary in the scope."""
     current = get_current_reporter()
     before = current.observation
@@ -110,13 +112,13 @@ def _number(value):
 class Summary:
     """The mean and standard deviation of numbers, accumulated in double precision."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._x = 0.0
         self._x2 = 0.0
         self._n = 0.0
         self._added = []  # numbers on a GPU are fetched later: add() need not wait for them
 
-    def add(self, value, weight=1):
+    def add(self, value, weight=1) -> None:
         """Adds a number or a 0-d array."""
         self._added.append((_number(value), _number(weight)))
         if len(self._added) >= 1024:
@@ -130,11 +132,11 @@ class Summary:
             self._n += weight
         self._added = []
 
-    def compute_mean(self):
+    def compute_mean(self) -> Any:
         """The weighted mean."""
         return self.make_statistics()[0]
 
-    def make_statistics(self):
+    def make_statistics(self) -> Any:
         """The mean and the standard deviation."""
         import numpy
         self._fold()
@@ -143,7 +145,7 @@ class Summary:
             variance = numpy.float64(self._x2) / self._n - mean * mean
             return mean, numpy.sqrt(numpy.maximum(variance, 0))  # rounding may make it negative
 
-    def serialize(self, serializer):
+    def serialize(self, serializer) -> None:
         self._fold()
         from catena.serializer import Serializer
         saving = isinstance(serializer, Serializer)
@@ -157,7 +159,7 @@ class Summary:
             warnings.warn("The previous statistics are not saved.")
 
 
-def scalar_of(value):
+def scalar_of(value) -> Any:
     """The array of a variable; None unless it is a number or a 0-d array."""
     import numpy
     if isinstance(value, _core.Variable):
@@ -168,10 +170,10 @@ def scalar_of(value):
 class DictSummary:
     """The statistics of dictionaries with equal keys. Only numbers and 0-d arrays are used."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._summaries = {}
 
-    def add(self, d):
+    def add(self, d) -> None:
         """Adds the numbers of a dictionary; a tuple consists of a number and its weight."""
         for key, value in d.items():
             weight = 1
@@ -183,18 +185,18 @@ class DictSummary:
             if value is not None:
                 self._summaries.setdefault(key, Summary()).add(value, weight=weight)
 
-    def compute_mean(self):
+    def compute_mean(self) -> Any:
         """The mean of each key."""
         return {name: summary.compute_mean() for name, summary in self._summaries.items()}
 
-    def make_statistics(self):
+    def make_statistics(self) -> Any:
         """The mean of each key, and its standard deviation as ``key + ".std"``."""
         found = {}
         for name, summary in self._summaries.items():
             found[name], found[name + ".std"] = summary.make_statistics()
         return found
 
-    def serialize(self, serializer):
+    def serialize(self, serializer) -> None:
         from catena.serializer import Serializer
         saving = isinstance(serializer, Serializer)
         try:

@@ -1,5 +1,6 @@
 """Sequential: links and functions that are called one after the other."""
 import copy
+from typing import Any
 
 from catena.link import ChainList, Link, _text_of_children
 
@@ -28,12 +29,12 @@ class Sequential(ChainList):
         layers: links, functions and other callables.
     """
 
-    def __init__(self, *layers):
+    def __init__(self, *layers) -> None:
         super().__init__()
         self._layers = []
         self.extend(layers)
 
-    def forward(self, *x):
+    def forward(self, *x) -> Any:
         """Calls all layers. A tuple becomes the arguments of the next layer."""
         if not self._layers:
             raise RuntimeError("Sequential does not have any layer.")
@@ -44,10 +45,10 @@ class Sequential(ChainList):
     def __str__(self):
         return _text_of_children(self, [(i, _text(layer)) for i, layer in enumerate(self._layers)])
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._layers)
 
-    def __getitem__(self, i):
+    def __getitem__(self, i) -> Any:
         return self._layers[i]
 
     def __setitem__(self, i, layer):
@@ -65,7 +66,7 @@ class Sequential(ChainList):
             del self._children[[child is layer for child in self._children].index(True)]
             self._set_names()
 
-    def __iter__(self):
+    def __iter__(self) -> Any:
         return iter(self._layers)
 
     def __reversed__(self):
@@ -99,7 +100,7 @@ class Sequential(ChainList):
             raise ValueError("All elements of a Sequential class should be callable. But given "
                              f"{layer} is not callable.")
 
-    def insert(self, i, layer):
+    def insert(self, i, layer) -> None:
         """Adds a layer before the one with the number."""
         n = len(self)
         if not -n <= i <= n:
@@ -112,55 +113,55 @@ class Sequential(ChainList):
             self._children.insert(first + 1 if i else 0, layer)
             self._set_names()
 
-    def append(self, layer):
+    def append(self, layer) -> None:
         """Adds a layer to the end."""
         self.insert(len(self), layer)
 
-    def extend(self, sequential):
+    def extend(self, sequential) -> None:
         """Adds layers to the end."""
         for layer in list(sequential):
             self.append(layer)
 
-    def remove(self, layer):
+    def remove(self, layer) -> None:
         """Removes the first layer that is equal."""
         if layer not in self:
             raise ValueError(f"There is no layer object that is same as {layer}")
         del self[self.index(layer)]
 
-    def pop(self, i=-1):
+    def pop(self, i=-1) -> Any:
         """Removes a layer and returns it."""
         layer = self._layers[i]
         del self[i]
         return layer
 
-    def clear(self):
+    def clear(self) -> None:
         """Removes all layers."""
         self._children.clear()
         self._layers.clear()
 
-    def index(self, layer, start=None, end=None):
+    def index(self, layer, start=None, end=None) -> Any:
         """The number of the first equal layer, counted from ``start``."""
         return self._layers[start:end].index(layer)
 
-    def count(self, layer):
+    def count(self, layer) -> Any:
         """The number of equal layers."""
         return self._layers.count(layer)
 
-    def count_by_layer_type(self, type_name):
+    def count_by_layer_type(self, type_name) -> Any:
         """The number of links of a class, or of functions with a name."""
         return sum(_type_name(layer) == type_name for layer in self._layers)
 
-    def remove_by_layer_type(self, type_name):
+    def remove_by_layer_type(self, type_name) -> None:
         """Removes all links of a class, or functions with a name."""
         for layer in [each for each in self._layers if _type_name(each) == type_name]:
             self.remove(layer)
 
-    def copy(self, mode="share"):
+    def copy(self, mode="share") -> Any:
         """A Sequential of copies of the layers; see Link.copy()."""
         return Sequential(*[layer.copy(mode) if isinstance(layer, Link) else copy.copy(layer)
                             for layer in self._layers])
 
-    def copyparams(self, link, copy_persistent=True):
+    def copyparams(self, link, copy_persistent=True) -> None:
         if not isinstance(link, Sequential):
             raise ValueError("Objects other than Sequential object cannot be copied to a "
                              "Sequential object.")
@@ -168,7 +169,7 @@ class Sequential(ChainList):
             if isinstance(layer, Link):
                 layer.copyparams(other, copy_persistent)
 
-    def flatten(self):
+    def flatten(self) -> Any:
         """A Sequential in which the layers of nested ones take their places."""
         made = Sequential()
         for layer in self._layers:

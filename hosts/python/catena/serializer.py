@@ -1,4 +1,5 @@
 """Serializers: what saves and loads the state of links, optimizers and trainers."""
+from typing import Any
 
 __all__ = ["AbstractSerializer", "Deserializer", "Serializer"]
 
@@ -6,10 +7,10 @@ __all__ = ["AbstractSerializer", "Deserializer", "Serializer"]
 class AbstractSerializer:
     """A tree of named values. ``serializer["l1"]`` is the part below a name."""
 
-    def __getitem__(self, key):
+    def __getitem__(self, key) -> Any:
         raise NotImplementedError
 
-    def __call__(self, key, value):
+    def __call__(self, key, value) -> Any:
         """Saves the value, or loads one. Returns what the object must keep.
 
         Args:
@@ -22,7 +23,7 @@ class AbstractSerializer:
 class Serializer(AbstractSerializer):
     """Saves values."""
 
-    def save(self, obj):
+    def save(self, obj) -> None:
         """Calls ``obj.serialize(self)``."""
         obj.serialize(self)
 
@@ -30,6 +31,6 @@ class Serializer(AbstractSerializer):
 class Deserializer(AbstractSerializer):
     """Loads values."""
 
-    def load(self, obj):
+    def load(self, obj) -> None:
         """Calls ``obj.serialize(self)``."""
         obj.serialize(self)

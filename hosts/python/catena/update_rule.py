@@ -1,6 +1,7 @@
 """How optimizers update a parameter: update rules, their hyperparameters and hooks."""
 import copy
 import warnings
+from typing import Any
 
 import numpy
 
@@ -15,11 +16,11 @@ __all__ = ["Hooks", "Hyperparameter", "HyperparameterProxy", "Rule", "Steps", "U
 class Hooks:
     """Hooks by name, which are called before or after an update."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.of = {"pre": {}, "post": {}}
         self.any = False
 
-    def add(self, hook, name, timing):
+    def add(self, hook, name, timing) -> None:
         if not callable(hook):
             raise TypeError(f"[add_hook] hook: expected a callable, got {type(hook).__name__}")
         if timing not in ("pre", "post", "auto"):
@@ -39,11 +40,11 @@ class Hooks:
         self.of[timing][name] = hook
         self.any = True
 
-    def remove(self, name):
+    def remove(self, name) -> None:
         del self.of["pre" if name in self.of["pre"] else "post"][name]
         self.any = bool(self.of["pre"] or self.of["post"])
 
-    def at(self, timing):
+    def at(self, timing) -> Any:
         if timing not in self.of:
             raise ValueError(f"[call_hooks] timing: expected 'pre' or 'post', got {timing!r}")
         return list(self.of[timing].values())
@@ -57,7 +58,7 @@ class Hyperparameter:
     ``model.l1.W.update_rule.hyperparam.lr = 0.01``.
     """
 
-    def __init__(self, parent=None):
+    def __init__(self, parent=None) -> None:
         self._parent = parent
 
     def __getattr__(self, name):
@@ -73,7 +74,7 @@ class Hyperparameter:
     def parent(self):
         return self._parent
 
-    def get_dict(self):
+    def get_dict(self) -> Any:
         """All values, also those of the parents."""
         values = {} if self._parent is None else self._parent.get_dict()
         values.update((name, value) for name, value in self.__dict__.items() if name != "_parent")
@@ -83,7 +84,7 @@ class Hyperparameter:
 class HyperparameterProxy:
     """A property of an optimizer: ``optimizer.lr`` is ``optimizer.hyperparam.lr``."""
 
-    def __init__(self, attr_name):
+    def __init__(self, attr_name) -> None:
         self._name = attr_name
         self.__doc__ = f"The same as ``hyperparam.{attr_name}``."
 
@@ -116,7 +117,7 @@ class UpdateRule:
 
     is_elementwise = False
 
-    def __init__(self, parent_hyperparam=None):
+    def __init__(self, parent_hyperparam=None) -> None:
         self._state = None
         self._state_was_read = False  # so that its arrays may be others
         self.enabled = True
@@ -132,18 +133,18 @@ class UpdateRule:
         self._state_was_read = True
         return self._state
 
-    def add_hook(self, hook, name=None, timing="auto"):
+    def add_hook(self, hook, name=None, timing="auto") -> None:
         """Adds a function that is called with the rule and the parameter."""
         self._hooks.add(hook, name, timing)
 
-    def remove_hook(self, name):
+    def remove_hook(self, name) -> None:
         self._hooks.remove(name)
 
-    def use_fp32_update(self, flag=True):
+    def use_fp32_update(self, flag=True) -> None:
         """Updates a float32 copy of a float16 parameter, and rounds it to float16."""
         self._use_fp32_update = flag
 
-    def update(self, param):
+    def update(self, param) -> None:
         """Updates the parameter, unless the rule is not enabled."""
         if not self.enabled:
             return
@@ -181,20 +182,20 @@ class UpdateRule:
             self._fp32_param.grad = param.grad_var._array.astype("float32")
         return self._fp32_param
 
-    def update_core(self, param):
+    def update_core(self, param) -> None:
         """Updates the parameter from its gradient."""
         if param.array is not None and param.device.is_gpu:
             self.update_core_gpu(param)
         else:
             self.update_core_cpu(param)
 
-    def update_core_cpu(self, param):
+    def update_core_cpu(self, param) -> Any:
         raise NotImplementedError
 
-    def update_core_gpu(self, param):
+    def update_core_gpu(self, param) -> Any:
         raise NotImplementedError
 
-    def init_state(self, param):
+    def init_state(self, param) -> Any:
         """Adds arrays to ``self.state``. Called at the first update."""
 
     def _init_states(self, param):
@@ -204,7 +205,7 @@ class UpdateRule:
         for name, value in self._state.items():
             self._state[name] = _moved(value, param.device)
 
-    def serialize(self, serializer):
+    def serialize(self, serializer) -> None:
         """Saves or loads t and the state, not the parameter."""
         self.t = serializer("t", self.t)
         self._state_was_read = True
@@ -235,11 +236,11 @@ class UpdateRule:
 class Steps:
     """Steps of C++ on the parameters of some rules that share t and hyperparameters."""
 
-    def __init__(self, rule):
+    def __init__(self, rule) -> None:
         self._core = _core.Update(rule.function, rule.attributes, rule.state_names)
         self._rules = None
 
-    def run(self, rules, params):
+    def run(self, rules, params) -> None:
         """Runs the step t of the first rule. All rules must have this t."""
         first = rules[0]
         if rules == self._rules and not any([rule._state_was_read for rule in rules]):
@@ -276,12 +277,12 @@ class Rule(UpdateRule):
     _steps = None
     _runs_alone = False  # a subclass has a Python method for one parameter
 
-    def __init_subclass__(cls, **arguments):
+    def __init_subclass__(cls, **arguments) -> None:
         super().__init_subclass__(**arguments)
         cls._runs_alone = cls.update is not UpdateRule.update or (
             cls.update_core is not Rule.update_core)
 
-    def __init__(self, parent_hyperparam=None, *values, **named):
+    def __init__(self, parent_hyperparam=None, *values, **named) -> None:
         super().__init__(parent_hyperparam or self.defaults)
         named.update(zip(self.names, values))
         for name, value in named.items():
@@ -290,16 +291,16 @@ class Rule(UpdateRule):
             if value is not None:
                 setattr(self.hyperparam, name, value)
 
-    def values(self):
+    def values(self) -> Any:
         """The values of the attributes other than t, at step t."""
         hyperparam = self.hyperparam
         return tuple([getattr(hyperparam, name) for name in self.attributes if name != "t"])
 
-    def init_state(self, param):
+    def init_state(self, param) -> None:
         for name in self.state_names:
             self._state[name] = self.new_state(param, 0)
 
-    def new_state(self, param, value):
+    def new_state(self, param, value) -> Any:
         """An array like the parameter; float32 for half precision, because updates are small."""
         state = param._array.astype(self._state_dtype(param)).copy()
         state.fill(value)
@@ -315,13 +316,13 @@ class Rule(UpdateRule):
             if value.dtype != dtype:
                 self._state[name] = _core.as_python(_core.as_array(value).astype(dtype))
 
-    def update_core(self, param):
+    def update_core(self, param) -> None:
         if param.array is None or param.grad is None:
             return
         self._steps = self._steps or Steps(self)
         self._steps.run([self], [param])
 
-    def is_plain(self, param):
+    def is_plain(self, param) -> Any:
         """Whether the parameter can be updated together with others of the optimizer."""
         return (self.enabled and not self._hooks.any and len(self.hyperparam.__dict__) == 1
                 and not self._runs_alone and type(param) is Parameter and param.array is not None

@@ -124,7 +124,7 @@ typing)
     mypy=("$folder/typing/bin/mypy" --python-executable "$folder/typing/bin/python")
     failed=0
     "${mypy[@]}" --check-untyped-defs ./*.py || failed=1
-    "${mypy[@]}" --strict --allow-untyped-calls --allow-untyped-decorators programs.py || failed=1
+    "${mypy[@]}" --strict programs.py strict.py || failed=1
     "$folder/typing/bin/pyright" --pythonpath "$folder/typing/bin/python" ./*.py || failed=1
     exit "$failed"
     ;;

@@ -223,7 +223,7 @@ class TestMade:
 
 def test_parameterized_classes_ran():
     assert [a for a, *_ in seen] == [1, 2] and seen[0][1:] == seen[1][1:]
-    assert [cls.__name__ for cls in TestMade] == ["TestMade_param_0", "TestMade_param_1"]
+    assert [cls.__name__ for cls in TestMade.cases] == ["TestMade_param_0", "TestMade_param_1"]
 
 
 def test_decorators():

@@ -1,6 +1,7 @@
 """The folder of datasets, and files that are downloaded into it."""
 import os
 import sys
+from typing import Any
 
 __all__ = ["cache_or_load_file", "cached_download", "get_dataset_directory", "get_dataset_root",
            "set_dataset_root"]
@@ -9,18 +10,18 @@ _root = os.environ.get("CHAINER_DATASET_ROOT") or os.path.join(
     os.path.expanduser("~"), ".chainer", "dataset")
 
 
-def get_dataset_root():
+def get_dataset_root() -> str:
     """The folder of datasets: $CHAINER_DATASET_ROOT, else ~/.chainer/dataset."""
     return _root
 
 
-def set_dataset_root(path):
+def set_dataset_root(path) -> None:
     """Sets the folder of datasets."""
     global _root
     _root = path
 
 
-def get_dataset_directory(dataset_name, create_directory=True):
+def get_dataset_directory(dataset_name, create_directory=True) -> str:
     """The folder of one dataset, which is created unless create_directory is False."""
     path = os.path.join(_root, dataset_name)
     if create_directory:
@@ -40,7 +41,7 @@ def _write(path, write):
     return result
 
 
-def cached_download(url):
+def cached_download(url) -> str:
     """Downloads a file unless it was downloaded before. Returns its path in the dataset root."""
     import hashlib
     from urllib import request
@@ -55,6 +56,6 @@ def cached_download(url):
     return path
 
 
-def cache_or_load_file(path, creator, loader):
+def cache_or_load_file(path, creator, loader) -> Any:
     """loader(path) if the file exists, else creator(file), which writes it and returns a result."""
     return loader(path) if os.path.exists(path) else _write(path, creator)

@@ -1,4 +1,5 @@
 """Iterator, the base of dataset iterators."""
+from typing import Any
 
 __all__ = ["Iterator"]
 
@@ -9,24 +10,24 @@ class Iterator:
     def __del__(self):
         self.finalize()
 
-    def __iter__(self):
+    def __iter__(self) -> Any:
         return self
 
-    def __next__(self):
+    def __next__(self) -> Any:
         raise NotImplementedError
 
-    def next(self):
+    def next(self) -> Any:
         """The next minibatch, as ``next(iterator)``."""
         return self.__next__()
 
-    def finalize(self):
+    def finalize(self) -> Any:
         """Ends the threads and processes of the iterator."""
 
-    def __enter__(self):
+    def __enter__(self) -> Any:
         return self
 
-    def __exit__(self, exc_type, exc_value, traceback):
+    def __exit__(self, exc_type, exc_value, traceback) -> None:
         self.finalize()
 
-    def serialize(self, serializer):
+    def serialize(self, serializer) -> Any:
         """Saves or loads the position."""

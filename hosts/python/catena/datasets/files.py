@@ -6,6 +6,7 @@ where catena's programs look. Files that are in none of them are downloaded. Som
 the package.
 """
 import os
+from typing import Any
 
 import numpy
 
@@ -19,7 +20,7 @@ __all__ = ["get_cifar10", "get_cifar100", "get_digits", "get_fashion_mnist",
            "get_mnist", "get_ptb_words", "get_ptb_words_vocabulary", "get_svhn"]
 
 
-def shipped(name):
+def shipped(name) -> Any:
     """The folder of a dataset that is part of the package."""
     import catena
     return os.path.join(catena.__path__[0], "share", name)
@@ -83,7 +84,7 @@ def _get_mnist(name, url, withlabel, ndim, scale, dtype, label_dtype, rgb_format
 
 
 def get_mnist(withlabel=True, ndim=1, scale=1.0, dtype=None, label_dtype=numpy.int32,
-              rgb_format=False):
+              rgb_format=False) -> Any:
     """The training and the test set of MNIST: 60,000 and 10,000 handwritten digits.
 
     Args:
@@ -98,7 +99,7 @@ def get_mnist(withlabel=True, ndim=1, scale=1.0, dtype=None, label_dtype=numpy.i
                       scale, dtype, label_dtype, rgb_format)
 
 
-def get_digits(withlabel=True, ndim=1, scale=1.0, dtype=None, label_dtype=numpy.int32):
+def get_digits(withlabel=True, ndim=1, scale=1.0, dtype=None, label_dtype=numpy.int32) -> Any:
     """12,000 digits of MNIST that are part of the package, 10,000 for training and 2,000 for tests.
 
     The arguments are those of get_mnist().
@@ -107,32 +108,32 @@ def get_digits(withlabel=True, ndim=1, scale=1.0, dtype=None, label_dtype=numpy.
 
 
 def get_fashion_mnist(withlabel=True, ndim=1, scale=1.0, dtype=None, label_dtype=numpy.int32,
-                      rgb_format=False):
+                      rgb_format=False) -> Any:
     """The training and the test set of Fashion-MNIST. The arguments are those of get_mnist()."""
     return _get_mnist("fashion-mnist",
                       "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/", withlabel,
                       ndim, scale, dtype, label_dtype, rgb_format)
 
 
-def get_fashion_mnist_labels():
+def get_fashion_mnist_labels() -> list[str]:
     """The names of Fashion-MNIST's labels."""
     return ["T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker",
             "Bag", "Ankle boot"]
 
 
 def get_kuzushiji_mnist(withlabel=True, ndim=1, scale=1.0, dtype=None, label_dtype=numpy.int32,
-                        rgb_format=False):
+                        rgb_format=False) -> Any:
     """The training and the test set of Kuzushiji-MNIST. The arguments are those of get_mnist()."""
     return _get_mnist("kuzushiji_mnist", "http://codh.rois.ac.jp/kmnist/dataset/kmnist/",
                       withlabel, ndim, scale, dtype, label_dtype, rgb_format)
 
 
-def get_kuzushiji_mnist_labels():
+def get_kuzushiji_mnist_labels() -> list[tuple[str, str]]:
     """The readings and the characters of Kuzushiji-MNIST's labels."""
     return list(zip("o ki su tsu na ha ma ya re wo".split(), "おきすつなはまやれを"))
 
 
-def get_svhn(withlabel=True, scale=1.0, dtype=None, label_dtype=numpy.int32, add_extra=False):
+def get_svhn(withlabel=True, scale=1.0, dtype=None, label_dtype=numpy.int32, add_extra=False) -> Any:
     """The training and the test set of SVHN, photographs (3, 32, 32) of house numbers' digits.
 
     The files are MATLAB's, for which SciPy is needed. The other arguments are those of get_mnist().
@@ -179,7 +180,7 @@ def _get_cifar(name, train, test, labels, withlabel, ndim, scale, dtype):
     return tuple(found)
 
 
-def get_cifar10(withlabel=True, ndim=3, scale=1.0, dtype=None):
+def get_cifar10(withlabel=True, ndim=3, scale=1.0, dtype=None) -> Any:
     """The training and the test set of CIFAR-10: 50,000 and 10,000 images of 10 classes.
 
     Args:
@@ -192,7 +193,7 @@ def get_cifar10(withlabel=True, ndim=3, scale=1.0, dtype=None):
                       "labels", withlabel, ndim, scale, dtype)
 
 
-def get_cifar100(withlabel=True, ndim=3, scale=1.0, dtype=None):
+def get_cifar100(withlabel=True, ndim=3, scale=1.0, dtype=None) -> Any:
     """The training and the test set of CIFAR-100. The arguments are those of get_cifar10()."""
     return _get_cifar("cifar-100", ["train"], ["test"], "fine_labels", withlabel, ndim, scale,
                       dtype)
@@ -211,12 +212,12 @@ def _ptb_words(part):
         return [word for line in lines for word in line.split() + ["<eos>"]]
 
 
-def get_ptb_words_vocabulary():
+def get_ptb_words_vocabulary() -> dict[str, int]:
     """The number of each word of Penn Treebank, in the order of the training part."""
     return {word: i for i, word in enumerate(dict.fromkeys(_ptb_words("train")))}
 
 
-def get_ptb_words():
+def get_ptb_words() -> Any:
     """The training, validation and test parts of Penn Treebank, as arrays of word numbers."""
     vocabulary = get_ptb_words_vocabulary()
     return tuple(numpy.array([vocabulary[word] for word in _ptb_words(part)], numpy.int32)

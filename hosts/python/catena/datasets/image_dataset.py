@@ -6,6 +6,7 @@ import itertools
 import os
 import threading
 import zipfile
+from typing import Any
 
 import numpy
 
@@ -44,7 +45,7 @@ class ImageDataset(DatasetMixin):
         dtype: the dtype; None: config.dtype.
     """
 
-    def __init__(self, paths, root=".", dtype=None):
+    def __init__(self, paths, root=".", dtype=None) -> None:
         import PIL  # so that its absence shows here
         if isinstance(paths, str):
             with open(paths) as file:
@@ -53,10 +54,10 @@ class ImageDataset(DatasetMixin):
         self._root = root
         self._dtype = get_dtype(dtype)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._paths)
 
-    def get_example(self, i):
+    def get_example(self, i) -> Any:
         return _read(os.path.join(self._root, self._paths[i]), self._dtype)
 
 
@@ -69,16 +70,16 @@ class LabeledImageDataset(DatasetMixin):
         label_dtype: the dtype of labels.
     """
 
-    def __init__(self, pairs, root=".", dtype=None, label_dtype=numpy.int32):
+    def __init__(self, pairs, root=".", dtype=None, label_dtype=numpy.int32) -> None:
         if isinstance(pairs, str):
             pairs = _read_pairs(pairs)
         self._images = ImageDataset([path for path, _ in pairs], root, dtype)
         self._labels = numpy.array([label for _, label in pairs], label_dtype)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._images)
 
-    def get_example(self, i):
+    def get_example(self, i) -> Any:
         return self._images.get_example(i), self._labels[i, ...]
 
 
@@ -90,7 +91,7 @@ class ZippedImageDataset(DatasetMixin):
         dtype: the dtype; None: config.dtype.
     """
 
-    def __init__(self, zipfilename, dtype=None):
+    def __init__(self, zipfilename, dtype=None) -> None:
         import PIL  # so that its absence shows here
         self._zipfilename = zipfilename
         self._dtype = get_dtype(dtype)
@@ -108,10 +109,10 @@ class ZippedImageDataset(DatasetMixin):
         self.__dict__.update(state)
         self._open()
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._paths)
 
-    def get_example(self, i):
+    def get_example(self, i) -> Any:
         """The image with a number, or with a name in the file."""
         if self._process != os.getpid():  # a fork, which would share the position in the file
             self._open()
@@ -128,14 +129,14 @@ class MultiZippedImageDataset(DatasetMixin):
         dtype: the dtype; None: config.dtype.
     """
 
-    def __init__(self, zipfilenames, dtype=None):
+    def __init__(self, zipfilenames, dtype=None) -> None:
         self._parts = [ZippedImageDataset(name, dtype) for name in zipfilenames]
         self._ends = list(itertools.accumulate(map(len, self._parts)))
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self._ends[-1] if self._ends else 0
 
-    def get_example(self, i):
+    def get_example(self, i) -> Any:
         if not -len(self) <= i < len(self):
             raise IndexError(f"[MultiZippedImageDataset] expected an index below {len(self)}, "
                              f"got {i}")
@@ -154,14 +155,14 @@ class LabeledZippedImageDataset(DatasetMixin):
         label_dtype: the dtype of labels.
     """
 
-    def __init__(self, zipfilename, labelfilename, dtype=None, label_dtype=numpy.int32):
+    def __init__(self, zipfilename, labelfilename, dtype=None, label_dtype=numpy.int32) -> None:
         self._pairs = _read_pairs(labelfilename)
         self._images = ZippedImageDataset(zipfilename, dtype)
         self._label_dtype = label_dtype
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._pairs)
 
-    def get_example(self, i):
+    def get_example(self, i) -> Any:
         name, label = self._pairs[i]
         return self._images.get_example(name), numpy.array(label, self._label_dtype)

@@ -3,6 +3,7 @@ import io
 import multiprocessing.util
 import pickle
 import threading
+from typing import Any
 
 from catena.dataset.dataset_mixin import DatasetMixin
 
@@ -18,26 +19,26 @@ class PickleDatasetWriter:
         protocol: that of pickle.
     """
 
-    def __init__(self, writer, protocol=pickle.HIGHEST_PROTOCOL):
+    def __init__(self, writer, protocol=pickle.HIGHEST_PROTOCOL) -> None:
         self._writer = writer
         self._protocol = protocol
 
-    def __enter__(self):
+    def __enter__(self) -> Any:
         return self
 
-    def __exit__(self, exc_type, exc_value, traceback):
+    def __exit__(self, exc_type, exc_value, traceback) -> None:
         self.close()
 
-    def write(self, x):
+    def write(self, x) -> None:
         """Appends an object."""
         pickle.dump(x, self._writer, protocol=self._protocol)
 
-    def flush(self):
+    def flush(self) -> None:
         """Flushes the file."""
         if hasattr(self._writer, "flush"):
             self._writer.flush()
 
-    def close(self):
+    def close(self) -> None:
         """Closes the file."""
         self._writer.close()
 
@@ -53,7 +54,7 @@ class PickleDataset(DatasetMixin):
             if it has one, is called in processes that are forked.
     """
 
-    def __init__(self, reader):
+    def __init__(self, reader) -> None:
         if not reader.seekable():
             raise ValueError("[PickleDataset] reader: expected a file with random access, got "
                              f"{reader!r}")
@@ -85,21 +86,21 @@ class PickleDataset(DatasetMixin):
         self.__dict__.update(state)
         self._start()
 
-    def __enter__(self):
+    def __enter__(self) -> Any:
         return self
 
-    def __exit__(self, exc_type, exc_value, traceback):
+    def __exit__(self, exc_type, exc_value, traceback) -> None:
         self.close()
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._positions)
 
-    def close(self):
+    def close(self) -> None:
         """Closes the file, after which the dataset cannot be used."""
         with self._lock:
             self._reader.close()
 
-    def get_example(self, i):
+    def get_example(self, i) -> Any:
         with self._lock:
             self._reader.seek(self._positions[i])
             return pickle.load(self._reader)
@@ -111,12 +112,12 @@ class _FileReader(io.RawIOBase):
     Processes that share an open file would share its position.
     """
 
-    def __init__(self, path):
+    def __init__(self, path) -> None:
         super().__init__()
         self._path = path
         self._file = open(path, "rb")
 
-    def after_fork(self):
+    def after_fork(self) -> None:
         self._file.close()
         self._file = open(self._path, "rb")
 
@@ -126,30 +127,30 @@ class _FileReader(io.RawIOBase):
     def __setstate__(self, path):
         self.__init__(path)
 
-    def close(self):
+    def close(self) -> None:
         self._file.close()
 
-    def fileno(self):
+    def fileno(self) -> Any:
         return self._file.fileno()
 
-    def seekable(self):
+    def seekable(self) -> Any:
         return self._file.seekable()
 
-    def seek(self, offset, whence=io.SEEK_SET):
+    def seek(self, offset, whence=io.SEEK_SET) -> Any:
         return self._file.seek(offset, whence)
 
-    def tell(self):
+    def tell(self) -> Any:
         return self._file.tell()
 
-    def readinto(self, buffer):
+    def readinto(self, buffer) -> Any:
         return self._file.readinto(buffer)
 
 
-def open_pickle_dataset(path):
+def open_pickle_dataset(path) -> PickleDataset:
     """The PickleDataset of a file; its close(), or a ``with`` block, closes the file."""
     return PickleDataset(_FileReader(path))
 
 
-def open_pickle_dataset_writer(path, protocol=pickle.HIGHEST_PROTOCOL):
+def open_pickle_dataset_writer(path, protocol=pickle.HIGHEST_PROTOCOL) -> PickleDatasetWriter:
     """A PickleDatasetWriter of a new file; its close(), or a ``with`` block, closes the file."""
     return PickleDatasetWriter(open(path, "wb"), protocol)

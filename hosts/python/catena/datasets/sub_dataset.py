@@ -1,5 +1,6 @@
 """Parts of datasets."""
 import numbers
+from typing import Any
 
 import numpy
 
@@ -15,7 +16,7 @@ class SubDataset(DatasetMixin):
     order: the indices of the dataset's examples; None: their own order.
     """
 
-    def __init__(self, dataset, start, finish, order=None):
+    def __init__(self, dataset, start, finish, order=None) -> None:
         if start < 0 or finish > len(dataset):
             raise ValueError("subset overruns the base dataset.")
         if order is not None and len(order) != len(dataset):
@@ -26,10 +27,10 @@ class SubDataset(DatasetMixin):
         self._finish = finish
         self._order = order
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self._finish - self._start
 
-    def get_example(self, i):
+    def get_example(self, i) -> Any:
         if not -len(self) <= i < len(self):
             raise IndexError("dataset index out of range")
         index = i + (self._start if i >= 0 else self._finish)
@@ -40,7 +41,7 @@ def _shuffled(dataset, seed):
     return numpy.random.RandomState(seed).permutation(len(dataset))
 
 
-def split_dataset(dataset, split_at, order=None):
+def split_dataset(dataset, split_at, order=None) -> tuple[SubDataset, SubDataset]:
     """Two parts: the first `split_at` examples, and the others."""
     if not isinstance(split_at, numbers.Integral):
         raise TypeError(f"split_at must be int, got {type(split_at)} instead")
@@ -52,23 +53,23 @@ def split_dataset(dataset, split_at, order=None):
             SubDataset(dataset, split_at, len(dataset), order))
 
 
-def split_dataset_random(dataset, first_size, seed=None):
+def split_dataset_random(dataset, first_size, seed=None) -> tuple[SubDataset, SubDataset]:
     """Two parts in a random order; the first has `first_size` examples."""
     return split_dataset(dataset, first_size, _shuffled(dataset, seed))
 
 
-def split_dataset_n(dataset, n, order=None):
+def split_dataset_n(dataset, n, order=None) -> list[SubDataset]:
     """n parts of equal size; the last examples that do not suffice for one are left out."""
     size = len(dataset) // n
     return [SubDataset(dataset, size * i, size * (i + 1), order) for i in range(n)]
 
 
-def split_dataset_n_random(dataset, n, seed=None):
+def split_dataset_n_random(dataset, n, seed=None) -> list[SubDataset]:
     """n parts of equal size in a random order."""
     return split_dataset_n(dataset, n, _shuffled(dataset, seed))
 
 
-def get_cross_validation_datasets(dataset, n_folds, order=None):
+def get_cross_validation_datasets(dataset, n_folds, order=None) -> Any:
     """n_folds pairs of training and test parts; each example is in one test part."""
     order = numpy.arange(len(dataset)) if order is None else numpy.array(order)
     size = len(dataset)
@@ -80,6 +81,6 @@ def get_cross_validation_datasets(dataset, n_folds, order=None):
     return splits
 
 
-def get_cross_validation_datasets_random(dataset, n_folds, seed=None):
+def get_cross_validation_datasets_random(dataset, n_folds, seed=None) -> Any:
     """n_folds pairs of training and test parts in a random order."""
     return get_cross_validation_datasets(dataset, n_folds, _shuffled(dataset, seed))

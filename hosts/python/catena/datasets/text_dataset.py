@@ -1,5 +1,6 @@
 """TextDataset, the lines of text files."""
 import threading
+from typing import Any
 
 from catena.dataset.dataset_mixin import DatasetMixin
 
@@ -18,7 +19,7 @@ class TextDataset(DatasetMixin):
         filter_func: takes the lines of all files with one number, and returns whether to use them.
     """
 
-    def __init__(self, paths, encoding=None, errors=None, newline=None, filter_func=None):
+    def __init__(self, paths, encoding=None, errors=None, newline=None, filter_func=None) -> None:
         paths = [paths] if isinstance(paths, str) or hasattr(paths, "__fspath__") else list(paths)
         if not paths:
             raise ValueError("[TextDataset] paths: expected at least one text file, got none")
@@ -70,10 +71,10 @@ class TextDataset(DatasetMixin):
         self.__dict__.update(state)
         self._open()
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._begins)
 
-    def close(self):
+    def close(self) -> None:
         """Closes the files. Otherwise they are closed with the dataset."""
         error = None
         for file in self._fps:
@@ -84,7 +85,7 @@ class TextDataset(DatasetMixin):
         if error is not None:
             raise error
 
-    def get_example(self, i):
+    def get_example(self, i) -> Any:
         if not 0 <= i < len(self):
             raise IndexError(f"[TextDataset] expected an index below {len(self)}, got {i}")
         with self._lock:

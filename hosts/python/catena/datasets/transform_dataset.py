@@ -1,4 +1,6 @@
 """TransformDataset, which applies a function to the examples of a dataset."""
+from typing import Any
+
 from catena.dataset.dataset_mixin import DatasetMixin
 
 __all__ = ["TransformDataset"]
@@ -7,12 +9,12 @@ __all__ = ["TransformDataset"]
 class TransformDataset(DatasetMixin):
     """Its examples are ``transform(example)`` of another dataset, computed when they are used."""
 
-    def __init__(self, dataset, transform):
+    def __init__(self, dataset, transform) -> None:
         self._dataset = dataset
         self._transform = transform
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._dataset)
 
-    def get_example(self, i):
+    def get_example(self, i) -> Any:
         return self._transform(self._dataset[i])

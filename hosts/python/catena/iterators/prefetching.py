@@ -1,6 +1,7 @@
 """Iterators whose minibatches are loaded ahead by threads or processes."""
 import collections
 import warnings
+from typing import Any
 
 from catena.iterators.serial_iterator import OrderedIterator
 
@@ -13,11 +14,11 @@ class _PrefetchingIterator(OrderedIterator):
     _pool = None
     _n_prefetch = 1
 
-    def reset(self):
+    def reset(self) -> None:
         self._queue = collections.deque()
         super().reset()
 
-    def finalize(self):
+    def finalize(self) -> None:
         pool, self._pool = self._pool, None
         if pool is not None:
             self._queue = collections.deque()
@@ -31,7 +32,7 @@ class _PrefetchingIterator(OrderedIterator):
                 self._pool = self._make_pool()
             self._queue.append((state, None if indices is None else self._load(indices), drawn))
 
-    def __next__(self):
+    def __next__(self) -> Any:
         self._fill()
         state, loading, drawn = self._queue.popleft()
         # What was drawn ahead is counted from the current state.
@@ -43,7 +44,7 @@ class _PrefetchingIterator(OrderedIterator):
         self._fill()
         return batch
 
-    def serialize(self, serializer):
+    def serialize(self, serializer) -> None:
         from catena.serializer import Serializer
         super().serialize(serializer)
         if not isinstance(serializer, Serializer):
@@ -63,7 +64,7 @@ class MultithreadIterator(_PrefetchingIterator):
     _is_order_private = True
 
     def __init__(self, dataset, batch_size, repeat=True, shuffle=None, n_threads=1,
-                 order_sampler=None):
+                 order_sampler=None) -> None:
         self.n_threads = n_threads
         super().__init__(dataset, batch_size, repeat, shuffle, order_sampler)
 
@@ -111,7 +112,7 @@ class MultiprocessIterator(_PrefetchingIterator):
 
     def __init__(self, dataset, batch_size, repeat=True, shuffle=None, n_processes=None,
                  n_prefetch=1, shared_mem=None, order_sampler=None, dataset_timeout=30.0,
-                 maxtasksperchild=None):
+                 maxtasksperchild=None) -> None:
         import os
         self.n_processes = n_processes or os.cpu_count()
         self.n_prefetch = self._n_prefetch = max(n_prefetch, 1)

@@ -1,5 +1,6 @@
 """SerialIterator, and the order of examples that all iterators share."""
 import collections
+from typing import Any
 
 import numpy
 
@@ -19,7 +20,7 @@ class OrderedIterator(Iterator):
 
     _is_order_private = False  # the order's name in snapshots of Chainer
 
-    def __init__(self, dataset, batch_size, repeat=True, shuffle=None, order_sampler=None):
+    def __init__(self, dataset, batch_size, repeat=True, shuffle=None, order_sampler=None) -> None:
         if shuffle is not None and order_sampler is not None:
             raise ValueError(
                 "`shuffle` is not `None` and a custom `order_sampler` is set. Please set "
@@ -33,7 +34,7 @@ class OrderedIterator(Iterator):
         self._ahead = collections.deque()  # orders that were drawn for epochs to come
         self.reset()
 
-    def reset(self):
+    def reset(self) -> None:
         """Starts from the first epoch, in a new order."""
         self._ahead.clear()
         order = None
@@ -115,7 +116,7 @@ class OrderedIterator(Iterator):
         """epoch_detail before the last minibatch; None before the first one."""
         return None if self._previous_epoch_detail < 0 else self._previous_epoch_detail
 
-    def serialize(self, serializer):
+    def serialize(self, serializer) -> None:
         position = serializer("current_position", self.current_position)
         epoch = serializer("epoch", self.epoch)
         is_new_epoch = serializer("is_new_epoch", self.is_new_epoch)
@@ -168,7 +169,7 @@ class SerialIterator(OrderedIterator):
         order_sampler: chooses the order of each epoch.
     """
 
-    def __next__(self):
+    def __next__(self) -> Any:
         state, indices, drawn = self._advance(self._state)
         self._enter(state, drawn)
         if indices is None:

@@ -1,4 +1,6 @@
 """Links that are activations with parameters."""
+from typing import Any
+
 import numpy
 
 from catena import functions as F
@@ -21,7 +23,7 @@ class Maxout(Chain):
         initial_bias: the same, with an array (out_size, pool_size); None for no bias.
     """
 
-    def __init__(self, in_size, out_size, pool_size, initialW=None, initial_bias=0):
+    def __init__(self, in_size, out_size, pool_size, initialW=None, initial_bias=0) -> None:
         super().__init__()
         self.out_size = out_size
         self.pool_size = pool_size
@@ -32,7 +34,7 @@ class Maxout(Chain):
                 initialW=_flat("initialW", initialW, (out_size, pool_size, in_size), (n, in_size)),
                 initial_bias=_flat("initial_bias", initial_bias, (out_size, pool_size), (n,)))
 
-    def forward(self, x):
+    def forward(self, x) -> Any:
         return F.maxout(self.linear(x), self.pool_size)
 
 
@@ -50,12 +52,12 @@ def _flat(what, initial, shape, flat):
 class PReLU(Link):
     """x where x >= 0, else W x. W has the shape of x from axis 1 on, or a prefix of it."""
 
-    def __init__(self, shape=(), init=0.25):
+    def __init__(self, shape=(), init=0.25) -> None:
         super().__init__()
         with self.init_scope():
             self.W = Parameter(init, shape)
 
-    def forward(self, x):
+    def forward(self, x) -> Any:
         return F.prelu(x, self.W)
 
 
@@ -64,12 +66,12 @@ class Swish(Link):
     if ``beta_shape`` is None, or a prefix of it.
     """
 
-    def __init__(self, beta_shape, beta_init=1.0):
+    def __init__(self, beta_shape, beta_init=1.0) -> None:
         super().__init__()
         with self.init_scope():
             self.beta = Parameter(Constant(beta_init), beta_shape)
 
-    def forward(self, x):
+    def forward(self, x) -> Any:
         if self.beta.array is None:
             self.beta.initialize(x.shape[1:])
         return F.swish(x, self.beta)

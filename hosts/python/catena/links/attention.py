@@ -1,4 +1,6 @@
 """Attention: layers of transformers."""
+from typing import Any
+
 from catena import functions as F
 from catena.configuration import no_backprop_mode
 from catena.initializers import LeCunNormal
@@ -16,12 +18,12 @@ class RotaryPositions:
         scaling: more arguments of F.rotary_tables().
     """
 
-    def __init__(self, base=10000.0, **scaling):
+    def __init__(self, base=10000.0, **scaling) -> None:
         self.base = base
         self.scaling = scaling
         self._tables = {}
 
-    def __call__(self, x, offset=0):
+    def __call__(self, x, offset=0) -> Any:
         """Rotates x (N, T, heads, size), whose first token has the position ``offset``."""
         n, size = offset + x.shape[1], x.shape[3]
         dtype = "float64" if x.dtype == "float64" else "float32"
@@ -52,7 +54,7 @@ class MultiHeadAttention(Chain):
     """
 
     def __init__(self, units, heads, *, kv_heads=None, bias=True, causal=False, window=0,
-                 dropout=0.0, rotary=None, wscale=1.0):
+                 dropout=0.0, rotary=None, wscale=1.0) -> None:
         super().__init__()
         kv_heads = heads if kv_heads is None else kv_heads
         if units < 1 or heads < 1 or units % heads or kv_heads < 1 or heads % kv_heads:
@@ -73,11 +75,11 @@ class MultiHeadAttention(Chain):
             for name, n_out in [("q", units), ("k", kv_units), ("v", kv_units), ("out", units)]:
                 setattr(self, name, Linear(units, n_out, not bias, LeCunNormal(wscale)))
 
-    def make_cache(self):
+    def make_cache(self) -> Any:
         """An empty cache of keys and values for generation, which forward() extends."""
         return {}
 
-    def forward(self, x, context=None, mask=None, lengths=None, cache=None):
+    def forward(self, x, context=None, mask=None, lengths=None, cache=None) -> Any:
         """Attention of x to the context, or to itself.
 
         Args:

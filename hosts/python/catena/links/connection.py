@@ -1,5 +1,6 @@
 """Links with weights: fully connected layers, embeddings and others but convolutions."""
 import math
+from typing import Any
 
 from catena import functions as F
 from catena.initializers import HeNormal, Normal, _get_initializer
@@ -34,7 +35,7 @@ class Linear(Weighted):
         initialW, initial_bias: initializers, arrays or numbers; by default LeCunNormal and 0.
     """
 
-    def __init__(self, in_size, out_size=None, nobias=False, initialW=None, initial_bias=None):
+    def __init__(self, in_size, out_size=None, nobias=False, initialW=None, initial_bias=None) -> None:
         super().__init__()
         if out_size is None:
             in_size, out_size = None, in_size
@@ -46,7 +47,7 @@ class Linear(Weighted):
         self.W.initialize((self.out_size, in_size))
 
     @classmethod
-    def from_params(cls, W, b=None, nobias=False):
+    def from_params(cls, W, b=None, nobias=False) -> Any:
         out_size, in_size = W.shape
         if b is not None and out_size != b.size:
             raise ValueError("`out_size` does not match the size of `b`")
@@ -58,7 +59,7 @@ class Linear(Weighted):
         yield "out_size", self.out_size
         yield "nobias", self.b is None
 
-    def forward(self, x, n_batch_axes=1):
+    def forward(self, x, n_batch_axes=1) -> Any:
         if self.W.array is None:
             self._initialize_params(math.prod(x.shape[n_batch_axes:]))
         return F.linear(x, self.W, self.b, n_batch_axes)
@@ -74,12 +75,12 @@ class SimplifiedDropconnect(Linear):
     """
 
     def __init__(self, in_size, out_size, ratio=0.5, nobias=False, initialW=None,
-                 initial_bias=None):
+                 initial_bias=None) -> None:
         super().__init__(in_size, out_size, nobias, HeNormal(1 / 2 ** 0.5) if initialW is None
                          else initialW, initial_bias)
         self.ratio = ratio
 
-    def forward(self, x, train=True, mask=None, use_batchwise_mask=True):
+    def forward(self, x, train=True, mask=None, use_batchwise_mask=True) -> Any:
         if self.W.array is None:
             self._initialize_params(math.prod(x.shape[1:]))
         if mask is not None and "mask" not in self.__dict__:
@@ -98,20 +99,20 @@ class EmbedID(Link):
         ignore_label: an id whose row is 0.
     """
 
-    ignore_label = None
+    ignore_label: Any = None
 
-    def __init__(self, in_size, out_size, initialW=None, ignore_label=None):
+    def __init__(self, in_size, out_size, initialW=None, ignore_label=None) -> None:
         super().__init__()
         self.ignore_label = ignore_label
         with self.init_scope():
             self.W = _Parameter(Normal(1.0) if initialW is None else initialW, (in_size, out_size))
 
     @classmethod
-    def from_params(cls, W, ignore_label=None):
+    def from_params(cls, W, ignore_label=None) -> Any:
         in_size, out_size = W.shape
         return cls(in_size, out_size, initialW=as_array(W), ignore_label=ignore_label)
 
-    def forward(self, x):
+    def forward(self, x) -> Any:
         return F.embed_id(x, self.W, self.ignore_label)
 
 
@@ -123,14 +124,14 @@ class Bias(Link):
         shape: the shape of b. Without it, b is an argument of calls.
     """
 
-    def __init__(self, axis=1, shape=None):
+    def __init__(self, axis=1, shape=None) -> None:
         super().__init__()
         if shape is not None:
             with self.init_scope():
                 self.b = _Parameter(0, shape)
         self.axis = axis
 
-    def forward(self, *xs):
+    def forward(self, *xs) -> Any:
         x, b = (*xs, self.b) if hasattr(self, "b") else xs
         return F.bias(x, b, self.axis)
 
@@ -144,7 +145,7 @@ class Scale(Chain):
         bias_term: whether there is a bias, of the shape ``bias_shape``; by default that of W.
     """
 
-    def __init__(self, axis=1, W_shape=None, bias_term=False, bias_shape=None):
+    def __init__(self, axis=1, W_shape=None, bias_term=False, bias_shape=None) -> None:
         super().__init__()
         self.axis = axis
         with self.init_scope():
@@ -157,7 +158,7 @@ class Scale(Chain):
                                      "bias_term is True.")
                 self.bias = Bias(axis, bias_shape)
 
-    def forward(self, *xs):
+    def forward(self, *xs) -> Any:
         x, W = (*xs, self.W) if hasattr(self, "W") else xs
         y = F.scale(x, W, self.axis)
         return self.bias(y) if hasattr(self, "bias") else y
@@ -174,7 +175,7 @@ class Bilinear(Link):
     """
 
     def __init__(self, left_size, right_size, out_size, nobias=False, initialW=None,
-                 initial_bias=None):
+                 initial_bias=None) -> None:
         super().__init__()
         self.in_sizes = (left_size, right_size)
         self.nobias = nobias
@@ -194,7 +195,7 @@ class Bilinear(Link):
         assert getattr(initial, "shape", shape) == shape, f"expected {shape}, got {initial.shape}"
         return _Parameter(_get_initializer(initial), shape)
 
-    def forward(self, e1, e2):
+    def forward(self, e1, e2) -> Any:
         if self.nobias:
             return F.bilinear(e1, e2, self.W)
         return F.bilinear(e1, e2, self.W, self.V1, self.V2, self.b)
@@ -203,13 +204,13 @@ class Bilinear(Link):
 class Parameter(Link):
     """A link that is one array, W. Calls return it."""
 
-    def __init__(self, array):
+    def __init__(self, array) -> None:
         super().__init__()
         with self.init_scope():
             self.W = _Parameter(array)
         self._device = self.W.device
 
-    def forward(self):
+    def forward(self) -> Any:
         return F.identity(self.W)
 
 
@@ -225,13 +226,13 @@ class Highway(Chain):
     """
 
     def __init__(self, in_out_size, nobias=False, activate=None, init_Wh=None, init_Wt=None,
-                 init_bh=None, init_bt=-1):
+                 init_bh=None, init_bt=-1) -> None:
         super().__init__()
         self.activate = F.relu if activate is None else activate
         with self.init_scope():
             self.plain = Linear(in_out_size, in_out_size, nobias, init_Wh, init_bh)
             self.transform = Linear(in_out_size, in_out_size, nobias, init_Wt, init_bt)
 
-    def forward(self, x):
+    def forward(self, x) -> Any:
         gate = F.sigmoid(self.transform(x))
         return self.activate(self.plain(x)) * gate + x * (1 - gate)

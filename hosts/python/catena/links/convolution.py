@@ -1,5 +1,6 @@
 """Links that are convolutions, and compositions of them."""
 import functools
+from typing import Any
 
 from catena import functions as F
 from catena.configuration import get_dtype
@@ -67,7 +68,7 @@ class Convolution2D(_Convolution):
     """
 
     def __init__(self, in_channels, out_channels, ksize=None, stride=1, pad=0, nobias=False,
-                 initialW=None, initial_bias=None, *, dilate=1, groups=1):
+                 initialW=None, initial_bias=None, *, dilate=1, groups=1) -> None:
         super().__init__()
         if ksize is None:
             out_channels, ksize, in_channels = in_channels, out_channels, None
@@ -88,13 +89,13 @@ class Convolution2D(_Convolution):
         yield "groups", self.groups
 
     @classmethod
-    def from_params(cls, W, b=None, stride=1, pad=0, nobias=False, *, dilate=1, groups=1):
+    def from_params(cls, W, b=None, stride=1, pad=0, nobias=False, *, dilate=1, groups=1) -> Any:
         out_channels, channels, *ksize = W.shape
         cls._check_bias(out_channels, b)
         return cls(channels * groups, out_channels, tuple(ksize), stride, pad, nobias,
                    initialW=as_array(W), initial_bias=as_array(b), dilate=dilate, groups=groups)
 
-    def forward(self, x):
+    def forward(self, x) -> Any:
         if self.W.array is None:
             self._initialize_params(x.shape[1])
         return F.convolution_2d(x, self.W, self.b, self.stride, self.pad, dilate=self.dilate,
@@ -105,7 +106,7 @@ class DilatedConvolution2D(_Convolution):
     """A convolution of images with filters whose pixels are ``dilate`` apart; see Convolution2D."""
 
     def __init__(self, in_channels, out_channels, ksize=None, stride=1, pad=0, dilate=1,
-                 nobias=False, initialW=None, initial_bias=None):
+                 nobias=False, initialW=None, initial_bias=None) -> None:
         super().__init__()
         if ksize is None:
             out_channels, ksize, in_channels = in_channels, out_channels, None
@@ -116,7 +117,7 @@ class DilatedConvolution2D(_Convolution):
         self.out_channels = out_channels
         self._add_filters(in_channels, tuple(_pair(ksize)), nobias, initialW, initial_bias, 1)
 
-    def forward(self, x):
+    def forward(self, x) -> Any:
         if self.W.array is None:
             self._initialize_params(x.shape[1])
         return F.dilated_convolution_2d(x, self.W, self.b, self.stride, self.pad, self.dilate)
@@ -132,7 +133,7 @@ class Deconvolution2D(_Convolution):
     _transposed = True
 
     def __init__(self, in_channels, out_channels, ksize=None, stride=1, pad=0, nobias=False,
-                 outsize=None, initialW=None, initial_bias=None, *, dilate=1, groups=1):
+                 outsize=None, initialW=None, initial_bias=None, *, dilate=1, groups=1) -> None:
         super().__init__()
         if ksize is None:
             out_channels, ksize, in_channels = in_channels, out_channels, None
@@ -144,7 +145,7 @@ class Deconvolution2D(_Convolution):
         self.out_channels = out_channels
         self._add_filters(in_channels, tuple(_pair(ksize)), nobias, initialW, initial_bias, groups)
 
-    def forward(self, x):
+    def forward(self, x) -> Any:
         if self.W.array is None:
             self._initialize_params(x.shape[1])
         outsize = None if tuple(self.outsize) == (None, None) else self.outsize
@@ -156,7 +157,7 @@ class ConvolutionND(_Convolution):
     """A convolution over ``ndim`` axes; see Convolution2D."""
 
     def __init__(self, ndim, in_channels, out_channels, ksize=None, stride=1, pad=0, nobias=False,
-                 initialW=None, initial_bias=None, cover_all=False, dilate=1, groups=1):
+                 initialW=None, initial_bias=None, cover_all=False, dilate=1, groups=1) -> None:
         super().__init__()
         if ksize is None:
             out_channels, ksize, in_channels = in_channels, out_channels, None
@@ -170,14 +171,14 @@ class ConvolutionND(_Convolution):
 
     @classmethod
     def from_params(cls, W, b=None, stride=1, pad=0, nobias=False, *, cover_all=False, dilate=1,
-                    groups=1):
+                    groups=1) -> Any:
         out_channels, channels, *ksize = W.shape
         cls._check_bias(out_channels, b)
         return cls(len(ksize), channels * groups, out_channels, ksize, stride, pad, nobias,
                    initialW=as_array(W), initial_bias=as_array(b), cover_all=cover_all,
                    dilate=dilate, groups=groups)
 
-    def forward(self, x):
+    def forward(self, x) -> Any:
         if self.W.array is None:
             self._initialize_params(x.shape[1])
         return F.convolution_nd(x, self.W, self.b, self.stride, self.pad, cover_all=self.cover_all,
@@ -190,7 +191,7 @@ class DeconvolutionND(_Convolution):
     _transposed = True
 
     def __init__(self, ndim, in_channels, out_channels, ksize=None, stride=1, pad=0, nobias=False,
-                 outsize=None, initialW=None, initial_bias=None, dilate=1, groups=1):
+                 outsize=None, initialW=None, initial_bias=None, dilate=1, groups=1) -> None:
         super().__init__()
         if ksize is None:
             out_channels, ksize, in_channels = in_channels, out_channels, None
@@ -202,7 +203,7 @@ class DeconvolutionND(_Convolution):
         self.dilate = _tuple(dilate, ndim)
         self._add_filters(in_channels, self.ksize, nobias, initialW, initial_bias, groups)
 
-    def forward(self, x):
+    def forward(self, x) -> Any:
         if self.W.array is None:
             self._initialize_params(x.shape[1])
         return F.deconvolution_nd(x, self.W, self.b, self.stride, self.pad, self.outsize,
@@ -237,7 +238,7 @@ class DepthwiseConvolution2D(Link):
     """A convolution with ``channel_multiplier`` filters for each channel; see Convolution2D."""
 
     def __init__(self, in_channels, channel_multiplier, ksize, stride=1, pad=0, nobias=False,
-                 initialW=None, initial_bias=None):
+                 initialW=None, initial_bias=None) -> None:
         super().__init__()
         self.ksize = ksize
         self.stride = _pair(stride)
@@ -257,7 +258,7 @@ class DepthwiseConvolution2D(Link):
         if self.b is not None:
             self.b.initialize(self.channel_multiplier * in_channels)
 
-    def forward(self, x):
+    def forward(self, x) -> Any:
         if self.W.array is None:
             self._initialize_params(x.shape[1])
         return F.depthwise_convolution_2d(x, self.W, self.b, self.stride, self.pad)
@@ -272,7 +273,7 @@ class LocalConvolution2D(Link):
     """
 
     def __init__(self, in_channels, out_channels, in_size=None, ksize=None, stride=1, nobias=False,
-                 initialW=None, initial_bias=None):
+                 initialW=None, initial_bias=None) -> None:
         super().__init__()
         self.ksize = ksize
         self.stride = _pair(stride)
@@ -292,7 +293,7 @@ class LocalConvolution2D(Link):
         if self.b is not None:
             self.b.initialize((self.out_channels, *size))
 
-    def forward(self, x):
+    def forward(self, x) -> Any:
         if self.W.array is None:
             self._initialize_params(x.shape[1], x.shape[2:])
         return F.local_convolution_2d(x, self.W, self.b, self.stride)
@@ -302,7 +303,7 @@ class DeformableConvolution2DSampler(_Convolution):
     """The second part of DeformableConvolution2D."""
 
     def __init__(self, in_channels, out_channels, ksize, stride, pad, nobias, initialW,
-                 initial_bias):
+                 initial_bias) -> None:
         super().__init__()
         self.ksize = ksize
         self.stride = _pair(stride)
@@ -311,7 +312,7 @@ class DeformableConvolution2DSampler(_Convolution):
         self._add_filters(in_channels, tuple(_pair(ksize)), nobias,
                           Zero() if initialW is None else initialW, initial_bias, 1)
 
-    def forward(self, x, offset):
+    def forward(self, x, offset) -> Any:
         if self.W.array is None:
             self._initialize_params(x.shape[1])
         return F.deformable_convolution_2d_sampler(x, offset, self.W, self.b, self.stride, self.pad)
@@ -329,7 +330,7 @@ class DeformableConvolution2D(Chain):
 
     def __init__(self, in_channels, out_channels, ksize, stride=1, pad=0, offset_nobias=False,
                  offset_initialW=None, offset_initial_bias=None, deform_nobias=False,
-                 deform_initialW=None, deform_initial_bias=None):
+                 deform_initialW=None, deform_initial_bias=None) -> None:
         super().__init__()
         kh, kw = _pair(ksize)
         with self.init_scope():
@@ -339,7 +340,7 @@ class DeformableConvolution2D(Chain):
                 in_channels, out_channels, ksize, stride, pad, deform_nobias, deform_initialW,
                 deform_initial_bias)
 
-    def forward(self, x):
+    def forward(self, x) -> Any:
         return self.deform_conv(x, self.offset_conv(x))
 
 
@@ -352,7 +353,7 @@ class Inception(Chain):
     """
 
     def __init__(self, in_channels, out1, proj3, out3, proj5, out5, proj_pool, conv_init=None,
-                 bias_init=None):
+                 bias_init=None) -> None:
         super().__init__()
 
         def conv(n_in, n_out, ksize):
@@ -367,7 +368,7 @@ class Inception(Chain):
             self.conv5 = conv(proj5, out5, 5)
             self.projp = conv(in_channels, proj_pool, 1)
 
-    def forward(self, x):
+    def forward(self, x) -> Any:
         return F.relu(F.concat((
             self.conv1(x), self.conv3(F.relu(self.proj3(x))), self.conv5(F.relu(self.proj5(x))),
             self.projp(F.max_pooling_2d(x, 3, stride=1, pad=1))), axis=1))
@@ -389,7 +390,7 @@ class InceptionBN(Chain):
     """
 
     def __init__(self, in_channels, out1, proj3, out3, proj33, out33, pooltype, proj_pool=None,
-                 stride=1, conv_init=None, dtype=None):
+                 stride=1, conv_init=None, dtype=None) -> None:
         super().__init__()
         if pooltype not in ("max", "avg"):
             raise NotImplementedError(f'pooltype: expected "max" or "avg", got {pooltype!r}')
@@ -416,7 +417,7 @@ class InceptionBN(Chain):
             h = F.relu(self[name + "n"](self[name](h)))
         return h
 
-    def forward(self, x):
+    def forward(self, x) -> Any:
         outs = [self._run(x, "conv1")] if self.out1 > 0 else []
         outs += [self._run(x, "proj3", "conv3"), self._run(x, "proj33", "conv33a", "conv33b")]
         if self.pooltype == "max":
@@ -439,7 +440,7 @@ class MLPConvolution2D(ChainList):
     """
 
     def __init__(self, in_channels, out_channels, ksize=None, stride=1, pad=0, activation=None, *,
-                 conv_init=None, bias_init=None):
+                 conv_init=None, bias_init=None) -> None:
         if ksize is None:
             out_channels, ksize, in_channels = in_channels, out_channels, None
         assert len(out_channels) > 0
@@ -450,7 +451,7 @@ class MLPConvolution2D(ChainList):
               for n_in, n_out in zip(out_channels, out_channels[1:])])
         self.activation = F.relu if activation is None else activation
 
-    def forward(self, x):
+    def forward(self, x) -> Any:
         for layer in self[:-1]:
             x = self.activation(layer(x))
         return self[-1](x)

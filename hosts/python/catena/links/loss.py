@@ -1,6 +1,7 @@
 """Links that compute losses."""
 import heapq
 import json
+from typing import Any
 
 import numpy
 
@@ -25,7 +26,7 @@ class BinaryHierarchicalSoftmax(Link):
         dtype: that of W; by default config.dtype.
     """
 
-    def __init__(self, in_size, tree, dtype=None):
+    def __init__(self, in_size, tree, dtype=None) -> None:
         super().__init__()
         n_nodes = 0
         waiting = [tree]
@@ -42,7 +43,7 @@ class BinaryHierarchicalSoftmax(Link):
             self.W = Parameter(Uniform(1, dtype=get_dtype(dtype)), (n_nodes, in_size))
 
     @staticmethod
-    def create_huffman_tree(word_counts):
+    def create_huffman_tree(word_counts) -> Any:
         """The tree of words with the smallest mean depth.
 
         Args:
@@ -57,7 +58,7 @@ class BinaryHierarchicalSoftmax(Link):
             heapq.heappush(queue, (count1 + count2, min(i1, i2), (word1, word2)))
         return queue[0][2]
 
-    def forward(self, x, t):
+    def forward(self, x, t) -> Any:
         # The sign of Chainer's code, which is not the one of its documentation and of the function.
         return F.binary_hierarchical_softmax(-x, t, self.W, self._tree)
 
@@ -80,7 +81,7 @@ class NegativeSampling(_Sampled):
         dtype: of the powers; by default config.dtype.
     """
 
-    def __init__(self, in_size, counts, sample_size, power=0.75, dtype=None):
+    def __init__(self, in_size, counts, sample_size, power=0.75, dtype=None) -> None:
         super().__init__()
         self.sample_size = sample_size
         dtype = numpy.dtype(get_dtype(dtype))
@@ -88,7 +89,7 @@ class NegativeSampling(_Sampled):
         with self.init_scope():
             self.W = Parameter(0, (len(counts), in_size))
 
-    def forward(self, x, t, reduce="sum", *, return_samples=False):
+    def forward(self, x, t, reduce="sum", *, return_samples=False) -> Any:
         return F.negative_sampling(x, t, self.W, self._sample, self.sample_size, reduce=reduce,
                                    return_samples=return_samples)
 
@@ -104,14 +105,14 @@ class BlackOut(_Sampled):
 
     sample_data = None  # the classes to use instead of random ones
 
-    def __init__(self, in_size, counts, sample_size):
+    def __init__(self, in_size, counts, sample_size) -> None:
         super().__init__()
         self.sampler = WalkerAlias(counts)
         self.sample_size = sample_size
         with self.init_scope():
             self.W = Parameter(shape=(len(counts), in_size))
 
-    def forward(self, x, t):
+    def forward(self, x, t) -> Any:
         samples = self.sample_data
         if samples is None:
             samples = self._sample((x.shape[0], self.sample_size))
@@ -126,13 +127,13 @@ class CRF1d(Link):
         initial_cost: an initializer or array of the scores of label j after label i; by default 0.
     """
 
-    def __init__(self, n_label, initial_cost=None):
+    def __init__(self, n_label, initial_cost=None) -> None:
         super().__init__()
         with self.init_scope():
             self.cost = Parameter(Zero() if initial_cost is None else initial_cost,
                                   (n_label, n_label))
 
-    def forward(self, xs, ys, reduce="mean", transpose=False):
+    def forward(self, xs, ys, reduce="mean", transpose=False) -> Any:
         """The negative log-likelihood of the labels ys.
 
         Args:
@@ -147,7 +148,7 @@ class CRF1d(Link):
             xs, ys = (F.transpose_sequence([each[i] for i in order]) for each in (xs, ys))
         return F.crf1d(self.cost, xs, ys, reduce)
 
-    def argmax(self, xs, transpose=False):
+    def argmax(self, xs, transpose=False) -> Any:
         """The most likely labels of xs: their scores and the labels, in the form of xs."""
         if not transpose:
             return F.argmax_crf1d(self.cost, xs)

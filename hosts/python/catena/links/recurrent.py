@@ -1,5 +1,6 @@
 """Links with states: LSTM, GRU and their relatives, for one step or for whole sequences."""
 import math
+from typing import Any
 
 import numpy
 
@@ -27,12 +28,12 @@ class _Stateful(Chain):
 
     _states = ("c", "h")
 
-    def reset_state(self):
+    def reset_state(self) -> None:
         """Forgets the state. The next call begins a sequence."""
         for name in self._states:
             setattr(self, name, None)
 
-    def set_state(self, *states):
+    def set_state(self, *states) -> None:
         """Sets the variables of the state: c and h, or h alone."""
         if len(states) != len(self._states):
             raise TypeError(f"set_state() takes {', '.join(self._states)}, got {len(states)} "
@@ -42,7 +43,7 @@ class _Stateful(Chain):
             state.to_device(self.device)
             setattr(self, name, state)
 
-    def device_resident_accept(self, visitor):
+    def device_resident_accept(self, visitor) -> None:
         super().device_resident_accept(visitor)
         for name in self._states:
             state = getattr(self, name)
@@ -59,7 +60,7 @@ class _LSTMWeights(Chain):
     """The weights of an LSTM layer: a, i, f and o of unit j are the outputs 4 j to 4 j + 3."""
 
     def __init__(self, in_size, out_size=None, lateral_init=None, upward_init=None, bias_init=None,
-                 forget_bias_init=None):
+                 forget_bias_init=None) -> None:
         if out_size is None:
             in_size, out_size = None, in_size
         super().__init__()
@@ -112,7 +113,7 @@ class StatelessLSTM(_LSTMWeights):
         bias_init, forget_bias_init: those of biases; by default 0, and 1 of the forget gate.
     """
 
-    def forward(self, c, h, x):
+    def forward(self, c, h, x) -> Any:
         self._fill_weights(x)
         gates = self.upward(x)
         if h is not None:
@@ -129,11 +130,11 @@ class LSTM(_LSTMWeights, _Stateful):
     """
 
     def __init__(self, in_size, out_size=None, lateral_init=None, upward_init=None, bias_init=None,
-                 forget_bias_init=None):
+                 forget_bias_init=None) -> None:
         super().__init__(in_size, out_size, lateral_init, upward_init, bias_init, forget_bias_init)
         self.reset_state()
 
-    def forward(self, x):
+    def forward(self, x) -> Any:
         self._fill_weights(x)
         n = x.shape[0]
         gates = self.upward(x)
@@ -160,7 +161,7 @@ class LSTM(_LSTMWeights, _Stateful):
 class StatefulPeepholeLSTM(_Stateful):
     """An LSTM layer whose gates also see the cells: h = link(x)."""
 
-    def __init__(self, in_size, out_size):
+    def __init__(self, in_size, out_size) -> None:
         super().__init__()
         self.state_size = out_size
         self.reset_state()
@@ -170,7 +171,7 @@ class StatefulPeepholeLSTM(_Stateful):
             for name in ["peep_i", "peep_f", "peep_o"]:
                 setattr(self, name, Linear(out_size, out_size, nobias=True))
 
-    def forward(self, x):
+    def forward(self, x) -> Any:
         gates = self.upward(x)
         if self.h is not None:
             gates = gates + self.lateral(self.h)
@@ -198,7 +199,7 @@ class StatefulZoneoutLSTM(_Stateful):
         c_ratio, h_ratio: the probabilities that a unit keeps c and h.
     """
 
-    def __init__(self, in_size, out_size, c_ratio=0.5, h_ratio=0.5):
+    def __init__(self, in_size, out_size, c_ratio=0.5, h_ratio=0.5) -> None:
         super().__init__()
         self.state_size = out_size
         self.c_ratio = c_ratio
@@ -208,7 +209,7 @@ class StatefulZoneoutLSTM(_Stateful):
             self.upward = Linear(in_size, 4 * out_size)
             self.lateral = Linear(out_size, 4 * out_size, nobias=True)
 
-    def forward(self, x):
+    def forward(self, x) -> Any:
         gates = self.upward(x)
         if self.h is not None:
             gates = gates + self.lateral(self.h)
@@ -220,7 +221,7 @@ class StatefulZoneoutLSTM(_Stateful):
 
 
 class _GRUWeights(Chain):
-    def __init__(self, in_size, out_size, init=None, inner_init=None, bias_init=None):
+    def __init__(self, in_size, out_size, init=None, inner_init=None, bias_init=None) -> None:
         super().__init__()
         with self.init_scope():
             for gate in ["_r", "_z", ""]:
@@ -240,7 +241,7 @@ class StatelessGRU(_GRUWeights):
         bias_init: the initializer of biases.
     """
 
-    def forward(self, h, x):
+    def forward(self, h, x) -> Any:
         r = F.sigmoid(self.W_r(x) + self.U_r(h))
         z = F.sigmoid(self.W_z(x) + self.U_z(h))
         new = F.tanh(self.W(x) + self.U(r * h))
@@ -252,12 +253,12 @@ class StatefulGRU(_GRUWeights, _Stateful):
 
     _states = ("h",)
 
-    def __init__(self, in_size, out_size, init=None, inner_init=None, bias_init=0):
+    def __init__(self, in_size, out_size, init=None, inner_init=None, bias_init=0) -> None:
         super().__init__(in_size, out_size, init, inner_init, bias_init)
         self.state_size = out_size
         self.reset_state()
 
-    def forward(self, x):
+    def forward(self, x) -> Any:
         z, new = self.W_z(x), self.W(x)
         if self.h is None:
             self.h = F.sigmoid(z) * F.tanh(new)
@@ -272,7 +273,7 @@ class StatefulGRU(_GRUWeights, _Stateful):
 class GRU(StatefulGRU):
     """The same as StatefulGRU."""
 
-    def forward(self, *args):
+    def forward(self, *args) -> Any:
         if len(args) != 1:
             raise ValueError("Invalid argument. The length of GRU.forward must be 1. But "
                              f"{len(args)} is given. StatelessGRU takes the state as an argument.")
@@ -280,7 +281,7 @@ class GRU(StatefulGRU):
 
 
 class _MGUWeights(Chain):
-    def __init__(self, n_inputs, n_units):
+    def __init__(self, n_inputs, n_units) -> None:
         super().__init__()
         with self.init_scope():
             self.W_f = Linear(n_inputs + n_units, n_units)
@@ -295,7 +296,7 @@ class _MGUWeights(Chain):
 class StatelessMGU(_MGUWeights):
     """A GRU with one gate, whose state is an argument: h = link(h, x)."""
 
-    def forward(self, h, x):
+    def forward(self, h, x) -> Any:
         return self._step(h, x)
 
 
@@ -304,19 +305,19 @@ class StatefulMGU(_MGUWeights, _Stateful):
 
     _states = ("h",)
 
-    def __init__(self, in_size, out_size):
+    def __init__(self, in_size, out_size) -> None:
         super().__init__(in_size, out_size)
         self.state_size = out_size
         self.reset_state()
 
-    def forward(self, x):
+    def forward(self, x) -> Any:
         self._fill_state(x.shape[0], x.dtype)
         self.h = self._step(self.h, x)
         return self.h
 
 
 class _TreeLSTM(Chain):
-    def forward(self, *cshsx):
+    def forward(self, *cshsx) -> Any:
         """Computes (c, h) of a node.
 
         Args:
@@ -343,7 +344,7 @@ class ChildSumTreeLSTM(_TreeLSTM):
         out_size: the number of units.
     """
 
-    def __init__(self, in_size, out_size):
+    def __init__(self, in_size, out_size) -> None:
         super().__init__()
         self.in_size = in_size
         self.state_size = out_size
@@ -375,7 +376,7 @@ class NaryTreeLSTM(_TreeLSTM):
         n_ary: the number of children.
     """
 
-    def __init__(self, in_size, out_size, n_ary=2):
+    def __init__(self, in_size, out_size, n_ary=2) -> None:
         assert n_ary >= 1, f"n_ary: expected at least 1, got {n_ary}"
         super().__init__()
         self.in_size = in_size
@@ -417,7 +418,7 @@ class _NStep(ChainList):
     use_bi_direction = False
     n_cells = 1  # the number of states
 
-    def __init__(self, n_layers, in_size, out_size, dropout, *, initialW=None, initial_bias=None):
+    def __init__(self, n_layers, in_size, out_size, dropout, *, initialW=None, initial_bias=None) -> None:
         self.n_layers = n_layers
         self.dropout = dropout
         self.out_size = out_size
@@ -449,15 +450,15 @@ class _NStep(ChainList):
         """The biases of each layer and direction."""
         return self._weights("b")
 
-    def init_hx(self, xs):
+    def init_hx(self, xs) -> Any:
         """A state of zeros for the sequences."""
         return _zeros(self, (self.n_layers * self.direction, len(xs), self.out_size), xs[0].dtype)
 
-    def rnn(self, *args):
+    def rnn(self, *args) -> Any:
         """The function of all layers, on sorted sequences that are transposed."""
         raise NotImplementedError
 
-    def forward(self, *states_and_xs):
+    def forward(self, *states_and_xs) -> Any:
         """Runs all sequences.
 
         Args:

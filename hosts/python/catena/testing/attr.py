@@ -1,5 +1,6 @@
 """Decorators that tell what tests need: ``@attr.gpu`` skips a test without a GPU."""
 import unittest
+from typing import Any
 
 from catena import _core
 from catena.testing.parameterized import each_class
@@ -7,12 +8,12 @@ from catena.testing.parameterized import each_class
 __all__ = ["chainerx", "cudnn", "gpu", "ideep", "multi_gpu", "slow"]
 
 
-def multi_gpu(gpu_num):
+def multi_gpu(gpu_num) -> Any:
     """Skips a test unless there are so many GPUs."""
     return each_class(unittest.skipIf(_core.gpu_count() < gpu_num, f"{gpu_num} GPUs required"))
 
 
-def gpu(test):
+def gpu(test) -> Any:
     """Skips a test unless there is a GPU."""
     return multi_gpu(1)(test)
 
@@ -28,7 +29,7 @@ chainerx = _absent("ChainerX")
 ideep = _absent("iDeep")
 
 
-def slow(test):
+def slow(test) -> Any:
     """Marks a test that takes long."""
     import pytest
     return pytest.mark.slow(test)

@@ -1,6 +1,7 @@
 """Tests that run with several configurations, such as on the host and on a GPU."""
 import contextlib
 import functools
+from typing import Any
 
 import catena
 from catena import backend
@@ -22,7 +23,7 @@ class BackendConfig:
         params: a dict, for example ``{"use_cuda": True}``; ``{}`` is the host.
     """
 
-    def __init__(self, params):
+    def __init__(self, params) -> None:
         if not isinstance(params, dict):
             raise TypeError(f"[BackendConfig] params: expected a dict, got {type(params)}")
         for name in params:
@@ -46,7 +47,7 @@ class BackendConfig:
         """numpy, or cupy for a GPU."""
         return self.device.xp
 
-    def __enter__(self):
+    def __enter__(self) -> Any:
         with contextlib.ExitStack() as stack:
             for name in _config:
                 stack.enter_context(catena.using_config(name, getattr(self, name)))
@@ -54,19 +55,19 @@ class BackendConfig:
             self._scopes.append(stack.pop_all())
         return self
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception) -> None:
         self._scopes.pop().__exit__(*exception)
 
     def __repr__(self):
         return f"<BackendConfig {' '.join(f'{k}={getattr(self, k)!r}' for k in _defaults)}>"
 
-    def get_func_str(self):
+    def get_func_str(self) -> Any:
         """The configuration as a part of the name of a test."""
         values = {name: getattr(self, name) for name in _defaults}
         return "__".join(f"{name}_{str(value).lower() if isinstance(value, bool) else value}"
                          for name, value in values.items())
 
-    def get_pytest_marks(self):
+    def get_pytest_marks(self) -> Any:
         """The decorators that skip a test where it cannot run."""
         if self.use_chainerx:
             return [attr.chainerx]
@@ -74,12 +75,12 @@ class BackendConfig:
             return [attr.multi_gpu(self.cuda_device + 1)]
         return [attr.ideep] if self.use_ideep != "never" else []
 
-    def get_array(self, np_array):
+    def get_array(self, np_array) -> Any:
         """The array on the device; also a list or a tuple of them."""
         return self.device.send(np_array)
 
 
-def inject_backend_tests(method_names, params):
+def inject_backend_tests(method_names, params) -> Any:
     """A decorator of test classes: methods run with each configuration, which is their argument.
 
     Args:

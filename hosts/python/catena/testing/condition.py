@@ -2,6 +2,7 @@
 import functools
 import traceback
 import unittest
+from typing import Any
 
 __all__ = ["repeat", "repeat_with_success_at_least", "retry"]
 
@@ -22,7 +23,7 @@ def _run_once(test, args, kwargs):
         case.tearDown()
 
 
-def repeat_with_success_at_least(times, min_success):
+def repeat_with_success_at_least(times, min_success) -> Any:
     """Runs a test several times. Raises AssertionError with the first error if too few succeed."""
     assert times >= min_success
 
@@ -52,11 +53,11 @@ def repeat_with_success_at_least(times, min_success):
     return decorate
 
 
-def repeat(times):
+def repeat(times) -> Any:
     """Runs a test several times."""
     return repeat_with_success_at_least(times, times)
 
 
-def retry(times):
+def retry(times) -> Any:
     """Runs a test until it succeeds, at most so many times."""
     return repeat_with_success_at_least(times, 1)

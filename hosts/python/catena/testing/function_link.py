@@ -1,6 +1,7 @@
 """Base classes of tests of functions and links."""
 import contextlib
 import unittest
+from typing import Any
 
 import numpy
 
@@ -22,7 +23,7 @@ class LinkTestError(AssertionError):
 class InitializerArgument:
     """An argument of a link, such as None, and the initializer for which it stands."""
 
-    def __init__(self, argument_value, expected_initializer):
+    def __init__(self, argument_value, expected_initializer) -> None:
         if expected_initializer is None:
             raise ValueError("[InitializerArgument] expected_initializer: expected an initializer, "
                              "got None")
@@ -51,18 +52,18 @@ class _TestBase:
     check_forward_options = check_backward_options = {}
     _error = FunctionTestError
 
-    def before_test(self, test_name):
+    def before_test(self, test_name) -> Any:
         """Called before each test. It can raise unittest.SkipTest."""
 
-    def generate_inputs(self):
+    def generate_inputs(self) -> Any:
         """The inputs, a tuple of numpy.ndarrays."""
         raise NotImplementedError("generate_inputs() is not implemented.")
 
-    def generate_grad_outputs(self, outputs_template):
+    def generate_grad_outputs(self, outputs_template) -> Any:
         """The gradients of the results."""
         return _like(outputs_template)
 
-    def check_forward_outputs(self, outputs, expected_outputs):
+    def check_forward_outputs(self, outputs, expected_outputs) -> None:
         """Raises an error unless two tuples of arrays are close."""
         self._require_equal(outputs, expected_outputs, self.check_forward_options)
 
@@ -138,34 +139,34 @@ class FunctionTestCase(_TestBase, unittest.TestCase):
     check_double_backward_options = {}
     skip_forward_test = skip_backward_test = skip_double_backward_test = False
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args, **kwargs) -> None:
         super().__init__(*args, **kwargs)
         for name in ("forward", "backward", "double_backward"):  # tests add to these dicts
             setattr(self, f"check_{name}_options", dict(getattr(self, f"check_{name}_options")))
 
-    def forward(self, inputs, device):
+    def forward(self, inputs, device) -> Any:
         raise NotImplementedError("forward() is not implemented.")
 
-    def forward_expected(self, inputs):
+    def forward_expected(self, inputs) -> Any:
         raise NotImplementedError("forward_expected() is not implemented.")
 
-    def generate_grad_grad_inputs(self, inputs_template):
+    def generate_grad_grad_inputs(self, inputs_template) -> Any:
         """The gradients of the gradients of the inputs."""
         return _like(inputs_template)
 
     def _expected(self, inputs):
         return _require_arrays(self.forward_expected(inputs), "forward_expected")
 
-    def test_forward(self, backend_config):
+    def test_forward(self, backend_config) -> None:
         self.run_test_forward(backend_config)
 
-    def test_backward(self, backend_config):
+    def test_backward(self, backend_config) -> None:
         self.run_test_backward(backend_config)
 
-    def test_double_backward(self, backend_config):
+    def test_double_backward(self, backend_config) -> None:
         self.run_test_double_backward(backend_config)
 
-    def run_test_forward(self, backend_config):
+    def run_test_forward(self, backend_config) -> None:
         """Compares the results with the expected ones, and whether the inputs stay the same."""
         self._start("test_forward", backend_config)
         given = self._inputs()
@@ -182,12 +183,12 @@ class FunctionTestCase(_TestBase, unittest.TestCase):
                                         f"{i}\n{error}") from None
         self.check_forward_outputs(tuple(y.array for y in outputs), expected)
 
-    def run_test_backward(self, backend_config):
+    def run_test_backward(self, backend_config) -> None:
         """Compares the gradients with finite differences."""
         self._start("test_backward", backend_config)
         self._check("backward", False)
 
-    def run_test_double_backward(self, backend_config):
+    def run_test_double_backward(self, backend_config) -> None:
         """Compares the gradients of the gradients with finite differences."""
         self._start("test_double_backward", backend_config)
         self._check("double backward", True)
@@ -218,14 +219,14 @@ class _LinkTestBase(_TestBase):
     param_names = ()
     _error = LinkTestError
 
-    def generate_params(self):
+    def generate_params(self) -> Any:
         """The initializers, which are the arguments of create_link()."""
         raise NotImplementedError("generate_params is not implemented.")
 
-    def create_link(self, initializers):
+    def create_link(self, initializers) -> Any:
         raise NotImplementedError("create_link is not implemented.")
 
-    def forward(self, link, inputs, device):
+    def forward(self, link, inputs, device) -> Any:
         """Calls the link."""
         outputs = link(*inputs)
         return outputs if isinstance(outputs, tuple) else (outputs,)
@@ -268,15 +269,15 @@ class LinkTestCase(_LinkTestBase, unittest.TestCase):
 
     skip_forward_test = skip_backward_test = False
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args, **kwargs) -> None:
         super().__init__(*args, **kwargs)
         self.check_forward_options = dict(self.check_forward_options)
         self.check_backward_options = dict(self.check_backward_options)
 
-    def forward_expected(self, link, inputs):
+    def forward_expected(self, link, inputs) -> Any:
         raise NotImplementedError("forward_expected() is not implemented.")
 
-    def test_forward(self, backend_config):
+    def test_forward(self, backend_config) -> None:
         """Compares the results with the expected ones, which are computed on the host."""
         self._start("test_forward", backend_config)
         link = self._link(self._params())
@@ -287,7 +288,7 @@ class LinkTestCase(_LinkTestBase, unittest.TestCase):
         self.check_forward_outputs(
             outputs, _require_arrays(self.forward_expected(link, inputs), "forward_expected"))
 
-    def test_backward(self, backend_config):
+    def test_backward(self, backend_config) -> None:
         """Compares the gradients with finite differences."""
         from catena import gradient_check
         self._start("test_backward", backend_config)
@@ -318,10 +319,10 @@ class LinkInitializersTestCase(_LinkTestBase, unittest.TestCase):
 
     check_initializers_options = {}
 
-    def get_initializers(self):
+    def get_initializers(self) -> Any:
         raise NotImplementedError("get_initializers is not implemented.")
 
-    def test_initializers(self, backend_config):
+    def test_initializers(self, backend_config) -> None:
         """Compares each parameter with the array that its initializer fills."""
         from catena import initializers
         self._start("test_initializers", backend_config)

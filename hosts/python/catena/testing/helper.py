@@ -2,12 +2,14 @@
 import contextlib
 import unittest
 import warnings
+from collections.abc import Iterator
+from typing import Any
 
 __all__ = ["assert_warns", "patch", "with_requires", "without_requires"]
 
 
 @contextlib.contextmanager
-def assert_warns(expected):
+def assert_warns(expected) -> Iterator[Any]:
     """Raises AssertionError unless the scope warns with this class. Other warnings go on."""
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
@@ -30,19 +32,19 @@ def _installed(requirement):
         return False
 
 
-def with_requires(*requirements):
+def with_requires(*requirements) -> Any:
     """Skips a test unless packages are installed: ``@with_requires("numpy>=2")``."""
     return unittest.skipUnless(all(map(_installed, requirements)),
                                "requires: " + ",".join(requirements))
 
 
-def without_requires(*requirements):
+def without_requires(*requirements) -> Any:
     """Skips a test if packages are installed."""
     return unittest.skipIf(all(map(_installed, requirements)),
                            "requires no " + ",".join(requirements))
 
 
-def patch(target, *args, **kwargs):
+def patch(target, *args, **kwargs) -> Any:
     """unittest.mock.patch() whose replacement calls ``wraps``, by default the object itself."""
     import importlib
     from unittest import mock

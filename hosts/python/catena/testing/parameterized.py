@@ -3,18 +3,19 @@ import functools
 import itertools
 import sys
 import types
+from typing import Any
 
 __all__ = ["from_pytest_parameterize", "parameterize", "parameterize_pytest", "product",
            "product_dict"]
 
 
-def from_pytest_parameterize(names, values):
+def from_pytest_parameterize(names, values) -> Any:
     """``("a,b", [(1, 2)])`` as ``[{"a": 1, "b": 2}]``."""
     names = names.split(",")
     return [dict(zip(names, [each] if len(names) == 1 else each)) for each in values]
 
 
-def product(parameter):
+def product(parameter) -> Any:
     """All combinations: of ``{"a": [1, 2], "b,c": [(3, 4)]}``, or of the dicts in several lists."""
     if isinstance(parameter, dict):
         return product_dict(*itertools.starmap(from_pytest_parameterize, sorted(parameter.items())))
@@ -26,7 +27,7 @@ def product(parameter):
     return product_dict(*parameter)
 
 
-def product_dict(*parameters):
+def product_dict(*parameters) -> Any:
     """All combinations of a dict from each list."""
     return [{key: value for each in found for key, value in each.items()}
             for found in itertools.product(*parameters)]
@@ -38,11 +39,11 @@ _product_dict_orig = product_dict  # Chainer's conftest.py replaces the other na
 class _Bundle:
     """The test classes that parameterize() made from one, in the module's place of that one."""
 
-    def __init__(self, cases):
+    def __init__(self, cases) -> None:
         self.cases = cases
 
 
-def each_class(decorator):
+def each_class(decorator) -> Any:
     """Lets a decorator of classes take the result of parameterize()."""
     @functools.wraps(decorator)
     def decorate(target):
@@ -54,7 +55,7 @@ def each_class(decorator):
     return decorate
 
 
-def parameterize(*params):
+def parameterize(*params) -> Any:
     """A decorator that makes a test class for each dict of attributes."""
     def decorate(target):
         made = []
@@ -73,6 +74,6 @@ def parameterize(*params):
     return decorate
 
 
-def parameterize_pytest(names, values):
+def parameterize_pytest(names, values) -> Any:
     """parameterize() with the arguments of ``pytest.mark.parametrize()``."""
     return parameterize(*from_pytest_parameterize(names, values))

@@ -1,6 +1,7 @@
 """Tests with the same pseudorandom numbers in each run."""
 import contextlib
 import functools
+from typing import Any
 
 import numpy
 
@@ -28,13 +29,13 @@ def _fixed_random():
             numpy.random.set_state(before)
 
 
-def generate_seed():
+def generate_seed() -> Any:
     """A pseudorandom seed, which is the same in each run of a test with fix_random()."""
     assert _depth > 0, "random is not set up"
     return numpy.random.randint(0x7fffffff)
 
 
-def fix_random(*, setup_method="setUp", teardown_method="tearDown"):
+def fix_random(*, setup_method="setUp", teardown_method="tearDown") -> Any:
     """A decorator of test functions and classes: each run has the same pseudorandom numbers."""
     def decorate(target):
         if not isinstance(target, type):

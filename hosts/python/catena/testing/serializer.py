@@ -3,7 +3,7 @@
 __all__ = ["save_and_load", "save_and_load_hdf5", "save_and_load_npz"]
 
 
-def save_and_load(src, dst, filename, saver, loader):
+def save_and_load(src, dst, filename, saver, loader) -> None:
     """Saves an object with ``saver(path, src)`` in a temporary folder, and loads another."""
     import os
     import tempfile
@@ -13,11 +13,11 @@ def save_and_load(src, dst, filename, saver, loader):
         loader(path, dst)
 
 
-def save_and_load_npz(src, dst):
+def save_and_load_npz(src, dst) -> None:
     from catena import serializers
     save_and_load(src, dst, "tmp.npz", serializers.save_npz, serializers.load_npz)
 
 
-def save_and_load_hdf5(src, dst):
+def save_and_load_hdf5(src, dst) -> None:
     from catena import serializers
     save_and_load(src, dst, "tmp.h5", serializers.save_hdf5, serializers.load_hdf5)

@@ -1,10 +1,11 @@
 """Trainers in tests of extensions."""
+from typing import Any
 
 __all__ = ["get_trainer_with_mock_updater"]
 
 
 def get_trainer_with_mock_updater(stop_trigger=(10, "iteration"), iter_per_epoch=10,
-                                  extensions=None):
+                                  extensions=None) -> Any:
     """A trainer whose updater counts iterations and epochs, and calls a Mock ``update_core()``."""
     from unittest import mock
 

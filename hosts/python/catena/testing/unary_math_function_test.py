@@ -1,4 +1,6 @@
 """Tests of functions of one array that work on each element."""
+from typing import Any
+
 import numpy
 
 from catena.testing import attr
@@ -14,7 +16,7 @@ def _uniform(shape, dtype):
 
 def unary_math_function_unittest(func, func_expected=None, label_expected=None, make_data=None,
                                  is_linear=None, forward_options=None, backward_options=None,
-                                 double_backward_options=None):
+                                 double_backward_options=None) -> Any:
     """A decorator that adds tests of a function to a class derived from unittest.TestCase.
 
     Args:

@@ -1,8 +1,12 @@
 """Extension, the base of what a trainer calls after updates."""
+from collections.abc import Callable
+from typing import Any, TypeVar
+
 from catena.utils import argument
 
 __all__ = ["Extension", "PRIORITY_EDITOR", "PRIORITY_READER", "PRIORITY_WRITER", "make_extension"]
 
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 PRIORITY_WRITER = 300  # reports values
 PRIORITY_EDITOR = 200  # changes reported values
 PRIORITY_READER = 100  # only reads them
@@ -17,32 +21,32 @@ class Extension:
         name: its name in the trainer; None: default_name.
     """
 
-    trigger = 1, "iteration"
+    trigger: Any = (1, "iteration")
     priority = PRIORITY_READER
-    name = None
+    name: Any = None
 
     @property
     def default_name(self):
         return type(self).__name__
 
-    def __call__(self, trainer):
+    def __call__(self, trainer) -> Any:
         raise NotImplementedError("Extension implementation must override __call__.")
 
-    def initialize(self, trainer):
+    def initialize(self, trainer) -> Any:
         """Is called before the first update, also of a resumed training."""
 
-    def finalize(self):
+    def finalize(self) -> Any:
         """Is called at the end of the training, also after an exception."""
 
-    def on_error(self, trainer, exc, tb):
+    def on_error(self, trainer, exc, tb) -> Any:
         """Is called when the training ends with an exception."""
 
-    def serialize(self, serializer):
+    def serialize(self, serializer) -> Any:
         """Saves or loads the state."""
 
 
 def make_extension(trigger=None, default_name=None, priority=None, finalizer=None,
-                   initializer=None, on_error=None, **kwargs):
+                   initializer=None, on_error=None, **kwargs) -> Callable[[_Function], _Function]:
     """A decorator that gives a function the attributes of an extension."""
     argument.parse_kwargs(
         kwargs, invoke_before_training="invoke_before_training has been removed since Chainer "

@@ -4,6 +4,7 @@ import os
 import sys
 import time
 import traceback
+from typing import Any
 
 from catena import _core
 from catena.reporter import Reporter, scalar_of
@@ -15,7 +16,7 @@ __all__ = ["Trainer"]
 
 
 class _Entry:
-    def __init__(self, extension, trigger, priority, call_before_training):
+    def __init__(self, extension, trigger, priority, call_before_training) -> None:
         self.extension = extension
         self.trigger = trigger
         self.priority = priority
@@ -47,10 +48,10 @@ class Trainer:
         reporter: the Reporter, whose observers are the links that are trained.
     """
 
-    def __init__(self, updater, stop_trigger=None, out="result", extensions=None):
+    def __init__(self, updater, stop_trigger=None, out="result", extensions=None) -> None:
         self.updater = updater
         self.stop_trigger = get_trigger(stop_trigger)
-        self.observation = {}
+        self.observation: Any = {}
         self.out = out
         self.reporter = Reporter()
         for name, optimizer in updater.get_all_optimizers().items():
@@ -79,7 +80,7 @@ class Trainer:
         return time.perf_counter() - self._start_at + self._elapsed_before
 
     def extend(self, extension, name=None, trigger=None, priority=None, *,
-               call_before_training=False):
+               call_before_training=False) -> None:
         """Adds an extension: a callable that takes the trainer.
 
         Args:
@@ -109,7 +110,7 @@ class Trainer:
         self._extensions[unique] = _Entry(
             extension, get_trigger(trigger), priority, call_before_training)
 
-    def get_extension(self, name):
+    def get_extension(self, name) -> Any:
         """The extension of a name. Raises ValueError if there is none."""
         if name not in self._extensions:
             raise ValueError(f"extension {name} not found")
@@ -128,7 +129,7 @@ class Trainer:
                     if entry.call_before_training:
                         entry.extension(self)
 
-    def run(self, show_loop_exception_msg=True):
+    def run(self, show_loop_exception_msg=True) -> None:
         """Runs the training until the stop trigger fires. It can run once."""
         if self._final_elapsed_time is not None:
             raise RuntimeError("cannot run training loop multiple times")
@@ -187,7 +188,7 @@ class Trainer:
         if not saving:
             self.observation = json.loads(text)
 
-    def serialize(self, serializer):
+    def serialize(self, serializer) -> None:
         from catena.serializer import Serializer
         self.updater.serialize(serializer["updater"])
         if hasattr(self.stop_trigger, "serialize"):

@@ -1,4 +1,6 @@
 """Updaters make one iteration of a training."""
+from typing import Any
+
 from catena import _core
 from catena.configuration import force_backprop_mode, using_device
 from catena.dataset.convert import _call_converter, _device, concat_examples
@@ -10,25 +12,25 @@ __all__ = ["ParallelUpdater", "StandardUpdater", "Updater"]
 class Updater:
     """Makes one iteration. Subclasses implement the methods."""
 
-    def connect_trainer(self, trainer):
+    def connect_trainer(self, trainer) -> Any:
         """Is called when a trainer is made with it."""
 
-    def finalize(self):
+    def finalize(self) -> Any:
         """Is called at the end of the training."""
         raise NotImplementedError
 
-    def get_optimizer(self, name):
+    def get_optimizer(self, name) -> Any:
         raise NotImplementedError
 
-    def get_all_optimizers(self):
+    def get_all_optimizers(self) -> dict[str, Any]:
         """A dictionary of names and optimizers."""
         raise NotImplementedError
 
-    def update(self):
+    def update(self) -> Any:
         """Makes one iteration."""
         raise NotImplementedError
 
-    def serialize(self, serializer):
+    def serialize(self, serializer) -> Any:
         raise NotImplementedError
 
 
@@ -59,7 +61,7 @@ class StandardUpdater(Updater):
     """
 
     def __init__(self, iterator, optimizer, converter=concat_examples, device=None, loss_func=None,
-                 loss_scale=None, auto_new_epoch=True, *, input_device=None):
+                 loss_scale=None, auto_new_epoch=True, *, input_device=None) -> None:
         self._device = _device(device)
         self._input_device = self._device if input_device is None else _device(input_device)
         self._iterators = {"main": iterator} if isinstance(iterator, Iterator) else iterator
@@ -103,24 +105,24 @@ class StandardUpdater(Updater):
     def is_new_epoch(self):
         return self._iterators["main"].is_new_epoch
 
-    def finalize(self):
+    def finalize(self) -> None:
         for iterator in self._iterators.values():
             iterator.finalize()
 
-    def get_optimizer(self, name):
+    def get_optimizer(self, name) -> Any:
         return self._optimizers[name]
 
-    def get_all_optimizers(self):
+    def get_all_optimizers(self) -> dict[str, Any]:
         return dict(self._optimizers)
 
-    def get_iterator(self, name):
+    def get_iterator(self, name) -> Any:
         return self._iterators[name]
 
-    def update(self):
+    def update(self) -> None:
         self.update_core()
         self.iteration += 1
 
-    def update_core(self):
+    def update_core(self) -> None:
         """One iteration without counting it; subclasses may override it."""
         iterator, optimizer = self._iterators["main"], self._optimizers["main"]
         arrays = _call_converter(self.converter, iterator.next(), self.input_device)
@@ -128,7 +130,7 @@ class StandardUpdater(Updater):
         if self.auto_new_epoch and iterator.is_new_epoch:
             optimizer.new_epoch(auto=True)
 
-    def serialize(self, serializer):
+    def serialize(self, serializer) -> None:
         for name, iterator in self._iterators.items():
             iterator.serialize(serializer["iterator:" + name])
         for name, optimizer in self._optimizers.items():
@@ -148,7 +150,7 @@ class ParallelUpdater(StandardUpdater):
     """
 
     def __init__(self, iterator, optimizer, converter=concat_examples, models=None, devices=None,
-                 loss_func=None, loss_scale=None, auto_new_epoch=True):
+                 loss_func=None, loss_scale=None, auto_new_epoch=True) -> None:
         super().__init__(iterator, optimizer, converter, loss_func=loss_func,
                          loss_scale=loss_scale, auto_new_epoch=auto_new_epoch)
         if models is None and devices is None:
@@ -170,7 +172,7 @@ class ParallelUpdater(StandardUpdater):
         main = self.get_optimizer("main").target
         return {name: model for name, model in self._models.items() if model is not main}
 
-    def connect_trainer(self, trainer):
+    def connect_trainer(self, trainer) -> None:
         for name, model in self._others().items():
             trainer.reporter.add_observer(name, model)
             trainer.reporter.add_observers(name, model.namedlinks(skipself=True))
@@ -180,7 +182,7 @@ class ParallelUpdater(StandardUpdater):
         batch, n = self.get_iterator("main").next(), len(self._models)
         return [batch[i::n] for i in range(n)]
 
-    def update_core(self):
+    def update_core(self) -> None:
         iterator, optimizer = self.get_iterator("main"), self.get_optimizer("main")
         models = self._models
         losses = []
@@ -203,7 +205,7 @@ class ParallelUpdater(StandardUpdater):
         if self.auto_new_epoch and iterator.is_new_epoch:
             optimizer.new_epoch(auto=True)
 
-    def serialize(self, serializer):
+    def serialize(self, serializer) -> None:
         super().serialize(serializer)
         for model in self._others().values():  # they are equal between iterations
             model.copyparams(self.get_optimizer("main").target)

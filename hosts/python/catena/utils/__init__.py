@@ -1,6 +1,8 @@
 """Helpers with the names of chainer.utils."""
 import collections.abc as collections_abc
 import contextlib
+from collections.abc import Iterator
+from typing import Any
 
 from . import argument, array, cache, conv, conv_nd, meta, precision, type_check
 from catena.utils.array import *
@@ -12,7 +14,7 @@ from catena.utils.walker_alias import *
 
 
 @contextlib.contextmanager
-def tempdir(**kwargs):
+def tempdir(**kwargs) -> Iterator[Any]:
     """A temporary folder that is removed at the end of the scope. kwargs: of tempfile.mkdtemp()."""
     import shutil
     import tempfile
@@ -23,7 +25,7 @@ def tempdir(**kwargs):
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def force_array(x, dtype=None):
+def force_array(x, dtype=None) -> Any:
     """A number or an array as an array, of a dtype unless it is None."""
     import numpy
     if numpy.isscalar(x):
@@ -31,7 +33,7 @@ def force_array(x, dtype=None):
     return x if dtype is None or x.dtype == dtype else x.astype(dtype)
 
 
-def force_type(dtype, value):
+def force_type(dtype, value) -> Any:
     """A number or an array in a dtype."""
     import numpy
     if numpy.isscalar(value):

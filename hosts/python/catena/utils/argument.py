@@ -1,10 +1,11 @@
 """Keyword arguments that a function takes as ``**kwargs``."""
 import sys
+from typing import Any
 
 __all__ = ["assert_kwargs_empty", "check_unexpected_kwargs", "parse_kwargs"]
 
 
-def check_unexpected_kwargs(kwargs, **unexpected):
+def check_unexpected_kwargs(kwargs, **unexpected) -> None:
     """Raises ValueError with the message of the first name in `unexpected` that kwargs has."""
     for name, message in unexpected.items():
         if name in kwargs:
@@ -18,7 +19,7 @@ def _require_empty(kwargs, unexpected, caller):
                         + ", ".join(map(repr, sorted(kwargs))))
 
 
-def parse_kwargs(kwargs, *name_and_values, **unexpected):
+def parse_kwargs(kwargs, *name_and_values, **unexpected) -> Any:
     """The values of arguments, a tuple. The caller's kwargs may have no other names.
 
     Args:
@@ -31,6 +32,6 @@ def parse_kwargs(kwargs, *name_and_values, **unexpected):
     return values
 
 
-def assert_kwargs_empty(kwargs):
+def assert_kwargs_empty(kwargs) -> None:
     """Raises TypeError if the caller's kwargs have names."""
     _require_empty(kwargs, {}, sys._getframe(1).f_code.co_name)

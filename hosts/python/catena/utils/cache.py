@@ -13,7 +13,7 @@ class cached_property:
     are kept apart.
     """
 
-    def __init__(self, func):
+    def __init__(self, func) -> None:
         functools.update_wrapper(self, func)
         self.func = func
 

@@ -1,5 +1,6 @@
 """The windows of a convolution as an array (`im2col`), and the sum of such windows (`col2im`)."""
 import itertools
+from typing import Any
 
 from catena.utils.conv import get_conv_outsize, get_deconv_outsize
 
@@ -12,7 +13,7 @@ def _require_lengths(function, n, **given):
             raise AssertionError(f"[{function}] {name}: expected {n} values, got {value}")
 
 
-def as_tuple(x, n):
+def as_tuple(x, n) -> Any:
     """A tuple of n equal numbers, or x itself as a tuple if it has n elements."""
     if not hasattr(x, "__getitem__"):
         return (x,) * n
@@ -33,7 +34,7 @@ def _module(array):
     return get_array_module(array)
 
 
-def im2col_nd_cpu(img, ksize, stride, pad, pval=0, cover_all=False, dilate=1, outs=None):
+def im2col_nd_cpu(img, ksize, stride, pad, pval=0, cover_all=False, dilate=1, outs=None) -> Any:
     """im2col_nd() with a value for the padding, and perhaps the sizes of the output."""
     n = img.ndim - 2
     _require_lengths("im2col_nd", n, ksize=ksize, stride=stride, pad=pad)
@@ -55,7 +56,7 @@ def im2col_nd_cpu(img, ksize, stride, pad, pval=0, cover_all=False, dilate=1, ou
     return col
 
 
-def im2col_nd(img, ksize, stride, pad, cover_all=False, dilate=1):
+def im2col_nd(img, ksize, stride, pad, cover_all=False, dilate=1) -> Any:
     """The elements below each element of a filter, for all its positions.
 
     Args:
@@ -70,7 +71,7 @@ def im2col_nd(img, ksize, stride, pad, cover_all=False, dilate=1):
     return im2col_nd_cpu(img, ksize, stride, pad, cover_all=cover_all, dilate=dilate)
 
 
-def col2im_nd(col, stride, pad, dims, dilate=1):
+def col2im_nd(col, stride, pad, dims, dilate=1) -> Any:
     """Adds the elements of im2col_nd()'s result at the places they come from.
 
     Args:

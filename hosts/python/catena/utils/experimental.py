@@ -4,7 +4,7 @@ import warnings
 __all__ = ["experimental", "nondeterministic"]
 
 
-def experimental(api_name):
+def experimental(api_name) -> None:
     """Gives a FutureWarning that the interface with this name can change.
 
     ``catena.disable_experimental_feature_warning = True`` turns the warnings off.
@@ -15,7 +15,7 @@ def experimental(api_name):
                       FutureWarning, stacklevel=3)
 
 
-def nondeterministic(f_name):
+def nondeterministic(f_name) -> None:
     """Warns, if ``config.warn_nondeterministic`` is set, that a function may differ between runs."""
     from catena.configuration import config
     if config.warn_nondeterministic:

@@ -1,10 +1,12 @@
 """Crops of images."""
+from typing import Any
+
 import numpy
 
 __all__ = ["oversample"]
 
 
-def oversample(images, crop_dims):
+def oversample(images, crop_dims) -> Any:
     """Ten crops of each image: the corners, the center, and their mirror images.
 
     Args:

@@ -1,10 +1,11 @@
 """Methods that classes may not override."""
 import warnings
+from typing import Any
 
 __all__ = ["enable_final", "final"]
 
 
-def final(*args, action=TypeError):
+def final(*args, action=TypeError) -> Any:
     """A decorator of a method that classes should not override.
 
     The class needs a base that enable_final() made.
@@ -33,7 +34,7 @@ class _EnableFinal(type):
         return super().__new__(cls, name, bases, members, **kwargs)
 
 
-def enable_final(base=(), meta_base=()):
+def enable_final(base=(), meta_base=()) -> Any:
     """A base class whose subclasses can have final() methods.
 
     Args:

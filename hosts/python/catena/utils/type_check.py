@@ -7,6 +7,7 @@ the message shows both the text and the values::
 """
 import math
 import operator
+from typing import Any
 
 from catena import _core
 from catena._core import InvalidType
@@ -25,10 +26,10 @@ class Expr:
     ``priority`` is that of the outermost operator; operands of a lower priority get parentheses.
     """
 
-    def __init__(self, priority=_ATOM):
+    def __init__(self, priority=_ATOM) -> None:
         self.priority = priority
 
-    def eval(self):
+    def eval(self) -> Any:
         raise NotImplementedError
 
     def __getattr__(self, name):
@@ -36,10 +37,10 @@ class Expr:
             raise AttributeError(name)
         return GetAttr(self, name)
 
-    def __getitem__(self, key):
+    def __getitem__(self, key) -> Any:
         return GetItem(self, key)
 
-    def __call__(self, *args):
+    def __call__(self, *args) -> Any:
         return Call(self, args)
 
     def __bool__(self):
@@ -52,11 +53,11 @@ class Expr:
 class Constant(Expr):
     """A value, whose text is its repr()."""
 
-    def __init__(self, value):
+    def __init__(self, value) -> None:
         super().__init__()
         self.value = value
 
-    def eval(self):
+    def eval(self) -> Any:
         return self.value
 
     def __str__(self):
@@ -66,11 +67,11 @@ class Constant(Expr):
 class Variable(Expr):
     """A value with a name."""
 
-    def __init__(self, value, name):
+    def __init__(self, value, name) -> None:
         super().__init__()
         self.value, self.name = value, name
 
-    def eval(self):
+    def eval(self) -> Any:
         return self.value
 
     def __str__(self):
@@ -83,11 +84,11 @@ make_variable = Variable
 class GetAttr(Expr):
     """An attribute of an expression."""
 
-    def __init__(self, obj, name):
+    def __init__(self, obj, name) -> None:
         super().__init__()
         self.obj, self.name = obj, name
 
-    def eval(self):
+    def eval(self) -> Any:
         return getattr(eval(self.obj), eval(self.name))
 
     def __str__(self):
@@ -100,11 +101,11 @@ class GetAttr(Expr):
 class GetItem(Expr):
     """An element of an expression."""
 
-    def __init__(self, obj, index):
+    def __init__(self, obj, index) -> None:
         super().__init__()
         self.obj, self.index = obj, index
 
-    def eval(self):
+    def eval(self) -> Any:
         return eval(self.obj)[eval(self.index)]
 
     def __str__(self):
@@ -114,11 +115,11 @@ class GetItem(Expr):
 class Call(Expr):
     """A call of an expression with a tuple of arguments."""
 
-    def __init__(self, obj, args):
+    def __init__(self, obj, args) -> None:
         super().__init__()
         self.obj, self.args = obj, args
 
-    def eval(self):
+    def eval(self) -> Any:
         return eval(self.obj)(*map(eval, self.args))
 
     def __str__(self):
@@ -128,11 +129,11 @@ class Call(Expr):
 class UnaryOperator(Expr):
     """An operator before an expression: its text, and a function of the value."""
 
-    def __init__(self, priority, term, exp, func):
+    def __init__(self, priority, term, exp, func) -> None:
         super().__init__(priority)
         self.term, self.exp, self.func = term, exp, func
 
-    def eval(self):
+    def eval(self) -> Any:
         return self.func(eval(self.term))
 
     def __str__(self):
@@ -142,12 +143,12 @@ class UnaryOperator(Expr):
 class BinaryOperator(Expr):
     """An operator between two expressions: its text, and a function of the values."""
 
-    def __init__(self, priority, lhs, rhs, exp, func, right_associative=False):
+    def __init__(self, priority, lhs, rhs, exp, func, right_associative=False) -> None:
         super().__init__(priority)
         self.lhs, self.rhs, self.exp, self.func = lhs, rhs, exp, func
         self.right_associative = right_associative
 
-    def eval(self):
+    def eval(self) -> Any:
         return self.func(eval(self.lhs), eval(self.rhs))
 
     def __str__(self):
@@ -160,18 +161,18 @@ class BinaryOperator(Expr):
 class BoolBinaryOperator(BinaryOperator):
     """A comparison, with the text of the opposite one (`inv`)."""
 
-    def __init__(self, lhs, rhs, exp, inv, func):
+    def __init__(self, lhs, rhs, exp, inv, func) -> None:
         super().__init__(-1, lhs, rhs, exp, func)
         self.inv = inv
 
-    def expect(self):
+    def expect(self) -> None:
         """Raises InvalidType, with the values of both sides, if the comparison is false."""
         left, right = eval(self.lhs), eval(self.rhs)
         if not self.func(left, right):
             raise _invalid(str(self), f"{left} {self.inv} {right}")
 
 
-def eval(exp):
+def eval(exp) -> Any:
     """The value of an expression, also in lists and tuples; other objects as they are."""
     if isinstance(exp, Expr):
         return exp.eval()
@@ -225,7 +226,7 @@ _add_operators()
 class TypeInfo:
     """The shape and dtype of an array."""
 
-    def __init__(self, shape, dtype):
+    def __init__(self, shape, dtype) -> None:
         self.shape, self.dtype, self.ndim = shape, dtype, len(shape)
 
     @property
@@ -236,14 +237,14 @@ class TypeInfo:
 class TypeInfoTuple(tuple):
     """Expressions of TypeInfos. size() is an expression of their number."""
 
-    def size(self):
+    def size(self) -> Any:
         return Variable(len(self), f"{self.name}.size")
 
 
 class LightTypeInfoTuple(tuple):
     """TypeInfos themselves, with which comparisons are fast but have no text."""
 
-    def size(self):
+    def size(self) -> Any:
         return len(self)
 
 
@@ -251,12 +252,12 @@ def _info(x):
     return TypeInfo(() if x is None else tuple(x.shape), getattr(x, "dtype", None))
 
 
-def get_light_types(data):
+def get_light_types(data) -> Any:
     """The types of a tuple of arrays."""
     return LightTypeInfoTuple(map(_info, data))
 
 
-def get_types(data, name, accept_none=False):
+def get_types(data, name, accept_none=False) -> Any:
     """The types of a tuple of arrays, as expressions "NAME[0]" and so on."""
     if not isinstance(data, tuple):
         raise AssertionError(f"[get_types] data: expected a tuple of arrays, got {type(data)}")
@@ -281,7 +282,7 @@ def _invalid(expected, actual, message=None):
     return error
 
 
-def expect(*bool_exprs):
+def expect(*bool_exprs) -> None:
     """Raises InvalidType with the first comparison that is false and the values of its sides."""
     for expr in bool_exprs:
         if isinstance(expr, BoolBinaryOperator):
@@ -290,7 +291,7 @@ def expect(*bool_exprs):
             raise _invalid(_repr(expr) if isinstance(expr, Expr) else "True", "False")
 
 
-def expect_broadcast_shapes(*shape_types):
+def expect_broadcast_shapes(*shape_types) -> None:
     """Raises InvalidType unless the shapes can be broadcast to one."""
     import numpy
     shapes = [eval(shape) for shape in shape_types]
@@ -305,13 +306,13 @@ def expect_broadcast_shapes(*shape_types):
 prod = Variable(math.prod, "prod")
 
 
-def same_types(*arrays):
+def same_types(*arrays) -> Any:
     """Whether all are numpy.ndarrays, or all are catena.Arrays."""
     import numpy
     return any(all(isinstance(x, kind) for x in arrays) for kind in (numpy.ndarray, _core.Array))
 
 
-def check(function, arrays):
+def check(function, arrays) -> None:
     """Calls ``function.check_type_forward()`` with the types of a tuple of arrays."""
     try:
         function.check_type_forward(get_light_types(arrays))

@@ -1,4 +1,6 @@
 """Random numbers with given probabilities."""
+from typing import Any
+
 import numpy
 
 from catena.device_resident import DeviceResident
@@ -17,7 +19,7 @@ class WalkerAlias(DeviceResident):
 
     use_gpu = property(lambda self: self.device.is_gpu, doc="Whether the object is on a GPU.")
 
-    def __init__(self, probs):
+    def __init__(self, probs) -> None:
         shares = numpy.array(probs, "float32")
         shares /= shares.sum()
         n = len(shares)
@@ -34,7 +36,7 @@ class WalkerAlias(DeviceResident):
             self.threshold[k] = share
             self.values[k, 0] = i
 
-    def sample(self, shape):
+    def sample(self, shape) -> Any:
         """An int32 array of random numbers on the object's device."""
         places = numpy.random.uniform(0, len(self.threshold), shape)
         index = places.astype("int32")

@@ -2,6 +2,7 @@
 import functools
 import os
 import warnings
+from typing import Any
 
 from catena.training.extension import Extension
 from catena.training.extensions import snapshot_writers
@@ -11,14 +12,14 @@ __all__ = ["snapshot", "snapshot_object"]
 _unset = object()
 
 
-def snapshot_object(target, filename, savefun=None, **kwargs):
+def snapshot_object(target, filename, savefun=None, **kwargs) -> Any:
     """An extension that saves an object. The arguments are those of ``snapshot()``."""
     return snapshot(savefun, filename, target=target, **kwargs)
 
 
 def snapshot(savefun=None, filename="snapshot_iter_{.updater.iteration}", *, target=None,
              condition=None, writer=None, snapshot_on_error=False, n_retains=-1, autoload=False,
-             num_retain=_unset):
+             num_retain=_unset) -> Any:
     """An extension that saves the trainer once in an epoch, after all other extensions.
 
     Args:
@@ -74,7 +75,7 @@ class _Snapshot(Extension):
     default_name = "_Snapshot"
 
     def __init__(self, target, condition, writer, filename, snapshot_on_error, n_retains,
-                 autoload):
+                 autoload) -> None:
         self._target = target
         self.filename = filename
         self.condition = condition
@@ -83,7 +84,7 @@ class _Snapshot(Extension):
         self.n_retains = n_retains
         self.autoload = autoload
 
-    def initialize(self, trainer):
+    def initialize(self, trainer) -> None:
         from catena import serializers
         by_format = isinstance(self.filename, str)
         if self.autoload and by_format:
@@ -95,11 +96,11 @@ class _Snapshot(Extension):
             self.writer._add_cleanup_hook(functools.partial(
                 _remove_old, self.filename, trainer.out, self.n_retains))
 
-    def on_error(self, trainer, exc, tb):
+    def on_error(self, trainer, exc, tb) -> None:
         if self._snapshot_on_error:
             self._save(trainer)
 
-    def __call__(self, trainer):
+    def __call__(self, trainer) -> None:
         if self.condition is None or self.condition():
             self._save(trainer)
 
@@ -110,6 +111,6 @@ class _Snapshot(Extension):
         state = serializers.serialize(trainer if self._target is None else self._target)
         self.writer(name, trainer.out, state)
 
-    def finalize(self):
+    def finalize(self) -> None:
         if hasattr(self.writer, "finalize"):
             self.writer.finalize()

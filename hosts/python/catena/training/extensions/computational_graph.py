@@ -1,5 +1,6 @@
 """DumpGraph, which draws the graph of the first iteration."""
 import os
+from typing import Any
 
 from catena import _core
 from catena.configuration import config
@@ -8,7 +9,7 @@ from catena.training.extension import Extension
 __all__ = ["DumpGraph"]
 
 
-def is_graphviz_available():
+def is_graphviz_available() -> bool:
     """Whether Graphviz's program ``dot`` is found."""
     import shutil
     return shutil.which("dot") is not None
@@ -27,7 +28,7 @@ class DumpGraph(Extension):
     default_name = "dump_graph"
 
     def __init__(self, root_name, filename=None, variable_style=None, function_style=None, *,
-                 out_name="cg.dot"):
+                 out_name="cg.dot") -> None:
         self._root_name = root_name
         self._filename = out_name if filename is None else filename
         self._styles = {
@@ -36,16 +37,16 @@ class DumpGraph(Extension):
         self._original_flag = None
         self._flag_called = False
 
-    def initialize(self, trainer):
+    def initialize(self, trainer) -> None:
         if not self._flag_called:
             self._original_flag = config.keep_graph_on_report
             config.keep_graph_on_report = True
 
-    def trigger(self, trainer):
+    def trigger(self, trainer) -> Any:
         called, self._flag_called = self._flag_called, True
         return not called
 
-    def __call__(self, trainer):
+    def __call__(self, trainer) -> None:
         import subprocess
         from catena.computational_graph import build_computational_graph
         try:
@@ -61,6 +62,6 @@ class DumpGraph(Extension):
         finally:
             config.keep_graph_on_report = self._original_flag
 
-    def serialize(self, serializer):
+    def serialize(self, serializer) -> None:
         serializer("_original_flag", bool(self._original_flag))  # Chainer reads it
         self._flag_called = serializer("_flag_called", self._flag_called)

@@ -1,6 +1,7 @@
 """Evaluator, which computes the means of reported values on a validation set."""
 import copy
 import warnings
+from typing import Any
 
 from catena import reporter as reporter_module
 from catena.configuration import no_backprop_mode, using_config
@@ -34,7 +35,7 @@ class Evaluator(Extension):
     priority = PRIORITY_WRITER
 
     def __init__(self, iterator, target, converter=concat_examples, device=None, eval_hook=None,
-                 eval_func=None, *, progress_bar=False):
+                 eval_func=None, *, progress_bar=False) -> None:
         from catena.link import Link
         self.device = _device(device)
         self._iterators = {"main": iterator} if isinstance(iterator, Iterator) else iterator
@@ -49,19 +50,19 @@ class Evaluator(Extension):
                               "evaluator sweeps over iterators until they stop, so it might not "
                               "end.")
 
-    def get_iterator(self, name):
+    def get_iterator(self, name) -> Any:
         return self._iterators[name]
 
-    def get_all_iterators(self):
+    def get_all_iterators(self) -> Any:
         return dict(self._iterators)
 
-    def get_target(self, name):
+    def get_target(self, name) -> Any:
         return self._targets[name]
 
-    def get_all_targets(self):
+    def get_all_targets(self) -> Any:
         return dict(self._targets)
 
-    def __call__(self, trainer=None):
+    def __call__(self, trainer=None) -> Any:
         """Evaluates and reports. Returns the dictionary of means."""
         reporter = reporter_module.Reporter()
         prefix = "" if self.name is None else self.name + "/"
@@ -73,7 +74,7 @@ class Evaluator(Extension):
         reporter_module.report(result)
         return result
 
-    def evaluate(self):
+    def evaluate(self) -> Any:
         """The means over one sweep; subclasses may override it."""
         if self.eval_hook:
             self.eval_hook(self)
@@ -97,20 +98,21 @@ class Evaluator(Extension):
             bar.close()
         return summary.compute_mean()
 
-    def finalize(self):
+    def finalize(self) -> None:
         for iterator in self._iterators.values():
             iterator.finalize()
 
 
 class _IteratorBar(util.ProgressBar):
-    def __init__(self, iterator):
+    def __init__(self, iterator) -> None:
         if not hasattr(iterator, "current_position") or not hasattr(iterator, "epoch_detail"):
             raise TypeError("Iterator must have the following attributes to enable a progress bar: "
                             "current_position, epoch_detail")
         super().__init__()
         self._iterator = iterator
+        self.update_speed(iterator.current_position, iterator.epoch_detail)
 
-    def get_lines(self):
+    def get_lines(self) -> Any:
         iteration, epoch = self._iterator.current_position, self._iterator.epoch_detail
         size = getattr(self._iterator, "_epoch_size", None)
         speed, epoch_speed = self.update_speed(iteration, epoch)

@@ -2,6 +2,7 @@
 import json
 import os
 import warnings
+from typing import Any
 
 from catena.reporter import DictSummary
 from catena.training.extension import Extension
@@ -13,12 +14,12 @@ __all__ = ["LogReport"]
 class Averages:
     """The means of reported values over the interval of a trigger."""
 
-    def __init__(self, keys, trigger):
+    def __init__(self, keys, trigger) -> None:
         self._keys = keys
         self._trigger = get_trigger(trigger)
         self.summary = DictSummary()
 
-    def __call__(self, trainer):
+    def __call__(self, trainer) -> Any:
         """Adds the values of the iteration. Returns the means, epoch and iteration when due."""
         observation = trainer.observation
         self.summary.add(observation if self._keys is None else {
@@ -31,7 +32,7 @@ class Averages:
         self.summary = DictSummary()
         return means
 
-    def serialize(self, serializer):
+    def serialize(self, serializer) -> None:
         if hasattr(self._trigger, "serialize"):
             self._trigger.serialize(serializer["_trigger"])
         try:
@@ -53,13 +54,13 @@ class LogReport(Extension):
     """
 
     def __init__(self, keys=None, trigger=(1, "epoch"), postprocess=None, filename=None, *,
-                 log_name="log"):
+                 log_name="log") -> None:
         self._averages = Averages(keys, trigger)
         self._postprocess = postprocess
         self._log_name = log_name if filename is None else filename
         self._log = []
 
-    def __call__(self, trainer):
+    def __call__(self, trainer) -> None:
         entry = self._averages(trainer)
         if entry is None:
             return
@@ -81,7 +82,7 @@ class LogReport(Extension):
         """The entries, a list of dictionaries."""
         return self._log
 
-    def serialize(self, serializer):
+    def serialize(self, serializer) -> None:
         from catena.serializer import Serializer
         self._averages.serialize(serializer)
         if isinstance(serializer, Serializer):

@@ -2,6 +2,7 @@
 import json
 import os
 import warnings
+from typing import Any
 
 from catena.training.extension import Extension
 from catena.training.extensions.log_report import Averages
@@ -24,7 +25,7 @@ class PlotReport(Extension):
     """
 
     def __init__(self, y_keys, x_key="iteration", trigger=(1, "epoch"), postprocess=None,
-                 filename=None, marker="x", grid=True, *, file_name="plot.png"):
+                 filename=None, marker="x", grid=True, *, file_name="plot.png") -> None:
         self.available()
         self._x_key = x_key
         self._y_keys = (y_keys,) if isinstance(y_keys, str) else y_keys
@@ -36,7 +37,7 @@ class PlotReport(Extension):
         self._data = {key: [] for key in self._y_keys}
 
     @staticmethod
-    def available():
+    def available() -> bool:
         """Whether matplotlib can be imported; warns otherwise."""
         try:
             import matplotlib
@@ -48,7 +49,7 @@ class PlotReport(Extension):
                       "pip install matplotlib")
         return False
 
-    def __call__(self, trainer):
+    def __call__(self, trainer) -> None:
         summary = self._averages.summary
         means = self._averages(trainer)
         if means is None:
@@ -75,7 +76,7 @@ class PlotReport(Extension):
             legend = axes.legend(bbox_to_anchor=(1.05, 1), loc=2, borderaxespad=0.0)
             figure.savefig(path, bbox_extra_artists=(legend,), bbox_inches="tight")
 
-    def serialize(self, serializer):
+    def serialize(self, serializer) -> None:
         from catena.serializer import Serializer
         key = f"_plot_{self._file_name}"
         if isinstance(serializer, Serializer):

@@ -16,7 +16,7 @@ class PrintReport(Extension):
         out: the stream; None: sys.stdout.
     """
 
-    def __init__(self, entries, log_report="LogReport", out=None):
+    def __init__(self, entries, log_report="LogReport", out=None) -> None:
         self._entries = entries
         self._log_report = log_report
         self._out = out
@@ -25,7 +25,7 @@ class PrintReport(Extension):
         self._header = "  ".join(
             f"{entry:{width}}" for entry, width in zip(entries, self._widths)) + "\n"
 
-    def __call__(self, trainer):
+    def __call__(self, trainer) -> None:
         out = self._out or sys.stdout
         if self._header:
             out.write(self._header)
@@ -46,6 +46,6 @@ class PrintReport(Extension):
                 out.flush()
         self._printed = len(log_report.log)
 
-    def serialize(self, serializer):
+    def serialize(self, serializer) -> None:
         if isinstance(self._log_report, LogReport):
             self._log_report.serialize(serializer["_log_report"])

@@ -1,4 +1,6 @@
 """ProgressBar, an extension that shows how far the training is."""
+from typing import Any
+
 from catena.training.extension import Extension
 from catena.training.extensions import util
 
@@ -15,25 +17,28 @@ class ProgressBar(Extension):
         out: the stream; None: sys.stdout.
     """
 
-    def __init__(self, training_length=None, update_interval=100, bar_length=50, out=None):
+    def __init__(self, training_length=None, update_interval=100, bar_length=50, out=None) -> None:
         self._update_interval = update_interval
         self._bar = _TrainerBar(training_length, bar_length, out)
 
-    def __call__(self, trainer):
+    def initialize(self, trainer) -> None:
+        self._bar.update_speed(trainer.updater.iteration, trainer.updater.epoch_detail)
+
+    def __call__(self, trainer) -> None:
         self._bar.trainer = trainer
         if trainer.updater.iteration % self._update_interval == 0:
             self._bar.update()
 
-    def finalize(self):
+    def finalize(self) -> None:
         self._bar.close()
 
 
 class _TrainerBar(util.ProgressBar):
-    def __init__(self, training_length, bar_length, out):
+    def __init__(self, training_length, bar_length, out) -> None:
         super().__init__(bar_length, out)
         self._training_length = training_length
 
-    def get_lines(self):
+    def get_lines(self) -> Any:
         updater = self.trainer.updater
         length, unit = self._training_length or self.trainer.stop_trigger.get_training_length()
         iteration, epoch = updater.iteration, updater.epoch_detail

@@ -14,7 +14,7 @@ class _Shift(Extension):
     _target = None
     _rises = False  # whether the target is an upper bound
 
-    def __init__(self, attr, optimizer):
+    def __init__(self, attr, optimizer) -> None:
         self._attr = attr
         self._optimizer = optimizer
         self._t = 0
@@ -32,14 +32,14 @@ class _Shift(Extension):
         setattr(optimizer, self._attr, value)
         self._last_value = value
 
-    def initialize(self, trainer):
+    def initialize(self, trainer) -> None:
         optimizer = self._optimizer or trainer.updater.get_optimizer("main")
         if self._init is None:
             self._init = getattr(optimizer, self._attr)
         first = self._first_value() if self._t == 0 else self._value()
         self._set(trainer, first if self._last_value is None else self._last_value)
 
-    def __call__(self, trainer):
+    def __call__(self, trainer) -> None:
         self._t += 1
         value = self._value()
         if self._target is not None:
@@ -49,7 +49,7 @@ class _Shift(Extension):
                 value = self._target
         self._set(trainer, value)
 
-    def serialize(self, serializer):
+    def serialize(self, serializer) -> None:
         self._t = serializer("_t", self._t)
         try:
             value = serializer("_last_value", self._last_value)
@@ -69,7 +69,7 @@ class ExponentialShift(_Shift):
         optimizer: the optimizer; None: the main one of the updater.
     """
 
-    def __init__(self, attr, rate, init=None, target=None, optimizer=None):
+    def __init__(self, attr, rate, init=None, target=None, optimizer=None) -> None:
         if rate < 0:
             raise ValueError("ExponentialShift does not support negative rate")
         super().__init__(attr, optimizer)
@@ -83,7 +83,7 @@ class ExponentialShift(_Shift):
 class StepShift(_Shift):
     """Multiplies an attribute by gamma after every `step` calls. See ExponentialShift."""
 
-    def __init__(self, attr, gamma, step, init=None, target=None, optimizer=None):
+    def __init__(self, attr, gamma, step, init=None, target=None, optimizer=None) -> None:
         super().__init__(attr, optimizer)
         self._gamma, self._step, self._init, self._target = gamma, step, init, target
         self._rises = gamma > 1
@@ -95,7 +95,7 @@ class StepShift(_Shift):
 class InverseShift(_Shift):
     """Sets an attribute to ``init * (1 + gamma * t) ** -power``. See ExponentialShift."""
 
-    def __init__(self, attr, gamma, power, init=None, target=None, optimizer=None):
+    def __init__(self, attr, gamma, power, init=None, target=None, optimizer=None) -> None:
         if gamma < 0:
             raise ValueError("InverseShift does not support negative gamma")
         super().__init__(attr, optimizer)
@@ -109,7 +109,7 @@ class InverseShift(_Shift):
 class PolynomialShift(_Shift):
     """Sets an attribute to ``init * (1 - t / max_count) ** rate``. See ExponentialShift."""
 
-    def __init__(self, attr, rate, max_count, init=None, target=None, optimizer=None):
+    def __init__(self, attr, rate, max_count, init=None, target=None, optimizer=None) -> None:
         super().__init__(attr, optimizer)
         self._rate, self._max_count, self._init, self._target = rate, max_count, init, target
         self._rises = rate <= 0
@@ -128,7 +128,7 @@ class LinearShift(_Shift):
         optimizer: the optimizer; None: the main one of the updater.
     """
 
-    def __init__(self, attr, value_range, time_range, optimizer=None):
+    def __init__(self, attr, value_range, time_range, optimizer=None) -> None:
         super().__init__(attr, optimizer)
         self._value_range, self._time_range = value_range, time_range
 
@@ -147,7 +147,7 @@ class MultistepShift(_Shift):
     init: the first value; None: that of the optimizer.
     """
 
-    def __init__(self, attr, gamma, step_value, init, optimizer=None):
+    def __init__(self, attr, gamma, step_value, init, optimizer=None) -> None:
         super().__init__(attr, optimizer)
         self._gamma, self._step_value, self._init = gamma, step_value, init
 
@@ -157,7 +157,7 @@ class MultistepShift(_Shift):
     def _current_step(self):
         return sum(step <= self._t for step in self._step_value)
 
-    def serialize(self, serializer):
+    def serialize(self, serializer) -> None:
         super().serialize(serializer)
         serializer("_current_step", self._current_step())  # Chainer reads it
 
@@ -168,7 +168,7 @@ class WarmupShift(_Shift):
     warmup_start: None: the value of the optimizer.
     """
 
-    def __init__(self, attr, warmup_start, warmup_iter, init, optimizer=None):
+    def __init__(self, attr, warmup_start, warmup_iter, init, optimizer=None) -> None:
         super().__init__(attr, optimizer)
         self._init, self._warmup_iter, self._end = warmup_start, warmup_iter, init
 
@@ -176,6 +176,6 @@ class WarmupShift(_Shift):
         n = self._warmup_iter
         return (self._t * self._end + (n - self._t) * self._init) / n
 
-    def __call__(self, trainer):
+    def __call__(self, trainer) -> None:
         if self._t < self._warmup_iter:
             super().__call__(trainer)  # later calls leave the attribute to others

@@ -1,5 +1,6 @@
 """Writers of snapshots: at once, or in a thread or process of their own."""
 import os
+from typing import Any
 
 from catena import utils
 
@@ -15,20 +16,20 @@ def _save_npz(path, target, **kwargs):
 class Writer:
     """Writes the serialized objects that it is called with. Subclasses have ``__call__()``."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._post_save_hooks = []
 
-    def __call__(self, filename, outdir, target):
+    def __call__(self, filename, outdir, target) -> Any:
         """Writes a dictionary of arrays to a file in a folder."""
         raise NotImplementedError
 
     def __del__(self):
         self.finalize()
 
-    def finalize(self):
+    def finalize(self) -> Any:
         """Waits until everything is written."""
 
-    def save(self, filename, outdir, target, savefun, **kwds):
+    def save(self, filename, outdir, target, savefun, **kwds) -> None:
         """Writes a temporary file and renames it, so that no file is ever incomplete."""
         with utils.tempdir(prefix="tmp" + filename, dir=outdir) as folder:
             path = os.path.join(folder, filename)
@@ -44,12 +45,12 @@ class Writer:
 class SimpleWriter(Writer):
     """Writes at once. savefun: a function of a path, a dictionary and kwds; None: save_npz()."""
 
-    def __init__(self, savefun=None, **kwds):
+    def __init__(self, savefun=None, **kwds) -> None:
         super().__init__()
         self._savefun = savefun or _save_npz
         self._kwds = kwds
 
-    def __call__(self, filename, outdir, target):
+    def __call__(self, filename, outdir, target) -> None:
         self.save(filename, outdir, target, self._savefun, **self._kwds)
 
 
@@ -58,18 +59,18 @@ class StandardWriter(SimpleWriter):
 
     _worker = None
 
-    def __call__(self, filename, outdir, target):
+    def __call__(self, filename, outdir, target) -> None:
         self.finalize()
         # The training goes on while the worker writes.
         target = {key: value.copy() for key, value in target.items()}
         self._worker = self.create_worker(filename, outdir, target, **self._kwds)
         self._worker.start()
 
-    def create_worker(self, filename, outdir, target, **kwds):
+    def create_worker(self, filename, outdir, target, **kwds) -> Any:
         """An object with start() and join() that calls save()."""
         raise NotImplementedError
 
-    def finalize(self):
+    def finalize(self) -> None:
         worker, self._worker = self._worker, None
         if worker is not None:
             worker.join()
@@ -78,7 +79,7 @@ class StandardWriter(SimpleWriter):
 class ThreadWriter(StandardWriter):
     """Writes in a thread."""
 
-    def create_worker(self, filename, outdir, target, **kwds):
+    def create_worker(self, filename, outdir, target, **kwds) -> Any:
         import threading
         return threading.Thread(
             target=self.save, args=(filename, outdir, target, self._savefun), kwargs=kwds)
@@ -87,7 +88,7 @@ class ThreadWriter(StandardWriter):
 class ProcessWriter(StandardWriter):
     """Writes in a process."""
 
-    def create_worker(self, filename, outdir, target, **kwds):
+    def create_worker(self, filename, outdir, target, **kwds) -> Any:
         import multiprocessing
         return multiprocessing.Process(
             target=self.save, args=(filename, outdir, target, self._savefun), kwargs=kwds)
@@ -103,28 +104,28 @@ class QueueWriter(Writer):
 
     _consumer = None
 
-    def __init__(self, savefun=None, task=None):
+    def __init__(self, savefun=None, task=None) -> None:
         super().__init__()
         self._task = self.create_task(savefun) if task is None else task
         self._queue = self.create_queue()
         self._consumer = self.create_consumer(self._queue)
         self._consumer.start()
 
-    def __call__(self, filename, outdir, target):
+    def __call__(self, filename, outdir, target) -> None:
         target = {key: value.copy() for key, value in target.items()}
         self._queue.put([self._task, filename, outdir, target])
 
-    def create_task(self, savefun):
+    def create_task(self, savefun) -> Any:
         return SimpleWriter(savefun)
 
-    def create_queue(self):
+    def create_queue(self) -> Any:
         raise NotImplementedError
 
-    def create_consumer(self, q):
+    def create_consumer(self, q) -> Any:
         """An object with start() and join() that calls consume()."""
         raise NotImplementedError
 
-    def consume(self, q):
+    def consume(self, q) -> None:
         """Writes until None comes."""
         while True:
             found = q.get()
@@ -134,7 +135,7 @@ class QueueWriter(Writer):
             if found is None:
                 return
 
-    def finalize(self):
+    def finalize(self) -> None:
         consumer, self._consumer = self._consumer, None
         if consumer is not None:
             self._queue.put(None)
@@ -149,11 +150,11 @@ class QueueWriter(Writer):
 class ThreadQueueWriter(QueueWriter):
     """Writes in a thread."""
 
-    def create_queue(self):
+    def create_queue(self) -> Any:
         import queue
         return queue.Queue()
 
-    def create_consumer(self, q):
+    def create_consumer(self, q) -> Any:
         import threading
         return threading.Thread(target=self.consume, args=(q,))
 
@@ -161,10 +162,10 @@ class ThreadQueueWriter(QueueWriter):
 class ProcessQueueWriter(QueueWriter):
     """Writes in a process."""
 
-    def create_queue(self):
+    def create_queue(self) -> Any:
         import multiprocessing
         return multiprocessing.JoinableQueue()
 
-    def create_consumer(self, q):
+    def create_consumer(self, q) -> Any:
         import multiprocessing
         return multiprocessing.Process(target=self.consume, args=(q,))

@@ -2,6 +2,7 @@
 import collections
 import sys
 import time
+from typing import Any
 
 __all__ = ["ProgressBar"]
 
@@ -9,12 +10,12 @@ __all__ = ["ProgressBar"]
 class ProgressBar:
     """A subclass implements ``get_lines()``."""
 
-    def __init__(self, bar_length=None, out=None):
+    def __init__(self, bar_length=None, out=None) -> None:
         self._bar_length = 50 if bar_length is None else bar_length
         self._out = out
         self._recent = collections.deque([], maxlen=100)
 
-    def update_speed(self, iteration, epoch_detail):
+    def update_speed(self, iteration, epoch_detail) -> Any:
         """The iterations and the epochs per second, over the last 100 calls."""
         now = time.time()
         self._recent.append((iteration, epoch_detail, now))
@@ -24,27 +25,28 @@ class ProgressBar:
         return (iteration - old_iteration) / (now - before), (
             epoch_detail - old_epoch) / (now - before)
 
-    def bar(self, rate):
+    def bar(self, rate) -> Any:
         """A bar of which a fraction is filled."""
         marks = int(rate * self._bar_length)
         return f"[{'#' * marks}{'.' * (self._bar_length - marks)}] {rate:6.2%}\n"
 
-    def speed(self, speed, left):
+    def speed(self, speed, left) -> Any:
         """A line with the speed, in iterations per second, and the seconds that are left."""
         import datetime
         time_left = datetime.timedelta(seconds=max(left, 0.0)) if left < 1e9 else "unknown"
-        return f"{speed:10.5g} iters/sec. Estimated time to finish: {time_left}.\n"
+        shown = f"{speed:10.5g}" if speed < float("inf") else "   unknown"
+        return f"{shown} iters/sec. Estimated time to finish: {time_left}.\n"
 
-    def get_lines(self):
+    def get_lines(self) -> Any:
         """The lines, each with its end."""
         raise NotImplementedError
 
-    def update(self):
+    def update(self) -> None:
         """Prints the lines and moves the cursor back to the first one."""
         lines = self.get_lines()
         self._write("\033[J" + "".join(lines) + f"\033[{len(lines)}A")
 
-    def close(self):
+    def close(self) -> None:
         """Erases the lines."""
         self._write("\033[J")
 

@@ -1,4 +1,6 @@
 """Extensions that report or check values."""
+from typing import Any
+
 from catena import _core
 from catena.configuration import config
 from catena.reporter import DictSummary, report
@@ -10,7 +12,7 @@ __all__ = ["FailOnNonNumber", "MicroAverage", "ParameterStatistics", "observe_lr
            "unchain_variables"]
 
 
-def observe_value(observation_key, target_func):
+def observe_value(observation_key, target_func) -> Any:
     """An extension that records ``target_func(trainer)`` once in an epoch."""
     @make_extension(trigger=(1, "epoch"), priority=PRIORITY_WRITER)
     def _observe_value(trainer):
@@ -18,7 +20,7 @@ def observe_value(observation_key, target_func):
     return _observe_value
 
 
-def observe_lr(optimizer_name="main", observation_key="lr"):
+def observe_lr(optimizer_name="main", observation_key="lr") -> Any:
     """An extension that records the learning rate of an optimizer once in an epoch."""
     return observe_value(
         observation_key, lambda trainer: trainer.updater.get_optimizer(optimizer_name).lr)
@@ -32,7 +34,7 @@ def _on_host(array):
 class FailOnNonNumber(Extension):
     """Raises RuntimeError when a parameter contains NaN or infinity."""
 
-    def __call__(self, trainer):
+    def __call__(self, trainer) -> None:
         import numpy
         for name, optimizer in trainer.updater.get_all_optimizers().items():
             for path, param in optimizer.target.namedparams(include_uninit=False):
@@ -53,14 +55,14 @@ class MicroAverage(Extension):
 
     priority = PRIORITY_EDITOR
 
-    def __init__(self, numerator_key, denominator_key, result_key, trigger=(1, "epoch")):
+    def __init__(self, numerator_key, denominator_key, result_key, trigger=(1, "epoch")) -> None:
         self._trigger = get_trigger(trigger)
         self._numerator_key = numerator_key
         self._denominator_key = denominator_key
         self._result_key = result_key
         self._numerator = self._denominator = 0.0
 
-    def __call__(self, trainer):
+    def __call__(self, trainer) -> None:
         observation = trainer.observation
         if self._numerator_key not in observation or self._denominator_key not in observation:
             return
@@ -71,7 +73,7 @@ class MicroAverage(Extension):
             self._numerator = self._denominator = 0.0
             report({self._result_key: result})
 
-    def serialize(self, serializer):
+    def serialize(self, serializer) -> None:
         if hasattr(self._trigger, "serialize"):
             try:
                 self._trigger.serialize(serializer["_trigger"])
@@ -120,7 +122,7 @@ class ParameterStatistics(Extension):
     }
 
     def __init__(self, links, statistics="default", report_params=True, report_grads=True,
-                 prefix=None, trigger=(1, "epoch"), skip_nan_params=False):
+                 prefix=None, trigger=(1, "epoch"), skip_nan_params=False) -> None:
         self._links = links if isinstance(links, (list, tuple)) else (links,)
         self._statistics = dict(
             self.default_statistics if statistics == "default" else statistics or {})
@@ -130,7 +132,7 @@ class ParameterStatistics(Extension):
         self._summary = DictSummary()
         self._skip_nan_params = skip_nan_params
 
-    def register_statistics(self, name, function):
+    def register_statistics(self, name, function) -> None:
         """Adds a function of a vector that gives a number or an array of numbers."""
         self._statistics[name] = function
 
@@ -148,7 +150,7 @@ class ParameterStatistics(Extension):
                             attr_name=attr, function_name=name)
                         yield key, numpy.nan if skip else function(array)
 
-    def __call__(self, trainer):
+    def __call__(self, trainer) -> None:
         statistics = {}
         for key, value in self._values():
             if getattr(value, "size", 1) > 1:
@@ -160,7 +162,7 @@ class ParameterStatistics(Extension):
             report(self._summary.compute_mean())
             self._summary = DictSummary()
 
-    def serialize(self, serializer):
+    def serialize(self, serializer) -> None:
         try:
             self._summary.serialize(serializer["_summary"])
             if hasattr(self._trigger, "serialize"):
@@ -177,17 +179,17 @@ class unchain_variables(Extension):
 
     priority = 0
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._previous = None
 
-    def initialize(self, trainer):
+    def initialize(self, trainer) -> None:
         self._previous = config.keep_graph_on_report
 
-    def trigger(self, trainer):
+    def trigger(self, trainer) -> Any:
         kept, self._previous = self._previous, config.keep_graph_on_report
         return kept
 
-    def __call__(self, trainer):
+    def __call__(self, trainer) -> None:
         for value in trainer.observation.values():
             if isinstance(value, _core.Variable):
                 value.unchain_backward()

@@ -1,5 +1,6 @@
 """VariableStatisticsPlot, which draws how the values of variables are distributed."""
 import os
+from typing import Any
 
 import numpy
 
@@ -27,13 +28,13 @@ def _variables(targets):
 class Reservoir:
     """Keeps up to `size` arrays of those that are added, each with the same probability."""
 
-    def __init__(self, size, data_shape, dtype=numpy.float32):
+    def __init__(self, size, data_shape, dtype=numpy.float32) -> None:
         self.size = size
         self.data = numpy.zeros((size, *data_shape), dtype)
         self.idxs = numpy.zeros(size, numpy.int32)
         self.counter = 0
 
-    def add(self, x, idx=None):
+    def add(self, x, idx=None) -> None:
         """Adds an array with its number, by default the number of those before it."""
         place = self.counter
         if place >= self.size:
@@ -43,7 +44,7 @@ class Reservoir:
             self.idxs[place] = self.counter if idx is None else idx
         self.counter += 1
 
-    def get_data(self):
+    def get_data(self) -> Any:
         """The numbers in ascending order, and the arrays."""
         idxs = self.idxs[:self.counter]
         order = numpy.argsort(idxs)
@@ -53,12 +54,12 @@ class Reservoir:
 class Statistician:
     """Computes the mean, the standard deviation and percentiles of an array, as a dictionary."""
 
-    def __init__(self, collect_mean, collect_std, percentile_sigmas):
+    def __init__(self, collect_mean, collect_std, percentile_sigmas) -> None:
         self.collect_mean = collect_mean
         self.collect_std = collect_std
         self.percentile_sigmas = percentile_sigmas
 
-    def __call__(self, x, axis=0, dtype=None, xp=None):
+    def __call__(self, x, axis=0, dtype=None, xp=None) -> Any:
         found = {}
         if self.collect_mean:
             found["mean"] = x.mean(axis=axis)
@@ -91,7 +92,7 @@ class VariableStatisticsPlot(Extension):
                  plot_mean=True, plot_std=True,
                  percentile_sigmas=(0, 0.13, 2.28, 15.87, 50, 84.13, 97.72, 99.87, 100),
                  trigger=(1, "epoch"), filename=None, figsize=None, marker=None, grid=True, *,
-                 file_name="statistics.png"):
+                 file_name="statistics.png") -> None:
         self._vars = _variables(targets)
         if not self._vars:
             raise ValueError("[VariableStatisticsPlot] targets: expected at least one variable, "
@@ -113,7 +114,7 @@ class VariableStatisticsPlot(Extension):
 
     available = staticmethod(PlotReport.available)
 
-    def __call__(self, trainer):
+    def __call__(self, trainer) -> None:
         if not self.available():
             return
         stats = numpy.zeros(self._samples.data.shape[1:], numpy.float32)

@@ -1,5 +1,6 @@
 """Triggers that depend on iterations, epochs and time."""
 import warnings
+from typing import Any
 
 __all__ = ["IntervalTrigger", "ManualScheduleTrigger", "OnceTrigger", "TimeTrigger", "get_trigger"]
 
@@ -8,7 +9,7 @@ def _never(trainer):
     return False
 
 
-def get_trigger(trigger):
+def get_trigger(trigger) -> Any:
     """A trigger from a callable, an interval such as ``(1, "epoch")``, or None: never."""
     if trigger is None:
         return _never
@@ -18,7 +19,7 @@ def get_trigger(trigger):
 class _ProgressTrigger:
     """Compares the iteration or epoch with that of the last call."""
 
-    def __init__(self, unit):
+    def __init__(self, unit) -> None:
         if unit not in ("epoch", "iteration"):
             raise ValueError("Trigger unit must be either 'epoch' or 'iteration'.")
         self.unit = unit
@@ -41,7 +42,7 @@ class _ProgressTrigger:
             updater, "epoch_detail", self._previous_epoch_detail)
         return before, now
 
-    def serialize(self, serializer):
+    def serialize(self, serializer) -> None:
         for name, unknown in (("previous_iteration", -1), ("previous_epoch_detail", -1.0)):
             try:
                 setattr(self, "_" + name, serializer(name, getattr(self, "_" + name)))
@@ -56,16 +57,16 @@ class IntervalTrigger(_ProgressTrigger):
 
     count = 0
 
-    def __init__(self, period, unit):
+    def __init__(self, period, unit) -> None:
         super().__init__(unit)
         self.period = period
 
-    def __call__(self, trainer):
+    def __call__(self, trainer) -> Any:
         before, now = self._progress(trainer)
         self.count = now // self.period
         return before // self.period != self.count
 
-    def get_training_length(self):
+    def get_training_length(self) -> Any:
         """The period and its unit."""
         return self.period, self.unit
 
@@ -79,17 +80,17 @@ class ManualScheduleTrigger(_ProgressTrigger):
     ``finished`` says that it will not fire again.
     """
 
-    def __init__(self, points, unit):
+    def __init__(self, points, unit) -> None:
         super().__init__(unit)
         self.points = points if isinstance(points, list) else [points]
         self.finished = False
 
-    def __call__(self, trainer):
+    def __call__(self, trainer) -> Any:
         before, now = self._progress(trainer)
         self.finished = self.finished or now >= max(self.points)
         return any(before < point <= now for point in self.points)
 
-    def serialize(self, serializer):
+    def serialize(self, serializer) -> None:
         super().serialize(serializer)
         try:
             self.finished = serializer("finished", self.finished)
@@ -101,7 +102,7 @@ class ManualScheduleTrigger(_ProgressTrigger):
 class OnceTrigger:
     """Fires at the first iteration; with call_on_resume also at the first of a resumed training."""
 
-    def __init__(self, call_on_resume=False):
+    def __init__(self, call_on_resume=False) -> None:
         self._flag_first = True
         self._flag_resumed = call_on_resume
 
@@ -110,12 +111,12 @@ class OnceTrigger:
         """Whether it will not fire again."""
         return not (self._flag_first or self._flag_resumed)
 
-    def __call__(self, trainer):
+    def __call__(self, trainer) -> Any:
         fire = not self.finished
         self._flag_first = self._flag_resumed = False
         return fire
 
-    def serialize(self, serializer):
+    def serialize(self, serializer) -> None:
         try:
             self._flag_first = serializer("_flag_first", self._flag_first)
         except KeyError:
@@ -126,15 +127,15 @@ class OnceTrigger:
 class TimeTrigger:
     """Fires every `period` seconds."""
 
-    def __init__(self, period):
+    def __init__(self, period) -> None:
         self._period = period
         self._next_time = period
 
-    def __call__(self, trainer):
+    def __call__(self, trainer) -> Any:
         if self._next_time < trainer.elapsed_time:
             self._next_time += self._period
             return True
         return False
 
-    def serialize(self, serializer):
+    def serialize(self, serializer) -> None:
         self._next_time = serializer("next_time", self._next_time)

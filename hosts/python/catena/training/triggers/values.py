@@ -1,6 +1,7 @@
 """Triggers that depend on reported values."""
 import operator
 import warnings
+from typing import Any
 
 from catena.reporter import DictSummary
 from catena.training.triggers.schedule import get_trigger
@@ -17,14 +18,14 @@ class BestValueTrigger:
         trigger: when means are compared.
     """
 
-    def __init__(self, key, compare, trigger=(1, "epoch")):
+    def __init__(self, key, compare, trigger=(1, "epoch")) -> None:
         self._key = key
         self._best_value = None
         self._interval_trigger = get_trigger(trigger)
         self._summary = DictSummary()
         self._compare = compare
 
-    def __call__(self, trainer):
+    def __call__(self, trainer) -> Any:
         if self._key in trainer.observation:
             self._summary.add({self._key: trainer.observation[self._key]})
         if not self._interval_trigger(trainer):
@@ -36,7 +37,7 @@ class BestValueTrigger:
         self._best_value = value
         return True
 
-    def serialize(self, serializer):
+    def serialize(self, serializer) -> None:
         self._interval_trigger.serialize(serializer["interval_trigger"])
         self._summary.serialize(serializer["summary"])
         best = serializer("best_value", self._best_value)
@@ -46,14 +47,14 @@ class BestValueTrigger:
 class MaxValueTrigger(BestValueTrigger):
     """Fires when the mean of a reported value is the greatest so far."""
 
-    def __init__(self, key, trigger=(1, "epoch")):
+    def __init__(self, key, trigger=(1, "epoch")) -> None:
         super().__init__(key, operator.lt, trigger)
 
 
 class MinValueTrigger(BestValueTrigger):
     """Fires when the mean of a reported value is the least so far."""
 
-    def __init__(self, key, trigger=(1, "epoch")):
+    def __init__(self, key, trigger=(1, "epoch")) -> None:
         super().__init__(key, operator.gt, trigger)
 
 
@@ -71,7 +72,7 @@ class EarlyStoppingTrigger:
     """
 
     def __init__(self, check_trigger=(1, "epoch"), monitor="main/loss", patience=None, mode="auto",
-                 verbose=False, max_trigger=(100, "epoch"), *, patients=None):
+                 verbose=False, max_trigger=(100, "epoch"), *, patients=None) -> None:
         if patience is not None and patients is not None:
             raise TypeError("Both 'patience' and 'patients' arguments are specified. 'patients' is "
                             "an alias of the former. Specify only 'patience'.")
@@ -89,7 +90,7 @@ class EarlyStoppingTrigger:
         if verbose:
             print(f"early stopping: operator is {'greater' if greater else 'less'}")
 
-    def __call__(self, trainer):
+    def __call__(self, trainer) -> Any:
         observation = trainer.observation
         if self.monitor in observation:
             self._summary.add({self.monitor: observation[self.monitor]})
@@ -112,11 +113,11 @@ class EarlyStoppingTrigger:
             print(f"Epoch {trainer.updater.epoch}: early stopping")
         return True
 
-    def get_training_length(self):
+    def get_training_length(self) -> Any:
         """The length of the longest training."""
         return self._max_trigger.get_training_length()
 
-    def serialize(self, serializer):
+    def serialize(self, serializer) -> None:
         try:
             self._max_trigger.serialize(serializer["max_trigger"])
             self._interval_trigger.serialize(serializer["interval_trigger"])

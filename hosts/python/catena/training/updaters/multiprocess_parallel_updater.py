@@ -1,5 +1,6 @@
 """MultiprocessParallelUpdater, which trains copies of a model with their own data."""
 import warnings
+from typing import Any
 
 from catena.backend import get_device
 from catena.dataset.convert import concat_examples
@@ -24,7 +25,7 @@ class MultiprocessParallelUpdater(ParallelUpdater):
     """
 
     def __init__(self, iterators, optimizer, converter=concat_examples, devices=None,
-                 auto_new_epoch=True):
+                 auto_new_epoch=True) -> None:
         if isinstance(devices, dict):
             if "main" not in devices:
                 raise KeyError("[MultiprocessParallelUpdater] devices: expected an entry 'main', "
@@ -55,7 +56,7 @@ class MultiprocessParallelUpdater(ParallelUpdater):
         self._all_iterators = list(iterators)
 
     @staticmethod
-    def available():
+    def available() -> bool:
         """True: no library is needed."""
         return True
 
@@ -78,11 +79,11 @@ class MultiprocessParallelUpdater(ParallelUpdater):
     def _batches(self):
         return [iterator.next() for iterator in self._all_iterators]
 
-    def serialize(self, serializer):
+    def serialize(self, serializer) -> None:
         super().serialize(serializer)
         for i, iterator in enumerate(self._all_iterators[1:], 1):
             iterator.serialize(serializer[f"iterator:{i}"])
 
-    def finalize(self):
+    def finalize(self) -> None:
         for iterator in self._all_iterators:
             iterator.finalize()

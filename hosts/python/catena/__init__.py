@@ -95,4 +95,7 @@ def print_runtime_info(out=None):
 
 
 def __dir__():
-    return sorted({*globals(), *_later, *_elsewhere})
+    from importlib.util import find_spec
+    # Those who get all attributes, such as help(), need modules that can be imported.
+    absent = {"torch"} if find_spec("torch") is None else set()
+    return sorted({*globals(), *_later, *_elsewhere} - absent)

@@ -4,6 +4,8 @@ import importlib
 import io
 import itertools
 import platform
+import pydoc
+import sys
 import warnings
 
 import catena
@@ -195,3 +197,14 @@ def test_print_runtime_info(capsys):
     assert lines[:3] == [f"Platform: {platform.platform()}", f"catena: {catena.__version__}",
                          f"NumPy: {np.__version__}"]
     assert any("loaded org.catena.cpu" in line for line in lines)
+
+
+def test_help_without_pytorch(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.delitem(sys.modules, "catena.torch", raising=False)
+    monkeypatch.delitem(vars(catena), "torch", raising=False)
+    text = pydoc.render_doc(catena, renderer=pydoc.plaintext)
+    assert "define-by-run deep learning" in text and "class Variable" in text
+    assert "torch" not in dir(catena)
+    with pytest.raises(ImportError, match="torch"):
+        catena.torch

@@ -8,6 +8,11 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
+#include <semaphore>
+#include <stdexcept>
+#include <thread>
+
 using namespace catena;
 using toys::add;
 using toys::cube;
@@ -325,12 +330,137 @@ TEST_CASE("backward from several heads: what they share is walked once") {
     CHECK(values(x.grad()) == Values{54 + 60});
     CHECK(values(z.grad()) == Values{1});
     x.cleargrad();
-    z.set_grad(floats({3}));
-    backward({z, x, y}, {Variable(), Variable(), Variable(floats({0}))});
-    CHECK(values(x.grad()) == Values{81});
-    x.cleargrad();
     backward({z}, {}, {.retain_grad = true});
-    CHECK(values(h.grad()) == Values{9});
+    CHECK(values(h.grad()) == Values{3});
+}
+
+TEST_CASE("several heads: an empty gradient is none, and a leaf gets its own") {
+    const Variable x(floats({3}));
+    const Variable y = mul.first({&x, &x});
+    const Variable z = mul.first({&y, &x});
+    z.set_grad(floats({100}));
+    for (const bool record : {false, true}) {
+        const BackwardOptions options{.enable_double_backprop = record};
+        x.cleargrad();
+        backward({z, x, y}, {Variable(), Variable(floats({5})), Variable(floats({1}))}, options);
+        CHECK(values(x.grad()) == Values{5 + 6});
+        backward({x, x}, {Variable(floats({1})), Variable(floats({2}))}, options);
+        CHECK(values(x.grad()) == Values{14});
+        backward({x, z}, {Variable(), Variable()}, options);
+        CHECK(values(x.grad()) == Values{14});
+    }
+    const Variable constant = as_variable(floats({1}));
+    backward({constant, x}, {Variable(floats({1})), Variable()});
+    CHECK_FALSE(constant.grad());
+    const Array given = floats({7});
+    x.cleargrad();
+    backward({x}, {Variable(given)});
+    x.zerograd();
+    CHECK(values(given) == Values{7});
+}
+
+TEST_CASE("leaves keep the loss scale of their gradient") {
+    const Variable x(floats({3}));
+    const Variable y = mul.first({&x, &x});
+    CHECK(x.node().loss_scale == 1);
+    backward({y}, {Variable(floats({4}))}, {.loss_scale = 4});
+    CHECK(x.node().loss_scale == 4);
+    CHECK(y.node().loss_scale == 1);
+    x.zerograd();  // the kernel adds to it
+    backward({y}, {Variable(floats({8}))}, {.loss_scale = 8});
+    CHECK(values(x.grad()) == Values{48});
+    CHECK(x.node().loss_scale == 8);
+    y.backward();
+    CHECK(x.node().loss_scale == 1);
+    backward({y}, {Variable(floats({2}))}, {.enable_double_backprop = true, .loss_scale = 2});
+    CHECK(x.node().loss_scale == 2);
+}
+
+namespace {
+
+// The identity. Its gradient calls a function first.
+class Calls final : public GraphNode {
+public:
+    static Variable on(const Variable& x, std::function<void()> function) {
+        const Ref<GraphNode> owner(new Calls(std::move(function)));
+        const std::vector<Variable> y = {Variable(x.data())};
+        const Variable* const inputs[] = {&x};
+        static_cast<Calls&>(*owner).record(inputs, y);
+        return y[0];
+    }
+    std::string_view label() const noexcept override { return "Calls"; }
+    void gradients(std::span<const Variable> gy, std::span<const bool>,
+                   std::span<Variable> gx) override {
+        function_();
+        gx[0] = gy[0];
+    }
+
+private:
+    explicit Calls(std::function<void()> function) : function_(std::move(function)) {}
+    std::function<void()> function_;
+};
+
+}  // namespace
+
+TEST_CASE("a backward() within a backward() has its loss scale") {
+    const Variable x(floats({3})), other(floats({5}));
+    const Variable inner = mul.first({&other, &other});
+    const Variable y = Calls::on(x, [&] { inner.backward(); });
+    backward({y}, {Variable(floats({4}))}, {.loss_scale = 4});
+    CHECK(other.node().loss_scale == 4);
+    CHECK(x.node().loss_scale == 4);
+    inner.backward();
+    CHECK(other.node().loss_scale == 1);
+}
+
+// Host programs may let a second thread compute while a function of theirs waits in the first one.
+TEST_CASE("passes of two threads over one graph may end in any order") {
+    std::binary_semaphore first_waits(0), second_waits(0), first_ended(0);
+    std::atomic<int> calls = 0;
+    const Variable x(floats({3}));
+    const Variable y = mul.first({&x, &x});
+    const Variable z = Calls::on(y, [&] {
+        if (calls++ == 0) {
+            first_waits.release();
+            second_waits.acquire();
+        } else {
+            second_waits.release();
+            first_ended.acquire();
+        }
+    });
+    const Variable w = add.first({&z, &y});  // y's call is scheduled while z's runs
+    Values first, second;
+    std::thread thread([&] {
+        first_waits.acquire();
+        second = values(grad({w}, {x})[0].data());
+    });
+    first = values(grad({w}, {x})[0].data());
+    first_ended.release();
+    thread.join();
+    CHECK(first == Values{12});
+    CHECK(second == Values{12});
+    check_clean(mul.first({&y, &x}), x, {27});
+}
+
+TEST_CASE("a check ends a pass before any call") {
+    static int left;
+    const Variable x(floats({3}));
+    Variable y = x;
+    for (int i = 0; i < 5; ++i) y = mul.first({&y, &x});
+    left = 3;
+    set_backward_check([] {
+        if (left-- == 0) throw std::runtime_error("interrupted");
+    });
+    CHECK_THROWS_WITH(grad({y}, {x}), "interrupted");
+    left = 3;
+    CHECK_THROWS_WITH(y.backward(), "interrupted");
+    left = 5;
+    x.cleargrad();
+    y.backward();
+    CHECK(left == 0);
+    set_backward_check(nullptr);
+    CHECK(values(x.grad()) == Values{6 * 243});
+    check_clean(y, x, {6 * 243});
 }
 
 TEST_CASE("several heads: wrong arguments harm nothing") {

@@ -31,7 +31,14 @@ PassCall::~PassCall() {
     *at = outer;
 }
 
-BackwardPass::BackwardPass(Mode mode) : mode_(mode), debug_(config().debug) {}
+namespace {
+thread_local constinit double scale_of_pass = 1;  // in the pass that runs in this thread
+}
+
+BackwardPass::BackwardPass(Mode mode)
+    : mode_(mode),
+      loss_scale_(mode.loss_scale != 0 ? mode.loss_scale : scale_of_pass),
+      debug_(config().debug) {}
 
 // Schedules a call. found: the call's entry from select(), or null.
 PassCall& BackwardPass::enqueue(GraphNode& node, PassCall* found) {
@@ -89,6 +96,12 @@ void call_hook(const VariableNode& leaf) {
 }  // namespace
 
 void BackwardPass::run(VariableNode* consumed) {
+    const struct Scope {
+        explicit Scope(double scale) : before(std::exchange(scale_of_pass, scale)) {}
+        Scope(Scope&&) = delete;
+        ~Scope() { scale_of_pass = before; }
+        const double before;
+    } scope(loss_scale_);
     while (!heap_.empty()) {
         if (const auto check = backward_check.load(std::memory_order_relaxed)) check();
         std::pop_heap(heap_.begin(), heap_.end(), Later());
@@ -125,7 +138,8 @@ void BackwardPass::watch(std::span<const Variable> outputs) {
         for (const Ref<VariableNode>& input : call.inputs()) {
             if (!wants(input.get())) continue;
             if (input->creator) see(input->creator.get());
-            else if (input->grad_hook) ++uses_.try_emplace(input.get(), Uses{input}).first->second.calls;
+            else if (input->grad_hook)
+                ++uses_.try_emplace(input.get(), Uses{input}).first->second.calls;
         }
     }
 }
@@ -325,7 +339,8 @@ void run_from(const Variable& y, BackwardPass::Mode mode) {
     const bool graph = has_graph(start);
     if (!graph && !start.requires_grad) {
         raise<GraphError>(
-            "[backward] start: expected a variable that requires a gradient, or the result of calls "
+            "[backward] start: expected a variable that requires a gradient, or the result of "
+            "calls "
             "on one, got one with neither: as_variable() or no_backprop_mode made it, or no input "
             "of its call requires a gradient");
     }

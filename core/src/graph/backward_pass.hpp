@@ -23,7 +23,7 @@ struct PassCall : Pooled {
 
     const Ref<GraphNode> node;
     BackwardPass& pass;
-    PassCall* const outer;  // the call's entry in the enclosing pass, or null
+    PassCall* outer;  // the call's entry in another pass that has not ended, or null
     const int rank;
     unsigned order = 0;  // of scheduling; 0: not scheduled
     bool leads = true;   // whether a path leads from it to an input of grad()
@@ -37,6 +37,7 @@ public:
         bool retain_grad = false;
         bool on_variables = false;  // gradients get a graph of their own
         bool consume = false;       // retained arrays of a call are freed once it has run
+        double loss_scale = 0;      // see BackwardOptions
     };
     explicit BackwardPass(Mode mode);
     BackwardPass(BackwardPass&&) = delete;
@@ -67,6 +68,10 @@ public:
     void add(VariableNode& input, const Variable& gradient);
     // Returns the sum of the gradients added to input so far, or null.
     const Array* so_far(const VariableNode& input) const noexcept;
+    // Called when a gradient was added to a leaf.
+    void note_scale(VariableNode& input) const noexcept {
+        if (!input.creator) input.loss_scale = static_cast<float>(loss_scale_);
+    }
     // Computes the gradients of a call's inputs with gradients(), and adds them.
     void compose(GraphNode& node, std::span<const Variable> gy);
 
@@ -88,12 +93,18 @@ private:
     };
 
     PassCall* call_of(const GraphNode& node) const noexcept {
-        return node.in_pass_ && &node.in_pass_->pass == this ? node.in_pass_ : nullptr;
+        PassCall* call = node.in_pass_;
+        while (call && &call->pass != this) call = call->outer;
+        return call;
     }
     bool leads(const GraphNode& node) const noexcept {
         if (!paths_) return true;
         const PassCall* call = call_of(node);
         return call && call->leads;
+    }
+    // Whether backward() adds the gradient of this output to the output itself.
+    bool is_leaf_output(const VariableNode& node) const noexcept {
+        return !paths_ && !node.creator && node.requires_grad;
     }
     const Gradient* find_wanted(const VariableNode& node) const noexcept;
     // Returns node's gradient from `wanted` or its call's entry; null for other leaves and unreached calls.
@@ -117,6 +128,7 @@ private:
     void note_uses(const GraphNode& node);
 
     const Mode mode_;
+    const double loss_scale_;
     const bool debug_;
     std::optional<Paths> paths_;
     SmallVector<std::unique_ptr<PassCall>, 16> heap_;

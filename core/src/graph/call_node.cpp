@@ -137,8 +137,11 @@ private:
             for (std::size_t i = 0; i < gx_.size(); ++i)
                 if (contains(targets_, i)) place(i, kernel.flags & CATENA_KERNEL_ADDS);
             if (!run_.attempt(kernel)) return false;
-            for (std::size_t i = 0; i < gx_.size(); ++i)  // drop the handles to sums of the pass
-                if (req_[i] == CATENA_REQ_ADD) gx_[i] = Array();
+            for (std::size_t i = 0; i < gx_.size(); ++i) {
+                if (req_[i] != CATENA_REQ_ADD) continue;
+                gx_[i] = Array();  // the handle to the sum
+                pass_.note_scale(*node_.inputs_[i]);
+            }
             for (std::size_t i = 0; i < gx_.size(); ++i) {
                 if (req_[i] != CATENA_REQ_WRITE) continue;
                 VariableNode& input = *node_.inputs_[i];

@@ -2,7 +2,12 @@
 #include "dispatch/dispatch.hpp"
 #include "graph/backward_pass.hpp"
 
+#include <catena/core/parameters.hpp>
+
 #include <algorithm>
+#include <mutex>
+#include <thread>
+#include <unordered_map>
 
 namespace catena {
 
@@ -51,10 +56,6 @@ Array sum(const Array& a, const Array& b) {
 }
 
 }  // namespace
-
-Parameter::Parameter(Array data) : Variable(require_floating(std::move(data))) {
-    node().is_parameter = true;
-}
 
 Variable as_variable(Array data) {
     Variable variable(std::move(data));
@@ -182,6 +183,62 @@ void Variable::unchain_backward() const {
     }
 }
 
+// ---- parameters that nobody has listed
+
+namespace {
+
+// Never destroyed, because static parameters may outlive it.
+struct Unlisted {
+    std::mutex mutex;
+    std::unordered_map<const VariableNode*, std::thread::id> made_in;
+    std::atomic<std::size_t> count{0};  // of made_in, to be read without the mutex
+};
+Unlisted& unlisted() {
+    static Unlisted& object = *new Unlisted;
+    return object;
+}
+
+void drop_unlisted(const VariableNode& node) noexcept {
+    Unlisted& list = unlisted();
+    if (list.count == 0) return;
+    const std::lock_guard lock(list.mutex);
+    list.count -= list.made_in.erase(&node);
+}
+
+}  // namespace
+
+Parameter::Parameter(Array data) : Variable(require_floating(std::move(data))) {
+    Unlisted& list = unlisted();
+    const std::lock_guard lock(list.mutex);
+    list.made_in.emplace(&node(), std::this_thread::get_id());
+    ++list.count;
+    node().is_parameter = true;
+}
+
+void note_listed(const Variable& parameter) noexcept {
+    if (parameter) drop_unlisted(parameter.node());
+}
+
+void report_unlisted() {
+    std::string shapes;
+    {
+        const std::lock_guard lock(unlisted().mutex);
+        for (const auto& [node, thread] : unlisted().made_in) {
+            if (thread != std::this_thread::get_id() || !node->requires_grad || !node->grad)
+                continue;
+            shapes += fmt::format("{}{}", shapes.empty() ? "" : ", ", node->data.shape());
+        }
+    }
+    if (shapes.empty()) return;
+    const std::string text =
+        "[update] parameters: expected each one with a gradient in the visit() of a link, or "
+        "without "
+        "requires_grad, got some of the shapes " +
+        shapes + " that no visit() lists: they are neither trained nor saved";
+    if (config().debug) throw GraphError(text);
+    tell(CATENA_LOG_WARNING, text);
+}
+
 // ---- nodes
 
 VariableNode::VariableNode(Array array) : data(std::move(array)) {}
@@ -201,6 +258,7 @@ void VariableNode::set_grad_hook(std::function<void()> hook) {
 }
 
 VariableNode::~VariableNode() {
+    if (is_parameter) drop_unlisted(*this);
     if (grad_hook) --grad_hooks;
     // A gradient may itself have a gradient, and so on. The loop avoids recursion for long chains.
     for (Ref<VariableNode> next = std::move(grad_node); next;) {
@@ -306,12 +364,14 @@ bool GraphNode::record(std::span<const Variable* const> inputs, std::span<const 
     if (any_volatile) check_volatile(inputs, label(), [&](std::size_t i) { return input_name(i); });
     if (config().debug) {
         for (std::size_t i = 0; i < outputs.size(); ++i) {
+            if (!outputs[i]) continue;
             diagnostics().check(outputs[i].data(), label(), "forward: " + output_name(i),
                                 diagnostics().stack());
         }
     }
     const bool graph = (wanted || !any) && !any_volatile && config().enable_backprop;
     for (const Variable& output : outputs) {
+        if (!output) continue;
         output.set_volatile(any_volatile);
         output.set_requires_grad(graph && output.requires_grad());
         output.node().volatile_result = any_volatile;
@@ -338,6 +398,10 @@ void GraphNode::connect(std::span<const Variable* const> inputs, std::span<const
     }
     ++rank_;
     for (std::size_t i = 0; i < outputs.size(); ++i) {
+        if (!outputs[i]) {
+            outputs_.push_back(nullptr);
+            continue;
+        }
         VariableNode& node = outputs[i].node();
         node.creator = Ref<GraphNode>(this);
         node.output_index = static_cast<std::int32_t>(i);

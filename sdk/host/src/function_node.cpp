@@ -197,12 +197,7 @@ private:
         if (y.empty())
             fail<InvalidError>("[{}] forward: expected at least one output, got none", name());
         std::vector<Variable> outputs;
-        for (std::size_t i = 0; i < y.size(); ++i) {
-            if (!y[i])
-                fail<InvalidError>("[{}] forward: {}: expected an array, got an empty handle",
-                                   name(), output_name(i));
-            outputs.emplace_back(std::move(y[i]));
-        }
+        for (Array& each : y) outputs.push_back(each ? Variable(std::move(each)) : Variable());
         return outputs;
     }
     void gradients(std::span<const Variable> gy, std::span<const bool> wanted,

@@ -28,12 +28,22 @@ std::vector<Variable> grad(const std::vector<Variable>& outputs,
 struct BackwardOptions {
     bool retain_grad = false;
     bool enable_double_backprop = false;
+    // The factor that the gradients of the outputs contain. Leaves keep it as node().loss_scale, so
+    // that an optimizer can divide by it; those of catena::optimizers do not (see LossScale). 0: 1,
+    // or the factor of the backward() that calls this one.
+    double loss_scale = 0;
 };
 
 // Variable::backward() from several outputs in one pass, which traverses their common graph once.
-// An output without a grad_output starts like Variable::backward(): with its grad, or with 1 if it
-// has one element. An output that is a leaf adds nothing.
+// Without grad_outputs, each output starts like Variable::backward(): with its grad, or with 1 if
+// it has one element. Otherwise there is one for each output; an empty variable means that the
+// output has no gradient. The gradient of an output that is a leaf is added to those that it gets
+// from other outputs.
 void backward(const std::vector<Variable>& outputs, const std::vector<Variable>& grad_outputs = {},
               BackwardOptions options = {});
+
+// Sets a function that backward() and grad() call before each call of the graph, in their thread.
+// An exception of it ends them, so that a user can interrupt a long one. A null pointer removes it.
+void set_backward_check(void (*check)()) noexcept;
 
 }  // namespace catena

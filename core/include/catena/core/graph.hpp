@@ -59,6 +59,8 @@ public:
     std::unique_ptr<std::string> name;
     std::unique_ptr<const std::function<void()>> grad_hook;
     std::int32_t output_index = 0;
+    // Of a leaf: the factor of grad, from BackwardOptions of the last backward().
+    float loss_scale = 1;
     bool requires_grad = false;
     bool is_volatile = false;
     bool is_parameter = false;  // can be combined with volatile and other variables
@@ -119,7 +121,7 @@ protected:
     // results in the graph if config().enable_backprop is on, no input is volatile, and there is an
     // input that requires a gradient or no input at all. An output whose requires_grad is off stays
     // so; without a graph it is turned off for all outputs. A null pointer or an empty variable is
-    // a missing input. Returns whether there is a graph. Throws GraphError if volatile variables
+    // a missing input, an empty variable a missing output. Returns whether there is a graph. Throws GraphError if volatile variables
     // and others are mixed, ValueError for NaN in debug mode.
     bool record(std::span<const Variable* const> inputs, std::span<const Variable> outputs);
 

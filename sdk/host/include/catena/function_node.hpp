@@ -42,8 +42,8 @@ public:
     static constexpr std::size_t n_outputs = 1;
 
     // Runs forward and records the call in the graph, unless config() or volatile inputs prevent
-    // it. An empty Variable is a missing input. Returns one variable for each output. Throws
-    // GraphError for a node applied before, InvalidError for no output or an empty array.
+    // it. An empty Variable is a missing input. Returns one variable for each output, an empty one
+    // for an empty array. Throws GraphError for a node applied before, InvalidError for no output.
     std::vector<Variable> apply(VariableList inputs);
     // The same as catena::apply(), which is hidden in derived classes by the members apply().
     template <class Node, class... Arguments>

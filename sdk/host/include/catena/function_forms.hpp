@@ -72,10 +72,13 @@ requires(sizeof...(Others) >
     return {identity(x), identity(others)...};
 }
 
-// Dropout if train, else x, independent of config().train.
+// Dropout if train, else a view of x, independent of config().train.
 template <Operand X>
 X dropout(const X& x, double ratio, bool train) {
-    if (!train) return x;
+    if (!train) {
+        const Shape shape = x.shape();
+        return reshape(x, shape);
+    }
     const using_config scope(&Config::train, true);
     return dropout(x, ratio);
 }

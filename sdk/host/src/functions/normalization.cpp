@@ -21,7 +21,7 @@ template <class X>
 X by_instance(const X& x, const X& gamma, const X& beta, double eps) {
     expect_axes("instance_normalization", "x", x, 2);
     const std::int64_t channels = x.shape()[1];
-    return channels == 0 ? x : group_normalization(x, channels, gamma, beta, eps);
+    return channels == 0 ? identity(x) : group_normalization(x, channels, gamma, beta, eps);
 }
 
 template <class X>

@@ -94,6 +94,9 @@ struct Rearrange {
         steps.push_back(step);
         return get_item(x, span_of(from), span_of(to), span_of(steps));
     }
+    // Returns the result of a function that changes nothing. It is a variable of its own: x.data()
+    // and x.grad() stay what they are when the result gets others. It shares x's memory.
+    static X unchanged(const X& x) { return reshaped(x, extents_of(x.shape())); }
     static X reversed(const X& x, int axis) { return slice(x, axis, farthest, -farthest - 1, -1); }
 
     static X joined(const std::vector<X>& parts, int axis) {
@@ -115,7 +118,7 @@ struct Rearrange {
             ordered = ordered && axes[d] > last;
             last = axes[d];
         }
-        if (same) return x;
+        if (same) return unchanged(x);
         return ordered ? reshaped(x, extents) : transpose(x, span_of(axes));
     }
 
@@ -195,7 +198,8 @@ struct Rearrange {
         }
         std::vector<X> results;
         for (const X& x : xs)
-            results.push_back(x.shape() == shape_of(extents) ? x : broadcasted(x, extents));
+            results.push_back(x.shape() == shape_of(extents) ? unchanged(x)
+                                                             : broadcasted(x, extents));
         return results;
     }
     static X padded_sequence(List xs, std::int64_t length, double padding) {
@@ -255,11 +259,11 @@ struct Rearrange {
                                  to_string(shape), d);
             if (!leaves || shape[d] != 1) extents.push_back(shape[d]);
         }
-        return static_cast<int>(extents.size()) == shape.ndim() ? x : reshaped(x, extents);
+        return reshaped(x, extents);
     }
     static X flattened(const char* function, const X& x) {
         check(function, x);
-        return x.ndim() == 1 ? x : reshape(x, -1);
+        return x.ndim() == 1 ? unchanged(x) : reshape(x, -1);
     }
     static X moved(const X& x, Ints source, Ints destination) {
         check("moveaxis", x);
@@ -321,10 +325,11 @@ struct Rearrange {
             step.push_back(flip ? -1 : 1);
             any = any || flip;
         }
-        return any ? get_item(x, span_of(begin), span_of(end), span_of(step)) : x;
+        return any ? get_item(x, span_of(begin), span_of(end), span_of(step)) : unchanged(x);
     }
     static X rolled(X x, Ints shift, Ints axis) {
         check("roll", x);
+        bool any = false;
         const Shape shape = x.shape();
         const auto shifts = shift.view();
         const auto axes = axis.view();
@@ -335,9 +340,11 @@ struct Rearrange {
             const int d = axis_index("roll", axes[i], shape.ndim(), shape);
             const std::int64_t n = shape[d];
             const std::int64_t by = n == 0 ? 0 : (shifts[shifts.size() == 1 ? 0 : i] % n + n) % n;
-            if (by != 0) x = concat({slice(x, d, n - by, farthest), slice(x, d, 0, n - by)}, d);
+            if (by == 0) continue;
+            x = concat({slice(x, d, n - by, farthest), slice(x, d, 0, n - by)}, d);
+            any = true;
         }
-        return x;
+        return any ? x : unchanged(x);
     }
 
     static X tiled(const X& x, Ints reps) {
@@ -363,11 +370,8 @@ struct Rearrange {
             repeated.push_back(length);
             together.push_back(length * by);
         }
-        if (repeated.size() == together.size()) return reshape_if_needed(x, together);
+        if (repeated.size() == together.size()) return reshaped(x, together);
         return reshaped(broadcasted(reshaped(x, apart), repeated), together);
-    }
-    static X reshape_if_needed(const X& x, const Extents& extents) {
-        return x.shape() == shape_of(extents) ? x : reshaped(x, extents);
     }
     static X repeated(const X& x, Ints repeats, int axis) {
         check("repeat", x);
@@ -380,8 +384,8 @@ struct Rearrange {
         if (std::ranges::any_of(times, [](std::int64_t n) { return n < 0; }))
             fail<InvalidError>("[repeat] repeats: expected no negative number, got [{}]",
                                fmt::join(times, ", "));
-        if (times.empty()) return x;  // no elements
-        if (times.size() == 1) return each_repeated(x, times[0], d);
+        if (times.empty()) return unchanged(x);  // no elements
+        if (times.size() == 1) return times[0] == 1 ? unchanged(x) : each_repeated(x, times[0], d);
         std::vector<X> parts;
         for (std::size_t i = 0; i < times.size();) {
             std::size_t end = i;
@@ -431,8 +435,18 @@ struct Rearrange {
         if (std::ranges::find(modes, mode) == std::end(modes))
             fail<InvalidError>("[pad] mode: expected one of {}, got {}", fmt::join(modes, ", "),
                                mode);
-        if (!any) return x;
+        Extents extents;
+        for (std::size_t d = 0; d < n; ++d) {
+            extents.push_back(shape[static_cast<int>(d)]);
+            if (__builtin_add_overflow(extents[d], before[d], &extents[d]) ||
+                __builtin_add_overflow(extents[d], after[d], &extents[d]))
+                fail<InvalidError>("[pad] pad_width: expected extents below 2^63, got {} + {} + {}",
+                                   before[d], shape[static_cast<int>(d)], after[d]);
+        }
+        if (!any) return unchanged(x);
         if (mode == modes[0]) return padded_with(x, before, after, value);
+        // Fails now if the result is too large, before the loops over its elements.
+        (void)Array::empty(shape_of(extents), x.dtype(), x.device());
         for (std::size_t d = 0; d < n; ++d)
             x = padded_axis(x, static_cast<int>(d), before[d], after[d], mode);
         return x;

@@ -1,6 +1,7 @@
 """Hooks of links: measured times, and weights that are normalized before each call."""
 import sys
 import time
+from typing import Any
 
 from catena import functions as F
 from catena.configuration import config, no_backprop_mode
@@ -27,8 +28,8 @@ class TimerHook(LinkHook):
 
     name = "TimerHook"
 
-    def __init__(self):
-        self.call_history = []
+    def __init__(self) -> None:
+        self.call_history: Any = []
         self._starts = []
         self._total = 0.0
 
@@ -36,20 +37,20 @@ class TimerHook(LinkHook):
         args.link.device.synchronize()
         return time.perf_counter()
 
-    def forward_preprocess(self, args):
+    def forward_preprocess(self, args) -> None:
         self._starts.append(self._now(args))
 
-    def forward_postprocess(self, args):
+    def forward_postprocess(self, args) -> None:
         seconds = self._now(args) - self._starts.pop()
         self.call_history.append((type(args.link).__name__, seconds))
         if not self._starts:
             self._total += seconds
 
-    def total_time(self):
+    def total_time(self) -> Any:
         """The seconds of all calls, without those of the links that they called."""
         return self._total
 
-    def summary(self):
+    def summary(self) -> Any:
         """The seconds and the number of calls for each class."""
         found = {}
         for name, seconds in self.call_history:
@@ -58,7 +59,7 @@ class TimerHook(LinkHook):
             record["occurrence"] += 1
         return found
 
-    def print_report(self, unit="auto", file=None):
+    def print_report(self, unit="auto", file=None) -> None:
         """Prints a table.
 
         Args:
@@ -86,23 +87,23 @@ class TimerHook(LinkHook):
 class _WeightHook(LinkHook):
     """Replaces the weights of one link during its calls."""
 
-    def __init__(self, weight_name, name):
+    def __init__(self, weight_name, name) -> None:
         self.weight_name = weight_name
         if name is not None:
             self.name = name
 
-    def __enter__(self):
+    def __enter__(self) -> Any:
         raise NotImplementedError(f"[{self.name}] expected a link that has the hook by add_hook(), "
                                   "got a with statement")
 
-    def added(self, link):
+    def added(self, link) -> None:
         if not hasattr(link, self.weight_name):
             raise ValueError(f"Weight '{self.weight_name}' does not exist!")
 
-    def prepare(self, link):
+    def prepare(self, link) -> Any:
         """Called before each call of the link, when the weights have an array."""
 
-    def forward_preprocess(self, args):
+    def forward_preprocess(self, args) -> None:
         link = args.link
         if getattr(link, self.weight_name).array is None:
             link._initialize_params(args.args[0].shape[1])
@@ -110,7 +111,7 @@ class _WeightHook(LinkHook):
         self._weight = getattr(link, self.weight_name)
         setattr(link, self.weight_name, self.normalized(link, self._weight))
 
-    def forward_postprocess(self, args):
+    def forward_postprocess(self, args) -> None:
         setattr(args.link, self.weight_name, self._weight)
 
 
@@ -125,11 +126,11 @@ class WeightStandardization(_WeightHook):
 
     name = "WeightStandardization"
 
-    def __init__(self, *, eps=1e-5, weight_name="W", name=None):
+    def __init__(self, *, eps=1e-5, weight_name="W", name=None) -> None:
         super().__init__(weight_name, name)
         self.eps = eps
 
-    def normalized(self, link, weight):
+    def normalized(self, link, weight) -> Any:
         return F.weight_standardization(weight, self.eps)
 
 
@@ -151,7 +152,7 @@ class SpectralNormalization(_WeightHook):
     name = "SpectralNormalization"
 
     def __init__(self, n_power_iteration=1, eps=1e-6, use_gamma=False, factor=None,
-                 weight_name="W", name=None):
+                 weight_name="W", name=None) -> None:
         super().__init__(weight_name, name)
         assert n_power_iteration > 0
         self.n_power_iteration, self.eps = n_power_iteration, eps
@@ -159,7 +160,7 @@ class SpectralNormalization(_WeightHook):
         self.vector_name = weight_name + "_u"
         self.axis = 0  # of the outputs
 
-    def added(self, link):
+    def added(self, link) -> None:
         from catena import links
         super().added(link)
         if isinstance(link, (links.Deconvolution2D, links.DeconvolutionND)):
@@ -167,7 +168,7 @@ class SpectralNormalization(_WeightHook):
         if getattr(link, self.weight_name).array is not None:
             self.prepare(link)
 
-    def deleted(self, link):
+    def deleted(self, link) -> None:
         delattr(link, self.vector_name)
         if self.use_gamma:
             del link.gamma
@@ -177,7 +178,7 @@ class SpectralNormalization(_WeightHook):
             weight = F.moveaxis(weight, self.axis, 0)
         return F.reshape(weight, (weight.shape[0], -1))
 
-    def prepare(self, link):
+    def prepare(self, link) -> None:
         if hasattr(link, self.vector_name):
             return
         import numpy
@@ -201,17 +202,21 @@ class SpectralNormalization(_WeightHook):
     def _unit(self, vector):
         return F.reshape(F.normalize(F.reshape(vector, (1, -1)), self.eps), (-1,))
 
-    def normalized(self, link, weight):
+    def normalized(self, link, weight) -> Any:
         matrix = self._matrix(weight)
         u = getattr(link, self.vector_name)
-        with no_backprop_mode():
-            for _ in range(self.n_power_iteration):
-                v = self._unit(F.matmul(u, matrix))
-                u = self._unit(F.matmul(matrix, v))
+        if config.in_recomputing:  # the vectors of the call that F.forget() repeats
+            v = self._v
+        else:
+            with no_backprop_mode():
+                for _ in range(self.n_power_iteration):
+                    v = self._unit(F.matmul(u, matrix))
+                    u = self._unit(F.matmul(matrix, v))
+            self._v = v
         sigma = F.matmul(F.matmul(u, matrix), v)
         if self.factor is not None:
             sigma = sigma / self.factor
-        if config.train:
+        if config.train and not config.in_recomputing:
             from catena import backend
             backend.copyto(getattr(link, self.vector_name), u.array)
         scale = link.gamma / sigma if self.use_gamma else 1.0 / sigma

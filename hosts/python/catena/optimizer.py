@@ -1,6 +1,7 @@
 """Optimizers: the parts that all have in common. The classes are in catena.optimizers."""
 import math
 import warnings
+from typing import Any
 
 from catena import _core
 from catena.configuration import using_device
@@ -17,7 +18,7 @@ __all__ = ["GradientClipping", "GradientHardClipping", "GradientLARS", "Gradient
 class _Parameters:
     """The target of Chainer 1's setup(): lists of parameters and of their gradients."""
 
-    def __init__(self, params, grads):
+    def __init__(self, params, grads) -> None:
         self._params = []
         for param, grad in zip(params, grads):
             if not isinstance(param, Variable):
@@ -26,18 +27,18 @@ class _Parameters:
                 _core.keep_gradients([param])
             self._params.append(param)
 
-    def params(self, include_uninit=True):
+    def params(self, include_uninit=True) -> Any:
         return iter(self._params)
 
-    def namedparams(self, include_uninit=True):
+    def namedparams(self, include_uninit=True) -> Any:
         for i, param in enumerate(self._params):
             yield f"/{i}", param
 
-    def cleargrads(self):
+    def cleargrads(self) -> None:
         for param in self._params:
             param.cleargrad()
 
-    def zerograds(self):
+    def zerograds(self) -> None:
         for param in self._params:
             param.zerograd()
 
@@ -56,7 +57,7 @@ class Optimizer:
         use_auto_new_epoch: whether an updater calls new_epoch().
     """
 
-    target = None
+    target: Any = None
     t = 0
     epoch = 0
     use_auto_new_epoch = False
@@ -66,7 +67,7 @@ class Optimizer:
     _loss_scaling_is_dynamic = False
     _loss_scaling_isnan = False
 
-    def setup(self, link):
+    def setup(self, link) -> Any:
         """Starts with the parameters of a link. Returns the optimizer.
 
         A pair of lists, of parameters and gradients, is also a target, as in Chainer 1.
@@ -82,7 +83,7 @@ class Optimizer:
         self._one_states = {}
         return self
 
-    def update(self, lossfun=None, *args, **kwds):
+    def update(self, lossfun=None, *args, **kwds) -> None:
         """Updates the parameters.
 
         Args:
@@ -118,27 +119,27 @@ class Optimizer:
         on_gpu = isinstance(param, _core.Array) and param.device.is_gpu
         return getattr(self, name + ("_gpu" if on_gpu else "_cpu"))(param, *args)
 
-    def init_state(self, param, grad):
+    def init_state(self, param, grad) -> Any:
         """The state of a parameter in Chainer 1."""
         return self._of_device("init_state", param, grad)
 
-    def init_state_cpu(self, param, grad):
+    def init_state_cpu(self, param, grad) -> Any:
         return None
 
-    def init_state_gpu(self, param, grad):
+    def init_state_gpu(self, param, grad) -> Any:
         return None
 
-    def update_one(self, param, grad, state):
+    def update_one(self, param, grad, state) -> None:
         """Updates the array of a parameter in place, as in Chainer 1."""
         self._of_device("update_one", param, grad, state)
 
-    def update_one_cpu(self, param, grad, state):
+    def update_one_cpu(self, param, grad, state) -> Any:
         raise NotImplementedError
 
-    def update_one_gpu(self, param, grad, state):
+    def update_one_gpu(self, param, grad, state) -> Any:
         raise NotImplementedError
 
-    def new_epoch(self, auto=False):
+    def new_epoch(self, auto=False) -> None:
         """Counts an epoch. ``auto`` must be True in updaters that set ``use_auto_new_epoch``."""
         if auto and not self.use_auto_new_epoch:
             raise RuntimeError("[new_epoch] auto: expected False, because use_auto_new_epoch is "
@@ -152,7 +153,7 @@ class Optimizer:
         if self._hooks is None:
             raise RuntimeError("Optimizer is not set up. Call `setup` method.")
 
-    def add_hook(self, hook, name=None, timing="auto"):
+    def add_hook(self, hook, name=None, timing="auto") -> None:
         """Adds a function that update() calls with the optimizer before or after the step.
 
         If ``hook.call_for_each_param`` is true, it is called with each update rule and parameter.
@@ -160,17 +161,17 @@ class Optimizer:
         self._check_set_up()
         self._hooks.add(hook, name, timing)
 
-    def remove_hook(self, name):
+    def remove_hook(self, name) -> None:
         self._check_set_up()
         self._hooks.remove(name)
 
-    def call_hooks(self, timing="pre"):
+    def call_hooks(self, timing="pre") -> None:
         """Calls the hooks in the order in which they were added."""
         self._check_set_up()
         for hook in self._hooks.at(timing):
             self.call_hook(hook)
 
-    def call_hook(self, hook):
+    def call_hook(self, hook) -> None:
         if "call_for_all" in vars(type(hook)):
             hook.call_for_all(self)
         elif getattr(hook, "call_for_each_param", False):
@@ -179,7 +180,7 @@ class Optimizer:
         else:
             hook(self)
 
-    def serialize(self, serializer):
+    def serialize(self, serializer) -> None:
         """Saves or loads t, epoch and the state of all rules, not the parameters."""
         self.t = serializer("t", self.t)
         self.epoch = serializer("epoch", self.epoch)
@@ -194,24 +195,24 @@ class Optimizer:
         unique = {id(param): param for param in self.target.params(False) if param.grad is not None}
         return list(unique.values())
 
-    def zero_grads(self):
+    def zero_grads(self) -> None:
         """Sets all gradients to zeros."""
         for param in self.target.params():
             param.zerograd()
 
-    def compute_grads_norm(self):
+    def compute_grads_norm(self) -> Any:
         """The L2 norm of all gradients together, as a float."""
         return _core.gradients_norm(self._with_grads())
 
-    def clip_grads(self, maxnorm):
+    def clip_grads(self, maxnorm) -> None:
         """Scales the gradients so that the norm of all together is at most ``maxnorm``."""
         _core.clip_gradients(self._with_grads(), maxnorm)
 
-    def weight_decay(self, decay):
+    def weight_decay(self, decay) -> None:
         """Adds ``decay`` times the parameter to each gradient."""
         _core.decay_weights(self._with_grads(), decay)
 
-    def accumulate_grads(self, grads):
+    def accumulate_grads(self, grads) -> None:
         """Adds other gradients, in the order of the parameters; they may be on other devices."""
         for param, grad in zip(self.target.params(), grads):
             if grad is None:
@@ -225,7 +226,7 @@ class Optimizer:
 
     # ---- loss scaling, which keeps gradients in float16 from vanishing
 
-    def loss_scaling(self, interval=1000, scale=None):
+    def loss_scaling(self, interval=1000, scale=None) -> None:
         """Multiplies losses by a factor, and divides gradients by it.
 
         Args:
@@ -244,10 +245,10 @@ class Optimizer:
         self._loss_scaling_multiplier = math.pow(2.0, 1.0 / interval)
         self._loss_scaling_isnan_ever = False
 
-    def set_loss_scale(self, loss_scale):
+    def set_loss_scale(self, loss_scale) -> None:
         self.loss_scaling(scale=loss_scale)
 
-    def check_nan_in_grads(self):
+    def check_nan_in_grads(self) -> None:
         """With a factor that changes: finds gradients that are not finite."""
         self._loss_scaling_isnan = False
         if not self._loss_scaling_is_dynamic or math.isfinite(self.compute_grads_norm()):
@@ -258,10 +259,10 @@ class Optimizer:
         warnings.warn(f"gradients of {', '.join(bad)} are not finite (iteration {self.t}, "
                       f"loss_scale {self._loss_scale})")
 
-    def is_safe_to_update(self):
+    def is_safe_to_update(self) -> Any:
         return not self._loss_scaling_isnan
 
-    def update_loss_scale(self):
+    def update_loss_scale(self) -> None:
         if not self._loss_scaling_is_dynamic:
             return
         factor = 2.0
@@ -279,14 +280,14 @@ class GradientMethod(Optimizer):
     may have a HyperparameterProxy for each.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
         self.hyperparam = Hyperparameter()
         self._use_fp32_update = False
         self._steps = {}
         self._params = None  # of the target, during update()
 
-    def setup(self, link):
+    def setup(self, link) -> Any:
         super().setup(link)
         self._steps = {}
         for param in self.target.params():
@@ -295,37 +296,34 @@ class GradientMethod(Optimizer):
                 param.update_rule.use_fp32_update()
         return self
 
-    def create_update_rule(self):
+    def create_update_rule(self) -> Any:
         """A new update rule for a parameter."""
         raise NotImplementedError
 
-    def use_cleargrads(self, use=True):
+    def use_cleargrads(self, use=True) -> None:
         warnings.warn("GradientMethod.use_cleargrads is deprecated.", DeprecationWarning,
                       stacklevel=2)
         self._use_cleargrads = use
 
-    def use_fp32_update(self, flag=True):
+    def use_fp32_update(self, flag=True) -> None:
         """Updates float32 copies of float16 parameters."""
         self._use_fp32_update = flag
         if self.target is not None:
             for param in self.target.params():
                 param.update_rule.use_fp32_update()
 
-    def reallocate_cleared_grads(self):
+    def reallocate_cleared_grads(self) -> None:
         """Gives parameters without a gradient one of zeros. A subclass may do nothing instead."""
         _core.make_gradients(self._params or list(self.target.params()))
 
-    def call_hook(self, hook):
+    def call_hook(self, hook) -> None:
         super().call_hook(hook)
         self.reallocate_cleared_grads()
 
-    def update(self, lossfun=None, *args, **kwds):
+    def update(self, lossfun=None, *args, **kwds) -> None:
         if lossfun is not None:
             self._backward(lossfun, args, kwds)
         self._params = list(self.target.params())
-        if self._loss_scale is not None:
-            for param in self._params:
-                param.loss_scale = self._loss_scale
         self.reallocate_cleared_grads()
         self.check_nan_in_grads()
         self.call_hooks("pre")

@@ -1,5 +1,6 @@
 """Variable and Parameter: the parts that need no speed. The others are in the extension module."""
 import copyreg
+import warnings
 import weakref
 
 import numpy
@@ -63,13 +64,23 @@ def backward(outputs, grad_outputs=None, *, enable_double_backprop=False):
 
     Args:
         outputs: a list of variables.
-        grad_outputs: their gradients. None, also in the list, stands for the variable's ``grad``.
+        grad_outputs: their gradients; None in the list means that there is none. Without the list,
+            the gradients are those that the outputs have, which are removed.
         enable_double_backprop: whether the gradients can be differentiated.
     """
     _check_lists("backward", outputs=outputs, grad_outputs=grad_outputs)
     for i, y in enumerate(outputs):
         if not isinstance(y, Variable):
             raise TypeError(f"[backward] outputs[{i}]: expected a catena.Variable, got {type(y)}")
+    if grad_outputs is None:
+        grad_outputs = []
+        for i, y in enumerate(outputs):
+            if y.grad_var is None:
+                warnings.warn(f"[backward] outputs[{i}].grad: expected a gradient, got None, so that "
+                              "nothing is computed from it; loss.backward() starts with 1",
+                              RuntimeWarning, stacklevel=2)
+            grad_outputs.append(y.grad_var)
+            y.grad_var = None
     _core.backward(outputs, grad_outputs, bool(enable_double_backprop))
 
 
@@ -146,7 +157,7 @@ def _unchain_if_none(self, creator):
 Variable.label = VariableNode.label = property(_label)
 Variable.creator = property(_creator, _unchain_if_none)
 VariableNode.creator = property(_creator)
-Variable.loss_scale = None  # an optimizer sets it, and its rules read it also of other variables
+Variable._loss_scale = Variable.loss_scale  # Chainer's name
 VariableNode.__call__ = lambda self: self  # Chainer's outputs are weak references, which are called
 
 
@@ -317,6 +328,7 @@ def __copy__(self):
     Variable.__init__(made, self._array, name=self.name, requires_grad=self.requires_grad)
     made.array = self.array  # the same object of NumPy
     made.grad = self.grad
+    made.loss_scale = self.loss_scale
     made.__dict__.update(self.__dict__)
     made._restored(None)
     return made
@@ -334,7 +346,8 @@ class Parameter(Variable):
     Attributes:
         initializer: fills the array.
         update_rule: the rule that an optimizer has set.
-        loss_scale: the factor of the gradient, which an optimizer sets in mixed precision.
+        loss_scale: the factor of the gradient, from ``backward(loss_scale=...)``, by which update
+            rules divide it; None: 1.
     """
 
     initializer = None

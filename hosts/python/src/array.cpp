@@ -219,9 +219,21 @@ Scalar scalar_of(PyObject* object) {
         PyErr_Clear();
         const double wide = PyLong_AsDouble(number.get());
         if (wide == -1 && PyErr_Occurred() != nullptr) throw PythonError();
-        return wide;
+        return Scalar::wide_integer(wide);
     }
     return value;
+}
+
+Array number_array(PyObject* object, Dtype dtype, Device device) {
+    const Scalar c = scalar_of(object);
+    if (is_floating(dtype) || dtype == Dtype::bool8 || !(c.is_integer() || c.is_wide_integer()))
+        return Array::full({}, c.value(), dtype, device);
+    const Array array = Array::from({c.integer()}, {}, device).astype(dtype);
+    if (c.is_wide_integer() || array.item<std::int64_t>() != c.integer())
+        raise(PyExc_OverflowError, "expected a number in the range of " +
+                                       std::string(name(dtype)) + ", got " +
+                                       std::string(text_of(checked(PyObject_Repr(object)).get())));
+    return array;
 }
 
 namespace {
@@ -273,10 +285,20 @@ PyObject* array_reshape(PyObject* self, PyObject* args) {
         return wrap(array.reshape(Shape(std::span<const std::int64_t>(extents)))).release();
     });
 }
+// An array of one number.
+Array of_number(PyObject* number, const Shape& shape, Dtype dtype, Device device) {
+    const Array one = number_array(number, dtype, device);
+    const double value = one.item<double>();
+    const bool exact = dtype != Dtype::int64 || std::abs(value) < 0x1p53;
+    return exact ? Array::full(shape, value, dtype, device)
+                 : functions::broadcast_to(one, shape).copy();
+}
 PyObject* array_fill(PyObject* self, PyObject* const* args, Py_ssize_t n) {
     return guarded([&]() -> PyObject* {
         if (n != 1) raise(PyExc_TypeError, "fill() takes one argument: value");
-        as<PyArray>(self)->array.fill(scalar_of(args[0]).value());
+        const Array& array = as<PyArray>(self)->array;
+        if (is_floating(array.dtype())) array.fill(scalar_of(args[0]).value());
+        else array.copy_from(of_number(args[0], array.shape(), array.dtype(), array.device()));
         Py_RETURN_NONE;
     });
 }
@@ -367,9 +389,8 @@ PyObject* full(PyObject*, PyObject* const* args, Py_ssize_t n) {
         const Shape shape = shape_of(args[0], "[full] shape");
         const Dtype dtype = dtype_from(args[2], "[full] dtype");
         const Device device = device_from(args[3]);
-        return wrap(args[1] == Py_None
-                        ? Array::empty(shape, dtype, device)
-                        : Array::full(shape, scalar_of(args[1]).value(), dtype, device))
+        return wrap(args[1] == Py_None ? Array::empty(shape, dtype, device)
+                                       : of_number(args[1], shape, dtype, device))
             .release();
     });
 }
@@ -389,17 +410,17 @@ void add_array(PyObject* module) {
         {"device", CATENA_GET(python_device(a.device()).release()), nullptr, nullptr, nullptr},
         {nullptr, nullptr, nullptr, nullptr, nullptr}};
     static PyMethodDef methods[] = {
-        fast("copy", array_copy, "A copy on the same device."),
+        fast<array_copy, 0>("copy", "A copy on the same device."),
         fast("to_device", array_to, "The array on a device; itself if it is there."),
         fast("astype", array_astype, "The array in another dtype; itself if it has it."),
         {"reshape", array_reshape, METH_VARARGS, "A view with another shape."},
         fast("fill", array_fill, "Sets all elements to a number."),
         fast("copy_from", array_copy_from, "Copies the elements of another array, of any device."),
-        fast("item", array_item, "The only element as a number."),
-        fast("synchronize", array_synchronize, "Waits for all work on the array."),
+        fast<array_item, 0>("item", "The only element as a number."),
+        fast<array_synchronize, 0>("synchronize", "Waits for all work on the array."),
         keywords("__array__", array_numpy, "The elements as a numpy.ndarray."),
         keywords("__dlpack__", array_dlpack, "A DLPack capsule that shares the memory."),
-        fast("__dlpack_device__", array_dlpack_device, "DLPack's device type and number."),
+        fast<array_dlpack_device, 0>("__dlpack_device__", "DLPack's device type and number."),
         {nullptr, nullptr, 0, nullptr}};
     static PyType_Slot slots[] = {
         {Py_tp_doc, const_cast<char*>("An array on a device, dense and row-major.")},

@@ -48,6 +48,7 @@ PyMODINIT_FUNC PyInit__core() {
         add_settings(module.get());
         add_torch(module.get());
         add_data(module.get());
+        check_signals_in_backward();
         return module.release();
     });
 }

@@ -16,7 +16,9 @@ class PythonNode;
 struct PyNode {
     PyObject_HEAD PythonNode* node;  // while forward() runs or the graph has it; the graph owns it
     GraphNode* call;                 // while the graph has it
-    bool keeps_inputs, keeps_outputs;  // whether forward() called retain_..()
+    bool keeps_inputs, keeps_outputs;  // whether retain_..() was called
+    // What retain_..() got before apply(), or null.
+    std::vector<std::size_t>*inputs_to_keep, *outputs_to_keep;
     PyObject* dict;
     PyObject* weak_references;
 };
@@ -86,6 +88,15 @@ public:
 private:
     Arrays forward(ArraySpan inputs) override {
         const WithLock lock;
+        PyNode& self = *as<PyNode>(object_);
+        if (self.inputs_to_keep != nullptr) {
+            self.keeps_inputs = true;
+            retain_inputs(*self.inputs_to_keep);
+        }
+        if (self.outputs_to_keep != nullptr) {
+            self.keeps_outputs = true;
+            retain_outputs(*self.outputs_to_keep);
+        }
         const Owned arguments = python_arrays(inputs);
         const Owned result = call_method(object_, "_checked_forward", arguments.get());
         Arrays outputs;
@@ -101,8 +112,11 @@ private:
             return outputs;
         }
         const Owned list = checked(PySequence_Tuple(result.get()));
-        for (Py_ssize_t i = 0; i < PyTuple_Size(list.get()); ++i)
-            add(PyTuple_GetItem(list.get(), i));
+        for (Py_ssize_t i = 0; i < PyTuple_Size(list.get()); ++i) {
+            PyObject* const output = PyTuple_GetItem(list.get(), i);
+            if (output == Py_None) outputs.emplace_back();
+            else add(output);
+        }
         return outputs;
     }
 
@@ -132,14 +146,6 @@ private:
 
 PyNode& node_self(PyObject* object) { return *as<PyNode>(object); }
 
-PythonNode& applied(PyObject* object, const char* method) {
-    PythonNode* const node = node_self(object).node;
-    if (node == nullptr)
-        raise(PyExc_RuntimeError,
-              '[' + type_name(object) + "] " + method + ": only within forward() and backward()");
-    return *node;
-}
-
 // apply(inputs): runs forward() and records the call. Returns a tuple of variables.
 PyObject* apply(PyObject* self, PyObject* const* args, Py_ssize_t n) {
     return guarded([&]() -> PyObject* {
@@ -154,10 +160,18 @@ PyObject* apply(PyObject* self, PyObject* const* args, Py_ssize_t n) {
         object.node = node.get();
         object.keeps_inputs = object.keeps_outputs = false;
         Variables outputs = node->apply(inputs);
-        if (GraphNode* const call = outputs[0].creator()) node->recorded(*call);
-        return wrap_all(std::move(outputs)).release();
+        for (const Variable& output : outputs) {
+            if (!output || output.creator() == nullptr) continue;
+            node->recorded(*output.creator());
+            break;
+        }
+        // As in Chainer, None as an output becomes a variable without an array.
+        return tuple_of(outputs.size(), [&](std::size_t i) { return wrap(std::move(outputs[i])); })
+            .release();
     });
 }
+
+PyObject* none() { return Owned::borrow(Py_None).release(); }
 
 std::vector<std::size_t> indexes_of(PyObject* object, const char* what) {
     std::vector<std::size_t> indexes;
@@ -168,20 +182,30 @@ std::vector<std::size_t> indexes_of(PyObject* object, const char* what) {
     return indexes;
 }
 
+// Indexes from before apply() are kept until forward() runs.
+void keep(std::vector<std::size_t>*& place, std::vector<std::size_t> indexes) {
+    delete std::exchange(place, new std::vector<std::size_t>(std::move(indexes)));
+}
 PyObject* retain_inputs(PyObject* self, PyObject* const* args, Py_ssize_t n) {
     return guarded([&]() -> PyObject* {
         if (n != 1) raise(PyExc_TypeError, "retain_inputs() takes one argument: indexes");
-        applied(self, "retain_inputs").retain_inputs(indexes_of(args[0], "[retain_inputs]"));
-        node_self(self).keeps_inputs = true;
-        Py_RETURN_NONE;
+        PyNode& node = node_self(self);
+        std::vector<std::size_t> indexes = indexes_of(args[0], "[retain_inputs]");
+        if (node.node == nullptr) return keep(node.inputs_to_keep, std::move(indexes)), none();
+        node.node->retain_inputs(std::move(indexes));
+        node.keeps_inputs = true;
+        return none();
     });
 }
 PyObject* retain_outputs(PyObject* self, PyObject* const* args, Py_ssize_t n) {
     return guarded([&]() -> PyObject* {
         if (n < 1) raise(PyExc_TypeError, "retain_outputs() takes one argument: indexes");
-        applied(self, "retain_outputs").retain_outputs(indexes_of(args[0], "[retain_outputs]"));
-        node_self(self).keeps_outputs = true;
-        Py_RETURN_NONE;
+        PyNode& node = node_self(self);
+        std::vector<std::size_t> indexes = indexes_of(args[0], "[retain_outputs]");
+        if (node.node == nullptr) return keep(node.outputs_to_keep, std::move(indexes)), none();
+        node.node->retain_outputs(std::move(indexes));
+        node.keeps_outputs = true;
+        return none();
     });
 }
 PyObject* get_retained_inputs(PyObject* self, PyObject* const*, Py_ssize_t) {
@@ -200,6 +224,7 @@ PyObject* get_retained_outputs(PyObject* self, PyObject* const*, Py_ssize_t) {
 }
 PyObject* node_unchain(PyObject* self, PyObject* const*, Py_ssize_t) {
     return guarded([&]() -> PyObject* {
+        if (node_self(self).call != nullptr) InUse::before_change(node_self(self).call);
         if (GraphNode* const call = node_self(self).call) call->unchain();
         Py_RETURN_NONE;
     });
@@ -221,11 +246,18 @@ Owned inputs_of(GraphNode* call) {
     for (const Ref<VariableNode>& input : call->inputs()) inputs.push_back(input);
     return tuple_of(inputs.size(), [&](std::size_t i) { return python_ref(inputs[i].get()); });
 }
+// A tuple of catena.VariableNodes. Chainer's outputs are weak references, which are called; so are
+// VariableNodes, and one that is gone is a weak reference to nothing.
 Owned outputs_of(GraphNode* call) {
     if (call == nullptr) return Owned::borrow(Py_None);
+    InUse::before_change(call);
     SmallVector<Ref<VariableNode>, 8> outputs;
     for (VariableNode* output : call->outputs()) outputs.push_back(Ref<VariableNode>(output));
-    return tuple_of(outputs.size(), [&](std::size_t i) { return python_ref(outputs[i].get()); });
+    return tuple_of(outputs.size(), [&](std::size_t i) {
+        if (outputs[i]) return python_ref(outputs[i].get());
+        const Owned gone = checked(PySet_New(nullptr));
+        return checked(PyWeakref_NewRef(gone.get(), nullptr));
+    });
 }
 
 PyObject* node_inputs(PyObject* self, void*) {
@@ -257,6 +289,8 @@ void free_node(PyObject* object) {
     PyObject_GC_UnTrack(object);
     if (node_self(object).weak_references != nullptr) PyObject_ClearWeakRefs(object);
     node_clear(object);
+    delete node_self(object).inputs_to_keep;
+    delete node_self(object).outputs_to_keep;
     PyObject_GC_Del(object);
     Py_DECREF(type);
 }
@@ -278,10 +312,18 @@ Py_hash_t hash_ref(PyObject* self) {
     return hash_of(&ref_of<T>(self));
 }
 template <class T>
+void free_ref(PyObject* object) {
+    if constexpr (std::is_same_v<T, VariableNode>) {
+        Variable last(std::move(as<PyRef<T>>(object)->ref));
+        InUse::drop(last);
+    }
+    free_object<PyRef<T>>(object);
+}
+template <class T>
 void add_ref_type(PyObject* module, const char* name, const char* doc, PyGetSetDef* attributes,
                   PyMethodDef* methods) {
     PyType_Slot slots[] = {{Py_tp_doc, const_cast<char*>(doc)},
-                           {Py_tp_dealloc, reinterpret_cast<void*>(free_object<PyRef<T>>)},
+                           {Py_tp_dealloc, reinterpret_cast<void*>(free_ref<T>)},
                            {Py_tp_richcompare, reinterpret_cast<void*>(compare_refs<T>)},
                            {Py_tp_hash, reinterpret_cast<void*>(hash_ref<T>)},
                            {Py_tp_getset, attributes},
@@ -296,6 +338,7 @@ void add_ref_type(PyObject* module, const char* name, const char* doc, PyGetSetD
     PyObject* NAME(PyObject* object, void*) {                       \
         return guarded([&] {                                        \
             TYPE& self = ref_of<TYPE>(object);                      \
+            InUse::before_change(&self);                            \
             return checked(Owned(__VA_ARGS__).release()).release(); \
         });                                                         \
     }
@@ -315,7 +358,7 @@ PyObject* call_forward(PyObject* object, PyObject* const* args, Py_ssize_t n) {
         }
         const GraphNode& self = ref_of<GraphNode>(object);
         arrays = [&] {
-            const WithoutLock others;
+            const WithoutLockOn others(InUse::By::call, {}, true, &self);
             return self.forward(arrays);
         }();
         return python_arrays(arrays).release();
@@ -323,6 +366,7 @@ PyObject* call_forward(PyObject* object, PyObject* const* args, Py_ssize_t n) {
 }
 PyObject* call_unchain(PyObject* object, PyObject* const*, Py_ssize_t) {
     return guarded([&]() -> PyObject* {
+        InUse::before_change(&ref_of<GraphNode>(object));
         ref_of<GraphNode>(object).unchain();
         Py_RETURN_NONE;
     });
@@ -347,15 +391,21 @@ CATENA_REF_GETTER(variable_creator, VariableNode,
 #undef CATENA_REF_GETTER
 
 PyObject* get_variable(PyObject* object, PyObject* const*, Py_ssize_t) {
-    return guarded([&] { return wrap(Variable(as<PyRef<VariableNode>>(object)->ref)).release(); });
+    return guarded([&] {
+        InUse::before_change(&ref_of<VariableNode>(object));
+        return wrap(Variable(as<PyRef<VariableNode>>(object)->ref)).release();
+    });
 }
 PyObject* get_variable_or_none(PyObject* object, PyObject* const*, Py_ssize_t) {
     if (ref_of<VariableNode>(object).has_users()) return get_variable(object, nullptr, 0);
     Py_RETURN_NONE;
 }
 PyObject* variable_unchain(PyObject* object, PyObject* const*, Py_ssize_t) {
-    ref_of<VariableNode>(object).unchain();
-    Py_RETURN_NONE;
+    return guarded([&]() -> PyObject* {
+        InUse::before_change(&ref_of<VariableNode>(object));
+        ref_of<VariableNode>(object).unchain();
+        Py_RETURN_NONE;
+    });
 }
 
 }  // namespace
@@ -424,9 +474,9 @@ void add_nodes(PyObject* module) {
              "the call. Returns a tuple of variables."),
         fast("retain_inputs", retain_inputs, "Keeps the data of inputs for backward()."),
         fast("retain_outputs", retain_outputs, "Keeps the data of outputs for backward()."),
-        fast("get_retained_inputs", get_retained_inputs, "The kept inputs as variables."),
-        fast("get_retained_outputs", get_retained_outputs, "The kept outputs as variables."),
-        fast("unchain", node_unchain, "Removes the call from the graph."),
+        fast<get_retained_inputs, 0>("get_retained_inputs", "The kept inputs as variables."),
+        fast<get_retained_outputs, 0>("get_retained_outputs", "The kept outputs as variables."),
+        fast<node_unchain, 0>("unchain", "Removes the call from the graph."),
         {nullptr, nullptr, 0, nullptr}};
     static PyMemberDef node_members[] = {
         {"__dictoffset__", T_PYSSIZET, offsetof(PyNode, dict), READONLY, nullptr},
@@ -457,7 +507,7 @@ void add_nodes(PyObject* module) {
         fast("forward", call_forward,
              "forward($self, inputs, /)\n--\n\nComputes the function from a tuple of other arrays, "
              "with the attributes of this call. Returns a tuple of arrays."),
-        fast("unchain", call_unchain, "Removes the call from the graph."),
+        fast<call_unchain, 0>("unchain", "Removes the call from the graph."),
         {nullptr, nullptr, 0, nullptr}};
     add_ref_type<GraphNode>(module, "catena._core.Call", "A call in the graph.", call_attributes,
                             call_methods);
@@ -475,10 +525,10 @@ void add_nodes(PyObject* module) {
         {"creator_node", variable_creator, nullptr, "The call that computed it, or None.", nullptr},
         {nullptr, nullptr, nullptr, nullptr, nullptr}};
     static PyMethodDef variable_methods[] = {
-        fast("get_variable", get_variable, "A variable of this node."),
-        fast("get_variable_or_none", get_variable_or_none,
-             "A variable of this node, or None if only the graph has it."),
-        fast("unchain", variable_unchain, "Removes the call that computed the variable."),
+        fast<get_variable, 0>("get_variable", "A variable of this node."),
+        fast<get_variable_or_none, 0>("get_variable_or_none",
+                                      "A variable of this node, or None if only the graph has it."),
+        fast<variable_unchain, 0>("unchain", "Removes the call that computed the variable."),
         {nullptr, nullptr, 0, nullptr}};
     add_ref_type<VariableNode>(module, "catena.VariableNode", "A variable as the graph sees it.",
                                variable_attributes, variable_methods);

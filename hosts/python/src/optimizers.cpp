@@ -277,6 +277,7 @@ PyObject* update_setup(PyObject* self, PyObject* const* args, Py_ssize_t n) {
     return guarded([&]() -> PyObject* {
         if (n != 3) raise(PyExc_TypeError, "setup() takes 3 arguments");
         Steps& steps = steps_of(self);
+        InUse::before_change(&steps);
         steps.parameters.clear();
         const std::vector<Variable> parameters = parameters_of(args[0]);
         std::vector<Array> state;
@@ -318,7 +319,9 @@ PyObject* update_run(PyObject* self, PyObject* const* args, Py_ssize_t n) {
         steps.rule->set(values);
         {
             const UpdateIsNoChange hidden(steps.parameters);
-            const WithoutLock others;
+            Variables used;
+            for (const Known& each : steps.parameters) used.push_back(each.variable);
+            const WithoutLockOn others(InUse::By::gradients, pointers_to({used}), true, &steps);
             optimizer.update();
         }
         Py_RETURN_TRUE;
@@ -340,17 +343,18 @@ double number_of(PyObject* const* args, Py_ssize_t n) {
     if (n != 2) raise(PyExc_TypeError, "expected 2 arguments");
     return scalar_of(args[1]).value();
 }
-#define CATENA_OF_GRADIENTS(NAME, METHOD)                            \
-    PyObject* NAME(PyObject*, PyObject* const* args, Py_ssize_t n) { \
-        return guarded([&]() -> PyObject* {                          \
-            const double value = number_of(args, n);                 \
-            const Gradients gradients(args[0]);                      \
-            {                                                        \
-                const WithoutLock others;                            \
-                gradients.METHOD(value);                             \
-            }                                                        \
-            Py_RETURN_NONE;                                          \
-        });                                                          \
+#define CATENA_OF_GRADIENTS(NAME, METHOD)                                              \
+    PyObject* NAME(PyObject*, PyObject* const* args, Py_ssize_t n) {                   \
+        return guarded([&]() -> PyObject* {                                            \
+            const double value = number_of(args, n);                                   \
+            const Gradients gradients(args[0]);                                        \
+            {                                                                          \
+                const Variables used = parameters_of(args[0]);                         \
+                const WithoutLockOn others(InUse::By::gradients, pointers_to({used})); \
+                gradients.METHOD(value);                                               \
+            }                                                                          \
+            Py_RETURN_NONE;                                                            \
+        });                                                                            \
     }
 CATENA_OF_GRADIENTS(clip_gradients, clip_grads)
 CATENA_OF_GRADIENTS(scale_gradients, scale_grads)
@@ -360,8 +364,9 @@ CATENA_OF_GRADIENTS(decay_weights, weight_decay)
 PyObject* gradients_norm(PyObject*, PyObject* list) {
     return guarded([&] {
         const Gradients gradients(list);
+        const Variables used = parameters_of(list);
         const double norm = [&] {
-            const WithoutLock others;
+            const WithoutLockOn others(InUse::By::gradients, pointers_to({used}));
             return gradients.compute_grads_norm();
         }();
         return PyFloat_FromDouble(norm);
@@ -374,6 +379,7 @@ PyObject* make_gradients(PyObject*, PyObject* list) {
             PyObject* const each = PyList_GetItem(list, i);
             if (!is_variable(each)) raise(PyExc_TypeError, "expected variables");
             const Variable& variable = as<PyVariable>(each)->variable;
+            InUse::before_gradient(variable);
             if (variable && !variable.grad()) variable.zerograd();
         }
         Py_RETURN_NONE;

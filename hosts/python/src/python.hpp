@@ -75,23 +75,34 @@ private:
     static inline thread_local bool working_ = false;
 };
 
+class InUse;
+// Says, with the lock, that the thread does not use its variables now, and that it does again, for
+// which it may wait. See in_use.hpp.
+InUse* pause_use() noexcept;
+void resume_use(InUse* use) noexcept;
+
 // Holds the lock of the interpreter in the scope, from any thread.
 class WithLock {
 public:
     WithLock() : works_(Working::here()) {
         Working::end();
         state_ = in_python([] { return PyGILState_Ensure(); });
+        if (works_) use_ = pause_use();
     }
     WithLock(const WithLock&) = delete;
     WithLock& operator=(const WithLock&) = delete;
     ~WithLock() {
+        if (works_) {
+            resume_use(use_);
+            Working::begin();
+        }
         PyGILState_Release(state_);
-        if (works_) Working::begin();
     }
 
 private:
     bool works_;
     PyGILState_STATE state_;
+    InUse* use_ = nullptr;
 };
 
 // Lets other threads run Python in the scope, if `worth` it: giving the lock back costs about as
@@ -101,8 +112,8 @@ public:
     explicit WithoutLock(bool worth = true) {
         if (!worth) return;
         ++count_;
-        thread_ = PyEval_SaveThread();
         Working::begin();
+        thread_ = PyEval_SaveThread();
     }
     WithoutLock(const WithoutLock&) = delete;
     WithoutLock& operator=(const WithoutLock&) = delete;
@@ -226,6 +237,18 @@ using FastCall = PyObject* (*)(PyObject*, PyObject* const*, Py_ssize_t);
 inline PyMethodDef fast(const char* name, FastCall function, const char* doc) {
     return {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function)),
             METH_FASTCALL, doc};
+}
+// The same for a function that takes this number of arguments, which are counted here.
+template <FastCall function, Py_ssize_t count>
+PyMethodDef fast(const char* name, const char* doc) {
+    return fast(
+        name,
+        [](PyObject* self, PyObject* const* args, Py_ssize_t n) -> PyObject* {
+            if (n == count) return function(self, args, n);
+            PyErr_Format(PyExc_TypeError, "expected %zd arguments, got %zd", count, n);
+            return nullptr;
+        },
+        doc);
 }
 using KeywordCall = PyObject* (*)(PyObject*, PyObject*, PyObject*);
 inline PyMethodDef keywords(const char* name, KeywordCall function, const char* doc) {

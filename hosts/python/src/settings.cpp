@@ -279,7 +279,8 @@ PyObject* run_grad(PyObject*, PyObject* const* args, Py_ssize_t) {
             args[3] == Py_None ? Variables() : variables_of(args[3], "[grad] grad_inputs");
         const GradOptions options{args[4] == Py_True, args[5] == Py_True, args[6] == Py_True};
         Variables found = [&] {
-            const WithoutLock others;
+            const WithoutLockOn others(InUse::By::gradients,
+                                       pointers_to({outputs, inputs, grad_outputs, grad_inputs}));
             return grad(outputs, inputs, grad_outputs, grad_inputs, options);
         }();
         return wrap_all(std::move(found)).release();
@@ -295,7 +296,7 @@ PyObject* run_backward_from_all(PyObject*, PyObject* const* args, Py_ssize_t) {
         BackwardOptions options;
         options.enable_double_backprop = args[2] == Py_True;
         {
-            const WithoutLock others;
+            const WithoutLockOn others(InUse::By::gradients, pointers_to({outputs, grad_outputs}));
             backward(outputs, grad_outputs, options);
         }
         Py_RETURN_NONE;
@@ -366,11 +367,11 @@ void add_settings(PyObject* module) {
          nullptr},
         {nullptr, nullptr, nullptr, nullptr, nullptr}};
     static PyMethodDef methods[] = {
-        fast("use", device_use, "Makes it the current device of the thread."),
-        fast("__enter__", device_enter, "Makes it the current device in a with block."),
-        fast("__exit__", device_exit, nullptr),
-        fast("synchronize", device_synchronize, "Waits for all work on the device."),
-        fast("memory", device_memory, "The bytes in use, at most in use, and cached."),
+        fast<device_use, 0>("use", "Makes it the current device of the thread."),
+        fast<device_enter, 0>("__enter__", "Makes it the current device in a with block."),
+        fast<device_exit, 3>("__exit__", nullptr),
+        fast<device_synchronize, 0>("synchronize", "Waits for all work on the device."),
+        fast<device_memory, 0>("memory", "The bytes in use, at most in use, and cached."),
         {nullptr, nullptr, 0, nullptr}};
     static PyType_Slot slots[] = {
         {Py_tp_doc,
@@ -405,8 +406,8 @@ void add_settings(PyObject* module) {
         {"load_plugins", load_folder, METH_O,
          "load_plugins(folder, /)\n--\n\nLoads all plugins of a folder."},
         {"plugin_report", report, METH_NOARGS, "What was loaded and refused, as text."},
-        fast("get_flag", get_flag, nullptr),
-        fast("set_flag", set_flag, nullptr),
+        fast<get_flag, 2>("get_flag", nullptr),
+        fast<set_flag, 3>("set_flag", nullptr),
         {"set_seed", set_seed, METH_O, nullptr},
         {"dtype", dtype_of, METH_O, nullptr},
         {"random_state", get_random_state, METH_O,
@@ -414,8 +415,8 @@ void add_settings(PyObject* module) {
          "numbers."},
         {"set_random_state", put_random_state, METH_VARARGS,
          "set_random_state(device, seed, offset, /)\n--\n\nContinues at a position."},
-        fast("grad", run_grad, nullptr),
-        fast("backward", run_backward_from_all, nullptr),
+        fast<run_grad, 7>("grad", nullptr),
+        fast<run_backward_from_all, 3>("backward", nullptr),
         {"from_dlpack", run_from_dlpack, METH_O,
          "from_dlpack(object, /)\n--\n\nA catena.Array that shares the memory of another library's "
          "array."},

@@ -215,7 +215,8 @@ PyObject* recorded_gradients(PyObject* object, PyObject* const* args, Py_ssize_t
             if (x->requires_grad) targets.emplace_back(x);
         const bool create = any_true(needs);
         const Variables found = [&] {
-            const WithoutLock others;
+            const WithoutLockOn others(InUse::By::gradients,
+                                       pointers_to({outputs, targets, given}));
             return grad(outputs, targets, given, {}, {.enable_double_backprop = create});
         }();
         given.insert(given.end(), targets.begin(), targets.end());
@@ -228,8 +229,8 @@ PyObject* recorded_gradients(PyObject* object, PyObject* const* args, Py_ssize_t
 }  // namespace
 
 void add_torch(PyObject* module) {
-    static PyMethodDef methods[] = {fast("results", recorded_results, nullptr),
-                                    fast("gradients", recorded_gradients, nullptr),
+    static PyMethodDef methods[] = {fast<recorded_results, 4>("results", nullptr),
+                                    fast<recorded_gradients, 3>("gradients", nullptr),
                                     {nullptr, nullptr, 0, nullptr}};
     static PyType_Slot slots[] = {{Py_tp_doc, const_cast<char*>("A graph behind tensors.")},
                                   {Py_tp_dealloc, reinterpret_cast<void*>(free_object<PyRecorded>)},
@@ -238,8 +239,8 @@ void add_torch(PyObject* module) {
     static PyType_Spec spec{"catena._core.Recorded", sizeof(PyRecorded), 0,
                             Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
     recorded_type = add_type(module, spec);
-    static PyMethodDef functions[] = {fast("tensors_in", tensors_in, nullptr),
-                                      fast("record", record, nullptr),
+    static PyMethodDef functions[] = {fast<tensors_in, 3>("tensors_in", nullptr),
+                                      fast<record, 6>("record", nullptr),
                                       {nullptr, nullptr, 0, nullptr}};
     checked(PyModule_AddFunctions(module, functions));
 }

@@ -62,13 +62,14 @@ void refuse_variable(PyObject* value, const char* what) {
 
 void set_data(PyVariable& self, PyObject* value) {
     const Variable before = self.variable;
+    InUse::before_change(before);
     if (value == nullptr || value == Py_None) {
         forget(self.data);
         forget(self.grad);
         if (!before) return;
         self.waiting.reset(new Waiting{before.name(), before.device(), before.requires_grad(),
                                        before.node().is_parameter});
-        self.variable = Variable();
+        InUse::drop(self.variable);
         return;
     }
     refuse_variable(value, "array");
@@ -96,9 +97,11 @@ void set_data(PyVariable& self, PyObject* value) {
 
 void set_grad(PyObject* object, PyObject* value) {
     PyVariable& self = self_of(object);
+    InUse::before_gradient(self.variable);
     forget(self.grad);
     if (value == nullptr || value == Py_None) {
         if (self.variable) self.variable.cleargrad();
+        else if (self.waiting && self.waiting->is_parameter) self.waiting->first_grad = '0';
         return;
     }
     refuse_variable(value, "grad");
@@ -133,6 +136,7 @@ void set_grad_var(PyObject* object, PyObject* value) {
         raise(PyExc_TypeError,
               "[catena.Variable] grad_var: expected a catena.Variable, got a " + type_name(value));
     PyVariable& self = self_of(object);
+    InUse::before_gradient(self.variable);
     forget(self.grad);
     present(object).set_grad(self_of(value).variable);
     remember_grad_variable(self, value);
@@ -206,7 +210,7 @@ int clear(PyObject* object) {
     Py_CLEAR(self.dict);
     forget(self.data);
     forget(self.grad);
-    self.variable = Variable();
+    InUse::drop(self.variable);
     return 0;
 }
 
@@ -236,6 +240,7 @@ CATENA_GETTER(get_data, {
 })
 CATENA_GETTER(get_grad, {
     const Variable& variable = self_of(self).variable;
+    InUse::before_gradient(variable);
     if (variable) return seen(self_of(self).grad, variable.grad());
     if (const Waiting* const known = self_of(self).waiting.get(); known && known->first_grad == 'n')
         raise(PyExc_RuntimeError,
@@ -244,8 +249,11 @@ CATENA_GETTER(get_grad, {
 })
 CATENA_GETTER(get_grad_var, {
     const Variable& variable = self_of(self).variable;
+    InUse::before_gradient(variable);
     const Variable grad = variable ? variable.grad_variable() : Variable();
     if (!grad) Py_RETURN_NONE;
+    // As in Chainer, calls on gradients are recorded.
+    if (!grad.creator()) grad.set_requires_grad(is_floating(grad.dtype()));
     Owned object = known_grad_variable(self_of(self), grad);
     if (!object) {
         object = wrap(grad);
@@ -276,6 +284,11 @@ CATENA_GETTER(get_requires_grad, {
 CATENA_GETTER(get_volatile, {
     const Variable& variable = self_of(self).variable;
     return PyBool_FromLong(variable && variable.is_volatile());
+})
+CATENA_GETTER(get_loss_scale, {
+    const Variable& variable = self_of(self).variable;
+    if (!variable || variable.node().loss_scale == 1) Py_RETURN_NONE;
+    return PyFloat_FromDouble(variable.node().loss_scale);
 })
 CATENA_GETTER(get_name, {
     const Variable& variable = self_of(self).variable;
@@ -313,8 +326,13 @@ CATENA_SETTER(put_grad_var, set_grad_var(self, value))
 CATENA_SETTER(put_requires_grad, set_requires_grad(self_of(self), truth_of(not_deleted(value))))
 CATENA_SETTER(put_volatile, present(self).set_volatile(volatile_of(value)))
 CATENA_SETTER(put_name, set_name(self_of(self), value))
+CATENA_SETTER(put_loss_scale, {
+    const bool none = not_deleted(value) == Py_None;
+    present(self).node().loss_scale = none ? 1 : static_cast<float>(scalar_of(value).value());
+})
 CATENA_SETTER(put_creator, {
     const Variable variable = present(self);
+    InUse::before_change(variable);
     if (value == nullptr || value == Py_None) return variable.unchain(), 0;
     const bool same = variable.creator() && python_call(*variable.creator()) == value;
     if (!same)
@@ -340,14 +358,28 @@ PyObject* run_backward(PyObject* self, PyObject* args, PyObject* kwargs) {
             throw PythonError();
         const Variable variable = present(self);
         const double scale = loss_scale == Py_None ? 1 : scalar_of(loss_scale).value();
+        InUse::before_gradient(variable);
         if (!variable.grad() && variable.size() == 1 && is_floating(variable.dtype())) {
             variable.set_grad(
                 Array::full(variable.shape(), scale, variable.dtype(), variable.device()));
         }
         // As in Chainer, nothing happens where C++ reports that there is nothing to compute.
         if (variable.creator() != nullptr || variable.requires_grad()) {
-            const WithoutLock others;
-            variable.backward(retain_grad != 0, enable_double_backprop != 0);
+            const Variable* const used[] = {&variable};
+            const WithoutLockOn others(InUse::By::gradients, used);
+            if (loss_scale == Py_None) {
+                variable.backward(retain_grad != 0, enable_double_backprop != 0);
+            } else {
+                backward({variable}, {},
+                         {.retain_grad = retain_grad != 0,
+                          .enable_double_backprop = enable_double_backprop != 0,
+                          .loss_scale = scale});
+            }
+        }
+        if (retain_grad == 0 && variable.creator() != nullptr) {
+            InUse::before_gradient(variable);
+            forget(self_of(self).grad);
+            variable.cleargrad();
         }
         Py_RETURN_NONE;
     });
@@ -361,6 +393,7 @@ PyObject* run_backward(PyObject* self, PyObject* args, PyObject* kwargs) {
         });                                                        \
     }
 void clear_grad(PyVariable& self, char first) {
+    InUse::before_gradient(self.variable);
     if (!self.variable) {
         if (self.waiting && self.waiting->is_parameter) self.waiting->first_grad = first;
     } else if (first == '0') {
@@ -371,8 +404,16 @@ void clear_grad(PyVariable& self, char first) {
 }
 CATENA_METHOD(run_cleargrad, clear_grad(self_of(self), '0'))
 CATENA_METHOD(run_zerograd, clear_grad(self_of(self), 'z'))
-CATENA_METHOD(run_unchain_backward, present(self).unchain_backward())
-CATENA_METHOD(run_unchain, present(self).unchain())
+CATENA_METHOD(run_unchain_backward, {
+    const Variable variable = present(self);
+    const Variable* const used[] = {&variable};
+    const InUse graph(InUse::By::gradients, used);
+    variable.unchain_backward();
+})
+CATENA_METHOD(run_unchain, {
+    InUse::before_change(present(self));
+    present(self).unchain();
+})
 CATENA_METHOD(become_parameter, present(self).node().is_parameter = true)
 CATENA_METHOD(run_item, return item(data_of(self)).release())
 #undef CATENA_METHOD
@@ -382,8 +423,10 @@ PyObject* run_addgrad(PyObject* self, PyObject* const* args, Py_ssize_t n) {
         if (n != 1 || !is_variable(args[0]))
             raise(PyExc_TypeError, "addgrad() takes one argument: a catena.Variable");
         const Variable source = self_of(args[0]).variable;
+        InUse::before_gradient(source);
         if (!source || !source.grad()) Py_RETURN_NONE;
         const Variable target = present(self);
+        InUse::before_gradient(target);
         const Array grad = source.grad().to(target.device());
         target.set_grad(target.grad() ? target.grad() + grad : grad.copy());
         Py_RETURN_NONE;
@@ -480,6 +523,8 @@ void add_variable(PyObject* module) {
         {"requires_grad", get_requires_grad, put_requires_grad, nullptr, nullptr},
         {"volatile", get_volatile, put_volatile, "Calls record no graph (Chainer 1).", nullptr},
         {"name", get_name, put_name, nullptr, nullptr},
+        {"loss_scale", get_loss_scale, put_loss_scale,
+         "The loss_scale of the backward() that computed the gradient, or None.", nullptr},
         {"creator_node", get_creator, put_creator,
          "The call that computed it, or None. None can be set, which makes it a leaf.", nullptr},
         {"node", get_node, nullptr, "The variable as the graph sees it.", nullptr},
@@ -495,14 +540,14 @@ void add_variable(PyObject* module) {
                  "Computes the gradients of all leaves from which this variable was computed. A "
                  "variable of one element starts with its grad or loss_scale (1); others need a "
                  "grad. It stays set afterwards."),
-        fast("cleargrad", run_cleargrad, "Removes the gradient."),
-        fast("zerograd", run_zerograd, "Sets the gradient to zeros."),
-        fast("unchain", run_unchain, "Removes the call that computed this variable."),
-        fast("unchain_backward", run_unchain_backward,
-             "Removes all calls that led to this variable."),
+        fast<run_cleargrad, 0>("cleargrad", "Removes the gradient."),
+        fast<run_zerograd, 0>("zerograd", "Sets the gradient to zeros."),
+        fast<run_unchain, 0>("unchain", "Removes the call that computed this variable."),
+        fast<run_unchain_backward, 0>("unchain_backward",
+                                      "Removes all calls that led to this variable."),
         fast("addgrad", run_addgrad, "Adds the gradient of another variable."),
-        fast("item", run_item, "The only element as a number."),
-        fast("_become_parameter", become_parameter, nullptr),
+        fast<run_item, 0>("item", "The only element as a number."),
+        fast<become_parameter, 0>("_become_parameter", nullptr),
         keywords("__dlpack__", of_array<as_dlpack>, "A DLPack capsule that shares the memory."),
         keywords("__dlpack_device__", of_array<dlpack_place>, "DLPack's device type and number."),
         keywords("__array__", of_array<as_numpy>, "The elements as a numpy.ndarray."),

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "array.hpp"
+#include "in_use.hpp"
 
 namespace catena::python {
 

@@ -10,6 +10,7 @@ import pytest
 
 import catena
 import catena.functions as F
+import catena.links as L
 from catena import _core, gradient_check
 
 
@@ -51,8 +52,8 @@ def test_pickle_and_copies(name):
 
 
 def test_pickle_of_plugin_functions_and_of_others():
-    plain = catena.plugin_function("catena.linear")  # F.linear is another function
-    assert plain is not F.linear
+    plain = catena.plugin_function("catena.embed_id")  # F.embed_id is another function
+    assert plain is not F.embed_id
     for function in (plain, len, np.dot):
         assert pickle.loads(pickle.dumps(function)) is function
     assert pickle.loads(pickle.dumps([1].append))(2) is None
@@ -102,7 +103,7 @@ def test_arguments_by_name_and_wrong_ones():
             (lambda: F.concat([x, None]), "xs: expected variables or arrays, got None"),
             (lambda: F.where(matrix > 0, 1, 2),
              "expected a variable or an array as one of the operands"),
-            (lambda: F.add(x), "at least 2 arguments")]:
+            (lambda: F.add(), "at least 1 argument")]:
         with pytest.raises(TypeError, match=message):
             call()
 
@@ -258,6 +259,41 @@ def test_forget():
         F.sum(y).backward(enable_double_backprop=True)
     with pytest.raises(RuntimeError, match="expected variables as results, got int"):
         F.forget(lambda x: 1, matrix)
+
+
+@pytest.mark.parametrize("link", [
+    lambda: L.BatchNormalization(4), lambda: L.BatchRenormalization(4, rmax=3, dmax=2),
+    lambda: L.Linear(4, 4).add_hook(catena.link_hooks.SpectralNormalization())])
+def test_forget_of_links_with_statistics(link):
+    """The second call of the function does not change them again."""
+    results = []
+    for forget in (False, True):
+        np.random.seed(1)
+        net = link()
+        x = catena.Variable(matrix)
+        y = F.forget(net, x) if forget else net(x)
+        F.sum(y * y * weights_of(y)).backward()
+        persistent = {name: net.__dict__[name] for name in sorted(net._persistent)}
+        assert persistent
+        gradients = [x.grad, *(p.grad for _, p in sorted(net.namedparams()))]
+        if isinstance(net, L.BatchRenormalization):  # the result depends on the running statistics
+            gradients = []
+        results.append([*gradients, *persistent.values()])
+        assert not catena.config.in_recomputing
+    for expected, got in zip(*results):
+        np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_forget_with_fine_tuning():
+    net = L.BatchNormalization(4)
+    y = F.forget(lambda x: net(x, finetune=True), catena.Variable(matrix))
+    F.sum(y).backward()
+    assert net.N == 1
+    np.testing.assert_allclose(net.avg_mean, matrix.mean(0), rtol=1e-5)
+
+
+def weights_of(y):
+    return np.arange(y.size, dtype="float32").reshape(y.shape)
 
 
 # Functions that Chainer lacks

@@ -35,6 +35,45 @@ def test_objects_of_graphs_are_made_by_graphs_alone():
             object.__new__(type_)
 
 
+def test_arguments_are_counted():
+    """No function of the extension module reads beyond its arguments, or ignores some."""
+    program = """
+import catena, inspect, numpy as np, re
+from catena import _core
+x = catena.Variable(np.ones((), "float32"))
+y = x * 2
+class Node(catena.FunctionNode):
+    def forward(self, inputs): return inputs[0] * 2
+node = Node()
+z, = node.apply((x,))
+methods = [(type(o).__name__, n, getattr(o, n)) for o in
+           (x, y.node, y.creator_node, node, _core.Device(-1), x._array) for n in dir(o)
+           if not n.startswith("__") and inspect.isbuiltin(getattr(o, n, None))]
+functions = [("_core", n, f) for n, f in vars(_core).items() if inspect.isbuiltin(f)]
+assert len(methods) > 20 and len(functions) > 20, (len(methods), len(functions))
+for kind, name, function in methods + functions:
+    if name in ("shutdown_gpus", "load_plugin", "load_plugins"): continue
+    for n in (0, 1, 9):
+        try:
+            function(*[None] * n)
+        except Exception:
+            continue
+        assert n != 9, (kind, name)
+for name, n in [("get_flag", 2), ("set_flag", 3), ("grad", 7), ("backward", 3), ("tensors_in", 3),
+                ("record", 6)]:
+    for wrong in {0, 1, n - 1, n + 1} - {n}:
+        try:
+            getattr(_core, name)(*["train"] * wrong)
+        except TypeError as error:
+            assert str(error) == f"expected {n} arguments, got {wrong}", (name, error)
+        else:
+            raise AssertionError(name)
+print("counted")
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout == "counted\n", done.stderr[-2000:]
+
+
 def test_deleted_attributes():
     for name in ("_first_grad", "_first_device", "requires_grad"):
         with pytest.raises(AttributeError, match="cannot delete"):

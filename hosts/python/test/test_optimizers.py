@@ -459,6 +459,47 @@ def test_loss_scaling_is_chainers(dynamic):
     assert_same(results[0], results[1], 1e-5)
 
 
+@pytest.mark.parametrize("name", ["SGD", "Adam", "MomentumSGD", "CorrectedMomentumSGD"])
+@pytest.mark.parametrize("through", ["plain", "hook", "forget", "fp32"])
+def test_loss_scale_of_backward(name, through):
+    """update() divides by the factor of the backward() that computed the gradients."""
+    F = catena.functions
+    results = []
+    for scale in (None, 4):
+        dtype = "float16" if through == "fp32" else "float32"
+        link = catena.links.Linear(2, 2, initialW=numpy.ones((2, 2), dtype), initial_bias=0)
+        link.b.to_device("@numpy")
+        link.b.array = link.b.array.astype(dtype)
+        optimizer = getattr(optimizers, name)()
+        if through == "fp32":
+            optimizer.use_fp32_update()
+        optimizer.setup(link)
+        if through == "hook":
+            for param in link.params():
+                param.update_rule.add_hook(lambda rule, param: None, "nothing")
+        x = numpy.array([[1, 2], [3, 5]], dtype)
+        for _ in range(3):
+            y = F.forget(link, x) if through == "forget" else link(x)
+            link.cleargrads()
+            F.sum(y * y).backward(loss_scale=scale)
+            assert link.W.loss_scale == scale
+            optimizer.update()
+        results.append(link.W.array)
+    numpy.testing.assert_allclose(results[0], results[1], rtol=1e-2 if through == "fp32" else 1e-5)
+
+
+def test_loss_scale_is_of_the_last_backward():
+    """An optimizer's factor alone divides nothing, as in Chainer."""
+    link = catena.links.Linear(1, 1, initialW=numpy.ones((1, 1), "float32"), nobias=True)
+    optimizer = optimizers.SGD(lr=1).setup(link)
+    optimizer.set_loss_scale(4)
+    for scale, expected in [(4, 0), (None, -1)]:
+        link.cleargrads()
+        catena.functions.sum(link(numpy.ones((1, 1), "float32"))).backward(loss_scale=scale)
+        optimizer.update()
+        assert link.W.array == expected
+
+
 def test_wrong_loss_scales():
     optimizer = optimizers.SGD().setup(catena.Chain())
     with pytest.raises(ValueError, match="scale"):

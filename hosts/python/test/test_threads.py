@@ -227,6 +227,39 @@ def test_interrupt():
     assert out.split("\n")[:2] == ["interrupted None", "[2. 2. 2.]"]
 
 
+def test_interrupt_between_functions():
+    """SIGINT ends a backward() without functions of Python before it has reached the leaf."""
+    out = script("""
+        import signal, catena, catena.functions as F, numpy as np
+        class Interrupted(Exception): pass
+        def handler(*_): raise Interrupted
+        signal.signal(signal.SIGALRM, handler)
+        n = 100
+        while True:  # until the signal comes while backward() runs
+            x = y = catena.Variable(np.ones((100, 100), "float32"))
+            for _ in range(n):
+                y = F.tanh(y)
+            loss = F.sum(y)
+            try:
+                signal.setitimer(signal.ITIMER_REAL, 0.1)
+                loss.backward()
+                while True: pass
+            except Interrupted:
+                if x.grad is None: break
+            n *= 2
+            assert n < 100000, "no signal was handled in backward()"
+        loss.backward()
+        assert x.grad is not None
+        x.cleargrad()
+        try:
+            signal.setitimer(signal.ITIMER_REAL, 0.1)
+            while True: catena.grad([loss], [x])
+        except Interrupted:
+            print("interrupted", x.grad)
+        """)
+    assert out == "interrupted None\n"
+
+
 # ---- first use, forks and the end of the program
 
 FIRST_USE = """

@@ -5,6 +5,7 @@ import pickle
 import weakref
 
 import catena
+import catena.functions as F
 import numpy as np
 import pytest
 from catena import Parameter, Variable
@@ -386,7 +387,10 @@ def test_backward_starts():
         x = Variable(np.array(1.0, "float32"))
         y = x * 2
         y.backward(loss_scale=loss_scale)
-        assert x.grad == expected and y.grad == expected / 2
+        assert x.grad == expected and y.grad is None
+        assert x.loss_scale == x._loss_scale == loss_scale
+    y.backward(retain_grad=True, loss_scale=2)
+    assert y.grad == 2 and x.loss_scale == 2
     leaf = Variable(np.array(1.0, "float32"))
     leaf.backward()
     assert leaf.grad == 1
@@ -410,17 +414,84 @@ def test_backward_of_several_variables():
     y, z = x * 2, x * x
     y.grad = np.ones_like(array())
     catena.backward([y, z], [None, Variable(array())])
-    assert np.array_equal(x.grad, 2 + 2 * array() * array())
+    assert np.array_equal(x.grad, 2 * array() * array()) and y.grad is not None
     x.cleargrad()
     s = (x * x).sum()
-    catena.backward((s,), enable_double_backprop=True)
-    assert x.grad_var.creator is not None and np.array_equal(x.grad, 2 * array())
+    s.grad = np.array(1, "float32")
+    catena.backward((s, y), enable_double_backprop=True)
+    assert x.grad_var.creator is not None and np.array_equal(x.grad, 2 * array() + 2)
+    assert y.grad is None
+    with pytest.warns(RuntimeWarning, match="expected a gradient"):
+        catena.backward([s, s])
+    assert np.array_equal(x.grad, 2 * array() + 2)
     assert x.node.grad_var is not None and np.array_equal(x.node.grad, x.grad)
     for wrong, error in [((s,), TypeError), (([1.0],), TypeError), (([s], s), TypeError),
                          (([s], [None, None]), ValueError),
                          (([y], [Variable(array((2,)))]), ValueError)]:
         with pytest.raises(error, match="backward"):
             catena.backward(*wrong)
+
+
+def test_backward_of_several_variables_with_leaves():
+    """A leaf among the outputs keeps its own gradient; None is no gradient, not 1."""
+    for n in (2, 1):
+        ones = np.ones(n, "float32")
+        x = Variable(ones.copy())
+        y = x * 2
+        catena.backward([x, y], [Variable(ones), Variable(ones * 2)])
+        assert (x.grad == 5).all()
+        x.cleargrad()
+        catena.backward([x, F.tile(x, 1)], [None, Variable(ones * 3)])
+        assert (x.grad == 3).all()
+        x.cleargrad()
+        catena.backward([x * 7, y], [None, Variable(ones)])
+        assert (x.grad == 2).all()
+        catena.backward([y, x], [None, None])
+        assert (x.grad == 2).all()
+        x.requires_grad = False
+        catena.backward([x], [Variable(ones)])
+        assert (x.grad == 2).all()
+
+
+UNCHANGED = {
+    "tile": lambda x: F.tile(x, 1), "squeeze": F.squeeze, "pad": lambda x: F.pad(x, 0, "edge"),
+    "repeat": lambda x: F.repeat(x, 1, 0), "moveaxis": lambda x: F.moveaxis(x, 0, 0),
+    "swapaxes": lambda x: F.swapaxes(x, 0, 0), "rollaxis": lambda x: F.rollaxis(x, 1, 1),
+    "broadcast": lambda x: F.broadcast(x, x)[0], "broadcast one": F.broadcast,
+    "roll": lambda x: F.roll(x, 2, 1), "flip": lambda x: F.flip(x, ()),
+    "concat": lambda x: F.concat([x]), "get_item": lambda x: x[:], "ellipsis": lambda x: x[...],
+    "transpose": lambda x: F.transpose(x, (0, 1)), "T": lambda x: x.transpose(0, 1),
+    "identity": F.identity, "hstack": lambda x: F.hstack([x]),
+    "split_axis": lambda x: F.split_axis(x, 1, 0)[0],
+}
+
+
+@pytest.mark.parametrize("name", UNCHANGED)
+def test_functions_that_change_nothing(name):
+    """Their results are variables of their own."""
+    x = Variable(np.ones((2, 2), "float32"))
+    before = x.array.copy()
+    y = UNCHANGED[name](x)
+    assert y.creator is not None and y.shape == x.shape
+    y.name = "y"
+    y.grad = before * 3
+    assert x.name is None and x.grad is None
+    y.backward()
+    assert (x.grad == 3).all() and x.creator is None
+    y = UNCHANGED[name](x)
+    y.array = before * 7
+    assert np.array_equal(x.array, before)
+    y.unchain()
+
+
+def test_gradient_variables_record():
+    """As in Chainer, grad_var requires a gradient, so that calls on it are recorded."""
+    x = Variable(array())
+    (x * 2).sum().backward()
+    gradient = x.grad_var
+    assert gradient.requires_grad and gradient.creator is None
+    (gradient * 3).sum().backward()
+    assert (gradient.grad == 3).all()
 
 
 def test_grad():

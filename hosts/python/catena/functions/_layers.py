@@ -1,5 +1,6 @@
 """Functions of layers with Chainer's arguments: normalizations, bilinear maps, noise."""
 import math
+from typing import Any
 
 from catena import _core
 from catena import functions as F
@@ -13,7 +14,7 @@ __all__ = [
     "simplified_dropconnect", "zoneout"]
 
 
-def bilinear(e1, e2, W, V1=None, V2=None, b=None):
+def bilinear(e1, e2, W, V1=None, V2=None, b=None) -> Any:
     """The sums of e1[i] e2[j] W[i, j, k] for each sample and output k, plus e1 V1 + e2 V2 + b.
 
     Args:
@@ -31,7 +32,7 @@ def bilinear(e1, e2, W, V1=None, V2=None, b=None):
     return y if b is None else y + F.matmul(e1, V1) + F.matmul(e2, V2) + b
 
 
-def embed_id(x, W, ignore_label=None):
+def embed_id(x, W, ignore_label=None) -> Any:
     """The row of W for each id. Negative ids count from the end.
 
     Args:
@@ -91,7 +92,7 @@ def _normalized(x, gamma, others, axis, normalize):
 
 
 def batch_normalization(x, gamma, beta, *, eps=2e-5, running_mean=None, running_var=None, decay=0.9,
-                        axis=None):
+                        axis=None) -> Any:
     """gamma (x - mean) / sqrt(var + eps) + beta, with the mean and variance of each channel.
 
     Args:
@@ -132,11 +133,11 @@ def _blend_statistics(running_mean, running_var, mean, var, count, decay):
         running += value if isinstance(running, _core.Variable) else value.array
 
 
-def fixed_batch_normalization(x, gamma, beta, mean, var, eps=2e-5, axis=None):
+def fixed_batch_normalization(x, gamma, beta, mean, var, eps=2e-5, axis=None) -> Any:
     """gamma (x - mean) / sqrt(var + eps) + beta, with a given mean and variance of each channel."""
     x, gamma, beta, mean, var = variables(
         "fixed_batch_normalization", x=x, gamma=gamma, beta=beta, mean=mean, var=var)
-    if gamma.dtype == "float16":  # the function computes with statistics in float32
+    if gamma.dtype in ("float16", "bfloat16"):  # the function computes with statistics in float32
         mean, var = plugins.cast(mean, "float32"), plugins.cast(var, "float32")
     return _normalized(
         x, gamma, [beta, mean, var], axis, lambda x: plugins.fixed_batch_normalization(
@@ -144,7 +145,7 @@ def fixed_batch_normalization(x, gamma, beta, mean, var, eps=2e-5, axis=None):
 
 
 def batch_renormalization(x, gamma, beta, rmax, dmax, eps=2e-5, running_mean=None, running_var=None,
-                          decay=0.9, update_statistics=False):
+                          decay=0.9, update_statistics=False) -> Any:
     """Batch normalization, corrected towards the running statistics.
 
     The normalized values are multiplied by r and d is added: the ratio of the standard deviations
@@ -181,7 +182,7 @@ def batch_renormalization(x, gamma, beta, rmax, dmax, eps=2e-5, running_mean=Non
     return _normalized(x, gamma, [beta], None, normalize)
 
 
-def fixed_batch_renormalization(x, gamma, beta, mean, var, eps=2e-5):
+def fixed_batch_renormalization(x, gamma, beta, mean, var, eps=2e-5) -> Any:
     """The same as ``fixed_batch_normalization()``, which replaces it."""
     import warnings
     warnings.warn("fixed_batch_renormalization() is fixed_batch_normalization()",
@@ -189,7 +190,7 @@ def fixed_batch_renormalization(x, gamma, beta, mean, var, eps=2e-5):
     return fixed_batch_normalization(x, gamma, beta, mean, var, eps)
 
 
-def dropout(x, ratio=.5, *, mask=None, return_mask=False):
+def dropout(x, ratio=.5, *, mask=None, return_mask=False) -> Any:
     """Sets elements to 0 at random in training, and scales the others to keep the mean.
 
     Args:
@@ -211,7 +212,7 @@ def dropout(x, ratio=.5, *, mask=None, return_mask=False):
     return (y, mask) if return_mask else y
 
 
-def zoneout(h, x, ratio=.5):
+def zoneout(h, x, ratio=.5) -> Any:
     """x, in training with elements that are those of h with the probability `ratio`."""
     h, x = variables("zoneout", h=h, x=x)
     if not _core.get_flag("train", False):
@@ -220,7 +221,7 @@ def zoneout(h, x, ratio=.5):
     return h * from_h + x * (1 - from_h)
 
 
-def gaussian(mean, ln_var, *, eps=None, return_eps=False):
+def gaussian(mean, ln_var, *, eps=None, return_eps=False) -> Any:
     """A sample of normal distributions: mean + e^(ln_var / 2) eps.
 
     Args:
@@ -236,7 +237,7 @@ def gaussian(mean, ln_var, *, eps=None, return_eps=False):
     return (y, eps) if return_eps else y
 
 
-def rrelu(x, l=1. / 8, u=1. / 3, *, r=None, return_r=False):
+def rrelu(x, l=1. / 8, u=1. / 3, *, r=None, return_r=False) -> Any:
     """x where x >= 0, else r x; r is drawn from U[l, u) in training, else it is their mean.
 
     Args:
@@ -256,7 +257,7 @@ def rrelu(x, l=1. / 8, u=1. / 3, *, r=None, return_r=False):
     return (y, r) if return_r else y
 
 
-def simplified_dropconnect(x, W, b=None, ratio=0.5, train=True, mask=None, use_batchwise_mask=True):
+def simplified_dropconnect(x, W, b=None, ratio=0.5, train=True, mask=None, use_batchwise_mask=True) -> Any:
     """x W^T + b, with weights set to 0 at random, and the others scaled to keep the mean.
 
     Args:
@@ -274,6 +275,6 @@ def simplified_dropconnect(x, W, b=None, ratio=0.5, train=True, mask=None, use_b
         shape = (len(x),) * bool(use_batchwise_mask) + W.shape
         mask = forms.bernoulli(forms.full(shape, 1 - ratio, W.dtype, W.device))
     W = W * (plugins.cast(mask, W.dtype) * (1 / (1 - ratio)))
-    y = F.matmul(W, x.reshape(len(x), -1, 1)).reshape(len(x), -1)
+    y = F.squeeze(F.matmul(W, x.reshape(len(x), W.shape[-1], 1)), 2)
     y = in_dtype_of(x, y)
     return y if b is None else y + in_dtype_of(x, variable(b, "simplified_dropconnect", "b"))

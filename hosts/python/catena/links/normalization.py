@@ -1,5 +1,6 @@
 """Links that normalize."""
 import math
+from typing import Any
 
 from catena import functions as F
 from catena.configuration import config, get_dtype
@@ -36,12 +37,12 @@ class BatchNormalization(Link):
         axis: the axes over which the statistics are computed; by default all that gamma lacks.
     """
 
-    gamma = None
-    beta = None
+    gamma: Any = None
+    beta: Any = None
 
     def __init__(self, size=None, decay=0.9, eps=2e-5, dtype=None, use_gamma=True, use_beta=True,
                  initial_gamma=None, initial_beta=None, axis=None, initial_avg_mean=None,
-                 initial_avg_var=None):
+                 initial_avg_var=None) -> None:
         super().__init__()
         if size is None and axis is None:
             raise RuntimeError("size or axis is required")
@@ -84,7 +85,7 @@ class BatchNormalization(Link):
         yield "use_gamma", self.gamma is not None
         yield "use_beta", self.beta is not None
 
-    def forward(self, x, *, finetune=False):
+    def forward(self, x, *, finetune=False) -> Any:
         """Normalizes x.
 
         Args:
@@ -103,7 +104,7 @@ class BatchNormalization(Link):
             return F.fixed_batch_normalization(x, gamma, beta, self.avg_mean, self.avg_var,
                                                self.eps, axis=self.axis)
         decay = self.decay
-        if finetune:
+        if finetune and not config.in_recomputing:
             self.N += 1
             decay = 1.0 - 1.0 / self.N
         return self._normalize(x, gamma, beta, decay)
@@ -113,7 +114,7 @@ class BatchNormalization(Link):
             x, gamma, beta, eps=self.eps, running_mean=self.avg_mean, running_var=self.avg_var,
             decay=decay, axis=self.axis)
 
-    def start_finetuning(self):
+    def start_finetuning(self) -> None:
         """Begins a new mean of statistics."""
         self.N = 0
 
@@ -129,7 +130,7 @@ class BatchRenormalization(BatchNormalization):
 
     def __init__(self, size, rmax=1, dmax=0, decay=0.9, eps=2e-5, dtype=None, use_gamma=True,
                  use_beta=True, initial_gamma=None, initial_beta=None, initial_avg_mean=None,
-                 initial_avg_var=None):
+                 initial_avg_var=None) -> None:
         super().__init__(size, decay, eps, dtype, use_gamma, use_beta, initial_gamma, initial_beta,
                          None, initial_avg_mean, initial_avg_var)
         self.rmax = rmax
@@ -149,7 +150,7 @@ class LayerNormalization(Link):
         initial_gamma, initial_beta: initializers, arrays or numbers; by default 1 and 0.
     """
 
-    def __init__(self, size=None, eps=1e-6, initial_gamma=None, initial_beta=None):
+    def __init__(self, size=None, eps=1e-6, initial_gamma=None, initial_beta=None) -> None:
         super().__init__()
         self.eps = eps
         with self.init_scope():
@@ -162,7 +163,7 @@ class LayerNormalization(Link):
         self.gamma.initialize(size)
         self.beta.initialize(size)
 
-    def forward(self, x):
+    def forward(self, x) -> Any:
         if self.gamma.array is None:
             self._initialize_params(math.prod(x.shape[1:]))
         return F.layer_normalization(x, self.gamma, self.beta, self.eps)
@@ -177,14 +178,14 @@ class RMSNormalization(Link):
         initial_gamma: an initializer, an array or a number; by default 1.
     """
 
-    def __init__(self, size, eps=1e-6, initial_gamma=None):
+    def __init__(self, size, eps=1e-6, initial_gamma=None) -> None:
         super().__init__()
         self.eps = eps
         with self.init_scope():
             self.gamma = Parameter(_get_initializer(1 if initial_gamma is None else initial_gamma),
                                    size)
 
-    def forward(self, x):
+    def forward(self, x) -> Any:
         return F.rms_normalization(x, self.gamma, self.eps)
 
 
@@ -198,7 +199,7 @@ class GroupNormalization(Link):
         initial_gamma, initial_beta: initializers, arrays or numbers; by default 1 and 0.
     """
 
-    def __init__(self, groups, size=None, eps=1e-5, initial_gamma=None, initial_beta=None):
+    def __init__(self, groups, size=None, eps=1e-5, initial_gamma=None, initial_beta=None) -> None:
         super().__init__()
         self.groups = groups
         self.eps = eps
@@ -213,7 +214,7 @@ class GroupNormalization(Link):
         self.gamma.initialize(size)
         self.beta.initialize(size)
 
-    def forward(self, x):
+    def forward(self, x) -> Any:
         if self.gamma.array is None:
             if x.ndim < 2:
                 raise ValueError("Input dimension must be at least 2, including batch size "

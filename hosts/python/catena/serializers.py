@@ -1,5 +1,6 @@
 """Files with the state of objects: .npz as Chainer writes them, .safetensors and HDF5."""
 import contextlib
+import importlib.util
 import os
 import pickletools
 import stat
@@ -14,6 +15,8 @@ from catena.serializer import Deserializer, Serializer
 
 __all__ = ["DictionarySerializer", "HDF5Deserializer", "HDF5Serializer", "NpzDeserializer",
            "load_hdf5", "load_npz", "load_safetensors", "save_hdf5", "save_npz", "save_safetensors"]
+
+_available = importlib.util.find_spec("h5py") is not None  # chainer.serializers.hdf5._available
 
 
 def _saved(value):

@@ -20,6 +20,9 @@ def _send(device, arrays):
         return type(arrays)(_send(device, each) for each in arrays)
     if arrays is None:
         return None
+    if isinstance(arrays, _core.Variable):
+        raise TypeError("[send] array: expected an array, got a variable; use its to_device() or "
+                        "its array")
     if numpy.isscalar(arrays):
         arrays = numpy.asarray(arrays)
     if isinstance(arrays, numpy.ndarray) and not device.is_gpu:

@@ -65,6 +65,12 @@ def test_classes_of_devices(gpus):
         backend.from_chx(1)
 
 
+def test_variables_are_no_arrays():
+    for send in (Device(-1).send, cuda.to_cpu):
+        with pytest.raises(TypeError, match="expected an array, got a variable"):
+            send([Variable(array())])
+
+
 def test_numbers_on_the_host():
     for number in (np.int8(3), np.uint64(3), np.complex128(1j), True, 2.5):
         found = Device(-1).send(number)

@@ -308,6 +308,8 @@ def test_cache_or_load(root):
 
     assert dataset.cache_or_load_file(path, create, None) == 1
     assert dataset.cache_or_load_file(path, None, lambda path: open(path).read()) == "made"
+    with pytest.raises(RuntimeError, match="creator: expected a function that writes"):
+        dataset.cache_or_load_file(path + "2", lambda path: None, None)
     folder = dataset.get_dataset_directory("a/b", create_directory=False)
     assert folder == str(root / "a" / "b") and not (root / "a").exists()
     assert dataset.get_dataset_directory("a/b") == folder and (root / "a" / "b").is_dir()

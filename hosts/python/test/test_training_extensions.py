@@ -231,6 +231,16 @@ def test_progress_bar_with_a_length(tmp_path):
     trainer.extend(extensions.ProgressBar((4, "iteration"), update_interval=1, out=out))
     trainer.run()
     assert "25.00%" in out.getvalue()
+    line = out.getvalue().split("\n")[3]
+    speed = float(line.split(" iters/sec")[0])  # since the training began
+    assert 0 < speed < float("inf") and "unknown" not in line
+
+
+def test_the_speed_of_a_progress_bar_is_finite(monkeypatch):
+    monkeypatch.setattr("time.time", lambda: 5.0)  # a clock that has not advanced
+    bar = extensions.util.ProgressBar(out=io.StringIO())
+    speed = bar.update_speed(1, 0.5)[0]
+    assert bar.speed(speed, float("inf")) == "   unknown iters/sec. Estimated time to finish: unknown.\n"
 
 
 def test_evaluator(package, tmp_path, capsys):
@@ -471,6 +481,9 @@ def test_wrong_statistics_plots():
 def test_removed_arguments(package):
     with pytest.raises(ValueError, match="invoke_before_training"):
         package.training.make_extension(invoke_before_training=True)
+    trainer = trainer_of(package, "result")
+    with pytest.raises(ValueError, match="invoke_before_training"):
+        trainer.extend(lambda trainer: None, name="f", invoke_before_training=True)
     with pytest.raises(TypeError, match="got unexpected keyword argument.*foo"):
         package.training.make_extension(foo=1)
 

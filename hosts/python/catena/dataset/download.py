@@ -37,6 +37,9 @@ def _write(path, write):
     with tempfile.TemporaryDirectory(dir=folder) as temporary:
         file = os.path.join(temporary, os.path.basename(path))
         result = write(file)
+        if not os.path.exists(file):
+            raise RuntimeError(f"[cache_or_load_file] creator: expected a function that writes "
+                               f"{file}, got no file")
         os.replace(file, path)
     return result
 

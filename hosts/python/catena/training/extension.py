@@ -6,6 +6,8 @@ from catena.utils import argument
 
 __all__ = ["Extension", "PRIORITY_EDITOR", "PRIORITY_READER", "PRIORITY_WRITER", "make_extension"]
 
+_removed = ("invoke_before_training has been removed since Chainer v2.0.0. Use initializer= or "
+            "call_before_training= instead.")
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 PRIORITY_WRITER = 300  # reports values
 PRIORITY_EDITOR = 200  # changes reported values
@@ -48,9 +50,7 @@ class Extension:
 def make_extension(trigger=None, default_name=None, priority=None, finalizer=None,
                    initializer=None, on_error=None, **kwargs) -> Callable[[_Function], _Function]:
     """A decorator that gives a function the attributes of an extension."""
-    argument.parse_kwargs(
-        kwargs, invoke_before_training="invoke_before_training has been removed since Chainer "
-        "v2.0.0. Use initializer= instead.")
+    argument.parse_kwargs(kwargs, invoke_before_training=_removed)
 
     def decorate(function):
         function.trigger = Extension.trigger if trigger is None else trigger

@@ -8,9 +8,9 @@ from typing import Any
 
 from catena import _core
 from catena.reporter import Reporter, scalar_of
-from catena.training.extension import PRIORITY_READER
+from catena.training.extension import PRIORITY_READER, _removed
 from catena.training.triggers import get_trigger
-from catena.utils import random_state
+from catena.utils import argument, random_state
 
 __all__ = ["Trainer"]
 
@@ -60,6 +60,7 @@ class Trainer:
         self._extensions = {}
         self._start_at = None
         self._elapsed_before = 0.0
+        self._done = False
         self._final_elapsed_time = None
         updater.connect_trainer(self)
         for extension in extensions or []:
@@ -73,14 +74,14 @@ class Trainer:
     @property
     def elapsed_time(self):
         """The seconds of training, also of earlier processes. Raises RuntimeError before run()."""
-        if self._final_elapsed_time is not None:
+        if self._done:
             return self._final_elapsed_time
         if self._start_at is None:
             raise RuntimeError("training has not been started yet")
         return time.perf_counter() - self._start_at + self._elapsed_before
 
     def extend(self, extension, name=None, trigger=None, priority=None, *,
-               call_before_training=False) -> None:
+               call_before_training=False, **kwargs) -> None:
         """Adds an extension: a callable that takes the trainer.
 
         Args:
@@ -91,6 +92,7 @@ class Trainer:
             priority: extensions of higher priority are called first; None: that of the extension.
             call_before_training: whether it is also called before the first iteration.
         """
+        argument.parse_kwargs(kwargs, invoke_before_training=_removed)
         for attribute in ("name", "default_name", "__name__"):
             if name is None:
                 name = getattr(extension, attribute, None)
@@ -131,7 +133,7 @@ class Trainer:
 
     def run(self, show_loop_exception_msg=True) -> None:
         """Runs the training until the stop trigger fires. It can run once."""
-        if self._final_elapsed_time is not None:
+        if self._done:
             raise RuntimeError("cannot run training loop multiple times")
         os.makedirs(self.out, exist_ok=True)
         entries = sorted(self._extensions.values(), key=lambda e: e.priority, reverse=True)
@@ -166,6 +168,7 @@ class Trainer:
                     finalize()
             self.updater.finalize()
         self._final_elapsed_time = self.elapsed_time
+        self._done = True
 
     def _random_states(self):
         import numpy

@@ -56,7 +56,8 @@ def _chainers_name(device):
     return "@numpy" if device == _core.Device(-1) else device.name
 
 
-_core.Device.send, _core.Device.xp = _send, property(_xp)
+_core.Device.send = _core.Device.send_array = _send
+_core.Device.xp = property(_xp)
 _core.Device.supported_array_types = property(_supported_array_types)
 _core.Device.is_array_supported, _core.Device.__str__ = _is_array_supported, _chainers_name
 _core.Device.__int__ = lambda device: device.id

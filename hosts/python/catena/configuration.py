@@ -2,6 +2,7 @@
 import contextlib
 import sys
 import threading
+import warnings
 from typing import Any
 
 import numpy
@@ -111,6 +112,8 @@ config = LocalConfig(global_config)
 global_config.dtype = numpy.dtype("float32")
 global_config.keep_graph_on_report = False
 global_config.in_recomputing = False  # in the second call of a function of F.forget()
+# What the first call of it keeps for the second one: a list, then an iterator over it.
+global_config._kept_for_recomputing = None
 # The core's own defaults, and an entry that only FunctionNode reads.
 global_config.__dict__.update(use_cudnn="auto", products="float32", type_check=True)
 # Programs for Chainer read and set these, which choose among implementations that catena lacks.
@@ -173,6 +176,8 @@ class DebugMode(using_config):
     """The old name of ``using_config("debug", debug)``."""
 
     def __init__(self, debug) -> None:
+        warnings.warn("catena.DebugMode is deprecated. Use using_config('debug', ...) instead.",
+                      DeprecationWarning, stacklevel=2)
         super().__init__("debug", debug)
 
 

@@ -1,6 +1,7 @@
 """GPUs, with the names of chainer.cuda. Their arrays are catena.Arrays."""
 import contextlib
 import os
+import warnings
 from typing import Any
 
 from catena import _core, cupy
@@ -75,13 +76,18 @@ def _gpu_of(args):
 
 
 def get_device(*args) -> Any:
-    """The GPU with a number, or the device of the first argument that is an array on a GPU."""
+    """The GPU with a number, or the device of the first argument that is an array on a GPU.
+
+    get_device_from_id() and get_device_from_array() do the same without a DeprecationWarning.
+    """
+    warnings.warn("get_device is deprecated. Please use get_device_from_id or "
+                  "get_device_from_array instead.", DeprecationWarning, stacklevel=2)
     return _gpu_of(args) or _core.Device(-1)
 
 
 def use_device(device) -> None:
     """Makes a GPU the current device of the thread: that with a number, or an array's."""
-    get_device(device).use()
+    (_gpu_of((device,)) or _core.Device(-1)).use()
 
 
 def using_device(*args) -> Any:
@@ -93,6 +99,9 @@ def using_device(*args) -> Any:
 
 def to_gpu(array, device=None, stream=None) -> Any:
     """The array, or a list or tuple of arrays, on a GPU as catena.Arrays. ``stream`` is ignored."""
+    if stream is not None:
+        warnings.warn("The stream option is deprecated in cuda.to_gpu. Please remove it.",
+                      DeprecationWarning, stacklevel=2)
     return _core.gpu(device).send(array)
 
 

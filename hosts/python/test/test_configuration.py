@@ -181,7 +181,7 @@ def test_debug():
     x = Variable(np.array([1.0, np.nan], "float32"))
     assert not catena.is_debug()
     x * 2
-    with catena.DebugMode(True):
+    with pytest.warns(DeprecationWarning, match="using_config"), catena.DebugMode(True):
         assert catena.is_debug()
         with pytest.raises(catena.NanError, match="mul_constant"):
             x * 2

@@ -66,6 +66,7 @@ def test_classes_of_devices(gpus):
 
 
 def test_variables_are_no_arrays():
+    assert Device(-1).send_array(array()).dtype == np.float32
     for send in (Device(-1).send, cuda.to_cpu):
         with pytest.raises(TypeError, match="expected an array, got a variable"):
             send([Variable(array())])
@@ -75,6 +76,13 @@ def test_numbers_on_the_host():
     for number in (np.int8(3), np.uint64(3), np.complex128(1j), True, 2.5):
         found = Device(-1).send(number)
         assert isinstance(found, np.ndarray) and found.shape == () and found == number
+
+
+def test_deprecated_calls(gpus):
+    with pytest.warns(DeprecationWarning, match="get_device is deprecated"):
+        assert cuda.get_device(1) == Device(1)
+    with pytest.warns(DeprecationWarning, match="stream option is deprecated"):
+        assert cuda.to_gpu(array(), stream=cuda.Stream.null).device == Device(0)
 
 
 def test_streams_and_cudnn(gpus):

@@ -295,7 +295,8 @@ def test_evaluator_of_iterators_without_attributes(tmp_path):
     target = trainer.updater.get_optimizer("main").target
     evaluator = extensions.Evaluator(
         Plain(), {"main": target}, eval_func=lambda x: catena.report({"x": x}))
-    assert evaluator() == evaluator() == {}  # arrays that are no scalars
+    with pytest.warns(DeprecationWarning, match="does not have the reset method"):
+        assert evaluator() == evaluator() == {}  # arrays that are no scalars
     with pytest.raises(TypeError, match="Iterator must have the following attributes"):
         extensions.Evaluator(Plain(), target, progress_bar=True)()
 

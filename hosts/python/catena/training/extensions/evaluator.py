@@ -82,6 +82,9 @@ class Evaluator(Extension):
         if hasattr(iterator, "reset"):
             iterator.reset()
         else:
+            warnings.warn("This iterator does not have the reset method. Evaluator copies the "
+                          "iterator instead of resetting. This behavior is deprecated. Please "
+                          "implement the reset method.", DeprecationWarning)
             iterator = copy.copy(iterator)
         summary = reporter_module.DictSummary()
         bar = _IteratorBar(iterator) if self._progress_bar else None

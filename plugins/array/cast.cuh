@@ -11,9 +11,16 @@ namespace catena::plugins {
 template <class From>
 struct Converted {
     __device__ __forceinline__ void operator()(std::int64_t i) const {
-        with_type(AllTypes(), type, [&]<class To>(To) {
-            cuda::store(static_cast<To*>(y)[i], add != 0, cuda::load_as<cuda::Compute<From>>(x[i]));
-        });
+        with_type(AllTypes(), type, [&]<class To>(To) { put<To>(i); });
+    }
+    template <class To>
+    __device__ __forceinline__ void put(std::int64_t i) const {
+        using C = cuda::Compute<From>;
+        const auto value = cuda::load_as<C>(x[i]);
+        To* const to = static_cast<To*>(y) + i;
+        if constexpr (is_half_type<To> && !std::is_same_v<C, float>)  // rounded once
+            cuda::store(*to, add != 0, catena_to_float_odd(static_cast<double>(value)));
+        else cuda::store(*to, add != 0, value);
     }
     const From* x;
     void* y;

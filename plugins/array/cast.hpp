@@ -11,7 +11,8 @@ using namespace catena::plugin;
 template <class T>
 inline constexpr bool is_float = std::is_floating_point_v<T> || is_half_type<T>;
 
-// Returns x as a type with arithmetic: float for half types. convert_to() converts it to To.
+// Returns x as a type with arithmetic: float for half types. convert_to() converts it to To, and
+// rounds it once.
 template <class T>
 constexpr auto number(T x) {
     if constexpr (is_half_type<T>) return to_float(x);
@@ -19,7 +20,9 @@ constexpr auto number(T x) {
 }
 template <class To, class From>
 constexpr To convert_to(From x) {
-    if constexpr (is_half_type<To>) return to_half<To>(static_cast<float>(x));
+    if constexpr (is_half_type<To> && !std::is_same_v<From, float>)
+        return to_half<To>(catena_to_float_odd(static_cast<double>(x)));
+    else if constexpr (is_half_type<To>) return to_half<To>(x);
     else if constexpr (std::is_same_v<To, bool>) return x != From(0);
     else return static_cast<To>(x);
 }

@@ -59,6 +59,84 @@ struct Log {
     }
 };
 
+struct Expm1 {
+    static constexpr auto about =
+        describe("catena.expm1", "y = e^x - 1, accurate near 0", in("x"), out("y"))
+            .example("x=(2,3)")
+            .example("x=(4)[-9,-3]")
+            .example("x=()");
+
+    template <class T>
+    CATENA_FN static T forward(T x) {
+        return math::expm1(x);
+    }
+    template <class T>
+    CATENA_FN static T backward(T gy, T x) {
+        return gy * math::exp(x);  // y + 1 has lost the digits of small e^x
+    }
+};
+
+struct Log1p {
+    static constexpr auto about =
+        describe("catena.log1p", "y = log(1 + x), accurate near 0; -inf at -1, NaN below", in("x"),
+                 out("y"))
+            .example("x=(2,3)[-0.5,2]")
+            .example("x=(4)[20,90]")
+            .example("x=()[-0.5,2]");
+
+    template <class T>
+    CATENA_FN static T forward(T x) {
+        return math::log1p(x);
+    }
+    template <class T>
+    CATENA_FN static T backward(T gy, T x) {
+        return gy / (T(1) + x);
+    }
+};
+
+// log(x) / log(base). float32 is computed in float64 and float64 by the C library, so that powers of
+// the base give integers.
+template <class Base>
+struct LogTo {
+    static constexpr int work = 16;  // cost of the C library's log10
+
+    template <class T>
+    CATENA_FN static T forward(T x) {
+#if defined(__CUDA_ARCH__)
+        return Base::log(x);
+#else
+        if constexpr (sizeof(T) == 8) return Base::log(x);
+        else return static_cast<T>(math::log(static_cast<double>(x)) * Base::factor);
+#endif
+    }
+    template <class T>
+    CATENA_FN static T backward(T gy, T x) {
+        return gy * T(Base::factor) / x;
+    }
+};
+constexpr auto log_to(const char* name, const char* doc) {
+    return describe(name, doc, in("x"), out("y"))
+        .example("x=(2,3)[0.5,2]")
+        .example("x=(4)[20,90]")
+        .example("x=()[0.5,2]");
+}
+struct ToTwo {
+    static constexpr double factor = 1.4426950408889634074;
+    CATENA_FN static auto log(auto x) { return ::log2(x); }
+};
+struct ToTen {
+    static constexpr double factor = 0.43429448190325182765;
+    CATENA_FN static auto log(auto x) { return ::log10(x); }
+};
+struct Log2 : LogTo<ToTwo> {
+    static constexpr auto about =
+        log_to("catena.log2", "y = logarithm of x to base 2; -inf at 0, NaN below");
+};
+struct Log10 : LogTo<ToTen> {
+    static constexpr auto about =
+        log_to("catena.log10", "y = logarithm of x to base 10; -inf at 0, NaN below");
+};
+
 struct Sqrt {
     static constexpr auto about =
         describe("catena.sqrt", "y = square root of x; NaN below 0", in("x"), out("y"))
@@ -73,6 +151,23 @@ struct Sqrt {
     template <class T>
     CATENA_FN static T backward(T gy, T, T y) {
         return gy / (T(2) * y);
+    }
+};
+
+struct Rsqrt {
+    static constexpr auto about =
+        describe("catena.rsqrt", "y = 1 / sqrt(x); inf at 0, NaN below", in("x"), out("y"))
+            .example("x=(2,3)[0.5,2]")
+            .example("x=(4)[20,90]")
+            .example("x=()[0.5,2]");
+
+    template <class T>
+    CATENA_FN static T forward(T x) {
+        return T(1) / math::sqrt(x);
+    }
+    template <class T>
+    CATENA_FN static T backward(T gy, T x, T y) {
+        return T(-0.5) * gy * y / x;
     }
 };
 
@@ -143,6 +238,7 @@ struct PowVarConst {
     }
 };
 
-CATENA_FUNCTIONS(Abs, Exp, Log, Sqrt, Pow, PowConstVar, PowVarConst);
+CATENA_FUNCTIONS(Abs, Exp, Expm1, Log, Log1p, Log2, Log10, Sqrt, Rsqrt, Pow, PowConstVar,
+                 PowVarConst);
 
 }  // namespace catena::plugins

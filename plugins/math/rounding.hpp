@@ -33,6 +33,16 @@ struct Ceil {
     }
 };
 
+struct Fix {
+    static constexpr auto about =
+        steps("catena.fix", "y = the integer next to x, in the direction of 0");
+
+    template <class T>
+    CATENA_FN static T forward(T x) {
+        return x < T(0) ? math::ceil(x) : math::floor(x);
+    }
+};
+
 struct Sign {
     static constexpr auto about =
         steps("catena.sign", "y = 1 where x > 0, -1 where x < 0, 0 at 0, NaN at NaN");
@@ -82,6 +92,6 @@ struct Clip {
     }
 };
 
-CATENA_FUNCTIONS(Floor, Ceil, Sign, Square, Clip);
+CATENA_FUNCTIONS(Floor, Ceil, Fix, Sign, Square, Clip);
 
 }  // namespace catena::plugins

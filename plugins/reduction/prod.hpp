@@ -9,17 +9,27 @@ struct Prod {
     static constexpr auto about =
         describe("catena.prod",
                  "y = the product of x along axes; 1 without elements\n\n"
-                 "Gradients of any order are right for elements that are 0, too.",
-                 in("x"), out("y"), axis_attr, keepdims_attr)
+                 "Gradients of any order are right for elements that are 0, too. Products of "
+                 "integers and bool are int64, as in NumPy.",
+                 in("x"), out(Port("y").of("U")), axis_attr, keepdims_attr)
+            .since(2)
             .example("x=(2,3)")
             .example("x=(2,3,4)[0.5,1.5] axis=1")
             .example("x=(2,3,2) axis=[0,-1] keepdims=true")
             .example("x=()");
-    using types = Numbers;
+    using types = Rows<Row<float, float>, Row<double, double>, Row<std::int32_t, std::int64_t>,
+                       Row<std::int64_t, std::int64_t>, Row<std::uint8_t, std::int64_t>,
+                       Row<bool, std::int64_t>>;
+    static constexpr unsigned widened = 0b11;
     static constexpr auto retain_x = ports(0);
     static constexpr bool folds = true;
 
-    static void infer(const auto& s) { s.y(0, infer_kept(s).shape(s.template attr<"keepdims">())); }
+    static void infer(const auto& s) {
+        const catena_dtype x = s.dtype(0);
+        const bool floats = x.code == CATENA_CODE_FLOAT || x.code == CATENA_CODE_BFLOAT;
+        s.y(0, infer_kept(s).shape(s.template attr<"keepdims">()),
+            floats ? x : dtype_of<std::int64_t>());
+    }
     // The products of the elements before and after an element, with the reduced axes last and
     // merged.
     static void gradient(const auto& g) {
@@ -47,11 +57,11 @@ struct Prod {
         g.gx(0, transpose(reshape(gx, Ints(moved, n)), Ints(back, n)));
     }
 
-    template <class T>
+    template <class T, class Y>
     CATENA_KERNEL static void forward(const auto& call) {
         const auto x = call.template x<T>(0);
         fold<State<T>>(call, x, Kept(x.shape, call.template attr<"axis">()), First(),
-                       Into<T>{call.template y<T>(0).data, call.adds(0)}, Into<None>{});
+                       Into<Y>{call.template y<Y>(0).data, call.adds(0)}, Into<None>{});
     }
 
     template <class T>

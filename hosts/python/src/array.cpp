@@ -230,8 +230,8 @@ Array number_array(PyObject* object, Dtype dtype, Device device) {
         return Array::full({}, c.value(), dtype, device);
     const Array array = Array::from({c.integer()}, {}, device).astype(dtype);
     if (c.is_wide_integer() || array.item<std::int64_t>() != c.integer())
-        raise(PyExc_OverflowError, "expected a number in the range of " +
-                                       std::string(name(dtype)) + ", got " +
+        raise(PyExc_OverflowError, "expected a number in the range of " + std::string(name(dtype)) +
+                                       ", got " +
                                        std::string(text_of(checked(PyObject_Repr(object)).get())));
     return array;
 }

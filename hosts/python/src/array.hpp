@@ -42,6 +42,8 @@ Device device_from(PyObject* object);
 // A number, also a scalar or a 0-d array of NumPy.
 bool is_number(PyObject* object);
 Scalar scalar_of(PyObject* object);
+// A Python number as a 0-d array. Raises OverflowError for integers beyond the dtype's range.
+Array number_array(PyObject* object, Dtype dtype, Device device);
 
 void add_array(PyObject* module);
 

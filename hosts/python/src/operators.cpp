@@ -66,7 +66,11 @@ Index index_of(PyObject* key) {
               "[get_item] index: expected integers, slices, None, ... or arrays of integers or "
               "bool, got " +
                   type_name(key));
-    if (letter != "b") array = checked(PyObject_CallMethod(array.get(), "astype", "s", "int64"));
+    // NumPy accepts an empty 1-d mask for an axis of any length
+    const Owned ndim = checked(PyObject_GetAttrString(array.get(), "ndim"));
+    const bool selects_nothing = PyLong_AsLong(size.get()) == 0 && PyLong_AsLong(ndim.get()) == 1;
+    if (letter != "b" || selects_nothing)
+        array = checked(PyObject_CallMethod(array.get(), "astype", "s", "int64"));
     return array_of(array.get(), "[get_item] index");
 }
 
@@ -116,7 +120,7 @@ Array subscript(const Array& x, PyObject* key) {
 }
 void assign(const Array& x, PyObject* key, PyObject* value) {
     Array source = is_number(value)
-                       ? Array::full({}, scalar_of(value).value(), x.dtype(), x.device())
+                       ? number_array(value, x.dtype(), x.device())
                        : array_of(value, "[set_item] value").to(x.device()).astype(x.dtype());
     if (source.size() == 1) source = source.reshape(Shape());
     x.copy_from(with_indices(

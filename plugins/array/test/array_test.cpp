@@ -102,6 +102,39 @@ TEST_CASE("transpose") {
         "[catena.transpose] axes: expected each axis once, got (0, 0, 1)");
 }
 
+TEST_CASE_TEMPLATE("cast to half precision rounds once", Half, Float16, BFloat16) {
+    // Just above the middle of two neighbours: float32 would round to the middle, which is a tie.
+    const double unit = std::is_same_v<Half, Float16> ? 0x1p-10 : 0x1p-7;
+    std::vector<double> x, expected;
+    for (const double sign : {1.0, -1.0})
+        for (const double scale : {1.0, 64.0, 0x1p-13, 0x1p-3})
+            for (const double step : {2.0, 3.0}) {
+                const double low = sign * scale * (1 + step * unit);
+                const double high = sign * scale * (1 + (step + 1) * unit);
+                const double middle = (low + high) / 2;
+                x.insert(x.end(), {middle + (high - low) * 0x1p-30, middle - (high - low) * 0x1p-30,
+                                   middle});
+                expected.insert(expected.end(), {high, low, step == 2 ? low : high});
+            }
+    // Beyond float32's range, and below its and the half's subnormals.
+    x.insert(x.end(), {1e300, -1e300, 1e-300, INFINITY});
+    expected.insert(expected.end(), {INFINITY, -INFINITY, 0, INFINITY});
+    const auto n = static_cast<std::int64_t>(x.size());
+    const Array y = world().forward("catena.cast", {Array::from<double>(x, {n})},
+                                    {set("dtype", dtype_of<Half>())})[0];
+    for (std::int64_t i = 0; i < n; ++i) {
+        CAPTURE(i);
+        CHECK(y.at(i) == expected[static_cast<std::size_t>(i)]);
+    }
+    // An integer that float32 rounds to a tie.
+    const Array whole = Array::from<std::int32_t>({0x10100001, -0x10100001}, {2});
+    if (!std::is_same_v<Half, BFloat16>) return;
+    const Array rounded =
+        world().forward("catena.cast", {whole}, {set("dtype", dtype_of<Half>())})[0];
+    CHECK(rounded.at(0) == 0x10200000);
+    CHECK(rounded.at(1) == -0x10200000);
+}
+
 TEST_CASE("cast") {
     const auto cast = [](const Array& x, catena_dtype dtype) {
         return world().forward("catena.cast", {x}, {set("dtype", dtype)})[0];

@@ -356,6 +356,25 @@ TEST_CASE("gradients of products with zeros") {
     }
 }
 
+TEST_CASE("products of integers and bool are int64") {
+    const auto product = [](const Array& x, const Dims& axis) {
+        const Array y = world().forward("catena.prod", {x}, {set("axis", Ints(axis))})[0];
+        REQUIRE(catena::plugin::same(y.dtype(), catena::plugin::dtype_of<std::int64_t>()));
+        return y.values<std::int64_t>();
+    };
+    using V = std::vector<std::int64_t>;
+    const Array x = Array::from<std::int32_t>({100000, -3, 70000, 2}, {2, 2});
+    CHECK(product(x, {0}) == V{7000000000, -6});
+    CHECK(product(x, {1}) == V{-300000, 140000});
+    CHECK(product(x, {}) == V{-42000000000});
+    const Array bytes = Array::from<std::uint8_t>({200, 200, 200, 0, 7, 1}, {2, 3});
+    CHECK(product(bytes, {1}) == V{8000000, 0});
+    const Array bits = Array::constant({70}, catena::plugin::dtype_of<bool>(), 1);
+    CHECK(product(bits, {}) == V{1});
+    CHECK(product(Array::from<std::int64_t>({3, 1LL << 40}, {2}), {}) == V{3LL << 40});
+    CHECK(product(Array::from<std::int32_t>({}, {0}), {}) == V{1});
+}
+
 TEST_CASE("running sums and products") {
     for (const Dims& shape :
          {Dims{5}, Dims{3, 7}, Dims{17, 3}, Dims{11, 2, 130}, Dims{2, 300}, Dims{1, 1}}) {

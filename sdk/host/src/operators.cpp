@@ -24,6 +24,9 @@ Dtype common_dtype(Dtype a, Dtype b) {
 }
 Dtype common_dtype(Dtype x, Scalar c) {
     if (is_floating(x)) return x;
+    if (c.is_wide_integer())
+        fail<DtypeError>("[number] expected an integer from -2^63 to 2^63 - 1 next to {}, got {}",
+                         name(x), c.value());
     return c.is_integer() ? arithmetic_dtype(x) : Dtype::float32;
 }
 Variable promoted(const Variable& x, Dtype dtype) {
@@ -34,6 +37,25 @@ Variable promoted(const Variable& x, Dtype dtype) {
 }
 
 namespace {
+
+// Returns an integer as a 0-d array of an integer dtype. A double would round integers above 2^53.
+Array integer_in(const char* function, Dtype dtype, std::int64_t value, Device device) {
+    if (dtype != Dtype::int64 && static_cast<std::int32_t>(value) != value)
+        fail<ValueError>("[{}] value: expected an {}, got {}", function, name(dtype), value);
+    return Array::from({value}, {}, device).astype(dtype);
+}
+// Whether c, next to x, must be an array, because it is an integer that a double rounds.
+template <class X>
+bool needs_array(const X& x, Scalar c) {
+    constexpr std::int64_t limit = std::int64_t{1} << 53;
+    return c.is_integer() && (c.integer() > limit || c.integer() < -limit) && x &&
+           !is_floating(elements(x));
+}
+template <class X>
+X array_next_to(const X& x, Scalar c) {
+    return constant(x, integer_in("operator", computed_dtype(common_dtype(x.dtype(), c)),
+                                  c.integer(), x.device()));
+}
 
 // Calls a function of a number, which is bound to it. `floats`: the function has no integers.
 template <bool floats = false, class X>
@@ -107,8 +129,32 @@ Array comparable(const Array& x, Scalar c) {
     const double v = c.value();
     const bool is_long = x.dtype() == Dtype::int64;
     const double limit = is_long ? 0x1p63 : 0x1p31;
-    if (!(v == std::trunc(v) && v >= -limit && v < limit)) return x.astype(Dtype::float64);
+    const bool fits = is_long && c.is_integer();
+    if (!fits && !(v == std::trunc(v) && v >= -limit && v < limit)) return x.astype(Dtype::float64);
     return is_long ? x : x.astype(Dtype::int32);
+}
+Array compared_number(const Array& x, Scalar c) {
+    if (x && x.dtype() == Dtype::int64 && c.is_integer())
+        return Array::from({c.integer()}, {}, x.device());
+    return constant_like(x, c.value());
+}
+
+// The number as an array, because x / 49 would multiply by the rounded 1 / 49.
+template <bool number_first, class X>
+X floor_divide_of(const X& x, Scalar c) {
+    expect("floor_divide", "x", x);
+    const Dtype dtype = common_dtype(x.dtype(), c);
+    const bool floats = is_floating(dtype);
+    const X number = constant(
+        x, floats ? Array::full({}, c.value(), dtype, x.device())
+                  : integer_in("floor_divide", computed_dtype(dtype), c.integer(), x.device()));
+    return run_in(
+        dtype,
+        [&](const X& y) {
+            const PluginFunction& function = plain<"catena.floor_divide">();
+            return number_first ? run(function, number, y) : run(function, y, number);
+        },
+        x);
 }
 }  // namespace
 
@@ -119,11 +165,11 @@ Array compare(const PluginFunction& function, const Array& x0, const Array& x1) 
 }
 Array compare(const PluginFunction& function, const Array& x, Scalar c) {
     const Array number = comparable(x, c);
-    return run(function, number, constant_like(number, c.value()));
+    return run(function, number, compared_number(number, c));
 }
 Array compare(const PluginFunction& function, Scalar c, const Array& x) {
     const Array number = comparable(x, c);
-    return run(function, constant_like(number, c.value()), number);
+    return run(function, compared_number(number, c), number);
 }
 
 // Define each operator for variables and for arrays.
@@ -134,14 +180,24 @@ Array compare(const PluginFunction& function, Scalar c, const Array& x) {
     Array OPERATOR(const Array& x0, const Array& x1) { return call<FLOATS>(plain<NAME>(), x0, x1); }
 #define CATENA_WITH_NUMBER(OPERATOR, NAME)                 \
     Variable OPERATOR(const Variable& x, Scalar c) {       \
+        if (needs_array(x, c)) [[unlikely]]                \
+            return OPERATOR(x, array_next_to(x, c));       \
         return call(with<NAME, "value">(c.value()), x, c); \
     }                                                      \
-    Array OPERATOR(const Array& x, Scalar c) { return call(with<NAME, "value">(c.value()), x, c); }
+    Array OPERATOR(const Array& x, Scalar c) {             \
+        if (needs_array(x, c)) [[unlikely]]                \
+            return OPERATOR(x, array_next_to(x, c));       \
+        return call(with<NAME, "value">(c.value()), x, c); \
+    }
 #define CATENA_OF_NUMBER(OPERATOR, NAME, FLOATS)                   \
     Variable OPERATOR(Scalar c, const Variable& x) {               \
+        if (needs_array(x, c)) [[unlikely]]                        \
+            return OPERATOR(array_next_to(x, c), x);               \
         return call<FLOATS>(with<NAME, "value">(c.value()), x, c); \
     }                                                              \
     Array OPERATOR(Scalar c, const Array& x) {                     \
+        if (needs_array(x, c)) [[unlikely]]                        \
+            return OPERATOR(array_next_to(x, c), x);               \
         return call<FLOATS>(with<NAME, "value">(c.value()), x, c); \
     }
 
@@ -157,6 +213,11 @@ CATENA_WITH_NUMBER(pow, "catena.pow_var_const")
 CATENA_OF_NUMBER(operator-, "catena.sub_from_constant", false)
 CATENA_OF_NUMBER(operator/, "catena.div_from_constant", true)
 CATENA_OF_NUMBER(pow, "catena.pow_const_var", false)
+CATENA_OF_TWO(floor_divide, "catena.floor_divide", false)
+Variable floor_divide(const Variable& x, Scalar c) { return floor_divide_of<false>(x, c); }
+Array floor_divide(const Array& x, Scalar c) { return floor_divide_of<false>(x, c); }
+Variable floor_divide(Scalar c, const Variable& x) { return floor_divide_of<true>(x, c); }
+Array floor_divide(Scalar c, const Array& x) { return floor_divide_of<true>(x, c); }
 Variable operator-(const Variable& x) { return call(plain<"catena.neg">(), x, 1); }
 Array operator-(const Array& x) { return call(plain<"catena.neg">(), x, 1); }
 

@@ -13,17 +13,27 @@
 
 namespace catena {
 
-// A number as an operand. Its C++ type determines whether it is an integer.
+// A number as an operand. Its C++ type determines whether it is an integer. Next to integers and
+// bool, an integer must be in the range of int64.
 class Scalar {
 public:
     template <class N>
     requires std::is_arithmetic_v<N> Scalar(N value)  // NOLINT: is a number
         : value_(static_cast<double>(value)),
           integer_(std::integral<N> ? static_cast<std::int64_t>(value) : 0),
-          is_integer_(std::integral<N>) {}
+          is_integer_(std::integral<N>) {
+        if constexpr (std::unsigned_integral<N>) is_wide_ = value > N(INT64_MAX);
+    }
+    // An integer beyond int64, as the nearest double.
+    static Scalar wide_integer(double value) {
+        Scalar wide = value;
+        wide.is_wide_ = true;
+        return wide;
+    }
     double value() const { return value_; }
     std::int64_t integer() const { return integer_; }  // exact; 0 for other numbers
-    bool is_integer() const { return is_integer_; }
+    bool is_integer() const { return is_integer_ && !is_wide_; }
+    bool is_wide_integer() const { return is_wide_; }
     Scalar operator-() const {
         Scalar negative = *this;
         negative.value_ = -value_;
@@ -35,11 +45,15 @@ private:
     double value_;
     std::int64_t integer_;
     bool is_integer_;
+    bool is_wide_ = false;
 };
 
 // dot() is F::matmul: the product of matrices, vectors, or stacks of matrices, which broadcast; for
 // stacks it differs from numpy.dot, as Python's @ does. NumPy's x.dot(W.T) is dot(x,
 // F::transpose(W)); F::matmul(x, W, false, true) gives the same without copying W.
+//
+// floor_divide() is Python's //: the largest integer not above x0 / x1, exact also for integers,
+// whose result is an integer. It has no gradient.
 #define CATENA_ARITHMETIC(X)                                    \
     X operator+(const X& x0, const X& x1);                      \
     X operator-(const X& x0, const X& x1);                      \
@@ -55,6 +69,9 @@ private:
     X operator/(Scalar c, const X& x);                          \
     X pow(const X& x, Scalar c);                                \
     X pow(Scalar c, const X& x);                                \
+    X floor_divide(const X& x0, const X& x1);                   \
+    X floor_divide(const X& x, Scalar c);                       \
+    X floor_divide(Scalar c, const X& x);                       \
     inline X operator+(Scalar c, const X& x) { return x + c; }  \
     inline X operator*(Scalar c, const X& x) { return x * c; }  \
     inline X operator-(const X& x, Scalar c) { return x + -c; } \

@@ -2,6 +2,7 @@
 // ChainList and Sequential.
 #include "support.hpp"
 
+#include <catena/core/parameters.hpp>
 #include <catena/core/plugin_function.hpp>
 #include <catena/function_forms.hpp>
 #include <catena/sequential.hpp>
@@ -142,6 +143,7 @@ std::vector<NamedParameter> each_once(std::vector<NamedParameter> parameters) {
     for (auto& parameter : parameters) {
         require_parameter("parameters", parameter.name, parameter.variable);
         const VariableNode* node = &parameter.variable.node();
+        note_listed(parameter.variable);
         if (names.emplace(parameter.name, node).first->second != node)
             fail<InvalidError>(
                 "[parameters] names: expected one for each parameter, got {} for two",

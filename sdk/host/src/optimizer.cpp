@@ -3,6 +3,7 @@
 
 #include <catena/capture.hpp>
 #include <catena/core/memory.hpp>
+#include <catena/core/parameters.hpp>
 #include <catena/cuda/device.hpp>
 #include <catena/operators.hpp>
 #include <catena/optimizers.hpp>
@@ -88,6 +89,7 @@ void Optimizer::setup(std::vector<NamedParameter> parameters) {
     memory_ = nullptr;
     t_ = 0;
     is_set_up_ = true;
+    checks_links_ = false;
 }
 
 void Optimizer::setup_parts(std::vector<ParameterPart> parts) {
@@ -171,6 +173,8 @@ void Optimizer::update() {
         throw InvalidError(
             "[update] parameters: expected setup() again after the optimizer lost its extension, "
             "because it has only parts of them, got none");
+    if (checks_links_) report_unlisted();
+    checks_links_ = checks_links_ && config().debug;
     if (extension_ && !extension_->begin_update()) return;
     for (const auto& hook : hooks_) hook(*this);
     for (auto& slot : slots_) {  // a parameter may have moved to another device

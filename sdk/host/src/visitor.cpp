@@ -1,6 +1,7 @@
 // Visitor: joins the names of nested parts to paths.
 #include "support.hpp"
 
+#include <catena/core/parameters.hpp>
 #include <catena/visitor.hpp>
 
 namespace catena {
@@ -16,6 +17,7 @@ Visitor& Visitor::at(std::string_view name, const Visit& visit) {
 }
 
 Visitor& Visitor::operator()(std::string_view name, Parameter& value) {
+    note_listed(value);
     return value ? at(name, [&] { parameter(path_, value); }) : *this;
 }
 Visitor& Visitor::operator()(std::string_view name, Variable& value) {

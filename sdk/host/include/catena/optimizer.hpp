@@ -77,7 +77,12 @@ public:
     // Starts with these parameters: t is 0, and init_state() makes the state. Parameters listed
     // twice are trained once, under their first name. Throws InvalidError, and changes nothing, if
     // different parameters share a name or init_state() does not return one array for each name.
-    void setup(const Link& link) { setup(link.collect_parameters()); }
+    // After setup() of a link, the first update() logs a warning if parameters have a gradient that
+    // no link lists in visit(); in debug mode, each update() throws GraphError then.
+    void setup(const Link& link) {
+        setup(link.collect_parameters());
+        checks_links_ = true;
+    }
     void setup(std::vector<NamedParameter> parameters);
 
     // The same for parts of all parameters, for an extension. Throws UnsupportedError unless the
@@ -213,6 +218,7 @@ private:
     std::int64_t t_ = 0;
     std::int64_t epoch_ = 0;
     bool is_set_up_ = false;
+    bool checks_links_ = false;  // for parameters that visit() does not list
     bool rule_on_arrays_ = false;  // step() returned an empty function
 };
 

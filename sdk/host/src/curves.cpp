@@ -67,8 +67,10 @@ Row from_json(const std::filesystem::path& file, const std::string& line,
 }
 
 // Lengths are in pixels.
-constexpr double panel_width = 420, panel_height = 280;
-constexpr double left = 62, right = 14, top = 34, bottom = 44;
+constexpr double panel_width = 420, plot_height = 202;
+constexpr double left = 62, right = 14, title_y = 18, legend_step = 15, bottom = 44;
+constexpr double room = panel_width - left - right;
+constexpr double character = 7;  // its width, rather more than less
 constexpr const char* colours[] = {"#1f77b4", "#d62728", "#2ca02c",
                                    "#9467bd", "#ff7f0e", "#17becf"};
 
@@ -123,9 +125,38 @@ struct Axis {
     int marks() const { return static_cast<int>(std::lround((high - low) / step)); }
 };
 
-// Returns the SVG of a panel whose left edge is at x0.
-std::string draw(const Panel& panel, double x0, const std::vector<std::string>& names,
-                 const std::vector<Row>& rows) {
+// An attribute that narrows a text which would be wider than the plot.
+std::string fit(double width) {
+    return width <= room
+               ? ""
+               : fmt::format(" textLength=\"{:.0f}\" lengthAdjust=\"spacingAndGlyphs\"", room);
+}
+
+// Where the names of a panel's columns are, below its title: in as many lines as they need.
+struct Legend {
+    struct Entry {
+        double x, y, wanted;
+    };
+    std::vector<Entry> entries;
+    double end = title_y + legend_step;  // the last line
+
+    Legend(const Panel& panel, const std::vector<std::string>& names) {
+        constexpr double gap = 14;
+        double x = 0;
+        for (const std::size_t column : panel.columns) {
+            const double wanted = character * static_cast<double>(names[column].size());
+            const double width = std::min(wanted, room);
+            if (x > 0 && x + width > room) x = 0, end += legend_step;
+            entries.push_back({x, end, wanted});
+            x += width + gap;
+        }
+    }
+};
+
+// Returns the SVG of a panel whose left edge is at x0, with its plot from y = top on.
+std::string draw(const Panel& panel, const Legend& legend, double x0, double top,
+                 const std::vector<std::string>& names, const std::vector<Row>& rows) {
+    const double panel_height = top + plot_height + bottom;
     Axis across, up;
     for (const Row& row : rows) {
         across.see(row[0]);
@@ -134,14 +165,13 @@ std::string draw(const Panel& panel, double x0, const std::vector<std::string>& 
     across.round(
         std::ranges::all_of(rows, [](const Row& row) { return row[0] == std::floor(row[0]); }));
     up.round(false);
-    const auto x = [&](double value) {
-        return x0 + left + across.share(value) * (panel_width - left - right);
-    };
+    const auto x = [&](double value) { return x0 + left + across.share(value) * room; };
     const auto y = [&](double value) {
         return panel_height - bottom - up.share(value) * (panel_height - top - bottom);
     };
-    std::string svg = fmt::format("<text x=\"{:.1f}\" y=\"18\" font-weight=\"bold\">{}</text>\n",
-                                  x0 + left, escaped(panel.quantity));
+    std::string svg = fmt::format(
+        "<text x=\"{:.1f}\" y=\"{}\" font-weight=\"bold\"{}>{}</text>\n", x0 + left, title_y,
+        fit(character * static_cast<double>(panel.quantity.size())), escaped(panel.quantity));
     for (int i = 0; i <= up.marks(); ++i) {
         const double value = up.low + i * up.step;
         svg += fmt::format(
@@ -159,7 +189,6 @@ std::string draw(const Panel& panel, double x0, const std::vector<std::string>& 
         below(x(value), panel_height - bottom + 16, fmt::format("{:.6g}", value));
     }
     below(x0 + (left + panel_width - right) / 2, panel_height - 8, escaped(names[0]));
-    std::string legend;  // above the plot; each name has the colour of its line
     for (std::size_t i = 0; i < panel.columns.size(); ++i) {
         const std::size_t column = panel.columns[i];
         const char* colour = colours[i % std::size(colours)];
@@ -175,11 +204,12 @@ std::string draw(const Panel& panel, double x0, const std::vector<std::string>& 
         }
         svg += fmt::format("<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.5\"/>{}\n",
                            path, colour, dots);
-        legend +=
-            fmt::format("<tspan dx=\"10\" fill=\"{}\">{}</tspan>", colour, escaped(names[column]));
+        const Legend::Entry& entry = legend.entries[i];
+        svg += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" fill=\"{}\"{}>{}</text>\n",
+                           x0 + left + entry.x, entry.y, colour, fit(entry.wanted),
+                           escaped(names[column]));
     }
-    return svg + fmt::format("<text x=\"{:.1f}\" y=\"18\" text-anchor=\"end\">{}</text>\n",
-                             x0 + panel_width - right, legend);
+    return svg;
 }
 
 }  // namespace
@@ -265,14 +295,21 @@ std::string Curves::to_svg() const {
         if (found == panels.end()) found = panels.insert(found, {quantity, {}});
         found->columns.push_back(i);
     }
+    std::vector<Legend> legends;
+    double top = 0;  // of the plots
+    for (const Panel& panel : panels) {
+        legends.emplace_back(panel, columns_);
+        top = std::max(top, legends.back().end + 12);
+    }
     std::string svg = fmt::format(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} "
         "{1}\" "
         "font-family=\"sans-serif\" font-size=\"11\">\n<rect width=\"100%\" height=\"100%\" "
         "fill=\"white\"/>\n",
-        panel_width * static_cast<double>(panels.size()), panel_height);
+        panel_width * static_cast<double>(panels.size()), top + plot_height + bottom);
     for (std::size_t i = 0; i < panels.size(); ++i)
-        svg += draw(panels[i], panel_width * static_cast<double>(i), columns_, rows_);
+        svg +=
+            draw(panels[i], legends[i], panel_width * static_cast<double>(i), top, columns_, rows_);
     return svg + "</svg>\n";
 }
 

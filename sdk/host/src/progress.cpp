@@ -56,8 +56,9 @@ void Progress::update(std::int64_t done, const std::function<double()>& value,
     }
     if (now - last_ < std::chrono::milliseconds(terminal_ ? 100 : 10000)) return;
     last_ = now;
-    const std::string text =
-        fmt::format("{} {:.4f}  {:.0f} {}/s", value_name, value(), rate(), unit_);
+    std::string text;
+    if (value) text = fmt::format("{} {:.4f}  ", value_name, value());
+    text += fmt::format("{:.0f} {}/s", rate(), unit_);
     if (!terminal_) {
         write(out_, fmt::format("{} {}/{} {}\n", label_, done, total_, text));
     } else {

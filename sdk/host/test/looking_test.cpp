@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <regex>
 
 using namespace catena;
 namespace F = catena::functions;
@@ -211,6 +212,43 @@ TEST_CASE("plots: one number alone, of any size") {
         CHECK(svg.find("nan") == svg.npos);
         CHECK(svg.find("inf") == svg.npos);
         CHECK(svg.size() < 20000);
+    }
+}
+
+TEST_CASE("plots: titles and names of lines do not overlap") {
+    std::vector<std::string> columns = {"epoch"};
+    for (const char* quantity : {"accuracy", "loss", "s"}) {
+        for (const char* of : {"the training images", "the first validation set", "x", "y", "z"})
+            columns.push_back(std::string(of) + " " + quantity);
+    }
+    columns.push_back("one that is wider than the whole plot and has to be narrowed to fit loss");
+    Curves curves(columns, "");
+    std::vector<double> row(columns.size(), 1);
+    curves.add(row);
+    const std::string svg = curves.to_svg();
+    struct Box {
+        double x, y, width;
+    };
+    std::vector<Box> boxes;
+    const std::regex text(
+        R"re(<text x="([\d.]+)" y="([\d.]+)" (font-weight|fill)="[^"]*"([^>]*)>([^<]*)<)re");
+    for (std::sregex_iterator at(svg.begin(), svg.end(), text), end; at != end; ++at) {
+        const std::smatch& found = *at;
+        const std::string narrowed = found[4];
+        const double length = 6.5 * static_cast<double>(found[5].length());  // of a usual font
+        boxes.push_back({std::stod(found[1]), std::stod(found[2]),
+                         narrowed.empty() ? length : std::stod(narrowed.substr(13))});
+    }
+    REQUIRE(boxes.size() == 3 + columns.size() - 1);
+    for (std::size_t i = 0; i < boxes.size(); ++i) {
+        CHECK(boxes[i].width > 0);
+        CHECK(boxes[i].width < 350);
+        for (std::size_t j = 0; j < i; ++j) {
+            const bool apart = std::abs(boxes[i].y - boxes[j].y) >= 12 ||
+                               boxes[i].x > boxes[j].x + boxes[j].width ||
+                               boxes[j].x > boxes[i].x + boxes[i].width;
+            CHECK(apart);
+        }
     }
 }
 

@@ -4,9 +4,14 @@
 
 #include <catena_test/child.hpp>
 
+#include <pty.h>
+
+#include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <csignal>
 #include <functional>
+#include <optional>
 #include <thread>
 
 #include "temporary.hpp"
@@ -46,6 +51,32 @@ TEST_CASE("a file gets no bar, and no line for what is soon over") {
     }
     std::fclose(out);
     CHECK(read_file(file).empty());
+}
+
+TEST_CASE("a terminal gets the value, or only the number and the rate if there is none yet") {
+    int terminal = -1, side = -1;
+    REQUIRE(openpty(&terminal, &side, nullptr, nullptr, nullptr) == 0);
+    std::FILE* out = fdopen(side, "w");
+    std::optional<Progress> progress;
+    progress.emplace("epoch", 10, "images", out);
+    const auto shown = [&](const std::function<void()>& update) {
+        std::this_thread::sleep_for(150ms);  // it is redrawn after 100
+        update();
+        char text[1000];
+        const auto size = read(terminal, text, sizeof text);
+        return std::string(text, static_cast<std::size_t>(std::max<ssize_t>(size, 0)));
+    };
+    progress->update(0);
+    const std::string none = shown([&] { progress->update(5); });
+    CHECK(none.find("50% ") != none.npos);
+    CHECK(none.find("images/s") != none.npos);
+    CHECK(none.find("loss") == none.npos);
+    CHECK(none.find("nan") == none.npos);
+    const std::string value = shown([&] { progress->update(10, NAN, "error"); });
+    CHECK(value.find("100% error nan  ") != value.npos);  // a loss that is NaN is shown
+    progress.reset();
+    std::fclose(out);
+    close(terminal);
 }
 
 TEST_CASE("an interrupt is a question that can be asked") {

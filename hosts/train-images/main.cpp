@@ -31,7 +31,7 @@ bool parse_options(Program& program, int argc, char** argv, Options& o) {
         ("epochs", Program::value(o.epochs), "passes over the images")
         ("weight-decay", Program::value(o.weight_decay),
          "coefficient of the weight decay")
-        ("loaders", Program::value(o.loaders), "threads that read images")
+        ("loaders", program.per_process(Program::value(o.loaders)), "threads that read images")
         ("measured", Program::value(o.measured),
          "maximum number of images for computing the mean image");
     // clang-format on

@@ -28,7 +28,7 @@ bool parse_options(Program& program, int argc, char** argv, Options& o) {
         ("nearest", po::value(&o.nearest)->value_name("WORD"),
          "at the end, print the words most similar to WORD; may be repeated")
         ("top", Program::value(o.top), "number of words that --nearest prints")
-        ("vectors", Program::path(o.vectors),
+        ("vectors", program.per_process(Program::path(o.vectors)),
          "write all vectors in word2vec's text format, one word and its numbers per line");
     // clang-format on
     o.optimizer.add_to(program);

@@ -3,7 +3,7 @@ import os
 import signal
 import unittest
 
-from processes_case import Processes, numbers, skip_without_mpi
+from processes_case import PROGRAM, Processes, numbers, skip_without_mpi
 
 # Float32 sums in another order, after an epoch of 80 steps.
 TOLERANCE = 2e-4
@@ -69,7 +69,7 @@ class Mnist(Processes):
         folder = self.folder / "checkpoints"
         self.run_processes(2, *self.options("--double-buffering", "--save-every", 1, batch=4000,
                                             checkpoint=folder, keep=100))
-        self.assertEqual(sorted(x.name for x in folder.iterdir()), ["step-1", "step-2"])
+        self.assertEqual(sorted(x.name for x in folder.iterdir()), ["lock", "step-1", "step-2"])
 
     def test_killed_ranks_change_nothing(self):
         self.check_kills_of_ranks(2, 4, self.options("--save-every", 5, epochs=3))
@@ -106,12 +106,41 @@ class Mnist(Processes):
         self.check_failure(process)
 
     def test_other_options_are_refused(self):
-        out = self.run_processes(2, *self.options(), first=("--units", 50), code=1)
-        self.assertRegex(out, "expected the values of rank 0, l1/W .*50.*, got l1/W .*100")
+        for first, others, got in ((("--lr", 0.1), ("--lr", 0.05), ("0.1", "0.05")),
+                                   (("--lr", 0.1), (), ("0.1", "none")),
+                                   (("--optimizer", "adam"), (), ("adam", "sgd")),
+                                   (("--dropout", 0.25), (), ("0.25", "0")),
+                                   (("--seed", 9), (), ("9", "0")),
+                                   (("--units", 50), (), ("50", "100")),
+                                   ((), ("--deterministic",), ("false", "true")),
+                                   (("--save", "x.npz"), (), ("x.npz", "none"))):
+            with self.subTest(first=first, others=others):
+                out = self.run_processes(2, "--epochs", 1, first=first, others=others, code=2)
+                self.assertIn("{}: expected the same in all processes, got {} on rank 0 and {} on rank 1"
+                              .format((first or others)[0], *got), out)
+        out = self.run_processes(2, "--epochs", 1, "--batch", 4000, others=("--threads", 1, "--profile"),
+                                 first=("--threads", 2, "--device", "cpu:0", "--log-file", "log"))
+        self.assertIn("test accuracy", out)
+        self.env["CATENA_SEED"] = "5"
+        out = self.run_processes(2, "--epochs", 1, first=("--seed", 6), code=2)
+        self.assertIn("--seed: expected the same in all processes, got 6 on rank 0 and 5 on rank 1", out)
+        del self.env["CATENA_SEED"]
         out = self.run_processes(2, *self.options(resume="none.npz"), code=1)
         self.assertRegex(out, r"catena-train-mnist: rank \d: .*none.npz")
         out = self.run_processes(2, *self.options("--shard", optimizer="lamb"), code=1)
         self.assertIn("--shard with --optimizer lamb: [setup] optimizer: expected a function", out)
+
+    def test_other_data_is_refused(self):
+        digits = PROGRAM.parent.parent / "share/catena/digits"
+        folder = self.folder / "other" / "digits"
+        folder.mkdir(parents=True)
+        (self.folder / "digits").symlink_to(digits)
+        for file in digits.glob("t10k-*"):  # trains on the images for testing
+            for name in (file.name, file.name.replace("t10k", "train")):
+                (folder / name).symlink_to(file)
+        out = self.run_processes(2, *self.options("--data", "digits"), code=1, first_in=folder.parent)
+        self.assertRegex(out, r"\[Trainer\] batches/size: expected the same in all processes, "
+                              r"got \d+ on rank 0 and \d+ on rank 1")
 
     def test_a_signal_stops_all_ranks_after_the_same_step(self):
         file = self.folder / "stopped.npz"

@@ -2,6 +2,7 @@
 #include "processes.hpp"
 
 #include <catena/core/device.hpp>
+#include <catena/core/tables.hpp>
 #include <catena/fail.hpp>
 #include <catena/program.hpp>
 #include <catena/serializer.hpp>
@@ -12,6 +13,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <type_traits>
 
 namespace fs = std::filesystem;
 namespace po = boost::program_options;
@@ -29,10 +31,6 @@ constexpr double most_bucket = 1 << 20;  // MiB
 Communicator& the_communicator() {
     static Communicator communicator;
     return communicator;
-}
-
-bool is_local(std::string_view name) {
-    return name.starts_with("random") || name.starts_with("score");
 }
 
 // The machine and the processors that this process may use.
@@ -77,6 +75,93 @@ std::string named_by_rank(std::string_view what) {
     const std::string name = fmt::format("rank {}: ", comm.rank());
     const bool named = comm.size() == 1 || what.find(name) != what.npos;
     return named ? std::string(what) : name + std::string(what);
+}
+
+bool differs_between_ranks(std::string_view name) {
+    return name.starts_with("random") || name.starts_with("score");
+}
+
+namespace {
+
+// The text of one value, for comparison and for messages.
+std::string text_of(const std::string& option, const boost::any& value) {
+    if (const auto* texts = boost::any_cast<std::vector<std::string>>(&value))
+        return fmt::format("{}", fmt::join(*texts, " "));
+    std::optional<std::string> text;
+    const auto read = [&]<class... T>(std::type_identity<T>...) {
+        (..., [&] {
+            if (const T* typed = boost::any_cast<T>(&value)) text = fmt::format("{}", *typed);
+        }());
+    };
+    read(std::type_identity<std::string>(), std::type_identity<bool>(), std::type_identity<int>(),
+         std::type_identity<long>(), std::type_identity<long long>(),
+         std::type_identity<unsigned>(), std::type_identity<unsigned long>(),
+         std::type_identity<unsigned long long>(), std::type_identity<float>(),
+         std::type_identity<double>());
+    if (text) return *text;
+    fail<InvalidError>(
+        "[Program] --{}: expected a number, a bool, a text or a list of texts, which start() "
+        "compares between processes, or an option of per_process(), got another type",
+        option);
+}
+
+}  // namespace
+
+std::string difference_between_ranks(const Communicator& communicator,
+                                     const std::map<std::string, std::string>& values) {
+    using Values = std::map<std::string, std::string>;
+    std::string own;  // names and values, each with a null character behind it
+    for (const auto& [name, value] : values) own += name + '\0' + value + '\0';
+    std::vector<Values> all;
+    for (std::string_view text : communicator.allgather_text(own)) {
+        const auto next = [&] {
+            const std::string_view word = text.substr(0, text.find('\0'));
+            text.remove_prefix(word.size() + 1);
+            return std::string(word);
+        };
+        all.emplace_back();
+        while (!text.empty()) {
+            const std::string name = next();
+            all.back()[name] = next();
+        }
+    }
+    const auto shown = [&](std::size_t rank, const std::string& name) {
+        const auto found = all[rank].find(name);
+        return found == all[rank].end() ? "none" : one_line(beginning(found->second));
+    };
+    for (std::size_t rank = 1; rank < all.size(); ++rank) {
+        std::vector<std::string> names;
+        for (const std::size_t of : {std::size_t{0}, rank}) {
+            for (const auto& [name, value] : all[of]) {
+                const auto other = all[rank - of].find(name);
+                if (other == all[rank - of].end() || other->second != value) names.push_back(name);
+            }
+        }
+        if (names.empty()) continue;
+        const std::string& name = names.front();
+        return fmt::format(
+            "{}: expected the same in all processes, got {} on rank 0 and {} on "
+            "rank {}",
+            name, shown(0, name), shown(rank, name), rank);
+    }
+    return {};
+}
+
+void Program::require_equal_options() const {
+    if (!has_several()) return;
+    std::map<std::string, std::string> values;
+    for (const auto* group : {&own_, &training_, &processes_, &common_}) {
+        for (const auto& option : group->options()) {
+            const std::string& name = option->long_name();
+            if (per_process_.contains(option->semantic().get()) || values_.count(name) == 0)
+                continue;
+            values["--" + name] = text_of(name, values_[name].value());
+        }
+    }
+    const std::string different = difference_between_ranks(communicator(), values);
+    if (different.empty()) return;
+    close_communicator();  // all processes throw the same error, so none has to abort the others
+    throw po::error(different);
 }
 
 int threads_of_process(int threads, std::span<const std::string> places, int rank) {
@@ -149,8 +234,9 @@ distributed::MultiNodeOptions Program::multi_node_options() const {
 void Program::open_checkpoints() {
     checkpoints_.reset();
     if (!checkpoint_.empty())
-        checkpoints_.emplace(communicator(), checkpoint_,
-                             distributed::CheckpointOptions{.keep = keep_, .is_local = is_local});
+        checkpoints_.emplace(
+            communicator(), checkpoint_,
+            distributed::CheckpointOptions{.keep = keep_, .is_local = differs_between_ranks});
 }
 
 void Program::resume(Visitable& training) {

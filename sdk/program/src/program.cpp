@@ -50,7 +50,8 @@ Program::Program(std::string name, std::string about)
       about_(std::move(about)),
       own_("options", width),
       training_("snapshots and curves", width),
-      processes_("several processes", width) {}
+      processes_("several processes", width),
+      common_("options of all programs", width) {}
 
 // Boost would read a path only up to its first space.
 po::typed_value<std::string>* Program::path(std::filesystem::path& variable, const char* name) {
@@ -79,10 +80,10 @@ void Program::add_training_options() {
          "previous one")
         ("save-every", po::value(&save_every_)->value_name("N"), "also save a snapshot every N steps")
         ("resume", path(resume_), "resume from a snapshot with the same options")
-        ("curves", path(curves_)->implicit_value("curves.csv"),
+        ("curves", per_process(path(curves_)->implicit_value("curves.csv")),
          "write the results of each epoch to a .csv or .jsonl file")
-        ("plot", path(plot_)->implicit_value("curves.svg"), "plot the results of each epoch")
-        ("graph", path(graph_)->implicit_value("graph.svg"),
+        ("plot", per_process(path(plot_)->implicit_value("curves.svg")), "plot the results of each epoch")
+        ("graph", per_process(path(graph_)->implicit_value("graph.svg")),
          "draw the graph of the first step: .dot, or with Graphviz .svg, .png or .pdf");
     processes_.add_options()
         ("communicator", po::value(&communicator_)->value_name("NAME"),
@@ -107,30 +108,29 @@ void Program::add_training_options() {
 }
 
 bool Program::parse(int argc, char** argv) {
-    po::options_description common("options of all programs", width);
     // clang-format off
-    common.add_options()
+    common_.add_options()
         ("help,h", "print this text")
         ("version", "print the versions of this program and of its ABI")
-        ("device", po::value(&device_)->value_name("NAME"),
+        ("device", per_process(po::value(&device_)->value_name("NAME")),
          several_devices_ ? "such as cpu:0 or cuda:0, or several: cuda:0,cuda:1; default: the first device"
                           : "such as cpu:0 or cuda:0; default: the first device")
-        ("threads", po::value(&threads_)->value_name("N"), "number of threads; default: chosen by the device")
+        ("threads", per_process(po::value(&threads_)->value_name("N")), "number of threads; default: chosen by the device")
         ("seed", po::value(&seed_)->value_name("N"),
          "seed of all random numbers; default: $CATENA_SEED, or 0")
         ("deterministic", po::bool_switch(&deterministic_),
          "give the same result for any number of threads")
-        ("plugins", po::value(&plugins_)->value_name("DIR"),
+        ("plugins", per_process(po::value(&plugins_)->value_name("DIR")),
          "load plugins only from DIR; may be repeated")
-        ("log-file", path(log_file_), "append all lines to FILE too, with timestamps")
-        ("profile", po::bool_switch(&profiles_), "at the end, print the time of each kernel")
-        ("trace", path(trace_)->implicit_value("trace.json"),
+        ("log-file", per_process(path(log_file_)), "append all lines to FILE too, with timestamps")
+        ("profile", per_process(po::bool_switch(&profiles_)), "at the end, print the time of each kernel")
+        ("trace", per_process(path(trace_)->implicit_value("trace.json")),
          "write a trace of all kernels for chrome://tracing and Perfetto");
     // clang-format on
     po::options_description all(width);
     all.add(own_);
     if (trains_) all.add(training_).add(processes_);
-    all.add(common);
+    all.add(common_);
     values_ = parse_command_line(
         argc, argv, all, positional_,
         po::command_line_style::unix_style & ~po::command_line_style::allow_guessing);
@@ -146,6 +146,8 @@ bool Program::parse(int argc, char** argv) {
         const std::uint64_t initial = initial_seed();
         seed_ = static_cast<std::int64_t>(initial);
         require(seed_ >= 0, "seed", "at most 2^63 - 1 in CATENA_SEED", initial);
+        static_cast<std::map<std::string, po::variable_value>&>(values_)["seed"] =
+            po::variable_value(seed_, /*defaulted=*/true);
     }
     require_options();
     return true;
@@ -199,6 +201,7 @@ Device Program::start(std::initializer_list<std::string_view> functions) {
     if (devices_.empty()) devices_.push_back(Device::current());
     close_communicator();
     if (!communicator_.empty()) open_communicator();
+    require_equal_options();
     for (const fs::path& file : {save_, trace_, curves_, plot_}) {
         if (!file.empty() && is_first()) require_writable(file);
     }

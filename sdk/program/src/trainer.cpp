@@ -1,7 +1,10 @@
 // OptimizerOptions: help texts and checks. Trainer: epochs, each with steps and a report.
+#include <catena/data_error.hpp>
 #include <catena/optimizers.hpp>
 #include <catena/progress.hpp>
 #include <catena/trainer.hpp>
+
+#include "processes.hpp"
 
 #include <fmt/ranges.h>
 
@@ -148,7 +151,7 @@ std::optional<double> Trainer::run_epoch(const Program& program, const std::stri
     const std::unique_ptr<std::FILE, int (*)(std::FILE*)> nowhere(
         program.is_first() ? nullptr : std::fopen("/dev/null", "w"), std::fclose);
     Progress bar(label, size, words_.unit, nowhere ? nowhere.get() : stderr);
-    bar.update(done(), 0);
+    bar.update(done());
     while (!epoch_over() && !enough()) {
         if (rate_)
             optimizer->set_rate(rate_(static_cast<double>(place().epoch) +
@@ -158,8 +161,11 @@ std::optional<double> Trainer::run_epoch(const Program& program, const std::stri
         const std::int64_t before = optimizer->t();
         for (std::int64_t i = 0; i < multi_node_options_.accumulate; ++i) step();
         unreported_ = true;
-        bar.update(
-            done(), [&] { return progress(); }, progress_name());
+        // A process has no score yet if its parts of the minibatches so far were empty.
+        if (score.weight() > 0)
+            bar.update(
+                done(), [&] { return progress(); }, progress_name());
+        else bar.update(done());
         if (stops(program)) return {};
         // Not every step is an update: the first is none with --double-buffering.
         if (optimizer->t() != before) program.save_after_step(optimizer->t(), *this);
@@ -167,7 +173,47 @@ std::optional<double> Trainer::run_epoch(const Program& program, const std::stri
     return bar.rate();
 }
 
+namespace {
+
+// What a snapshot requires, and where training stands, by name.
+class Standing final : public Visitor {
+public:
+    std::map<std::string, std::string> values;
+
+private:
+    void keep(const std::string& path, std::string value) {
+        if (!differs_between_ranks(path)) values[path] = std::move(value);
+    }
+    void integer(const std::string& path, std::int64_t& value) override {
+        keep(path, std::to_string(value));
+    }
+    void integer(const std::string& path, std::uint64_t& value) override {
+        keep(path, std::to_string(value));
+    }
+    void real(const std::string& path, double& value) override {
+        keep(path, fmt::format("{}", value));
+    }
+    void required(const std::string& path, std::int64_t value) override {
+        keep(path, std::to_string(value));
+    }
+    void required(const std::string& path, std::string_view value) override {
+        keep(path, std::string(value));
+    }
+    void array_part(const std::string&, Array&, std::int64_t, const Shape&) override {}
+};
+
+}  // namespace
+
+void Trainer::require_equal_standing() {
+    if (communicator_.size() == 1) return;
+    Standing standing;
+    visit(standing);
+    const std::string different = difference_between_ranks(communicator_, standing.values);
+    if (!different.empty()) throw DataError("[Trainer] " + different);
+}
+
 int Trainer::run(const Program& program, std::int64_t epochs) {
+    require_equal_standing();
     std::vector<std::string> columns = words_.columns;
     columns.insert(columns.begin(), "epoch");
     columns.push_back(words_.unit + "/s");

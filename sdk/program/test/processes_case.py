@@ -43,16 +43,16 @@ class Processes(Case):
                         OMPI_MCA_hwloc_base_binding_policy="none",
                         CATENA_COMMUNICATOR_TIMEOUT=str(LIMIT))
 
-    def start_processes(self, n, *options, first=(), **how):
-        """Starts n processes; rank 0 has the further options `first`."""
+    def start_processes(self, n, *options, first=(), others=(), first_in=None, **how):
+        """Starts n processes. Rank 0 has the further options `first` and runs in the folder first_in."""
         own = [*options, "--communicator", "mpi"]
-        command = ["-n", 1, PROGRAM, *own, *first]
+        command = ["-n", 1, "-wdir", first_in or self.folder, PROGRAM, *own, *first]
         if n > 1:
-            command += [":", "-n", n - 1, PROGRAM, *own]
+            command += [":", "-n", n - 1, "-wdir", self.folder, PROGRAM, *own, *others]
         return self.start(*command, program=MPIRUN, start_new_session=True, **how)
 
-    def run_processes(self, n, *options, code=0, first=()):
-        process = self.start_processes(n, *options, first=first)
+    def run_processes(self, n, *options, code=0, **how):
+        process = self.start_processes(n, *options, **how)
         try:
             out, err = process.communicate(timeout=LIMIT)
         except subprocess.TimeoutExpired:

@@ -14,6 +14,7 @@
 #include <chrono>
 #include <concepts>
 #include <optional>
+#include <set>
 #include <stdexcept>
 
 namespace catena {
@@ -52,6 +53,15 @@ public:
     // An option that is a path, which may have spaces. NAME appears in --help.
     static boost::program_options::typed_value<std::string>* path(std::filesystem::path& variable,
                                                                   const char* name = "FILE");
+    // Marks an option that may differ between the processes of a group, such as a device or a file
+    // that only rank 0 writes. start() requires equal values of all others:
+    //     ("vectors", program.per_process(Program::path(file)), "write all vectors")
+    template <class T>
+    boost::program_options::typed_value<T>* per_process(
+        boost::program_options::typed_value<T>* value) {
+        per_process_.insert(value);
+        return value;
+    }
     // Positional arguments.
     boost::program_options::positional_options_description& positional() noexcept {
         return positional_;
@@ -84,8 +94,8 @@ public:
 
     // First looks up functions by name, so that the error for a missing plugin names the function.
     // Then applies the options: plugin folders, determinism, threads, seed. Returns the device, the
-    // first of several. Throws the errors of missing devices and plugins, and DataError if a
-    // snapshot could not be saved.
+    // first of several. Throws the errors of missing devices and plugins, DataError if a snapshot
+    // could not be saved, and boost::program_options::error if processes have different options.
     Device start(std::initializer_list<std::string_view> functions = {});
     const std::vector<Device>& devices() const noexcept { return devices_; }  // after start()
 
@@ -146,6 +156,7 @@ private:
     void require_options() const;
     void require_process_options() const;
     void open_communicator();
+    void require_equal_options() const;
     void open_checkpoints();
     void set_threads() const;
     bool has_several() const { return communicator().size() > 1; }
@@ -155,6 +166,8 @@ private:
     std::string name_, about_;
     boost::program_options::options_description own_, training_, processes_;
     boost::program_options::positional_options_description positional_;
+    boost::program_options::options_description common_;
+    std::set<const boost::program_options::value_semantic*> per_process_;
     boost::program_options::variables_map values_;
     bool trains_ = false;
 

@@ -90,6 +90,8 @@ private:
     std::optional<double> run_epoch(const Program& program, const std::string& label);
 
     bool stops(const Program& program) const;
+    // Throws DataError unless all processes have the same net, options, data sizes and position.
+    void require_equal_standing();
 
     OptimizerOptions options_;
     std::int64_t seed_;

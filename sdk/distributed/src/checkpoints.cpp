@@ -4,9 +4,16 @@
 #include <catena/distributed/checkpoints.hpp>
 #include <catena/fail.hpp>
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <fstream>
+#include <map>
+#include <mutex>
 #include <sstream>
 
 namespace fs = std::filesystem;
@@ -93,6 +100,43 @@ void check_all(const Communicator& comm, const std::string& problem) {
                                             : fmt::format("{} (rank {})", all[rank], rank));
 }
 
+// A lock on a file, which the system releases when the process ends.
+class FileLock {
+public:
+    // Throws DataError if another process has it. Does nothing if the file system has no locks.
+    explicit FileLock(const fs::path& file)
+        : fd_(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666)) {
+        if (fd_ < 0 || flock(fd_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
+        ::close(fd_);
+        fail<DataError>(
+            "[Checkpoints] {}: expected a folder that no other run uses, got one that another run "
+            "uses: wait for its end, or take another folder",
+            file.parent_path().string());
+    }
+    FileLock(const FileLock&) = delete;
+    FileLock& operator=(const FileLock&) = delete;
+    ~FileLock() {
+        if (fd_ >= 0) ::close(fd_);
+    }
+    bool is_of_this_process() const { return pid_ == getpid(); }  // not of one that forked it
+
+private:
+    int fd_;
+    pid_t pid_ = getpid();
+};
+
+// The lock of a folder, which all objects of this process share.
+std::shared_ptr<const void> lock_of(const fs::path& folder) {
+    static std::mutex mutex;
+    static std::map<fs::path, std::weak_ptr<const FileLock>> locks;
+    const std::lock_guard guard(mutex);
+    std::weak_ptr<const FileLock>& known = locks[fs::canonical(folder)];
+    std::shared_ptr<const FileLock> lock = known.lock();
+    if (!lock || !lock->is_of_this_process())
+        known = lock = std::make_shared<const FileLock>(folder / "lock");
+    return lock;
+}
+
 }  // namespace
 
 Checkpoints::Checkpoints(Communicator communicator, fs::path folder, CheckpointOptions options)
@@ -106,6 +150,7 @@ Checkpoints::Checkpoints(Communicator communicator, fs::path folder, CheckpointO
         if (error)
             fail<DataError>("[Checkpoints] {}: expected a folder that can be written, got {}",
                             folder_.string(), error.message());
+        lock_ = lock_of(folder_);
         write_file(probe, "");
     });
     std::string problem;

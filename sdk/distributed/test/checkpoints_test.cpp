@@ -3,6 +3,8 @@
 
 #include "temporary.hpp"
 
+#include <catena_test/child.hpp>
+
 using namespace training;
 namespace fs = std::filesystem;
 
@@ -85,6 +87,66 @@ TEST_CASE("an array of which some ranks have no element") {
             for (std::size_t i = 0; i < values.size(); ++i)
                 CHECK(values[i] == 1 + rows.own.begin + static_cast<std::int64_t>(i) / 3);
         });
+}
+
+TEST_CASE("a folder is used by one run at a time") {
+    const TemporaryFolder folder;
+    const auto other_run = [&] {  // in another process
+        return catena_test::end_of([&] {
+            try {
+                const Checkpoints checkpoints({}, folder.path);
+                return 0;
+            } catch (const DataError& error) {
+                return std::string(error.what())
+                               .ends_with(
+                                   ": expected a folder that no other run uses, got one that "
+                                   "another run uses: "
+                                   "wait for its end, or take another folder")
+                           ? 1
+                           : 2;
+            }
+        });
+    };
+    CHECK(other_run() == 0);
+    {
+        const Checkpoints first({}, folder.path);
+        {
+            const Checkpoints same_process({}, folder.path / "." / "");
+            CHECK(other_run() == 1);
+        }
+        CHECK(other_run() == 1);
+        std::optional<Checkpoints> copy = first;
+        CHECK(copy->steps().empty());
+    }
+    CHECK(other_run() == 0);
+    // All ranks get the error of rank 0. The child holds the lock until it is killed.
+    int ready[2];
+    REQUIRE(pipe(ready) == 0);
+    const pid_t child = fork();
+    if (child == 0) {
+        alarm(600);
+        const Checkpoints held({}, folder.path);
+        (void)!write(ready[1], "x", 1);
+        for (;;) pause();
+    }
+    char byte = 0;
+    REQUIRE(read(ready[0], &byte, 1) == 1);
+    int refused = 0;
+    std::mutex mutex;
+    run_ranks(2, [&](const Communicator& comm) {
+        try {
+            const Checkpoints checkpoints(comm, folder.path);
+        } catch (const DataError&) {
+            const std::lock_guard lock(mutex);
+            ++refused;
+        }
+    });
+    CHECK(refused == 2);
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+    CHECK(other_run() == 0);
+    close(ready[0]);
+    close(ready[1]);
 }
 
 TEST_CASE("an incomplete or damaged checkpoint") {

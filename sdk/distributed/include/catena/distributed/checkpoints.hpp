@@ -30,10 +30,13 @@ struct CheckpointOptions {
 // checkpoint without that file, or with parts of other sizes, is not used, so a rank that dies
 // while it saves leaves the last complete checkpoint intact. A checkpoint can be resumed with
 // another number of ranks: each reads what it needs of all files; new ranks keep local values.
+//
+// One run uses a folder at a time: rank 0 holds a lock on FOLDER/lock as long as the object or a
+// copy exists. Objects of one process share it. File systems without locks are not protected.
 class Checkpoints {
 public:
     // Called by all ranks. Creates the folder. Throws DataError if it cannot be written or is not
-    // the same for all ranks, InvalidError unless keep >= 1.
+    // the same for all ranks, or if another run uses it; InvalidError unless keep >= 1.
     Checkpoints(Communicator communicator, std::filesystem::path folder,
                 CheckpointOptions options = {});
 
@@ -51,6 +54,7 @@ private:
     std::vector<std::filesystem::path> files_of(std::int64_t step, int size) const;
 
     Communicator comm_;
+    std::shared_ptr<const void> lock_;  // of rank 0
     std::filesystem::path folder_;
     CheckpointOptions options_;
 };

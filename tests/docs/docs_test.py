@@ -314,16 +314,67 @@ def tables(tree, programs):
                 yield at(page, text, match.start(), "not of today: the target docs-update writes it anew")
 
 
+CLASSES = re.compile(r"(<!-- classes of ([\w/.\- ]+) -->\n)(.*?)(^<!-- end -->)", re.S | re.M)
+CLASS = re.compile(r"^((?://[^\n]*\n)*)(?:template <[^\n]*>\n)?(?:class|struct) (?:\[\[nodiscard\]\] )?"
+                   r"(\w+)[^;{}\n]*{\n(.*?)^(?:private:|protected:|};)", re.S | re.M)
+
+
+def first_sentence(comment, name):
+    """The first sentence of a comment of lines, without its marks, examples and the name."""
+    lines = [line for line in comment.splitlines() if not line.startswith("//   ")]
+    text = "\n".join(re.sub(r"^// ?", "", line) for line in lines).split("\n\n")[0]
+    text = re.sub(rf"^{name}[:,] ", "", re.sub(r"\s+", " ", text).strip())
+    end = re.search(r"(?<!e\.g)\.(?= |$)|:$", text)
+    text = text[:end.start()] if end else text
+    return (text[:1].upper() + text[1:]).replace("|", "\\|")
+
+
+def class_table(root, places):
+    """A table of the classes in headers: what each is by its comment, or by its header's, and its
+    public members."""
+    lines = ["| class | what it is | public members |", "|---|---|---|"]
+    for place in places.split():
+        headers = sorted((root / place).glob("*.hpp")) if (root / place).is_dir() else [root / place]
+        for header in headers:
+            code = header.read_text()
+            name = header.as_posix().partition("/include/")[2]
+            shown = f"**`<{name}>`**"
+            for comment, kind, body in CLASS.findall(code):
+                if kind in ("ArrayBody", "ErrorOf", "ArrayFunction"):  # no program names them
+                    continue
+                of_header = re.sub(r"^// \w+: ", "// ", code.partition("\n")[0])
+                found = re.findall(r"^    (?!using |friend |return |template |explicit )(?:[^\s/(][^(\n;=]*? )?(\w+)(\(|;| = |{)(?!.*= delete)",
+                                   body, re.M)
+                members = {word + "()" * (mark == "("): None for word, mark in found
+                           if word not in (kind, "operator", "requires", "static_assert")}
+                if re.search(r"^    [^/\n]*operator\(\)\(", body, re.M):
+                    members = {"operator()": None, **members}
+                what = first_sentence(comment or of_header, kind)
+                lines.append(f"| `{kind}` {shown} | {what} | " +
+                             ", ".join(f"`{member}`" for member in members) + " |")
+                shown = ""
+    return "\n".join(re.sub(r" +\|", " |", line) for line in lines) + "\n"
+
+
+def classes(tree, _):
+    """Tables of classes equal what the headers say."""
+    for page, text in tree.pages.items():
+        for match in CLASSES.finditer(text):
+            if match.group(3) != class_table(tree.root, match.group(2)):
+                yield at(page, text, match.start(), "not of today: the target docs-update writes it anew")
+
+
 def fix(tree, programs):
     for page, text in tree.pages.items():
+        text = CLASSES.sub(lambda m: m[1] + class_table(tree.root, m[2]) + m[4], text)
         new = TABLE.sub(lambda m: m[1] + table(programs) + m[3], text)
         new = SCAFFOLD.sub(lambda m: m[1] + (programs.scaffold(m[2], m[3]) or m[4]) + m[5], new)
-        if new != text:
+        if new != tree.pages[page]:
             (tree.root / page).write_text(new)
             tree.pages[page] = new
 
 
-RULES = [tables, scaffolds, links, files, names, counterparts, variables, errors, members, commands,
+RULES = [tables, classes, scaffolds, links, files, names, counterparts, variables, errors, members, commands,
          blocks]
 
 # rule, text of a page, how many findings; the tree has sdk/a.hpp with `struct Known`, `class
@@ -333,6 +384,9 @@ TIMES = "| group | check | |\n|---|---|---|\n| load | `time` | short |\n|  | `en
 CASES = [
     (tables, f"<!-- catena-check --list -->\n{TIMES}<!-- end -->\n", 0),
     (tables, "<!-- catena-check --list -->\n| old |\n<!-- end -->\n", 1),
+    (classes, "<!-- classes of sdk/a.hpp -->\n| class | what it is | public members |\n|---|---|---|\n"
+              "| `Whole` **`<>`** | Struct Known; // CATENA_HERE | `one()` |\n<!-- end -->\n", 0),
+    (classes, "<!-- classes of sdk/a.hpp -->\n| old |\n<!-- end -->\n", 1),
     (links, "[x](../a.hpp) [y](b.md#a-heading) [z](#here)\n\n## Here\n", 0),
     (links, "[x](../gone.hpp)", 1),
     (links, "[x](b.md#gone)", 1),

@@ -342,3 +342,42 @@ TEST_CASE("use_cudnn: of a thread, of one call, of a link; gradients follow the 
     const Variable image = as_variable(Array::ones({1, 1, 4, 4}));
     CHECK(set["conv"](image).shape() == Shape{1, 2, 2, 2});
 }
+
+TEST_CASE("threads share a net for inference") {
+    struct Net : Chain {
+        links::Convolution2D conv{1, 4, 3};
+        links::BatchNormalization norm{4};
+        links::Linear in{4 * 4 * 4, 16}, out{16, 5};
+        links::MultiHeadAttention attention{16, 4};
+        void visit(Visitor& v) override {
+            v("conv", conv)("norm", norm)("in", in)("out", out)("attention", attention);
+        }
+        Variable operator()(const Variable& x) const override {
+            const Variable h = in(F::dropout(F::relu(norm(conv(x)))));
+            return out(F::reshape(attention(F::reshape(h, {1, x.shape()[0], 16})), {-1, 16}));
+        }
+    };
+    const Net net;
+    std::vector<std::vector<std::pair<Array, Array>>> results(8);
+    {
+        std::vector<std::jthread> threads;
+        for (std::size_t i = 0; i < results.size(); ++i) {
+            const auto infer = [&net, &result = results[i]] {
+                const no_backprop_mode no_graph;
+                const using_config testing(&Config::train, false);
+                for (int call = 0; call < 20; ++call) {
+                    const Array x = random::normal({3, 1, 6, 6});
+                    result.emplace_back(x, net(as_variable(x)).data());
+                }
+            };
+            threads.emplace_back(infer);
+        }
+    }
+    const no_backprop_mode no_graph;
+    const using_config testing(&Config::train, false);
+    for (const auto& of_thread : results) {
+        REQUIRE(of_thread.size() == 20);
+        for (const auto& [x, y] : of_thread)
+            CHECK(y.to_vector<float>() == net(as_variable(x)).data().to_vector<float>());
+    }
+}

@@ -394,6 +394,11 @@ def test_backward_starts():
     leaf = Variable(np.array(1.0, "float32"))
     leaf.backward()
     assert leaf.grad == 1
+    constant = catena.as_variable(np.array(1.0, "float32"))
+    constant.backward()  # as in Chainer, no error
+    with catena.no_backprop_mode():
+        (leaf * 2).backward()
+    assert leaf.grad == 1
     x = Variable(array())
     y = x * 2
     with pytest.raises(catena.GraphError, match="expected one to be set"):

@@ -6,6 +6,7 @@ from catena import backend, cuda
 
 __all__ = ["cuda", "intel64"]
 __path__ = []  # it has no files
+_to_cpu = cuda.to_cpu  # of Chainer's module _cpu, for which compat.py looks here
 
 
 

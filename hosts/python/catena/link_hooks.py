@@ -147,6 +147,9 @@ class SpectralNormalization(_WeightHook):
         factor: the singular value is divided by it, unless it is None.
         weight_name: the name of the weights.
         name: the name of the hook.
+
+    Attributes:
+        v: the other singular vector in the last call, an array.
     """
 
     name = "SpectralNormalization"
@@ -158,6 +161,7 @@ class SpectralNormalization(_WeightHook):
         self.n_power_iteration, self.eps = n_power_iteration, eps
         self.use_gamma, self.factor = use_gamma, factor
         self.vector_name = weight_name + "_u"
+        self.v: Any = None
         self.axis = 0  # of the outputs
 
     def added(self, link) -> None:
@@ -205,14 +209,19 @@ class SpectralNormalization(_WeightHook):
     def normalized(self, link, weight) -> Any:
         matrix = self._matrix(weight)
         u = getattr(link, self.vector_name)
-        if config.in_recomputing:  # the vectors of the call that F.forget() repeats
-            v = self._v
+        kept = config._kept_for_recomputing
+        if kept is not None and config.in_recomputing:  # F.forget() repeats the call
+            u, v = next(kept)
+        elif config.in_recomputing and self.v is not None:
+            v = self.v
         else:
             with no_backprop_mode():
                 for _ in range(self.n_power_iteration):
                     v = self._unit(F.matmul(u, matrix))
                     u = self._unit(F.matmul(matrix, v))
-            self._v = v
+            self.v = v.array
+            if kept is not None:
+                kept.append((u, v))
         sigma = F.matmul(F.matmul(u, matrix), v)
         if self.factor is not None:
             sigma = sigma / self.factor

@@ -67,6 +67,7 @@ def test_spectral_normalization():
     with catena.using_config("train", False):
         link(x)
     assert (link.W_u == u).all()
+    assert hook.v.shape == (3,) and abs(u @ link.W.array @ hook.v) == pytest.approx(W, rel=1e-4)
     link.delete_hook("SpectralNormalization")
     assert not hasattr(link, "W_u")
     with pytest.raises(ValueError, match="Weight 'V' does not exist!"):
@@ -74,6 +75,20 @@ def test_spectral_normalization():
     with pytest.raises(NotImplementedError, match="add_hook"):
         with link_hooks.WeightStandardization():
             pass
+
+
+def test_spectral_normalization_that_repeats_a_call():
+    """With in_recomputing, a call uses the vectors of the call before it."""
+    hook = link_hooks.SpectralNormalization()
+    link, x = L.Linear(3, 4).add_hook(hook), np.eye(3, dtype="float32")
+    assert hook.v is None
+    y = link(x).array
+    u, v = link.W_u.copy(), hook.v
+    with catena.using_config("in_recomputing", True):
+        np.testing.assert_array_equal(link(x).array, y)
+    assert hook.v is v and (link.W_u == u).all()
+    link(x)
+    assert hook.v is not v and (link.W_u != u).any()
 
 
 def test_timer():

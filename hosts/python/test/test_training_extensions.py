@@ -381,7 +381,17 @@ def test_dump_graph(tmp_path):
     trainer.extend(extensions.observe_value("lr", lambda trainer: 3), trigger=(1, "iteration"))
     with pytest.raises(TypeError, match="root value is not a Variable"):
         trainer.run(show_loop_exception_msg=False)
-    assert not catena.config.keep_graph_on_report
+    trainer = trainer_of(catena, tmp_path)
+    trainer.extend(extensions.DumpGraph("main/loss"), priority=1)
+    trainer.extend(lambda trainer: 1 / 0, name="fails", trigger=(1, "iteration"))
+    with pytest.raises(ZeroDivisionError):
+        trainer.run(show_loop_exception_msg=False)
+    # The thread has no entry of its own afterwards.
+    catena.global_config.keep_graph_on_report = True
+    try:
+        assert catena.config.keep_graph_on_report
+    finally:
+        catena.global_config.keep_graph_on_report = False
 
 
 def test_plot_report(tmp_path):

@@ -3,7 +3,7 @@ import os
 from typing import Any
 
 from catena import _core
-from catena.configuration import config
+from catena.configuration import config, using_config
 from catena.training.extension import Extension
 
 __all__ = ["DumpGraph"]
@@ -36,11 +36,13 @@ class DumpGraph(Extension):
             "function_style": function_style or "default"}
         self._original_flag = None
         self._flag_called = False
+        self._scope = None
 
     def initialize(self, trainer) -> None:
         if not self._flag_called:
             self._original_flag = config.keep_graph_on_report
-            config.keep_graph_on_report = True
+            self._scope = using_config("keep_graph_on_report", True)
+            self._scope.__enter__()
 
     def trigger(self, trainer) -> Any:
         called, self._flag_called = self._flag_called, True
@@ -60,7 +62,13 @@ class DumpGraph(Extension):
                 picture = os.path.splitext(path)[0] + ".png"
                 subprocess.check_call(["dot", "-Tpng", path, "-o", picture])
         finally:
-            config.keep_graph_on_report = self._original_flag
+            self.finalize()
+
+    def finalize(self) -> None:
+        """Restores the configuration, also if the training ends before the first call."""
+        scope, self._scope = self._scope, None
+        if scope is not None:
+            scope.__exit__(None, None, None)
 
     def serialize(self, serializer) -> None:
         serializer("_original_flag", bool(self._original_flag))  # Chainer reads it

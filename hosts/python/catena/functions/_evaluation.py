@@ -1,4 +1,6 @@
 """Scores of predictions with Chainer's arguments."""
+from typing import Any
+
 from catena import _core
 from catena import functions as F
 from catena.functions._plugins import check_choice, plugins, variable, variables
@@ -8,7 +10,7 @@ __all__ = [
     "recall"]
 
 
-def accuracy(y, t, ignore_label=None):
+def accuracy(y, t, ignore_label=None) -> Any:
     """The fraction of the rows whose largest score is at their label.
 
     Args:
@@ -29,7 +31,7 @@ def accuracy(y, t, ignore_label=None):
     return plugins.mean(plugins.cast(F.equal(best, t), y.dtype))
 
 
-def binary_accuracy(y, t):
+def binary_accuracy(y, t) -> Any:
     """The fraction of scores that are at least 0 for label 1, or below for 0; -1 is ignored."""
     y, t = variables("binary_accuracy", y=y, t=t)
     if y.shape != t.shape:
@@ -39,7 +41,7 @@ def binary_accuracy(y, t):
     return F.cast(F.sum(F.cast(right, "float64")) / counted, y.dtype)
 
 
-def classification_summary(y, t, label_num=None, beta=1.0, ignore_label=-1):
+def classification_summary(y, t, label_num=None, beta=1.0, ignore_label=-1) -> Any:
     """The precision, recall, F-beta score and number of labels of each class.
 
     Args:
@@ -67,22 +69,22 @@ def classification_summary(y, t, label_num=None, beta=1.0, ignore_label=-1):
     return precision, recall, score, F.cast(support, "int64")
 
 
-def precision(y, t, label_num=None, ignore_label=-1):
+def precision(y, t, label_num=None, ignore_label=-1) -> Any:
     """The precision, and the number of labels, of each class."""
     return classification_summary(y, t, label_num, 1.0, ignore_label)[0::3]
 
 
-def recall(y, t, label_num=None, ignore_label=-1):
+def recall(y, t, label_num=None, ignore_label=-1) -> Any:
     """The recall, and the number of labels, of each class."""
     return classification_summary(y, t, label_num, 1.0, ignore_label)[1::2]
 
 
-def f1_score(y, t, label_num=None, ignore_label=-1):
+def f1_score(y, t, label_num=None, ignore_label=-1) -> Any:
     """The F1 score, and the number of labels, of each class."""
     return classification_summary(y, t, label_num, 1.0, ignore_label)[2:]
 
 
-def r2_score(pred, true, sample_weight=None, multioutput="uniform_average"):
+def r2_score(pred, true, sample_weight=None, multioutput="uniform_average") -> Any:
     """The coefficient of determination.
 
     It is 1 - sum((pred - true)^2) / sum((true - mean)^2), with sums and the mean over axis 0.

@@ -1,5 +1,6 @@
 """What the modules of functions share."""
 import itertools
+from typing import Any
 
 from catena import _core
 from catena.variable import as_variable
@@ -17,7 +18,7 @@ class _Plugins:
 plugins = _Plugins()
 
 
-def variable(x, function, name="x", ndim=None):
+def variable(x, function, name="x", ndim=None) -> Any:
     """The argument as a variable. TypeError unless it is an array, ShapeError for other axes."""
     if x is None:
         raise TypeError(f"[{function}] {name}: expected a variable or an array, got None")
@@ -28,30 +29,30 @@ def variable(x, function, name="x", ndim=None):
     return x
 
 
-def variables(function, **arguments):
+def variables(function, **arguments) -> Any:
     """The arguments as variables."""
     return [variable(value, function, name) for name, value in arguments.items()]
 
 
-def indices(numbers, device):
+def indices(numbers, device) -> Any:
     """Integers as a variable on a device."""
     import numpy
     return as_variable(_core.Array(numpy.array(numbers, "int64"), device=device))
 
 
-def ends_of(lengths):
+def ends_of(lengths) -> Any:
     """Where sequences end that are joined."""
     return list(itertools.accumulate(lengths))
 
 
-def require_from_1(function, **values):
+def require_from_1(function, **values) -> None:
     """Raises InvalidError unless the numbers are at least 1."""
     for name, value in values.items():
         if not value >= 1:
             raise _core.InvalidError(f"[{function}] {name}: expected at least 1, got {value}")
 
 
-def as_tuple(value, n, function, name):
+def as_tuple(value, n, function, name) -> Any:
     """One number for each of n axes."""
     if not isinstance(value, int):
         value = tuple(value)
@@ -61,13 +62,13 @@ def as_tuple(value, n, function, name):
     return (value,) * n
 
 
-def check_choice(function, argument, value, choices):
+def check_choice(function, argument, value, choices) -> None:
     """Raises ValueError unless the value is one of the choices."""
     if value not in choices:
         known = ", ".join(map(repr, choices))
         raise ValueError(f"[{function}] {argument}: expected one of {known}, got {value!r}")
 
 
-def in_dtype_of(x, y):
+def in_dtype_of(x, y) -> Any:
     """y in the dtype of x."""
     return y if y.dtype == x.dtype else plugins.cast(y, x.dtype)

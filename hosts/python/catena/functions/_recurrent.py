@@ -1,4 +1,6 @@
 """Recurrent layers with Chainer's arguments."""
+from typing import Any
+
 from catena import _core
 from catena import functions as F
 from catena.functions._plugins import check_choice, ends_of, indices, plugins
@@ -9,7 +11,7 @@ __all__ = [
     "slstm", "tree_lstm"]
 
 
-def slstm(c_prev1, c_prev2, x1, x2):
+def slstm(c_prev1, c_prev2, x1, x2) -> Any:
     """An LSTM unit with two inputs: the sums of two inputs' cells, and of their output gates.
 
     Args:
@@ -27,7 +29,7 @@ def slstm(c_prev1, c_prev2, x1, x2):
     return c, F.sigmoid(o) * F.tanh(c)
 
 
-def tree_lstm(*inputs):
+def tree_lstm(*inputs) -> Any:
     """An LSTM unit of a tree: the cells of n children, then x (N, (3 + n) units, ...).
 
     x consists of a, i, o and then f for each child. Returns a tuple (c, h).
@@ -43,7 +45,7 @@ def tree_lstm(*inputs):
 class _Packed:
     """The inputs of all steps as one array: the rows of step 0, then those of step 1, and so on."""
 
-    def __init__(self, xs):
+    def __init__(self, xs) -> None:
         self.rows = rows = [len(x) for x in xs]
         if not rows or rows != sorted(rows, reverse=True) or not rows[-1]:
             raise _core.ShapeError("[n_step] xs: expected steps of at least one sequence, whose "
@@ -56,7 +58,7 @@ class _Packed:
     def _taken(self, x, numbers):
         return F.take(x, indices(numbers, x.device), 0)
 
-    def reversed(self, x):
+    def reversed(self, x) -> Any:
         """The rows with each sequence in the reverse order."""
         order = [0] * len(x)
         for places in self._places:
@@ -64,11 +66,11 @@ class _Packed:
                 order[place] = mirrored
         return self._taken(x, order)
 
-    def last(self, x):
+    def last(self, x) -> Any:
         """The last row of each sequence."""
         return self._taken(x, [places[-1] for places in self._places])
 
-    def unpacked(self, x):
+    def unpacked(self, x) -> Any:
         """The rows of each step as a tuple."""
         return F.split_axis(x, ends_of(self.rows)[:-1], 0)
 
@@ -140,7 +142,7 @@ def _rnn(activation):
     return cell
 
 
-def n_step_lstm(n_layers, dropout_ratio, hx, cx, ws, bs, xs):
+def n_step_lstm(n_layers, dropout_ratio, hx, cx, ws, bs, xs) -> Any:
     """LSTM layers over sequences of different lengths.
 
     Args:
@@ -158,23 +160,23 @@ def n_step_lstm(n_layers, dropout_ratio, hx, cx, ws, bs, xs):
     return _n_step(_lstm, n_layers, dropout_ratio, hx, cx, ws, bs, xs, False)
 
 
-def n_step_bilstm(n_layers, dropout_ratio, hx, cx, ws, bs, xs):
+def n_step_bilstm(n_layers, dropout_ratio, hx, cx, ws, bs, xs) -> Any:
     """LSTM layers in both directions: ``n_step_lstm()`` with two entries for each layer."""
     return _n_step(_lstm, n_layers, dropout_ratio, hx, cx, ws, bs, xs, True)
 
 
-def n_step_gru(n_layers, dropout_ratio, hx, ws, bs, xs):
+def n_step_gru(n_layers, dropout_ratio, hx, ws, bs, xs) -> Any:
     """GRU layers over sequences: as ``n_step_lstm()``, but ws and bs have r, z and h, and there are
     no cells. Returns a tuple (hy, ys)."""
     return _n_step(_gru, n_layers, dropout_ratio, hx, None, ws, bs, xs, False)[0::2]
 
 
-def n_step_bigru(n_layers, dropout_ratio, hx, ws, bs, xs):
+def n_step_bigru(n_layers, dropout_ratio, hx, ws, bs, xs) -> Any:
     """GRU layers in both directions: ``n_step_gru()`` with two entries for each layer."""
     return _n_step(_gru, n_layers, dropout_ratio, hx, None, ws, bs, xs, True)[0::2]
 
 
-def n_step_rnn(n_layers, dropout_ratio, hx, ws, bs, xs, activation="tanh"):
+def n_step_rnn(n_layers, dropout_ratio, hx, ws, bs, xs, activation="tanh") -> Any:
     """Recurrent layers over sequences: h = activation(W x + b + V h + c).
 
     ws consists of [W, V], bs of [b, c] for each layer.
@@ -184,6 +186,6 @@ def n_step_rnn(n_layers, dropout_ratio, hx, ws, bs, xs, activation="tanh"):
     return _n_step(_rnn(activation), n_layers, dropout_ratio, hx, None, ws, bs, xs, False)[0::2]
 
 
-def n_step_birnn(n_layers, dropout_ratio, hx, ws, bs, xs, activation="tanh"):
+def n_step_birnn(n_layers, dropout_ratio, hx, ws, bs, xs, activation="tanh") -> Any:
     """Recurrent layers in both directions: ``n_step_rnn()`` with two entries for each layer."""
     return _n_step(_rnn(activation), n_layers, dropout_ratio, hx, None, ws, bs, xs, True)[0::2]

@@ -474,33 +474,6 @@ TEST_CASE("volatile: no graph, and no mixing") {
     CHECK(values(w.grad()) == Values{4});
 }
 
-TEST_CASE("backward() from a leaf sets its gradient, and is an error where there is none") {
-    const Variable x(floats({3}));
-    x.backward();
-    x.backward();
-    CHECK(values(x.grad()) == Values{1});  // it starts with its gradient
-    x.cleargrad();
-    std::move(Variable(x)).backward(false, true);
-    CHECK(values(x.grad()) == Values{1});
-    CHECK_THROWS_AS(Variable(floats({3, 4})).backward(), GraphError);
-
-    const char* said =
-        "[backward] start: expected a variable that requires a gradient, or the result of calls on "
-        "one, got one with neither: as_variable() or no_backprop_mode made it, or no input of its "
-        "call requires a gradient";
-    const Variable constant = as_variable(floats({3}));
-    CHECK_THROWS_WITH_AS(constant.backward(), said, GraphError);
-    CHECK_THROWS_WITH_AS(as_variable(floats({3})).backward(), said, GraphError);  // the && overload
-    CHECK_THROWS_WITH_AS(mul.first({&constant, &constant}).backward(), said, GraphError);
-    CHECK_FALSE(constant.grad());
-    const Variable unrecorded = [&] {
-        const no_backprop_mode scope;
-        return mul.first({&x, &x});
-    }();
-    CHECK_THROWS_WITH_AS(unrecorded.backward(), said, GraphError);
-    CHECK_THROWS_AS(mul.first({&constant, &constant}).backward(), GraphError);
-}
-
 TEST_CASE("a volatile result that is volatile no more is a leaf that takes a gradient") {
     const auto result = [](const Variable& x) { return mul.first({&x, &x}); };
     const Variable x(floats({2}), true);

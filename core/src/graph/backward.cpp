@@ -102,8 +102,9 @@ void BackwardPass::run(VariableNode* consumed) {
         ~Scope() { scale_of_pass = before; }
         const double before;
     } scope(loss_scale_);
-    while (!heap_.empty()) {
-        if (const auto check = backward_check.load(std::memory_order_relaxed)) check();
+    for (bool first = true; !heap_.empty(); first = false) {
+        const auto check = backward_check.load(std::memory_order_relaxed);
+        if (check && !first) check();
         std::pop_heap(heap_.begin(), heap_.end(), Later());
         running_ = std::move(heap_.back());
         heap_.pop_back();
@@ -413,8 +414,9 @@ std::vector<Variable> grad(const std::vector<Variable>& outputs,
     std::vector<Variable> results;
     results.reserve(inputs.size());
     for (const Variable& input : inputs) results.push_back(pass.gradient_of(input.node()));
-    if (options.set_grad) {
-        for (std::size_t i = 0; i < inputs.size(); ++i) inputs[i].set_grad(results[i]);
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+        const bool retains = options.retain_grad && results[i] && inputs[i].creator();
+        if (options.set_grad || retains) inputs[i].set_grad(results[i]);
     }
     return results;
 }

@@ -129,11 +129,13 @@ class Function:
 
     @property
     def inputs(self):
-        return self.node.inputs
+        node = self.node
+        return None if node is None else node.inputs
 
     @property
     def outputs(self):
-        return self.node.outputs
+        node = self.node
+        return None if node is None else node.outputs
 
     @property
     def output_data(self):

@@ -3,16 +3,35 @@ import math
 import warnings
 from typing import Any
 
-from catena import _core
+from catena import _core, optimizer_hooks
 from catena.configuration import using_device
-from catena.optimizer_hooks import (
-    GradientClipping, GradientHardClipping, GradientLARS, GradientNoise, Lasso, WeightDecay)
+from catena.optimizer_hooks import GradientLARS
 from catena.update_rule import Hooks, Hyperparameter, HyperparameterProxy, Rule, Steps, UpdateRule
 from catena.variable import Parameter, Variable
 
 __all__ = ["GradientClipping", "GradientHardClipping", "GradientLARS", "GradientMethod",
            "GradientNoise", "Hyperparameter", "HyperparameterProxy", "Lasso", "Optimizer", "Rule",
            "UpdateRule", "WeightDecay"]
+
+
+def _deprecated(hook) -> Any:
+    """A hook under the name that it had in Chainer 1 to 4."""
+    def __init__(self, *args, **kwds):
+        warnings.warn(f"catena.optimizer.{hook.__name__} is deprecated. Use "
+                      f"catena.optimizer_hooks.{hook.__name__} instead.", DeprecationWarning,
+                      stacklevel=2)
+        hook.__init__(self, *args, **kwds)
+    own = {"__init__": __init__, "__doc__": hook.__doc__, "__module__": __name__}
+    if "call_for_all" in vars(hook):
+        own["call_for_all"] = hook.call_for_all
+    return type(hook.__name__, (hook,), own)
+
+
+GradientClipping = _deprecated(optimizer_hooks.GradientClipping)
+GradientHardClipping = _deprecated(optimizer_hooks.GradientHardClipping)
+GradientNoise = _deprecated(optimizer_hooks.GradientNoise)
+Lasso = _deprecated(optimizer_hooks.Lasso)
+WeightDecay = _deprecated(optimizer_hooks.WeightDecay)
 
 
 class _Parameters:

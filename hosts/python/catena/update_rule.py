@@ -192,6 +192,10 @@ class UpdateRule:
     def update_core_cpu(self, param) -> Any:
         raise NotImplementedError
 
+    def update_core_chainerx(self, param) -> None:
+        """Never called, because there is no ChainerX. Subclasses may call it."""
+        raise NotImplementedError
+
     def update_core_gpu(self, param) -> Any:
         raise NotImplementedError
 

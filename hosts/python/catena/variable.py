@@ -57,6 +57,9 @@ def _check_lists(function, **lists):
         if not isinstance(value, (list, tuple)) and not (optional and value is None):
             raise TypeError(f"[{function}] {name}: expected a list or tuple of variables"
                             f"{' or None' * optional}, got {type(value)}")
+        of = lists[name.replace("grad_", "")]
+        if value is not None and len(value) != len(of):
+            raise ValueError(f"[{function}] {name}: expected {len(of)} or None, got {len(value)}")
 
 
 def backward(outputs, grad_outputs=None, *, enable_double_backprop=False):
@@ -188,7 +191,8 @@ def debug_print(self):
     """A text with the statistics of data and gradient."""
     empty = self.array is None
     return "\n".join([
-        self.summary(), f"- device: {None if empty else self.device}",
+        self.summary(),
+        f"- device: {None if empty else self.device if self.device.is_gpu else 'CPU'}",
         f"- backend: {None if empty else type(self.array)}",
         f"- shape: {None if empty else self.shape}", f"- dtype: {None if empty else self.dtype}",
         f"- statistics: {_statistics(self.array)}",
@@ -408,7 +412,9 @@ class Parameter(Variable):
             nan = initializers.generate_array(initializers.NaN(self.dtype), self.shape)
             self.grad = _core.as_array(nan).to_device(device)
         if first == "z":
-            self.zerograd()
+            zeros = self._array.copy()
+            zeros.fill(0)
+            self.grad = _core.as_python(zeros)
 
     def update(self):
         """Applies the update rule that an optimizer has set."""

@@ -55,7 +55,7 @@ InUse::~InUse() {
 void InUse::begin(bool signals) {
     if (what_ == By::gradients && working_ != 0) several_threads_ = true;
     for (;;) {
-        if (what_ == By::gradients && several_threads_ && (signals || !found_all_)) find_all();
+        if (what_ == By::gradients && several_threads_ && (signals || !found_)) find_all();
         if (!conflicts()) break;
         wait_for_a_change();
         if (signals && PyErr_CheckSignals() != 0) throw PythonError();
@@ -78,13 +78,12 @@ void InUse::end() noexcept {
 // Finds what a pass may use: the variables and calls of the graph, and the other results of the calls. The
 // references and handles keep it from freeing variables in other threads, which changes calls and data.
 void InUse::find_all() {
-    nodes_.clear();
-    exclusive_.clear();
+    auto found = std::make_unique<Found>();
     std::vector<VariableNode*> todo;
     const auto see = [&](VariableNode* node) {
-        if (node == nullptr || !nodes_.insert(node).second) return;
-        if (node->requires_grad || !node->has_users()) exclusive_.insert(node);
-        references_.emplace_back(node);
+        if (node == nullptr || !found->nodes.insert(node).second) return;
+        if (node->requires_grad || !node->has_users()) found->exclusive.insert(node);
+        found->references.emplace_back(node);
         if (node->has_users()) handles_.emplace_back(Ref<VariableNode>(node));
         todo.push_back(node);
     };
@@ -94,16 +93,16 @@ void InUse::find_all() {
         todo.pop_back();
         see(node.grad_node.get());
         GraphNode* const call = node.creator.get();
-        if (call == nullptr || !nodes_.insert(call).second) continue;
+        if (call == nullptr || !found->nodes.insert(call).second) continue;
         for (const Ref<VariableNode>& input : call->inputs()) see(input.get());
         for (VariableNode* output : call->outputs()) see(output);
     }
-    found_all_ = true;
+    found_ = std::move(found);
 }
 
 bool InUse::uses(const void* object, By by) const {
     if (object == object_) return true;
-    if (what_ == By::gradients) return !found_all_ || nodes_.contains(object);
+    if (what_ == By::gradients) return !found_ || found_->nodes.contains(object);
     return by == By::call && std::ranges::find(given_, object) != given_.end();
 }
 
@@ -112,12 +111,12 @@ bool InUse::conflicts() const {
     if (what_ == By::call || working_ == 0) return false;
     for (const InUse* other = first_; other != nullptr; other = other->next_) {
         if (other == this || !other->works_ || other->what_ == By::call) continue;
-        if (!found_all_ || !other->found_all_) return true;
+        if (!found_ || !other->found_) return true;
         if (object_ != nullptr && object_ == other->object_) return true;
-        const bool fewer = exclusive_.size() < other->exclusive_.size();
-        const auto& few = fewer ? exclusive_ : other->exclusive_;
-        const auto& many = fewer ? other->exclusive_ : exclusive_;
-        if (std::ranges::any_of(few, [&](const void* node) { return many.contains(node); }))
+        const auto* few = &found_->exclusive;
+        const auto* many = &other->found_->exclusive;
+        if (few->size() > many->size()) std::swap(few, many);
+        if (std::ranges::any_of(*few, [&](const void* node) { return many->contains(node); }))
             return true;
     }
     return false;
@@ -159,7 +158,7 @@ void InUse::keep(const Variable& variable) noexcept {
     if (node.unique() && !node.creator && !node.grad_node) return;  // no graph has it
     several_threads_ = true;
     for (InUse* each = first_; each != nullptr; each = each->next_) {
-        if (!each->works_ || each->what_ == By::call || each->found_all_) continue;
+        if (!each->works_ || each->what_ == By::call || each->found_) continue;
         try {
             each->handles_.push_back(variable);
         } catch (...) {  // no memory: the variable stays forever
@@ -183,7 +182,7 @@ void resume_use(InUse* use) noexcept {
         try {
             return use->begin(false);
         } catch (...) {  // no memory for what it uses: it waits until no other pass works
-            use->found_all_ = false;
+            use->found_.reset();
             InUse::wait_for_a_change();
         }
     }
@@ -201,15 +200,18 @@ namespace {
 // Called before each call of a pass. Only the main thread runs handlers. To take the interpreter's lock each
 // time would cost more than a small call, so the clock decides.
 void check_signals() {
-    static thread_local const bool is_main = gettid() == getpid();
-    if (!is_main) return;
-    constexpr std::int64_t interval = 50'000'000;  // ns
-    static thread_local std::int64_t last = 0;
+    struct Thread {
+        std::int64_t last = 0;  // time in ns; -1 if it is not the main thread
+    };
+    static thread_local constinit Thread thread;
+    if (thread.last < 0) return;
+    constexpr std::int64_t interval = 50'000'000;
     timespec now{};
     clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
     const std::int64_t time = now.tv_sec * 1'000'000'000LL + now.tv_nsec;
-    if (time - last < interval) return;
-    last = time;
+    if (time - thread.last < interval) return;
+    thread.last = gettid() == getpid() ? time : -1;
+    if (thread.last < 0) return;
     const WithLock lock;
     if (PyErr_CheckSignals() != 0) throw PythonError();
 }

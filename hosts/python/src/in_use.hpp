@@ -60,15 +60,19 @@ private:
     bool uses(const void* object, By by) const;
     bool conflicts() const;
 
+    // What a pass may use.
+    struct Found {
+        std::unordered_set<const void*> nodes;      // of the graph: variables and calls
+        std::unordered_set<const void*> exclusive;  // variables that no other pass may use as well
+        std::vector<Ref<VariableNode>> references;
+    };
+
     const By what_;
     bool works_ = false;
-    bool found_all_ = false;  // false: unknown, so it may use every variable
     const void* const object_;
     SmallVector<VariableNode*, 6> given_;
-    std::unordered_set<const void*> nodes_;      // of the graph: variables and calls
-    std::unordered_set<const void*> exclusive_;  // variables that another pass may not use as well
-    std::vector<Ref<VariableNode>> references_;
-    std::vector<Variable> handles_;
+    std::unique_ptr<Found> found_;   // null: unknown, so it may use every variable
+    std::vector<Variable> handles_;  // which nobody else has
     InUse* next_ = nullptr;
     InUse* before_ = nullptr;
 

@@ -359,10 +359,21 @@ PyObject* run_backward(PyObject* self, PyObject* args, PyObject* kwargs) {
         const Variable variable = present(self);
         const double scale = loss_scale == Py_None ? 1 : scalar_of(loss_scale).value();
         InUse::before_gradient(variable);
-        if (!variable.grad() && variable.size() == 1 && is_floating(variable.dtype())) {
+        const bool starts =
+            !variable.grad() && variable.size() == 1 && is_floating(variable.dtype());
+        if (starts) {
             variable.set_grad(
                 Array::full(variable.shape(), scale, variable.dtype(), variable.device()));
         }
+        // The next backward() may have another loss_scale. A gradient that the program has set
+        // stays, as in Chainer 1.
+        const struct Start {
+            ~Start() {
+                if (removed) variable.cleargrad();
+            }
+            const Variable& variable;
+            bool removed;
+        } start{variable, starts && retain_grad == 0 && variable.creator() != nullptr};
         // As in Chainer, nothing happens where C++ reports that there is nothing to compute.
         if (variable.creator() != nullptr || variable.requires_grad()) {
             const Variable* const used[] = {&variable};
@@ -375,11 +386,6 @@ PyObject* run_backward(PyObject* self, PyObject* args, PyObject* kwargs) {
                           .enable_double_backprop = enable_double_backprop != 0,
                           .loss_scale = scale});
             }
-        }
-        if (retain_grad == 0 && variable.creator() != nullptr) {
-            InUse::before_gradient(variable);
-            forget(self_of(self).grad);
-            variable.cleargrad();
         }
         Py_RETURN_NONE;
     });
@@ -403,7 +409,11 @@ void clear_grad(PyVariable& self, char first) {
     }
 }
 CATENA_METHOD(run_cleargrad, clear_grad(self_of(self), '0'))
-CATENA_METHOD(run_zerograd, clear_grad(self_of(self), 'z'))
+CATENA_METHOD(run_zerograd, {
+    checked(PyErr_WarnEx(PyExc_DeprecationWarning,
+                         "Variable.zerograd is deprecated. Use Variable.cleargrad instead.", 1));
+    clear_grad(self_of(self), 'z');
+})
 CATENA_METHOD(run_unchain_backward, {
     const Variable variable = present(self);
     const Variable* const used[] = {&variable};
@@ -539,7 +549,7 @@ void add_variable(PyObject* module) {
                  "loss_scale=None)\n--\n\n"
                  "Computes the gradients of all leaves from which this variable was computed. A "
                  "variable of one element starts with its grad or loss_scale (1); others need a "
-                 "grad. It stays set afterwards."),
+                 "grad, which stays set afterwards."),
         fast<run_cleargrad, 0>("cleargrad", "Removes the gradient."),
         fast<run_zerograd, 0>("zerograd", "Sets the gradient to zeros."),
         fast<run_unchain, 0>("unchain", "Removes the call that computed this variable."),

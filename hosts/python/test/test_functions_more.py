@@ -257,8 +257,10 @@ def test_forget():
     np.testing.assert_allclose(y.array, np.exp(matrix))
     with pytest.raises(RuntimeError, match="no gradient of higher order"):
         F.sum(y).backward(enable_double_backprop=True)
-    with pytest.raises(RuntimeError, match="expected variables as results, got int"):
+    with pytest.raises(RuntimeError, match="expected a variable as the 1st result, got int"):
         F.forget(lambda x: 1, matrix)
+    with pytest.raises(RuntimeError, match="as the 2nd result, got list"):
+        F.forget(lambda x: (x, [x]), matrix)
 
 
 @pytest.mark.parametrize("link", [
@@ -267,21 +269,20 @@ def test_forget():
 def test_forget_of_links_with_statistics(link):
     """The second call of the function does not change them again."""
     results = []
-    for forget in (False, True):
+    for forget in (None, F.forget, lambda f, x: F.forget(lambda x: F.forget(f, x) * 1, x)):
         np.random.seed(1)
         net = link()
         x = catena.Variable(matrix)
-        y = F.forget(net, x) if forget else net(x)
-        F.sum(y * y * weights_of(y)).backward()
+        y, z = (forget(net, each) if forget else net(each) for each in (x, x * 2))
+        F.sum(y * z * weights_of(y)).backward()
         persistent = {name: net.__dict__[name] for name in sorted(net._persistent)}
         assert persistent
-        gradients = [x.grad, *(p.grad for _, p in sorted(net.namedparams()))]
-        if isinstance(net, L.BatchRenormalization):  # the result depends on the running statistics
-            gradients = []
-        results.append([*gradients, *persistent.values()])
+        results.append([x.grad, *(p.grad for _, p in sorted(net.namedparams())),
+                        *persistent.values()])
         assert not catena.config.in_recomputing
-    for expected, got in zip(*results):
+    for expected, got, nested in zip(*results):
         np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(nested, expected, rtol=1e-5, atol=1e-6)
 
 
 def test_forget_with_fine_tuning():

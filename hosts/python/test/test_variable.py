@@ -246,7 +246,7 @@ def test_text():
     assert Variable(array()).summary().startswith("<variable at 0x")
     x.grad = array() * 0
     assert x.debug_print() == (
-        "<variable x>\n- device: @numpy\n- backend: <class 'numpy.ndarray'>\n- shape: (2, 3)\n"
+        "<variable x>\n- device: CPU\n- backend: <class 'numpy.ndarray'>\n- shape: (2, 3)\n"
         "- dtype: float32\n- statistics: mean=3.50000000, std=1.70782513\n- grad: 0")
     x.grad = array()
     assert x.debug_print().endswith("- grad: mean=3.50000000, std=1.70782513")
@@ -389,6 +389,8 @@ def test_backward_starts():
         y.backward(loss_scale=loss_scale)
         assert x.grad == expected and y.grad is None
         assert x.loss_scale == x._loss_scale == loss_scale
+        y.backward()  # starts with 1, not with the earlier loss_scale
+        assert x.grad == expected + 2 and x.loss_scale is None
     y.backward(retain_grad=True, loss_scale=2)
     assert y.grad == 2 and x.loss_scale == 2
     leaf = Variable(np.array(1.0, "float32"))

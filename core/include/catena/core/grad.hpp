@@ -42,7 +42,7 @@ struct BackwardOptions {
 void backward(const std::vector<Variable>& outputs, const std::vector<Variable>& grad_outputs = {},
               BackwardOptions options = {});
 
-// Sets a function that backward() and grad() call before each call of the graph, in their thread.
+// Sets a function that backward() and grad() call between two calls of the graph, in their thread.
 // An exception of it ends them, so that a user can interrupt a long one. A null pointer removes it.
 void set_backward_check(void (*check)()) noexcept;
 

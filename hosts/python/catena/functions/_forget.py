@@ -31,22 +31,30 @@ class _Forget(FunctionNode):
     def _call(self, xs):
         outputs = self.func(*xs)
         outputs = outputs if isinstance(outputs, tuple) else (outputs,)
-        for y in outputs:
+        for i, y in enumerate(outputs, 1):
             if not isinstance(y, Variable):
-                raise RuntimeError("[forget] func: expected variables as results, got "
-                                   f"{type(y).__name__}")
+                ending = "th" if i in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(i % 10, "th")
+                raise RuntimeError(f"[forget] func: expected a variable as the {i}{ending} result, "
+                                   f"got {type(y).__name__}")
         return outputs
 
     def forward(self, inputs) -> Any:
         self.retain_inputs(range(len(inputs)))
-        with no_backprop_mode():
+        outer = config._kept_for_recomputing  # of a forget() whose function calls this one
+        again = config.in_recomputing and outer is not None
+        self.kept = next(outer) if again else []
+        if outer is not None and not again:
+            outer.append(self.kept)
+        kept = iter(self.kept) if again else self.kept
+        with no_backprop_mode(), using_config("_kept_for_recomputing", kept):
             return tuple(y.array for y in self._call([Variable(x) for x in inputs]))
 
     def backward(self, indexes, grad_outputs) -> Any:
         if config.enable_backprop:
             raise RuntimeError("[forget] backward: it has no gradient of higher order")
         xs = [Variable(x.array) for x in self.get_retained_inputs()]
-        with force_backprop_mode(), using_config("in_recomputing", True):
+        with force_backprop_mode(), using_config("in_recomputing", True), using_config(
+                "_kept_for_recomputing", iter(self.kept)):
             outputs = self._call(xs)
         backward(outputs, grad_outputs)
         return tuple(x.grad_var for x in xs)

@@ -137,8 +137,14 @@ class BatchRenormalization(BatchNormalization):
         self.dmax = dmax
 
     def _normalize(self, x, gamma, beta, decay):
-        return F.batch_renormalization(x, gamma, beta, self.rmax, self.dmax, self.eps,
-                                       self.avg_mean, self.avg_var, decay, update_statistics=True)
+        mean, var = self.avg_mean, self.avg_var
+        kept = config._kept_for_recomputing
+        if kept is not None and config.in_recomputing:  # the result depends on the statistics
+            mean, var = next(kept)
+        elif kept is not None:
+            kept.append((mean.copy(), var.copy()))
+        return F.batch_renormalization(x, gamma, beta, self.rmax, self.dmax, self.eps, mean, var,
+                                       decay, update_statistics=True)
 
 
 class LayerNormalization(Link):

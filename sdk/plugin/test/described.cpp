@@ -17,7 +17,15 @@ struct Described {
     static constexpr auto eps = attr("eps", 1.0, "an offset").range(1e-3, 1);
 #endif
     static constexpr auto about =
+#if defined(LISTS)
+        describe("org.example.described", "y = x + eps", in("x"), in("w"), out("y"), eps)
+#elif defined(NO_OUTPUT)
+        describe("org.example.described", "y = x + eps", in("x"), eps)
+#elif defined(PLAIN)
+        describe("org.example.described", "y = x + eps", in("x"), out("y"), eps, 1.0)
+#else
         describe("org.example.described", "y = x + eps", in("x"), out("y"), eps)
+#endif
             .not_differentiable();
 
     static void infer(const auto& s) {

@@ -3,12 +3,14 @@
 #pragma once
 
 #include <array>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <span>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 
 #include "catena/abi.h"
 
@@ -215,12 +217,60 @@ struct About {
     bool kernels_alone = false;  // another plugin describes the function
 };
 
-template <std::size_t n_in, std::size_t n_out, class... A>
+template <std::size_t n_in, std::size_t n_out, std::same_as<Attribute>... A>
 constexpr About<n_in, n_out, sizeof...(A)> describe(const char* name, const char* doc,
                                                     const std::array<Port, n_in>& inputs,
                                                     const std::array<Port, n_out>& outputs,
                                                     const A&... attrs) {
     return {name, doc, inputs, outputs, {attrs...}};
+}
+
+namespace detail {
+// The ports of a description with other arguments: as many as it lists, the last list for outputs.
+template <class... P>
+struct Listed {
+    static constexpr std::size_t of_list(...) { return 0; }
+    template <std::size_t n>
+    static constexpr std::size_t of_list(const std::array<Port, n>*) {
+        return n;
+    }
+    std::size_t inputs = 0, outputs = 0;
+    constexpr Listed() {
+        const auto list = [&](std::size_t n) {
+            inputs += outputs;
+            outputs = n;
+        };
+        (..., (of_list(static_cast<const P*>(nullptr)) > 0
+                   ? list(of_list(static_cast<const P*>(nullptr)))
+                   : void()));
+        if (inputs == 0) inputs = outputs, outputs = 1;
+    }
+};
+template <class... P>
+inline constexpr bool is_description = false;
+}  // namespace detail
+
+// For other arguments: one short error, where no overload would match. The result has as many ports
+// as the lists, and the attributes, so that the rest of the function causes no further errors.
+template <class... P>
+constexpr auto describe(const char* name, const char* doc, const P&... parts) {
+    static_assert(
+        detail::is_description<P...>,
+        "describe(name, doc, in(...), out(...), attributes...): expected one in() with all "
+        "inputs, one out() with all outputs, then each attr() or required()");
+    constexpr detail::Listed<P...> listed;
+    const auto ports = []<std::size_t... i>(std::index_sequence<i...>) {
+        return std::array{(static_cast<void>(i), Port("port"))...};
+    };
+    std::array<Attribute, (std::same_as<P, Attribute> + ... + 0)> attrs{};
+    std::size_t n = 0;
+    const auto keep = [&](const auto& part) {
+        if constexpr (std::same_as<decltype(part), const Attribute&>) attrs[n++] = part;
+    };
+    (..., keep(parts));
+    return About<listed.inputs, listed.outputs, attrs.size()>{
+        name, doc, ports(std::make_index_sequence<listed.inputs>()),
+        ports(std::make_index_sequence<listed.outputs>()), attrs};
 }
 
 // Kernels for a function that another plugin describes: its full name, then its ports and

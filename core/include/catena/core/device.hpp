@@ -114,7 +114,8 @@ void use_device(Device device);
 class [[nodiscard]] using_fallback {
 public:
     [[nodiscard]] explicit using_fallback(Device device);
-    [[nodiscard]] explicit using_fallback(std::string_view name) : using_fallback(Device::get(name)) {}
+    [[nodiscard]] explicit using_fallback(std::string_view name)
+        : using_fallback(Device::get(name)) {}
     using_fallback(using_fallback&&) = delete;
     ~using_fallback();
 

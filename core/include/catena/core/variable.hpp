@@ -89,9 +89,9 @@ public:
     // one element starts with gradient 1; any other needs set_grad() first, otherwise GraphError is
     // thrown. Gradients of results are freed after use unless retain_grad is set. With
     // enable_double_backprop, gradients are variables with their own graph. The graph is kept, so a
-    // second backward() adds the gradients again. A leaf that requires a gradient only gets its own.
-    // Throws GraphError if there is nothing to compute: for a variable that no graph leads to and
-    // that requires no gradient, and after unchain_backward().
+    // second backward() adds the gradients again. A leaf that requires a gradient gets its own
+    // only. Throws GraphError if there is nothing to compute: for a variable that no graph leads to
+    // and that requires no gradient, and after unchain_backward().
     void backward(bool retain_grad = false, bool enable_double_backprop = false) const&;
     // The same for a variable that is no longer needed: std::move(loss).backward(). It frees the
     // memory that calls kept for their gradients as soon as it has been used, unless another

@@ -15,6 +15,9 @@
 namespace catena::functions {
 namespace {
 
+// For sizes of lists that the host computes in a loop, before an array limits them.
+constexpr std::int64_t most_on_host = std::int64_t{1} << 20;
+
 void expect_floating(const char* function, Dtype dtype) {
     if (!is_floating(dtype))
         fail<DtypeError>("[{}] dtype: expected a floating one, got {}", function, name(dtype));
@@ -26,8 +29,9 @@ RotaryTables rotary_tables(std::int64_t length, std::int64_t size, double base, 
                            Device device, const RotaryScaling& scaling) {
     if (length < 1)
         fail<InvalidError>("[rotary_tables] length: expected at least 1, got {}", length);
-    if (size < 2 || size % 2 != 0)
-        fail<InvalidError>("[rotary_tables] size: expected an even number above 0, got {}", size);
+    if (size < 2 || size > most_on_host || size % 2 != 0)
+        fail<InvalidError>("[rotary_tables] size: expected an even number from 2 to {}, got {}",
+                           most_on_host, size);
     if (!(base > 0)) fail<InvalidError>("[rotary_tables] base: expected above 0, got {}", base);
     expect_floating("rotary_tables", dtype);
     const auto& [factor, low, high, context] = scaling;
@@ -49,7 +53,8 @@ RotaryTables rotary_tables(std::int64_t length, std::int64_t size, double base, 
 }
 
 std::vector<double> alibi_slopes(std::int64_t heads) {
-    if (heads < 1) fail<InvalidError>("[alibi] heads: expected at least 1, got {}", heads);
+    if (heads < 1 || heads > most_on_host)
+        fail<InvalidError>("[alibi] heads: expected 1 to {}, got {}", most_on_host, heads);
     const auto lower = static_cast<double>(std::bit_floor(static_cast<std::uint64_t>(heads)));
     std::vector<double> slopes;
     for (std::int64_t k = 0; k < heads; ++k) {

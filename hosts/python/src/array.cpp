@@ -93,7 +93,7 @@ Array array_of(PyObject* object, std::string_view what, bool* same) {
                                type_name(object));
 }
 
-Array operand_of(PyObject* object, Dtype dtype) {
+Array operand_of(PyObject* object, Dtype dtype, bool keep) {
     constexpr std::string_view what = "[operator] operand";
     const auto cast = [&](PyObject* array) {
         const Owned name = python_text(catena::name(dtype));
@@ -107,7 +107,8 @@ Array operand_of(PyObject* object, Dtype dtype) {
         }
     }
     const Array array = array_of(object, what);
-    return is_floating(dtype) && is_floating(array.dtype()) ? array.astype(dtype) : array;
+    const bool both = is_floating(dtype) && is_floating(array.dtype());
+    return both && !keep ? array.astype(dtype) : array;
 }
 
 Owned to_python(const Array& array) {

@@ -110,7 +110,7 @@ void add_logic(Forms& forms) {
 #undef CATENA_OF_ONE
 
 void add_products(Forms& forms) {
-    forms("batch_matmul(a, b, transa=False, transb=False)",
+    forms("_batch_matmul(a, b, transa=False, transb=False)",
           "The products of pairs of matrices. (B, n) is a batch of columns.",
           [](const Variable& a, const Variable& b, bool transa, bool transb) {
               return F::batch_matmul(a, b, transa, transb);

@@ -24,11 +24,8 @@ struct Operand<Variable> {
     static const Variable* exact(PyObject* object) {
         return is_variable(object) ? &present(object) : nullptr;
     }
-    static Variable of(PyObject* object) {
-        return as_variable(array_of(object, "[operator] operand"));
-    }
-    static Variable converted(PyObject* object, const Variable& other) {
-        return as_variable(operand_of(object, other.dtype()));
+    static Variable converted(PyObject* object, const Variable& other, bool keep = false) {
+        return as_variable(operand_of(object, other.dtype(), keep));
     }
     static Owned result(Variable x) { return wrap(std::move(x)); }
     static Owned result(Array mask) { return wrap(as_variable(std::move(mask))); }
@@ -39,8 +36,9 @@ struct Operand<Array> {
     static const Array* exact(PyObject* object) {
         return is_array(object) ? &as<PyArray>(object)->array : nullptr;
     }
-    static Array of(PyObject* object) { return array_of(object, "[operator] operand"); }
-    static Array converted(PyObject* object, const Array&) { return of(object); }
+    static Array converted(PyObject* object, const Array&, bool = false) {
+        return array_of(object, "[operator] operand");
+    }
     static Owned result(Array x) { return wrap(std::move(x)); }
     static bool other_is_ours(PyObject* object) { return is_variable(object); }
 };
@@ -70,10 +68,8 @@ PyObject* binary(PyObject* left, PyObject* right) noexcept {
                     return a != nullptr ? apply(*a, c) : apply(c, *b);
                 }
             } else if (is_array_like(other)) {
-                const X converted = [&] {
-                    if constexpr (requires { Op::promotes; }) return Operand<X>::of(other);
-                    else return Operand<X>::converted(other, a != nullptr ? *a : *b);
-                }();
+                const X converted = Operand<X>::converted(other, a != nullptr ? *a : *b,
+                                                          requires { Op::promotes; });
                 return a != nullptr ? apply(*a, converted) : apply(converted, *b);
             }
         }

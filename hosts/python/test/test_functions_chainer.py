@@ -104,3 +104,27 @@ def test_soft_targets_get_no_gradient(soft_target_loss):
     # the plugin's function differentiates it
     F.softmax_cross_entropy_soft(student, t).backward()
     assert teacher.grad is not None
+
+
+def test_warnings():
+    gamma, beta = np.ones(3, "float32"), np.full(3, 2, "float32")
+    with pytest.warns(UserWarning, match="one value for each channel"):
+        y = F.batch_normalization(np.ones((1, 3), "float32"), gamma, beta)
+    assert y.array.tolist() == [[2, 2, 2]]
+    with pytest.warns(DeprecationWarning, match="use matmul"):
+        y = F.batch_matmul(np.ones((2, 3, 4), "float32"), np.ones((2, 4), "float32"))
+    assert y.shape == (2, 3, 1)
+
+
+def test_errors():
+    with catena.using_config("debug", True), pytest.raises(ValueError, match="got -1"):
+        F.embed_id(np.array([-1], "int32"), np.ones((2, 2), "float32"))
+    with pytest.raises(catena.ShapeError, match="at least one array"):
+        F.broadcast()
+    with pytest.raises(catena.ShapeError, match=r"expected \(N, ...\)"):
+        F.batch_l2_norm_squared(np.ones(3, "float32"))
+
+
+def test_transpose_sequence_of_empty_sequences():
+    assert F.transpose_sequence([]) == F.transpose_sequence([np.zeros((0, 2), "float32")] * 2) == ()
+    assert len(F.transpose_sequence([np.ones(2, "float32"), np.ones(0, "float32")])) == 2

@@ -86,6 +86,21 @@ def test_a_product_keeps_the_digits_of_the_wider_dtype():
 
 
 @pytest.mark.parametrize("call", [
+    F.prelu, lambda x, W: F.layer_normalization(x, W, W), lambda x, W: F.batch_normalization(x, W, W),
+    lambda x, W: F.group_normalization(x, 1, W, W)])
+@pytest.mark.parametrize("dtypes", [("float16", "float32"), ("float32", "float64"), ("float64", "float32")])
+def test_layers_have_the_dtype_of_x(call, dtypes):
+    x, W = (catena.Variable(np.array(values, dtype)) for values, dtype in zip(
+        ([[1, 2, -4], [3, 0, 8]], [1, 2, 0.5]), dtypes))
+    y = call(x, W)
+    y.grad = np.ones(y.shape, y.dtype)
+    y.backward()
+    assert [each.dtype for each in (y, x.grad, W.grad)] == [dtypes[0], *dtypes]
+    expected = call(x.array.astype("float64"), W.array.astype("float64")).array
+    np.testing.assert_allclose(y.array, expected, rtol=1e-3 if dtypes[0] == "float16" else 1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("call", [
     lambda x, y: x + y, lambda x, y: x * y, F.maximum, F.squared_error, F.mean_squared_error,
     lambda x, y: F.concat([x, y], 0), lambda x, y: F.where(np.array(True), x, y)])
 def test_other_functions_refuse_them(call):

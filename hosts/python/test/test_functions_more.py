@@ -63,6 +63,21 @@ def test_pickle_of_plugin_functions_and_of_others():
 def test_unknown_names():
     with pytest.raises(AttributeError, match="no plugin has the function catena.nothing"):
         F.nothing
+    for name, hint in [("rleu", "did you mean relu"), ("Relu", "did you mean relu"),
+                       ("conv2d", "conv2d is called convolution_2d here"),
+                       ("cross_entropy", "cross_entropy is called softmax_cross_entropy here"),
+                       ("xylophone", "plugin_report")]:
+        with pytest.raises(AttributeError, match=hint) as error:
+            getattr(F, name)
+        assert "\n" not in str(error.value)
+    with pytest.raises(catena.PluginError, match="conv2d is called catena.convolution_2d here$"):
+        F.plugin_function("catena.conv2d")
+    with pytest.raises(catena.PluginError, match="did you mean catena.relu") as error:
+        F.plugin_function("catena.rleu")
+    assert "loaded" not in str(error.value)
+    with pytest.raises(catena.PluginError, match="xylophone\n") as error:
+        F.plugin_function("catena.xylophone")
+    assert "org.catena.pooling" not in str(error.value)  # it does not list all plugins
     with pytest.raises(AttributeError):
         F._nothing
     with pytest.raises(catena.PluginError, match="org.example.nothing"):
@@ -70,6 +85,20 @@ def test_unknown_names():
     with pytest.raises(TypeError, match="takes a str"):
         F.plugin_function(1)
     assert not hasattr(F, "sgd_update_of_nothing")
+
+
+@pytest.mark.skipif("cuda.catena" in catena.plugin_report(), reason="this package has them")
+def test_gpus_need_another_package():
+    for use in (lambda: catena.get_device("cuda:0"), lambda: catena.cuda.to_gpu(1),
+                catena.cuda.check_cuda_available, lambda: catena.links.Linear(2, 2).to_gpu()):
+        with pytest.raises(catena.DeviceError, match="pip install catena-cuda"):
+            use()
+
+
+def test_names_of_other_libraries_are_names_of_functions_here():
+    others = "conv2d cat cross_entropy embedding layer_norm max_pool2d mse_loss permute unsqueeze view"
+    assert all(hasattr(F, catena._core.name_here(name)) for name in others.split())
+    assert catena._core.name_here("relu") == ""
 
 
 def test_function_of_another_plugin():

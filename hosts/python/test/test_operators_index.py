@@ -27,7 +27,7 @@ KEYS = [
     [True, False, True, False], np.array([True, False, True, True]), MASK2,
     MASK2[:, :, None] & [[[True, False]]],
     (MASK2, 0), (slice(None), [True, False, True]), (..., [False, True]), (0, [True, True, False]),
-    np.zeros(4, bool), np.zeros((4, 3), bool), ([True, False, True, False], [0, 2]),
+    np.zeros(4, bool), np.zeros(0, bool), np.zeros((4, 3), bool), ([True, False, True, False], [0, 2]),
     (slice(None), np.array([2, 0]), np.array([True, False])),
     True, np.array(True), np.array(False), np.bool_(False), (0, True), (slice(None), np.array(True)),
     (np.array(True), [0, 2]), ([0], None, np.array(False)), (MASK2, np.array(True)),

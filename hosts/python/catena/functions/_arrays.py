@@ -1,17 +1,20 @@
 """Functions that rearrange and select elements, with Chainer's arguments."""
 import numbers
+from typing import Any
 
 from catena import _core
 from catena import functions as F
 from catena._core import forms
-from catena.functions._plugins import check_choice, ends_of, indices, plugins, variable
+from catena.functions._plugins import (
+    check_choice, ends_of, indices, plugins, require_from_1, variable)
+from catena.variable import as_variable
 
 __all__ = [
     "as_strided", "broadcast", "cast", "copy", "depth2space", "diagonal", "identity", "pad", "resize_images",
     "space2depth", "spatial_transformer_grid", "spatial_transformer_sampler", "transpose_sequence"]
 
 
-def as_strided(x, shape, strides, storage_offset=None):
+def as_strided(x, shape, strides, storage_offset=None) -> Any:
     """A copy of the elements at storage_offset + sum(index * strides) of the flattened x.
 
     Args:
@@ -27,31 +30,38 @@ def as_strided(x, shape, strides, storage_offset=None):
     return F.take(F.flatten(x), place, 0)
 
 
-def broadcast(*args):
+def broadcast(*args) -> Any:
     """Repeats arrays to the shape to which all broadcast. Returns a tuple, or one variable."""
+    if not args:
+        raise _core.ShapeError("[broadcast] xs: expected at least one array, got none")
     results = forms._broadcast(args)
     return results if len(args) > 1 else results[0]
 
 
-def cast(x, typ):
-    """The elements in another dtype. Floats are truncated towards zero for integer dtypes."""
+def cast(x, typ) -> Any:
+    """The elements in another dtype. Floats are truncated towards zero for integer dtypes.
+
+    A variable that has the dtype is returned itself, as in Chainer.
+    """
+    if getattr(x, "dtype", None) == _core.dtype(typ):
+        return as_variable(x)
     return plugins.cast(x, typ)
 
 
-def copy(x, dst):
+def copy(x, dst) -> Any:
     """A copy on a device: a ``catena.Device``, its name, or the number of a GPU; -1 is the host."""
     if isinstance(dst, int):
         return forms._copy_to_gpu(x, dst)
     return forms._copy_to_device(x, dst if isinstance(dst, _core.Device) else _core.Device(dst))
 
 
-def identity(*inputs):
+def identity(*inputs) -> Any:
     """Returns its inputs: one variable, or a tuple of several."""
     results = tuple(plugins.identity(x) for x in inputs)
     return results[0] if len(results) == 1 else results
 
 
-def pad(x, pad_width, mode, **keywords):
+def pad(x, pad_width, mode, **keywords) -> Any:
     """Adds elements before and after each axis, as ``numpy.pad``.
 
     Args:
@@ -89,7 +99,7 @@ def _pairs(values, ndim):
     return [n for pair in pairs * (ndim if len(pairs) == 1 else 1) for n in pair]
 
 
-def depth2space(X, r):
+def depth2space(X, r) -> Any:
     """Moves channels to places: (N, r r C, H, W) becomes (N, C, r H, r W)."""
     X = variable(X, "depth2space", "X", 4)
     require_from_1("depth2space", r=r)
@@ -98,7 +108,7 @@ def depth2space(X, r):
     return x.transpose(0, 3, 4, 1, 5, 2).reshape(n, c // r**2, r * h, r * w)
 
 
-def space2depth(X, r):
+def space2depth(X, r) -> Any:
     """Moves places to channels: (N, C, r H, r W) becomes (N, r r C, H, W)."""
     X = variable(X, "space2depth", "X", 4)
     require_from_1("space2depth", r=r)
@@ -107,7 +117,7 @@ def space2depth(X, r):
     return x.transpose(0, 3, 5, 1, 2, 4).reshape(n, r**2 * c, h // r, w // r)
 
 
-def diagonal(x, offset=0, axis1=0, axis2=1):
+def diagonal(x, offset=0, axis1=0, axis2=1) -> Any:
     """The diagonal of two axes, as a new last axis."""
     x = F.moveaxis(x, (axis1, axis2), (-2, -1))
     rows, columns = x.shape[-2:]
@@ -117,14 +127,14 @@ def diagonal(x, offset=0, axis1=0, axis2=1):
     return x[..., first:first + n * (columns + 1):columns + 1][..., :n]
 
 
-def transpose_sequence(xs):
+def transpose_sequence(xs) -> Any:
     """Makes sequences of steps from sequences that are sorted by length, the longest first.
 
     Element i of result t is element t of sequence i.
     """
-    if not len(xs):
-        return ()
     lengths = [len(x) for x in xs]
+    if not any(lengths):
+        return ()
     if lengths != sorted(lengths, reverse=True):
         raise _core.ShapeError(
             f"[transpose_sequence] xs: expected sequences sorted by length, got {lengths}")
@@ -135,7 +145,7 @@ def transpose_sequence(xs):
     return F.split_axis(x, ends_of(map(len, steps))[:-1], 0)
 
 
-def resize_images(x, output_shape, *, mode="bilinear", align_corners=True):
+def resize_images(x, output_shape, *, mode="bilinear", align_corners=True) -> Any:
     """Images (N, C, H, W) in another size.
 
     Args:
@@ -169,7 +179,7 @@ def _resized(x, axis, n, mode, align_corners):
             + F.take(x, after, axis) * weight)
 
 
-def spatial_transformer_grid(theta, output_shape):
+def spatial_transformer_grid(theta, output_shape) -> Any:
     """Sampling points (N, 2, H, W) from affine transformations (N, 2, 3) of an image in [-1, 1]."""
     theta = variable(theta, "spatial_transformer_grid", "theta", 3)
     h, w = output_shape
@@ -180,7 +190,7 @@ def spatial_transformer_grid(theta, output_shape):
     return F.matmul(theta, points.reshape(3, h * w)).reshape(len(theta), 2, h, w)
 
 
-def spatial_transformer_sampler(x, grid):
+def spatial_transformer_sampler(x, grid) -> Any:
     """The pixels of images at points, with bilinear interpolation; zero outside the images.
 
     Args:
@@ -195,9 +205,9 @@ def spatial_transformer_sampler(x, grid):
     sides = []
     for axis, size in ((0, w), (1, h)):
         place = F.clip((point[:, axis] + 1) * ((size - 1) / 2) + 1, 0., float(size + 1))
-        first = F.clip(F.floor(place), 0., float(size))
-        sides.append([(F.cast(first, "int64"), first + 1 - place),
-                      (F.cast(first, "int64") + 1, place - first)])
+        first = F.minimum(F.floor(place), float(size))
+        index = F.cast(F.where(F.isnan(first), 0, first), "int64")
+        sides.append([(index, first + 1 - place), (index + 1, place - first)])
     batch = F.arange(n, device=x.device).reshape(n, 1)
     y = sum(F.get_item(padded, (batch, slice(None), v, u)) * (u_weight * v_weight)[:, :, None]
             for v, v_weight in sides[1] for u, u_weight in sides[0])

@@ -1,5 +1,6 @@
 """Functions of layers with Chainer's arguments: normalizations, bilinear maps, noise."""
 import math
+import warnings
 from typing import Any
 
 from catena import _core
@@ -33,7 +34,7 @@ def bilinear(e1, e2, W, V1=None, V2=None, b=None) -> Any:
 
 
 def embed_id(x, W, ignore_label=None) -> Any:
-    """The row of W for each id. Negative ids count from the end.
+    """The row of W for each id. Negative ids count from the end, but are errors in debug mode.
 
     Args:
         x: ids, of any shape.
@@ -43,6 +44,8 @@ def embed_id(x, W, ignore_label=None) -> Any:
     try:
         return plugins.embed_id(x, W, ignore_label)
     except _core.InvalidValueError:
+        if _core.get_flag("debug", False):
+            raise
         x, W = variables("embed_id", x=x, W=W)
         negative = F.logical_and(F.less(x, 0), F.greater_equal(x, -len(W)))
         for label in (ignore_label,) if isinstance(ignore_label, int) else ignore_label or ():
@@ -103,6 +106,9 @@ def batch_normalization(x, gamma, beta, *, eps=2e-5, running_mean=None, running_
         decay: how much of these is kept.
         axis: the axes over which the mean and variance are taken; None: 0, and those after gamma's.
     """
+    if x.size == gamma.size:
+        warnings.warn("[batch_normalization] x: got one value for each channel, which becomes beta",
+                      UserWarning)
     if running_mean is None and running_var is None and axis is None:
         if getattr(gamma, "dtype", 0) == getattr(x, "dtype", 1) and gamma.ndim == 1:
             return plugins.batch_normalization(x, gamma, beta, eps)
@@ -184,7 +190,6 @@ def batch_renormalization(x, gamma, beta, rmax, dmax, eps=2e-5, running_mean=Non
 
 def fixed_batch_renormalization(x, gamma, beta, mean, var, eps=2e-5) -> Any:
     """The same as ``fixed_batch_normalization()``, which replaces it."""
-    import warnings
     warnings.warn("fixed_batch_renormalization() is fixed_batch_normalization()",
                   DeprecationWarning)
     return fixed_batch_normalization(x, gamma, beta, mean, var, eps)

@@ -1,17 +1,19 @@
 """Functions of numbers with Chainer's arguments."""
 import math
+import warnings
+from typing import Any
 
+from catena import _core
 from catena import functions as F
 from catena._core import forms
 from catena.functions._plugins import plugins, variable
 
 __all__ = [
-    "absolute", "add", "arctanh", "batch_l2_norm_squared", "bias", "clip", "cosh", "einsum",
-    "expm1", "fix", "fmod", "linear_interpolate", "log10", "log1p", "log2", "mean", "rsqrt", "scale",
-    "sinh", "squared_difference", "tan", "tensordot"]
+    "absolute", "add", "batch_l2_norm_squared", "batch_matmul", "bias", "clip", "einsum", "fmod",
+    "linear_interpolate", "mean", "scale", "squared_difference", "tensordot"]
 
 
-def add(*xs):
+def add(*xs) -> Any:
     """The sum of arrays."""
     if not xs:
         raise TypeError("add() takes at least 1 argument, got 0")
@@ -21,22 +23,22 @@ def add(*xs):
     return total
 
 
-def absolute(self):
+def absolute(self) -> Any:
     """|x| of each element."""
     return abs(variable(self, "absolute", "self"))
 
 
-def squared_difference(x1, x2):
+def squared_difference(x1, x2) -> Any:
     """(x1 - x2)^2 of each element."""
     return F.squared_error(x1, x2)
 
 
-def mean(x, axis=None, weights=None, keepdims=False):
+def mean(x, axis=None, weights=None, keepdims=False) -> Any:
     """The mean along axes; with weights, sum(x * weights) / sum(weights)."""
     return forms.average(x, axis, weights, keepdims)
 
 
-def clip(x, x_min, x_max):
+def clip(x, x_min, x_max) -> Any:
     """x, limited to x_min <= y <= x_max; None is no limit."""
     if x_min is None and x_max is None:
         raise ValueError("[clip] x_min, x_max: expected a limit, got None and None")
@@ -46,68 +48,17 @@ def clip(x, x_min, x_max):
     return plugins.clip(x, lower, upper)
 
 
-def rsqrt(x):
-    """1 / sqrt(x)."""
-    return 1 / F.sqrt(x)
-
-
-def log2(x):
-    """The logarithm to base 2."""
-    return F.log(x) * (1 / math.log(2))
-
-
-def log10(x):
-    """The logarithm to base 10."""
-    return F.log(x) * (1 / math.log(10))
-
-
-def log1p(x):
-    """log(1 + x), also for small x."""
-    x = variable(x, "log1p")
-    u = 1 + x
-    return F.log(u) - ((u - 1) - x) / u  # the second term is what rounding 1 + x left out
-
-
-def expm1(x):
-    """e^x - 1, also for small x."""
-    return F.tanh(variable(x, "expm1") * 0.5) * (F.exp(x) + 1)
-
-
-def tan(x):
-    """The tangent of x in radians."""
-    return F.sin(x) / F.cos(x)
-
-
-def sinh(x):
-    """The hyperbolic sine."""
-    x = variable(x, "sinh")
-    return (expm1(x) - expm1(-x)) * 0.5
-
-
-def cosh(x):
-    """The hyperbolic cosine."""
-    x = variable(x, "cosh")
-    return (F.exp(x) + F.exp(-x)) * 0.5
-
-
-def arctanh(x):
-    """The inverse of the hyperbolic tangent."""
-    x = variable(x, "arctanh")
-    return (log1p(x) - log1p(-x)) * 0.5
-
-
-def fix(x):
-    """The integer next to x towards 0."""
-    return F.sign(x) * F.floor(absolute(x))
-
-
 def fmod(x, divisor):
     """The remainder of x / divisor, with the sign of x."""
     x = variable(x, "fmod")
-    return x - fix(x / divisor) * divisor
+    if isinstance(divisor, (int, float)):
+        if isinstance(divisor, float) and x.dtype.kind != "f":
+            x = F.cast(x, "float32")
+        divisor = F.full((), divisor, x.dtype, x.device)
+    return plugins.fmod(x, divisor)
 
 
-def linear_interpolate(p, x, y):
+def linear_interpolate(p, x, y) -> Any:
     """p x + (1 - p) y."""
     p = variable(p, "linear_interpolate", "p")
     return p * x + (1 - p) * y
@@ -122,25 +73,34 @@ def _aligned(function, x, y, axis):
     return y.reshape((1,) * axis + y.shape + (1,) * (x.ndim - axis - y.ndim))
 
 
-def bias(x, y, axis=1):
+def bias(x, y, axis=1) -> Any:
     """x + y, where the axes of y are those of x from an axis on."""
     x = variable(x, "bias")
     return x + _aligned("bias", x, y, axis)
 
 
-def scale(x, y, axis=1):
+def scale(x, y, axis=1) -> Any:
     """x y, where the axes of y are those of x from an axis on."""
     x = variable(x, "scale")
     return x * _aligned("scale", x, y, axis)
 
 
-def batch_l2_norm_squared(x):
+def batch_matmul(a, b, transa=False, transb=False) -> Any:
+    """The products of pairs of matrices: ``matmul()``, which replaces it. (B, n) is a batch of columns."""
+    warnings.warn("batch_matmul() is deprecated: use matmul()", DeprecationWarning)
+    return forms._batch_matmul(a, b, transa, transb)
+
+
+def batch_l2_norm_squared(x) -> Any:
     """The sum of the squares of each sample x[i]."""
     x = variable(x, "batch_l2_norm_squared")
+    if x.ndim < 2:
+        raise _core.ShapeError(
+            f"[batch_l2_norm_squared] x: expected (N, ...), got the shape {x.shape}")
     return F.sum(x**2, tuple(range(1, x.ndim)))
 
 
-def tensordot(a, b, axes=2):
+def tensordot(a, b, axes=2) -> Any:
     """Sums products over pairs of axes: a number of last and first axes, or two lists of axes."""
     if isinstance(axes, int):
         return forms._tensordot_last(a, b, axes)
@@ -148,7 +108,7 @@ def tensordot(a, b, axes=2):
     return forms._tensordot_axes(a, b, axes_a, axes_b)
 
 
-def einsum(*operands):
+def einsum(*operands) -> Any:
     """Sums of products, as ``numpy.einsum``: subscripts and operands, or operands and axes."""
     if not operands:
         raise TypeError("einsum() takes subscripts and operands, got nothing")

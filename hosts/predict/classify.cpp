@@ -24,6 +24,7 @@ struct Net {
 
 Net load_net(const About& about, Device device) {
     const std::string name = about.text("about/net");
+    const initializers::no_random_values loading;
     Net net;
     if (name == "mlp" || name == "cnn" || name == "two-column") {
         net.classes = about.lines("about/classes");

@@ -56,7 +56,10 @@ LanguageNet load_net(const Options& options, const About& about, Device device) 
                               .layers = about.integer("about/layers"),
                               .cell = models::cell_from_string(about.text("about/cell"))});
     };
-    auto model = make();
+    auto model = [&] {
+        const initializers::no_random_values loading;
+        return make();
+    }();
     LanguageNet net{std::move(tokens), std::move(model)};
     net.ends = net.tokens.ends();
     std::visit(

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <catena/catena.hpp>
+#include <catena/initializers.hpp>
 #include <catena/models.hpp>
 #include <catena/sampling_options.hpp>
 

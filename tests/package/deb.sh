@@ -16,7 +16,7 @@ dpkg-deb --info "$deb" | sed -n 's/^ \(Depends\|Installed-Size\)/\1/p'
 for name in Package Version Architecture Maintainer Section Priority Depends Description; do
     [[ -n $(field $name) ]] || fail "no $name"
 done
-for package in libc6 libstdc++6 libopenblas0 libzip4 libelf1 libnettle8 libacl1 libpcre2-8-0; do
+for package in libc6 libstdc++6 libopenblas0 libzip4 libelf1 libnettle8 libacl1 libpcre2-8-0 libutf8proc2; do
     [[ $(field Depends) == *"$package"* ]] || fail "Depends: expected $package, got $(field Depends)"
 done
 [[ $(field Depends) != *catena* ]] || fail "Depends: on itself"

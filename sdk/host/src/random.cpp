@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <utility>
 
 namespace catena {
 namespace {
@@ -152,6 +153,13 @@ void RandomStream::visit(Visitor& visitor) {
 
 namespace catena::initializers {
 
+namespace {
+thread_local constinit bool makes_zeros = false;
+}
+
+no_random_values::no_random_values() noexcept : before_(std::exchange(makes_zeros, true)) {}
+no_random_values::~no_random_values() { makes_zeros = before_; }
+
 Array Random::operator()(const Shape& shape, Dtype dtype) const {
     if (!is_floating(dtype))
         fail<DtypeError>("[initializers] dtype: expected a floating one, got {}", name(dtype));
@@ -168,6 +176,7 @@ Array Random::operator()(const Shape& shape, Dtype dtype) const {
         if (fan_ == Fan::in_and_out) fan += std::max<std::int64_t>(shape[0] * kernel, 1);
         scale *= std::sqrt(gain_ / static_cast<double>(fan));
     }
+    if (makes_zeros) return Array::zeros(shape, dtype);
     return kind_ == Kind::normal ? random::normal(shape, 0, scale, dtype)
                                  : random::uniform(shape, -scale, scale, dtype);
 }

@@ -174,6 +174,42 @@ TEST_CASE("layers share a table of positions, in several threads") {
     CHECK_THROWS_AS((void)RotaryPositions(10, {.factor = -1}), InvalidError);
 }
 
+TEST_CASE("heads have a size of their own, and normalized queries and keys") {
+    seed(9);
+    const Variable x = draw({n, t, units});
+    const MultiHeadAttention link =
+        make({.kv_heads = 2, .head_size = 3, .causal = true, .norm_eps = 1e-3});
+    CHECK(link.q.W.shape() == Shape{12, units});
+    CHECK(link.v.W.shape() == Shape{6, units});
+    CHECK(link.out.W.shape() == Shape{units, 12});
+    CHECK(link.parameters().size() == 10);
+    // The same by a link without normalization, one head at a time.
+    const auto normal = [](const Variable& of, const links::RMSNormalization& norm) {
+        const Variable square = F::mean(of * of, {2}, true);
+        return of / F::sqrt(square + 1e-3) * norm.gamma;
+    };
+    const auto head = [&](const links::Linear& layer, std::int64_t i) {
+        return F::get_item(layer(x, 2), {0, 0, i * 3}, {n, t, (i + 1) * 3});
+    };
+    std::vector<Variable> all;
+    for (std::int64_t i = 0; i < heads; ++i) {
+        const Variable scores = F::matmul(normal(head(link.q, i), *link.q_norm),
+                                          normal(head(link.k, i / 2), *link.k_norm), false, true) /
+                                std::sqrt(3.0);
+        const Variable hidden = F::where(as_variable(triangle(t, t, 0, t)), scores,
+                                         as_variable(Array::full({}, -1e30, Dtype::float64)));
+        all.push_back(F::matmul(F::softmax(hidden, 2), head(link.v, i / 2)));
+    }
+    check_close(link(x), link.out(F::concat(all, 2), 2));
+    auto cache = link.make_cache(n, t);
+    CHECK(cache.k.shape() == Shape{n, t, 2, 3});
+    check_close(link(x, cache), link(x));
+    CHECK_THROWS_AS((void)MultiHeadAttention(8, 4, {.head_size = -1}), ShapeError);
+    CHECK_THROWS_AS((void)MultiHeadAttention(8, 4, {.norm_eps = -1}), InvalidError);
+    CHECK_THROWS_AS((void)MultiHeadAttention(8, 4, {.head_size = 3, .rotary = RotaryPositions(10)}),
+                    ShapeError);
+}
+
 TEST_CASE("what is wrong with the sizes of attention") {
     CHECK(error_of<ShapeError>([] { (void)MultiHeadAttention(8, 3); }) ==
           "[MultiHeadAttention] heads: expected a divisor of the 8 units, got 3");

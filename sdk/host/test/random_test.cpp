@@ -112,6 +112,25 @@ TEST_CASE("widths depend on the shape as they should") {
     CHECK_THROWS_AS(initializers::Normal()({3}, Dtype::int32), DtypeError);
 }
 
+TEST_CASE("without random values, initializers make zeros and take no random numbers") {
+    const auto draw = [] { return initializers::Normal(1)({3}).to_vector<float>(); };
+    seed(5);
+    const auto expected = draw();
+    seed(5);
+    {
+        const initializers::no_random_values loading;
+        CHECK(draw() == std::vector<float>{0, 0, 0});
+        { const initializers::no_random_values inner; }
+        CHECK(draw() == std::vector<float>{0, 0, 0});
+        CHECK(initializers::One()({1}).item<float>() == 1);
+        std::vector<float> other;
+        std::thread([&] { other = initializers::Normal(1)({1}).to_vector<float>(); }).join();
+        CHECK(other[0] != 0);
+        seed(5);
+    }
+    CHECK(draw() == expected);
+}
+
 TEST_CASE("a scale that is no number is refused") {
     for (const double scale : {std::nan(""), HUGE_VAL, -HUGE_VAL}) {
         CHECK_THROWS_AS((void)initializers::Normal{scale}(Shape{2}), InvalidError);

@@ -1,22 +1,19 @@
-// BytePairEncoding: reads the files of tokenizers, splits texts with PCRE2, and merges pairs of tokens.
-#define PCRE2_CODE_UNIT_WIDTH 8
-
+// BytePairEncoding: reads the files of tokenizers, finds added tokens, and merges pairs of tokens.
 #include <catena/data_error.hpp>
 #include <catena/fail.hpp>
 #include <catena/models/byte_pair_encoding.hpp>
+#include <catena/read_file.hpp>
 #include <catena/text.hpp>
-
-#include <pcre2.h>
 
 #include <algorithm>
 #include <array>
-#include <fstream>
-#include <iterator>
+#include <bitset>
 #include <queue>
 #include <sstream>
 #include <unordered_map>
 
 #include "parse_json.hpp"
+#include "tokenizer_text.hpp"
 
 namespace catena::models {
 namespace {
@@ -24,19 +21,8 @@ namespace {
 using Json = nlohmann::json;
 namespace fs = std::filesystem;
 
-// GPT-2's pattern: words with the space before them, numbers, other marks, and spaces.
-constexpr const char* gpt2_pattern =
-    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
-
-[[noreturn]] void wrong(const fs::path& file, const std::string& what, const std::string& expected,
-                        const std::string& got) {
-    fail<DataError>("[tokenizer] {}: {}: expected {}, got {}", file.string(), what, expected, got);
-}
-
 std::string read(const fs::path& file) {
-    std::ifstream in(file, std::ios::binary);
-    if (!in) wrong(file, "file", "one that can be read", "none");
-    return {std::istreambuf_iterator<char>(in), {}};
+    return read_regular("tokenizer", file, "a tokenizer.json, vocab.json or merges.txt");
 }
 
 // Bytes that are not printable in Latin-1 are stored as the code points from 256 on, in their order.
@@ -69,88 +55,65 @@ private:
     std::unordered_map<std::uint32_t, char> bytes_;
 };
 
-// A regular expression that cuts a text into pieces: its matches, and what lies between them.
-class Pattern {
-public:
-    // The place of the code point before a byte of the text.
-    static std::size_t point_before(std::string_view text, std::size_t at) {
-        do --at;
-        while (at > 0 && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80);
-        return at;
-    }
-    Pattern(const fs::path& file, const std::string& text) {
-        int error = 0;
-        PCRE2_SIZE at = 0;
-        code_.reset(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(),
-                                  PCRE2_UTF | PCRE2_UCP, &error, &at, nullptr));
-        if (code_ == nullptr) {
-            std::array<PCRE2_UCHAR, 256> message{};
-            pcre2_get_error_message(error, message.data(), message.size());
-            wrong(file, "pre_tokenizer", "a regular expression of PCRE2",
-                  fmt::format("'{}', {} at {}", text, reinterpret_cast<const char*>(message.data()),
-                              at));
-        }
-        pcre2_jit_compile(code_.get(), PCRE2_JIT_COMPLETE);
-    }
-    // Calls take(piece). The text must be UTF-8.
-    template <class Take>
-    void split(std::string_view text, const Take& take) const {
-        const std::unique_ptr<pcre2_match_data, Free> match(
-            pcre2_match_data_create_from_pattern(code_.get(), nullptr));
-        if (match == nullptr) throw std::bad_alloc();
-        const auto* subject = reinterpret_cast<PCRE2_SPTR>(text.data());
-        std::size_t done = 0;
-        for (std::size_t at = 0; at < text.size();) {
-            const int found = pcre2_match(code_.get(), subject, text.size(), at, PCRE2_NO_UTF_CHECK,
-                                          match.get(), nullptr);
-            if (found == PCRE2_ERROR_NOMATCH) break;
-            if (found < 0)
-                fail<InvalidError>(
-                    "[tokenizer] text: expected one that the pattern can split, got "
-                    "error {} of PCRE2 at byte {}",
-                    found, at);
-            const PCRE2_SIZE* const ends = pcre2_get_ovector_pointer(match.get());
-            if (ends[1] <= at) {  // an empty match
-                at = next_point(text, at);
-                continue;
-            }
-            if (ends[0] > done) take(text.substr(done, ends[0] - done));
-            take(text.substr(ends[0], ends[1] - ends[0]));
-            done = at = ends[1];
-        }
-        if (done < text.size()) take(text.substr(done));
-    }
-    // Returns the length of the match that begins at a byte of the text, 0 if there is none.
-    std::size_t length_at(std::string_view text, std::size_t at) const {
-        const std::unique_ptr<pcre2_match_data, Free> match(
-            pcre2_match_data_create_from_pattern(code_.get(), nullptr));
-        if (match == nullptr) throw std::bad_alloc();
-        const int found =
-            pcre2_match(code_.get(), reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), at,
-                        PCRE2_NO_UTF_CHECK | PCRE2_ANCHORED, match.get(), nullptr);
-        return found > 0 ? pcre2_get_ovector_pointer(match.get())[1] - at : 0;
-    }
-    // Whether the pattern, of one code point, matches the one before a byte of the text.
-    bool matches_before(std::string_view text, std::size_t at) const {
-        return at > 0 && length_at(text, point_before(text, at)) > 0;
-    }
-
-private:
-    struct Free {
-        void operator()(pcre2_code* code) const { pcre2_code_free(code); }
-        void operator()(pcre2_match_data* data) const { pcre2_match_data_free(data); }
-    };
-    static std::size_t next_point(std::string_view text, std::size_t at) {
-        do ++at;
-        while (at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80);
-        return at;
-    }
-    std::unique_ptr<pcre2_code, Free> code_;
-};
-
 std::uint64_t pair_of(std::int32_t left, std::int32_t right) {
     return static_cast<std::uint64_t>(left) << 32 | static_cast<std::uint32_t>(right);
 }
+
+// Returns the id of a JSON value. Other values would become other ids by a conversion.
+std::int32_t id_of(const fs::path& file, const char* what, const Json& json) {
+    constexpr std::int64_t most = std::int64_t{1} << 24;
+    if (!json.is_number_integer()) bad_tokenizer(file, what, "integers as ids", json.dump());
+    // A number from 2^63 on is unsigned.
+    if (json < 0 || json >= most)
+        bad_tokenizer(file, what, fmt::format("ids from 0 to {}", most - 1), json.dump());
+    return json.get<std::int32_t>();
+}
+
+// A token that is found in a text before the text is split.
+struct AddedToken {
+    std::string text;
+    std::int32_t id;
+    bool takes_left, takes_right;  // spaces next to it belong to it
+    bool whole_word;               // not beside a letter, number or underscore
+};
+
+class AddedTokens {
+public:
+    void add(AddedToken token) { tokens_.push_back(std::move(token)); }
+    // Call it after the last add(). Of tokens with one text, the first counts.
+    void sort() {
+        std::ranges::stable_sort(tokens_, {}, &AddedToken::text);
+        const auto repeated = std::ranges::unique(tokens_, {}, &AddedToken::text);
+        tokens_.erase(repeated.begin(), repeated.end());
+        for (const AddedToken& token : tokens_) begins_.set(byte_of(token.text, 0));
+    }
+    // The longest token that the text begins with, or nullptr.
+    const AddedToken* at_begin_of(std::string_view text) const {
+        if (text.empty() || !begins_[byte_of(text, 0)]) return nullptr;
+        const AddedToken* longest = nullptr;
+        std::ranges::subrange range(tokens_);  // the tokens that begin with the first n bytes
+        for (std::size_t n = 0; n < text.size() && !range.empty(); ++n) {
+            range = std::ranges::equal_range(
+                range, static_cast<int>(byte_of(text, n)), {}, [n](const AddedToken& token) {
+                    return n < token.text.size() ? static_cast<int>(byte_of(token.text, n)) : -1;
+                });
+            if (!range.empty() && range.front().text.size() == n + 1) longest = &range.front();
+        }
+        return longest;
+    }
+    const AddedToken* find(std::string_view text) const {
+        const auto found = std::ranges::lower_bound(tokens_, text, {}, &AddedToken::text);
+        return found != tokens_.end() && found->text == text ? &*found : nullptr;
+    }
+
+private:
+    static unsigned char byte_of(std::string_view text, std::size_t at) {
+        return static_cast<unsigned char>(text[at]);
+    }
+
+    std::vector<AddedToken> tokens_;
+    std::bitset<256> begins_;  // first bytes
+};
 
 }  // namespace
 
@@ -158,47 +121,39 @@ struct BytePairEncoding::Tables {
     struct Merge {
         std::int32_t rank, result;
     };
-    // A token that is found in the text before the text is split.
-    struct Added {
-        std::string text;
-        std::int32_t id;
-        bool takes_left, takes_right;  // spaces next to it belong to it
-        bool whole_word;               // not beside a letter, number or underscore
-    };
-    using AddedByByte = std::array<std::vector<Added>, 256>;  // by first byte, the longest first
 
     fs::path file;
     std::string json;
     std::vector<std::string> tokens;  // bytes by id; ids without a token are empty
-    std::unordered_map<std::string, std::int32_t> ids;
-    std::array<std::int32_t, 256> of_byte{};  // -1: none
+    std::unordered_map<std::string, std::int32_t> ids;  // of the vocabulary, without added tokens
+    std::array<std::int32_t, 256> of_byte{};            // -1: none
+    std::int32_t unknown = -1;   // the token of bytes that have none; -1: they are dropped
+    bool joins_unknown = false;  // one for adjacent unknown bytes
     std::unordered_map<std::uint64_t, Merge> merges;
-    // Tokens of the first pass over a text, and of the second ("normalized"), over the rest of it.
-    std::array<AddedByByte, 2> added;
+    // Tokens of the first pass over a text, and of the second, over the rest of it, normalized.
+    std::array<AddedTokens, 2> added;
     std::vector<std::int32_t> beginning;
-    std::vector<Pattern> patterns;
-    Pattern space{"", R"(\s)"}, word_point{"", R"(\w)"};
-    bool prefix_space = false;
+    Normalizer normalizer;
+    PreTokenizer pre_tokenizer;
+    Pattern space{"", "\\s"};
+    Pattern word_point{"", fmt::format("[{}{}]", word_class, joiners)};
     bool whole_words = false;  // words that are tokens are not split into merges
 
-    void add(std::string bytes, std::int64_t id) {
-        constexpr std::int64_t most = std::int64_t{1} << 24;
-        if (id < 0 || id >= most)
-            wrong(file, "vocab", fmt::format("ids from 0 to {}", most - 1), fmt::format("{}", id));
+    void add(const std::string& bytes, std::int32_t id) {
         const auto place = static_cast<std::size_t>(id);
         if (tokens.size() <= place) tokens.resize(place + 1);
         tokens[place] = bytes;
-        ids.insert_or_assign(std::move(bytes), static_cast<std::int32_t>(id));
     }
     void read_vocabulary(const Json& vocabulary) {
         if (!vocabulary.is_object() || vocabulary.empty())
-            wrong(file, "vocab", "an object of tokens and ids", "something else");
-        const StoredBytes stored;
-        for (const auto& [token, id] : vocabulary.items()) {
+            bad_tokenizer(file, "vocab", "an object of tokens and ids", "something else");
+        for (const auto& [token, value] : vocabulary.items()) {
             std::string bytes;
-            if (!id.is_number_integer()) wrong(file, "vocab", "integers as ids", id.dump());
             // The names of special tokens are plain text, not stored bytes.
-            add(stored.read(token, bytes) ? bytes : token, id.get<std::int64_t>());
+            if (!stored_.read(token, bytes)) bytes = token;
+            const std::int32_t id = id_of(file, "vocab", value);
+            add(bytes, id);
+            ids.insert_or_assign(std::move(bytes), id);
         }
         of_byte.fill(-1);
         for (int byte = 0; byte < 256; ++byte) {
@@ -210,17 +165,16 @@ struct BytePairEncoding::Tables {
         const StoredBytes& stored = stored_;
         std::string a, b;
         if (!stored.read(left, a) || !stored.read(right, b))
-            wrong(file, "merges", "tokens of bytes", fmt::format("'{} {}'", left, right));
+            bad_tokenizer(file, "merges", "tokens of bytes", fmt::format("'{} {}'", left, right));
         const auto found_a = ids.find(a), found_b = ids.find(b), result = ids.find(a + b);
         if (found_a == ids.end() || found_b == ids.end() || result == ids.end())
-            wrong(file, "merges", "pairs of tokens whose union is a token",
-                  fmt::format("'{} {}'", left, right));
+            bad_tokenizer(file, "merges", "pairs of tokens whose union is a token",
+                          fmt::format("'{} {}'", left, right));
         merges.try_emplace(pair_of(found_a->second, found_b->second),
                            Merge{static_cast<std::int32_t>(merges.size()), result->second});
     }
     void read_tokenizer(const Json& json);
-    void read_pre_tokenizer(const Json& json);
-    void add_pattern(const std::string& text) { patterns.emplace_back(file, text); }
+    void read_model(const Json& model);
     void read_added_tokens(const Json& tokens);
     void read_post_processor(const Json& json);
 
@@ -228,12 +182,6 @@ struct BytePairEncoding::Tables {
     void encode_added(std::string_view text, std::size_t pass,
                       std::vector<std::int32_t>& result) const;
     void encode_word(std::string_view word, std::vector<std::int32_t>& result) const;
-    void encode_text(std::string_view text, std::size_t pattern,
-                     std::vector<std::int32_t>& result) const {
-        if (pattern == patterns.size()) return encode_word(text, result);
-        patterns[pattern].split(
-            text, [&](std::string_view piece) { encode_text(piece, pattern + 1, result); });
-    }
 
 private:
     StoredBytes stored_;
@@ -250,14 +198,19 @@ void BytePairEncoding::Tables::encode_word(std::string_view word,
         std::int32_t token, before, after;  // neighbours; -1: none. token -1: merged into another
     };
     std::vector<Part> parts;
-    const auto n = static_cast<std::int32_t>(word.size());
-    for (std::int32_t i = 0; i < n; ++i) {
-        const auto byte = static_cast<unsigned char>(word[static_cast<std::size_t>(i)]);
-        if (of_byte[byte] < 0)
-            fail<InvalidError>("[tokenizer] text: expected bytes that are tokens, got 0x{:02x}",
-                               byte);
-        parts.push_back({of_byte[byte], i - 1, i + 1 < n ? i + 1 : -1});
+    bool after_unknown = false;
+    for (const char c : word) {
+        const std::int32_t known = of_byte[static_cast<unsigned char>(c)];
+        const bool joins = known < 0 && after_unknown && joins_unknown;
+        after_unknown = known < 0;
+        const std::int32_t token = known < 0 ? unknown : known;
+        if (token < 0 || joins) continue;
+        const auto i = static_cast<std::int32_t>(parts.size());
+        parts.push_back({token, i - 1, i + 1});
     }
+    if (parts.empty()) return;
+    parts.back().after = -1;
+    const auto n = static_cast<std::int32_t>(parts.size());
     struct Candidate {
         std::int32_t rank, at, left,
             right;  // tokens; the candidate is outdated if they have changed
@@ -288,35 +241,24 @@ void BytePairEncoding::Tables::encode_word(std::string_view word,
         consider(left.before);
         consider(best.at);
     }
-    for (std::int32_t i = n > 0 ? 0 : -1; i >= 0; i = part(i).after)
-        result.push_back(part(i).token);
+    for (std::int32_t i = 0; i >= 0; i = part(i).after) result.push_back(part(i).token);
 }
 
-void BytePairEncoding::Tables::read_pre_tokenizer(const Json& json) {
-    const std::string type = json.is_object() ? json.value("type", "") : "none";
-    if (type == "Sequence") {
-        for (const Json& part : json.at("pretokenizers")) read_pre_tokenizer(part);
-    } else if (type == "ByteLevel") {
-        prefix_space = prefix_space || json.value("add_prefix_space", false);
-        if (json.value("use_regex", true)) add_pattern(gpt2_pattern);
-    } else if (type == "Split" && json.value("behavior", "") == "Isolated" &&
-               json.contains("pattern") && json.at("pattern").contains("Regex")) {
-        add_pattern(json.at("pattern").at("Regex").get<std::string>());
-    } else {
-        wrong(file, "pre_tokenizer", "ByteLevel, or Split by an isolated Regex", json.dump());
-    }
-}
-
-void BytePairEncoding::Tables::read_tokenizer(const Json& json) {
-    const Json& model = json.at("model");
+void BytePairEncoding::Tables::read_model(const Json& model) {
     if (model.value("type", "BPE") != "BPE" || model.value("byte_fallback", false))
-        wrong(file, "model", "BPE on bytes", model.value("type", "BPE") + " of another kind");
-    if (const auto normalizer = json.find("normalizer");
-        normalizer != json.end() && !normalizer->is_null())
-        wrong(file, "normalizer", "none", normalizer->dump());
+        bad_tokenizer(file, "model", "BPE on bytes",
+                      model.value("type", "BPE") + " of another kind");
+    for (const char* name : {"dropout", "continuing_subword_prefix", "end_of_word_suffix"})
+        if (const Json value = model.value(name, Json());
+            !value.is_null() && value != "" && value != 0)
+            bad_tokenizer(file, name, "none", value.dump());
     whole_words = model.value("ignore_merges", false);
-    read_pre_tokenizer(json.contains("pre_tokenizer") ? json.at("pre_tokenizer") : Json());
     read_vocabulary(model.at("vocab"));
+    if (const Json token = model.value("unk_token", Json()); !token.is_null()) {
+        unknown =
+            id_of(file, "unk_token", model.at("vocab").value(token.get<std::string>(), Json()));
+        joins_unknown = model.value("fuse_unk", false);
+    }
     for (const Json& merge : model.at("merges")) {
         if (merge.is_array() && merge.size() == 2) {
             add_merge(merge[0].get<std::string>(), merge[1].get<std::string>());
@@ -327,29 +269,35 @@ void BytePairEncoding::Tables::read_tokenizer(const Json& json) {
         add_merge(std::string_view(text).substr(0, space),
                   space == text.npos ? "" : std::string_view(text).substr(space + 1));
     }
+}
+
+void BytePairEncoding::Tables::read_tokenizer(const Json& json) {
+    read_model(json.at("model"));
+    normalizer = Normalizer(file, json.value("normalizer", Json()));
+    pre_tokenizer = PreTokenizer(file, json.value("pre_tokenizer", Json()));
     if (json.contains("added_tokens")) read_added_tokens(json.at("added_tokens"));
     if (json.contains("post_processor")) read_post_processor(json.at("post_processor"));
 }
 
-void BytePairEncoding::Tables::read_added_tokens(const Json& tokens) {
-    for (const Json& token : tokens) {
-        const auto text = token.at("content").get<std::string>();
-        add(text, token.at("id").get<std::int64_t>());
-        if (text.empty()) continue;
+void BytePairEncoding::Tables::read_added_tokens(const Json& list) {
+    for (const Json& token : list) {
         const bool later = token.value("normalized", false);
-        added[later ? 1 : 0][static_cast<unsigned char>(text[0])].push_back(
-            {text, token.at("id").get<std::int32_t>(), token.value("lstrip", false),
-             token.value("rstrip", false), token.value("single_word", false)});
+        const auto content = token.at("content").get<std::string>();
+        const std::string text = later ? normalizer(content) : content;
+        const std::int32_t id = id_of(file, "added_tokens", token.at("id"));
+        add(text, id);
+        if (!text.empty())
+            added[later ? 1 : 0].add({text, id, token.value("lstrip", false),
+                                      token.value("rstrip", false),
+                                      token.value("single_word", false)});
     }
-    for (AddedByByte& pass : added)
-        for (auto& same_start : pass)
-            std::ranges::stable_sort(same_start, std::ranges::greater(),
-                                     [](const Added& token) { return token.text.size(); });
+    for (AddedTokens& pass : added) pass.sort();
 }
 
 // Finds the tokens that come before a text.
 void BytePairEncoding::Tables::read_post_processor(const Json& json) {
     const std::string type = json.is_object() ? json.value("type", "") : "ByteLevel";
+    std::vector<std::int32_t> before;
     if (type == "Sequence") {
         for (const Json& part : json.at("processors")) read_post_processor(part);
     } else if (type == "TemplateProcessing") {
@@ -357,33 +305,32 @@ void BytePairEncoding::Tables::read_post_processor(const Json& json) {
             if (!part.contains("SpecialToken")) break;
             const auto name = part.at("SpecialToken").at("id").get<std::string>();
             for (const Json& id : json.at("special_tokens").at(name).at("ids"))
-                beginning.push_back(id.get<std::int32_t>());
+                before.push_back(id_of(file, "post_processor", id));
         }
     } else if (type == "RobertaProcessing" || type == "BertProcessing") {
-        beginning.push_back(json.at("cls").at(1).get<std::int32_t>());
+        before.push_back(id_of(file, "post_processor", json.at("cls").at(1)));
     } else if (type != "ByteLevel") {
-        wrong(file, "post_processor", "ByteLevel, TemplateProcessing or RobertaProcessing",
-              json.dump());
+        bad_tokenizer(file, "post_processor", "ByteLevel, TemplateProcessing or RobertaProcessing",
+                      json.dump());
     }
-    for (const std::int32_t id : beginning)
-        if (id < 0 || id >= std::ssize(tokens))
-            wrong(file, "post_processor", fmt::format("ids below {}", tokens.size()),
-                  fmt::format("{}", id));
+    beginning.insert(beginning.begin(), before.begin(), before.end());
+    for (const std::int32_t id : before)
+        if (id >= std::ssize(tokens))
+            bad_tokenizer(file, "post_processor", fmt::format("ids below {}", tokens.size()),
+                          fmt::format("{}", id));
 }
 
 void BytePairEncoding::Tables::encode_added(std::string_view text, std::size_t pass,
                                             std::vector<std::int32_t>& result) const {
     if (text.empty()) return;
-    if (pass == added.size()) {
-        const bool prefix = prefix_space && !text.starts_with(' ');
-        return encode_text(prefix ? " " + std::string(text) : std::string(text), 0, result);
-    }
+    if (pass == added.size())
+        return pre_tokenizer.split(text, [&](std::string_view word) { encode_word(word, result); });
+    std::string normal;
+    if (pass == 1 && !normalizer.changes_nothing()) text = normal = normalizer(std::string(text));
     std::size_t done = 0;
     for (std::size_t at = 0; at < text.size();) {
-        const auto& same_start = added[pass][static_cast<unsigned char>(text[at])];
-        const auto token = std::ranges::find_if(
-            same_start, [&](const Added& one) { return text.substr(at).starts_with(one.text); });
-        if (token == same_start.end()) {
+        const AddedToken* const token = added[pass].at_begin_of(text.substr(at));
+        if (token == nullptr) {
             ++at;
             continue;
         }
@@ -407,7 +354,7 @@ namespace {
 
 Json object_of(const fs::path& file, std::string_view text) {
     Json json = parse_json(text);
-    if (!json.is_object()) wrong(file, "file", "a JSON object", "something else");
+    if (!json.is_object()) bad_tokenizer(file, "file", "a JSON object", "something else");
     return json;
 }
 
@@ -443,7 +390,7 @@ std::string with_beginning(std::string text, const fs::path& config_file) {
         Json id = json.at("model").at("vocab").value(name, Json());
         for (const Json& added : json.value("added_tokens", Json::array()))
             if (added.at("content") == name) id = added.at("id");
-        if (id.is_null()) wrong(config_file, "bos_token", "a token of the tokenizer", name);
+        if (id.is_null()) bad_tokenizer(config_file, "bos_token", "a token of the tokenizer", name);
         json["post_processor"] = {
             {"type", "TemplateProcessing"},
             {"single", {{{"SpecialToken", {{"id", name}}}}, {{"Sequence", {{"id", "A"}}}}}},
@@ -462,7 +409,7 @@ BytePairEncoding BytePairEncoding::load(const fs::path& path) {
     try {
         if (fs::exists(config)) text = with_beginning(std::move(text), config);
     } catch (const Json::exception& error) {
-        wrong(config, "file", "the configuration of a tokenizer", error.what());
+        bad_tokenizer(config, "file", "the configuration of a tokenizer", error.what());
     }
     return parse(text, name);
 }
@@ -474,7 +421,7 @@ BytePairEncoding BytePairEncoding::parse(std::string_view json, const std::strin
     try {
         tables->read_tokenizer(object_of(name, json));
     } catch (const Json::exception& error) {
-        wrong(name, "file", "the format of a tokenizer", error.what());
+        bad_tokenizer(name, "file", "the format of a tokenizer", error.what());
     }
     return BytePairEncoding(tables);
 }
@@ -484,12 +431,8 @@ const std::string& BytePairEncoding::json() const noexcept { return tables_->jso
 std::int64_t BytePairEncoding::size() const noexcept { return std::ssize(tables_->tokens); }
 
 std::int32_t BytePairEncoding::special_id(std::string_view token) const {
-    if (token.empty()) return -1;
-    for (const Tables::AddedByByte& pass : tables_->added) {
-        const auto& same_start = pass[static_cast<unsigned char>(token[0])];
-        const auto found = std::ranges::find(same_start, token, &Tables::Added::text);
-        if (found != same_start.end()) return found->id;
-    }
+    for (const AddedTokens& pass : tables_->added)
+        if (const AddedToken* const found = pass.find(token)) return found->id;
     return -1;
 }
 
@@ -500,16 +443,18 @@ std::span<const std::int32_t> BytePairEncoding::beginning() const noexcept {
 std::vector<std::int32_t> BytePairEncoding::encode(std::string_view text, bool special) const {
     if (!is_utf8(text)) throw InvalidError("[tokenizer] text: expected UTF-8, got other bytes");
     std::vector<std::int32_t> result;
-    tables_->encode_added(text, special ? 0 : tables_->added.size(), result);
+    if (special) tables_->encode_added(text, 0, result);
+    else
+        tables_->encode_added(tables_->normalizer(std::string(text)), tables_->added.size(),
+                              result);
     return result;
 }
 
 std::string BytePairEncoding::decode(std::span<const std::int32_t> ids) const {
     std::string text;
     for (const std::int32_t id : ids) {
-        if (id < 0 || id >= size() || tables_->tokens[static_cast<std::size_t>(id)].empty())
-            fail<InvalidError>("[tokenizer] id: expected one of {} tokens, got {}", size(), id);
-        text += tables_->tokens[static_cast<std::size_t>(id)];
+        if (id < 0) fail<InvalidError>("[tokenizer] id: expected 0 or more, got {}", id);
+        if (id < size()) text += tables_->tokens[static_cast<std::size_t>(id)];
     }
     return text;
 }

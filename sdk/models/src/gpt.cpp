@@ -29,18 +29,20 @@ const Gpt::Sizes& checked(const Gpt::Sizes& sizes) {
 constexpr double deviation = 0.02;  // of initial weights
 
 TransformerBlock::Options block_of(const Gpt::Sizes& sizes, const Gpt::Details& details) {
-    return {.heads = sizes.heads,
-            .hidden = sizes.hidden,
-            .norm = details.norm,
-            .activation = details.activation,
-            .eps = details.eps,
-            .dropout = sizes.dropout,
-            .depth = sizes.layers,
-            .attention = {
-                .kv_heads = sizes.kv_heads,
-                .bias = details.bias,
-                .causal = true,
-                .rotary = links::RotaryPositions(details.rotary_base, details.rotary_scaling)}};
+    return {
+        .heads = sizes.heads,
+        .hidden = sizes.hidden,
+        .norm = details.norm,
+        .activation = details.activation,
+        .eps = details.eps,
+        .dropout = sizes.dropout,
+        .depth = sizes.layers,
+        .attention = {.kv_heads = sizes.kv_heads,
+                      .head_size = sizes.head_size,
+                      .bias = details.bias,
+                      .causal = true,
+                      .rotary = links::RotaryPositions(details.rotary_base, details.rotary_scaling),
+                      .norm_eps = details.qk_norm ? details.eps : 0}};
 }
 
 // Keeps all tokens of the texts, to read them again when a text exceeds the context, and a cache.

@@ -4,12 +4,14 @@
 #include <catena/fail.hpp>
 #include <catena/function_forms.hpp>
 #include <catena/functions.hpp>
+#include <catena/initializers.hpp>
 #include <catena/models/gpt.hpp>
 #include <catena/operators.hpp>
 #include <catena/read_file.hpp>
 #include <catena/write_file.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <set>
 
@@ -27,76 +29,106 @@ using Activation = TransformerBlock::Activation;
 
 constexpr const char* head_name = "lm_head.weight";
 
+struct GptPlan {
+    Gpt::Sizes sizes;
+    Gpt::Details details;
+    bool qkv_bias = true, out_bias = true, mlp_bias = true;
+};
+
+using Parameters = std::map<std::string, Variable>;
+
+Parameters parameters_of(const Gpt& model) {
+    Parameters all;
+    for (const auto& [name, variable] : model.collect_parameters()) all.emplace(name, variable);
+    return all;
+}
+
 // An array of the file has parameters of one shape side by side, in the last axis.
 struct StoredArray {
     std::string name;  // without the prefix of the whole model
-    std::vector<Variable> parts;
+    std::vector<std::string> parts;
+    Shape part;               // the shape of each
     bool transposed = false;  // the file has matrices (in, out)
 
     Shape shape() const {
-        Shape all = parts[0].shape();
+        Shape all = part;
         if (transposed) std::swap(all[0], all[1]);
         all[all.ndim() - 1] *= std::ssize(parts);
         return all;
     }
-    Array join() const {
+    Array join(const Parameters& parameters) const {
         std::vector<Array> pieces;
-        for (const Variable& part : parts)
-            pieces.push_back(transposed ? F::transpose(part.data(), {1, 0}) : part.data());
-        return pieces.size() == 1 ? pieces[0] : F::concat(pieces, parts[0].ndim() - 1);
+        for (const std::string& name_of_part : parts) {
+            const Array values = parameters.at(name_of_part).data();
+            pieces.push_back(transposed ? F::transpose(values, {1, 0}) : values);
+        }
+        return pieces.size() == 1 ? pieces[0] : F::concat(pieces, part.ndim() - 1);
     }
-    void split(const Array& all) const {
-        const auto pieces = F::split_axis(all, std::ssize(parts), parts[0].ndim() - 1);
-        for (std::size_t i = 0; i < parts.size(); ++i)
-            parts[i].data().copy_from((transposed ? F::transpose(pieces[i], {1, 0}) : pieces[i])
-                                          .astype(parts[i].dtype()));
+    void split(const Array& all, const Parameters& parameters) const {
+        const auto pieces = F::split_axis(all, std::ssize(parts), part.ndim() - 1);
+        for (std::size_t i = 0; i < parts.size(); ++i) {
+            const Array values = parameters.at(parts[i]).data();
+            values.copy_from(
+                (transposed ? F::transpose(pieces[i], {1, 0}) : pieces[i]).astype(values.dtype()));
+        }
     }
 };
 
-std::vector<StoredArray> stored_arrays(const Gpt& model) {
-    const bool gpt2 = model.sizes().layout == Gpt::Layout::gpt2;
+// What a file has for the model, in terms of the model's parameters.
+std::vector<StoredArray> stored_arrays(const GptPlan& plan) {
+    const Gpt::Sizes& sizes = plan.sizes;
+    const bool gpt2 = sizes.layout == Gpt::Layout::gpt2;
+    const std::int64_t units = sizes.units, hidden = sizes.hidden;
+    const std::int64_t head_size = sizes.head_size > 0 ? sizes.head_size : units / sizes.heads;
+    const std::int64_t wide = head_size * sizes.heads;
+    const std::int64_t narrow = sizes.kv_heads > 0 ? head_size * sizes.kv_heads : wide;
     std::vector<StoredArray> all;
-    const auto add = [&](const std::string& name, std::vector<Variable> parts,
-                         bool transposed = false) {
-        if (parts[0]) all.push_back({name, std::move(parts), transposed});
-    };
-    const auto linear = [&](const std::string& name,
-                            std::initializer_list<const links::Linear*> layers) {
-        std::vector<Variable> weights, biases;
-        for (const links::Linear* layer : layers) {
-            weights.emplace_back(layer->W);
-            biases.emplace_back(layer->b);
+    std::string there, here;  // prefixes of a layer
+    const auto linear = [&](const std::string& name, const std::vector<std::string>& layers,
+                            std::int64_t in, std::int64_t out, bool bias) {
+        std::vector<std::string> weights, biases;
+        for (const std::string& layer : layers) {
+            weights.push_back(here + layer + "/W");
+            biases.push_back(here + layer + "/b");
         }
-        add(name + ".weight", weights, gpt2);
-        add(name + ".bias", biases);
+        all.push_back({there + name + ".weight", weights, {out, in}, gpt2});
+        if (bias) all.push_back({there + name + ".bias", biases, {out}});
     };
-    const auto normalization = [&](const std::string& name,
-                                   const TransformerBlock::Normalization& norm) {
-        add(name + ".weight", {norm.layer ? norm.layer->gamma : norm.rms->gamma});
-        if (norm.layer) add(name + ".bias", {norm.layer->beta});
+    const auto scale = [&](const std::string& name, const std::string& own, std::int64_t size) {
+        all.push_back({there + name + ".weight", {here + own + "/gamma"}, {size}});
     };
-    add(gpt2 ? "wte.weight" : "embed_tokens.weight", {model.embed.W});
-    add("wpe.weight", {model.position});
-    for (std::size_t i = 0; i < model.blocks.size(); ++i) {
-        const TransformerBlock& block = model.blocks[i];
-        const auto& attention = block.attention;
-        const std::string name = fmt::format("{}.{}.", gpt2 ? "h" : "layers", i);
-        normalization(name + (gpt2 ? "ln_1" : "input_layernorm"), block.norm1);
+    const auto normalization = [&](const std::string& name, const std::string& own) {
+        scale(name, own, units);
+        if (plan.details.norm == Norm::layer)
+            all.push_back({there + name + ".bias", {here + own + "/beta"}, {units}});
+    };
+    all.push_back({gpt2 ? "wte.weight" : "embed_tokens.weight", {"embed/W"}, {sizes.words, units}});
+    if (gpt2) all.push_back({"wpe.weight", {"position"}, {sizes.context, units}});
+    for (std::int64_t i = 0; i < sizes.layers; ++i) {
+        there = fmt::format("{}.{}.", gpt2 ? "h" : "layers", i);
+        here = fmt::format("block{}/", i);
+        normalization(gpt2 ? "ln_1" : "input_layernorm", "norm1");
         if (gpt2) {
-            linear(name + "attn.c_attn", {&attention.q, &attention.k, &attention.v});
+            linear("attn.c_attn", {"attention/q", "attention/k", "attention/v"}, units, wide, true);
         } else {
-            linear(name + "self_attn.q_proj", {&attention.q});
-            linear(name + "self_attn.k_proj", {&attention.k});
-            linear(name + "self_attn.v_proj", {&attention.v});
+            linear("self_attn.q_proj", {"attention/q"}, units, wide, plan.qkv_bias);
+            linear("self_attn.k_proj", {"attention/k"}, units, narrow, plan.qkv_bias);
+            linear("self_attn.v_proj", {"attention/v"}, units, narrow, plan.qkv_bias);
         }
-        linear(name + (gpt2 ? "attn.c_proj" : "self_attn.o_proj"), {&attention.out});
-        normalization(name + (gpt2 ? "ln_2" : "post_attention_layernorm"), block.norm2);
-        linear(name + (gpt2 ? "mlp.c_fc" : "mlp.up_proj"), {&block.up});
-        linear(name + (gpt2 ? "mlp.c_proj" : "mlp.down_proj"), {&block.down});
-        if (block.gate) linear(name + "mlp.gate_proj", {&*block.gate});
+        if (plan.details.qk_norm) {
+            scale("self_attn.q_norm", "attention/q_norm", head_size);
+            scale("self_attn.k_norm", "attention/k_norm", head_size);
+        }
+        linear(gpt2 ? "attn.c_proj" : "self_attn.o_proj", {"attention/out"}, wide, units,
+               plan.out_bias);
+        normalization(gpt2 ? "ln_2" : "post_attention_layernorm", "norm2");
+        linear(gpt2 ? "mlp.c_fc" : "mlp.up_proj", {"up"}, units, hidden, plan.mlp_bias);
+        linear(gpt2 ? "mlp.c_proj" : "mlp.down_proj", {"down"}, hidden, units, plan.mlp_bias);
+        if (!gpt2) linear("mlp.gate_proj", {"gate"}, units, hidden, plan.mlp_bias);
     }
-    normalization(gpt2 ? "ln_f" : "norm", model.norm);
-    if (model.head) add(head_name, {model.head->W});
+    there = here = "";
+    normalization(gpt2 ? "ln_f" : "norm", "norm");
+    if (!plan.details.tied) all.push_back({head_name, {"head/W"}, {sizes.words, units}});
     return all;
 }
 
@@ -156,6 +188,14 @@ public:
     void require(const char* name, const GptJson& value) const {
         if (has(name) && json_.at(name) != value) refuse(name, value.dump());
     }
+    // Throws unless the value is missing or an array of this value.
+    void require_all(const char* name, const GptJson& value) const {
+        if (!has(name)) return;
+        const GptJson& list = json_.at(name);
+        if (!list.is_array() ||
+            !std::ranges::all_of(list, [&](const auto& v) { return v == value; }))
+            refuse(name, value.dump() + " only");
+    }
     [[noreturn]] void refuse(const char* name, std::string_view expected) const {
         bad_gpt(file_, name, expected, has(name) ? json_.at(name).dump() : "none");
     }
@@ -205,6 +245,12 @@ public:
             bad_gpt(file_, stored.name, to_string(shape), to_string(found.shape()));
         return found;
     }
+    // Throws unless there are as many arrays.
+    void require_count(std::int64_t n) const {
+        if (n > std::ssize(arrays_))
+            bad_gpt(file_, "arrays", fmt::format("those of {} layers", n),
+                    fmt::format("{} arrays", arrays_.size()));
+    }
     // Throws if there are other arrays, besides the scores of a tied model and old files' constants.
     void require_used() const {
         for (const auto& [name, array] : arrays_) {
@@ -221,12 +267,6 @@ private:
     fs::path file_;
     std::map<std::string, Array> arrays_;
     std::set<std::string> used_;
-};
-
-struct GptPlan {
-    Gpt::Sizes sizes;
-    Gpt::Details details;
-    bool attention_bias = true, mlp_bias = true;
 };
 
 GptPlan plan_gpt2(const Settings& config) {
@@ -248,40 +288,50 @@ GptPlan plan_gpt2(const Settings& config) {
     return plan;
 }
 
-GptPlan plan_llama(const Settings& config) {
+// Llama, Qwen 2 and Qwen 3.
+GptPlan plan_llama(const Settings& config, const std::string& model) {
     const std::int64_t heads = config.integer("num_attention_heads");
-    GptPlan plan{{.words = 0,
-                  .context = config.integer("max_position_embeddings", 2048),
-                  .units = config.integer("hidden_size"),
-                  .layers = config.integer("num_hidden_layers"),
-                  .heads = heads,
-                  .kv_heads = config.integer("num_key_value_heads", heads),
-                  .hidden = config.integer("intermediate_size"),
-                  .layout = Gpt::Layout::llama},
-                 Gpt::Details(Gpt::Layout::llama)};
+    GptPlan plan{
+        {.words = 0,
+         .context = config.integer("max_position_embeddings", model == "llama" ? 2048 : 32768),
+         .units = config.integer("hidden_size"),
+         .layers = config.integer("num_hidden_layers"),
+         .heads = heads,
+         .kv_heads = config.integer("num_key_value_heads", model == "llama" ? heads : 32),
+         .hidden = config.integer("intermediate_size"),
+         .layout = Gpt::Layout::llama},
+        Gpt::Details(Gpt::Layout::llama)};
     Gpt::Details& details = plan.details;
     if (const auto name = config.text("hidden_act", "silu"); name != "silu" && name != "swish")
         config.refuse("hidden_act", "silu");
-    config.require("head_dim", plan.sizes.units / heads);
-    plan.attention_bias = config.flag("attention_bias", false);
-    plan.mlp_bias = config.flag("mlp_bias", false);
-    details.bias = plan.attention_bias || plan.mlp_bias;
+    if (model == "qwen3") plan.sizes.head_size = config.integer("head_dim", 128);
+    else if (config.has("head_dim")) plan.sizes.head_size = config.integer("head_dim");
+    // A head of the usual size is not stored, so that Sizes are those of other models.
+    if (plan.sizes.head_size * heads == plan.sizes.units) plan.sizes.head_size = 0;
+    plan.qkv_bias = model == "qwen2" || config.flag("attention_bias", false);
+    plan.out_bias = model != "qwen2" && plan.qkv_bias;
+    plan.mlp_bias = model == "llama" && config.flag("mlp_bias", false);
+    details.bias = plan.qkv_bias || plan.mlp_bias;
+    details.qk_norm = model == "qwen3";
     details.eps = config.number("rms_norm_eps", 1e-6);
     details.tied = config.flag("tie_word_embeddings", false);
+    config.require("rope_interleaved", false);
+    config.require("use_sliding_window", false);
+    config.require_all("layer_types", "full_attention");
 
     const Settings rope =
         config.object(config.has("rope_parameters") ? "rope_parameters" : "rope_scaling");
     for (const Settings& one : {config, rope}) one.require("partial_rotary_factor", 1);
     details.rotary_base = rope.number("rope_theta", config.number("rope_theta", 10000));
     const char* const key = rope.has("rope_type") ? "rope_type" : "type";
-    const std::string type = rope.text(key, rope.has("factor") ? "none" : "default");
+    const std::string scaled = rope.text(key, rope.has("factor") ? "none" : "default");
     auto& scaling = details.rotary_scaling;
-    if (type == "linear" || type == "llama3") {
+    if (scaled == "linear" || scaled == "llama3") {
         scaling.factor = rope.number("factor", 0);
-    } else if (type != "default") {
+    } else if (scaled != "default") {
         rope.refuse(key, "default, linear or llama3");
     }
-    if (type == "llama3")
+    if (scaled == "llama3")
         scaling = {scaling.factor, rope.number("low_freq_factor", 0),
                    rope.number("high_freq_factor", 0),
                    rope.number("original_max_position_embeddings", 0)};
@@ -290,8 +340,12 @@ GptPlan plan_llama(const Settings& config) {
 
 GptPlan plan_of(const Settings& config, double dropout) {
     const std::string type = config.text("model_type");
-    if (type != "gpt2" && type != "llama") config.refuse("model_type", "gpt2 or llama");
-    GptPlan plan = type == "gpt2" ? plan_gpt2(config) : plan_llama(config);
+    if (type != "gpt2" && type != "llama" && type != "qwen2" && type != "qwen3")
+        config.refuse("model_type", "gpt2, llama, qwen2 or qwen3");
+    GptPlan plan = type == "gpt2" ? plan_gpt2(config) : plan_llama(config, type);
+    if (plan.sizes.head_size == 0 && plan.sizes.units % plan.sizes.heads != 0)
+        config.refuse(type == "gpt2" ? "n_head" : "num_attention_heads",
+                      fmt::format("a divisor of the {} units", plan.sizes.units));
     plan.sizes.dropout = dropout;
     return plan;
 }
@@ -300,9 +354,9 @@ Gpt make_planned(const GptPlan& plan) {
     Gpt model(plan.sizes, plan.details);
     for (TransformerBlock& block : model.blocks) {
         auto& attention = block.attention;
-        if (!plan.attention_bias)
-            for (auto* layer : {&attention.q, &attention.k, &attention.v, &attention.out})
-                layer->b = {};
+        if (!plan.qkv_bias)
+            for (auto* layer : {&attention.q, &attention.k, &attention.v}) layer->b = {};
+        if (!plan.out_bias) attention.out.b = {};
         if (!plan.mlp_bias) {
             for (links::Linear* layer : {&block.up, &block.down}) layer->b = {};
             if (block.gate) block.gate->b = {};
@@ -327,10 +381,15 @@ Gpt load_gpt(const fs::path& folder, double dropout) {
     const bool gpt2 = plan.sizes.layout == Gpt::Layout::gpt2;
     const std::string_view prefix = prefix_of(plan.sizes.layout);
     plan.sizes.words = weights.get(gpt2 ? "wte.weight" : "embed_tokens.weight", prefix).shape()[0];
-    Gpt model = make_planned(plan);
-    for (const StoredArray& stored : stored_arrays(model))
-        stored.split(weights.get(stored, prefix));
+    // Compares before the model is made: a configuration may ask for more memory than there is.
+    weights.require_count(plan.sizes.layers);
+    const std::vector<StoredArray> stored = stored_arrays(plan);
+    for (const StoredArray& one : stored) (void)weights.get(one, prefix);
     weights.require_used();
+    const initializers::no_random_values loading;
+    Gpt model = make_planned(plan);
+    const Parameters parameters = parameters_of(model);
+    for (const StoredArray& one : stored) one.split(weights.get(one, prefix), parameters);
     // Gpt divides scores by sqrt(width); another divisor is multiplied into the weights of queries.
     const auto width = static_cast<double>(plan.sizes.units / plan.sizes.heads);
     const bool by_layer = config.flag("scale_attn_by_inverse_layer_idx", false);
@@ -370,13 +429,26 @@ std::string config_of(const Gpt& model) {
                          details.activation != Activation::swiglu;
     const bool as_llama = details.norm == Norm::rms && !details.learned_positions &&
                           details.rotary_base != 0 && details.activation == Activation::swiglu;
-    if (!(gpt2 ? as_gpt2 : as_llama))
+    // Qwen 2 has biases of queries, keys and values only; Qwen 3 normalizes queries and keys.
+    const auto& [q_bias, out_bias, mlp_bias] =
+        std::array{static_cast<bool>(model.blocks[0].attention.q.b),
+                   static_cast<bool>(model.blocks[0].attention.out.b),
+                   static_cast<bool>(model.blocks[0].up.b)};
+    const bool qwen2 = q_bias && !out_bias;
+    const char* const type = details.qk_norm ? "qwen3" : qwen2 ? "qwen2" : "llama";
+    const bool known =
+        type == std::string_view("llama") || (!mlp_bias && !(qwen2 && details.qk_norm));
+    if (!(gpt2 ? as_gpt2 : as_llama && known))
         fail<InvalidError>("[config_of] model: expected the details of layout {}, got others",
                            to_string(sizes.layout));
     const TransformerBlock& block = model.blocks[0];
     const std::int64_t hidden = block.up.W.shape()[0];
-    GptJson config{{"model_type", to_string(sizes.layout)},
-                   {"architectures", {gpt2 ? "GPT2LMHeadModel" : "LlamaForCausalLM"}},
+    const char* const architecture = gpt2              ? "GPT2LMHeadModel"
+                                     : details.qk_norm ? "Qwen3ForCausalLM"
+                                     : qwen2           ? "Qwen2ForCausalLM"
+                                                       : "LlamaForCausalLM";
+    GptJson config{{"model_type", gpt2 ? "gpt2" : type},
+                   {"architectures", {architecture}},
                    {"vocab_size", sizes.words},
                    {"tie_word_embeddings", details.tied}};
     if (gpt2) {
@@ -397,18 +469,20 @@ std::string config_of(const Gpt& model) {
             scaling.update({{"low_freq_factor", low},
                             {"high_freq_factor", high},
                             {"original_max_position_embeddings", std::llround(context)}});
-        config.update({{"max_position_embeddings", sizes.context},
-                       {"hidden_size", sizes.units},
-                       {"num_hidden_layers", sizes.layers},
-                       {"num_attention_heads", sizes.heads},
-                       {"num_key_value_heads", kv_heads},
-                       {"intermediate_size", hidden},
-                       {"hidden_act", "silu"},
-                       {"rms_norm_eps", details.eps},
-                       {"attention_bias", static_cast<bool>(block.attention.q.b)},
-                       {"mlp_bias", static_cast<bool>(block.up.b)},
-                       {"rope_theta", details.rotary_base},
-                       {"rope_scaling", scaling}});
+        config.update(
+            {{"max_position_embeddings", sizes.context},
+             {"hidden_size", sizes.units},
+             {"num_hidden_layers", sizes.layers},
+             {"num_attention_heads", sizes.heads},
+             {"num_key_value_heads", kv_heads},
+             {"intermediate_size", hidden},
+             {"hidden_act", "silu"},
+             {"rms_norm_eps", details.eps},
+             {"head_dim", sizes.head_size > 0 ? sizes.head_size : sizes.units / sizes.heads},
+             {"attention_bias", q_bias},
+             {"mlp_bias", mlp_bias},
+             {"rope_theta", details.rotary_base},
+             {"rope_scaling", scaling}});
     }
     return config.dump(2) + "\n";
 }
@@ -416,10 +490,13 @@ std::string config_of(const Gpt& model) {
 void save_gpt(const Gpt& model, const fs::path& folder) {
     const std::string config = config_of(model);
     std::map<std::string, Array> arrays;
-    for (const StoredArray& stored : stored_arrays(model)) {
+    GptPlan plan = plan_of(Settings("config.json", parse_json(config)), 0);
+    plan.sizes.words = model.sizes().words;
+    const Parameters parameters = parameters_of(model);
+    for (const StoredArray& stored : stored_arrays(plan)) {
         const bool whole = stored.name == head_name;
         arrays.emplace(std::string(whole ? "" : prefix_of(model.sizes().layout)) + stored.name,
-                       stored.join());
+                       stored.join(parameters));
     }
     fs::create_directories(folder);
     // Older versions of Transformers refuse a file whose metadata names no framework.

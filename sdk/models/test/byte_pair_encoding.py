@@ -18,8 +18,22 @@ TEXTS = [
     "<|endoftext|>begin<|endoftext|>", "a<|endof|>b<|endoftext|", "\x00\x01\x7f controls",
     "a \u00a0<left>\u00a0 b", " <left>  <right> \t<right>c <left><right>", "<word> <word>,x<word> <word>x \u00e9<word> _<word>",
     "<word><right>", "<plain><plain>>< both ><both>", "<left>", "  <left>  ", "<wide>er<wide>r",
+    "\u1820\u180e\u1821 \u180e x\x85y\u2028z\u200bw", "cafe\u0301 \u30ab\u3099 \u1112\u1161\u11ab a\u0307\u0323 \u212b \U0002f800",
+    "'S '\u017f It'LL 12345 \u0661\u0662 \u00b2\u00bd\u2168", "f(x) {\r\n\treturn x; }\r\n\r\n  // \u2764\ufe0f\u200d\U0001f525",
     "the " * 50, "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "----====....!!!!????",
 ]
+
+
+BYTES = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
+# Sections of tokenizer.json that replace those of "gpt2".
+SECTIONS = {
+    "smollm2": {"pre_tokenizer": {"type": "Sequence", "pretokenizers": [
+        {"type": "Digits", "individual_digits": True}, BYTES | {"use_regex": True}]}},
+    "qwen2": {"normalizer": {"type": "NFC"}, "pre_tokenizer": {"type": "Sequence", "pretokenizers": [
+        {"type": "Split", "pattern": {"Regex": LLAMA.replace("{1,3}", "")}, "behavior": "Isolated", "invert": False}, BYTES]}},
+} | {behavior: {"normalizer": {"type": "NFKD"}, "pre_tokenizer": {"type": "Sequence", "pretokenizers": [
+        {"type": "Split", "pattern": {"Regex": r"[\se]|\w\d"}, "behavior": behavior, "invert": behavior == "Contiguous"}, BYTES]}}
+     for behavior in ("Removed", "Contiguous", "MergedWithPrevious", "MergedWithNext")}
 
 
 def train(pre_tokenizer, text, words):
@@ -57,19 +71,24 @@ def trained(text):
     return tokenizers | {"llama3": Tokenizer.from_str(json.dumps(about))}
 
 
+def cases(tokenizer):
+    return [{"text": t, "ids": tokenizer.encode(t, add_special_tokens=False).ids} for t in TEXTS]
+
+
 def main():
     file = pathlib.Path(__file__).with_suffix(".json")
     if len(sys.argv) > 1:
         tokenizers = trained(pathlib.Path(sys.argv[1]).read_text(encoding="utf-8")[:200000])
     else:
         tokenizers = {name: Tokenizer.from_str(json.dumps(of["tokenizer"]))
-                      for name, of in json.loads(file.read_text()).items()}
+                      for name, of in json.loads(file.read_text()).items() if "tokenizer" in of}
     tokenizers["added"] = with_added_tokens(tokenizers["gpt2"])
     result = {}
     for name, tokenizer in tokenizers.items():
-        result[name] = {"tokenizer": json.loads(tokenizer.to_str()),
-                        "cases": [{"text": t, "ids": tokenizer.encode(t, add_special_tokens=False).ids}
-                                  for t in TEXTS]}
+        result[name] = {"tokenizer": json.loads(tokenizer.to_str()), "cases": cases(tokenizer)}
+    for name, sections in SECTIONS.items():
+        whole = result["gpt2"]["tokenizer"] | sections
+        result[name] = {"sections": sections, "cases": cases(Tokenizer.from_str(json.dumps(whole)))}
     file.write_text(json.dumps(result, separators=(",", ":")) + "\n", encoding="utf-8")
 
 

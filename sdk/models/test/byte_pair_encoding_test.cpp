@@ -47,6 +47,24 @@ TEST_CASE("ids are those of the package tokenizers, and give the text back") {
     }
 }
 
+TEST_CASE("other sections of tokenizer.json give the ids of the package tokenizers") {
+    int sections = 0;
+    for (const auto& [name, about] : data().items()) {
+        if (!about.contains("sections")) continue;
+        ++sections;
+        json tokenizer = data().at("gpt2").at("tokenizer");
+        tokenizer.update(about.at("sections"));
+        const BytePairEncoding encoding = load(tokenizer);
+        for (const json& one : about.at("cases")) {
+            const auto text = one.at("text").get<std::string>();
+            CAPTURE(name);
+            CAPTURE(text);
+            CHECK(encoding.encode(text) == one.at("ids").get<Ids>());
+        }
+    }
+    CHECK(sections == 6);
+}
+
 TEST_CASE("added tokens take spaces, or are whole words, as in the package tokenizers") {
     const json& added = data().at("added");
     const BytePairEncoding encoding = load(added.at("tokenizer"));
@@ -130,17 +148,41 @@ TEST_CASE("what is wrong with a text or an id") {
     const BytePairEncoding encoding = load(data().at("gpt2").at("tokenizer"));
     CHECK_THROWS_WITH_AS(encoding.encode("\xff"),
                          "[tokenizer] text: expected UTF-8, got other bytes", InvalidError);
-    CHECK_THROWS_WITH_AS(encoding.decode(Ids{400}),
-                         "[tokenizer] id: expected one of 400 tokens, got 400", InvalidError);
-    CHECK_THROWS_AS(encoding.decode(Ids{-1}), InvalidError);
+    CHECK_THROWS_WITH_AS(encoding.decode(Ids{-1}), "[tokenizer] id: expected 0 or more, got -1",
+                         InvalidError);
+}
+
+TEST_CASE("bytes without a token are dropped, and ids without a token have no text") {
     json few = data().at("gpt2").at("tokenizer");
     few["model"]["vocab"] = {{"a", 0}};
     few["model"]["merges"] = json::array();
     few["added_tokens"] = json::array();
-    CHECK_THROWS_WITH_AS(load(few).encode("ab"),
-                         "[tokenizer] text: expected bytes that are tokens, got 0x62",
-                         InvalidError);
-    CHECK(load(few).encode("aa") == Ids{0, 0});
+    CHECK(load(few).encode("abba") == Ids{0, 0});
+    CHECK(load(few).encode("bb").empty());
+    few["model"]["vocab"] = {{"a", 0}, {"aa", 1}, {"?", 5}};
+    few["model"]["merges"] = {"a a"};
+    CHECK(load(few).encode("abba") == Ids{1});
+    few["model"]["unk_token"] = "?";
+    CHECK(load(few).encode("abba") == Ids{0, 5, 5, 0});
+    few["model"]["fuse_unk"] = true;
+    CHECK(load(few).encode("abba") == Ids{0, 5, 0});
+    CHECK(load(few).decode(Ids{0, 3, 1, 1 << 30}) == "aaa");
+}
+
+TEST_CASE("many added tokens") {
+    json many = data().at("gpt2").at("tokenizer");
+    const std::string start(60, '<');  // a search token by token would take hours
+    std::string text;
+    for (int i = 0; i < 100'000; ++i) {
+        const std::string token = start + std::to_string(i) + ">";
+        many["added_tokens"].push_back({{"content", token}, {"id", 1000 + i}});
+        text += token + "a";
+    }
+    const BytePairEncoding encoding = load(many);
+    const Ids ids = encoding.encode(text);
+    CHECK(ids.size() == 200'000);
+    CHECK(ids[199'998] == 100'999);
+    CHECK(encoding.decode(ids) == text);
 }
 
 TEST_CASE("what is wrong with a file") {
@@ -162,14 +204,43 @@ TEST_CASE("what is wrong with a file") {
         CHECK(got.find(text) != got.npos);
     };
     fails("/model/type", "WordPiece", "model: expected BPE on bytes, got WordPiece");
-    fails("/normalizer", {{"type", "NFC"}}, "normalizer: expected none, got {\"type\":\"NFC\"}");
+    fails("/model/dropout", 0.5, "dropout: expected none, got 0.5");
+    fails("/model/end_of_word_suffix", "</w>", "end_of_word_suffix: expected none, got \"</w>\"");
+    fails("/model/unk_token", "none", "unk_token: expected integers as ids, got null");
+    fails("/normalizer", {{"type", "Lowercase"}},
+          "normalizer: expected NFC, NFD, NFKC or NFKD, got {\"type\":\"Lowercase\"}");
     fails("/pre_tokenizer", {{"type", "Whitespace"}},
-          "pre_tokenizer: expected ByteLevel, or Split by an isolated Regex");
+          "pre_tokenizer: expected ByteLevel as the last one, got {\"type\":\"Whitespace\"}");
+    fails("/pre_tokenizer", {{"type", "Metaspace"}}, "pre_tokenizer: expected ByteLevel, Char");
+    fails(
+        "/pre_tokenizer",
+        {{"type", "Sequence"}, {"pretokenizers", {{{"type", "ByteLevel"}}, {{"type", "Digits"}}}}},
+        "pre_tokenizer: expected ByteLevel as the last one, got {\"type\":\"Digits\"}");
+    for (const char* regex : {"(?m:.)", "[a&&b]", "[a[bc]]", "[\\W]"})
+        fails("/pre_tokenizer",
+              {{"type", "Split"}, {"behavior", "Isolated"}, {"pattern", {{"Regex", regex}}}},
+              "pre_tokenizer: expected a regular expression that PCRE2 has too");
+    fails("/pre_tokenizer",
+          {{"type", "Split"}, {"behavior", "Joined"}, {"pattern", {{"Regex", "a"}}}},
+          "pre_tokenizer: expected a behavior such as Isolated");
     fails("/pre_tokenizer",
           {{"type", "Split"}, {"behavior", "Isolated"}, {"pattern", {{"Regex", "("}}}},
           "pre_tokenizer: expected a regular expression of PCRE2, got '('");
     fails("/added_tokens/0/lstrip", "no", "expected the format of a tokenizer");
     fails("/post_processor", {{"type", "Unknown"}}, "post_processor: expected ByteLevel, Template");
+    // 2^32 + 5 is not 5.
+    const auto large = json::parse("4294967301"), larger = json::parse("18446744073709551621");
+    for (const json& id : {large, json(5.5), json(-1), json(std::uint64_t{1} << 63), larger}) {
+        fails("/added_tokens/0/id", id, "added_tokens: expected i");
+        fails("/model/vocab/e", id, "vocab: expected i");
+        fails("/post_processor", {{"type", "BertProcessing"}, {"cls", {"x", id}}},
+              "post_processor: expected i");
+        fails("/post_processor",
+              {{"type", "TemplateProcessing"},
+               {"single", {{{"SpecialToken", {{"id", "x"}}}}}},
+               {"special_tokens", {{"x", {{"ids", json::array({id})}}}}}},
+              "post_processor: expected i");
+    }
     fails("/post_processor", {{"type", "BertProcessing"}, {"cls", {"x", 400}}},
           "post_processor: expected ids below 400, got 400");
     fails("/model/merges/0", "e", "merges: expected");

@@ -11,6 +11,7 @@
 
 using namespace catena;
 namespace fs = std::filesystem;
+namespace F = functions;
 
 namespace {
 
@@ -55,12 +56,12 @@ Shapes gpt2_shapes(std::int64_t words, std::int64_t context, std::int64_t units,
     return shapes;
 }
 
-// 13 words, 16 units, 2 layers, 4 heads, 2 of them of keys, 24 hidden units; layers whose names begin
-// with one of these have a bias
-Shapes llama_shapes(const std::vector<std::string>& biases = {}) {
-    Shapes shapes{{"model.embed_tokens.weight", {13, 16}},
-                  {"model.norm.weight", {16}},
-                  {"lm_head.weight", {13, 16}}};
+// 13 words, 16 units, 2 layers, 4 heads of this size, 2 of them of keys, 24 hidden units; layers whose
+// names begin with one of these have a bias
+Shapes llama_shapes(const std::vector<std::string>& biases = {}, bool tied = false,
+                    std::int64_t size = 4, bool normalized = false) {
+    Shapes shapes{{"model.embed_tokens.weight", {13, 16}}, {"model.norm.weight", {16}}};
+    if (!tied) shapes.emplace("lm_head.weight", Shape{13, 16});
     for (int i = 0; i < 2; ++i) {
         const auto add = [&](const char* name, const Shape& shape) {
             const std::string layer = "model.layers." + std::to_string(i) + "." + name;
@@ -70,10 +71,12 @@ Shapes llama_shapes(const std::vector<std::string>& biases = {}) {
                     shapes.emplace(layer + ".bias", Shape{shape[0]});
         };
         add("input_layernorm", {16});
-        add("self_attn.q_proj", {16, 16});
-        add("self_attn.k_proj", {8, 16});
-        add("self_attn.v_proj", {8, 16});
-        add("self_attn.o_proj", {16, 16});
+        add("self_attn.q_proj", {4 * size, 16});
+        add("self_attn.k_proj", {2 * size, 16});
+        add("self_attn.v_proj", {2 * size, 16});
+        add("self_attn.o_proj", {16, 4 * size});
+        if (normalized) add("self_attn.q_norm", {size});
+        if (normalized) add("self_attn.k_norm", {size});
         add("post_attention_layernorm", {16});
         add("mlp.up_proj", {24, 16});
         add("mlp.gate_proj", {24, 16});
@@ -87,8 +90,8 @@ std::string small_gpt2(const std::string& more = "") {
     return R"({"model_type": "gpt2", "n_positions": 8, "n_embd": 16, "n_layer": 2, "n_head": 4)" +
            more + "}";
 }
-std::string small_llama(const std::string& more = "") {
-    return R"({"model_type": "llama", "hidden_size": 16, "num_hidden_layers": 2,
+std::string small_llama(const std::string& more = "", const std::string& type = "llama") {
+    return R"({"model_type": ")" + type + R"(", "hidden_size": 16, "num_hidden_layers": 2,
                "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 24,
                "max_position_embeddings": 32)" +
            more + "}";
@@ -181,6 +184,25 @@ TEST_CASE("variants of GPT-2 and Llama have PyTorch's scores, also after they we
                      llama_shapes({"mlp"}),
                      {0.279817, 0.062668, 0.020608, -0.115660, 0.190759, 0.054216, 0.050117,
                       -0.090447, 0.012824, 0.124044}},
+             // SmolLM2
+             Variant{small_llama(R"(, "tie_word_embeddings": true, "rope_theta": 100000,
+                                    "rope_interleaved": false, "is_llama_config": true)"),
+                     llama_shapes({}, true),
+                     {0.473459, -0.058392, 0.017946, -0.083030, 0.042636, -0.029102, -0.151803,
+                      0.049842, -0.052320, -0.113031}},
+             Variant{small_llama(R"(, "tie_word_embeddings": true, "rope_theta": 1000000,
+                                    "use_sliding_window": false, "sliding_window": 16)",
+                                 "qwen2"),
+                     llama_shapes({"self_attn.q", "self_attn.k", "self_attn.v"}, true),
+                     {0.389729, -0.041509, -0.166393, -0.174914, 0.008622, 0.013499, -0.105205,
+                      0.082355, -0.101996, -0.014778}},
+             Variant{small_llama(R"(, "rope_theta": 1000000, "head_dim": 6,
+                                    "attention_bias": false, "layer_types": ["full_attention",
+                                    "full_attention"])",
+                                 "qwen3"),
+                     llama_shapes({}, false, 6, true),
+                     {0.123072, -0.102821, 0.088052, 0.127143, 0.079035, 0.147234, 0.237002,
+                      -0.271016, 0.089533, 0.064923}},
          }) {
         CAPTURE(config);
         const TemporaryFolder folder;
@@ -198,6 +220,16 @@ TEST_CASE("variants of GPT-2 and Llama have PyTorch's scores, also after they we
         CHECK(models::config_of(again) == same);
         CHECK(models::config_of(models::make_gpt(same)) == same);
         CHECK(models::make_gpt(same).count_parameters() == size);
+        // A cache gives the scores of the whole text.
+        const no_backprop_mode no_graph;
+        auto cache = model.make_cache(1, 6);
+        const Array text = tokens(1, 6, 7, 13);
+        (void)model.next_scores(as_variable(F::get_item(text, {0, 0}, {1, 4})), cache);
+        const auto last =
+            model.next_scores(as_variable(F::get_item(text, {0, 4}, {1, 6})), cache).data();
+        const auto all = model(as_variable(text)).data().to_vector<float>();
+        for (std::size_t i = 0; i < 13; ++i)
+            CHECK(last.to_vector<float>()[i] == doctest::Approx(all[65 + i]).epsilon(1e-4));
         CHECK(again.sizes().context == model.sizes().context);
     }
 }
@@ -250,6 +282,19 @@ TEST_CASE("a model is saved with Hugging Face's names and loaded from several fi
           }) == "[config_of] model: expected the details of layout gpt2, got others");
 }
 
+TEST_CASE("load_gpt() takes no random numbers, and does not change those of later models") {
+    const TemporaryFolder folder;
+    write(folder.path, small_gpt2(), draw(gpt2_shapes(13, 8, 16, 2)));
+    const auto next = [] { return random::normal({4}).to_vector<float>(); };
+    seed(3);
+    const auto expected = next();
+    seed(3);
+    (void)models::load_gpt(folder.path);
+    CHECK(next() == expected);
+    const auto weights = models::make_gpt(small_gpt2(R"(, "vocab_size": 13)")).embed.W.data();
+    CHECK(weights.to_vector<float>()[0] != 0);
+}
+
 TEST_CASE("a GPT-2 of 124 million parameters has PyTorch's scores") {
     const TemporaryFolder folder;
     write(folder.path, R"({"model_type": "gpt2"})", draw(gpt2_shapes(50257, 1024, 768, 12)));
@@ -293,9 +338,19 @@ TEST_CASE("load_gpt() reports what does not fit") {
     CHECK_THROWS_AS((void)models::load_gpt(folder.path), DataError);  // no file
     CHECK_THROWS_AS((void)models::make_gpt("{"), DataError);
     CHECK_THROWS_AS((void)models::make_gpt(small_gpt2()), DataError);  // no vocab_size
-    CHECK(message("[]", weights) ==
-          "config.json: file: expected a JSON object, got something else");
-    CHECK(message("{}", weights) == "config.json: model_type: expected gpt2 or llama, got none");
+    CHECK(message("[]", weights) == "config.json: file: expected a JSON object, got a text");
+    CHECK(message("{}", weights) ==
+          "config.json: model_type: expected gpt2, llama, qwen2 or qwen3, got none");
+    // A model of this size would not fit into memory.
+    CHECK(message(R"({"model_type": "gpt2", "n_embd": 16, "n_head": 4, "n_layer": 1000000})",
+                  weights) ==
+          "model.safetensors: arrays: expected those of 1000000 layers, got 28 arrays");
+    CHECK(message(R"({"model_type": "gpt2", "n_embd": 16, "n_head": 4, "n_layer": 2,
+                      "n_positions": 8, "n_inner": 1000000000})",
+                  weights) ==
+          "model.safetensors: h.0.mlp.c_fc.weight: expected (16, 1000000000), got (16, 64)");
+    CHECK(message(R"({"model_type": "gpt2", "n_embd": 16, "n_head": 3})", weights) ==
+          "config.json: n_head: expected a divisor of the 16 units, got 3");
     CHECK(message(R"({"model_type": "gpt2", "n_head": "four"})", weights) ==
           "config.json: n_head: expected a number, got \"four\"");
     CHECK(message(R"({"model_type": "gpt2", "n_layer": 1.5})", weights) ==
@@ -334,7 +389,15 @@ TEST_CASE("load_gpt() reports what does not fit") {
     CHECK(llama(R"("rope_parameters": {"partial_rotary_factor": 0.5})") ==
           "config.json: partial_rotary_factor: expected 1, got 0.5");
     CHECK(llama(R"("rope_scaling": 3)") == "config.json: rope_scaling: expected an object, got 3");
-    CHECK(llama(R"("head_dim": 8)") == "config.json: head_dim: expected 4, got 8");
+    CHECK(llama(R"("head_dim": 8)") ==
+          "model.safetensors: layers.0.self_attn.q_proj.weight: expected (32, 16), got (16, 16)");
+    CHECK(llama(R"("use_sliding_window": true)") ==
+          "config.json: use_sliding_window: expected false, got true");
+    CHECK(llama(R"("layer_types": ["full_attention", "sliding_attention"])") ==
+          "config.json: layer_types: expected \"full_attention\" only, got "
+          "[\"full_attention\",\"sliding_attention\"]");
+    CHECK(llama(R"("rope_interleaved": true)") ==
+          "config.json: rope_interleaved: expected false, got true");
     CHECK(llama(R"("hidden_act": "gelu")") ==
           "config.json: hidden_act: expected silu, got \"gelu\"");
     CHECK(llama(R"("mlp_bias": true)") ==

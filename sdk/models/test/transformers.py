@@ -59,18 +59,25 @@ def gpt2(words, context, units, layers, heads, x, *, other=False):
     return norm(h, "ln_f") @ p["lm_head.weight" if other else "wte.weight"].T
 
 
-def llama(words, units, layers, heads, kv_heads, hidden, x, *, theta=10000.0, scaled=None, biases=()):
-    size = units // heads
+def llama(words, units, layers, heads, kv_heads, hidden, x, *, theta=10000.0, scaled=None, biases=(),
+          size=0, normalized=False, tied=False):
+    """size: units of a head. normalized: each head of queries and keys, as in Qwen 3."""
+    size = size or units // heads
+    wide = heads * size
     frequencies = theta ** (-torch.arange(0, size, 2) / size)
     if scaled:
         frequencies = scaled(frequencies)
     shapes = {"model.embed_tokens.weight": (words, units), "model.norm.weight": (units,),
               "lm_head.weight": (words, units)}
+    if tied:
+        del shapes["lm_head.weight"]
     for i in range(layers):
-        for name, *shape in (("input_layernorm", units), ("self_attn.q_proj", units, units),
+        for name in ("q_norm", "k_norm") if normalized else ():
+            shapes[f"model.layers.{i}.self_attn.{name}.weight"] = (size,)
+        for name, *shape in (("input_layernorm", units), ("self_attn.q_proj", wide, units),
                              ("self_attn.k_proj", kv_heads * size, units),
                              ("self_attn.v_proj", kv_heads * size, units),
-                             ("self_attn.o_proj", units, units), ("post_attention_layernorm", units),
+                             ("self_attn.o_proj", units, wide), ("post_attention_layernorm", units),
                              ("mlp.up_proj", hidden, units), ("mlp.gate_proj", hidden, units),
                              ("mlp.down_proj", units, hidden)):
             shapes[f"model.layers.{i}.{name}.weight"] = tuple(shape)
@@ -79,7 +86,10 @@ def llama(words, units, layers, heads, kv_heads, hidden, x, *, theta=10000.0, sc
     p = draw(shapes)
 
     def norm(h, name):
-        return F.rms_norm(h, (units,), p[name + ".weight"], 1e-6)
+        return F.rms_norm(h, h.shape[-1:], p[name + ".weight"], 1e-6)
+
+    def norm_heads(h, name):
+        return norm(h.unflatten(-1, (-1, size)), name).flatten(-2) if normalized else h
 
     def rotate(a):  # (N, T, heads * size)
         n, t, _ = a.shape
@@ -95,11 +105,12 @@ def llama(words, units, layers, heads, kv_heads, hidden, x, *, theta=10000.0, sc
             return F.linear(h, p[f"model.layers.{i}.{name}.weight"], p.get(f"model.layers.{i}.{name}.bias"))
         normal = norm(h, f"model.layers.{i}.input_layernorm")
         q, k, v = (linear(normal, f"self_attn.{c}_proj") for c in "qkv")
-        h = h + linear(attention(rotate(q), rotate(k), v, heads), "self_attn.o_proj")
+        q, k = (rotate(norm_heads(a, f"model.layers.{i}.self_attn.{c}_norm")) for a, c in ((q, "q"), (k, "k")))
+        h = h + linear(attention(q, k, v, heads), "self_attn.o_proj")
         normal = norm(h, f"model.layers.{i}.post_attention_layernorm")
         h = h + linear(F.silu(linear(normal, "mlp.gate_proj")) * linear(normal, "mlp.up_proj"),
                        "mlp.down_proj")
-    return norm(h, "model.norm") @ p["lm_head.weight"].T
+    return norm(h, "model.norm") @ p["model.embed_tokens.weight" if tied else "lm_head.weight"].T
 
 
 def llama3(frequencies):
@@ -160,6 +171,10 @@ show("llama", llama(13, 16, 2, 4, 2, 24, TOKENS), 17)
 show("gpt2, other", gpt2(13, 8, 16, 2, 4, TOKENS, other=True), 17)
 show("llama 3", llama(13, 16, 2, 4, 2, 24, TOKENS, theta=100.0, scaled=llama3, biases=("self_attn", "mlp")), 17)
 show("llama, linear", llama(13, 16, 2, 4, 2, 24, TOKENS, scaled=lambda f: f / 4, biases=("mlp",)), 17)
+QKV = tuple(f"self_attn.{c}_proj" for c in "qkv")
+show("SmolLM2", llama(13, 16, 2, 4, 2, 24, TOKENS, theta=100000.0, tied=True), 17)
+show("Qwen 2", llama(13, 16, 2, 4, 2, 24, TOKENS, theta=1e6, biases=QKV, tied=True), 17)
+show("Qwen 3", llama(13, 16, 2, 4, 2, 24, TOKENS, theta=1e6, size=6, normalized=True), 17)
 show("124M", gpt2(50257, 1024, 768, 12, 12, torch.arange(8)[None] * 5003 % 50257), 40009)
 IMAGES = torch.arange(2 * 3 * 11 * 11).view(2, 3, 11, 11) * 37 % 101 / 50.0 - 1
 show("vit", vit(11, 3, 16, 2, 4, 5, IMAGES), 1)

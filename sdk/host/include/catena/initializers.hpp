@@ -32,6 +32,20 @@ struct One : Constant {
     One() : Constant(1) {}
 };
 
+// While one exists, Random initializers make zeros on this thread, without random numbers: for models
+// whose parameters are loaded next.
+//     const initializers::no_random_values loading;
+class [[nodiscard]] no_random_values {
+public:
+    no_random_values() noexcept;
+    ~no_random_values();
+    no_random_values(const no_random_values&) = delete;
+    no_random_values& operator=(const no_random_values&) = delete;
+
+private:
+    bool before_;
+};
+
 // A distribution with mean 0, whose width may depend on the number of inputs and outputs of each
 // unit of a weight (out, in, kernel...). Calls throw InvalidError unless the scale is finite,
 // ShapeError for fewer than two extents if the width depends on them.

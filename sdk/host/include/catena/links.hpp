@@ -281,19 +281,23 @@ private:
 // MultiHeadAttention: each token looks up values of others, in several heads.
 // y = out(F::scaled_dot_product_attention(q(x), k(c), v(c))) for x (N, T, units) and a context c
 // (N, S, units), which is x itself in self-attention. (Vaswani and others, "Attention Is All You
-// Need", 2017.) Parameters: those of the layers q, k, v and out, Linear(units, units), but k and v
-// have units / heads * kv_heads outputs. The constructor throws ShapeError if heads do not divide
-// units, or kv_heads do not divide heads; calls throw it if x does not fit.
+// Need", 2017.) Parameters: those of the layers q, k, v and out. A head has D units, so q is
+// Linear(units, heads * D), k and v are Linear(units, kv_heads * D), out is Linear(heads * D, units).
+// With norm_eps also those of q_norm and k_norm, RMSNormalization(D). The constructor throws
+// ShapeError if heads do not divide units (unless head_size is given), or kv_heads do not divide
+// heads; calls throw it if x does not fit.
 class MultiHeadAttention : public Chain {
 public:
     struct Options {
         std::int64_t kv_heads = 0;    // heads of keys and values, which heads of q share; 0: heads
+        std::int64_t head_size = 0;   // D; 0: units / heads
         bool bias = true;             // of the four layers
         bool causal = false;          // no token sees later ones
         std::int64_t window = 0;      // a token sees the last `window` ones up to itself; 0: all
         double dropout = 0;           // in training, of the weights of attention
         RotaryPositions rotary = {};  // of q and k
         double wscale = 1;            // of the initial weights, as for Linear
+        double norm_eps = 0;          // normalizes the heads of q and k, before rotary; 0: does not
     };
     // The keys and values of earlier tokens, for generation: (N, places, kv_heads, D). A copy
     // shares them.
@@ -321,11 +325,14 @@ public:
     // An empty cache for n texts of up to `places` tokens, with the link's device and dtype.
     Cache make_cache(std::int64_t n, std::int64_t places) const;
 
-    void visit(Visitor& visitor) override { visitor("q", q)("k", k)("v", v)("out", out); }
+    void visit(Visitor& visitor) override;
 
     Linear q, k, v, out;
+    std::optional<RMSNormalization> q_norm, k_norm;
 
 private:
+    Variable queries_of(const Variable& x, std::int64_t offset) const;
+    Variable keys_of(const Variable& x, std::int64_t offset) const;
     Variable split(const Variable& x, std::int64_t heads) const;
     // offset: the place of the first query, as in F::scaled_dot_product_attention().
     Variable attend(const Variable& q, const Variable& k, const Variable& v, const Variable& mask,

@@ -16,19 +16,26 @@ namespace {
 
 constexpr std::string_view heads_last = "BTHD";
 
-std::int64_t checked_kv_heads(std::int64_t units, std::int64_t heads, std::int64_t kv_heads) {
-    if (units < 1 || heads < 1 || units % heads != 0)
+using Options = MultiHeadAttention::Options;
+
+std::int64_t checked_head_size(std::int64_t units, std::int64_t heads, std::int64_t head_size) {
+    if (units < 1 || heads < 1 || (head_size == 0 && units % heads != 0))
         fail<ShapeError>("[MultiHeadAttention] heads: expected a divisor of the {} units, got {}",
                          units, heads);
+    if (head_size < 0)
+        fail<ShapeError>("[MultiHeadAttention] head_size: expected 0 or more, got {}", head_size);
+    return head_size > 0 ? head_size : units / heads;
+}
+std::int64_t checked_kv_heads(std::int64_t heads, std::int64_t kv_heads) {
     if (kv_heads < 0 || (kv_heads > 0 && heads % kv_heads != 0))
         fail<ShapeError>(
             "[MultiHeadAttention] kv_heads: expected a divisor of the {} heads, got {}", heads,
             kv_heads);
     return kv_heads > 0 ? kv_heads : heads;
 }
-std::int64_t kv_units(std::int64_t units, std::int64_t heads, std::int64_t kv_heads) {
-    const std::int64_t checked = checked_kv_heads(units, heads, kv_heads);
-    return units / heads * checked;
+Linear projection(std::int64_t units, std::int64_t heads, std::int64_t n, const Options& options) {
+    return {units, checked_head_size(units, heads, options.head_size) * n, options.wscale, 0,
+            !options.bias};
 }
 
 // Sets array[:, begin:end] = value, in place.
@@ -43,18 +50,26 @@ void write_tokens(const Array& array, std::int64_t begin, std::int64_t end, cons
 
 MultiHeadAttention::MultiHeadAttention(std::int64_t units, std::int64_t heads,
                                        const Options& options)
-    : q(units, units, options.wscale, 0, !options.bias),
-      k(units, kv_units(units, heads, options.kv_heads), options.wscale, 0, !options.bias),
-      v(units, k.W.shape()[0], options.wscale, 0, !options.bias),
-      out(units, units, options.wscale, 0, !options.bias),
+    : q(projection(units, heads, heads, options)),
+      k(projection(units, heads, checked_kv_heads(heads, options.kv_heads), options)),
+      v(projection(units, heads, checked_kv_heads(heads, options.kv_heads), options)),
+      out(q.W.shape()[0], units, options.wscale, 0, !options.bias),
       heads_(heads),
       options_(options) {
-    options_.kv_heads = checked_kv_heads(units, heads, options.kv_heads);
-    if (options.rotary && units / heads % 2 != 0)
+    options_.kv_heads = checked_kv_heads(heads, options.kv_heads);
+    options_.head_size = checked_head_size(units, heads, options.head_size);
+    if (!(options.norm_eps >= 0))
+        fail<InvalidError>("[MultiHeadAttention] norm_eps: expected 0 or more, got {}",
+                           options.norm_eps);
+    if (options.norm_eps > 0) {
+        q_norm.emplace(options_.head_size, options.norm_eps);
+        k_norm.emplace(options_.head_size, options.norm_eps);
+    }
+    if (options.rotary && options_.head_size % 2 != 0)
         fail<ShapeError>(
             "[MultiHeadAttention] heads: expected an even number of units for each head with "
             "rotary positions, got {}",
-            units / heads);
+            options_.head_size);
     // Checks the other options.
     (void)F::handles::scaled_dot_product_attention(options.causal, 0.0, options.dropout,
                                                    options.window, 0, heads_last);
@@ -62,10 +77,8 @@ MultiHeadAttention::MultiHeadAttention(std::int64_t units, std::int64_t heads,
 
 Variable MultiHeadAttention::operator()(const Variable& x, const Variable& context,
                                         const Variable& mask, const Variable& lengths) const {
-    const Variable queries = options_.rotary(split(q(x, 2), heads_));
-    const Variable keys = options_.rotary(split(k(context, 2), options_.kv_heads));
-    return attend(queries, keys, split(v(context, 2), options_.kv_heads), mask, lengths,
-                  options_.causal, 0);
+    return attend(queries_of(x, 0), keys_of(context, 0), split(v(context, 2), options_.kv_heads),
+                  mask, lengths, options_.causal, 0);
 }
 
 Variable MultiHeadAttention::operator()(const Variable& x, Cache& cache,
@@ -80,8 +93,7 @@ Variable MultiHeadAttention::operator()(const Variable& x, Cache& cache,
             "[MultiHeadAttention] x: expected at most {} tokens, for which the cache "
             "has places, got {}",
             kept[1] - begin, end - begin);
-    const Variable queries = options_.rotary(split(q(x, 2), heads_), begin);
-    const Variable keys = options_.rotary(split(k(x, 2), options_.kv_heads), begin);
+    const Variable queries = queries_of(x, begin), keys = keys_of(x, begin);
     write_tokens(cache.k, begin, end, keys.data());
     write_tokens(cache.v, begin, end, split(v(x, 2), options_.kv_heads).data());
     const Array lengths =
@@ -97,15 +109,28 @@ MultiHeadAttention::Cache MultiHeadAttention::make_cache(std::int64_t n,
     if (n < 1 || places < 1)
         fail<ShapeError>("[MultiHeadAttention] cache: expected positive sizes, got {} and {}", n,
                          places);
-    const std::int64_t units = q.W.shape()[0];
     const auto zeros = [&] {
-        return Array::zeros({n, places, options_.kv_heads, units / heads_}, q.W.dtype(),
+        return Array::zeros({n, places, options_.kv_heads, options_.head_size}, q.W.dtype(),
                             q.W.device());
     };
     return {zeros(), zeros()};
 }
 
-// (N, T, units) as (N, T, heads, D), the same memory.
+Variable MultiHeadAttention::queries_of(const Variable& x, std::int64_t offset) const {
+    const Variable heads = split(q(x, 2), heads_);
+    return options_.rotary(q_norm ? (*q_norm)(heads) : heads, offset);
+}
+Variable MultiHeadAttention::keys_of(const Variable& x, std::int64_t offset) const {
+    const Variable heads = split(k(x, 2), options_.kv_heads);
+    return options_.rotary(k_norm ? (*k_norm)(heads) : heads, offset);
+}
+
+void MultiHeadAttention::visit(Visitor& visitor) {
+    visitor("q", q)("k", k)("v", v)("out", out);
+    if (q_norm) visitor("q_norm", *q_norm)("k_norm", *k_norm);
+}
+
+// (N, T, heads * D) as (N, T, heads, D), the same memory.
 Variable MultiHeadAttention::split(const Variable& x, std::int64_t heads) const {
     const Shape shape = x.shape();
     return F::reshape(x, Shape{shape[0], shape[1], heads, shape[2] / heads});

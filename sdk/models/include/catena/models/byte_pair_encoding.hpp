@@ -18,8 +18,8 @@ namespace catena::models {
 // Learners", 2019.) Thread-safe. Copies share the tables.
 class BytePairEncoding {
 public:
-    // Reads tokenizer.json (of Hugging Face, with the model "BPE" on bytes, as GPT-2 and Llama 3
-    // have it), or GPT-2's files vocab.json and merges.txt. `path` is tokenizer.json, or a folder
+    // Reads tokenizer.json (of Hugging Face, with the model "BPE" on bytes, as GPT-2, Llama 3,
+    // SmolLM2, Qwen 2 and Qwen 3 have it), or GPT-2's files vocab.json and merges.txt. `path` is tokenizer.json, or a folder
     // with either; add_bos_token in tokenizer_config.json decides whether a text begins with
     // bos_token. Throws DataError if a file is missing, invalid, or has another kind of tokenizer.
     static BytePairEncoding load(const std::filesystem::path& path);
@@ -32,10 +32,12 @@ public:
     std::int64_t size() const noexcept;
     // Returns the ids of a text. Special tokens in the text, such as <|endoftext|>, become their
     // ids if `special`, else ordinary text. Does not add beginning(). Throws InvalidError if the
-    // text is not UTF-8 or if its bytes are not all tokens.
+    // text is not UTF-8. As in the package tokenizers, bytes without a token are dropped, unless
+    // the file has a token for them (unk_token), and the text is normalized first (NFC in Qwen 2).
     std::vector<std::int32_t> encode(std::string_view text, bool special = true) const;
-    // Returns the text of the ids. It may begin or end within a code point. Throws InvalidError for
-    // an id that is not a token.
+    // Returns the text of the ids. It may begin or end within a code point. Ids without a token, of
+    // which models may have more than their tokenizers, have no text. Throws InvalidError for
+    // negative ids.
     std::string decode(std::span<const std::int32_t> ids) const;
     // The tokens that come before a text, such as <|begin_of_text|>; may be empty.
     std::span<const std::int32_t> beginning() const noexcept;

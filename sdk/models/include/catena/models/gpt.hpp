@@ -24,8 +24,9 @@ public:
         std::int64_t units = 256;
         std::int64_t layers = 4;
         std::int64_t heads = 4;
-        std::int64_t kv_heads = 0;  // heads of keys and values, which heads share; 0: heads
-        std::int64_t hidden = 0;    // units of the MLP; 0: 4 units, or 8/3 units in Llama
+        std::int64_t kv_heads = 0;   // heads of keys and values, which heads share; 0: heads
+        std::int64_t head_size = 0;  // units of a head; 0: units / heads
+        std::int64_t hidden = 0;     // units of the MLP; 0: 4 units, or 8/3 units in Llama
         Layout layout = Layout::gpt2;
         double dropout = 0;
     };
@@ -38,9 +39,10 @@ public:
         bool learned_positions;
         double rotary_base;  // 0: positions are not rotary
         functions::RotaryScaling rotary_scaling;
-        bool bias;          // of linear layers
-        bool tied;          // the scores use the vectors of tokens as weights
-        double eps = 1e-5;  // of the normalization
+        bool bias;             // of linear layers
+        bool tied;             // the scores use the vectors of tokens as weights
+        bool qk_norm = false;  // each head of queries and keys is normalized, as in Qwen 3
+        double eps = 1e-5;     // of the normalization
     };
 
     // Throws ShapeError for sizes below 1, the errors of TransformerBlock, and InvalidError unless
@@ -89,17 +91,18 @@ private:
 };
 
 // Loads a model in the format of Hugging Face: a folder with config.json, and model.safetensors or
-// the files that model.safetensors.index.json lists. Its type is gpt2 or llama; rotary positions
-// may be scaled linearly or as in Llama 3. dropout: as in Gpt::Sizes. Throws DataError if a file is
-// missing or damaged, if arrays are missing or left over, and if the configuration has a value that
-// Gpt does not support.
+// the files that model.safetensors.index.json lists. Its type is gpt2, llama (also SmolLM2), qwen2
+// or qwen3, without sliding windows; rotary positions may be scaled linearly or as in Llama 3.
+// dropout: as in Gpt::Sizes. Draws no random numbers. Throws DataError if a file is missing or
+// damaged, if arrays are missing or left over, and if the configuration has a value that Gpt does
+// not support.
 Gpt load_gpt(const std::filesystem::path& folder, double dropout = 0);
 // The tokens that end a text, by eos_token_id in the folder's generation_config.json or else in
 // config.json; empty if neither has it. Throws DataError for a damaged file.
 std::vector<std::int32_t> load_end_tokens(const std::filesystem::path& folder);
 // The text of a config.json for the model, and a model with initial weights for such a text.
-// make_gpt() throws DataError as load_gpt(), and config_of() InvalidError if the model is neither a
-// GPT-2 nor a Llama, because of its Details.
+// make_gpt() throws DataError as load_gpt(), and config_of() InvalidError if the model is none
+// of these types, because of its Details.
 std::string config_of(const Gpt& model);
 Gpt make_gpt(std::string_view config, double dropout = 0);
 // Writes config.json and model.safetensors to a folder, for load_gpt() and for Hugging Face's

@@ -269,6 +269,8 @@ class Snapshots(Case):
         self.assertIn("options/lr: expected 0.001 1 1, got 0.01 1 1", text)
         self.assertIn("optimizer/l1/W/m: missing", text)
         self.assertIn("No such file", self.run_program("--resume", "nowhere", code=1))
+        self.assertIn("/dev/zero: expected a zip archive of arrays (.npz), got a device",
+                      self.run_program("--resume", "/dev/zero", code=1))  # it has no end
         for option, other, was in (("lr", "0.1", "0.01 1 1"), ("dropout", 0.5, 0), ("seed", 3, 0),
                                    ("batch", 50, 100), ("units", 50, 100)):
             text = self.run_program("--" + option, other, "--resume", file, code=1)

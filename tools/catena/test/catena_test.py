@@ -168,7 +168,10 @@ class Call(Case):
         self.assertIn("catena.no_such_thing", self.refused("call", "no_such_thing", {}))
         self.assertRegex(self.refused("call", "exp", {"in_x": one}, "--device", "abacus"),
                          r"\[device\] name: expected a device of (\w+ \(.*\), )?cpu \(")
-        self.assertIn("did you mean catena.relu?", self.refused("call", "ReLU_", {"in_x": one}))
+        for name in ("ReLU_", "rleu"):
+            self.assertIn("did you mean catena.relu?", self.refused("call", name, {"in_x": one}))
+        self.assertIn("conv2d is called catena.convolution_2d here",
+                      self.refused("call", "conv2d", {"in_x": one}))
         self.assertIn("did you mean catena.adam_update?",
                       self.refused("update", "Adam", {"param0": one, "grad1": one}))
         far = self.refused("call", "xylophone", {})

@@ -30,6 +30,17 @@ def _reduce(function):
 _copyreg.pickle(type(plugin_function), _reduce)
 
 
+def _hint(name):
+    """Which function was probably meant."""
+    import difflib
+    here = _core.name_here(name)
+    if here:
+        return f"{name} is called {here} here"
+    names = [each for each in __dir__() if each[0].islower()]
+    found = difflib.get_close_matches(name.lower(), names, 1, 0.7)
+    return f"did you mean {found[0]}?" if found else "plugin_report() lists the plugins"
+
+
 def __getattr__(name):
     if name == "__all__":
         return __dir__()
@@ -37,12 +48,12 @@ def __getattr__(name):
         raise AttributeError(name)
     if name[0].isupper():  # in Chainer 1, functions with parameters are here
         from catena.links import chainer1
-        return getattr(chainer1, name)
+        if hasattr(chainer1, name):
+            return getattr(chainer1, name)
     try:
         function = plugin_function("catena." + name)
     except _core.PluginError:
-        raise AttributeError(f"no plugin has the function catena.{name}; plugin_report() "
-                             "lists the plugins") from None
+        raise AttributeError(f"no plugin has the function catena.{name}; {_hint(name)}") from None
     globals()[name] = function
     return function
 

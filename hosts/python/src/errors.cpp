@@ -114,6 +114,13 @@ std::string without_places(std::string text) {
 
 }  // namespace
 
+std::string with_advice(std::string text) {
+    const auto has = [&](const char* part) { return text.find(part) != text.npos; };
+    if (has("expected a device of ") && has("got 'cuda") && !has("cuda ("))
+        text += "\nGPUs need the package catena-cuda: pip install catena-cuda";
+    return text;
+}
+
 void raise(PyObject* type, const std::string& message) {
     set_error(type, message);
     throw PythonError();
@@ -127,9 +134,9 @@ void set_python_error() noexcept {
     } catch (const NanError& error) {
         set_error(classes.nan, without_places(error.what()));
     } catch (const Error& error) {
-        set_error(class_of(error), error.what());
+        set_error(class_of(error), with_advice(error.what()));
     } catch (const std::bad_alloc&) {
-        PyErr_NoMemory();
+        set_error(classes.memory, "expected enough memory, got too little");
     } catch (const std::exception& error) {
         set_error(classes.error, error.what());
     } catch (...) {

@@ -136,7 +136,7 @@ PyObject* gpu_count(PyObject*, PyObject*) {
     return guarded([] { return PyLong_FromLong(cuda::device_count()); });
 }
 PyObject* gpu_reason(PyObject*, PyObject*) {
-    return guarded([] { return python_text(cuda::reason()).release(); });
+    return guarded([] { return python_text(with_advice(cuda::reason())).release(); });
 }
 PyObject* set_gpu_backend(PyObject*, PyObject* name) {
     return guarded([&]() -> PyObject* {

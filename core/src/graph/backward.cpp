@@ -96,12 +96,15 @@ void call_hook(const VariableNode& leaf) {
 }  // namespace
 
 void BackwardPass::run(VariableNode* consumed) {
-    const struct Scope {
+    // A pass without a factor of its own has that of the pass around it, so nothing changes.
+    struct Scope {
         explicit Scope(double scale) : before(std::exchange(scale_of_pass, scale)) {}
         Scope(Scope&&) = delete;
         ~Scope() { scale_of_pass = before; }
         const double before;
-    } scope(loss_scale_);
+    };
+    std::optional<Scope> scope;
+    if (mode_.loss_scale != 0) scope.emplace(loss_scale_);
     for (bool first = true; !heap_.empty(); first = false) {
         const auto check = backward_check.load(std::memory_order_relaxed);
         if (check && !first) check();

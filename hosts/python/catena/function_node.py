@@ -77,5 +77,6 @@ class FunctionNode(_core.FunctionNodeBase):
     @property
     def output_data(self):
         """The arrays of the outputs; None for those that ``retain_outputs()`` did not keep."""
-        kept = {i: y.array for i, y in zip(self._output_indexes, self.get_retained_outputs())}
+        kept = {i: None if y is None else y.array for i, y in zip(
+            self._output_indexes, self.get_retained_outputs())}
         return tuple(kept.get(i) for i in range(len(self.outputs)))

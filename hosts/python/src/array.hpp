@@ -21,7 +21,7 @@ bool is_array_like(PyObject* object);
 // native byte order and writable; others are copied. Raises TypeError for other objects and dtypes.
 // what: "[catena.Variable] data". same: set to whether to_python() could return this object.
 Array array_of(PyObject* object, std::string_view what, bool* same = nullptr);
-// The array as an operand of a variable: in the variable's dtype if both are floating, unless `keep`.
+// The array as an operand of a variable: in its dtype if both are floating, unless `keep`.
 Array operand_of(PyObject* object, Dtype dtype, bool keep = false);
 // A numpy.ndarray that shares the memory if the host can access it, else a catena.Array, also for
 // bfloat16 without the package ml_dtypes. None for an empty handle.

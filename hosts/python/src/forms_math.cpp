@@ -98,10 +98,12 @@ void add_logic(Forms& forms) {
           });
     forms("where(condition, x, y)", "x where the condition is not 0, else y.",
           [](const Term& given, const Term& x, const Term& y) {
+              const std::optional<Variable>& other = x.variable ? x.variable : y.variable;
               const Variable condition =
-                  given.variable ? *given.variable
-                                 : as_variable(Array::full({}, given.number->value() != 0,
-                                                           Dtype::bool8));
+                  given.variable
+                      ? *given.variable
+                      : as_variable(Array::full({}, given.number->value() != 0, Dtype::bool8,
+                                                other ? other->device() : Device()));
               return of_two(
                   x, y, [&](const auto& a, const auto& b) { return F::where(condition, a, b); });
           });

@@ -68,8 +68,8 @@ PyObject* binary(PyObject* left, PyObject* right) noexcept {
                     return a != nullptr ? apply(*a, c) : apply(c, *b);
                 }
             } else if (is_array_like(other)) {
-                const X converted = Operand<X>::converted(other, a != nullptr ? *a : *b,
-                                                          requires { Op::promotes; });
+                const X converted = Operand<X>::converted(
+                    other, a != nullptr ? *a : *b, requires { Op::promotes; });
                 return a != nullptr ? apply(*a, converted) : apply(converted, *b);
             }
         }

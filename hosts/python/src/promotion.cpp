@@ -1,3 +1,4 @@
+// Which dtype a function of inputs of different floating dtypes computes in.
 #include "promotion.hpp"
 
 #include <algorithm>

@@ -1,10 +1,12 @@
 """Convolutions and pooling with Chainer's arguments, along any number of axes."""
 import math
+from typing import Any
 
 from catena import _core
 from catena import functions as F
 from catena._core import forms
-from catena.functions._plugins import as_tuple, check_choice, in_dtype_of, plugins, variable
+from catena.functions._plugins import (
+    as_tuple, check_choice, in_dtype_of, plugins, require_from_1, variable)
 
 __all__ = [
     "average_pooling_1d", "average_pooling_3d", "average_pooling_nd", "convolution_1d",
@@ -16,7 +18,7 @@ __all__ = [
     "upsampling_2d"]
 
 
-def convolution_2d(x, W, b=None, stride=1, pad=0, cover_all=False, dilate=1, groups=1):
+def convolution_2d(x, W, b=None, stride=1, pad=0, cover_all=False, dilate=1, groups=1) -> Any:
     """The cross-correlation of images with filters, plus b.
 
     Args:
@@ -33,7 +35,7 @@ def convolution_2d(x, W, b=None, stride=1, pad=0, cover_all=False, dilate=1, gro
         x, W, b, stride, pad, cover_all))
 
 
-def deconvolution_2d(x, W, b=None, stride=1, pad=0, outsize=None, dilate=1, groups=1):
+def deconvolution_2d(x, W, b=None, stride=1, pad=0, outsize=None, dilate=1, groups=1) -> Any:
     """The transposed convolution, plus b: the sum of the filters, weighted with x, everywhere.
 
     Args:
@@ -88,12 +90,15 @@ def _out_size(size, k, s, p, cover_all=False):
     return max(0, (size + 2 * p - k + (s - 1 if cover_all else 0)) // s + 1)
 
 
-def convolution_nd(x, W, b=None, stride=1, pad=0, cover_all=False, dilate=1, groups=1):
+def convolution_nd(x, W, b=None, stride=1, pad=0, cover_all=False, dilate=1, groups=1) -> Any:
     """``convolution_2d()`` along any number of axes: x is (N, C, ...), W (out, C / groups, ...)."""
     x = variable(x, "convolution_nd")
     W = variable(W, "convolution_nd", "W", x.ndim)
     n = x.ndim - 2
     stride, pad, dilate = _tuples("convolution_nd", n, stride=stride, pad=pad, dilate=dilate)
+    if 0 in W.shape[2:]:
+        raise _core.ShapeError("[convolution_nd] W.shape[2:]: expected at least 1 along each axis, "
+                               f"got {W.shape[2:]}")
     if n == 2:
         return convolution_2d(x, W, b, stride, pad, cover_all, dilate, groups)
     if n == 1:
@@ -108,12 +113,12 @@ def convolution_nd(x, W, b=None, stride=1, pad=0, cover_all=False, dilate=1, gro
     y = 0
     for i in range(W.shape[2]):
         at = F.swapaxes(x[:, :, i * d:i * d + s * (out - 1) + 1:s], 1, 2)
-        y += convolution_nd(at.reshape(-1, *at.shape[2:]), W[:, :, i], None, stride[1:], pad[1:],
-                            cover_all, dilate[1:], groups)
+        y += convolution_nd(at.reshape(len(x) * out, *at.shape[2:]), W[:, :, i], None, stride[1:],
+                            pad[1:], cover_all, dilate[1:], groups)
     return _with_bias(F.swapaxes(y.reshape(len(x), out, *y.shape[1:]), 1, 2), b)
 
 
-def deconvolution_nd(x, W, b=None, stride=1, pad=0, outsize=None, dilate=1, groups=1):
+def deconvolution_nd(x, W, b=None, stride=1, pad=0, outsize=None, dilate=1, groups=1) -> Any:
     """``deconvolution_2d()`` along any axes: x is (N, C, ...), W (C, out / groups, ...)."""
     x = variable(x, "deconvolution_nd")
     W = variable(W, "deconvolution_nd", "W", x.ndim)
@@ -157,7 +162,7 @@ def _of_axes(function, n, name):
     return limited
 
 
-def depthwise_convolution_2d(x, W, b=None, stride=1, pad=0):
+def depthwise_convolution_2d(x, W, b=None, stride=1, pad=0) -> Any:
     """The convolution of each channel with filters of its own.
 
     Args:
@@ -171,12 +176,12 @@ def depthwise_convolution_2d(x, W, b=None, stride=1, pad=0):
     return convolution_2d(x, W, b, stride, pad, groups=channels)
 
 
-def dilated_convolution_2d(x, W, b=None, stride=1, pad=0, dilate=1, cover_all=False):
+def dilated_convolution_2d(x, W, b=None, stride=1, pad=0, dilate=1, cover_all=False) -> Any:
     """``convolution_2d()`` with filters whose elements are `dilate` pixels apart."""
     return convolution_2d(x, W, b, stride, pad, cover_all, dilate)
 
 
-def im2col(x, ksize, stride=1, pad=0, cover_all=False, dilate=1):
+def im2col(x, ksize, stride=1, pad=0, cover_all=False, dilate=1) -> Any:
     """The windows of images as columns: (N, C kh kw, windows along y, windows along x)."""
     x = variable(x, "im2col", "x", 4)
     steps = _tuples("im2col", 2, ksize=ksize, stride=stride, pad=pad, dilate=dilate)
@@ -195,7 +200,7 @@ def im2col(x, ksize, stride=1, pad=0, cover_all=False, dilate=1):
     return F.stack(columns, 2).reshape(shape)
 
 
-def local_convolution_2d(x, W, b=None, stride=1):
+def local_convolution_2d(x, W, b=None, stride=1) -> Any:
     """A convolution with other filters at each position.
 
     Args:
@@ -208,13 +213,14 @@ def local_convolution_2d(x, W, b=None, stride=1):
     W = variable(W, "local_convolution_2d", "W", 6)
     out, oh, ow = W.shape[:3]
     columns = im2col(x, W.shape[4:], stride)[:, :, :oh, :ow]
-    columns = columns.reshape(len(x), -1, oh * ow).transpose(2, 0, 1)
-    y = F.matmul(columns, W.reshape(out, oh * ow, -1).transpose(1, 2, 0))
+    size = math.prod(W.shape[3:])
+    columns = columns.reshape(len(x), size, oh * ow).transpose(2, 0, 1)
+    y = F.matmul(columns, W.reshape(out, oh * ow, size).transpose(1, 2, 0))
     y = in_dtype_of(x, y.transpose(1, 2, 0).reshape(len(x), out, oh, ow))
     return y if b is None else y + in_dtype_of(x, variable(b, "local_convolution_2d", "b"))
 
 
-def shift(x, ksize=3, dilate=1):
+def shift(x, ksize=3, dilate=1) -> Any:
     """Moves groups of channels by different steps, as a convolution with one 1 in each filter.
 
     Args:
@@ -243,7 +249,7 @@ def shift(x, ksize=3, dilate=1):
     return F.concat(parts, 1)
 
 
-def deformable_convolution_2d_sampler(x, offset, W, b=None, stride=1, pad=0):
+def deformable_convolution_2d_sampler(x, offset, W, b=None, stride=1, pad=0) -> Any:
     """A convolution whose filters' elements are moved by offsets in pixels.
 
     Args:
@@ -275,11 +281,11 @@ def deformable_convolution_2d_sampler(x, offset, W, b=None, stride=1, pad=0):
     points = F.stack([u, v], 1).reshape(n, 2, kh * kw, oh * ow)
     columns = F.spatial_transformer_sampler(
         F.pad(x, ((0, 0), (0, 0), (ph, ph), (pw, pw)), "constant"), points)
-    y = F.matmul(W.reshape(out, -1), columns.reshape(n, c * kh * kw, oh * ow))
+    y = F.matmul(W.reshape(out, c * kh * kw), columns.reshape(n, c * kh * kw, oh * ow))
     return _with_bias(in_dtype_of(x, y.reshape(n, out, oh, ow)), b)
 
 
-def max_pooling_2d(x, ksize, stride=None, pad=0, cover_all=True, return_indices=False):
+def max_pooling_2d(x, ksize, stride=None, pad=0, cover_all=True, return_indices=False) -> Any:
     """The largest element of each window.
 
     Args:
@@ -301,11 +307,12 @@ def _pooled(x, pool, function, ksize, stride, pad):
     for axis, (k, s, p) in enumerate(zip(*steps), 2):
         before, after = x.shape[:axis], x.shape[axis + 1:]
         images = x.reshape(1, math.prod(before), x.shape[axis], math.prod(after))
-        x = pool(images, (k, 1), (s, 1), (p, 0)).reshape(*before, -1, *after)
+        y = pool(images, (k, 1), (s, 1), (p, 0))
+        x = y.reshape(*before, y.shape[2], *after)
     return x
 
 
-def max_pooling_nd(x, ksize, stride=None, pad=0, cover_all=True, return_indices=False):
+def max_pooling_nd(x, ksize, stride=None, pad=0, cover_all=True, return_indices=False) -> Any:
     """``max_pooling_2d()`` along any number of axes: x is (N, C, ...)."""
     x = variable(x, "max_pooling_nd")
     if x.ndim == 4:
@@ -317,7 +324,7 @@ def max_pooling_nd(x, ksize, stride=None, pad=0, cover_all=True, return_indices=
                    "max_pooling_nd", ksize, stride, pad)
 
 
-def average_pooling_nd(x, ksize, stride=None, pad=0, pad_value=0):
+def average_pooling_nd(x, ksize, stride=None, pad=0, pad_value=0) -> Any:
     """``average_pooling_2d()`` along any number of axes: x is (N, C, ...).
 
     Args:
@@ -334,7 +341,7 @@ def average_pooling_nd(x, ksize, stride=None, pad=0, pad_value=0):
     return y
 
 
-def spatial_pyramid_pooling_2d(x, pyramid_height, pooling=None):
+def spatial_pyramid_pooling_2d(x, pyramid_height, pooling=None) -> Any:
     """Maxima over 1, 4, 16, ... parts of images, as channels (N, C (1 + 4 + ...), 1, 1)."""
     check_choice("spatial_pyramid_pooling_2d", "pooling", pooling, ("max",))
     x = variable(x, "spatial_pyramid_pooling_2d", "x", 4)
@@ -350,7 +357,7 @@ def spatial_pyramid_pooling_2d(x, pyramid_height, pooling=None):
     return F.concat(ys)
 
 
-def unpooling_nd(x, ksize, stride=None, pad=0, outsize=None, cover_all=True):
+def unpooling_nd(x, ksize, stride=None, pad=0, outsize=None, cover_all=True) -> Any:
     """Repeats each element in its window: the transpose of a sum over windows.
 
     Args:
@@ -383,7 +390,7 @@ def _outsizes(sizes, ksize, stride, pad, cover_all):
                  for size, k, s, p in zip(sizes, ksize, stride, pad))
 
 
-def upsampling_2d(x, indexes, ksize, stride=None, pad=0, outsize=None, cover_all=True):
+def upsampling_2d(x, indexes, ksize, stride=None, pad=0, outsize=None, cover_all=True) -> Any:
     """Puts each element where the maximum of its window was; the others are 0.
 
     Args:

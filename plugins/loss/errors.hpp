@@ -22,8 +22,9 @@ struct BceWithLogits {
     CATENA_FN static T forward(T x, T t) {
         const T u = math::exp(-math::abs(x));
         const T w = T(1) + u;
-        // log(1 + u): the second term is what rounding took from w.
-        return math::max(x, T(0)) - x * t + (math::log(w) + (u - (w - T(1))) / w);
+        // max(x, 0) - x t without inf - inf, and log(1 + u), of which the last term is what rounding
+        // took from w.
+        return x * (math::where(x >= T(0), T(1), T(0)) - t) + (math::log(w) + (u - (w - T(1))) / w);
     }
     template <class T>
     CATENA_FN static Grads<T, 2> backward(T gy, T x, T t) {

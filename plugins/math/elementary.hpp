@@ -68,7 +68,7 @@ struct Expm1 {
 
     template <class T>
     CATENA_FN static T forward(T x) {
-        return math::expm1(x);
+        return math::where(x == T(0), x, math::expm1(x));  // keeps the sign of 0
     }
     template <class T>
     CATENA_FN static T backward(T gy, T x) {
@@ -86,7 +86,7 @@ struct Log1p {
 
     template <class T>
     CATENA_FN static T forward(T x) {
-        return math::log1p(x);
+        return math::where(x == T(0), x, math::log1p(x));  // keeps the sign of 0
     }
     template <class T>
     CATENA_FN static T backward(T gy, T x) {
@@ -166,8 +166,8 @@ struct Rsqrt {
         return T(1) / math::sqrt(x);
     }
     template <class T>
-    CATENA_FN static T backward(T gy, T x, T y) {
-        return T(-0.5) * gy * y / x;
+    CATENA_FN static T backward(T gy, T, T y) {
+        return T(-0.5) * gy * (y * y * y);
     }
 };
 

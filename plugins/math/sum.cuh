@@ -7,10 +7,16 @@
 
 namespace catena::plugins {
 
+template <class T>
+struct AsInt64 : cuda::Operation<cuda::Types<T>, cuda::Types<std::int64_t>, std::int64_t> {
+    using Value = std::int64_t;
+    __device__ __forceinline__ void operator()(const Value* x, Value* y) const { y[0] = x[0]; }
+};
 template <class F, class T>
 void sum_integers(const cuda::Call<F>& call, Tensor<const T> x, const Kept& kept, std::int64_t* y) {
-    cuda::sum(call.queue(), x, cuda::Repeats{x.shape, kept.shape()}, y, false,
-              call.template scratch<void>());
+    const cuda::Operand in[] = {{x.data, x.shape}};
+    cuda::sum(call.queue(), AsInt64<T>(), x.shape, in, 0, cuda::Repeats{x.shape, kept.shape()}, y,
+              false, call.template scratch<void>());
 }
 
 }  // namespace catena::plugins

@@ -145,96 +145,17 @@ std::int64_t integer_of(PyObject* object) {
 
 int narrow(std::int64_t value, std::string_view what) {
     if (!std::in_range<int>(value))
-        raise(PyExc_OverflowError,
-              std::string(what) + ": expected an integer of 32 bits, got " + std::to_string(value));
-    return static_cast<int>(value);
-}
-
-Owned elements_in(PyObject* object, std::string_view what, const char* expected) {
-    Owned tuple(PySequence_Tuple(object));
-    if (tuple) return tuple;
-    if (PyErr_ExceptionMatches(PyExc_TypeError) == 0) throw PythonError();  // of a generator
-    PyErr_Clear();
-    raise(PyExc_TypeError,
-          std::string(what) + ": expected " + expected + ", got " + type_name(object));
-}
-
-Shape shape_of(PyObject* object, std::string_view what) {
-    return Shape(std::span<const std::int64_t>(integers_of(object, what)));
-}
-
-namespace {
-
-std::array<PyObject*, dtype_count> dtypes_of_python{};  // those that python_dtype() has returned
-
-}  // namespace
-
-Owned python_dtype(Dtype dtype) {
-    PyObject*& known = dtypes_of_python[static_cast<std::size_t>(dtype)];
-    if (known != nullptr) return Owned::borrow(known);
-    Owned type = python_text(name(dtype));
-    const Owned package(dtype == Dtype::bfloat16 ? PyImport_ImportModule("ml_dtypes") : nullptr);
-    if (package) type = checked(PyObject_GetAttrString(package.get(), "bfloat16"));
-    else PyErr_Clear();
-    if (package || dtype != Dtype::bfloat16) {
-        const Owned make = numpy("dtype");
-        type = checked(PyObject_CallFunctionObjArgs(make.get(), type.get(), nullptr));
-    }
-    if (known == nullptr) known = Owned::borrow(type.get()).release();
-    return type;
-}
-
-Dtype dtype_from(PyObject* object, std::string_view what) {
-    const auto& known = dtypes_of_python;
-    const auto found = std::find(known.begin(), known.end(), object);
-    if (found != known.end()) return static_cast<Dtype>(found - known.begin());
-    Owned text = Owned::borrow(object);
-    if (PyUnicode_Check(object) == 0 || text_of(object) != "bfloat16") {
-        const Owned make = numpy("dtype");
-        const Owned dtype = checked(PyObject_CallFunctionObjArgs(make.get(), object, nullptr));
-        text = checked(PyObject_GetAttrString(dtype.get(), "name"));
-    }
-    try {
-        return dtype_from_name(text_of(text.get()));
-    } catch (const Error&) {
-        raise(PyExc_TypeError, std::string(what) +
-                                   ": expected float16, bfloat16, float32, float64, int32, int64, "
-                                   "uint8 or bool, got " +
-                                   std::string(text_of(text.get())));
-    }
-}
-
-bool is_number(PyObject* object) {
-    return PyFloat_Check(object) || PyLong_Check(object) || numpy_number(object) != 0;
-}
-
-Scalar scalar_of(PyObject* object) {
-    if (PyFloat_Check(object)) return PyFloat_AsDouble(object);
-    const char kind = PyLong_Check(object) != 0 ? 'i' : numpy_number(object);
-    if (kind == 0)
-        raise(PyExc_TypeError, "[number] expected an int or float, got a " + type_name(object));
-    const Owned number = checked(kind == 'f' ? PyNumber_Float(object) : PyNumber_Long(object));
-    if (kind == 'f') return PyFloat_AsDouble(number.get());
-    const long long value = PyLong_AsLongLong(number.get());
-    if (value == -1 && PyErr_Occurred() != nullptr) {
-        PyErr_Clear();
-        const double wide = PyLong_AsDouble(number.get());
-        if (wide == -1 && PyErr_Occurred() != nullptr) throw PythonError();
-        return Scalar::wide_integer(wide);
-    }
-    return value;
-}
-
-Array number_array(PyObject* object, Dtype dtype, Device device) {
-    const Scalar c = scalar_of(object);
-    if (is_floating(dtype) || dtype == Dtype::bool8 || !(c.is_integer() || c.is_wide_integer()))
-        return Array::full({}, c.value(), dtype, device);
-    const Array array = Array::from({c.integer()}, {}, device).astype(dtype);
-    if (c.is_wide_integer() || array.item<std::int64_t>() != c.integer())
-        raise(PyExc_OverflowError, "expected a number in the range of " + std::string(name(dtype)) +
-                                       ", got " +
-                                       std::string(text_of(checked(PyObject_Repr(object)).get())));
+        throw ValueError(
+            "[number] expected an integer in the range of " + std::string(name(dtype)) + ", got " +
+            (c.is_integer() ? std::to_string(c.integer()) : std::to_string(c.value())));
     return array;
+}
+Array array_of_number(const Shape& shape, Scalar c, Dtype dtype, Device device) {
+    const Array one = number_array(c, dtype, device);
+    const double value = one.item<double>();
+    const bool exact = dtype != Dtype::int64 || std::abs(value) < 0x1p53;
+    return exact ? Array::full(shape, value, dtype, device)
+                 : functions::broadcast_to(one, shape).copy();
 }
 
 namespace {
@@ -286,20 +207,14 @@ PyObject* array_reshape(PyObject* self, PyObject* args) {
         return wrap(array.reshape(Shape(std::span<const std::int64_t>(extents)))).release();
     });
 }
-// An array of one number.
-Array of_number(PyObject* number, const Shape& shape, Dtype dtype, Device device) {
-    const Array one = number_array(number, dtype, device);
-    const double value = one.item<double>();
-    const bool exact = dtype != Dtype::int64 || std::abs(value) < 0x1p53;
-    return exact ? Array::full(shape, value, dtype, device)
-                 : functions::broadcast_to(one, shape).copy();
-}
 PyObject* array_fill(PyObject* self, PyObject* const* args, Py_ssize_t n) {
     return guarded([&]() -> PyObject* {
         if (n != 1) raise(PyExc_TypeError, "fill() takes one argument: value");
         const Array& array = as<PyArray>(self)->array;
         if (is_floating(array.dtype())) array.fill(scalar_of(args[0]).value());
-        else array.copy_from(of_number(args[0], array.shape(), array.dtype(), array.device()));
+        else
+            array.copy_from(
+                array_of_number(array.shape(), scalar_of(args[0]), array.dtype(), array.device()));
         Py_RETURN_NONE;
     });
 }
@@ -391,7 +306,7 @@ PyObject* full(PyObject*, PyObject* const* args, Py_ssize_t n) {
         const Dtype dtype = dtype_from(args[2], "[full] dtype");
         const Device device = device_from(args[3]);
         return wrap(args[1] == Py_None ? Array::empty(shape, dtype, device)
-                                       : of_number(args[1], shape, dtype, device))
+                                       : array_of_number(shape, scalar_of(args[1]), dtype, device))
             .release();
     });
 }

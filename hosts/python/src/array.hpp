@@ -42,8 +42,10 @@ Device device_from(PyObject* object);
 // A number, also a scalar or a 0-d array of NumPy.
 bool is_number(PyObject* object);
 Scalar scalar_of(PyObject* object);
-// A Python number as a 0-d array. Raises OverflowError for integers beyond the dtype's range.
-Array number_array(PyObject* object, Dtype dtype, Device device);
+// A number as a 0-d array, and an array of one number. They throw ValueError for integers beyond
+// the dtype's range.
+Array number_array(Scalar number, Dtype dtype, Device device);
+Array array_of_number(const Shape& shape, Scalar number, Dtype dtype, Device device);
 
 void add_array(PyObject* module);
 

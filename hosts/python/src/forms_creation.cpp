@@ -6,8 +6,8 @@ namespace catena::python {
 void add_creation_forms(Forms& forms) {
     namespace F = functions;
     forms("full(shape, value, dtype='float32', device=None)", "An array of one value.",
-          [](const Shape& shape, double value, Dtype dtype, Device device) {
-              return F::full(shape, value, dtype, device);
+          [](const Shape& shape, Scalar value, Dtype dtype, Device device) {
+              return array_of_number(shape, value, dtype, device);
           });
     forms("arange(start, stop=None, step=1, dtype=None, device=None)",
           "start, start + step, ... below stop; with one number, from 0 to it.",
@@ -33,8 +33,8 @@ void add_creation_forms(Forms& forms) {
               return F::tri(n, m.value_or(-1), k, dtype, device);
           });
     forms("full_like(x, value, dtype=None)", "An array of one value, in the shape of x.",
-          [](const Variable& x, double value, std::optional<Dtype> dtype) {
-              return F::full_like(x.data(), value, dtype);
+          [](const Variable& x, Scalar value, std::optional<Dtype> dtype) {
+              return array_of_number(x.shape(), value, dtype.value_or(x.dtype()), x.device());
           });
     forms("one_hot(t, depth, axis=-1, dtype='float32')",
           "Vectors along a new axis with 1 at index t, else 0.",

@@ -120,7 +120,7 @@ Array subscript(const Array& x, PyObject* key) {
 }
 void assign(const Array& x, PyObject* key, PyObject* value) {
     Array source = is_number(value)
-                       ? number_array(value, x.dtype(), x.device())
+                       ? number_array(scalar_of(value), x.dtype(), x.device())
                        : array_of(value, "[set_item] value").to(x.device()).astype(x.dtype());
     if (source.size() == 1) source = source.reshape(Shape());
     x.copy_from(with_indices(

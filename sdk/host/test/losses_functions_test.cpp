@@ -88,6 +88,24 @@ TEST_CASE("sigmoid_cross_entropy: labels") {
     CHECK(none.item<float>() == 0);
     CHECK(F::sigmoid_cross_entropy(Array::zeros({0, 2}), Array::zeros({0, 2}, Dtype::int64))
               .item<float>() == 0);
+    for (const Shape& empty : {Shape{0, 2}, Shape{2, 0}, Shape{0}}) {
+        const Variable scores(Array::zeros(empty));
+        const Variable loss =
+            F::sigmoid_cross_entropy(scores, as_variable(Array::zeros(empty, Dtype::int32)), false);
+        CHECK(loss.item<float>() == 0);
+        loss.backward();
+        CHECK(scores.grad().shape() == empty);
+    }
+    CHECK(
+        F::sigmoid_cross_entropy(Array::zeros({0, 2}), Array::zeros({0, 2}), false).item<float>() ==
+        0);
+    // A batch whose sum is beyond float16, divided by N.
+    CHECK(F::sigmoid_cross_entropy(Array::full({3, 40000}, 4, Dtype::float16),
+                                   Array::zeros({3, 40000}, Dtype::int32), false)
+              .item<float>() == std::numeric_limits<float>::infinity());
+    CHECK(F::sigmoid_cross_entropy(Array::full({40000, 3}, 4, Dtype::float16),
+                                   Array::zeros({40000, 3}, Dtype::int32), false)
+              .item<float>() == doctest::Approx(3 * 4.018).epsilon(1e-3));
     CHECK(
         F::sigmoid_cross_entropy(Array::zeros({2}), Array::ones({2}, Dtype::bool8)).item<float>() ==
         doctest::Approx(std::log(2)));
@@ -96,6 +114,15 @@ TEST_CASE("sigmoid_cross_entropy: labels") {
     CHECK(F::sigmoid_cross_entropy(half, Array::zeros({70000}, Dtype::int32)).item<float>() ==
           doctest::Approx(4.018).epsilon(1e-3));
     CHECK(F::l1_loss(half, Array::zeros({70000}, Dtype::float16)).item<float>() == 4);
+}
+
+TEST_CASE("hinge: the gradient at the margin is 0") {
+    for (const char* norm : {"L1", "L2"}) {
+        const Variable x(floats({1, -1, 0.5, -1, 1, -1}, {2, 3}));
+        F::hinge(x, as_variable(integers({0, 1}, {2})), norm, "sum").backward();
+        const float slope = norm[1] == '1' ? 1 : 3;
+        CHECK(list(x.grad()) == std::vector<float>{0, 0, slope, 0, 0, 0});
+    }
 }
 
 TEST_CASE("kl_div: probabilities of 0; the mean of nothing") {

@@ -381,3 +381,54 @@ TEST_CASE("integers are compared with numbers by value") {
     const Array big = Array::from<std::int64_t>({(1LL << 53) + 1}, {1});
     CHECK(values(big > 9007199254740992.0) == Doubles{1});
 }
+
+TEST_CASE("floor_divide is exact, and promotes as other operators") {
+    const Array i = Array::from<int>({16777217, -7, 7}, {3});
+    const Array whole = floor_divide(i, 1);
+    CHECK(whole.dtype() == Dtype::int32);
+    CHECK(whole.to_vector<int>() == std::vector<int>{16777217, -7, 7});
+    CHECK(floor_divide(i, -2).to_vector<int>() == std::vector<int>{-8388609, 3, -4});
+    CHECK(floor_divide(100, i).to_vector<int>() == std::vector<int>{0, -15, 14});
+    CHECK(floor_divide(i, i.astype(Dtype::int64)).dtype() == Dtype::int64);
+    const Array big = Array::from<std::int64_t>({(1LL << 60) + 1}, {1});
+    CHECK(floor_divide(big, 1).item<std::int64_t>() == (1LL << 60) + 1);
+    CHECK(floor_divide(big, (1LL << 60) + 1).item<std::int64_t>() == 1);
+    CHECK(floor_divide(i.astype(Dtype::uint8), 2).dtype() == Dtype::uint8);
+    CHECK(floor_divide(i > 0, 2).dtype() == Dtype::int32);
+    CHECK(floor_divide(i, 0.5).dtype() == Dtype::float32);
+    CHECK_THROWS_WITH_AS(floor_divide(i, 1LL << 40),
+                         "[floor_divide] value: expected an int32, got 1099511627776", ValueError);
+    // Not the floor of the rounded quotient.
+    CHECK(values(floor_divide(arr({1, 6}), 0.1)) == Doubles{9, 59});
+    const Variable x = var({1, 6});
+    const Variable y = floor_divide(x, var({0.1, 4}));
+    CHECK(values(y.data()) == Doubles{9, 1});
+    CHECK_THROWS_AS(floor_divide(Array(), 2), InvalidError);
+}
+
+TEST_CASE("integers that a double rounds stay exact") {
+    const std::int64_t odd = (1LL << 53) + 1;
+    const Array x = Array::from<std::int64_t>({1, -1}, {2});
+    using Integers = std::vector<std::int64_t>;
+    const auto is = [](const Array& y, const Integers& expected) {
+        return y.dtype() == Dtype::int64 && y.to_vector<std::int64_t>() == expected;
+    };
+    CHECK(is(x + odd, {odd + 1, odd - 1}));
+    CHECK(is(x - odd, {1 - odd, -1 - odd}));
+    CHECK(is(odd - x, {odd - 1, odd + 1}));
+    CHECK(is(x * odd, {odd, -odd}));
+    CHECK(is((as_variable(x) + odd).data(), {odd + 1, odd - 1}));
+    const Array y = Array::from<std::int64_t>({odd - 1, odd, odd + 1}, {3});
+    CHECK(values(F::equal(y, odd)) == Doubles{0, 1, 0});
+    CHECK(values(y > odd) == Doubles{0, 0, 1});
+    CHECK(values(y <= odd) == Doubles{1, 1, 0});
+    // Beyond int64.
+    const Scalar wide = std::uint64_t{1} << 63;
+    CHECK_THROWS_WITH_AS(x + wide,
+                         "[number] expected an integer from -2^63 to 2^63 - 1 next to int64, got "
+                         "9.223372036854776e+18",
+                         DtypeError);
+    CHECK_THROWS_AS(F::maximum(x, wide), DtypeError);
+    CHECK(values(x < wide) == Doubles{1, 1});
+    CHECK((x.astype(Dtype::float32) * wide).dtype() == Dtype::float32);
+}

@@ -55,6 +55,19 @@ TEST_CASE("std") {
     CHECK(std::isnan(F::std(Array::from<float>({1}, {1}), {}, false, 1).item<float>()));
 }
 
+TEST_CASE("std and average of half precision whose parts are beyond its range") {
+    const Array x = Array::from<float>({1000, -1000, 2000, -2000}, {4}).astype(Dtype::float16);
+    CHECK(F::std(x).dtype() == Dtype::float16);
+    CHECK(F::std(x).item<double>() == doctest::Approx(std::sqrt(2.5e6)).epsilon(1e-3));
+    const Array many = Array::full({1000}, 1000, Dtype::float16);
+    const Variable w(Array::full({1000}, 100, Dtype::float16));
+    const Variable y = F::average(Variable(many), {}, w);
+    CHECK(y.dtype() == Dtype::float16);
+    CHECK(y.item<float>() == 1000);
+    y.backward();
+    CHECK(w.grad().dtype() == Dtype::float16);
+}
+
 TEST_CASE("wrong weights of an average") {
     const Array x = Array::from<float>({1, 2, 3, 4, 5, 6}, {2, 3});
     const Array w = Array::from<float>({1, 3}, {2});

@@ -1,4 +1,6 @@
 """Losses with Chainer's arguments."""
+from typing import Any
+
 from catena import _core
 from catena import functions as F
 from catena.functions._plugins import check_choice, in_dtype_of, plugins, variable, variables
@@ -13,7 +15,7 @@ __all__ = [
 
 def softmax_cross_entropy(x, t, normalize=True, cache_score=True, class_weight=None,
                           ignore_label=-1, reduce="mean", enable_double_backprop=False,
-                          soft_target_loss="cross-entropy"):
+                          soft_target_loss="cross-entropy") -> Any:
     """The cross entropy of softmax(x) and labels, or of it and probabilities of the classes.
 
     Args:
@@ -40,8 +42,10 @@ def softmax_cross_entropy(x, t, normalize=True, cache_score=True, class_weight=N
             return plugins.softmax_cross_entropy(x, t, class_weight, ignore_label, reduce, 0.0,
                                                  normalize)
         loss = plugins.softmax_cross_entropy(x, t, class_weight, ignore_label, "no")
-        count = plugins.sum(plugins.cast(F.not_equal(t, ignore_label), "int64"))
-        return plugins.sum(loss) / max(int(count.array), 1)
+        count = plugins.sum(F.not_equal(t, ignore_label))
+        half = str(loss.dtype) in ("float16", "bfloat16")  # their range is too small for the sum
+        total = plugins.sum(plugins.cast(loss, "float32") if half else loss)
+        return in_dtype_of(loss, total / max(int(count.array), 1))
     x = as_variable(x)
     t = in_dtype_of(x, as_variable(as_array(t)))  # a constant, as in Chainer
     loss = plugins.softmax_cross_entropy_soft(x, t, class_weight, "no")
@@ -61,7 +65,7 @@ def _check_class_weight(class_weight):
 
 def _reduced(loss, reduce):
     """The mean over the batch, unless reduce is "no"."""
-    return F.sum(loss) / len(loss) if reduce == "mean" else loss
+    return F.mean(loss) if reduce == "mean" else loss
 
 
 def _check_margin(function, margin):
@@ -69,7 +73,7 @@ def _check_margin(function, margin):
         raise ValueError(f"[{function}] margin: expected more than 0, got {margin}")
 
 
-def contrastive(x0, x1, y, margin=1, reduce="mean"):
+def contrastive(x0, x1, y, margin=1, reduce="mean") -> Any:
     """(y d^2 + (1 - y) max(margin - d, 0)^2) / 2 for the distances d of pairs of vectors.
 
     Args:
@@ -86,7 +90,7 @@ def contrastive(x0, x1, y, margin=1, reduce="mean"):
     return _reduced((near * F.sum(difference**2, 1) + (1 - near) * far**2) * 0.5, reduce)
 
 
-def triplet(anchor, positive, negative, margin=0.2, reduce="mean"):
+def triplet(anchor, positive, negative, margin=0.2, reduce="mean") -> Any:
     """max(|anchor - positive|^2 - |anchor - negative|^2 + margin, 0), for vectors (N, size).
 
     Args:
@@ -101,7 +105,7 @@ def triplet(anchor, positive, negative, margin=0.2, reduce="mean"):
     return _reduced(F.relu(far + margin), reduce)
 
 
-def cross_covariance(y, z, reduce="half_squared_sum"):
+def cross_covariance(y, z, reduce="half_squared_sum") -> Any:
     """The covariance of each element of y and of z over a batch, or half the sum of their squares.
 
     Args:
@@ -115,7 +119,7 @@ def cross_covariance(y, z, reduce="half_squared_sum"):
     return F.sum(covariance**2) * 0.5 if reduce == "half_squared_sum" else covariance
 
 
-def decov(h, reduce="half_squared_sum"):
+def decov(h, reduce="half_squared_sum") -> Any:
     """The covariance of different elements of h over a batch, or half the sum of their squares.
 
     Args:
@@ -124,14 +128,14 @@ def decov(h, reduce="half_squared_sum"):
     """
     check_choice("decov", "reduce", reduce, ("half_squared_sum", "no"))
     covariance = cross_covariance(h, h, "no")
-    others = 1 - F.eye(len(covariance), dtype=covariance.dtype, device=covariance.device)
-    covariance = covariance * others
+    diagonal = F.eye(len(covariance), dtype="bool", device=covariance.device)
+    covariance = F.where(diagonal, 0, covariance)
     return F.sum(covariance**2) * 0.5 if reduce == "half_squared_sum" else covariance
 
 
 def discriminative_margin_based_clustering_loss(
         embeddings, labels, delta_v, delta_d, max_embedding_dim, norm=1, alpha=1.0, beta=1.0,
-        gamma=0.001):
+        gamma=0.001) -> Any:
     """Pulls the embeddings of a cluster together and pushes the clusters apart.
 
     Args:
@@ -166,7 +170,7 @@ def discriminative_margin_based_clustering_loss(
     return alpha * variance, beta * apart, gamma * regular
 
 
-def black_out(x, t, W, samples, reduce="mean"):
+def black_out(x, t, W, samples, reduce="mean") -> Any:
     """The loss of labels and sampled other classes.
 
     Args:
@@ -180,12 +184,12 @@ def black_out(x, t, W, samples, reduce="mean"):
     ids = F.concat([F.expand_dims(t, 1), F.cast(samples, as_variable(t).dtype)])
     scores = F.sum(F.embed_id(ids, W) * F.expand_dims(x, 1), 2)
     logz = F.logsumexp(scores, 1, True)
-    others = F.log(1 - F.exp(scores[:, 1:] - logz))
+    others = F.log1p(-F.exp(scores[:, 1:] - logz))
     loss = logz[:, 0] - scores[:, 0] - F.sum(others, 1)
     return F.mean(loss) if reduce == "mean" else loss
 
 
-def negative_sampling(x, t, W, sampler, sample_size, reduce="sum", *, return_samples=False):
+def negative_sampling(x, t, W, sampler, sample_size, reduce="sum", *, return_samples=False) -> Any:
     """The loss of labels against classes that a sampler draws.
 
     Args:
@@ -211,7 +215,7 @@ def negative_sampling(x, t, W, sampler, sample_size, reduce="sum", *, return_sam
     return (loss, samples.array) if return_samples else loss
 
 
-def crf1d(cost, xs, ys, reduce="mean"):
+def crf1d(cost, xs, ys, reduce="mean") -> Any:
     """The negative log-likelihood of label sequences in a conditional random field.
 
     Args:
@@ -225,6 +229,10 @@ def crf1d(cost, xs, ys, reduce="mean"):
     n = len(cost)
     if xs[0].shape[1] != n:
         raise _core.ShapeError(f"[crf1d] xs: expected {n} labels, got {xs[0].shape}")
+    lengths = [len(x) for x in xs]
+    if lengths != sorted(lengths, reverse=True):
+        raise _core.ShapeError("[crf1d] xs: expected steps of a number of sequences that does not "
+                               f"increase, got {lengths}")
     alpha, score = as_variable(xs[0]), F.select_item(xs[0], ys[0])
     done = []
     for x, y, before in zip(xs[1:], ys[1:], ys):
@@ -234,7 +242,7 @@ def crf1d(cost, xs, ys, reduce="mean"):
         score = score + F.select_item(x, y) + step
     alpha, score = (F.concat(parts, 0) for parts in zip((alpha, score), *done[::-1]))
     loss = F.logsumexp(alpha, 1) - score
-    return F.sum(loss) / len(loss) if reduce == "mean" else loss
+    return F.mean(loss) if reduce == "mean" else loss
 
 
 def _running(n, done, *states):
@@ -245,7 +253,7 @@ def _running(n, done, *states):
     return states
 
 
-def argmax_crf1d(cost, xs):
+def argmax_crf1d(cost, xs) -> Any:
     """The label sequences with the highest scores, as ``crf1d()`` scores them.
 
     Returns the scores (N,), and a list with an array of labels for each step.
@@ -270,7 +278,7 @@ def argmax_crf1d(cost, xs):
 
 
 def connectionist_temporal_classification(x, t, blank_symbol, input_length=None, label_length=None,
-                                          reduce="mean"):
+                                          reduce="mean") -> Any:
     """The negative log-likelihood of label sequences that are shorter than their inputs.
 
     A sequence of labels stands for all sequences of the inputs' length that become it if repeated

@@ -55,13 +55,14 @@ X sigmoid_cross_entropy_of(const X& x, const X& t, bool normalize, std::string_v
     } else {
         y = bce_with_logits(x, t);
     }
-    if (reduce == "mean" && !normalize) return reduced(y, "batchmean");
-    if (reduce != "mean" || !labels) return reduced(y, reduce);
-    // In float32 for half precision, which does not hold many labels.
+    if (reduce != "mean" || (normalize && !labels)) return reduced(y, reduce);
+    // In float32 for half precision, whose range is too small for the sum. Without labels, it is 0.
     const bool half = item_size(y.dtype()) == 2;
     const X total = sum(half ? cast(y, Dtype::float32) : y);
-    const X mean_of_kept = total / maximum(sum(keep.astype(total.dtype())), 1);
-    return half ? cast(mean_of_kept, y.dtype()) : mean_of_kept;
+    const Shape shape = elements(x).shape();
+    const std::int64_t n = shape.ndim() == 0 ? 1 : std::max<std::int64_t>(shape[0], 1);
+    const X mean_loss = normalize ? total / maximum(sum(keep), 1) : total / static_cast<double>(n);
+    return half ? cast(mean_loss, y.dtype()) : mean_loss;
 }
 
 template <class X>
@@ -112,7 +113,7 @@ X hinge_of(const X& x, const X& t, std::string_view norm, std::string_view reduc
         fail<ShapeError>("[hinge] t.shape: expected {}, got {}", to_string(Shape{shape[0]}),
                          to_string(elements(t).shape()));
     const Array sign = 1 - one_hot(elements(t), shape[1], 1, x.dtype()) * 2;
-    X y = maximum(x * sign + 1, 0);
+    X y = relu(x * sign + 1);  // the gradient is 0 at the margin
     if (norm == "L2") y = y * y;
     return reduced(y, reduce == "mean" ? "batchmean" : reduce);
 }

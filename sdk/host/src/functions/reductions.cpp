@@ -23,6 +23,8 @@ X root(const X& x) {
 template <class X>
 X deviation(const X& x, Ints axis, bool keepdims, std::int64_t ddof) {
     expect("std", "x", x);
+    if (item_size(x.dtype()) == 2)  // the variance may be beyond its range
+        return cast(deviation(cast(x, Dtype::float32), axis, keepdims, ddof), x.dtype());
     return root(var(x, axis, keepdims, ddof));
 }
 
@@ -57,6 +59,11 @@ template <class X>
 X average_of(const X& x, Ints axis, const X& weights, bool keepdims) {
     expect("average", "x", x);
     if (!weights) return mean(x, axis, keepdims);
+    if (item_size(x.dtype()) == 2 && x.dtype() == weights.dtype()) {  // the sums may be, too
+        const X wide =
+            average_of(cast(x, Dtype::float32), axis, cast(weights, Dtype::float32), keepdims);
+        return cast(wide, x.dtype());
+    }
     const Shape shape = x.shape();
     if (weights.shape() == shape)
         return sum(x * weights, axis, keepdims) / sum(weights, axis, keepdims);

@@ -145,6 +145,91 @@ std::int64_t integer_of(PyObject* object) {
 
 int narrow(std::int64_t value, std::string_view what) {
     if (!std::in_range<int>(value))
+        raise(PyExc_OverflowError,
+              std::string(what) + ": expected an integer of 32 bits, got " + std::to_string(value));
+    return static_cast<int>(value);
+}
+
+Owned elements_in(PyObject* object, std::string_view what, const char* expected) {
+    Owned tuple(PySequence_Tuple(object));
+    if (tuple) return tuple;
+    if (PyErr_ExceptionMatches(PyExc_TypeError) == 0) throw PythonError();  // of a generator
+    PyErr_Clear();
+    raise(PyExc_TypeError,
+          std::string(what) + ": expected " + expected + ", got " + type_name(object));
+}
+
+Shape shape_of(PyObject* object, std::string_view what) {
+    return Shape(std::span<const std::int64_t>(integers_of(object, what)));
+}
+
+namespace {
+
+std::array<PyObject*, dtype_count> dtypes_of_python{};  // those that python_dtype() has returned
+
+}  // namespace
+
+Owned python_dtype(Dtype dtype) {
+    PyObject*& known = dtypes_of_python[static_cast<std::size_t>(dtype)];
+    if (known != nullptr) return Owned::borrow(known);
+    Owned type = python_text(name(dtype));
+    const Owned package(dtype == Dtype::bfloat16 ? PyImport_ImportModule("ml_dtypes") : nullptr);
+    if (package) type = checked(PyObject_GetAttrString(package.get(), "bfloat16"));
+    else PyErr_Clear();
+    if (package || dtype != Dtype::bfloat16) {
+        const Owned make = numpy("dtype");
+        type = checked(PyObject_CallFunctionObjArgs(make.get(), type.get(), nullptr));
+    }
+    if (known == nullptr) known = Owned::borrow(type.get()).release();
+    return type;
+}
+
+Dtype dtype_from(PyObject* object, std::string_view what) {
+    const auto& known = dtypes_of_python;
+    const auto found = std::find(known.begin(), known.end(), object);
+    if (found != known.end()) return static_cast<Dtype>(found - known.begin());
+    Owned text = Owned::borrow(object);
+    if (PyUnicode_Check(object) == 0 || text_of(object) != "bfloat16") {
+        const Owned make = numpy("dtype");
+        const Owned dtype = checked(PyObject_CallFunctionObjArgs(make.get(), object, nullptr));
+        text = checked(PyObject_GetAttrString(dtype.get(), "name"));
+    }
+    try {
+        return dtype_from_name(text_of(text.get()));
+    } catch (const Error&) {
+        raise(PyExc_TypeError, std::string(what) +
+                                   ": expected float16, bfloat16, float32, float64, int32, int64, "
+                                   "uint8 or bool, got " +
+                                   std::string(text_of(text.get())));
+    }
+}
+
+bool is_number(PyObject* object) {
+    return PyFloat_Check(object) || PyLong_Check(object) || numpy_number(object) != 0;
+}
+
+Scalar scalar_of(PyObject* object) {
+    if (PyFloat_Check(object)) return PyFloat_AsDouble(object);
+    const char kind = PyLong_Check(object) != 0 ? 'i' : numpy_number(object);
+    if (kind == 0)
+        raise(PyExc_TypeError, "[number] expected an int or float, got a " + type_name(object));
+    const Owned number = checked(kind == 'f' ? PyNumber_Float(object) : PyNumber_Long(object));
+    if (kind == 'f') return PyFloat_AsDouble(number.get());
+    const long long value = PyLong_AsLongLong(number.get());
+    if (value == -1 && PyErr_Occurred() != nullptr) {
+        PyErr_Clear();
+        const double wide = PyLong_AsDouble(number.get());
+        if (wide == -1 && PyErr_Occurred() != nullptr) throw PythonError();
+        return Scalar::wide_integer(wide);
+    }
+    return value;
+}
+
+Array number_array(Scalar c, Dtype dtype, Device device) {
+    if (is_floating(dtype) || dtype == Dtype::bool8 || !(c.is_integer() || c.is_wide_integer()))
+        return Array::full({}, c.value(), dtype, device);
+    const Array array = Array::from({c.integer()}, {}, device).astype(dtype);
+    if (c.is_wide_integer() || array.item<std::int64_t>() != c.integer())
         throw ValueError(
             "[number] expected an integer in the range of " + std::string(name(dtype)) + ", got " +
             (c.is_integer() ? std::to_string(c.integer()) : std::to_string(c.value())));

@@ -4,8 +4,6 @@
 #include "operators.hpp"
 #include "promotion.hpp"
 
-#include <catena/diagnostics/kernels.hpp>
-
 #include <fmt/ranges.h>
 
 #include <deque>

@@ -23,16 +23,14 @@ Waiting& waiting(PyVariable& self) {
 // The Python object for an array: that of the last call, if the array is still the same.
 PyObject* seen(Seen& last, const Array& array) {
     if (!has_memory(array)) Py_RETURN_NONE;
-    if (last.object == nullptr || last.array.body() != array.body()) {
-        const Array kept = array;  // others may replace it while Python runs
-        Owned now = to_python(kept);
-        PyObject* const result = Owned::borrow(now.get()).release();
-        const Owned before(std::exchange(last.object, now.release()));
-        last.array = kept;
-        return result;
-    }
-    Py_INCREF(last.object);
-    return last.object;
+    if (last.object != nullptr && last.array.body() == array.body())
+        return Owned::borrow(last.object).release();
+    const Array kept = array;  // others may replace it while Python runs
+    Owned now = to_python(kept);
+    PyObject* const result = Owned::borrow(now.get()).release();
+    const Owned before(std::exchange(last.object, now.release()));
+    last.array = kept;
+    return result;
 }
 
 void forget(Seen& last) {
@@ -89,8 +87,7 @@ void set_data(PyVariable& self, PyObject* value) {
     }
     forget(self.data);
     if (same) {
-        Py_INCREF(value);
-        self.data.object = value;
+        self.data.object = Owned::borrow(value).release();
         self.data.array = std::move(array);
     }
 }
@@ -420,10 +417,7 @@ CATENA_METHOD(run_unchain_backward, {
     const InUse graph(InUse::By::gradients, used);
     variable.unchain_backward();
 })
-CATENA_METHOD(run_unchain, {
-    InUse::before_change(present(self));
-    present(self).unchain();
-})
+CATENA_METHOD(run_unchain, InUse::before_change(present(self)); present(self).unchain())
 CATENA_METHOD(become_parameter, present(self).node().is_parameter = true)
 CATENA_METHOD(run_item, return item(data_of(self)).release())
 #undef CATENA_METHOD
@@ -597,8 +591,8 @@ void add_variable(PyObject* module) {
                             Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots};
     variable_type = add_type(module, spec);
     auto* const type = reinterpret_cast<PyObject*>(variable_type);
-    checked(
-        PyObject_SetAttrString(type, "__array_priority__", checked(PyLong_FromLong(200)).get()));
+    const Owned priority = checked(PyLong_FromLong(200));
+    checked(PyObject_SetAttrString(type, "__array_priority__", priority.get()));
     checked(PyObject_SetAttrString(type, "__array_ufunc__", Py_None));
 }
 

@@ -121,8 +121,8 @@ protected:
     // results in the graph if config().enable_backprop is on, no input is volatile, and there is an
     // input that requires a gradient or no input at all. An output whose requires_grad is off stays
     // so; without a graph it is turned off for all outputs. A null pointer or an empty variable is
-    // a missing input, an empty variable a missing output. Returns whether there is a graph. Throws GraphError if volatile variables
-    // and others are mixed, ValueError for NaN in debug mode.
+    // a missing input, an empty variable a missing output. Returns whether there is a graph. Throws
+    // GraphError if volatile variables and others are mixed, ValueError for NaN in debug mode.
     bool record(std::span<const Variable* const> inputs, std::span<const Variable> outputs);
 
     // Keeps the data of an input or output for gradients(). If they are written in place

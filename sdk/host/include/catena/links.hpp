@@ -282,10 +282,10 @@ private:
 // y = out(F::scaled_dot_product_attention(q(x), k(c), v(c))) for x (N, T, units) and a context c
 // (N, S, units), which is x itself in self-attention. (Vaswani and others, "Attention Is All You
 // Need", 2017.) Parameters: those of the layers q, k, v and out. A head has D units, so q is
-// Linear(units, heads * D), k and v are Linear(units, kv_heads * D), out is Linear(heads * D, units).
-// With norm_eps also those of q_norm and k_norm, RMSNormalization(D). The constructor throws
-// ShapeError if heads do not divide units (unless head_size is given), or kv_heads do not divide
-// heads; calls throw it if x does not fit.
+// Linear(units, heads * D), k and v are Linear(units, kv_heads * D), and out is
+// Linear(heads * D, units). With norm_eps also those of q_norm and k_norm, RMSNormalization(D). The
+// constructor throws ShapeError if heads do not divide units (unless head_size is given), or
+// kv_heads do not divide heads; calls throw it if x does not fit.
 class MultiHeadAttention : public Chain {
 public:
     struct Options {

@@ -1,5 +1,5 @@
-// The kernels of a function, and functions with similar names or other names elsewhere: for tools and
-// messages.
+// The kernels of a function, and functions with similar names or other names elsewhere: for tools
+// and messages.
 #pragma once
 
 #include <catena/abi/function.h>

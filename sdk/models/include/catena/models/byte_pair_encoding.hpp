@@ -20,8 +20,9 @@ class BytePairEncoding {
 public:
     // Reads tokenizer.json (of Hugging Face, with the model "BPE" on bytes, as GPT-2, Llama 3,
     // SmolLM2, Qwen 2 and Qwen 3 have it), or GPT-2's files vocab.json and merges.txt. `path` is
-    // tokenizer.json, or a folder with either; add_bos_token in tokenizer_config.json decides whether a text begins with
-    // bos_token. Throws DataError if a file is missing, invalid, or has another kind of tokenizer.
+    // tokenizer.json, or a folder with either; add_bos_token in tokenizer_config.json decides
+    // whether a text begins with bos_token. Throws DataError if a file is missing, invalid, or has
+    // another kind of tokenizer.
     static BytePairEncoding load(const std::filesystem::path& path);
     // The same from the text of a tokenizer.json. `name` stands for the file in errors.
     static BytePairEncoding parse(std::string_view json, const std::string& name = "tokenizer");

@@ -1,18 +1,18 @@
 """The functions against Chainer's: values, gradients and second derivatives in all dtypes."""
+import functools
 import inspect
-import warnings
 
 import numpy as np
 import pytest
 
 import catena
 import catena.functions as F
-from function_cases import Constant, Input, cases, elsewhere
+from differential import assert_differences, compare, random_of, run, times, with_sizes
+from function_cases import cases, differences, elsewhere, rare_differences
 
 chainer = pytest.importorskip("chainer")
 pytestmark = pytest.mark.filterwarnings("ignore")
-
-tolerances = {np.float16: 5e-3, np.float32: 2e-5, np.float64: 1e-9}
+packages = functools.partial(run, chainer), functools.partial(run, catena)
 
 
 def functions_of(module):
@@ -24,101 +24,29 @@ def functions_of(module):
 both = functions_of(chainer.functions) & functions_of(F)
 
 
-def made(value, dtype, seed):
-    """The argument with arrays for inputs."""
-    if isinstance(value, Input):
-        return value.make(dtype, seed)
-    if isinstance(value, (list, tuple)):
-        return type(value)(made(each, dtype, f"{seed}.{i}") for i, each in enumerate(value))
-    return value
-
-
-def with_variables(value, given, package, variables):
-    """The argument with variables for inputs with a gradient, which are collected."""
-    if isinstance(value, Input) and not isinstance(value, Constant):
-        variables.append(package.Variable(given.copy()))
-        return variables[-1]
-    if isinstance(value, (list, tuple)):
-        return type(value)(with_variables(*pair, package, variables) for pair in zip(value, given))
-    return given.copy() if isinstance(given, np.ndarray) else given
-
-
-def flat(results):
-    if isinstance(results, (list, tuple)):
-        return [each for result in results for each in flat(result)]
-    return [results]
-
-
-def array(x):
-    return None if x is None else np.asarray(getattr(x, "array", x))
-
-
-def run(package, case, args, kwargs, double):
-    """The results, the gradients, and the gradients of these."""
-    variables = []
-    filled = [with_variables(*pair, package, variables) for pair in zip(case.args, args)]
-    named = {key: with_variables(value, kwargs[key], package, variables)
-             if key not in ("class_weight", "running_mean", "running_var") else kwargs[key].copy()
-             for key, value in case.kwargs.items()}
-    result = getattr(package.functions, case.name)(*filled, **named)
-    outputs = [y for y in flat(result) if isinstance(y, package.Variable) and y.dtype.kind == "f"]
-    total = weighted_sum(package, outputs)
-    nothing = [None] * len(variables)
-    if not variables or total is None:
-        return result, nothing, nothing
-    firsts = package.grad([total], variables, enable_double_backprop=double)
-    total = weighted_sum(package, [g for g in firsts if g is not None]) if double else None
-    seconds = [] if total is None else package.grad([total], variables)
-    return result, firsts, seconds or nothing
-
-
-def weighted_sum(package, variables):
-    """A number with second derivatives; None if there is nothing to differentiate."""
-    random, total = np.random.RandomState(len(variables)), None
-    for y in variables:
-        weights = random.uniform(0.5, 1.5, y.shape).astype(y.dtype)
-        y = package.functions.sum(y * y * weights) if y.ndim else y * y * weights
-        total = y if total is None else total + y
-    return total if total is not None and total.creator is not None else None
-
-
-def assert_close(got, expected, dtype, tolerance):
-    got, expected = array(got), array(expected)
-    if expected is None or got is None:
-        nothing = np.zeros(1) if expected is None else expected
-        assert got is None or expected is None and not got.any() or not nothing.any()
-        return
-    assert got.dtype == expected.dtype
-    assert got.shape == expected.shape
-    bound = tolerances[dtype] * tolerance
-    largest = np.abs(expected, where=np.isfinite(expected),
-                     out=np.zeros_like(expected)).max(initial=1)
-    np.testing.assert_allclose(got, expected, rtol=bound, atol=bound * largest)
-
-
 @pytest.mark.parametrize("case", cases, ids=repr)
 def test_function(case):
+    found = []
     for dtype in case.dtypes:
-        args = [made(value, dtype, f"{case.name}{i}") for i, value in enumerate(case.args)]
-        kwargs = {key: made(value, dtype, case.name + key) for key, value in case.kwargs.items()}
-        double = case.double and dtype is np.float64
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            expected = run(chainer, case, args, kwargs, double)
-        got = run(catena, case, args, kwargs, double)
-        assert isinstance(got[0], tuple) == isinstance(expected[0], (tuple, list))
-        tolerance = case.tolerance if dtype is np.float16 else 1
-        for what, y, z in zip(("values", "gradients", "second derivatives"), got, expected):
-            y, z = flat(y), flat(z)
-            assert len(y) == len(z), what
-            for i, pair in enumerate(zip(y, z)):
-                try:
-                    assert_close(*pair, dtype, tolerance)
-                except AssertionError as error:
-                    raise AssertionError(f"{dtype.__name__} {what}[{i}]: {error}") from None
+        assert compare(case, "numbers", dtype, random_of(case.name), *packages, found)
+    assert not found
 
 
-def test_every_function_that_both_have_is_called():
+@pytest.mark.parametrize("name", sorted({case.name for case in cases}))
+def test_random_calls(name):
+    """Other sizes, also 0 and 1; equal numbers; infinities, NaN and both zeros."""
+    random, found, compared = random_of(name), [], 0
+    mine = [case for case in cases if case.name == name]
+    for i in range(times(60)):
+        case = with_sizes(mine[random.randint(len(mine))], random)
+        kind = ("random", "ties", "special")[i % 3]
+        compared += compare(case, kind, random.choice(case.dtypes), random, *packages, found)
+    assert compared >= 3
+    assert_differences(found, differences, rare_differences, name)
+
+
+def test_number_of_functions():
+    assert len({case.name for case in cases}) >= 165
     assert both - {case.name for case in cases} - elsewhere == set()
 
 

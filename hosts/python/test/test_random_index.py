@@ -35,20 +35,22 @@ def random_array(random, n, shape):
 def random_mask(random, shape):
     if random.randint(30) == 0:  # one that does not fit
         shape = tuple(n + 1 for n in shape)
-    return random.rand(*shape) < random.choice([0, 0.3, 0.7, 1]) if shape else np.array(random.rand() < 0.5)
+    return np.asarray(random.rand(*shape) < random.choice([0, 0.3, 0.7, 1]))
 
 
 def random_key(random, shape):
     """A tuple, or one index."""
     key, axis, dots = [], 0, False
-    arrays = tuple(random.choice([1, 2, 3], random.randint(3)))  # the shape that arrays broadcast to
+    # the shape that arrays broadcast to
+    arrays = tuple(random.choice([1, 2, 3], random.randint(3)))
     while random.randint(6) and (axis < len(shape) or random.randint(3) == 0):
         n, kind = shape[axis] if axis < len(shape) else 2, random.randint(14)
         if kind < 4:
             key.append(random_slice(random, n))
         elif kind < 7:
-            key.append(random.choice([int, np.int64, np.array, np.uint8])(random_int(random, n) % max(n, 1))
-                       if kind == 4 else random_int(random, n))
+            key.append(random_int(random, n))
+            if kind == 4 and key[-1] >= 0:
+                key[-1] = random.choice([np.int64, np.array, np.uint8])(key[-1])
         elif kind < 8:
             key.append(None)
             axis -= 1
@@ -71,6 +73,11 @@ def random_key(random, shape):
     return key[0] if len(key) == 1 and random.randint(2) else tuple(key)
 
 
+def has_empty_mask(key):
+    return any(isinstance(each, np.ndarray) and each.dtype == bool and each.size == 0
+               for each in (key if isinstance(key, tuple) else (key,)))
+
+
 def outcome(call):
     """The array, or the class of the error.
 
@@ -87,8 +94,8 @@ def outcome(call):
 def agree(ours, theirs):
     if isinstance(theirs, type):
         return isinstance(ours, type) and issubclass(ours, (IndexError, ValueError))
-    return (not isinstance(ours, type) and ours.dtype == theirs.dtype and ours.shape == theirs.shape
-            and np.array_equal(ours, theirs))
+    return (not isinstance(ours, type) and ours.dtype == theirs.dtype
+            and ours.shape == theirs.shape and np.array_equal(ours, theirs))
 
 
 def added(a, key, values):
@@ -114,12 +121,14 @@ def gradient(x, key, g):
 def test_random_keys(block):
     random, refused = random_of(f"index {block}"), 0
     for i in range(CALLS):
-        shape = tuple(random.choice([0, 1, 2, 3, 4, 5], random.randint(5), p=[.04, .16, .2, .2, .2, .2]))
+        shape = tuple(random.choice(6, random.randint(5), p=[.04, .16, .2, .2, .2, .2]).tolist())
         dtype = random.choice(["float16", "float32", "float64", "int32", "bool"])
         a = (np.arange(np.prod(shape, dtype=int)) + 1).reshape(shape).astype(dtype)
         key = random_key(random, shape)
         text = f"call {i}: {dtype}{shape}[{key!r}]"
         theirs = outcome(lambda: a[key])
+        if not isinstance(theirs, type) and theirs.size == 0 and has_empty_mask(key):
+            continue  # NumPy does not check the shape of an empty mask then
         for x in (catena.Variable(a), as_array(a)):
             ours = outcome(lambda: getattr(x[key], "array", x[key]))
             assert agree(ours, theirs), f"{text}: expected {theirs}, got {ours}"
@@ -131,7 +140,8 @@ def test_random_keys(block):
         if times_read.max(initial=0) <= 1:  # else the order of the writes decides
             ours = outcome(lambda: F.set_item(a, key, values).array)
             theirs_set = changed(a, key, values)
-            assert agree(ours, theirs_set), f"set_item, {text} = {values!r}: expected {theirs_set}, got {ours}"
+            assert agree(ours, theirs_set), (
+                f"set_item, {text} = {values!r}: expected {theirs_set}, got {ours}")
         if dtype.startswith("float"):
             g = random.randint(1, 9, theirs.shape).astype(dtype)
             expected = added(np.zeros(shape), key, g).astype(dtype)

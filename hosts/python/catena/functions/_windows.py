@@ -60,7 +60,8 @@ def _in_groups(groups, b, x, W, call):
 
 
 def _with_bias(y, b):
-    return y if b is None else y + in_dtype_of(y, F.reshape(b, (1, -1) + (1,) * (y.ndim - 2)))
+    return y if b is None else y + in_dtype_of(
+        y, F.reshape(b, (1, y.shape[1]) + (1,) * (y.ndim - 2)))
 
 
 def _dilated(W, dilate, function):

@@ -111,6 +111,32 @@ TEST_CASE("integers: sums, comparisons, arithmetic") {
         check_both<std::int64_t>(name, {a, b}, {}, false);
     const std::int64_t axis[] = {0};
     check_both<std::int64_t>("catena.sum", {a}, {plugin::set("axis", plugin::Ints(axis))}, false);
+    for (const char* name : {"catena.fmod", "catena.floor_divide"})
+        check_both<std::int64_t>(name, {a, b}, {}, false);
+    // Sums and products of other integers and bool are int64, on the device too.
+    for (const catena_dtype dtype : {plugin::dtype_of<std::int32_t>(),
+                                     plugin::dtype_of<std::uint8_t>(), plugin::dtype_of<bool>()}) {
+        const Array x = Array::random<double>({300, 7}, 3, 0, 200).to(dtype);
+        for (const Dims& axes : {Dims{}, Dims{0}, Dims{1}})
+            for (const char* name : {"catena.sum", "catena.prod"}) {
+                const Attrs attrs = {plugin::set("axis", plugin::Ints(axes))};
+                CHECK(world().forward(name, {x}, attrs, on("cuda"))[0] ==
+                      world().forward(name, {x}, attrs, on("cpu"))[0]);
+            }
+    }
+}
+
+TEST_CASE_TEMPLATE("elementary functions at the ends of their domains", T, float, double) {
+    const Array x = Array::from<double>(
+                        {-inf, -80, -20, -1, -1e-10, -0.0, 0, 0.3, 1, 20, 80, inf, no_number}, {13})
+                        .to(plugin::dtype_of<T>());
+    for (const char* name :
+         {"catena.expm1", "catena.log1p", "catena.log2", "catena.log10", "catena.rsqrt",
+          "catena.tan", "catena.sinh", "catena.cosh", "catena.arctanh", "catena.fix"})
+        check_both<T>(name, {x}, {}, std::string_view(name) != "catena.fix");
+    const Array d = draw<T>({13, 13}, 1, 0.4, 3);
+    check_both<T>("catena.fmod", {draw<T>({13}, 2, -20, 20), d}, {}, false);
+    check_both<T>("catena.floor_divide", {draw<T>({13}, 2, -20, 20), d}, {}, false);
 }
 
 TEST_CASE_TEMPLATE("dropout: the same elements as on the CPU for the same seed", T, float, double) {

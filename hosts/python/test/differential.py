@@ -214,18 +214,30 @@ def weights_of(shapes):
     return [np.asarray(np.round(random.uniform(8, 24, shape)) / 16, "float32") for shape in shapes]
 
 
-def assert_differences(found, required, rare, name):
-    """The differences (what, text) of a function are those that are known.
+class Differences:
+    """Known differences: (names, patterns of what differs and of the text, why).
 
-    Known ones have (names, patterns of what and of the text, why). A required one that does not
-    occur any more is an error, too.
+    A required one that occurs in no call of any of its names is an error; others occur with some
+    seeds only.
     """
-    def known(rows, what, text):
-        return [row for row in rows if name in row[0].split() and re.fullmatch(row[1], what)
-                and re.search(row[2], text)]
-    new = [f"{what}: {text}" for what, text in found if not known([*required, *rare], what, text)]
-    assert not new, f"{name}: {len(new)} differences\n" + "\n".join(new[:5])
-    if SEED == 0 and SCALE >= 1:
-        for row in required:
-            assert name not in row[0].split() or any(known([row], *each) for each in found), (
-                f"{name} does not differ any more, delete it: {row}")
+
+    def __init__(self, required, rare, names):
+        self.required, self.rows, self.names = required, [*required, *rare], names
+        self.tested, self.seen = set(), set()
+
+    def check(self, name, found):
+        """The differences (what, text) of a function are known ones."""
+        self.tested.add(name)
+        new = []
+        for what, text in found:
+            known = {row for row in self.rows if name in row[0].split()
+                     and re.fullmatch(row[1], what) and re.search(row[2], text)}
+            self.seen |= known
+            if not known:
+                new.append(f"{what}: {text}")
+        assert not new, f"{name}: {len(new)} differences\n" + "\n".join(new[:5])
+
+    def check_required(self):
+        if SEED == 0 and SCALE >= 1 and self.tested == self.names:
+            gone = set(self.required) - self.seen
+            assert not gone, f"these differences are gone, delete them: {gone}"

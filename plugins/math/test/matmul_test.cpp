@@ -1,18 +1,5 @@
 // Tests catena.matmul: compares products of matrices, vectors and stacks with plain loops.
-#include <doctest/doctest.h>
-
-#include <catena/testing.hpp>
-
-using namespace catena::testing;
-
-namespace {
-
-World& world() {
-    static World world({MATH_PLUGIN, ARRAY_PLUGIN});
-    return world;
-}
-
-}  // namespace
+#include "math_test.hpp"
 
 TEST_CASE("matmul") {
     for (const bool ta : {false, true})

@@ -12,8 +12,8 @@ namespace catena {
 // other programs. Recognizes contents by their first bytes. "" for a file of an unknown kind.
 std::string file_kind(const std::filesystem::path& file);
 
-// Throws DataError, "[where] FILE: expected EXPECTED, got ...", unless the file can be opened and is
-// a regular one. Pipes and devices, such as /dev/zero, may have no end.
+// Throws DataError, "[where] FILE: expected EXPECTED, got ...", unless the file can be opened and
+// is a regular one. Pipes and devices, such as /dev/zero, may have no end.
 void require_regular(std::string_view where, const std::filesystem::path& file,
                      std::string_view expected);
 

@@ -230,8 +230,7 @@ void require_unchanged(const LoadedPlugin& plugin, const fs::path& path) {
     if (stat(path.c_str(), &now) == 0 && is_same_file(now, loader.files.at(plugin.id))) return;
     raise<PluginError>(
         "[plugin] {}: refused: the file was replaced or changed after {} {} was loaded from it, "
-        "whose "
-        "code stays loaded until the process ends: start the program again",
+        "whose code stays loaded until the process ends: start the program again",
         path.string(), plugin.id, plugin.version);
 }
 

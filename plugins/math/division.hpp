@@ -79,7 +79,8 @@ struct FloorDivide {
         const bool below = rest != T(0) && (rest < T(0)) != (x1 < T(0));
         if constexpr (std::is_integral_v<T>) {
             if (x1 == 0) return 0;
-            if (x1 == -1) return static_cast<T>(-x0);  // the division of the least integer traps
+            // The division of the least integer traps, and its negation overflows.
+            if (x1 == -1) return static_cast<T>(0 - static_cast<std::make_unsigned_t<T>>(x0));
             return static_cast<T>(x0 / x1 - (below ? 1 : 0));
         } else {
             if (x1 == T(0)) return x0 / x1;

@@ -5,6 +5,8 @@
 #include <catena/plugin/broadcast.hpp>
 #include <catena/plugin/reduce.hpp>
 
+#include <atomic>
+
 namespace catena::plugins {
 
 using namespace catena::plugin;
@@ -28,6 +30,15 @@ CATENA_KERNEL void sum_integers(const auto& call, Tensor<const T> x, const Kept&
     const std::int64_t row = r.inner_reduced() ? 1 : r.inner();
     const std::int64_t run = r.inner_reduced() ? r.inner() : 1;
     const std::int64_t per_row = (row + strip - 1) / strip;
+    if (r.n_kept() == 1 && run == r.n_reduced()) {  // pieces of one sum
+        std::atomic<std::int64_t> total = 0;
+        auto piece = [&](std::int64_t begin, std::int64_t end) CATENA_LAMBDA {
+            total += static_cast<std::int64_t>(sum_of(x.data + begin, end - begin));
+        };
+        call.parallel(run, 1, piece);
+        *y = total;
+        return;
+    }
     auto body = [&](std::int64_t begin, std::int64_t end) CATENA_LAMBDA {
         for (std::int64_t s = begin; s < end; ++s) {
             const std::int64_t first = s / per_row * row + s % per_row * strip;

@@ -32,7 +32,8 @@ extern "C" void died(int signal) {
     const auto say = [](const char* text) {
         if (write(STDERR_FILENO, text, std::strlen(text)) < 0) return;
     };
-    say(signal == SIGPROF ? "\nconformance: hangs in " : "\nconformance: crashed in ");
+    say(signal == SIGPROF || signal == SIGALRM ? "\nconformance: hangs in "
+                                               : "\nconformance: crashed in ");
     say(doing);
     say("\n");
     std::signal(signal, SIG_DFL);
@@ -124,9 +125,12 @@ int run(const Arguments& arguments) {
         if (!arguments.device.empty() && name.rfind("catena.", 0) != 0) continue;
         using Clock = std::chrono::steady_clock;
         const auto start = Clock::now();
-        setitimer(ITIMER_PROF, &limit, nullptr);  // CPU time: the machine may be busy
+        // CPU time, because the machine may be busy. A deadlock takes none, so there is an alarm, too.
+        setitimer(ITIMER_PROF, &limit, nullptr);
+        alarm(1500);
         reports.push_back(conform(world, name, settings));
         setitimer(ITIMER_PROF, &none, nullptr);
+        alarm(0);
         Report& report = reports.back();
         // skipped: kernels that were not run. With --device, that is a failure.
         for (const std::string& line : report.skipped)
@@ -160,7 +164,7 @@ int run(const Arguments& arguments) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGPROF})
+    for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGALRM, SIGPROF})
         std::signal(signal, died);
     try {
         return run(parse(argc, argv));

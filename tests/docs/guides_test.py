@@ -127,7 +127,8 @@ def run(command, folder, variables):
 def checkout(folder, source, build):
     """Makes a folder like a checkout: it has the tools and the build folder."""
     (folder / "build").mkdir(parents=True)
-    (folder / "build/release").symlink_to(pathlib.Path(build).resolve())
+    for preset in ("release", "quick"):  # tools/demo builds the latter
+        (folder / "build" / preset).symlink_to(pathlib.Path(build).resolve())
     shutil.copytree(source / "tools", folder / "tools")
     shutil.copy2(source / "CMakePresets.json", folder)
 

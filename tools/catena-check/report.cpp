@@ -110,11 +110,13 @@ std::string text_of(const PluginReport& report, const Result& result) {
 
 std::string summary_of(const PluginReport& report) {
     const std::string& problem = report.survey.problem;
-    return fmt::format("{} checks: {} ok, {} failed, {} skipped, in {:.1f} s{}\n",
-                       report.results.size(), report.count(Verdict::passed),
-                       report.count(Verdict::failed), report.count(Verdict::skipped),
-                       report.seconds,
-                       problem.empty() ? "" : "; the plugin cannot be loaded: " + problem);
+    return fmt::format(
+        "{} checks: {} ok, {} failed, {} skipped, in {:.1f} s{}\n", report.results.size(),
+        report.count(Verdict::passed), report.count(Verdict::failed),
+        report.count(Verdict::skipped), report.seconds,
+        !problem.empty() ? "; the plugin cannot be loaded: " + problem
+        : report.count(Verdict::skipped) == report.results.size() ? "; nothing was checked"
+                                                                  : "");
 }
 
 std::string json_of(const std::vector<PluginReport>& reports) {

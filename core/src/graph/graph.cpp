@@ -231,10 +231,11 @@ void report_unlisted() {
     }
     if (shapes.empty()) return;
     const std::string text =
-        "[update] parameters: expected each one with a gradient in the visit() of a link, or "
-        "without "
-        "requires_grad, got some of the shapes " +
-        shapes + " that no visit() lists: they are neither trained nor saved";
+        "[update] parameters: expected visit() of a link to list each parameter that has a "
+        "gradient, got parameters of the shapes " +
+        shapes +
+        " that none lists: they are neither trained nor saved; set_requires_grad(false) excludes "
+        "a parameter";
     if (config().debug) throw GraphError(text);
     tell(CATENA_LOG_WARNING, text);
 }

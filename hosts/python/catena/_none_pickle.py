@@ -17,8 +17,10 @@ def _value_of(data):
         del stack[at:]
         return items
 
-    for code, arg, _ in pickletools.genops(data):
+    for code, arg, at in pickletools.genops(data):
         name = code.name
+        if name == "STOP" and at != len(data) - 1:
+            raise ValueError("more bytes")
         if name in ("PROTO", "FRAME", "STOP"):
             continue
         if name in ("PUT", "BINPUT", "LONG_BINPUT", "MEMOIZE"):

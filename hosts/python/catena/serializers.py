@@ -76,12 +76,12 @@ def _restored(dataset, value, name="value", convert=True):
     dataset = _loaded(dataset)
     if value is None:
         return dataset
+    if _is_array(value) and dataset.dtype.kind in "iu" and _kind_of(value.dtype) in "iu" \
+            and (dataset.astype(str(value.dtype)) != dataset).any():
+        raise OverflowError(f"[load] {name}: expected integers that {value.dtype} can represent, "
+                            f"got others of {dataset.dtype}")
     if isinstance(value, numpy.ndarray):
-        converted = dataset.astype(value.dtype, copy=False)
-        if dataset.dtype.kind in "iu" and value.dtype.kind in "iu" and (converted != dataset).any():
-            raise OverflowError(f"[load] {name}: expected integers that {value.dtype} can "
-                                f"represent, got others of {dataset.dtype}")
-        value[...] = converted
+        value[...] = dataset.astype(value.dtype, copy=False)
         return value
     if isinstance(value, _core.Array):
         value.copy_from(_core.as_array(dataset).astype(str(value.dtype)))

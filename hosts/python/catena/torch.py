@@ -30,8 +30,8 @@ def wrap(function) -> Any:
     those of the function are composed. ``no_grad()``, ``inference_mode()``, ``retain_graph`` and
     ``create_graph`` have their effect, and a change in place of a tensor that the gradient needs is
     an error. ``torch.compile()`` ends its graph at the call. ``torch.func``, forward-mode derivatives,
-    ``torch.jit.trace()``, ``torch.export`` and other tracers raise an error. Other variables that the function uses, such as a link's parameters,
-    get no gradient.
+    ``torch.jit.trace()``, ``torch.export`` and other tracers raise an error. Other variables that
+    the function uses, such as a link's parameters, get no gradient.
 
     On a GPU, catena's stream waits for PyTorch's current stream before the call; the host waits for
     catena's results before they become tensors. This has not been run with PyTorch on a GPU.

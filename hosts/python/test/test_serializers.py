@@ -227,7 +227,7 @@ def test_files_cannot_run_code(tmp_path, capsys):
         b"(" * 1000, b"0.", b"a.", b"s.", b"h\0.", b"]q\0h\0ah\0.", b"]q\0(h\0h\0e" * 50 + b".",
         b"ccatena\n_core\n.", b"\x80\x04\x8c\x02os\x8c\x06system\x93\x8c\x04true\x85R.",
         b"cos\nsystem\n(S'true'\ntR" + pickle.dumps(none, 0),  # the value of None lies on the stack
-        pickle.dumps(none, 2)[:-1], pickle.dumps(none, 4) * 50, b"\x80\x04" + b"N0" * 5000 + b"N."]
+        pickle.dumps(none, 2)[:-1], pickle.dumps(none, 2) + b"more", pickle.dumps(none, 4) * 50, b"\x80\x04" + b"N0" * 5000 + b"N."]
     for data in hostile:
         with pytest.raises(catena.DataError, match="got Python objects, which could run code"):
             load_member(object_npz(data))
@@ -369,6 +369,8 @@ def test_names_and_dtypes_that_differ(tmp_path, suffix):
     save(file, {"a": numpy.array([1, 2 ** 40])})
     with pytest.raises(OverflowError, match="a: expected integers that int32 can represent"):
         load(file, Everything(a=numpy.zeros(2, "int32")))
+    with pytest.raises(OverflowError, match="a: expected integers that int32 can represent"):
+        load(file, Everything(a=catena._core.as_array(numpy.zeros(2, "int32"))))
     with pytest.raises(TypeError, match=r"a: expected int64 \(2,\), got float32 \(2,\)"):
         save(file, {"a": numpy.ones(2, "f")})
         load(file, Everything(a=numpy.zeros(2, "int64")))

@@ -310,7 +310,7 @@ class Transformers(LanguageCase):
             self.assertEqual(self.run_program(*predicted, program=predict), sample)
         self.assertEqual(sample.strip(), "anna sees")
         (self.folder / "pretrained/config.json").write_text(json.dumps({"model_type": "bert"}))
-        self.assertIn("model_type: expected gpt2 or llama",
+        self.assertIn("model_type: expected gpt2, llama, qwen2 or qwen3",
                       self.run_program(*options, code=1))
 
     def test_wrong_options_are_told(self):

@@ -135,7 +135,7 @@ FAILURES = {
 }
 # In these, rank 1 cannot print its own line.
 SILENT = {"kill", "kill-large", "exit", "throw", "stdlib-exit", "stop", "hang", "abort-exit", "leave",
-          "leave-in-part", "kill-in-part", "hang-in-part"}
+          "leave-in-part", "kill-in-part", "hang-in-part", "short-timeout"}
 
 
 class Failures(unittest.TestCase):

@@ -83,7 +83,7 @@ class TwoMachines(unittest.TestCase):
         return mpi_test.ranks(n, timeout, *arguments, launcher=self.network.launcher)
 
     def passes(self, n, command):
-        status, output, _ = self.ranks(n, 60, command)
+        status, output = self.ranks(n, 60, command)
         self.assertEqual((status, output.count(": passed")), (0, n), output)
 
     def test_values(self):

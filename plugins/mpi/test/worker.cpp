@@ -223,7 +223,7 @@ void fail_by(const Comm& comm, const std::string& scenario) {
         comm.run(sum);
     } else if (scenario == "short-timeout") {  // the operation's, shorter than the group's
         sum.timeout = 0.3;
-        if (odd) std::this_thread::sleep_for(10s);
+        if (odd) std::this_thread::sleep_for(1000s);
         comm.run(sum);
     } else if (scenario == "split") {
         if (odd) comm.run(sum);

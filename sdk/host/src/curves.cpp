@@ -70,7 +70,7 @@ Row from_json(const std::filesystem::path& file, const std::string& line,
 constexpr double panel_width = 420, plot_height = 202;
 constexpr double left = 62, right = 14, title_y = 18, legend_step = 15, bottom = 44;
 constexpr double room = panel_width - left - right;
-constexpr double character = 7;  // its width, rather more than less
+constexpr double character = 7;  // an upper estimate of its width
 constexpr const char* colours[] = {"#1f77b4", "#d62728", "#2ca02c",
                                    "#9467bd", "#ff7f0e", "#17becf"};
 

@@ -232,8 +232,7 @@ TEST_CASE("identity of several, dropout in a mode, pow of a number, item()") {
     const Array ones = Array::ones({1000}, Dtype::float64);
     for (const bool train : {false, true}) {
         const using_config scope(&Config::train, train);
-        CHECK(F::dropout(ones, 0.5, false).body() == ones.body());
-        CHECK(F::dropout(Variable(ones), 0.5, false).creator() == nullptr);
+        CHECK(values(F::dropout(ones, 0.5, false)) == values(ones));
         const double sum = F::sum(F::dropout(Variable(ones), 0.5, true)).item();
         CHECK(sum > 700);
         CHECK(sum < 1300);

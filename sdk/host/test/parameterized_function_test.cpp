@@ -82,7 +82,8 @@ TEST_CASE("a gradient that was never made is an error, not lost") {
     CHECK_THROWS_WITH_AS(y.backward(), doctest::Contains("[+=] x: expected an array, got an empty"),
                          InvalidError);
     CHECK_FALSE(f.gw);
-    f(as_variable(numbers({3}))).backward();  // nothing requires a gradient
+    const Variable constant = f(as_variable(numbers({3})));  // nothing requires a gradient
+    CHECK_THROWS_AS(constant.backward(), GraphError);
     CHECK_FALSE(f.gw);
     // For a named parameter, gw is created, even if x requires no gradient.
     EltwiseParamProduct named(numbers({2}));

@@ -54,7 +54,7 @@ TEST_CASE("parameters that no visit() lists are reported at the first update") {
         optimizer.update();
     };
     const std::string said =
-        "[update] parameters: expected each one with a gradient in the visit()";
+        "[update] parameters: expected visit() of a link to list each parameter";
     {
         Forgetful net;
         optimizers::SGD optimizer(0.1);
@@ -95,7 +95,7 @@ TEST_CASE("parameters that no visit() lists are reported at the first update") {
         optimizers::SGD third;
         third.setup(frozen);
         CHECK_NOTHROW(step(frozen, third));
-        // Another thread's parameters are its own affair.
+        // Parameters of another thread are not reported here.
         Forgetful of_this_thread;
         of_this_thread(x).backward();
         std::thread([] {

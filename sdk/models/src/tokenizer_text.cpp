@@ -127,9 +127,13 @@ Pattern::Pattern(const fs::path& file, std::string_view text) {
 std::optional<Pattern::Match> Pattern::find(std::string_view text, std::size_t from,
                                             bool only_here) const {
     pcre2_match_data* const data = match_data();
-    const int found =
-        pcre2_match(code_.get(), reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), from,
-                    PCRE2_NO_UTF_CHECK | (only_here ? PCRE2_ANCHORED : 0), data, nullptr);
+    const auto match = [&](std::uint32_t options) {
+        return pcre2_match(code_.get(), reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(),
+                           from, options | (only_here ? PCRE2_ANCHORED : 0), data, nullptr);
+    };
+    int found = match(PCRE2_NO_UTF_CHECK);
+    // A group that repeats over a long word needs more stack than compiled patterns have.
+    if (found == PCRE2_ERROR_JIT_STACKLIMIT) found = match(PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT);
     if (found == PCRE2_ERROR_NOMATCH) return std::nullopt;
     if (found < 0)
         fail<InvalidError>(

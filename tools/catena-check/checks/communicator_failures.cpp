@@ -7,8 +7,8 @@
 namespace catena::check::communicator_failures {
 namespace {
 
-// Seconds: of the operation, and of its group, which the operation's replaces. A failure before half of
-// the latter shows that, however busy the machine is.
+// Seconds: of the operation, and of its group. A failure before half of the latter shows that the
+// operation's own timeout counts, also on a busy machine.
 constexpr double short_timeout = 0.2, group_timeout = 20, most_time = group_timeout / 2;
 
 using namespace testing;

@@ -50,9 +50,9 @@ class MultiprocessParallelUpdater(ParallelUpdater):
         if len(lengths) > 1:
             raise ValueError("[MultiprocessParallelUpdater] iterators: expected datasets of equal "
                              f"lengths, got {sorted(lengths)}")
-        self._adapt(optimizer, len(devices))
         super().__init__(iterators[0], optimizer, converter, devices=devices,
                          auto_new_epoch=auto_new_epoch)
+        self._adapt(optimizer, len(devices))
         self._all_iterators = list(iterators)
 
     @staticmethod

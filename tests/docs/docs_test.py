@@ -323,10 +323,23 @@ def first_sentence(comment, name):
     """The first sentence of a comment of lines, without its marks, examples and the name."""
     lines = [line for line in comment.splitlines() if not line.startswith("//   ")]
     text = "\n".join(re.sub(r"^// ?", "", line) for line in lines).split("\n\n")[0]
-    text = re.sub(rf"^{name}[:,] ", "", re.sub(r"\s+", " ", text).strip())
+    text = re.sub(rf"^{name}: ", "", re.sub(r"\s+", " ", text).strip())
     end = re.search(r"(?<!e\.g)\.(?= |$)|:$", text)
     text = text[:end.start()] if end else text
-    return (text[:1].upper() + text[1:]).replace("|", "\\|")
+    if re.match(r"[a-z]+,? [A-Za-z]", text) and not text.startswith(name):  # not a formula or a name
+        text = text[:1].upper() + text[1:]
+    return text.replace("|", "\\|")
+
+
+def declared(body):
+    """The names of several variables that one declaration has, as in `Linear q, k{2}, v = 1;`."""
+    for line in re.findall(r"^    ([A-Za-z][^()\n;]*, [^()\n;]*);", body, re.M):
+        plain = line
+        while (shorter := re.sub(r"<[^<>]*>|\{[^{}]*\}", "", plain)) != plain:
+            plain = shorter
+        names = [part.partition("=")[0].split() for part in plain.split(",")]
+        if len(names) > 1 and len(names[0]) > 1 and all(len(each) == 1 for each in names[1:]):
+            yield from (each[-1] for each in names)
 
 
 def class_table(root, places):
@@ -349,7 +362,10 @@ def class_table(root, places):
                            if word not in (kind, "operator", "requires", "static_assert")}
                 if re.search(r"^    [^/\n]*operator\(\)\(", body, re.M):
                     members = {"operator()": None, **members}
-                what = first_sentence(comment or of_header, kind)
+                for word in declared(body):
+                    members.setdefault(word)
+                alone = len(CLASS.findall(code)) == 1  # then the header's comment is the class's
+                what = first_sentence(comment or (of_header if alone else ""), kind)
                 lines.append(f"| `{kind}` {shown} | {what} | " +
                              ", ".join(f"`{member}`" for member in members) + " |")
                 shown = ""

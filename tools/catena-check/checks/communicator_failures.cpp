@@ -164,9 +164,7 @@ void absent(const Subject& subject, Findings& findings) {
         for (const int kind : {CATENA_OP_BARRIER, CATENA_OP_ALLREDUCE}) {
             doing("{}: {} that one rank does not start", groups.table.name,
                   Form{.kind = kind}.text());
-            double time = wait_for_absent(groups, kind, problems);
-            // Once more, as the process may have been stopped.
-            if (time > most_time) time = wait_for_absent(groups, kind, problems);
+            const double time = wait_for_absent(groups, kind, problems);
             if (time > most_time)
                 problems.add("timeout", "expected a failure after {} s, got it after {:.1f} s",
                              short_timeout, time);

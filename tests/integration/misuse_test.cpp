@@ -87,7 +87,7 @@ TEST_CASE("the six kinds of mistakes") {
     const Variable i(Array::ones({5, 3}, Dtype::int32));
     CHECK(what<DtypeError>([&] { (void)F::relu(i); }) ==
           "[catena.relu] x: expected float16, bfloat16, float32 or float64, got int32");
-    CHECK(what<DtypeError>([&] { (void)F::sum(x > 0); }).ends_with(", got bool: cast it"));
+    CHECK(what<DtypeError>([&] { (void)F::relu(x > 0); }).ends_with(", got bool: cast it"));
     const auto devices = Device::list();
     if (std::find(devices.begin(), devices.end(), "cpu:1") != devices.end()) {
         const Variable far(x.data().to(Device::get("cpu:1")));

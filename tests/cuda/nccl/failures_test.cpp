@@ -155,9 +155,9 @@ TEST_CASE("a message that nobody receives, and a stream that does not go on, end
             else o.peer = 0, o.kind = CATENA_OP_BARRIER;
             if (rank.info.rank == 0) o.peer = 1;
         },
-        3);
-    CHECK((contains(texts[0], "within 3 seconds, got no start by rank 0") ||
-           contains(texts[0], "within 3 seconds, got none from rank 1")));
+        2.5);
+    CHECK((contains(texts[0], "within 2.5 seconds, got no start by rank 0") ||
+           contains(texts[0], "within 2.5 seconds, got none from rank 1")));
     with_ranks(1, [](Rank& rank) {
         char* const data = rank.put(Values(8, 1));
         Gate gate(rank.stream);

@@ -36,9 +36,9 @@ struct BackwardOptions {
 
 // Variable::backward() from several outputs in one pass, which traverses their common graph once.
 // Without grad_outputs, each output starts like Variable::backward(): with its grad, or with 1 if
-// it has one element. Otherwise there is one for each output; an empty variable means that the
-// output has no gradient. The gradient of an output that is a leaf is added to those that it gets
-// from other outputs.
+// it has one element; outputs without a graph are left out. Otherwise there is one grad_output for
+// each output; an empty variable means that the output has no gradient. The gradient of an output
+// that is a leaf is added to those that it gets from other outputs.
 void backward(const std::vector<Variable>& outputs, const std::vector<Variable>& grad_outputs = {},
               BackwardOptions options = {});
 

@@ -345,8 +345,7 @@ void run_from(const Variable& y, BackwardPass::Mode mode) {
         raise<GraphError>(
             "[backward] start: expected a variable that requires a gradient, or the result of "
             "calls on one, got one with neither: as_variable() or no_backprop_mode made it, or no "
-            "input "
-            "of its call requires a gradient");
+            "input of its call requires a gradient");
     }
     set_start(start);
     if (!graph) return call_hook(start);

@@ -28,9 +28,11 @@ ENVIRONMENT = {**os.environ, **SETTINGS}
 
 def run(command, **settings):
     """Runs a command in a session of its own. Returns (status, output)."""
-    with subprocess.Popen(command, env={**ENVIRONMENT, **settings}, text=True,
-                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, start_new_session=True) as process:
+    # Two mpiruns that start at once in one TMPDIR can fail: both create Open MPI's session folder.
+    with (tempfile.TemporaryDirectory(prefix="mpi-", ignore_cleanup_errors=True) as folder,
+          subprocess.Popen(command, env={**ENVIRONMENT, "TMPDIR": folder, **settings}, text=True,
+                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                           stderr=subprocess.STDOUT, start_new_session=True) as process):
         try:
             output, _ = process.communicate(timeout=LIMIT)
         except subprocess.TimeoutExpired:

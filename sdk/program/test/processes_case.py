@@ -38,7 +38,9 @@ def numbers(file, prefix="model/"):
 class Processes(Case):
     def setUp(self):
         super().setUp()
-        self.env.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
+        # TMPDIR: mpiruns that start at once in one folder can fail to create their session folders.
+        self.env.update(TMPDIR=str(self.folder), OMPI_ALLOW_RUN_AS_ROOT="1",
+                        OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
                         OMPI_MCA_rmaps_base_oversubscribe="1", OMPI_MCA_mpi_yield_when_idle="1",
                         OMPI_MCA_hwloc_base_binding_policy="none",
                         CATENA_COMMUNICATOR_TIMEOUT=str(LIMIT))

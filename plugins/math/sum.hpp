@@ -11,15 +11,6 @@ namespace catena::plugins {
 
 using namespace catena::plugin;
 
-// The dtypes of x and of its sum.
-using Totals =
-    Rows<Row<float, float>, Row<double, double>, Row<std::int32_t, std::int64_t>,
-         Row<std::int64_t, std::int64_t>, Row<std::uint8_t, std::int64_t>, Row<bool, std::int64_t>>;
-constexpr catena_dtype total_dtype(catena_dtype x) {
-    return x.code == CATENA_CODE_FLOAT || x.code == CATENA_CODE_BFLOAT ? x
-                                                                       : dtype_of<std::int64_t>();
-}
-
 // Sums integers or bool of fewer than 64 bits; other sums are sum_to_shape().
 template <class T>
 CATENA_KERNEL void sum_integers(const auto& call, Tensor<const T> x, const Kept& shape,

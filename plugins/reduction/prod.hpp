@@ -17,18 +17,13 @@ struct Prod {
             .example("x=(2,3,4)[0.5,1.5] axis=1")
             .example("x=(2,3,2) axis=[0,-1] keepdims=true")
             .example("x=()");
-    using types = Rows<Row<float, float>, Row<double, double>, Row<std::int32_t, std::int64_t>,
-                       Row<std::int64_t, std::int64_t>, Row<std::uint8_t, std::int64_t>,
-                       Row<bool, std::int64_t>>;
+    using types = Totals;
     static constexpr unsigned widened = 0b11;
     static constexpr auto retain_x = ports(0);
     static constexpr bool folds = true;
 
     static void infer(const auto& s) {
-        const catena_dtype x = s.dtype(0);
-        const bool floats = x.code == CATENA_CODE_FLOAT || x.code == CATENA_CODE_BFLOAT;
-        s.y(0, infer_kept(s).shape(s.template attr<"keepdims">()),
-            floats ? x : dtype_of<std::int64_t>());
+        s.y(0, infer_kept(s).shape(s.template attr<"keepdims">()), total_dtype(s.dtype(0)));
     }
     // The products of the elements before and after an element, with the reduced axes last and
     // merged.

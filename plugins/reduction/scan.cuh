@@ -28,9 +28,9 @@ struct Effect {
     C p, q;
 };
 
-template <class Rule, class T>
+template <class Rule, class T, class Y>
 __global__ void __launch_bounds__(cuda::block)
-    scan_kernel(const cuda::Lines lines, const T* x, const T* b, T* y, ScanMode mode, bool add) {
+    scan_kernel(const cuda::Lines lines, const T* x, const T* b, Y* y, ScanMode mode, bool add) {
     using C = Factor<T>;
     __shared__ Effect<Rule, C> shared[cuda::block];
     const cuda::Line line(lines);
@@ -58,18 +58,18 @@ __global__ void __launch_bounds__(cuda::block)
         if (there)
             cuda::store(
                 y[at], add,
-                static_cast<cuda::Compute<T>>(
+                static_cast<cuda::Compute<Y>>(
                     mode.exclusive ? before : Rule::next(before, own, other, mode.shifted)));
         state = shared[last](state);
     }
 }
 
-template <class Rule, class F, class T>
-void scan(const cuda::Call<F>& call, const Axis& axis, const T* x, const T* b, T* y,
+template <class Rule, class F, class T, class Y>
+void scan(const cuda::Call<F>& call, const Axis& axis, const T* x, const T* b, Y* y,
           const ScanMode& mode, bool add) {
     if (axis.count() * axis.length == 0) return;
     const cuda::Lines lines(axis);
-    call.launch(&scan_kernel<Rule, T>, lines.blocks(), cuda::block, lines, x, b, y, mode, add);
+    call.launch(&scan_kernel<Rule, T, Y>, lines.blocks(), cuda::block, lines, x, b, y, mode, add);
 }
 
 }  // namespace catena::plugins

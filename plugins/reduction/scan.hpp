@@ -72,8 +72,8 @@ CATENA_KERNEL A scan_one(A& state, A x, A b, ScanMode mode) {
 inline constexpr std::int64_t widest = 512;  // adjacent lines, for long runs of memory
 
 // Scans up to `widest` adjacent lines of n elements, which lie `step` apart.
-template <class Rule, class T>
-CATENA_KERNEL void scan_strip(const T* x, const T* b, T* y, std::int64_t n, std::int64_t step,
+template <class Rule, class T, class Y>
+CATENA_KERNEL void scan_strip(const T* x, const T* b, Y* y, std::int64_t n, std::int64_t step,
                               std::int64_t width, ScanMode mode, bool add) {
     using A = Total<T>;
     A state[widest];
@@ -84,14 +84,14 @@ CATENA_KERNEL void scan_strip(const T* x, const T* b, T* y, std::int64_t n, std:
         for (std::int64_t j = 0; j < width; ++j) {
             const A result = scan_one<Rule>(state[j], static_cast<A>(x[row + j]),
                                             static_cast<A>(b[row + j]), mode);
-            store(y[row + j], add, static_cast<T>(result));
+            store(y[row + j], add, static_cast<Y>(result));
         }
     }
 }
 // Scans a contiguous line of n elements: eight at a time, if their order does not matter. In float64,
 // parts of a finite result may overflow; then the eight are scanned one by one.
-template <class Rule, class T>
-CATENA_KERNEL void scan_line(const T* x, const T* b, T* y, std::int64_t n, ScanMode mode, bool add,
+template <class Rule, class T, class Y>
+CATENA_KERNEL void scan_line(const T* x, const T* b, Y* y, std::int64_t n, ScanMode mode, bool add,
                              Total<T> state = Rule::template start<Total<T>>()) {
     using A = Total<T>;
     constexpr std::int64_t w = 8;
@@ -101,12 +101,14 @@ CATENA_KERNEL void scan_line(const T* x, const T* b, T* y, std::int64_t n, ScanM
             const std::int64_t at = mode.reverse ? n - 1 - i : i;
             const A result =
                 scan_one<Rule>(state, static_cast<A>(x[at]), static_cast<A>(b[at]), mode);
-            store(y[at], add, static_cast<T>(result));
+            store(y[at], add, static_cast<Y>(result));
         }
     };
     if constexpr (Rule::associative) {
         using Eight [[gnu::vector_size(w * sizeof(A))]] = A;
-        using Elements [[gnu::vector_size(w * sizeof(T))]] = T;
+        using Stored = std::conditional_t<std::is_same_v<T, bool>, std::uint8_t, T>;
+        using Elements [[gnu::vector_size(w * sizeof(T))]] = Stored;
+        using Results [[gnu::vector_size(w * sizeof(Y))]] = Y;
         const Eight none = Rule::template start<A>() + Eight{};
         while (i + w <= n) {
             const std::int64_t at = mode.reverse ? n - w - i : i;
@@ -131,10 +133,11 @@ CATENA_KERNEL void scan_line(const T* x, const T* b, T* y, std::int64_t n, ScanM
             Rule::join(v, before);
             if (mode.exclusive) v = __builtin_shufflevector(before, v, 7, 8, 9, 10, 11, 12, 13, 14);
             if (mode.reverse) v = __builtin_shufflevector(v, v, 7, 6, 5, 4, 3, 2, 1, 0);
-            Elements sum = __builtin_convertvector(v, Elements);
+            Results sum = __builtin_convertvector(v, Results);
             if (add) {
-                std::memcpy(&e, y + at, sizeof e);
-                sum += e;
+                Results old;
+                std::memcpy(&old, y + at, sizeof old);
+                sum += old;
             }
             std::memcpy(y + at, &sum, sizeof sum);
             i += w;
@@ -147,8 +150,8 @@ CATENA_KERNEL void scan_line(const T* x, const T* b, T* y, std::int64_t n, ScanM
 // where the running product does not. A chunk's sum may overflow only in float64, or is infinite or NaN as
 // its elements are; then the line is scanned from its start.
 inline constexpr std::int64_t chunk_size = 1 << 16;
-template <class T>
-CATENA_KERNEL void sum_chunks(const auto& call, const T* x, T* y, std::int64_t n, ScanMode mode,
+template <class T, class Y>
+CATENA_KERNEL void sum_chunks(const auto& call, const T* x, Y* y, std::int64_t n, ScanMode mode,
                               bool add) {
     constexpr std::int64_t most = 256;
     const std::int64_t size = std::max(chunk_size, (n + most - 1) / most);
@@ -178,8 +181,8 @@ CATENA_KERNEL void sum_chunks(const auto& call, const T* x, T* y, std::int64_t n
     });
 }
 // Scans all lines of an axis. b is x for rules without a second operand.
-template <class Rule, class T>
-CATENA_KERNEL void scan(const auto& call, const Axis& axis, const T* x, const T* b, T* y,
+template <class Rule, class T, class Y>
+CATENA_KERNEL void scan(const auto& call, const Axis& axis, const T* x, const T* b, Y* y,
                         ScanMode mode, bool add) {
     const std::int64_t n = axis.length;
     if (axis.inner != 1)
@@ -202,20 +205,22 @@ CATENA_KERNEL void scan(const auto& call, const Axis& axis, const T* x, const T*
 // cumsum and cumprod.
 template <class Rule>
 struct Running {
-    using types = Numbers;
+    using types = Totals;
+    static constexpr unsigned widened = 0b11;
     static constexpr bool any_device = true;
 
     static void infer(const auto& s) {
+        const catena_dtype y = total_dtype(s.dtype(0));
         const Ints axis = s.template attr<"axis">();
         s.check(axis.size() <= 1, "axis", "at most one axis", axis, CATENA_E_INVALID);
-        if (axis.empty()) return s.y(0, {s.size(0)});
+        if (axis.empty()) return s.y(0, {s.size(0)}, y);
         s.axis(axis[0], s.x(0).size());
-        s.y(0, s.x(0));
+        s.y(0, s.x(0), y);
     }
-    template <class T>
+    template <class T, class Y>
     CATENA_KERNEL static void forward(const auto& call) {
         const auto x = call.template x<T>(0);
-        const auto y = call.template y<T>(0);
+        const auto y = call.template y<Y>(0);
         scan<Rule>(call, Axis(y.shape, axis_of(call, y.ndim())), x.data, x.data, y.data,
                    mode_of(call), call.adds(0));
     }
@@ -232,10 +237,11 @@ protected:
 
 constexpr auto running(const char* name, const char* doc) {
     return describe(
-               name, doc, in("x"), out("y"),
+               name, doc, in("x"), out(Port("y").of("U")),
                attr("axis", Ints{}, "one axis, negative: from the last; empty: x is flattened"),
                attr("exclusive", false, "an element is not part of its own result"),
                attr("reverse", false, "start at the end"))
+        .since(2)
         // Integers are 4 x, rounded: -1, 0 or 1, whose products do not overflow.
         .example("x=(2,3)[-0.37,0.37]")
         .example("x=(2,3)[-0.37,0.37] axis=1")
@@ -246,7 +252,8 @@ constexpr auto running(const char* name, const char* doc) {
 
 struct Cumsum : Running<RunningSum> {
     static constexpr auto about =
-        running("catena.cumsum", "y = running sum of x along an axis, summed in float64");
+        running("catena.cumsum", "y = running sum of x along an axis, summed in float64\n\n"
+                "Sums of integers and bool are int64, as in NumPy.");
     static void gradient(const auto& g) {
         const std::int64_t axis = static_cast<std::int64_t>(axis_of(g, g.x_shape(0).size()));
         const Var gx =
@@ -267,7 +274,8 @@ struct Cumprod : Running<RunningProduct> {
     static constexpr auto about =
         running("catena.cumprod",
                 "y = running product of x along an axis\n\n"
-                "Gradients of any order are right for elements that are 0, too.");
+                "Gradients of any order are right for elements that are 0, too. Products of "
+                "integers and bool are int64, as in NumPy.");
     static constexpr auto retain_x = ports(0);
 
     // gx[i] is the product before i, times the sum over k >= i of gy[k] and the product from i + 1

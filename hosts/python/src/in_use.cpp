@@ -32,7 +32,7 @@ Ends& ends() {
 InUse* InUse::first_ = nullptr;
 int InUse::working_ = 0;
 int InUse::waiting_ = 0;
-bool InUse::several_threads_ = false;
+int InUse::to_look_ = 0;
 
 InUse::InUse(By what, std::span<const Variable* const> variables, const void* object)
     : what_(what), object_(object) {
@@ -53,9 +53,17 @@ InUse::~InUse() {
 }
 
 void InUse::begin(bool signals) {
-    if (what_ == By::gradients && working_ != 0) several_threads_ = true;
+    if (what_ == By::gradients && working_ != 0) to_look_ = look_after_meeting;
+    const bool looks = what_ == By::gradients && to_look_ != 0;
+    if (looks) --to_look_;
     for (;;) {
-        if (what_ == By::gradients && several_threads_ && (signals || !found_)) find_all();
+        if (looks && (signals || !found_)) {
+            try {
+                find_all();
+            } catch (...) {  // no memory: without signals, it waits until no other pass works
+                if (signals) throw;
+            }
+        }
         if (!conflicts()) break;
         wait_for_a_change();
         if (signals && PyErr_CheckSignals() != 0) throw PythonError();
@@ -141,7 +149,7 @@ void InUse::wait_for_a_change() noexcept {
 }
 
 void InUse::wait_until_free(const void* object, By by) {
-    several_threads_ = true;
+    to_look_ = look_after_meeting;
     const auto is_used = [&] {
         for (const InUse* each = first_; each != nullptr; each = each->next_)
             if (each->works_ && each->uses(object, by)) return true;
@@ -156,7 +164,7 @@ void InUse::wait_until_free(const void* object, By by) {
 void InUse::keep(const Variable& variable) noexcept {
     const VariableNode& node = variable.node();
     if (node.unique() && !node.creator && !node.grad_node) return;  // no graph has it
-    several_threads_ = true;
+    to_look_ = look_after_meeting;
     for (InUse* each = first_; each != nullptr; each = each->next_) {
         if (!each->works_ || each->what_ == By::call || each->found_) continue;
         try {
@@ -177,15 +185,7 @@ InUse* pause_use() noexcept {
 
 void resume_use(InUse* use) noexcept {
     current_use = use;
-    if (use == nullptr) return;
-    for (;;) {
-        try {
-            return use->begin(false);
-        } catch (...) {  // no memory for what it uses: it waits until no other pass works
-            use->found_.reset();
-            InUse::wait_for_a_change();
-        }
-    }
+    if (use != nullptr) use->begin(false);
 }
 
 std::vector<const Variable*> pointers_to(std::initializer_list<std::span<const Variable>> lists) {

@@ -77,9 +77,11 @@ private:
     InUse* before_ = nullptr;
 
     static InUse* first_;
-    static int working_;           // the number of scopes that compute now
-    static int waiting_;           // the number of threads that wait
-    static bool several_threads_;  // whether two have met; until then, nobody looks for variables
+    static int working_;  // the number of scopes that compute now
+    static int waiting_;  // the number of threads that wait
+    // Passes that still look for their variables. Without a meeting of threads they need not.
+    static int to_look_;
+    static constexpr int look_after_meeting = 100;
 };
 
 // WithoutLock, if it is worth it, for a scope that uses variables.

@@ -375,6 +375,35 @@ TEST_CASE("products of integers and bool are int64") {
     CHECK(product(Array::from<std::int32_t>({}, {0}), {}) == V{1});
 }
 
+TEST_CASE("running sums and products of integers and bool are int64") {
+    const auto running = [](const char* name, const Array& x, std::int64_t axis,
+                            bool reverse = false) {
+        const Array y = world().forward(
+            name, {x}, {set("axis", Ints(&axis, 1)), set("reverse", reverse)})[0];
+        REQUIRE(catena::plugin::same(y.dtype(), catena::plugin::dtype_of<std::int64_t>()));
+        return y.values<std::int64_t>();
+    };
+    using V = std::vector<std::int64_t>;
+    const Array x = Array::from<std::int32_t>({2000000000, 2000000000, -1, 100000}, {2, 2});
+    CHECK(running("catena.cumsum", x, 1) == V{2000000000, 4000000000, -1, 99999});
+    CHECK(running("catena.cumsum", x, 0) == V{2000000000, 2000000000, 1999999999, 2000100000});
+    CHECK(running("catena.cumprod", x, 1) == V{2000000000, 4000000000000000000, -1, -100000});
+    CHECK(running("catena.cumprod", x, 0, true) == V{-2000000000, 200000000000000, -1, 100000});
+    for (const std::int64_t n : {0, 1, 9, 100, 300000}) {  // in vectors and in chunks
+        for (const bool reverse : {false, true}) {
+            V expected(static_cast<std::size_t>(n));
+            for (std::int64_t i = 0; i < n; ++i)
+                expected[static_cast<std::size_t>(reverse ? n - 1 - i : i)] = i + 1;
+            const Array bits = Array::constant({n}, catena::plugin::dtype_of<bool>(), 1);
+            CHECK(running("catena.cumsum", bits, 0, reverse) == expected);
+            for (std::int64_t& each : expected) each *= 200;
+            const Array bytes = Array::constant({n}, catena::plugin::dtype_of<std::uint8_t>(), 200);
+            CHECK(running("catena.cumsum", bytes, 0, reverse) == expected);
+            CHECK(running("catena.cumprod", bits, 0, reverse) == V(static_cast<std::size_t>(n), 1));
+        }
+    }
+}
+
 TEST_CASE("running sums and products") {
     for (const Dims& shape :
          {Dims{5}, Dims{3, 7}, Dims{17, 3}, Dims{11, 2, 130}, Dims{2, 300}, Dims{1, 1}}) {

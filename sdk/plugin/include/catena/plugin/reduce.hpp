@@ -14,6 +14,14 @@ template <class T>
 using Total = std::conditional_t<std::is_integral_v<T>, std::uint64_t, double>;
 template <class T>
 using Lane = std::conditional_t<std::is_integral_v<T>, std::uint64_t, T>;
+// The dtypes of x and of its sum or product, which is int64 for integers and bool.
+using Totals =
+    Rows<Row<float, float>, Row<double, double>, Row<std::int32_t, std::int64_t>,
+         Row<std::int64_t, std::int64_t>, Row<std::uint8_t, std::int64_t>, Row<bool, std::int64_t>>;
+constexpr catena_dtype total_dtype(catena_dtype x) {
+    return x.code == CATENA_CODE_FLOAT || x.code == CATENA_CODE_BFLOAT ? x
+                                                                       : dtype_of<std::int64_t>();
+}
 
 // The shape of x with extent 1 for some of its axes, which are reduced: those of a list, or all if
 // the list is empty.

@@ -18,6 +18,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <sstream>
 #include <system_error>
 
@@ -81,8 +82,8 @@ public:
         waitpid(pid_, nullptr, 0);
     }
 
-    // Returns false if the process did not end in time. While a thread of it waits for a CPU, because
-    // others use the machine, its time does not count.
+    // Returns false if the process did not end in time. While it or a process that it started waits for
+    // a CPU, because others use the machine, its time does not count.
     bool wait(double seconds) {
         const Descriptor process(
             need(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)), "pidfd_open"));
@@ -90,10 +91,9 @@ public:
         const auto start = Clock::now();
         for (int ended = 0; ended <= 0;) {  // SIGSTOP and SIGCONT interrupt poll()
             const std::chrono::duration<double> past = Clock::now() - start;
-            double left = seconds - past.count();
-            if (left <= 0) left += waited_for_cpu();
+            const double left = seconds + waited_for_cpu() - past.count();
             if (left <= 0) return false;
-            ended = poll(&end, 1, static_cast<int>(std::min(std::ceil(left * 1000), 2e9)));
+            ended = poll(&end, 1, static_cast<int>(std::ceil(std::min(left, 0.1) * 1000)));
             if (ended < 0 && errno != EINTR) need(ended, "poll");
         }
         need(waitpid(pid_, &status, 0), "waitpid");
@@ -107,20 +107,32 @@ public:
     int status = 0;
 
 private:
-    // Returns the seconds that the thread that waited longest was ready to run but had no CPU.
-    double waited_for_cpu() const {
-        double longest = 0;
-        std::error_code gone;
-        for (const auto& thread :
-             std::filesystem::directory_iterator("/proc/" + std::to_string(pid_) + "/task", gone)) {
-            double ran = 0, waited = 0;  // nanoseconds
-            std::ifstream(thread.path() / "schedstat") >> ran >> waited;
-            longest = std::max(longest, waited / 1e9);
+    // Returns the seconds in which the process and those that it started were ready to run but had no
+    // CPU. It is called often, as the system forgets the times of processes that have ended.
+    double waited_for_cpu() {
+        for (std::vector<pid_t> todo = {pid_}; !todo.empty();) {
+            const pid_t each = todo.back();
+            todo.pop_back();
+            double& longest = waited_[each];  // of its threads
+            std::error_code gone;  // a process that it started may end here
+            for (std::filesystem::directory_iterator
+                     thread("/proc/" + std::to_string(each) + "/task", gone),
+                 end;
+                 thread != end; thread.increment(gone)) {
+                double ran = 0, waited = 0;  // nanoseconds
+                std::ifstream(thread->path() / "schedstat") >> ran >> waited;
+                longest = std::max(longest, waited / 1e9);
+                std::ifstream children(thread->path() / "children");
+                for (pid_t child = 0; children >> child;) todo.push_back(child);
+            }
         }
-        return longest;
+        double sum = 0;
+        for (const auto& [process, seconds] : waited_) sum += seconds;
+        return sum;
     }
 
     pid_t pid_ = 0;
+    std::map<pid_t, double> waited_;
 };
 
 std::vector<std::string> split(const std::string& text, char end) {

@@ -67,11 +67,12 @@ X call(const PluginFunction& function, const X& x, Scalar c) {
     return run(function, x);
 }
 
-// Returns whether float32 x has at most two values, as a mask next to a floating number.
-bool has_two_values(const Array& x) {
+// Returns whether float32 x may be a mask times a number: it has zeros and one other value.
+bool is_like_mask(const Array& x) {
     const std::vector<float> v = x.to_vector<float>();
-    const auto other = std::ranges::find_if(v, [&](float e) { return e != v[0]; });
-    return std::all_of(other, v.end(), [&](float e) { return e == v[0] || e == *other; });
+    const auto other = std::ranges::find_if(v, [](float e) { return e != 0; });
+    return other != v.end() && std::ranges::find(v, 0.0F) != v.end() &&
+           std::all_of(other, v.end(), [&](float e) { return e == 0 || e == *other; });
 }
 
 // Calls a function of operands that are not both of one floating dtype.
@@ -84,8 +85,8 @@ template <bool floats, class X>
         try {
             return run(function, x0, x1);
         } catch (const DtypeError& error) {
-            const bool is_mask_times = (a == Dtype::float32 && has_two_values(elements(x0))) ||
-                                       (b == Dtype::float32 && has_two_values(elements(x1)));
+            const bool is_mask_times = (a == Dtype::float32 && is_like_mask(elements(x0))) ||
+                                       (b == Dtype::float32 && is_like_mask(elements(x1)));
             if (!is_mask_times) throw;
             fail<DtypeError>(
                 "{} (integers and bool with a floating number, as in 0.5 * (x > 0) * y, are "

@@ -265,6 +265,11 @@ class Optimizer:
         self._loss_scaling_isnan_ever = False
 
     def set_loss_scale(self, loss_scale) -> None:
+        """A constant factor of losses.
+
+        ``update()`` divides a gradient by the factor of the last ``backward()`` that added to it, as
+        in Chainer: call ``cleargrads()`` before a ``backward()`` with another factor.
+        """
         self.loss_scaling(scale=loss_scale)
 
     def check_nan_in_grads(self) -> None:

@@ -62,7 +62,7 @@ def _check_lists(function, **lists):
             raise ValueError(f"[{function}] {name}: expected {len(of)} or None, got {len(value)}")
 
 
-def backward(outputs, grad_outputs=None, *, enable_double_backprop=False):
+def backward(outputs, grad_outputs=None, *, enable_double_backprop=False, **unsupported):
     """``Variable.backward()`` from several variables at once.
 
     Args:
@@ -71,6 +71,13 @@ def backward(outputs, grad_outputs=None, *, enable_double_backprop=False):
             the gradients are those that the outputs have, which are removed.
         enable_double_backprop: whether the gradients can be differentiated.
     """
+    if unsupported:
+        from catena.utils.argument import parse_kwargs
+        parse_kwargs(unsupported,
+                     loss_scale="[backward] loss_scale: catena.backward() does not support loss_scale "
+                                "option; multiply grad_outputs by it",
+                     retain_grad="[backward] retain_grad: catena.backward() does not support "
+                                 "retain_grad option; use catena.grad(..., retain_grad=True)")
     _check_lists("backward", outputs=outputs, grad_outputs=grad_outputs)
     for i, y in enumerate(outputs):
         if not isinstance(y, Variable):

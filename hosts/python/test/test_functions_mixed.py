@@ -111,6 +111,25 @@ def test_other_functions_refuse_them(call):
         call(x, y)
 
 
+@pytest.mark.parametrize("package", ["catena", "chainer"])
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_arrays_take_the_dtype_of_bias_and_scale(package, dtype):
+    package = pytest.importorskip(package)
+    x = np.array([[1, 2], [3, 4]], dtype)
+    for link in (package.links.Bias(1, (2,)), package.links.Scale(1, (2,)),
+                 package.links.Scale(1, (2,), bias_term=True)):
+        y = link(x)
+        package.functions.sum(y).backward()
+        assert y.dtype == np.float32 and np.array_equal(y.array, x)
+        assert all(p.grad.dtype == np.float32 for p in link.params())
+
+
+@pytest.mark.parametrize("link", [catena.links.Bias(1, (2,)), catena.links.Scale(1, (2,))])
+def test_bias_and_scale_refuse_variables_of_another_dtype(link):
+    with pytest.raises(catena.DtypeError, match="got float32$"):  # without a hint about masks
+        link(catena.Variable(np.array([[1.0, 2]])))
+
+
 def test_integers_are_refused():
     with pytest.raises(catena.DtypeError, match="W: expected float32 as x, got int32"):
         F.linear(np.ones((1, 2), "float32"), np.ones((3, 2), "int32"))

@@ -437,6 +437,11 @@ def test_backward_of_several_variables():
                          (([y], [Variable(array((2,)))]), ValueError)]:
         with pytest.raises(error, match="backward"):
             catena.backward(*wrong)
+    for name in ("loss_scale", "retain_grad"):
+        with pytest.raises(ValueError, match=f"does not support {name} option"):
+            catena.backward([s], **{name: None})
+    with pytest.raises(TypeError, match="unexpected keyword argument.*'scale'"):
+        catena.backward([s], scale=2)
 
 
 def test_backward_of_several_variables_with_leaves():

@@ -75,14 +75,14 @@ def _aligned(function, x, y, axis):
 
 def bias(x, y, axis=1) -> Any:
     """x + y, where the axes of y are those of x from an axis on."""
-    x = variable(x, "bias")
-    return x + _aligned("bias", x, y, axis)
+    y = _aligned("bias", variable(x, "bias"), y, axis)
+    return x + y  # an array x takes the dtype of y
 
 
 def scale(x, y, axis=1) -> Any:
     """x y, where the axes of y are those of x from an axis on."""
-    x = variable(x, "scale")
-    return x * _aligned("scale", x, y, axis)
+    y = _aligned("scale", variable(x, "scale"), y, axis)
+    return x * y  # an array x takes the dtype of y
 
 
 def batch_matmul(a, b, transa=False, transb=False) -> Any:

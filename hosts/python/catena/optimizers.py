@@ -324,4 +324,9 @@ def __getattr__(name):
                 "nesterov_ag", "rmsprop", "rmsprop_graves", "sgd", "smorms3"):
         import sys
         return sys.modules[__name__]
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    text = f"module {__name__!r} has no attribute {name!r}"
+    if not name.startswith("_"):
+        from catena.functions._plugins import suggestion
+        hint = suggestion(name, __all__)
+        text += hint and "; " + hint
+    raise AttributeError(text)

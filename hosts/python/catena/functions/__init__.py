@@ -30,15 +30,17 @@ def _reduce(function):
 _copyreg.pickle(type(plugin_function), _reduce)
 
 
+_modules_of_chainer = ("activation", "array", "connection", "evaluation", "loss", "math", "noise",
+                       "normalization", "pooling", "rnn", "theano", "util")
+
+
 def _hint(name):
     """Which function was probably meant."""
-    import difflib
-    here = _core.name_here(name)
-    if here:
-        return f"{name} is called {here} here"
+    if name in _modules_of_chainer:
+        return f"the functions of Chainer's functions.{name} are in catena.functions"
+    from catena.functions._plugins import suggestion
     names = [each for each in __dir__() if each[0].islower()]
-    found = difflib.get_close_matches(name.lower(), names, 1, 0.7)
-    return f"did you mean {found[0]}?" if found else "plugin_report() lists the plugins"
+    return suggestion(name, names) or "plugin_report() lists the plugins"
 
 
 def __getattr__(name):

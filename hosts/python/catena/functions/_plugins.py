@@ -18,6 +18,24 @@ class _Plugins:
 plugins = _Plugins()
 
 
+def suggestion(name, names, functions=()) -> str:
+    """Which of the names was probably meant, or which function; "" if that is unknown."""
+    import difflib
+
+    def by_letters(names):
+        return {each.replace("_", "").lower(): each for each in names}
+
+    known, others = by_letters(names), by_letters(functions)
+    letters, = by_letters([name])
+    here = _core.name_here(name).replace("_", "")
+    if here in known:
+        return f"{name} is called {known[here]} here"
+    if letters not in known and (here or letters) in others:
+        return f"it is a function, catena.functions.{others[here or letters]}"
+    found = difflib.get_close_matches(letters, known, 1, 0.7)
+    return f"did you mean {known[found[0]]}?" if found else ""
+
+
 def variable(x, function, name="x", ndim=None) -> Any:
     """The argument as a variable. TypeError unless it is an array, ShapeError for other axes."""
     if x is None:

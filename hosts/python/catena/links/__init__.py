@@ -1,4 +1,6 @@
 """Links: functions with parameters, with the names and defaults of chainer.links."""
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
 from catena.links.activation import *
 from catena.links.attention import *
 from catena.links.classifier import *
@@ -7,3 +9,14 @@ from catena.links.convolution import *
 from catena.links.loss import *
 from catena.links.normalization import *
 from catena.links.recurrent import *
+
+if not _TYPE_CHECKING:
+    def __getattr__(name):
+        text = f"module 'catena.links' has no attribute {name!r}"
+        if not name.startswith("_"):
+            from catena import functions
+            from catena.functions._plugins import suggestion
+            names = [each for each in globals() if each[0].isupper()]
+            hint = suggestion(name, names, dir(functions))
+            text += hint and "; " + hint
+        raise AttributeError(text)

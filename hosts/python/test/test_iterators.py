@@ -2,6 +2,7 @@
 import copy
 import pickle
 import time
+import warnings
 
 import numpy
 import pytest
@@ -163,16 +164,10 @@ def test_snapshots_of_chainer(tmp_path, kind):
     assert trace(theirs, 4) == expected
 
 
-class Slow:
+class Failing:
     def __len__(self):
         return 2
 
-    def __getitem__(self, i):
-        time.sleep(0.3)
-        return i
-
-
-class Failing(Slow):
     def __getitem__(self, i):
         raise RuntimeError(f"no example {i}")
 
@@ -184,10 +179,35 @@ def test_exceptions_of_the_dataset(kind):
             iterator.next()
 
 
-def test_timeout_warning():
-    with MultiprocessIterator(Slow(), 1, n_processes=1, dataset_timeout=0.05) as iterator:
-        with pytest.warns(MultiprocessIterator.TimeoutWarning, match="longer than 0.05 s"):
+class Waiting:
+    """Its examples wait until a file exists."""
+
+    def __init__(self, file):
+        self.file = file
+
+    def __len__(self):
+        return 2
+
+    def __getitem__(self, i):
+        end = time.monotonic() + 600
+        while not self.file.exists() and time.monotonic() < end:
+            time.sleep(0.01)
+        return i
+
+
+def test_timeout_warning(tmp_path):
+    warned, told = tmp_path / "warned", []
+
+    def show(message, category, *_):
+        if category is MultiprocessIterator.TimeoutWarning:
+            told.append(str(message))
+            warned.touch()
+    with MultiprocessIterator(Waiting(warned), 1, n_processes=1, dataset_timeout=0.05) as iterator:
+        with warnings.catch_warnings():
+            warnings.simplefilter("always")
+            warnings.showwarning = show
             iterator.next()
+    assert told and "longer than 0.05 s" in told[0]
 
 
 def test_prefetches_several():

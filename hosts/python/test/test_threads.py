@@ -228,36 +228,65 @@ def test_interrupt():
 
 
 def test_interrupt_between_functions():
-    """SIGINT ends a backward() without functions of Python before it has reached the leaf."""
+    """A signal ends backward() and grad() between functions of C++, before they reach the leaf."""
     out = script("""
-        import signal, catena, catena.functions as F, numpy as np
+        import os, signal, time
+        import catena, catena.functions as F, numpy as np
         class Interrupted(Exception): pass
-        def handler(*_): raise Interrupted
-        signal.signal(signal.SIGALRM, handler)
-        n = 100
-        while True:  # until the signal comes while backward() runs
-            x = y = catena.Variable(np.ones((100, 100), "float32"))
-            for _ in range(n):
-                y = F.tanh(y)
-            loss = F.sum(y)
-            try:
-                signal.setitimer(signal.ITIMER_REAL, 0.1)
-                loss.backward()
-                while True: pass
-            except Interrupted:
-                if x.grad is None: break
-            n *= 2
-            assert n < 100000, "no signal was handled in backward()"
-        loss.backward()
-        assert x.grad is not None
-        x.cleargrad()
-        try:
-            signal.setitimer(signal.ITIMER_REAL, 0.1)
-            while True: catena.grad([loss], [x])
-        except Interrupted:
-            print("interrupted", x.grad)
+        between = False  # whether functions of C++ run
+        missed = False
+        class First(catena.FunctionNode):
+            def forward(self, inputs):
+                return inputs[0] * 1
+            def backward(self, indexes, grads):
+                global between
+                between = True
+                return grads[0]
+        class Last(First):
+            def backward(self, indexes, grads):
+                global between
+                between = False
+                return grads[0]
+        def handler(_, frame):
+            global between, missed
+            if not between: return
+            if frame.f_code in (First.backward.__code__, Last.backward.__code__):
+                missed = True
+                return
+            between = False
+            raise Interrupted
+        signal.signal(signal.SIGUSR1, handler)
+        parent = os.getpid()
+        child = os.fork()
+        if child == 0:
+            while os.getppid() == parent:
+                os.kill(parent, signal.SIGUSR1)
+                time.sleep(0.001)
+            os._exit(0)
+
+        def is_interrupted(differentiate):
+            # Signals are looked for at times: the functions between must take long enough.
+            global missed
+            n = 1 << 12
+            while n <= 1 << 18:
+                x = catena.Variable(np.ones((10, 10), "float32"))
+                y, = Last().apply((x,))
+                for _ in range(n):
+                    y = F.tanh(y)
+                y, = First().apply((y,))
+                missed = False
+                try:
+                    differentiate(F.sum(y), x)
+                except Interrupted:
+                    return x.grad is None
+                if missed: n *= 2  # else no signal came
+            return False
+        print(is_interrupted(lambda y, x: y.backward()),
+              is_interrupted(lambda y, x: catena.grad([y], [x])))
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
         """)
-    assert out == "interrupted None\n"
+    assert out == "True True\n"
 
 
 # ---- first use, forks and the end of the program

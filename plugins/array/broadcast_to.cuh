@@ -1,7 +1,7 @@
 // Broadcasting to a larger shape, and its adjoint, the sum over broadcast axes, on CUDA.
 #pragma once
 
-#include <catena/plugin/cuda/reduce.cuh>
+#include <catena/plugin/cuda/sum_integers.cuh>
 
 #include "broadcast_to.hpp"
 
@@ -17,10 +17,10 @@ struct catena::plugin::cuda::Kernels<catena::plugins::BroadcastTo> : catena::plu
 
 template <>
 struct catena::plugin::cuda::Kernels<catena::plugins::SumTo> : catena::plugins::SumTo {
-    template <class T>
+    template <class T, class Y>
     static void plan(const auto& call, catena_plan& plan) {
         if (call.raw().phase != CATENA_PHASE_FORWARD) return;
         const Shape x = call.template x<T>(0).shape;
-        plan.scratch_bytes = sum_scratch<T>(x, Repeats{x, call.template y<T>(0).shape});
+        plan.scratch_bytes = sum_scratch<T>(x, Repeats{x, call.template y<Y>(0).shape});
     }
 };

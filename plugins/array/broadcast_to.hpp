@@ -3,7 +3,7 @@
 
 #include <catena/plugin.hpp>
 #include <catena/plugin/broadcast.hpp>
-#include <catena/plugin/reduce.hpp>
+#include <catena/plugin/sum_integers.hpp>
 
 namespace catena::plugins {
 
@@ -52,30 +52,34 @@ struct BroadcastTo {
 
 struct SumTo {
     static constexpr auto about =
-        describe("catena.sum_to", "y = x, summed to a shape that broadcasts to x's", in("x"),
-                 out("y"), required<Ints>("shape", "the shape of y"))
+        describe("catena.sum_to",
+                 "y = x, summed to a shape that broadcasts to x's\n\n"
+                 "Sums of integers and bool are int64, as in NumPy.",
+                 in("x"), out(Port("y").of("U")), required<Ints>("shape", "the shape of y"))
+            .since(2)
             .example("x=(2,3) shape=[3]")
             .example("x=(2,3,2) shape=[3,1]")
             .example("x=(2,3) shape=[]");
-    using types = Numbers;
+    using types = Totals;
+    static constexpr unsigned widened = 0b11;
 
     static void infer(const auto& s) {
         const Ints shape = s.template attr<"shape">();
         s.check(BroadcastTo::fits(shape, s.x(0)), "shape",
                 "one that broadcasts to " + text_of(s.x(0)), shape);
-        s.y(0, shape);
+        s.y(0, shape, total_dtype(s.dtype(0)));
     }
     static void gradient(const auto& g) { g.gx(0, broadcast_to(g.gy(0), g.x_shape(0))); }
 
-    template <class T>
+    template <class T, class Y>
     CATENA_KERNEL static void forward(const auto& call) {
         const auto x = call.template x<T>(0);
-        const auto y = call.template y<T>(0);
+        const auto y = call.template y<Y>(0);
         sum_to_shape(call, x.data, x.shape, y.data, y.shape, call.adds(0));
     }
-    template <class T>
-    CATENA_KERNEL static void backward(const auto& call) {
-        const auto gy = call.template gy<T>(0);
+    template <class T, class Y>
+    requires(!std::is_integral_v<T>) CATENA_KERNEL static void backward(const auto& call) {
+        const auto gy = call.template gy<Y>(0);
         const auto gx = call.template gx<T>(0);
         broadcast_copy(call, gy.data, gy.shape, gx.data, gx.shape, call.adds(0));
     }

@@ -400,7 +400,7 @@ TEST_CASE("get_item refuses") {
                     Failure);
 }
 
-TEST_CASE_TEMPLATE("integers are moved and summed", I, std::int32_t, std::int64_t) {
+TEST_CASE_TEMPLATE("integers are moved", I, std::int32_t, std::int64_t) {
     using V = std::vector<I>;
     const auto y = [](const std::string& name, const std::vector<Array>& x,
                       const Attrs& attrs = {}) {
@@ -410,15 +410,40 @@ TEST_CASE_TEMPLATE("integers are moved and summed", I, std::int32_t, std::int64_
     };
     const I most = std::numeric_limits<I>::max();
     const Array a = Array::from<I>({1, most, -3, 4}, {2, 2});
-    const Dims shape = {2, 2, 2}, row = {2}, begin = {-1}, put = {4};
+    const Dims shape = {2, 2, 2}, begin = {-1}, put = {4};
     CHECK(y("broadcast_to", {a}, {set("shape", Ints(shape))}) == V{1, most, -3, 4, 1, most, -3, 4});
-    CHECK(y("sum_to", {a}, {set("shape", Ints(row))}) ==
-          V{-2, std::numeric_limits<I>::min() + 3});  // wraps
     CHECK(y("transpose", {a}) == V{1, -3, most, 4});
     CHECK(y("concat", {a, a}, {set("axis", std::int64_t{0})}) == V{1, most, -3, 4, 1, most, -3, 4});
     CHECK(y("get_item", {a}, {set("begin", Ints(begin))}) == V{-3, 4});
     CHECK(y("put_item", {Array::from<I>({most}, {1})},
             {set("shape", Ints(put)), set("begin", Ints(begin))}) == V{0, 0, 0, most});
+}
+
+TEST_CASE("sum_to of integers and bool is int64") {
+    using V = std::vector<std::int64_t>;
+    const auto summed = [](const Array& x, const Dims& shape) {
+        const Attrs attrs = {set("shape", Ints(shape))};
+        const Array y = world().forward("catena.sum_to", {x}, attrs)[0];
+        REQUIRE(catena::plugin::same(y.dtype(), dtype_of<std::int64_t>()));
+        CHECK(y.shape() == shape);
+        return y.values<std::int64_t>();
+    };
+    const std::int32_t most = std::numeric_limits<std::int32_t>::max();
+    const Array x = Array::from<std::int32_t>({most, most, -3, 4}, {2, 2});
+    CHECK(summed(x, {}) == V{2 * std::int64_t{most} + 1});
+    CHECK(summed(x, {1, 2}) == V{std::int64_t{most} - 3, std::int64_t{most} + 4});
+    CHECK(summed(x, {2, 1}) == V{2 * std::int64_t{most}, 1});
+    CHECK(summed(x, {2, 2}) == V{most, most, -3, 4});
+    CHECK(summed(Array::from<std::int32_t>({}, {3, 0}), {3, 1}) == V{0, 0, 0});
+    CHECK(summed(Array::from<std::int32_t>({}, {0, 3}), {3}) == V{0, 0, 0});
+    constexpr std::int64_t large = std::numeric_limits<std::int64_t>::max();
+    CHECK(summed(Array::from<std::int64_t>({large, 1}, {2}), {}) ==
+          V{std::numeric_limits<std::int64_t>::min()});  // wraps
+    const Array bits = Array::constant({300, 700}, dtype_of<bool>(), 1);
+    const Array bytes = Array::constant({300, 700}, dtype_of<std::uint8_t>(), 200);
+    CHECK(summed(bits, {}) == V{210000});
+    CHECK(summed(bits, {700}) == V(700, 300));
+    CHECK(summed(bytes, {300, 1}) == V(300, 140000));
 }
 
 TEST_CASE("shapes whose elements cannot be counted are refused") {

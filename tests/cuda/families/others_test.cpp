@@ -123,6 +123,11 @@ TEST_CASE("integers: sums, comparisons, arithmetic") {
                 CHECK(world().forward(name, {x}, attrs, on("cuda"))[0] ==
                       world().forward(name, {x}, attrs, on("cpu"))[0]);
             }
+        for (const Dims& shape : {Dims{}, Dims{7}, Dims{300, 1}, Dims{300, 7}}) {
+            const Attrs attrs = {plugin::set("shape", plugin::Ints(shape))};
+            CHECK(world().forward("catena.sum_to", {x}, attrs, on("cuda"))[0] ==
+                  world().forward("catena.sum_to", {x}, attrs, on("cpu"))[0]);
+        }
     }
 }
 

@@ -98,6 +98,10 @@ class Training(Case):
 class Snapshots(Case):
     OPTIONS = ("--optimizer", "adam", "--dropout", "0.3", "--seed", "5", "--batch", "64")
 
+    def allow(self, milliseconds):
+        """Sets the time that runs have to end by themselves after SIGTERM or SIGHUP."""
+        self.env["CATENA_TEST_GRACE"] = str(milliseconds)
+
     def interrupted(self, how):
         """Ends a run with a signal during an epoch; returns its snapshot, exit code and output."""
         file = self.folder / "interrupted.npz"
@@ -119,6 +123,7 @@ class Snapshots(Case):
                          (self.folder / "whole").read_bytes())
 
     def test_signals_save_in_the_middle_of_an_epoch(self):
+        self.allow(3_600_000)
         for how in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             position = 0
             while position == 0:  # the epoch had ended
@@ -142,18 +147,22 @@ class Snapshots(Case):
         return process, file
 
     def test_a_long_step_is_not_waited_for(self):
-        process, _ = self.signalled_in_a_step(signal.SIGTERM, 10000)
+        self.allow(1)
+        process, file = self.signalled_in_a_step(signal.SIGTERM, 10000)
         process.communicate()
         self.assertEqual(process.returncode, -signal.SIGTERM)
-        self.assertEqual(list(self.folder.iterdir()), [])
+        # The file is there if the signal came only in a later epoch.
+        self.assertLessEqual(set(self.folder.iterdir()), {file})
 
     def test_a_terminal_that_closes_lets_a_long_step_end(self):
+        self.allow(3_600_000)
         process, file = self.signalled_in_a_step(signal.SIGHUP, 5000)
         out, err = process.communicate()
         self.assertEqual(process.returncode, 128 + signal.SIGHUP, err)
         self.assertIn(f"saved {file}", out)
 
     def test_a_terminal_that_is_gone_cannot_be_written_and_still_saves(self):
+        self.allow(3_600_000)
         file = self.folder / "a.npz"
         child, terminal = pty.fork()
         if child == 0:
@@ -268,7 +277,8 @@ class Snapshots(Case):
         self.assertIn("options/optimizer: expected adam, got sgd", text)
         self.assertIn("options/lr: expected 0.001 1 1, got 0.01 1 1", text)
         self.assertIn("optimizer/l1/W/m: missing", text)
-        self.assertIn("No such file", self.run_program("--resume", "nowhere", code=1))
+        self.assertIn("nowhere: expected a file, got none: there is no such file",
+                      self.run_program("--resume", "nowhere", code=1))
         self.assertIn("/dev/zero: expected a zip archive of arrays (.npz), got a device",
                       self.run_program("--resume", "/dev/zero", code=1))  # it has no end
         for option, other, was in (("lr", "0.1", "0.01 1 1"), ("dropout", 0.5, 0), ("seed", 3, 0),

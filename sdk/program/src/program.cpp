@@ -13,8 +13,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <iostream>
 #include <sstream>
@@ -26,6 +28,13 @@ namespace catena {
 namespace {
 
 constexpr unsigned width = 100;
+
+// The time to end by itself after a signal. Tests set CATENA_TEST_GRACE, in milliseconds, because
+// their outcome may not depend on the speed of the machine.
+std::chrono::milliseconds grace(std::chrono::milliseconds usual) {
+    const char* text = std::getenv("CATENA_TEST_GRACE");
+    return text ? std::chrono::milliseconds(std::atoll(text)) : usual;
+}
 
 // --log-file outlives Program, because run_program() still logs how the program ended.
 auto& log_file() {
@@ -46,7 +55,8 @@ bool log_line(std::string_view line) {
 }  // namespace
 
 Program::Program(std::string name, std::string about)
-    : name_(std::move(name)),
+    : interrupt_(grace(std::chrono::milliseconds(1500)), grace(std::chrono::minutes(1))),
+      name_(std::move(name)),
       about_(std::move(about)),
       own_("options", width),
       training_("snapshots and curves", width),

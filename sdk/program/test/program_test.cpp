@@ -212,7 +212,9 @@ TEST_CASE("what was profiled is written at the end") {
 
 TEST_CASE("an interrupt is asked for, saved, and told by the exit code") {
     const Folder folder;
+    setenv("CATENA_TEST_GRACE", "0", 1);  // SIGTERM then gives unlimited time
     Program program("test", "Tests.");
+    unsetenv("CATENA_TEST_GRACE");
     program.add_training_options();
     REQUIRE(parse(program, {"--save", (folder / "s.npz").string(), "--save-every", "2"}));
     program.start();

@@ -11,7 +11,6 @@
 
 #include <boost/program_options.hpp>
 
-#include <chrono>
 #include <concepts>
 #include <optional>
 #include <set>
@@ -162,7 +161,7 @@ private:
     bool has_several() const { return communicator().size() > 1; }
     std::string usage() const;
 
-    Interrupt interrupt_{std::chrono::milliseconds(1500), std::chrono::minutes(1)};
+    Interrupt interrupt_;
     std::string name_, about_;
     boost::program_options::options_description own_, training_, processes_;
     boost::program_options::positional_options_description positional_;

@@ -232,7 +232,7 @@ Array number_array(Scalar c, Dtype dtype, Device device) {
     if (c.is_wide_integer() || array.item<std::int64_t>() != c.integer())
         throw ValueError(
             "[number] expected an integer in the range of " + std::string(name(dtype)) + ", got " +
-            (c.is_integer() ? std::to_string(c.integer()) : std::to_string(c.value())));
+            (c.is_integer() ? std::to_string(c.integer()) : fmt::format("{:.0f}", c.value())));
     return array;
 }
 Array array_of_number(const Shape& shape, Scalar c, Dtype dtype, Device device) {

@@ -25,9 +25,14 @@ Dtype common_dtype(Dtype a, Dtype b) {
 Dtype common_dtype(Dtype x, Scalar c) {
     if (is_floating(x)) return x;
     if (c.is_wide_integer())
-        fail<DtypeError>("[number] expected an integer from -2^63 to 2^63 - 1 next to {}, got {}",
-                         name(x), c.value());
-    return c.is_integer() ? arithmetic_dtype(x) : Dtype::float32;
+        fail<DtypeError>(
+            "[number] expected an integer from -2^63 to 2^63 - 1 next to {}, got {:.0f}", name(x),
+            c.value());
+    if (!c.is_integer()) return Dtype::float32;
+    if (x != Dtype::int64 && static_cast<std::int32_t>(c.integer()) != c.integer())
+        fail<DtypeError>("[number] expected an integer from -2^31 to 2^31 - 1 next to {}, got {}",
+                         name(x), c.integer());
+    return arithmetic_dtype(x);
 }
 Variable promoted(const Variable& x, Dtype dtype) {
     if (is_floating(x.data()) || x.dtype() == dtype) return x;
@@ -39,9 +44,7 @@ Variable promoted(const Variable& x, Dtype dtype) {
 namespace {
 
 // Returns an integer as a 0-d array of an integer dtype. A double would round integers above 2^53.
-Array integer_in(const char* function, Dtype dtype, std::int64_t value, Device device) {
-    if (dtype != Dtype::int64 && static_cast<std::int32_t>(value) != value)
-        fail<ValueError>("[{}] value: expected an {}, got {}", function, name(dtype), value);
+Array integer_in(Dtype dtype, std::int64_t value, Device device) {
     return Array::from({value}, {}, device).astype(dtype);
 }
 // Whether c, next to x, must be an array, because it is an integer that a double rounds.
@@ -53,8 +56,8 @@ bool needs_array(const X& x, Scalar c) {
 }
 template <class X>
 X array_next_to(const X& x, Scalar c) {
-    return constant(x, integer_in("operator", computed_dtype(common_dtype(x.dtype(), c)),
-                                  c.integer(), x.device()));
+    return constant(
+        x, integer_in(computed_dtype(common_dtype(x.dtype(), c)), c.integer(), x.device()));
 }
 
 // Calls a function of a number, which is bound to it. `floats`: the function has no integers.
@@ -146,9 +149,9 @@ X floor_divide_of(const X& x, Scalar c) {
     expect("floor_divide", "x", x);
     const Dtype dtype = common_dtype(x.dtype(), c);
     const bool floats = is_floating(dtype);
-    const X number = constant(
-        x, floats ? Array::full({}, c.value(), dtype, x.device())
-                  : integer_in("floor_divide", computed_dtype(dtype), c.integer(), x.device()));
+    const X number =
+        constant(x, floats ? Array::full({}, c.value(), dtype, x.device())
+                           : integer_in(computed_dtype(dtype), c.integer(), x.device()));
     return run_in(
         dtype,
         [&](const X& y) {
@@ -192,12 +195,12 @@ Array compare(const PluginFunction& function, Scalar c, const Array& x) {
     }
 #define CATENA_OF_NUMBER(OPERATOR, NAME, FLOATS)                   \
     Variable OPERATOR(Scalar c, const Variable& x) {               \
-        if (needs_array(x, c)) [[unlikely]]                        \
+        if (!FLOATS && needs_array(x, c)) [[unlikely]]             \
             return OPERATOR(array_next_to(x, c), x);               \
         return call<FLOATS>(with<NAME, "value">(c.value()), x, c); \
     }                                                              \
     Array OPERATOR(Scalar c, const Array& x) {                     \
-        if (needs_array(x, c)) [[unlikely]]                        \
+        if (!FLOATS && needs_array(x, c)) [[unlikely]]             \
             return OPERATOR(array_next_to(x, c), x);               \
         return call<FLOATS>(with<NAME, "value">(c.value()), x, c); \
     }

@@ -398,7 +398,9 @@ TEST_CASE("floor_divide is exact, and promotes as other operators") {
     CHECK(floor_divide(i > 0, 2).dtype() == Dtype::int32);
     CHECK(floor_divide(i, 0.5).dtype() == Dtype::float32);
     CHECK_THROWS_WITH_AS(floor_divide(i, 1LL << 40),
-                         "[floor_divide] value: expected an int32, got 1099511627776", ValueError);
+                         "[number] expected an integer from -2^31 to 2^31 - 1 next to int32, got "
+                         "1099511627776",
+                         DtypeError);
     // Not the floor of the rounded quotient.
     CHECK(values(floor_divide(arr({1, 6}), 0.1)) == Doubles{9, 59});
     const Variable x = var({1, 6});
@@ -427,9 +429,24 @@ TEST_CASE("integers that a double rounds stay exact") {
     const Scalar wide = std::uint64_t{1} << 63;
     CHECK_THROWS_WITH_AS(x + wide,
                          "[number] expected an integer from -2^63 to 2^63 - 1 next to int64, got "
-                         "9.223372036854776e+18",
+                         "9223372036854775808",
                          DtypeError);
     CHECK_THROWS_AS(F::maximum(x, wide), DtypeError);
     CHECK(values(x < wide) == Doubles{1, 1});
+    // Beyond int32.
+    for (const Dtype dtype : {Dtype::int32, Dtype::uint8, Dtype::bool8}) {
+        const Array y = x.astype(dtype);
+        for (const std::int64_t big : {1LL << 31, 1LL << 40, 1LL << 60}) {
+            const std::string text =
+                "[number] expected an integer from -2^31 to 2^31 - 1 next to " +
+                std::string(name(dtype)) + ", got " + std::to_string(big);
+            CHECK_THROWS_WITH_AS(y + big, text.c_str(), DtypeError);
+            CHECK_THROWS_WITH_AS(as_variable(y) * big, text.c_str(), DtypeError);
+            CHECK_THROWS_WITH_AS(big - y, text.c_str(), DtypeError);
+            CHECK_THROWS_WITH_AS(F::minimum(y, big), text.c_str(), DtypeError);
+            CHECK_THROWS_WITH_AS(F::where(y > 0, y, big), text.c_str(), DtypeError);
+            CHECK((big / y).dtype() == Dtype::float32);
+        }
+    }
     CHECK((x.astype(Dtype::float32) * wide).dtype() == Dtype::float32);
 }

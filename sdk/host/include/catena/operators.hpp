@@ -13,8 +13,8 @@
 
 namespace catena {
 
-// A number as an operand. Its C++ type determines whether it is an integer. Next to integers and
-// bool, an integer must be in the range of int64.
+// A number as an operand. Its C++ type determines whether it is an integer. Next to int64, an
+// integer must be in the range of int64; next to other integers and bool, in that of int32.
 class Scalar {
 public:
     template <class N>

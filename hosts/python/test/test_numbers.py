@@ -55,6 +55,67 @@ def test_sums_and_products_of_integers_are_int64(dtype, axis, name):
     np.testing.assert_array_equal(got.array, expected.astype("int64"))
 
 
+@pytest.mark.parametrize("dtype", ["int32", "int64", "uint8", "bool"])
+def test_running_sums_and_sum_to_of_integers_are_int64(dtype):
+    x = np.array([[2**31 - 1, 200], [2**31 - 1, 100]]).astype(dtype)
+    for axis in (None, 0, 1):
+        for name in ("cumsum", "cumprod"):
+            got = getattr(F, name)(catena.Variable(x), axis)
+            assert got.dtype == "int64"
+            np.testing.assert_array_equal(got.array, getattr(x, name)(axis).astype("int64"))
+    for shape in [(1,), (2,), (2, 1), (1, 2), (2, 2), ()]:
+        got = F.sum_to(catena.Variable(x), shape)
+        assert got.dtype == "int64"
+        kept = (1,) * (2 - len(shape)) + shape
+        axes = tuple(axis for axis in range(2) if kept[axis] == 1)
+        np.testing.assert_array_equal(got.array, x.sum(axes, "int64").reshape(shape))
+
+
+def test_sum_to_is_the_gradient_of_broadcasts():
+    for dtype in ("float16", "float32", "float64"):
+        x = variable([1, 2], dtype)
+        F.sum(F.broadcast_to(x, (3, 2)) * variable([[1, 2], [3, 4], [5, 6]], dtype)).backward()
+        assert x.grad.dtype == dtype and x.grad.tolist() == [9, 12]
+        y = F.sum_to(F.broadcast_to(x, (3, 2)), (2,))
+        assert y.dtype == dtype and y.array.tolist() == [3, 6]
+
+
+scores, table = np.arange(6, dtype="float32").reshape(2, 3), np.eye(3, dtype="float32")
+label_functions = {  # of labels (2,) of 3 classes
+    "hinge": lambda t: F.hinge(scores, t),
+    "softmax_cross_entropy": lambda t: F.softmax_cross_entropy(scores, t),
+    "nll_loss": lambda t: F.nll_loss(scores, t),
+    "negative_sampling": lambda t: F.negative_sampling(
+        scores, t, table, lambda shape: np.zeros(shape, "int32"), 2),
+    "select_item": lambda t: F.select_item(scores, t),
+    "embed_id": lambda t: F.embed_id(t, table),
+    "black_out": lambda t: F.black_out(scores, t, table, np.zeros((2, 1), "int32")),
+    "crf1d": lambda t: F.crf1d(table * 2 + scores[0], [scores, scores], [t, t]),
+    "connectionist_temporal_classification": lambda t: F.connectionist_temporal_classification(
+        [scores, scores], t.reshape(2, 1), 0),
+}
+
+
+@pytest.mark.parametrize("name", label_functions)
+@pytest.mark.parametrize("label", [3, -4, 2**32, -2**32])
+def test_labels_out_of_range_are_refused(name, label):
+    for dtype in ("int32", "int64") if abs(label) < 2**31 else ("int64",):
+        with pytest.raises(ValueError, match=f"got {label}"):
+            label_functions[name](np.array([0, label], dtype))
+
+
+@pytest.mark.parametrize("name", label_functions)
+def test_the_label_minus_one(name):
+    function, t = label_functions[name], np.array([0, -1])
+    if name == "hinge":
+        with pytest.raises(ValueError, match=r"t\[1\]: expected a label from 0 to 2, got -1"):
+            function(t)
+    elif name in ("softmax_cross_entropy", "nll_loss", "negative_sampling"):  # ignored
+        assert np.isfinite(function(t).array)
+    else:  # the last one, as in NumPy
+        np.testing.assert_array_equal(function(t).array, function(np.array([0, 2])).array)
+
+
 def test_integers_of_python_are_exact_or_refused():
     odd = 2**53 + 1
     x = variable([1, -1], "int64")
@@ -69,8 +130,19 @@ def test_integers_of_python_are_exact_or_refused():
     assert np.asarray(array).tolist() == [-odd, -odd]
     for wrong in [lambda: x + 2**63, lambda: 2**63 * x, lambda: F.maximum(x, 2**63),
                   lambda: x // 2**63]:
-        with pytest.raises(catena.DtypeError, match="an integer from -2.63 to 2.63 - 1"):
+        with pytest.raises(catena.DtypeError, match="an integer from -2.63 to 2.63 - 1 next to "
+                                                    "int64, got 9223372036854775808$"):
             wrong()
+    for dtype in ("int32", "uint8", "bool"):
+        y = variable([1, 0], dtype)
+        for big in (2**31, 2**40, 2**60):
+            for wrong in [lambda: y + big, lambda: y * big, lambda: big - y, lambda: y // big,
+                          lambda: F.minimum(y, big), lambda: F.where(y > 0, y, big)]:
+                with pytest.raises(catena.DtypeError, match="an integer from -2.31 to 2.31 - 1 "
+                                                            f"next to {dtype}, got {big}$"):
+                    wrong()
+            assert (big / (y + 1)).array[1] == big
+            assert (y / big).dtype == "float32"
     for dtype, number in [("int64", 2**63), ("int32", 2**31), ("uint8", 256), ("uint8", -1)]:
         array = catena.Array(np.zeros(2, dtype))
         for wrong in [lambda: F.full((2,), number, dtype), lambda: F.full_like(array, number),

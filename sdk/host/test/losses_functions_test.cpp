@@ -173,5 +173,12 @@ TEST_CASE("refused") {
                          "[hinge] t.shape: expected (2,), got (3,)", ShapeError);
     CHECK_THROWS_WITH_AS(F::hinge(x, integers({0, 1}, {2}), "l2"),
                          "[hinge] norm: expected one of L1, L2, got 'l2'", InvalidError);
+    for (const std::int64_t label : {std::int64_t{3}, std::int64_t{-1}, std::int64_t{1} << 32}) {
+        const Array labels = Array::from<std::int64_t>({2, label}, {2});
+        const std::string text = "[hinge] t[1]: expected a label from 0 to 2, got ";
+        CHECK_THROWS_WITH_AS(F::hinge(x, labels), (text + std::to_string(label)).c_str(),
+                             ValueError);
+        CHECK_THROWS_AS(F::hinge(as_variable(x), as_variable(labels)), ValueError);
+    }
     CHECK_THROWS_AS(F::gaussian_nll(x, x, t), ShapeError);
 }

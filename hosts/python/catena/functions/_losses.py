@@ -238,8 +238,8 @@ def crf1d(cost, xs, ys, reduce="mean") -> Any:
     for x, y, before in zip(xs[1:], ys[1:], ys):
         alpha, score = _running(len(x), done, alpha, score)
         alpha = F.logsumexp(F.expand_dims(alpha, 2) + cost, 1) + x
-        step = F.take(F.flatten(cost), as_variable(before)[:len(x)] * n + y, 0)
-        score = score + F.select_item(x, y) + step
+        step = F.take(cost, as_variable(before)[:len(x)], 0)
+        score = score + F.select_item(x, y) + F.select_item(step, y)
     alpha, score = (F.concat(parts, 0) for parts in zip((alpha, score), *done[::-1]))
     loss = F.logsumexp(alpha, 1) - score
     return F.mean(loss) if reduce == "mean" else loss

@@ -6,6 +6,7 @@
 #include <catena/functions/losses.hpp>
 
 #include <algorithm>
+#include <limits>
 #include <numbers>
 
 namespace catena::functions {
@@ -101,6 +102,15 @@ X squared_error_of(const X& x0, const X& x1) {
     return d * d;
 }
 
+// Throws ValueError for a label out of range.
+void expect_labels(const char* what, const Array& t, std::int64_t classes) {
+    const auto labels = t.to_vector<std::int64_t>();
+    for (std::size_t i = 0; i < labels.size(); ++i)
+        if (labels[i] < 0 || labels[i] >= classes)
+            fail<ValueError>("[{}] t[{}]: expected a label from 0 to {}, got {}", what, i,
+                             classes - 1, labels[i]);
+}
+
 template <class X>
 X hinge_of(const X& x, const X& t, std::string_view norm, std::string_view reduce) {
     expect_reduction("hinge", reduce);
@@ -112,9 +122,16 @@ X hinge_of(const X& x, const X& t, std::string_view norm, std::string_view reduc
     if (elements(t).shape() != Shape{shape[0]})
         fail<ShapeError>("[hinge] t.shape: expected {}, got {}", to_string(Shape{shape[0]}),
                          to_string(elements(t).shape()));
-    const Array sign = 1 - one_hot(elements(t), shape[1], 1, x.dtype()) * 2;
+    const Array labels = elements(t);
+    const Array sign = 1 - one_hot(labels, shape[1], 1, x.dtype()) * 2;
+    const bool checked = labels.device().host_accessible();
+    if (checked) expect_labels("hinge", labels, shape[1]);
     X y = relu(x * sign + 1);  // the gradient is 0 at the margin
     if (norm == "L2") y = y * y;
+    if (!checked) {  // the host does not wait for the labels
+        const Array right = (labels >= 0) & (labels < shape[1]);
+        y = where(right.reshape({shape[0], 1}), y, std::numeric_limits<double>::quiet_NaN());
+    }
     return reduced(y, reduce == "mean" ? "batchmean" : reduce);
 }
 

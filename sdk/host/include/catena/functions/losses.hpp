@@ -54,7 +54,7 @@ Array mean_absolute_error(const Array& x0, const Array& x1);
 
 // The hinge loss of scores x (N, classes) and labels t (N,). Its elements are max(0, 1 - x) at the
 // label and max(0, 1 + x) at other classes, or their squares for norm "L2". "mean" is their sum
-// divided by N. A row whose label is out of range has only other classes.
+// divided by N. Throws ValueError for a label out of range; on a GPU, its elements are NaN.
 Variable hinge(const Variable& x, const Variable& t, std::string_view norm = "L1",
                std::string_view reduce = "mean");
 Array hinge(const Array& x, const Array& t, std::string_view norm = "L1",

@@ -3,6 +3,7 @@
 
 #include <catena/data_error.hpp>
 #include <catena/fail.hpp>
+#include <catena/read_file.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -123,9 +124,22 @@ std::variant<LanguageModel, Gpt> make_model(const Options& o, std::int64_t words
                 .dropout = o.dropout});
 }
 
+// Throws DataError unless the model to fine-tune is a folder of the form that load_gpt() reads.
+void require_model(const fs::path& folder) {
+    if (!fs::is_directory(folder)) {
+        const std::string kind = file_kind(folder);
+        fail<DataError>(
+            "[train-lm] {}: expected a folder with config.json, model.safetensors and the "
+            "tokenizer, got {}",
+            folder.string(), kind.empty() ? "a file" : kind);
+    }
+    require_regular("train-lm", folder / "config.json", "a JSON object");
+}
+
 }  // namespace
 
 Corpus load_corpus(const Options& options) {
+    if (!options.model.empty()) require_model(options.model);
     Corpus corpus{
         options.data.empty() ? Program::shipped("shakespeare/shakespeare.txt.gz") : options.data,
         {},

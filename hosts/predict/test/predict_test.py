@@ -79,7 +79,8 @@ class Digits(Case):
         self.assertIn("expected images to classify", self.run_program(*model, code=1))
         self.assertIn("a zip archive", self.run_program("--model", IMAGES, code=1))
         self.assertIn("got a file compressed by gzip", self.run_program("--model", IMAGES, code=1))
-        self.assertIn("No such file", self.run_program("--model", "none.npz", code=1))
+        self.assertIn("none.npz: expected a file, got none: there is no such file",
+                      self.run_program("--model", "none.npz", code=1))
         self.assertIn("got a device", self.run_program("--model", "/dev/zero", code=1))
         self.assertIn("expected a PNG or JPEG", self.run_program(*model, LABELS, code=1))
         self.assertIn("expected 2000 labels, got 10000", self.run_program(

@@ -127,7 +127,8 @@ class Training(LanguageCase):
                 file = self.write("bad.txt", content)
                 out = self.run_program("--data", file, "--batch", 99, code=1)
                 self.assertIn(expected.format(file=file), out)
-        self.assertIn("No such file", self.run_program("--data", self.folder / "none", code=1))
+        self.assertIn("none: expected a file, got none: there is no such file",
+                      self.run_program("--data", self.folder / "none", code=1))
         for name in ("", "\n\n\n"):
             file = self.write("bad.txt", name)
             self.assertIn("expected", self.run_program("--data", file, "--sentences", code=1))
@@ -312,6 +313,19 @@ class Transformers(LanguageCase):
         (self.folder / "pretrained/config.json").write_text(json.dumps({"model_type": "bert"}))
         self.assertIn("model_type: expected gpt2, llama, qwen2 or qwen3",
                       self.run_program(*options, code=1))
+
+    def test_a_model_that_is_no_folder_of_hugging_face_is_told(self):
+        folder = "expected a folder with config.json, model.safetensors and the tokenizer, got "
+        for file, kind in ((self.folder / "none.npz", "none: there is no such file"),
+                           (self.write("a.onnx", b"\x08\x08\x12\x07pytorch\x1a\x05"), "an ONNX model; "),
+                           (self.write("a.gguf", b"GGUF\3\0\0\0"), "a GGUF model of llama.cpp; ")):
+            self.assertIn(f"[train-lm] {file}: {folder}{kind}",
+                          self.run_program("--model", file, code=1))
+        self.assertIn(f"{self.folder / 'config.json'}: expected a file, got none: there is no such file",
+                      self.run_program("--model", self.folder, code=1))
+        file = self.write("a.onnx", b"\x08\x08\x12\x07pytorch\x1a\x05")
+        self.assertIn(f"[tokenizer] {file}: file: expected a JSON object, got an ONNX model; ",
+                      self.run_program("--tokenizer", file, code=1))
 
     def test_wrong_options_are_told(self):
         for options, expected in (

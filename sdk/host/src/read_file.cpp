@@ -108,10 +108,15 @@ std::string kind_of(std::string_view bytes, std::uint64_t size) {
     return {};
 }
 
+constexpr const char* missing = "none: there is no such file";
+std::string unreadable(const std::string& reason) {
+    return "a file that cannot be opened: " + reason;
+}
+
 std::string kind_of_special(const fs::path& file, const fs::file_status& status) {
     switch (status.type()) {
         case fs::file_type::not_found: {
-            std::string text = std::strerror(ENOENT);
+            std::string text = missing;
             std::error_code error;
             const fs::path folder = file.parent_path();
             if (!folder.empty() && !fs::exists(folder, error)) {
@@ -138,10 +143,10 @@ std::string file_kind(const fs::path& file) {
     const fs::file_status status = fs::status(file, error);
     if (status.type() != fs::file_type::regular) {
         std::string kind = kind_of_special(file, status);
-        return kind.empty() && error ? error.message() : kind;
+        return kind.empty() && error ? unreadable(error.message()) : kind;
     }
     std::ifstream in(file, std::ios::binary);
-    if (!in) return std::strerror(errno);
+    if (!in) return unreadable(std::strerror(errno));
     std::string bytes(most_looked_at, '\0');
     in.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
     bytes.resize(static_cast<std::size_t>(std::max<std::streamsize>(in.gcount(), 0)));
@@ -153,8 +158,9 @@ void require_regular(std::string_view where, const fs::path& file, std::string_v
     std::error_code error;
     const bool regular = fs::is_regular_file(file, error);
     if (regular && std::ifstream(file, std::ios::binary)) return;
-    const std::string kind = regular ? std::strerror(errno) : file_kind(file);
-    fail<DataError>("[{}] {}: expected {}, got {}", where, file.string(), expected, kind);
+    const std::string kind = regular ? unreadable(std::strerror(errno)) : file_kind(file);
+    fail<DataError>("[{}] {}: expected {}, got {}", where, file.string(),
+                    kind.starts_with(missing) ? "a file" : expected, kind);
 }
 
 std::string read_regular(std::string_view where, const fs::path& file, std::string_view expected,

@@ -52,7 +52,7 @@ TEST_CASE("bad files are named, with what was expected and what came") {
         contains(text, file.string());
         contains(text, part);
     };
-    refused("No such file");
+    refused("expected a file, got none: there is no such file");
     write_file(file, "hello");
     refused("expected gzip data (1f 8b), got 68 65");
     write_gz(file, "");

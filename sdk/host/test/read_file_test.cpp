@@ -104,17 +104,22 @@ TEST_CASE("missing files, folders, devices and pipes are refused before anything
     links::Linear linear(2, 3);
     const fs::path pipe = folder.path / "pipe";
     REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
+    const fs::path loop = folder.path / "loop";
+    fs::create_symlink(loop, loop);
     const struct {
         fs::path file;
         std::string got;
     } cases[] = {
-        {folder.path / "none.npz", "got No such file or directory"},
+        {folder.path / "none.npz", "expected a file, got none: there is no such file"},
         {folder.path / "no/where.npz",
-         "got No such file or directory, nor the folder " + (folder.path / "no").string()},
-        {"none.npz", "got No such file or directory in " + fs::current_path().string()},
+         "expected a file, got none: there is no such file, nor the folder " +
+             (folder.path / "no").string()},
+        {"none.npz",
+         "expected a file, got none: there is no such file in " + fs::current_path().string()},
         {folder.path, "got a folder"},
         {"/dev/zero", "got a device"},  // has no end
         {pipe, "got a pipe"},           // opening it would wait for a writer
+        {loop, "got a file that cannot be opened: Too many levels of symbolic links"},
     };
     for (const auto& [file, got] : cases) {
         INFO(file.string());

@@ -99,7 +99,7 @@ TEST_CASE("files that are not snapshots are refused") {
         contains(error_of<DataError>([&] { load_npz(file, linear); }), part);
         CHECK(linear.W.data().to_vector<float>() == before);
     };
-    refused("No such file");
+    refused("expected a file, got none: there is no such file");
     write_file(file, "text");
     refused("expected a zip archive of arrays");
     save_npz(file, linear);

@@ -157,7 +157,8 @@ TEST_CASE("text files") {
         write_file(file, std::string("line\n") + wrong);
         contains(error_of<DataError>([&] { (void)read_text(file); }), "in line 2");
     }
-    contains(error_of<DataError>([&] { (void)read_text(folder.path / "none"); }), "No such file");
+    contains(error_of<DataError>([&] { (void)read_text(folder.path / "none"); }),
+             "expected a file, got none: there is no such file");
     contains(error_of<DataError>([&] { (void)read_text(folder.path); }), "expected");
 }
 

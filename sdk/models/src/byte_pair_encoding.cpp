@@ -402,7 +402,12 @@ std::string with_beginning(std::string text, const fs::path& config_file) {
 }  // namespace
 
 BytePairEncoding BytePairEncoding::load(const fs::path& path) {
-    if (!fs::is_directory(path)) return parse(read(path), path.string());
+    if (!fs::is_directory(path)) {
+        const std::string text = read(path), kind = file_kind(path);
+        if (!text.starts_with('{') && !kind.empty() && kind != "a text")
+            bad_tokenizer(path, "file", "a JSON object", kind);
+        return parse(text, path.string());
+    }
     const fs::path file = path / "tokenizer.json", config = path / "tokenizer_config.json";
     const std::string name = (fs::exists(file) ? file : path).string();
     std::string text = fs::exists(file) ? read(file) : joined(path);

@@ -9,11 +9,13 @@
 namespace catena {
 
 // What a file is, for messages: "a folder", "an ONNX model; ...", with a way to convert files of
-// other programs. Recognizes contents by their first bytes. "" for a file of an unknown kind.
+// other programs; "none: there is no such file". Recognizes contents by their first bytes. "" for
+// a file of an unknown kind.
 std::string file_kind(const std::filesystem::path& file);
 
 // Throws DataError, "[where] FILE: expected EXPECTED, got ...", unless the file can be opened and
-// is a regular one. Pipes and devices, such as /dev/zero, may have no end.
+// is a regular one. For a missing file, EXPECTED is "a file". Pipes and devices, such as /dev/zero,
+// may have no end.
 void require_regular(std::string_view where, const std::filesystem::path& file,
                      std::string_view expected);
 

@@ -5,6 +5,8 @@
 #include "numpy.hpp"
 #include "operators.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cstring>

@@ -144,7 +144,15 @@ void set_python_error() noexcept {
     }
 }
 
+void expect(bool is, std::string_view what, const char* expected, PyObject* got) {
+    if (!is)
+        raise(PyExc_TypeError,
+              std::string(what) + ": expected " + expected + ", got " + type_name(got));
+}
+
 std::string_view text_of(PyObject* string) {
+    if (PyUnicode_Check(string) == 0)
+        raise(PyExc_TypeError, "expected a str, got " + type_name(string));
     Py_ssize_t size = 0;
     const char* const text = PyUnicode_AsUTF8AndSize(string, &size);
     if (text == nullptr) throw PythonError();

@@ -175,20 +175,15 @@ private:
 std::vector<std::string> texts_of(PyObject* list) {
     const Owned tuple = checked(PySequence_Tuple(list));
     std::vector<std::string> texts;
-    for (Py_ssize_t i = 0; i < PyTuple_Size(tuple.get()); ++i) {
-        PyObject* const text = PyTuple_GetItem(tuple.get(), i);
-        if (PyUnicode_Check(text) == 0)
-            raise(PyExc_TypeError, "expected a str, got " + type_name(text));
-        texts.emplace_back(text_of(text));
-    }
+    for (Py_ssize_t i = 0; i < PyTuple_Size(tuple.get()); ++i)
+        texts.emplace_back(text_of(PyTuple_GetItem(tuple.get(), i)));
     return texts;
 }
 
 std::vector<Variable> parameters_of(PyObject* list) {
+    expect(PyList_Check(list) != 0, "[catena.Optimizer] parameters", "a list", list);
     std::vector<Variable> variables;
-    const Py_ssize_t n = PyList_Size(list);
-    if (n < 0) throw PythonError();
-    for (Py_ssize_t i = 0; i < n; ++i) {
+    for (Py_ssize_t i = 0; i < PyList_Size(list); ++i) {
         PyObject* const each = PyList_GetItem(list, i);
         if (!is_variable(each) || !as<PyVariable>(each)->variable)
             raise(PyExc_TypeError,
@@ -281,8 +276,8 @@ PyObject* update_setup(PyObject* self, PyObject* const* args, Py_ssize_t n) {
         steps.parameters.clear();
         const std::vector<Variable> parameters = parameters_of(args[0]);
         std::vector<Array> state;
-        const Py_ssize_t arrays = PyList_Size(args[1]);
-        for (Py_ssize_t i = 0; i < arrays; ++i)
+        expect(PyList_Check(args[1]) != 0, "[update] state", "a list", args[1]);
+        for (Py_ssize_t i = 0; i < PyList_Size(args[1]); ++i)
             state.push_back(array_of(PyList_GetItem(args[1], i), "[update] state"));
         const long long t = PyLong_AsLongLong(args[2]);
         if (PyErr_Occurred() != nullptr) throw PythonError();
@@ -300,6 +295,8 @@ PyObject* update_setup(PyObject* self, PyObject* const* args, Py_ssize_t n) {
 PyObject* update_run(PyObject* self, PyObject* const* args, Py_ssize_t n) {
     return guarded([&]() -> PyObject* {
         if (n != 3) raise(PyExc_TypeError, "run() takes 3 arguments");
+        expect(PyList_Check(args[0]) != 0, "[update] parameters", "a list", args[0]);
+        expect(PyTuple_Check(args[1]) != 0, "[update] values", "a tuple", args[1]);
         Steps& steps = steps_of(self);
         Optimizer& optimizer = steps.rule->optimizer();
         const long long t = PyLong_AsLongLong(args[2]);
@@ -332,11 +329,7 @@ PyObject* update_run(PyObject* self, PyObject* const* args, Py_ssize_t n) {
 
 class Gradients final : public Optimizer {
 public:
-    explicit Gradients(PyObject* list) {
-        if (PyList_Check(list) == 0)
-            raise(PyExc_TypeError, "expected a list of parameters, got " + type_name(list));
-        setup(named(parameters_of(list)));
-    }
+    explicit Gradients(PyObject* list) { setup(named(parameters_of(list))); }
 };
 
 double number_of(PyObject* const* args, Py_ssize_t n) {
@@ -375,9 +368,10 @@ PyObject* gradients_norm(PyObject*, PyObject* list) {
 // Gives each parameter that has an array, but no gradient, a gradient of zeros.
 PyObject* make_gradients(PyObject*, PyObject* list) {
     return guarded([&]() -> PyObject* {
+        expect(PyList_Check(list) != 0, "[make_gradients] parameters", "a list", list);
         for (Py_ssize_t i = 0; i < PyList_Size(list); ++i) {
             PyObject* const each = PyList_GetItem(list, i);
-            if (!is_variable(each)) raise(PyExc_TypeError, "expected variables");
+            expect(is_variable(each), "[make_gradients] parameters", "variables", each);
             const Variable& variable = as<PyVariable>(each)->variable;
             InUse::before_gradient(variable);
             if (variable && !variable.grad()) variable.zerograd();

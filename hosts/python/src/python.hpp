@@ -191,6 +191,8 @@ std::string_view text_of(PyObject* string);
 inline Owned python_text(std::string_view text) {
     return checked(PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size())));
 }
+// Raises TypeError unless an argument is what it must be, such as a list for PyList_GetItem().
+void expect(bool is, std::string_view what, const char* expected, PyObject* got);
 // The text of an error, with what to install if it is about a GPU and no plugin for GPUs is there.
 std::string with_advice(std::string text);
 // "numpy.ndarray", "list".

@@ -53,8 +53,9 @@ PyObject* run_load(PyObject*, PyObject* args) {
         NamedArrays all;
         each_entry(dict, [&](const std::string& name, PyObject* value) {
             PyObject *dtype = nullptr, *shape = nullptr;
-            if (PyArg_ParseTuple(value, "OO", &dtype, &shape) == 0) throw PythonError();
             const std::string what = "[load_safetensors] " + name;
+            expect(PyTuple_Check(value) != 0, what, "a tuple of a dtype and a shape", value);
+            if (PyArg_ParseTuple(value, "OO", &dtype, &shape) == 0) throw PythonError();
             all.arrays[name] = Array::empty(shape_of(shape, what), dtype_from(dtype, what));
         });
         {

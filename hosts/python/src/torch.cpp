@@ -59,6 +59,7 @@ Variable variable_of_tensor(PyObject* tensor, bool needs_gradient) {
 }
 
 PyObject* item_of(PyObject* tuple, std::size_t i) {
+    expect(PyTuple_Check(tuple) != 0, "[catena.torch] tensors and needs_gradient", "tuples", tuple);
     PyObject* const item = PyTuple_GetItem(tuple, static_cast<Py_ssize_t>(i));
     if (item == nullptr) throw PythonError();
     return item;
@@ -95,9 +96,16 @@ Owned replaced_values(PyObject* keywords, PyObject* type, const Replace& replace
     return copy;
 }
 
+void expect_call(PyObject* args, PyObject* kwargs, PyObject* type) {
+    expect(PyTuple_Check(args) != 0, "[catena.torch] args", "a tuple", args);
+    expect(PyDict_Check(kwargs) != 0, "[catena.torch] kwargs", "a dict", kwargs);
+    expect(PyType_Check(type) != 0, "[catena.torch] type", "a type", type);
+}
+
 // tensors_in(args, kwargs, type): a tuple.
 PyObject* tensors_in(PyObject*, PyObject* const* args, Py_ssize_t) {
     return guarded([&] {
+        expect_call(args[0], args[1], args[2]);
         const Owned found = checked(PyList_New(0));
         const auto add = [&](PyObject* tensor) {
             checked(PyList_Append(found.get(), tensor));
@@ -114,6 +122,7 @@ PyObject* tensors_in(PyObject*, PyObject* const* args, Py_ssize_t) {
 PyObject* record(PyObject*, PyObject* const* args, Py_ssize_t) {
     return guarded([&] {
         PyObject *const type = args[3], *const tensors = args[4], *const needs = args[5];
+        expect_call(args[1], args[2], type);
         Variables inputs;
         const auto next = [&](PyObject*) {
             const std::size_t i = inputs.size();

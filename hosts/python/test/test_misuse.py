@@ -35,10 +35,8 @@ def test_objects_of_graphs_are_made_by_graphs_alone():
             object.__new__(type_)
 
 
-def test_arguments_are_counted():
-    """No function of the extension module reads beyond its arguments, or ignores some."""
-    program = """
-import catena, inspect, numpy as np, re
+FUNCTIONS = """
+import catena, inspect, numpy as np
 from catena import _core
 x = catena.Variable(np.ones((), "float32"))
 y = x * 2
@@ -46,13 +44,28 @@ class Node(catena.FunctionNode):
     def forward(self, inputs): return inputs[0] * 2
 node = Node()
 z, = node.apply((x,))
+update = _core.Update("catena.sgd_update", ["lr"], [])
 methods = [(type(o).__name__, n, getattr(o, n)) for o in
-           (x, y.node, y.creator_node, node, _core.Device(-1), x._array) for n in dir(o)
+           (x, y.node, y.creator_node, node, _core.Device(-1), x._array, update) for n in dir(o)
            if not n.startswith("__") and inspect.isbuiltin(getattr(o, n, None))]
 functions = [("_core", n, f) for n, f in vars(_core).items() if inspect.isbuiltin(f)]
 assert len(methods) > 20 and len(functions) > 20, (len(methods), len(functions))
-for kind, name, function in methods + functions:
-    if name in ("shutdown_gpus", "load_plugin", "load_plugins"): continue
+functions = [each for each in methods + functions
+             if each[1] not in ("shutdown_gpus", "load_plugin", "load_plugins")]
+"""
+
+
+def run_on_functions(program, folder):
+    """Runs a program that may crash. It prints "end" at its end."""
+    done = subprocess.run([sys.executable, "-c", FUNCTIONS + program], cwd=folder,
+                          capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "end\n"), done.stderr[-2000:]
+
+
+def test_arguments_are_counted(tmp_path):
+    """No function of the extension module reads beyond its arguments, or ignores some."""
+    run_on_functions("""
+for kind, name, function in functions:
     for n in (0, 1, 9):
         try:
             function(*[None] * n)
@@ -68,10 +81,62 @@ for name, n in [("get_flag", 2), ("set_flag", 3), ("grad", 7), ("backward", 3), 
             assert str(error) == f"expected {n} arguments, got {wrong}", (name, error)
         else:
             raise AssertionError(name)
-print("counted")
-"""
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert done.stdout == "counted\n", done.stderr[-2000:]
+print("end")
+""", tmp_path)
+
+
+def test_arguments_of_any_type(tmp_path):
+    """No call of the extension module crashes or leaves an exception behind."""
+    run_on_functions("""
+import random, warnings
+warnings.simplefilter("ignore")
+objects = [
+    None, True, -1, 1, 10**30, 1.5, "a", "train", "\\udc80", b"a", (), (1, None), [], [1], [x],
+    [x, y], {}, {"a": 1}, {1: x}, {"a": ("float32", (2,))}, set(), float, np.ndarray, len, x,
+    y.node, node, y.creator_node, _core.Device(-1), x._array, np.ones(2), np.float32(1), np.dtype("int8"),
+    iter(()), object(), update]
+chosen = random.Random(0)
+for kind, name, function in functions:
+    for call in range(100):
+        args = chosen.choices(objects, k=call % 5)
+        try:
+            function(*args)
+            len(())  # fails if an exception is left
+        except SystemError as error:
+            raise AssertionError((kind, name, args)) from error
+        except Exception:
+            pass
+print("end")
+""", tmp_path)
+
+
+@pytest.mark.parametrize("name,args,message", [
+    ("keep_gradients", (None,), "parameters: expected a list, got NoneType"),
+    ("make_gradients", (1,), r"\[make_gradients\] parameters: expected a list, got int"),
+    ("make_gradients", ([1],), "parameters: expected variables, got int"),
+    ("gradients_norm", ((),), "parameters: expected a list, got tuple"),
+    ("tensors_in", ([], {}, float), "args: expected a tuple, got list"),
+    ("tensors_in", ((), (), float), "kwargs: expected a dict, got tuple"),
+    ("tensors_in", ((), {}, 1), "type: expected a type, got int"),
+    ("record", (len, [], {}, float, (), ()), "args: expected a tuple, got list"),
+    ("record", (len, (1.5,), {}, float, [1.5], (False,)), "expected tuples, got list"),
+    ("load_safetensors", ("a", {"w": 1}), "w: expected a tuple of a dtype and a shape, got int"),
+    ("get_flag", (1, True), "expected a str, got int"),
+])
+def test_wrong_types_are_told(name, args, message):
+    with pytest.raises(TypeError, match=message):
+        getattr(catena._core, name)(*args)
+
+
+@pytest.mark.parametrize("args,message", [
+    (((), (1.0,), 1), "parameters: expected a list, got tuple"),
+    (([], [1.0], 1), "values: expected a tuple, got list")])
+def test_wrong_types_of_updates_are_told(args, message):
+    update = catena._core.Update("catena.sgd_update", ["lr"], [])
+    with pytest.raises(TypeError, match=message):
+        update.run(*args)
+    with pytest.raises(TypeError, match="state: expected a list, got tuple"):
+        update.setup([], (), 0)
 
 
 def test_deleted_attributes():

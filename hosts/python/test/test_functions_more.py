@@ -66,6 +66,8 @@ def test_unknown_names():
     for name, hint in [("rleu", "did you mean relu"), ("Relu", "did you mean relu"),
                        ("conv2d", "conv2d is called convolution_2d here"),
                        ("cross_entropy", "cross_entropy is called softmax_cross_entropy here"),
+                       ("batchnorm", "batchnorm is called batch_normalization here"),
+                       ("math", "functions of Chainer's functions.math are in catena.functions"),
                        ("xylophone", "plugin_report")]:
         with pytest.raises(AttributeError, match=hint) as error:
             getattr(F, name)
@@ -85,6 +87,22 @@ def test_unknown_names():
     with pytest.raises(TypeError, match="takes a str"):
         F.plugin_function(1)
     assert not hasattr(F, "sgd_update_of_nothing")
+
+
+@pytest.mark.parametrize("module,name,hint", [
+    ("links", "Conv2d", "Conv2d is called Convolution2D here"),
+    ("links", "Embedding", "Embedding is called EmbedID here"),
+    ("links", "BatchNorm2d", "BatchNorm2d is called BatchNormalization here"),
+    ("links", "Liner", "did you mean Linear?"), ("links", "linear", "did you mean Linear?"),
+    ("links", "MaxPool2d", "it is a function, catena.functions.max_pooling_2d"),
+    ("links", "LeakyReLU", "it is a function, catena.functions.leaky_relu"),
+    ("links", "Xylophone", None), ("links", "_Linear", None),
+    ("optimizers", "Adagrad", "did you mean AdaGrad?"), ("optimizers", "Xylophone", None)])
+def test_unknown_classes(module, name, hint):
+    with pytest.raises(AttributeError) as error:
+        getattr(getattr(catena, module), name)
+    text = f"module 'catena.{module}' has no attribute '{name}'"
+    assert str(error.value) == (f"{text}; {hint}" if hint else text)
 
 
 @pytest.mark.skipif("cuda.catena" in catena.plugin_report(), reason="this package has them")

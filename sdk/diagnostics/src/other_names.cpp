@@ -2,7 +2,7 @@
 #include <catena/diagnostics/kernels.hpp>
 
 #include <algorithm>
-#include <iterator>
+#include <ranges>
 
 namespace catena {
 namespace {
@@ -19,6 +19,10 @@ constexpr OtherName other_names[] = {
     {"avg_pool2d", "average_pooling_2d"},
     {"avg_pool3d", "average_pooling_3d"},
     {"batch_norm", "batch_normalization"},
+    {"batch_norm1d", "batch_normalization"},
+    {"batch_norm2d", "batch_normalization"},
+    {"batch_norm3d", "batch_normalization"},
+    {"bce_with_logits_loss", "sigmoid_cross_entropy"},
     {"binary_cross_entropy_with_logits", "sigmoid_cross_entropy"},
     {"bmm", "matmul"},
     {"cat", "concat"},
@@ -33,6 +37,7 @@ constexpr OtherName other_names[] = {
     {"conv_transpose2d", "deconvolution_2d"},
     {"conv_transpose3d", "deconvolution_3d"},
     {"cross_entropy", "softmax_cross_entropy"},
+    {"cross_entropy_loss", "softmax_cross_entropy"},
     {"ctc_loss", "connectionist_temporal_classification"},
     {"dense", "linear"},
     {"embedding", "embed_id"},
@@ -69,13 +74,23 @@ constexpr OtherName other_names[] = {
     {"unsqueeze", "expand_dims"},
     {"view", "reshape"},
 };
-static_assert(std::ranges::is_sorted(other_names, {}, &OtherName::there));
+
+// Compares names without underscores and the case of letters: BatchNorm is batch_norm.
+bool alike(std::string_view a, std::string_view b) noexcept {
+    const auto letters = [](std::string_view name) {
+        return name | std::views::filter([](char c) { return c != '_'; }) |
+               std::views::transform(
+                   [](char c) { return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c; });
+    };
+    return std::ranges::equal(letters(a), letters(b));
+}
 
 }  // namespace
 
 std::string_view name_here(std::string_view other) noexcept {
-    const auto* found = std::ranges::lower_bound(other_names, other, {}, &OtherName::there);
-    return found != std::end(other_names) && found->there == other ? found->here : "";
+    const auto* found = std::ranges::find_if(
+        other_names, [&](const OtherName& each) { return alike(each.there, other); });
+    return found != std::ranges::end(other_names) ? found->here : "";
 }
 
 }  // namespace catena

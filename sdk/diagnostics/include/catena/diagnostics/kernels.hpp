@@ -31,7 +31,7 @@ std::string dtypes_to_string(const catena_function& function, std::span<const Ke
 // "conv2d is called catena.convolution_2d here"; "" if that is unknown.
 std::string function_suggestion(std::string_view name);
 // The name here of a function of PyTorch, TensorFlow or NumPy that has another name there:
-// "convolution_2d" for "conv2d"; "" if there is none.
+// "convolution_2d" for "conv2d" and "Conv2d"; "" if there is none.
 std::string_view name_here(std::string_view other) noexcept;
 
 }  // namespace catena

@@ -222,11 +222,70 @@ ROWS = [[1, 2, 3], [-3, 0.5, 2], [1, 1, 1], [0, -0.0, 0], [1, np.nan, 2], [np.na
         [np.inf, np.inf, 1], [np.inf, np.nan, 1], [2, 3, 3], [-1, -1, 0], [100, -100, 0]]
 
 
+def weights_of(x, reduced):
+    """The gradient of the result: of each line of x, or of each element."""
+    return np.resize(np.array([2, 0.5, 3, 1, 0.25], long), x[..., 0].shape if reduced else x.shape)
+
+
+def shared(hit, g):
+    """The gradient of ties is divided evenly; without a hit, beside NaN, it is NaN."""
+    return g[..., None] * hit / hit.sum(-1, keepdims=True)
+
+
+def products_of_others(x):
+    return np.stack([np.delete(x, i, -1).prod(-1) for i in range(x.shape[-1])], -1)
+
+
+def through_cumprod(x, g):
+    slope, after = zero(x), zero(x[..., 0])
+    for i in reversed(range(x.shape[-1])):
+        slope[..., i] = x[..., :i].prod(-1) * (g[..., i] + after)
+        after = x[..., i] * (g[..., i] + after)
+    return slope
+
+
+def through_sort(x, g):
+    slope = zero(x)
+    np.put_along_axis(slope, np.argsort(x, -1, kind="stable"), g, -1)
+    return slope
+
+
+def through_norm(x, g, n=1):
+    """The gradient of the root of the mean of squares; that of 0 is 0."""
+    size = np.sqrt((x * x).sum(-1) / n)
+    return g[..., None] * np.where(size[..., None] == 0, 0, x / size[..., None] / n)
+
+
+THROUGH_REDUCTIONS = {  # the gradient of x from that of the result
+    "sum": lambda x, g: g[..., None] + zero(x),
+    "mean": lambda x, g: g[..., None] / 3 + zero(x),
+    "average": lambda x, g: g[..., None] / 3 + zero(x),
+    "prod": lambda x, g: g[..., None] * products_of_others(x),
+    "max": lambda x, g: shared(x == x.max(-1, keepdims=True), g),
+    "min": lambda x, g: shared(x == x.min(-1, keepdims=True), g),
+    "var": lambda x, g: (g[..., None] * 2 / 3 * (x - x.mean(-1, keepdims=True))
+                         + 0 * x.var(-1, keepdims=True)),  # NaN where the variance is
+    "std": lambda x, g: through_norm(x - x.mean(-1, keepdims=True), g, 3),
+    "logsumexp": lambda x, g: g[..., None] * np.exp(np.where(
+        np.isneginf(x), x, x - logsumexp(x)[..., None])),  # 0 if all are -inf
+    "norm": through_norm,
+    "cumsum": lambda x, g: g[..., ::-1].cumsum(-1)[..., ::-1],
+    "cumprod": through_cumprod,
+    "softmax": lambda x, g: softmax(x) * (g - (g * softmax(x)).sum(-1, keepdims=True)),
+    "log_softmax": lambda x, g: g - softmax(x) * g.sum(-1, keepdims=True),
+    "sort": through_sort,
+}
+
+
+def lines(name, dtype):
+    ends = [[LARGEST[dtype], 0, -1], [LEAST[dtype], 0, LEAST[dtype]], [LARGEST[dtype], 2, 0.5]]
+    return np.array(ROWS + ends * (name != "std"))  # the variance is beyond the dtype
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", REDUCTIONS)
 def test_reductions(name, dtype):
-    ends = [[LARGEST[dtype], 0, -1], [LEAST[dtype], 0, LEAST[dtype]], [LARGEST[dtype], 2, 0.5]]
-    x = np.array(ROWS + ends * (name != "std"))  # the variance is beyond the dtype
+    x = lines(name, dtype)
     y = getattr(F, name)(variable(x, dtype)[1], axis=-1)
     value = REDUCTIONS[name](x.astype(long))
     if value.dtype.kind == "i":
@@ -238,6 +297,19 @@ def test_reductions(name, dtype):
         wrong = differing(ys, value, dtype, 4)
         wrong = wrong.any(-1) if wrong.ndim > 1 else wrong
         assert not wrong.any(), list(zip(x[wrong].tolist(), value[wrong], ys[wrong]))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", THROUGH_REDUCTIONS)
+def test_gradients_of_reductions(name, dtype):
+    x = lines(name, dtype)
+    given, cast = variable(x, dtype)
+    y = getattr(F, name)(cast, axis=-1)
+    g = weights_of(x, y.ndim == 1)
+    F.sum(y * F.cast(variable(g, dtype)[0], dtype)).backward()
+    slope = THROUGH_REDUCTIONS[name](x.astype(long), g)
+    wrong = differing(given.grad, slope, dtype, 16).any(-1)
+    assert not wrong.any(), list(zip(x[wrong].tolist(), slope[wrong], given.grad[wrong]))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

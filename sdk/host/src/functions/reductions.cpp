@@ -29,6 +29,7 @@ X deviation(const X& x, Ints axis, bool keepdims, std::int64_t ddof) {
 }
 
 // The root of the sum of squares. Squares are those of x / scale, which neither overflow nor vanish.
+// The scale is far below the largest number of the dtype, because gradients are multiplied by it.
 template <class X>
 X euclidean(const X& x, Ints axis, bool keepdims) {
     if (x.shape().size() == 0) return root(sum(x * x, axis, keepdims));
@@ -37,7 +38,8 @@ X euclidean(const X& x, Ints axis, bool keepdims) {
     const double most = is_double ? DBL_MAX : double{FLT_MAX};
     const auto scale = [&](bool keep) {
         const Array largest = max(abs(elements(x)), axis, keep);
-        return constant(x, minimum(maximum(largest, least), most));
+        const Array usual = where(largest > 1, largest * 0x1p-30, maximum(largest, least));
+        return constant(x, where(largest <= most, usual, 1));
     };
     const X part = x / scale(true);
     return root(sum(part * part, axis, keepdims)) * scale(keepdims);

@@ -1,6 +1,8 @@
 """Iterators: the same minibatches and positions as Chainer's, and exact continuation."""
 import copy
 import pickle
+import subprocess
+import sys
 import time
 import warnings
 
@@ -208,6 +210,17 @@ def test_timeout_warning(tmp_path):
             warnings.showwarning = show
             iterator.next()
     assert told and "longer than 0.05 s" in told[0]
+
+
+def test_end_while_examples_are_loaded():
+    """A process that is ended while it sends an example would keep a lock of the pool."""
+    program = """
+from catena.iterators import MultiprocessIterator
+for _ in range(300):
+    with MultiprocessIterator(range(5), 1, n_processes=1) as iterator:
+        iterator.next()
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=600)
 
 
 def test_prefetches_several():

@@ -19,10 +19,13 @@ class _PrefetchingIterator(OrderedIterator):
         super().reset()
 
     def finalize(self) -> None:
+        """Ends the pool, after the examples that it loads ahead."""
         pool, self._pool = self._pool, None
         if pool is not None:
             self._queue = collections.deque()
-            pool.terminate()
+            # Not terminate(): it waits forever if it ends a process that holds a lock of the pool.
+            pool.close()
+            pool.join()
 
     def _fill(self):
         while len(self._queue) < self._n_prefetch:

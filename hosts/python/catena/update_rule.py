@@ -1,5 +1,6 @@
 """How optimizers update a parameter: update rules, their hyperparameters and hooks."""
 import copy
+import threading
 import warnings
 from typing import Any
 
@@ -11,6 +12,8 @@ from catena.serializer import Deserializer
 from catena.variable import Parameter, Variable
 
 __all__ = ["Hooks", "Hyperparameter", "HyperparameterProxy", "Rule", "Steps", "UpdateRule"]
+
+_first_update = threading.RLock()  # held while the state of a rule is made
 
 
 class Hooks:
@@ -203,9 +206,10 @@ class UpdateRule:
         """Adds arrays to ``self.state``. Called at the first update."""
 
     def _init_states(self, param):
-        if self._state is None:
-            self._state = {}
-            self.init_state(param)
+        with _first_update:
+            if self._state is None:
+                self._state = {}
+                self.init_state(param)
         for name, value in self._state.items():
             self._state[name] = _moved(value, param.device)
 

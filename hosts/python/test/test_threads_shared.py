@@ -134,8 +134,7 @@ def test_two_threads_differentiate_one_graph():
 
 def test_threads_share_a_link_and_an_optimizer():
     out = script("""
-        # KeyError: of two first updates of a rule, one may not find the state that the other makes
-        allowed = ("was replaced after the call", "unmodified since the call", "KeyError: ")
+        allowed = ("was replaced after the call", "unmodified since the call")
         net = catena.Sequential(L.Linear(64, 64), F.relu, L.Linear(64, 64))
         optimizer = catena.optimizers.Adam().setup(net)
         x = ones(64, 64)

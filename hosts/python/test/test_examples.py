@@ -107,7 +107,7 @@ SCRIPT = """
     from catena.training import extensions
     import numpy as np
 
-    np.random.seed(0)
+    np.random.seed(4)
 
     class MLP(chainer.Chain):
         def __init__(self, n_units, n_out):
@@ -155,7 +155,7 @@ def test_code_of_chainer(tmp_path):
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True,
                           text=True)
     assert done.returncode == 0, done.stderr
-    assert float(done.stdout.split("last")[1]) > 0.8
+    assert float(done.stdout.split("last")[1]) > 0.85
     assert {"log", "cg.dot", "snapshot_iter_100", "mlp.model"} <= set(os.listdir(tmp_path))
 
 

@@ -1,8 +1,7 @@
 // Finds, checks, loads and registers plugins, and reports the results.
 #include "plugin_file.hpp"
 
-#include "device/device_state.hpp"
-#include "device/hooks.hpp"
+#include "graph/call.hpp"
 #include "registry/registry.hpp"
 
 #include <catena/core/error.hpp>

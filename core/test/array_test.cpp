@@ -7,8 +7,7 @@
 #include <doctest/doctest.h>
 
 using namespace catena;
-using toys::Values;
-using toys::values;
+using namespace toys;
 
 TEST_CASE("arrays of every dtype are made, filled and read on every kind of device") {
     for (const char* device : {"toy:0", "vault:0"}) {

@@ -9,15 +9,7 @@
 #include <doctest/doctest.h>
 
 using namespace catena;
-using toys::add;
-using toys::doubles;
-using toys::floats;
-using toys::mul;
-using toys::seen;
-using toys::sum;
-using toys::twice;
-using toys::values;
-using toys::Values;
+using namespace toys;
 
 namespace {
 

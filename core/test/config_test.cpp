@@ -1,7 +1,7 @@
 // Tests of the thread's configuration, current device, random streams and device threads.
 #include "toys.hpp"
 
-#include "device/device_state.hpp"
+#include "graph/call.hpp"
 
 #include <catena/core/config.hpp>
 #include <catena/core/error.hpp>
@@ -15,10 +15,7 @@
 #include <vector>
 
 using namespace catena;
-using toys::floats;
-using toys::seen;
-using toys::Values;
-using toys::values;
+using namespace toys;
 
 TEST_CASE("the configuration is the thread's own") {
     CHECK(config().train);

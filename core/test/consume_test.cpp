@@ -8,13 +8,7 @@
 #include <doctest/doctest.h>
 
 using namespace catena;
-using toys::add;
-using toys::floats;
-using toys::mul;
-using toys::sum;
-using toys::twice;
-using toys::values;
-using toys::Values;
+using namespace toys;
 
 namespace {
 

@@ -1,7 +1,7 @@
 // Tests of debug mode: a NaN raises an error that names the function, the port and the caller.
 #include "toys.hpp"
 
-#include "device/hooks.hpp"
+#include <catena/core/extend/diagnostics.hpp>
 
 #include <catena/core/config.hpp>
 #include <catena/core/error.hpp>
@@ -14,12 +14,7 @@
 #include <thread>
 
 using namespace catena;
-using toys::doubles;
-using toys::floats;
-using toys::mul;
-using toys::twice;
-using toys::values;
-using toys::Values;
+using namespace toys;
 
 namespace {
 

@@ -9,15 +9,7 @@
 #include <doctest/doctest.h>
 
 using namespace catena;
-using toys::declare;
-using toys::doubles;
-using toys::floats;
-using toys::ran;
-using toys::say;
-using toys::say_back;
-using toys::Values;
-using toys::values;
-using toys::what;
+using namespace toys;
 
 namespace {
 

@@ -8,14 +8,7 @@
 #include <doctest/doctest.h>
 
 using namespace catena;
-using toys::add;
-using toys::cube;
-using toys::doubles;
-using toys::mul;
-using toys::seen;
-using toys::sum;
-using toys::values;
-using toys::Values;
+using namespace toys;
 
 namespace {
 

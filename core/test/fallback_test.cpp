@@ -7,12 +7,7 @@
 #include <doctest/doctest.h>
 
 using namespace catena;
-using toys::floats;
-using toys::get;
-using toys::put;
-using toys::Values;
-using toys::values;
-using toys::what;
+using namespace toys;
 
 namespace {
 

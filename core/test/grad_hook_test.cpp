@@ -1,4 +1,4 @@
-// Tests of hooks that backward() calls when the gradient of a leaf is complete.
+// Tests of hooks that backward() calls when the gradient of a leaf is complete, and of KeepVersions.
 #include "toys.hpp"
 
 #include <catena/core/error.hpp>
@@ -7,12 +7,7 @@
 #include <doctest/doctest.h>
 
 using namespace catena;
-using toys::add;
-using toys::floats;
-using toys::mul;
-using toys::sum;
-using toys::values;
-using toys::Values;
+using namespace toys;
 
 namespace {
 
@@ -98,4 +93,19 @@ TEST_CASE("an exception of a hook ends backward()") {
     a.cleargrad();
     y.backward();
     CHECK(values(a.grad()) == Values{6});
+}
+
+TEST_CASE("KeepVersions: after writes in its scope, the gradient is that with the new values") {
+    const Variable x(floats({2})), y(floats({3}));
+    const Variable z = mul.first({&x, &y});
+    {
+        const Array written[] = {y.data().reshape({1, 1}), x.data()};
+        const KeepVersions kept(written);
+        for (const Array& each : written) each.host<float>()[0] = 5;
+    }
+    z.backward();
+    CHECK(values(x.grad()) == Values{5});
+    const Variable w = mul.first({&x, &y});
+    y.data().host<float>()[0] = 7;
+    CHECK_THROWS_AS(w.backward(), GraphError);
 }

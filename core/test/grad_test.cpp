@@ -14,15 +14,7 @@
 #include <thread>
 
 using namespace catena;
-using toys::add;
-using toys::cube;
-using toys::doubles;
-using toys::floats;
-using toys::mul;
-using toys::seen;
-using toys::twice;
-using toys::values;
-using toys::Values;
+using namespace toys;
 
 namespace {
 

@@ -7,10 +7,7 @@
 #include <doctest/doctest.h>
 
 using namespace catena;
-using toys::floats;
-using toys::mul;
-using toys::Values;
-using toys::values;
+using namespace toys;
 
 TEST_CASE("data of another shape is refused while a graph refers to the variable") {
     const Variable x(floats({1, 2, 3}));

@@ -1,7 +1,7 @@
 // Tests of pins: a pinned plugin takes precedence over priorities, for kernels and for extensions.
 #include "toys.hpp"
 
-#include "device/device_state.hpp"
+#include "graph/call.hpp"
 
 #include <catena/core/error.hpp>
 #include <catena/core/plugin_function.hpp>
@@ -9,11 +9,7 @@
 #include <doctest/doctest.h>
 
 using namespace catena;
-using toys::floats;
-using toys::say;
-using toys::say_back;
-using toys::Values;
-using toys::values;
+using namespace toys;
 
 namespace {
 

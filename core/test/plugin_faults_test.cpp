@@ -10,14 +10,7 @@
 #include <doctest/doctest.h>
 
 using namespace catena;
-using toys::declare;
-using toys::floats;
-using toys::ran;
-using toys::say;
-using toys::say_back;
-using toys::Values;
-using toys::values;
-using toys::what;
+using namespace toys;
 
 TEST_CASE("kernels that came before their function and do not fit it are left out") {
     toys::Plugin kernels("toys.early-misfits"), functions("toys.late-fit");

@@ -1,7 +1,7 @@
 // Tests of registration: a plugin is registered completely or not at all; errors state the reason.
 #include "toys.hpp"
 
-#include "device/device_state.hpp"
+#include "graph/call.hpp"
 
 #include <catena/core/error.hpp>
 #include <catena/core/plugin_function.hpp>
@@ -93,11 +93,11 @@ TEST_CASE("functions that are refused") {
               p.f->name = name.c_str();
           }) == "a function has a name of over 200 bytes");
     CHECK(refused([](auto& p) { p.f->infer = nullptr; }) ==
-          "function toy.candidate has no infer()");
+          "function toy.candidate has neither infer() nor compose()");
     CHECK(refused([](auto& p) { p.f->version = 0; }) ==
           "function toy.candidate: version: expected at least 1, got 0");
     CHECK(refused([](auto& p) { p.f->struct_size = 20; }) ==
-          "function 0: struct_size: expected at least 104, got 20");
+          "function 0: struct_size: expected at least 120, got 20");
     CHECK(refused([](auto& p) { p.f->n_inputs = 33; }) ==
           "function toy.candidate: more than 32 ports");
     CHECK(refused([](auto& p) { p.f->outputs = nullptr; }) ==
@@ -259,15 +259,6 @@ TEST_CASE("examples that are refused, and structs without the field `examples`")
     static const std::vector<const char*> many(65, "x=() z=()");
     CHECK(refused([](auto& p) { p.f->examples = many.data(); }) ==
           "function toy.candidate: over 64 examples; is the list NULL-terminated?");
-    // A plugin of ABI 1.0: its struct ends before `examples`, so the host must not read the field.
-    static const char* const trap[] = {"\x01", nullptr};
-    Candidate_plugin old("toys.old");
-    old.f->struct_size = 104;
-    old.f->examples = trap;
-    const PluginEntry& entry = old.plugin.add();
-    CHECK(function_descriptor("toy.candidate").examples == nullptr);
-    CHECK(function_descriptor("toy.candidate").struct_size == sizeof(catena_function));
-    Registry::get().remove(entry);
 }
 
 TEST_CASE("attributes that are refused") {
@@ -520,7 +511,7 @@ TEST_CASE("the host's table: fields, fail(), errors of find() and call()") {
     CHECK(host.find(&fresh, "toy.mul", &callable) == CATENA_OK);
     catena_var* y = nullptr;
     CHECK(host.call(&fresh, callable, nullptr, 0, nullptr, 0, &y, 1) == CATENA_E_INVALID);
-    CHECK(fresh.error == "call(): only within a gradient callback");
+    CHECK(fresh.error == "call(): only within gradient() and compose()");
     catena_ctx absent;
     CHECK(host.find(&absent, "toy.absent", &callable) == CATENA_E_UNSUPPORTED);
     CHECK(absent.error.find("no plugin has the function toy.absent") == 0);

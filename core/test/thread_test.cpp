@@ -10,9 +10,7 @@
 #include <thread>
 
 using namespace catena;
-using toys::doubles;
-using toys::Values;
-using toys::values;
+using namespace toys;
 
 namespace {
 

@@ -1,7 +1,7 @@
 // The functions that the tests call. Each shows one feature of functions.
 #include "toys.hpp"
 
-#include "device/device_state.hpp"
+#include "graph/call.hpp"
 
 #include <catena/loader/plugins.hpp>
 

@@ -1,7 +1,7 @@
 // Builds the tables of the tests' plugins, and implements the two test devices.
 #include "toys.hpp"
 
-#include "device/device_state.hpp"
+#include "graph/call.hpp"
 
 #include <fmt/format.h>
 

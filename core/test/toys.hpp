@@ -3,8 +3,6 @@
 
 #include "registry/registry.hpp"
 
-#include "device/queue.hpp"
-
 #include <catena/abi/plugin.h>
 #include <catena/core/plugin_function.hpp>
 

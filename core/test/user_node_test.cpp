@@ -12,11 +12,7 @@
 #include <stdexcept>
 
 using namespace catena;
-using toys::add;
-using toys::doubles;
-using toys::mul;
-using toys::values;
-using toys::Values;
+using namespace toys;
 
 namespace {
 

@@ -114,14 +114,14 @@ void stream(const Program& program, const Options& options, LanguageNet& net,
         const auto last = std::span(text).last(n);
         rest += net.tokens.decode(last).substr(net.tokens.decode(last.first(n - 1)).size());
         const std::size_t whole = whole_points(rest);
-        program.write(std::string_view(rest).substr(0, whole));
+        program.output.write(std::string_view(rest).substr(0, whole));
         rest.erase(0, whole);
     };
-    program.write(std::exchange(rest, ""));
+    program.output.write(std::exchange(rest, ""));
     Timing timing;
     const double first = follow(program, options, net, text, generator, timing, show);
-    program.write(rest + "\n");
-    program.log(net.text_of(text));
+    program.output.write(rest + "\n");
+    program.output.log(net.text_of(text));
     tell(fmt::format("first token after {:.1f} ms, {}", first * 1e3, timing.rate("tokens")));
 }
 

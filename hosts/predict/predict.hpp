@@ -4,6 +4,7 @@
 #include <catena/catena.hpp>
 #include <catena/initializers.hpp>
 #include <catena/models.hpp>
+#include <catena/program.hpp>
 #include <catena/sampling_options.hpp>
 
 #include <chrono>

@@ -14,46 +14,47 @@ namespace po = boost::program_options;
 namespace {
 
 bool parse_options(Program& program, int argc, char** argv, Options& o) {
+    ProgramOptions& options = program.options;
     // clang-format off
-    program.options().add_options()
-        ("data", Program::path(o.data, "DIR"),
+    options.add_options()
+        ("data", options.path(o.data, "DIR"),
          "a folder with a subfolder of PNG or JPEG files for each class, or with two such folders, train "
          "and val")
-        ("held-out", Program::value(o.held_out),
+        ("held-out", options.value(o.held_out),
          "fraction of each class used for validation if there is no folder val")
-        ("net", Program::value(o.net), "nin, alexnet-bn, googlenet or vit")
-        ("width", Program::value(o.width),
+        ("net", options.value(o.net), "nin, alexnet-bn, googlenet or vit")
+        ("width", options.value(o.width),
          "width of the net: 0.25 uses a quarter of the channels")
-        ("size", Program::value(o.size), "width and height of the net's input")
+        ("size", options.value(o.size), "width and height of the net's input")
         ("side", po::value(&o.side)->value_name("N"),
          "shorter side of the scaled images, from which the input is cropped; default: 9/8 of --size")
-        ("batch", Program::value(o.batch), "images per minibatch")
-        ("epochs", Program::value(o.epochs), "passes over the images")
-        ("weight-decay", Program::value(o.weight_decay),
+        ("batch", options.value(o.batch), "images per minibatch")
+        ("epochs", options.value(o.epochs), "passes over the images")
+        ("weight-decay", options.value(o.weight_decay),
          "coefficient of the weight decay")
-        ("loaders", program.per_process(Program::value(o.loaders)), "threads that read images")
-        ("measured", Program::value(o.measured),
+        ("loaders", options.per_process(options.value(o.loaders)), "threads that read images")
+        ("measured", options.value(o.measured),
          "maximum number of images for computing the mean image");
     // clang-format on
-    o.optimizer.add_to(program);
+    o.optimizer.add_to(options);
     program.add_training_options();
-    program.positional().add("data", 1);
+    options.positional().add("data", 1);
     if (!program.parse(argc, argv)) return false;
     if (o.data.empty()) throw po::error("--data: expected a folder of images, got none");
     const auto names = models::image_net_names();
-    program.require(std::ranges::count(names, o.net) > 0, "net",
+    options.require(std::ranges::count(names, o.net) > 0, "net",
                     "nin, alexnet-bn, googlenet or vit", o.net);
-    o.optimizer.check(program);
+    o.optimizer.check(options);
     constexpr std::int64_t longest = 4096;  // the limit of ImageScaling
-    program.require(o.size >= 1 && o.size <= longest, "size", "1 to 4096", o.size);
-    if (!program.given("side")) o.side = std::min(o.size + o.size / 8, longest);
-    program.require(o.side >= o.size && o.side <= longest, "side", "--size to 4096", o.side);
-    program.require_at_least(1, {{"batch", o.batch}, {"measured", o.measured}});
-    program.require(o.loaders >= 1 && o.loaders <= 256, "loaders", "1 to 256", o.loaders);
-    program.require_at_least("epochs", o.epochs, 0);
-    program.require(o.held_out > 0 && o.held_out < 1, "held-out", "above 0, below 1", o.held_out);
-    program.require_positive("width", o.width);
-    program.require(std::isfinite(o.weight_decay) && o.weight_decay >= 0, "weight-decay",
+    options.require(o.size >= 1 && o.size <= longest, "size", "1 to 4096", o.size);
+    if (!options.given("side")) o.side = std::min(o.size + o.size / 8, longest);
+    options.require(o.side >= o.size && o.side <= longest, "side", "--size to 4096", o.side);
+    options.require_at_least(1, {{"batch", o.batch}, {"measured", o.measured}});
+    options.require(o.loaders >= 1 && o.loaders <= 256, "loaders", "1 to 256", o.loaders);
+    options.require_at_least("epochs", o.epochs, 0);
+    options.require(o.held_out > 0 && o.held_out < 1, "held-out", "above 0, below 1", o.held_out);
+    options.require_positive("width", o.width);
+    options.require(std::isfinite(o.weight_decay) && o.weight_decay >= 0, "weight-decay",
                     "0 or more", o.weight_decay);
     return true;
 }
@@ -74,7 +75,7 @@ int main(int argc, char** argv) {
                                   options.data.string(), images.train.size(), images.valid.size(),
                                   images.train.classes.size()));
         Training training(options, program, images, scaling_of(program, options, images));
-        program.resume(training);
+        program.snapshots.resume(training);
         program.print(fmt::format("net: {} for {}x{}, {} parameters, {}, on {}", options.net,
                                   options.size, options.size, training.model->count_parameters(),
                                   options.optimizer.name(), device.name()));

@@ -27,10 +27,10 @@ Images find_images(const Options& options, std::int64_t seed) {
 }
 
 ImageScaling scaling_of(const Program& program, const Options& options, const Images& images) {
-    if (!program.resumes())
+    if (!program.snapshots.resumes())
         return measure_images(images.train, options.side, options.size, options.measured);
     ImageScaling scaling(options.side, options.size);
-    load_snapshot(program.resumed_file(), scaling, "scaling/");
+    load_snapshot(program.snapshots.resumed_file(), scaling, "scaling/");
     return scaling;
 }
 

@@ -140,12 +140,11 @@ void require_model(const fs::path& folder) {
 
 Corpus load_corpus(const Options& options) {
     if (!options.model.empty()) require_model(options.model);
-    Corpus corpus{
-        options.data.empty() ? Program::shipped("shakespeare/shakespeare.txt.gz") : options.data,
-        {},
-        {},
-        {},
-        {}};
+    Corpus corpus{options.data.empty() ? shipped("shakespeare/shakespeare.txt.gz") : options.data,
+                  {},
+                  {},
+                  {},
+                  {}};
     TextPieces train, valid, test;
     if (fs::is_directory(corpus.path)) {
         train = held_if_short(text_pieces(find_part(corpus.path, "train")));
@@ -202,10 +201,13 @@ Training::Training(const Options& how, const Program& program, Corpus data)
     optimizer->add_hook([clip = how.clip](const Optimizer& o) { o.clip_grads(clip); });
     if (how.float16) loss_scale.emplace();
     if (how.ema > 0) averages.emplace(link(), how.ema);
-    // Decoupled decay is for matrices.
-    if (how.gpt && how.optimizer.name() == "adam_w")
-        optimizer->set_group([](const NamedParameter& p) { return p.variable.ndim() < 2; },
-                             {.decay = 0});
+    if (auto* adam = dynamic_cast<optimizers::AdamW*>(optimizer.get())) {
+        adam->weight_decay_rate = 0.01 * adam->alpha;  // PyTorch's default
+        // Decoupled decay is for matrices.
+        if (how.gpt)
+            adam->set_group([](const NamedParameter& p) { return p.variable.ndim() < 2; },
+                            {.decay = 0});
+    }
 }
 
 std::string Training::description() const {
@@ -340,7 +342,8 @@ Trainer::Report Training::report(const Program& program) {
 }
 
 void Training::reported(const Program& program) {
-    if (options.sample > 0 && program.is_first()) with_averages([&] { write_sample(program); });
+    if (options.sample > 0 && program.processes.is_first())
+        with_averages([&] { write_sample(program); });
 }
 
 void Training::write_sample(const Program& program) {

@@ -12,37 +12,38 @@ namespace fs = std::filesystem;
 namespace {
 
 bool parse_options(Program& program, int argc, char** argv, Options& o) {
+    ProgramOptions& options = program.options;
     // clang-format off
-    program.options().add_options()
-        ("dataset", Program::value(o.dataset), "mnist or fashion-mnist")
-        ("data", Program::path(o.data, "DIR"),
+    options.add_options()
+        ("dataset", options.value(o.dataset), "mnist or fashion-mnist")
+        ("data", options.path(o.data, "DIR"),
          "folder of its four files; default: the first of $CATENA_DATA/DATASET, ~/.cache/catena/DATASET "
          "and, for mnist, the included digits")
-        ("epochs", Program::value(o.epochs), "passes over the training images")
-        ("batch", Program::value(o.batch), "images per minibatch")
-        ("model", Program::value(o.model),
+        ("epochs", options.value(o.epochs), "passes over the training images")
+        ("batch", options.value(o.batch), "images per minibatch")
+        ("model", options.value(o.model),
          "mlp, cnn, or two-column: two columns of layers on two devices, connected in two places")
-        ("units", Program::value(o.units), "units of each hidden layer")
-        ("dropout", Program::value(o.dropout), "dropout ratio after each ReLU")
+        ("units", options.value(o.units), "units of each hidden layer")
+        ("dropout", options.value(o.dropout), "dropout ratio after each ReLU")
         ("record", po::bool_switch(&o.record),
          "record a step and replay it as a graph of kernels on a GPU; no effect on other devices");
     // clang-format on
-    o.optimizer.add_to(program);
+    o.optimizer.add_to(options);
     program.add_training_options();
     program.allow_several_devices();
     if (!program.parse(argc, argv)) return false;
-    program.require(o.dataset == "mnist" || o.dataset == "fashion-mnist", "dataset",
+    options.require(o.dataset == "mnist" || o.dataset == "fashion-mnist", "dataset",
                     "mnist or fashion-mnist", o.dataset);
-    program.require_at_least("epochs", o.epochs, 0);
-    program.require_at_least(1, {{"batch", o.batch}, {"units", o.units}});
-    program.require(o.model == "mlp" || o.model == "cnn" || o.model == "two-column", "model",
+    options.require_at_least("epochs", o.epochs, 0);
+    options.require_at_least(1, {{"batch", o.batch}, {"units", o.units}});
+    options.require(o.model == "mlp" || o.model == "cnn" || o.model == "two-column", "model",
                     "mlp, cnn or two-column", o.model);
-    o.optimizer.check(program);
-    program.require_without("record", "communicator");
-    program.require_without("record", "micro-batches");
-    program.require(o.model != "two-column" || o.dropout == 0, "dropout", "0 for two-column",
+    o.optimizer.check(options);
+    options.require_without("record", "communicator");
+    options.require_without("record", "micro-batches");
+    options.require(o.model != "two-column" || o.dropout == 0, "dropout", "0 for two-column",
                     o.dropout);
-    program.require(o.dropout >= 0 && o.dropout < 1, "dropout", "0 or more, below 1", o.dropout);
+    options.require(o.dropout >= 0 && o.dropout < 1, "dropout", "0 or more, below 1", o.dropout);
     return true;
 }
 
@@ -52,7 +53,7 @@ fs::path find_data(const Options& options) {
     for (const auto& folder : data_folders(options.dataset)) {
         if (has_mnist(folder)) return folder;
     }
-    if (options.dataset == "mnist") return Program::shipped("digits");
+    if (options.dataset == "mnist") return shipped("digits");
     std::vector<std::string> places;
     for (const auto& folder : data_folders(options.dataset)) places.push_back(folder.string());
     fail<DataError>("[data] expected {0} in {1}, got none; tools/data {0} downloads it",
@@ -83,16 +84,16 @@ int main(int argc, char** argv) {
         const Device device =
             program.start({"catena.linear", "catena.relu", "catena.softmax_cross_entropy"});
         const std::int64_t devices = std::ssize(program.devices());
-        program.require(options.model != "two-column" || devices <= 2, "device",
-                        "one or two for two-column", devices);
-        program.require(!options.record || devices == 1, "record", "one device", devices);
+        ProgramOptions::require(options.model != "two-column" || devices <= 2, "device",
+                                "one or two for two-column", devices);
+        ProgramOptions::require(!options.record || devices == 1, "record", "one device", devices);
         const fs::path folder = find_data(options);
         const Mnist mnist = load_mnist(folder);
         program.print(fmt::format("data: {} ({} images to train, {} to test)", folder.string(),
                                   mnist.train.size(), mnist.test.size()));
         const using_device scope(device);
         Training training(options, program, mnist);
-        program.resume(training);
+        program.snapshots.resume(training);
         training.spread();
         std::vector<std::string> names;
         for (const Device each : program.devices()) names.push_back(each.name());

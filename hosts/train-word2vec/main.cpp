@@ -10,28 +10,29 @@ namespace {
 
 bool parse_options(Program& program, int argc, char** argv, Options& o) {
     std::string tokens(to_string(o.tokens)), model(to_string(o.model));
+    ProgramOptions& options = program.options;
     // clang-format off
-    program.options().add_options()
-        ("data", Program::path(o.data),
+    options.add_options()
+        ("data", options.path(o.data),
          "a text file, plain or .gz; default: the included text")
-        ("tokens", Program::value(tokens),
+        ("tokens", options.value(tokens),
          "words, or spaces (split at spaces only)")
-        ("min-count", Program::value(o.min_count), "skip rarer words")
-        ("subsample", Program::value(o.subsample),
+        ("min-count", options.value(o.min_count), "skip rarer words")
+        ("subsample", options.value(o.subsample),
          "randomly skip words that are more frequent than this fraction of the text; 0: skip none")
-        ("model", Program::value(model),
+        ("model", options.value(model),
          "skip-gram (predict from each context word) or cbow (predict from all of them)")
-        ("units", Program::value(o.units), "dimensions of the vectors")
-        ("window", Program::value(o.window), "maximum number of context words on each side")
-        ("batch", Program::value(o.batch), "positions per minibatch")
-        ("epochs", Program::value(o.epochs), "passes over the text")
+        ("units", options.value(o.units), "dimensions of the vectors")
+        ("window", options.value(o.window), "maximum number of context words on each side")
+        ("batch", options.value(o.batch), "positions per minibatch")
+        ("epochs", options.value(o.epochs), "passes over the text")
         ("nearest", po::value(&o.nearest)->value_name("WORD"),
          "at the end, print the words most similar to WORD; may be repeated")
-        ("top", Program::value(o.top), "number of words that --nearest prints")
-        ("vectors", program.per_process(Program::path(o.vectors)),
+        ("top", options.value(o.top), "number of words that --nearest prints")
+        ("vectors", options.per_process(options.path(o.vectors)),
          "write all vectors in word2vec's text format, one word and its numbers per line");
     // clang-format on
-    o.optimizer.add_to(program);
+    o.optimizer.add_to(options);
     program.add_training_options();
     if (!program.parse(argc, argv)) return false;
     try {
@@ -40,15 +41,15 @@ bool parse_options(Program& program, int argc, char** argv, Options& o) {
     } catch (const InvalidError& error) {
         throw po::error(error.what());
     }
-    program.require(o.tokens != Tokens::characters, "tokens", "words or spaces", tokens);
-    o.optimizer.check(program);
-    program.require_at_least(1, {{"min-count", o.min_count},
+    options.require(o.tokens != Tokens::characters, "tokens", "words or spaces", tokens);
+    o.optimizer.check(options);
+    options.require_at_least(1, {{"min-count", o.min_count},
                                  {"units", o.units},
                                  {"window", o.window},
                                  {"batch", o.batch},
                                  {"top", o.top}});
-    program.require_at_least("epochs", o.epochs, 0);
-    program.require(o.subsample >= 0 && o.subsample <= 1, "subsample", "0 to 1", o.subsample);
+    options.require_at_least("epochs", o.epochs, 0);
+    options.require(o.subsample >= 0 && o.subsample <= 1, "subsample", "0 to 1", o.subsample);
     return true;
 }
 
@@ -64,9 +65,8 @@ int main(int argc, char** argv) {
         if (!options.vectors.empty()) require_writable(options.vectors);
         const Device device = program.start();
         const using_device scope(device);
-        const std::filesystem::path file = options.data.empty()
-                                               ? Program::shipped("shakespeare/shakespeare.txt.gz")
-                                               : options.data;
+        const std::filesystem::path file =
+            options.data.empty() ? shipped("shakespeare/shakespeare.txt.gz") : options.data;
         WordsOfText words(text_pieces(file), options);
         for (const std::string& word : options.nearest) {
             if (!words.vocabulary.contains(word))
@@ -75,7 +75,7 @@ int main(int argc, char** argv) {
                     words.vocabulary.size(), word);
         }
         Training training(options, program, std::move(words));
-        program.resume(training);
+        program.snapshots.resume(training);
         program.print(fmt::format("text: {} ({} positions, vocabulary of {} words)", file.string(),
                                   training.contexts.size(), training.vocabulary.size()));
         program.print(fmt::format("net: {} of {} units, {} parameters, {}, on {}",

@@ -143,7 +143,7 @@ Trainer::Report Training::report(const Program&) {
 }
 
 void Training::complete(const Program& program) {
-    if (!options.vectors.empty() && program.is_first()) write_vectors();
+    if (!options.vectors.empty() && program.processes.is_first()) write_vectors();
     for (const std::string& word : options.nearest) print_nearest(program, word);
 }
 

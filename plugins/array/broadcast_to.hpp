@@ -78,7 +78,8 @@ struct SumTo {
         sum_to_shape(call, x.data, x.shape, y.data, y.shape, call.adds(0));
     }
     template <class T, class Y>
-    requires(!std::is_integral_v<T>) CATENA_KERNEL static void backward(const auto& call) {
+        requires(!std::is_integral_v<T>)
+    CATENA_KERNEL static void backward(const auto& call) {
         const auto gy = call.template gy<Y>(0);
         const auto gx = call.template gx<T>(0);
         broadcast_copy(call, gy.data, gy.shape, gx.data, gx.shape, call.adds(0));

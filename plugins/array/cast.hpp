@@ -64,7 +64,8 @@ struct Cast {
         convert(call, call.template x<T>(0), call.template y<U>(0), call.adds(0));
     }
     template <class T, class U>
-    requires is_float<T> && is_float<U> CATENA_KERNEL static void backward(const auto& call) {
+        requires(is_float<T>)
+    CATENA_KERNEL static void backward(const auto& call) requires(is_float<U>) {
         convert(call, call.template gy<U>(0), call.template gx<T>(0), call.adds(0));
     }
 };

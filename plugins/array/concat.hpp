@@ -13,7 +13,7 @@ struct Concat {
                  in(Port("x", "arrays whose shapes differ only in that axis").variadic()),
                  out("y", Port("ends", "where each x ends along the axis").of("I").hidden()),
                  attr("axis", 1, "the axis to join along; negative: from the last"))
-            .internal()  // the host's function promotes dtypes
+            .promotes()
             .example("x=(2,3) x=(2,1) x=(2,2)")
             .example("x=(2,3) x=(1,3) axis=0")
             .example("x=(2,1,2) x=(2,1,3) axis=-1")

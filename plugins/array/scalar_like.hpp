@@ -13,8 +13,9 @@ struct ScalarLike {
                  out("y"), required<double>("value", "the number"))
             .not_differentiable()
             .internal()
-            .example("x=(2) value=2.5");
+            .example("x=(2) value=2");
     using isas = IsaList<Isa::baseline>;
+    using types = Numbers;
 
     static void infer(const auto& s) { s.y(0, {}); }
 

@@ -160,7 +160,7 @@ struct AttentionScratch {
     std::int64_t chunk = 0;  // keys whose gradients are summed in gk and gv
 };
 
-// What forward and backward do with a tile and a block of keys.
+// The steps of forward and backward for a tile of queries and a block of keys.
 template <class T, Isa isa>
 struct AttentionTile {
     using Tensors = AttentionTensors<T>;
@@ -175,7 +175,7 @@ struct AttentionTile {
         std::int64_t key, count, left, right;
     };
     // Calls body(KeyBlock) for the keys of [from, to) that a tile sees. Blocks begin at multiples
-    // of 16; at the edges of what queries see, they are smaller, so that less is computed in vain.
+    // of 16; at the edges of what queries see, they are smaller, to compute fewer masked scores.
     CATENA_KERNEL static void for_each_block(const Tile& tile, std::int64_t from, std::int64_t to,
                                              const auto& body) {
         constexpr std::int64_t small = 16;

@@ -19,7 +19,7 @@ inline constexpr Attribute attention_scale =
 inline constexpr Attribute attention_dropout =
     attr("dropout", 0.0, "in training, the probability of a weight to become 0").range(0, 1);
 
-// What the definition of attention needs besides products, for gradients of higher orders.
+// Helpers of the composed definition of attention, for gradients of higher orders.
 struct AttentionFactors {
     static constexpr auto about =
         describe("catena.attention_factors",

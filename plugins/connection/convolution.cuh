@@ -17,8 +17,8 @@ struct ColumnsOf {
     ColumnsOf(const Convolution& of, const T* images, T* to) : c(of), x(images), columns(to) {
         const std::int64_t shape[] = {c.channels, c.kh, c.kw, c.n, c.oh, c.ow};
         const std::int64_t strides[][3] = {{c.height * c.width, 0, 0},
-                                           {c.width, 1, 0},
-                                           {1, 0, 1},
+                                           {c.dilate_y * c.width, c.dilate_y, 0},
+                                           {c.dilate_x, 0, c.dilate_x},
                                            {c.x_image(), 0, 0},
                                            {c.stride_y * c.width, c.stride_y, 0},
                                            {c.stride_x, 0, c.stride_x}};
@@ -45,19 +45,27 @@ struct ImagesOf {
     static CATENA_FN std::int64_t first(std::int64_t at, std::int64_t size, std::int64_t stride) {
         return at < size ? 0 : (at - size) / stride + 1;
     }
+    // The element of the filter that sees a pixel; -1 between two elements.
+    static CATENA_FN std::int64_t tap_at(std::int64_t pixel, std::int64_t dilate) {
+        return dilate == 1 ? pixel : pixel % dilate == 0 ? pixel / dilate : -1;
+    }
     __device__ __forceinline__ void operator()(std::int64_t i) const {
         const std::int64_t channel = i / (c.height * c.width) % c.channels;
         const std::int64_t image = i / (c.height * c.width) / c.channels;
         const std::int64_t y = i / c.width % c.height + c.pad_y;
         const std::int64_t x = i % c.width + c.pad_x;
+        const std::int64_t begin_y = first(y, (c.kh - 1) * c.dilate_y + 1, c.stride_y);
+        const std::int64_t begin_x = first(x, (c.kw - 1) * c.dilate_x + 1, c.stride_x);
         C sum = 0;
-        for (std::int64_t oy = first(y, c.kh, c.stride_y); oy < c.oh && oy * c.stride_y <= y; ++oy)
-            for (std::int64_t ox = first(x, c.kw, c.stride_x); ox < c.ow && ox * c.stride_x <= x;
-                 ++ox) {
-                const std::int64_t tap =
-                    (channel * c.kh + y - oy * c.stride_y) * c.kw + x - ox * c.stride_x;
+        for (std::int64_t oy = begin_y; oy < c.oh && oy * c.stride_y <= y; ++oy) {
+            const std::int64_t ky = tap_at(y - oy * c.stride_y, c.dilate_y);
+            for (std::int64_t ox = begin_x; ky >= 0 && ox < c.ow && ox * c.stride_x <= x; ++ox) {
+                const std::int64_t kx = tap_at(x - ox * c.stride_x, c.dilate_x);
+                if (kx < 0) continue;
+                const std::int64_t tap = (channel * c.kh + ky) * c.kw + kx;
                 sum += cuda::load_as<C>(columns[((tap * c.n + image) * c.oh + oy) * c.ow + ox]);
             }
+        }
         if (bias != nullptr) sum += cuda::load_as<C>(bias[channel]);
         cuda::store(to[i], add != 0, sum);
     }
@@ -105,7 +113,7 @@ struct RowsOf {
 
 inline std::int64_t images_at_once(const Convolution& c) {
     constexpr std::int64_t most = 1 << 22;  // elements of columns
-    const std::int64_t each = std::max<std::int64_t>(c.taps() * c.pixels(), 1);
+    const std::int64_t each = std::max<std::int64_t>(c.groups * c.taps() * c.pixels(), 1);
     return std::min(c.n, std::max<std::int64_t>(most / each, 1));
 }
 template <ConvolutionProduct product, class T, class F>
@@ -123,25 +131,34 @@ void convolve(const cuda::Call<F>& call, const Convolution& all, const Convoluti
     for (std::int64_t n = 0; n < all.n; n += step) {
         c.n = std::min(step, all.n - n);
         const std::int64_t pixels = c.n * c.pixels();
+        const std::int64_t outputs = c.group_outputs(), taps = c.taps();
+        const std::int64_t w_step = outputs * taps, y_step = outputs * pixels;
+        const std::int64_t x_step = taps * pixels;  // from a group to the next one
         T* const columns = call.template scratch<T>();
-        T* const rows = columns + c.taps() * pixels;
+        T* const rows = columns + c.groups * x_step;
         T* const x = data_of<T>(*s.x) + n * c.x_image();
         T* const y = data_of<T>(*s.y) + n * c.y_image();
         if (product != data)
-            cuda::each(queue, c.taps() * pixels, ColumnsOf<Stored>(c, stored(x), stored(columns)));
+            cuda::each(queue, c.groups * x_step, ColumnsOf<Stored>(c, stored(x), stored(columns)));
         if (product != forward)
             cuda::each(queue, c.outputs * pixels, RowsOf<Stored>(c, stored(y), stored(rows)));
         if (product == filter) {
-            multiply<T>(call, {rows, c.outputs, pixels}, {columns, c.taps(), pixels, true}, filters,
-                        s.add || n > 0);
+            gemm<T>(call.context(), call.raw(),
+                    {.transpose_b = true, .m = outputs, .n = taps, .k = pixels, .a = rows,
+                     .b = columns, .c = filters, .add = s.add || n > 0, .batch = c.groups,
+                     .step_a = y_step, .step_b = x_step, .step_c = w_step});
         } else if (product == forward) {
-            multiply<T>(call, {filters, c.outputs, c.taps()}, {columns, c.taps(), pixels}, rows,
-                        false);
+            gemm<T>(call.context(), call.raw(),
+                    {.m = outputs, .n = pixels, .k = taps, .a = filters, .b = columns, .c = rows,
+                     .add = false, .batch = c.groups, .step_a = w_step, .step_b = x_step,
+                     .step_c = y_step});
             cuda::each(queue, c.outputs * pixels,
                        RowsOf<Stored>(c, stored(rows), stored(bias), stored(y), s.add));
         } else {
-            multiply<T>(call, {filters, c.outputs, c.taps(), true}, {rows, c.outputs, pixels},
-                        columns, false);
+            gemm<T>(call.context(), call.raw(),
+                    {.transpose_a = true, .m = taps, .n = pixels, .k = outputs, .a = filters,
+                     .b = rows, .c = columns, .add = false, .batch = c.groups, .step_a = w_step,
+                     .step_b = y_step, .step_c = x_step});
             cuda::each(queue, c.n * c.x_image(),
                        ImagesOf<Stored>{c, stored(columns), stored(bias), stored(x), s.add});
         }
@@ -158,7 +175,8 @@ struct ConvolutionOnDevice : F {
         Convolution c = work.sizes;
         c.n = images_at_once(c);
         plan.scratch_bytes =
-            static_cast<std::uint64_t>((c.taps() + c.outputs) * c.n * c.pixels()) * sizeof(T);
+            static_cast<std::uint64_t>((c.groups * c.taps() + c.outputs) * c.n * c.pixels()) *
+            sizeof(T);
         if (work.sum == nullptr) return;
         const Shape gy = shape_of(*work.summed);
         const std::int64_t channels[] = {1, gy[1], 1, 1};

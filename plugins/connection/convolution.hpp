@@ -14,19 +14,26 @@ namespace catena::plugins {
 
 using namespace catena::plugin;
 
-inline constexpr std::int64_t default_stride[] = {1};
+inline constexpr std::int64_t default_step[] = {1};
 inline constexpr std::int64_t default_pad[] = {0};
 inline constexpr double largest_step = 1 << 30;
 inline constexpr Attribute stride_attr =
-    attr("stride", Ints(default_stride), "step of the filter: one number, or (y, x)")
+    attr("stride", Ints(default_step), "step of the filter: one number, or one for each axis")
         .range(1, largest_step);
 inline constexpr Attribute pad_attr =
-    attr("pad", Ints(default_pad), "zeros around the image: one number, or (y, x)")
+    attr("pad", Ints(default_pad), "zeros around the image: one number, or one for each axis")
         .range(0, largest_step);
 
 inline constexpr Attribute cover_all_attr =
     attr("cover_all", false,
          "whether to cover all of the padded image, with positions that extend beyond it");
+inline constexpr Attribute dilate_attr =
+    attr("dilate", Ints(default_step),
+         "distance between the pixels that a filter sees: one number, or one for each axis")
+        .range(1, largest_step);
+inline constexpr Attribute groups_attr =
+    attr("groups", 1, "groups of channels, each convolved with filters of its own")
+        .range(1, largest_step);
 
 struct Pair {
     std::int64_t y;
@@ -63,24 +70,35 @@ inline std::string pair_text(Pair p) {
     const std::int64_t shape[] = {p.y, p.x};
     return text_of(Shape(shape));
 }
-// Checks that the filter fits into the padded image, enlarged by `beyond`.
-inline void check_fit(const auto& s, const char* what, Pair filter, Pair side, Pair pad,
+// Returns the pixels from a filter's first one to its last one, along both axes.
+constexpr Pair reach_of(Pair filter, Pair dilate) {
+    return {plus(times(filter.y - 1, dilate.y), 1), plus(times(filter.x - 1, dilate.x), 1)};
+}
+// Checks that the filter, spread to `reach`, fits into the padded image, enlarged by `beyond`.
+inline void check_fit(const auto& s, const char* what, Pair filter, Pair reach, Pair side, Pair pad,
                       Pair beyond) {
     if (filter.y < 1 || filter.x < 1) [[unlikely]]
         s.check(false, what, "at least (1, 1)", pair_text(filter));
     const Pair padded = {plus(plus(side.y, times(2, pad.y)), beyond.y),
                          plus(plus(side.x, times(2, pad.x)), beyond.x)};
-    if (filter.y > padded.y || filter.x > padded.x) [[unlikely]]
-        s.check(false, what, "at most the padded image " + pair_text(padded), pair_text(filter));
+    if (reach.y > padded.y || reach.x > padded.x) [[unlikely]]
+        s.check(false, what, "at most the padded image " + pair_text(padded), pair_text(reach));
 }
 
 // Checks the attributes and returns the numbers of filter positions. what: the filter size's name.
 inline Pair checked_places(const auto& s, const char* what, Pair filter, Shape x) {
     const Pair stride = checked_pair(s, "stride", s.template attr<"stride">());
     const Pair pad = checked_pair(s, "pad", s.template attr<"pad">());
+    const Pair reach = reach_of(filter, checked_pair(s, "dilate", s.template attr<"dilate">()));
     const bool cover = s.template attr<"cover_all">();
-    check_fit(s, what, filter, {x[2], x[3]}, pad, beyond_of(stride, cover));
-    return filter_positions({x[2], x[3]}, filter, stride, pad, cover);
+    check_fit(s, what, filter, reach, {x[2], x[3]}, pad, beyond_of(stride, cover));
+    return filter_positions({x[2], x[3]}, reach, stride, pad, cover);
+}
+// Checks that groups divides a number of channels or filters.
+inline void check_groups(const auto& s, const char* what, std::int64_t n) {
+    const std::int64_t groups = s.template attr<"groups">();
+    if (n % groups != 0) [[unlikely]]
+        s.check(false, what, "a multiple of groups = " + std::to_string(groups), n);
 }
 
 constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
@@ -89,8 +107,9 @@ constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b 
 template <class T>
 class ImageColumns {
 public:
-    // Channels [channel, channel + channels) and rows [row, row + rows) of filter positions.
+    // Channels [channel, channel + channels) of a group and rows [row, row + rows) of positions.
     struct Part {
+        std::int64_t group;
         std::int64_t channel, channels;
         std::int64_t row, rows;
     };
@@ -141,14 +160,15 @@ private:
         std::int64_t column = 0;
         for (std::int64_t channel = p.channel; channel < p.channel + p.channels; ++channel)
             for (std::int64_t tap = 0; tap < c_.kh * c_.kw; ++tap) {
-                const std::int64_t skip = c_.pad_x - tap % c_.kw;
+                const std::int64_t skip = c_.pad_x - tap % c_.kw * c_.dilate_x;
                 const auto first_place = [&](std::int64_t x) {  // first p: p * stride_x >= x
                     return std::min(ceil_div(std::max<std::int64_t>(x, 0), c_.stride_x), c_.ow);
                 };
                 const std::int64_t right = first_place(c_.width + skip);
                 const std::int64_t left = std::min(first_place(skip), right);
                 for (std::int64_t row = p.row; row < p.row + p.rows; ++row, column += c_.ow) {
-                    const std::int64_t y = row * c_.stride_y + tap / c_.kw - c_.pad_y;
+                    const std::int64_t y =
+                        row * c_.stride_y + tap / c_.kw * c_.dilate_y - c_.pad_y;
                     if (y < 0 || y >= c_.height) body(column, Row{0, 0, 0});
                     else
                         body(column, Row{left, right, (channel * c_.height + y) * c_.width - skip});
@@ -180,27 +200,31 @@ inline bool is_empty(const Convolution& c, ConvolutionProduct product) {
 // and so the order of each sum, depends only on the sizes.
 template <class T>
 struct ConvolutionCut {
-    ConvolutionCut(const Convolution& c, ConvolutionProduct product) {
+    ConvolutionCut(const Convolution& c, ConvolutionProduct product) : channels(c.group_channels()) {
         using enum ConvolutionProduct;
         const std::int64_t filters = c.outputs * c.taps();
         if (product == filter)
-            groups = std::clamp<std::int64_t>(most_sums / filters, 1, std::min(c.n, pieces));
-        const std::int64_t apart = product == filter ? groups : c.n;
+            sets = std::clamp<std::int64_t>(most_sums / filters, 1, std::min(c.n, pieces));
+        const std::int64_t apart = (product == filter ? sets : c.n) * c.groups;
+        const std::int64_t all = channels;
         if (product != forward)
-            channels = ceil_div(c.channels, std::min(ceil_div(pieces, 2 * apart), c.channels));
-        else channels = c.channels;
+            channels = ceil_div(all, std::min(ceil_div(pieces, 2 * apart), all));
         const std::int64_t row = std::max<std::int64_t>(channels * c.kh * c.kw * c.ow, 1);
         std::int64_t most = std::clamp<std::int64_t>(cache / row, 1, c.oh);
-        if (product == forward) most = std::min(most, ceil_div(c.oh * c.n, pieces));
+        if (product == forward) most = std::min(most, ceil_div(c.oh * apart, pieces));
         rows = ceil_div(c.oh, ceil_div(c.oh, most));
-        parts = channels == 0 ? 1 : ceil_div(c.channels, channels);
+        shares = channels == 0 ? 1 : ceil_div(all, channels);
+        parts = c.groups * shares;
         bands = ceil_div(c.oh, rows);
         columns = ImageColumns<T>(c).is_image() ? 0 : row * rows;
-        sums = groups > 1 ? groups * filters : 0;
+        sums = sets > 1 ? sets * filters : 0;
     }
     typename ImageColumns<T>::Part part(const Convolution& c, std::int64_t part,
                                         std::int64_t band) const {
-        return {part * channels, std::min(channels, c.channels - part * channels), band * rows,
+        const std::int64_t group = part / shares;
+        const std::int64_t first = part % shares * channels;
+        return {group, group * c.group_channels() + first,
+                std::min(channels, c.group_channels() - first), band * rows,
                 std::min(rows, c.oh - band * rows)};
     }
     std::uint64_t bytes(std::int64_t slots) const {
@@ -214,10 +238,11 @@ struct ConvolutionCut {
     static constexpr std::int64_t cache = (512 << 10) / sizeof(T);  // elements of columns
     static constexpr std::int64_t most_sums = 1 << 21;              // elements
 
-    std::int64_t channels, parts;  // channels per part, number of parts
-    std::int64_t rows, bands;      // rows per band, number of bands
-    std::int64_t groups = 1;       // of images, each with its own sum of W's gradient
-    std::int64_t columns, sums;    // sizes in elements
+    std::int64_t channels;       // in a part
+    std::int64_t shares, parts;  // parts of a group, of all groups
+    std::int64_t rows, bands;    // rows per band, number of bands
+    std::int64_t sets = 1;       // of images, each with its own sum of W's gradient
+    std::int64_t columns, sums;  // sizes in elements
 };
 
 // Computes one product of a call.
@@ -233,15 +258,17 @@ public:
     }
 
     CATENA_KERNEL void places(const T* x, const T* w, const T* bias, T* y, bool add) const {
-        for_each(c_.n * cut_.bands, [&](std::int64_t i, T* memory) CATENA_LAMBDA {
-            const Part p = cut_.part(c_, 0, i % cut_.bands);
-            const T* const image = x + i / cut_.bands * c_.x_image();
-            T* const to = y + i / cut_.bands * c_.y_image() + p.row * c_.ow;
-            if (bias != nullptr) begin_with(bias, c_.outputs, p.rows * c_.ow, c_.pixels(), to, add);
-            blas_.gemm(Product<T>{.m = c_.outputs,
+        const std::int64_t filters = c_.group_outputs(), pieces = cut_.parts * cut_.bands;
+        for_each(c_.n * pieces, [&](std::int64_t i, T* memory) CATENA_LAMBDA {
+            const Part p = cut_.part(c_, i % pieces / cut_.bands, i % cut_.bands);
+            const T* const image = x + i / pieces * c_.x_image();
+            T* const to = y + i / pieces * c_.y_image() + y_at(p);
+            if (bias != nullptr)
+                begin_with(bias + p.group * filters, filters, p.rows * c_.ow, c_.pixels(), to, add);
+            blas_.gemm(Product<T>{.m = filters,
                                   .n = p.rows * c_.ow,
                                   .k = c_.taps(),
-                                  .a = w,
+                                  .a = w + w_at(p),
                                   .b = columns_.gather(p, image, memory),
                                   .c = to,
                                   .add = add || bias != nullptr,
@@ -260,9 +287,9 @@ public:
                 blas_.gemm(Product<T>{.transpose_a = true,
                                       .m = p.channels * c_.kh * c_.kw,
                                       .n = p.rows * c_.ow,
-                                      .k = c_.outputs,
-                                      .a = w + p.channel * c_.kh * c_.kw,
-                                      .b = y + i / cut_.parts * c_.y_image() + p.row * c_.ow,
+                                      .k = c_.group_outputs(),
+                                      .a = w + w_at(p),
+                                      .b = y + i / cut_.parts * c_.y_image() + y_at(p),
                                       .c = columns_.place(p, image, memory),
                                       .add = columns_.is_image(),
                                       .lda = c_.taps(),
@@ -274,33 +301,33 @@ public:
     }
     CATENA_KERNEL void filters(const T* x, const T* y, T* w, bool add) const {
         const std::int64_t size = c_.outputs * c_.taps();
-        for_each(cut_.groups * cut_.parts, [&](std::int64_t i, T* memory) CATENA_LAMBDA {
-            const std::int64_t group = i / cut_.parts;
-            const std::int64_t first = c_.n * group / cut_.groups;
-            const std::int64_t last = c_.n * (group + 1) / cut_.groups;
-            T* const sum = cut_.groups > 1 ? sums_ + group * size : w;
-            bool adds = cut_.groups == 1 && add;
+        for_each(cut_.sets * cut_.parts, [&](std::int64_t i, T* memory) CATENA_LAMBDA {
+            const std::int64_t set = i / cut_.parts;
+            const std::int64_t first = c_.n * set / cut_.sets;
+            const std::int64_t last = c_.n * (set + 1) / cut_.sets;
+            T* const sum = cut_.sets > 1 ? sums_ + set * size : w;
+            bool adds = cut_.sets == 1 && add;
             for (std::int64_t n = first; n < last; ++n)
                 for (std::int64_t band = 0; band < cut_.bands; ++band) {
                     const Part p = cut_.part(c_, i % cut_.parts, band);
                     blas_.gemm(Product<T>{.transpose_b = true,
-                                          .m = c_.outputs,
+                                          .m = c_.group_outputs(),
                                           .n = p.channels * c_.kh * c_.kw,
                                           .k = p.rows * c_.ow,
-                                          .a = y + n * c_.y_image() + p.row * c_.ow,
+                                          .a = y + n * c_.y_image() + y_at(p),
                                           .b = columns_.gather(p, x + n * c_.x_image(), memory),
-                                          .c = sum + p.channel * c_.kh * c_.kw,
+                                          .c = sum + w_at(p),
                                           .add = std::exchange(adds, true),
                                           .lda = c_.pixels(),
                                           .ldb = columns_.ld(p),
                                           .ldc = c_.taps()});
                 }
         });
-        if (cut_.groups == 1) return;
-        call_.parallel(size, cut_.groups, [&](std::int64_t begin, std::int64_t end) CATENA_LAMBDA {
-            for (std::int64_t group = 0; group < cut_.groups; ++group) {
-                const T* const from = sums_ + group * size;
-                const bool adds = add || group > 0;
+        if (cut_.sets == 1) return;
+        call_.parallel(size, cut_.sets, [&](std::int64_t begin, std::int64_t end) CATENA_LAMBDA {
+            for (std::int64_t set = 0; set < cut_.sets; ++set) {
+                const T* const from = sums_ + set * size;
+                const bool adds = add || set > 0;
                 CATENA_LOOP
                 for (std::int64_t i = begin; i < end; ++i) store(w[i], adds, from[i]);
             }
@@ -311,6 +338,14 @@ private:
     using Part = ImageColumns<T>::Part;
 
     std::int64_t x_plane() const { return c_.height * c_.width; }
+    // Where a part begins in the filters, and in an image of y.
+    std::int64_t w_at(const Part& p) const {
+        return p.group * c_.group_outputs() * c_.taps() +
+               (p.channel - p.group * c_.group_channels()) * c_.kh * c_.kw;
+    }
+    std::int64_t y_at(const Part& p) const {
+        return p.group * c_.group_outputs() * c_.pixels() + p.row * c_.ow;
+    }
     // Calls body(piece, memory for columns) in parallel.
     CATENA_KERNEL void for_each(std::int64_t pieces, const auto& body) const {
         call_.parallel(pieces, c_.n * c_.work() / pieces / 8 + 1,
@@ -367,21 +402,23 @@ struct ConvolutionFunction {
             return arrays[static_cast<std::size_t>(p)];
         };
         of(first) = g.x(0), of(second) = g.x(1), of(result) = g.gy(0);
-        const auto stride = g.same("stride"), pad = g.same("pad");
-        const auto cover = set("cover_all", cover_all);
+        const auto stride = g.same("stride"), pad = g.same("pad"), dilate = g.same("dilate");
+        const auto groups = g.same("groups"), cover = set("cover_all", cover_all);
         const ConvolutionProduct inputs[] = {first, second};
         for (std::size_t i = 0; i < 2; ++i) {
             if (!g.wants(i)) continue;
             const Shape size = g.x_shape(i).subspan(2);
             if (inputs[i] == data)
-                g.gx(i, call<"catena.deconvolution_2d">({of(forward), of(filter)},
-                                                        {stride, pad, set("outsize", size)}));
+                g.gx(i, call<"catena.deconvolution_2d">(
+                            {of(forward), of(filter)},
+                            {stride, pad, set("outsize", size), dilate, groups}));
             else if (inputs[i] == forward)
-                g.gx(i,
-                     call<"catena.convolution_2d">({of(data), of(filter)}, {stride, pad, cover}));
+                g.gx(i, call<"catena.convolution_2d">({of(data), of(filter)},
+                                                      {stride, pad, cover, dilate, groups}));
             else
                 g.gx(i, call<"catena.convolution_2d_grad_w">(
-                            {of(data), of(forward)}, {set("ksize", size), stride, pad, cover}));
+                            {of(data), of(forward)},
+                            {set("ksize", size), stride, pad, cover, dilate, groups}));
         }
         if constexpr (result != filter)
             if (g.wants(2)) g.gx(2, sum(g.gy(0), {0, 2, 3}, false));

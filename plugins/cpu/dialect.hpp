@@ -49,7 +49,7 @@ CATENA_FN float rsqrt(float x) { return 1 / sqrt(x); }
 CATENA_FN float fma(float x, float y, float z) { return __builtin_fmaf(x, y, z); }
 CATENA_FN double fma(double x, double y, double z) { return __builtin_fma(x, y, z); }
 
-// *p += x as one step, where several elements may meet. Gives what was there.
+// Atomically adds x to *p, for results that several elements share. Returns the old value.
 template <class T> CATENA_FN T add_at_once(T* p, T x) {
     T before, after;
     __atomic_load(p, &before, __ATOMIC_RELAXED);

@@ -154,4 +154,4 @@ constexpr catena_plugin plugin = catena::plugin::table_of(
 }  // namespace
 }  // namespace catena_cpu
 
-CATENA_EXPORT_PLUGIN("org.catena.cpu", "0.1.0", "cpu", catena_cpu::plugin);
+CATENA_EXPORT_PLUGIN("org.catena.cpu", CATENA_VERSION, "cpu", catena_cpu::plugin);

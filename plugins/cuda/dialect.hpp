@@ -41,7 +41,7 @@ CATENA_FN float rsqrt(float x) { return ::rsqrtf(x); }
 CATENA_FN float fma(float x, float y, float z) { return ::fmaf(x, y, z); }
 CATENA_FN double fma(double x, double y, double z) { return ::fma(x, y, z); }
 
-// *p += x as one step, where several elements may meet. Gives what was there.
+// Atomically adds x to *p, for results that several elements share. Returns the old value.
 CATENA_FN float atomic_add(float* p, float x) { return atomicAdd(p, x); }
 CATENA_FN double atomic_add(double* p, double x) { return atomicAdd(p, x); }
 CATENA_FN int32 atomic_add(int32* p, int32 x) { return atomicAdd(p, x); }
@@ -49,16 +49,16 @@ CATENA_FN int64 atomic_add(int64* p, int64 x) {
     return (int64)atomicAdd((unsigned long long*)p, (unsigned long long)x);
 }
 
-// catena_body() is the kernel's; the compiler's table writes the entry itself behind it.
+// catena_body() computes. The compiler's table appends the entry of the kernel, which calls it.
 #define CATENA_ENTRY(NAME, ARGS) CATENA_FN void catena_body(const ARGS& catena_args) {
 #define CATENA_ENTRY_END }
 #define CATENA_GRID(I, END) \
     for (int64 I = (int64)blockIdx.x * blockDim.x + threadIdx.x; I < (END); \
          I += (int64)gridDim.x * blockDim.x) {
 
-// Where a step takes its elements from: neighbours in registers, read and written in one piece, since
-// one element at a time leaves too few bytes under way; or memory, at the end and where pieces would
-// not be aligned.
+// Vector loads and stores. A thread reads a pack of adjacent elements into registers with one load,
+// because loads of single elements do not use the full memory bandwidth. The last elements, and all
+// elements of unaligned arrays, are read one by one.
 namespace catena_packs {
 template <class T, int N>
 struct alignas(sizeof(T) * N) pack {
@@ -73,7 +73,7 @@ template <class T, int N>
 CATENA_FN void read(pack<T, N>& to, const T* p, int64 at) { to = ((const pack<T, N>*)p)[at]; }
 template <class T, int N>
 CATENA_FN void write(const pack<T, N>& from, T* p, int64 at) { ((pack<T, N>*)p)[at] = from; }
-// The formula's code is there once for each: more than 8 are not worth it.
+// Elements in a pack. The loop over them is unrolled; more than 8 copies of the code do not pay off.
 CATENA_FN constexpr int lanes_of(int bytes) { return bytes == 0 ? 1 : bytes == 1 ? 8 : 16 / bytes; }
 }
 #define CATENA_NOTHING(T, A)
@@ -104,7 +104,7 @@ CATENA_FN constexpr int lanes_of(int bytes) { return bytes == 0 ? 1 : bytes == 1
         catena_step(catena_args, catena_at, catena_at); \
     }
 
-// Division is dear: of what fits 32 bits it is done in them.
+// Adds the offsets of element `at` for each array. N: 32 bits where they suffice, as division is slow.
 template <int D, class N, class Offset>
 CATENA_FN void place(N at, const int64* extent, const int64 (*stride)[D], int k_end,
                      Offset* offset) {
@@ -143,8 +143,8 @@ struct walk {
         const int64 I = catena_at, LANE = 0; (void)I; (void)LANE;
 #define CATENA_WALK_END }}
 
-// Reductions. A team of threads makes a value of an item: the members along what is reduced (x of the
-// block) or, where neighbouring items are neighbours in memory, across it (y of the block).
+// Reductions. A team of threads computes the value of one item. The members of a team are adjacent
+// threads (x of the block), or, if adjacent items are adjacent in memory, a column (y of the block).
 template <class V>
 struct alignas(16) slots {
     unsigned char bytes[256 * sizeof(V)];
@@ -161,7 +161,7 @@ CATENA_FN void reduce(const Args& a) {
     const int which = Op::along ? threadIdx.y : threadIdx.x;
     const int teams = Op::along ? blockDim.y : blockDim.x;
     const int64 items = a.outputs * (a.phase == 1 ? a.pieces : 1);
-    const V* const partial = (const V*)a.partial;  // what phase 2 joins
+    const V* const partial = (const V*)a.partial;  // the input of phase 2
     for (int64 first = (int64)blockIdx.x * teams; first < items;
          first += (int64)gridDim.x * teams) {
         const int64 item = first + which;

@@ -94,4 +94,4 @@ const Settings& settings() { return current_settings(); }
 }  // namespace catena_cuda
 
 // Names no devices, because it has no kernels: hosts load it before plugins with CUDA kernels.
-CATENA_EXPORT_PLUGIN("org.catena.cuda", "0.1.0", "", catena_cuda::plugin);
+CATENA_EXPORT_PLUGIN("org.catena.cuda", CATENA_VERSION, "", catena_cuda::plugin);

@@ -17,7 +17,7 @@ using Step = ConvolutionStep;
 bool fits(const Geometry& g) {
     const std::int64_t shapes[][4] = {{g.n, g.channels, g.height, g.width},
                                       {g.n, g.outputs, g.oh, g.ow},
-                                      {g.outputs, g.channels, g.kh, g.kw}};
+                                      {g.outputs, g.group_channels(), g.kh, g.kw}};
     return g.is_common() &&
            std::ranges::all_of(shapes, [](const auto& s) { return size_of(Shape(s)) <= INT_MAX; });
 }
@@ -107,7 +107,7 @@ void append(std::vector<catena_kernel>& all) {
             for (const int phase : {CATENA_PHASE_FORWARD, CATENA_PHASE_BACKWARD}) {
                 all.push_back(kernel_of(function, phase, types, varying, supports, plan<varying>,
                                         run<varying>));
-                all.back().version_max = 2;  // version 2 has cover_all
+                all.back().version_min = all.back().version_max = 3;  // which has groups
             }
 }
 

@@ -103,7 +103,7 @@ void build(Graph& graph, const Problem& p, const Convolution& c) {
     };
     const Shape4 y_shape = {g.n, g.outputs, g.oh, g.ow};
     const Descriptor& x = tensor(tensor_x, {g.n, g.channels, g.height, g.width});
-    const Descriptor& w = tensor(tensor_w, {g.outputs, g.channels, g.kh, g.kw});
+    const Descriptor& w = tensor(tensor_w, {g.outputs, g.group_channels(), g.kh, g.kw});
     const Descriptor& y =
         c.bias ? graph.tensor(tensor_sum, y_shape, packed(y_shape), computed, Graph::Place::within)
                : tensor(tensor_y, y_shape);
@@ -112,7 +112,7 @@ void build(Graph& graph, const Problem& p, const Convolution& c) {
     convolution.set(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, computed);
     convolution.set(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_CROSS_CORRELATION);
     convolution.set(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, std::int64_t{2});
-    convolution.set(CUDNN_ATTR_CONVOLUTION_DILATIONS, {std::int64_t{1}, std::int64_t{1}});
+    convolution.set(CUDNN_ATTR_CONVOLUTION_DILATIONS, {g.dilate_y, g.dilate_x});
     convolution.set(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, {g.stride_y, g.stride_x});
     convolution.set(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, {g.pad_y, g.pad_x});
     convolution.set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, {g.pad_y, g.pad_x});

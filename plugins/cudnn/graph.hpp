@@ -35,7 +35,7 @@ struct Attention {
     auto operator<=>(const Attention&) const = default;
 };
 
-// What a plan computes.
+// The computation of a plan.
 struct Problem {
     std::variant<Convolution, Attention> operation;
     cudnnDataType_t dtype;

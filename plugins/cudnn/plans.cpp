@@ -94,7 +94,7 @@ std::uint64_t output_bytes(const Problem& p) {
     const auto& [direction, g, bias] = std::get<Convolution>(p.operation);
     const std::int64_t sizes[] = {g.n * g.outputs * g.oh * g.ow,
                                   g.n * g.channels * g.height * g.width,
-                                  g.outputs * g.channels * g.kh * g.kw};
+                                  g.outputs * g.group_channels() * g.kh * g.kw};
     const std::int64_t each = p.dtype == CUDNN_DATA_DOUBLE  ? 8
                               : p.dtype == CUDNN_DATA_FLOAT ? 4
                                                             : 2;
@@ -210,7 +210,7 @@ void run(catena_ctx* ctx, const catena_call& call, const Problem& p, const Point
         }
     }
     // If a plan is refused when it runs, the next one is tried. Exceptions: lack of memory, which the host
-    // can resolve; a recording, which is broken by then; and plans that add, which may have started to add.
+    // can resolve; a recording, which is invalid then; and plans that add, which may have started to add.
     std::exception_ptr refused;
     const auto runs = [&](const Plans::value_type& plan) {
         if (static_cast<std::uint64_t>(plan->workspace) > room) return false;

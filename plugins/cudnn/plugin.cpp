@@ -34,4 +34,4 @@ const catena_plugin& table() {
 }  // namespace
 }  // namespace catena_cudnn
 
-CATENA_EXPORT_PLUGIN("org.catena.cudnn", "0.1.0", "cuda", catena_cudnn::table());
+CATENA_EXPORT_PLUGIN("org.catena.cudnn", CATENA_VERSION, "cuda", catena_cudnn::table());

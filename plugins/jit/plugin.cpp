@@ -429,4 +429,4 @@ constexpr catena_plugin plugin =
 }  // namespace
 }  // namespace catena_jit
 
-CATENA_EXPORT_PLUGIN("org.catena.kernels", "0.1.0", "", catena_jit::plugin);
+CATENA_EXPORT_PLUGIN("org.catena.kernels", CATENA_VERSION, "", catena_jit::plugin);

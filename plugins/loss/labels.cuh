@@ -61,7 +61,7 @@ struct TargetsOnDevice {
     __device__ __forceinline__ C weight(std::int64_t c) const {
         return weights == nullptr ? C(1) : cuda::load_as<C>(weights[c]);
     }
-    // What a label adds to its class; NaN if it is out of range.
+    // The value that a label adds to its class; NaN if it is out of range.
     __device__ __forceinline__ C at(std::int64_t label) const {
         return label >= 0 && label < classes ? sharp * weight(label)
                                              : std::numeric_limits<C>::quiet_NaN();

@@ -1,16 +1,19 @@
 // Labels: class indices for scores of shape (N, classes, ...); labels may be ignored.
 #pragma once
 
-#include <catena/plugin.hpp>
+#include <cstdint>
+#include <limits>
+
 #include <catena/plugin/rows.hpp>
+
+#include "reductions.hpp"
 
 namespace catena::plugins {
 
-using namespace catena::plugin;
-
+// A value of ignore_label for functions that ignore none.
+inline constexpr std::int64_t none_ignored = std::numeric_limits<std::int32_t>::min();
 inline constexpr Attribute ignore_label =
     attr("ignore_label", -1, "rows with this label are ignored");
-inline constexpr const char* reductions[] = {"mean", "sum", "no", nullptr};
 inline constexpr Attribute reduce =
     attr("reduce", "mean", "mean or sum of the labels' losses, or no: all of them, in t's shape")
         .one_of(reductions);
@@ -76,8 +79,8 @@ std::int64_t count_labels(const auto& call, Tensor<const I> t, std::int64_t clas
     std::int64_t i = 0;
     while (t[i] == ignored || (t[i] >= 0 && t[i] < classes)) ++i;
     call.fail(CATENA_E_VALUE, text_of_element("t", i, t.shape).c_str(),
-              "a label from 0 to " + std::to_string(classes - 1) + ", or " +
-                  std::to_string(ignored) + " to ignore",
+              "a label from 0 to " + std::to_string(classes - 1) +
+                  (ignored == none_ignored ? "" : ", or " + std::to_string(ignored) + " to ignore"),
               t[i]);
 }
 

@@ -42,7 +42,8 @@ struct Sum {
         sum_to_shape(call, x.data, x.shape, y, kept.shape(), call.adds(0));
     }
     template <class T, class Y>
-    requires(!std::is_integral_v<T>) CATENA_KERNEL static void backward(const auto& call) {
+        requires(!std::is_integral_v<T>)
+    CATENA_KERNEL static void backward(const auto& call) {
         const auto gx = call.template gx<T>(0);
         const Kept kept(gx.shape, call.template attr<"axis">());
         broadcast_copy(call, call.template gy<Y>(0).data, kept.shape(), gx.data, gx.shape,

@@ -116,12 +116,12 @@ Task agree(Operation& op, std::uint64_t hash, Ballot& ballot) {
     }
 }
 
-// What a rank has started, or a mismatch that it has found.
+// The operation that a rank has started, or a mismatch that it has found.
 struct Opinion {
     char expected[400], got[400];
 };
 
-// Exchanges the opinions of ranks that disagree. Throws Failure.
+// Exchanges the operations of all ranks after a mismatch. Throws Failure.
 Task disagree(Operation& op, const std::string& expected, const std::string& got) {
     const int rank = op.group->info.rank, size = op.group->info.size;
     const int tag = agreement_tag + static_cast<int>(op.number % window);
@@ -175,7 +175,7 @@ Task agree_on_counts(Operation& op) {
     }
     Ballot ballot;
     ballot.mine->bytes = 0;
-    // A hash of its own for each rank with a mismatch, as all ranks might have one.
+    // A different hash for each rank with a mismatch, because all ranks may have one.
     co_await agree(op, got.empty() ? 0 : index(rank) + 1, ballot);
     if (!ballot.same()) co_await disagree(op, expected, got);
 }
@@ -395,7 +395,7 @@ Task receive(Operation& op) {
                         &op.requests.back()),
               "MPI_Irecv");
     co_await op.all_done();
-    if (op.agreed != envelope.text) {  // the others do not know it
+    if (op.agreed != envelope.text) {  // not known to the other ranks
         const std::string from = " from rank " + std::to_string(op.o.peer);
         throw Failure("send" + op.agreed, "send" + std::string(envelope.text) + from, true);
     }

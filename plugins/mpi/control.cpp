@@ -1,4 +1,4 @@
-// What a group does besides its operations: messages about failures, the watch over the processes
+// Control messages of a group: reports of failures, the watch over the processes
 // of this machine, and timeouts.
 #include <poll.h>
 #include <signal.h>
@@ -207,7 +207,7 @@ void State::conclude() {
 
 void State::close() {
     closed_ = true;
-    if (busy()) poll(Clock::now());  // what is done needs no failure
+    if (busy()) poll(Clock::now());  // finished operations do not fail
     if (busy() && !cause_)
         fail({rank_text(static_cast<std::size_t>(info.rank)) + " to take part",
               "that it has closed the group",
@@ -248,8 +248,8 @@ bool State::reported() {
     return outgoing_.empty();
 }
 
-// Cancels what runs after a failure, so that MPI does not use the callers' memory. Where that is not
-// possible, as for messages to a process that has ended, it uses MPI no more.
+// Cancels running operations after a failure, so that MPI does not use the callers' memory. If that is
+// not possible, as for messages to a process that has ended, MPI is not used any more.
 void State::quiesce() {
     if (Engine::get().halted()) return;
     std::vector<MPI_Request*> left;

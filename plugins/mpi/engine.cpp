@@ -1,4 +1,4 @@
-// MPI in this process: the lock, progress, and the end.
+// Engine: starts MPI in a thread, makes progress, and finalises MPI when all ranks have ended.
 #include "engine.hpp"
 
 #include <signal.h>
@@ -52,7 +52,7 @@ void Engine::initialise(double timeout) {
     if (problem_) std::rethrow_exception(problem_);
 }
 
-// In the thread. MPI_Init() returns when all ranks have called it.
+// Runs in the thread. MPI_Init() returns when all ranks have called it.
 void Engine::initialise_mpi() {
     int initialised = 0, finalised = 0, provided = MPI_THREAD_SINGLE;
     MPI_Initialized(&initialised);
@@ -118,7 +118,7 @@ Engine::Lock Engine::lock() {
     using namespace std::chrono_literals;
     Lock held(mutex_, std::defer_lock);
     if (held.try_lock()) return held;
-    // The system's clock, because the thread sanitizer does not know the function of the other.
+    // The system clock, because the thread sanitizer does not support waiting on the steady one.
     for (int tries = 0; !held.try_lock_until(std::chrono::system_clock::now() + 100ms); ++tries) {
         const std::lock_guard watching(watch_mutex_);
         const std::vector<bool> gone = ended(watched_);
@@ -155,12 +155,12 @@ void Engine::run() try {
         {
             const Lock held = lock();
             if (stopping_) break;
-            if (waiting_.load(std::memory_order_relaxed) == 0) {  // else a caller polls
+            if (waiting_.load(std::memory_order_relaxed) == 0) {  // otherwise a caller polls
                 if (poll()) pause.reset();
                 if (busy()) time = pause.next();
                 else if (Clock::now() - last_start_ > 100ms) time = 50ms;
             }
-            // Short sleeps end by themselves, which costs a start() less than to end them.
+            // start() does not interrupt short sleeps, because waking the thread costs more.
             asleep_ = time > 1ms;
             resting_ = time >= 500us;
         }
@@ -170,7 +170,7 @@ void Engine::run() try {
     }
     end();
 } catch (const std::exception& error) {
-    // The caller that waits in MPI cannot print it.
+    // The caller is blocked in MPI and cannot print the message.
     catena::plugin::host().log(nullptr, CATENA_LOG_ERROR, error.what());
 }
 
@@ -191,21 +191,21 @@ void Engine::stop() noexcept {
     }
 }
 
-// In the thread: closes what is open, and ends MPI.
+// Runs in the thread: closes open groups and finalises MPI.
 void Engine::end() {
     const Lock held = lock();
     if (halted_) return;
-    // The failure of a part is no failure of the whole, whose ranks may have gone on.
+    // The failure of a subgroup does not fail the group of all processes, which may be in use.
     const auto failed = [&] {
         return std::ranges::any_of(groups_, [](const auto& g) { return g->whole && g->failed(); });
     };
     for (const auto& group : groups_)
         if (!group->closed()) group->close();
-    // After a failure of a part, ranks that hang in it do not close the whole.
+    // After the failure of a subgroup, ranks that hang in it do not close the group of all.
     auto longest = Clock::duration::max() / 2;
     for (const auto& group : groups_)
         if (group->failed()) longest = std::min(longest, duration_of(group->timeout));
-    // MPI_Finalize() would wait for the others without end, also for those that have failed.
+    // MPI_Finalize() would wait forever for ranks that have failed.
     bool ended = false;
     const bool left = poll_until(
         [&] {
@@ -218,7 +218,7 @@ void Engine::end() {
     if (halted_) return;
     if (!failed()) {
         if (!finalise_ || ended || !left || late_) return;
-        for (const auto& group : groups_) group->free();  // parts that have failed
+        for (const auto& group : groups_) group->free();  // subgroups that have failed
         MPI_Finalize();
         return;
     }

@@ -31,7 +31,7 @@ void check_mpi(int code, const char* call);
 class State;  // a group: see group.hpp
 class Operation;
 
-// Where a rank runs.
+// The host and the process of a rank.
 struct Member {
     int machine;  // the first rank of its machine, in MPI_COMM_WORLD
     int rank;     // its own, in MPI_COMM_WORLD

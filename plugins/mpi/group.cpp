@@ -146,7 +146,7 @@ std::shared_ptr<Operation> State::start(const catena_operation& operation,
     return op;
 }
 
-// Begins what may begin: SEND and RECV, and collective operations whose tags are free.
+// Begins the operations that can run: SEND and RECV, and collective operations whose tags are free.
 void State::run_waiting() {
     std::uint64_t oldest = 0;
     for (std::size_t i = 0; i < operations_.size() && waiting_ > 0; ++i) {
@@ -179,7 +179,7 @@ bool State::poll(Clock::time_point now) {
             operations_.erase(operations_.begin() + static_cast<std::ptrdiff_t>(i));
             run_waiting();
         }
-        advanced |= poll_messages();  // last: what is done counts before a failure
+        advanced |= poll_messages();  // last, so that finished operations do not fail
         if (now >= next_check_ && busy()) {
             next_check_ = now + 20ms;
             check_members();
@@ -304,7 +304,7 @@ std::unique_ptr<catena::plugin::Group> MpiGroup::split(std::int32_t color, std::
     return handle_of(comm, pairs, std::move(members), state_->timeout, false);
 }
 
-// What the processes tell each other when they open a group.
+// The data that processes exchange when they open a group.
 struct Process {
     std::int32_t machine, pid;
     std::uint64_t pids;  // the namespace of the pid
@@ -350,7 +350,7 @@ std::unique_ptr<catena::plugin::Group> open(const catena_comm_options& options) 
     Engine& engine = Engine::get();
     engine.initialise(options.timeout);
     int rank = 0, size = 0;
-    // MPI writes it later if the others come too late.
+    // MPI writes it after a timeout if the other ranks join later.
     MPI_Comm* const made_comm = new MPI_Comm(MPI_COMM_NULL);
     MPI_Request request = MPI_REQUEST_NULL;
     try {

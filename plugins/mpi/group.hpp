@@ -44,14 +44,14 @@ struct Message {
     char expected[400], got[600], of[200];
 };
 
-// A failure between ranks: the rank's text is made when an operation meets it.
+// A failure between ranks. The text is formatted when an operation reports it.
 struct Cause {
     std::string expected, got;  // if expected is empty, got is the whole text
     std::string of;             // "[allreduce] l1/W", what "it" is in expected
 };
 class Failure : public std::exception {
 public:
-    // tell: the other ranks do not know of it.
+    // tell: whether the other ranks must be notified.
     Failure(std::string expected, std::string got, bool tell_others = false)
         : cause{std::move(expected), std::move(got), {}}, tell(tell_others) {}
     const char* what() const noexcept override { return cause.got.c_str(); }
@@ -136,7 +136,7 @@ public:
     bool poll(Clock::time_point now);
     bool busy() const { return !operations_.empty(); }
     bool failed() const { return cause_.has_value(); }
-    // The text of the failure. The first operation that meets it makes the text.
+    // The text of the failure, formatted by the first operation that reports it.
     const std::string& text_for(const catena_operation& op);
     std::string text_of(const catena_operation& op, const Cause& cause) const;
 
@@ -155,7 +155,7 @@ public:
     bool whole = false;  // has all processes, from open()
 
 private:
-    // What is known of another rank.
+    // The last known state of another rank.
     struct Peer {
         bool closed = false, reported = false, answered = false;
         int ended = 0;  // checks since the end of its process was seen

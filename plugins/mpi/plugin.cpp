@@ -22,4 +22,4 @@ const catena_plugin& table() {
 }  // namespace
 }  // namespace catena_mpi
 
-CATENA_EXPORT_PLUGIN("org.catena.mpi", "0.1.0", "", catena_mpi::table());
+CATENA_EXPORT_PLUGIN("org.catena.mpi", CATENA_VERSION, "", catena_mpi::table());

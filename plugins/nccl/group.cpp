@@ -10,7 +10,7 @@ using namespace catena::plugin;
 
 namespace {
 
-// Copies and the like are done in bytes, so they take every dtype.
+// Operations that only copy use bytes, so they accept every dtype.
 ncclDataType_t type_of(const catena_operation& o) {
     if (!reduces(o.kind)) return ncclUint8;
     const unsigned bits = o.dtype.bits;
@@ -230,7 +230,8 @@ void Group::close() {
     stops_ = true;
     if (thread_.joinable()) thread_.join();
     for (auto& making : making_) making.second.join();
-    // Others are told first, as NCCL may wait for them. Afterwards these use no memory of running_.
+    // Notifies the other ranks first, because NCCL may wait for them. Afterwards these operations use no
+    // memory of running_.
     for (const auto& o : running_) o->exchange_.reset();
     beating_.reset();
     pulse_.reset();

@@ -16,14 +16,14 @@ namespace catena_nccl {
 using Route = std::pair<int, int>;
 constexpr Route collective = {-1, -1};
 
-// What a rank tells another one of an operation that it starts.
+// The message of a rank to another one about an operation that it starts.
 struct Told {
     std::uint64_t count;  // of elements for that rank
     char place[88];       // "[allreduce] l1/W"
     char text[160];       // "allreduce sum of float32 x 10"
 };
 
-// What each rank tells all others a few times a second, while its program does something else.
+// The message that each rank sends to all others a few times a second in the background.
 struct Beat {
     std::int32_t leaves;    // it closes the group
     std::int32_t from, to;  // it needs the link of these ranks, or -1

@@ -46,7 +46,7 @@ struct Library {
     decltype(&ncclSend) send = symbol("ncclSend");
     decltype(&ncclRecv) recv = symbol("ncclRecv");
 };
-// [any] Opens NCCL once. Throws Error if it is not there, too old, or lacks a function.
+// [any] Opens NCCL once. Throws Error if it is missing, too old, or lacks a function.
 const Library& nccl();
 
 // Throw Error(CATENA_E_DEVICE, "[nccl] CALL: expected success, got ...").

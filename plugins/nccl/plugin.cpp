@@ -77,4 +77,4 @@ const catena_plugin& table() {
 }  // namespace catena_nccl
 
 // Names no devices, because it has no kernels.
-CATENA_EXPORT_PLUGIN("org.catena.nccl", "0.1.0", "", catena_nccl::table());
+CATENA_EXPORT_PLUGIN("org.catena.nccl", CATENA_VERSION, "", catena_nccl::table());

@@ -45,6 +45,7 @@ std::int64_t even(std::int64_t n, std::int64_t images) { return ceil_div(n, ceil
 
 Cut cut(const Geometry& g, bool winograd, std::int64_t at_least) {
     if (winograd && g.kh == 3 && g.kw == 3 && g.stride_y == 1 && g.stride_x == 1 &&
+        g.dilate_y == 1 && g.dilate_x == 1 && g.groups == 1 &&
         g.n >= few_pieces / 2 && std::min(g.channels, g.outputs) >= winograd_channels &&
         g.channels * g.outputs >= winograd_filters) {
         const std::int64_t tiles = ceil_div(g.oh, 4) * ceil_div(g.ow, 4);
@@ -61,10 +62,10 @@ Cut cut(const Geometry& g, bool winograd, std::int64_t at_least) {
 std::int64_t images_for_work(const Geometry& g) { return ceil_div(least_work, g.work()); }
 
 // Returns the number of parts of the channels for enough pieces; a part has at least `least` channels.
-std::int64_t parts_of(std::int64_t channels, std::int64_t pieces, std::int64_t least,
-                      std::int64_t work) {
+std::int64_t parts_of(const Geometry& g, std::int64_t channels, std::int64_t pieces,
+                      std::int64_t least, std::int64_t work) {
     std::int64_t parts = 1;
-    while (pieces * parts < few_pieces && channels % (2 * parts * block) == 0 &&
+    while (g.groups == 1 && pieces * parts < few_pieces && channels % (2 * parts * block) == 0 &&
            channels / (2 * parts) >= least && work / (2 * parts) >= least_work)
         parts *= 2;
     return parts;
@@ -80,6 +81,10 @@ memory::desc any(const memory::desc& like, memory::data_type type) {
     return {like.dims(), type, memory::format_tag::any};
 }
 memory::desc filters(const Geometry& g, std::int64_t outputs, std::int64_t channels) {
+    if (g.groups > 1)
+        return {{g.groups, g.group_outputs(), g.group_channels(), g.kh, g.kw},
+                f32,
+                Dims{g.group_outputs() * g.taps(), g.taps(), g.kh * g.kw, g.kw, 1}};
     return {{outputs, channels, g.kh, g.kw}, f32, Dims{g.taps(), g.kh * g.kw, g.kw, 1}};
 }
 
@@ -173,6 +178,7 @@ private:
         const memory::desc y = any(step.y.plain, type(s_.product != forward));
         const memory::desc b = s_.bias && s_.product != data ? bias_desc_ : memory::desc();
         const Dims stride = {g_.stride_y, g_.stride_x}, pad = {g_.pad_y, g_.pad_x};
+        const Dims skipped = {g_.dilate_y - 1, g_.dilate_x - 1};  // pixels between two of a filter
         using Forward = dnnl::convolution_forward;
         using Data = dnnl::convolution_backward_data;
         using Filter = dnnl::convolution_backward_weights;
@@ -180,16 +186,16 @@ private:
         const Forward::primitive_desc desc(
             {dnnl::prop_kind::forward_training, algorithm, any(x, type(true)),
              s_.product == forward ? weights : any(weights, type(true)), b,
-             s_.product == forward ? y : any(y, type(true)), stride, pad, pad},
+             s_.product == forward ? y : any(y, type(true)), stride, skipped, pad, pad},
             with_scratchpad(), engine());
         if (s_.product == forward) {
             take<Forward>(step, desc, desc.src_desc(), desc.dst_desc(), desc.weights_desc());
         } else if (s_.product == data) {
-            const Data::primitive_desc back({algorithm, x, weights, y, stride, pad, pad},
+            const Data::primitive_desc back({algorithm, x, weights, y, stride, skipped, pad, pad},
                                             with_scratchpad(), engine(), desc);
             take<Data>(step, back, back.diff_src_desc(), back.diff_dst_desc(), back.weights_desc());
         } else {
-            const Filter::primitive_desc back({algorithm, x, weights, b, y, stride, pad, pad},
+            const Filter::primitive_desc back({algorithm, x, weights, b, y, stride, skipped, pad, pad},
                                               with_scratchpad(), engine(), desc);
             take<Filter>(step, back, back.src_desc(), back.diff_dst_desc(),
                          back.diff_weights_desc());
@@ -209,7 +215,7 @@ public:
         const std::int64_t channels = forward_ ? g_.outputs : g_.channels;
         const Cut chosen = cut(g_, winograd, images_for_work(g_));
         steps_ = ceil_div(g_.n, chosen.images);
-        parts_ = parts_of(channels, steps_, block, g_.work() * chosen.images);
+        parts_ = parts_of(g_, channels, steps_, block, g_.work() * chosen.images);
         part_ = channels / parts_;
         bias_desc_ = {{part_}, f32, memory::format_tag::x};
         make_steps(chosen,
@@ -283,7 +289,7 @@ public:
     Correlation(const Spec& s, bool winograd) : Product(s) {
         constexpr std::int64_t least_part = 64;  // each part reads the images again
         parts_ =
-            parts_of(g_.outputs, std::min(g_.n, std::int64_t{2}), least_part, g_.work() * g_.n);
+            parts_of(g_, g_.outputs, std::min(g_.n, std::int64_t{2}), least_part, g_.work() * g_.n);
         part_ = g_.outputs / parts_;
         const std::int64_t filter_floats = part_ * g_.taps();
         const std::int64_t outweigh = 2 * filter_floats / (g_.x_image() + g_.y_image());
@@ -406,14 +412,21 @@ double fullness(std::int64_t channels) {
 bool worth_it(const Geometry& g) {
     if (!g.is_common()) return false;
     // With a pad as large as the filter, outputs may see only padding, which oneDNN's fast code excludes.
-    if (g.pad_y >= g.kh || g.pad_x >= g.kw) return false;
-    const auto channels = static_cast<double>(g.channels);
-    const auto outputs = static_cast<double>(g.outputs);
+    if (g.pad_y >= g.reach_y() || g.pad_x >= g.reach_x()) return false;
+    // oneDNN has fast code for one channel in each group, and for groups of whole blocks.
+    const bool depthwise = g.groups == g.channels && g.groups == g.outputs;
+    if (g.groups > 1 && !depthwise &&
+        (g.group_channels() % block != 0 || g.group_outputs() % block != 0))
+        return false;
+    const auto channels = static_cast<double>(g.group_channels());
+    const auto outputs = static_cast<double>(g.group_outputs());
     if (g.kh == 1 && g.kw == 1 &&
         (g.stride_y > 1 || g.stride_x > 1 ||
          channels * outputs < least_reuse * (channels + outputs)))
         return false;
-    return fullness(g.channels) * fullness(g.outputs) >= least_fullness &&
+    const double full = depthwise ? fullness(g.channels)
+                                  : fullness(g.group_channels()) * fullness(g.group_outputs());
+    return full >= least_fullness &&
            static_cast<double>(g.n) * static_cast<double>(g.work()) >= least_call;
 }
 
@@ -433,7 +446,8 @@ bool has_fast_bfloat16() {
 // few numbers fill the tiles.
 bool faster_in_half(const Geometry& g, ConvolutionProduct product) {
     static const bool fast = has_fast_bfloat16();
-    if (!fast || product == data) return fast;
+    if (!fast || g.groups > 1) return false;
+    if (product == data) return true;
     if (product == forward) return g.taps() >= 64;
     return g.channels >= 128 || (g.channels >= 16 && g.ow >= 16);
 }
@@ -514,7 +528,7 @@ constexpr catena_kernel kernel = [] {
     catena_kernel k = plain_kernel(function, phase, "cpu", Row<float>::dtypes);
     k.name = "oneDNN";
     k.priority = CATENA_PRIORITY_VENDOR;
-    k.version_max = 2;  // version 2 has cover_all
+    k.version_min = k.version_max = 3;  // which has groups
     k.supports = supports;
     k.plan = plan;
     k.run = run;

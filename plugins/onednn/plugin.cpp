@@ -44,4 +44,4 @@ const catena_plugin& table() {
 }  // namespace
 }  // namespace catena_onednn
 
-CATENA_EXPORT_PLUGIN("org.catena.onednn", "0.1.0", "cpu", catena_onednn::table());
+CATENA_EXPORT_PLUGIN("org.catena.onednn", CATENA_VERSION, "cpu", catena_onednn::table());

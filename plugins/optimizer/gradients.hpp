@@ -1,4 +1,4 @@
-// Functions that change gradients before an update: weight decay, and clipping by their norm.
+// Functions beside the update rules: weight decay and clipping of gradients, averages of parameters.
 #pragma once
 
 #include <cmath>
@@ -47,29 +47,29 @@ struct SumOfSquares {
         const std::int64_t n = x.size();
         S* const part = call.template scratch<S>();
         call.parallel(pieces(n), piece, [&](std::int64_t begin, std::int64_t end) CATENA_LAMBDA {
-            for (std::int64_t k = begin; k < end; ++k)
-                part[k] = sum<T, S>(x.data + k * piece, std::min(piece, n - k * piece));
+            for (std::int64_t k = begin; k < end; ++k) {
+                const T* const p = x.data + k * piece;
+                part[k] = sum(std::min(piece, n - k * piece),
+                              [&](std::int64_t i) CATENA_LAMBDA { return static_cast<S>(p[i]); });
+            }
         });
         S total = 0;
         for (std::int64_t k = 0; k < pieces(n); ++k) total += part[k];
         store(call.template y<S>(0)[0], call.adds(0), total);
     }
 
-private:
     static constexpr std::int64_t piece = 16384;
     static constexpr std::int64_t pieces(std::int64_t n) { return (n + piece - 1) / piece; }
-
-    template <class T, class S>
-    CATENA_KERNEL static S sum(const T* p, std::int64_t n) {
+    // The sum of the squares of value(0) .. value(n - 1).
+    CATENA_KERNEL static double sum(std::int64_t n, const auto& value) {
         constexpr std::int64_t lanes = 32;
-        S lane[lanes] = {};
+        double lane[lanes] = {};
         std::int64_t i = 0;
         for (; i + lanes <= n; i += lanes)
-            for (std::int64_t j = 0; j < lanes; ++j)
-                lane[j] += static_cast<S>(p[i + j]) * static_cast<S>(p[i + j]);
-        S total = 0;
+            for (std::int64_t j = 0; j < lanes; ++j) lane[j] += value(i + j) * value(i + j);
+        double total = 0;
         for (std::int64_t j = 0; j < lanes; ++j) total += lane[j];
-        for (; i < n; ++i) total += static_cast<S>(p[i]) * static_cast<S>(p[i]);
+        for (; i < n; ++i) total += value(i) * value(i);
         return total;
     }
 };
@@ -119,6 +119,22 @@ struct ScaleUpdate {
     }
 };
 
-CATENA_FUNCTIONS(DecayUpdate, SumOfSquares, ClipFactor, ScaleUpdate);
+// Exponential moving average of a parameter.
+struct AverageUpdate {
+    static constexpr auto about =
+        describe("catena.average_update", "average += rate * (param - average)",
+                 in("param", state("average", "float32 for halves")), out(),
+                 required<double>("rate", "the weight of param").range(0, 1))
+            .internal()
+            .example("param=(2,3) average=(2,3) rate=0.25");
+    using types = UpdateTypes;
+
+    template <class T>
+    CATENA_FN static void update(T param, T& average, T rate) {
+        average += rate * (param - average);
+    }
+};
+
+CATENA_FUNCTIONS(DecayUpdate, SumOfSquares, ClipFactor, ScaleUpdate, AverageUpdate);
 
 }  // namespace catena::plugins

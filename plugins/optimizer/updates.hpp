@@ -1,4 +1,4 @@
-// Updates of parameters.
+// Updates of parameters by formulas for each element. adam.hpp and lamb.hpp have others.
 #pragma once
 
 #include <cmath>
@@ -7,13 +7,11 @@
 
 namespace catena::plugins {
 
-// Stochastic gradient descent, without and with momentum (Polyak, 1964).
 struct SgdUpdate {
-    static constexpr auto about =
-        describe("catena.sgd_update", "param -= lr * grad", in(Port("param").mutated(), "grad"),
-                 out(), not_negative(attr("lr", 0.01, "the learning rate")))
-            .example("param=(2,3) grad=(2,3)")
-            .example("param=() grad=() lr=0.5");
+    static constexpr auto about = describe("catena.sgd_update", "SGD(lr): param -= lr * grad",
+                                           in(param, "grad"), out(), learning_rate(0.01))
+                                      .example("param=(2,3) grad=(2,3)")
+                                      .example("param=() grad=() lr=0.5");
 
     template <class T>
     CATENA_FN static void update(T& param, T grad, T lr) {
@@ -21,13 +19,17 @@ struct SgdUpdate {
     }
 };
 
+constexpr auto with_velocity(const char* name, const char* doc) {
+    return describe(name, doc, in(param, "grad", state("v", "the velocity")), out(),
+                    learning_rate(0.01), below_one(attr("momentum", 0.9, "decay of v")))
+        .example("param=(2,3) grad=(2,3) v=(2,3)");
+}
+
 struct MomentumSgdUpdate {
-    static constexpr auto about =
-        describe("catena.momentum_sgd_update", "v = momentum * v - lr * grad; param += v",
-                 in(Port("param").mutated(), "grad", state("v", "the velocity")), out(),
-                 not_negative(attr("lr", 0.01, "the learning rate")),
-                 below_one(attr("momentum", 0.9, "decay of v")))
-            .example("param=(2,3) grad=(2,3) v=(2,3)");
+    static constexpr auto about = with_velocity(
+        "catena.momentum_sgd_update",
+        "MomentumSGD(lr, momentum): v = momentum * v - lr * grad; param += v\n\nGradient descent "
+        "with momentum (Polyak, 1964).");
     using types = UpdateTypes;
 
     template <class T>
@@ -37,38 +39,50 @@ struct MomentumSgdUpdate {
     }
 };
 
-// Momentum, with the gradient of the point to which the velocity leads (Nesterov, 1983), in the form of
-// Bengio, Boulanger-Lewandowski and Pascanu, "Advances in Optimizing Recurrent Networks", 2012.
+struct CorrectedMomentumSgdUpdate {
+    static constexpr auto about = with_velocity(
+        "catena.corrected_momentum_sgd_update",
+        "CorrectedMomentumSGD(lr, momentum): v = momentum * v - grad; param += lr * v\n\nMomentum "
+        "that does not depend on the rate (Goyal and others, 2017).");
+    using types = UpdateTypes;
+
+    template <class T>
+    CATENA_FN static void update(T& param, T grad, T& v, T lr, T momentum) {
+        v = momentum * v - grad;
+        param += lr * v;
+    }
+};
+
 struct NesterovAgUpdate {
     static constexpr auto about =
-        describe("catena.nesterov_ag_update",
-                 "v = momentum * v - lr * grad; param += momentum * v - lr * grad",
-                 in(Port("param").mutated(), "grad", state("v", "the velocity")), out(),
-                 not_negative(attr("lr", 0.01, "the learning rate")),
-                 below_one(attr("momentum", 0.9, "decay of v")))
-            .example("param=(2,3) grad=(2,3) v=(2,3)");
+        with_velocity("catena.nesterov_ag_update",
+                      "NesterovAG(lr, momentum): v = momentum * v - lr * grad; "
+                      "param += momentum^2 * v - (1 + momentum) * lr * grad\n\n"
+                      "Nesterov's accelerated gradient, as Chainer computes it.")
+            .since(2);
     using types = UpdateTypes;
 
     template <class T>
     CATENA_FN static void update(T& param, T grad, T& v, T lr, T momentum) {
         v = momentum * v - lr * grad;
-        param += momentum * v - lr * grad;
+        param += momentum * momentum * v - (T(1) + momentum) * lr * grad;
     }
 };
 
-// Steps of one size, in the direction of the momentum's sign (Chen and others, "Symbolic Discovery of
-// Optimization Algorithms", 2023).
 struct LionUpdate {
     static constexpr auto about =
         describe("catena.lion_update",
-                 "param -= lr * (sign(beta1 * m + (1 - beta1) * grad) + decay * param); "
-                 "m = beta2 * m + (1 - beta2) * grad",
-                 in(Port("param").mutated(), "grad", state("m", "mean of grad")), out(),
-                 not_negative(attr("lr", 1e-4, "the learning rate")),
+                 "Lion(lr, beta1, beta2, weight_decay_rate): param -= lr * (sign(beta1 * m + (1 - "
+                 "beta1) * grad) + weight_decay_rate * param); m = beta2 * m + (1 - beta2) * grad"
+                 "\n\nSteps of one size, in the direction of the momentum's sign (Chen and others, "
+                 "\"Symbolic Discovery of Optimization Algorithms\", 2023).",
+                 in(param, "grad", state("m", "mean of grad")), out(), learning_rate(1e-4),
                  below_one(attr("beta1", 0.9, "weight of m in the step")),
-                 below_one(attr("beta2", 0.99, "decay of m")), decoupled_decay(0))
+                 below_one(attr("beta2", 0.99, "decay of m")),
+                 weight_decay_rate(0, "decoupled weight decay, multiplied by lr"))
+            .since(2)
             .example("param=(2,3) grad=(2,3)[1,2] m=(2,3)[0.5,1]")
-            .example("param=(3) grad=(3)[-2,-1] m=(3)[-1,-0.5] decay=0.5");
+            .example("param=(3) grad=(3)[-2,-1] m=(3)[-1,-0.5] weight_decay_rate=0.5");
     using types = UpdateTypes;
 
     template <class T>
@@ -80,15 +94,14 @@ struct LionUpdate {
     }
 };
 
-// Steps divided by a norm of past gradients: AdaGrad (Duchi, Hazan and Singer, JMLR 2011), RMSprop
-// (Tieleman and Hinton, lecture 6.5 of Neural Networks for Machine Learning, 2012), and AdaDelta
-// (Zeiler, 2012), whose steps have the unit of the parameter.
 struct AdaGradUpdate {
     static constexpr auto about =
-        describe("catena.ada_grad_update", "h += grad^2; param -= lr * grad / (sqrt(h) + eps)",
-                 in(Port("param").mutated(), "grad", state("h", "sum of grad^2")), out(),
-                 not_negative(attr("lr", 0.001, "the learning rate")),
-                 not_negative(attr("eps", 1e-8, "added to sqrt(h)")))
+        describe(
+            "catena.ada_grad_update",
+            "AdaGrad(lr, eps): h += grad^2; param -= lr * grad / (sqrt(h) + eps)\n\n"
+            "Steps that shrink where gradients were large (Duchi, Hazan and Singer, JMLR 2011).",
+            in(param, "grad", state("h", "sum of grad^2")), out(), learning_rate(0.001),
+            not_negative(attr("eps", 1e-8, "added to sqrt(h)")))
             .example("param=(2,3) grad=(2,3) h=(2,3)[0,1]");
     using types = UpdateTypes;
 
@@ -101,36 +114,49 @@ struct AdaGradUpdate {
 
 struct RmspropUpdate {
     static constexpr auto about =
-        describe("catena.rmsprop_update",
-                 "ms = alpha * ms + (1 - alpha) * grad^2; param -= lr * grad / (sqrt(ms) + eps)",
-                 in(Port("param").mutated(), "grad", state("ms", "mean of grad^2")), out(),
-                 not_negative(attr("lr", 0.01, "the learning rate")),
-                 below_one(attr("alpha", 0.99, "decay of ms")),
-                 not_negative(attr("eps", 1e-8, "added to sqrt(ms)")))
-            .example("param=(2,3) grad=(2,3) ms=(2,3)[0,1]");
+        describe(
+            "catena.rmsprop_update",
+            "RMSprop(lr, alpha, eps, eps_inside_sqrt): ms = alpha * ms + (1 - alpha) * grad^2; "
+            "param -= lr * grad / (sqrt(ms) + eps)\n\nSteps scaled by a running mean of "
+            "squared gradients (Tieleman and Hinton, 2012). With eps_inside_sqrt, the "
+            "denominator is sqrt(ms + eps).",
+            in(param, "grad", state("ms", "mean of grad^2")), out(), learning_rate(0.01),
+            below_one(attr("alpha", 0.99, "decay of ms")),
+            not_negative(attr("eps", 1e-8, "added to sqrt(ms)")),
+            attr("eps_inside_sqrt", false, "whether eps is added to ms"))
+            .since(2)
+            .example("param=(2,3) grad=(2,3) ms=(2,3)[0,1]")
+            .example("param=(3) grad=(3) ms=(3)[0,1] eps=0.1 eps_inside_sqrt=true");
     using types = UpdateTypes;
 
     template <class T>
-    CATENA_FN static void update(T& param, T grad, T& ms, T lr, T alpha, T eps) {
-        ms = alpha * ms + (T(1) - alpha) * grad * grad;
-        param -= lr * grad / (math::sqrt(ms) + eps);
+    struct Constants {
+        T lr, alpha, inside, outside;
+    };
+    template <class T>
+    static Constants<T> prepare(double lr, double alpha, double eps, double is_inside) {
+        const auto outside = static_cast<T>(is_inside != 0 ? 0 : eps);
+        return {static_cast<T>(lr), static_cast<T>(alpha), static_cast<T>(eps) - outside, outside};
+    }
+    template <class T>
+    CATENA_FN static void update(T& param, T grad, T& ms, const Constants<T>& c) {
+        ms = c.alpha * ms + (T(1) - c.alpha) * grad * grad;
+        param -= c.lr * grad / (math::sqrt(ms + c.inside) + c.outside);
     }
 };
 
-// RMSprop with the variance of the gradient and with momentum (Graves, "Generating Sequences With
-// Recurrent Neural Networks", 2013).
 struct RmspropGravesUpdate {
     static constexpr auto about =
-        describe(
-            "catena.rmsprop_graves_update",
-            "n and g are running means of grad^2 and grad; delta = momentum * delta - lr * grad "
-            "/ sqrt(n - g^2 + eps); param += delta",
-            in(Port("param").mutated(), "grad", state("n", "mean of grad^2"),
-               state("g", "mean of grad"), state("delta", "the last step")),
-            out(), not_negative(attr("lr", 1e-4, "the learning rate")),
-            below_one(attr("alpha", 0.95, "decay of the means")),
-            below_one(attr("momentum", 0.9, "decay of delta")),
-            not_negative(attr("eps", 1e-4, "added to the variance")))
+        describe("catena.rmsprop_graves_update",
+                 "RMSpropGraves(lr, alpha, momentum, eps): n and g are running means of grad^2 and "
+                 "grad; delta = momentum * delta - lr * grad / sqrt(n - g^2 + eps); param += delta"
+                 "\n\nRMSprop with the variance of the gradient and with momentum (Graves, "
+                 "\"Generating Sequences With Recurrent Neural Networks\", 2013).",
+                 in(param, "grad", state("n", "mean of grad^2"), state("g", "mean of grad"),
+                    state("delta", "the last step")),
+                 out(), learning_rate(1e-4), below_one(attr("alpha", 0.95, "decay of the means")),
+                 below_one(attr("momentum", 0.9, "decay of delta")),
+                 not_negative(attr("eps", 1e-4, "added to the variance")))
             .example("param=(2,3) grad=(2,3) n=(2,3)[1,2] g=(2,3)[0,1] delta=(2,3)");
     using types = UpdateTypes;
 
@@ -147,14 +173,13 @@ struct RmspropGravesUpdate {
 
 struct AdaDeltaUpdate {
     static constexpr auto about =
-        describe(
-            "catena.ada_delta_update",
-            "dx = sqrt((msdx + eps) / (msg + eps)) * grad; param -= dx, with running means msg "
-            "and msdx",
-            in(Port("param").mutated(), "grad", state("msg", "mean of grad^2"),
-               state("msdx", "mean of dx^2")),
-            out(), below_one(attr("rho", 0.95, "decay of the means")),
-            not_negative(attr("eps", 1e-6, "keeps the ratio finite")))
+        describe("catena.ada_delta_update",
+                 "AdaDelta(rho, eps): dx = sqrt((msdx + eps) / (msg + eps)) * grad; param -= dx, "
+                 "with running means msg and msdx\n\nSteps without a learning rate, in the unit of "
+                 "the parameter (Zeiler, 2012).",
+                 in(param, "grad", state("msg", "mean of grad^2"), state("msdx", "mean of dx^2")),
+                 out(), below_one(attr("rho", 0.95, "decay of the means")),
+                 not_negative(attr("eps", 1e-6, "keeps the ratio finite")))
             .example("param=(2,3) grad=(2,3) msg=(2,3)[0,1] msdx=(2,3)[0,1]");
     using types = UpdateTypes;
 
@@ -167,46 +192,76 @@ struct AdaDeltaUpdate {
     }
 };
 
-// Adam (Kingma and Ba, 2014, first version: the first moment's decay shrinks by lam each step).
-struct AdamUpdate {
+struct Smorms3Update {
     static constexpr auto about =
-        describe("catena.adam_update",
-                 "param -= step * m / (sqrt(v) + eps), with running moments m and v",
-                 in(Port("param").mutated(), "grad", state("m", "mean of grad"),
-                    state("v", "mean of grad^2")),
-                 out(), not_negative(attr("alpha", 0.001, "the step size")),
-                 below_one(attr("beta1", 0.9, "decay of m")),
-                 below_one(attr("beta2", 0.999, "decay of v")),
-                 attr("lam", 1 - 1e-8, "decay of beta1").range(0, 1),
-                 not_negative(attr("eps", 1e-8, "added to sqrt(v)")),
-                 required<std::int64_t>("t", "the number of this update, from 1").range(1, 0x1p62))
-            .example("param=(2,3) grad=(2,3) m=(2,3) v=(2,3)[0.1,1] t=1")
-            .example(
-                "param=(4) grad=(4) m=(4) v=(4)[0.1,1] t=10 alpha=0.1 beta1=0.5 beta2=0.9 "
-                "lam=0.75");
+        describe("catena.smorms3_update",
+                 "SMORMS3(lr, eps): param -= min(g^2 / (g2 + eps), lr) / (sqrt(g2) + eps) * grad, "
+                 "with running means g and g2\n\nRMSprop with a memory that adapts (Simon Funk, "
+                 "2015).",
+                 in(param, "grad", state("mem", "length of the memory; 0 in new state, means 1"),
+                    state("g", "mean of grad"), state("g2", "mean of grad^2")),
+                 out(), learning_rate(0.001),
+                 not_negative(attr("eps", 1e-16, "keeps the quotients finite")))
+            .example("param=(2,3) grad=(2,3)[0.5,1] mem=(2,3)[1,2] g=(2,3) g2=(2,3)[1,2] lr=0.5")
+            .example("param=(3) grad=(3)[0.5,1] mem=(3)[0,0] g=(3)[0,0] g2=(3)[0,0]");
+    using types = UpdateTypes;
+
+    template <class T>
+    CATENA_FN static void update(T& param, T grad, T& mem, T& g, T& g2, T lr, T eps) {
+        const T length = math::max(mem, T(1));
+        const T r = T(1) / (length + T(1));
+        g += r * (grad - g);
+        g2 += r * (grad * grad - g2);
+        const T x = g * g / (g2 + eps);
+        param -= grad * math::min(x, lr) / (math::sqrt(g2) + eps);
+        mem = T(1) + length * (T(1) - x);
+    }
+};
+
+struct MsvagUpdate {
+    static constexpr auto about =
+        describe("catena.msvag_update",
+                 "MSVAG(lr, beta, eta, weight_decay_rate): momentum scaled by the variance of "
+                 "gradients\n\nm' and v' are running means of grad and grad^2 whose bias is "
+                 "corrected; param -= eta * (lr * factor * m' + weight_decay_rate * param), where "
+                 "factor is m'^2 / (m'^2 + rho * s), and s the estimate (v' - m'^2) / (1 - rho) of "
+                 "the variance (Balles and Hennig, 2018).",
+                 in(param, "grad", state("m", "mean of grad"), state("v", "mean of grad^2")), out(),
+                 learning_rate(0.1), below_one(attr("beta", 0.9, "decay of the means")), eta,
+                 weight_decay_rate(0, "decoupled weight decay"), step_number)
+            .example("param=(2,3) grad=(2,3)[0.5,1] m=(2,3)[0.5,1] v=(2,3)[2,3] t=2")
+            .example("param=(3) grad=(3)[0,0] m=(3)[0,0] v=(3)[0,0] t=1 weight_decay_rate=0.5");
     using types = UpdateTypes;
 
     template <class T>
     struct Constants {
-        T step, decay1, decay2, eps;
+        T decay, bias, ratio, step, keep;
     };
     template <class T>
-    static Constants<T> prepare(double alpha, double beta1, double beta2, double lam, double eps,
-                                double t) {
-        const double step = alpha * std::sqrt(1 - std::pow(beta2, t)) / (1 - std::pow(beta1, t));
-        const double now = beta1 * std::pow(lam, t - 1);
-        return {static_cast<T>(step), static_cast<T>(1 - now), static_cast<T>(1 - beta2),
-                static_cast<T>(eps)};
+    static Constants<T> prepare(double lr, double beta, double factor, double decay, double t) {
+        const auto square = [](double x) { return x * x; };
+        const double power = std::pow(beta, t);
+        const double rho = std::min(
+            square(1 - beta) * (1 - square(power)) / (square(1 - power) * (1 - square(beta))),
+            0.9999);
+        return {static_cast<T>(1 - beta), static_cast<T>(1 / (1 - power)),
+                static_cast<T>(rho / (1 - rho)), static_cast<T>(factor * lr),
+                static_cast<T>(1 - factor * decay)};
     }
     template <class T>
     CATENA_FN static void update(T& param, T grad, T& m, T& v, const Constants<T>& c) {
-        m += c.decay1 * (grad - m);
-        v += c.decay2 * (grad * grad - v);
-        param -= c.step * m / (math::sqrt(v) + c.eps);
+        m += c.decay * (grad - m);
+        v += c.decay * (grad * grad - v);
+        const T mean = m * c.bias;
+        const T squared = mean * mean;
+        const T whole = squared + c.ratio * (v * c.bias - squared);
+        const T quotient = math::min(math::max(squared / whole, T(0)), T(1));
+        param = c.keep * param - c.step * mean * math::where(whole == T(0), T(0), quotient);
     }
 };
 
-CATENA_FUNCTIONS(SgdUpdate, MomentumSgdUpdate, NesterovAgUpdate, LionUpdate, AdaGradUpdate,
-                 RmspropUpdate, RmspropGravesUpdate, AdaDeltaUpdate, AdamUpdate);
+CATENA_FUNCTIONS(SgdUpdate, MomentumSgdUpdate, CorrectedMomentumSgdUpdate, NesterovAgUpdate,
+                 LionUpdate, AdaGradUpdate, RmspropUpdate, RmspropGravesUpdate, AdaDeltaUpdate,
+                 Smorms3Update, MsvagUpdate);
 
 }  // namespace catena::plugins

@@ -10,12 +10,12 @@ using namespace catena::plugin;
 inline constexpr double largest_extent = 1 << 30;
 inline constexpr std::int64_t no_pad[] = {0};
 inline constexpr Attribute ksize_attr =
-    required<Ints>("ksize", "window: one number, or (y, x)").range(1, largest_extent);
+    required<Ints>("ksize", "window: one number, or one for each axis").range(1, largest_extent);
 inline constexpr Attribute stride_attr =
-    attr("stride", Ints{}, "step of the window: one number, or (y, x); empty: ksize")
+    attr("stride", Ints{}, "step of the window: one number, or one for each axis; empty: ksize")
         .range(1, largest_extent);
 inline constexpr Attribute pad_attr =
-    attr("pad", Ints(no_pad), "padding around the image: one number, or (y, x)")
+    attr("pad", Ints(no_pad), "padding around the image: one number, or one for each axis")
         .range(0, largest_extent);
 inline constexpr Attribute cover_all_attr =
     attr("cover_all", true, "also use windows that extend beyond the padded image");

@@ -46,7 +46,8 @@ struct ExtremeAlong {
                        Into<S>{call.template y<S>(1).data, call.adds(1)});
     }
     template <class T, class S>
-    requires(!std::is_integral_v<T>) CATENA_KERNEL static void backward(const auto& call) {
+        requires(!std::is_integral_v<T>)
+    CATENA_KERNEL static void backward(const auto& call) {
         const auto x = call.template x<T>(0);
         spread(call, x, Kept(x.shape, call.template attr<"axis">()), call.template gy<T>(0).data,
                call.template y<T>(0).data, call.template y<S>(1).data, Share(),

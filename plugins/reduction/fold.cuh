@@ -151,7 +151,8 @@ void spread(const cuda::Call<F>& call, Tensor<const T> x, const Kept& kept, cons
 namespace catena::plugin::cuda {
 
 template <class F>
-requires(F::folds) struct Kernels<F> : F {
+    requires(F::folds)
+struct Kernels<F> : F {
     template <class T, class... Others>
     static void plan(const auto& call, catena_plan& plan) {
         if (call.raw().phase != CATENA_PHASE_FORWARD) return;

@@ -252,7 +252,8 @@ constexpr auto running(const char* name, const char* doc) {
 
 struct Cumsum : Running<RunningSum> {
     static constexpr auto about =
-        running("catena.cumsum", "y = running sum of x along an axis, summed in float64\n\n"
+        running("catena.cumsum",
+                "y = running sum of x along an axis, summed in float64\n\n"
                 "Sums of integers and bool are int64, as in NumPy.");
     static void gradient(const auto& g) {
         const std::int64_t axis = static_cast<std::int64_t>(axis_of(g, g.x_shape(0).size()));

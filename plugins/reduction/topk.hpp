@@ -73,6 +73,7 @@ struct Topk {
         I* const indices = call.template y<I>(1).data;
         const Axis axis = axis_of(call);
         const std::int64_t k = call.template attr<"k">();
+        constexpr int width = 8 * sizeof(Ordered<T>);
         const Ordered<T> flip = call.template attr<"largest">() ? ~Ordered<T>(0) : 0;
         const bool add = call.adds(0);
         Key<T>* const scratch = call.template scratch<Key<T>>();
@@ -83,10 +84,10 @@ struct Topk {
                               const std::int64_t outer = line / axis.inner;
                               const std::int64_t inner = line % axis.inner;
                               const T* const from = x + outer * axis.length * axis.inner + inner;
-                              for (std::int64_t i = 0; i < axis.length; ++i)
-                                  keys[i] = Key<T>(ordered(from[i * axis.inner]) ^ flip)
-                                                << 8 * sizeof(Ordered<T>) |
-                                            static_cast<Key<T>>(i);
+                              for (std::int64_t i = 0; i < axis.length; ++i) {
+                                  const Key<T> value = ordered(from[i * axis.inner]) ^ flip;
+                                  keys[i] = value << width | static_cast<Key<T>>(i);
+                              }
                               if (k < axis.length)
                                   std::nth_element(keys, keys + k, keys + axis.length);
                               std::sort(keys, keys + k);

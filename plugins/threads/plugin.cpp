@@ -261,4 +261,4 @@ const catena_plugin& table() {
 }  // namespace
 }  // namespace catena_threads
 
-CATENA_EXPORT_PLUGIN("org.catena.threads", "0.1.0", "", catena_threads::table());
+CATENA_EXPORT_PLUGIN("org.catena.threads", CATENA_VERSION, "", catena_threads::table());

@@ -1,4 +1,4 @@
-// What the ranks of a group share: the operations that they have started, and how far each rank is.
+// The shared state of the ranks of a group: the operations that they have started, and their progress.
 //
 // A rank executes its operations in order, on one thread at a time. Each operation except a barrier
 // has two phases: a rank reaches the first when it begins the operation, and the second when it has
@@ -90,7 +90,7 @@ public:
 
     // Called before a rank joins its threads, which then end their waits.
     void leave(std::int32_t rank, const Job* unfinished);
-    // Called at the end: returns when nobody reads the rank's memory.
+    // Called at the end: returns when no other rank reads this rank's memory.
     void leave_memory(std::int32_t rank);
 
     const std::int32_t size;

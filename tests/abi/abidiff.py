@@ -57,8 +57,8 @@ BREAKS = [
 ]
 GROWTH = [
     ("a service at the end", "host.h",
-     "    const void *(CATENA_CALL *get_extension)(const catena_host *host, const char *id);\n",
-     "    const void *(CATENA_CALL *get_extension)(const catena_host *host, const char *id);\n"
+     "const catena_var *var, const void **elements);\n",
+     "const catena_var *var, const void **elements);\n"
      "    int64_t(CATENA_CALL *planted)(catena_ctx *ctx);\n"),
     ("a field at the end", "kernel.h", "    uint32_t reserved;\n} catena_call;",
      "    uint32_t reserved;\n    uint64_t planted;\n} catena_call;"),

@@ -81,8 +81,7 @@ endforeach()
 # headers of each kept minor, to run current plugins and one of the next minor.
 set(minihost "${PROJECT_SOURCE_DIR}/sdk/plugin/examples/minihost")
 function(abi_minihost version headers)
-    add_executable(abi-minihost-${version}
-        "${minihost}/main.c" "${minihost}/minihost.c" "${minihost}/call.c")
+    add_executable(abi-minihost-${version} "${minihost}/main.c" "${minihost}/minihost.c")
     target_include_directories(abi-minihost-${version} PRIVATE "${headers}" "${minihost}")
     target_link_libraries(abi-minihost-${version} PRIVATE ${CMAKE_DL_LIBS})
     set_target_properties(abi-minihost-${version} PROPERTIES

@@ -138,29 +138,24 @@ TEST_CASE("square: a gradient that is composed of the host's functions") {
     }
 }
 
-TEST_CASE("extensions that 1.1 promoted, by their ids and by those of their drafts") {
-    if (kept().filename() == "1.0") return;
+TEST_CASE("extensions: formulas, compiler, random numbers, compiled kernels") {
     const Variable x = ramp<float>(40000, -1, 1e-4);
-    for (const bool draft : {false, true}) {
-        CAPTURE(draft);
-        const Variable cube = call("org.example.c.formula_cube", {&x}, {{"draft", draft}});
-        const Variable twice = call("org.example.c.compiled_twice", {&x}, {{"draft", draft}});
-        const auto [key, offset] = random_state(Device::current());
-        const Variable moved = call("org.example.c.reserved", {&x}, {{"draft", draft}});
-        CHECK(random_state(Device::current()).offset == offset + 8);
-        std::size_t wrong = 0;
-        for (std::size_t i = 0; i < 40000; ++i) {
-            const float v = x.data().host<const float>()[i];
-            wrong += cube.data().host<const float>()[i] != v * v * v;
-            wrong += twice.data().host<const float>()[i] != 2 * v;
-            wrong += moved.data().host<const float>()[i] != v + static_cast<float>(offset);
-        }
-        CHECK(wrong == 0);
-        CHECK_THROWS_WITH(call("org.example.c.shipped", {&x}, {{"draft", draft}}),
-                          doctest::Contains("folder of compiled kernels /nowhere/kernels"));
+    const Variable cube = call("org.example.c.formula_cube", {&x});
+    const Variable twice = call("org.example.c.compiled_twice", {&x});
+    const auto [key, offset] = random_state(Device::current());
+    const Variable moved = call("org.example.c.reserved", {&x});
+    CHECK(random_state(Device::current()).offset == offset + 8);
+    std::size_t wrong = 0;
+    for (std::size_t i = 0; i < 40000; ++i) {
+        const float v = x.data().host<const float>()[i];
+        wrong += cube.data().host<const float>()[i] != v * v * v;
+        wrong += twice.data().host<const float>()[i] != 2 * v;
+        wrong += moved.data().host<const float>()[i] != v + static_cast<float>(offset);
     }
-    pin_kernels("catena.kernels.draft/1", "org.catena.kernels");
-    CHECK_THROWS_AS(pin_kernels("catena.other.draft/1", "org.catena.kernels"), PluginError);
+    CHECK(wrong == 0);
+    CHECK_THROWS_WITH(call("org.example.c.shipped", {&x}),
+                      doctest::Contains("folder of compiled kernels /nowhere/kernels"));
+    CHECK_THROWS_AS(pin_kernels("catena.kernels.draft/1", "org.catena.kernels"), PluginError);
 }
 
 TEST_CASE("a device: its memory, its kernel, its table for others") {

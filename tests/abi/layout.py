@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The layout lock of the ABI: what a compiler makes of the headers never changes, it only grows.
+"""The layout lock of the ABI: sizes, offsets and values in the headers never change; new ones are added.
 
 usage: layout.py generate INCLUDE OUT.c    write the C program that prints the layout
        layout.py check GOLDEN PRINTED      compare what it printed with the golden file

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes up the headers of the next minor, to try today what will be: the minor is one more, every
+"""Generates the headers of a hypothetical next minor, to test upgrades: the minor is one higher, every
 struct that may grow has one more field, `next`, and the host has one more service.
 
 usage: next.py INCLUDE OUT

@@ -78,7 +78,7 @@ class Program(unittest.TestCase):
         result = check("--only", "static", "--only", "schema/names", GOOD)
         self.assertEqual(result.returncode, 0, result.stdout)
         lines = result.stdout.splitlines()
-        self.assertIn("org.example.bad 1.0.0, seed 1", lines[0])
+        self.assertIn("org.example.good 1.0.0, seed 1", lines[0])
         self.assertIn("ok      static/manifest", lines)
         self.assertIn("ok      schema/names", lines)
         self.assertNotIn("values/", result.stdout)

@@ -15,7 +15,7 @@ ROOT = HERE.parents[2]
 CODE_SPAN = re.compile(r"`([^`\n]+)`")
 # The headers that must declare a qualified name; other names may be in any public header.
 HOST = "sdk/host/include/catena"
-FOLDERS = {"links": [f"{HOST}/links.hpp"], "optimizers": [f"{HOST}/optimizers.hpp"],
+FOLDERS = {"links": [f"{HOST}/links.hpp"],
            "cuda": [f"{HOST}/cuda", f"{HOST}/elementwise.hpp", f"{HOST}/reduction.hpp"]}
 NAMESPACES = {"catena", "std"}
 LANGUAGE = {"std", "vector", "struct", "static", "constexpr", "const", "auto", "throw", "false",
@@ -54,10 +54,19 @@ def words(*folders):
     return found
 
 
+def page():
+    return (ROOT / "sdk/doc/functions.md").read_text()
+
+
+def optimizers():
+    """Returns the classes that update functions declare, and their attributes."""
+    return set(re.findall(r"^(?:- )?([A-Z]\w*)\([\w=., ]*\): ", page(), re.M)) | set(
+        re.findall(r"^- attribute `(\w+)`", page(), re.M))
+
+
 def functions():
     """Returns the functions of plugins and those that the headers add."""
-    page = (ROOT / "sdk/doc/functions.md").read_text()
-    found = set(re.findall(r"^\w[\w:<>]* (\w+)\(", page, re.M))
+    found = set(re.findall(r"^`?\w[\w:<>]* (\w+)\(", page(), re.M))
     for header in (ROOT / HOST).rglob("*.hpp"):
         code = without_comments(header.read_text())
         if "namespace catena::functions" in code:
@@ -174,15 +183,16 @@ def self_test(declared, compiler):
 def main():
     declared = {namespace: words(*folders) for namespace, folders in FOLDERS.items()}
     declared["F"] = functions()
-    declared[""] = words("core/include", "sdk/host/include") | declared["F"]
+    declared["optimizers"] = optimizers()
+    declared[""] = words("core/include", "sdk/host/include") | declared["F"] | declared["optimizers"]
     failures = self_test(declared, sys.argv[1:])
     lines = (HERE.parent / "chainer_names.txt").read_text().split("\n")
     names = [name for line in lines if not line.startswith("#") for name in line.split()]
-    page = ROOT / "sdk/doc/coming-from-chainer.md"
-    text = page.read_text()
+    guide = ROOT / "sdk/doc/coming-from-chainer.md"
+    text = guide.read_text()
     findings = [*check(text, names, declared), *uncompiled(text, sys.argv[1:])]
     for finding in findings:
-        print(f"{page.relative_to(ROOT)}:{finding}")
+        print(f"{guide.relative_to(ROOT)}:{finding}")
     print(f"chainer_test: {len(names)} names, {len(findings)} findings")
     return 1 if failures or findings or not names else 0
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The guides under sdk/doc name only what is there: links, files, names, commands and options.
+"""Links, files, names, commands and options in the guides under sdk/doc exist.
 
 tools/lint checks that quoted code is up to date, the tests of the examples run it, and guides_test.py
 runs the commands of the pages. --fix updates the output of programs: the table of catena-check's
@@ -140,7 +140,7 @@ ALL_OF = re.compile(r"<!-- all of ([\w./-]+) (\w+) -->")
 
 def public_names(code, name):
     """Returns the public functions of a struct or class, and free ones that take such an object."""
-    body = re.search(rf"^(?:class|struct) {name} {{\n(.*?)^(?:private:|}};)", code, re.S | re.M)
+    body = re.search(rf"^(?:class|struct) {name}(?: : [^{{;]*)? {{\n(.*?)^(?:private:|}};)", code, re.S | re.M)
     declared = r"(?!.*\boperator\b)[^\s/(][^(\n]*? (\w+)\("
     inside = re.findall(f"^    {declared}", body.group(1) if body else "", re.M)
     taking = re.findall(rf"^{declared}(?:const )?{name}\b", code, re.M)
@@ -173,6 +173,8 @@ def public_words(tree):
     if functions.exists():
         text = functions.read_text()
         found.update(re.findall(r"^#+ (\w+)$", text, re.M))
+        for name in re.findall(r"^(?:- )?([A-Z]\w*)\([\w=., ]*\): ", text, re.M):  # of optimizers
+            found.update([name, name.lower()])
         found.update(re.findall(r"`(\w+)`", text))
     return found
 

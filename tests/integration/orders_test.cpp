@@ -20,7 +20,8 @@ namespace {
 
 std::mt19937 engine(1);
 
-// Returns integers in [low, high] (0 or 1 without a range), or reals that float32 represents exactly.
+// Returns the elements of the example, integers in [low, high] (0 or 1 without a range), or reals that
+// float32 represents exactly.
 Array draw(const Example::Input& in, Dtype dtype) {
     const Shape shape(in.shape);
     std::vector<double> values(static_cast<std::size_t>(shape.size()));
@@ -29,6 +30,7 @@ Array draw(const Example::Input& in, Dtype dtype) {
                                              in.ranged ? static_cast<int>(in.high) : 1);
     for (double& v : values)
         v = is_floating(dtype) ? static_cast<float>(real(engine)) : double(whole(engine));
+    if (in.elements.size() == values.size()) std::ranges::copy(in.elements, values.begin());
     return Array::from(values, shape).astype(dtype);
 }
 Array any(const Shape& shape) { return draw({true, {shape.begin(), shape.end()}}, Dtype::float64); }
@@ -111,7 +113,10 @@ public:
         std::vector<Array> results;
         for (const Variable& output : y) results.push_back(output.data());
         for (std::size_t i = 0; i < x.size(); ++i)
-            if (!constants[i]) results.push_back(x[i].grad());
+            if (!constants[i])  // an empty result gives no gradient
+                results.push_back(x[i].grad() || y[0].size() > 0
+                                      ? x[i].grad()
+                                      : Array::zeros(x[i].shape(), x[i].dtype()));
         return results;
     }
 

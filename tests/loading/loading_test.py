@@ -23,7 +23,7 @@ GOOD, OTHER = (MODULES / name for name in ("good.catena", "other.catena"))
 DRY, BOUND, BOUND_TOO, BOTH, GOOD_BOUND = (
     MODULES / f"{name}.catena" for name in ("dry", "bound", "bound_too", "both", "good_bound"))
 SWAP = MODULES / "loading-swap.so"
-# libcatena-loader.so.0.1, from libcatena-loader.so.0.1.0
+# libcatena-loader.so.1.0, from libcatena-loader.so.1.0.0
 SONAME = LOADER.name.rsplit(".", 1)[0]
 ROOT = os.geteuid() == 0
 STRANGER = 1234

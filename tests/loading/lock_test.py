@@ -9,7 +9,7 @@ import stat
 import subprocess
 import unittest
 
-from loading_test import CATENA, GOOD, MODULES, OTHER, ROOT, Case, sha256
+from loading_test import CATENA, GOOD, OTHER, ROOT, Case, sha256
 
 
 class Lock(Case):

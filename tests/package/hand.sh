@@ -15,7 +15,7 @@ fail() {
 for program in catena catena-check catena-inspect catena-new; do
     "$prefix/bin/$program" --help >out
     head -n 1 out | grep -q "^usage: $program " || fail "$program --help"
-    "$prefix/bin/$program" --version | grep -q "^$program [0-9]*[.][0-9.]*, ABI " || fail "$program --version"
+    "$prefix/bin/$program" --version | grep -q "^$program [0-9]*[.][0-9rc.-]*, ABI " || fail "$program --version"
 done
 
 python=$prefix/lib/python3/dist-packages

@@ -3,6 +3,8 @@
 
 #include <testing/exam.hpp>
 
+#include <sys/mman.h>
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -27,13 +29,64 @@ void in_pool(const char* service) {
                       "() on a worker of parallel_for(), where fail() alone is allowed");
 }
 
-// Calls body(), or fails if this is the call that has to fail.
+// Calls body(ctx) with the context of a handle, or fails if this is the call that has to fail.
 template <class Body>
-catena_status service(catena_ctx* ctx, const char* name, const Body& body) {
+catena_status service(catena_ctx* handle, const char* name, const Body& body) {
     const Inside host(false);
     in_pool(name);
-    if (!control.fails()) return body();
-    return world().fail(ctx, CATENA_E_DEVICE, injected);
+    catena_ctx* const ctx = control.context(handle, name);
+    if (ctx == nullptr) return CATENA_E_INVALID;
+    if (control.fails()) return world().fail(ctx, CATENA_E_DEVICE, injected);
+    const catena_status status = body(ctx);
+    if (status != CATENA_OK) {  // the host told the reason
+        const std::lock_guard lock(control.mutex);
+        ++control.failures;
+        if (control.text.empty()) control.text = ctx->error;
+    }
+    return status;
+}
+// Returns the variable of a handle; null and blames the plugin if it is not of the running callback.
+catena_var* variable(const catena_var* handle, const char* service) {
+    catena_var* const var = control.variable(const_cast<catena_var*>(handle));
+    if (var == nullptr)
+        control.blame(std::string("it passes a variable to ") + service +
+                      "() that is not of this callback");
+    return var;
+}
+
+catena_status call(catena_ctx* handle, const catena_callable* function,
+                   const catena_named_value* attrs, std::uint32_t n_attrs, catena_var* const* x,
+                   std::uint32_t n_x, catena_var** y, std::uint32_t n_y) {
+    return service(handle, "call", [&](catena_ctx* ctx) -> catena_status {
+        if (!control.has_variables()) {
+            control.blame("it calls call() outside gradient() and compose()");
+            return world().fail(ctx, CATENA_E_INVALID,
+                                "call(): only within gradient() and compose()");
+        }
+        std::vector<catena_var*> inputs, results(n_y);
+        for (std::uint32_t i = 0; i < n_x; ++i) {
+            inputs.push_back(x[i] == nullptr ? nullptr : variable(x[i], "call"));
+            if (x[i] != nullptr && inputs.back() == nullptr)
+                return world().fail(ctx, CATENA_E_INVALID, "call(): not of this callback");
+        }
+        const catena_status status =
+            world().call(ctx, function, attrs, n_attrs, inputs.data(), n_x, results.data(), n_y);
+        for (std::uint32_t i = 0; status == CATENA_OK && i < n_y; ++i)
+            y[i] = control.handle(results[i]);
+        return status;
+    });
+}
+catena_status read(catena_ctx* handle, const catena_var* var, const void** elements) {
+    return service(handle, "read", [&](catena_ctx* ctx) -> catena_status {
+        catena_var* const known = variable(var, "read");
+        if (known == nullptr) return world().fail(ctx, CATENA_E_INVALID, "read(): no variable");
+        const auto at = std::find(ctx->x.begin(), ctx->x.end(), known);
+        const auto i = static_cast<std::size_t>(at - ctx->x.begin());
+        if (ctx->composes == nullptr || at == ctx->x.end() ||
+            (testing::detail::input_flags(*ctx->composes, i) & CATENA_PORT_HOST) == 0)
+            control.blame("it calls read() for a variable that is no HOST input of compose()");
+        return world().read(ctx, known, elements);
+    });
 }
 
 using Piece = std::pair<std::int64_t, std::int64_t>;  // begin, end
@@ -79,8 +132,10 @@ void run_pieces(catena_range_fn fn, void* user, std::vector<Piece> pieces) {
     }
 }
 
-void parallel_for(catena_ctx*, std::int64_t n, std::int64_t grain, catena_range_fn fn, void* user) {
+void parallel_for(catena_ctx* handle, std::int64_t n, std::int64_t grain, catena_range_fn fn,
+                  void* user) {
     const Inside host(false);
+    control.context(handle, "parallel_for");
     if (fn == nullptr) return control.blame("it calls parallel_for() without a function");
     if (grain < 1) {
         control.blame("it calls parallel_for() with a grain of " + std::to_string(grain));
@@ -106,63 +161,110 @@ catena_host make_host() {
         in_pool("log");
         if (text == nullptr) control.blame("it calls log() without a text");
     };
-    h.fail = [](catena_ctx* ctx, catena_status status, const char* text) -> catena_status {
+    h.fail = [](catena_ctx* handle, catena_status status, const char* text) -> catena_status {
         const Inside host(false);
+        catena_ctx* const ctx = control.context(handle, "fail");
         const std::lock_guard lock(control.mutex);
         ++control.failures;
         if (text == nullptr) control.misuse = "it calls fail() without a text";
         else if (control.text.empty()) control.text = text;
         if (status == CATENA_OK) control.misuse = "it calls fail() with CATENA_OK";
-        return world().fail(ctx, status, text == nullptr ? "" : text);
+        return ctx == nullptr ? status : world().fail(ctx, status, text == nullptr ? "" : text);
     };
     h.parallel_for = parallel_for;
-    h.slots = [](catena_ctx*) { return control.slots; };
-    h.philox = [](catena_ctx* ctx, std::uint64_t n, std::uint64_t* seed, std::uint64_t* offset) {
-        return service(ctx, "philox", [&] { return world().philox(ctx, n, seed, offset); });
+    h.slots = [](catena_ctx* handle) {
+        const Inside host(false);
+        control.context(handle, "slots");
+        return control.slots;
     };
-    h.config = [](catena_ctx* ctx, const char* key, std::int64_t otherwise) {
+    h.philox = [](catena_ctx* handle, std::uint64_t n, std::uint64_t* seed, std::uint64_t* offset) {
+        return service(handle, "philox",
+                       [&](catena_ctx* ctx) { return world().philox(ctx, n, seed, offset); });
+    };
+    h.config = [](catena_ctx* handle, const char* key, std::int64_t otherwise) {
         const Inside host(false);
         in_pool("config");
-        return world().config(ctx, key, otherwise);
+        return world().config(control.context(handle, "config"), key, otherwise);
     };
-    h.extensions = [](catena_ctx* ctx, const char* id) -> const void* const* {
+    h.extensions = [](catena_ctx* handle, const char* id) -> const void* const* {
         static const void* const none[] = {nullptr};
         const Inside host(false);
         in_pool("extensions");
         if (control.empty_handed || control.fails()) return none;
-        return world().extensions(ctx, id);
+        return world().extensions(control.context(handle, "extensions"), id);
     };
-    h.find = [](catena_ctx* ctx, const char* function, const catena_callable** out) {
-        return service(ctx, "find", [&] { return world().find(ctx, function, out); });
+    h.find = [](catena_ctx* handle, const char* function, const catena_callable** out) {
+        return service(handle, "find",
+                       [&](catena_ctx* ctx) { return world().find(ctx, function, out); });
     };
-    h.call = [](catena_ctx* ctx, const catena_callable* function, const catena_named_value* attrs,
-                std::uint32_t n_attrs, catena_var* const* x, std::uint32_t n_x, catena_var** y,
-                std::uint32_t n_y) {
-        return service(ctx, "call",
-                       [&] { return world().call(ctx, function, attrs, n_attrs, x, n_x, y, n_y); });
+    h.call = call;
+    h.meta = [](catena_ctx* handle, const catena_var* var, catena_meta* out) {
+        return service(handle, "meta", [&](catena_ctx* ctx) -> catena_status {
+            const catena_var* const known = variable(var, "meta");
+            return known == nullptr ? world().fail(ctx, CATENA_E_INVALID, "meta(): no variable")
+                                    : world().meta(ctx, known, out);
+        });
     };
-    h.meta = [](catena_ctx* ctx, const catena_var* var, catena_meta* out) {
-        return service(ctx, "meta", [&] { return world().meta(ctx, var, out); });
-    };
+    h.read = read;
     return h;
 }
 
 }  // namespace
 
-void Control::begin(bool last) {
+void Control::begin(testing::detail::Step step, bool last) {
     forget();
     if (last && arm) arm();
     ++entered;
+    step_ = step;
     inside_.emplace(true);
 }
 void Control::end(testing::detail::Reply& reply) {
     inside_.reset();
+    step_.reset();
     reply.fired = allocation_failed() || fired;
     fail_allocation(0);
     failing_call = 0;
     reply.failures = failures;
     reply.text = text;
     reply.misuse = misuse;
+}
+// The addresses of handles: nobody can read there, and each is used once.
+void* Control::add_handle(void* object) {
+    constexpr std::size_t size = std::size_t{1} << 32, step = 16;
+    static char* const begin = static_cast<char*>(
+        mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+    if (begin == MAP_FAILED) throw std::bad_alloc();
+    static std::size_t next = 0;
+    const std::lock_guard lock(handles_mutex_);
+    void* const handle = begin + next;
+    next = (next + step) % size;
+    handles_[handle] = object;
+    return handle;
+}
+catena_ctx* Control::handle(catena_ctx* ctx) { return static_cast<catena_ctx*>(add_handle(ctx)); }
+catena_var* Control::handle(catena_var* var) { return static_cast<catena_var*>(add_handle(var)); }
+catena_var* Control::variable(catena_var* handle) {
+    const std::lock_guard lock(handles_mutex_);
+    const auto found = handles_.find(handle);
+    return found == handles_.end() ? nullptr : static_cast<catena_var*>(found->second);
+}
+void Control::forget_handles() {
+    const std::lock_guard lock(handles_mutex_);
+    handles_.clear();
+}
+catena_ctx* Control::context(catena_ctx* handle, const char* service) {
+    if (!step_ || handle == nullptr) return handle;  // entry() and init() get the context itself
+    {
+        const std::lock_guard lock(handles_mutex_);
+        const auto found = handles_.find(handle);
+        if (found != handles_.end()) return static_cast<catena_ctx*>(found->second);
+    }
+    blame(std::string("it calls ") + service + "() with a context that is not of this callback");
+    return nullptr;
+}
+bool Control::has_variables() const {
+    using testing::detail::Step;
+    return step_ == Step::gradient || step_ == Step::compose;
 }
 void Control::forget() {
     const std::lock_guard lock(mutex);
@@ -197,7 +299,8 @@ std::string judge(const testing::detail::Reply& r, const catena_function& f) {
         return r.fired ? "" : said(fmt::format("returns status {} without fail()", r.status));
     if (r.text.empty()) return said("gives an empty text to fail()");
     if (r.status == CATENA_E_NOMEM) return {};  // there may be no memory to format a text
-    const bool named = r.step != Step::infer || testing::detail::explains(f, r.text);
+    const bool shapes = r.step == Step::infer || r.step == Step::compose;
+    const bool named = !shapes || testing::detail::explains(f, r.text);
     if (r.text[0] != '[' || r.text.find("] ") == std::string::npos || !named)
         return said(
             fmt::format("says \"{}\": expected \"[{}] what: expected X, got Y\"", r.text, f.name));

@@ -8,6 +8,7 @@
 #include <functional>
 #include <mutex>
 #include <optional>
+#include <unordered_map>
 
 namespace catena::check {
 
@@ -47,8 +48,16 @@ enum class Pieces {
 
 // Settings of the host, and what it recorded since forget(). There is one object per process.
 struct Control : testing::detail::Watch {
-    void begin(bool last) override;
+    void begin(testing::detail::Step step, bool last) override;
     void end(testing::detail::Reply& reply) override;
+    catena_ctx* handle(catena_ctx* ctx) override;
+    catena_var* handle(catena_var* var) override;
+    catena_var* variable(catena_var* handle) override;
+    void forget_handles() override;
+    // Returns the context of a handle that the plugin passes to a service; null and blames the plugin
+    // if it is not that of the running callback.
+    catena_ctx* context(catena_ctx* handle, const char* service);
+    bool has_variables() const;  // whether the running callback may call functions
 
     std::function<void()> arm;  // called before the callback under test
     long failing_call = 0;      // the n-th call of a service that can fail does fail; 0: none
@@ -59,7 +68,7 @@ struct Control : testing::detail::Watch {
     Pieces pieces = Pieces::whole;
     std::int32_t slots = 1;
 
-    int failures = 0;    // calls of fail()
+    int failures = 0;    // calls of fail(), and of call() that fail
     std::string text;    // of the first fail()
     std::string misuse;  // how the plugin misused the host; empty: not at all
 
@@ -71,7 +80,12 @@ struct Control : testing::detail::Watch {
     std::mutex mutex;
 
 private:
+    void* add_handle(void* object);
+
     std::optional<Inside> inside_;
+    std::optional<testing::detail::Step> step_;  // of the running callback
+    std::unordered_map<const void*, void*> handles_;
+    std::mutex handles_mutex_;
 };
 extern Control control;
 

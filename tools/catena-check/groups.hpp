@@ -1,8 +1,8 @@
-// The subject's communicator, with ranks that are threads of this process, and operations with
-// known results.
+// The subject's communicator, with ranks that are threads of this process.
 #pragma once
 
 #include <catena/testing/communicator.hpp>
+#include <testing/exchange.hpp>
 #include <testing/library.hpp>
 
 #include <mutex>
@@ -14,6 +14,8 @@ namespace catena::check {
 
 using testing::CallResult;
 using testing::CommRank;
+using testing::Exchange;
+using testing::Form;
 
 // Seconds. Long, because a process may be stopped for a while.
 inline constexpr double patient = 1000;
@@ -67,46 +69,6 @@ private:
 // `several` ranks are needed and it has one in a process.
 void each_communicator(const Subject& subject, Findings& findings, bool several,
                        const std::function<void(Groups&, Problems&)>& body);
-
-// ---- operations with known results
-
-struct Form {
-    int kind = CATENA_OP_ALLREDUCE;
-    catena_dtype dtype = testing::dtype_of<float>();
-    int reduction = CATENA_REDUCE_SUM;
-    std::uint64_t count = 1;
-    bool pieces = false;  // of different sizes, one of them empty
-    bool in_place = false;
-    int root = 0;
-    std::string text() const;
-};
-
-// The part of one rank in such an operation.
-class Exchange {
-public:
-    Exchange(const Form& form, int rank, int size);
-    Exchange(const Exchange&) = delete;
-    Exchange& operator=(const Exchange&) = delete;
-
-    catena_operation operation = {};
-    // Returns what is wrong with the result, or an empty text.
-    std::string wrong() const;
-
-private:
-    double number(int rank, std::uint64_t i) const;  // element i of a rank's send
-    std::uint64_t piece(int rank) const;
-    std::uint64_t piece(int from, int to) const;  // of ALLTOALL
-    std::uint64_t offset(int rank) const;
-    double reduced(std::uint64_t i) const;
-    std::vector<double> results() const;
-
-    const Form form_;
-    const int rank_, size_;
-    std::vector<std::uint64_t> send_counts_, recv_counts_;
-    testing::Array send_, recv_;  // in place, one of them is empty
-    testing::Array sent_;         // a copy of send_
-    std::vector<double> expected_;
-};
 
 // Runs the operation on this rank and reports what is wrong.
 void run_form(const CommRank& own, const Form& form, Problems& problems);

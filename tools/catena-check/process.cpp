@@ -114,7 +114,7 @@ private:
             const pid_t each = todo.back();
             todo.pop_back();
             double& longest = waited_[each];  // of its threads
-            std::error_code gone;  // a process that it started may end here
+            std::error_code gone;             // a process that it started may end here
             for (std::filesystem::directory_iterator
                      thread("/proc/" + std::to_string(each) + "/task", gone),
                  end;

@@ -151,6 +151,10 @@ Play Rig::play(Sample sample) {
     for (const int phase : {CATENA_PHASE_FORWARD, CATENA_PHASE_BACKWARD}) {
         if (phase == CATENA_PHASE_BACKWARD && !differentiable) continue;
         for (testing::detail::Use& u : exam.uses(phase)) {
+            if (u.kernel == nullptr && u.forward() && brings() && !p.composition) {
+                p.repeats = exam.repeats(u);
+                p.composition = u;
+            }
             const auto own = kernels_.find(u.kernel);
             if (own == kernels_.end()) continue;
             const bool repeats = exam.repeats(u);
@@ -184,11 +188,11 @@ Engine Rig::caller(const testing::OwnedAttrs& attrs, bool train, const Circumsta
     const catena_function& f = function();
     testing::Options options;
     options.train = train;
+    options.most_bytes = std::uint64_t{1} << 25;
     Engine engine(*world_, f, values_of(f, attrs), options);
     engine.placement = now.placement;
     engine.owner = &fresh_;
     engine.watch = &control;
-    engine.most_bytes = std::uint64_t{1} << 27;
     control.arm = now.arm;
     world_->drawn = 0;
     return engine;
@@ -218,7 +222,7 @@ std::vector<Callback> Rig::callbacks(const Play& p) {
     const auto infer = [=, &p](const Circumstances& now) {
         return engine(now).infer(testing::detail::metas_of(p.sample.x));
     };
-    if (brings()) add("infer()", infer, CATENA_PHASE_FORWARD);
+    if (brings() && function().infer != nullptr) add("infer()", infer, CATENA_PHASE_FORWARD);
     for (const Use& u : p.uses)
         for (const Step step : {Step::supports, Step::plan, Step::run}) {
             if (step == Step::supports && u.kernel->supports == nullptr) continue;
@@ -233,6 +237,19 @@ std::vector<Callback> Rig::callbacks(const Play& p) {
     const auto gradient = [=, &p](const Circumstances& now) {
         return engine(now).gradient(p.base);
     };
+    if (p.composition) {
+        const testing::detail::Use& u = *p.composition;
+        const auto compose = [&](bool shapes) {
+            return [=, &u](const Circumstances& now) {
+                Engine caller = engine(now);
+                std::vector<catena_var*> y;
+                return caller.compose(caller.make(u.given).x, y, shapes);
+            };
+        };
+        add("compose()", compose(false), CATENA_PHASE_FORWARD,
+            p.repeats ? u.result : std::vector<Array>(), u.tolerance);
+        add("compose() without elements", compose(true), CATENA_PHASE_FORWARD);
+    }
     if (p.composed) add("gradient()", gradient, CATENA_PHASE_BACKWARD, p.gx, {1e-9, 1e-10});
     return all;
 }

@@ -52,6 +52,9 @@ struct Play {
     std::vector<Use> uses;
     bool composed = false;  // the subject has a gradient() that succeeds
     std::vector<Array> gx;  // results of gradient()
+    // The subject's composition of the call, if it has one; `repeats` as in Use.
+    std::optional<testing::detail::Use> composition = {};
+    bool repeats = true;
 };
 
 struct Circumstances {

@@ -60,47 +60,6 @@ std::string joined(const List& list, const Make& make) {
     return text;
 }
 
-struct Type {
-    std::string_view name;
-    std::string def;  // text of the default argument
-};
-
-Type type_of(const catena_attr_spec& attribute) {
-    const catena_value& def = attribute.def;
-    const bool known = !has(attribute.flags, CATENA_ATTR_REQUIRED);  // whether it has a default
-    switch (attribute.kind) {
-        case CATENA_ATTR_INT: return {"std::int64_t", known ? std::to_string(def.v.i) : ""};
-        case CATENA_ATTR_FLOAT: return {"double", known ? number(def.v.f) : ""};
-        case CATENA_ATTR_BOOL: return {"bool", def.v.i ? "true" : "false"};
-        case CATENA_ATTR_STRING:
-            return {"std::string_view", known ? quoted(def.v.s ? def.v.s : "") : ""};
-        case CATENA_ATTR_INTS:
-            return {
-                "Ints",
-                known ? fmt::format("{{{}}}", fmt::join(std::span(def.v.ints, def.n), ", ")) : ""};
-        case CATENA_ATTR_FLOATS:
-            if (known && def.n > 0) break;
-            return {"std::span<const double>", "{}"};
-        case CATENA_ATTR_DTYPE: return {"Dtype", known ? "Dtype::" + name(def.v.dtype) : ""};
-        default: break;
-    }
-    throw UnsupportedError(
-        fmt::format("[header] attribute {}: expected a kind and default that C++ "
-                    "can write, got kind {}",
-                    attribute.name, attribute.kind));
-}
-
-// Returns the text as C++ comment lines.
-std::string comment(std::string_view text) {
-    std::string result;
-    std::istringstream lines{std::string(text)};
-    for (std::string line; std::getline(lines, line);) {
-        line.erase(line.find_last_not_of(' ') + 1);
-        result += line.empty() ? "//\n" : "// " + line + '\n';
-    }
-    return result;
-}
-
 std::string pascal_case(std::string_view name) {
     std::string result;
     bool up = true;
@@ -130,6 +89,7 @@ public:
             if (!has(f.outputs[i]->flags, CATENA_PORT_HIDDEN)) visible_.push_back(i);
         }
         for (const auto* port : inputs(f)) needs_input_ |= !has(port->flags, CATENA_PORT_OPTIONAL);
+        creates_ = f.n_inputs == 0;
     }
 
     // Returns the declaration for readers, with the members of the result if there are several.
@@ -138,12 +98,14 @@ public:
         if (!one_result()) {
             for (const auto i : visible_) members += " ." + identifier(f_.outputs[i]->name);
         }
-        return declaration(variables) + (members.empty() ? "" : "  //" + members);
+        return declaration(creates_ ? arrays : variables) +
+               (members.empty() ? "" : "  //" + members);
     }
 
     std::string text() const {
         // Without a required input, the overloads would be ambiguous, so there is only one.
-        return docs() + overload(variables) + (needs_input_ ? overload(arrays) : "") + '\n';
+        return docs() + (creates_ ? "" : overload(variables)) +
+               (creates_ || needs_input_ ? overload(arrays) : "") + '\n';
     }
 
     // Returns the code of a function that binds the PluginFunction once for both overloads.
@@ -151,7 +113,7 @@ public:
         const auto list = attributes(f_);
         const auto names = joined(list, [](const auto* a) { return quoted(a->name); });
         const auto parameters = joined(list, [](const auto* a) {
-            return fmt::format("{} {}", type_of(*a).name, identifier(a->name));
+            return fmt::format("{} {}", cpp_type(*a).name, identifier(a->name));
         });
         const std::string body =
             list.empty() ? fmt::format(
@@ -177,9 +139,9 @@ private:
     }
 
     std::string docs() const {
-        std::string text = comment(f_.doc ? f_.doc : "");
+        std::string text = cpp_comment(f_.doc ? f_.doc : "");
         const auto add = [&](std::string_view name, const char* doc) {
-            if (doc && *doc) text += comment(fmt::format("  {}: {}", identifier(name), doc));
+            if (doc && *doc) text += cpp_comment(fmt::format("  {}: {}", identifier(name), doc));
         };
         for (const auto* port : inputs(f_)) add(port->name, port->doc);
         for (const auto* attribute : attributes(f_)) add(attribute->name, attribute->doc);
@@ -213,12 +175,13 @@ private:
             else needed.push_back(text);
         }
         for (const auto* attribute : attributes(f_)) {
-            const Type type = type_of(*attribute);
+            const CppType type = cpp_type(*attribute);
             const std::string text = fmt::format("{} {}", type.name, identifier(attribute->name));
             if (has(attribute->flags, CATENA_ATTR_REQUIRED)) needed.push_back(text);
             else others.push_back(text + " = " + type.def);
         }
         needed.insert(needed.end(), others.begin(), others.end());
+        if (creates_) needed.emplace_back("Device device = {}");
         return fmt::format("{}", fmt::join(needed, ", "));
     }
 
@@ -241,7 +204,10 @@ private:
                 "    const std::span inputs_(list_.data(), list_.size());\n",
                 variadic, ports);
         } else if (ports.empty()) {
-            given = fmt::format("    const std::span<const {}> inputs_;\n", type);
+            given = fmt::format(
+                "    const using_device scope_{{device ? device : Device::current()}};\n"
+                "    const std::span<const {}> inputs_;\n",
+                type);
         }
         if (one_result() && visible_[0] == 0)
             return given + fmt::format("    return {}.first(inputs_);\n", function);
@@ -260,6 +226,7 @@ private:
     std::string name_;
     std::vector<std::uint32_t> visible_;
     bool needs_input_ = false;
+    bool creates_ = false;  // has no inputs: the result has no graph, and a device is a parameter
 };
 
 // Whether programs call it: it has results, updates nothing in place, and is not internal.
@@ -281,6 +248,41 @@ std::set<std::string_view> gradients() {
 }
 
 }  // namespace
+
+CppType cpp_type(const catena_attr_spec& attribute) {
+    const catena_value& def = attribute.def;
+    const bool known = !has(attribute.flags, CATENA_ATTR_REQUIRED);  // whether it has a default
+    switch (attribute.kind) {
+        case CATENA_ATTR_INT: return {"std::int64_t", known ? std::to_string(def.v.i) : ""};
+        case CATENA_ATTR_FLOAT: return {"double", known ? number(def.v.f) : ""};
+        case CATENA_ATTR_BOOL: return {"bool", def.v.i ? "true" : "false"};
+        case CATENA_ATTR_STRING:
+            return {"std::string_view", known ? quoted(def.v.s ? def.v.s : "") : ""};
+        case CATENA_ATTR_INTS:
+            return {
+                "Ints",
+                known ? fmt::format("{{{}}}", fmt::join(std::span(def.v.ints, def.n), ", ")) : ""};
+        case CATENA_ATTR_FLOATS:
+            if (known && def.n > 0) break;
+            return {"std::span<const double>", "{}"};
+        case CATENA_ATTR_DTYPE: return {"Dtype", known ? "Dtype::" + name(def.v.dtype) : ""};
+        default: break;
+    }
+    throw UnsupportedError(
+        fmt::format("[header] attribute {}: expected a kind and default that C++ "
+                    "can write, got kind {}",
+                    attribute.name, attribute.kind));
+}
+
+std::string cpp_comment(std::string_view text) {
+    std::string result;
+    std::istringstream lines{std::string(text)};
+    for (std::string line; std::getline(lines, line);) {
+        line.erase(line.find_last_not_of(' ') + 1);
+        result += line.empty() ? "//\n" : "// " + line + '\n';
+    }
+    return result;
+}
 
 std::string cpp_signature(const catena_function& f) {
     if (!is_callable(f) || gradients().contains(f.name)) return {};

@@ -55,7 +55,11 @@ struct HeaderOptions {
 std::string write_header(const HeaderOptions& options);
 // Returns stubs for Python's type checkers, of the same functions as they are in the package catena.
 std::string write_stubs(const HeaderOptions& options);
-// The names of the functions that both write.
+// Return the classes of optimizers, one for each line of the docs of update functions that declares
+// one: a C++ header, and a module of the package catena.
+std::string write_optimizers(const HeaderOptions& options);
+std::string write_python_optimizers(const HeaderOptions& options);
+// The names of the functions that header and stubs write.
 std::vector<std::string> wrapped_functions(const HeaderOptions& options);
 // Whether this is a valid name of a namespace, as a::b, without C++ keywords.
 bool is_namespace(std::string_view name);
@@ -65,6 +69,15 @@ std::string cpp_signature(const catena_function& f);
 // Functions that both text and Markdown use.
 std::string text(const Json& json, const char* member);  // a string
 bool is(const Json& json, const char* flag);             // among its "flags"
+
+// The type and the default of an attribute in C++; in Python, with its name: "axis: int = 1".
+struct CppType {
+    std::string_view name;
+    std::string def;
+};
+CppType cpp_type(const catena_attr_spec& attribute);
+std::string python_parameter(const catena_attr_spec& attribute);
+std::string cpp_comment(std::string_view text);  // as lines of comments
 
 using Row = std::vector<std::string>;
 // Returns the name and the text of each field of a manifest that is not empty.
@@ -85,6 +98,14 @@ std::string kernel_isa(const Json& kernel);    // "x86-64-v4"
 std::string kernel_words(const Json& kernel);  // "variant mask, adds"
 
 inline bool has(std::uint32_t flags, std::uint32_t flag) { return (flags & flag) != 0; }
+// The attribute that an optional state of an update rule depends on, from a doc that ends with
+// ", if ATTRIBUTE"; empty for other docs.
+inline std::string_view condition(const catena_port_spec& state) {
+    constexpr std::string_view before = ", if ";
+    const std::string_view doc = state.doc;
+    const auto at = doc.rfind(before);
+    return at == doc.npos ? "" : doc.substr(at + before.size());
+}
 inline std::span<const catena_port_spec* const> inputs(const catena_function& f) {
     return {f.inputs, f.n_inputs};
 }

@@ -193,6 +193,7 @@ Json retained(const catena_function& f) {
 std::string order(const catena_function& f, bool kernel, int depth = 0) {
     if (has(f.flags, CATENA_FUNCTION_NOT_DIFFERENTIABLE)) return "none";
     if (f.gradient || depth > 8) return "any";
+    if (f.compose && !f.grad_function && !kernel) return "any";
     if (f.grad_function) {
         const catena_function* g = find(f.grad_function);
         const bool further = g && order(*g, false, depth + 1) == "any";
@@ -206,6 +207,7 @@ Json gradient(const catena_function& f, bool kernel) {
     if (kernel) routes.push_back("kernel");
     if (f.gradient) routes.push_back("composition");
     if (f.grad_function) routes.push_back("function");
+    if (f.compose && routes.empty()) routes.push_back("parts");
     Json result{{"order", order(f, kernel)}, {"routes", routes}};
     if (f.grad_function) result["function"] = f.grad_function;
     result["keeps"] = retained(f);
@@ -236,13 +238,15 @@ Json function(const catena_function& f, const std::string& plugin, const Names& 
                                       {CATENA_FUNCTION_ELEMENTWISE, "elementwise"},
                                       {CATENA_FUNCTION_NOT_DIFFERENTIABLE, "not_differentiable"},
                                       {CATENA_FUNCTION_ADDITION, "addition"},
-                                      {CATENA_FUNCTION_INTERNAL, "internal"}})},
+                                      {CATENA_FUNCTION_INTERNAL, "internal"},
+                                      {CATENA_FUNCTION_PROMOTES, "promotes"}})},
             {"cpp", cpp_signature(f)},
             {"inputs", array(inputs(f), port)},
             {"outputs", array(outputs(f), port)},
             {"attributes", array(attributes(f), attribute)},
             {"gradient", gradient(f, backward)},
             {"types", type_vars(f)},
+            {"composition", f.compose != nullptr},
             {"dtypes", dtypes},
             {"examples", examples}};
 }

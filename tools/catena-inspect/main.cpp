@@ -17,6 +17,7 @@
 #include <fstream>
 #include <iostream>
 #include <iterator>
+#include <map>
 #include <set>
 #include <sstream>
 
@@ -37,7 +38,9 @@ constexpr const char* usage =
     "  devices    backends with their devices, and extensions\n"
     "  plugins    loaded and refused plugins, with reasons\n"
     "  header     a C++ header with a typed wrapper for each function\n"
-    "  stubs      types of the functions for Python's type checkers\n\n"
+    "  stubs      types of the functions for Python's type checkers\n"
+    "  optimizers         C++ classes of optimizers, from update functions\n"
+    "  python-optimizers  the same for the Python package catena\n\n"
     "NAME: a function (relu for catena.relu), the id of a plugin or a file; default: all.\n\n"
     "  catena-inspect swish.catena\n"
     "  catena-inspect functions swish.catena --format markdown --output swish.md\n"
@@ -86,8 +89,18 @@ void compare(const fs::path& file, const std::string& text) {
     }
 }
 
-const std::set<std::string> commands{"coverage", "functions", "kernels", "devices",
-                                     "plugins",  "header",    "stubs"};
+// Commands that write source code.
+using Write = std::string (*)(const inspect::HeaderOptions&);
+const std::map<std::string, Write> writers{{"header", inspect::write_header},
+                                           {"stubs", inspect::write_stubs},
+                                           {"optimizers", inspect::write_optimizers},
+                                           {"python-optimizers", inspect::write_python_optimizers}};
+
+bool is_command(const std::string& word) {
+    static const std::set<std::string> others{"coverage", "functions", "kernels", "devices",
+                                              "plugins"};
+    return others.contains(word) || writers.contains(word);
+}
 
 bool is_file(const std::string& word) {
     return word.find('/') != word.npos || word.ends_with(".catena");
@@ -125,9 +138,8 @@ inspect::Choice load(const std::string& command, const std::vector<std::string>&
     return choice;
 }
 
-// What header and stubs write.
-std::string wrappers(const std::string& command, const inspect::Choice& choice, const Options& o) {
-    const auto write = command == "header" ? inspect::write_header : inspect::write_stubs;
+std::string source(const std::string& command, const inspect::Choice& choice, const Options& o) {
+    const Write write = writers.at(command);
     // A refused plugin is an error, since its functions would be missing.
     inspect::HeaderOptions wanted = o.header;
     if (choice.plugins.empty() && choice.functions.empty()) {
@@ -166,7 +178,7 @@ int run(const Options& o, const std::vector<std::string>& words) {
     const std::vector<std::string> names(words.begin() + 1, words.end());
     std::string text;
     int result = 0;
-    if (!commands.contains(command)) {
+    if (!is_command(command)) {
         const auto document = inspect::manifests({words.begin(), words.end()});
         for (const auto& file : document["manifests"]) {
             if (!file.contains("error")) continue;
@@ -182,7 +194,7 @@ int run(const Options& o, const std::vector<std::string>& words) {
         else if (command == "kernels") text = show(inspect::kernels(choice), o, all);
         else if (command == "coverage") text = show(inspect::coverage(choice), o, all);
         else if (command == "devices") text = show(inspect::devices(choice), o, all);
-        else if (command == "header" || command == "stubs") text = wrappers(command, choice, o);
+        else if (writers.contains(command)) text = source(command, choice, o);
         else if (o.format == "text") text = to_string(plugin_report()) + '\n';
         else text = show(inspect::plugins(), o, all);
     }
@@ -194,7 +206,7 @@ int run(const Options& o, const std::vector<std::string>& words) {
 
 void check(const Options& o, const std::vector<std::string>& words) {
     need_option(!words.empty(), "expected a COMMAND or a file");
-    need_option(commands.contains(words[0]) || is_file(words[0]) || fs::exists(words[0]),
+    need_option(is_command(words[0]) || is_file(words[0]) || fs::exists(words[0]),
                 fmt::format("expected a COMMAND or a file, got '{}'", words[0]));
     need_option(words[0] != "plugins" || words.size() == 1,
                 fmt::format("plugins: expected no NAME, got '{}'", words.back()));
@@ -228,7 +240,7 @@ int main(int argc, char** argv) {
             ("omit", po::value(&o.header.omitted)->value_name("NAME"),
              "header, stubs: leave out the function PREFIX NAME. May be repeated")
             ("namespace", po::value(&o.header.space)->value_name("NAME"),
-             "header: namespace of the wrappers (default catena::functions)");
+             "header, optimizers: namespace (default catena::functions)");
         // clang-format on
         if (!tool.read(argc, argv, usage,
                        "catena-inspect " CATENA_VERSION ", ABI " CATENA_ABI_VERSION, -1))

@@ -5,14 +5,16 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <numeric>
 #include <tuple>
 
 namespace catena::inspect {
 namespace {
 
 constexpr std::size_t width = 100;
+constexpr std::size_t widest = 48;  // of a cell that others are aligned with
 
-// Wraps text at `width` columns; indents all lines after the first to `column`.
+// Wraps text at `width` columns, after a space or a |; indents all lines after the first to `column`.
 std::string wrapped(std::string_view text, std::size_t column) {
     const std::string indent = '\n' + std::string(column, ' ');
     std::string result;
@@ -22,12 +24,12 @@ std::string wrapped(std::string_view text, std::size_t column) {
         text.remove_prefix(std::min(end + 1, text.size()));
         if (!first) result += line.empty() ? "\n" : indent;
         while (column + line.size() > width) {
-            auto space = line.rfind(' ', width - column);
-            if (space == line.npos) space = line.find(' ');
-            if (space == line.npos) break;
-            result += line.substr(0, space);
+            auto end = line.find_last_of(" |", width - column);
+            if (end == line.npos) end = line.find_first_of(" |");
+            if (end == line.npos) break;
+            result += line.substr(0, end + (line[end] == '|'));
             result += indent;
-            line.remove_prefix(space + 1);
+            line.remove_prefix(end + 1);
         }
         result += line;
     }
@@ -40,13 +42,20 @@ std::string columns(const std::vector<Row>& rows, std::size_t indent) {
     for (const Row& row : rows) {
         if (row.size() < 2) continue;
         widths.resize(std::max(widths.size(), row.size()));
-        for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+        for (std::size_t i = 0; i < row.size(); ++i)
+            if (row[i].size() <= widest) widths[i] = std::max(widths[i], row[i].size());
     }
+    const std::string aligned(std::accumulate(widths.begin(), widths.end(), indent) +
+                                  2 * widths.size() - (widths.empty() ? 0 : 2 + widths.back()),
+                              ' ');
     std::string text;
     for (const Row& row : rows) {
         std::string line = row.size() < 2 ? "" : std::string(indent, ' ');
         for (std::size_t i = 0; i < row.size(); ++i) {
-            if (i + 1 == row.size()) line += wrapped(row[i], line.size());
+            const bool last = i + 1 == row.size();
+            if (last && i > 0 && row[i - 1].size() > widest && !row[i].empty())
+                line += '\n' + aligned + wrapped(row[i], aligned.size());
+            else if (last) line += wrapped(row[i], line.size());
             else line += fmt::format("{:<{}}  ", row[i], widths[i]);
         }
         line.erase(line.find_last_not_of(' ') + 1);
@@ -185,17 +194,20 @@ std::string table(const Row& head, const std::vector<Row>& rows) {
 std::string code(const std::string& text) { return text.empty() ? text : "`" + text + "`"; }
 
 std::string function_section(const Json& f) {
-    const std::string cpp = broken(text(f, "cpp"));
-    std::string result =
-        fmt::format("### {}\n\n```{}\n{}\n```\n\n{}\n\n", short_name(text(f, "name")),
-                    cpp.empty() ? "" : "cpp", cpp.empty() ? broken(call(f)) : cpp, text(f, "doc"));
-    std::vector<Row> rows;
-    for (const Row& row : port_rows(f)) rows.push_back({row[0], code(row[1]), row[2], row[3]});
-    result += table({"", "name", "type", "meaning"}, rows);
-    const auto fact = [&](const char* name, const std::string& words) {
-        if (!words.empty()) result += fmt::format("- {}: {}\n", name, words);
+    const std::string cpp = text(f, "cpp");
+    const std::string signature = cpp.empty() ? call(f) : cpp;
+    const std::string name = text(f, "name");
+    std::string result = fmt::format("### {}\n\n", short_name(name));
+    result +=
+        signature.size() <= width ? code(signature) : "```cpp\n" + broken(signature) + "\n```";
+    result += "\n\n" + text(f, "doc") + "\n\n";
+    for (const Row& row : port_rows(f))
+        result += fmt::format("- {} `{}` ({}){}{}\n", row[0], row[1], row[2],
+                              row[3].empty() ? "" : ": ", row[3]);
+    const auto fact = [&](const char* what, const std::string& words) {
+        if (!words.empty()) result += fmt::format("- {}: {}\n", what, words);
     };
-    fact("name", fmt::format("`{}`, version {}", text(f, "name"), f["version"].get<int>()));
+    if (const int version = f["version"]; version != 1) fact("version", std::to_string(version));
     fact("behaviour", function_words(f));
     fact("dtypes", fmt::format("{}", fmt::join(dtypes_words(f), "; ")));
     fact("gradient", gradient_words(f));
@@ -209,14 +221,15 @@ std::string functions_page(const Json& list) {
     std::string families;
     std::string pages;
     std::string plugin;
+    std::string prefix;  // of the functions of a plugin
     std::string page;
-    std::vector<Row> contents;
+    std::vector<std::string> contents;
     const auto finish = [&] {
         if (contents.empty()) return;
         const std::string name = short_name(plugin);
         families += fmt::format("- [{0}](#{0}): {1} functions\n", name, contents.size());
-        pages += fmt::format("## {}\n\n`{}`\n\n{}{}", name, plugin,
-                             table({"function", "what it computes"}, contents), page);
+        pages += fmt::format("## {}\n\nPlugin `{}`, full names `{}NAME`: {}\n\n{}", name, plugin,
+                             prefix, fmt::join(contents, ", "), page);
         contents.clear();
         page.clear();
     };
@@ -227,7 +240,8 @@ std::string functions_page(const Json& list) {
             plugin = text(f, "plugin");
         }
         const std::string name = short_name(text(f, "name"));
-        contents.push_back({fmt::format("[{0}](#{0})", name), summary(f)});
+        contents.push_back(fmt::format("[{0}](#{0})", name));
+        prefix = text(f, "name").substr(0, text(f, "name").size() - name.size());
         page += function_section(f);
     }
     finish();

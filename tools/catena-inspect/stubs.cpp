@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <cstring>
 #include <set>
 #include <sstream>
 
@@ -27,8 +28,46 @@ std::string python_name(std::string_view name) {
     return result;
 }
 
-// The type of an attribute and its default: "axis: int = 1".
-std::string parameter(const catena_attr_spec& attribute) {
+std::string stub(const catena_function& f, std::string_view short_name) {
+    std::vector<std::string> needed;
+    std::vector<std::string> others;
+    for (const auto* port : inputs(f)) {
+        // A list of x is called xs.
+        const bool list = has(port->flags, CATENA_PORT_VARIADIC) && std::strlen(port->name) == 1;
+        const std::string name = python_name(port->name) + (list ? "s" : "");
+        if (has(port->flags, CATENA_PORT_OPTIONAL))
+            others.push_back(name + ": ArrayLike | None = None");
+        else if (has(port->flags, CATENA_PORT_VARIADIC))
+            needed.push_back(name + ": Sequence[ArrayLike] | ArrayLike");
+        else needed.push_back(name + ": ArrayLike");
+    }
+    for (const auto* attribute : attributes(f)) {
+        auto& list = has(attribute->flags, CATENA_ATTR_REQUIRED) ? needed : others;
+        list.push_back(python_parameter(*attribute));
+    }
+    needed.insert(needed.end(), others.begin(), others.end());
+    if (f.n_inputs == 0) needed.emplace_back("device: Any = None");
+    const auto visible = std::ranges::count_if(
+        outputs(f), [](const auto* port) { return !has(port->flags, CATENA_PORT_HIDDEN); });
+    const std::string result =
+        visible == 1
+            ? "Variable"
+            : fmt::format("tuple[{}]", fmt::join(std::vector(static_cast<std::size_t>(visible),
+                                                             std::string("Variable")),
+                                                 ", "));
+    std::string text = fmt::format("\ndef {}({}) -> {}:\n", python_name(short_name),
+                                   fmt::join(needed, ", "), result);
+    std::string doc = f.doc != nullptr ? f.doc : "";
+    std::ranges::replace(doc, '\\', '/');
+    std::istringstream lines(doc);
+    std::string line;
+    std::getline(lines, line);
+    return text + fmt::format("    \"\"\"{}\"\"\"\n    ...\n", line);
+}
+
+}  // namespace
+
+std::string python_parameter(const catena_attr_spec& attribute) {
     const catena_value& def = attribute.def;
     std::string type = "Any";
     std::string value = "None";
@@ -69,42 +108,6 @@ std::string parameter(const catena_attr_spec& attribute) {
     if (has(attribute.flags, CATENA_ATTR_REQUIRED)) return text;
     return fmt::format("{}{} = {}", text, value == "None" && type != "Any" ? " | None" : "", value);
 }
-
-std::string stub(const catena_function& f, std::string_view short_name) {
-    std::vector<std::string> needed;
-    std::vector<std::string> others;
-    for (const auto* port : inputs(f)) {
-        const std::string name = python_name(port->name);
-        if (has(port->flags, CATENA_PORT_OPTIONAL))
-            others.push_back(name + ": ArrayLike | None = None");
-        else if (has(port->flags, CATENA_PORT_VARIADIC))
-            needed.push_back(name + ": Sequence[ArrayLike] | ArrayLike");
-        else needed.push_back(name + ": ArrayLike");
-    }
-    for (const auto* attribute : attributes(f)) {
-        auto& list = has(attribute->flags, CATENA_ATTR_REQUIRED) ? needed : others;
-        list.push_back(parameter(*attribute));
-    }
-    needed.insert(needed.end(), others.begin(), others.end());
-    const auto visible = std::ranges::count_if(
-        outputs(f), [](const auto* port) { return !has(port->flags, CATENA_PORT_HIDDEN); });
-    const std::string result =
-        visible == 1
-            ? "Variable"
-            : fmt::format("tuple[{}]", fmt::join(std::vector(static_cast<std::size_t>(visible),
-                                                             std::string("Variable")),
-                                                 ", "));
-    std::string text = fmt::format("\ndef {}({}) -> {}:\n", python_name(short_name),
-                                   fmt::join(needed, ", "), result);
-    std::string doc = f.doc != nullptr ? f.doc : "";
-    std::ranges::replace(doc, '\\', '/');
-    std::istringstream lines(doc);
-    std::string line;
-    std::getline(lines, line);
-    return text + fmt::format("    \"\"\"{}\"\"\"\n    ...\n", line);
-}
-
-}  // namespace
 
 std::string write_stubs(const HeaderOptions& options) {
     std::string text =

@@ -169,7 +169,8 @@ std::string gradient_words(const Json& function) {
     const Json& gradient = function.at("gradient");
     if (gradient["order"] == "none") return "none";
     static const Phrases known{{"kernel", "first order by a kernel"},
-                               {"composition", "any order by a composition"}};
+                               {"composition", "any order by a composition"},
+                               {"parts", "that of its parts"}};
     std::vector<std::string> list = phrases({{"flags", gradient["routes"]}}, known);
     if (gradient.contains("function"))
         list.push_back(text(gradient, "order") + " order by " + text(gradient, "function"));
@@ -178,7 +179,10 @@ std::string gradient_words(const Json& function) {
 }
 
 std::string function_words(const Json& function) {
-    const bool several = function.at("inputs").size() > 1;
+    const Json& ports = function.at("inputs");
+    const bool several = ports.size() > 1 && std::ranges::none_of(ports, [](const Json& p) {
+                             return is(p, "mutated");
+                         });
     const Phrases known{{"stochastic", "draws random numbers"},
                         {"view", "shares its input's memory"},
                         {"elementwise", several ? "elementwise, inputs broadcast" : "elementwise"},
@@ -202,6 +206,8 @@ std::vector<std::string> dtypes_words(const Json& function) {
     for (const auto& [device, rows] : function.at("dtypes").items())
         list.push_back(device + ": " + dtypes_text(text(function, "name"), rows));
     if (list.empty() && is(function, "view")) list.emplace_back("any device and dtype");
+    if (function.value("composition", false))
+        list.emplace_back(list.empty() ? "those of its parts" : "others by its parts");
     return list;
 }
 

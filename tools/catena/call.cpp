@@ -6,15 +6,18 @@
 #include <catena/diagnostics/kernels.hpp>
 
 #include <fmt/ranges.h>
+#include <inspect.hpp>
 #include <parse_json.hpp>
 
 #include <algorithm>
 #include <charconv>
 #include <limits>
+#include <regex>
 
 namespace catena::command {
 namespace {
 
+using inspect::has;
 using nlohmann::json;
 
 const catena_attr_spec& spec_of(const catena_function& function, std::string_view name) {
@@ -139,8 +142,6 @@ void refuse_unknown(const catena_function& f, const Arrays& given, std::string_v
     }
 }
 
-bool has(std::uint32_t flags, std::uint32_t flag) { return (flags & flag) != 0; }
-
 // A tensor of the call, and its name in files.
 struct Named {
     std::string name;
@@ -256,6 +257,35 @@ const catena_function& find_function(std::string_view name) {
                                   hint.empty() ? "see catena functions" : hint));
 }
 
+std::string infer(const std::string& function, const Settings& settings,
+                  const std::vector<std::string>& inputs) {
+    const catena_function& f = find_function(function);
+    static const std::regex form(R"((\w+)=\(([\d, ]*?),?\)(?::(\w+))?)");
+    Arrays given;
+    for (const std::string& text : inputs) {
+        std::smatch match;
+        const bool fits = std::regex_match(text, match, form);
+        const json shape = parse_json(fits ? "[" + match[2].str() + "]" : "");
+        if (!fits || !shape.is_array() || !std::all_of(shape.begin(), shape.end(), is_integer))
+            throw InvalidError(
+                fmt::format("[{}] input: expected NAME=(2,3) or NAME=(2,3):DTYPE, got {}", f.name,
+                            beginning(text)));
+        const Dtype dtype = match[3].matched ? dtype_from_name(match[3].str()) : Dtype::float32;
+        const auto extents = shape.get<std::vector<std::int64_t>>();
+        given["in_" + match[1].str()] = Array::without_memory(Shape(extents), dtype);
+    }
+    std::vector<Array> arrays;
+    for (const Named& input : inputs_of(f, given))
+        arrays.push_back(input.variable ? input.variable.data() : Array());
+    const std::vector<Array> results = bound(f, attributes_of(f, settings)).infer(arrays);
+    std::string text;
+    for (std::uint32_t i = 0; i < f.n_outputs; ++i)
+        if (!has(f.outputs[i]->flags, CATENA_PORT_HIDDEN))
+            text += fmt::format("    {} {} {}\n", f.outputs[i]->name, to_string(results[i].shape()),
+                                name(results[i].dtype()));
+    return text;
+}
+
 Arrays call(const std::string& function, const Settings& settings, const Arrays& given,
             Order order) {
     const catena_function& f = find_function(function);
@@ -306,6 +336,13 @@ Arrays call(const std::string& function, const Settings& settings, const Arrays&
     return result;
 }
 
+// Whether the rule uses the state: not if that is optional and its attribute is not set.
+bool is_used(const catena_port_spec& state, const Attributes& attributes) {
+    if (!has(state.flags, CATENA_PORT_OPTIONAL)) return true;
+    const auto on = attributes.find(std::string(inspect::condition(state)));
+    return on != attributes.end() && on->second == AttributeValue(true);
+}
+
 Arrays update(const std::string& optimizer, const Settings& settings, const Arrays& given) {
     const catena_function& f = find_function(optimizer + "_update");
     const std::int64_t last = std::max<std::int64_t>(last_number(given, "grad"), 1);
@@ -315,22 +352,23 @@ Arrays update(const std::string& optimizer, const Settings& settings, const Arra
         need(f, given, grads.back(), t < last ? fmt::format("grad{}", last) : "");
     }
     refuse_unknown(f, given, "grad", grads);
+    Attributes attributes = attributes_of(f, settings);
     std::vector<Array> inputs{need(f, given, "param0").copy(), Array()};
     for (std::uint32_t i = 2; i < f.n_inputs; ++i) {
         states.push_back(fmt::format("state_{}", f.inputs[i]->name));
         const auto found = given.find(states.back());
-        inputs.push_back(found != given.end()
-                             ? found->second.copy()
-                             : Array::zeros(inputs[0].shape(),
-                                            dtype_of(f, *f.inputs[i], inputs[0].dtype()),
-                                            inputs[0].device()));
+        if (found != given.end()) inputs.push_back(found->second.copy());
+        else if (!is_used(*f.inputs[i], attributes)) inputs.emplace_back();
+        else
+            inputs.push_back(Array::zeros(inputs[0].shape(),
+                                          dtype_of(f, *f.inputs[i], inputs[0].dtype()),
+                                          inputs[0].device()));
     }
     refuse_unknown(f, given, "state_", states);
     // If the function has an integer attribute t that is not set, t is the number of the step.
     bool counts = false;
     for (const auto* spec : std::span(f.attrs, f.n_attrs))
         counts |= spec->name == std::string_view("t") && spec->kind == CATENA_ATTR_INT;
-    Attributes attributes = attributes_of(f, settings);
     counts = counts && !attributes.contains("t");
     Arrays result;
     for (std::int64_t t = 1; t <= last; ++t) {
@@ -339,7 +377,8 @@ Arrays update(const std::string& optimizer, const Settings& settings, const Arra
         bound(f, attributes).forward(inputs);
         result[fmt::format("param{}", t)] = inputs[0].copy();
     }
-    for (std::size_t i = 0; i < states.size(); ++i) result[states[i]] = inputs[i + 2];
+    for (std::size_t i = 0; i < states.size(); ++i)
+        if (inputs[i + 2]) result[states[i]] = inputs[i + 2];
     return result;
 }
 

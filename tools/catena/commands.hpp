@@ -31,6 +31,11 @@ enum class Order { forward, backward, double_backward };
 Arrays call(const std::string& function, const Settings& settings, const Arrays& given,
             Order order);
 
+// The shapes and dtypes of the outputs, a line for each, without computing them. inputs:
+// "NAME=(2,3)" or "NAME=(2,3):DTYPE", float32 by default. Throws InvalidError, and what a call throws.
+std::string infer(const std::string& function, const Settings& settings,
+                  const std::vector<std::string>& inputs);
+
 // Updates "param0" with "grad1", "grad2" ... by the function catena.OPTIMIZER_update; state starts
 // as "state_NAME" or at zero. Returns "param1", "param2" ... and the state after the last update.
 // Throws InvalidError for a missing array or an unknown name that begins with "grad" or "state_".

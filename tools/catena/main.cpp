@@ -32,6 +32,8 @@ constexpr const char* usage =
     "                     Runs no code of the plugins\n"
     "  functions          list all functions with their plugins, devices and dtypes\n"
     "  describe FUNCTION  show a function: text, ports, attributes, examples, kernels\n"
+    "      --input X=(2,3)    also show the shapes of the outputs for these inputs; may be\n"
+    "                         repeated, and have a dtype: --input 'x=(2,3):float16'\n"
     "  call FUNCTION      call it on in_INPUT of a file; writes out_OUTPUT\n"
     "      --backward         also reads gy_OUTPUT and writes gx_INPUT\n"
     "      --double-backward  also reads ggx_INPUT and writes gg_INPUT and ggy_OUTPUT,\n"
@@ -46,6 +48,7 @@ struct Options {
     std::string out;
     command::Settings attrs;
     std::string device;
+    std::vector<std::string> inputs;
     std::vector<std::string> plugins;
     std::vector<std::string> without;
     std::vector<std::string> pins;
@@ -126,6 +129,8 @@ int run(const Options& o) {
     }
     if (o.command == "describe") {
         fmt::print("{}", command::describe(o.name));
+        if (!o.inputs.empty())
+            fmt::print("\noutputs\n{}", command::infer(o.name, o.attrs, o.inputs));
         return 0;
     }
     const Device device = o.device.empty() ? Device::current() : Device::get(o.device);
@@ -150,7 +155,7 @@ void check(const po::variables_map& given, const Options& o) {
         {"plugins",
          o.name.empty() ? std::set<std::string>{"hash", "json"} : std::set<std::string>{"out"}},
         {"functions", {}},
-        {"describe", {}},
+        {"describe", {"input", "attr"}},
         {"call",
          {"npz", "out", "attr", "backward", "double-backward", "device", "threads", "pin", "seed",
           "test", "deterministic", "debug"}},
@@ -169,6 +174,8 @@ void check(const po::variables_map& given, const Options& o) {
         need_option(
             value.defaulted() || always.contains(option) || command->second.contains(option),
             fmt::format("{}: expected no --{}", o.command, option));
+    need_option(o.command != "describe" || o.attrs.empty() || !o.inputs.empty(),
+                "describe: expected --attr only with --input");
     for (const std::string option : {"npz", "out"}) {
         // --npz is optional for call, since a function may have no inputs.
         const bool needed = o.command != "plugins" && (option != "npz" || o.command != "call") &&
@@ -194,6 +201,7 @@ int main(int argc, char** argv) {
             ("out", po::value(&o.out)->value_name("FILE"), "output file")
             ("attr", po::value(&o.attrs)->value_name("NAME=VALUE"),
              "an attribute; VALUE is JSON: 2, [2,1], true, \"text\". May be repeated")
+            ("input", po::value(&o.inputs)->value_name("NAME=SHAPE"), "the shape of an input")
             ("backward", po::bool_switch(&o.backward), "also compute gradients")
             ("double-backward", po::bool_switch(&o.double_backward),
              "also compute second-order gradients")

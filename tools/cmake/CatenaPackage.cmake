@@ -2,6 +2,9 @@
 # and Python's wheels (tools/cmake/wheel.cmake) that contain them. tools/package runs cpack.
 set(CPACK_GENERATOR "DEB;TGZ")
 set(CPACK_PACKAGE_NAME catena)
+set(CPACK_PACKAGE_VERSION "${CATENA_VERSION}")
+set(CPACK_DEBIAN_PACKAGE_VERSION "${CATENA_DEBIAN_VERSION}")
+set(CPACK_CATENA_PYTHON_VERSION "${CATENA_PYTHON_VERSION}")
 set(CPACK_PACKAGE_VENDOR "The catena authors")
 set(CPACK_PACKAGE_CONTACT "The catena authors <catena@example.org>")
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "define-by-run deep learning from plugins behind a C ABI")
@@ -14,7 +17,7 @@ takes to make more: headers, packages for CMake and pkg-config, a scaffold, a
 validator, examples and documents.")
 set(CPACK_RESOURCE_FILE_LICENSE "${PROJECT_SOURCE_DIR}/LICENSE")
 string(TOLOWER "${CMAKE_SYSTEM_NAME}-${CMAKE_SYSTEM_PROCESSOR}" CPACK_CATENA_PLATFORM)
-set(CPACK_PACKAGE_FILE_NAME "catena-${PROJECT_VERSION}-${CPACK_CATENA_PLATFORM}")
+set(CPACK_PACKAGE_FILE_NAME "catena-${CATENA_VERSION}-${CPACK_CATENA_PLATFORM}")
 set(CPACK_STRIP_FILES ON)
 set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS ${CMAKE_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS})
 

@@ -10,7 +10,7 @@ endif()
 
 # catena_full_tests_only()
 #
-# What follows in the caller's file is left out if CATENA_TESTS is quick.
+# Skips the rest of the caller's file if CATENA_TESTS is quick.
 macro(catena_full_tests_only)
     if(CATENA_TESTS STREQUAL "quick")
         return()

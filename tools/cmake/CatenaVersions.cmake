@@ -1,8 +1,11 @@
-# catena's version is defined only by project(), that of the ABI only by its header base.h.
+# catena's version is defined only in CMakeLists.txt, that of the ABI only by its header base.h.
 #
 # The SOVERSION of catena-core is the ABI's major, because plugins work until that changes. Each
-# release may change the C++ interface of catena-host, so its SOVERSION is the release's major,
-# before 1.0 with the minor.
+# minor release may change the C++ interface of catena-host, so its SOVERSION has the minor.
+set(CATENA_VERSION "${PROJECT_VERSION}${CATENA_PRERELEASE}")
+set(CATENA_HOST_SOVERSION "${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}")
+string(REPLACE "-rc." "rc" CATENA_PYTHON_VERSION "${CATENA_VERSION}")
+string(REPLACE "-" "~" CATENA_DEBIAN_VERSION "${CATENA_VERSION}")  # sorts before the release
 set(abi_header "${PROJECT_SOURCE_DIR}/sdk/abi/include/catena/abi/base.h")
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${abi_header}")
 foreach(part IN ITEMS MAJOR MINOR)
@@ -13,15 +16,11 @@ foreach(part IN ITEMS MAJOR MINOR)
     endif()
     set(CATENA_ABI_${part} "${CMAKE_MATCH_1}")
 endforeach()
-set(CATENA_HOST_SOVERSION "${PROJECT_VERSION_MAJOR}")
-if(PROJECT_VERSION_MAJOR EQUAL 0)
-    string(APPEND CATENA_HOST_SOVERSION ".${PROJECT_VERSION_MINOR}")
-endif()
 
 # catena_add_version_to(SOURCE): defines CATENA_VERSION and CATENA_ABI_VERSION in SOURCE.
 function(catena_add_version_to source)
     set_property(SOURCE "${source}" APPEND PROPERTY COMPILE_DEFINITIONS
-        "CATENA_VERSION=\"${PROJECT_VERSION}\""
+        "CATENA_VERSION=\"${CATENA_VERSION}\""
         "CATENA_ABI_VERSION=\"${CATENA_ABI_MAJOR}.${CATENA_ABI_MINOR}\"")
 endfunction()
 
@@ -43,7 +42,7 @@ function(catena_test_version program)
         set(abi "${CATENA_ABI_MAJOR}.${CATENA_ABI_MINOR}")
         add_test(NAME ${program}-version COMMAND ${program} --version)
         set_tests_properties(${program}-version PROPERTIES LABELS tools
-            PASS_REGULAR_EXPRESSION "^${program} ${PROJECT_VERSION}, ABI ${abi}\n$")
+            PASS_REGULAR_EXPRESSION "^${program} ${CATENA_VERSION}, ABI ${abi}\n$")
     endif()
 endfunction()
 

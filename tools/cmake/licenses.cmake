@@ -1,4 +1,4 @@
-# What packages with libraries of others have in common: which libraries belong to the system, and the
+# Helpers of packages with third-party libraries: the list of system libraries, and the
 # licences of the others.
 set(system "^(ld-linux.*|libc|libm|libdl|librt|libpthread|libresolv|libutil|libstdc\\+\\+|libgcc_s)\\.so")
 set(cuda "^lib(cuda|cudart|cublas|cublasLt|cudnn.*|curand|nvrtc.*|nvJitLink)\\.so")

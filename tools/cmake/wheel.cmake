@@ -22,7 +22,7 @@ file(REMOVE_RECURSE "${work}")
 
 # Packs the files in ${work}/${folder}, with metadata and the licences of all libraries that it needs.
 function(pack name folder tag summary requires)
-    set(info "${work}/${folder}/${folder}-${CPACK_PACKAGE_VERSION}.dist-info")
+    set(info "${work}/${folder}/${folder}-${CPACK_CATENA_PYTHON_VERSION}.dist-info")
     file(COPY "${CPACK_RESOURCE_FILE_LICENSE}" DESTINATION "${info}/licenses")
     file(GLOB_RECURSE modules "${work}/${folder}/*.so*" "${work}/${folder}/*.catena")
     file(GET_RUNTIME_DEPENDENCIES MODULES ${modules} RESOLVED_DEPENDENCIES_VAR needed
@@ -35,7 +35,7 @@ function(pack name folder tag summary requires)
     string(CONCAT license_files ${licenses})
     file(READ "${CPACK_CATENA_PYTHON_README}" readme)
     configure_file("${templates}/METADATA.in" "${info}/METADATA" @ONLY)
-    file(WRITE "${info}/WHEEL" "Wheel-Version: 1.0\nGenerator: catena ${CPACK_PACKAGE_VERSION}\n\
+    file(WRITE "${info}/WHEEL" "Wheel-Version: 1.0\nGenerator: catena ${CPACK_CATENA_PYTHON_VERSION}\n\
 Root-Is-Purelib: false\nTag: ${tag}-${platform}\n")
 
     run(ignored wheel pack "${work}/${folder}" --dest-dir "${work}")
@@ -56,7 +56,7 @@ if(cuda_plugins)
     file(COPY ${cuda_plugins} DESTINATION "${work}/catena_cuda/catena/lib/catena/plugins")
     file(REMOVE ${cuda_plugins})
     pack(catena-cuda catena_cuda py3-none "CUDA plugins of catena"
-         "Requires-Dist: catena==${CPACK_PACKAGE_VERSION}\n")
+         "Requires-Dist: catena==${CPACK_CATENA_PYTHON_VERSION}\n")
 endif()
 
 # catena's libraries, each with the one name that others need it by, because wheels have no links.

@@ -4,13 +4,15 @@ import pathlib
 import re
 import textwrap
 
+import outline
+
 CODE = {".c", ".h", ".cpp", ".hpp", ".cu", ".cuh"}
 SKIPPED = {".git", ".cache", "build", "__pycache__"}
 DEVICES = ("cpu", "cuda")
 MAX_LINES = 600
 
 # The folders of core/src: each may include itself and those before it.
-CORE = ("device", "array", "registry", "dispatch", "graph")
+CORE = ("device", "registry", "array", "dispatch", "graph")
 
 # The layers that each layer may include. A test may also use the layers in the second set.
 LAYERS = {
@@ -111,7 +113,8 @@ def part_of(path):
 
 
 def layer_of_header(name):
-    match = re.match(r"catena/(?:(abi|core|plugin|testing|loader|models|images|distributed|program|diagnostics)\b)?", name)
+    layers = "abi|core|plugin|testing|loader|models|images|distributed|program|diagnostics"
+    match = re.match(rf"catena/(?:({layers})\b)?", name)
     return match and {"testing": "plugin", None: "host"}.get(match[1], match[1])
 
 
@@ -148,6 +151,42 @@ def core_order(tree):
         below = CORE[:CORE.index(folder) + 1] if folder in CORE else ()
         yield from found(r'^#include "(\w+)/', path, text, lambda match: match[1] not in below and
                          f"core/src/{folder} may not include {match[1]}/")
+
+
+def core_private(tree):
+    """Only the core includes headers of core/src."""
+    for path, text in tree.code():
+        def private(match):
+            beside = os.path.normpath(os.path.join(os.path.dirname(path), match[1])) in tree.texts
+            return not beside and f"core/src/{match[1]}" in tree.texts and \
+                f"only the core may include {match[1]}"
+        if not path.startswith("core/"):
+            yield from found(r'^[ \t]*#[ \t]*include[ \t]*"([^"]+)"', path, text, private)
+    for path, text in tree.texts.items():
+        if path.endswith("CMakeLists.txt") and not path.startswith("core/"):
+            yield from found(r"\bcore/src\b", path, text, lambda _: "only the core may use core/src")
+
+
+def definitions(tree):
+    """A function is defined in the folder of core/src whose header declares it; the functions of a
+    public header are all defined in one folder."""
+    headers, sources = {}, []
+    for path, text in tree.code("core/include", "core/src"):
+        for name, has_body, position in outline.functions(bare(text)):
+            if path.endswith(".cpp") and has_body:
+                sources.append((name, path.split("/")[2], at(path, text, position, "")))
+            elif not path.endswith(".cpp") and not has_body:
+                headers.setdefault(name, set()).add(path)
+    first = {}
+    for name, folder, place in sources:
+        declared = headers.get(name, set())
+        private = {path for path in declared if path.startswith("core/src/")}
+        if private and all(path.split("/")[2] != folder for path in private):
+            yield f"{place}{name}() is declared in {min(private)}"
+        for header in declared - private if len(declared) == 1 else ():
+            other, other_name = first.setdefault(header, (folder, name))
+            if folder != other:
+                yield f"{place}{name}() of {header} is defined in {folder}, {other_name}() in {other}"
 
 
 MANNERS = [
@@ -255,4 +294,5 @@ def fix_quotes(tree):
                 tree.texts[path] = new
 
 
-RULES = [core_names, arrows, core_order, manners, macros, length, heads, words, quotes]
+RULES = [core_names, arrows, core_order, core_private, definitions, manners, macros, length, heads,
+         words, quotes]

@@ -140,6 +140,10 @@ Array empty_on(Queue& queue, const Shape& shape, Dtype dtype) {
     return Array(std::move(body));
 }
 
+Array Array::without_memory(const Shape& shape, Dtype dtype, Device device) {
+    return Array(make_body(shape, dtype, state_or_current(device)));
+}
+
 Array Array::full(const Shape& shape, double value, Dtype dtype, Device device) {
     Array array = empty(shape, dtype, device);
     array.fill(value);

@@ -1,4 +1,4 @@
-// Array memory: the order of uses on several queues, and copies between host and devices.
+// Streams, the order of uses of arrays on several queues, and copies between host and devices.
 #include "array/array_ops.hpp"
 
 #include <algorithm>
@@ -7,6 +7,8 @@
 #include <mutex>
 
 namespace catena {
+
+constinit thread_local const using_stream* streams = nullptr;
 
 Queue& queue_in_scopes(DeviceState& device) noexcept {
     for (const using_stream* scope = streams; scope; scope = scope->outer()) {
@@ -25,6 +27,46 @@ void use(const Stream& stream, const Array& array, bool writes) {
     after_write(*array.body(), queue, Queue::end);  // covers work that the program launches later
     queue.advance();
 }
+
+Queue& queue_of(const Stream& stream) {
+    if (!stream) raise<InvalidError>("[stream] expected a stream, got an empty handle");
+    return *stream.queue();
+}
+
+Stream::Stream(Device device) {
+    DeviceState& state = state_or_current(device);
+    Queue& queue = state.take_queue();
+    if (&queue == &state.main()) *this = queue.as_stream();
+    else queue_ = {&queue, [](Queue* done) { done->device.give_back_queue(*done); }};
+}
+
+Stream Stream::current(Device device) {
+    DeviceState& state = state_or_current(device);
+    for (const using_stream* scope = streams; scope; scope = scope->outer())
+        if (&scope->stream().queue()->device == &state) return scope->stream();
+    return state.main().as_stream();
+}
+
+Device Stream::device() const { return Device(&queue_of(*this).device); }
+void Stream::synchronize() const {
+    Queue& queue = queue_of(*this);
+    if (queue.recording.load()) queue.refuse("a wait of the host");
+    queue.finish();
+}
+bool Stream::done() const {
+    Queue& queue = queue_of(*this);
+    if (queue.recording.load()) queue.refuse("a question of the host");
+    return queue.done();
+}
+void Stream::wait(const Stream& other) const { queue_of(*this).after(queue_of(other), Queue::end); }
+MemoryStats Stream::memory() const { return queue_of(*this).own->stats(); }
+catena_stream* Stream::native() const { return queue_of(*this).native; }
+
+using_stream::using_stream(const Stream& stream) : stream_(stream), outer_(streams) {
+    queue_of(stream);
+    streams = this;
+}
+using_stream::~using_stream() { streams = outer_; }
 
 namespace {
 
@@ -75,20 +117,13 @@ bool give(Queue& queue, ArrayBody& to, ArrayBody& from, const Call& call) {
     before_read(from, queue);
     before_write(to, queue);
     bool can = true;
-    queue.give([&](catena_ctx* ctx) {
+    submit(queue, [&](catena_ctx* ctx) {
         const catena_status status = call(ctx);
         can = status != CATENA_E_UNSUPPORTED;
         return can ? status : CATENA_OK;
     });
     if (can) after_write(to, queue, queue.last());
     return can;
-}
-
-// Copies from host memory, which the caller may reuse afterwards.
-void copy_from_host(Queue& queue, ArrayBody& to, const void* bytes) {
-    before_write(to, queue);
-    queue.device.copy(queue, memory_of(to), bytes, to.tensor.nbytes, CATENA_COPY_HOST_TO_DEVICE);
-    after_write(to, queue, queue.last());
 }
 
 // Copies `from` to `to`. queue: of to's device, or of from's device if only that one is asynchronous.
@@ -139,6 +174,23 @@ void copy_on(Queue& queue, ArrayBody& to, ArrayBody& from) {
 
 }  // namespace
 
+void copy_from_host(Queue& queue, ArrayBody& to, const void* bytes) {
+    before_write(to, queue);
+    queue.device.copy(queue, memory_of(to), bytes, to.tensor.nbytes, CATENA_COPY_HOST_TO_DEVICE);
+    after_write(to, queue, queue.last());
+}
+
+bool is_recorded(const ArrayBody& body) noexcept {
+    const CachingAllocator* home = (body.base ? *body.base : body).home;
+    return home && home->recorded();
+}
+
+void after_write(ArrayBody& body, Queue& queue, std::uint64_t ticket) noexcept {
+    ArrayBody& owner = owner_of(body);
+    owner.queue.store(&queue, std::memory_order_release);
+    owner.ticket = is_recorded(owner) ? Queue::end : ticket;
+}
+
 ArrayExtra& extra_of(ArrayBody& body) {
     const std::lock_guard lock(extras());
     ArrayExtra* extra = body.extra.load(std::memory_order_acquire);
@@ -148,7 +200,7 @@ ArrayExtra& extra_of(ArrayBody& body) {
 
 void read_elsewhere(ArrayBody& owner, Queue& queue) {
     if (Recorder* recorder = queue.recording.load()) recorder->uses(owner, false);
-    if (owner.home && owner.home->recorded()) recorder_of(owner).used_by(queue, false);
+    if (is_recorded(owner)) recorder_of(owner).used_by(queue, false);
     Queue* writer = owner.queue.load(std::memory_order_acquire);
     queue.after(*writer, owner.ticket);
     if (!queue.async) {  // the host has waited, so later uses need not wait
@@ -164,7 +216,7 @@ void read_elsewhere(ArrayBody& owner, Queue& queue) {
 void write_elsewhere(ArrayBody& owner, Queue& queue) {
     Recorder* const recorder = queue.recording.load();
     if (recorder && owner.queue.load() != &queue) recorder->uses(owner, true);
-    if (owner.home && owner.home->recorded()) recorder_of(owner).used_by(queue, true);
+    if (is_recorded(owner)) recorder_of(owner).used_by(queue, true);
     queue.after(*owner.queue.load(std::memory_order_acquire), Queue::end);
     for (Queue* reader : take_readers(owner)) queue.after(*reader, Queue::end);
 }
@@ -337,7 +389,7 @@ void Array::fill(double value) const {
     alignas(16) char element[16];
     convert(Dtype::float64, &value, dtype(), element, 1);
     before_write(body, queue);
-    queue.give([&](catena_ctx* ctx) {
+    submit(queue, [&](catena_ctx* ctx) {
         return device.memory->fill(ctx, device.dev, queue.native, memory_of(body), element,
                                    static_cast<std::uint32_t>(item), bytes / item);
     });

@@ -1,20 +1,40 @@
 // Operations on array bodies: creation, memory, views, versions, read-only flags.
 #pragma once
 
-#include "device/device_state.hpp"
+#include "registry/registry.hpp"
+
+#include <catena/core/extend/order.hpp>
 
 #include <algorithm>
 #include <bit>
 
 namespace catena {
 
+// Fields that few arrays need.
+struct ArrayExtra {
+    SmallVector<Queue*, 2> readers;  // other queues that read since the last write
+    std::function<void()> release;   // called when foreign memory is no longer used
+    PinnedPool* pinned = nullptr;    // owner of a pinned block, or null
+};
+ArrayExtra& extra_of(ArrayBody& body);
+
+// The thread's innermost using_stream scope, or null. current_queue() uses the scopes.
+extern constinit
+    __attribute__((tls_model("initial-exec"))) thread_local const using_stream* streams;
+Queue& queue_in_scopes(DeviceState& device) noexcept;
+inline Queue& current_queue(DeviceState& device) noexcept {
+    return streams ? queue_in_scopes(device) : device.main();
+}
+// Waits until the host may read or write the array in memory that it can access.
+void before_host(ArrayBody& body, bool writes);
+// Returns the memory to its allocator, pool or owner, ordered after all uses.
+void give_back_memory(ArrayBody& body) noexcept;
+
 // Returns an unsealed body without memory. Set meta.dtype, ndim and shape, then call shape_known().
 Ref<ArrayBody> new_body(DeviceState& device);
 // Returns a sealed body without memory. Throws MemoryError if the shape is too large.
 Ref<ArrayBody> make_body(const Shape& shape, Dtype dtype, DeviceState& device);
 Array empty_on(Queue& queue, const Shape& shape, Dtype dtype);
-// Returns the body. Throws if the handle is empty, or if the array has only a shape.
-ArrayBody& need_memory(const Array& array);
 // Completes the descriptors from meta. Returns false if the shape is invalid or too large.
 bool shape_known(ArrayBody& body);
 // Allocates memory for the body, for work on the queue.
@@ -40,12 +60,6 @@ inline bool has_memory(const ArrayBody& body) noexcept { return body.block || bo
 inline std::uint32_t version_of(const ArrayBody& body) noexcept {
     return body.base ? body.base->version : body.version;
 }
-inline void written(ArrayBody& body) noexcept { ++(body.base ? *body.base : body).version; }
-// Marks a tensor read-only. Kernels may write only results, until they have run, and updated inputs.
-inline void seal(ArrayBody& body) noexcept { body.tensor.flags |= CATENA_TENSOR_READONLY; }
-inline void unseal(ArrayBody& body) noexcept {
-    body.tensor.flags &= ~std::uint32_t{CATENA_TENSOR_READONLY};
-}
 // Releases the body's memory, if it has any.
 inline void drop_memory(ArrayBody& body) noexcept {
     CachingAllocator* home = body.home;
@@ -67,9 +81,6 @@ inline bool same_kind(const ArrayBody& a, const ArrayBody& b) noexcept {
 // Whether no other handle and no recording refers to the memory.
 inline bool unshared(const ArrayBody& body) noexcept {
     return body.unique() && (!body.base || body.base->unique());
-}
-inline void* memory_of(const ArrayBody& body) noexcept {
-    return static_cast<char*>(body.tensor.dl.data) + body.tensor.dl.byte_offset;
 }
 inline Array empty_like(const ArrayBody& like, Queue& queue) {
     Ref<ArrayBody> body = new_body(queue.device);

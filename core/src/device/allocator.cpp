@@ -309,7 +309,7 @@ void* CachingAllocator::try_backend(std::uint64_t capacity, catena_ctx& ctx) {
     ++memory_.stats.system_calls;
     ctx.status = device.table.alloc(&ctx, device.dev, queue.native, capacity, &block);
     if (ctx.status == CATENA_OK && !block)
-        host_table().fail(&ctx, CATENA_E_DEVICE, "alloc(): expected memory, got NULL");
+        fail(&ctx, CATENA_E_DEVICE, "alloc(): expected memory, got NULL");
     return ctx.status == CATENA_OK ? block : nullptr;
 }
 

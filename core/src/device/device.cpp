@@ -1,21 +1,12 @@
-// Devices: opening, the thread's current device, random states, streams.
+// DeviceState: an opened device. Queue: tickets, and the events behind them.
 #include "device/device_state.hpp"
 
 #include <limits.hpp>
 
 #include <algorithm>
-#include <charconv>
 #include <cstddef>
-#include <cstdlib>
 
 namespace catena {
-namespace {
-
-thread_local DeviceState* current = nullptr;
-thread_local const Device* fallback = nullptr;  // set by the innermost using_fallback scope
-
-}  // namespace
-
 std::uint64_t seed_of(std::uint64_t seed, int ordinal) noexcept {
     return seed ^ static_cast<std::uint64_t>(ordinal) * 0x9e3779b97f4a7c15u;
 }
@@ -35,7 +26,7 @@ DeviceState::DeviceState(BackendEntry& backend_entry, int device_ordinal, int de
     // least: size of the table in the first release that had it.
     const auto ask = [&]<class Table>(const Table*& given, const char* id,
                                       std::size_t least = sizeof(Table)) {
-        given = static_cast<const Table*>(backend_extension(Device(this), id));
+        given = static_cast<const Table*>(extension(id));
         if (!given || given->struct_size >= least) return;
         raise<DeviceError>("[{}] {}: struct_size: expected at least {}, got {}", name, id, least,
                            given->struct_size);
@@ -51,6 +42,12 @@ DeviceState::DeviceState(BackendEntry& backend_entry, int device_ordinal, int de
             CATENA_THREADS_1);
     }
     main_ = &make_queue();
+}
+
+const void* DeviceState::extension(const char* id) const {
+    if (!table.get_extension) return nullptr;
+    const PluginStep step(backend.plugin->file, "get_extension()");
+    return table.get_extension(dev, id);
 }
 
 Queue& DeviceState::make_queue() {
@@ -94,7 +91,7 @@ void DeviceState::copy(Queue& queue, void* target, const void* source, std::uint
     if (bytes == 0) return;
     if (queue.recording.load() && direction != CATENA_COPY_DEVICE_TO_DEVICE)
         queue.refuse("a copy of host memory that is not pinned");
-    queue.give([&](catena_ctx* ctx) {
+    submit(queue, [&](catena_ctx* ctx) {
         return table.copy(ctx, dev, queue.native, target, source, bytes, direction);
     });
     if (direction == CATENA_COPY_DEVICE_TO_HOST) queue.finish();
@@ -121,7 +118,7 @@ MemorySize DeviceState::memory_size() {
 }
 
 void DeviceState::release_cached() noexcept {
-    main_->own.release_cached();
+    main_->own->release_cached();
     pinned.release();
 }
 
@@ -137,130 +134,34 @@ bool make_room(catena_ctx& ctx, catena_status status) noexcept {
     return true;
 }
 
-DeviceState& state_of(Device device) {
-    if (!device) raise<InvalidError>("[device] expected a device, got an empty handle");
-    return *device.state();
-}
-
-DeviceState& state_or_current(Device device) {
-    return *(device ? device : Device::current()).state();
-}
-
-const void* backend_extension(Device device, const char* id) {
-    const DeviceState& state = state_of(device);
-    if (!state.table.get_extension) return nullptr;
-    const PluginStep step(state.backend.plugin->file, "get_extension()");
-    return state.table.get_extension(state.dev, id);
-}
-
-void* backend_device(Device device) { return state_of(device).dev; }
-
-void call_backend(Device device, std::string_view what,
-                  const std::function<catena_status(catena_ctx*, void*)>& call) {
-    DeviceState& state = state_of(device);
-    catena_ctx ctx;
-    ctx.device = &state;
-    const catena_status status = call(&ctx, state.dev);
-    if (status != CATENA_OK) throw_failure(ctx, status, std::string(what));
-}
-
-Device Device::current() { return Device(catena::current ? catena::current : &default_device()); }
-
-const std::string& Device::name() const { return state_of(*this).name; }
-std::string_view Device::backend() const { return state_of(*this).table.name; }
-int Device::ordinal() const { return state_of(*this).ordinal; }
-bool Device::host_accessible() const { return state_of(*this).host_accessible(); }
-void Device::synchronize() const { state_of(*this).synchronize(); }
-MemoryStats Device::memory() const {
-    DeviceMemory& heap = state_of(*this).heap;
-    const std::lock_guard lock(heap.mutex);
-    MemoryStats stats = heap.stats;
-    for (const CachingAllocator* pool : heap.pools) {  // blocks cached by this thread are free
-        stats.in_use -= pool->at_hand();
-        stats.cached += pool->at_hand();
-    }
-    return stats;
-}
-MemorySize Device::memory_size() const { return state_of(*this).memory_size(); }
-void Device::reset_peak_memory() const {
-    DeviceMemory& heap = state_of(*this).heap;
-    const std::lock_guard lock(heap.mutex);
-    heap.stats.peak = heap.stats.in_use;
-    for (CachingAllocator* pool : heap.pools) pool->reset_peak();
-}
-void Device::release_cached() const { state_of(*this).release_cached(); }
-
-int Device::threads() const {
-    const DeviceState& state = state_of(*this);
-    return state.threads ? state.threads->count(state.dev) : 1;
-}
-
-void Device::set_threads(int n) const {
-    const DeviceState& state = state_of(*this);
-    if (state.threads) state.threads->set_count(state.dev, n);
-}
-
-using_device::using_device(Device device) : before_(catena::current) {
-    catena::current = device.state();
-}
-using_device::~using_device() { catena::current = before_.state(); }
-
-void use_device(Device device) { catena::current = device.state(); }
-
-Device Device::fallback() {
-    if (catena::fallback) return *catena::fallback;
-    static const Device wish = [] {
-        const char* name = std::getenv("CATENA_FALLBACK");
-        return name && *name ? get(name) : Device();
-    }();
-    return wish;
-}
-
-using_fallback::using_fallback(Device device) : device_(device), before_(catena::fallback) {
-    catena::fallback = &device_;
-}
-using_fallback::~using_fallback() { catena::fallback = before_; }
-
-void seed(std::uint64_t value, Device device) {
-    set_random_state(device, {seed_of(value, device.ordinal()), 0});
-}
-
-std::uint64_t initial_seed() {
-    const char* text = std::getenv("CATENA_SEED");
-    if (!text || !*text) return 0;
-    const std::string_view digits = text;
-    std::uint64_t value = 0;
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    if (error != std::errc() || end != digits.data() + digits.size()) {
-        raise<InvalidError>("[seed] CATENA_SEED: expected a number from 0 to 2^64 - 1, got '{}'",
-                            digits);
-    }
-    return value;
-}
-
-RandomState random_state(Device device) {
-    const DeviceState& state = state_of(device);
-    return {state.random_seed, state.random_offset};
-}
-
-RandomState reserve_random(Device device, std::uint64_t n) {
-    DeviceState& state = state_of(device);
-    return {state.random_seed.load(std::memory_order_relaxed),
-            state.random_offset.fetch_add(n, std::memory_order_relaxed)};
-}
-
-void set_random_state(Device device, RandomState to) {
-    DeviceState& state = state_of(device);
-    state.random_seed = to.seed;
-    state.random_offset = to.offset;
-}
-
 // ---- streams: tickets, and the events behind them
 
-constinit thread_local const using_stream* streams = nullptr;
-
 Queue::Queue(DeviceState& of, catena_stream* stream, bool recorder)
-    : device(of), native(stream), async(of.async()), own(*this, recorder) {}
+    : device(of),
+      native(stream),
+      async(of.async()),
+      own(std::make_unique<CachingAllocator>(*this, recorder)),
+      pool(own.get()) {}
+Queue::~Queue() = default;
+
+void Recorder::hold_memory() {
+    const std::lock_guard nobody_waits(device.waits);
+    const std::lock_guard lock(device.heap.mutex);
+    ++device.heap.recordings;
+}
+void Recorder::release_memory() noexcept {
+    std::unique_lock lock(device.heap.mutex);
+    const bool release = --device.heap.recordings == 0 && device.heap.release_wanted;
+    lock.unlock();
+    if (release) device.release_cached();
+}
+void Recorder::keep_free_memory(bool kept) noexcept { own->keep(kept); }
+
+std::vector<Queue*> queues_of(Device device) { return device.state()->queues(); }
+Queue& add_queue(std::unique_ptr<Queue> queue) {
+    DeviceState& device = queue->device;
+    return device.add_queue(std::move(queue));
+}
 
 // Returns a handle that never gives the queue back: the device owns it.
 Stream Queue::as_stream() noexcept {
@@ -390,47 +291,5 @@ void Queue::mark() {
     const std::lock_guard lock(mutex_);
     point(now());
 }
-
-// ---- streams, as programs have them
-
-Queue& queue_of(const Stream& stream) {
-    if (!stream) raise<InvalidError>("[stream] expected a stream, got an empty handle");
-    return *stream.queue();
-}
-
-Stream::Stream(Device device) {
-    DeviceState& state = state_or_current(device);
-    Queue& queue = state.take_queue();
-    if (&queue == &state.main()) *this = queue.as_stream();
-    else queue_ = {&queue, [](Queue* done) { done->device.give_back_queue(*done); }};
-}
-
-Stream Stream::current(Device device) {
-    DeviceState& state = state_or_current(device);
-    for (const using_stream* scope = streams; scope; scope = scope->outer())
-        if (&scope->stream().queue()->device == &state) return scope->stream();
-    return state.main().as_stream();
-}
-
-Device Stream::device() const { return Device(&queue_of(*this).device); }
-void Stream::synchronize() const {
-    Queue& queue = queue_of(*this);
-    if (queue.recording.load()) queue.refuse("a wait of the host");
-    queue.finish();
-}
-bool Stream::done() const {
-    Queue& queue = queue_of(*this);
-    if (queue.recording.load()) queue.refuse("a question of the host");
-    return queue.done();
-}
-void Stream::wait(const Stream& other) const { queue_of(*this).after(queue_of(other), Queue::end); }
-MemoryStats Stream::memory() const { return queue_of(*this).own.stats(); }
-catena_stream* Stream::native() const { return queue_of(*this).native; }
-
-using_stream::using_stream(const Stream& stream) : stream_(stream), outer_(streams) {
-    queue_of(stream);
-    streams = this;
-}
-using_stream::~using_stream() { streams = outer_; }
 
 }  // namespace catena

@@ -1,34 +1,19 @@
-// An opened device: its backend, queues, threads and random stream. catena_ctx: one call into a plugin.
+// An opened device: its backend, queues, threads and random stream.
 #pragma once
 
-#include "device/hooks.hpp"
-#include "device/queue.hpp"
+#include "device/allocator.hpp"
+#include "device/plugin_source.hpp"
 
 #include <catena/abi/backend.h>
 #include <catena/abi/ext/draft/events.h>
 #include <catena/abi/ext/draft/graph.h>
 #include <catena/abi/ext/draft/memory.h>
 #include <catena/abi/ext/threads.h>
-#include <catena/abi/host.h>
 #include <catena/core/config.hpp>
+#include <catena/core/extend/context.hpp>
+#include <catena/core/extend/diagnostics.hpp>
 
-#include <exception>
 #include <shared_mutex>
-
-namespace catena {
-class Variable;
-}
-
-struct catena_ctx {
-    catena::DeviceState* device = nullptr;
-    catena_status status = CATENA_OK;
-    std::uint32_t draws = 0;       // philox() calls of a kernel
-    std::string error;             // text of the first failure
-    std::exception_ptr exception;  // of the first failure, if the host threw it
-    catena::SmallVector<catena::Variable, 8>* variables = nullptr;  // made in a gradient callback
-    catena::RandomState drawn{};  // random state of the first draw
-    bool draws_again = false;     // a second run of the kernel gets the same state
-};
 
 namespace catena {
 
@@ -50,7 +35,7 @@ public:
     int index;  // among all opened devices
     std::string name;
     void* dev = nullptr;
-    // Extensions of the backend, or null.
+    const void* extension(const char* id) const;  // of the backend, or null
     const catena_threads* threads = nullptr;
     const catena_memory* memory = nullptr;
     const catena_events* events = nullptr;
@@ -66,8 +51,6 @@ public:
     void give_back_queue(Queue& queue) noexcept;
     Queue& add_queue(std::unique_ptr<Queue> queue);
     std::vector<Queue*> queues();  // all existing queues
-
-    std::atomic<void*> call_log{nullptr};  // used by catena::diagnostics
 
     bool host_accessible() const noexcept { return table.flags & CATENA_BACKEND_HOST_MEMORY; }
     bool async() const noexcept { return table.flags & CATENA_BACKEND_ASYNC; }
@@ -94,17 +77,11 @@ private:
 inline void note_launch(const Queue& queue, const catena_function& function,
                         std::int32_t phase) noexcept {
     if (queue.async && !queue.recording.load(std::memory_order_relaxed))
-        diagnostics().launches(queue.device, function, phase);
+        diagnostics().launches(Device(&queue.device), function, phase);
 }
 
-DeviceState& state_of(Device device);  // throws InvalidError for an empty handle
-DeviceState& state_or_current(Device device);
-// The first device with host memory, else the first device. Throws DeviceError if there is none.
-DeviceState& default_device();
 // Derives a device's seed: it depends on the ordinal, and is the same for all backends.
 std::uint64_t seed_of(std::uint64_t seed, int ordinal) noexcept;
-
-inline Queue& main_queue(DeviceState& device) noexcept { return device.main(); }
 
 // ---- calls into plugins
 
@@ -116,30 +93,6 @@ const Config& read_config() noexcept;
 // Returns a copy of `now`. Consecutive calls of a thread share it while the named settings stay the same.
 std::shared_ptr<const Config> keep_named(const Config& now);
 
-// Returns the table of services that every plugin gets.
-const catena_host& host_table() noexcept;
-
-// Writes to the log; level: CATENA_LOG_*.
-inline void tell(std::int32_t level, const std::string& text) {
-    host_table().log(nullptr, level, text.c_str());
-}
-
-// Clears a failure, so that the next kernel or a repeated call starts without one.
-inline void forget_failure(catena_ctx& ctx) noexcept {
-    ctx.status = CATENA_OK;
-    ctx.error.clear();
-    ctx.exception = nullptr;
-}
-
-// Call it after a call into a plugin. If the plugin ran out of memory, releases cached memory, clears the
-// failure and returns true: the call may be repeated. Returns false during a recording.
-bool make_room(catena_ctx& ctx, catena_status status) noexcept;
-
-// Throws the host's own exception if it was the first failure, else the exception for status with the
-// plugin's text. A text that does not begin with '[' gets the prefix "[where] ".
-[[noreturn]] void throw_failure(const catena_ctx& ctx, catena_status status,
-                                const std::string& where, const std::string& hint = {});
-
 // Calls the backend; throws its error with the device's name.
 template <class Call>
 void on_backend(DeviceState& device, const Call& call, const char* hint = "") {
@@ -149,10 +102,11 @@ void on_backend(DeviceState& device, const Call& call, const char* hint = "") {
     if (status != CATENA_OK) throw_failure(ctx, status, device.name, hint);
 }
 
+// The same for work that it submits to a queue.
 template <class Call>
-void Queue::give(const Call& call) {
-    on_backend(device, call);
-    advance();
+void submit(Queue& queue, const Call& call) {
+    on_backend(queue.device, call);
+    queue.advance();
 }
 
 }  // namespace catena

@@ -1,4 +1,4 @@
-// The call engine: input checks, kernel calls, forward calls, and function handles.
+// The call engine: input checks, kernel calls, forward calls.
 #include "dispatch/dispatch.hpp"
 
 #include <limits.hpp>
@@ -6,17 +6,6 @@
 #include <algorithm>
 
 namespace catena {
-
-std::string describe_inputs(const FunctionEntry& f, std::span<ArrayBody* const> x) {
-    std::string text;
-    for (std::uint32_t i = 0; i < x.size(); ++i) {
-        if (!x[i]) continue;
-        text +=
-            fmt::format("{}{} {} {}", text.empty() ? "" : ", ", f.input_name(i),
-                        shape_to_string(x[i]->meta.shape, x[i]->meta.ndim), name(x[i]->meta.dtype));
-    }
-    return text.empty() ? "no inputs" : text;
-}
 
 void throw_arity(const FunctionEntry& f, std::size_t got) {
     const std::uint32_t least = f.min_inputs, most = f.descriptor.n_inputs;
@@ -76,10 +65,8 @@ void run_elsewhere(FunctionEntry& f, const BoundAttributes& attributes,
                    std::span<ArrayBody* const> x, const Config& now, bool needs_backward,
                    DeviceState& other, ForwardResult& result) {
     const catena_function& d = f.descriptor;
-    host_table().log(nullptr, CATENA_LOG_DEBUG,
-                     fmt::format("[{}] no kernel for {} on {}: runs on {}", d.name,
-                                 describe_inputs(f, x), result.device->name, other.name)
-                         .c_str());
+    tell(CATENA_LOG_DEBUG, fmt::format("[{}] no kernel for {} on {}: runs on {}", d.name,
+                                       describe_inputs(f, x), result.device->name, other.name));
     SmallVector<Array, 6> copies;
     SmallVector<ArrayBody*, 6> bodies;
     for (ArrayBody* body : x) {
@@ -115,7 +102,7 @@ struct Outputs {
 
 // Creates the results without memory, and adds their dtypes to in.key.
 void infer(const FunctionEntry& f, std::span<ArrayBody* const> x, ForwardInputs& in, KernelRun& run,
-           ForwardResult& result, Outputs& out) {
+           ForwardResult& result, Outputs& out, std::span<const Array> like) {
     const catena_function& d = f.descriptor;
     out.n = d.n_outputs;
     for (std::uint32_t i = 0; i < out.n; ++i) {
@@ -125,8 +112,10 @@ void infer(const FunctionEntry& f, std::span<ArrayBody* const> x, ForwardInputs&
         out.req[i] = CATENA_REQ_WRITE;
     }
     const auto n_x = static_cast<std::uint32_t>(x.size());
+    for (std::size_t i = 0; i < like.size(); ++i) *out.metas[i] = like[i].body()->meta;
     const catena_status status =
-        d.infer(&run.ctx, run.call.attrs, in.metas.data(), n_x, out.metas, out.n);
+        like.empty() ? d.infer(&run.ctx, run.call.attrs, in.metas.data(), n_x, out.metas, out.n)
+                     : CATENA_OK;
     if (status != CATENA_OK) run.fail(status);
     for (std::uint32_t i = 0; i < out.n; ++i) {
         if (!shape_known(*result.y[i].body())) throw_shape(f, d.outputs[i]->name, *out.metas[i], x);
@@ -143,11 +132,6 @@ void make_view(const FunctionEntry& f, std::span<ArrayBody* const> x, const Arra
     }
     alias(*y.body(), Ref<ArrayBody>(x[0]));
     seal(*y.body());
-}
-
-template <class T>
-std::vector<T> to_vector(SmallVector<T, 2>&& values) {
-    return {std::make_move_iterator(values.begin()), std::make_move_iterator(values.end())};
 }
 
 }  // namespace
@@ -301,24 +285,32 @@ bool KernelRun::can_run_again() const noexcept {
 
 // Every return statement names `result`, so that it is constructed in the caller's object.
 ForwardResult run_forward(FunctionEntry& f, const BoundAttributes& attributes,
-                          std::span<ArrayBody* const> x, const Config& now, bool needs_backward) {
+                          std::span<ArrayBody* const> x, const Config& now, bool needs_backward,
+                          std::span<const Array> like) {
     ForwardInputs in(f, x);
     DeviceState& device = *in.device;
     Queue& queue = current_queue(device);
     for (ArrayBody* body : x)
-        if (body) before_read(*body, queue);
+        if (body && !shapes_only) before_read(*body, queue);
     ForwardResult result;
     result.device = &device;
     result.flags = call_flags(now);
     Outputs out;
     KernelRun run(f, attributes, queue, CATENA_PHASE_FORWARD, result.flags, x, &result.saved);
-    infer(f, x, in, run, result, out);
+    infer(f, x, in, run, result, out, like);
     result.key =
         selection_key(device.index, result.flags & CATENA_CALL_DETERMINISTIC, in.key.bits());
+    if (shapes_only) [[unlikely]] {
+        for (const Array& y : result.y) seal(*y.body());
+        return result;
+    }
     if (f.descriptor.flags & CATENA_FUNCTION_VIEW) {
         make_view(f, x, result.y[0]);
         return result;
     }
+    const Selection& selection = f.select(result.key, device);
+    result.composed = f.descriptor.compose && selection.forward.empty();
+    if (result.composed) return result;
     for (const Array& y : result.y) {
         allocate(*y.body(), queue);
         run.writes.add_new(*y.body());
@@ -328,7 +320,6 @@ ForwardResult run_forward(FunctionEntry& f, const BoundAttributes& attributes,
     run.call.x = in.tensors.data();
     run.call.y = out.tensors;
     run.call.req = out.req;
-    const Selection& selection = f.select(result.key, device);
     for (const Candidate& candidate : selection.forward) {
         // A variant without a backward kernel is used only for calls that need no gradient.
         if (candidate.forward->variant && needs_backward && !candidate.paired) continue;
@@ -336,55 +327,42 @@ ForwardResult run_forward(FunctionEntry& f, const BoundAttributes& attributes,
         result.paired = candidate.paired;
         return result;
     }
+    result.composed = f.descriptor.compose;
+    if (result.composed) return result;
     if (DeviceState* other = fallback_for(device)) {
         run_elsewhere(f, attributes, x, now, needs_backward, *other, result);
         return result;
     }
-    diagnostics().no_kernel(f, x, device, in.key.bits(), !selection.forward.empty());
+    diagnostics().no_kernel(f, x, Device(&device), in.key.bits(), !selection.forward.empty());
     raise<UnsupportedError>("[{}] kernel: expected one for {} on {}, got none", f.descriptor.name,
                             describe_inputs(f, x), device.name);
 }
 
-bool masks_as_numbers(const FunctionEntry& f, std::span<ArrayBody* const> x,
-                      SmallVector<Array, 6>& numbers) {
-    const auto type = [&](std::size_t i) { return f.input_type[f.port(i)]; };
-    const auto is_mask = [&](std::size_t i) {
-        return x[i]->meta.dtype.code == CATENA_CODE_BOOL && !f.is_mutated(i);
+bool promote(const FunctionEntry& f, std::span<ArrayBody* const> x,
+             SmallVector<Array, 6>& converted) {
+    const auto rank = [](catena_dtype dtype) {
+        const bool floats = dtype.code == CATENA_CODE_FLOAT || dtype.code == CATENA_CODE_BFLOAT;
+        return floats ? 99 : dtype.code == CATENA_CODE_BOOL ? 0 : int{dtype.bits};
     };
-    bool any = false;
-    numbers.resize(x.size());
+    const ArrayBody* highest[CATENA_MAX_TYPE_VARS] = {};
     for (std::size_t i = 0; i < x.size(); ++i) {
-        for (std::size_t k = 0; x[i] && is_mask(i) && !numbers[i] && k < x.size(); ++k) {
-            Dtype dtype;
-            if (!x[k] || type(k) != type(i) || !from_abi(x[k]->meta.dtype, dtype)) continue;
-            if (dtype == Dtype::bool8) continue;
-            numbers[i] = Array(Ref(x[i])).astype(dtype);
-            any = true;
-        }
+        const ArrayBody*& most = highest[f.input_type[f.port(i)]];
+        if (x[i] && (!most || rank(x[i]->meta.dtype) > rank(most->meta.dtype))) most = x[i];
+    }
+    bool any = false;
+    converted.resize(x.size());
+    for (std::size_t i = 0; i < x.size(); ++i) {
+        const int last = f.descriptor.flags & CATENA_FUNCTION_PROMOTES ? 64 : 0;
+        if (!x[i] || f.is_mutated(i) || rank(x[i]->meta.dtype) > last) continue;
+        Dtype dtype;
+        const catena_dtype common = highest[f.input_type[f.port(i)]]->meta.dtype;
+        if (rank(common) == rank(x[i]->meta.dtype) || !from_abi(common, dtype)) continue;
+        const Array given{Ref(x[i])};
+        converted[i] = shapes_only ? Array::without_memory(given.shape(), dtype, given.device())
+                                   : given.astype(dtype);
+        any = true;
     }
     return any;
-}
-
-ForwardResult forward_arrays(FunctionEntry& function, const BoundAttributes& attributes,
-                             std::span<const Array> inputs) {
-    check_arity(function, inputs.size());
-    SmallVector<ArrayBody*, 6> x;
-    bool any_bool = false;
-    for (const Array& input : inputs) {
-        x.push_back(input.body());
-        any_bool = any_bool || (input && input.body()->meta.dtype.code == CATENA_CODE_BOOL);
-    }
-    while (x.size() < function.descriptor.n_inputs) x.push_back(nullptr);
-    SmallVector<Array, 6> numbers;
-    if (any_bool && masks_as_numbers(function, x, numbers)) [[unlikely]] {
-        for (std::size_t i = 0; i < x.size(); ++i)
-            if (numbers[i]) x[i] = numbers[i].body();
-    }
-    const Config& now = config();
-    ForwardResult result = run_forward(function, attributes, x, now, false);
-    if (now.debug) [[unlikely]]
-        diagnostics().check_forward(function, x, result.y);
-    return result;
 }
 
 // Runs a backward kernel of the addition, which adds the gradient of y to that of its first input.
@@ -421,70 +399,6 @@ bool add_in_place(const Array& there, const Array& gradient) {
     for (const catena_kernel* kernel : addition->select(key, device).backward)
         if (kernel->flags & CATENA_KERNEL_ADDS && run.attempt(*kernel)) return true;
     return false;
-}
-
-// ---- handles of functions
-
-PluginFunction::PluginFunction(std::string_view name, std::span<const Attribute> attributes)
-    : PluginFunction(Registry::get().require(name), attributes) {}
-PluginFunction::PluginFunction(FunctionEntry& entry, std::span<const Attribute> attributes)
-    : entry_(&entry), attributes_(BoundAttributes::make(entry, attributes)) {}
-PluginFunction::PluginFunction(const PluginFunction& other) noexcept = default;
-PluginFunction& PluginFunction::operator=(const PluginFunction& other) noexcept = default;
-PluginFunction::~PluginFunction() = default;
-
-PluginFunction PluginFunction::with(std::initializer_list<Attribute> attributes) const {
-    return with(std::span(attributes.begin(), attributes.size()));
-}
-PluginFunction PluginFunction::with(std::span<const Attribute> attributes) const {
-    return {*entry_, attributes};
-}
-
-std::string_view PluginFunction::name() const noexcept { return entry_->descriptor.name; }
-const catena_function& PluginFunction::descriptor() const noexcept { return entry_->descriptor; }
-
-std::vector<Variable> PluginFunction::operator()(std::span<const Variable* const> inputs) const {
-    return to_vector(call_function(*entry_, *attributes_, inputs));
-}
-
-std::vector<Array> PluginFunction::forward(std::span<const Array> inputs) const {
-    return to_vector(forward_arrays(*entry_, *attributes_, inputs).y);
-}
-
-void PluginFunction::forward(std::span<const Array> inputs, std::span<Array> outputs) const {
-    SmallVector<Array, 2> y = forward_arrays(*entry_, *attributes_, inputs).y;
-    for (std::size_t i = 0; i < std::min(outputs.size(), y.size()); ++i)
-        outputs[i] = std::move(y[i]);
-}
-
-Variable PluginFunction::call(std::span<const Variable* const> inputs, std::size_t output) const {
-    return std::move(call_function(*entry_, *attributes_, inputs)[output]);
-}
-
-Array PluginFunction::call(std::span<const Array> inputs, std::size_t output) const {
-    return std::move(forward_arrays(*entry_, *attributes_, inputs).y[output]);
-}
-
-std::size_t PluginFunction::first_output() const {
-    if (entry_->descriptor.n_outputs) return 0;
-    raise<InvalidError>("[{}] first(): expected an output, it has none", name());
-}
-
-// Returns the index of the only output that is not hidden.
-std::size_t PluginFunction::only_output() const {
-    const catena_function& d = entry_->descriptor;
-    const auto hidden = [](const catena_port_spec* port) {
-        return port->flags & CATENA_PORT_HIDDEN;
-    };
-    const std::span outputs(d.outputs, d.n_outputs);
-    const auto n =
-        outputs.size() - static_cast<std::size_t>(std::ranges::count_if(outputs, hidden));
-    const auto shown = std::ranges::find_if_not(outputs, hidden) - outputs.begin();
-    if (n == 1) return static_cast<std::size_t>(shown);
-    raise<InvalidError>(
-        "[{}] call: expected a function of one output, got one of {}: use f({{&x, ...}}) or "
-        "forward()",
-        name(), n);
 }
 
 }  // namespace catena

@@ -2,14 +2,11 @@
 #pragma once
 
 #include "array/array_ops.hpp"
-#include "registry/registry.hpp"
 
 namespace catena {
 
 // ---- inputs
 
-// Describes inputs for messages: "x (2, 3) float32, W (4, 3) float32".
-std::string describe_inputs(const FunctionEntry& function, std::span<ArrayBody* const> x);
 [[noreturn]] void throw_arity(const FunctionEntry& function, std::size_t inputs);
 inline void check_arity(const FunctionEntry& function, std::size_t inputs) {
     const bool too_many = !function.variadic && inputs > function.descriptor.n_inputs;
@@ -155,7 +152,8 @@ private:
 
 // ---- calls
 
-using Results = SmallVector<Variable, 2>;
+// While it is true, calls of this thread compute shapes and dtypes only: their results have no memory.
+inline thread_local bool shapes_only = false;
 
 // The results of a forward call, and the data that its gradient needs.
 struct ForwardResult {
@@ -164,25 +162,21 @@ struct ForwardResult {
     const catena_kernel* paired = nullptr;  // backward kernel bound to the kernel that ran
     DeviceState* device = nullptr;          // where it ran; y is on the inputs' device
     std::uint64_t key = 0;
-    std::uint32_t flags = 0;  // CATENA_CALL_*
+    std::uint32_t flags = 0;                          // CATENA_CALL_*
+    std::unique_ptr<std::vector<RandomState>> draws;  // of a composition that will run again
+    bool composed = false;  // there is no kernel, but a composition, which has not run yet
 };
 
-// Converts bool inputs that share a type_var with a numeric input: numbers[i] is x[i] as 0 and 1 in the
-// numeric dtype. Returns whether there are any.
-bool masks_as_numbers(const FunctionEntry& function, std::span<ArrayBody* const> x,
-                      SmallVector<Array, 6>& numbers);
+// Converts bool inputs that share a type_var with a numeric input, and integers next to higher dtypes if
+// the function promotes: converted[i] is x[i] in the highest dtype. Returns whether there are any.
+bool promote(const FunctionEntry& function, std::span<ArrayBody* const> x,
+             SmallVector<Array, 6>& converted);
 
-// Runs a forward call. x: one entry for each input, null for a missing optional one.
+// Runs a forward call. x: one entry for each input, null for a missing optional one. like: arrays like
+// the results, for a function without infer().
 ForwardResult run_forward(FunctionEntry& function, const BoundAttributes& attributes,
-                          std::span<ArrayBody* const> x, const Config& now, bool needs_backward);
-
-// Calls a function on variables, and records the graph if an input requires a gradient.
-Results call_function(FunctionEntry& function, const BoundAttributes& attributes,
-                      std::span<const Variable* const> inputs);
-
-// Calls a function on arrays, in the thread's configuration. Returns all outputs, hidden ones included.
-ForwardResult forward_arrays(FunctionEntry& function, const BoundAttributes& attributes,
-                             std::span<const Array> inputs);
+                          std::span<ArrayBody* const> x, const Config& now, bool needs_backward,
+                          std::span<const Array> like = {});
 
 // Computes there += gradient with the declared addition. Returns false if no kernel can add in place.
 bool add_in_place(const Array& there, const Array& gradient);

@@ -1,6 +1,7 @@
 // Backpropagation from one or several outputs to all leaves, or to chosen inputs.
 #include "array/array_ops.hpp"
 #include "graph/backward_pass.hpp"
+#include "graph/call.hpp"
 
 #include <catena/core/grad.hpp>
 
@@ -103,6 +104,10 @@ void BackwardPass::run(VariableNode* consumed) {
         ~Scope() { scale_of_pass = before; }
         const double before;
     };
+    const struct Group {
+        const CallGroup* before = current_group;
+        ~Group() { current_group = before; }
+    } group;
     std::optional<Scope> scope;
     if (mode_.loss_scale != 0) scope.emplace(loss_scale_);
     for (bool first = true; !heap_.empty(); first = false) {
@@ -112,6 +117,7 @@ void BackwardPass::run(VariableNode* consumed) {
         running_ = std::move(heap_.back());
         heap_.pop_back();
         GraphNode& node = *running_->node;
+        current_group = node.group_.get();
         if (node.named_) [[unlikely]]
             step_as_called(node);
         else step(node);

@@ -1,6 +1,8 @@
 // Calls on variables, and their gradients, computed by kernels or as compositions of functions.
-#include "dispatch/dispatch.hpp"
 #include "graph/backward_pass.hpp"
+#include "graph/call.hpp"
+
+#include <catena/core/grad.hpp>
 
 #include <algorithm>
 
@@ -25,12 +27,12 @@ bool contains(std::span<const std::uint64_t> targets, std::size_t i) {
     return targets[i / 64] >> (i % 64) & 1;
 }
 
-// Calls the function with bool inputs converted to numbers. Returns false if no input needs that.
-bool call_on_numbers(FunctionEntry& f, const BoundAttributes& attributes,
-                     std::span<const Variable* const> given, std::span<ArrayBody* const> x,
-                     Results& results) {
+// Calls the function with converted inputs. Returns false if no input needs that.
+bool call_promoted(FunctionEntry& f, const BoundAttributes& attributes,
+                   std::span<const Variable* const> given, std::span<ArrayBody* const> x,
+                   Results& results) {
     SmallVector<Array, 6> numbers;
-    if (!masks_as_numbers(f, x, numbers)) return false;
+    if (!promote(f, x, numbers)) return false;
     SmallVector<Variable, 6> variables(given.size());
     SmallVector<const Variable*, 6> inputs(given.begin(), given.end());
     for (std::size_t i = 0; i < given.size(); ++i) {
@@ -41,6 +43,11 @@ bool call_on_numbers(FunctionEntry& f, const BoundAttributes& attributes,
     }
     results = call_function(f, attributes, inputs);
     return true;
+}
+
+// Whether gradients are those of the composition, which needs all inputs.
+bool has_gradient_of_composition(const catena_function& d) {
+    return d.compose && !d.gradient && !d.grad_function;
 }
 
 }  // namespace
@@ -54,7 +61,9 @@ public:
                        std::span<const Variable> outputs, const Config& now) {
         const catena_function& d = f.descriptor;
         const catena_kernel* const paired = forward.paired;
-        const std::uint64_t retain_x = d.retain_x | (paired ? paired->retain_x : 0);
+        const std::uint64_t retain_x = has_gradient_of_composition(d)
+                                           ? ~std::uint64_t{0}
+                                           : d.retain_x | (paired ? paired->retain_x : 0);
         const std::uint64_t retain_y = d.retain_y | (paired ? paired->retain_y : 0);
         const Ref<GraphNode> owner(new CallNode(f, attributes, forward));
         auto& node = static_cast<CallNode&>(*owner);
@@ -203,7 +212,8 @@ private:
           paired_(forward.paired),
           key_(forward.key),
           flags_(forward.flags),
-          saved_(std::move(forward.saved)) {}
+          saved_(std::move(forward.saved)),
+          draws_(std::move(forward.draws)) {}
     // Returns a bit set of the inputs that are differentiable and wanted.
     template <class Wanted>
     Words targets_of(const Wanted& wanted) const {
@@ -246,7 +256,8 @@ private:
         check_retained();
         if (run_kernel(*device_, key_, gy, pass)) return;
         const catena_function& d = function_.descriptor;
-        DeviceState* other = d.gradient || d.grad_function ? nullptr : Device::fallback().state();
+        DeviceState* other =
+            d.gradient || d.grad_function || d.compose ? nullptr : Device::fallback().state();
         const std::uint64_t dtypes = key_ & 0xffff;
         if (other && other != device_ &&
             run_kernel(*other, selection_key(other->index, false, dtypes), gy, pass))
@@ -269,6 +280,7 @@ private:
         for (std::size_t i = 0; i < y.size(); ++i) y[i] = retained_output(i);
         const std::span<const Variable> inputs(x.data(), x.size()), outputs(y.data(), y.size());
         if (d.grad_function) return call_grad_function(inputs, outputs, gy, wanted, gx);
+        if (has_gradient_of_composition(d)) return run_composition(inputs, gy, wanted, gx);
         if (!d.gradient) {
             throw NotDifferentiableError(
                 config().enable_backprop
@@ -298,6 +310,34 @@ private:
             if (wanted[i]) gx[i] = results[next];
             ++next;
         }
+    }
+    // Runs the composition, and computes the gradients of its results.
+    void run_composition(std::span<const Variable> x, std::span<const Variable> gy,
+                         std::span<const bool> wanted, std::span<Variable> gx) {
+        const bool higher_order = config().enable_backprop;
+        std::vector<Variable> inputs(x.begin(), x.end());
+        for (std::size_t i = 0; i < x.size(); ++i) {
+            if (!x[i] || higher_order) continue;
+            inputs[i] = as_variable(x[i].data());
+            inputs[i].set_requires_grad(wanted[i]);
+        }
+        const force_backprop_mode scope;
+        const using_draws again(draws_.get(), true);
+        const Results y = compose(function_, *attributes_, inputs, *device_, flags_);
+        std::vector<Variable> outputs, grad_outputs, of;
+        for (std::size_t i = 0; i < gy.size(); ++i) {
+            if (!gy[i] || !y[i].requires_grad()) continue;
+            outputs.push_back(y[i]);
+            grad_outputs.push_back(gy[i]);
+        }
+        for (std::size_t i = 0; i < inputs.size(); ++i)
+            if (wanted[i]) of.push_back(inputs[i]);
+        if (outputs.empty()) return;
+        const auto results =
+            grad(outputs, of, grad_outputs, {}, {.enable_double_backprop = higher_order});
+        std::size_t next = 0;
+        for (std::size_t i = 0; i < gx.size(); ++i)
+            if (wanted[i]) gx[i] = results[next++];
     }
     void call_gradient(std::span<const Variable> x, std::span<const Variable> y,
                        std::span<const Variable> gy, const Words& targets, std::span<Variable> gx) {
@@ -349,39 +389,17 @@ private:
     const std::uint64_t key_;
     const std::uint32_t flags_;
     SmallVector<Array, 2> saved_;
+    std::unique_ptr<std::vector<RandomState>> draws_;  // of a composition that runs again
 };
 
-Results call_function(FunctionEntry& f, const BoundAttributes& attributes,
-                      std::span<const Variable* const> given) {
-    const catena_function& d = f.descriptor;
-    check_arity(f, given.size());
-    SmallVector<ArrayBody*, 6> x;
-    bool wanted = false;
-    bool is_volatile = false;
-    bool any_bool = false;
-    for (std::size_t i = 0; i < given.size(); ++i) {
-        const Variable* input = given[i];
-        const bool present = input && *input;
-        x.push_back(present ? input->data().body() : nullptr);
-        if (!present) continue;
-        if (!has_memory(*x.back())) throw_released(d.name, f.input_name(i));
-        is_volatile = is_volatile || input->is_volatile();
-        any_bool = any_bool || x.back()->meta.dtype.code == CATENA_CODE_BOOL;
-        wanted = wanted || (input->requires_grad() && f.is_differentiable(i));
-    }
-    while (x.size() < d.n_inputs) x.push_back(nullptr);
-    Results results;
-    if (any_bool && call_on_numbers(f, attributes, given, x, results)) return results;
-    if (is_volatile) {
-        check_volatile(given, d.name, [&](std::size_t i) { return f.input_name(i); });
-    }
-    const Config& now = config();
-    const bool graph = wanted && !is_volatile && now.enable_backprop &&
-                       !(d.flags & CATENA_FUNCTION_NOT_DIFFERENTIABLE);
+namespace {
 
-    ForwardResult forward = run_forward(f, attributes, x, now, graph);
-    if (now.debug) [[unlikely]]
-        diagnostics().check_forward(f, x, forward.y);
+// Makes the results of a call, and records it if `graph` is set.
+Results record(FunctionEntry& f, const BoundAttributes& attributes,
+               std::span<const Variable* const> given, ForwardResult& forward, bool graph,
+               bool is_volatile, const Config& now) {
+    const catena_function& d = f.descriptor;
+    Results results;
     for (std::uint32_t i = 0; i < d.n_outputs; ++i) {
         Ref<VariableNode> node(new VariableNode(forward.y[i]));
         node->is_volatile = node->volatile_result = is_volatile;
@@ -391,10 +409,168 @@ Results call_function(FunctionEntry& f, const BoundAttributes& attributes,
             is_floating(static_cast<Dtype>(dtype_index(forward.y[i].body()->meta.dtype)));
         results.push_back(Variable(std::move(node)));
     }
-    if (graph) {
-        CallNode::record(f, attributes, given, forward, results, now);
-    }
+    if (graph) CallNode::record(f, attributes, given, forward, results, now);
     return results;
+}
+
+// Whether calls do not ask for kernels.
+bool prefers_composition(const FunctionEntry& f, const Config& now) {
+    if (!f.descriptor.compose) return false;
+    return shapes_only ? !f.descriptor.infer : now.compositions || !f.has_kernels();
+}
+
+// Returns arrays like the results of a function without infer() that has kernels; empty for others.
+class like_results {
+public:
+    like_results(FunctionEntry& f, const BoundAttributes& attributes,
+                 std::span<ArrayBody* const> x) {
+        if (f.descriptor.infer) [[likely]]
+            return;
+        SmallVector<Array, 6> inputs;
+        for (ArrayBody* body : x) inputs.push_back(Array(Ref(body)));
+        arrays_ = infer_arrays(f, attributes, {inputs.data(), inputs.size()});
+    }
+    operator std::span<const Array>() const { return {arrays_.data(), arrays_.size()}; }
+
+private:
+    SmallVector<Array, 2> arrays_;
+};
+
+// Runs a call as a composition. x: the arrays of `given`, and null for each missing port.
+Results call_composition(FunctionEntry& f, const BoundAttributes& attributes,
+                         std::span<const Variable* const> given, std::span<ArrayBody* const> x,
+                         const Config& now, bool graph) {
+    const catena_function& d = f.descriptor;
+    ForwardInputs in(f, x);
+    bool is_volatile = false;
+    SmallVector<Variable, 4> inputs(x.size());
+    for (std::size_t i = 0; i < given.size(); ++i) {
+        if (!x[i]) continue;
+        inputs[i] = *given[i];
+        is_volatile = is_volatile || inputs[i].is_volatile();
+        if (!f.is_differentiable(i) && inputs[i].requires_grad() && !inputs[i].is_volatile())
+            inputs[i] = as_variable(inputs[i].data());
+    }
+    const bool recomputed = graph && d.flags & CATENA_FUNCTION_RECOMPUTED;
+    const bool is_node = recomputed || d.gradient || d.grad_function;
+    ForwardResult forward;
+    forward.flags = call_flags(now);
+    if (recomputed) forward.draws = std::make_unique<std::vector<RandomState>>();
+    const auto run = [&] {
+        const using_draws kept(forward.draws.get(), false);
+        return compose(f, attributes, {inputs.data(), inputs.size()}, *in.device, forward.flags);
+    };
+    const auto run_without_graph = [&] {
+        const no_backprop_mode scope;
+        return run();
+    };
+    const bool parts = !is_node && !(d.flags & CATENA_FUNCTION_NOT_DIFFERENTIABLE);
+    Results results = parts ? run() : run_without_graph();
+    for (std::uint32_t i = 0; i < d.n_outputs; ++i) {
+        const catena_port_spec& port = *d.outputs[i];
+        in.key.add(f.output_type[i], results[i].data().body()->meta.dtype,
+                   [&] { return std::string(port.name); });
+        if (is_node) forward.y.push_back(results[i].data());
+        else if (port.flags & (CATENA_PORT_NON_DIFFERENTIABLE | CATENA_PORT_HIDDEN))
+            results[i].set_requires_grad(false), results[i].unchain();
+    }
+    if (!is_node) return results;
+    forward.device = in.device;
+    forward.key =
+        selection_key(in.device->index, forward.flags & CATENA_CALL_DETERMINISTIC, in.key.bits());
+    return record(f, attributes, given, forward, graph, is_volatile, now);
+}
+
+// The same for arrays, without a graph.
+ForwardResult composed_arrays(FunctionEntry& f, const BoundAttributes& attributes,
+                              std::span<ArrayBody* const> x, const Config& now) {
+    SmallVector<Variable, 4> inputs(x.size());
+    SmallVector<const Variable*, 4> given;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+        if (x[i]) inputs[i] = as_variable(Array(Ref(x[i])));
+        given.push_back(&inputs[i]);
+    }
+    ForwardResult result;
+    for (const Variable& y : call_composition(f, attributes, given, x, now, false))
+        result.y.push_back(y.data());
+    return result;
+}
+
+ForwardResult kernel_arrays(FunctionEntry& f, const BoundAttributes& attributes,
+                            std::span<ArrayBody* const> x, const Config& now) {
+    ForwardResult result =
+        run_forward(f, attributes, x, now, false, like_results(f, attributes, x));
+    if (result.composed) result = composed_arrays(f, attributes, x, now);
+    else if (now.debug) [[unlikely]] diagnostics().check_forward(f, x, result.y);
+    return result;
+}
+
+}  // namespace
+
+Results call_function(FunctionEntry& f, const BoundAttributes& attributes,
+                      std::span<const Variable* const> given) {
+    const catena_function& d = f.descriptor;
+    check_arity(f, given.size());
+    SmallVector<ArrayBody*, 6> x;
+    bool wanted = false;
+    bool is_volatile = false;
+    bool may_convert = d.flags & CATENA_FUNCTION_PROMOTES;
+    for (std::size_t i = 0; i < given.size(); ++i) {
+        const Variable* input = given[i];
+        const bool present = input && *input;
+        x.push_back(present ? input->data().body() : nullptr);
+        if (!present) continue;
+        if (!has_memory(*x.back()) && !shapes_only) throw_released(d.name, f.input_name(i));
+        is_volatile = is_volatile || input->is_volatile();
+        may_convert = may_convert || x.back()->meta.dtype.code == CATENA_CODE_BOOL;
+        wanted = wanted || (input->requires_grad() && f.is_differentiable(i));
+    }
+    while (x.size() < d.n_inputs) x.push_back(nullptr);
+    Results results;
+    if (may_convert && call_promoted(f, attributes, given, x, results)) return results;
+    if (is_volatile) {
+        check_volatile(given, d.name, [&](std::size_t i) { return f.input_name(i); });
+    }
+    const Config& now = config();
+    const bool graph = wanted && !is_volatile && now.enable_backprop &&
+                       !(d.flags & CATENA_FUNCTION_NOT_DIFFERENTIABLE);
+
+    if (prefers_composition(f, now)) return call_composition(f, attributes, given, x, now, graph);
+    ForwardResult forward =
+        run_forward(f, attributes, x, now, graph, like_results(f, attributes, x));
+    if (forward.composed) return call_composition(f, attributes, given, x, now, graph);
+    if (now.debug) [[unlikely]]
+        diagnostics().check_forward(f, x, forward.y);
+    return record(f, attributes, given, forward, graph, is_volatile, now);
+}
+
+ForwardResult forward_arrays(FunctionEntry& function, const BoundAttributes& attributes,
+                             std::span<const Array> inputs) {
+    check_arity(function, inputs.size());
+    SmallVector<ArrayBody*, 6> x;
+    bool may_convert = function.descriptor.flags & CATENA_FUNCTION_PROMOTES;
+    for (const Array& input : inputs) {
+        x.push_back(input.body());
+        may_convert = may_convert || (input && input.body()->meta.dtype.code == CATENA_CODE_BOOL);
+    }
+    while (x.size() < function.descriptor.n_inputs) x.push_back(nullptr);
+    SmallVector<Array, 6> numbers;
+    if (may_convert && promote(function, x, numbers)) [[unlikely]] {
+        for (std::size_t i = 0; i < x.size(); ++i)
+            if (numbers[i]) x[i] = numbers[i].body();
+    }
+    const Config& now = config();
+    if (prefers_composition(function, now)) return composed_arrays(function, attributes, x, now);
+    return kernel_arrays(function, attributes, x, now);
+}
+
+SmallVector<Array, 2> infer_arrays(FunctionEntry& f, const BoundAttributes& attributes,
+                                   std::span<const Array> inputs) {
+    const struct Scope {
+        bool before = std::exchange(shapes_only, true);
+        ~Scope() { shapes_only = before; }
+    } scope;
+    return forward_arrays(f, attributes, inputs).y;
 }
 
 }  // namespace catena

@@ -1,6 +1,6 @@
 // Variables and graph nodes: edges, lifetime, retained arrays, accumulation of gradients.
-#include "dispatch/dispatch.hpp"
 #include "graph/backward_pass.hpp"
+#include "graph/call.hpp"
 
 #include <catena/core/parameters.hpp>
 
@@ -385,6 +385,7 @@ void GraphNode::connect(std::span<const Variable* const> inputs, std::span<const
                         const Config& now) {
     if (!now.named.empty()) [[unlikely]]
         named_ = keep_named(now);
+    if (current_group) group_ = Ref(current_group);
     if (now.debug) trace_ = std::make_unique<std::vector<void*>>(diagnostics().stack());
     inputs_.reserve(inputs.size());
     outputs_.reserve(outputs.size());

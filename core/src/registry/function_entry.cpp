@@ -62,8 +62,7 @@ catena_value value_of(const Attribute& given) { return to_abi(given.value); }
 
 }  // namespace
 
-FunctionEntry::FunctionEntry(const catena_function& given, const PluginEntry& from)
-    : descriptor(whole(given)), plugin(from) {
+FunctionInfo::FunctionInfo(const catena_function& given) : descriptor(whole(given)) {
     const catena_function& d = descriptor;
     std::vector<std::string_view> names;
     const auto index_of = [&](std::string_view name) {
@@ -83,17 +82,33 @@ FunctionEntry::FunctionEntry(const catena_function& given, const PluginEntry& fr
         output_type.push_back(index_of(d.outputs[i]->type_var));
     variadic = is_variadic(d);
     type_vars = static_cast<int>(names.size());
+}
+
+FunctionEntry::FunctionEntry(const catena_function& given, const PluginEntry& from)
+    : FunctionInfo(given), plugin(from) {
+    const catena_function& d = descriptor;
     const bool required = std::any_of(d.attrs, d.attrs + d.n_attrs, [](const auto* attribute) {
         return attribute->flags & CATENA_ATTR_REQUIRED;
     });
     defaults = required ? nullptr : BoundAttributes::make_defaults(d);
 }
 
-std::string FunctionEntry::input_name(std::size_t i) const {
+std::string FunctionInfo::input_name(std::size_t i) const {
     if (i < descriptor.n_inputs && !(variadic && i + 1 == descriptor.n_inputs))
         return descriptor.inputs[i]->name;
     return fmt::format("{}[{}]", descriptor.inputs[descriptor.n_inputs - 1]->name,
                        i + 1 - descriptor.n_inputs);
+}
+
+std::string describe_inputs(const FunctionInfo& f, std::span<ArrayBody* const> x) {
+    std::string text;
+    for (std::uint32_t i = 0; i < x.size(); ++i) {
+        if (!x[i]) continue;
+        text +=
+            fmt::format("{}{} {} {}", text.empty() ? "" : ", ", f.input_name(i),
+                        shape_to_string(x[i]->meta.shape, x[i]->meta.ndim), name(x[i]->meta.dtype));
+    }
+    return text.empty() ? "no inputs" : text;
 }
 
 FunctionEntry& FunctionEntry::gradient() {
@@ -107,6 +122,7 @@ FunctionEntry& FunctionEntry::gradient() {
 void FunctionEntry::forget_selections() {
     for (auto& slot : cache_) slot.store(nullptr, std::memory_order_release);
     selections_.clear();
+    has_kernels_.store(!kernels_.empty(), std::memory_order_relaxed);
 }
 
 void FunctionEntry::set_pin(std::string_view wish) {

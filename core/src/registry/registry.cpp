@@ -1,7 +1,6 @@
 // Registration, pins, tables of extensions, devices by name.
 #include "registry/registry.hpp"
 
-#include <ids.hpp>
 #include <limits.hpp>
 #include <table_rules.hpp>
 
@@ -114,12 +113,11 @@ const PluginEntry& Registry::add(std::string id, std::filesystem::path file,
     for (const catena_backend* b : std::span(table.backends, table.n_backends))
         backends_.push_back(std::make_unique<BackendEntry>(BackendEntry{b, &plugin, {}}));
     for (const catena_extension* e : std::span(table.extensions, table.n_extensions)) {
-        const std::string name(stable_id(e->id));
-        auto& versions = extensions_[{e->device, name}];
+        auto& versions = extensions_[{e->device, e->id}];
         std::vector<Offer> offers;
         if (!versions.empty()) offers = versions.back()->sorted;
         offers.push_back({e, &plugin});
-        set_extensions(versions, name, std::move(offers));
+        set_extensions(versions, e->id, std::move(offers));
     }
     epoch_.fetch_add(1, std::memory_order_release);
     return plugin;
@@ -160,11 +158,10 @@ void Registry::remove(const PluginEntry& plugin) {
         if (backend->plugin == &plugin) gone_.push_back(std::move(backend));
     std::erase(backends_, nullptr);
     for (const catena_extension* gone : std::span(table.extensions, table.n_extensions)) {
-        const std::string id(stable_id(gone->id));
-        auto& versions = extensions_[{gone->device, id}];
+        auto& versions = extensions_[{gone->device, gone->id}];
         auto rest = versions.back()->sorted;
         std::erase_if(rest, [&](const Offer& offer) { return offer.extension == gone; });
-        set_extensions(versions, id, std::move(rest));
+        set_extensions(versions, gone->id, std::move(rest));
     }
     for (auto& entry : plugins_)
         if (entry.get() == &plugin) gone_.push_back(std::move(entry));
@@ -207,8 +204,7 @@ const void* const* Registry::extensions(const BackendEntry* backend, const char*
     }
     static const void* const none[1] = {nullptr};
     const std::lock_guard lock(mutex_);
-    const auto found =
-        extensions_.find({backend ? backend->table->name : "", std::string(stable_id(id))});
+    const auto found = extensions_.find({backend ? backend->table->name : "", id});
     const void* const* tables =
         found == extensions_.end() ? none : found->second.back()->tables.data();
     if (std::strlen(id) < sizeof(Answer::id)) {
@@ -229,7 +225,7 @@ Registry::Registry() {
         const std::string_view item(part.begin(), part.end());
         if (item.empty()) continue;
         const std::size_t equals = std::min(item.find('='), item.size());
-        PinWish wish{std::string(item), std::string(stable_id(item.substr(0, equals))),
+        PinWish wish{std::string(item), std::string(item.substr(0, equals)),
                      std::string(item.substr(std::min(equals + 1, item.size())))};
         if (wish.name.find('.') == wish.name.npos) wish.name = "catena." + wish.name;
         if (!wish.plugin.empty()) pins_[wish.name] = wish.plugin;
@@ -243,7 +239,6 @@ std::string_view Registry::pin_of(std::string_view name) const {
 }
 
 void pin_kernels(std::string_view name, std::string_view plugin) {
-    name = stable_id(name);
     Registry& registry = Registry::get();
     FunctionEntry* const function = registry.find(name);
     const std::lock_guard lock(registry.mutex());
@@ -261,8 +256,8 @@ void pin_kernels(std::string_view name, std::string_view plugin) {
     registry.epoch_.fetch_add(1, std::memory_order_release);
 }
 
-std::vector<PluginTable> plugin_tables() {
-    load_plugins_once();
+std::vector<PluginTable> plugin_tables(bool search) {
+    if (search) load_plugins_once();
     Registry& registry = Registry::get();
     const std::lock_guard lock(registry.mutex());
     std::vector<PluginTable> list;
@@ -277,6 +272,24 @@ std::vector<std::string> function_names() {
     std::vector<std::string> names;
     for (const auto& [name, entry] : registry.functions()) names.push_back(name);
     return names;
+}
+
+const void* extension(const char* id) {
+    load_plugins_once();
+    return *Registry::get().extensions(nullptr, id);
+}
+
+std::vector<KernelTable> kernel_tables(std::string_view function) {
+    const FunctionEntry& entry = Registry::get().require(function);
+    const std::lock_guard lock(Registry::get().mutex());
+    std::vector<KernelTable> list;
+    for (const KernelEntry& k : entry.kernels()) list.push_back({k.plugin->id, k.kernel});
+    return list;
+}
+
+std::vector<PinWish> take_pin_wishes() {
+    const std::lock_guard lock(Registry::get().mutex());
+    return std::exchange(Registry::get().asked_pins_, {});
 }
 
 const catena_function& function_descriptor(std::string_view name) {

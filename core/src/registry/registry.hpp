@@ -6,6 +6,7 @@
 
 #include <catena/abi/attribute.h>
 #include <catena/abi/plugin.h>
+#include <catena/core/extend/diagnostics.hpp>
 #include <catena/core/plugin_function.hpp>
 
 #include <optional>
@@ -69,36 +70,18 @@ struct Selection {
     std::size_t n_pinned = 0;                    // number of kernels of `pin` in backward
 };
 
-class FunctionEntry {
+class FunctionEntry : public FunctionInfo {
 public:
     FunctionEntry(const catena_function& descriptor, const PluginEntry& plugin);
 
-    const catena_function descriptor;  // a copy; fields beyond an older plugin's struct are 0
     const PluginEntry& plugin;
-    std::uint32_t min_inputs;  // counted up to the last port that is not optional
-    bool variadic;
-    bool mutates;                 // an input port is MUTATED
-    std::vector<int> input_type;  // index of each port's type_var
-    std::vector<int> output_type;
-    int type_vars;
     const BoundAttributes* defaults;  // null if an attribute is required
 
-    // Returns the port that input i belongs to.
-    std::size_t port(std::size_t i) const noexcept {
-        return i < descriptor.n_inputs ? i : descriptor.n_inputs - 1;
-    }
-    std::uint32_t input_flags(std::size_t i) const noexcept {
-        return descriptor.inputs[port(i)]->flags;
-    }
-    bool is_mutated(std::size_t i) const noexcept { return input_flags(i) & CATENA_PORT_MUTATED; }
-    bool is_differentiable(std::size_t i) const noexcept {
-        return !(input_flags(i) & CATENA_PORT_NON_DIFFERENTIABLE);
-    }
-    std::string input_name(std::size_t i) const;
     // Returns the function that descriptor.grad_function names. Throws PluginError if no plugin has it, or if
     // its ports and attributes do not match.
     FunctionEntry& gradient();
     const std::vector<KernelEntry>& kernels() const noexcept { return kernels_; }  // under mutex()
+    bool has_kernels() const noexcept { return has_kernels_.load(std::memory_order_relaxed); }
     bool pinned() const noexcept { return pinned_.load(std::memory_order_relaxed); }
     // Returns the kernels for a selection_key().
     const Selection& select(std::uint64_t key, DeviceState& device) {
@@ -115,7 +98,7 @@ public:
 private:
     friend struct Registry;
     const Selection& collect(std::uint64_t key, DeviceState& device);
-    void forget_selections();
+    void forget_selections();  // after a change of kernels or pin
 
     static constexpr int cache_size = 16;
     std::atomic<const Selection*> cache_[cache_size] = {};
@@ -123,6 +106,7 @@ private:
     std::vector<KernelEntry> kernels_;
     std::string pin_;
     std::atomic<bool> pinned_{false};
+    std::atomic<bool> has_kernels_{false};
     std::atomic<FunctionEntry*> gradient_{nullptr};  // cached result of gradient()
 };
 
@@ -186,10 +170,7 @@ struct Registry {
     // (backend name, id) -> versions of the list of tables. A plugin or pin adds a version; none is freed.
     std::map<std::pair<std::string, std::string>, Versions> extensions_;
     std::map<std::string, std::string, std::less<>> pins_;  // function or extension -> plugin
-    struct PinWish {
-        std::string item, name, plugin;  // name: of a function or an extension
-    };
-    std::vector<PinWish> asked_pins_;  // from CATENA_PIN; Diagnostics::report_pins() checks them
+    std::vector<PinWish> asked_pins_;  // from CATENA_PIN; Diagnostics::report_pins() takes them
     std::atomic<std::uint32_t> epoch_{1};
     std::vector<DeviceState*> opened_;
     std::atomic<DeviceState*> default_device_{nullptr};
@@ -205,5 +186,12 @@ inline int dtype_index(catena_dtype abi) noexcept {
     Dtype dtype;
     return from_abi(abi, dtype) ? static_cast<int>(dtype) : -1;
 }
+
+// ---- devices behind handles
+
+DeviceState& state_of(Device device);  // throws InvalidError for an empty handle
+DeviceState& state_or_current(Device device);
+// The first device with host memory, else the first device. Throws DeviceError if there is none.
+DeviceState& default_device();
 
 }  // namespace catena

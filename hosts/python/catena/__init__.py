@@ -7,7 +7,7 @@ from catena._core import (
     Array, DataError, Device, DeviceError, DtypeError, Error, GraphError, InternalError,
     InvalidError, InvalidType, InvalidValueError, NanError, NotDifferentiableError,
     OutOfMemoryError, PluginError, ShapeError, UnsupportedError, from_dlpack, load_plugin,
-    load_plugins, plugin_report)
+    load_plugins, plugin_report, __version__ as __version__)
 from catena.configuration import (
     DebugMode, config, force_backprop_mode, get_compute_mode, get_dtype, global_config, is_debug,
     mixed16, no_backprop_mode, seed, set_debug, using_config, using_device)
@@ -34,7 +34,6 @@ from catena.reporter import (
     DictSummary, Reporter, Summary, get_current_reporter, report, report_scope)
 from catena.compat import install_as_chainer
 
-__version__ = "0.1.0"
 disable_experimental_feature_warning = False  # of utils.experimental()
 # A name here is public for type checkers too. torch is not: it is also the name of PyTorch.
 __all__ = [
@@ -96,6 +95,6 @@ def print_runtime_info(out=None):
 
 def __dir__():
     from importlib.util import find_spec
-    # Those who get all attributes, such as help(), need modules that can be imported.
+    # Code that reads all attributes, such as help(), requires modules that can be imported.
     absent = {"torch"} if find_spec("torch") is None else set()
     return sorted({*globals(), *_later, *_elsewhere} - absent)

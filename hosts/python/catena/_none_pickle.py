@@ -66,7 +66,7 @@ def _value_of(data):
 
 
 def _known():
-    """What the pickles of numpy.array(None) describe: of Python 2 and 3, with 4 and 8 bytes a word."""
+    """Yields the contents of pickles of numpy.array(None), from Python 2 and 3, 32 and 64 bits."""
     for module in ("numpy.core.multiarray", "numpy._core.multiarray"):
         for zero in (b"b", ("call", ("class", "_codecs.encode"), (b"b", "latin1"))):
             for item in ("O8", "O4"):

@@ -10,7 +10,7 @@ import numpy
 from catena import _core
 
 # The fields of the core's Config.
-_flags = frozenset(["train", "enable_backprop", "deterministic", "debug"])
+_flags = frozenset(["train", "enable_backprop", "deterministic", "debug", "compositions"])
 _core_names = {name: name for name in _flags} | {"cudnn_deterministic": "deterministic"}
 _products = {"float32": 0, "bfloat16": 16, "float16": 32}
 _cudnn = {"always": 1, "auto": 1, "never": 0}
@@ -112,7 +112,7 @@ config = LocalConfig(global_config)
 global_config.dtype = numpy.dtype("float32")
 global_config.keep_graph_on_report = False
 global_config.in_recomputing = False  # in the second call of a function of F.forget()
-# What the first call of it keeps for the second one: a list, then an iterator over it.
+# Values that its first call keeps for the second one: a list, then an iterator over it.
 global_config._kept_for_recomputing = None
 # The core's own defaults, and an entry that only FunctionNode reads.
 global_config.__dict__.update(use_cudnn="auto", products="float32", type_check=True)

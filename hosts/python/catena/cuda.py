@@ -243,7 +243,7 @@ def to_gpu_async(array, stream=None) -> Any:
 
 
 def seed(s=None, device=None) -> None:
-    """Starts the random numbers of a GPU, by default the current one, anew. None is a random seed."""
+    """Seeds the random numbers of a GPU, by default the current one. None is a random seed."""
     if s is None:
         s = int.from_bytes(os.urandom(8), "little")
     _core.set_random_state(_core.gpu(device), s, 0)

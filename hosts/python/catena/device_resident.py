@@ -10,7 +10,7 @@ _older = ("to_cpu", "to_gpu", "to_intel64")  # which classes could override befo
 
 
 class DeviceResidentsVisitor:
-    """What device_resident_accept() calls with each object. A subclass implements the methods."""
+    """The visitor of device_resident_accept(). A subclass implements the methods."""
 
     def visit_device_resident(self, device_resident) -> Any:
         """Is called with each DeviceResident, before its arrays and variables."""

@@ -60,7 +60,7 @@ class LinkHook:
 
 
 class _Call:
-    """What hooks are told about a call."""
+    """The arguments of hooks: a call of a link."""
 
     def __init__(self, link, args, kwargs) -> None:
         self.link = link

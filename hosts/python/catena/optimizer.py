@@ -361,13 +361,14 @@ class GradientMethod(Optimizer):
 
     def _update_all(self):
         groups = {}  # rules and parameters for each set of common values
-        for param in self._params:
+        # Another thread's update() may end, and forget the list.
+        for param in self._params or list(self.target.params()):
             rule = param.update_rule
             if not isinstance(rule, Rule) or not rule.is_plain(param):
                 param.update()
                 continue
-            common = (type(rule), rule.hyperparam._parent, rule.t, rule.initial_alpha,
-                      param.loss_scale)
+            common = (type(rule), rule.hyperparam._parent, rule.t, param.loss_scale,
+                      *[getattr(rule, name) for name in rule.initial_values])
             # A parameter that several links share is updated once.
             groups.setdefault(common, {})[rule] = param
         steps = {}
@@ -375,9 +376,9 @@ class GradientMethod(Optimizer):
             rules, params = list(members), list(members.values())
             for rule in rules:
                 rule.t += 1
-            if common[-1] is not None:
-                _core.scale_gradients(params, 1 / common[-1])
-            place = rules[0], rules[0].function
+            if common[3] is not None:
+                _core.scale_gradients(params, 1 / common[3])
+            place = rules[0], rules[0].state_names
             steps[place] = self._steps.get(place) or Steps(rules[0])
             steps[place].run(rules, params)
         self._steps = steps

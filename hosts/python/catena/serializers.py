@@ -66,7 +66,7 @@ def _error_of(same_shapes):
 
 
 def _restored(dataset, value, name="value", convert=True):
-    """What an object that has `value` keeps of a value in a file. Arrays are written in place."""
+    """Returns the new value for an object that has `value`. Arrays are written in place."""
     if dataset.dtype == object and dataset[()] is None:
         return None
     if _is_array(value):

@@ -85,7 +85,7 @@ def _apply(record, tensors):
 
 
 def _record(record, tensors, needs):
-    """What was recorded, and its results()."""
+    """Returns the record of the call, followed by its results()."""
     on_gpu = tensors and tensors[0].is_cuda
     with torch.cuda.device_of(tensors[0]) if on_gpu else _nothing:  # __dlpack__() needs the device
         recorded = record(tensors, needs)

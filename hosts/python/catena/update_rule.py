@@ -268,20 +268,24 @@ class Rule(UpdateRule):
     """An update rule that C++ computes, for all parameters of an optimizer in one call.
 
     Attributes:
-        function: an update function of a plugin, or a rule of the extension module.
-        attributes: the names of its attributes; "t" is the number of the step.
-        state_names: the names of its state, in the order of the function's inputs.
-        names: the names of the hyperparameters, which are also arguments of the constructor.
-        defaults: the hyperparameters of a rule without a parent.
+        function: an update function of a plugin.
+        attributes: the names of its attributes; "t" is the number of the step, and "initial_NAME"
+            the value that the hyperparameter NAME had when the rule was made.
+        all_state: the names of its state, in the order of the function's inputs.
+        optional_state: for arrays that are not always there, the hyperparameter that tells it.
+        own_defaults: the hyperparameters, which are also arguments of the constructor.
+        names, defaults: the same, as names, and as those of a rule without a parent.
     """
 
     is_elementwise = True
-    function = None
-    attributes = ()
-    state_names = ()
-    names = ()
+    function: Any = None
+    attributes: Any = ()
+    all_state: Any = ()
+    optional_state: Any = {}
+    own_defaults: Any = {}
+    names: Any = ()
+    initial_values: Any = ()  # the attributes "initial_NAME"
     defaults = Hyperparameter()
-    initial_alpha = None
     _steps = None
     _runs_alone = False  # a subclass has a Python method for one parameter
 
@@ -289,6 +293,11 @@ class Rule(UpdateRule):
         super().__init_subclass__(**arguments)
         cls._runs_alone = cls.update is not UpdateRule.update or (
             cls.update_core is not Rule.update_core)
+        if "own_defaults" in cls.__dict__:
+            cls.names = tuple(cls.own_defaults)
+            cls.defaults = Hyperparameter()
+            vars(cls.defaults).update(cls.own_defaults)
+            cls.initial_values = tuple(n for n in cls.attributes if n.startswith("initial_"))
 
     def __init__(self, parent_hyperparam=None, *values, **named) -> None:
         super().__init__(parent_hyperparam or self.defaults)
@@ -298,11 +307,19 @@ class Rule(UpdateRule):
                 raise TypeError(f"{type(self).__name__}() got an unexpected argument {name!r}")
             if value is not None:
                 setattr(self.hyperparam, name, value)
+        for name in self.initial_values:
+            setattr(self, name, getattr(self.hyperparam, name[len("initial_"):]))
+
+    @property
+    def state_names(self) -> Any:
+        """The names of the arrays that the hyperparameters ask for."""
+        return tuple([name for name in self.all_state if name not in self.optional_state
+                      or getattr(self.hyperparam, self.optional_state[name])])
 
     def values(self) -> Any:
         """The values of the attributes other than t, at step t."""
-        hyperparam = self.hyperparam
-        return tuple([getattr(hyperparam, name) for name in self.attributes if name != "t"])
+        return tuple([getattr(self if name in self.initial_values else self.hyperparam, name)
+                      for name in self.attributes if name != "t"])
 
     def init_state(self, param) -> None:
         for name in self.state_names:

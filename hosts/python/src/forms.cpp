@@ -10,7 +10,6 @@ void add_forms(PyObject* module) {
     add_shape_forms(forms);
     add_math_forms(forms);
     add_layer_forms(forms);
-    add_loss_forms(forms);
     add_creation_forms(forms);
     checked(PyObject_SetAttrString(forms_module.get(), "_stubs", python_text(forms.stubs()).get()));
     checked(PyModule_AddObject(module, "forms", forms_module.get()));

@@ -13,8 +13,8 @@
 
 namespace catena::python {
 
-// How an argument of a C++ function is made from an object, and its type for type checkers. The
-// result of `get` may refer to the object.
+// Converts an object to an argument of a C++ function; `type` is for type checkers. The result of
+// `get` may refer to the object.
 template <class T>
 struct From;
 template <>
@@ -158,7 +158,7 @@ using Axes = std::optional<std::vector<std::int64_t>>;
 inline Ints all_if_none(const Axes& axes) { return axes ? Ints(*axes) : Ints({}); }
 inline Variable empty_if_none(const std::optional<Variable>& x) { return x ? *x : Variable(); }
 
-// How the result becomes an object.
+// Converts the result to an object.
 inline Owned to_object(Variable x) { return x ? wrap(std::move(x)) : Owned::borrow(Py_None); }
 inline Owned to_object(Array x) { return wrap(as_variable(std::move(x))); }
 inline Owned to_object(Variables xs) { return wrap_all(std::move(xs)); }
@@ -302,7 +302,6 @@ private:
 void add_shape_forms(Forms& forms);
 void add_math_forms(Forms& forms);
 void add_layer_forms(Forms& forms);
-void add_loss_forms(Forms& forms);
 void add_creation_forms(Forms& forms);
 
 void add_forms(PyObject* module);

@@ -18,19 +18,6 @@ void add_normalizations(Forms& forms) {
           [](const Variable& x, const Variable& gamma, const Variable& beta, double eps) {
               return all_outputs(F::handles::batch_normalization(eps), {&x, &gamma, &beta});
           });
-    forms("instance_normalization(x, gamma=None, beta=None, eps=1e-5)",
-          "Normalizes each channel of each sample.",
-          [](const Variable& x, const std::optional<Variable>& gamma,
-             const std::optional<Variable>& beta, double eps) {
-              return F::instance_normalization(x, empty_if_none(gamma), empty_if_none(beta), eps);
-          });
-    forms("normalize(x, eps=1e-5, axis=1)", "x / (norm + eps), with the L2 norm along axes.",
-          [](const Variable& x, double eps, const Ints64& axis) {
-              return F::normalize(x, eps, axis);
-          });
-    forms("weight_standardization(W, eps=1e-5)",
-          "(W - mean) / sqrt(var + eps) of the weights W[i] of each output.",
-          [](const Variable& W, double eps) { return F::weight_standardization(W, eps); });
 }
 
 void add_pooling(Forms& forms) {
@@ -56,19 +43,6 @@ void add_attention(Forms& forms) {
                 F::rotary_tables(length, size, base, dtype, device, {factor, low, high, context});
             return Variables{as_variable(tables.cos), as_variable(tables.sin)};
         });
-    forms("alibi(heads, queries, keys, offset=0, dtype='float32', device=None)",
-          "A bias (1, heads, queries, keys) for scaled_dot_product_attention(): the negative\n"
-          "distance of query and key, times a slope for each head.",
-          [](std::int64_t heads, std::int64_t queries, std::int64_t keys, std::int64_t offset,
-             Dtype dtype,
-             Device device) { return F::alibi(heads, queries, keys, offset, dtype, device); });
-    forms("packed_attention(q, k, v, offsets, causal=False, scale=0.0, dropout=0.0, window=0)",
-          "Attention within sequences that are stored one after the other: sequence i has the\n"
-          "tokens offsets[i] to offsets[i + 1].",
-          [](const Variable& q, const Variable& k, const Variable& v, const Ints64& offsets,
-             bool causal, double scale, double dropout, std::int64_t window) {
-              return F::packed_attention(q, k, v, offsets, causal, scale, dropout, window);
-          });
 }
 
 void add_noise(Forms& forms) {
@@ -81,14 +55,6 @@ void add_noise(Forms& forms) {
           "Random numbers from a normal distribution.",
           [](const Shape& shape, double mean, double stddev, Dtype dtype, Device device) {
               return F::normal(shape, mean, stddev, dtype, device);
-          });
-    forms("bernoulli(p)", "1 with probability p, else 0.",
-          [](const Variable& p) { return F::bernoulli(p); });
-    forms("gumbel_softmax(log_pi, tau=0.1, axis=1)",
-          "A relaxed sample of categorical distributions: softmax((log_pi + g) / tau) with g from\n"
-          "the Gumbel distribution.",
-          [](const Variable& log_pi, double tau, int axis) {
-              return F::gumbel_softmax(log_pi, tau, axis);
           });
 }
 

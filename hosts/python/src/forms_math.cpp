@@ -1,11 +1,10 @@
-// Reductions, comparisons, products and activations.
+// Reductions and comparisons.
 #include "forms.hpp"
 
 namespace catena::python {
 namespace {
 
 namespace F = functions;
-using Ints64 = std::vector<std::int64_t>;
 
 // Over axes; None: over all, (): over none.
 template <class Call>
@@ -38,32 +37,6 @@ void add_reductions(Forms& forms) {
                       largest ? F::argmax(x, axes, keepdims) : F::argmin(x, axes, keepdims),
                       Dtype::int32);  // as in Chainer
               });
-    forms("average(x, axis=None, weights=None, keepdims=False)",
-          "The mean along axes; with weights, sum(x * weights) / sum(weights).",
-          [](const Variable& x, const Axes& axis, const std::optional<Variable>& weights,
-             bool keepdims) {
-              if (axis && axis->empty()) return F::identity(x);
-              if (!weights) return F::mean(x, all_if_none(axis), keepdims);
-              return F::average(x, all_if_none(axis), *weights, keepdims);
-          });
-    forms("std(x, axis=None, keepdims=False, ddof=0)", "The standard deviation along axes.",
-          [](const Variable& x, const Axes& axis, bool keepdims, std::int64_t ddof) {
-              return F::std(x, all_if_none(axis), keepdims, ddof);
-          });
-    forms("norm(x, ord=2, axis=None, keepdims=False)",
-          "The norm of the elements along axes as a vector; ord: 1, 2 or infinity.",
-          [](const Variable& x, double ord, const Axes& axis, bool keepdims) {
-              return F::norm(x, ord, all_if_none(axis), keepdims);
-          });
-    forms("sort(x, axis=-1, descending=False)", "The elements in order along an axis.",
-          [](const Variable& x, std::int64_t axis, bool descending) {
-              return F::sort(x, axis, descending);
-          });
-    forms("argsort(x, axis=-1, descending=False)",
-          "The indices of the elements in order along an axis, as int64.",
-          [](const Variable& x, std::int64_t axis, bool descending) {
-              return F::argsort(x, axis, descending);
-          });
 }
 #undef CATENA_REDUCTION
 
@@ -111,60 +84,11 @@ void add_logic(Forms& forms) {
 #undef CATENA_OF_TWO
 #undef CATENA_OF_ONE
 
-void add_products(Forms& forms) {
-    forms("_batch_matmul(a, b, transa=False, transb=False)",
-          "The products of pairs of matrices. (B, n) is a batch of columns.",
-          [](const Variable& a, const Variable& b, bool transa, bool transb) {
-              return F::batch_matmul(a, b, transa, transb);
-          });
-    forms("_tensordot_last(a, b, axes)", "Sums over the last axes of a and the first ones of b.",
-          [](const Variable& a, const Variable& b, int axes) { return F::tensordot(a, b, axes); });
-    forms("_tensordot_axes(a, b, axes_a, axes_b)", "Sums over pairs of axes.",
-          [](const Variable& a, const Variable& b, const Ints64& axes_a, const Ints64& axes_b) {
-              return F::tensordot(a, b, axes_a, axes_b);
-          });
-    forms("_einsum(subscripts, operands)", "Sums of products by numpy.einsum's subscripts.",
-          [](std::string_view subscripts, const Variables& operands) {
-              return F::einsum(subscripts, operands);
-          });
-}
-
-void add_activations(Forms& forms) {
-    forms("swish(x, beta)", "x sigmoid(beta x). beta has the shape of x from axis 1 on, or ().",
-          [](const Variable& x, const Variable& beta) { return F::swish(x, beta); });
-    forms("relu6(x)", "x, limited to 0 to 6.", [](const Variable& x) { return F::relu6(x); });
-    forms(
-        "selu(x, alpha=1.6732632423543772848170429916717, "
-        "scale=1.0507009873554804934193349852946)",
-        "scale elu(x, alpha).",
-        [](const Variable& x, double alpha, double scale) { return F::selu(x, alpha, scale); });
-    forms("celu(x, alpha=1.0)", "max(x, 0) + min(alpha (e^(x / alpha) - 1), 0).",
-          [](const Variable& x, double alpha) { return F::celu(x, alpha); });
-    forms("crelu(x, axis=1)", "relu(x) and relu(-x), joined along an axis.",
-          [](const Variable& x, int axis) { return F::crelu(x, axis); });
-    forms("maxout(x, pool_size, axis=1)",
-          "The largest of each pool_size adjacent elements along an axis.",
-          [](const Variable& x, std::int64_t pool_size, int axis) {
-              return F::maxout(x, pool_size, axis);
-          });
-    forms("glu(x, axis=-1)", "a sigmoid(b), with the halves a and b of x along an axis.",
-          [](const Variable& x, int axis) { return F::glu(x, axis); });
-    forms("geglu(x, axis=-1)", "gelu(a) b, with the halves a and b of x along an axis.",
-          [](const Variable& x, int axis) { return F::geglu(x, axis); });
-    forms("swiglu(a, b=None, axis=-1)",
-          "silu(a) b; without b, a and b are the halves of `a` along an axis.",
-          [](const Variable& a, const std::optional<Variable>& b, int axis) {
-              return b ? F::swiglu(a, *b) : F::swiglu(a, axis);
-          });
-}
-
 }  // namespace
 
 void add_math_forms(Forms& forms) {
     add_reductions(forms);
     add_logic(forms);
-    add_products(forms);
-    add_activations(forms);
 }
 
 }  // namespace catena::python

@@ -5,7 +5,9 @@
 #include "promotion.hpp"
 
 #include <fmt/ranges.h>
+#include <cstring>
 
+#include <algorithm>
 #include <deque>
 #include <map>
 #include <optional>
@@ -59,6 +61,9 @@ public:
     const catena_function& function() const { return function_; }
 
     Owned call(std::span<PyObject* const> values) override {
+        std::optional<using_device> scope;
+        if (n_inputs_ == 0 && values.back() != nullptr && values.back() != Py_None)
+            scope.emplace(device_from(values.back()));
         SmallVector<Variable, 6> made(n_inputs_);
         SmallVector<const Variable*, 12> inputs;
         std::int64_t elements = 0;
@@ -70,6 +75,9 @@ public:
                 rest = variables_of(value, what(i));
                 inputs.resize(n_inputs_ - 1 + rest.size());
                 for (std::size_t k = 0; k < rest.size(); ++k) {
+                    if (!rest[k] && !has(function_.inputs[i]->flags, CATENA_PORT_OPTIONAL))
+                        raise(PyExc_TypeError,
+                              what(i) + ": expected variables or arrays, got None");
                     inputs[i + k] = &rest[k];
                     elements += size_of(rest[k]);
                 }
@@ -83,7 +91,7 @@ public:
         }
         const PluginFunction function = bind(values);
         std::optional<Dtype> result_dtype;
-        if (mixing_ != Mixing::refused) result_dtype = promote(inputs, made);
+        if (mixing_ != Mixing::refused) result_dtype = promote(inputs, made, rest);
         const std::span<const Variable* const> all(inputs.data(), inputs.size());
         const bool unlock = elements >= worth_unlocking || elements == 0;
         for (std::size_t i = 0; unlock && i < n_inputs_ - (variadic_ ? 1 : 0); ++i) {
@@ -116,10 +124,15 @@ private:
         std::vector<Signature::Parameter> parameters;
         std::vector<std::size_t> place;  // of each input, then of each attribute
     };
+    // A list of x is called xs.
+    static std::string input_name(const catena_port_spec& port) {
+        const bool list = has(port.flags, CATENA_PORT_VARIADIC) && std::strlen(port.name) == 1;
+        return identifier(port.name) + (list ? "s" : "");
+    }
     static Order order_of(const catena_function& f) {
         std::vector<Signature::Parameter> all;
         for (std::uint32_t i = 0; i < f.n_inputs; ++i)
-            all.push_back({identifier(f.inputs[i]->name),
+            all.push_back({input_name(*f.inputs[i]),
                            has(f.inputs[i]->flags, CATENA_PORT_OPTIONAL) ? "None" : ""});
         for (std::uint32_t i = 0; i < f.n_attrs; ++i)
             all.push_back({identifier(f.attrs[i]->name), default_text(*f.attrs[i])});
@@ -132,6 +145,7 @@ private:
                 order.parameters.push_back(all[i]);
             }
         }
+        if (f.n_inputs == 0) order.parameters.push_back({"device", "None"});
         return order;
     }
     PluginCallable(const catena_function& f, Order order, std::string_view short_name)
@@ -155,19 +169,22 @@ private:
     // Casts inputs of the first input's type variable that have different floating dtypes. Returns
     // the dtype that the result is cast to, if any.
     std::optional<Dtype> promote(SmallVector<const Variable*, 12>& inputs,
-                                 SmallVector<Variable, 6>& made) const {
+                                 SmallVector<Variable, 6>& made, Variables& rest) const {
         const std::string_view type = function_.inputs[0]->type_var;
+        const std::size_t last = n_inputs_ - 1;
         SmallVector<const Variable*, 12> typed;
-        for (std::size_t i = 0; i < n_inputs_; ++i)
-            typed.push_back(type == function_.inputs[i]->type_var ? inputs[i] : nullptr);
+        for (std::size_t i = 0; i < inputs.size(); ++i)
+            typed.push_back(type == function_.inputs[std::min(i, last)]->type_var ? inputs[i]
+                                                                                  : nullptr);
         const std::optional<Dtype> dtype =
             common_floating_dtype(std::span<const Variable* const>(typed.data(), typed.size()));
         if (!dtype) return {};
         const Dtype of_first = inputs[0]->dtype();
-        for (std::size_t i = 0; i < n_inputs_; ++i) {
+        for (std::size_t i = 0; i < typed.size(); ++i) {
             if (typed[i] == nullptr || !*typed[i]) continue;
-            made[i] = cast_if_floating(*typed[i], *dtype);
-            inputs[i] = &made[i];
+            Variable& converted = variadic_ && i >= last ? rest[i - last] : made[i];
+            converted = cast_if_floating(*typed[i], *dtype);
+            inputs[i] = &converted;
         }
         return mixing_ == Mixing::of_x ? of_first : dtype;
     }
@@ -179,13 +196,14 @@ private:
                 doc += fmt::format("\n    {}: {}", identifier(name), text);
         };
         doc += "\n";
-        for (std::uint32_t i = 0; i < f.n_inputs; ++i) add(f.inputs[i]->name, f.inputs[i]->doc);
+        for (std::uint32_t i = 0; i < f.n_inputs; ++i)
+            add(input_name(*f.inputs[i]).c_str(), f.inputs[i]->doc);
         for (std::uint32_t i = 0; i < f.n_attrs; ++i) add(f.attrs[i]->name, f.attrs[i]->doc);
         return doc + fmt::format("\nThe function {} of a plugin.", f.name);
     }
 
     std::string what(std::size_t input) const {
-        return fmt::format("[{}] {}", signature().name(), function_.inputs[input]->name);
+        return fmt::format("[{}] {}", signature().name(), input_name(*function_.inputs[input]));
     }
     const Variable& converted(PyObject* value, Variable& made, std::size_t input) const {
         if (value == Py_None && !has(function_.inputs[input]->flags, CATENA_PORT_OPTIONAL))

@@ -1,4 +1,4 @@
-// What threads use while they compute without the interpreter's lock.
+// Keeps track of the variables that threads use while they compute without the interpreter's lock.
 #include "in_use.hpp"
 
 #include <catena/core/grad.hpp>

@@ -1,4 +1,5 @@
-// What threads use while they compute without the interpreter's lock: others wait to change it.
+// Keeps track of the variables that threads use while they compute without the interpreter's lock.
+// Other threads wait before they change them.
 #pragma once
 
 #include "python.hpp"
@@ -60,7 +61,7 @@ private:
     bool uses(const void* object, By by) const;
     bool conflicts() const;
 
-    // What a pass may use.
+    // The variables and calls that a pass may use.
     struct Found {
         std::unordered_set<const void*> nodes;      // of the graph: variables and calls
         std::unordered_set<const void*> exclusive;  // variables that no other pass may use as well
@@ -72,7 +73,7 @@ private:
     const void* const object_;
     SmallVector<VariableNode*, 6> given_;
     std::unique_ptr<Found> found_;   // null: unknown, so it may use every variable
-    std::vector<Variable> handles_;  // which nobody else has
+    std::vector<Variable> handles_;  // not shared with other owners
     InUse* next_ = nullptr;
     InUse* before_ = nullptr;
 

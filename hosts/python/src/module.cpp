@@ -35,6 +35,7 @@ PyMODINIT_FUNC PyInit__core() {
     }
     return guarded([] {
         Owned module = checked(PyModule_Create(&definition));
+        checked(PyModule_AddStringConstant(module.get(), "__version__", CATENA_PYTHON_VERSION));
         add_errors(module.get());
         add_array(module.get());
         add_dlpack();
@@ -48,6 +49,7 @@ PyMODINIT_FUNC PyInit__core() {
         add_settings(module.get());
         add_torch(module.get());
         add_data(module.get());
+        add_gradient_check(module.get());
         check_signals_in_backward();
         return module.release();
     });

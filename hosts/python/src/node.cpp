@@ -3,6 +3,8 @@
 
 #include "operators.hpp"
 
+#include <catena/checkpoint.hpp>
+
 #include <structmember.h>
 
 #include <optional>
@@ -17,7 +19,7 @@ struct PyNode {
     PyObject_HEAD PythonNode* node;  // while forward() runs or the graph has it; the graph owns it
     GraphNode* call;                 // while the graph has it
     bool keeps_inputs, keeps_outputs;  // whether retain_..() was called
-    // What retain_..() got before apply(), or null.
+    // The arguments of retain_..() before apply(), or null.
     std::vector<std::size_t>*inputs_to_keep, *outputs_to_keep;
     PyObject* dict;
     PyObject* weak_references;
@@ -50,6 +52,44 @@ Owned call_method(PyObject* object, const char* name, PyObject* first, PyObject*
 // Arrays for Python: numpy.ndarray on the host; None for a missing one.
 Owned python_arrays(std::span<const Array> arrays) {
     return tuple_of(arrays.size(), [&](std::size_t i) { return to_python(arrays[i]); });
+}
+
+// A Python object that may be freed in any thread.
+class Kept {
+public:
+    explicit Kept(PyObject* object) : object_(Owned::borrow(object)) {}
+    Kept(const Kept&) = delete;
+    Kept& operator=(const Kept&) = delete;
+    ~Kept() {
+        if (!interpreter_runs()) {
+            object_.release();
+            return;
+        }
+        const WithLock lock;
+        object_ = Owned();
+    }
+    PyObject* get() const { return object_.get(); }
+
+private:
+    Owned object_;
+};
+
+PyObject* py_checkpoint(PyObject*, PyObject* const* args, Py_ssize_t) {
+    return guarded([&] {
+        const auto function = std::make_shared<Kept>(args[0]);
+        const auto call = [function](const Variables& x) {
+            const WithLock lock;
+            const Owned inputs = wrap_all(x);
+            const Owned y = checked(
+                in_python([&] { return PyObject_CallObject(function->get(), inputs.get()); }));
+            return variables_of(y.get(), "[forget] func: result");
+        };
+        return wrap_all(functions::checkpoint(call, variables_of(args[1], "[forget] xs")))
+            .release();
+    });
+}
+PyObject* py_in_recomputation(PyObject*, PyObject* const*, Py_ssize_t) {
+    return PyBool_FromLong(in_recomputation());
 }
 
 // The calls of a class's methods from C++. The Python object is alive as long as the graph has it.
@@ -503,6 +543,12 @@ void add_nodes(PyObject* module) {
         {"inputs", call_inputs, nullptr, "The inputs as a tuple of VariableNodes.", nullptr},
         {"outputs", call_outputs, nullptr, "The results; None for those without users.", nullptr},
         {nullptr, nullptr, nullptr, nullptr, nullptr}};
+    static PyMethodDef functions[] = {
+        fast<py_checkpoint, 2>(
+            "_checkpoint", "_checkpoint(func, xs, /)\n--\n\nfunc(*xs), which backward repeats."),
+        fast<py_in_recomputation, 0>("_in_recomputation", "Whether backward repeats a call."),
+        {nullptr, nullptr, 0, nullptr}};
+    checked(PyModule_AddFunctions(module, functions));
     static PyMethodDef call_methods[] = {
         fast("forward", call_forward,
              "forward($self, inputs, /)\n--\n\nComputes the function from a tuple of other arrays, "

@@ -23,7 +23,7 @@ struct NumpyArray {
 };
 constexpr int dense = 0x1, aligned = 0x100, native = 0x200, writable = 0x400;
 
-// What the capsule __array_struct__ points to.
+// The struct in the capsule __array_struct__.
 struct ArrayInterface {
     int two;
     int ndim;

@@ -24,7 +24,7 @@ char numpy_kind(PyObject* object);
 // A numpy.ndarray with the array's memory, which the host can access; of uint16 for bfloat16.
 Owned numpy_view(const Array& array);
 
-// What an object with __array_struct__ offers.
+// The array of an object with __array_struct__.
 struct NumpyMemory {
     void* data;
     Shape shape;

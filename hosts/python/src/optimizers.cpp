@@ -7,154 +7,53 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace catena::python {
 namespace {
 
-namespace F = functions;
-using Numbers = std::vector<double>;
-
-// An optimizer whose hyperparameters and state are given by Python.
-class Rule {
+// An update rule of Python: a function of a plugin. The caller gives the values of its attributes,
+// except of t, the number of the step, and the state.
+class Rule final : public Optimizer {
 public:
-    virtual ~Rule() = default;
-    virtual Optimizer& optimizer() = 0;
-    virtual void set(const Numbers& values) = 0;
-};
-
-template <class Base>
-class RuleOf : public Base, public Rule {
-public:
-    Optimizer& optimizer() override { return *this; }
-    void set(const Numbers& values) override { values_ = values; }
-
-protected:
-    RuleOf() = default;
-    explicit RuleOf(std::vector<std::string> state) : Base(state), n_state_(state.size()) {}
-    double value(std::size_t i) const { return values_.at(i); }
-
-    std::size_t n_state_ = 2;
-    Numbers values_;
-
-private:
-    // setup() takes no memory for state that Restore replaces.
-    std::vector<Array> init_state(const Array& param) override {
-        return {n_state_, Array::empty({0}, param.dtype(), param.device())};
-    }
-};
-
-// A function of a plugin. An attribute t is the number of the step.
-class FunctionRule final : public RuleOf<Optimizer> {
-public:
-    FunctionRule(std::string function, std::vector<std::string> attributes,
-                 std::vector<std::string> state)
-        : RuleOf(std::move(state)),
+    Rule(std::string function, std::vector<std::string> attributes, std::vector<std::string> state)
+        : Optimizer(state),
           name_(std::move(function)),
           attributes_(std::move(attributes)),
-          update_(name_, std::vector<std::string_view>(attributes_.begin(), attributes_.end())) {}
+          n_state_(state.size()),
+          update_(name_, std::vector<std::string_view>(attributes_.begin(), attributes_.end())) {
+        const catena_function& f = function_descriptor(name_);
+        for (const std::string& name : attributes_)
+            is_bool_.push_back(std::any_of(f.attrs, f.attrs + f.n_attrs, [&](const auto* a) {
+                return a->name == name && a->kind == CATENA_ATTR_BOOL;
+            }));
+    }
+
+    std::vector<double> values;
 
 private:
     PluginFunction step() override {
         (void)group();  // Python has rates of its own for single parameters
-        SmallVector<AttributeView, 8> views;
+        SmallVector<AttributeView, 16> views;
         std::size_t next = 0;
-        for (const std::string& each : attributes_) {
-            if (each == "t") views.push_back(t());
-            else views.push_back(value(next++));
+        for (std::size_t i = 0; i < attributes_.size(); ++i) {
+            if (attributes_[i] == "t") views.push_back(t());
+            else if (is_bool_[i]) views.push_back(values.at(next++) != 0);
+            else views.push_back(values.at(next++));
         }
         return update_(std::span<const AttributeView>(views.data(), views.size()));
+    }
+    // setup() takes no memory for state that Restore replaces.
+    std::vector<Array> init_state(const Array& param) override {
+        return {n_state_, Array::empty({0}, param.dtype(), param.device())};
     }
 
     std::string name_;
     std::vector<std::string> attributes_;
+    std::vector<bool> is_bool_;  // for each attribute
+    std::size_t n_state_;
     BoundFunction update_;
 };
-
-// Chainer's rules that are no function of a plugin. h: the hyperparameters in the order of Python's
-// table.
-using OnArrays = void (*)(Array& p, const Array& g, std::span<Array> state, const Numbers& h);
-
-void corrected_momentum_sgd(Array& p, const Array& g, std::span<Array> state, const Numbers& h) {
-    Array& v = state[0];
-    v *= h[1];
-    v -= g;
-    p += h[0] * v;
-}
-// Chainer's differs from Nesterov's by the new v in place of the old one.
-void nesterov_ag(Array& p, const Array& g, std::span<Array> state, const Numbers& h) {
-    const double lr = h[0], momentum = h[1];
-    Array& v = state[0];
-    v *= momentum;
-    v -= lr * g;
-    p += momentum * momentum * v - (1 + momentum) * lr * g;
-}
-void rmsprop_inside(Array& p, const Array& g, std::span<Array> state, const Numbers& h) {
-    Array& ms = state[0];
-    ms *= h[1];
-    ms += (1 - h[1]) * (g * g);
-    p -= h[0] * g / F::sqrt(ms + h[2]);
-}
-void smorms3(Array& p, const Array& g, std::span<Array> state, const Numbers& h) {
-    const double lr = h[0], eps = h[1];
-    Array &mem = state[0], &mean = state[1], &square = state[2];
-    const Array r = 1 / (mem + 1);
-    mean += r * (g - mean);
-    square += r * (g * g - square);
-    const Array x = mean * mean / (square + eps);
-    p -= g * F::minimum(x, lr) / (F::sqrt(square) + eps);
-    mem = 1 + mem * (1 - x);
-}
-void msvag(Array& p, const Array& g, std::span<Array> state, const Numbers& h) {
-    const double lr = h[0], beta = h[1], decay = h[2], power = h[3];
-    Array &m = state[0], &v = state[1];
-    const auto square = [](double x) { return x * x; };
-    const double rho = std::min(
-        square(1 - beta) * (1 - square(power)) / (square(1 - power) * (1 - square(beta))), 0.9999);
-    m += (1 - beta) * (g - m);
-    v += (1 - beta) * (g * g - v);
-    const Array mean = m / (1 - power);
-    const Array squared = mean * mean;
-    const Array whole = squared + rho / (1 - rho) * (v / (1 - power) - squared);
-    const Array factor = F::where(F::equal(whole, 0), 0, F::clip(squared / whole, 0, 1));
-    p *= 1 - decay;
-    p -= lr * mean * factor;
-}
-
-constexpr std::pair<std::string_view, OnArrays> rules_on_arrays[] = {
-    {"corrected_momentum_sgd", corrected_momentum_sgd},
-    {"msvag", msvag},
-    {"nesterov_ag", nesterov_ag},
-    {"rmsprop_inside", rmsprop_inside},
-    {"smorms3", smorms3}};
-
-class ArraysRule final : public RuleOf<Optimizer> {
-public:
-    ArraysRule(OnArrays update, std::vector<std::string> state)
-        : RuleOf(std::move(state)), update_(update) {}
-
-private:
-    void update_one(Array& param, const Array& grad, std::span<Array> state) override {
-        (void)group();
-        update_(param, grad, state, values_);
-    }
-
-    OnArrays update_;
-};
-
-class LambRule final : public RuleOf<optimizers::Lamb> {
-    void set(const Numbers& values) override {
-        double* const members[] = {&lr, &beta1, &beta2, &eps, &decoupled_decay};
-        for (std::size_t i = 0; i < std::size(members); ++i) *members[i] = values.at(i);
-    }
-};
-
-std::unique_ptr<Rule> make_rule(std::string function, std::vector<std::string> attributes,
-                                std::vector<std::string> state) {
-    if (function == "lamb") return std::make_unique<LambRule>();
-    for (const auto& [name, update] : rules_on_arrays)
-        if (name == function) return std::make_unique<ArraysRule>(update, std::move(state));
-    return std::make_unique<FunctionRule>(std::move(function), std::move(attributes),
-                                          std::move(state));
-}
 
 // Replaces the state, in the order of visit(), and t.
 class Restore final : public Visitor {
@@ -230,29 +129,6 @@ struct PyUpdate {
 PyTypeObject* update_type = nullptr;
 Steps& steps_of(PyObject* self) { return *as<PyUpdate>(self)->steps; }
 
-// Hides from the graph that an update changes parameters: as in Chainer, a loss that was computed
-// before an update has the gradient with the new parameters. GANs update one net between the calls
-// and the backward pass of the other.
-class UpdateIsNoChange {
-public:
-    explicit UpdateIsNoChange(const std::vector<Known>& parameters) {
-        for (const Known& each : parameters) {
-            ArrayBody* const body = each.variable.data().body();
-            Ref<ArrayBody> owner(body->base != nullptr ? body->base : body);
-            const std::uint32_t version = owner->version;
-            versions_.emplace_back(std::move(owner), version);
-        }
-    }
-    UpdateIsNoChange(const UpdateIsNoChange&) = delete;
-    UpdateIsNoChange& operator=(const UpdateIsNoChange&) = delete;
-    ~UpdateIsNoChange() {
-        for (const auto& [owner, version] : versions_) owner->version = version;
-    }
-
-private:
-    std::vector<std::pair<Ref<ArrayBody>, std::uint32_t>> versions_;
-};
-
 // Update(function, attributes, state_names)
 PyObject* new_update(PyTypeObject* type, PyObject* args, PyObject*) {
     return guarded([&] {
@@ -261,7 +137,7 @@ PyObject* new_update(PyTypeObject* type, PyObject* args, PyObject*) {
         if (PyArg_ParseTuple(args, "sOO:Update", &function, &attributes, &state) == 0)
             throw PythonError();
         auto steps = std::make_unique<Steps>();
-        steps->rule = make_rule(function, texts_of(attributes), texts_of(state));
+        steps->rule = std::make_unique<Rule>(function, texts_of(attributes), texts_of(state));
         Owned made = checked(PyType_GenericAlloc(type, 0));
         new (&as<PyUpdate>(made.get())->steps) auto(std::move(steps));
         return made.release();
@@ -281,7 +157,7 @@ PyObject* update_setup(PyObject* self, PyObject* const* args, Py_ssize_t n) {
             state.push_back(array_of(PyList_GetItem(args[1], i), "[update] state"));
         const long long t = PyLong_AsLongLong(args[2]);
         if (PyErr_Occurred() != nullptr) throw PythonError();
-        Optimizer& optimizer = steps.rule->optimizer();
+        Optimizer& optimizer = *steps.rule;
         optimizer.setup(named(parameters));
         Restore restore(std::move(state), t);
         optimizer.visit(restore);
@@ -298,7 +174,7 @@ PyObject* update_run(PyObject* self, PyObject* const* args, Py_ssize_t n) {
         expect(PyList_Check(args[0]) != 0, "[update] parameters", "a list", args[0]);
         expect(PyTuple_Check(args[1]) != 0, "[update] values", "a tuple", args[1]);
         Steps& steps = steps_of(self);
-        Optimizer& optimizer = steps.rule->optimizer();
+        Optimizer& optimizer = *steps.rule;
         const long long t = PyLong_AsLongLong(args[2]);
         if (PyErr_Occurred() != nullptr) throw PythonError();
         if (t != optimizer.t() + 1 ||
@@ -310,14 +186,18 @@ PyObject* update_run(PyObject* self, PyObject* const* args, Py_ssize_t n) {
                 !steps.parameters[i].is(as<PyVariable>(each)->variable))
                 Py_RETURN_FALSE;
         }
-        Numbers values;
+        steps.rule->values.clear();
         for (Py_ssize_t i = 0; i < PyTuple_Size(args[1]); ++i)
-            values.push_back(scalar_of(PyTuple_GetItem(args[1], i)).value());
-        steps.rule->set(values);
+            steps.rule->values.push_back(scalar_of(PyTuple_GetItem(args[1], i)).value());
         {
-            const UpdateIsNoChange hidden(steps.parameters);
             Variables used;
-            for (const Known& each : steps.parameters) used.push_back(each.variable);
+            std::vector<Array> arrays;
+            for (const Known& each : steps.parameters) {
+                used.push_back(each.variable);
+                arrays.push_back(each.variable.data());
+            }
+            // As in Chainer: GANs update one net between the calls and the backward pass of another.
+            const KeepVersions kept(arrays);
             const WithoutLockOn others(InUse::By::gradients, pointers_to({used}), true, &steps);
             optimizer.update();
         }

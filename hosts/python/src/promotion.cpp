@@ -1,4 +1,4 @@
-// Which dtype a function of inputs of different floating dtypes computes in.
+// Selects the dtype in which a function computes if its inputs have different floating dtypes.
 #include "promotion.hpp"
 
 #include <algorithm>

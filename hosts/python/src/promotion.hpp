@@ -10,7 +10,7 @@
 
 namespace catena::python {
 
-// What a function does with inputs of different floating dtypes. Its parameters decide by their names.
+// How a function promotes inputs of different floating dtypes; the names of its parameters decide.
 enum class Mixing {
     refused,  // it raises DtypeError
     widest,   // products, of a and b or of operands: the result has the widest dtype

@@ -46,7 +46,7 @@ private:
 
 // Returns call(), which uses the C API and may wait for the interpreter's lock. At its end, CPython
 // before 3.14 ends other threads that wait for the lock by pthread_exit(), which unwinds the stack
-// like an exception: code of C++ would go on without the lock. Instead, such a thread stops here.
+// like an exception: C++ code would continue without the lock. Instead, such a thread stops here.
 template <class Call>
 auto in_python(const Call& call) noexcept {
     try {
@@ -147,7 +147,7 @@ private:
     std::shared_ptr<State> state_;
 };
 
-// Throws PythonError unless the object is there.
+// Throws PythonError if the object is null.
 inline Owned checked(PyObject* object) {
     if (object == nullptr) throw PythonError();
     return Owned(object);
@@ -193,7 +193,7 @@ inline Owned python_text(std::string_view text) {
 }
 // Raises TypeError unless an argument is what it must be, such as a list for PyList_GetItem().
 void expect(bool is, std::string_view what, const char* expected, PyObject* got);
-// The text of an error, with what to install if it is about a GPU and no plugin for GPUs is there.
+// The text of an error; if it is about a GPU and no plugin for GPUs is installed, with advice.
 std::string with_advice(std::string text);
 // "numpy.ndarray", "list".
 std::string type_name(PyObject* object);
@@ -221,7 +221,7 @@ void free_object(PyObject* self) {
     reinterpret_cast<freefunc>(PyType_GetSlot(type, Py_tp_free))(self);
     Py_DECREF(type);
 }
-// What an operator returns for operands of other types: Python then asks the other operand.
+// The result of an operator for operands of other types: Python then calls the other operand's.
 inline PyObject* ask_the_other() noexcept {
     Py_INCREF(Py_NotImplemented);
     return Py_NotImplemented;

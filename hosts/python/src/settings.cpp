@@ -204,6 +204,7 @@ bool Config::*flag_of(std::string_view name) {
     if (name == "enable_backprop") return &Config::enable_backprop;
     if (name == "deterministic") return &Config::deterministic;
     if (name == "debug") return &Config::debug;
+    if (name == "compositions") return &Config::compositions;
     return nullptr;
 }
 

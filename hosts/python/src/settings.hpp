@@ -7,5 +7,6 @@ namespace catena::python {
 
 void add_settings(PyObject* module);
 void add_data(PyObject* module);
+void add_gradient_check(PyObject* module);
 
 }  // namespace catena::python

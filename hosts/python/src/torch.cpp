@@ -9,8 +9,7 @@
 namespace catena::python {
 namespace {
 
-// What was computed from the memory of tensors. It keeps the graph, but only those arrays that the
-// graph's gradients read.
+// A call on the memory of tensors. It keeps the graph, but only those arrays that gradients read.
 struct Recorded {
     std::vector<Ref<VariableNode>> inputs, outputs;  // null for a missing output
     std::vector<Array> in, out;                      // until results()

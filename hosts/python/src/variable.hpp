@@ -6,13 +6,13 @@
 
 namespace catena::python {
 
-// What Python last saw of an array: the same object is returned until the array is replaced.
+// The Python object of an array: the same one is returned until the array is replaced.
 struct Seen {
     PyObject* object = nullptr;
     Array array;
 };
 
-// What is known of a variable before it has an array.
+// The properties of a variable that has no array yet.
 struct Waiting {
     std::string name;
     Device device;  // empty: the host

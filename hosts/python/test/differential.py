@@ -1,4 +1,4 @@
-"""What the tests share that compare catena with other packages on random calls.
+"""Helpers of tests that compare catena with other packages on random calls.
 
 CATENA_TEST_SCALE multiplies the number of random calls, CATENA_TEST_SEED draws others.
 """
@@ -102,7 +102,7 @@ def compare(case, kind, dtype, random, theirs, ours, found):
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         try:
-            # What it computes with more bits is as right, and tells how large its errors are.
+            # A result with more bits is as valid, and shows how large its errors are.
             exact = theirs(case, args, "float64" if "float64" in case.dtypes else dtype, double)
         except Exception:
             return False
@@ -137,7 +137,7 @@ def rounded(x, dtype):
 
 
 def different(got, theirs, exact, dtype, scale, lenient):
-    """What differs, or None. None as a gradient is the same as zeros.
+    """Returns the difference, or None. None as a gradient is the same as zeros.
 
     lenient: whether any number agrees with NaN.
     """

@@ -8,7 +8,8 @@
 #   numpy     runs all other tests with the newest NumPy; those that need Chainer or PyTorch are skipped
 #   chainer   runs the tests that compare with Chainer 7.8.1, with NumPy 1.23
 #   torch     runs the tests that compare with PyTorch, which tools/bench installs
-#   typing    runs mypy and pyright on the programs in typing/, the examples and the code of python.md
+#   typing    runs mypy and pyright on the programs in typing/, the examples and the code of python.md,
+#             and ruff on all Python sources
 #   versions  runs test_package.py with each version of Python that is installed
 #   sanitized runs the tests with the libraries of a build with sanitizers: those of threads with the
 #             thread sanitizer, all with others
@@ -113,7 +114,7 @@ torch)
     run torch "${files[@]}"
     ;;
 typing)
-    environment "$python" typing numpy mypy "pyright[nodejs]"
+    environment "$python" typing numpy mypy "pyright[nodejs]" ruff==0.17.6
     mkdir -p "$folder/typed"
     cd "$folder/typed"
     rm -f -- *.py
@@ -125,6 +126,7 @@ typing)
     failed=0
     "${mypy[@]}" --check-untyped-defs ./*.py || failed=1
     "${mypy[@]}" --strict programs.py strict.py || failed=1
+    (cd "$source" && "$folder/typing/bin/ruff" check --quiet --no-cache .) || failed=1
     "$folder/typing/bin/pyright" --pythonpath "$folder/typing/bin/python" ./*.py || failed=1
     exit "$failed"
     ;;

@@ -152,16 +152,16 @@ def test_absurd_attributes_of_all_functions():
 
 
 @pytest.mark.parametrize("call, message", [
-    (lambda x: F.alibi(2**63 - 1, 3, 3), r"\[alibi\] heads: expected 1 to 1048576"),
+    (lambda x: F.alibi(2**63 - 1, 3, 3), r"\[catena.alibi\] attribute 'heads': expected 1 to 1048576"),
     (lambda x: F.rotary_tables(8, 2**32), r"\[rotary_tables\] size: expected an even number from 2"),
-    (lambda x: F.spatial_pyramid_pooling_2d(x, 2**62, "max"), "pyramid_height: expected 1 to 16"),
-    (lambda x: F.bias(x, x, axis=2**30), r"\[bias\] axis: expected one of x"),
-    (lambda x: F.scale(x, x, axis=-1), r"\[scale\] axis: expected one of x"),
+    (lambda x: F.spatial_pyramid_pooling_2d(x, 2**62, "max"), "pyramid_height': expected 1 to 16"),
+    (lambda x: F.bias(x, x, axis=2**30), r"\[catena.bias\] axis: expected one of x"),
+    (lambda x: F.scale(x, x, axis=-1), r"\[catena.scale\] axis: expected one of x"),
     (lambda x: F.pad(x, 2**63 - 1, "edge"), "pad_width: expected extents below"),
-    (lambda x: F.im2col(x, 1, 0), r"\[im2col\] stride: expected at least 1, got 0"),
-    (lambda x: F.unpooling_2d(x, 0), "ksize: expected at least 1, got 0"),
-    (lambda x: F.depth2space(x, 0), r"\[depth2space\] r: expected at least 1, got 0"),
-    (lambda x: F.resize_images(x, (0, 3)), "output_shape: expected at least 1, got 0")])
+    (lambda x: F.im2col(x, 1, 0), "stride': expected 1 to .*, got .0"),
+    (lambda x: F.unpooling_2d(x, 0), "ksize': expected 1 to .*, got .0"),
+    (lambda x: F.depth2space(x, 0), "r': expected 1 to .*, got 0"),
+    (lambda x: F.resize_images(x, (0, 3)), "output_shape': expected 1 to .*, got .0, 3")])
 def test_messages_for_absurd_attributes(call, message):
     with pytest.raises(ValueError, match=message):
         call(np.ones((1, 1, 4, 4), "f"))

@@ -350,7 +350,7 @@ def test_ptb(root):
 
 def test_text(tmp_path):
     (tmp_path / "a.txt").write_bytes("hello\nté\n\nlast".encode())
-    (tmp_path / "b.txt").write_bytes("1\r\n2\r\n3\r\n4".encode())
+    (tmp_path / "b.txt").write_bytes(b"1\r\n2\r\n3\r\n4")
     a, b = (str(tmp_path / name) for name in ("a.txt", "b.txt"))
 
     def read(package):

@@ -60,7 +60,7 @@ def test_gpt(tmp_path, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "20000 characters, 58 different ones"
     assert len("\n".join(lines[12:])) == 31
-    # The snapshot of the last iteration goes on where it stopped.
+    # Training resumes from the snapshot of the last iteration.
     longer = train_gpt(tmp_path / "a", "--iteration", "80", "--dropout", "0.1", "--sample", "0")
     resumed = train_gpt(tmp_path / "b", "--iteration", "80", "--dropout", "0.1", "--sample", "0",
                         "--resume", str(tmp_path / "snapshot"))

@@ -121,7 +121,7 @@ def test_errors():
         F.embed_id(np.array([-1], "int32"), np.ones((2, 2), "float32"))
     with pytest.raises(catena.ShapeError, match="at least one array"):
         F.broadcast()
-    with pytest.raises(catena.ShapeError, match=r"expected \(N, ...\)"):
+    with pytest.raises(catena.ShapeError, match=r"expected at least 2"):
         F.batch_l2_norm_squared(np.ones(3, "float32"))
 
 

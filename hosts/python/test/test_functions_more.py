@@ -302,7 +302,7 @@ def test_forget():
     x = catena.Variable(matrix)
     y = F.forget(F.exp, x)
     np.testing.assert_allclose(y.array, np.exp(matrix))
-    with pytest.raises(RuntimeError, match="no gradient of higher order"):
+    with pytest.raises(RuntimeError, match="expected gradients of first order"):
         F.sum(y).backward(enable_double_backprop=True)
     with pytest.raises(RuntimeError, match="expected a variable as the 1st result, got int"):
         F.forget(lambda x: 1, matrix)
@@ -330,6 +330,22 @@ def test_forget_of_links_with_statistics(link):
     for expected, got, nested in zip(*results):
         np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)
         np.testing.assert_allclose(nested, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_forget_draws_the_same_random_numbers():
+    x = catena.Variable(np.ones((20, 30), "float32"))
+    with catena.using_config("train", True):
+        y = F.forget(lambda x: F.dropout(x, 0.5) * x, x)
+        F.sum(y).backward()
+    np.testing.assert_array_equal(x.grad, 2 * y.array)
+
+
+def test_compositions_instead_of_kernels():
+    assert not catena.config.compositions
+    with catena.using_config("compositions", True):
+        assert catena.config.compositions
+        np.testing.assert_allclose(F.relu(matrix).array, np.maximum(matrix, 0))
+    assert not catena.config.compositions
 
 
 def test_forget_with_fine_tuning():

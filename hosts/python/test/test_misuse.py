@@ -181,11 +181,10 @@ def test_kernels_of_variables_without_an_array():
 @pytest.mark.parametrize("huge", [2**32, -2**32 - 1, 2**63, 10**400])
 def test_huge_integers(huge):
     x = ones(2, 3)
-    for use in (lambda: F.swapaxes(x, huge, 1), lambda: F.stack([x, x], huge),
-                lambda: F.tril(x, huge), lambda: setattr(Device(-1), "threads", huge)):
-        with pytest.raises(OverflowError):
-            use()
-    for use in (lambda: x[huge], lambda: F.sum(x, axis=huge), lambda: F.concat([x, x], huge),
+    with pytest.raises(OverflowError):
+        Device(-1).threads = huge
+    for use in (lambda: F.swapaxes(x, huge, 1), lambda: F.stack([x, x], huge), lambda: x[huge],
+                lambda: F.sum(x, axis=huge), lambda: F.concat([x, x], huge),
                 lambda: F.reshape(x, (huge, 6)), lambda: F.softmax(x, axis=huge)):
         with pytest.raises((OverflowError, IndexError, catena.InvalidType)):
             use()

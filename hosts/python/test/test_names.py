@@ -3,8 +3,39 @@ import importlib
 import inspect
 
 import pytest
+from catena import _core
+from catena import functions as F
+
+# Functions of the hosts. They call functions of plugins with other names: for operands of several
+# dtypes and numbers, lists of results, indices, devices or functions of Python.
+CONVERSIONS = """
+absolute equal greater greater_equal isclose isfinite isinf isnan less less_equal logical_and
+logical_not logical_or logical_xor maximum minimum not_equal where
+broadcast separate split_axis transpose_sequence
+nonzero set_item
+arange full_like normal rotary_tables uniform
+copy fixed_batch_renormalization forget plugin_function plugin_function_names
+""".split()
+
+
+def test_each_function_is_a_function_of_a_plugin():
+    plugins = {name.removeprefix("catena.") for name in F.plugin_function_names()}
+    ours = {name for name in dir(F) if name[0].islower() and inspect.isroutine(getattr(F, name))}
+    assert sorted(ours - plugins) == sorted(CONVERSIONS)
+    for name in ours - set(CONVERSIONS):
+        found = _core._plugin_function_name(getattr(F, name))
+        assert found in (None, "catena." + name), name
+
 
 chainer = pytest.importorskip("chainer")
+
+
+def test_functions_of_chainer_in_plugins():
+    plugins = {name.removeprefix("catena.") for name in F.plugin_function_names()}
+    theirs = {name for name, value in vars(chainer.functions).items()
+              if inspect.isfunction(value) and value.__module__.startswith("chainer.functions")}
+    assert len(theirs) > 200
+    assert len(theirs & plugins) >= 165, sorted(theirs - plugins)
 
 MISSING = {
     "": "Distribution FunctionHook cross_entropy get_function_hooks kl_divergence register_kl static_code "

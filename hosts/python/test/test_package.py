@@ -69,7 +69,7 @@ def test_files():
             "catena/functions/__init__.py", "catena/_core.abi3.so",
             "catena/share/digits/README.md",
             "catena/lib/catena/private/libopenblas.so.0"} <= names.keys()
-    assert all(re.match(r"catena(\.libs|-[\d.]+\.dist-info)?/", name) for name in names)
+    assert all(re.match(r"catena(\.libs|-[\drc.]+\.dist-info)?/", name) for name in names)
     modules = [name for name in names if name.endswith(".catena")]
     assert len(modules) >= 15
     assert not [name for name in modules if "cuda" in name or "mpi" in name]

@@ -14,7 +14,7 @@ from catena import _core
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "reference"))
 import blocks  # noqa: E402
 from blocks import BLOCKS, Session  # noqa: E402
-from checks import (  # noqa: E402
+from checks import (  # noqa: E402, F401
     DTYPES, Mnist, check_mul_add, gpus, images, passes, same_numbers, same_shape, uniform)
 
 

@@ -1,5 +1,4 @@
-"""Tests of the types that type checkers see. `python test_stubs.py FOLDER` writes those that are generated:
-functions/_forms.pyi and optimizers.pyi."""
+"""Tests of the types that type checkers see. `python test_stubs.py FOLDER` writes functions/_forms.pyi."""
 import ast
 import importlib
 import inspect
@@ -9,8 +8,7 @@ import sys
 import pytest
 
 import catena
-from catena import _core, optimizers
-from catena.optimizer import HyperparameterProxy
+from catena import _core
 
 HEADER = """# Types of the host SDK's functions. Written by test_stubs.py; do not edit.
 from collections.abc import Sequence
@@ -20,56 +18,12 @@ from catena import Variable
 from catena._core import ArrayLike
 
 """
-OPTIMIZERS = """# Types of the optimizers. Written by test_stubs.py; do not edit.
-from collections.abc import Sequence
-from typing import Any
-
-from catena.optimizer import GradientMethod, Rule
-from catena.optimizer_hooks import *
-
-class _Method(GradientMethod):
-    hyperparam: Any
-    rule_class: type[Rule]
-"""
 PACKAGE = pathlib.Path(catena.__file__).parent
 
 
 def forms():
     stubs = _core.forms._stubs.splitlines(keepends=True)
     return HEADER + "".join(stub for stub in stubs if not stub.startswith("def _"))
-
-
-def typed(parameter):
-    """A parameter with its type, which is that of its default."""
-    name, default = parameter.name, parameter.default
-    if parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL):
-        return f"{parameter}: Any"
-    if default is parameter.empty:
-        return f"{name}: str"
-    kind = "Sequence[str]" if default == () else "bool" if isinstance(default, bool) else "float"
-    return f"{name}: {kind} = {default!r}"
-
-
-def optimizer_stubs():
-    """The classes, their arguments, and the hyperparameters as attributes."""
-    lines = []
-    for name, cls in vars(optimizers).items():
-        if name.startswith("_") or getattr(cls, "__module__", "") != "catena.optimizers":
-            continue
-        if issubclass(cls, optimizers.Rule):
-            lines.append(f"class {name}(Rule): ...")
-            continue
-        base = "_Method" if name == "PluginOptimizer" else cls.__base__.__name__
-        lines.append(f"class {name}({base}):")
-        for member, value in vars(cls).items():
-            if isinstance(value, HyperparameterProxy):
-                default = inspect.signature(cls).parameters[member].default
-                lines.append(f"    {member}: {'bool' if isinstance(default, bool) else 'float'}")
-            if isinstance(value, property):
-                lines += ["    @property", f"    def {member}(self) -> float: ..."]
-        parameters = map(typed, inspect.signature(cls).parameters.values())
-        lines.append(f"    def __init__(self, {', '.join(parameters)}) -> None: ...")
-    return OPTIMIZERS + "".join(f"{line}\n" for line in lines)
 
 
 def declared(file):
@@ -92,10 +46,6 @@ def test_public_names_are_in_all():
 
 def test_forms_are_up_to_date():
     assert (PACKAGE / "functions/_forms.pyi").read_text() == forms()
-
-
-def test_optimizers_are_up_to_date():
-    assert (PACKAGE / "optimizers.pyi").read_text() == optimizer_stubs()
 
 
 def test_functions_have_types():
@@ -163,4 +113,3 @@ def test_stubs_of_the_extension_module_name_what_it_has():
 if __name__ == "__main__":
     folder = pathlib.Path(sys.argv[1])
     (folder / "functions/_forms.pyi").write_text(forms())
-    (folder / "optimizers.pyi").write_text(optimizer_stubs())

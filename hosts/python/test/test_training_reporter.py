@@ -46,7 +46,7 @@ def test_scopes_end_with_exceptions():
                     raise ValueError
             except ValueError:
                 catena.report({"x": 1})
-                raise RuntimeError
+                raise RuntimeError from None
     assert reporter.observation == {"x": 1}
     with pytest.raises(IndexError):
         catena.get_current_reporter()

@@ -1,4 +1,4 @@
-"""Snapshots: a resumed training goes on exactly as if it had not been interrupted."""
+"""Snapshots: a resumed training gives the same results as one that was not interrupted."""
 import io
 import os
 import random

@@ -5,6 +5,7 @@ import io
 import itertools
 import platform
 import pydoc
+import re
 import sys
 import warnings
 
@@ -196,6 +197,7 @@ def test_print_runtime_info(capsys):
     lines = text.getvalue().splitlines()
     assert lines[:3] == [f"Platform: {platform.platform()}", f"catena: {catena.__version__}",
                          f"NumPy: {np.__version__}"]
+    assert re.fullmatch(r"\d+\.\d+\.\d+(rc\d+)?", catena.__version__)
     assert any("loaded org.catena.cpu" in line for line in lines)
 
 

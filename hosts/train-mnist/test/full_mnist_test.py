@@ -16,8 +16,7 @@ RUNS = {
 
 
 def run(*options):
-    return subprocess.run([PROGRAM, "--dataset", DATASET, *options], text=True,
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+    return subprocess.run([PROGRAM, "--dataset", DATASET, *options], text=True, capture_output=True, check=False)
 
 
 if "(60000 images to train, 10000 to test)" not in run("--epochs", "0").stdout:

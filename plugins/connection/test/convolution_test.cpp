@@ -20,18 +20,28 @@ World& world() {
 
 struct Layer {
     Dims x;  // (N, C, H, W)
-    Dims w;  // (out, C, kh, kw)
+    Dims w;  // (out, C / groups, kh, kw)
     Dims stride = {1};
     Dims pad = {0};
     bool cover = false;
+    Dims dilate = {1};
+    std::int64_t groups = 1;
 
+    // Of all three functions.
+    Attrs common() const {
+        return {set("stride", Ints(stride)), set("pad", Ints(pad)), set("dilate", Ints(dilate)),
+                set("groups", groups)};
+    }
     Attrs attrs() const {
-        return {set("stride", Ints(stride)), set("pad", Ints(pad)), set("cover_all", cover)};
+        Attrs all = common();
+        all.push_back(set("cover_all", cover));
+        return all;
     }
     std::int64_t side(std::size_t d) const {
-        const std::size_t s = stride.size() == 1 ? 0 : d - 2;
-        const std::size_t p = pad.size() == 1 ? 0 : d - 2;
-        return (x[d] + 2 * pad[p] - w[d] + (cover ? stride[s] - 1 : 0)) / stride[s] + 1;
+        const auto of = [&](const Dims& list) { return list[list.size() == 1 ? 0 : d - 2]; };
+        return (x[d] + 2 * of(pad) - (w[d] - 1) * of(dilate) - 1 + (cover ? of(stride) - 1 : 0)) /
+                   of(stride) +
+               1;
     }
     Dims y() const { return {x[0], w[0], side(2), side(3)}; }
 };
@@ -40,19 +50,23 @@ struct Layer {
 template <class F>
 void each_product(const Layer& l, const F& f) {
     const Dims size = l.y();
+    const std::int64_t inner = l.w[1], filters = l.w[0] / l.groups;  // of a group
     std::int64_t i = 0;
     for (std::int64_t n = 0; n < size[0]; ++n)
         for (std::int64_t o = 0; o < size[1]; ++o)
             for (std::int64_t oy = 0; oy < size[2]; ++oy)
                 for (std::int64_t ox = 0; ox < size[3]; ++ox, ++i)
-                    for (std::int64_t c = 0; c < l.x[1]; ++c)
+                    for (std::int64_t c = 0; c < inner; ++c)
                         for (std::int64_t ky = 0; ky < l.w[2]; ++ky)
                             for (std::int64_t kx = 0; kx < l.w[3]; ++kx) {
-                                const std::int64_t iy = oy * l.stride[0] + ky - l.pad[0];
-                                const std::int64_t ix = ox * l.stride.back() + kx - l.pad.back();
+                                const std::int64_t iy =
+                                    oy * l.stride[0] + ky * l.dilate[0] - l.pad[0];
+                                const std::int64_t ix =
+                                    ox * l.stride.back() + kx * l.dilate.back() - l.pad.back();
+                                const std::int64_t channel = o / filters * inner + c;
                                 if (iy < 0 || iy >= l.x[2] || ix < 0 || ix >= l.x[3]) continue;
-                                f(i, ((n * l.x[1] + c) * l.x[2] + iy) * l.x[3] + ix,
-                                  ((o * l.x[1] + c) * l.w[2] + ky) * l.w[3] + kx);
+                                f(i, ((n * l.x[1] + channel) * l.x[2] + iy) * l.x[3] + ix,
+                                  ((o * inner + c) * l.w[2] + ky) * l.w[3] + kx);
                             }
 }
 
@@ -104,6 +118,13 @@ const std::vector<Layer> layers = {
     {{1, 2, 5, 5}, {2, 2, 1, 1}, {3}, {0}, true},  // the last window lies outside x
     {{1, 2, 2, 3}, {2, 2, 4, 3}, {3}, {0}, true},  // a filter larger than x
     {{1, 2, 4, 4}, {2, 2, 3, 3}, {1}, {1}, true},  // without effect
+    {{2, 2, 0, 3}, {3, 2, 1, 2}, {1}, {1, 0}},     // images without rows
+    {{2, 3, 9, 8}, {2, 3, 3, 2}, {1}, {1}, false, {2, 3}},
+    {{1, 2, 9, 9}, {3, 2, 3, 3}, {2, 3}, {2, 1}, true, {3, 2}},  // neighbours share a factor
+    {{2, 4, 5, 4}, {6, 2, 3, 2}, {1}, {1}, false, {1}, 2},
+    {{2, 3, 5, 6}, {6, 1, 2, 3}, {2, 1}, {1, 0}, false, {2, 1}, 3},
+    {{1, 4, 3, 3}, {4, 1, 1, 1}, {1}, {0}, false, {1}, 4},
+    {{2, 0, 3, 3}, {2, 0, 2, 2}, {1}, {0}, false, {1}, 2},
 };
 
 }  // namespace
@@ -127,10 +148,10 @@ TEST_CASE("deconvolution_2d, convolution_2d_grad_w") {
         CAPTURE(catena::plugin::text_of(catena::plugin::Shape(l.w)));
         const Array y = Array::random<double>(l.y(), 4);
         const Array w = Array::random<double>(l.w, 2);
-        const Array b = Array::random<double>({l.w[1]}, 3);
+        const Array b = Array::random<double>({l.x[1]}, 3);
         const Array x = Array::random<double>(l.x, 1);
-        const Attrs sized = {set("stride", Ints(l.stride)), set("pad", Ints(l.pad)),
-                             set("outsize", Ints(l.x).subspan(2))};
+        Attrs sized = l.common();
+        sized.push_back(set("outsize", Ints(l.x).subspan(2)));
         CHECK(check(world(), {"catena.deconvolution_2d", {y, w, b}, sized}) == "");
         CHECK(check(world(), {"catena.deconvolution_2d", {y, w, Array()}, sized}) == "");
         Attrs filter = l.attrs();
@@ -154,6 +175,8 @@ TEST_CASE("large layers") {
         {{2, 2, 7, 7}, {3, 2, 2, 2}, {1}, {4}},      // a pad larger than the filter
         {{3, 17, 14, 12}, {33, 17, 3, 3}, {2}, {1}, true},
         {{1, 3, 60, 50}, {70, 3, 7, 5}, {4, 3}, {3, 2}, true},
+        {{2, 34, 33, 31}, {66, 17, 3, 3}, {2, 1}, {4, 2}, false, {3, 2}, 2},
+        {{3, 40, 30, 29}, {40, 1, 3, 3}, {1}, {1}, false, {1}, 40},  // a channel in each group
     };
     for (const Layer& l : large) {
         CAPTURE(catena::plugin::text_of(catena::plugin::Shape(l.x)));
@@ -213,6 +236,21 @@ TEST_CASE("numbers beyond the filter's reach do not matter, those within do") {
     CHECK(std::isinf(y.at(3)));
 }
 
+// The pixels between those that a filter sees, and zeros between pixels, are not multiplied.
+TEST_CASE("infinite filters whose elements are apart") {
+    const double inf = std::numeric_limits<double>::infinity();
+    const Array x = Array::from<double>({1, 2, 3, 4}, {1, 1, 1, 4});
+    const Array w = Array::from<double>({inf, 1}, {1, 1, 1, 2});
+    const Dims two = {2};
+    const Attrs attrs = {set("dilate", Ints(two))};
+    const Array y = world().forward("catena.convolution_2d", {x, w}, attrs)[0];
+    CHECK(numbers(y) == std::vector<double>{inf, inf});
+    const auto gx = world().backward("catena.convolution_2d", {x, w}, {y}, {y}, attrs);
+    CHECK(numbers(gx[0]) == std::vector<double>{inf, inf, inf, inf});
+    const Array back = world().forward("catena.deconvolution_2d", {x, w}, attrs)[0];
+    CHECK(numbers(back) == std::vector<double>{inf, inf, inf, inf, 3, 4});
+}
+
 TEST_CASE("deconvolution_2d's sizes") {
     const Array x = Array::random<float>({2, 3, 4, 5}, 1);
     const Array w = Array::random<float>({3, 2, 3, 2}, 2);
@@ -235,6 +273,31 @@ TEST_CASE("deconvolution_2d's sizes") {
 }
 
 // The expected values are Chainer 7.8.1's.
+TEST_CASE("convolution_nd and deconvolution_nd count what filters of ones cover") {
+    const auto ones = [](const Dims& shape) {
+        return Array::from<double>(
+            std::vector<double>(static_cast<std::size_t>(catena::plugin::size_of(shape)), 1),
+            shape);
+    };
+    const Dims one = {1}, two = {2};
+    const auto numbers = [](const Array& y) {
+        std::vector<double> all;
+        for (std::int64_t i = 0; i < y.size(); ++i) all.push_back(y.at(i));
+        return all;
+    };
+    const Array x = ones({1, 1, 2, 1, 3}), w = ones({1, 1, 2, 1, 2});
+    CHECK(numbers(world().forward("catena.convolution_nd", {x, w, ones({1})})[0]) ==
+          std::vector<double>{5, 5});
+    CHECK(numbers(world().forward("catena.convolution_1d",
+                                  {ones({1, 2, 3}), ones({1, 2, 2}), Array()},
+                                  {set("pad", Ints(one))})[0]) == std::vector<double>{2, 4, 4, 2});
+    CHECK(numbers(world().forward("catena.deconvolution_nd", {x, w, Array()})[0]) ==
+          std::vector<double>{1, 2, 2, 1, 2, 4, 4, 2, 1, 2, 2, 1});
+    CHECK(numbers(world().forward("catena.deconvolution_1d",
+                                  {ones({1, 1, 2}), ones({1, 1, 1}), ones({1})},
+                                  {set("stride", Ints(two))})[0]) == std::vector<double>{2, 1, 2});
+}
+
 TEST_CASE("deconvolution_2d to a size that cover_all alone takes back") {
     const Dims stride = {2}, pad = {1}, size = {4, 3};
     const Attrs attrs = {set("stride", Ints(stride)), set("pad", Ints(pad)),
@@ -280,6 +343,19 @@ TEST_CASE("senseless calls") {
     const Dims three = {1, 1, 1};
     CHECK(message(forward, {2, 3, 4, 4}, {1, 3, 2, 2}, {}, {set("pad", Ints(three))}) ==
           "[catena.convolution_2d] pad: expected 1 or 2 numbers, got 3");
+    const auto groups = [](std::int64_t n) { return Attrs{set("groups", n)}; };
+    CHECK(message(forward, {2, 4, 4, 4}, {4, 1, 2, 2}, {}, groups(2)) ==
+          "[catena.convolution_2d] x.shape[1]: expected 2, got 4");
+    CHECK(message(forward, {2, 4, 4, 4}, {3, 2, 2, 2}, {}, groups(2)) ==
+          "[catena.convolution_2d] W.shape[0]: expected a multiple of groups = 2, got 3");
+    CHECK(message("deconvolution_2d", {2, 3, 4, 4}, {3, 2, 2, 2}, {}, groups(2)) ==
+          "[catena.deconvolution_2d] x.shape[1]: expected a multiple of groups = 2, got 3");
+    CHECK(message("deconvolution_2d", {2, 4, 4, 4}, {4, 2, 2, 2}, {2}, groups(2)) ==
+          "[catena.deconvolution_2d] b.shape: expected (4,), got (2,)");
+    const Dims six = {6};
+    CHECK(message(forward, {2, 3, 4, 4}, {1, 3, 1, 2}, {}, {set("dilate", Ints(six))}) ==
+          "[catena.convolution_2d] W.shape[2:]: expected at most the padded image (4, 4), got (1, "
+          "7)");
     const Dims nine = {9};
     CHECK(
         message("deconvolution_2d", {2, 3, 4, 4}, {3, 2, 2, 2}, {}, {set("outsize", Ints(nine))}) ==

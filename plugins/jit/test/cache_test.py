@@ -197,7 +197,7 @@ class Cache(unittest.TestCase):
         self.assertEqual(len(list((self.base / ".cache/catena/kernels").glob("*.kernel"))), 1)
 
     def test_processes_of_one_number_share_a_folder(self):
-        """Of two machines, or containers: the other's unfinished file is in nobody's way."""
+        """An unfinished file of another machine or container causes no problem."""
         self.folder.mkdir(0o700)
         variables = os.environ | {"CATENA_KERNEL_CACHE": str(self.folder)}
         subprocess.run(["sh", "-c", 'for n in 0 1 2; do : > "$0/.new-$$-$n"; done; exec "$@"',

@@ -1,4 +1,4 @@
-// What the tests of math.catena share.
+// Helpers of the tests of math.catena.
 #pragma once
 
 #include <doctest/doctest.h>

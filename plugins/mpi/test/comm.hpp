@@ -116,6 +116,11 @@ public:
         if (part) part.learn();
         return part;
     }
+    Work begin(const catena_operation& operation) const {
+        catena_work* work = nullptr;
+        check(table_->start(nullptr, comm_, &operation, &work));
+        return {*table_, work};
+    }
     Work start(const Args& args) const {
         catena_operation o = {};
         o.struct_size = sizeof o;
@@ -132,9 +137,7 @@ public:
         o.device_type = 1;  // kDLCPU
         o.label = args.label;
         o.timeout = args.timeout;
-        catena_work* work = nullptr;
-        check(table_->start(nullptr, comm_, &o, &work));
-        return {*table_, work};
+        return begin(o);
     }
     void run(const Args& args) const { start(args).wait(); }
     void abort(const char* reason) const { table_->abort(comm_, reason); }

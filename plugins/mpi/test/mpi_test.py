@@ -4,7 +4,6 @@ usage: mpi_test.py WORKER PLUGIN [unittest options]
 """
 import concurrent.futures
 import os
-import pathlib
 import re
 import shutil
 import signal

@@ -1,288 +1,72 @@
-// Operations against values computed here: dtypes, reductions, in place or not, sizes.
-#include <catena/plugin/half.hpp>
+// Operations: dtypes, reductions, in place or not, sizes.
+#include <catena/plugin/communicator.hpp>
+#include <testing/exchange.hpp>
 
-#include <algorithm>
 #include <bit>
-#include <cmath>
-#include <cstring>
 #include <deque>
 #include <limits>
 #include <random>
-#include <utility>
 
 #include "comm.hpp"
 
 namespace mpi_test {
 namespace {
 
-using catena::plugin::BFloat16, catena::plugin::Float16;
+using namespace catena::testing;
 
-struct Type {
-    catena_dtype dtype;
-    double (*read)(const void*);
-    void (*write)(void*, double);
-};
-template <class T>
-double read_number(const void* from) {
-    T x;
-    std::memcpy(&x, from, sizeof x);
-    if constexpr (std::is_arithmetic_v<T>) return static_cast<double>(x);
-    else return catena::plugin::to_float(x);
+bool has_root(int kind) {
+    return kind == CATENA_OP_REDUCE || kind == CATENA_OP_BCAST || kind == CATENA_OP_GATHER ||
+           kind == CATENA_OP_SCATTER;
 }
-template <class T>
-void write_number(void* to, double value) {
-    T x;
-    if constexpr (std::is_floating_point_v<T>) x = static_cast<T>(value);
-    else if constexpr (std::is_integral_v<T>) x = static_cast<T>(static_cast<std::int64_t>(value));
-    else x = catena::plugin::to_half<T>(static_cast<float>(value));
-    std::memcpy(to, &x, sizeof x);
-}
-template <class T>
-Type type(unsigned code) {
-    return {{static_cast<std::uint8_t>(code), sizeof(T) * 8, 1}, read_number<T>, write_number<T>};
-}
-const Type types[] = {type<std::int8_t>(CATENA_CODE_INT),    type<std::int16_t>(CATENA_CODE_INT),
-                      type<std::int32_t>(CATENA_CODE_INT),   type<std::int64_t>(CATENA_CODE_INT),
-                      type<std::uint8_t>(CATENA_CODE_UINT),  type<std::uint16_t>(CATENA_CODE_UINT),
-                      type<std::uint32_t>(CATENA_CODE_UINT), type<std::uint64_t>(CATENA_CODE_UINT),
-                      type<std::uint8_t>(CATENA_CODE_BOOL),  type<Float16>(CATENA_CODE_FLOAT),
-                      type<BFloat16>(CATENA_CODE_BFLOAT),    type<float>(CATENA_CODE_FLOAT),
-                      type<double>(CATENA_CODE_FLOAT)};
-
-// Element i of rank r. Products of all ranks fit into every dtype.
-double element(std::uint64_t i, int rank, const Type& t, int reduction) {
-    const auto mixed = static_cast<int>((i * 7 + static_cast<std::uint64_t>(rank) * 3) % 5);
-    if (t.dtype.code == CATENA_CODE_BOOL) return mixed % 2;
-    if (reduction == CATENA_REDUCE_PROD) return mixed % 2 + 1;
-    return t.dtype.code == CATENA_CODE_UINT ? mixed : mixed - 2;
-}
-double reduced(std::uint64_t i, int size, const Type& t, int reduction) {
-    double result = element(i, 0, t, reduction);
-    for (int r = 1; r < size; ++r) {
-        const double x = element(i, r, t, reduction);
-        switch (reduction) {
-            case CATENA_REDUCE_MIN: result = std::min(result, x); break;
-            case CATENA_REDUCE_MAX: result = std::max(result, x); break;
-            case CATENA_REDUCE_PROD: result *= x; break;
-            default: result += x;
-        }
-    }
-    return reduction == CATENA_REDUCE_MEAN ? result / size : result;
+void run_form(const Comm& comm, const Form& form) {
+    const Exchange exchange(form, comm.rank(), comm.size());
+    comm.begin(exchange.operation).wait();
+    if (const std::string wrong = exchange.wrong(); !wrong.empty())
+        throw std::runtime_error(form.text() + ", root " + std::to_string(form.root) + ": " +
+                                 wrong);
 }
 
-struct Data {
-    Data(const Type& t, std::uint64_t n) : item(t.dtype.bits / 8u), type(t), bytes(n * item + 1) {}
-    void fill(std::uint64_t first, std::uint64_t n, std::uint64_t offset, int rank, int reduction) {
-        for (std::uint64_t i = 0; i < n; ++i)
-            type.write(at(first + i), element(offset + i, rank, type, reduction));
-    }
-    // From `first`: the reduction of all ranks, or rank's own elements, from `offset`.
-    void expect_reduced(std::uint64_t n, std::uint64_t offset, int size, int reduction) const {
-        for (std::uint64_t i = 0; i < n; ++i) expect(i, reduced(offset + i, size, type, reduction));
-    }
-    void expect_elements(std::uint64_t first, std::uint64_t n, std::uint64_t offset,
-                         int rank) const {
-        for (std::uint64_t i = 0; i < n; ++i)
-            expect(first + i, element(offset + i, rank, type, CATENA_REDUCE_SUM));
-    }
-    void expect(std::uint64_t i, double value) const {
-        const double got = type.read(at(i));
-        // means of halves are rounded
-        const double relative = item == 2 ? 0.01 : 1e-6;
-        if (std::abs(got - value) > relative * std::abs(value))
-            throw std::runtime_error("element " + std::to_string(i) + ": expected " +
-                                     std::to_string(value) + ", got " + std::to_string(got));
-    }
-    std::byte* at(std::uint64_t i) { return bytes.data() + i * item; }
-    const std::byte* at(std::uint64_t i) const { return bytes.data() + i * item; }
-
-    std::uint64_t item;
-    const Type& type;
-    std::vector<std::byte> bytes;
-};
-
-void reductions(const Comm& comm, const Type& t, int reduction, std::uint64_t n, bool in_place) {
+// Sends to the next rank and receives from the previous one.
+void ring(const Comm& comm, catena_dtype dtype, std::uint64_t n) {
     const int rank = comm.rank(), size = comm.size();
-    Args args = {.reduction = reduction, .dtype = t.dtype, .count = n, .label = "x"};
-    Data send(t, n), recv(t, n);
-    const auto run = [&](int kind, int root) {
-        Data& from = in_place ? recv : send;
-        from.fill(0, n, 0, rank, reduction);
-        args.kind = kind;
-        args.peer = root;
-        args.send = from.at(0);
-        args.recv = kind == CATENA_OP_REDUCE && root != rank ? nullptr : recv.at(0);
-        comm.run(args);
-        if (args.recv != nullptr) recv.expect_reduced(n, 0, size, reduction);
-        if (!in_place || args.recv == nullptr)
-            for (std::uint64_t i = 0; i < n; ++i) from.expect(i, element(i, rank, t, reduction));
-    };
-    run(CATENA_OP_ALLREDUCE, 0);
-    for (int root = 0; root < size; ++root) run(CATENA_OP_REDUCE, root);
-
-    // pieces of n + r elements, or of n
-    for (const bool equal : {true, false}) {
-        std::vector<std::uint64_t> counts;
-        std::uint64_t total = 0, offset = 0;
-        for (int r = 0; r < size; ++r) {
-            counts.push_back(equal ? n : n + static_cast<std::uint64_t>(r));
-            if (r < rank) offset += counts.back();
-            total += counts.back();
-        }
-        const std::uint64_t own = counts[static_cast<std::size_t>(rank)];
-        Data all(t, total), piece(t, own);
-        all.fill(0, total, 0, rank, reduction);
-        std::byte* const into = in_place ? all.at(offset) : piece.at(0);
-        comm.run({.kind = CATENA_OP_REDUCE_SCATTER,
-                  .reduction = reduction,
-                  .dtype = t.dtype,
-                  .send = all.at(0),
-                  .recv = into,
-                  .count = own,
-                  .send_counts = equal ? nullptr : &counts,
-                  .label = "x"});
-        std::memcpy(piece.at(0), into, own * piece.item);
-        piece.expect_reduced(own, offset, size, reduction);
-    }
-}
-
-// Elements of rank a for rank b, for operations without a root.
-std::uint64_t pair_count(std::uint64_t n, int a, int b, bool equal) {
-    return equal    ? n
-           : n == 0 ? static_cast<std::uint64_t>(a == b ? 0 : b)
-                    : n + static_cast<std::uint64_t>(3 * a + b);
-}
-
-void movements(const Comm& comm, const Type& t, std::uint64_t n, bool in_place) {
-    const int rank = comm.rank(), size = comm.size();
-    constexpr int sum = CATENA_REDUCE_SUM;
-    for (int root = 0; root < size; ++root) {
-        Data data(t, n);
-        if (rank == root) data.fill(0, n, 0, root, sum);
-        comm.run({.kind = CATENA_OP_BCAST,
-                  .peer = root,
-                  .dtype = t.dtype,
-                  .send = rank == root ? data.at(0) : nullptr,
-                  .recv = rank == root && !in_place ? nullptr : data.at(0),
-                  .count = n});
-        data.expect_elements(0, n, 0, root);
-    }
-    for (const bool equal : {true, false}) {
-        const auto count = [&](int a, int b) { return pair_count(n, a, b, equal); };
-        // the pieces of all ranks for one rank
-        std::vector<std::uint64_t> counts, offsets{0};
-        for (int r = 0; r < size; ++r) {
-            counts.push_back(count(r, 0));
-            offsets.push_back(offsets.back() + counts.back());
-        }
-        const std::uint64_t own = counts[static_cast<std::size_t>(rank)];
-        const std::uint64_t offset = offsets[static_cast<std::size_t>(rank)];
-        const auto* const given = equal ? nullptr : &counts;
-        for (int root = -1; root < size; ++root) {  // -1: allgather
-            Data all(t, offsets.back()), piece(t, own);
-            std::byte* const from =
-                in_place && (root < 0 || root == rank) ? all.at(offset) : piece.at(0);
-            piece.fill(0, own, 0, rank, sum);
-            std::memmove(from, piece.at(0), own * piece.item);
-            const bool gets = root < 0 || root == rank;
-            comm.run({.kind = root < 0 ? CATENA_OP_ALLGATHER : CATENA_OP_GATHER,
-                      .peer = std::max(root, 0),
-                      .dtype = t.dtype,
-                      .send = from,
-                      .recv = gets ? all.at(0) : nullptr,
-                      .count = own,
-                      .recv_counts = gets ? given : nullptr});
-            for (int r = 0; gets && r < size; ++r)
-                all.expect_elements(offsets[static_cast<std::size_t>(r)],
-                                    counts[static_cast<std::size_t>(r)], 0, r);
-            if (root < 0) continue;
-            // and back
-            Data back(t, own);
-            std::byte* const into = from == piece.at(0) ? back.at(0) : from;
-            comm.run({.kind = CATENA_OP_SCATTER,
-                      .peer = root,
-                      .dtype = t.dtype,
-                      .send = gets ? all.at(0) : nullptr,
-                      .recv = into,
-                      .count = own,
-                      .send_counts = gets ? given : nullptr});
-            std::memmove(back.at(0), into, own * back.item);
-            back.expect_elements(0, own, 0, rank);
-        }
-        std::vector<std::uint64_t> sends, recvs;
-        std::uint64_t sent = 0, received = 0;
-        for (int r = 0; r < size; ++r) {
-            sent += sends.emplace_back(count(rank, r));
-            received += recvs.emplace_back(count(r, rank));
-        }
-        Data out(t, std::max(sent, received)), in(t, received);
-        std::uint64_t first = 0;
-        for (int r = 0; r < size; ++r) {
-            const std::uint64_t m = sends[static_cast<std::size_t>(r)];
-            out.fill(first, m, static_cast<std::uint64_t>(r), rank, sum);
-            first += m;
-        }
-        Data& into = in_place ? out : in;
-        comm.run({.kind = CATENA_OP_ALLTOALL,
-                  .dtype = t.dtype,
-                  .send = out.at(0),
-                  .recv = into.at(0),
-                  .count = equal ? n : 0,  // unused with counts
-                  .send_counts = equal ? nullptr : &sends,
-                  .recv_counts = equal ? nullptr : &recvs});
-        first = 0;
-        for (int r = 0; r < size; ++r) {
-            const std::uint64_t m = recvs[static_cast<std::size_t>(r)];
-            into.expect_elements(first, m, static_cast<std::uint64_t>(rank), r);
-            first += m;
-        }
-    }
-    // around the ring
-    Data out(t, n), in(t, n);
-    out.fill(0, n, 0, rank, sum);
-    if (size == 1) return;
     const int right = (rank + 1) % size, left = (rank + size - 1) % size;
-    const Work work = comm.start({.kind = CATENA_OP_SEND,
-                                  .peer = right,
-                                  .tag = 7,
-                                  .dtype = t.dtype,
-                                  .send = out.at(0),
-                                  .count = n});
-    comm.run({.kind = CATENA_OP_RECV,
-              .peer = left,
-              .tag = 7,
-              .dtype = t.dtype,
-              .recv = in.at(0),
-              .count = n});
+    if (size == 1) return;
+    const std::vector<char> out(n * dtype.bits / 8, static_cast<char>(rank));
+    std::vector<char> in(out.size(), -1);
+    Args args = {.kind = CATENA_OP_SEND, .peer = right, .tag = 7, .dtype = dtype, .count = n};
+    args.send = out.data();
+    const Work work = comm.start(args);
+    args.kind = CATENA_OP_RECV, args.peer = left, args.recv = in.data();
+    comm.run(args);
     work.wait();
-    in.expect_elements(0, n, 0, left);
+    for (const char value : in) EXPECT(value == static_cast<char>(left));
 }
 
 }  // namespace
 
 void test_operations(const Comm& comm) {
-    for (const Type& t : types)
-        for (const bool in_place : {false, true}) {
-            const bool common = t.dtype.code == CATENA_CODE_FLOAT && t.dtype.bits == 32;
-            // 8 KB are carried by the agreement, then there are segments of 256 KB
-            std::vector<std::uint64_t> counts = {0, 1, 7, 5001};
-            if (common) counts.insert(counts.end(), {2048, 2049, 65'536, 400'003});
-            for (const std::uint64_t n : counts) {
-                const bool floats =
-                    t.dtype.code == CATENA_CODE_FLOAT || t.dtype.code == CATENA_CODE_BFLOAT;
-                const bool is_bool = t.dtype.code == CATENA_CODE_BOOL;
-                for (int reduction = CATENA_REDUCE_SUM; reduction <= CATENA_REDUCE_PROD;
-                     ++reduction) {
-                    const bool orders =
-                        reduction == CATENA_REDUCE_MIN || reduction == CATENA_REDUCE_MAX;
-                    if ((is_bool && !orders) || (!floats && reduction == CATENA_REDUCE_MEAN))
-                        continue;
-                    if (n > 5001 && reduction != CATENA_REDUCE_MEAN) continue;
-                    reductions(comm, t, reduction, n, in_place);
+    for (const catena_dtype dtype : reducible_dtypes) {
+        const bool common = dtype.code == CATENA_CODE_FLOAT && dtype.bits == 32;
+        // 8 KB are carried by the agreement, then there are segments of 256 KB
+        std::vector<std::uint64_t> counts = {0, 1, 7, 5001};
+        if (common) counts.insert(counts.end(), {2048, 2049, 65'536, 400'003});
+        for (const std::uint64_t n : counts) {
+            for (int kind = CATENA_OP_ALLREDUCE; kind <= CATENA_OP_ALLTOALL; ++kind)
+                for (int reduction = 0; reduction <= CATENA_REDUCE_PROD; ++reduction) {
+                    const bool reduces = catena::plugin::reduces(kind);
+                    if (reduces ? !has_reduction(dtype, reduction) : reduction > 0) continue;
+                    if (reduces && n > 5001 && reduction != CATENA_REDUCE_MEAN) continue;
+                    for (int root = 0; root < (has_root(kind) ? comm.size() : 1); ++root)
+                        for (const bool pieces : {false, true})
+                            for (const int place : {0, 1, 2}) {  // 2: in place, at the begin
+                                if (!has_pieces(kind) && (pieces || place == 2)) continue;
+                                run_form(comm, {kind, dtype, reduction, n, pieces, place > 0, root,
+                                                place == 2});
+                            }
                 }
-                movements(comm, t, n, in_place);
-            }
+            ring(comm, dtype, n);
         }
+    }
     for (int i = 0; i < 100; ++i) comm.run({});
 }
 
@@ -454,7 +238,7 @@ void test_groups(const Comm& comm) {
     EXPECT(sum_of_ranks(part) == size * (size - 1) / 2);
 }
 
-// What a rank refuses alone; nothing is started, so the group goes on.
+// Calls that a single rank refuses; nothing is started, so the group remains usable.
 void test_refusals(const Comm& comm) {
     const auto refused = [&](const Args& args, catena_status status, const std::string& text) {
         try {

@@ -14,10 +14,18 @@ struct Shape {
     Dims w;
     Ints stride = {1};
     Ints pad = {0};
+    Ints dilate = {1};
+    std::int64_t groups = 1;
 };
 
 Attrs attributes(const Ints& stride, const Ints& pad) {
     return {set("stride", catena::plugin::Ints(stride)), set("pad", catena::plugin::Ints(pad))};
+}
+Attrs attributes(const Shape& s) {
+    Attrs attrs = attributes(s.stride, s.pad);
+    attrs.push_back(set("dilate", catena::plugin::Ints(s.dilate)));
+    attrs.push_back(set("groups", s.groups));
+    return attrs;
 }
 
 // All have enough multiplications for this plugin; many extents are odd.
@@ -39,6 +47,12 @@ const Shape shapes[] = {
     {{5, 47, 31, 30}, {65, 47, 3, 3}},
     {{3, 3, 31, 30}, {32, 3, 7, 7}, {2}, {3}},  // images: few channels
     {{9, 1, 28, 28}, {32, 1, 5, 5}},
+    {{5, 16, 14, 15}, {32, 16, 3, 3}, {1}, {2, 1}, {2, 1}},
+    {{3, 29, 30, 15}, {45, 29, 3, 2}, {2, 1}, {1, 2}, {4, 5}},
+    {{3, 64, 14, 15}, {96, 32, 3, 3}, {1}, {1}, {1}, 2},
+    {{5, 64, 17, 15}, {64, 16, 3, 2}, {1, 2}, {1}, {2}, 4},
+    {{4, 64, 30, 30}, {64, 1, 3, 3}, {1}, {1}, {1}, 64},
+    {{19, 45, 30, 31}, {45, 1, 3, 5}, {2}, {1, 2}, {1}, 45},
 };
 
 // With operands rounded to bfloat16.
@@ -53,7 +67,7 @@ TEST_CASE("convolution_2d") {
         const Array x = Array::random<double>(s.x, 1);
         const Array w = Array::random<double>(s.w, 2, -0.2, 0.2);
         const Array b = Array::random<double>({s.w[0]}, 3);
-        const Attrs attrs = attributes(s.stride, s.pad);
+        const Attrs attrs = attributes(s);
         CHECK(compare_plugins({"catena.convolution_2d", {x, w, b}, attrs}) == "");
         CHECK(compare_plugins(
                   {"catena.convolution_2d", {x, w, b}, attrs, half, CATENA_CALL_BFLOAT16}) == "");
@@ -68,17 +82,20 @@ TEST_CASE("deconvolution_2d") {
         const auto pair = [](const Ints& v, std::size_t i) { return v[v.size() == 1 ? 0 : i]; };
         Dims y = {s.x[0], s.w[0], 0, 0};
         for (std::size_t i : {0, 1})
-            y[2 + i] = (s.x[2 + i] + 2 * pair(s.pad, i) - s.w[2 + i]) / pair(s.stride, i) + 1;
-        Attrs attrs = attributes(s.stride, s.pad);
+            y[2 + i] =
+                (s.x[2 + i] + 2 * pair(s.pad, i) - (s.w[2 + i] - 1) * pair(s.dilate, i) - 1) /
+                    pair(s.stride, i) +
+                1;
+        Attrs attrs = attributes(s);
         attrs.push_back(set("outsize", catena::plugin::Ints(s.x).subspan(2)));
         const Array x = Array::random<double>(y, 1);
         const Array w = Array::random<double>(s.w, 2, -0.2, 0.2);
-        const Array b = Array::random<double>({s.w[1]}, 3);
+        const Array b = Array::random<double>({s.x[1]}, 3);
         CHECK(compare_plugins({"catena.deconvolution_2d", {x, w, b}, attrs}) == "");
         CHECK(compare_plugins(
                   {"catena.deconvolution_2d", {x, w, b}, attrs, half, CATENA_CALL_BFLOAT16}) == "");
         CHECK(compare_plugins({"catena.deconvolution_2d", {x, w, Array()}, attrs}) == "");
-        attrs = attributes(s.stride, s.pad);
+        attrs = attributes(s);
         attrs.push_back(set("ksize", catena::plugin::Ints(s.w).subspan(2)));
         CHECK(compare_plugins(
                   {"catena.convolution_2d_grad_w", {Array::random<double>(s.x, 4), x}, attrs}) ==

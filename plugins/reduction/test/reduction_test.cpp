@@ -378,8 +378,8 @@ TEST_CASE("products of integers and bool are int64") {
 TEST_CASE("running sums and products of integers and bool are int64") {
     const auto running = [](const char* name, const Array& x, std::int64_t axis,
                             bool reverse = false) {
-        const Array y = world().forward(
-            name, {x}, {set("axis", Ints(&axis, 1)), set("reverse", reverse)})[0];
+        const Array y =
+            world().forward(name, {x}, {set("axis", Ints(&axis, 1)), set("reverse", reverse)})[0];
         REQUIRE(catena::plugin::same(y.dtype(), catena::plugin::dtype_of<std::int64_t>()));
         return y.values<std::int64_t>();
     };

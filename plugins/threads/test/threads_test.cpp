@@ -133,26 +133,6 @@ TEST_CASE("sums in segments of any size have the order ((0 + 1) + (2 + 3)) + 4")
         });
 }
 
-TEST_CASE("send that begins where recv does, in operations with pieces") {
-    run(3, [&](CommRank& own) {
-        const int rank = own.rank();
-        std::vector<std::int32_t> x(3);
-        for (int i = 0; i < 3; ++i) x[static_cast<std::size_t>(i)] = 10 * rank + i;
-        auto y = x;
-        need(own.run(comm_operation(CATENA_OP_REDUCE_SCATTER, dtype_of<std::int32_t>(), y.data(),
-                                    y.data(), 1)));
-        need(y[0] == 30 + 3 * rank, "reduce_scatter");
-        y = x;
-        need(own.run(
-            comm_operation(CATENA_OP_ALLGATHER, dtype_of<std::int32_t>(), y.data(), y.data(), 1)));
-        need(y == std::vector<std::int32_t>{0, 10, 20}, "allgather");
-        y = x;
-        need(own.run(
-            comm_operation(CATENA_OP_ALLTOALL, dtype_of<std::int32_t>(), y.data(), y.data(), 1)));
-        need(y == std::vector<std::int32_t>{rank, 10 + rank, 20 + rank}, "alltoall");
-    });
-}
-
 TEST_CASE("messages do not wait for other operations") {
     run(2, [&](CommRank& own) {
         const float sent = 5;

@@ -28,19 +28,6 @@ constexpr bool is_id(std::string_view text) {
     return words >= 2 && !first;
 }
 
-// The id of an extension, by any of its ids: drafts that 1.1 promoted are still offered.
-constexpr std::string_view stable_id(std::string_view id) {
-    constexpr std::string_view promoted[][2] = {
-        {"catena.kernels.draft/1", "catena.kernels/1"},
-        {"catena.compiled_kernels.draft/1", "catena.compiled_kernels/1"},
-        {"catena.compiler.draft/1", "catena.compiler/1"},
-        {"catena.targets.draft/1", "catena.targets/1"},
-        {"catena.draws.draft/1", "catena.draws/1"}};
-    for (const auto& [draft, stable] : promoted)
-        if (id == draft) return stable;
-    return id;
-}
-
 // Levenshtein's distance, where a swap of two adjacent characters counts as one edit.
 inline std::size_t edit_distance(std::string_view a, std::string_view b) {
     std::vector<std::size_t> row(b.size() + 1), last, next(row.size());

@@ -28,7 +28,7 @@ constexpr std::uint32_t most_rows(std::uint32_t type_vars) { return 1u << 4 * ty
 constexpr std::uint32_t size_in_1_0(const catena_manifest*) { return 312; }
 constexpr std::uint32_t size_in_1_0(const catena_plugin*) { return 72; }
 constexpr std::uint32_t size_in_1_0(const catena_extension*) { return 32; }
-constexpr std::uint32_t size_in_1_0(const catena_function*) { return 104; }
+constexpr std::uint32_t size_in_1_0(const catena_function*) { return 120; }
 constexpr std::uint32_t size_in_1_0(const catena_kernel*) { return 120; }
 constexpr std::uint32_t size_in_1_0(const catena_backend*) { return 168; }
 constexpr std::uint32_t size_in_1_0(const catena_port_spec*) { return 32; }

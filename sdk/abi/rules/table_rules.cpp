@@ -116,7 +116,7 @@ struct Walk {
     void function(const catena_function& f) const {
         name(f.name, "a function");
         complete(f.doc, "a doc", "function {}", f.name);
-        if (!f.infer) broken("function {} has no infer()", f.name);
+        if (!f.infer && !f.compose) broken("function {} has neither infer() nor compose()", f.name);
         ports(f, true);
         ports(f, false);
         if (f.n_attrs > CATENA_MAX_ATTRS) broken("function {}: too many attributes", f.name);
@@ -242,7 +242,7 @@ std::string_view take_word(std::string_view& text) {
     return word;
 }
 
-// Words NAME=VALUE; names are those of ports and attributes, and what is required is there.
+// Words NAME=VALUE, with names of ports and attributes; required ones are present.
 void check_example(const catena_function& f, const char* example, const Broken& broken) {
     const std::string_view text(example, strnlen(example, longest_example + 1));
     if (text.size() > longest_example) {
@@ -415,6 +415,26 @@ void check_ports(const catena_function& f, const Broken& broken) {
             "{} and {}",
             f.name, f.n_inputs, f.n_outputs);
     }
+    bool mutates = false, host = false;
+    for (const catena_port_spec* port : std::span(f.inputs, f.n_inputs)) {
+        mutates = mutates || port->flags & CATENA_PORT_MUTATED;
+        if (!(port->flags & CATENA_PORT_HOST)) continue;
+        host = true;
+        if (!(port->flags & CATENA_PORT_NON_DIFFERENTIABLE)) {
+            broken("function {}: input {}: HOST: expected NON_DIFFERENTIABLE as well, got none",
+                   f.name, port->name);
+        }
+    }
+    if (!f.compose && (host || f.flags & CATENA_FUNCTION_RECOMPUTED)) {
+        broken("function {}: {}: expected compose(), got none", f.name,
+               host ? "an input is HOST" : "flags: RECOMPUTED");
+    }
+    if (f.compose && (mutates || f.flags & CATENA_FUNCTION_VIEW)) {
+        broken("function {}: compose(): expected {}, got one", f.name,
+               mutates ? "no MUTATED input" : "no VIEW");
+    }
+    if (f.flags & CATENA_FUNCTION_RECOMPUTED && (f.gradient || f.grad_function))
+        broken("function {}: flags: RECOMPUTED: expected no gradient of its own, got one", f.name);
     if (!(f.flags & CATENA_FUNCTION_VIEW)) return;
     if (f.n_outputs != 1 || !f.n_inputs ||
         (f.inputs[0]->flags & (CATENA_PORT_OPTIONAL | CATENA_PORT_MUTATED))) {
@@ -445,7 +465,7 @@ void check_attributes(const catena_function& f, const Broken& broken) {
 }
 
 void check_examples(const catena_function& f, const Broken& broken) {
-    if (!CATENA_HAS(&f, catena_function, examples) || !f.examples) return;
+    if (!f.examples) return;
     for (std::uint32_t i = 0; f.examples[i]; ++i) {
         if (i == most_examples) {
             return broken("function {}: over {} examples; is the list NULL-terminated?", f.name,

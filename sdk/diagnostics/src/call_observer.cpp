@@ -1,6 +1,7 @@
-// When a run began and ended, and what it wrote; the last launches on each device.
+// Reports runs of kernels to the observer; keeps the last launches on each device.
 #include "diagnostics.hpp"
 
+#include <catena/core/extend/queue.hpp>
 #include <catena/diagnostics/call_observer.hpp>
 #include <catena/diagnostics/named_call.hpp>
 
@@ -52,6 +53,7 @@ void tell(Queue& queue, std::int64_t began, KernelCall call) {
     wait(queue, *observer);
     call.end = call_time();
     call.begin = began;
+    call.group = running_group();
     call.device = Device(&queue.device);
     call.memory = static_cast<std::uint64_t>(call.device.memory().in_use);
     observer->called(call);
@@ -128,14 +130,24 @@ private:
     std::atomic<std::uintptr_t> calls_[depth] = {};
 };
 
-void note(DeviceState& device, const void* called, CallLog::Kind kind) noexcept {
-    void* log = device.call_log.load(std::memory_order_acquire);
-    if (!log) {
-        std::unique_ptr<CallLog> made(new (std::nothrow) CallLog);
-        if (!made) return;
-        if (device.call_log.compare_exchange_strong(log, made.get())) log = made.release();
+// The log of a device, or null if more devices have one than there is room for. Devices are never freed.
+CallLog* log_of(Device device) noexcept {
+    struct Place {
+        std::atomic<DeviceState*> device{nullptr};
+        CallLog log;
+    };
+    static Place places[64];
+    for (Place& place : places) {
+        DeviceState* there = place.device.load(std::memory_order_acquire);
+        if (!there && place.device.compare_exchange_strong(there, device.state()))
+            return &place.log;
+        if (there == device.state()) return &place.log;
     }
-    static_cast<CallLog*>(log)->put(called, kind);
+    return nullptr;
+}
+
+void note(Device device, const void* called, CallLog::Kind kind) noexcept {
+    if (CallLog* log = log_of(device)) log->put(called, kind);
 }
 
 }  // namespace
@@ -173,19 +185,20 @@ CallName::CallName(std::string_view text) {
 
 void note_launch(const Queue& queue, CallName name) noexcept {
     if (queue.async && !queue.recording.load(std::memory_order_relaxed))
-        note(queue.device, &name.text(), CallLog::named);
+        note(Device(&queue.device), &name.text(), CallLog::named);
 }
 
-void CoreDiagnostics::launches(DeviceState& device, const catena_function& function,
+void CoreDiagnostics::launches(Device device, const catena_function& function,
                                std::int32_t phase) noexcept {
     note(device, &function, phase != 0 ? CallLog::backward : CallLog::forward);
 }
 
-std::string CoreDiagnostics::last_launches(const DeviceState& device) {
-    const void* log = device.call_log.load(std::memory_order_acquire);
-    return log ? fmt::format("\nthe last calls on {}, newest first: {}", device.name,
-                             static_cast<const CallLog*>(log)->newest_first())
-               : "";
+std::string CoreDiagnostics::last_launches(Device device) {
+    const CallLog* log = log_of(device);
+    const std::string calls = log ? log->newest_first() : "";
+    return calls.empty()
+               ? ""
+               : fmt::format("\nthe last calls on {}, newest first: {}", device.name(), calls);
 }
 
 }  // namespace catena

@@ -1,13 +1,14 @@
 // Lists of kernels, and the errors for calls that no kernel takes and for names that nothing has.
 #include "diagnostics.hpp"
 
-#include "dispatch/dispatch.hpp"
-
+#include <catena/core/extend/context.hpp>
+#include <catena/core/plugin_function.hpp>
 #include <catena/diagnostics/kernels.hpp>
 
 #include <ids.hpp>
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -51,7 +52,7 @@ std::string any_of(const Row& words) {
 }
 
 // The first tensor of a type variable.
-std::string port_of(const FunctionEntry& f, int type, std::span<ArrayBody* const> x) {
+std::string port_of(const FunctionInfo& f, int type, std::span<ArrayBody* const> x) {
     for (std::uint32_t i = 0; i < x.size(); ++i) {
         if (x[i] && f.input_type[f.port(i)] == type) return f.input_name(i);
     }
@@ -61,7 +62,7 @@ std::string port_of(const FunctionEntry& f, int type, std::span<ArrayBody* const
 }
 
 // Throws if the dtype of one type variable is in no row, naming those that go with the others.
-void check_dtypes(const FunctionEntry& f, std::span<ArrayBody* const> x,
+void check_dtypes(const FunctionInfo& f, std::span<ArrayBody* const> x,
                   const std::vector<Row>& rows, const Row& wanted) {
     for (std::size_t t = 0; t < wanted.size() && !rows.empty(); ++t) {
         Row all, fitting;
@@ -95,15 +96,22 @@ std::string folded(std::string_view name) {
 
 std::string_view last_word(std::string_view name) { return name.substr(name.rfind('.') + 1); }
 
+// The functions of the plugins that are loaded now, with their flags.
+std::map<std::string_view, std::uint32_t> functions() {
+    std::map<std::string_view, std::uint32_t> all;
+    for (const PluginTable& plugin : plugin_tables(/*search=*/false))
+        for (const auto* function : std::span(plugin.table->functions, plugin.table->n_functions))
+            all.try_emplace(function->name, function->flags);
+    return all;
+}
+
 std::string nearest(std::string_view name, bool internal) {
-    Registry& registry = Registry::get();
-    const std::lock_guard lock(registry.mutex());
     const std::string wanted = folded(name);
     const bool bare = wanted.find('.') == wanted.npos;  // whose it is was left out
     std::size_t least = last_word(wanted).size() / 3 + 1;
     std::string guess;
-    for (const auto& [candidate, entry] : registry.functions()) {
-        if (!internal && (entry->descriptor.flags & CATENA_FUNCTION_INTERNAL)) continue;
+    for (const auto& [candidate, flags] : functions()) {
+        if (!internal && (flags & CATENA_FUNCTION_INTERNAL)) continue;
         const std::string known = folded(candidate);
         std::size_t d = edit_distance(wanted, known);
         if (bare) d = std::min(d, edit_distance(wanted, last_word(known)));
@@ -120,26 +128,17 @@ constinit CoreDiagnostics installed;
 }  // namespace
 
 std::vector<KernelInfo> kernels_of(std::string_view function) {
-    FunctionEntry& entry = Registry::get().require(function);
-    const std::lock_guard lock(Registry::get().mutex());
+    const auto type_vars =
+        static_cast<std::uint32_t>(FunctionInfo(function_descriptor(function)).type_vars);
     std::vector<KernelInfo> list;
-    for (const KernelEntry& k : entry.kernels()) {
-        KernelInfo info{k.plugin->id,
-                        k.kernel->device,
-                        k.kernel->isa ? k.kernel->isa : "",
-                        k.kernel->variant ? k.kernel->variant : "",
-                        k.kernel->name ? k.kernel->name : "",
-                        k.kernel->phase,
-                        k.kernel->priority,
-                        {}};
-        for (std::uint32_t row = 0; row < k.kernel->n_types; ++row) {
-            std::vector<std::string> types;
-            for (int t = 0; t < entry.type_vars; ++t) {
-                types.push_back(
-                    name(k.kernel->types[row * static_cast<std::uint32_t>(entry.type_vars) +
-                                         static_cast<std::uint32_t>(t)]));
-            }
-            info.dtypes.push_back(std::move(types));
+    for (const auto& [plugin, k] : kernel_tables(function)) {
+        const auto text = [](const char* given) { return given ? given : ""; };
+        KernelInfo info{plugin,        k->device, text(k->isa), text(k->variant),
+                        text(k->name), k->phase,  k->priority,  {}};
+        for (std::uint32_t row = 0; row < k->n_types; ++row) {
+            std::vector<std::string>& types = info.dtypes.emplace_back();
+            for (std::uint32_t t = 0; t < type_vars; ++t)
+                types.push_back(name(k->types[row * type_vars + t]));
         }
         list.push_back(std::move(info));
     }
@@ -186,8 +185,8 @@ std::string dtypes_to_string(const catena_function& f, std::span<const KernelInf
 }
 
 // DtypeError where one dtype fits no kernel of the device, else UnsupportedError that lists the kernels.
-void CoreDiagnostics::no_kernel(const FunctionEntry& f, std::span<ArrayBody* const> x,
-                                const DeviceState& device, std::uint64_t key, bool declined) {
+void CoreDiagnostics::no_kernel(const FunctionInfo& f, std::span<ArrayBody* const> x, Device device,
+                                std::uint64_t key, bool declined) {
     Row wanted;
     for (int t = 0; t < f.type_vars; ++t)
         wanted.emplace_back(name(static_cast<Dtype>(key >> (4 * t) & 15)));
@@ -196,8 +195,7 @@ void CoreDiagnostics::no_kernel(const FunctionEntry& f, std::span<ArrayBody* con
     std::vector<std::vector<KernelInfo>> places;
     for (KernelInfo& k : kernels_of(f.descriptor.name)) {
         if (k.phase != CATENA_PHASE_FORWARD) continue;
-        if (k.device == device.backend.table->name)
-            rows.insert(rows.end(), k.dtypes.begin(), k.dtypes.end());
+        if (k.device == device.backend()) rows.insert(rows.end(), k.dtypes.begin(), k.dtypes.end());
         const auto place = std::find_if(places.begin(), places.end(), [&](const auto& p) {
             return p[0].device == k.device && p[0].plugin == k.plugin;
         });
@@ -226,7 +224,7 @@ void CoreDiagnostics::no_kernel(const FunctionEntry& f, std::span<ArrayBody* con
                             places[0][0].device);
     }
     raise<UnsupportedError>("[{}] kernel: expected one for {} on {}, got none{}; there is:{}",
-                            f.descriptor.name, describe_inputs(f, x), device.name,
+                            f.descriptor.name, describe_inputs(f, x), device.name(),
                             declined ? " whose supports() says yes" : "",
                             have.empty() ? " nothing" : have);
 }
@@ -237,49 +235,48 @@ std::string CoreDiagnostics::suggestion(std::string_view function) {
     const std::string_view bare = function.substr(function.starts_with("catena.") ? 7 : 0);
     if (const std::string_view here = name_here(bare); !here.empty()) {
         const std::string full = "catena." + std::string(here);
-        const std::lock_guard lock(Registry::get().mutex());
-        if (Registry::get().functions().contains(full))
-            return fmt::format("{} is called {} here", bare, full);
+        if (functions().contains(full)) return fmt::format("{} is called {} here", bare, full);
     }
     const std::string guess = nearest(function, false);
     return guess.empty() ? "" : "did you mean " + guess + "?";
 }
 
 std::vector<KernelsWithoutFunction> CoreDiagnostics::kernels_without_function() {
-    Registry& registry = Registry::get();
-    const std::lock_guard lock(registry.mutex());
+    const auto known = functions();
     std::vector<KernelsWithoutFunction> list;
-    for (const auto& plugin : registry.plugins_) {
+    for (const PluginTable& plugin : plugin_tables(/*search=*/false)) {
         std::set<std::string_view> seen;
-        for (std::uint32_t i = 0; i < plugin->table->n_kernels; ++i) {
-            const std::string_view name = plugin->table->kernels[i]->function;
-            if (registry.functions().contains(name) || !seen.insert(name).second) continue;
-            list.push_back({plugin->id, std::string(name), catena::nearest(name, true)});
+        for (const auto* kernel : std::span(plugin.table->kernels, plugin.table->n_kernels)) {
+            const std::string_view name = kernel->function;
+            if (!known.contains(name) && seen.insert(name).second)
+                list.push_back({plugin.id, std::string(name), catena::nearest(name, true)});
         }
     }
     return list;
 }
 
 void CoreDiagnostics::report_pins() {
-    Registry& registry = Registry::get();
-    const std::lock_guard lock(registry.mutex());
-    for (const Registry::PinWish& wish : std::exchange(registry.asked_pins_, {})) {
-        const auto is_of = [&](const auto& offer) { return offer.plugin->id == wish.plugin; };
-        const auto function = registry.functions_.find(wish.name);
-        bool known = function != registry.functions_.end();
-        bool offered = known && std::ranges::any_of(function->second->kernels(), is_of);
-        for (const auto& [place, versions] : registry.extensions_) {
-            if (place.second != wish.name) continue;
-            known = true;
-            offered = offered || std::ranges::any_of(versions.back()->sorted, is_of);
+    const auto known = functions();
+    for (const PinWish& wish : take_pin_wishes()) {
+        bool has_function = known.contains(wish.name), has_extension = false;
+        bool loaded = false, offered = false;
+        for (const auto& [id, table] : plugin_tables(/*search=*/false)) {
+            const bool own = id == wish.plugin;
+            loaded = loaded || own;
+            for (const auto* kernel : std::span(table->kernels, table->n_kernels))
+                offered = offered || (own && has_function && kernel->function == wish.name);
+            for (const auto* each : std::span(table->extensions, table->n_extensions)) {
+                if (each->id != wish.name) continue;
+                has_extension = true;
+                offered = offered || own;
+            }
         }
         if (offered) continue;
         const char* why = "that plugin has nothing for it so far";
         if (wish.plugin.empty()) why = "expected FUNCTION=PLUGIN or EXTENSION=PLUGIN";
-        else if (!known) why = "no plugin so far has a function or an extension of that name";
-        else if (std::ranges::none_of(registry.plugins_,
-                                      [&](const auto& p) { return p->id == wish.plugin; }))
-            why = "no plugin of that id is loaded so far";
+        else if (!has_function && !has_extension)
+            why = "no plugin so far has a function or an extension of that name";
+        else if (!loaded) why = "no plugin of that id is loaded so far";
         tell(CATENA_LOG_WARNING, fmt::format("CATENA_PIN: {}: {}", wish.item, why));
     }
 }
@@ -287,7 +284,7 @@ void CoreDiagnostics::report_pins() {
 void CoreDiagnostics::no_device(std::string_view name, std::string_view backend) {
     std::string there;
     std::vector<std::string> names;
-    for (const BackendInfo& b : Registry::get().backends()) {
+    for (const BackendInfo& b : Device::backends()) {
         there += fmt::format("{}{} ({} device{})", there.empty() ? "" : ", ", b.name,
                              b.devices == 0 ? "no" : std::to_string(b.devices),
                              b.devices > 1 ? "s" : "");
@@ -302,7 +299,7 @@ void CoreDiagnostics::no_device(std::string_view name, std::string_view backend)
 }
 
 std::string function_suggestion(std::string_view name) {
-    load_plugins_once();
+    (void)plugin_tables();  // searches the usual folders
     return diagnostics().suggestion(name);
 }
 

@@ -1,8 +1,6 @@
 // Looks for NaN in arrays of any device, around calls and steps of backward passes.
 #include "diagnostics.hpp"
 
-#include "array/array_ops.hpp"
-
 #include <catena/core/graph.hpp>
 
 #include <cstring>
@@ -24,14 +22,15 @@ std::int64_t count(const void* data, std::int64_t n, Bits infinity) {
     return found;
 }
 
-// NaNs among the elements; 0 if they are not floating. Copies them if the host cannot read them.
+// NaNs among the elements; 0 if they are not floating.
 std::int64_t count_nan(const Array& array) {
-    if (!array || !is_floating(array.dtype()) || !has_memory(*array.body())) return 0;
+    if (!array || !is_floating(array.dtype()) || !(array.body()->block || array.body()->base))
+        return 0;
     const std::int64_t n = array.size();
     if (n == 0) return 0;
-    const ArrayBody& body = *array.body();
-    std::unique_ptr<char[]> copy;
-    const void* const data = on_host(body, copy);
+    const auto copy = std::make_unique<char[]>(static_cast<std::size_t>(array.nbytes()));
+    const void* const data = copy.get();
+    array.to_host(array.dtype(), copy.get());
     switch (array.dtype()) {
         case Dtype::float16: return count<std::uint16_t>(data, n, 0x7c00);
         case Dtype::bfloat16: return count<std::uint16_t>(data, n, 0x7f80);
@@ -56,7 +55,7 @@ void CoreDiagnostics::check(const Array& array, std::string_view function, std::
                     array.size(), place(trace));
 }
 
-void CoreDiagnostics::check_forward(const FunctionEntry& f, std::span<ArrayBody* const> x,
+void CoreDiagnostics::check_forward(const FunctionInfo& f, std::span<ArrayBody* const> x,
                                     std::span<const Array> y) {
     const catena_function& d = f.descriptor;
     std::string before;

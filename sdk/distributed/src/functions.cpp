@@ -15,7 +15,7 @@
 namespace catena::distributed {
 namespace {
 
-// What a rank must know of an array before it receives it.
+// The description of an array, sent before its elements.
 struct Form {
     Shape shape;
     Dtype dtype;
@@ -149,7 +149,7 @@ Announced read_header(const Array& header) {
     return {{shape, static_cast<Dtype>(values[0]), Device::current()}, values[1] != 0};
 }
 
-// What was received, for a rank that gave nothing but may have a delegate.
+// The received array, for a rank that passed no array but may have a delegate.
 Variable received(const char* name, const Announced& announced, const Variable& before,
                   const std::function<Variable(const Variable&)>& receive) {
     if (before && (before.ndim() != 0 || before.dtype() != Dtype::float32))

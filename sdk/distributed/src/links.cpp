@@ -163,14 +163,9 @@ void use_all_ranks(const Communicator& comm, links::BatchNormalization& link) {
 
 }  // namespace
 
-MultiNodeBatchNormalization::MultiNodeBatchNormalization(const Communicator& comm,
-                                                         std::int64_t size, double share_kept,
-                                                         double epsilon)
-    : MultiNodeBatchNormalization(comm, Shape{size}, share_kept, epsilon) {}
-MultiNodeBatchNormalization::MultiNodeBatchNormalization(const Communicator& comm,
-                                                         const Shape& shape, double share_kept,
-                                                         double epsilon)
-    : BatchNormalization(shape, share_kept, epsilon) {
+MultiNodeBatchNormalization::MultiNodeBatchNormalization(const Communicator& comm, const Ints& size,
+                                                         double share_kept, double epsilon)
+    : BatchNormalization(size, share_kept, epsilon) {
     use_all_ranks(comm, *this);
 }
 

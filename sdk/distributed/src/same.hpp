@@ -1,4 +1,4 @@
-// Whether all ranks pass what belongs together.
+// require_same(): checks that all ranks call an operation with the same arguments.
 #pragma once
 
 #include <catena/distributed/communicator.hpp>

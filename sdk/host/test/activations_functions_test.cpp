@@ -1,4 +1,4 @@
-// Tests of functions/activations.hpp and functions/normalization.hpp. Reference values are in
+// Tests of activations and normalizations that are compositions. Reference values are in
 // golden/activations.py and golden/normalization.py.
 #include "nodes.hpp"
 
@@ -66,35 +66,39 @@ TEST_CASE("weight_standardization: mean 0 and variance 1 for each output") {
 }
 
 TEST_CASE("activations and normalizations: wrong input") {
-    CHECK_THROWS_WITH_AS(F::glu(of({2, 3})), "[glu] x.shape[1]: expected an even extent, got 3",
-                         ShapeError);
-    CHECK_THROWS_WITH_AS(F::swiglu(of({2, 3}), 2), "[swiglu] axis: expected one of (2, 3), got 2",
-                         ShapeError);
-    CHECK_THROWS_WITH_AS(F::geglu(Variable()), "[geglu] x: expected an array, got an empty handle",
+    CHECK_THROWS_WITH_AS(F::glu(of({2, 3})),
+                         "[catena.glu] x.shape[1]: expected an even extent, got 3", ShapeError);
+    CHECK_THROWS_WITH_AS(F::swiglu(of({2, 3}), 2),
+                         "[catena.swiglu_halves] axis: expected from -2 to 1, got 2", ShapeError);
+    CHECK_THROWS_WITH_AS(F::geglu(Variable()), "[catena.geglu] x: expected an array, got none",
                          InvalidError);
-    CHECK_THROWS_WITH_AS(F::crelu(of({2}), 1), "[crelu] axis: expected one of (2,), got 1",
+    CHECK_THROWS_WITH_AS(F::crelu(of({2}), 1), "[catena.crelu] axis: expected from -1 to 0, got 1",
                          ShapeError);
     CHECK_THROWS_WITH_AS(F::maxout(of({2, 5}), 2),
-                         "[maxout] x.shape[1]: expected a multiple of pool_size 2, got 5",
+                         "[catena.maxout] x.shape[1]: expected a multiple of pool_size 2, got 5",
                          ShapeError);
     CHECK_THROWS_WITH_AS(F::maxout(of({2, 4}), 0),
-                         "[maxout] pool_size: expected a positive number, got 0", InvalidError);
-    CHECK_THROWS_WITH_AS(
-        F::swish(of({2, 3, 4}), of({4})),
-        "[swish] beta.shape: expected the extents of x (2, 3, 4) from axis 1 on, or (), got (4,)",
-        ShapeError);
-    CHECK_THROWS_WITH_AS(F::swish(of({2}), of({2})),
-                         "[swish] beta.shape: expected the extents of x (2,) from axis 1 on, or "
-                         "(), got (2,)",
+                         "[catena.maxout] attribute 'pool_size': expected 1 to 2147483648, got 0",
+                         InvalidError);
+    CHECK_THROWS_WITH_AS(F::swish(of({2, 3, 4}), of({4})),
+                         "[catena.swish] beta.shape: expected the extents of x (2, 3, 4) from axis "
+                         "1 on, or (), got (4,)",
                          ShapeError);
-    CHECK_THROWS_WITH_AS(F::celu(of({2}), 0), "[celu] alpha: expected a number other than 0, got 0",
+    CHECK_THROWS_WITH_AS(
+        F::swish(of({2}), of({2})),
+        "[catena.swish] beta.shape: expected the extents of x (2,) from axis 1 on, or "
+        "(), got (2,)",
+        ShapeError);
+    CHECK_THROWS_WITH_AS(F::celu(of({2}), 0),
+                         "[catena.celu] alpha: expected a number other than 0, got 0.0",
                          InvalidError);
     CHECK_THROWS_WITH_AS(F::swish(of({2}), Variable()),
-                         "[swish] beta: expected an array, got an empty handle", InvalidError);
+                         "[catena.swish] beta: expected an array, got none", InvalidError);
     CHECK_THROWS_WITH_AS(F::instance_normalization(of({3})),
-                         "[instance_normalization] x.ndim: expected at least 2, got 1", ShapeError);
+                         "[catena.instance_normalization] x.ndim: expected at least 2, got 1",
+                         ShapeError);
     CHECK_THROWS_WITH_AS(F::weight_standardization(Variable()),
-                         "[weight_standardization] W: expected an array, got an empty handle",
+                         "[catena.weight_standardization] W: expected an array, got none",
                          InvalidError);
     CHECK_THROWS_AS(F::normalize(Variable()), InvalidError);
     CHECK_THROWS_AS(F::normalize(of({3})), Error);  // the default axis is 1

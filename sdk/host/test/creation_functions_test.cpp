@@ -32,7 +32,8 @@ TEST_CASE("arange and linspace") {
     CHECK(F::linspace(0, 1).size() == 50);
     CHECK_THROWS_AS((void)F::linspace(0, 1, -1), InvalidError);
     CHECK_THROWS_WITH_AS((void)F::linspace(0, 1, std::int64_t{1} << 41),
-                         "[linspace] n: expected at most 2^40, got 2199023255552", InvalidError);
+                         "[catena.linspace] attribute 'n': expected 0 to 1099511627776, got "
+                         "2199023255552", InvalidError);
 }
 
 TEST_CASE("arange of large integers is exact") {
@@ -64,7 +65,7 @@ TEST_CASE("eye and tri") {
     CHECK(values(F::tri(1, 1, -most)) == Doubles{0});
     CHECK(F::eye(0, 3).shape() == Shape{0, 3});
     CHECK(F::eye(1, 1, 0, Dtype::float16, Device::get("cpu:1")).device() == Device::get("cpu:1"));
-    CHECK_THROWS_WITH_AS((void)F::eye(-2), "[eye] size: expected at least 0, got (-2, -2)",
+    CHECK_THROWS_WITH_AS((void)F::eye(-2), "[catena.eye] attribute 'n': expected 0 to 1099511627776, got -2",
                          InvalidError);
 }
 
@@ -101,9 +102,9 @@ TEST_CASE("one_hot") {
     CHECK(F::one_hot(F::arange(0), 2).shape() == Shape{0, 2});
     CHECK_FALSE(F::one_hot(Variable(t), 3).requires_grad());
     CHECK_THROWS_WITH_AS((void)F::one_hot(Array::ones({2}), 2),
-                         "[one_hot] t: expected integers, got float32", DtypeError);
+                         "[catena.one_hot] t: expected integers, got float32", DtypeError);
     CHECK_THROWS_WITH_AS((void)F::one_hot(t, 3, 2),
-                         "[one_hot] axis: expected -2 to 1 for t of shape (4,), got 2", ShapeError);
+                         "[catena.one_hot] axis: expected from -2 to 1, got 2", ShapeError);
     CHECK_THROWS_AS((void)F::one_hot(t, -1), InvalidError);
     CHECK_THROWS_AS((void)F::one_hot(Array(), 1), InvalidError);
 }

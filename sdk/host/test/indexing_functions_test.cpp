@@ -193,16 +193,13 @@ TEST_CASE("bytes and masks are indexed as numbers are") {
         CHECK(is(F::gather(x, 0, along), F::gather(fx, 0, along)));
         CHECK(is(F::scatter(x, 0, along, src), F::scatter(fx, 0, along, fsrc)));
         CHECK(is(F::select_item(x, ids({1, 0, 1})), F::select_item(fx, ids({1, 0, 1}))));
-        // Sums are uint8, or int32 for bool.
-        const Dtype sum = dtype == Dtype::uint8 ? dtype : Dtype::int32;
-        const Array added = F::index_add(x, 0, i, src);
-        CHECK(added.dtype() == sum);
-        CHECK(values(added) ==
-              values(F::index_add(fx, 0, i, fsrc).astype(Dtype::int32).astype(sum)));
-        CHECK(F::scatter_add(x, 0, along, src).dtype() == sum);
+        // Sums have the dtype of x: modulo 256, or whether any is true.
+        CHECK(is(F::index_add(x, 0, i, src), F::index_add(fx, 0, i, fsrc).astype(Dtype::int32)));
+        CHECK(is(F::scatter_add(x, 0, along, src),
+                 F::scatter_add(fx, 0, along, fsrc).astype(Dtype::int32)));
     }
     CHECK_THROWS_WITH_AS((void)F::index_add(f, 0, i, f.reshape({2, 3})),
-                         "[index_add] src.shape: expected (3, 2), got (2, 3)", ShapeError);
+                         "[catena.index_add] src.shape: expected (3, 2), got (2, 3)", ShapeError);
 }
 
 TEST_CASE("get_item refuses") {
@@ -225,7 +222,8 @@ TEST_CASE("get_item refuses") {
     CHECK(text({slice(), mask_of({1, 1}, {2})}, shape) ==
           "[get_item] index[1].shape: expected the extents of x (2, 3) from axis 1, got (2,)");
     CHECK(text({ids({0, 1}), ids({0, 1, 2})}, shape) ==
-          "[get_item] index: expected arrays that broadcast together, got (2,) and (3,)");
+          "[catena.get_item_at] indices: expected arrays that broadcast together, got (2,) and "
+          "(3,)");
     CHECK(text({x}, std::type_identity<DtypeError>()) ==
           "[get_item] index[0]: expected int32, int64 or bool, got float64");
     contains(text({ids({0, 2})}, value), "indices[1]: expected an index from -2 to 1, got 2");
@@ -272,12 +270,12 @@ TEST_CASE("gather, scatter, scatter_add: indices that are shorter than x") {
 
     CHECK(error_of<ShapeError>([&] {
               (void)F::gather(x, 1, counted({4, 1}));
-          }) == "[gather] indices.shape: expected at most (3, 4) but for axis 1, got (4, 1)");
+          }) == "[catena.gather] indices.shape: expected at most (3, 4) but for axis 1, got (4, 1)");
     CHECK(error_of<ShapeError>([&] {
               (void)F::scatter(x, -1, i, counted({1, 3}));
-          }) == "[scatter] indices.shape: expected at most (1, 3), the shape of src, got (2, 2)");
+          }) == "[catena.scatter] indices.shape: expected at most (1, 3), the shape of src, got (2, 2)");
     CHECK(error_of<ShapeError>([&] { (void)F::scatter_add(x, 2, i, src); }) ==
-          "[scatter_add] axis: expected one of (3, 4), got 2");
+          "[catena.scatter_add] axis: expected from -2 to 1, got 2");
     CHECK_THROWS_AS((void)F::scatter(x, 1, counted({1, 1}), src), DtypeError);
     CHECK_THROWS_AS((void)F::scatter(x, 1, i + 9, src), ValueError);
     CHECK_THROWS_AS((void)F::scatter_add(x, 1, i - 9, src), ValueError);
@@ -294,7 +292,7 @@ TEST_CASE("index_add and put") {
           Doubles{7, 7, 2, 3, 4, 8});
     CHECK(values(F::put(x, ids({}), counted({0}))) == values(x));
     CHECK(error_of<ShapeError>([&] { (void)F::put(x, ids({0}), counted({0})); }) ==
-          "[put] values: expected at least one, got none");
+          "[catena.put] values: expected at least one, got none");
     const Array integers = F::put(ids({1, 2, 3}), ids({1}), ids({9}));
     CHECK(integers.to_vector<std::int64_t>() == Ids{1, 9, 3});
 }
@@ -317,7 +315,7 @@ TEST_CASE("nonzero, select_item, permutate") {
     CHECK(values(F::permutate(F::permutate(x, order, 1), order, -1, true)) == values(x));
     CHECK(error_of<ValueError>([&] {
               (void)F::permutate(x, ids({0, 1, 0}), 1);
-          }) == "[permutate] indices[2]: expected each index of an axis of length 3 once, got 0");
+          }) == "[catena.permutate] indices[2]: expected each index of an axis of length 3 once, got 0");
     CHECK_THROWS_AS((void)F::permutate(x, ids({0, 3, 1}), 1), ValueError);
     CHECK_THROWS_AS((void)F::permutate(x, ids({0, 1}), 1), ShapeError);
     CHECK_THROWS_AS((void)F::permutate(x, order, 2), ShapeError);

@@ -252,3 +252,84 @@ TEST_CASE("Swish and Maxout") {
     CHECK(maxout(Variable(drawn({2, 4}).astype(Dtype::float32))).shape() == Shape{2, 3});
     CHECK_THROWS_AS(links::Maxout(4, 3, 0), ShapeError);
 }
+
+TEST_CASE("arguments of Chainer 7: initial values are numbers, arrays, initializers or defaults") {
+    using initializers::Constant, initializers::Uniform;
+    const auto values = [](const Variable& p) { return p.data().to_vector<float>(); };
+    using Floats = std::vector<float>;
+    const Array W = Array::from({1.F, 2.F, 3.F, 4.F, 5.F, 6.F}, {2, 3});
+    const links::Linear linear(3, 2, false, W, Constant(7));
+    CHECK(values(linear.W) == Floats{1, 2, 3, 4, 5, 6});
+    CHECK(values(linear.b) == Floats{7, 7});
+    linear.W.data().fill(0);
+    CHECK(W.to_vector<float>() == Floats{1, 2, 3, 4, 5, 6});  // it was copied
+    CHECK(values(links::Linear(3, 2).b) == Floats{0, 0});
+    CHECK_FALSE(links::Linear(3, 2, true, {}, 1).b);
+    for (const float w : values(links::Linear(30, 20, true, Uniform(0.25)).W))
+        REQUIRE(std::abs(w) <= 0.25F);
+    CHECK(links::Linear(1, 1, true, Array::ones({1, 1}, Dtype::float64)).W.dtype() ==
+          Dtype::float64);
+    CHECK_THROWS_WITH_AS(links::Linear(2, 3, false, W),
+                         "[Initial] values: expected (3, 2), the parameter's shape, got (2, 3)",
+                         ShapeError);
+    // Numbers in place of nobias are Chainer 1's wscale and bias.
+    CHECK(values(links::Linear(3, 2, 1, 4).b) == Floats{4, 4});
+    CHECK(values(links::Convolution2D(1, 2, 3, 1, 0, 1, 4).b) == Floats{4, 4});
+    CHECK(values(links::Linear(3, 2, 0).W) == Floats(6));
+
+    const links::Convolution2D convolution(1, 2, 1, 1, 0, false, 3, Array::from({1.F, 2.F}, {2}));
+    CHECK(values(convolution.W) == Floats{3, 3});
+    CHECK(values(convolution.b) == Floats{1, 2});
+    CHECK_FALSE(links::Convolution2D(1, 2, 1, 1, 0, true).b);
+
+    const links::EmbedID embed(2, 3, W, -1);
+    CHECK(values(embed(Variable(ids({1, -1, 0})))) == Floats{4, 5, 6, 0, 0, 0, 1, 2, 3});
+    CHECK_THROWS_AS((void)links::EmbedID(2, 3, W)(Variable(ids({-1}))), ValueError);
+
+    const links::Maxout maxout(3, 1, 2, W, 5);
+    CHECK(values(maxout.linear.W) == Floats{1, 2, 3, 4, 5, 6});
+    CHECK(values(maxout.linear.b) == Floats{5, 5});
+    CHECK_FALSE(links::Maxout(3, 1, 2, W, {}).linear.b);
+
+    const links::Inception inception(1, 1, 1, 1, 1, 1, 1, 2, 3);
+    CHECK(values(inception.projp.W) == Floats{2});
+    CHECK(values(inception.conv5.b) == Floats{3});
+    CHECK(values(links::PReLU(Shape{2}, Array::from({1.F, 2.F}, {2})).W) == Floats{1, 2});
+    CHECK(values(links::GroupNormalization(1, 2, 1e-5, 2, 3).beta) == Floats{3, 3});
+    CHECK(values(links::LayerNormalization({1, 2}, 1e-6, 2, 3).gamma) == Floats{2, 2});
+    CHECK(values(links::RMSNormalization(2, 1e-6, 2).gamma) == Floats{2, 2});
+}
+
+TEST_CASE("BatchNormalization: Chainer 7's arguments") {
+    const links::BatchNormalization given(2, 0.5, 1e-3, Dtype::float64, true, true, 2, 3, {}, 4, 5);
+    CHECK(given.gamma.data().to_vector<double>() == std::vector<double>{2, 2});
+    CHECK(given.beta.data().to_vector<double>() == std::vector<double>{3, 3});
+    CHECK(given.avg_mean.to_vector<double>() == std::vector<double>{4, 4});
+    CHECK(given.avg_var.to_vector<double>() == std::vector<double>{5, 5});
+    CHECK(given.gamma.dtype() == Dtype::float64);
+    CHECK(links::BatchNormalization(2).eps == 2e-5);
+
+    const Variable x(drawn({3, 2, 4}).astype(Dtype::float32));
+    const links::BatchNormalization whole(2), bare(2, 0.9, 2e-5, Dtype::float32, false, false);
+    CHECK(bare.collect_parameters().empty());
+    for (const bool test : {false, true})
+        gradient_check::assert_allclose(bare(x, test).data(), whole(x, test).data(), 0, 0);
+    // The statistics of x over axes 0 and 2 are those of its transpose over 0 and 1, or -1 and -2.
+    const Variable t = F::transpose(x, {0, 2, 1}), u = F::transpose(x, {1, 2, 0});
+    for (const bool test : {false, true}) {
+        const auto with_axis = [&](const Variable& v, const std::vector<std::int64_t>& axis) {
+            const links::BatchNormalization link(2, 0.9, 2e-5, Dtype::float32, true, true, {}, {},
+                                                 axis);
+            return link(v, test).data();
+        };
+        const Array expected = links::BatchNormalization(2)(x, test).data();
+        const auto same = [&](const Array& y, const std::vector<std::int64_t>& back) {
+            gradient_check::assert_allclose(F::transpose(y, back), expected, 1e-5, 1e-5);
+        };
+        same(with_axis(t, {0, 1}), {0, 2, 1});
+        same(with_axis(u, {-1, -2}), {2, 0, 1});
+        same(with_axis(x, {0, 2}), {0, 1, 2});
+        CHECK_THROWS_AS(with_axis(x, {0}), ShapeError);
+        CHECK_THROWS_AS(with_axis(x, {0, 3}), ShapeError);
+    }
+}

@@ -60,6 +60,38 @@ TEST_CASE("graphs of functions of one's own, and deep ones") {
     CHECK(graph.nodes[1].label.find("Twice") != std::string::npos);
 }
 
+TEST_CASE("a composition is a group of its parts: in graphs, profiles and traces") {
+    const TemporaryFolder folder;
+    const Variable x(Array::ones({2, 3})), t(Array::zeros({2, 3}));
+    const Profile profile;
+    const Variable loss = F::sum(F::huber_loss(x, t, 1.0));
+    loss.backward();
+    const ComputationalGraph graph = build_computational_graph({loss});
+    REQUIRE(!graph.groups.empty());
+    CHECK(graph.groups[0].label == "catena.huber_loss");
+    CHECK(!graph.groups[0].outer);
+    const auto is_alone = [](const auto& node) { return node.is_call && !node.group; };
+    CHECK(std::ranges::count_if(graph.nodes, is_alone) == 1);  // F::sum
+    const std::string dot = graph.to_dot();
+    CHECK(dot.find("subgraph cluster_0 {\n  label=\"catena.huber_loss\";\n") != dot.npos);
+    double parts = 0;
+    for (const Profile::Row& row : profile.rows()) {
+        CAPTURE(row.function);
+        if (row.group == "catena.huber_loss") parts += row.seconds;
+    }
+    CHECK(parts > 0);
+    CHECK(profile.table().find("\ncatena.huber_loss ") != std::string::npos);
+    CHECK(profile.table().find("\n  catena.") != std::string::npos);
+    const auto file = folder.path / "trace.json";
+    profile.write_trace(file);
+    std::ifstream text(file);
+    int groups = 0;
+    const auto trace = nlohmann::json::parse(text);
+    for (const auto& event : trace["traceEvents"])
+        groups += event.value("name", "") == "catena.huber_loss forward";
+    CHECK(groups >= 1);
+}
+
 TEST_CASE("graphs are saved as texts and pictures") {
     const TemporaryFolder folder;
     Net net;

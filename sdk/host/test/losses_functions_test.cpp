@@ -152,32 +152,35 @@ TEST_CASE("second order") {
 TEST_CASE("refused") {
     const Array x = Array::zeros({2, 3}), t = Array::zeros({3, 2});
     CHECK_THROWS_WITH_AS(F::huber_loss(x, t, 1),
-                         "[huber_loss] t.shape: expected (2, 3), got (3, 2)", ShapeError);
+                         "[catena.huber_loss] t.shape: expected (2, 3), got (3, 2)", ShapeError);
     CHECK_THROWS_WITH_AS(
         F::huber_loss(x, x, 1, "all"),
-        "[huber_loss] reduce: expected one of mean, sum, no, sum_along_second_axis, got "
-        "'all'",
+        "[catena.huber_loss] attribute 'reduce': expected one of sum_along_second_axis, mean, sum, "
+        "no, got 'all'",
         InvalidError);
     CHECK_THROWS_WITH_AS(F::kl_div(x, x, ""),
-                         "[kl_div] reduce: expected one of mean, sum, no, batchmean, got ''",
+                         "[catena.kl_div] attribute 'reduce': expected one of mean, sum, no, "
+                         "batchmean, got ''",
                          InvalidError);
     CHECK_THROWS_WITH_AS(F::smooth_l1_loss(x, x, -1),
-                         "[smooth_l1_loss] beta: expected 0 or more, got -1", InvalidError);
-    CHECK_THROWS_WITH_AS(F::l1_loss(x, Array()),
-                         "[l1_loss] t: expected an array, got an empty handle", InvalidError);
+                         "[catena.smooth_l1_loss] attribute 'beta': expected 0 to 1e+300, got -1",
+                         InvalidError);
+    CHECK_THROWS_WITH_AS(F::l1_loss(x, Array()), "[catena.l1_loss] t: expected an array, got none",
+                         InvalidError);
     CHECK_THROWS_AS(F::sigmoid_cross_entropy(x, Array::zeros({2, 3}, Dtype::float64)), DtypeError);
     CHECK_THROWS_WITH_AS(F::huber_loss(Array::zeros({3}), Array::zeros({3}), 1),
-                         "[huber_loss] x.ndim: expected at least 2, got 1", ShapeError);
+                         "[catena.huber_loss] x.ndim: expected at least 2, got 1", ShapeError);
     CHECK_THROWS_AS(F::absolute_error(x, t), ShapeError);
     CHECK_THROWS_WITH_AS(F::hinge(x, integers({0, 1, 1}, {3})),
-                         "[hinge] t.shape: expected (2,), got (3,)", ShapeError);
+                         "[catena.hinge] t.shape: expected (2,), got (3,)", ShapeError);
     CHECK_THROWS_WITH_AS(F::hinge(x, integers({0, 1}, {2}), "l2"),
-                         "[hinge] norm: expected one of L1, L2, got 'l2'", InvalidError);
+                         "[catena.hinge] attribute 'norm': expected one of L1, L2, got 'l2'",
+                         InvalidError);
     for (const std::int64_t label : {std::int64_t{3}, std::int64_t{-1}, std::int64_t{1} << 32}) {
         const Array labels = Array::from<std::int64_t>({2, label}, {2});
-        const std::string text = "[hinge] t[1]: expected a label from 0 to 2, got ";
-        CHECK_THROWS_WITH_AS(F::hinge(x, labels), (text + std::to_string(label)).c_str(),
-                             ValueError);
+        const std::string text = "[catena.hinge] t[1]: expected a label from 0 to 2, got ";
+        CHECK_THROWS_WITH_AS(F::hinge(x, labels),
+                             doctest::Contains((text + std::to_string(label)).c_str()), ValueError);
         CHECK_THROWS_AS(F::hinge(as_variable(x), as_variable(labels)), ValueError);
     }
     CHECK_THROWS_AS(F::gaussian_nll(x, x, t), ShapeError);

@@ -3,6 +3,7 @@
 
 #include <catena/catena.hpp>
 
+#include <cmath>
 #include <functional>
 
 #include "temporary.hpp"

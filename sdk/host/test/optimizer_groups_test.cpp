@@ -15,13 +15,19 @@
 using namespace catena;
 
 TEST_CASE("optimizers that Chainer 1 lacks: three steps") {
-    // By PyTorch 2.15 in float64.
+    // By Chainer 7.8 in float64.
     optimizers::NesterovAG nesterov_ag;
-    check_steps(nesterov_ag, 0.959755F, -1.9798775F);
-    optimizers::AdamW adam_w;
+    check_steps(nesterov_ag, 0.9487795F, -1.97438975F);
+    optimizers::AdamW adam_w(0.001, 0.9, 0.999, 1e-8, 1, /*weight_decay_rate=*/1e-5);
     check_steps(adam_w, 0.99697003F, -1.99694003F);
     optimizers::AMSGrad ams_grad;
     check_steps(ams_grad, 0.997F, -1.997F);
+    optimizers::CorrectedMomentumSGD corrected;
+    check_steps(corrected, 0.97195F, -1.985975F);
+    optimizers::SMORMS3 smorms3;
+    check_steps(smorms3, 0.99628789F, -1.99628789F);
+    optimizers::RMSprop inside(0.01, 0.99, 0.1, /*eps_inside_sqrt=*/true);
+    check_steps(inside, 0.95369529F, -1.97642859F);
     // The first step of Lion has the size lr; AdaBound's bounds are far apart at first.
     optimizers::Lion lion(0.1);
     check_steps(lion, 0.7F, -1.7F);
@@ -29,6 +35,8 @@ TEST_CASE("optimizers that Chainer 1 lacks: three steps") {
     check_steps(ada_bound, 0.997F, -1.997F);
     optimizers::AMSBound ams_bound;
     check_steps(ams_bound, 0.997F, -1.997F);
+    const Optimizer& base = ams_bound;  // the variants are classes of Adam, as in Chainer
+    CHECK(dynamic_cast<const optimizers::Adam&>(base).amsgrad);
 }
 
 TEST_CASE("groups: own rates, no decay, frozen") {
@@ -64,7 +72,7 @@ TEST_CASE("groups: own rates, no decay, frozen") {
     }
     // Decoupled decay of a parameter whose gradient is 0.
     const Two two;
-    optimizers::AdamW adam_w(0.1, /*decay=*/0.5);
+    optimizers::AdamW adam_w(0.1, 0.9, 0.999, 1e-8, 1, /*weight_decay_rate=*/0.05);
     adam_w.setup(two);
     adam_w.set_group(only("p"), {.decay = 0});
     two.p.set_grad(Array::zeros({2}));
@@ -163,7 +171,7 @@ TEST_CASE("update() checks the parameters before hooks change or add gradients")
 }
 
 TEST_CASE("RMSpropGraves: the variance of equal gradients is not negative") {
-    optimizers::RMSpropGraves graves(1e-4, 0.5, 0, /*epsilon=*/0.25);
+    optimizers::RMSpropGraves graves(1e-4, 0.5, 0, /*eps=*/0.25);
     const Two two;
     graves.setup(two);
     two.p.set_grad(Array::from({12345.678F, -1e9F}, {2}));
@@ -177,7 +185,7 @@ TEST_CASE("RMSpropGraves: the variance of equal gradients is not negative") {
 
 TEST_CASE("bounds of a rate that is 0") {
     const Two two;
-    optimizers::AdaBound ada_bound(0, /*final_rate=*/0.1, /*convergence=*/1);
+    optimizers::AdaBound ada_bound(0, 0.9, 0.999, /*final_lr=*/0.1, /*gamma=*/1);
     ada_bound.setup(two);
     two.set_grad();
     ada_bound.update();
@@ -198,7 +206,7 @@ TEST_CASE("bounds of a rate that is 0") {
 
 TEST_CASE("Lamb: steps have the length lr * |p|; a parameter that is 0 takes the step of Adam") {
     const Two two;
-    optimizers::Lamb lamb(0.1, /*decay=*/0);
+    optimizers::Lamb lamb(0.1, 0.9, 0.999, 1e-6, /*weight_decay_rate=*/0);
     lamb.setup(two);
     two.set_grad();
     lamb.update();
@@ -218,6 +226,14 @@ TEST_CASE("Lamb: steps have the length lr * |p|; a parameter that is 0 takes the
     lamb.update();
     CHECK(two.q.data().item<float>() == 0);
     CHECK_THROWS_AS(optimizers::Lamb(-1), InvalidError);
+    // Its pieces, and elements after the last one.
+    const auto n = std::int64_t{3} * 16384 + 37;
+    const Variable long_one(Array::ones({n}));
+    long_one.set_grad(Array::full({n}, -2));
+    lamb.setup(std::vector<NamedParameter>{{"p", long_one}});
+    lamb.update();
+    for (const float each : long_one.data().to_vector<float>())
+        REQUIRE(each == doctest::Approx(1.1).epsilon(1e-5));
 }
 
 TEST_CASE("ExponentialMovingAverage") {

@@ -74,7 +74,9 @@ const std::vector<Kind> kinds{
     kind<optimizers::AdaGrad>("AdaGrad", true, 0.1),
     kind<optimizers::AdaDelta>("AdaDelta", true),
     kind<optimizers::RMSprop>("RMSprop", true, 0.1),
-    kind<optimizers::Adam>("Adam", true, 0.1, 0.9, 0.999, 0.5),  // with lam
+    kind<optimizers::Adam>("Adam", true, 0.1),
+    kind<optimizers::AMSGrad>("AMSGrad", true, 0.1),
+    kind<optimizers::SMORMS3>("SMORMS3", true, 0.1),
     kind<OnArrays>("OnArrays", true, 0.1),
 };
 

@@ -485,7 +485,7 @@ TEST_CASE("arguments that cannot learn are refused by name, at once and when the
         refused("lr", [&] { RMSprop{bad}; });
         refused("eps", [&] { RMSprop(0.1, 0.9, bad); });
         refused("alpha", [&] { Adam{bad}; });
-        refused("eps", [&] { Adam(0.1, 0.9, 0.9, 1, bad); });
+        refused("eps", [&] { Adam(0.1, 0.9, 0.9, bad); });
     }
     for (const double bad : {nan, 1.0, 2.0, -1e-9}) {
         refused("momentum", [&] { MomentumSGD(0.1, bad); });
@@ -494,8 +494,8 @@ TEST_CASE("arguments that cannot learn are refused by name, at once and when the
         refused("beta1", [&] { Adam(0.1, bad); });
         refused("beta2", [&] { Adam(0.1, 0.9, bad); });
     }
-    refused("lam", [] { Adam(0.1, 0.9, 0.9, 1.5); });
-    CHECK_NOTHROW(Adam(0, 0, 0, 1, 0));
+    CHECK_THROWS_AS(AdaBound(0.1, 0.9, 0.9, 0.1, /*gamma=*/1.5), InvalidError);
+    CHECK_NOTHROW(Adam(0, 0, 0, 0));
     CHECK_NOTHROW(SGD(1e300));
 
     const Two two;
@@ -522,13 +522,32 @@ TEST_CASE("Adam::lr is the step size of the last update") {
     adam.update();
     CHECK(adam.lr() == doctest::Approx(0.5 * std::sqrt(0.75) / (1 - 0.5625)));
     // The step at constant moments: m / sqrt(v) is 1.
-    optimizers::Adam plain(0.01, 0, 0, 1, 0);
+    optimizers::Adam plain(0.01, 0, 0, 0);
     plain.setup(two);
     two.p.set_grad(Array::ones({2}));
     const float before = two.values()[0];
     plain.update();
     CHECK(plain.lr() == 0.01);
     CHECK(two.values()[0] == doctest::Approx(before - 0.01));
+}
+
+TEST_CASE("Adam: lam of Chainer 1, and amsgrad after setup()") {
+    optimizers::Adam adam(0.1, 0.5, 0.5);
+    adam.lam = 0.5;  // beta1 is 0.5, then 0.25: m is g / 2, then 0.75 g + 0.25 m
+    const Two two;
+    adam.setup(two);
+    two.p.set_grad(Array::ones({2}));
+    adam.update();
+    adam.update();
+    const double second = 0.1 * std::sqrt(0.75) / 0.75 * 0.875 / std::sqrt(0.75);
+    CHECK(two.values()[0] == doctest::Approx(1 - 0.1 - second));
+    adam.lam = 1.5;
+    CHECK_THROWS_AS(adam.update(), InvalidError);
+    adam.lam = 1;
+    adam.amsgrad = true;
+    contains(error_of<InvalidError>([&] { adam.update(); }),
+             "[catena.adam_update] vhat: expected an array with amsgrad, got none");
+    CHECK(adam.t() == 2);
 }
 
 TEST_CASE("hooks change gradients in place, but never memory that someone else holds") {

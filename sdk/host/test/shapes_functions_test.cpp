@@ -36,7 +36,7 @@ TEST_CASE("results that only have another shape share the memory of x") {
     CHECK(F::rollaxis(x, -1, -2).shape() == Shape{2, 3, 1});
     CHECK(F::rollaxis(x, 0, 3).shape() == Shape{1, 3, 2});
     for (const Array& same :
-         {F::moveaxis(x, {0, 2}, {0, 2}), F::flip(x, std::vector<std::int64_t>{}), F::roll(x, 4, 0),
+         {F::moveaxis(x, {0, 2}, {0, 2}), F::roll(x, 4, 0),
           F::roll(x, 5, 1), F::tile(x, 1), F::repeat(x, 1, 0), F::pad(x, 0), F::pad(x, 0, "edge"),
           F::broadcast({x, x})[1]})
         CHECK(shares(same, x));
@@ -60,7 +60,6 @@ TEST_CASE("functions that change nothing return a variable of its own") {
                             F::swapaxes(x, 1, 1),
                             F::rollaxis(x, 0),
                             F::roll(x, 4, 0),
-                            F::flip(x, std::vector<std::int64_t>{}),
                             F::flatten(Variable(counted({6}))),
                             F::broadcast({x, x})[1],
                             F::get_item(x, {ellipsis}),
@@ -163,14 +162,14 @@ TEST_CASE("duplicates, volatile variables, gradients of the parts that are used"
 TEST_CASE("what does not fit is refused") {
     const Array x = counted({2, 3}), none;
     CHECK_THROWS_WITH_AS((void)F::stack({x, counted({3, 2})}),
-                         "[stack] xs[1].shape: expected (2, 3), got (3, 2)", ShapeError);
+                         "[catena.stack] xs[1].shape: expected (2, 3), got (3, 2)", ShapeError);
     CHECK_THROWS_WITH_AS((void)F::stack({x}, 3),
-                         "[stack] axis: expected -3 to 2 for arrays of shape (2, 3), got 3",
+                         "[catena.stack] axis: expected from -3 to 2, got 3",
                          ShapeError);
     CHECK_THROWS_WITH_AS((void)F::stack(Arrays()),
-                         "[stack] xs: expected at least one array, got none", InvalidError);
+                         "[catena.stack] inputs: expected 1 or more, got 0", InvalidError);
     CHECK_THROWS_WITH_AS((void)F::vstack({x, none}),
-                         "[vstack] xs[1]: expected an array, got an empty handle", InvalidError);
+                         "[catena.vstack] xs[1]: expected an array, got none", InvalidError);
     CHECK_THROWS_AS((void)F::hstack({x, counted({3})}), ShapeError);
     CHECK_THROWS_AS((void)F::concat({x, none}), InvalidError);
     CHECK_THROWS_AS((void)F::concat(Arrays()), Error);
@@ -182,42 +181,42 @@ TEST_CASE("what does not fit is refused") {
                          "[broadcast] xs[1].shape: expected broadcastable to (2, 3), got (2,)",
                          ShapeError);
     CHECK_THROWS_WITH_AS((void)F::pad_sequence({x, counted({2, 2})}),
-                         "[pad_sequence] xs[1].shape: expected (2, 3), got (2, 2)", ShapeError);
+                         "[catena.pad_sequence] xs[1].shape: expected (2, 3), got (2, 2)", ShapeError);
     CHECK_THROWS_WITH_AS((void)F::pad_sequence({x}, 1),
-                         "[pad_sequence] length: expected at least 2, got 1", ShapeError);
+                         "[catena.pad_sequence] length: expected at least 2, got 1", ShapeError);
     CHECK_THROWS_AS((void)F::pad_sequence({counted({})}), ShapeError);
     CHECK_THROWS_WITH_AS((void)F::expand_dims(x, {0, 0}),
-                         "[expand_dims] axis: expected each axis once, got [0, 0]", InvalidError);
+                         "[catena.expand_dims] axis: expected each axis once, got (0, 0)", InvalidError);
     CHECK_THROWS_AS((void)F::expand_dims(x, 3), ShapeError);
     CHECK_THROWS_WITH_AS((void)F::squeeze(x, 1),
-                         "[squeeze] axis: expected axes of length 1 of (2, 3), got 1", ShapeError);
+                         "[catena.squeeze] axis: expected axes of length 1 of (2, 3), got 1", ShapeError);
     CHECK_THROWS_WITH_AS((void)F::moveaxis(x, {0, 1}, 0),
-                         "[moveaxis] destination: expected 2 axes as in source, got 1",
+                         "[catena.moveaxis] destination: expected 2 axes as in source, got 1",
                          InvalidError);
     CHECK_THROWS_AS((void)F::moveaxis(x, {0, -2}, {0, 1}), InvalidError);
     CHECK_THROWS_AS((void)F::swapaxes(x, 0, -3), ShapeError);
-    CHECK_THROWS_WITH_AS((void)F::rollaxis(x, 0, 3), "[rollaxis] start: expected -2 to 2, got 3",
+    CHECK_THROWS_WITH_AS((void)F::rollaxis(x, 0, 3), "[catena.rollaxis] start: expected -2 to 2, got 3",
                          ShapeError);
     CHECK_THROWS_WITH_AS((void)F::fliplr(counted({2})),
-                         "[fliplr] x: expected at least 2 axes, got shape (2,)", ShapeError);
+                         "[catena.fliplr] a.ndim: expected at least 2, got 1", ShapeError);
     CHECK_THROWS_AS((void)F::flipud(counted({})), ShapeError);
     CHECK_THROWS_WITH_AS((void)F::roll(x, {1, 2}, 0),
-                         "[roll] shift: expected one number or 1, got 2", InvalidError);
+                         "[catena.roll] shift: expected one number or 1, got 2", InvalidError);
     CHECK_THROWS_WITH_AS((void)F::tile(x, {2, -1}),
-                         "[tile] reps: expected no negative number, got [2, -1]", InvalidError);
+                         "[catena.tile] reps: expected no negative number, got (2, -1)", InvalidError);
     CHECK_THROWS_WITH_AS((void)F::repeat(x, {1, 2}, 1),
-                         "[repeat] repeats: expected one number or 3, got 2", InvalidError);
+                         "[catena.repeat] repeats: expected one number or 3, got 2", InvalidError);
     CHECK_THROWS_AS((void)F::repeat(x, -1), InvalidError);
     CHECK_THROWS_WITH_AS((void)F::pad(x, {1, 2, 3}),
-                         "[pad] pad_width: expected 1, 2 or 4 numbers, got 3", InvalidError);
+                         "[catena.pad] pad_width: expected 1, 2 or 4 numbers, got 3", InvalidError);
     CHECK_THROWS_AS((void)F::pad(x, {1, -2}), InvalidError);
     CHECK_THROWS_WITH_AS(
         (void)F::pad(x, 1, "mirror"),
-        "[pad] mode: expected one of constant, edge, reflect, symmetric, wrap, got "
-        "mirror",
+        "[catena.pad] attribute 'mode': expected one of constant, edge, reflect, symmetric, wrap, "
+        "got 'mirror'",
         InvalidError);
     CHECK_THROWS_WITH_AS((void)F::pad(counted({0, 3}), 1, "edge"),
-                         "[pad] x: expected elements along axis 0 for mode edge, got shape (0, 3)",
+                         "[catena.pad] x: expected elements along axis 0, got (0, 3)",
                          ShapeError);
     CHECK_THROWS_AS((void)F::tril(counted({2})), ShapeError);
     for (const auto& call : std::vector<std::function<void()>>{

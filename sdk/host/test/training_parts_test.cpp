@@ -7,7 +7,6 @@
 #include <atomic>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <string>
 
 using namespace catena;
@@ -88,14 +87,11 @@ TEST_CASE("schedules") {
 }
 
 TEST_CASE("optimizers by name, and their rates") {
-    // optimizers::names() lists every optimizer of the header.
-    std::ifstream header(CATENA_OPTIMIZERS_HEADER);
-    std::ptrdiff_t declared = 0;
-    for (std::string line; std::getline(header, line);)
-        declared += line.find("static constexpr std::string_view name = ") != line.npos;
     const auto names = optimizers::names();
-    CHECK(std::ssize(names) == declared);
     CHECK(std::ranges::is_sorted(names));
+    for (const char* name : {"ada_bound", "adam", "adam_w", "ams_grad", "corrected_momentum_sgd",
+                             "rmsprop", "rmsprop_graves", "sgd", "smorms3"})
+        CHECK(std::ranges::count(names, std::string_view(name)) == 1);
     for (const std::string_view name : names) {
         CAPTURE(name);
         if (!optimizers::default_rate(name)) {

@@ -65,7 +65,7 @@ Image decode_png(std::span<const std::byte> bytes, const std::string& name) {
     const png_color white{255, 255, 255};
     if (!png_image_finish_read(&png.image, &white, image.pixels.data(), 0, nullptr))
         image_error(name, "a PNG image", png.image.message);
-    // A warning is what libpng makes of data that end early.
+    // libpng only warns about truncated data.
     if (png.image.warning_or_error & PNG_IMAGE_ERROR)
         image_error(name, "a PNG image", png.image.message);
     return image;
@@ -111,7 +111,7 @@ struct Jpeg {
         if (setjmp(failed)) return false;
         jpeg_mem_src(&info, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
         jpeg_read_header(&info, TRUE);
-        // What cannot become RGB here is converted below.
+        // libjpeg does not convert CMYK to RGB; read_pixels() does.
         const bool cmyk = info.jpeg_color_space == JCS_CMYK || info.jpeg_color_space == JCS_YCCK;
         info.out_color_space = cmyk ? JCS_CMYK : JCS_RGB;
         return true;
@@ -161,7 +161,7 @@ Image decode_jpeg(std::span<const std::byte> bytes, const std::string& name, std
     return std::move(jpeg.image);
 }
 
-// For each new pixel, which pixels it is made of, and how much of each.
+// For each new pixel, the source pixels and their weights.
 struct Taps {
     struct Pixel {
         std::int32_t first, count;
@@ -267,7 +267,7 @@ Image resize(const Image& image, std::int64_t height, std::int64_t width) {
     const auto narrowed = [&](std::int64_t y) {
         return narrow.data() + static_cast<std::size_t>(y) % kept * row;
     };
-    std::int64_t next = 0;  // the first row that is not there yet
+    std::int64_t next = 0;  // the first missing row
     std::vector<float> sums(row);
     const float* weight_down = down.weights.data();
     for (std::int64_t y = 0; y < height; ++y) {

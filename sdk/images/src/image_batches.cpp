@@ -1,4 +1,4 @@
-// ImageBatches: what image is where, and how it becomes numbers.
+// ImageBatches: the order of the images, their decoding, scaling and cropping.
 #include <catena/cuda/array.hpp>
 #include <catena/fail.hpp>
 #include <catena/images/image_batches.hpp>
@@ -112,7 +112,7 @@ ImageBatches::ImageBatches(ImageFolder folder, ImageScaling scaling, Options opt
 }
 
 ImageBatch ImageBatches::next() {
-    if (!ahead_) {  // begins, or goes on from what was loaded
+    if (!ahead_) {  // starts, or resumes from the loaded state
         ahead_.emplace([this, seed = options_.seed](std::int64_t n) { return make(n, seed); },
                        (epoch_ * batches() + batch_) * own_parts(), options_.loaders,
                        static_cast<std::size_t>(options_.loaders) + 2);

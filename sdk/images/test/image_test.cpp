@@ -55,7 +55,7 @@ TEST_CASE("every kind of PNG becomes RGB") {
           Pixels{255, 0, 128, 0, 0, 0});
     const std::string palette = png_chunk("PLTE", "\7\10\11\1\2\3"s);
     CHECK(decoded(png_file(2, 1, 8, 3, {"\1\0"s}, palette)) == Pixels{1, 2, 3, 7, 8, 9});
-    // What is transparent lies on white.
+    // Transparent pixels are blended with white.
     CHECK(decoded(png_file(2, 1, 8, 6, {"\0\0\0\0\1\2\3\xff"s})) == Pixels{255, 255, 255, 1, 2, 3});
     CHECK(decoded(png_file(1, 1, 8, 4, {"\5\0"s})) == Pixels{255, 255, 255});
 }

@@ -74,7 +74,7 @@ struct StoredArray {
     }
 };
 
-// What a file has for the model, in terms of the model's parameters.
+// The contents of a file, under the names of the model's parameters.
 std::vector<StoredArray> stored_arrays(const GptPlan& plan) {
     const Gpt::Sizes& sizes = plan.sizes;
     const bool gpt2 = sizes.layout == Gpt::Layout::gpt2;

@@ -183,9 +183,9 @@ void NIN::visit(Visitor& visitor) {
 AlexNetBN::AlexNetBN(std::int64_t classes, Scale scale)
     : Classifier({3, scale.image, scale.image}, classes),
       conv1(3, scale.channels(96), 11, 4),
-      bn1(scale.channels(96)),
+      bn1(scale.channels(96), 0.9, 1e-5),
       conv2(scale.channels(96), scale.channels(256), 5, 1, 2),
-      bn2(scale.channels(256)),
+      bn2(scale.channels(256), 0.9, 1e-5),
       conv3(scale.channels(256), scale.channels(384), 3, 1, 1),
       conv4(scale.channels(384), scale.channels(384), 3, 1, 1),
       conv5(scale.channels(384), scale.channels(256), 3, 1, 1),
@@ -220,7 +220,7 @@ links::Inception inception(const Scale& s, std::int64_t in, std::int64_t out1, s
     return {in, c(out1), c(proj3), c(out3), c(proj5), c(out5), c(proj_pool)};
 }
 
-// What such a module gives: with rounding, not the sum's own multiple.
+// The number of output channels of such a module, each part rounded.
 std::int64_t channels(const links::Inception& module) {
     const auto out = [](const links::Convolution2D& conv) { return conv.W.shape()[0]; };
     return out(module.conv1) + out(module.conv3) + out(module.conv5) + out(module.projp);

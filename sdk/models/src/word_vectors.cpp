@@ -1,4 +1,4 @@
-// WordVectors: what predicts what; and angles between vectors.
+// WordVectors: the losses of skip-gram and CBOW. nearest_words(): cosine similarity.
 #include <catena/fail.hpp>
 #include <catena/functions.hpp>
 #include <catena/initializers.hpp>
@@ -29,7 +29,7 @@ WordVectors::Kind word_vectors_from_string(std::string_view name) {
 
 WordVectors::WordVectors(std::int64_t words, std::int64_t units, const WordTree& tree, Kind kind)
     : embed(words, units), softmax(units, tree), kind_(kind) {
-    // Small, so that the first steps are soft decisions.
+    // Small values, so that the first predictions are nearly uniform.
     embed.W = as_parameter(initializers::Uniform(0.5 / static_cast<double>(units))({words, units}));
 }
 

@@ -208,9 +208,8 @@ TEST_CASE("a profile attributes almost all time of a step to functions") {
         CHECK(row.kernel != "");
     }
     CHECK(named <= all.count());
-    for (const char* function :
-         {"linear", "layer_normalization", "scaled_dot_product_attention", "gelu",
-          "softmax_cross_entropy", "sum_of_squares", "adam_w_update"})
+    for (const char* function : {"linear", "layer_normalization", "scaled_dot_product_attention",
+                                 "gelu", "softmax_cross_entropy", "sum_of_squares", "adam_update"})
         CHECK(functions.contains(std::string("catena.") + function));
 }
 

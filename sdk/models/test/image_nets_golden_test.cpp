@@ -66,7 +66,7 @@ void check(Classifier& net, Draws& draws, const std::vector<double>& scores, dou
     CHECK(found.loss.data().item<double>() == about(loss));
 }
 
-// A layer that gives 1, whatever it is given.
+// A layer that returns 1 for each input.
 template <class Layer>
 void give_one(const Layer& layer) {
     layer.W.data().copy_from(Array::zeros(layer.W.shape()));

@@ -1,4 +1,4 @@
-// LanguageModel: pieces of any form say the same, states go on, and gradients.
+// LanguageModel: equal results for pieces of any size, states between pieces, gradients.
 #include <catena/catena.hpp>
 #include <catena/models.hpp>
 

@@ -31,7 +31,7 @@ bool is_number(catena_dtype dtype) {
 }
 bool has_peer(std::int32_t kind) { return kind == CATENA_OP_SEND || kind == CATENA_OP_RECV; }
 
-// Which ranks have memory and pieces on each side.
+// The ranks that have memory and pieces on each side.
 struct Sides {
     bool send, recv;                // this rank reads send, writes recv
     bool send_pieces, recv_pieces;  // ... with a piece for each rank

@@ -1,16 +1,20 @@
 // The operators of Var: calls of the host's functions, with constants folded.
 #include "catena/plugin/var.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #include "catena/plugin/math.hpp"
 
 namespace catena::plugin {
 
-catena_meta Var::meta() const {
-    catena_meta meta;
-    meta.struct_size = sizeof meta;
+using Integers = Row<std::int64_t, std::int32_t, std::uint8_t, bool>;
+
+Meta Var::meta() const {
+    Meta meta;
+    meta.struct_size = sizeof(catena_meta);
     check_status(host().meta(ctx_, var_, &meta));
     return meta;
 }
@@ -25,21 +29,59 @@ void detail::call_all(std::atomic<const catena_callable*>& found, const char* na
     const Var* first = nullptr;
     for (const Var& input : inputs)
         if (first == nullptr && !input.is_constant()) first = &input;
-    if (first == nullptr) throw Error(CATENA_E_INTERNAL, std::string(name) + ": no variable");
-    catena_ctx* ctx = first->context();
+    catena_ctx* const ctx = callback.ctx;
     const catena_callable* callable = found.load(std::memory_order_relaxed);
     if (callable == nullptr) {
         check_status(host().find(ctx, name, &callable));
         found.store(callable, std::memory_order_relaxed);
     }
-    std::array<catena_var*, CATENA_MAX_PORTS> x;
+    std::array<catena_var*, CATENA_MAX_PORTS> few;
+    std::vector<catena_var*> many(inputs.size() > few.size() ? inputs.size() : 0);
+    catena_var** const x = many.empty() ? few.data() : many.data();
     std::uint32_t n_x = 0;
-    for (const Var& input : inputs)
-        x[n_x++] = input.is_constant() ? scalar_like(*first, input.constant()).get() : input.get();
-    std::array<catena_var*, CATENA_MAX_PORTS> made{};
+    for (const Var& input : inputs) {
+        if (!input.is_constant() || input.is_missing()) {
+            x[n_x++] = input.get();
+            continue;
+        }
+        if (first == nullptr)
+            throw Error(CATENA_E_INTERNAL, std::string(name) + ": constants alone");
+        x[n_x++] = scalar_like(*first, input.constant()).get();
+    }
+    std::array<catena_var*, CATENA_MAX_PORTS> made;
     check_status(host().call(ctx, callable, attrs.data(), static_cast<std::uint32_t>(attrs.size()),
-                             x.data(), n_x, made.data(), static_cast<std::uint32_t>(y.size())));
+                             x, n_x, made.data(), static_cast<std::uint32_t>(y.size())));
     for (std::size_t i = 0; i < y.size(); ++i) y[i] = Var(ctx, made[i]);
+}
+
+std::vector<std::int64_t> detail::elements(catena_ctx* ctx, const char* function, const Var& x) {
+    const void* data = nullptr;
+    check_status(host().read(ctx, x.get(), &data));
+    const Meta meta = x.meta();
+    std::vector<std::int64_t> values;
+    values.reserve(static_cast<std::size_t>(meta.size()));
+    const int index = index_in(Integers(), meta.dtype);
+    if (index < 0) plugin::fail(CATENA_E_DTYPE, function, "elements()", "integers", meta.dtype);
+    with_type(Integers(), index, [&](auto type) {
+        const auto* const from = static_cast<const decltype(type)*>(data);
+        values.assign(from, from + meta.size());
+    });
+    return values;
+}
+
+void detail::store(const char* function, const catena_compose_call& call, Vars y) {
+    if (y.size() != call.n_y)
+        plugin::fail(CATENA_E_INTERNAL, function, "compose(): results", call.n_y, y.size());
+    for (std::uint32_t i = 0; i < call.n_y; ++i) {
+        if (y[i].is_constant()) {
+            plugin::fail(CATENA_E_INTERNAL, function,
+                         ("compose(): result " + std::to_string(i)).c_str(), "a variable",
+                         "a constant");
+        }
+        const auto* const end = call.x + call.n_x;
+        const bool is_input = std::find(call.x, end, y[i].get()) != end;
+        call.y[i] = (is_input ? plugin::call<"catena.identity">({y[i]}) : y[i]).get();
+    }
 }
 
 catena_var* detail::gradient_like(const char* function, const Var& gradient, const catena_meta* x) {
@@ -72,13 +114,14 @@ Var operator-(const Var& a, const Var& b) {
 Var operator*(const Var& a, const Var& b) {
     if (a.is_constant() && b.is_constant()) return a.constant() * b.constant();
     if (b.is_constant()) return b * a;
-    if (a.is_constant(0) || a.is_constant(1)) return a.is_constant(0) ? a : b;
+    if (a.is_constant(1)) return b;
+    if (a.is_constant(0) && !detail::callback.composes) return a;
     if (a.is_constant()) return call<"catena.mul_constant">({b}, {set("value", a.constant())});
     return call<"catena.mul">({a, b});
 }
 Var operator/(const Var& a, const Var& b) {
     if (b.is_constant()) return a * Var(1 / b.constant());
-    if (a.is_constant(0)) return a;
+    if (a.is_constant(0) && !detail::callback.composes) return a;
     if (a.is_constant()) return call<"catena.div_from_constant">({b}, {set("value", a.constant())});
     return call<"catena.div">({a, b});
 }

@@ -328,8 +328,9 @@ void check_functions() {
     C{"catena.transpose", {value_of(Ints())}, {draw({4, 5}, 1)}, {5, 4}}.check();
     C{"catena.sgd_update", {value_of(0.1)}, {draw({33}, 1), draw({33}, 2)}, {}, true}.check();
     C{"catena.adam_update",
-      {value_of(0.1), value_of(0.9), value_of(0.999), value_of(1 - 1e-8), value_of(1e-8),
-       value_of(std::int64_t{3})},
+      {value_of(0.1), value_of(0.9), value_of(0.999), value_of(1e-8), value_of(1.0), value_of(0.0),
+       value_of(false), value_of(false), value_of(0.1), value_of(1e-3), value_of(std::int64_t{3}),
+       value_of(0.0), value_of(1.0)},
       {draw({2, 9}, 1), draw({2, 9}, 2), draw({2, 9}, 3), draw({2, 9}, 4, 0, 1)},
       {},
       true}

@@ -19,6 +19,15 @@ Array::Array(Dims shape, catena_dtype dtype, std::size_t shift, std::uint8_t pat
              is_floating(dtype) ? 0xff : pattern);
 }
 
+Array Array::without_memory(Dims shape, catena_dtype dtype) {
+    Array a;
+    a.shape_ = std::move(shape);
+    a.dtype_ = dtype;
+    for (const std::int64_t extent : a.shape_) a.size_ = plugin::times(a.size_, extent);
+    a.shape_only_ = true;
+    return a;
+}
+
 Array Array::room(std::int64_t bytes, std::uint8_t initial) {
     Array a;
     a.shape_ = {bytes};

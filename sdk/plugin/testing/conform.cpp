@@ -16,8 +16,9 @@ void examine_dtypes(World& world, const catena_function& f, const Example& examp
     std::vector<catena_dtype> dtypes;
     for (const Row& row : rows_of(world, f))
         for (const catena_dtype d : row)
-            if (std::none_of(dtypes.begin(), dtypes.end(),
-                             [&](catena_dtype other) { return plugin::same(d, other); }))
+            if (known(d) && std::none_of(dtypes.begin(), dtypes.end(), [&](catena_dtype other) {
+                    return plugin::same(d, other);
+                }))
                 dtypes.push_back(d);
     for (std::uint32_t i = 0; i < f.n_attrs; ++i) {
         if (f.attrs[i]->kind != CATENA_ATTR_DTYPE) continue;
@@ -85,6 +86,8 @@ void all_reached(World& world, const catena_function& f, Report& report) {
         for (const catena_kernel* k : world.kernels(f.name, phase))
             if (world.under_test(*k))
                 each_row(*k, n, [&](const Row& row) { look(*k, text_of(row)); });
+    if (!any && world.under_test(f) && f.compose != nullptr)
+        why = "a composition: it has no kernel";
     if (any) report.pass(Check::reached);
     else report.skip(Check::reached, why);
 }
@@ -134,8 +137,11 @@ void excuse(const World& world, const catena_function& f, bool differentiable, R
               Check::missing_gy, Check::retained},
              "not differentiable");
     } else {
-        if (f.gradient == nullptr && f.grad_function == nullptr)
+        const bool parts = f.gradient == nullptr && f.grad_function == nullptr;
+        if (parts && f.compose == nullptr)
             skip({Check::gradient, Check::second_order}, "it has a backward kernel alone");
+        if (parts && f.compose != nullptr)
+            skip({Check::retained}, "a composition: the graph keeps what its parts need");
         if (backward.empty())
             skip({Check::backward}, "no backward kernel: the composed gradient is used");
         skip({Check::missing_gy}, "a single output: backward is not called without its gradient");
@@ -218,7 +224,7 @@ std::vector<Array> fitted(World& world, const catena_function& f, std::vector<Ar
                           const OwnedAttrs& attrs) {
     const TypeVars vars(f);
     std::optional<std::vector<Array>> widest;
-    for (const Row& row : rows_of(world, f)) {
+    for (Row& row : rows_of(world, f)) {
         std::vector<Array> other = x;
         bool as_given = true;
         bool alike = true;
@@ -231,7 +237,7 @@ std::vector<Array> fitted(World& world, const catena_function& f, std::vector<Ar
         }
         if (as_given) return x;
         try {
-            if (alike && !widest && gives_row(world, f, metas_of(other), attrs, row))
+            if (alike && !widest && gives_row(world, f, other, attrs, row))
                 widest = std::move(other);
         } catch (const Failure&) {
             // The call itself will report the error.

@@ -1,9 +1,6 @@
 // One call: its arguments, the sequence of callbacks, and checks for writes out of bounds.
 #include "testing/engine.hpp"
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <deque>
@@ -18,7 +15,8 @@ namespace catena::testing::detail {
 std::atomic<const char*> absent = nullptr;
 
 const char* name_of(Step step) {
-    static constexpr const char* names[] = {"infer", "supports", "plan", "run", "gradient"};
+    static constexpr const char* names[] = {"infer", "supports", "plan",
+                                            "run",   "gradient", "compose"};
     return names[static_cast<int>(step)];
 }
 
@@ -83,45 +81,6 @@ void fill_ones(Array& a) {
     for (std::int64_t i = 0; i < a.size(); ++i) a.set(i, 1);
 }
 
-// Memory whose last byte, up to the alignment, is the last one before an inaccessible page.
-class Fenced {
-public:
-    Fenced(std::size_t bytes, std::size_t alignment)
-        : size_((bytes + alignment + page - 1) / page * page) {
-        std::vector<std::byte*>& ready = spare[size_];
-        if (!ready.empty()) {
-            pages = ready.back();
-            ready.pop_back();
-        } else {
-            void* memory = mmap(nullptr, size_ + page, PROT_NONE,
-                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-            if (memory == MAP_FAILED) throw std::bad_alloc();
-            pages = static_cast<std::byte*>(memory);
-        }
-        if (mprotect(pages, size_, PROT_READ | PROT_WRITE) != 0) throw std::bad_alloc();
-        std::memset(pages, 0xa7, std::min(size_, page));
-        data = pages + (size_ - bytes) / alignment * alignment;
-    }
-    Fenced(const Fenced&) = delete;
-    Fenced& operator=(const Fenced&) = delete;
-    ~Fenced() {
-        if (size_ <= largest_spare * page) spare[size_].push_back(pages);
-        else munmap(pages, size_ + page);
-    }
-    void make_read_only() { mprotect(pages, size_, PROT_READ); }
-
-    std::byte* pages = nullptr;  // the accessible pages
-    std::byte* data = nullptr;
-
-private:
-    static constexpr std::size_t largest_spare = 16;  // pages
-    static inline const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-    // Free mappings for reuse, by size: mapping takes most of the time of a small call.
-    static inline std::map<std::size_t, std::vector<std::byte*>> spare;
-
-    std::size_t size_;  // without the inaccessible page
-};
-
 }  // namespace
 
 Engine::Engine(World& world, const catena_function& f, const std::vector<catena_value>& attrs,
@@ -164,14 +123,19 @@ Unretained Engine::lends(bool retained, std::size_t port) const {
 }
 
 // Calls the plugin and records the outcome in `reply`.
-template <class Body>
-void Engine::enter(Reply& reply, Step step, bool last, const Body& body) {
+void Engine::enter(Reply& reply, Step step, bool last,
+                   const std::function<catena_status(catena_ctx*)>& body) {
     char thrown[200] = "";
     ctx.error.clear();
     ctx.thrown.clear();
-    if (watch != nullptr) watch->begin(last && armed_);
+    catena_ctx* lent = &ctx;
+    if (watch != nullptr) {
+        if (step != Step::gradient && step != Step::compose) watch->forget_handles();
+        lent = watch->handle(&ctx);
+        watch->begin(step, last && armed_);
+    }
     try {
-        reply.status = body();
+        reply.status = body(lent);
     } catch (const std::exception& e) {
         std::snprintf(thrown, sizeof thrown, "%s", e.what());
     } catch (...) {
@@ -182,6 +146,17 @@ void Engine::enter(Reply& reply, Step step, bool last, const Body& body) {
     reply.step = step;
     reply.thrown = thrown;
     reply.piece_thrown = ctx.thrown;
+}
+
+// Begins a callback with variables, whose handles are made before enter().
+void Engine::begin_variables() {
+    if (watch != nullptr) watch->forget_handles();
+}
+std::vector<catena_var*> Engine::handles(const std::vector<catena_var*>& vars) const {
+    std::vector<catena_var*> result = vars;
+    for (catena_var*& var : result)
+        if (var != nullptr && watch != nullptr) var = watch->handle(var);
+    return result;
 }
 
 Reply Engine::infer(const Metas& x, int before) {
@@ -209,8 +184,8 @@ Reply Engine::infer(const Metas& x, int before) {
         return bytes;
     };
     const std::string given = lent();
-    enter(reply, Step::infer, true, [&] {
-        return f_.infer(&ctx, attrs, in_list, static_cast<std::uint32_t>(in.size()), out_list,
+    enter(reply, Step::infer, true, [&](catena_ctx* lent_ctx) {
+        return f_.infer(lent_ctx, attrs, in_list, static_cast<std::uint32_t>(in.size()), out_list,
                         f_.n_outputs);
     });
     if (lent() != given) reply.changed = "its arguments: changed";
@@ -341,7 +316,8 @@ bool Engine::plan(Call& call, const catena_call* early, std::vector<Array>& save
     }
     catena_plan plan = {0, is_forward(k) ? k.n_saved : 0, 0, ground.list(metas)};
     catena_plan* lent = ground.lend_writable(plan);
-    enter(reply, Step::plan, last == Step::plan, [&] { return k.plan(&ctx, early, lent); });
+    enter(reply, Step::plan, last == Step::plan,
+          [&](catena_ctx* c) { return k.plan(c, early, lent); });
     reply.served = reply.status != CATENA_E_UNSUPPORTED;
     if (reply.status != CATENA_OK || last == Step::plan || !reply.thrown.empty()) return false;
     scratch = lent->scratch_bytes;
@@ -353,7 +329,7 @@ bool Engine::plan(Call& call, const catena_call* early, std::vector<Array>& save
         }
         bytes += m->dtype.bits / 8.0 * elements(*m);
     }
-    if (bytes > static_cast<double>(most_bytes)) return reply.served = false;
+    if (bytes > static_cast<double>(options_.most_bytes)) return reply.served = false;
     for (const catena_meta* m : metas) saved.push_back(unwritten(dims_of(*m), m->dtype));
     return true;
 }
@@ -365,8 +341,8 @@ bool Engine::kernel_call(Call& call, std::vector<Array>& saved, Step last, Reply
     const catena_call* early = call.ground.lend(call.lists(true));
     std::int32_t supported = 1;
     if (k.supports != nullptr)
-        enter(reply, Step::supports, last == Step::supports, [&] {
-            supported = k.supports(&ctx, early);
+        enter(reply, Step::supports, last == Step::supports, [&](catena_ctx* c) {
+            supported = k.supports(c, early);
             return CATENA_OK;
         });
     reply.failures = 0;  // texts about an unsupported call are discarded
@@ -385,7 +361,7 @@ bool Engine::kernel_call(Call& call, std::vector<Array>& saved, Step last, Reply
     const catena_call* lent = call.ground.lend(late);
     ++world_.state().n_runs;
     world_.state().kernels_run.insert(&k);
-    enter(reply, Step::run, last == Step::run, [&] { return k.run(&ctx, lent); });
+    enter(reply, Step::run, last == Step::run, [&](catena_ctx* c) { return k.run(c, lent); });
     call.fetch();
     if (reply.status != CATENA_OK || !reply.thrown.empty()) return false;
     look_beside(reply, {&call.room, 1}, [](std::size_t) { return std::string("its scratch"); });
@@ -541,6 +517,7 @@ Engine::Vars Engine::lend(const Vars& vars, const Given& given) {
 Reply Engine::gradient(const Given& given, Vars& vars) {
     Ground ground(placement);
     Reply reply;
+    begin_variables();
     const Vars lent = lend(vars, given);
     std::vector<const catena_meta*> metas;
     for (const Array& a : given.x) metas.push_back(a ? ground.lend(a.meta()) : nullptr);
@@ -549,36 +526,21 @@ Reply Engine::gradient(const Given& given, Vars& vars) {
     const catena_gradient_call* call = ground.lend(catena_gradient_call{
         0, options_.train ? +CATENA_CALL_TRAIN : 0u, &f_, attributes(ground),
         static_cast<std::uint32_t>(lent.x.size()), static_cast<std::uint32_t>(lent.y.size()),
-        ground.list(lent.x), ground.list(lent.y), ground.list(lent.gy), gx, ground.list(wanted),
-        ground.list(metas)});
-    enter(reply, Step::gradient, true, [&] { return f_.gradient(&ctx, call); });
-    std::copy_n(gx, vars.gx.size(), vars.gx.begin());
+        ground.list(handles(lent.x)), ground.list(handles(lent.y)), ground.list(handles(lent.gy)),
+        gx, ground.list(wanted), ground.list(metas)});
+    enter(reply, Step::gradient, true, [&](catena_ctx* c) { return f_.gradient(c, call); });
+    for (std::size_t i = 0; i < vars.gx.size(); ++i) {
+        vars.gx[i] = watch != nullptr && gx[i] != nullptr ? watch->variable(gx[i]) : gx[i];
+        if (vars.gx[i] == nullptr && gx[i] != nullptr && reply.misuse.empty())
+            reply.misuse = "gradient of " + input_name(f_, i) +
+                           ": expected a variable of this callback, got another one";
+    }
     for (std::size_t i = 0; i < vars.gx.size(); ++i)
         reply.results.push_back(vars.gx[i] != nullptr ? vars.gx[i]->array
                                 : (wanted[i / 64] >> i % 64 & 1) != 0
                                     ? zeros_like(given.x[i])  // NULL is zero
                                     : Array());
     return reply;
-}
-
-std::byte* Ground::bytes(const void* from, std::size_t n, std::size_t alignment, bool read_only) {
-    std::shared_ptr<Fenced> fence;
-    std::byte* to = nullptr;
-    if (fenced()) {
-        fenced_.push_back(fence = std::make_shared<Fenced>(n, alignment));
-        to = fence->data;
-        last_page_ = fence->pages;
-    } else {
-        const std::size_t size = (n + alignment) / sizeof(std::max_align_t) + 1;
-        to = reinterpret_cast<std::byte*>(
-            heap_.emplace_back(std::make_unique<std::max_align_t[]>(size)).get());
-        to += (alignment - reinterpret_cast<std::uintptr_t>(to) % alignment) % alignment;
-        last_page_ = to;
-    }
-    if (n > 0 && from != nullptr) std::memcpy(to, from, n);
-    else if (n > 0) std::memset(to, 0xff, n);
-    if (fence && read_only && strict()) fence->make_read_only();
-    return to;
 }
 
 }  // namespace catena::testing::detail

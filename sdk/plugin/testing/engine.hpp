@@ -7,7 +7,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstring>
-#include <limits>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -19,14 +19,11 @@ namespace catena::testing::detail {
 // which has the sizes in the current headers.
 struct Release {
     std::uint16_t minor;
-    std::size_t host, call, gradient_call, plan, tensor, meta;
+    std::size_t host, call, gradient_call, compose_call, plan, tensor, meta;
 };
 inline constexpr Release releases[] = {
-    {0, 112, 136, 80, 24, 80, 144},
-    {1, 112, 136, 80, 24, 80, 144},
-    {2, 112, 136, 80, 24, 80, 144},
-    {3, sizeof(catena_host), sizeof(catena_call), sizeof(catena_gradient_call), sizeof(catena_plan),
-     sizeof(catena_tensor), sizeof(catena_meta)},
+    {0, sizeof(catena_host), sizeof(catena_call), sizeof(catena_gradient_call),
+     sizeof(catena_compose_call), sizeof(catena_plan), sizeof(catena_tensor), sizeof(catena_meta)},
 };
 
 inline std::size_t size_in(const Release& r, const catena_host*) { return r.host; }
@@ -34,6 +31,7 @@ inline std::size_t size_in(const Release& r, const catena_call*) { return r.call
 inline std::size_t size_in(const Release& r, const catena_gradient_call*) {
     return r.gradient_call;
 }
+inline std::size_t size_in(const Release& r, const catena_compose_call*) { return r.compose_call; }
 inline std::size_t size_in(const Release& r, const catena_plan*) { return r.plan; }
 inline std::size_t size_in(const Release& r, const catena_tensor*) { return r.tensor; }
 inline std::size_t size_in(const Release& r, const catena_meta*) { return r.meta; }
@@ -110,7 +108,7 @@ private:
 // null. If several threads run one, those of the last pass.
 extern std::atomic<const char*> absent;
 
-enum class Step { infer, supports, plan, run, gradient };
+enum class Step { infer, supports, plan, run, gradient, compose };
 const char* name_of(Step step);
 
 // The outcome of the last callback that was called.
@@ -133,11 +131,16 @@ struct Reply {
     bool ok() const { return served && status == CATENA_OK && thrown.empty() && misuse.empty(); }
 };
 
-// Observes the begin and the end of each callback; `last`: it is the requested one.
+// Observes the begin and the end of each callback; `last`: it is the requested one. The plugin gets
+// handles in place of contexts and variables.
 class Watch {
 public:
-    virtual void begin(bool last) = 0;
+    virtual void begin(Step step, bool last) = 0;
     virtual void end(Reply& reply) = 0;
+    virtual catena_ctx* handle(catena_ctx* ctx) = 0;
+    virtual catena_var* handle(catena_var* var) = 0;
+    virtual catena_var* variable(catena_var* handle) = 0;  // null if there is none of this handle
+    virtual void forget_handles() = 0;                     // of the last callback
 
 protected:
     ~Watch() = default;
@@ -166,12 +169,12 @@ public:
     Placement placement;
     Watch* watch = nullptr;
     const World* owner;  // of the devices
-    // The most memory that a call gets; one that needs more counts as not served.
-    std::uint64_t most_bytes = std::numeric_limits<std::uint64_t>::max();
     catena_ctx ctx;
 
     // `before` is the initial value of each byte of the outputs.
     Reply infer(const Metas& x, int before = 0xff);
+    // Returns shapes and dtypes by infer(), or by compose() without it.
+    Reply shapes(const std::vector<Array>& x, int before = 0xff);
     // Runs the callbacks up to `last`; outputs have the shapes and dtypes of y.
     Reply forward(const catena_kernel& k, const std::vector<Array>& x,
                   const std::vector<catena_meta>& y, Step last = Step::run) {
@@ -182,7 +185,7 @@ public:
     // with random numbers from `drawn` on.
     Reply backward(const catena_kernel& k, const std::vector<const catena_kernel*>& before,
                    const Given& given, std::uint64_t drawn, Step last = Step::run);
-    // The variables of a composition.
+    // The variables of a gradient.
     struct Vars {
         std::vector<catena_var*> x;
         std::vector<catena_var*> y;
@@ -192,19 +195,24 @@ public:
     // Returns the variables as the function gets them: others than retained are missing or garbage.
     Vars lend(const Vars& vars, const Given& given);
     Vars make(const Given& given);
-    // Runs the function's composition.
+    // Runs gradient().
     Reply gradient(const Given& given, Vars& vars);
     Reply gradient(const Given& given) {
         Vars vars = make(given);
         return gradient(given, vars);
     }
+    // Runs compose(). `shapes`: its calls compute shapes and dtypes alone.
+    Reply compose(const std::vector<catena_var*>& x, std::vector<catena_var*>& y,
+                  bool shapes = false);
     // The inputs whose gradients are wanted: bit i % 64 of word i / 64.
     std::vector<std::uint64_t> targets(const std::vector<Array>& x) const;
 
 private:
     struct Call;
-    template <class Body>
-    void enter(Reply& reply, Step step, bool last, const Body& body);
+    void enter(Reply& reply, Step step, bool last,
+               const std::function<catena_status(catena_ctx*)>& body);
+    void begin_variables();
+    std::vector<catena_var*> handles(const std::vector<catena_var*>& vars) const;
     const catena_value* attributes(Ground& ground) const;
     bool kernel_call(Call& call, std::vector<Array>& saved, Step last, Reply& reply);
     bool plan(Call& call, const catena_call* early, std::vector<Array>& saved,
@@ -225,6 +233,12 @@ private:
     Options options_;
     bool armed_ = true;  // false while a forward kernel runs for a backward one
 };
+
+// Shapes and dtypes of the outputs by infer(), or by compose() without it or if the options say so, as
+// arrays without memory. With `runs`, it throws if no kernel could
+// serve the call and there is no composition.
+std::vector<Array> shapes_of(World& world, const catena_function& f, const std::vector<Array>& x,
+                             const Attrs& attrs, const Options& options, bool runs = false);
 
 // World::backward(). `drawn` is the number of random numbers drawn before the forward call.
 std::vector<Array> backward(World& world, const catena_function& f, const Given& given,

@@ -85,6 +85,7 @@ std::vector<Array> Exam::forward(const std::vector<Array>& x, Options options) {
 }
 std::vector<Array> Exam::gradient(const Given& g, Options options) {
     options.train = sample.train;
+    world.drawn = 0;
     return world.gradient(f.name, g.x, g.y, g.gy, sample.example.attrs.list(), options);
 }
 std::vector<Array> Exam::backward(const Given& g, Options options) {
@@ -93,7 +94,9 @@ std::vector<Array> Exam::backward(const Given& g, Options options) {
 }
 std::vector<Array> Exam::run(const Use& use, const Given& g, Options options) {
     options.kernel = use.kernel;
-    if (use.kernel->phase == CATENA_PHASE_FORWARD) return forward(g.x, options);
+    options.composition = use.kernel == nullptr;
+    if (use.forward()) return forward(g.x, options);
+    if (options.composition) return gradient(g, options);
     world.drawn = 0;
     return backward(g, options);
 }
@@ -134,9 +137,8 @@ std::string Exam::same_bits(const std::vector<Array>& got, const std::vector<Arr
     return text.empty() ? "other bits" : text;
 }
 std::string Exam::alike(const Use& u, const std::vector<Array>& got) const {
-    return (u.kernel->flags & CATENA_KERNEL_DETERMINISTIC) != 0
-               ? same_bits(got, u.result, u.kernel->phase)
-               : compare(got, u.result, u.tolerance, u.kernel->phase);
+    return u.flag(CATENA_KERNEL_DETERMINISTIC) ? same_bits(got, u.result, u.phase)
+                                               : compare(got, u.result, u.tolerance, u.phase);
 }
 bool Exam::repeats(const Use& u) {
     bool same = false;
@@ -186,8 +188,11 @@ std::vector<Use> Exam::uses(int phase) {
     if (!settings.wants_kernels(phase)) return result;
     for (const catena_kernel* k : world.kernels(f.name, phase)) {
         if (settings.device != nullptr && std::strcmp(settings.device, k->device) != 0) continue;
-        each_row(*k, vars.size(), [&](const Row& row) { use(*k, row, result); });
+        each_row(*k, vars.size(), [&](const Row& row) { use(k, phase, row, result); });
     }
+    const bool host = settings.device == nullptr || std::strcmp(settings.device, "cpu") == 0;
+    if (host && world.under_test(f))
+        for (const Row& row : rows_of_composition(f)) use(nullptr, phase, row, result);
     return result;
 }
 
@@ -210,46 +215,53 @@ Array convert(const Array& a, catena_dtype dtype) {
 
 }  // namespace
 
-void Exam::use(const catena_kernel& k, const Row& row, std::vector<Use>& result) {
+void Exam::use(const catena_kernel* k, int phase, Row row, std::vector<Use>& result) {
     Use u;
-    u.kernel = &k;
-    u.row = text_of(row);
-    const bool forward = k.phase == CATENA_PHASE_FORWARD;
-    u.label = label_of(world, k, u.row);
+    u.kernel = k;
+    u.phase = phase;
+    const auto name = [&] {
+        u.row = text_of(row);
+        u.label = k != nullptr ? label_of(world, *k, u.row)
+                               : std::string(u.forward() ? "forward " : "backward ") + u.row +
+                                     " 'composition' of " + world.origin(f);
+    };
+    name();
     u.tolerance = tolerance(row);
     for (std::size_t i = 0; i < sample.x.size(); ++i)
         u.given.x.push_back(convert(sample.x[i], row[vars.input(i)]));
     now_doing(f.name, u.label + " of " + sample.text);
     try {
-        if (!fits(u.given.x, row)) {
-            report.missed.try_emplace({&k, u.row}, unfit_);
+        if (!fits(u, row)) {
+            if (k != nullptr) report.missed.try_emplace({k, u.row}, unfit_);
             return;
         }
-        if (!forward && !prepare_backward(u)) return;
-        if (!forward) {
-            const bool own = k.variant != nullptr;
+        name();  // with the dtypes of the outputs
+        if (!u.forward() && !prepare_backward(u)) return;
+        if (!u.forward() && k != nullptr) {
+            const bool own = k->variant != nullptr;
             const std::string read = reads_unretained(
-                own ? k.retain_x : f.retain_x, own ? k.retain_y : f.retain_y, u.given, u.tolerance,
-                [&](const Options& options) { return run(u, u.given, options); });
+                own ? k->retain_x : f.retain_x, own ? k->retain_y : f.retain_y, u.given,
+                u.tolerance, [&](const Options& options) { return run(u, u.given, options); });
             if (!read.empty()) {
                 report.fail(Check::retained, u.label + " of \"" + sample.text + "\": " + read);
                 return;
             }
         }
         u.result = run(u, u.given, Options());
-        report.reached.emplace(&k, u.row);
+        if (k != nullptr) report.reached.emplace(k, u.row);
         result.push_back(std::move(u));
     } catch (const NoKernel&) {
         // The kernel does not support this call.
     } catch (const std::exception& e) {
-        caught(e, forward ? Check::dtypes : Check::backward, u.label);
+        caught(e, u.forward() ? Check::dtypes : Check::backward, u.label);
     }
 }
 // Whether the function gives outputs of this row, and not of another. If not, unfit_ says why.
-bool Exam::fits(const std::vector<Array>& x, const Row& row) {
+bool Exam::fits(const Use& u, Row& row) {
     try {
         unfit_.clear();
-        return gives_row(world, f, metas_of(x), sample.example.attrs, row, &unfit_);
+        return gives_row(world, f, u.given.x, sample.example.attrs, row, &unfit_,
+                         u.kernel == nullptr);
     } catch (const Failure& e) {
         unfit_ = e.what();
         if (e.status() == CATENA_E_DTYPE) return false;
@@ -272,13 +284,15 @@ bool Exam::prepare_backward(Use& u) {
 }
 const std::vector<Array>& Exam::expected(const Use& u) {
     auto& [y, gx] = expected_[u.row];
-    std::vector<Array>& result = is_forward(*u.kernel) ? y : gx;
+    std::vector<Array>& result = u.forward() ? y : gx;
     if (!result.empty()) return result;
     Given wide;
     for (std::size_t i = 0; i < sample.x.size(); ++i)
         wide.x.push_back(sample.x[i] ? u.given.x[i].to(sample.x[i].dtype()) : Array());
-    if (y.empty()) y = forward(wide.x);
-    if (is_forward(*u.kernel)) return y;
+    Options options;
+    options.composition = true;
+    if (y.empty()) y = forward(wide.x, options);
+    if (u.forward()) return y;
     wide.y = y;
     for (std::size_t i = 0; i < u.given.gy.size(); ++i)
         wide.gy.push_back(u.given.gy[i] ? u.given.gy[i].to(y[i].dtype()) : Array());

@@ -9,9 +9,15 @@
 
 namespace catena::testing::detail {
 
-// A kernel, one of its rows of dtypes, and its results for the sample.
+// A kernel or the composition, a row of dtypes, and the results for the sample.
 struct Use {
-    const catena_kernel* kernel = nullptr;
+    bool flag(std::uint32_t of_kernel) const {
+        return kernel != nullptr && (kernel->flags & of_kernel) != 0;
+    }
+    bool forward() const { return phase == CATENA_PHASE_FORWARD; }
+
+    const catena_kernel* kernel = nullptr;  // null: the composition
+    int phase = CATENA_PHASE_FORWARD;
     std::string label;
     std::string row;
     Tolerance tolerance;
@@ -33,7 +39,13 @@ public:
     std::vector<Array> gradient(const Given& g, Options options = {});
     std::vector<Array> run(const Use& use, const Given& g, Options options);
 
-    bool composed() const { return f.gradient != nullptr || f.grad_function != nullptr; }
+    // Whether gradients are made of calls: of gradient(), or of the parts of compose().
+    bool composed() const {
+        return f.gradient != nullptr || f.grad_function != nullptr || f.compose != nullptr;
+    }
+    bool gradient_of_parts() const {
+        return f.gradient == nullptr && f.grad_function == nullptr && f.compose != nullptr;
+    }
     bool differentiable() const;
     // Returns the arguments in the sample's dtypes, with a gradient for each output that has one.
     Given base() const { return {sample.x, sample.y, draw_gy(sample.y)}; }
@@ -57,9 +69,11 @@ public:
     std::string reads_unretained(std::uint64_t kept_x, std::uint64_t kept_y, const Given& g,
                                  Tolerance tolerance,
                                  const std::function<std::vector<Array>(const Options&)>& run);
-    // Returns every kernel of a phase, once for each of its rows of dtypes in which it serves this call.
+    // Returns every kernel of a phase and the composition, once for each row of dtypes in which it
+    // serves this call.
     std::vector<Use> uses(int phase);
-    // Returns the results for the same numbers in the sample's dtypes, computed once for each row.
+    // Returns the results for the same numbers in the sample's dtypes, computed once for each row:
+    // those of the composition, if there is one.
     const std::vector<Array>& expected(const Use& u);
 
     World& world;
@@ -72,10 +86,10 @@ public:
 private:
     std::vector<Array> backward(const Given& g, Options options);
     std::vector<Array> draw_gy(const std::vector<Array>& y) const;
-    void use(const catena_kernel& k, const Row& row, std::vector<Use>& result);
+    void use(const catena_kernel* k, int phase, Row row, std::vector<Use>& result);
     // Reports an exception of a step.
     void caught(const std::exception& e, Check check, const std::string& what);
-    bool fits(const std::vector<Array>& x, const Row& row);
+    bool fits(const Use& u, Row& row);
     bool prepare_backward(Use& u);
     Tolerance tolerance(const Row& row) const;
 

@@ -108,7 +108,7 @@ public:
         const auto run = [&](const Given& g, const Options& options) {
             return e_.run(u, g, options);
         };
-        masks(u.label, u.given, u.tolerance, (u.kernel->flags & CATENA_KERNEL_ADDS) != 0, run);
+        masks(u.label, u.given, u.tolerance, u.flag(CATENA_KERNEL_ADDS), run);
         missing(u.label, u.given, u.tolerance, run);
         e_.step(Check::retained, u.label, [&] {
             Options options;
@@ -161,6 +161,7 @@ private:
     }
     bool reads_unretained() {
         std::string read;
+        if (e_.gradient_of_parts()) return false;  // the graph keeps what the parts need
         e_.step(Check::retained, e_.composed() ? "composed gradient" : "backward", [&] {
             read = e_.reads_unretained(
                 e_.f.retain_x, e_.f.retain_y, given_, settings().float64.times(10),
@@ -266,7 +267,7 @@ void check_sample(World& world, const catena_function& f, const Sample& sample, 
     if (!check_values(exam, backward, Check::backward)) return;
     for (const Use& u : backward) {
         check_behaviour(exam, u);
-        if (thorough) gradients.kernel(u);
+        if (thorough && u.kernel != nullptr) gradients.kernel(u);
     }
 }
 

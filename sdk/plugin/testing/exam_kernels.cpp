@@ -61,9 +61,7 @@ bool check_values(Exam& exam, const std::vector<Use>& uses, Check check) {
     for (const Use& u : uses) {
         exam.step(
             check, u.label,
-            [&] {
-                return exam.compare(u.result, exam.expected(u), grown(exam, u), u.kernel->phase);
-            },
+            [&] { return exam.compare(u.result, exam.expected(u), grown(exam, u), u.phase); },
             decides);
         exam.report.pass(Check::inputs);  // World checks this in every run
         exam.report.compared = true;
@@ -71,14 +69,12 @@ bool check_values(Exam& exam, const std::vector<Use>& uses, Check check) {
         if (first == &u) continue;
         exam.step(
             Check::variants, u.label + " and " + first->label,
-            [&] { return exam.compare(u.result, first->result, grown(exam, u), u.kernel->phase); },
-            false);
+            [&] { return exam.compare(u.result, first->result, grown(exam, u), u.phase); }, false);
     }
     return true;
 }
 void check_behaviour(Exam& exam, const Use& u) {
-    const std::size_t n_y =
-        u.kernel->phase == CATENA_PHASE_FORWARD ? exam.f.n_outputs : u.result.size();
+    const std::size_t n_y = u.forward() ? exam.f.n_outputs : u.result.size();
     const Options plain;
     exam.step(Check::guard, u.label, [&] {
         const Given fenced =
@@ -94,14 +90,14 @@ void check_behaviour(Exam& exam, const Use& u) {
     });
     exam.step(Check::layout, u.label, [&] {
         return exam.compare(exam.run(u, u.given.changed(odd_address), plain), u.result, u.tolerance,
-                            u.kernel->phase);
+                            u.phase);
     });
-    if ((u.kernel->flags & CATENA_KERNEL_ADDS) != 0 && !updates(exam.f))
+    if (u.flag(CATENA_KERNEL_ADDS) && !updates(exam.f))
         exam.step(Check::add, u.label, [&] {
             Options options;
             options.add = true;
             return asked_to_add(exam.compare(exam.run(u, u.given, options), plus_one(u.result, n_y),
-                                             u.tolerance, u.kernel->phase));
+                                             u.tolerance, u.phase));
         });
     exam.step(Check::nan, u.label, [&] {
         run_with_nan(exam, u);

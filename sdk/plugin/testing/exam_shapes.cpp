@@ -144,6 +144,9 @@ private:
     // Checks calls that are long enough for vectors and for threads.
     void large() {
         if (const auto sample = longer_last()) values(told(*sample), false);
+        if (f_.compose != nullptr && world_.kernels(f_.name, CATENA_PHASE_FORWARD).empty())
+            return report_.skip(Check::threads,
+                                "a composition: the kernels of its parts have threads");
         const auto make = [&](const Example& e) { return run(e); };
         constexpr std::int64_t any = std::numeric_limits<std::int64_t>::max();
         if (const auto sample = longer_first(example_, settings_.elements, any, make))
@@ -236,6 +239,7 @@ private:
         Sample sample = make_sample(world_, f_, example_, settings_.seed);
         const TypeVars vars(f_);
         Exam exam(world_, f_, sample, report_, settings_);
+        bool refused = false;
         for (std::size_t i = 0; i < sample.x.size(); ++i) {
             if (!sample.x[i]) continue;
             for (const catena_dtype d :
@@ -247,12 +251,21 @@ private:
                         if (x[k] && (k == i || (together && vars.input(k) == vars.input(i))))
                             x[k] = Array::constant(x[k].shape(), d, 1);
                     if (has_row(x)) continue;
+                    refused = true;
                     exam.step(Check::wrong_dtype, plugin::text_of(d),
                               [&] { return refuse(exam, x); });
                 }
         }
+        if (!refused && f_.compose != nullptr)
+            report_.skip(Check::wrong_dtype, "a composition: its parts accept every dtype");
     }
     bool has_row(const std::vector<Array>& x) const {
+        if (f_.compose != nullptr) try {
+                world_.infer(f_.name, x, example_.attrs.list());
+                return true;
+            } catch (const Failure&) {
+                // Its calls refuse these dtypes; kernels may accept them.
+            }
         return std::ranges::any_of(
             world_.kernels(f_.name, CATENA_PHASE_FORWARD),
             [&](const catena_kernel* k) { return fits(f_, *k, metas_of(x), {}); });

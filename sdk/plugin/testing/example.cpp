@@ -162,12 +162,17 @@ private:
         if (port == f_.n_inputs) return false;
         Example::Input given;
         given.present = true;
-        need('(');
-        given.shape = numbers<std::int64_t>(')');
         if (take('[')) {
+            given.elements = numbers<std::int64_t>(']');
+            given.shape = {static_cast<std::int64_t>(given.elements.size())};
+        } else {
+            if (!take('(')) fail("a shape (2,3) or elements [1,2]");
+            given.shape = numbers<std::int64_t>(')');
+            given.ranged = take('[');
+        }
+        if (given.ranged) {
             const std::vector<double> range = numbers<double>(']');
             if (range.size() != 2) fail("two numbers");
-            given.ranged = true;
             given.low = range[0];
             given.high = range[1];
         }
@@ -232,6 +237,11 @@ std::string text_of(const catena_function& f, const Example& e) {
         const Example::Input& in = e.inputs[i];
         if (!in.present) continue;
         name(f.inputs[std::min<std::size_t>(i, f.n_inputs - 1)]->name);
+        if (!in.elements.empty() &&
+            in.shape == Dims{static_cast<std::int64_t>(in.elements.size())}) {
+            text += in_words(plugin::Ints(in.elements));
+            continue;
+        }
         std::string shape = in_words(plugin::Ints(in.shape));
         shape.front() = '(';
         shape.back() = ')';

@@ -131,19 +131,29 @@ inline bool retains(std::uint64_t set, std::size_t i, std::size_t n_ports) {
     if (i + 1 >= n_ports && (set & CATENA_RETAIN_REST) != 0) return true;
     return i < 63 && (set >> i & 1) != 0;
 }
+// Throws a Failure if ports of the same type variable have different dtypes. Returns the dtypes.
+std::vector<std::optional<catena_dtype>> check_types(const catena_function& f, const Metas& x,
+                                                     const Metas& y);
 inline Array zeros_like(const Array& a) { return Array::constant(a.shape(), a.dtype(), 0); }
 
 // Return numbers and shapes of an example; see sample.cpp.
 Array draw(const Example::Input& in, catena_dtype dtype, unsigned seed);
+// Returns input i for infer(): with elements only if compose() may read them.
+Array draw_for_infer(const catena_function& f, const Example& e, std::size_t i, catena_dtype dtype,
+                     unsigned seed);
 std::optional<catena_meta> meta_of(const Example::Input& in, catena_dtype dtype);
 // Returns the shapes and dtypes of the inputs in a row of dtypes.
 Metas metas_in(const catena_function& f, const Example& e, const Row& row);
-// Returns all rows of dtypes of a function's forward kernels, the widest floats first; one row for a view.
+// Returns the rows of dtypes to try with compose(), in which the dtypes of outputs may be unknown; then
+// all rows of a function's forward kernels, the widest floats first; one row for a view.
 std::vector<Row> rows_of(const World& world, const catena_function& f);
+std::vector<Row> rows_of_composition(const catena_function& f);
+inline bool known(catena_dtype dtype) { return dtype.bits != 0; }
 // Whether the function gives outputs of the row's dtypes for inputs of the row's dtypes, and of a
-// size that a test can afford. If the dtypes differ, *why says what infer() gives.
-bool gives_row(World& world, const catena_function& f, const Metas& x, const OwnedAttrs& attrs,
-               const Row& row, std::string* why = nullptr);
+// size that a test can afford. Sets unknown dtypes. With `composition`, it asks compose() although there is infer(). If the dtypes differ, *why says what infer() gives.
+bool gives_row(World& world, const catena_function& f, const std::vector<Array>& x,
+               const OwnedAttrs& attrs, Row& row, std::string* why = nullptr,
+               bool composition = false);
 
 // Whether the function updates an input in place.
 inline bool updates(const catena_function& f) {

@@ -3,7 +3,9 @@
 #include <map>
 #include <mutex>
 #include <thread>
+#include <within.hpp>
 
+#include "testing/engine.hpp"
 #include "testing/state.hpp"
 
 struct catena_callable {
@@ -47,29 +49,76 @@ void parallel_for(catena_ctx* ctx, std::int64_t n, std::int64_t grain, catena_ra
     for (std::thread& thread : team) thread.join();
 }
 
+catena_status failed(catena_ctx* ctx, const Failure& e, const std::string& text) {
+    return World::host().fail(ctx, e.status(), text.empty() ? e.what() : text.c_str());
+}
+
+// Returns the text of a failed call as an error of the composition that makes it.
+std::string within_composition(const catena_ctx& ctx, const catena_function& callee,
+                               const std::vector<catena_var*>& x, const Failure& e) {
+    if (ctx.composes == nullptr || dynamic_cast<const Violation*>(&e) != nullptr) return {};
+    InputNames names;
+    for (std::size_t i = 0; i < x.size(); ++i)
+        for (std::size_t k = 0; k < ctx.x.size(); ++k)
+            if (x[i] != nullptr && x[i] == ctx.x[k])
+                names.emplace_back(detail::input_name(callee, i),
+                                   detail::input_name(*ctx.composes, k));
+    return within(ctx.composes->name, callee.name, e.what(), names);
+}
+
 catena_status call(catena_ctx* ctx, const catena_callable* callable,
                    const catena_named_value* attrs, std::uint32_t n_attrs, catena_var* const* x,
                    std::uint32_t n_x, catena_var** y, std::uint32_t n_y) {
+    const catena_function& f = *callable->function;
+    RecordedCall step = {&f, {}, std::vector<catena_var*>(x, x + n_x), {}, of(ctx).drawn};
     try {
-        RecordedCall step = {callable->function,
-                             OwnedAttrs(Attrs(attrs, attrs + n_attrs)),
-                             std::vector<catena_var*>(x, x + n_x),
-                             {}};
-        step.x.resize(std::max<std::size_t>(n_x, callable->function->n_inputs));
+        if (n_y > f.n_outputs)
+            throw Failure(CATENA_E_INVALID,
+                          std::string("[") + f.name + "] outputs: expected at most " +
+                              std::to_string(f.n_outputs) + ", got " + std::to_string(n_y));
+        step.attrs = OwnedAttrs(Attrs(attrs, attrs + n_attrs));
+        step.x.resize(std::max<std::size_t>(n_x, f.n_inputs));
         std::vector<Array> inputs;
         for (const catena_var* var : step.x)
             inputs.push_back(var == nullptr ? Array() : var->array);
         Options options;
         options.train = ctx->train;
-        for (Array& a :
-             of(ctx).forward(callable->function->name, inputs, step.attrs.list(), options))
+        if (ctx->options != nullptr) {
+            options.flags = ctx->options->flags;
+            options.threads = ctx->options->threads;
+            options.fill = ctx->options->fill;
+            options.most_bytes = ctx->options->most_bytes;
+        }
+        const bool shapes = ctx->composes != nullptr && ctx->shapes;
+        std::vector<Array> results =
+            shapes ? detail::shapes_of(of(ctx), f, inputs, step.attrs.list(), options, true)
+                   : of(ctx).forward(f.name, inputs, step.attrs.list(), options);
+        for (Array& a : results)
             step.y.push_back(ctx->vars.emplace_back(new catena_var{std::move(a)}).get());
         std::copy_n(step.y.begin(), n_y, y);
         if (ctx->tape != nullptr) ctx->tape->push_back(std::move(step));
         return CATENA_OK;
     } catch (const Failure& e) {
-        return World::host().fail(ctx, e.status(), e.what());
+        return failed(ctx, e, within_composition(*ctx, f, step.x, e));
     }
+}
+
+catena_status read(catena_ctx* ctx, const catena_var* var, const void** elements) {
+    const auto fail = [&](const std::string& text) {
+        return World::host().fail(ctx, CATENA_E_INVALID, text.c_str());
+    };
+    const catena_function* const f = ctx->composes;
+    const std::string start = f == nullptr ? std::string() : std::string("[") + f->name + "] ";
+    const auto found = std::find(ctx->x.begin(), ctx->x.end(), var);
+    const auto i = static_cast<std::size_t>(found - ctx->x.begin());
+    if (f == nullptr || var == nullptr || i == ctx->x.size() ||
+        (detail::input_flags(*f, i) & CATENA_PORT_HOST) == 0)
+        return fail(start + "read(): expected an input of CATENA_PORT_HOST within compose()");
+    if (!var->array.has_memory())
+        return fail(start + detail::input_name(*f, i) + ": expected elements, got only the shape " +
+                    plugin::text_of(var->array.shape()));
+    *elements = var->array.data<std::byte>();
+    return CATENA_OK;
 }
 
 catena_host make_host() {
@@ -102,10 +151,11 @@ catena_host make_host() {
             *out = callable(of(ctx).function(name));
             return CATENA_OK;
         } catch (const Failure& e) {
-            return World::host().fail(ctx, e.status(), e.what());
+            return failed(ctx, e, {});
         }
     };
     h.call = call;
+    h.read = read;
     h.meta = [](catena_ctx*, const catena_var* var, catena_meta* out) -> catena_status {
         const catena_meta m = var->array.meta();
         out->ndim = m.ndim;  // only these: the plugin's struct may be an older, shorter one

@@ -182,25 +182,31 @@ std::vector<catena_value> World::State::bind(const catena_function& f, const Att
     return values;
 }
 
+std::vector<std::optional<catena_dtype>> detail::check_types(const catena_function& f,
+                                                             const Metas& x, const Metas& y) {
+    const TypeVars vars(f);
+    std::vector<std::optional<catena_dtype>> dtypes(vars.size());
+    const auto visit = [&](std::size_t var, const std::string& port,
+                           const std::optional<catena_meta>& meta) {
+        if (!meta) return;
+        if (dtypes[var] && !plugin::same(*dtypes[var], meta->dtype))
+            throw Failure(CATENA_E_DTYPE, std::string("[") + f.name + "] " + port + ": expected " +
+                                              plugin::text_of(*dtypes[var]) +
+                                              " as the others of its type, got " +
+                                              plugin::text_of(meta->dtype));
+        dtypes[var] = meta->dtype;
+    };
+    for (std::size_t i = 0; i < x.size(); ++i) visit(vars.input(i), input_name(f, i), x[i]);
+    for (std::size_t i = 0; i < y.size() && i < f.n_outputs; ++i)
+        visit(vars.output(i), f.outputs[i]->name, y[i]);
+    return dtypes;
+}
+
 std::vector<const catena_kernel*> World::State::candidates(const catena_function& f, int phase,
                                                            const detail::Metas& x,
                                                            const detail::Metas& y,
                                                            const Options& options) const {
-    const detail::TypeVars vars(f);
-    std::vector<std::optional<catena_dtype>> wanted(vars.size());
-    const auto visit = [&](std::size_t var, const std::string& port,
-                           const std::optional<catena_meta>& meta) {
-        if (!meta) return;
-        if (wanted[var] && !plugin::same(*wanted[var], meta->dtype))
-            throw Failure(CATENA_E_DTYPE, std::string("[") + f.name + "] " + port + ": expected " +
-                                              plugin::text_of(*wanted[var]) +
-                                              " as the others of its type, got " +
-                                              plugin::text_of(meta->dtype));
-        wanted[var] = meta->dtype;
-    };
-    for (std::size_t i = 0; i < x.size(); ++i) visit(vars.input(i), detail::input_name(f, i), x[i]);
-    for (std::size_t i = 0; i < y.size() && i < f.n_outputs; ++i)
-        visit(vars.output(i), f.outputs[i]->name, y[i]);
+    const auto dtypes = detail::check_types(f, x, y);
     std::vector<const catena_kernel*> result;
     for (const catena_kernel* k : world.kernels(f.name, phase)) {
         if (options.kernel != nullptr && options.kernel != k) continue;
@@ -211,7 +217,7 @@ std::vector<const catena_kernel*> World::State::candidates(const catena_function
     }
     if (result.empty()) {
         std::string got;
-        for (const auto& dtype : wanted)
+        for (const auto& dtype : dtypes)
             got += (got.empty() ? "" : ", ") + (dtype ? plugin::text_of(*dtype) : "any");
         throw NoKernel(CATENA_E_DTYPE, std::string("[") + f.name + "] kernel: expected one for " +
                                            got + ", got none");

@@ -1,12 +1,11 @@
 // Dtypes and numbers of samples, and the search for a call of functions without examples.
-#include "testing/functions.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <random>
 
 #include "catena/testing/compare.hpp"
 #include "catena/testing/report.hpp"
+#include "testing/engine.hpp"
 
 namespace catena::testing {
 
@@ -14,6 +13,12 @@ namespace detail {
 
 Array draw(const Example::Input& in, catena_dtype dtype, unsigned seed) {
     Array a(in.shape, dtype);
+    if (!in.elements.empty()) {  // of a derived call: as many as its shape has
+        const auto n = static_cast<std::int64_t>(in.elements.size());
+        for (std::int64_t i = 0; i < a.size(); ++i)
+            a.set(i, static_cast<double>(in.elements[static_cast<std::size_t>(i % n)]));
+        return a;
+    }
     std::minstd_rand engine(seed);
     std::uniform_real_distribution<double> real(in.low, in.high);
     // Integers are in [low, high]; without a range, they are 0 or 1.
@@ -39,14 +44,63 @@ std::vector<Row> rows_of(const World& world, const catena_function& f) {
     if ((f.flags & CATENA_FUNCTION_VIEW) != 0) rows.emplace_back(n, dtype_of<double>());
     std::stable_sort(rows.begin(), rows.end(),
                      [](const Row& a, const Row& b) { return width(a) > width(b); });
+    std::vector<Row> all = rows_of_composition(f);
+    all.insert(all.end(), rows.begin(), rows.end());
+    return all;
+}
+// Numbers are floats of one dtype, or integers. Ports without a gradient, such as labels, may be
+// integers beside floats; these rows come first.
+std::vector<Row> rows_of_composition(const catena_function& f) {
+    std::vector<Row> rows;
+    if (f.compose == nullptr) return rows;
+    const TypeVars vars(f);
+    enum class Kind { unknown, integers, labels, numbers };
+    std::vector<Kind> kinds(vars.size());
+    for (std::uint32_t i = 0; i < f.n_inputs; ++i) {
+        const std::uint32_t flags = f.inputs[i]->flags;
+        const Kind kind = (flags & CATENA_PORT_HOST) != 0                 ? Kind::integers
+                          : (flags & CATENA_PORT_NON_DIFFERENTIABLE) != 0 ? Kind::labels
+                                                                          : Kind::numbers;
+        Kind& of = kinds[vars.input(i)];
+        of = of == Kind::integers || kind == Kind::integers ? Kind::integers : std::max(of, kind);
+    }
+    const catena_dtype whole[] = {dtype_of<std::int32_t>(), dtype_of<std::int64_t>()};
+    const auto add = [&](catena_dtype number) {
+        std::vector<Row> some(1);
+        for (const Kind kind : kinds) {
+            std::vector<catena_dtype> choices = {number};
+            if (kind == Kind::unknown) choices = {catena_dtype{}};
+            else if (kind != Kind::numbers) choices = {whole[0], whole[1]};
+            if (kind == Kind::labels && is_floating(number)) choices.push_back(number);
+            std::vector<Row> longer;
+            for (const catena_dtype choice : choices)
+                for (const Row& row : some) {
+                    longer.push_back(row);
+                    longer.back().push_back(choice);
+                }
+            some = std::move(longer);
+        }
+        for (Row& row : some)
+            if (std::none_of(rows.begin(), rows.end(), [&](const Row& other) {
+                    return std::equal(row.begin(), row.end(), other.begin(), plugin::same);
+                }))
+                rows.push_back(std::move(row));
+    };
+    for (const catena_dtype number : {dtype_of<double>(), dtype_of<float>(), dtype_of<Float16>(),
+                                      dtype_of<BFloat16>(), whole[1]})
+        add(number);
     return rows;
 }
-bool gives_row(World& world, const catena_function& f, const Metas& x, const OwnedAttrs& attrs,
-               const Row& row, std::string* why) {
+bool gives_row(World& world, const catena_function& f, const std::vector<Array>& x,
+               const OwnedAttrs& attrs, Row& row, std::string* why, bool composition) {
     const TypeVars vars(f);
-    const std::vector<catena_meta> y = world.infer(f.name, x, attrs.list());
+    Options options;
+    options.composition = composition;
+    std::vector<catena_meta> y;
+    for (const Array& a : shapes_of(world, f, x, attrs.list(), options)) y.push_back(a.meta());
     for (std::size_t i = 0; i < y.size(); ++i) {
-        const catena_dtype wanted = row[vars.output(i)];
+        catena_dtype& wanted = row[vars.output(i)];
+        if (!known(wanted)) wanted = y[i].dtype;
         const bool same = plugin::same(y[i].dtype, wanted);
         if (!same && why != nullptr)
             *why = std::string("infer() gives ") + f.outputs[i]->name + " as " +
@@ -58,6 +112,14 @@ bool gives_row(World& world, const catena_function& f, const Metas& x, const Own
 std::optional<catena_meta> meta_of(const Example::Input& in, catena_dtype dtype) {
     if (!in.present) return std::nullopt;
     return testing::meta_of(in.shape, dtype);
+}
+
+Array draw_for_infer(const catena_function& f, const Example& e, std::size_t i, catena_dtype dtype,
+                     unsigned seed) {
+    const Example::Input& in = e.inputs[i];
+    if (!in.present) return {};
+    return (input_flags(f, i) & CATENA_PORT_HOST) != 0 ? draw(in, dtype, seed)
+                                                       : Array::without_memory(in.shape, dtype);
 }
 
 Metas metas_in(const catena_function& f, const Example& e, const Row& row) {
@@ -74,19 +136,26 @@ Sample make_sample(World& world, const catena_function& f, const Example& exampl
                    bool train) {
     std::exception_ptr refused;
     std::string why;
-    for (const detail::Row& row : detail::rows_of(world, f)) {
-        const detail::Metas metas = detail::metas_in(f, example, row);
+    const auto seed_of = [&](std::size_t i) { return seed + 1000 * static_cast<unsigned>(i); };
+    const detail::TypeVars vars(f);
+    for (detail::Row& row : detail::rows_of(world, f)) {
+        // A list of elements is integers.
+        bool fits = true;
+        for (std::size_t i = 0; i < example.inputs.size(); ++i)
+            fits = fits && (example.inputs[i].elements.empty() || !is_floating(row[vars.input(i)]));
+        if (!fits) continue;
         try {
+            std::vector<Array> x;
+            for (std::size_t i = 0; i < example.inputs.size(); ++i)
+                x.push_back(detail::draw_for_infer(f, example, i, row[vars.input(i)], seed_of(i)));
             std::string unfit;
-            if (!detail::gives_row(world, f, metas, example.attrs, row, &unfit)) {
+            if (!detail::gives_row(world, f, x, example.attrs, row, &unfit)) {
                 if (why.empty()) why = unfit;
                 continue;
             }
-            std::vector<Array> x;
-            for (std::size_t i = 0; i < example.inputs.size(); ++i)
-                x.push_back(metas[i] ? detail::draw(example.inputs[i], metas[i]->dtype,
-                                                    seed + 1000 * static_cast<unsigned>(i))
-                                     : Array());
+            for (std::size_t i = 0; i < x.size(); ++i)
+                if (x[i] && !x[i].has_memory())
+                    x[i] = detail::draw(example.inputs[i], x[i].dtype(), seed_of(i));
             Options options;
             options.train = train;
             world.drawn = 0;
@@ -241,7 +310,7 @@ std::optional<Example> find_example(World& world, const catena_function& f, unsi
 
 Examples examples_of(World& world, const catena_function& f, unsigned seed) {
     Examples result;
-    const bool declares = CATENA_HAS(&f, catena_function, examples) && f.examples != nullptr;
+    const bool declares = f.examples != nullptr;
     for (; declares && f.examples[result.declared] != nullptr; ++result.declared) try {
             result.calls.push_back(parse_example(f, f.examples[result.declared]));
         } catch (const Failure& e) {

@@ -23,7 +23,7 @@ namespace po = boost::program_options;
 namespace catena {
 namespace {
 
-// In the direction that nobody uses: reading and writing fail as on a closed file.
+// Opened in the unused direction, so that reading and writing fail as on a closed file.
 void open_standard_files() {
     for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
         if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)

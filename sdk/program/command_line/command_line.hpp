@@ -1,4 +1,4 @@
-// What every main() shares: options are read, errors become text and exit codes, output is checked.
+// Helpers of every main(): parsing options, errors as text and exit codes, checked output.
 #pragma once
 
 #include <boost/program_options.hpp>

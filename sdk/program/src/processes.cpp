@@ -1,26 +1,22 @@
-// Programs in several processes: the communicator, checkpoints, and who prints.
-#include "processes.hpp"
+// Processes: opens the communicator, compares the options of ranks and divides the processors.
+#include "ranks.hpp"
 
-#include <catena/core/device.hpp>
 #include <catena/core/tables.hpp>
-#include <catena/fail.hpp>
-#include <catena/program.hpp>
-#include <catena/serializer.hpp>
+#include <catena/program/processes.hpp>
 
+#include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
-#include <type_traits>
 
-namespace fs = std::filesystem;
 namespace po = boost::program_options;
 
 namespace catena {
 
-using distributed::Checkpoints;
 using distributed::Communicator;
 
 namespace {
@@ -81,32 +77,6 @@ bool differs_between_ranks(std::string_view name) {
     return name.starts_with("random") || name.starts_with("score");
 }
 
-namespace {
-
-// The text of one value, for comparison and for messages.
-std::string text_of(const std::string& option, const boost::any& value) {
-    if (const auto* texts = boost::any_cast<std::vector<std::string>>(&value))
-        return fmt::format("{}", fmt::join(*texts, " "));
-    std::optional<std::string> text;
-    const auto read = [&]<class... T>(std::type_identity<T>...) {
-        (..., [&] {
-            if (const T* typed = boost::any_cast<T>(&value)) text = fmt::format("{}", *typed);
-        }());
-    };
-    read(std::type_identity<std::string>(), std::type_identity<bool>(), std::type_identity<int>(),
-         std::type_identity<long>(), std::type_identity<long long>(),
-         std::type_identity<unsigned>(), std::type_identity<unsigned long>(),
-         std::type_identity<unsigned long long>(), std::type_identity<float>(),
-         std::type_identity<double>());
-    if (text) return *text;
-    fail<InvalidError>(
-        "[Program] --{}: expected a number, a bool, a text or a list of texts, which start() "
-        "compares between processes, or an option of per_process(), got another type",
-        option);
-}
-
-}  // namespace
-
 std::string difference_between_ranks(const Communicator& communicator,
                                      const std::map<std::string, std::string>& values) {
     using Values = std::map<std::string, std::string>;
@@ -147,23 +117,6 @@ std::string difference_between_ranks(const Communicator& communicator,
     return {};
 }
 
-void Program::require_equal_options() const {
-    if (!has_several()) return;
-    std::map<std::string, std::string> values;
-    for (const auto* group : {&own_, &training_, &processes_, &common_}) {
-        for (const auto& option : group->options()) {
-            const std::string& name = option->long_name();
-            if (per_process_.contains(option->semantic().get()) || values_.count(name) == 0)
-                continue;
-            values["--" + name] = text_of(name, values_[name].value());
-        }
-    }
-    const std::string different = difference_between_ranks(communicator(), values);
-    if (different.empty()) return;
-    close_communicator();  // all processes throw the same error, so none has to abort the others
-    throw po::error(different);
-}
-
 int threads_of_process(int threads, std::span<const std::string> places, int rank) {
     const auto sharing = std::ranges::count(places, places[static_cast<std::size_t>(rank)]);
     return std::max(1, threads / static_cast<int>(sharing));
@@ -173,53 +126,86 @@ void abort_processes(std::string_view reason) noexcept { the_communicator().abor
 
 void close_communicator() { the_communicator() = Communicator(); }
 
-const Communicator& Program::communicator() const { return the_communicator(); }
+const Communicator& Processes::communicator() const { return the_communicator(); }
 
-void Program::require_process_options() const {
-    for (const char* option : {"timeout", "shard", "wire", "bucket", "double-buffering"})
-        if (trains_) require_with(option, "communicator");
-    if (given("timeout")) require_positive("timeout", timeout_);
-    require(wire_.empty() || wire_ == "float16" || wire_ == "bfloat16", "wire",
-            "float16 or bfloat16", wire_);
-    require_positive("bucket", bucket_);
-    require(bucket_ <= most_bucket, "bucket", fmt::format("up to {} MiB", most_bucket).c_str(),
-            bucket_);
-    require_with("keep", "checkpoint");
-    require_at_least("keep", keep_, 1);
-    if (given("micro-batches")) require_at_least("micro-batches", micro_batches_, 1);
-    for (const char* option : {"communicator", "micro-batches"})
-        require(!trains_ || !given(option) || device_.find(',') == device_.npos, "device",
-                fmt::format("one with --{}", option).c_str(), device_);
+void Processes::add_to(ProgramOptions& options) {
+    // clang-format off
+    options.add_group("several processes").add_options()
+        ("communicator", po::value(&communicator_)->value_name("NAME"),
+         "train in several processes, which divide each minibatch: mpi (mpirun -n 4 ...), nccl for GPUs")
+        ("timeout", po::value(&timeout_)->value_name("SECONDS"),
+         "how long to wait for other processes; default: $CATENA_COMMUNICATOR_TIMEOUT, or 300")
+        ("checkpoint", options.path(checkpoint_, "FOLDER"),
+         "write a checkpoint when --save would write a snapshot; start from the newest complete one")
+        ("keep", options.value(keep_), "how many checkpoints to keep")
+        ("shard", po::bool_switch(&shard_),
+         "divide the optimizer's state among the processes (ZeRO stage 1)")
+        ("wire", po::value(&wire_)->value_name("DTYPE"),
+         "send gradients in float16 or bfloat16; default: the dtype of the parameters")
+        ("bucket", options.value(bucket_), "send gradients in buckets of this many MiB")
+        ("double-buffering", po::bool_switch(&double_buffering_),
+         "send gradients during the next step, which uses those of the previous one")
+        ("micro-batches", po::value(&micro_batches_)->value_name("N"),
+         "divide each minibatch into N parts, whose gradients are added up, in pairs with --deterministic: "
+         "then the result is the same for each number of processes that divides N; default: one part for "
+         "each process");
+    // clang-format on
 }
 
-void Program::open_communicator() {
-    the_communicator() =
-        Communicator::open(communicator_, {.device = devices_[0], .timeout = timeout_});
+void Processes::check(const ProgramOptions& options) const {
+    for (const char* option : {"timeout", "shard", "wire", "bucket", "double-buffering"})
+        options.require_with(option, "communicator");
+    if (options.given("timeout")) options.require_positive("timeout", timeout_);
+    options.require(wire_.empty() || wire_ == "float16" || wire_ == "bfloat16", "wire",
+                    "float16 or bfloat16", wire_);
+    options.require_positive("bucket", bucket_);
+    options.require(bucket_ <= most_bucket, "bucket",
+                    fmt::format("up to {} MiB", most_bucket).c_str(), bucket_);
+    options.require_with("keep", "checkpoint");
+    options.require_at_least("keep", keep_, 1);
+    if (options.given("micro-batches"))
+        options.require_at_least("micro-batches", micro_batches_, 1);
+}
+
+void Processes::open(Device device) {
+    close_communicator();
+    if (communicator_.empty()) return;
+    the_communicator() = Communicator::open(communicator_, {.device = device, .timeout = timeout_});
     const int size = communicator().size();
-    require(size > 1 || launched() <= 1, "communicator",
-            fmt::format("one that joins the {} processes of the launcher, such as mpi", launched())
-                .c_str(),
-            communicator_ + ", whose group has one");
-    require(micro_batches() % size == 0, "micro-batches",
-            fmt::format("a multiple of {} processes", size).c_str(), micro_batches_);
+    ProgramOptions::require(
+        size > 1 || launched() <= 1, "communicator",
+        fmt::format("one that joins the {} processes of the launcher, such as mpi", launched())
+            .c_str(),
+        communicator_ + ", whose group has one");
+    ProgramOptions::require(micro_batches() % size == 0, "micro-batches",
+                            fmt::format("a multiple of {} processes", size).c_str(),
+                            micro_batches_);
+}
+
+void Processes::require_equal(const ProgramOptions& options) const {
+    if (!has_several()) return;
+    const std::string different = difference_between_ranks(communicator(), options.common_values());
+    if (different.empty()) return;
+    close_communicator();  // all processes throw the same error, so none has to abort the others
+    throw po::error(different);
 }
 
 // Without --threads, processes that may use the same processors divide them.
-void Program::set_threads() const {
+void Processes::set_threads(std::span<const Device> devices, int threads) const {
     std::vector<std::string> places{""};
     if (has_several()) places = communicator().allgather_text(processors());
-    for (const Device device : devices_) {
-        if (threads_ > 0) device.set_threads(threads_);
+    for (const Device device : devices) {
+        if (threads > 0) device.set_threads(threads);
         else if (has_several())
             device.set_threads(threads_of_process(device.threads(), places, communicator().rank()));
     }
 }
 
-std::int64_t Program::micro_batches() const {
+std::int64_t Processes::micro_batches() const {
     return micro_batches_ > 0 ? micro_batches_ : communicator().size();
 }
 
-distributed::MultiNodeOptions Program::multi_node_options() const {
+distributed::MultiNodeOptions Processes::multi_node_options() const {
     distributed::MultiNodeOptions options;
     options.bucket_bytes = std::max<std::int64_t>(1, std::llround(bucket_ * 0x1p20));
     if (!wire_.empty()) options.wire = wire_ == "float16" ? Dtype::float16 : Dtype::bfloat16;
@@ -229,53 +215,12 @@ distributed::MultiNodeOptions Program::multi_node_options() const {
     return options;
 }
 
-// ---- snapshots and checkpoints
-
-void Program::open_checkpoints() {
+void Processes::open_checkpoints() {
     checkpoints_.reset();
     if (!checkpoint_.empty())
         checkpoints_.emplace(
             communicator(), checkpoint_,
             distributed::CheckpointOptions{.keep = keep_, .is_local = differs_between_ranks});
-}
-
-void Program::resume(Visitable& training) {
-    resumed_ = true;
-    if (checkpoints_ && checkpoints_->resume(training)) return;
-    resumed_ = !resume_.empty();
-    if (!resumed_) return;
-    if (is_first()) return load_snapshot(resume_, training);
-    // The scores of all processes are in the snapshot: only one may count them.
-    const auto others = [](const std::string& name) {
-        return name.starts_with("score") ? std::string() : name;
-    };
-    load_snapshot(resume_, training, {.path = {}, .rename = others, .strict = false});
-    for (const Device device : Device::opened()) {  // the snapshot has those of rank 0
-        RandomState state = random_state(device);
-        state.seed = stream_of_rank(state.seed, communicator().rank());
-        set_random_state(device, state);
-    }
-}
-
-void Program::save(std::int64_t t, const Visitable& training) const {
-    if (!save_.empty()) distributed::save_snapshot(communicator(), save_, training);
-    if (checkpoints_) checkpoints_->save(t, training);
-}
-
-void Program::save_after_step(std::int64_t t, const Visitable& training) const {
-    if (save_every_ > 0 && t % save_every_ == 0) save(t, training);
-}
-
-int Program::stop(std::string_view where, std::int64_t t, const Visitable& training) const {
-    save(t, training);
-    const fs::path& place = save_.empty() ? checkpoint_ : save_;
-    print(fmt::format("interrupted {}{}", where, place.empty() ? "" : ", saved " + place.string()));
-    const int code = finish();
-    return code == 0 ? 1 : code;  // another process was interrupted
-}
-
-void Program::stop_if_interrupted() const {
-    if (interrupted() && !has_several()) throw Interrupted(interrupt_.exit_code());
 }
 
 }  // namespace catena

@@ -1,10 +1,11 @@
 // OptimizerOptions: help texts and checks. Trainer: epochs, each with steps and a report.
 #include <catena/data_error.hpp>
+#include <catena/fail.hpp>
 #include <catena/optimizers.hpp>
 #include <catena/progress.hpp>
 #include <catena/trainer.hpp>
 
-#include "processes.hpp"
+#include "ranks.hpp"
 
 #include <fmt/ranges.h>
 
@@ -29,48 +30,47 @@ std::optional<double> OptimizerOptions::default_rate(std::string_view name) cons
     return found != rates_.end() ? found->second : optimizers::default_rate(name);
 }
 
-void OptimizerOptions::add_to(Program& program) {
+void OptimizerOptions::add_to(ProgramOptions& options) {
     std::vector<std::string> without;
     for (const std::string_view name : optimizers::names())
         if (const auto rate = default_rate(name))
             without.push_back(fmt::format("{} for {}", *rate, name));
     // clang-format off
-    program.options().add_options()
-        ("optimizer", Program::value(name_), known().c_str())
+    options.add_options()
+        ("optimizer", options.value(name_), known().c_str())
         ("lr", po::value(&given_rate_),
          fmt::format("learning rate; default: {}", fmt::join(without, ", ")).c_str())
-        ("lr-decay", Program::value(decay_), "factor of the learning rate for each epoch ...")
-        ("lr-decay-after", Program::value(decay_after_), "... after this many epochs")
-        ("lr-warmup", Program::value(warmup_),
+        ("lr-decay", options.value(decay_), "factor of the learning rate for each epoch ...")
+        ("lr-decay-after", options.value(decay_after_), "... after this many epochs")
+        ("lr-warmup", options.value(warmup_),
          "increase the learning rate linearly over this many epochs, which may be less than one")
         ("lr-cosine", po::value<double>()->value_name("FACTOR")->notifier([this](double share) { cosine_ = share; }),
          "decrease the learning rate by half a cosine, until it is multiplied by this after --epochs");
     // clang-format on
 }
 
-void OptimizerOptions::set_default(const Program& program, std::string name) {
-    if (!program.given("optimizer")) name_ = std::move(name);
+void OptimizerOptions::set_default(const ProgramOptions& options, std::string name) {
+    if (!options.given("optimizer")) name_ = std::move(name);
 }
 
-void OptimizerOptions::check(const Program& program) {
+void OptimizerOptions::check(const ProgramOptions& options) {
     // Only the name is checked: plugins are loaded later, from --plugins.
     const auto names = optimizers::names();
-    Program::require(std::ranges::count(names, name_) > 0, "optimizer",
-                     ("one of " + known()).c_str(), name_);
+    options.require(std::ranges::count(names, name_) > 0, "optimizer",
+                    ("one of " + known()).c_str(), name_);
     rate_ = default_rate(name_);
     for (const char* option : {"lr", "lr-decay", "lr-decay-after", "lr-warmup", "lr-cosine"})
-        Program::require(
-            rate_ || !program.given(option), option,
-            ("no value with --optimizer " + name_ + ", which has no step size").c_str(),
-            std::string("one"));
-    if (program.given("lr")) rate_ = given_rate_;
-    if (rate_) Program::require_positive("lr", *rate_);
-    Program::require_positive("lr-decay", decay_);
-    Program::require(decay_after_ >= 0, "lr-decay-after", "0 or more", decay_after_);
-    Program::require(warmup_ >= 0 && std::isfinite(warmup_), "lr-warmup", "0 or more", warmup_);
-    program.require_without("lr-cosine", "lr-decay");
+        options.require(rate_ || !options.given(option), option,
+                        ("no value with --optimizer " + name_ + ", which has no step size").c_str(),
+                        std::string("one"));
+    if (options.given("lr")) rate_ = given_rate_;
+    if (rate_) options.require_positive("lr", *rate_);
+    options.require_positive("lr-decay", decay_);
+    options.require(decay_after_ >= 0, "lr-decay-after", "0 or more", decay_after_);
+    options.require(warmup_ >= 0 && std::isfinite(warmup_), "lr-warmup", "0 or more", warmup_);
+    options.require_without("lr-cosine", "lr-decay");
     if (cosine_) {
-        Program::require(*cosine_ > 0 && *cosine_ <= 1, "lr-cosine", "above 0, up to 1", *cosine_);
+        options.require(*cosine_ > 0 && *cosine_ <= 1, "lr-cosine", "above 0, up to 1", *cosine_);
     }
 }
 
@@ -97,9 +97,9 @@ Trainer::Trainer(const OptimizerOptions& options, const Program& program, Words 
       score(words.scores),
       options_(options),
       seed_(program.seed()),
-      communicator_(program.communicator()),
-      multi_node_options_(program.multi_node_options()),
-      share_{communicator_.rank(), communicator_.size(), program.micro_batches()},
+      communicator_(program.processes.communicator()),
+      multi_node_options_(program.processes.multi_node_options()),
+      share_{communicator_.rank(), communicator_.size(), program.processes.micro_batches()},
       words_(std::move(words)) {}
 
 void Trainer::set_up(Link& link, bool one_backward) {
@@ -149,7 +149,7 @@ std::optional<double> Trainer::run_epoch(const Program& program, const std::stri
     const std::int64_t size = place().size;
     const auto done = [&] { return epoch_over() ? size : place().position; };
     const std::unique_ptr<std::FILE, int (*)(std::FILE*)> nowhere(
-        program.is_first() ? nullptr : std::fopen("/dev/null", "w"), std::fclose);
+        program.processes.is_first() ? nullptr : std::fopen("/dev/null", "w"), std::fclose);
     Progress bar(label, size, words_.unit, nowhere ? nowhere.get() : stderr);
     bar.update(done());
     while (!epoch_over() && !enough()) {
@@ -168,14 +168,14 @@ std::optional<double> Trainer::run_epoch(const Program& program, const std::stri
         else bar.update(done());
         if (stops(program)) return {};
         // Not every step is an update: the first is none with --double-buffering.
-        if (optimizer->t() != before) program.save_after_step(optimizer->t(), *this);
+        if (optimizer->t() != before) program.snapshots.save_after_step(optimizer->t(), *this);
     }
     return bar.rate();
 }
 
 namespace {
 
-// What a snapshot requires, and where training stands, by name.
+// Collects the values that a snapshot requires, and the position of training, by name.
 class Standing final : public Visitor {
 public:
     std::map<std::string, std::string> values;
@@ -212,6 +212,12 @@ void Trainer::require_equal_standing() {
     if (!different.empty()) throw DataError("[Trainer] " + different);
 }
 
+void require_finite(double loss) {
+    if (!std::isfinite(loss))
+        fail<DataError>(
+            "[Program] loss: expected a finite number, got {}: the rate may be too high", loss);
+}
+
 int Trainer::run(const Program& program, std::int64_t epochs) {
     require_equal_standing();
     std::vector<std::string> columns = words_.columns;
@@ -220,16 +226,16 @@ int Trainer::run(const Program& program, std::int64_t epochs) {
     const Array scored = Array::full({}, score.weight() > 0 ? 1 : 0);
     communicator_.allreduce(scored, distributed::Reduction::max, {.label = "scores"}).wait();
     unreported_ = scored.item() > 0;
-    Curves curves = program.curves(columns, place().epoch - (epoch_over() ? 1 : 0));
-    draw_ = program.drawing(net());
+    Curves curves = program.reports.curves(columns, place().epoch - (epoch_over() ? 1 : 0));
+    draw_ = program.reports.drawing(net());
     rate_ = options_.rate(static_cast<double>(epochs));
-    bool saved = !program.resumed();
+    bool saved = !program.snapshots.resumed();
     while (epoch_over() || (place().epoch < epochs && !enough())) {
         const std::int64_t epoch = place().epoch + (epoch_over() ? 0 : 1);
         const auto rate = run_epoch(program, fmt::format("epoch {}/{}", epoch, epochs));
         if (!rate) return program.stop(fmt::format("in epoch {}", epoch), optimizer->t(), *this);
         score = over_all(score);
-        program.require_finite(progress());
+        require_finite(progress());
         Report result;
         try {
             result = report(program);
@@ -243,14 +249,15 @@ int Trainer::run(const Program& program, std::int64_t epochs) {
             score.clear();
             unreported_ = false;
         }
-        program.save(optimizer->t(), *this);
+        program.snapshots.save(optimizer->t(), *this);
         saved = true;
         program.print(fmt::format("epoch {:3}  {}  {:.{}f} {}/s", epoch, result.text, *rate,
                                   words_.rate_digits, words_.unit));  // may throw: saved before
         reported(program);
         if (program.interrupted() && communicator_.size() == 1) return program.finish();
     }
-    if (!saved) program.save(optimizer->t(), *this);  // a checkpoint of the end, without --save
+    if (!saved)
+        program.snapshots.save(optimizer->t(), *this);  // a checkpoint of the end, without --save
     complete(program);
     return program.finish();
 }

@@ -1,7 +1,6 @@
-// Program: options, devices, seeds, logs and exit codes, as a program's user meets them.
+// Program: options, devices, seeds, logs and exit codes.
 #include <catena/catena.hpp>
-#include <catena/optimizer_options.hpp>
-#include <catena/program.hpp>
+#include <catena/trainer.hpp>
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -85,23 +84,22 @@ TEST_CASE("options that cannot be are refused, with what was expected and what c
           "--save-every: expected --save as well, got none");
     CHECK(refused({"--save", "x.npz", "--save-every", "0"}, true) ==
           "--save-every: expected 1 or more, got 0");
-    CHECK_THROWS_WITH_AS(Program::require(false, "lr", "a number above 0", -0.5),
+    CHECK_THROWS_WITH_AS(ProgramOptions::require(false, "lr", "a number above 0", -0.5),
                          "--lr: expected a number above 0, got -0.5", po::error);
-    CHECK_NOTHROW(Program::require(true, "lr", "a number above 0", 0.5));
+    CHECK_NOTHROW(ProgramOptions::require(true, "lr", "a number above 0", 0.5));
 }
 
 TEST_CASE("options of its own stand beside the common ones") {
     Program program("test", "Tests.");
     int steps = 10;
     std::string file;
-    program.options().add_options()("steps", po::value(&steps), "how many")("file",
-                                                                            po::value(&file));
-    program.positional().add("file", 1);
+    program.options.add_options()("steps", po::value(&steps), "how many")("file", po::value(&file));
+    program.options.positional().add("file", 1);
     CHECK(parse(program, {"a file", "--steps", "3"}));
     CHECK(steps == 3);
     CHECK(file == "a file");
-    CHECK(program.given("steps"));
-    CHECK_FALSE(program.given("threads"));
+    CHECK(program.options.given("steps"));
+    CHECK_FALSE(program.options.given("threads"));
     Program asked("test", "Tests."), version("test", "Tests.");
     CHECK_FALSE(parse(asked, {"--help"}));
     CHECK_FALSE(parse(version, {"--version"}));
@@ -192,7 +190,7 @@ TEST_CASE("a snapshot that takes too long after SIGTERM is dropped: the file kee
         program.start();
         Slow net(2, 3);
         net.slow = true;
-        program.save(1, net);
+        program.snapshots.save(1, net);
         return 0;
     });
     CHECK(end == -SIGTERM);
@@ -219,9 +217,9 @@ TEST_CASE("an interrupt is asked for, saved, and told by the exit code") {
     REQUIRE(parse(program, {"--save", (folder / "s.npz").string(), "--save-every", "2"}));
     program.start();
     links::Linear net(2, 3);
-    program.save_after_step(1, net);
+    program.snapshots.save_after_step(1, net);
     CHECK_FALSE(fs::exists(folder / "s.npz"));
-    program.save_after_step(2, net);
+    program.snapshots.save_after_step(2, net);
     CHECK(fs::exists(folder / "s.npz"));
     fs::remove(folder / "s.npz");
     CHECK_FALSE(program.interrupted());
@@ -236,9 +234,9 @@ TEST_CASE("without a word about snapshots nothing is saved, drawn or read") {
     program.add_training_options();
     REQUIRE(parse(program, {}));
     links::Linear net(2, 3);
-    CHECK_NOTHROW(program.resume(net));
-    CHECK_NOTHROW(program.save(1, net));
-    CHECK_FALSE(program.drawing(net));
+    CHECK_NOTHROW(program.snapshots.resume(net));
+    CHECK_NOTHROW(program.snapshots.save(1, net));
+    CHECK_FALSE(program.reports.drawing(net));
 }
 
 TEST_CASE("work without a state worth saving ends at an interrupt") {
@@ -257,9 +255,9 @@ TEST_CASE("work without a state worth saving ends at an interrupt") {
 TEST_CASE("an optimizer and its rate, by options") {
     Program program("test", "Tests.");
     OptimizerOptions optimizer("sgd", {{"adam", 0.002}});
-    optimizer.add_to(program);
+    optimizer.add_to(program.options);
     REQUIRE(parse(program, {"--optimizer", "adam", "--lr-decay", "0.5", "--lr-decay-after", "2"}));
-    optimizer.check(program);
+    optimizer.check(program.options);
     CHECK(optimizer.name() == "adam");
     CHECK(optimizer.rate(10)(1.5) == 0.002);
     CHECK(optimizer.rate(10)(2) == 0.001);
@@ -278,19 +276,19 @@ TEST_CASE("an optimizer and its rate, by options") {
                                                {"--lr-cosine", "0.1", "--lr-decay", "0.5"}}) {
         Program other("test", "Tests.");
         OptimizerOptions refused("sgd");
-        refused.add_to(other);
+        refused.add_to(other.options);
         REQUIRE(parse(other, words));
-        CHECK_THROWS_AS(refused.check(other), po::error);
+        CHECK_THROWS_AS(refused.check(other.options), po::error);
     }
 }
 
 TEST_CASE("a rate that warms up and follows a cosine") {
     Program program("test", "Tests.");
     OptimizerOptions optimizer("sgd");
-    optimizer.add_to(program);
+    optimizer.add_to(program.options);
     REQUIRE(parse(program, {"--lr", "0.2", "--lr-warmup", "0.5", "--lr-cosine", "0.1"}));
-    optimizer.set_default(program, "adam");
-    optimizer.check(program);
+    optimizer.set_default(program.options, "adam");
+    optimizer.check(program.options);
     CHECK(optimizer.name() == "adam");
     const auto rate = optimizer.rate(4);
     CHECK(rate(0) < 0.001);
@@ -304,9 +302,9 @@ TEST_CASE("every optimizer is an option, with its own default rate") {
         CAPTURE(name);
         Program program("test", "Tests.");
         OptimizerOptions optimizer("sgd", {{"adam", 0.002}});
-        optimizer.add_to(program);
+        optimizer.add_to(program.options);
         REQUIRE(parse(program, {"--optimizer", std::string(name)}));
-        optimizer.check(program);
+        optimizer.check(program.options);
         CHECK(optimizer.make());
         const auto rate = optimizers::default_rate(name);
         CHECK(static_cast<bool>(optimizer.rate(10)) == rate.has_value());
@@ -320,8 +318,8 @@ TEST_CASE("what cannot be is told in the log, too") {
         Program program("test", "Tests.");
         REQUIRE(parse(program, {"--log-file", (folder / "log").string()}));
         program.start();
-        Program::require_finite(0.5);
-        Program::require_finite(std::nan(""));
+        require_finite(0.5);
+        require_finite(std::nan(""));
         return 0;
     });
     CHECK(code == 1);
@@ -383,8 +381,8 @@ TEST_CASE("errors become words and exit codes") {
 
 TEST_CASE(
     "what is shipped is found from the library's folder, also by programs that lie elsewhere") {
-    CHECK(fs::exists(Program::shipped("digits") / "train-images-idx3-ubyte.gz"));
-    const fs::path missing = Program::shipped("nothing");
+    CHECK(fs::exists(shipped("digits") / "train-images-idx3-ubyte.gz"));
+    const fs::path missing = shipped("nothing");
     CHECK(missing.filename() == "nothing");
     CHECK_FALSE(fs::exists(missing));
 }

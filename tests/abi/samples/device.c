@@ -1,11 +1,11 @@
 /* A device in plain C: its memory is the host's, its kernel doubles, and it offers a table to other
  * plugins. It is one of the kept binaries. */
 #define _POSIX_C_SOURCE 200112L
-#include <catena/abi.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const catena_host *host;
+#include "sample.h"
+
 static int64_t blocks; /* allocated and not freed */
 
 static catena_status CATENA_CALL count(catena_ctx *ctx, int32_t *n) {
@@ -74,50 +74,19 @@ static const catena_extension extension = {sizeof extension, CATENA_PRIORITY_POR
 static const catena_extension of_no_device = {sizeof of_no_device, CATENA_PRIORITY_PORTABLE,
                                               "org.example.anywhere/1", "", &blocks_table};
 
-static catena_status CATENA_CALL infer(catena_ctx *ctx, const catena_value *attrs,
-                                       const catena_meta *const *x, uint32_t n_x,
-                                       catena_meta *const *y, uint32_t n_y) {
-    (void)ctx, (void)attrs, (void)n_x, (void)n_y;
-    y[0]->ndim = x[0]->ndim;
-    y[0]->dtype = x[0]->dtype;
-    y[0]->device_type = x[0]->device_type;
-    for (int32_t i = 0; i < x[0]->ndim; ++i) y[0]->shape[i] = x[0]->shape[i];
-    return CATENA_OK;
-}
 static catena_status CATENA_CALL twice(catena_ctx *ctx, const catena_call *call) {
-    const catena_dl_tensor *x = &call->x[0]->dl, *y = &call->y[0]->dl;
-    const double *from = (const double *)(const void *)((const char *)x->data + x->byte_offset);
-    double *to = (double *)(void *)((char *)y->data + y->byte_offset);
+    const double *from = (const double *)data_of(call->x[0]);
+    double *to = (double *)data_of(call->y[0]);
     if (call->dev == NULL || *(int32_t *)call->dev != call->device_id)
         return host->fail(ctx, CATENA_E_DEVICE, "[org.example.c.twice] another device");
     for (uint64_t i = 0; i < call->x[0]->nbytes / sizeof(double); ++i) to[i] = 2 * from[i];
     return CATENA_OK;
 }
-static const catena_port_spec x = {sizeof x, 0, "x", "", "T"}, y = {sizeof y, 0, "y", "", "T"};
-static const catena_port_spec *const inputs[] = {&x}, *const outputs[] = {&y};
-static const catena_function function = {.struct_size = sizeof function,
-                                         .flags = CATENA_FUNCTION_NOT_DIFFERENTIABLE,
-                                         .name = "org.example.c.twice",
-                                         .doc = "y = 2 x",
-                                         .version = 1,
-                                         .n_inputs = 1,
-                                         .n_outputs = 1,
-                                         .inputs = inputs,
-                                         .outputs = outputs,
-                                         .infer = infer};
+static const catena_function function = {FUNCTION("twice", "y = 2 x"),
+                                         .flags = CATENA_FUNCTION_NOT_DIFFERENTIABLE};
 static const catena_dtype float64 = {CATENA_CODE_FLOAT, 64, 1};
-static const catena_kernel kernel = {.struct_size = sizeof kernel,
-                                     .flags = CATENA_KERNEL_DETERMINISTIC,
-                                     .phase = CATENA_PHASE_FORWARD,
-                                     .function = "org.example.c.twice",
-                                     .version_min = 1,
-                                     .version_max = 1,
-                                     .device = "kept",
-                                     .isa = "",
-                                     .types = &float64,
-                                     .n_types = 1,
-                                     .run = twice,
-                                     .name = "plain"};
+static const catena_kernel kernel = {
+    KERNEL_FOR("kept", float64, CATENA_PHASE_FORWARD, "twice", twice)};
 
 static const catena_function *const functions[] = {&function};
 static const catena_kernel *const kernels[] = {&kernel};
@@ -133,18 +102,4 @@ static const catena_plugin plugin = {.struct_size = sizeof plugin,
                                      .backends = backends,
                                      .extensions = extensions};
 
-__attribute__((section(CATENA_MANIFEST_SECTION)))
-const catena_manifest catena_manifest_v1 = {.magic = {'C', 'A', 'T', 'E', 'N', 'A', 'P', 'L'},
-                                            .struct_size = sizeof catena_manifest_v1,
-                                            .abi_major = CATENA_ABI_MAJOR,
-                                            .abi_minor_built = CATENA_ABI_MINOR,
-                                            .abi_minor_needed = CATENA_TARGET_MINOR,
-                                            .id = "org.example.c.device",
-                                            .version = "1.0.0",
-                                            .devices = "kept"};
-
-const catena_plugin *CATENA_CALL catena_plugin_entry_v1(const catena_host *table, catena_ctx *ctx) {
-    (void)ctx;
-    host = table;
-    return &plugin;
-}
+SAMPLE("device", "kept")

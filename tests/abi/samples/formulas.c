@@ -1,7 +1,5 @@
-/* The extensions that 1.1 promoted, in plain C: a kernel from a formula, a kernel by the compiler alone,
- * random numbers, shipped kernels. By their ids, and by those that they had as drafts. One of the kept
- * binaries. */
-#include <catena/abi.h>
+/* Extensions that plugins use, in plain C: a kernel from a formula, a kernel by the compiler alone,
+ * random numbers, shipped kernels. One of the kept binaries. */
 #include <catena/abi/ext/compiled.h>
 #include <catena/abi/ext/compiler.h>
 #include <catena/abi/ext/draws.h>
@@ -10,39 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const catena_host *host;
-
-static int64_t size_of(const catena_tensor *t) {
-    int64_t n = 1;
-    for (int32_t i = 0; i < t->dl.ndim; ++i) n *= t->dl.shape[i];
-    return n;
-}
-static float *floats(const catena_tensor *t) {
-    return (float *)(void *)((char *)t->dl.data + t->dl.byte_offset);
-}
-static catena_status CATENA_CALL infer(catena_ctx *ctx, const catena_value *attrs,
-                                       const catena_meta *const *x, uint32_t n_x,
-                                       catena_meta *const *y, uint32_t n_y) {
-    (void)ctx, (void)attrs, (void)n_x, (void)n_y;
-    y[0]->ndim = x[0]->ndim;
-    y[0]->dtype = x[0]->dtype;
-    y[0]->device_type = x[0]->device_type;
-    for (int32_t i = 0; i < x[0]->ndim; ++i) y[0]->shape[i] = x[0]->shape[i];
-    return CATENA_OK;
-}
-
-/* The best table of an extension; the attribute says by which of its ids. */
-static const void *table_of(catena_ctx *ctx, const catena_call *call, const char *id,
-                            const char *draft) {
-    return *host->extensions(ctx, call->attrs[0].v.i != 0 ? draft : id);
-}
+#include "sample.h"
 
 /* y = x * x * x, by a formula. */
 static catena_status CATENA_CALL cube(catena_ctx *ctx, const catena_call *call) {
     const catena_kernels *kernels =
-        (const catena_kernels *)table_of(NULL, call, CATENA_KERNELS_1, "catena.kernels.draft/1");
-    if (kernels == NULL || !CATENA_HAS(kernels, catena_kernels, stats))
-        return host->fail(ctx, CATENA_E_UNSUPPORTED, "no kernels from formulas");
+        (const catena_kernels *)*host->extensions(NULL, CATENA_KERNELS_1);
+    if (kernels == NULL) return host->fail(ctx, CATENA_E_UNSUPPORTED, "no kernels from formulas");
     catena_formula formula;
     memset(&formula, 0, sizeof formula);
     formula.struct_size = sizeof formula;
@@ -92,9 +64,9 @@ static const char body[] =
 
 static catena_status CATENA_CALL twice(catena_ctx *ctx, const catena_call *call) {
     const catena_compiler *compiler =
-        (const catena_compiler *)table_of(ctx, call, CATENA_COMPILER_1, "catena.compiler.draft/1");
+        (const catena_compiler *)*host->extensions(ctx, CATENA_COMPILER_1);
     const catena_targets *targets =
-        (const catena_targets *)table_of(ctx, call, CATENA_TARGETS_1, "catena.targets.draft/1");
+        (const catena_targets *)*host->extensions(ctx, CATENA_TARGETS_1);
     if (compiler == NULL || targets == NULL || targets->runs(call->dev) == NULL)
         return host->fail(ctx, CATENA_E_UNSUPPORTED, "no compiler, or no targets");
     char identity[CATENA_COMPILER_IDENTITY];
@@ -146,8 +118,7 @@ static catena_status CATENA_CALL twice(catena_ctx *ctx, const catena_call *call)
 
 /* y = x + the offset of the random numbers that the call has reserved. */
 static catena_status CATENA_CALL reserve(catena_ctx *ctx, const catena_call *call) {
-    const catena_draws *draws = (const catena_draws *)host->get_extension(
-        host, call->attrs[0].v.i != 0 ? "catena.draws.draft/1" : CATENA_DRAWS_1);
+    const catena_draws *draws = (const catena_draws *)host->get_extension(host, CATENA_DRAWS_1);
     if (draws == NULL) return host->fail(ctx, CATENA_E_UNSUPPORTED, "no draws");
     uint64_t seed, offset;
     const int64_t *where = NULL;
@@ -161,42 +132,26 @@ static catena_status CATENA_CALL reserve(catena_ctx *ctx, const catena_call *cal
 
 /* A folder that is not there is refused, with a message of the plugin that takes kernels. */
 static catena_status CATENA_CALL use(catena_ctx *ctx, const catena_call *call) {
-    const catena_compiled_kernels *compiled = (const catena_compiled_kernels *)table_of(
-        NULL, call, CATENA_COMPILED_KERNELS_1, "catena.compiled_kernels.draft/1");
+    (void)call;
+    const catena_compiled_kernels *compiled =
+        (const catena_compiled_kernels *)*host->extensions(NULL, CATENA_COMPILED_KERNELS_1);
     if (compiled == NULL) return host->fail(ctx, CATENA_E_UNSUPPORTED, "no compiled kernels");
     return compiled->use(ctx, "/nowhere/kernels");
 }
 
-static const catena_port_spec x = {sizeof x, 0, "x", "", "T"}, y = {sizeof y, 0, "y", "", "T"};
-static const catena_port_spec *const inputs[] = {&x}, *const outputs[] = {&y};
-static const catena_attr_spec draft = {.struct_size = sizeof draft,
-                                       .kind = CATENA_ATTR_BOOL,
-                                       .name = "draft",
-                                       .doc = "the extension is found by the id of its draft",
-                                       .def = {CATENA_ATTR_BOOL, 1, {.i = 0}}};
-static const catena_attr_spec *const attrs[] = {&draft};
-#define FUNCTION(id, text)                                                               \
-    .struct_size = sizeof(catena_function), .flags = CATENA_FUNCTION_NOT_DIFFERENTIABLE, \
-    .name = "org.example.c." id, .doc = text, .version = 1, .n_attrs = 1, .n_inputs = 1, \
-    .n_outputs = 1, .attrs = attrs, .inputs = inputs, .outputs = outputs, .infer = infer
 static const catena_function functions[] = {
-    {FUNCTION("formula_cube", "y = x * x * x")},
-    {FUNCTION("compiled_twice", "y = 2 * x")},
-    {FUNCTION("reserved", "y = x + an offset")},
-    {FUNCTION("shipped", "uses a folder that is not there")},
+    {FUNCTION("formula_cube", "y = x * x * x"), .flags = CATENA_FUNCTION_NOT_DIFFERENTIABLE},
+    {FUNCTION("compiled_twice", "y = 2 * x"), .flags = CATENA_FUNCTION_NOT_DIFFERENTIABLE},
+    {FUNCTION("reserved", "y = x + an offset"), .flags = CATENA_FUNCTION_NOT_DIFFERENTIABLE},
+    {FUNCTION("shipped", "uses a folder that is not there"),
+     .flags = CATENA_FUNCTION_NOT_DIFFERENTIABLE},
 };
 
-static const catena_dtype float32 = {CATENA_CODE_FLOAT, 32, 1};
-#define KERNEL(id, body)                                                                        \
-    .struct_size = sizeof(catena_kernel), .phase = CATENA_PHASE_FORWARD,                        \
-    .priority = CATENA_PRIORITY_REFERENCE, .function = "org.example.c." id, .version_min = 1,   \
-    .version_max = 1, .device = "cpu", .isa = "", .types = &float32, .n_types = 1, .run = body, \
-    .name = "plain"
 static const catena_kernel kernels[] = {
-    {KERNEL("formula_cube", cube)},
-    {KERNEL("compiled_twice", twice)},
-    {KERNEL("reserved", reserve)},
-    {KERNEL("shipped", use)},
+    {KERNEL(CATENA_PHASE_FORWARD, "formula_cube", cube)},
+    {KERNEL(CATENA_PHASE_FORWARD, "compiled_twice", twice)},
+    {KERNEL(CATENA_PHASE_FORWARD, "reserved", reserve)},
+    {KERNEL(CATENA_PHASE_FORWARD, "shipped", use)},
 };
 static const catena_function *const function_list[] = {&functions[0], &functions[1], &functions[2],
                                                        &functions[3]};
@@ -209,18 +164,4 @@ static const catena_plugin plugin = {.struct_size = sizeof plugin,
                                      .functions = function_list,
                                      .kernels = kernel_list};
 
-__attribute__((section(CATENA_MANIFEST_SECTION)))
-const catena_manifest catena_manifest_v1 = {.magic = {'C', 'A', 'T', 'E', 'N', 'A', 'P', 'L'},
-                                            .struct_size = sizeof catena_manifest_v1,
-                                            .abi_major = CATENA_ABI_MAJOR,
-                                            .abi_minor_built = CATENA_ABI_MINOR,
-                                            .abi_minor_needed = CATENA_TARGET_MINOR,
-                                            .id = "org.example.c.formulas",
-                                            .version = "1.0.0",
-                                            .devices = "cpu"};
-
-const catena_plugin *CATENA_CALL catena_plugin_entry_v1(const catena_host *table, catena_ctx *ctx) {
-    (void)ctx;
-    host = table;
-    return &plugin;
-}
+SAMPLE("formulas", "cpu")

@@ -1,31 +1,8 @@
-/* What the examples do not use of the ABI, in plain C: saved state, random numbers, threads,
+/* Parts of the ABI that the examples do not use, in plain C: saved state, random numbers, threads,
  * scratch, an attribute, a gradient composed of host functions, init. One of the kept binaries. */
-#include <catena/abi.h>
 #include <string.h>
 
-static const catena_host *host;
-
-static int64_t size_of(const catena_tensor *t) {
-    int64_t n = 1;
-    for (int32_t i = 0; i < t->dl.ndim; ++i) n *= t->dl.shape[i];
-    return n;
-}
-static float *floats(const catena_tensor *t) {
-    return (float *)(void *)((char *)t->dl.data + t->dl.byte_offset);
-}
-static void copy_meta(const catena_meta *from, catena_meta *to) {
-    to->ndim = from->ndim;
-    to->dtype = from->dtype;
-    to->device_type = from->device_type;
-    for (int32_t i = 0; i < from->ndim; ++i) to->shape[i] = from->shape[i];
-}
-static catena_status CATENA_CALL infer(catena_ctx *ctx, const catena_value *attrs,
-                                       const catena_meta *const *x, uint32_t n_x,
-                                       catena_meta *const *y, uint32_t n_y) {
-    (void)ctx, (void)attrs, (void)n_x, (void)n_y;
-    copy_meta(x[0], y[0]);
-    return CATENA_OK;
-}
+#include "sample.h"
 
 /* Philox4x32-10: four draws for a counter. */
 static void philox(uint64_t key, uint64_t counter, uint32_t out[4]) {
@@ -135,8 +112,6 @@ static catena_status CATENA_CALL square_gradient(catena_ctx *ctx, const catena_g
     return status;
 }
 
-static const catena_port_spec x = {sizeof x, 0, "x", "", "T"}, y = {sizeof y, 0, "y", "", "T"};
-static const catena_port_spec *const inputs[] = {&x}, *const outputs[] = {&y};
 static const catena_attr_spec ratio = {.struct_size = sizeof ratio,
                                        .kind = CATENA_ATTR_FLOAT,
                                        .name = "ratio",
@@ -147,41 +122,16 @@ static const catena_attr_spec ratio = {.struct_size = sizeof ratio,
                                        .hi = {CATENA_ATTR_FLOAT, 1, {.f = 0.9}}};
 static const catena_attr_spec *const attrs[] = {&ratio};
 static const char *const examples[] = {"x=(2,3)", "x=(4,) ratio=0", NULL};
-static const catena_function dropout_function = {.struct_size = sizeof dropout_function,
-                                                 .flags = CATENA_FUNCTION_STOCHASTIC,
-                                                 .name = "org.example.c.dropout",
-                                                 .doc = "y = x, some elements of it 0",
-                                                 .version = 1,
-                                                 .n_attrs = 1,
-                                                 .n_inputs = 1,
-                                                 .n_outputs = 1,
-                                                 .attrs = attrs,
-                                                 .inputs = inputs,
-                                                 .outputs = outputs,
-                                                 .infer = infer,
-                                                 .examples = examples};
-static const catena_function square_function = {.struct_size = sizeof square_function,
-                                                .name = "org.example.c.square",
-                                                .doc = "y = x * x",
-                                                .version = 1,
-                                                .n_inputs = 1,
-                                                .n_outputs = 1,
-                                                .inputs = inputs,
-                                                .outputs = outputs,
-                                                .retain_x = 1,
-                                                .infer = infer,
+static const catena_function dropout_function = {
+    FUNCTION("dropout", "y = x, some elements of it 0"), .flags = CATENA_FUNCTION_STOCHASTIC,
+    .n_attrs = 1, .attrs = attrs, .examples = examples};
+static const catena_function square_function = {FUNCTION("square", "y = x * x"), .retain_x = 1,
                                                 .gradient = square_gradient};
-
-static const catena_dtype float32 = {CATENA_CODE_FLOAT, 32, 1};
-#define KERNEL(which, target, body)                                                                \
-    .struct_size = sizeof(catena_kernel), .flags = CATENA_KERNEL_DETERMINISTIC, .phase = which,    \
-    .priority = CATENA_PRIORITY_REFERENCE, .function = target, .version_min = 1, .version_max = 1, \
-    .device = "cpu", .isa = "", .types = &float32, .n_types = 1, .run = body, .name = "plain"
 #define SAVED .n_saved = 1, .variant = "factors", .plan = plan
 static const catena_kernel kernels[] = {
-    {KERNEL(CATENA_PHASE_FORWARD, "org.example.c.dropout", dropout), SAVED},
-    {KERNEL(CATENA_PHASE_BACKWARD, "org.example.c.dropout", dropout_backward), SAVED},
-    {KERNEL(CATENA_PHASE_FORWARD, "org.example.c.square", square)},
+    {KERNEL(CATENA_PHASE_FORWARD, "dropout", dropout), SAVED},
+    {KERNEL(CATENA_PHASE_BACKWARD, "dropout", dropout_backward), SAVED},
+    {KERNEL(CATENA_PHASE_FORWARD, "square", square)},
 };
 static const catena_function *const function_list[] = {&dropout_function, &square_function};
 static const catena_kernel *const kernel_list[] = {&kernels[0], &kernels[1], &kernels[2]};
@@ -203,18 +153,4 @@ static const catena_plugin plugin = {.struct_size = sizeof plugin,
                                      .init = init,
                                      .deinit = deinit};
 
-__attribute__((section(CATENA_MANIFEST_SECTION)))
-const catena_manifest catena_manifest_v1 = {.magic = {'C', 'A', 'T', 'E', 'N', 'A', 'P', 'L'},
-                                            .struct_size = sizeof catena_manifest_v1,
-                                            .abi_major = CATENA_ABI_MAJOR,
-                                            .abi_minor_built = CATENA_ABI_MINOR,
-                                            .abi_minor_needed = CATENA_TARGET_MINOR,
-                                            .id = "org.example.c.state",
-                                            .version = "1.0.0",
-                                            .devices = "cpu"};
-
-const catena_plugin *CATENA_CALL catena_plugin_entry_v1(const catena_host *table, catena_ctx *ctx) {
-    (void)ctx;
-    host = table;
-    return &plugin;
-}
+SAMPLE("state", "cpu")

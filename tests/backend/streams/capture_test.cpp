@@ -1,5 +1,5 @@
 // Tests of recorded work: repeated launches, the memory of a recording, the order of launches.
-#include "device/queue.hpp"
+#include <catena/core/memory.hpp>
 #include "river.hpp"
 
 using namespace river;

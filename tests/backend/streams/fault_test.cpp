@@ -1,5 +1,5 @@
 // Tests of work that fails after its call has returned.
-#include "device/queue.hpp"
+#include <catena/core/memory.hpp>
 #include "river.hpp"
 
 #include <catena/abi/ext/draft/memory.h>

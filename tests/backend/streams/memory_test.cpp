@@ -1,5 +1,5 @@
 // Tests of memory on streams: pinned and foreign arrays, copies between devices, statistics, limits.
-#include "device/queue.hpp"
+#include <catena/core/memory.hpp>
 #include "river.hpp"
 
 #include <thread>

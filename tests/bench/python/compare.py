@@ -32,7 +32,7 @@ def run(python, side, threads):
 
 
 def two_processes(python):
-    """How many steps two processes take together, relative to one: what the machine allows."""
+    """The throughput of two processes relative to one, which the machine limits."""
     command = [python, HERE / "worker.py", "steps", "1"]
     start = lambda: subprocess.Popen(command, text=True, stdout=subprocess.PIPE)
     rate = lambda process: json.loads(process.communicate()[0])

@@ -9,7 +9,7 @@
 #if CATENA_EMULATED
 #include "emulator/control.h"
 #endif
-#include "device/queue.hpp"
+#include <catena/core/memory.hpp>
 
 namespace F = catena::functions;
 

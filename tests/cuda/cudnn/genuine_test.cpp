@@ -86,8 +86,8 @@ Descriptor properties_of(const Chip& chip) {
 Geometry geometry(std::int64_t n, std::int64_t channels, std::int64_t side, std::int64_t outputs,
                   std::int64_t filter, std::int64_t stride, std::int64_t pad) {
     const std::int64_t positions = (side + 2 * pad - filter) / stride + 1;
-    return {n,      channels, side,   side,   outputs, positions, positions,
-            filter, filter,   stride, stride, pad,     pad};
+    return {n,      channels, side,   side, outputs, positions, positions, filter,
+            filter, stride,   stride, pad,  pad,     1,         1,         1};
 }
 const Geometry geometries[] = {
     geometry(32, 64, 56, 64, 3, 1, 1),
@@ -96,8 +96,10 @@ const Geometry geometries[] = {
     geometry(7, 3, 13, 5, 3, 2, 1),
     geometry(1, 1, 1, 1, 1, 1, 0),
     geometry(5, 2, 9, 3, 2, 3, 4),  // padding larger than the filter
-    {2, 3, 11, 8, 4, 3, 7, 5, 2, 3, 1, 1, 0},
-    {3, 2, 12, 9, 4, 6, 4, 3, 2, 2, 2, 1, 0},  // rows that no filter covers
+    {2, 3, 11, 8, 4, 3, 7, 5, 2, 3, 1, 1, 0, 1, 1, 1},
+    {3, 2, 12, 9, 4, 6, 4, 3, 2, 2, 2, 1, 0, 1, 1, 1},  // rows that no filter covers
+    {2, 3, 11, 8, 4, 5, 2, 3, 3, 1, 1, 0, 0, 3, 3, 1},  // filters whose elements are apart
+    {2, 8, 9, 9, 16, 9, 9, 3, 3, 1, 1, 1, 1, 1, 1, 4},  // groups
 };
 constexpr cudnnDataType_t dtypes[] = {CUDNN_DATA_FLOAT, CUDNN_DATA_DOUBLE, CUDNN_DATA_HALF,
                                       CUDNN_DATA_BFLOAT16};

@@ -81,6 +81,8 @@ struct Sizes {
     Dims w;
     Ints stride = {1};
     Ints pad = {0};
+    Ints dilate = {1};
+    std::int64_t groups = 1;
 };
 const Sizes all_sizes[] = {
     {{2, 3, 7, 9}, {4, 3, 3, 3}, {1}, {1}},
@@ -90,15 +92,21 @@ const Sizes all_sizes[] = {
     {{2, 3, 11, 8}, {4, 3, 5, 2}, {3, 1}, {1, 0}},
     {{2, 2, 3, 4}, {3, 2, 2, 2}, {2}, {3, 4}},  // padding larger than the filter
     {{17, 1, 5, 5}, {2, 1, 5, 5}},
+    {{2, 3, 9, 8}, {4, 3, 3, 2}, {2, 1}, {1, 2}, {2, 3}},
+    {{2, 4, 5, 6}, {6, 2, 3, 2}, {1}, {1}, {1}, 2},
+    {{3, 3, 6, 5}, {6, 1, 2, 2}, {1}, {1}, {2}, 3},
 };
 Attrs attributes(const Sizes& s) {
-    return {set("stride", plugin::Ints(s.stride)), set("pad", plugin::Ints(s.pad))};
+    return {set("stride", plugin::Ints(s.stride)), set("pad", plugin::Ints(s.pad)),
+            set("dilate", plugin::Ints(s.dilate)), set("groups", s.groups)};
 }
 Dims convolved(const Sizes& s) {
     const auto pair = [](const Ints& v, std::size_t i) { return v[v.size() == 1 ? 0 : i]; };
     Dims y = {s.x[0], s.w[0], 0, 0};
     for (const std::size_t i : {0u, 1u})
-        y[2 + i] = (s.x[2 + i] + 2 * pair(s.pad, i) - s.w[2 + i]) / pair(s.stride, i) + 1;
+        y[2 + i] = (s.x[2 + i] + 2 * pair(s.pad, i) - (s.w[2 + i] - 1) * pair(s.dilate, i) - 1) /
+                       pair(s.stride, i) +
+                   1;
     return y;
 }
 
@@ -116,7 +124,7 @@ void check_convolutions(World& world) {
         Attrs attrs = attributes(s);
         attrs.push_back(set("outsize", plugin::Ints(s.x).subspan(2)));
         Both back(world, "catena.deconvolution_2d", attrs);
-        back.check<T>({y, w, draw<T>({s.w[1]}, 5)});
+        back.check<T>({y, w, draw<T>({s.x[1]}, 5)});
         back.check<T>({y, w, Array()});
         attrs = attributes(s);
         attrs.push_back(set("ksize", plugin::Ints(s.w).subspan(2)));
@@ -257,7 +265,7 @@ TEST_CASE("attention that cuDNN does not support runs on our kernel") {
     }
 }
 
-// What one kernel retains, the other can use.
+// Each kernel can use the values that the other one retained.
 TEST_CASE("gradients of attention follow either kernel") {
     World* const world = cudnn();
     if (world == nullptr) return;

@@ -60,8 +60,8 @@ def main(tool, build):
         assert run(folder, "--what", "x", status=2) == []
         usage = subprocess.run([folder / "run", "--help"], check=True, stdout=subprocess.PIPE, text=True).stdout
         assert "usage: ./run [--help]" in usage and "set -u" not in usage and "#" not in usage, usage
-        needed = max((int(minor) for file in folder.rglob("*") if file.is_file()
-                      for minor in re.findall(rb"\0GLIBC_2\.(\d+)\b", file.read_bytes())))
+        needed = max(int(minor) for file in folder.rglob("*") if file.is_file()
+                      for minor in re.findall(rb"\0GLIBC_2\.(\d+)\b", file.read_bytes()))
         assert f"glibc 2.{needed} or newer" in usage, f"expected 2.{needed}: {usage}"
 
         tools = pathlib.Path(scratch, "tools")

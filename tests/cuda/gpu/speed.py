@@ -1,6 +1,5 @@
-"""catena beside PyTorch on one GPU: networks and kernels, asked in turns, in one table. Fails where a time
-is above what it is held to, or where the two do not compute the same; without PyTorch catena is timed
-alone, and the comparison skipped.
+"""Compares catena with PyTorch on one GPU: networks and kernels, measured in turns, in one table. Fails
+where a time exceeds its limit, or where the results differ; without PyTorch only catena is timed.
 
 usage: speed.py PROGRAM [--peer SCRIPT] [--tiny] [--rounds N] [--device NAME] [--only WORK]
   PROGRAM        gpu-speed

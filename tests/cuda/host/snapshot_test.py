@@ -1,5 +1,5 @@
-"""catena-train-mnist's snapshots go from a GPU to the CPU and back: what is saved on one goes on on the
-other, and learns what it would have learned there.
+"""Snapshots of catena-train-mnist that were saved on a GPU resume on the CPU, and vice versa, with the
+results of an uninterrupted training.
 
 usage: snapshot_test.py PROGRAM DIGITS [--images N] [--device NAME]
 """

@@ -1,4 +1,4 @@
-"""Tests the code that nvcc makes of a formula's kernels: loads and stores of 16 bytes if nothing is
+"""Tests the code that nvcc generates for a formula's kernels: loads and stores of 16 bytes if nothing is
 broadcast, and no local memory.
 
 usage: code_test.py NVCC SOURCE INCLUDE...

@@ -1,4 +1,4 @@
-// What catena uses of nccl.h. The tests compile this with NVIDIA's header and with the emulator's.
+// The declarations of nccl.h that catena uses. Tests compile this with NVIDIA's header and the emulator's.
 #pragma once
 
 #include <nccl.h>

@@ -1,4 +1,5 @@
-// NVIDIA's NCCL on a machine without a GPU: whether it has what the plugin calls, and what open() says.
+// NVIDIA's NCCL on a machine without a GPU: it has the symbols that the plugin calls, and open() fails
+// with the expected error.
 #include <algorithm>
 
 #include "ranks.hpp"

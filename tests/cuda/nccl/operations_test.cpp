@@ -2,219 +2,75 @@
 #include <algorithm>
 #include <cmath>
 
+#include <testing/exchange.hpp>
+
 #include "ranks.hpp"
 
+using namespace catena::testing;
 using namespace nccl_test;
 
 namespace {
 
-// Element i of a rank's data.
-double value(int rank, std::size_t i) {
-    return static_cast<double>((static_cast<std::size_t>(rank) * 3 + i) % 5 + 1);
-}
-Values values(int rank, std::size_t n, std::size_t first = 0) {
+Values values(int rank, std::size_t n) {
     Values v;
-    for (std::size_t i = 0; i < n; ++i) v.push_back(value(rank, first + i));
+    for (std::size_t i = 0; i < n; ++i)
+        v.push_back(static_cast<double>((static_cast<std::size_t>(rank) * 3 + i) % 5 + 1));
     return v;
 }
-double reduced(int size, std::size_t i, int reduction) {
-    double x = value(0, i);
-    for (int r = 1; r < size; ++r) {
-        const double y = value(r, i);
-        x = reduction == CATENA_REDUCE_MIN    ? std::min(x, y)
-            : reduction == CATENA_REDUCE_MAX  ? std::max(x, y)
-            : reduction == CATENA_REDUCE_PROD ? x * y
-                                              : x + y;
-    }
-    return reduction == CATENA_REDUCE_MEAN ? x / size : x;
-}
-Values all_reduced(int size, std::size_t n, int reduction = CATENA_REDUCE_SUM,
-                   std::size_t first = 0) {
-    Values v;
-    for (std::size_t i = 0; i < n; ++i) v.push_back(reduced(size, first + i, reduction));
-    return v;
-}
-void append(Values& to, const Values& more) { to.insert(to.end(), more.begin(), more.end()); }
-
-// The count of piece r, and of the pieces before.
-using Counts = std::vector<std::uint64_t>;
-Counts counts_of(int size, bool even) {
-    Counts counts;
+Values sums(int size, std::size_t n) {
+    Values v(n, 0);
     for (int r = 0; r < size; ++r)
-        counts.push_back(even ? 4 : static_cast<std::uint64_t>((r * 3 + 2) % 4));  // 2, 1, 0
-    return counts;
+        for (std::size_t i = 0; i < n; ++i) v[i] += values(r, n)[i];
+    return v;
 }
-std::uint64_t before(const Counts& counts, int rank) {
-    std::uint64_t n = 0;
-    for (int r = 0; r < rank; ++r) n += counts[static_cast<std::size_t>(r)];
-    return n;
+
+// Returns what is wrong with an operation on memory of the rank's device, or an empty text.
+std::string wrong(Rank& rank, const Form& form) {
+    Exchange exchange(form, rank.info.rank, rank.info.size);
+    std::vector<std::pair<Array*, void*>> blocks;
+    const catena_operation own = exchange.on([&](Array& a) {
+        return blocks.emplace_back(&a, rank.copy(a.data<char>(), a.nbytes())).second;
+    });
+    catena_operation o = rank.operation(form.kind, own.send, own.recv, own.count);
+    o.dtype = own.dtype, o.reduction = own.reduction, o.peer = own.peer;
+    o.send_counts = own.send_counts, o.recv_counts = own.recv_counts;
+    const std::string text = rank.run(o);
+    for (const auto& [array, data] : blocks) rank.fetch(array->data<char>(), data, array->nbytes());
+    return text.empty() ? exchange.wrong() : text;
 }
 
 }  // namespace
 
-TEST_CASE("allreduce: every dtype and reduction, in place and out of place") {
+TEST_CASE("reductions of every dtype, in place and out of place") {
     with_all_sizes([](Rank& rank) {
-        const std::size_t n = 37;
-        for (const catena_dtype d : {f32, f64, f16, bf16, i8, i32, i64, u8, u32, u64, boolean})
+        for (const catena_dtype d : reducible_dtypes)
             for (int reduction = 0; reduction <= CATENA_REDUCE_PROD; ++reduction)
                 for (const bool in_place : {false, true}) {
-                    CAPTURE(plugin::text_of(d));
-                    CAPTURE(reduction);
-                    const bool floats = d.code == CATENA_CODE_FLOAT || d.code == CATENA_CODE_BFLOAT;
-                    char* const send = rank.put(values(rank.info.rank, n), d);
-                    char* const recv = in_place ? send : rank.room(n, d);
-                    catena_operation o = rank.operation(CATENA_OP_ALLREDUCE, send, recv, n);
-                    o.dtype = d;
-                    o.reduction = reduction;
-                    const std::string text = rank.run(o);
-                    if ((reduction == CATENA_REDUCE_MEAN && !floats) ||
-                        (d.code == CATENA_CODE_BOOL && reduction != CATENA_REDUCE_MIN &&
-                         reduction != CATENA_REDUCE_MAX)) {
-                        CHECK(rank.status == CATENA_E_DTYPE);
-                        continue;
+                    if (d.bits == 16 && !is_floating(d)) continue;  // NCCL has no int16
+                    const Form form = {
+                        .dtype = d, .reduction = reduction, .count = 37, .in_place = in_place};
+                    CAPTURE(form.text());
+                    const std::string text = wrong(rank, form);
+                    if (has_reduction(d, reduction)) CHECK(text == "");
+                    else CHECK(rank.status == CATENA_E_DTYPE);
+                }
+    });
+}
+
+TEST_CASE("every operation, to and from each rank, with even and uneven pieces") {
+    with_all_sizes([](Rank& rank) {
+        for (int kind = CATENA_OP_REDUCE; kind <= CATENA_OP_ALLTOALL; ++kind)
+            for (int root = 0; root < rank.info.size; ++root)
+                for (const bool pieces : {false, true})
+                    for (const int place :
+                         {0, 1, 2}) {  // out of place, the own piece, the beginning
+                        if (pieces && !has_pieces(kind)) continue;
+                        Form form = {.kind = kind, .count = 11, .pieces = pieces};
+                        if (!plugin::reduces(kind)) form.dtype = dtype_of<std::int16_t>();
+                        form.in_place = place > 0, form.at_begin = place == 2, form.root = root;
+                        CAPTURE(form.text());
+                        CHECK(wrong(rank, form) == "");
                     }
-                    CHECK(text == "");
-                    const Values got = rank.get(recv, n, d);
-                    const Values expected = all_reduced(rank.info.size, n, reduction);
-                    const double bound = reduction == CATENA_REDUCE_MEAN ? 1e-2 : 0;
-                    for (std::size_t i = 0; i < n; ++i)
-                        CHECK(std::abs(got[i] - expected[i]) <= bound);
-                }
-    });
-}
-
-TEST_CASE("reduce and bcast, to and from each rank") {
-    with_all_sizes([](Rank& rank) {
-        const std::size_t n = 11;
-        const int me = rank.info.rank;
-        for (int root = 0; root < rank.info.size; ++root)
-            for (const bool in_place : {false, true}) {
-                char* const send = rank.put(values(me, n));
-                char* const recv = in_place ? send : rank.room(n);
-                catena_operation o = rank.operation(CATENA_OP_REDUCE, send, recv, n);
-                o.peer = root;
-                if (me != root) o.recv = nullptr;
-                CHECK(rank.run(o) == "");
-                const Values untouched = in_place ? values(me, n) : Values(n, -1);
-                CHECK(rank.get(recv, n) ==
-                      (me == root ? all_reduced(rank.info.size, n) : untouched));
-
-                char* const data = rank.put(values(me, n), i16);  // NCCL has no int16
-                o = rank.operation(CATENA_OP_BCAST, me == root ? data : nullptr,
-                                   me == root && !in_place ? nullptr : data, n);
-                o.dtype = i16;
-                o.peer = root;
-                CHECK(rank.run(o) == "");
-                CHECK(rank.get(data, n, i16) == values(root, n));
-            }
-    });
-}
-
-TEST_CASE("allgather and reduce_scatter, with even and uneven pieces") {
-    with_all_sizes([](Rank& rank) {
-        const int me = rank.info.rank, size = rank.info.size;
-        for (const bool even : {true, false})
-            for (const int place : {0, 1, 2}) {  // out of place, the own piece, the beginning
-                CAPTURE(even);
-                CAPTURE(place);
-                const Counts counts = counts_of(size, even);
-                const std::uint64_t total = before(counts, size),
-                                    own = counts[static_cast<std::size_t>(me)];
-                const std::uint64_t offset = before(counts, me);
-                Values gathered;
-                for (int r = 0; r < size; ++r)
-                    append(gathered, values(r, counts[static_cast<std::size_t>(r)]));
-                Values begin(total, -1);
-                const Values mine = values(me, own);
-                const auto at = place == 1 ? static_cast<std::ptrdiff_t>(offset) : 0;
-                if (place != 0) std::ranges::copy(mine, begin.begin() + at);
-                char* const recv = rank.put(begin);
-                catena_operation o = rank.operation(
-                    CATENA_OP_ALLGATHER,
-                    place == 0 ? rank.put(mine) : recv + static_cast<std::size_t>(at) * 4, recv,
-                    own);
-                if (!even) o.recv_counts = counts.data();
-                CHECK(rank.run(o) == "");
-                CHECK(rank.get(recv, total) == gathered);
-
-                char* const send = rank.put(values(me, total));
-                char* const piece = place == 0   ? rank.room(own)
-                                    : place == 1 ? send + offset * 4
-                                                 : send;
-                o = rank.operation(CATENA_OP_REDUCE_SCATTER, send, piece, own);
-                if (!even) o.send_counts = counts.data();
-                CHECK(rank.run(o) == "");
-                CHECK(rank.get(piece, own) ==
-                      all_reduced(size, own, CATENA_REDUCE_SUM, static_cast<std::size_t>(offset)));
-            }
-    });
-}
-
-TEST_CASE("gather and scatter, with even and uneven pieces") {
-    with_all_sizes([](Rank& rank) {
-        const int me = rank.info.rank, size = rank.info.size;
-        for (const bool even : {true, false})
-            for (const bool in_place : {false, true})
-                for (int root = 0; root < size; ++root) {
-                    const Counts counts = counts_of(size, even);
-                    const std::uint64_t total = before(counts, size),
-                                        own = counts[static_cast<std::size_t>(me)];
-                    const std::uint64_t offset = before(counts, me);
-                    Values gathered;
-                    for (int r = 0; r < size; ++r)
-                        append(gathered, values(r, counts[static_cast<std::size_t>(r)]));
-                    Values begin(total, -1);
-                    std::ranges::copy(values(me, own),
-                                      begin.begin() + static_cast<std::ptrdiff_t>(offset));
-                    char* const recv = me == root ? rank.put(begin) : nullptr;
-                    catena_operation o = rank.operation(
-                        CATENA_OP_GATHER,
-                        in_place && me == root ? recv + offset * 4 : rank.put(values(me, own)),
-                        recv, own);
-                    o.peer = root;
-                    if (!even && me == root) o.recv_counts = counts.data();
-                    CHECK(rank.run(o) == "");
-                    if (me == root) CHECK(rank.get(recv, total) == gathered);
-
-                    char* const send = me == root ? rank.put(values(root, total)) : nullptr;
-                    char* const piece = in_place && me == root ? send + offset * 4 : rank.room(own);
-                    o = rank.operation(CATENA_OP_SCATTER, send, piece, own);
-                    o.peer = root;
-                    if (!even && me == root) o.send_counts = counts.data();
-                    CHECK(rank.run(o) == "");
-                    CHECK(rank.get(piece, own) == values(root, own, offset));
-                }
-    });
-}
-
-TEST_CASE("alltoall, with even and uneven pieces") {
-    with_all_sizes([](Rank& rank) {
-        const int me = rank.info.rank, size = rank.info.size;
-        // Rank a has count(a, b) elements for rank b.
-        for (const bool even : {true, false})
-            for (const bool in_place : {false, true}) {
-                const auto count = [&](int a, int b) {
-                    return static_cast<std::uint64_t>(even ? 3 : (a * b + b + a) % 3);
-                };
-                Counts to, from;
-                Values expected;
-                for (int r = 0; r < size; ++r) {
-                    to.push_back(count(me, r));
-                    from.push_back(count(r, me));
-                    std::size_t first = 0;
-                    for (int b = 0; b < me; ++b) first += count(r, b);
-                    append(expected, values(r, count(r, me), first));
-                }
-                char* const send = rank.put(values(me, before(to, size)));
-                char* const recv = in_place ? send : rank.room(before(from, size));
-                catena_operation o = rank.operation(CATENA_OP_ALLTOALL, send, recv, 3);
-                if (!even) {
-                    o.send_counts = to.data();
-                    o.recv_counts = from.data();
-                }
-                CHECK(rank.run(o) == "");
-                CHECK(rank.get(recv, before(from, size)) == expected);
-            }
     });
 }
 
@@ -343,7 +199,7 @@ TEST_CASE("split: groups by color, ordered by key; they outlive their parent") {
         std::swap(rank.comm, all);
         char* const data = rank.put(values(me, 5));
         CHECK(rank.run(rank.operation(CATENA_OP_ALLREDUCE, data, data, 5)) == "");
-        CHECK(rank.get(data, 5) == all_reduced(3, 5));
+        CHECK(rank.get(data, 5) == sums(3, 5));
         std::swap(rank.comm, all);
         table().close(all);
     });

@@ -8,7 +8,6 @@
 
 #include <atomic>
 #include <catena/plugin/communicator.hpp>
-#include <catena/plugin/half.hpp>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -68,53 +67,9 @@ inline std::string new_address() {
     return "group " + std::to_string(groups++);
 }
 
-constexpr catena_dtype f32 = {CATENA_CODE_FLOAT, 32, 1}, f64 = {CATENA_CODE_FLOAT, 64, 1},
-                       f16 = {CATENA_CODE_FLOAT, 16, 1}, bf16 = {CATENA_CODE_BFLOAT, 16, 1},
-                       i8 = {CATENA_CODE_INT, 8, 1}, i16 = {CATENA_CODE_INT, 16, 1},
-                       i32 = {CATENA_CODE_INT, 32, 1}, i64 = {CATENA_CODE_INT, 64, 1},
-                       u8 = {CATENA_CODE_UINT, 8, 1}, u32 = {CATENA_CODE_UINT, 32, 1},
-                       u64 = {CATENA_CODE_UINT, 64, 1}, boolean = {CATENA_CODE_BOOL, 8, 1};
-
-// Calls body(T()) for the C++ type of a dtype; int16 for uint16 and so on, as values are small.
-template <class Body>
-void with_type(catena_dtype d, const Body& body) {
-    if (d.code == CATENA_CODE_BFLOAT) return body(plugin::BFloat16());
-    if (d.code == CATENA_CODE_FLOAT)
-        return d.bits == 16   ? body(plugin::Float16())
-               : d.bits == 32 ? body(float())
-                              : body(double());
-    switch (d.bits) {
-        case 8: return body(std::int8_t());
-        case 16: return body(std::int16_t());
-        case 32: return body(std::int32_t());
-        default: return body(std::int64_t());
-    }
-}
+constexpr catena_dtype f32 = {CATENA_CODE_FLOAT, 32, 1}, i16 = {CATENA_CODE_INT, 16, 1},
+                       i32 = {CATENA_CODE_INT, 32, 1};
 using Values = std::vector<double>;
-inline std::vector<char> bytes_of(const Values& values, catena_dtype d) {
-    std::vector<char> bytes(values.size() * plugin::item_bytes(d));
-    with_type(d, [&]<class T>(T) {
-        for (std::size_t i = 0; i < values.size(); ++i) {
-            T x;
-            if constexpr (std::is_arithmetic_v<T>) x = static_cast<T>(values[i]);
-            else x = plugin::to_half<T>(static_cast<float>(values[i]));
-            std::memcpy(bytes.data() + i * sizeof x, &x, sizeof x);
-        }
-    });
-    return bytes;
-}
-inline Values values_of(const std::vector<char>& bytes, catena_dtype d) {
-    Values values(bytes.size() / plugin::item_bytes(d));
-    with_type(d, [&]<class T>(T) {
-        for (std::size_t i = 0; i < values.size(); ++i) {
-            T x;
-            std::memcpy(&x, bytes.data() + i * sizeof x, sizeof x);
-            if constexpr (std::is_arithmetic_v<T>) values[i] = static_cast<double>(x);
-            else values[i] = static_cast<double>(plugin::to_float(x));
-        }
-    });
-    return values;
-}
 
 // One rank of a group, with a stream and memory on its device. Owns them.
 class Rank {
@@ -148,25 +103,29 @@ public:
         comm = nullptr;
     }
 
-    // Copies values to the device; the memory lives as long as this object.
-    char* put(const Values& values, catena_dtype d = f32) {
-        const std::vector<char> bytes = bytes_of(values, d);
+    // Copies to the device; the memory lives as long as this object.
+    char* copy(const void* from, std::size_t bytes) {
         char* data = nullptr;
-        if (bytes.empty()) return nullptr;
-        CHECK(cudaMalloc(reinterpret_cast<void**>(&data), bytes.size()) == cudaSuccess);
+        if (bytes == 0) return nullptr;
+        CHECK(cudaMalloc(reinterpret_cast<void**>(&data), bytes) == cudaSuccess);
         blocks_.push_back(data);
-        CHECK(cudaMemcpyAsync(data, bytes.data(), bytes.size(), cudaMemcpyHostToDevice, stream) ==
-              cudaSuccess);
+        CHECK(cudaMemcpyAsync(data, from, bytes, cudaMemcpyHostToDevice, stream) == cudaSuccess);
         return data;
     }
-    char* room(std::size_t n, catena_dtype d = f32) { return put(Values(n, -1), d); }
-    Values get(const void* data, std::size_t n, catena_dtype d = f32) {
-        std::vector<char> bytes(n * plugin::item_bytes(d));
-        if (n == 0) return {};
-        CHECK(cudaMemcpyAsync(bytes.data(), data, bytes.size(), cudaMemcpyDeviceToHost, stream) ==
-              cudaSuccess);
+    void fetch(void* to, const void* data, std::size_t bytes) const {
+        if (bytes == 0) return;
+        CHECK(cudaMemcpyAsync(to, data, bytes, cudaMemcpyDeviceToHost, stream) == cudaSuccess);
         CHECK(cudaStreamSynchronize(stream) == cudaSuccess);
-        return values_of(bytes, d);
+    }
+    char* put(const Values& values) {
+        const std::vector<float> floats(values.begin(), values.end());
+        return copy(floats.data(), floats.size() * sizeof(float));
+    }
+    char* room(std::size_t n) { return put(Values(n, -1)); }
+    Values get(const void* data, std::size_t n) const {
+        std::vector<float> floats(n);
+        fetch(floats.data(), data, n * sizeof(float));
+        return {floats.begin(), floats.end()};
     }
 
     catena_operation operation(int kind, const void* send, void* recv, std::uint64_t count) const {

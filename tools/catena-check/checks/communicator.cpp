@@ -149,28 +149,11 @@ const Registered r2{{"communicator", "structs",
 
 // ---- communicator/results
 
-constexpr catena_dtype all_dtypes[] = {
-    dtype_of<float>(),         dtype_of<double>(),        dtype_of<Float16>(),
-    dtype_of<BFloat16>(),      dtype_of<std::int8_t>(),   dtype_of<std::int16_t>(),
-    dtype_of<std::int32_t>(),  dtype_of<std::int64_t>(),  dtype_of<std::uint8_t>(),
-    dtype_of<std::uint16_t>(), dtype_of<std::uint32_t>(), dtype_of<std::uint64_t>(),
-    dtype_of<bool>()};
-
-bool has_pieces(int kind) {
-    return kind == CATENA_OP_ALLGATHER || kind == CATENA_OP_REDUCE_SCATTER ||
-           kind == CATENA_OP_GATHER || kind == CATENA_OP_SCATTER || kind == CATENA_OP_ALLTOALL;
-}
-bool has_reduction(catena_dtype dtype, int reduction) {
-    if (dtype.code == CATENA_CODE_BOOL)
-        return reduction == CATENA_REDUCE_MIN || reduction == CATENA_REDUCE_MAX;
-    return reduction != CATENA_REDUCE_MEAN || is_floating(dtype);
-}
-
 // Every kind of operation for each dtype, reduction and form.
 std::vector<Form> all_forms(int size) {
     std::vector<Form> forms;
     for (int kind = CATENA_OP_ALLREDUCE; kind <= CATENA_OP_ALLTOALL; ++kind)
-        for (const catena_dtype dtype : all_dtypes)
+        for (const catena_dtype dtype : reducible_dtypes)
             for (int reduction = 0; reduction <= CATENA_REDUCE_PROD; ++reduction) {
                 if (plugin::reduces(kind) ? !has_reduction(dtype, reduction) : reduction > 0)
                     continue;
@@ -185,11 +168,12 @@ std::vector<Form> all_forms(int size) {
                 for (const bool pieces : {false, true}) {
                     if (pieces && (!has_pieces(kind) || (in_place && kind == CATENA_OP_ALLTOALL)))
                         continue;
-                    forms.push_back({.kind = kind,
-                                     .count = count,
-                                     .pieces = pieces,
-                                     .in_place = in_place,
-                                     .root = size - 1});
+                    Form form = {.kind = kind, .count = count, .pieces = pieces};
+                    form.in_place = in_place;
+                    form.root = size - 1;
+                    forms.push_back(form);
+                    form.at_begin = true;
+                    if (in_place && has_pieces(kind)) forms.push_back(form);
                 }
     return forms;
 }

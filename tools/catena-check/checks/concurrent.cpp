@@ -98,9 +98,10 @@ private:
             std::vector<std::vector<Use>> all;
             for (Caller& c : callers_) all.push_back(c.uses(phase));
             for (const Use& use : all[0]) {
-                const catena_kernel& k = *use.kernel;
-                if (!testing::detail::on_cpu(k) || callers_[0].world->origin(k) != subject_.id)
-                    continue;
+                const World& world = *callers_[0].world;
+                const catena_kernel* const k = use.kernel;
+                if (k != nullptr && !testing::detail::on_cpu(*k)) continue;
+                if ((k != nullptr ? world.origin(*k) : world.origin(f)) != subject_.id) continue;
                 std::vector<const Use*> same;
                 for (const auto& uses : all)
                     for (const Use& other : uses)

@@ -126,11 +126,14 @@ void exception(const Subject& subject, Findings& findings) {
     const Circumstances fenced = {{}, {Placement::Kind::fenced}};
     using Fill = std::pair<const char*, double>;
     static constexpr double large = 1e18;
+    const Fill values[] = {{"NaN", NAN}, {"inf", INFINITY},      {"-inf", -INFINITY},
+                           {"-1", -1.0}, {"the largest", large}, {"the smallest", -large}};
+    const auto is_read = [&](std::size_t i) {
+        return (testing::detail::input_flags(f, i) & CATENA_PORT_HOST) != 0;
+    };
     for (const Play& p : plays)
         for (const Use& u : p.uses)
-            for (const auto& [words, number] :
-                 {Fill{"NaN", NAN}, Fill{"inf", INFINITY}, Fill{"-inf", -INFINITY},
-                  Fill{"-1", -1.0}, Fill{"the largest", large}, Fill{"the smallest", -large}}) {
+            for (const auto& [words, number] : values) {
                 const double value = number;
                 const bool forward = u.kernel->phase == CATENA_PHASE_FORWARD;
                 const auto spoil = [&](Array a) {
@@ -146,15 +149,31 @@ void exception(const Subject& subject, Findings& findings) {
             }
     if (!rig.brings()) return skip_if_idle(findings);
     for (const Play& p : plays)
+        for (const auto& [words, value] : values) {
+            if (!p.composition) continue;
+            std::vector<Array> x = p.composition->given.x;
+            for (std::size_t i = 0; i < x.size(); ++i)
+                for (std::int64_t k = 0; is_read(i) && x[i] && k < x[i].size(); ++k)
+                    set_clamped(x[i], k, value);
+            check(fmt::format("compose() of \"{}\" with {} in all that it reads", p.sample.text,
+                              words),
+                  [&] {
+                      Engine caller = rig.caller(p.sample.example.attrs, p.sample.train, fenced);
+                      std::vector<catena_var*> y;
+                      return caller.compose(caller.make({x}).x, y, true);
+                  });
+        }
+    for (const Play& p : plays)
         for (const auto& wrong : {testing::detail::wrong_shapes(p.sample.example),
                                   testing::detail::wrong_ranks(p.sample.example)})
             for (const testing::Example& e : wrong)
                 check("infer() of \"" + testing::text_of(f, e) + "\"", [&] {
-                    testing::detail::Metas x;
+                    std::vector<Array> x;
                     for (std::size_t i = 0; i < e.inputs.size(); ++i)
-                        x.push_back(testing::detail::meta_of(
-                            e.inputs[i], p.sample.x[i] ? p.sample.x[i].dtype() : catena_dtype()));
-                    return rig.caller(e.attrs, p.sample.train, fenced).infer(x);
+                        x.push_back(testing::detail::draw_for_infer(
+                            f, e, i, p.sample.x[i] ? p.sample.x[i].dtype() : catena_dtype(),
+                            subject.seed32()));
+                    return rig.caller(e.attrs, p.sample.train, fenced).shapes(x);
                 });
 }
 const Registered r3{

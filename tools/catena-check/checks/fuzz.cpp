@@ -157,13 +157,15 @@ constexpr std::size_t most_cases = 600;
 constexpr std::size_t all_cases = 12000;
 constexpr double most_elements = 20000;  // of a tensor in kernel calls
 
-// Whether a host can create such a tensor: the product of its nonzero extents is at most 2^59.
-bool exists(const catena_meta& m) {
+// The product of the extents that are not 0: other tensors of a composition may be as large.
+double whole(const catena_meta& m) {
     double n = 1;
     for (std::int32_t d = 0; d < m.ndim; ++d)
         if (m.shape[d] != 0) n *= static_cast<double>(m.shape[d]);
-    return n <= 0x1p59;
+    return n;
 }
+// Whether a host can create such a tensor.
+bool exists(const catena_meta& m) { return whole(m) <= 0x1p59; }
 
 class Fuzz {
 public:
@@ -295,9 +297,19 @@ private:
         const std::string words = describe(e, x);
         Engine caller = rig_.caller(e.attrs, train, {{}, {Placement::Kind::fenced}});
         std::vector<catena_meta> y;
+        std::vector<Array> arrays;  // those that compose() may read
+        for (std::size_t i = 0; i < x.size(); ++i) {
+            const bool host = (testing::detail::input_flags(f_, i) & CATENA_PORT_HOST) != 0;
+            if (!x[i]) arrays.emplace_back();
+            else if (host && exists(*x[i]) && elements(*x[i]) <= most_elements)
+                arrays.push_back(numbers(i));
+            else
+                arrays.push_back(
+                    Array::without_memory(testing::detail::dims_of(*x[i]), x[i]->dtype));
+        }
         if (rig_.brings()) {
             doing("infer() of {}", words);
-            const Reply r = caller.infer(x);
+            const Reply r = f_.infer != nullptr ? caller.infer(x) : caller.shapes(arrays);
             if (report(words, judge(r, f_)) || r.status != CATENA_OK ||
                 report(words, shapes_of(r.metas, x)))
                 return;
@@ -309,12 +321,18 @@ private:
             }
         double largest = 0;
         for (const auto& meta : x)
-            if (meta) largest = std::max(largest, elements(*meta));
+            if (meta)
+                largest = std::max(largest, f_.compose != nullptr ? whole(*meta) : elements(*meta));
         for (const catena_meta& meta : y) largest = std::max(largest, elements(meta));
         if (largest > most_elements || !std::ranges::all_of(y, exists)) return;
         if (std::ranges::any_of(x, [](const auto& meta) { return meta && !exists(*meta); })) return;
-        std::vector<Array> arrays;
-        for (std::size_t i = 0; i < x.size(); ++i) arrays.push_back(x[i] ? numbers(i) : Array());
+        for (std::size_t i = 0; i < x.size(); ++i)
+            if (x[i] && !arrays[i].has_memory()) arrays[i] = numbers(i);
+        if (rig_.brings() && f_.compose != nullptr) {
+            doing("compose() of {}", words);
+            std::vector<catena_var*> results;
+            report(words, judge(caller.compose(caller.make({arrays}).x, results), f_));
+        }
         for (const catena_kernel* k : rig_.kernels(CATENA_PHASE_FORWARD)) {
             if (!testing::detail::fits(f_, *k, x, Metas(y.begin(), y.end()))) continue;
             const std::string label = fmt::format("forward '{}' of {}", k->isa, words);

@@ -43,6 +43,7 @@ public:
             const auto values = values_of(f_, e.attrs);
             for (const detail::Row& row : detail::rows_of(*world_, f_)) {
                 const Metas x = detail::metas_in(f_, e, row);
+                example_ = e;
                 if (ask(values, x).status != CATENA_OK) continue;
                 body(values, x);
                 break;  // dtypes make no difference here
@@ -50,10 +51,18 @@ public:
         }
     }
 
-    // Calls infer(). `before` is the initial value of each byte of the outputs.
+    // Calls infer(), or compose() without it. `before` is the initial value of each byte of the outputs.
     Reply ask(const std::vector<catena_value>& values, const Metas& x, int before = 0) const {
         doing("infer() of {} for {}", f_.name, text_of(x));
-        Reply reply = Engine(*world_, f_, values, {}).infer(x, before);
+        Engine engine(*world_, f_, values, {});
+        Reply reply;
+        if (f_.infer != nullptr) {
+            reply = engine.infer(x, before);
+        } else {
+            std::vector<Array> inputs;
+            for (std::size_t i = 0; i < x.size(); ++i) inputs.push_back(input(x, i));
+            reply = engine.shapes(inputs);
+        }
         if (!reply.thrown.empty()) throw std::runtime_error(reply.thrown);
         return reply;
     }
@@ -84,10 +93,22 @@ public:
     }
 
 private:
+    // Returns an input for compose(): with elements if it may read them, and if a host has as many.
+    Array input(const Metas& x, std::size_t i) const {
+        if (!x[i]) return {};
+        Example e = example_;
+        e.inputs[i].shape = detail::dims_of(*x[i]);
+        const bool many = detail::elements(*x[i]) > most_elements;
+        return many ? Array::without_memory(e.inputs[i].shape, x[i]->dtype)
+                    : detail::draw_for_infer(f_, e, i, x[i]->dtype, subject_.seed32());
+    }
+
+    static constexpr double most_elements = 1e6;
     std::unique_ptr<World> world_;
     const catena_function& f_;
     const Subject& subject_;
     Findings& findings_;
+    Example example_;
 };
 
 bool same(const Reply& a, const Reply& b) {

@@ -31,8 +31,8 @@ void random(const Subject& subject, Findings& findings) {
     if (const std::string absent = absent_in(*world, subject); !absent.empty())
         return findings.skip("{}", absent);
     if ((f.flags & CATENA_FUNCTION_STOCHASTIC) == 0) return findings.skip("it draws none");
-    if (!CATENA_HAS(&f, catena_function, examples) || f.examples == nullptr ||
-        world->kernels(f.name, CATENA_PHASE_FORWARD).empty())
+    const bool runs = !world->kernels(f.name, CATENA_PHASE_FORWARD).empty() || f.compose != nullptr;
+    if (f.examples == nullptr || !runs)
         return findings.skip("no example, or no kernel that runs here");
     bool draws = false;
     bool differs = false;

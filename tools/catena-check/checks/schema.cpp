@@ -164,7 +164,8 @@ void ports(const Subject& subject, Findings& findings) {
                 const catena_port_spec& p = in ? *f.inputs[i] : *f.outputs[i];
                 const std::uint32_t legal =
                     CATENA_PORT_NON_DIFFERENTIABLE |
-                    (in ? CATENA_PORT_OPTIONAL | CATENA_PORT_MUTATED : CATENA_PORT_HIDDEN) |
+                    (in ? CATENA_PORT_OPTIONAL | CATENA_PORT_MUTATED | CATENA_PORT_HOST
+                        : CATENA_PORT_HIDDEN) |
                     (in && i + 1 == f.n_inputs ? +CATENA_PORT_VARIADIC : 0u);
                 if ((p.flags & ~legal) != 0)
                     fail(fmt::format("{}: flags: expected those of {}, got {:#x}", p.name,
@@ -175,7 +176,7 @@ void ports(const Subject& subject, Findings& findings) {
         check_ports(f, each_to(findings));
         if ((f.flags & CATENA_FUNCTION_ADDITION) != 0 && std::strcmp(f.name, "catena.add") != 0)
             fail("the addition: expected catena.add alone, since a host takes one");
-        if ((f.flags >> 6) != 0)
+        if ((f.flags >> 8) != 0)
             fail(fmt::format("flags: expected those that there are, got {:#x}", f.flags));
     });
     table.kernels([&](const catena_kernel& k) {
@@ -264,18 +265,21 @@ void kernels(const Subject& subject, Findings& findings) {
         }
     });
     table.functions([&](const catena_function& f) {
-        if ((f.flags & CATENA_FUNCTION_VIEW) != 0) return;
+        if ((f.flags & CATENA_FUNCTION_VIEW) != 0 || f.compose != nullptr) return;
         bool computed = false;
         for (const catena_kernel* k : table.all_kernels())
             computed = computed ||
                        (k->phase == CATENA_PHASE_FORWARD && std::strcmp(k->function, f.name) == 0);
         if (!computed)
-            findings.fail("{}: expected a forward kernel, got none: nobody can call it", f.name);
+            findings.fail(
+                "{}: expected a forward kernel or compose(), got none: nobody can call it", f.name);
     });
 }
 const Registered r8{
     {"schema", "kernels",
-     "each kernel has a function, and each function a kernel; rows of dtypes are valid", kernels}};
+     "each kernel has a function, and each function a kernel or compose(); rows of dtypes are "
+     "valid",
+     kernels}};
 
 void variants(const Subject& subject, Findings& findings) {
     const Table table(subject);
@@ -301,7 +305,7 @@ const Registered r9{{"schema", "variants",
 void examples(const Subject& subject, Findings& findings) {
     const Table table(subject);
     table.functions([&](const catena_function& f) {
-        if (!CATENA_HAS(&f, catena_function, examples) || f.examples == nullptr) return;
+        if (f.examples == nullptr) return;
         check_examples(f, each_to(findings));
         for (std::size_t i = 0; f.examples[i] != nullptr && i < 64; ++i) try {
                 (void)testing::parse_example(f, f.examples[i]);
@@ -325,6 +329,9 @@ void devices(const Subject& subject, Findings& findings) {
     const std::string text = field_text(table.manifest().devices);
     std::istringstream names(text);
     for (std::string name; std::getline(names, name, ',');) says.insert(name);
+    table.functions([&](const catena_function& f) {  // a composition needs no device
+        if (f.compose != nullptr && says.contains("cpu")) has.insert("cpu");
+    });
     for (const std::string& device : own)
         if (says.count(device) == 0) has.erase(device);
         else has.insert(device);

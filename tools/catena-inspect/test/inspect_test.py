@@ -208,10 +208,11 @@ class Loaded(Case):
     def test_functions_in_markdown(self):
         page = self.out("functions", SAMPLE, "-f", "markdown")
         self.assertIn("- [sample](#sample): 3 functions\n", page)
-        self.assertIn("| [mix](#mix) | y = scale * x |\n", page)
+        self.assertIn("full names `org.example.sample.NAME`: ", page)
+        self.assertIn("[mix](#mix)", page)
         self.assertIn("\n### mix\n\n```cpp\nVariable mix(const Variable& x, double scale,", page)
-        self.assertIn("| input | `x` | T | values \\| any shape |\n", page)
-        self.assertIn("\n### bump\n\n```\norg.example.sample.bump(state)\n```\n", page)
+        self.assertIn("- input `x` (T): values | any shape\n", page)
+        self.assertIn("\n### bump\n\n`org.example.sample.bump(state)`\n", page)
         self.assertNotIn("### mix_grad", page)
 
     def test_what_is_chosen(self):
@@ -332,6 +333,22 @@ class Headers(Case):
         out = self.out("header", "--prefix", "org.nobody.", "--namespace", "nobody")
         self.assertNotIn("inline", out)
         self.assertIn("namespace nobody {", out)
+
+    def test_classes_of_optimizers(self):
+        out = self.out("optimizers", "adam_update", "ada_delta_update")
+        self.assertIn("class Adam : public Optimizer {", out)
+        self.assertIn('Optimizer(with_state(amsgrad_, "vhat", {"m", "v"}))', out)
+        self.assertIn("class AMSGrad : public Adam {", out)
+        self.assertIn("Adam(alpha_, beta1_, beta2_, eps_, eta_, 0.0, true, false, 0.1, 0.001)", out)
+        self.assertIn("using All = std::tuple<AdaBound, AdaDelta, Adam, AdamW, AMSBound, AMSGrad>;",
+                      out)
+        self.assertEqual(out.count("set_rate"), 1)  # AdaDelta has no rate
+        self.assertNotIn("SGD", out)
+        out = self.out("python-optimizers", "adam_update")
+        self.assertIn("class AMSGrad(Adam):", out)
+        self.assertIn("def __init__(self, alpha: float = 0.001, beta1: float = 0.9, beta2: float = "
+                      "0.999, eps: float = 1e-08, eta: float = 1.0) -> None:", out)
+        compile(out, "optimizers.py", "exec")
 
     def test_a_header_of_some_functions(self):
         out = self.out("header", SAMPLE, "mix", "--prefix", "org.example.sample.",

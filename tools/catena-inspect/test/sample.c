@@ -88,7 +88,7 @@ static catena_status CATENA_CALL infer(catena_ctx *ctx, const catena_value *attr
                                        const catena_meta *const *in, uint32_t n_in,
                                        catena_meta *const *out, uint32_t n_out) {
     (void)ctx, (void)attrs, (void)in, (void)n_in, (void)out, (void)n_out;
-    return CATENA_E_INTERNAL; /* nobody calls it here */
+    return CATENA_E_INTERNAL; /* not called by this test */
 }
 static catena_status CATENA_CALL run(catena_ctx *ctx, const catena_call *call) {
     (void)ctx, (void)call;
@@ -100,54 +100,26 @@ static catena_status CATENA_CALL gradient(catena_ctx *ctx, const catena_gradient
 }
 
 static const char *const mix_examples[] = {"x=(2,3) scale=2", "x=(4)[0,1] scale=0.5 axis=0", NULL};
-static const catena_function mix = {.struct_size = sizeof(catena_function),
-                                    .flags = CATENA_FUNCTION_STOCHASTIC,
-                                    .name = "org.example.sample.mix",
-                                    .doc = "y = scale * x\n\nSecond paragraph.",
-                                    .version = 2,
-                                    .n_attrs = 6,
-                                    .n_inputs = 2,
-                                    .n_outputs = 2,
-                                    .attrs = mix_attrs,
-                                    .inputs = mix_inputs,
-                                    .outputs = mix_outputs,
-                                    .retain_x = 1,
-                                    .retain_y = 2,
-                                    .infer = infer,
-                                    .grad_function = "org.example.sample.mix_grad",
-                                    .examples = mix_examples};
-static const catena_function mix_grad = {.struct_size = sizeof(catena_function),
-                                         .flags = CATENA_FUNCTION_INTERNAL,
-                                         .name = "org.example.sample.mix_grad",
-                                         .doc = "gx of mix",
-                                         .version = 1,
-                                         .n_attrs = 6,
-                                         .n_inputs = 4,
-                                         .n_outputs = 1,
-                                         .attrs = mix_attrs,
-                                         .inputs = grad_inputs,
-                                         .outputs = grad_outputs,
-                                         .infer = infer,
-                                         .gradient = gradient};
-static const catena_function join = {.struct_size = sizeof(catena_function),
-                                     .name = "org.example.sample.join",
-                                     .doc = "y = x and more",
-                                     .version = 1,
-                                     .n_attrs = 1,
-                                     .n_inputs = 2,
-                                     .n_outputs = 1,
-                                     .attrs = join_attrs,
-                                     .inputs = join_inputs,
-                                     .outputs = join_outputs,
-                                     .infer = infer};
-static const catena_function bump = {.struct_size = sizeof(catena_function),
-                                     .flags = CATENA_FUNCTION_NOT_DIFFERENTIABLE,
-                                     .name = "org.example.sample.bump",
-                                     .doc = "state += 1",
-                                     .version = 1,
-                                     .n_inputs = 1,
-                                     .inputs = state_inputs,
-                                     .infer = infer};
+#define COUNT(list) sizeof list / sizeof *list
+#define FUNCTION(id, text, in, ...)                                                            \
+    {                                                                                          \
+        .struct_size = sizeof(catena_function), .name = "org.example.sample." id, .doc = text, \
+        .n_inputs = COUNT(in), .inputs = in, .infer = infer, __VA_ARGS__                       \
+    }
+static const catena_function mix =
+    FUNCTION("mix", "y = scale * x\n\nSecond paragraph.", mix_inputs, .version = 2,
+             .flags = CATENA_FUNCTION_STOCHASTIC, .n_attrs = COUNT(mix_attrs), .attrs = mix_attrs,
+             .n_outputs = 2, .outputs = mix_outputs, .retain_x = 1, .retain_y = 2,
+             .grad_function = "org.example.sample.mix_grad", .examples = mix_examples);
+static const catena_function mix_grad =
+    FUNCTION("mix_grad", "gx of mix", grad_inputs, .version = 1, .flags = CATENA_FUNCTION_INTERNAL,
+             .n_attrs = COUNT(mix_attrs), .attrs = mix_attrs, .n_outputs = 1,
+             .outputs = grad_outputs, .gradient = gradient);
+static const catena_function join =
+    FUNCTION("join", "y = x and more", join_inputs, .version = 1, .n_attrs = 1, .attrs = join_attrs,
+             .n_outputs = 1, .outputs = join_outputs);
+static const catena_function bump = FUNCTION("bump", "state += 1", state_inputs, .version = 1,
+                                             .flags = CATENA_FUNCTION_NOT_DIFFERENTIABLE);
 static const catena_function *const functions[] = {&mix, &mix_grad, &join, &bump};
 
 #define FLOAT(bits) \

@@ -272,6 +272,9 @@ class Update(Case):
         out = self.work("update", "adam", {"param0": half, "grad1": half, "grad2": half})
         self.assertEqual((out["param2"][0], out["state_m"][0]), ("<f2", "<f4"))
         self.work("update", "adam", {"param0": half, "grad1": half, "state_m": out["state_m"]})
+        self.assertNotIn("state_vhat", out)
+        out = self.work("update", "adam", {"param0": half, "grad1": half}, "--attr", "amsgrad=true")
+        self.assertEqual(out["state_vhat"][0], "<f4")
 
     def test_what_is_missing_is_named(self):
         one = ("<f8", (1,), [1])
@@ -311,6 +314,24 @@ class Listing(Case):
                      "(priority "):
             self.assertIn(text, out)
         self.assertEqual(out.count("forward cpu org.catena.connection"), 2)
+        shapes = ["--input", "x=(64, 784):float16", "--input", "W=(10,784):float16"]
+        code, out, err = self.run_program("describe", "linear", *shapes)
+        self.assertEqual((code, err), (0, ""))
+        self.assertTrue(out.endswith("\noutputs\n    y (64, 10) float16\n"), out)
+        for function, arguments, result in (  # a view, compositions
+                ("expand_dims", ["--input", "x=(3,)", "--attr", "axis=0"], "y (1, 3) float32"),
+                ("stack", ["--input", "xs0=()", "--input", "xs1=()", "--attr", "axis=0"],
+                 "y (2,) float32"),
+                ("max_pooling_3d", ["--input", "x=(1,2,4,4,4)", "--attr", "ksize=[2]"],
+                 "y (1, 2, 2, 2, 2) float32")):
+            code, out, err = self.run_program("describe", function, *arguments)
+            self.assertEqual((code, err), (0, ""))
+            self.assertIn(f"outputs\n    {result}\n", out)
+        for shape, message in (("x=3", "expected NAME=(2,3)"), ("y=(3)", "in_x: expected"),
+                               ("x=(2,3)", "in_W: expected")):
+            code, _, err = self.run_program("describe", "linear", "--input", shape)
+            self.assertEqual(code, 1)
+            self.assertIn(message, err)
         code, _, err = self.run_program("describe", "catena.no_such_thing")
         self.assertEqual(code, 1)
         self.assertIn("catena.no_such_thing", err)

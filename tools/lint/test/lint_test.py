@@ -16,7 +16,16 @@ TRACKER = "issue"
 RELU = HEAD + '#pragma once\nconst char *name = "catena.relu";\n'
 PARTS = HEAD + "struct A {\n    // [body]\n    int x;\n    // [/body]\n};\n"
 
-# rule, file, text, how many findings; every tree also has a plugin with catena.relu
+# Every tree also has these: a plugin with catena.relu, and functions of the core.
+OTHERS = {
+    "plugins/other/relu.hpp": RELU,
+    "plugins/other/parts.cpp": PARTS,
+    "core/src/device/low.hpp": HEAD + "#pragma once\nint low(int x = {});\nstruct Low { void f(); };\n",
+    "core/include/catena/core/wide.hpp": HEAD + "#pragma once\nint wide();\nint broad();\n",
+    "core/src/device/wide.cpp": HEAD + "int wide() { return 1; }\n",
+}
+
+# rule, file, text, how many findings
 SOURCES = [
     ("core_names", "core/src/a.cpp", HEAD + 'auto f = find("catena.relu");', 1),
     ("core_names", "core/src/a.cpp", HEAD + 'auto f = find("catena.other");', 1),
@@ -49,6 +58,20 @@ SOURCES = [
     ("core_order", "core/src/device/a.cpp", '#include "array/array_ops.hpp"\n', 1),
     ("core_order", "core/src/array/a.cpp", '#include "device/queue.hpp"\n', 0),
     ("core_order", "core/src/other/a.cpp", '#include "device/queue.hpp"\n', 1),
+    ("core_private", "sdk/host/src/a.cpp", '#include "device/low.hpp"\n', 1),
+    ("core_private", "tests/a/a.cpp", '#include "device/low.hpp"\n', 1),
+    ("core_private", "core/loader/a.cpp", '#include "device/low.hpp"\n', 0),
+    ("core_private", "plugins/other/a.cpp", '#include "relu.hpp"\n', 0),
+    ("core_private", "tests/CMakeLists.txt", 'include_directories("${a}/core/src")\n', 1),
+    ("core_private", "core/loader/CMakeLists.txt", 'include_directories("${a}/core/src")\n', 0),
+    ("definitions", "core/src/array/a.cpp", "namespace a {\nint low(int x) { return x; }\n}\n", 1),
+    ("definitions", "core/src/array/a.cpp", "void Low::f() {}\nvoid High::f() {}\n", 1),
+    ("definitions", "core/src/array/a.cpp", "int broad() noexcept { return 1; }\n", 1),
+    ("definitions", "core/src/device/a.cpp", "int low(int) { return 1; }\nvoid Low::f() {}\n", 0),
+    ("definitions", "core/src/device/a.cpp", "int broad() { return 1; }\n", 0),
+    ("definitions", "core/src/array/a.cpp", "namespace {\nint low(int) { return 1; }\n}\n", 0),
+    ("definitions", "core/src/array/a.cpp", "High::High() : x{low(1)} { if (low(2)) {} }\n", 0),
+    ("definitions", "core/src/array/a.cpp", "struct High {\n    int low(int) { return 1; }\n};\n", 0),
     ("manners", "core/src/a.cpp", HEAD + "void f() { std::cout << 1; }", 1),
     ("manners", "core/src/a.cpp", HEAD + 'void f() { std::printf("%d", 1); }', 1),
     ("manners", "plugins/math/a.cpp", HEAD + "void f() { abort(); }", 1),
@@ -144,8 +167,7 @@ def main():
     failures, used = int(fixes()), set()
     for rule, path, text, expected in SOURCES:
         with tempfile.TemporaryDirectory() as folder:
-            for name, content in (("plugins/other/relu.hpp", RELU), ("plugins/other/parts.cpp", PARTS),
-                                  (path, text)):
+            for name, content in {**OTHERS, path: text}.items():
                 file = pathlib.Path(folder, name)
                 file.parent.mkdir(parents=True, exist_ok=True)
                 file.write_text(content)

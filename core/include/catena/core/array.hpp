@@ -13,6 +13,7 @@
 #include <span>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace catena {
@@ -100,6 +101,9 @@ public:
     Array() = default;
     explicit Array(Ref<ArrayBody> body) : body_(std::move(body)) {}
 
+    // A shape and a dtype: PluginFunction::infer() takes such arrays, and returns them.
+    static Array without_memory(const Shape& shape, Dtype dtype = Dtype::float32,
+                                Device device = {});
     // New memory on a device, by default Device::current(). empty() is uninitialized.
     static Array empty(const Shape& shape, Dtype dtype = Dtype::float32, Device device = {});
     static Array full(const Shape& shape, double value, Dtype dtype = Dtype::float32,
@@ -218,5 +222,27 @@ private:
 
     Ref<ArrayBody> body_;
 };
+
+// In its scope, writes into the arrays are no changes for the graph: gradients use the new values.
+class KeepVersions {
+public:
+    explicit KeepVersions(std::span<const Array> arrays) {
+        for (const Array& each : arrays) kept_.emplace_back(each, version(each));
+    }
+    KeepVersions(const KeepVersions&) = delete;
+    ~KeepVersions() {
+        for (const auto& [array, before] : kept_) version(array) = before;
+    }
+
+private:
+    static std::uint32_t& version(const Array& array) {
+        return (array.body()->base ? *array.body()->base : *array.body()).version;
+    }
+    std::vector<std::pair<Array, std::uint32_t>> kept_;
+};
+
+// Declares that the program will launch work on stream.native() that reads or writes an array. The
+// stream waits for pending work on the array; later users of the array wait for the stream.
+void use(const Stream& stream, const Array& array, bool writes);
 
 }  // namespace catena

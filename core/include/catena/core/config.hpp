@@ -30,6 +30,8 @@ struct Config {
     // A NaN in a result or a gradient throws a ValueError that names the function, the port, and
     // the location of the call. Slow: every array is read. CATENA_DEBUG=1 turns it on at the start.
     bool debug = false;
+    // Functions that are compositions run them although there are kernels.
+    bool compositions = false;
     // Settings that plugins define and read by name in each call, such as "use_cudnn", with
     // catena_host.config. A gradient uses the settings of its forward call, or, if that had none,
     // those of the thread that computes the gradient. Without a setting, the plugin decides.

@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+struct catena_backend;
+
 namespace catena {
 
 class DeviceState;
@@ -140,13 +142,34 @@ RandomState random_state(Device device);
 // Reserves n blocks of the stream and returns their start. Thread-safe.
 RandomState reserve_random(Device device, std::uint64_t n);
 void set_random_state(Device device, RandomState state);
+// Until the end of the scope, keeps the states that this thread reserves, or, with `again`, returns
+// the kept ones instead of new ones, in the same order. null: changes nothing. Scopes may be
+// nested. Reserving more than were kept throws InvalidError.
+class [[nodiscard]] using_draws {
+public:
+    [[nodiscard]] using_draws(std::vector<RandomState>* states, bool again) noexcept;
+    using_draws(using_draws&&) = delete;
+    ~using_draws();
+
+private:
+    friend RandomState reserve_random(Device device, std::uint64_t n);
+    RandomState next(Device device, std::uint64_t n);
+
+    std::vector<RandomState>* const states_;
+    const bool again_;
+    using_draws* const outer_;
+    std::size_t used_ = 0;
+};
+// Whether the thread is in such a scope.
+bool keeps_draws() noexcept;
 
 // ---- the backend, for programs that use an extension's table directly
 
 // The table that the backend provides under an id ("catena.threads/1"), or null. Stays valid.
 const void* backend_extension(Device device, const char* id);
 
-// The result of the backend's open(), which its calls take as dev.
+// The backend's table, and the result of its open(), which its calls take as dev.
+const catena_backend& backend_table(Device device);
 void* backend_device(Device device);
 
 // Runs a call of the backend and throws its error with the prefix "[what] ":

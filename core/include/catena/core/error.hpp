@@ -5,6 +5,7 @@
 
 #include <stdexcept>
 #include <string>
+#include <string_view>
 
 namespace catena {
 
@@ -56,5 +57,10 @@ public:
 
 // Throws the class that corresponds to status.
 [[noreturn]] void throw_status(catena_status status, const std::string& text);
+
+// With '?' for control characters: a file may have any name, and it must not look like two lines.
+std::string one_line(std::string text);
+// The first 200 bytes of a text for a message, in whole characters of UTF-8, and "..." if cut.
+std::string beginning(std::string_view text);
 
 }  // namespace catena

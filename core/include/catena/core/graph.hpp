@@ -18,6 +18,23 @@ class GraphNode;
 class Variable;
 struct Config;
 
+// A call of a function that is a composition. The calls within it refer to it.
+struct CallGroup : Pooled {
+    CallGroup(std::string_view of, const CallGroup* within) : name(of), outer(within) {}
+    void retain() const noexcept { references_.add(); }
+    void release() const noexcept {
+        if (references_.drop()) delete this;
+    }
+
+    const std::string_view name;       // the function's
+    const Ref<const CallGroup> outer;  // the composition that called it, or null
+
+private:
+    mutable RefCount references_{0};
+};
+// The composition that this thread runs, or whose gradient it computes; null if there is none.
+const CallGroup* running_group() noexcept;
+
 // One variable, as the graph sees it. It outlives the user's handles as long as the graph needs it;
 // the data does not, unless a call retained it.
 class VariableNode : public Pooled {
@@ -96,6 +113,8 @@ public:
     // The location of the call, one line per frame; empty unless config().debug was on.
     std::string created_at() const;
     int rank() const noexcept { return rank_; }
+    // The composition that made the call, or null.
+    const CallGroup* group() const noexcept { return group_.get(); }
     // Null for a missing optional input. An output is null when nobody else holds it.
     std::span<const Ref<VariableNode>> inputs() const noexcept { return inputs_; }
     std::span<VariableNode* const> outputs() const noexcept { return outputs_; }
@@ -132,7 +151,7 @@ protected:
     // In gradients(): input or output i as a variable of the graph; empty if it was not kept.
     Variable retained_input(std::size_t i) const;
     Variable retained_output(std::size_t i);
-    // What was kept and has been written in place since: its name, or "".
+    // The name of a retained array that was written in place since; "" if there is none.
     std::string changed() const;
 
 private:
@@ -167,6 +186,7 @@ private:
     int rank_ = 0;
     PassCall* in_pass_ = nullptr;  // of the backward pass under way
     GraphNode* next_dead_ = nullptr;
+    Ref<const CallGroup> group_;
     std::unique_ptr<std::vector<void*>> trace_;  // in debug mode
     std::shared_ptr<const Config> named_;        // null: no named settings during the call
 };

@@ -66,6 +66,19 @@ private:
     T* object_ = nullptr;
 };
 
+// Whether freed blocks are kept for the next allocation.
+#if defined(__SANITIZE_ADDRESS__)
+inline constexpr bool recycle = false;  // so that the sanitizer sees every free
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+inline constexpr bool recycle = false;
+#else
+inline constexpr bool recycle = true;
+#endif
+#else
+inline constexpr bool recycle = true;
+#endif
+
 // ---- small memory blocks from thread-local free lists, which calls use instead of the heap
 
 // Recycles blocks of up to 1 KiB; larger ones come from the heap. Any thread may free any block.

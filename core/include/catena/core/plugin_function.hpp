@@ -2,6 +2,7 @@
 #pragma once
 
 #include <catena/abi/function.h>
+#include <catena/core/tables.hpp>
 #include <catena/core/variable.hpp>
 
 #include <concepts>
@@ -94,6 +95,10 @@ public:
     // Stores the first outputs.size() outputs, and takes no heap memory.
     void forward(std::span<const Array> inputs, std::span<Array> outputs) const;
 
+    // The shapes and dtypes of all outputs, as arrays without memory. Computes nothing: inputs may
+    // be arrays without memory, except those whose elements the function's composition reads.
+    std::vector<Array> infer(std::span<const Array> inputs) const;
+
     FunctionEntry& entry() const noexcept { return *entry_; }
     const BoundAttributes* attributes() const noexcept { return attributes_.get(); }
 
@@ -107,18 +112,5 @@ private:
     FunctionEntry* entry_;
     Ref<const BoundAttributes> attributes_;
 };
-
-// Names of all registered functions, sorted; and what a plugin says of one (PluginError if none).
-std::vector<std::string> function_names();
-const catena_function& function_descriptor(std::string_view name);
-
-// Prefers a plugin (manifest id; empty: no preference) for a function's kernels, forward and
-// backward, or for an extension ("catena.blas/1"). Affects later runs, also of existing calls. If
-// the plugin has no such kernel, or its supports() returns false, the usual order applies. Throws
-// PluginError if no plugin has a function or an extension with that name.
-// $CATENA_PIN="FUNCTION=PLUGIN,EXTENSION=PLUGIN" does the same for plugins that are loaded later,
-// in any order and with short names (relu for catena.relu); entries that match nothing after the
-// usual folders were searched are logged as warnings.
-void pin_kernels(std::string_view function, std::string_view plugin);
 
 }  // namespace catena

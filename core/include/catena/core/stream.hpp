@@ -67,8 +67,4 @@ private:
     const using_stream* outer_;
 };
 
-// Declares that the program will launch work on stream.native() that reads or writes an array. The
-// stream waits for pending work on the array; later users of the array wait for the stream.
-void use(const Stream& stream, const Array& array, bool writes);
-
 }  // namespace catena

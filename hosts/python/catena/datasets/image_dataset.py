@@ -46,7 +46,7 @@ class ImageDataset(DatasetMixin):
     """
 
     def __init__(self, paths, root=".", dtype=None) -> None:
-        import PIL  # so that its absence shows here
+        import PIL  # noqa: F401 (its absence shows here)
         if isinstance(paths, str):
             with open(paths) as file:
                 paths = [line.strip() for line in file]
@@ -92,7 +92,7 @@ class ZippedImageDataset(DatasetMixin):
     """
 
     def __init__(self, zipfilename, dtype=None) -> None:
-        import PIL  # so that its absence shows here
+        import PIL  # noqa: F401 (its absence shows here)
         self._zipfilename = zipfilename
         self._dtype = get_dtype(dtype)
         self._open()

@@ -107,7 +107,7 @@ class PickleDataset(DatasetMixin):
 
 
 class _FileReader(io.RawIOBase):
-    """A file that pickles as its name, and that forked processes open anew.
+    """A file that is pickled as its name, and that forked processes reopen.
 
     Processes that share an open file would share its position.
     """

@@ -22,7 +22,7 @@ from catena.functions._windows import *
 
 
 def _reduce(function):
-    """How pickle saves a built-in function: one of a plugin by its full name, others as always."""
+    """Pickles a function of a plugin by its full name, other built-in functions as usual."""
     name = _core._plugin_function_name(function)
     return function.__reduce__() if name is None else (plugin_function, (name,))
 
@@ -35,7 +35,7 @@ _modules_of_chainer = ("activation", "array", "connection", "evaluation", "loss"
 
 
 def _hint(name):
-    """Which function was probably meant."""
+    """Suggests a function for an unknown name."""
     if name in _modules_of_chainer:
         return f"the functions of Chainer's functions.{name} are in catena.functions"
     from catena.functions._plugins import suggestion

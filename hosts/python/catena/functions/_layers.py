@@ -1,36 +1,16 @@
-"""Functions of layers with Chainer's arguments: normalizations, bilinear maps, noise."""
-import math
+"""Functions of layers with Chainer's arguments: normalizations, noise."""
 import warnings
 from typing import Any
 
 from catena import _core
-from catena import functions as F
 from catena._core import forms
 from catena.configuration import config
-from catena.functions._plugins import in_dtype_of, plugins, variable, variables
+from catena.functions._plugins import F, plugins, variable, variables
 
 __all__ = [
-    "batch_normalization", "batch_renormalization", "bilinear", "dropout", "embed_id",
+    "batch_normalization", "batch_renormalization", "dropout", "embed_id",
     "fixed_batch_normalization", "fixed_batch_renormalization", "gaussian", "rrelu",
-    "simplified_dropconnect", "zoneout"]
-
-
-def bilinear(e1, e2, W, V1=None, V2=None, b=None) -> Any:
-    """The sums of e1[i] e2[j] W[i, j, k] for each sample and output k, plus e1 V1 + e2 V2 + b.
-
-    Args:
-        e1, e2: inputs (N, ...), whose axes after the first are merged.
-        W: (size of e1, size of e2, out).
-        V1, V2, b: (size of e1, out), (size of e2, out) and (out,); all or none.
-    """
-    if len({V1 is None, V2 is None, b is None}) > 1:
-        raise ValueError("[bilinear] V1, V2, b: expected all or none of them")
-    W = variable(W, "bilinear", "W", 3)
-    n, m, out = W.shape
-    e1, e2 = (F.reshape(e, (len(e), math.prod(e.shape[1:]))) for e in (e1, e2))
-    pairs = F.expand_dims(e1, 2) * F.expand_dims(e2, 1)
-    y = F.matmul(pairs.reshape(len(e1), n * m), W.reshape(n * m, out))
-    return y if b is None else y + F.matmul(e1, V1) + F.matmul(e2, V2) + b
+    "simplified_dropconnect"]
 
 
 def embed_id(x, W, ignore_label=None) -> Any:
@@ -164,26 +144,16 @@ def batch_renormalization(x, gamma, beta, rmax, dmax, eps=2e-5, running_mean=Non
         running_mean, running_var: arrays, which update_statistics updates in place.
         update_statistics: whether to update them.
     """
-    if not rmax > 0:
-        raise _core.InvalidError(f"[batch_renormalization] rmax: expected above 0, got {rmax}")
-    for name, value in (("running_mean", running_mean), ("running_var", running_var)):
-        if value is None:
-            raise TypeError(f"[batch_renormalization] {name}: expected an array, got None")
-    x, gamma, beta = variables("batch_renormalization", x=x, gamma=gamma, beta=beta)
+    x, gamma, beta, old_mean, old_var = variables(
+        "batch_renormalization", x=x, gamma=gamma, beta=beta, running_mean=running_mean,
+        running_var=running_var)
 
     def normalize(x):
-        one = forms.full_like(gamma, 1).reshape(-1)
-        y, mean, var = forms._batch_normalization(x, one, one * 0, eps)
-        old_mean, old_var = (plugins.cast(F.flatten(a), mean.dtype)
-                             for a in (running_mean, running_var))
-        deviation = F.sqrt(old_var + eps)
-        shape = (1, -1) + (1,) * (x.ndim - 2)
-        r = F.maximum(F.minimum(F.sqrt(var + eps) / deviation, float(rmax)), 1. / rmax)
-        d = F.maximum(F.minimum((mean - old_mean) / deviation, float(dmax)), -float(dmax))
-        r, d = (plugins.cast(a.array, x.dtype).reshape(shape) for a in (r, d))
+        y, mean, var = plugins.batch_renormalization(
+            x, *map(_flat, (gamma, beta, old_mean, old_var)), rmax, dmax, eps)
         if update_statistics:
             _blend_statistics(running_mean, running_var, mean, var, x.size // gamma.size, decay)
-        return (y * r + d) * gamma.reshape(shape) + beta.reshape(shape)
+        return y
 
     return _normalized(x, gamma, [beta], None, normalize)
 
@@ -217,15 +187,6 @@ def dropout(x, ratio=.5, *, mask=None, return_mask=False) -> Any:
     return (y, mask) if return_mask else y
 
 
-def zoneout(h, x, ratio=.5) -> Any:
-    """x, in training with elements that are those of h with the probability `ratio`."""
-    h, x = variables("zoneout", h=h, x=x)
-    if not _core.get_flag("train", False):
-        return x
-    from_h = forms.bernoulli(forms.full_like(x, ratio))
-    return h * from_h + x * (1 - from_h)
-
-
 def gaussian(mean, ln_var, *, eps=None, return_eps=False) -> Any:
     """A sample of normal distributions: mean + e^(ln_var / 2) eps.
 
@@ -235,10 +196,10 @@ def gaussian(mean, ln_var, *, eps=None, return_eps=False) -> Any:
         eps: an array; None: it is drawn from N(0, 1).
         return_eps: whether to return that array, too.
     """
-    mean, ln_var = variables("gaussian", mean=mean, ln_var=ln_var)
-    if eps is None:
+    if return_eps and eps is None:
+        mean = variable(mean, "gaussian", "mean")
         eps = forms.normal(mean.shape, dtype=mean.dtype, device=mean.device).array
-    y = mean + F.exp(ln_var * 0.5) * eps
+    y = plugins.gaussian(mean, ln_var, eps)
     return (y, eps) if return_eps else y
 
 
@@ -251,14 +212,13 @@ def rrelu(x, l=1. / 8, u=1. / 3, *, r=None, return_r=False) -> Any:
         r: an array in the shape of x, used in training.
         return_r: whether to return r, too.
     """
-    if not 0 <= l < u < 1:
-        raise ValueError(f"[rrelu] l, u: expected 0 <= l < u < 1, got {l} and {u}")
-    x = variable(x, "rrelu")
-    if not _core.get_flag("train", False):
-        r = forms.full_like(x, (l + u) / 2).array
-    elif r is None:
-        r = forms.uniform(x.shape, l, u, x.dtype, x.device).array
-    y = F.where(F.greater_equal(x, 0), x, x * r)
+    if return_r:
+        x = variable(x, "rrelu")
+        if not _core.get_flag("train", False):
+            r = forms.full_like(x, (l + u) / 2).array
+        elif r is None:
+            r = forms.uniform(x.shape, l, u, x.dtype, x.device).array
+    y = plugins.rrelu(x, r, l, u)
     return (y, r) if return_r else y
 
 
@@ -274,12 +234,4 @@ def simplified_dropconnect(x, W, b=None, ratio=0.5, train=True, mask=None, use_b
         mask: the weights to use: 1 or 0 for each, or True or False.
         use_batchwise_mask: draws a mask for each sample.
     """
-    x, W = variables("simplified_dropconnect", x=x, W=W)
-    ratio = ratio if train else 0
-    if mask is None:
-        shape = (len(x),) * bool(use_batchwise_mask) + W.shape
-        mask = forms.bernoulli(forms.full(shape, 1 - ratio, W.dtype, W.device))
-    W = W * (plugins.cast(mask, W.dtype) * (1 / (1 - ratio)))
-    y = F.squeeze(F.matmul(W, x.reshape(len(x), W.shape[-1], 1)), 2)
-    y = in_dtype_of(x, y)
-    return y if b is None else y + in_dtype_of(x, variable(b, "simplified_dropconnect", "b"))
+    return plugins.simplified_dropconnect(x, W, b, mask, ratio, train, use_batchwise_mask)

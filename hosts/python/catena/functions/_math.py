@@ -4,13 +4,11 @@ import warnings
 from typing import Any
 
 from catena import _core
-from catena import functions as F
-from catena._core import forms
-from catena.functions._plugins import plugins, variable
+from catena.functions._plugins import F, in_dtype_of, plugins, variable, variables
 
 __all__ = [
-    "absolute", "add", "batch_l2_norm_squared", "batch_matmul", "bias", "clip", "einsum", "fmod",
-    "linear_interpolate", "mean", "scale", "squared_difference", "tensordot"]
+    "absolute", "add", "average", "batch_matmul", "bias", "clip", "einsum", "fmod", "mean", "scale",
+    "swiglu", "tensordot"]
 
 
 def add(*xs) -> Any:
@@ -28,14 +26,37 @@ def absolute(self) -> Any:
     return abs(variable(self, "absolute", "self"))
 
 
-def squared_difference(x1, x2) -> Any:
-    """(x1 - x2)^2 of each element."""
-    return F.squared_error(x1, x2)
+def average(x, axis=None, weights=None, keepdims=False) -> Any:
+    """The mean along axes; with weights, sum(x * weights) / sum(weights)."""
+    if axis == ():
+        return plugins.identity(x)
+    return plugins.average(x, weights, axis, keepdims)
 
 
 def mean(x, axis=None, weights=None, keepdims=False) -> Any:
     """The mean along axes; with weights, sum(x * weights) / sum(weights)."""
-    return forms.average(x, axis, weights, keepdims)
+    return average(x, axis, weights, keepdims)
+
+
+def _operands(function, x, y):
+    """x and y. An array x takes the dtype of a variable y."""
+    x, y = variables(function, x=x, y=y)
+    return (in_dtype_of(y, x) if y.requires_grad and not x.requires_grad else x), y
+
+
+def bias(x, y, axis=1) -> Any:
+    """x + y, where the axes of y are those of x from an axis on."""
+    return plugins.bias(*_operands("bias", x, y), axis)
+
+
+def scale(x, y, axis=1) -> Any:
+    """x y, where the axes of y are those of x from an axis on."""
+    return plugins.scale(*_operands("scale", x, y), axis)
+
+
+def swiglu(a, b=None, axis=-1) -> Any:
+    """silu(a) b; without b, a and b are the halves of `a` along an axis."""
+    return plugins.swiglu_halves(a, axis) if b is None else plugins.swiglu(a, b)
 
 
 def clip(x, x_min, x_max) -> Any:
@@ -58,54 +79,20 @@ def fmod(x, divisor):
     return plugins.fmod(x, divisor)
 
 
-def linear_interpolate(p, x, y) -> Any:
-    """p x + (1 - p) y."""
-    p = variable(p, "linear_interpolate", "p")
-    return p * x + (1 - p) * y
-
-
-def _aligned(function, x, y, axis):
-    """y with axes of length 1 such that its own begin at an axis of x."""
-    y = variable(y, function, "y")
-    if not 0 <= axis <= x.ndim - y.ndim:
-        raise _core.ShapeError(f"[{function}] axis: expected one of x {x.shape} from which on it has "
-                               f"the axes of y {y.shape}, got {axis}")
-    return y.reshape((1,) * axis + y.shape + (1,) * (x.ndim - axis - y.ndim))
-
-
-def bias(x, y, axis=1) -> Any:
-    """x + y, where the axes of y are those of x from an axis on."""
-    y = _aligned("bias", variable(x, "bias"), y, axis)
-    return x + y  # an array x takes the dtype of y
-
-
-def scale(x, y, axis=1) -> Any:
-    """x y, where the axes of y are those of x from an axis on."""
-    y = _aligned("scale", variable(x, "scale"), y, axis)
-    return x * y  # an array x takes the dtype of y
-
-
 def batch_matmul(a, b, transa=False, transb=False) -> Any:
     """The products of pairs of matrices: ``matmul()``, which replaces it. (B, n) is a batch of columns."""
     warnings.warn("batch_matmul() is deprecated: use matmul()", DeprecationWarning)
-    return forms._batch_matmul(a, b, transa, transb)
-
-
-def batch_l2_norm_squared(x) -> Any:
-    """The sum of the squares of each sample x[i]."""
-    x = variable(x, "batch_l2_norm_squared")
-    if x.ndim < 2:
-        raise _core.ShapeError(
-            f"[batch_l2_norm_squared] x: expected (N, ...), got the shape {x.shape}")
-    return F.sum(x**2, tuple(range(1, x.ndim)))
+    return plugins.batch_matmul(a, b, transa, transb)
 
 
 def tensordot(a, b, axes=2) -> Any:
     """Sums products over pairs of axes: a number of last and first axes, or two lists of axes."""
     if isinstance(axes, int):
-        return forms._tensordot_last(a, b, axes)
-    axes_a, axes_b = axes
-    return forms._tensordot_axes(a, b, axes_a, axes_b)
+        a = variable(a, "tensordot", "a")
+        if not 0 <= axes <= a.ndim:
+            raise _core.ShapeError(f"[tensordot] axes: expected 0 to {a.ndim}, got {axes}")
+        axes = range(-axes, 0), range(axes)
+    return plugins.tensordot(a, b, *axes)
 
 
 def einsum(*operands) -> Any:
@@ -113,11 +100,11 @@ def einsum(*operands) -> Any:
     if not operands:
         raise TypeError("einsum() takes subscripts and operands, got nothing")
     if isinstance(operands[0], str):
-        return forms._einsum(operands[0], operands[1:])
+        return plugins.einsum(operands[1:], operands[0])
     text = ",".join(map(_subscripts, operands[1::2]))
     if len(operands) % 2:
         text += "->" + _subscripts(operands[-1])
-    return forms._einsum(text, operands[:len(operands) // 2 * 2:2])
+    return plugins.einsum(operands[:len(operands) // 2 * 2:2], text)
 
 
 def _subscripts(axes):

@@ -1,4 +1,4 @@
-"""What the modules of functions share."""
+"""Helpers of the modules of functions."""
 import itertools
 from typing import Any
 
@@ -15,11 +15,20 @@ class _Plugins:
         return function
 
 
-plugins = _Plugins()
+class _Functions:
+    """The forms of the host SDK, and functions of plugins: all but those of these modules."""
+
+    def __getattr__(self, name):
+        function = getattr(_core.forms, name, None) or getattr(plugins, name)
+        setattr(self, name, function)
+        return function
+
+
+plugins, F = _Plugins(), _Functions()
 
 
 def suggestion(name, names, functions=()) -> str:
-    """Which of the names was probably meant, or which function; "" if that is unknown."""
+    """Suggests one of the names, or a function, for an unknown name; "" if none is similar."""
     import difflib
 
     def by_letters(names):
@@ -59,25 +68,8 @@ def indices(numbers, device) -> Any:
 
 
 def ends_of(lengths) -> Any:
-    """Where sequences end that are joined."""
+    """The end of each sequence after concatenation: cumulative sums of the lengths."""
     return list(itertools.accumulate(lengths))
-
-
-def require_from_1(function, **values) -> None:
-    """Raises InvalidError unless the numbers are at least 1."""
-    for name, value in values.items():
-        if not value >= 1:
-            raise _core.InvalidError(f"[{function}] {name}: expected at least 1, got {value}")
-
-
-def as_tuple(value, n, function, name) -> Any:
-    """One number for each of n axes."""
-    if not isinstance(value, int):
-        value = tuple(value)
-        if len(value) != n:
-            raise ValueError(f"[{function}] {name}: expected one number or {n}, got {value}")
-        return value
-    return (value,) * n
 
 
 def check_choice(function, argument, value, choices) -> None:

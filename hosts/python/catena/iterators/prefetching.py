@@ -38,7 +38,7 @@ class _PrefetchingIterator(OrderedIterator):
     def __next__(self) -> Any:
         self._fill()
         state, loading, drawn = self._queue.popleft()
-        # What was drawn ahead is counted from the current state.
+        # Batches that were prefetched are counted from the current state.
         self._queue = collections.deque((s, l, d - drawn) for s, l, d in self._queue)
         self._enter(state, drawn)
         if loading is None:

@@ -29,7 +29,7 @@ def _tuple(value, n):
 
 
 class _Convolution(Weighted):
-    """What convolutions and transposed convolutions of any number of axes have in common."""
+    """The base of convolutions and transposed convolutions with any number of axes."""
 
     _transposed = False
 

@@ -475,12 +475,13 @@ class _NStep(ChainList):
         assert isinstance(xs, (list, tuple)), f"xs: expected a list, got {type(xs)}"
         order = _longest_first(xs)
         back = numpy.argsort(order)
-        states = [self.init_hx(xs) if state is None else F.permutate(state, order, axis=1)
+        places = _core.Array(order, device=self.device)
+        states = [self.init_hx(xs) if state is None else F.permutate(state, places, axis=1)
                   for state in states]
         *states, ys = self.rnn(self.n_layers, self.dropout, *states, self.ws, self.bs,
                                F.transpose_sequence([xs[i] for i in order]))
         ys = F.transpose_sequence(ys)
-        states = [F.permutate(state, order, axis=1, inv=True) for state in states]
+        states = [F.permutate(state, places, axis=1, inv=True) for state in states]
         return (*states, [ys[i] for i in back])
 
 

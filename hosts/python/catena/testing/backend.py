@@ -4,7 +4,7 @@ import functools
 from typing import Any
 
 import catena
-from catena import backend
+from catena import backend  # noqa: F401
 from catena.testing import attr
 from catena.testing.parameterized import each_class
 

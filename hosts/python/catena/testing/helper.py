@@ -10,7 +10,7 @@ __all__ = ["assert_warns", "patch", "with_requires", "without_requires"]
 
 @contextlib.contextmanager
 def assert_warns(expected) -> Iterator[Any]:
-    """Raises AssertionError unless the scope warns with this class. Other warnings go on."""
+    """Raises AssertionError unless the scope warns with this class. Other warnings are shown."""
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         yield

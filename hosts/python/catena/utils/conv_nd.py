@@ -22,7 +22,7 @@ def as_tuple(x, n) -> Any:
 
 
 def _windows(ksize, stride, dilate, outs):
-    """For each element of the filter, its index and that of the elements that it meets."""
+    """Yields the index of each element of the filter, and of the elements that it is multiplied with."""
     for offset in itertools.product(*map(range, ksize)):
         begins = [i * d for i, d in zip(offset, dilate)]
         yield (slice(None),) * 2 + offset, (slice(None),) * 2 + tuple(

@@ -6,6 +6,7 @@
 #include <catena/array_file.hpp>
 #include <catena/array_text.hpp>
 #include <catena/capture.hpp>
+#include <catena/checkpoint.hpp>
 #include <catena/computational_graph.hpp>
 #include <catena/core.hpp>
 #include <catena/cuda.hpp>

@@ -5,6 +5,7 @@
 #include <catena/lists.hpp>
 
 #include <filesystem>
+#include <optional>
 
 namespace catena {
 
@@ -13,12 +14,18 @@ struct ComputationalGraph {
         bool is_call;       // a function call; otherwise a variable
         std::string label;  // "catena.linear"; "x (100, 784) float32"
         int rank;
+        std::optional<std::size_t> group{};  // the composition that made it
     };
-    std::vector<Node> nodes;  // in topological order
+    struct Group {
+        std::string label;                 // "catena.huber_loss"
+        std::optional<std::size_t> outer;  // the composition that called it
+    };
+    std::vector<Node> nodes;    // in topological order
+    std::vector<Group> groups;  // calls of functions that are compositions
     std::vector<std::pair<std::size_t, std::size_t>>
         edges;  // from node to node, in the direction of the data
 
-    // Returns the graph in Graphviz's language.
+    // Returns the graph in Graphviz's language. A composition is a frame around its parts.
     std::string to_dot() const;
     // Writes that text as NAME.dot or NAME.gv, or a drawing as NAME.svg, .png or .pdf, for which
     // Graphviz's program `dot` must be installed. Throws DataError for other names, if `dot` is

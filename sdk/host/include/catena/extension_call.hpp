@@ -3,6 +3,7 @@
 
 #include <catena/core/array.hpp>
 #include <catena/core/memory.hpp>
+#include <catena/core/tables.hpp>
 #include <catena/diagnostics/named_call.hpp>
 
 #include <catena/abi/host.h>
@@ -14,10 +15,6 @@
 namespace catena {
 
 class Queue;
-
-// The table with the highest priority that plugins provide under an id ("catena.kernels/1")
-// for no particular device, or null. Searches the usual folders first. Stays valid.
-const void* extension(const char* id);
 
 // One call: the context for the table's functions, on the thread's current stream of the device.
 // The destructor marks the arrays as written, so it must run after the work was launched.

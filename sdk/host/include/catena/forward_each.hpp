@@ -33,7 +33,7 @@ public:
     void write(const PluginFunction& function) const;
 
 private:
-    friend class CallGroup;
+    friend class Batch;
     struct Place {
         const catena_many* many;
         const catena_kernel* kernel;

@@ -4,20 +4,20 @@
 #include <catena/bound_function.hpp>
 #include <catena/core/config.hpp>
 #include <catena/functions.hpp>
-#include <catena/functions/activations.hpp>
 #include <catena/functions/attention.hpp>
 #include <catena/functions/creation.hpp>
 #include <catena/functions/indexing.hpp>
 #include <catena/functions/logic.hpp>
 #include <catena/functions/losses.hpp>
 #include <catena/functions/noise.hpp>
-#include <catena/functions/normalization.hpp>
-#include <catena/functions/products.hpp>
-#include <catena/functions/reductions.hpp>
 #include <catena/functions/shapes.hpp>
 #include <catena/operators.hpp>
 
+#include <algorithm>
 #include <array>
+#include <string>
+#include <type_traits>
+#include <vector>
 
 namespace catena::functions {
 
@@ -65,10 +65,49 @@ X pow(Scalar base, const X& x) {
     return catena::pow(base, x);
 }
 
+// The average with its arguments in Chainer's order.
+template <Operand X>
+X average(const X& x, Ints axis, const std::type_identity_t<X>& weights = {},
+          bool keepdims = false) {
+    return average(x, weights, axis, keepdims);
+}
+
+// tensordot() of the last `axes` axes of a and the first ones of b.
+template <Operand X>
+X tensordot(const X& a, const X& b, int axes = 2) {
+    const int most = a && b ? std::min(a.ndim(), b.ndim()) : axes;
+    if (axes < 0 || axes > most)
+        throw ShapeError("[tensordot] axes: expected 0 to " + std::to_string(most) + ", for " +
+                         to_string(a.shape()) + " and " + to_string(b.shape()) + ", got " +
+                         std::to_string(axes));
+    std::vector<std::int64_t> of_a, of_b;
+    for (int d = 0; d < axes; ++d) of_a.push_back(d - axes), of_b.push_back(d);
+    return tensordot(a, b, of_a, of_b);
+}
+
+// einsum() with the subscripts first: F::einsum("ij,jk->ik", {a, b}), F::einsum("ij,jk->ik", a, b).
+inline Variable einsum(std::string_view subscripts, const VariableList& operands) {
+    return einsum(operands, subscripts);
+}
+inline Array einsum(std::string_view subscripts, const ArrayList& operands) {
+    return einsum(operands, subscripts);
+}
+template <Operand X, std::same_as<X>... Others>
+X einsum(std::string_view subscripts, const X& first, const Others&... others) {
+    const X operands[] = {first, others...};
+    return einsum(ListOf<X>(std::span<const X>(operands)), subscripts);
+}
+
+// swiglu() of the halves of x along an axis.
+template <Operand X>
+X swiglu(const X& x, std::int64_t axis = -1) {
+    return swiglu_halves(x, axis);
+}
+
 // Returns several inputs unchanged: const auto [a, b] = F::identity(x, y).
 template <Operand X, std::same_as<X>... Others>
-requires(sizeof...(Others) >
-         0) std::array<X, 1 + sizeof...(Others)> identity(const X& x, const Others&... others) {
+    requires(sizeof...(Others) > 0)
+std::array<X, 1 + sizeof...(Others)> identity(const X& x, const Others&... others) {
     return {identity(x), identity(others)...};
 }
 

@@ -50,8 +50,8 @@ std::vector<T> as_list(Result&& result) {
 class ArrayExpression {
 public:
     template <std::invocable F>
-    requires(!std::same_as<std::remove_cvref_t<F>, ArrayExpression>)
-        ArrayExpression(F&& f)  // NOLINT: any such function
+        requires(!std::same_as<std::remove_cvref_t<F>, ArrayExpression>)
+    ArrayExpression(F&& f)  // NOLINT: any such function
         : call_([f = std::forward<F>(f)]() mutable { return detail::as_list<Array>(f()); }) {}
 
     Arrays operator()() const { return call_(); }
@@ -82,8 +82,8 @@ inline Arrays numerical_grad(const ArrayExpression& f, const ArrayList& inputs,
 class VariableFunction {
 public:
     template <class F>
-    requires(!std::same_as<std::remove_cvref_t<F>, VariableFunction>)
-        VariableFunction(F&& f)  // NOLINT: any such function
+        requires(!std::same_as<std::remove_cvref_t<F>, VariableFunction>)
+    VariableFunction(F&& f)  // NOLINT: any such function
         : call_([f = std::forward<F>(f)](const Variables& x) mutable {
               if constexpr (std::invocable<decltype(f)&, const Variables&>) {
                   return detail::as_list<Variable>(f(x));

@@ -3,6 +3,16 @@
 
 #include <catena/core/array.hpp>
 
+#include <concepts>
+#include <memory>
+
+namespace catena {
+
+template <class T>
+concept Number = std::is_arithmetic_v<T> && !std::same_as<T, bool>;
+
+}  // namespace catena
+
 namespace catena::initializers {
 
 // The base class. A call makes a new array of a floating dtype on the thread's current device.
@@ -92,3 +102,29 @@ struct HeNormal : Random {
 };
 
 }  // namespace catena::initializers
+
+namespace catena {
+
+// The initial value of a parameter: a number, an initializer, or an array, which is copied and must
+// have the parameter's shape. {} is the link's default.
+class Initial {
+public:
+    Initial() = default;
+    template <Number N>
+    Initial(N value) : Initial(initializers::Constant(static_cast<double>(value))) {}  // NOLINT
+    Initial(const Array& values);                                                      // NOLINT
+    template <std::derived_from<initializers::Initializer> I>
+    Initial(const I& initializer) : initializer_(std::make_shared<I>(initializer)) {}  // NOLINT
+
+    explicit operator bool() const noexcept { return initializer_ != nullptr; }
+    const Initial& otherwise(const Initial& other) const { return *this ? *this : other; }
+    // An array keeps its dtype. Throws ShapeError if it has another shape.
+    Array operator()(const Shape& shape, Dtype dtype = Dtype::float32) const {
+        return (*initializer_)(shape, dtype);
+    }
+
+private:
+    std::shared_ptr<const initializers::Initializer> initializer_;
+};
+
+}  // namespace catena

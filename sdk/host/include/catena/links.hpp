@@ -1,9 +1,13 @@
 // All links that come with catena. New links are on the thread's current device, in float32. The
-// constructors throw ShapeError for sizes below 1, and PluginError if no plugin has the function.
+// arguments of constructors are those of Chainer 7, in its order; links of Chainer 1 also take its
+// arguments `wscale` and `bias`, numbers in place of `nobias`. Constructors throw ShapeError for
+// sizes below 1, and PluginError if no plugin has the function.
 #pragma once
 
+#include <catena/bound_function.hpp>
 #include <catena/core/plugin_function.hpp>
 #include <catena/functions/attention.hpp>
+#include <catena/initializers.hpp>
 #include <catena/sequential.hpp>
 #include <catena/word_tree.hpp>
 
@@ -34,11 +38,18 @@ namespace links {
 // Linear: a fully connected layer.
 // y = x W^T + b, where x is (N, ...) with in_size values after the first axis, or after the first
 // n_batch_axes axes, which y has too: with 2, x is (N, T, in_size) and y is (N, T, out_size).
-// Parameters: W (out_size, in_size) from N(0, wscale^2 / in_size); b (out_size), unless nobias.
+// Parameters: W (out_size, in_size) from N(0, 1 / in_size) by default; b (out_size), 0 by default,
+// unless nobias.
 class Linear : public Link {
 public:
-    Linear(std::int64_t in_size, std::int64_t out_size, double wscale = 1, double bias = 0,
-           bool nobias = false);
+    Linear(std::int64_t in_size, std::int64_t out_size, bool nobias = false,
+           const Initial& initialW = {}, const Initial& initial_bias = {});
+    // W is drawn from N(0, wscale^2 / in_size), b is `bias`.
+    template <Number N>
+    Linear(std::int64_t in_size, std::int64_t out_size, N wscale, double bias = 0,
+           bool nobias = false)
+        : Linear(in_size, out_size, nobias, initializers::LeCunNormal(static_cast<double>(wscale)),
+                 bias) {}
 
     Variable operator()(const Variable& x) const override;
     Variable operator()(const Variable& x, std::int64_t n_batch_axes) const;
@@ -66,13 +77,20 @@ private:
 
 // Convolution2D: a layer of filters over images.
 // y = convolution_2d(x, W, b): x is (N, in_channels, H, W), y (N, out_channels, ...).
-// Parameters: W (out_channels, in_channels, kh, kw), drawn from
-// N(0, wscale^2 / (in_channels kh kw)); b (out_channels), unless nobias. ksize, stride and pad are
-// one number or (y, x). Throws ShapeError also for negative pads.
+// Parameters: W (out_channels, in_channels, kh, kw), drawn from N(0, 1 / (in_channels kh kw)) by
+// default; b (out_channels), 0 by default, unless nobias. ksize, stride and pad are one number or
+// (y, x). Throws ShapeError also for negative pads.
 class Convolution2D : public Link {
 public:
     Convolution2D(std::int64_t in_channels, std::int64_t out_channels, Pair ksize, Pair stride = 1,
-                  Pair pad = 0, double wscale = 1, double bias = 0, bool nobias = false);
+                  Pair pad = 0, bool nobias = false, const Initial& initialW = {},
+                  const Initial& initial_bias = {});
+    // W is drawn from N(0, wscale^2 / (in_channels kh kw)), b is `bias`.
+    template <Number N>
+    Convolution2D(std::int64_t in_channels, std::int64_t out_channels, Pair ksize, Pair stride,
+                  Pair pad, N wscale, double bias = 0, bool nobias = false)
+        : Convolution2D(in_channels, out_channels, ksize, stride, pad, nobias,
+                        initializers::LeCunNormal(static_cast<double>(wscale)), bias) {}
 
     Variable operator()(const Variable& x) const override;
     void visit(Visitor& visitor) override { visitor("W", W)("b", b); }
@@ -86,17 +104,19 @@ private:
 
 // EmbedID: an embedding, which maps each id to a vector.
 // y = the rows of W for the ids in x: x has any shape, int32 or int64, and y has shape x.shape +
-// (out_size,). Calls throw ValueError for ids outside 0 .. in_size - 1; unlike in NumPy, negative
-// ids do not count from the end.
-// Parameter: W (in_size, out_size), drawn from N(0, 1).
+// (out_size,). The row of ignore_label is 0. Calls throw ValueError for other ids outside 0 ..
+// in_size - 1; unlike in NumPy, negative ids do not count from the end.
+// Parameter: W (in_size, out_size), drawn from N(0, 1) by default.
 class EmbedID : public Link {
 public:
-    EmbedID(std::int64_t in_size, std::int64_t out_size);
+    EmbedID(std::int64_t in_size, std::int64_t out_size, const Initial& initialW = {},
+            std::optional<std::int64_t> ignore_label = {});
 
     Variable operator()(const Variable& x) const override;
     void visit(Visitor& visitor) override { visitor("W", W); }
 
     catena::Parameter W;
+    std::optional<std::int64_t> ignore_label;
 };
 
 // PReLU: a rectifier with trainable slopes.
@@ -104,7 +124,7 @@ public:
 // is one slope for all. Parameter: W, initially `init`. Calls throw ShapeError if x does not fit.
 class PReLU : public Link {
 public:
-    explicit PReLU(const Shape& shape = {}, double init = 0.25);
+    explicit PReLU(const Shape& shape = {}, const Initial& init = 0.25);
 
     Variable operator()(const Variable& x) const override;
     void visit(Visitor& visitor) override { visitor("W", W); }
@@ -117,7 +137,7 @@ public:
 // Parameter: beta, initially `beta_init`. Calls throw ShapeError if x does not fit.
 class Swish : public Link {
 public:
-    explicit Swish(const Shape& beta_shape, double beta_init = 1);
+    explicit Swish(const Shape& beta_shape, const Initial& beta_init = 1);
 
     Variable operator()(const Variable& x) const override;
     void visit(Visitor& visitor) override { visitor("beta", beta); }
@@ -127,10 +147,12 @@ public:
 
 // Maxout: a fully connected layer, each of whose outputs is the largest of pool_size sums.
 // y = maxout(linear(x), pool_size), with out_size values per sample. (Goodfellow et al., ICML
-// 2013.) Parameters: those of `linear`, a Linear(in_size, out_size * pool_size).
+// 2013.) Parameters: those of `linear`, a Linear(in_size, out_size * pool_size) with the same
+// initial values, without b if initial_bias is {}.
 class Maxout : public Chain {
 public:
-    Maxout(std::int64_t in_size, std::int64_t out_size, std::int64_t pool_size);
+    Maxout(std::int64_t in_size, std::int64_t out_size, std::int64_t pool_size,
+           const Initial& initialW = {}, const Initial& initial_bias = 0);
 
     Variable operator()(const Variable& x) const override;
     void visit(Visitor& visitor) override { visitor("linear", linear); }
@@ -157,15 +179,22 @@ public:
 
 // BatchNormalization: normalizes by the minibatch in training, else by running statistics.
 // y = gamma (x - mean) / sqrt(var + eps) + beta for each channel (axis 1) of x (N, size, ...). A
-// size that is a shape, Shape{a, b}, means x (N, a, b, ...) with a * b channels, which is `size`
-// below. Parameters: gamma (size,), initially 1; beta (size,), initially 0. Persistent values:
-// avg_mean (size,), 0; avg_var (size,), 1; N, the number of fine-tuning batches. (Ioffe and
-// Szegedy, ICML 2015. Running statistics as in Chainer 7: for a minibatch with m values per
-// channel, the mean and the unbiased variance m / (m - 1) var have weight 1 - decay.)
+// size that is a shape, {a, b}, means x (N, a, b, ...) with a * b channels, which is `size` below.
+// The statistics are over all other axes, or over `axis`; those that it lacks are `size` then.
+// Parameters, of `dtype`: gamma (size,) if use_gamma, initially 1; beta (size,) if use_beta, 0.
+// Persistent values: avg_mean (size,), initially 0; avg_var (size,), 1; N, the number of
+// fine-tuning batches. (Ioffe and Szegedy, ICML 2015. Running statistics as in Chainer 7: for a
+// minibatch with m values per channel, the mean and the unbiased variance m / (m - 1) var have
+// weight 1 - decay.)
 class BatchNormalization : public Link {
 public:
-    explicit BatchNormalization(std::int64_t size, double decay = 0.9, double eps = 1e-5);
-    explicit BatchNormalization(const Shape& size, double decay = 0.9, double eps = 1e-5);
+    explicit BatchNormalization(const Ints& size, double decay = 0.9, double eps = 2e-5,
+                                Dtype dtype = Dtype::float32, bool use_gamma = true,
+                                bool use_beta = true, const Initial& initial_gamma = {},
+                                const Initial& initial_beta = {},
+                                const std::vector<std::int64_t>& axis = {},
+                                const Initial& initial_avg_mean = {},
+                                const Initial& initial_avg_var = {});
 
     // In training this uses the statistics of the minibatch and updates the running statistics in
     // place, also in a const link. With config().train = false it uses the running statistics and
@@ -193,7 +222,7 @@ public:
         visitor.running("avg_mean", avg_mean).running("avg_var", avg_var)("N", N);
     }
 
-    catena::Parameter gamma;
+    catena::Parameter gamma;  // empty without use_gamma; same for beta
     catena::Parameter beta;
     Array avg_mean;
     Array avg_var;
@@ -205,9 +234,11 @@ private:
     // share: the weight of the old running statistics in the update. Without it, the call
     // normalizes by the running statistics, changes nothing and returns a count of 0.
     Normalized call(const Variable& x, std::optional<double> share) const;
+    Normalized call_by_channel(const Variable& x, std::optional<double> share) const;
     Normalized normalize(const Variable& x, std::optional<double> share) const;
 
     Shape size_;
+    std::vector<std::int64_t> axis_;  // empty: all but those of size_
 };
 
 // LayerNormalization: normalizes each sample, or each position of a sequence, by itself.
@@ -216,8 +247,9 @@ private:
 // fit. Parameters: gamma, of shape `size`, initially 1; beta, as gamma, 0. (Ba et al., 2016.)
 class LayerNormalization : public Link {
 public:
-    explicit LayerNormalization(std::int64_t size, double eps = 1e-6);
-    explicit LayerNormalization(const Shape& size, double eps = 1e-6);
+    explicit LayerNormalization(const Ints& size, double eps = 1e-6,
+                                const Initial& initial_gamma = {},
+                                const Initial& initial_beta = {});
 
     Variable operator()(const Variable& x) const override;
     void visit(Visitor& visitor) override { visitor("gamma", gamma)("beta", beta); }
@@ -232,8 +264,8 @@ public:
 // gamma, of shape `size`, initially 1. (Zhang and Sennrich, NeurIPS 2019.)
 class RMSNormalization : public Link {
 public:
-    explicit RMSNormalization(std::int64_t size, double eps = 1e-6);
-    explicit RMSNormalization(const Shape& size, double eps = 1e-6);
+    explicit RMSNormalization(const Ints& size, double eps = 1e-6,
+                              const Initial& initial_gamma = {});
 
     Variable operator()(const Variable& x) const override;
     void visit(Visitor& visitor) override { visitor("gamma", gamma); }
@@ -249,7 +281,8 @@ public:
 // Parameters: gamma (size,), initially 1; beta (size,), 0. (Wu and He, ECCV 2018.)
 class GroupNormalization : public Link {
 public:
-    GroupNormalization(std::int64_t groups, std::int64_t size, double eps = 1e-5);
+    GroupNormalization(std::int64_t groups, std::int64_t size, double eps = 1e-5,
+                       const Initial& initial_gamma = {}, const Initial& initial_beta = {});
 
     Variable operator()(const Variable& x) const override;
     void visit(Visitor& visitor) override { visitor("gamma", gamma)("beta", beta); }
@@ -360,7 +393,8 @@ private:
 //     links::BinaryHierarchicalSoftmax loss(650, create_huffman_tree(counts));
 class BinaryHierarchicalSoftmax : public Link {
 public:
-    BinaryHierarchicalSoftmax(std::int64_t in_size, const WordTree& tree);
+    BinaryHierarchicalSoftmax(std::int64_t in_size, const WordTree& tree,
+                              Dtype dtype = Dtype::float32);
 
     using Link::operator();
     Variable operator()(const Variable& x, const Variable& t) const;
@@ -380,12 +414,13 @@ private:
 //    1x1 to proj5, relu, 5x5 to out5,
 //    3x3 max pooling, 1x1 to proj_pool;
 // images keep their height and width. (Szegedy et al., "Going Deeper with Convolutions", 2014.)
-// Parameters: W and b of conv1, conv3, conv5, proj3, proj5 and projp; initial values and errors are
-// those of Convolution2D.
+// Parameters: W, initially conv_init, and b, bias_init, of conv1, conv3, conv5, proj3, proj5 and
+// projp; defaults and errors are those of Convolution2D.
 class Inception : public Chain {
 public:
     Inception(std::int64_t in_channels, std::int64_t out1, std::int64_t proj3, std::int64_t out3,
-              std::int64_t proj5, std::int64_t out5, std::int64_t proj_pool);
+              std::int64_t proj5, std::int64_t out5, std::int64_t proj_pool,
+              const Initial& conv_init = {}, const Initial& bias_init = {});
 
     Variable operator()(const Variable& x) const override;
     void visit(Visitor& visitor) override;

@@ -18,7 +18,8 @@ namespace catena {
 class Scalar {
 public:
     template <class N>
-    requires std::is_arithmetic_v<N> Scalar(N value)  // NOLINT: is a number
+        requires(std::is_arithmetic_v<N>)
+    Scalar(N value)  // NOLINT: is a number
         : value_(static_cast<double>(value)),
           integer_(std::integral<N> ? static_cast<std::int64_t>(value) : 0),
           is_integer_(std::integral<N>) {
@@ -115,10 +116,11 @@ inline const Array& elements(const Array& x) { return x; }
 inline Scalar elements(Scalar c) { return c; }
 }  // namespace detail
 
-#define CATENA_MIXED_OPERATOR(OPERATOR)                                    \
-    template <class X0, class X1>                                          \
-    requires Mixed<X0, X1> Variable OPERATOR(const X0& x0, const X1& x1) { \
-        return OPERATOR(detail::operand(x0), detail::operand(x1));         \
+#define CATENA_MIXED_OPERATOR(OPERATOR)                            \
+    template <class X0, class X1>                                  \
+        requires(Mixed<X0, X1>)                                    \
+    Variable OPERATOR(const X0& x0, const X1& x1) {                \
+        return OPERATOR(detail::operand(x0), detail::operand(x1)); \
     }
 CATENA_MIXED_OPERATOR(operator+)
 CATENA_MIXED_OPERATOR(operator-)
@@ -133,7 +135,7 @@ template <class X0, class X1>
 concept Compared = std::derived_from<X0, Variable> || std::derived_from<X1, Variable>;
 #define CATENA_MASK_OPERATOR(OPERATOR)                                            \
     template <class X0, class X1>                                                 \
-    requires Compared<X0, X1>                                                     \
+        requires(Compared<X0, X1>)                                                \
     auto OPERATOR(const X0& x0, const X1& x1)                                     \
         ->decltype(detail::elements(x0), detail::elements(x1), Variable()) {      \
         return as_variable(OPERATOR(detail::elements(x0), detail::elements(x1))); \

@@ -86,7 +86,7 @@ public:
     void setup(std::vector<NamedParameter> parameters);
 
     // The same for parts of all parameters, for an extension. Throws UnsupportedError unless the
-    // update rule is a plugin's function, because update_one() may not treat each element alone.
+    // update rule is a plugin's function that treats each element alone.
     void setup_parts(std::vector<ParameterPart> parts);
 
     // Sets the settings of all parameters p with which(p). Biases and scales without decay:
@@ -172,6 +172,12 @@ protected:
     virtual std::vector<Array> init_state_cpu(const Array& param);
     virtual std::vector<Array> init_state_gpu(const Array& param);
 
+    // For generated classes: the names of state, of which the last is optional, and the factor of
+    // m / (sqrt(v) + eps) in Adam's step t.
+    static std::vector<std::string> with_state(bool is_there, std::string name,
+                                               std::vector<std::string> names);
+    static double bias_corrected(double alpha, double beta1, double beta2, std::int64_t t);
+
 private:
     friend class RecordedStep;
     struct Slot {
@@ -196,6 +202,7 @@ private:
     Array sum_of_squares() const;  // of all gradients: shape (), float64
     void scale_by(const Array& factor) const;
     std::vector<Array> zeros(const Array& param) const;
+    [[noreturn]] void refuse_parts(std::string_view rule);
     static void require_as_at_setup(const Slot& slot);
     void require_same_each_time(const catena_function& function) const;
     void update_by(const PluginFunction& function);
@@ -218,7 +225,7 @@ private:
     std::int64_t t_ = 0;
     std::int64_t epoch_ = 0;
     bool is_set_up_ = false;
-    bool checks_links_ = false;  // for parameters that visit() does not list
+    bool checks_links_ = false;    // for parameters that visit() does not list
     bool rule_on_arrays_ = false;  // step() returned an empty function
 };
 

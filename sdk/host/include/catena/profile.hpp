@@ -22,6 +22,7 @@ namespace catena {
 class Profile final : public CallObserver {
 public:
     struct Row {
+        std::string group;      // the composition that the program called, or ""
         std::string function;   // "catena.linear", or the name of a kernel from a formula
         std::string direction;  // "forward", "backward"
         std::string device;     // "cpu:0"
@@ -39,9 +40,11 @@ public:
     ~Profile() override;
 
     std::vector<Row> rows() const;  // longest first
-    // The rows as text: the `most` longest, and the rest in one line.
+    // The rows as text: the `most` longest, and the rest in one line. Below a composition's sum are
+    // those of its parts.
     std::string table(std::size_t most = 30) const;
-    // Writes the calls, up to a million, in Chrome's trace event format. Throws DataError.
+    // Writes the calls, up to a million, in Chrome's trace event format. A composition contains its
+    // parts. Throws DataError.
     void write_trace(const std::filesystem::path& file) const;
 
     void called(const KernelCall& call) noexcept override;
@@ -52,6 +55,7 @@ private:
         const catena_kernel* kernel;
         std::int32_t phase;
         const void* device;
+        std::string_view group;
         auto operator<=>(const Key&) const = default;
     };
     struct Sum {
@@ -64,6 +68,7 @@ private:
         std::int64_t begin, end;
         std::uint64_t bytes, memory;
         std::uint32_t thread;
+        const CallGroup* group;  // for comparisons
     };
     Row row(const Key& key, const Sum& sum) const;
 

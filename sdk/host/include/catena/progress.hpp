@@ -22,9 +22,7 @@ public:
 
     // done: the number of finished items. Cheap enough for every step of a loop. Without a value,
     // only the number and the rate are displayed.
-    void update(std::int64_t done) {
-        update(done, std::function<double()>(), "");
-    }
+    void update(std::int64_t done) { update(done, std::function<double()>(), ""); }
     void update(std::int64_t done, double value, std::string_view value_name = "loss") {
         update(
             done, [value] { return value; }, value_name);

@@ -8,7 +8,7 @@
 
 namespace catena {
 
-// What a file is, for messages: "a folder", "an ONNX model; ...", with a way to convert files of
+// Describes a file for messages: "a folder", "an ONNX model; ...", with a way to convert files of
 // other programs; "none: there is no such file". Recognizes contents by their first bytes. "" for
 // a file of an unknown kind.
 std::string file_kind(const std::filesystem::path& file);

@@ -67,8 +67,9 @@ public:
         using Child::Child;
         Step(Variable (*function)(const Variable&));  // NOLINT: a step is a function
         template <class F>
-        requires(std::is_invocable_r_v<Variable, const F&, const Variable&> &&
-                 !std::derived_from<F, Link>) Step(F function)  // NOLINT: as above
+            requires(std::is_invocable_r_v<Variable, const F&, const Variable&> &&
+                     !std::derived_from<F, Link>)
+        Step(F function)  // NOLINT: as above
             : Step(Function(std::move(function)), 0) {}
 
     private:

@@ -2,9 +2,9 @@
 // plugin is reported before any work.
 #include "../support.hpp"
 
+#include <catena/checkpoint.hpp>
 #include <catena/core/config.hpp>
 #include <catena/functions.hpp>
-#include <catena/functions/activations.hpp>
 #include <catena/initializers.hpp>
 #include <catena/links.hpp>
 #include <catena/operators.hpp>
@@ -48,25 +48,28 @@ void require_positive_size(const char* link, std::int64_t size, const Got& got) 
     if (size >= 1) return;
     fail<ShapeError>("[{}] size: expected a positive number, got {}", link, got);
 }
-Shape shape_of(const char* link, std::int64_t size) {
-    require_positive_size(link, size, size);
-    return {size};
+// The shape of gamma: a number or a shape.
+Shape shape_of(const char* link, const Ints& size) {
+    const auto list = size.view();
+    if (list.empty()) fail<ShapeError>("[{}] size: expected at least one axis, got ()", link);
+    if (list.size() == 1) require_positive_size(link, list[0], list[0]);
+    const Shape shape(list);
+    require_positive_size(link, shape.size(), to_string(shape));
+    return shape;
 }
-// The shape of gamma for a normalization of the last axes.
-const Shape& last_axes(const char* link, const Shape& size) {
-    if (size.ndim() == 0) fail<ShapeError>("[{}] size: expected at least one axis, got ()", link);
-    require_positive_size(link, size.size(), to_string(size));
-    return size;
+catena::Parameter parameter(const Initial& initial, const Initial& otherwise, const Shape& shape,
+                            Dtype dtype = Dtype::float32) {
+    return as_parameter(initial.otherwise(otherwise)(shape, dtype));
 }
 
 }  // namespace
 
-Linear::Linear(std::int64_t in_size, std::int64_t out_size, double wscale, double bias,
-               bool nobias) {
+Linear::Linear(std::int64_t in_size, std::int64_t out_size, bool nobias, const Initial& initialW,
+               const Initial& initial_bias) {
     require_positive("Linear", in_size, out_size);
     (void)plain<"catena.linear">();
-    W = as_parameter(initializers::LeCunNormal(wscale)({out_size, in_size}));
-    if (!nobias) b = as_parameter(initializers::Constant(bias)({out_size}));
+    W = parameter(initialW, initializers::LeCunNormal(), {out_size, in_size});
+    if (!nobias) b = parameter(initial_bias, 0, {out_size});
 }
 Variable Linear::operator()(const Variable& x) const {
     return plain<"catena.linear">().first({&x, &W, &b});
@@ -92,41 +95,47 @@ MLP::MLP(const std::vector<std::int64_t>& sizes, const Step& activation, double 
 MLP::Step MLP::relu() { return functions::relu; }
 
 Convolution2D::Convolution2D(std::int64_t in_channels, std::int64_t out_channels, Pair ksize,
-                             Pair stride, Pair pad, double wscale, double bias, bool nobias)
+                             Pair stride, Pair pad, bool nobias, const Initial& initialW,
+                             const Initial& initial_bias)
     : function_(convolution({in_channels, out_channels}, ksize, stride, pad)) {
-    W = as_parameter(
-        initializers::LeCunNormal(wscale)({out_channels, in_channels, ksize.y, ksize.x}));
-    if (!nobias) b = as_parameter(initializers::Constant(bias)({out_channels}));
+    W = parameter(initialW, initializers::LeCunNormal(),
+                  {out_channels, in_channels, ksize.y, ksize.x});
+    if (!nobias) b = parameter(initial_bias, 0, {out_channels});
 }
 Variable Convolution2D::operator()(const Variable& x) const {
     return function_.first({&x, &W, &b});
 }
 
-EmbedID::EmbedID(std::int64_t in_size, std::int64_t out_size) {
+EmbedID::EmbedID(std::int64_t in_size, std::int64_t out_size, const Initial& initialW,
+                 std::optional<std::int64_t> ignored)
+    : ignore_label(ignored) {
     require_positive("EmbedID", in_size, out_size);
     (void)plain<"catena.embed_id">();
-    W = as_parameter(initializers::Normal(1)({in_size, out_size}));
+    W = parameter(initialW, initializers::Normal(1), {in_size, out_size});
 }
 Variable EmbedID::operator()(const Variable& x) const {
+    if (ignore_label) return functions::embed_id(x, W, *ignore_label);
     return plain<"catena.embed_id">().first({&x, &W});
 }
 
-PReLU::PReLU(const Shape& shape, double init) {
+PReLU::PReLU(const Shape& shape, const Initial& init) {
     (void)plain<"catena.prelu">();
-    W = as_parameter(initializers::Constant(init)(shape));
+    W = parameter(init, 0.25, shape);
 }
 Variable PReLU::operator()(const Variable& x) const {
     return plain<"catena.prelu">().first({&x, &W});
 }
 
-Swish::Swish(const Shape& beta_shape, double beta_init) {
+Swish::Swish(const Shape& beta_shape, const Initial& beta_init) {
     (void)plain<"catena.sigmoid">();
-    beta = as_parameter(initializers::Constant(beta_init)(beta_shape));
+    beta = parameter(beta_init, 1, beta_shape);
 }
 Variable Swish::operator()(const Variable& x) const { return functions::swish(x, beta); }
 
-Maxout::Maxout(std::int64_t in_size, std::int64_t out_size, std::int64_t pool_size)
-    : linear(in_size, out_size * pool_size), pool_size_(pool_size) {
+Maxout::Maxout(std::int64_t in_size, std::int64_t out_size, std::int64_t pool_size,
+               const Initial& initialW, const Initial& initial_bias)
+    : linear(in_size, out_size * pool_size, !initial_bias, initialW, initial_bias),
+      pool_size_(pool_size) {
     if (pool_size < 1)
         fail<ShapeError>("[Maxout] pool_size: expected a positive number, got {}", pool_size);
     (void)plain<"catena.max">();
@@ -135,51 +144,52 @@ Variable Maxout::operator()(const Variable& x) const {
     return functions::maxout(linear(x), pool_size_);
 }
 
-LayerNormalization::LayerNormalization(std::int64_t size, double epsilon)
-    : LayerNormalization(shape_of("LayerNormalization", size), epsilon) {}
-LayerNormalization::LayerNormalization(const Shape& size, double epsilon) : eps(epsilon) {
-    const Shape& shape = last_axes("LayerNormalization", size);
+LayerNormalization::LayerNormalization(const Ints& size, double epsilon,
+                                       const Initial& initial_gamma, const Initial& initial_beta)
+    : eps(epsilon) {
+    const Shape shape = shape_of("LayerNormalization", size);
     (void)with<"catena.layer_normalization", "eps">(eps);
-    gamma = as_parameter(Array::ones(shape));
-    beta = as_parameter(Array::zeros(shape));
+    gamma = parameter(initial_gamma, 1, shape);
+    beta = parameter(initial_beta, 0, shape);
 }
 Variable LayerNormalization::operator()(const Variable& x) const {
     return with<"catena.layer_normalization", "eps">(eps).first({&x, &gamma, &beta});
 }
 
-RMSNormalization::RMSNormalization(std::int64_t size, double epsilon)
-    : RMSNormalization(shape_of("RMSNormalization", size), epsilon) {}
-RMSNormalization::RMSNormalization(const Shape& size, double epsilon) : eps(epsilon) {
-    const Shape& shape = last_axes("RMSNormalization", size);
+RMSNormalization::RMSNormalization(const Ints& size, double epsilon, const Initial& initial_gamma)
+    : eps(epsilon) {
+    const Shape shape = shape_of("RMSNormalization", size);
     (void)with<"catena.rms_normalization", "eps">(eps);
-    gamma = as_parameter(Array::ones(shape));
+    gamma = parameter(initial_gamma, 1, shape);
 }
 Variable RMSNormalization::operator()(const Variable& x) const {
     return with<"catena.rms_normalization", "eps">(eps).first({&x, &gamma});
 }
 
-GroupNormalization::GroupNormalization(std::int64_t number, std::int64_t size, double epsilon)
+GroupNormalization::GroupNormalization(std::int64_t number, std::int64_t size, double epsilon,
+                                       const Initial& initial_gamma, const Initial& initial_beta)
     : groups(number), eps(epsilon) {
     require_positive_size("GroupNormalization", size, size);
     if (groups < 1 || size % groups != 0)
         fail<ShapeError>("[GroupNormalization] groups: expected a divisor of size {}, got {}", size,
                          groups);
     (void)functions::handles::group_normalization(groups, eps);
-    gamma = as_parameter(Array::ones({size}));
-    beta = as_parameter(Array::zeros({size}));
+    gamma = parameter(initial_gamma, 1, {size});
+    beta = parameter(initial_beta, 0, {size});
 }
 Variable GroupNormalization::operator()(const Variable& x) const {
     return functions::group_normalization(x, groups, gamma, beta, eps);
 }
 
-BinaryHierarchicalSoftmax::BinaryHierarchicalSoftmax(std::int64_t in_size, const WordTree& tree)
+BinaryHierarchicalSoftmax::BinaryHierarchicalSoftmax(std::int64_t in_size, const WordTree& tree,
+                                                     Dtype dtype)
     : tree_(tree.to_json()), function_("catena.binary_hierarchical_softmax", {{"tree", tree_}}) {
     if (in_size < 1)
         fail<ShapeError>("[BinaryHierarchicalSoftmax] in_size: expected a positive number, got {}",
                          in_size);
-    W = as_parameter(initializers::Uniform(1)({tree.inner_nodes(), in_size}));
+    W = as_parameter(initializers::Uniform(1)({tree.inner_nodes(), in_size}, dtype));
     // Calls the function without rows, which computes nothing but throws if the tree repeats a word.
-    const Variable none(Array::zeros({0, in_size}));
+    const Variable none(Array::zeros({0, in_size}, dtype));
     (*this)(none, Variable(Array::zeros({0}, Dtype::int64)));
 }
 Variable BinaryHierarchicalSoftmax::operator()(const Variable& x, const Variable& t) const {
@@ -193,13 +203,13 @@ void BinaryHierarchicalSoftmax::visit(Visitor& visitor) {
 
 Inception::Inception(std::int64_t in_channels, std::int64_t out1, std::int64_t channels3,
                      std::int64_t out3, std::int64_t channels5, std::int64_t out5,
-                     std::int64_t proj_pool)
-    : conv1(in_channels, out1, 1),
-      conv3(channels3, out3, 3, 1, 1),
-      conv5(channels5, out5, 5, 1, 2),
-      proj3(in_channels, channels3, 1),
-      proj5(in_channels, channels5, 1),
-      projp(in_channels, proj_pool, 1),
+                     std::int64_t proj_pool, const Initial& conv_init, const Initial& bias_init)
+    : conv1(in_channels, out1, 1, 1, 0, false, conv_init, bias_init),
+      conv3(channels3, out3, 3, 1, 1, false, conv_init, bias_init),
+      conv5(channels5, out5, 5, 1, 2, false, conv_init, bias_init),
+      proj3(in_channels, channels3, 1, 1, 0, false, conv_init, bias_init),
+      proj5(in_channels, channels5, 1, 1, 0, false, conv_init, bias_init),
+      projp(in_channels, proj_pool, 1, 1, 0, false, conv_init, bias_init),
       relu_("catena.relu"),
       concat_("catena.concat", {{"axis", 1}}),
       pool_("catena.max_pooling_2d", {{"ksize", 3}, {"stride", 1}, {"pad", 1}}) {}
@@ -218,20 +228,21 @@ void Inception::visit(Visitor& visitor) {
     visitor("proj3", proj3)("proj5", proj5)("projp", projp);
 }
 
-BatchNormalization::BatchNormalization(std::int64_t size, double share_kept, double epsilon)
-    : BatchNormalization(shape_of("BatchNormalization", size), share_kept, epsilon) {}
-
-BatchNormalization::BatchNormalization(const Shape& shape, double share_kept, double epsilon)
-    : decay(share_kept), eps(epsilon), size_(shape) {
-    const std::int64_t size = shape.size();
-    require_positive_size("BatchNormalization", size, to_string(shape));
+BatchNormalization::BatchNormalization(const Ints& size, double share_kept, double epsilon,
+                                       Dtype dtype, bool use_gamma, bool use_beta,
+                                       const Initial& initial_gamma, const Initial& initial_beta,
+                                       const std::vector<std::int64_t>& axis,
+                                       const Initial& initial_avg_mean,
+                                       const Initial& initial_avg_var)
+    : decay(share_kept), eps(epsilon), size_(shape_of("BatchNormalization", size)), axis_(axis) {
+    const Shape channels{size_.size()};
     if (!(decay >= 0 && decay <= 1))
         fail<InvalidError>("[BatchNormalization] decay: expected 0 to 1, got {}", decay);
     (void)with<"catena.batch_normalization", "eps">(eps);
-    gamma = as_parameter(Array::ones({size}));
-    beta = as_parameter(Array::zeros({size}));
-    avg_mean = Array::zeros({size});
-    avg_var = Array::ones({size});
+    if (use_gamma) gamma = parameter(initial_gamma, 1, channels, dtype);
+    if (use_beta) beta = parameter(initial_beta, 0, channels, dtype);
+    avg_mean = initial_avg_mean.otherwise(0)(channels, dtype);
+    avg_var = initial_avg_var.otherwise(1)(channels, dtype);
 }
 
 Variable BatchNormalization::operator()(const Variable& x) const {
@@ -249,8 +260,33 @@ Variable BatchNormalization::operator()(const Variable& x, bool test, bool finet
     return result.y;
 }
 
+// With axis: the first of them, then the axes of size, then the others, as without it.
 BatchNormalization::Normalized BatchNormalization::call(const Variable& x,
                                                         std::optional<double> share) const {
+    if (axis_.empty()) return call_by_channel(x, share);
+    std::vector<std::int64_t> order, others, back(static_cast<std::size_t>(x.ndim()));
+    for (std::int64_t i = 0; i < x.ndim(); ++i) {
+        const bool reduced =
+            std::ranges::any_of(axis_, [&](std::int64_t a) { return a == i || a + x.ndim() == i; });
+        if (reduced && order.empty()) order.push_back(i);
+        else if (reduced) others.push_back(i);
+    }
+    if (order.size() + others.size() != axis_.size() ||
+        axis_.size() + static_cast<std::size_t>(size_.ndim()) != back.size())
+        fail<ShapeError>("[BatchNormalization] axis: expected {} different axes of x {}, got ({})",
+                         x.ndim() - size_.ndim(), to_string(x.shape()), fmt::join(axis_, ", "));
+    for (std::int64_t i = 0; i < x.ndim(); ++i)
+        if (i != order[0] && std::ranges::count(others, i) == 0) order.push_back(i);
+    order.insert(order.end(), others.begin(), others.end());
+    for (std::size_t i = 0; i < back.size(); ++i)
+        back[static_cast<std::size_t>(order[i])] = static_cast<std::int64_t>(i);
+    Normalized result = call_by_channel(functions::transpose(x, order), share);
+    result.y = functions::transpose(result.y, back);
+    return result;
+}
+
+BatchNormalization::Normalized BatchNormalization::call_by_channel(
+    const Variable& x, std::optional<double> share) const {
     if (size_.ndim() == 1) return normalize(x, share);
     thread_local constinit ThreadFunction reshape("catena.reshape", {"shape"});
     const Shape shape = x.shape();
@@ -258,7 +294,7 @@ BatchNormalization::Normalized BatchNormalization::call(const Variable& x,
     if (shape.ndim() < rest || !std::equal(size_.begin(), size_.end(), shape.begin() + 1))
         fail<ShapeError>("[BatchNormalization] x: expected (N, {}, ...), got {}",
                          fmt::join(size_.begin(), size_.end(), ", "), to_string(shape));
-    Shape channels{shape[0], gamma.size(), 1};
+    Shape channels{shape[0], size_.size(), 1};
     for (int i = rest; i < shape.ndim(); ++i) channels[2] *= shape[i];
     Normalized result = normalize(reshape({Ints(channels)}).first({&x}), share);
     result.y = reshape({Ints(shape)}).first({&result.y});
@@ -267,6 +303,14 @@ BatchNormalization::Normalized BatchNormalization::call(const Variable& x,
 
 BatchNormalization::Normalized BatchNormalization::normalize(const Variable& x,
                                                              std::optional<double> share) const {
+    const auto constant = [&](const catena::Parameter& given, double value) {
+        if (given) return Variable(given);
+        const Variable made(Array::full(avg_mean.shape(), value, avg_mean.dtype(), x.device()),
+                            x.is_volatile());
+        made.set_requires_grad(false);
+        return made;
+    };
+    const Variable scale = constant(gamma, 1), shift = constant(beta, 0);
     if (!share) {
         const Dtype dtype = x.dtype() == Dtype::float64 ? Dtype::float64 : Dtype::float32;
         const Variable mean(avg_mean.astype(dtype), x.is_volatile());
@@ -274,20 +318,20 @@ BatchNormalization::Normalized BatchNormalization::normalize(const Variable& x,
         mean.set_requires_grad(false);
         var.set_requires_grad(false);
         return {with<"catena.fixed_batch_normalization", "eps">(eps).first(
-                    {&x, &gamma, &beta, &mean, &var}),
+                    {&x, &scale, &shift, &mean, &var}),
                 {},
                 {},
                 0};
     }
     Normalized result;
     if (normalize_minibatch) {
-        result = normalize_minibatch(x, gamma, beta, eps);
+        result = normalize_minibatch(x, scale, shift, eps);
     } else {
-        const Variable* const inputs[] = {&x, &gamma, &beta};
+        const Variable* const inputs[] = {&x, &scale, &shift};
         auto y = with<"catena.batch_normalization", "eps">(eps)(inputs);
-        result = {y[0], y[1].data(), y[2].data(), x.size() / gamma.size()};
+        result = {y[0], y[1].data(), y[2].data(), x.size() / size_.size()};
     }
-    if (const std::int64_t m = result.count; m > 0) {
+    if (const std::int64_t m = result.count; m > 0 && !in_recomputation()) {
         blend(avg_mean, result.mean, *share);
         const double unbiased =
             static_cast<double>(m) / static_cast<double>(std::max<std::int64_t>(m - 1, 1));

@@ -1,9 +1,4 @@
-// Functions of the host that golden_test calls by name. GROUP.py defines the cases of GROUP.cpp, which has
-// lines such as
-//
-//     const golden::Rows rows = {
-//         {"flip", [](const auto& x, const auto& attrs) { return golden::Variables{F::flip(x[0])}; }},
-//     };
+// Functions of the host that golden_test calls by name. The *.py files define the cases.
 #pragma once
 
 #include <catena/catena.hpp>
@@ -14,18 +9,11 @@
 
 namespace golden {
 
+using Json = nlohmann::json;
 using Variables = std::vector<catena::Variable>;
-// x: the inputs of a case. Returns the outputs.
-using HostFunction = Variables (*)(const Variables& x, const nlohmann::json& attrs);
+// x: the inputs of a case, a: its attributes. Returns the outputs.
+using HostFunction = Variables (*)(const Variables& x, const Json& a);
 
-inline std::map<std::string, HostFunction>& host_functions() {
-    static std::map<std::string, HostFunction> functions;
-    return functions;
-}
-struct Rows {
-    Rows(std::initializer_list<std::pair<const std::string, HostFunction>> rows) {
-        host_functions().insert(rows.begin(), rows.end());
-    }
-};
+extern const std::map<std::string, HostFunction> host_functions;
 
 }  // namespace golden

@@ -7,6 +7,8 @@
  * --with: loads a plugin whose functions gradients call. --compose: uses no gradient kernels. */
 #include <ctype.h>
 #include <errno.h>
+#include <float.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,32 +54,21 @@ static int show(const catena_plugin *plugin) {
     return 0;
 }
 
-/* Parses the whole text as a number; returns 0 if it is not a number or out of the type's range. */
-static int whole(const char *text, int64_t *value) {
-    char *end;
-    errno = 0;
-    *value = strtoll(text, &end, 10);
-    return end != text && *end == '\0' && !isspace((unsigned char)*text) && errno == 0;
-}
-static int real(const char *text, double *value) {
-    char *end;
-    errno = 0;
-    *value = strtod(text, &end);
-    const int held = errno == 0 || (-1 < *value && *value < 1); /* rounds tiny numbers */
-    return end != text && *end == '\0' && !isspace((unsigned char)*text) && held;
-}
-
 /* Parses the text by the attribute's kind; returns 0 if it is no number. begin() checks names. */
 static int number(const char *function, const char *name, const char *text, catena_value *value) {
     const catena_function *f = minihost_function(function);
+    *value = (catena_value){.kind = CATENA_ATTR_INT, .n = 1};
     for (uint32_t i = 0; f != NULL && i < f->n_attrs; ++i) {
         if (strcmp(f->attrs[i]->name, name) != 0) continue;
+        char *end;
+        const double x = strtod(text, &end);
         value->kind = f->attrs[i]->kind;
-        value->n = 1;
-        if (value->kind == CATENA_ATTR_FLOAT) return real(text, &value->v.f);
-        return value->kind <= CATENA_ATTR_BOOL && whole(text, &value->v.i);
+        if (end == text || *end != '\0' || isspace((unsigned char)*text) || fabs(x) > DBL_MAX)
+            return 0;
+        if (value->kind == CATENA_ATTR_FLOAT) return value->v.f = x, 1;
+        value->v.i = fabs(x) < 0x1p53 ? (int64_t)x : 0;
+        return value->kind <= CATENA_ATTR_BOOL && (double)value->v.i == x;
     }
-    *value = (catena_value){.kind = CATENA_ATTR_INT, .n = 1};
     return 1;
 }
 
@@ -150,8 +141,7 @@ int main(int argc, char **argv) {
         }
         if ((composed ? minihost_compose(c) : minihost_backward(c)) != CATENA_OK) return fail(c);
         for (uint32_t i = 0; i < c->n_x; ++i)
-            print("gradient of ", f->inputs[i < f->n_inputs ? i : f->n_inputs - 1]->name,
-                  &c->gx[i]);
+            print("gradient of ", minihost_port(f, i)->name, &c->gx[i]);
     }
     minihost_end(c);
     return 0;

@@ -8,8 +8,7 @@
  *     if (minihost_forward(c) != CATENA_OK) puts(minihost_error());
  *     minihost_end(c);
  *
- * cc -std=c99 -I PREFIX/include main.c minihost.c call.c -ldl
- * minihost.c has the table that plugins get, call.c calls functions, and main.c is a program. */
+ * cc -std=c99 -I PREFIX/include main.c minihost.c -ldl */
 #ifndef CATENA_MINIHOST_H
 #define CATENA_MINIHOST_H
 
@@ -26,6 +25,12 @@ typedef struct minihost_array {
     void *data;
 } minihost_array;
 
+/* A result within a gradient; it lives until the callback returns. */
+struct catena_var {
+    minihost_array array;
+    catena_var *next;
+};
+
 /* A call of a function. The caller fills x, and gy for backward; the host fills the rest. */
 typedef struct minihost_call {
     const catena_function *function;
@@ -34,25 +39,21 @@ typedef struct minihost_call {
     catena_value attrs[CATENA_MAX_ATTRS];
     uint32_t n_x; /* at least the function's inputs; more for a variadic one */
     uint32_t n_y;
-    minihost_array x[CATENA_MAX_PORTS];
-    minihost_array y[CATENA_MAX_PORTS];
-    minihost_array gy[CATENA_MAX_PORTS];
-    minihost_array gx[CATENA_MAX_PORTS];
+    minihost_array x[CATENA_MAX_PORTS], y[CATENA_MAX_PORTS];
+    minihost_array gx[CATENA_MAX_PORTS], gy[CATENA_MAX_PORTS];
     minihost_array saved[CATENA_MAX_PORTS];
 } minihost_call;
 
-/* Returns the host table that plugins get. copy_table() writes its first struct_size bytes to `to`;
- * with such a table, load() presents an older host to a plugin. */
+/* Returns the host table that plugins get. */
 const catena_host *minihost_table(void);
-void minihost_copy_table(void *to, uint32_t struct_size);
-
 /* Loads a plugin and returns its table, or NULL. host: NULL means minihost_table(). */
 const catena_plugin *minihost_load(const char *path, const catena_host *host);
 /* Returns the text of the last error. */
 const char *minihost_error(void);
-/* Return a function by its name, or the n-th of all loaded functions; NULL if there is none. */
+/* Returns a function of the loaded plugins, or NULL. */
 const catena_function *minihost_function(const char *name);
-const catena_function *minihost_function_at(uint32_t n);
+/* Returns the port of the i-th input of a call: the last one repeats if it is variadic. */
+const catena_port_spec *minihost_port(const catena_function *function, uint32_t i);
 
 /* Begins a call. Returns NULL if there is no such function, or an attribute is refused. */
 minihost_call *minihost_begin(const char *function, const catena_named_value *attrs,
@@ -61,9 +62,6 @@ minihost_call *minihost_begin(const char *function, const catena_named_value *at
 void *minihost_allocate(minihost_array *array, const catena_meta *meta);
 float *minihost_floats(minihost_array *array, int32_t ndim, const int64_t *shape);
 int64_t minihost_size(const minihost_array *array);
-size_t minihost_bytes(const minihost_array *array);
-/* Sets the shapes and dtypes of y; allocates no memory. */
-catena_status minihost_infer(minihost_call *call);
 catena_status minihost_forward(minihost_call *call);
 /* Computes gx of each differentiable float input, by a backward kernel or else by composition. */
 catena_status minihost_backward(minihost_call *call);

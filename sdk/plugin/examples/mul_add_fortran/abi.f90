@@ -45,6 +45,7 @@ module catena_abi
         integer(c_int64_t) :: retain_x, retain_y
         type(c_funptr) :: infer, gradient
         type(c_ptr) :: grad_function, examples
+        type(c_funptr) :: compose
     end type
     type, bind(C) :: catena_call
         integer(c_int32_t) :: struct_size, flags, phase, n_saved
@@ -71,7 +72,7 @@ module catena_abi
         integer(c_int16_t) :: abi_major, abi_minor
         type(c_ptr) :: name, version
         type(c_funptr) :: log, fail, parallel_for, slots, philox, config, extensions, find, call, &
-                          meta, get_extension
+                          meta, get_extension, read
     end type
     type, bind(C) :: catena_manifest
         character(c_char) :: magic(8)

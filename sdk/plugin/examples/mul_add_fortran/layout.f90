@@ -21,8 +21,8 @@ program layout
     call say('catena_port_spec', c_sizeof(port), 'type_var', c_loc(port), c_loc(port%type_var))
     call say('catena_function', c_sizeof(function_), 'infer', c_loc(function_), &
              c_loc(function_%infer))
-    call say('catena_function', c_sizeof(function_), 'examples', c_loc(function_), &
-             c_loc(function_%examples))
+    call say('catena_function', c_sizeof(function_), 'compose', c_loc(function_), &
+             c_loc(function_%compose))
     call say('catena_call', c_sizeof(call_), 'gx', c_loc(call_), c_loc(call_%gx))
     call say('catena_call', c_sizeof(call_), 'device_id', c_loc(call_), c_loc(call_%device_id))
     call say('catena_kernel', c_sizeof(kernel), 'run', c_loc(kernel), c_loc(kernel%run))
@@ -30,8 +30,7 @@ program layout
     call say('catena_host', c_sizeof(host_), 'fail', c_loc(host_), c_loc(host_%fail))
     call say('catena_host', c_sizeof(host_), 'parallel_for', c_loc(host_), &
              c_loc(host_%parallel_for))
-    call say('catena_host', c_sizeof(host_), 'get_extension', c_loc(host_), &
-             c_loc(host_%get_extension))
+    call say('catena_host', c_sizeof(host_), 'read', c_loc(host_), c_loc(host_%read))
     call say('catena_manifest', c_sizeof(manifest), 'devices', c_loc(manifest), &
              c_loc(manifest%devices))
     call say('catena_plugin', c_sizeof(plugin), 'deinit', c_loc(plugin), c_loc(plugin%deinit))

@@ -67,7 +67,8 @@ contains
         examples = [c_loc(example), c_null_ptr]
         mul_add = catena_function(c_sizeof(mul_add), 0, c_loc(name), c_loc(doc), 1, 0, 3, 1, &
                                   c_null_ptr, c_loc(inputs), c_loc(outputs), 3, 0, &
-                                  c_funloc(infer), c_null_funptr, c_null_ptr, c_loc(examples))
+                                  c_funloc(infer), c_null_funptr, c_null_ptr, c_loc(examples), &
+                                  c_null_funptr)
         kernels(1) = kernel(phase_forward, c_loc(float32), c_funloc(forward_float32))
         kernels(2) = kernel(phase_forward, c_loc(float64), c_funloc(forward_float64))
         kernels(3) = kernel(phase_backward, c_loc(float32), c_funloc(backward_float32))

@@ -21,6 +21,7 @@ pub struct Opaque {
     _private: [u8; 0],
 }
 pub type Ctx = *mut Opaque;
+pub type Var = *mut Opaque;
 
 /// A static table: constant, so that threads may share the pointers in it.
 #[repr(transparent)]
@@ -109,6 +110,17 @@ abi! {
         gradient: Unused,
         grad_function: *const c_char,
         examples: *const *const c_char,
+        compose: Option<unsafe extern "C" fn(Ctx, *const ComposeCall) -> Status>,
+    }
+    ComposeCall = "catena_compose_call" {
+        struct_size: u32,
+        flags: u32,
+        function: *const Function,
+        attrs: *const Opaque,
+        n_x: u32,
+        n_y: u32,
+        x: *const Var,
+        y: *mut Var,
     }
     Call = "catena_call" {
         struct_size: u32,
@@ -167,10 +179,12 @@ abi! {
         philox: Unused,
         config: Unused,
         extensions: Unused,
-        find: Unused,
-        call: Unused,
-        meta: Unused,
+        find: unsafe extern "C" fn(Ctx, *const c_char, *mut *const Opaque) -> Status,
+        call: unsafe extern "C" fn(
+            Ctx, *const Opaque, *const Opaque, u32, *const Var, u32, *mut Var, u32) -> Status,
+        meta: unsafe extern "C" fn(Ctx, Var, *mut Meta) -> Status,
         get_extension: Unused,
+        read: Unused,
     }
     Manifest = "catena_manifest" {
         magic: [u8; 8],

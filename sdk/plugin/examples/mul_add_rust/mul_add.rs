@@ -59,7 +59,7 @@ impl Number for f64 {
     const TYPES: Dtype = Dtype { code: 2, bits: 64, lanes: 1 };
 }
 
-/// The elements of a tensor that is there; they are dense.
+/// The elements of a tensor, which must not be null; they are dense.
 unsafe fn elements<'a, T>(tensor: *const Tensor) -> Option<&'a [T]> {
     let t = tensor.as_ref()?;
     let n = t.nbytes as usize / std::mem::size_of::<T>();
@@ -125,22 +125,26 @@ unsafe extern "C" fn backward<T: Number>(ctx: Ctx, call: *const Call) -> Status 
     })
 }
 
+fn shape_of(meta: &Meta) -> &[i64] {
+    &meta.shape[..meta.ndim as usize]
+}
+fn check_equal<'a>(mut shapes: impl Iterator<Item = &'a [i64]>) -> Result<(), Failure> {
+    let first = shapes.next().unwrap_or(&[]);
+    match shapes.zip(["y", "z"]).find(|(shape, _)| *shape != first) {
+        None => Ok(()),
+        Some((shape, name)) => Err((E_SHAPE, format!(
+            "[org.example.rust.mul_add] {}: expected the shape {:?} of x, got {:?}",
+            name, first, shape))),
+    }
+}
+
 unsafe extern "C" fn infer(
     ctx: Ctx, _attrs: *const Opaque, x: *const *const Meta, n_x: u32, y: *const *mut Meta,
     _n_y: u32,
 ) -> Status {
     guarded(ctx, || {
-        let shape = |i: usize| {
-            let meta = &**x.add(i);
-            &meta.shape[..meta.ndim as usize]
-        };
-        for (i, name) in (0..n_x as usize).zip(["x", "y", "z"]) {
-            if shape(i) != shape(0) {
-                return Err((E_SHAPE, format!(
-                    "[org.example.rust.mul_add] {}: expected the shape {:?} of x, got {:?}",
-                    name, shape(0), shape(i))));
-            }
-        }
+        let shape = |i: usize| shape_of(&**x.add(i));
+        check_equal((0..n_x as usize).map(shape))?;
         // Field by field: the host's struct may be of another size.
         let (first, out) = (&**x, &mut **y);
         out.ndim = first.ndim;
@@ -156,11 +160,41 @@ macro_rules! c {
         concat!($text, "\0").as_ptr() as *const c_char
     };
 }
+
 macro_rules! size {
     ($kind:ty) => {
         std::mem::size_of::<$kind>() as u32
     };
 }
+
+/// What the function computes, as calls of the host's functions: for dtypes without kernels.
+unsafe extern "C" fn compose(ctx: Ctx, call: *const ComposeCall) -> Status {
+    let call_of = |name: *const c_char, x: [Var; 2], y: *mut Var| {
+        let mut function = null();
+        match (host().find)(ctx, name, &mut function) {
+            OK => (host().call)(ctx, function, null(), 0, x.as_ptr(), 2, y, 1),
+            failure => failure,
+        }
+    };
+    let (x, mut product) = (std::slice::from_raw_parts((*call).x, 3), std::ptr::null_mut());
+    let mut metas: [Meta; 3] = std::mem::zeroed();
+    for (meta, variable) in metas.iter_mut().zip(x) {
+        meta.struct_size = size!(Meta);
+        let status = (host().meta)(ctx, *variable, meta);
+        if status != OK {
+            return status;
+        }
+    }
+    let status = guarded(ctx, || check_equal(metas.iter().map(shape_of)));
+    if status != OK {
+        return status;
+    }
+    match call_of(c!("catena.mul"), [x[0], x[1]], &mut product) {
+        OK => call_of(c!("catena.add"), [product, x[2]], (*call).y),
+        failure => failure,
+    }
+}
+
 
 const fn port(name: *const c_char) -> Table<PortSpec> {
     Table(PortSpec { struct_size: size!(PortSpec), flags: 0, name, doc: c!(""), type_var: c!("T") })
@@ -190,6 +224,7 @@ static MUL_ADD: Table<Function> = Table(Function {
     gradient: None,
     grad_function: null(),
     examples: &EXAMPLES.0 as *const _ as *const *const c_char,
+    compose: Some(compose),
 });
 
 static TYPES: [Dtype; 2] = [f32::TYPES, f64::TYPES];

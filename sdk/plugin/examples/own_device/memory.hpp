@@ -13,8 +13,8 @@
 
 class Memory {
 public:
-    static constexpr std::uint64_t size = std::uint64_t{4}
-                                          << 30;  // pages are allocated on first use
+    // The system allocates pages on first use.
+    static constexpr std::uint64_t size = std::uint64_t{4} << 30;
 
     Memory() {
         const int file = memfd_create("island", MFD_CLOEXEC);

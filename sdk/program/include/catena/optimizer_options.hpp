@@ -2,16 +2,16 @@
 #pragma once
 
 #include <catena/optimizer.hpp>
-#include <catena/program.hpp>
+#include <catena/program/options.hpp>
 #include <catena/schedules.hpp>
 #include <catena/visitor.hpp>
 
 namespace catena {
 
 //     OptimizerOptions optimizer("adam", {{"adam", 0.002}});
-//     optimizer.add_to(program);
+//     optimizer.add_to(program.options);
 //     if (!program.parse(argc, argv)) return 0;
-//     optimizer.check(program);
+//     optimizer.check(program.options);
 //     const auto learner = optimizer.make();
 //     const schedules::Schedule rate = optimizer.rate(epochs);
 //     ... if (rate) learner->set_rate(rate(epoch));
@@ -24,11 +24,11 @@ public:
 
     // Adds --optimizer, --lr, --lr-decay, --lr-decay-after, --lr-warmup and --lr-cosine, before
     // parse().
-    void add_to(Program& program);
+    void add_to(ProgramOptions& options);
     // Another default optimizer, after parse() and before check().
-    void set_default(const Program& program, std::string name);
+    void set_default(const ProgramOptions& options, std::string name);
     // Call it after parse(). Throws boost::program_options::error for invalid values.
-    void check(const Program& program);
+    void check(const ProgramOptions& options);
 
     const std::string& name() const noexcept { return name_; }
     // Makes the optimizer; the caller calls its setup().

@@ -15,6 +15,9 @@
 
 namespace catena {
 
+// Throws DataError for a loss that is not finite. The last snapshot is kept.
+void require_finite(double loss);
+
 // Base class of what a program trains. A subclass has the net and data, makes a step and reports an
 // epoch; run() shows progress, writes curves and snapshots, and ends cleanly after a signal.
 class Trainer : public Visitable {

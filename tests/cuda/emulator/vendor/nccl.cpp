@@ -70,7 +70,7 @@ struct Library {
     std::mutex mutex;
     std::map<int, std::shared_ptr<World>> worlds;
     int ids = 0;
-    // What launched kernels do. A kernel gets a number because its arguments cannot be host memory.
+    // Functions of launched kernels. A kernel gets a number because its arguments cannot be host memory.
     std::map<int, std::pair<std::shared_ptr<Member>, Batch>> batches;
     int tickets = 0;
     // The groups of calls that threads have begun. Not thread_local: the thread sanitizer does not

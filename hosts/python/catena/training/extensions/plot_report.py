@@ -2,7 +2,6 @@
 import json
 import os
 import warnings
-from typing import Any
 
 from catena.training.extension import Extension
 from catena.training.extensions.log_report import Averages
@@ -40,7 +39,7 @@ class PlotReport(Extension):
     def available() -> bool:
         """Whether matplotlib can be imported; warns otherwise."""
         try:
-            import matplotlib
+            import matplotlib  # noqa: F401
             return True
         except ImportError:
             pass

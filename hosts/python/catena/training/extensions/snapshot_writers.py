@@ -61,7 +61,7 @@ class StandardWriter(SimpleWriter):
 
     def __call__(self, filename, outdir, target) -> None:
         self.finalize()
-        # The training goes on while the worker writes.
+        # Training continues while the worker writes.
         target = {key: value.copy() for key, value in target.items()}
         self._worker = self.create_worker(filename, outdir, target, **self._kwds)
         self._worker.start()

@@ -1,6 +1,5 @@
 """MultiprocessParallelUpdater, which trains copies of a model with their own data."""
 import warnings
-from typing import Any
 
 from catena.backend import get_device
 from catena.dataset.convert import concat_examples

@@ -10,7 +10,7 @@
 #endif
 
 #define CATENA_ABI_MAJOR 1u /* another major is another set of headers and symbols */
-#define CATENA_ABI_MINOR 3u /* newest minor that these headers describe */
+#define CATENA_ABI_MINOR 0u /* newest minor that these headers describe */
 
 /* The oldest host minor that the plugin needs. This is not the version it was built with: a
  * plugin that uses nothing newer runs on every host with the same major. */

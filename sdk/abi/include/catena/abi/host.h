@@ -53,10 +53,10 @@ struct catena_host {
      * it, because find() takes a lock. Fails with a message if no plugin has the function. */
     catena_status(CATENA_CALL *find)(catena_ctx *ctx, const char *function,
                                      const catena_callable **out);
-    /* [compute] Calls a function on variables; only within catena_function.gradient (otherwise
-     * CATENA_E_INVALID). Attributes that are not passed have their defaults. An entry of x may
-     * be NULL for a missing optional input. Fills y[0 .. n_y), at most the function's outputs;
-     * they belong to the host and live until the callback returns. */
+    /* [compute] Calls a function on variables; only within catena_function.gradient and compose
+     * (otherwise CATENA_E_INVALID). Attributes that are not passed have their defaults. An entry of
+     * x may be NULL for a missing optional input. Fills y[0 .. n_y), at most the function's
+     * outputs; they belong to the host and live until the callback returns. */
     catena_status(CATENA_CALL *call)(catena_ctx *ctx, const catena_callable *function,
                                      const catena_named_value *attrs, uint32_t n_attrs,
                                      catena_var *const *x, uint32_t n_x, catena_var **y,
@@ -67,6 +67,11 @@ struct catena_host {
 
     /* [any] A further extension of the host by id, or NULL. */
     const void *(CATENA_CALL *get_extension)(const catena_host *host, const char *id);
+
+    /* [compute] The elements of an input of the running compose() whose port is CATENA_PORT_HOST:
+     * dense, row-major, in host memory, valid until the callback returns. CATENA_E_INVALID for
+     * every other variable and in every other callback. */
+    catena_status(CATENA_CALL *read)(catena_ctx *ctx, const catena_var *var, const void **elements);
 };
 
 #endif

@@ -3,7 +3,7 @@
 
 #include <catena/abi/function.h>
 #include <catena/abi/kernel.h>
-#include <catena/core/device.hpp>
+#include <catena/core/graph.hpp>
 
 #include <chrono>
 #include <cstdint>
@@ -21,6 +21,7 @@ struct KernelCall {
     std::uint64_t bytes;      // written: results, saved state, gradients, updated inputs
     std::uint64_t memory;     // bytes in use on the device after the call
     std::int64_t begin, end;  // as call_time() has them
+    const CallGroup* group;   // the composition that runs, or whose gradient is computed; or null
 };
 // Nanoseconds of std::chrono::steady_clock.
 inline std::int64_t call_time() noexcept {

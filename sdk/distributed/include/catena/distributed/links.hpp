@@ -77,10 +77,8 @@ private:
 // MultiNodeOptimizer::set_weight(). Files are those of a BatchNormalization.
 class MultiNodeBatchNormalization : public links::BatchNormalization {
 public:
-    MultiNodeBatchNormalization(const Communicator& comm, std::int64_t size, double decay = 0.9,
-                                double eps = 1e-5);
-    MultiNodeBatchNormalization(const Communicator& comm, const Shape& size, double decay = 0.9,
-                                double eps = 1e-5);
+    MultiNodeBatchNormalization(const Communicator& comm, const Ints& size, double decay = 0.9,
+                                double eps = 2e-5);
 };
 
 // Makes each BatchNormalization in a net a MultiNodeBatchNormalization, and returns their number.

@@ -17,13 +17,14 @@ Array to_cpu(const Array& array);
 // Moves a link, which may be on another GPU, and returns it: see Link::to(). A temporary is
 // returned by value: Mlp replica = cuda::to_gpu(deep_copy(model), 1);
 template <class L>
-requires std::derived_from<std::remove_cvref_t<L>, Link> L to_gpu(L&& link,
-                                                                  const DeviceLike& device = {}) {
+    requires(std::derived_from<std::remove_cvref_t<L>, Link>)
+L to_gpu(L&& link, const DeviceLike& device = {}) {
     link.to_gpu(device);
     return std::forward<L>(link);
 }
 template <class L>
-requires std::derived_from<std::remove_cvref_t<L>, Link> L to_cpu(L&& link) {
+    requires(std::derived_from<std::remove_cvref_t<L>, Link>)
+L to_cpu(L&& link) {
     link.to_cpu();
     return std::forward<L>(link);
 }

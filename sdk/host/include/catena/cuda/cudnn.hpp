@@ -53,7 +53,7 @@ public:
         return L::operator()(std::forward<A>(arguments)...);
     }
     template <class... A>
-    requires std::invocable<const L&, A...>
+        requires(std::invocable<const L&, A...>)
     decltype(auto) operator()(A&&... arguments) const {
         const use_cudnn scope(is_used);
         return L::operator()(std::forward<A>(arguments)...);

@@ -3,7 +3,8 @@
 // which have any dtype. Two arrays of elements are promoted to a common dtype as by operators.
 #pragma once
 
-#include <catena/core/variable.hpp>
+#include <catena/functions.hpp>
+#include <catena/operators.hpp>
 
 #include <concepts>
 #include <initializer_list>
@@ -35,7 +36,8 @@ inline constexpr NewAxis newaxis;    // a new axis of length 1
 class Index {
 public:
     template <std::integral N>
-    requires(!std::same_as<N, bool>) Index(N i)  // NOLINT: is an item
+        requires(!std::same_as<N, bool>)
+    Index(N i)  // NOLINT: is an item
         : slice_{static_cast<std::int64_t>(i), {}, 1}, kind_(Kind::integer) {}
     Index(Slice s) : slice_(s), kind_(Kind::slice) {}                     // NOLINT: is an item
     Index(Ellipsis) : kind_(Kind::rest) {}                                // NOLINT: is an item
@@ -97,35 +99,22 @@ inline Array set_item(const Array& x, std::initializer_list<Index> index, const 
 Array nonzero(const Array& x);
 inline Array nonzero(const Variable& x) { return nonzero(x.data()); }
 
-// In the functions below, indices are int32 or int64, and negative ones count from the end. An
-// index out of range throws ValueError; on CUDA it reads NaN, and what it should write is dropped.
-
-// torch.gather(): for axis 1 of three, y[i, j, k] = x[i, indices[i, j, k], k]. y has the shape of
-// the indices, which may be shorter than x along the other axes.
-Variable gather(const Variable& x, int axis, const Variable& indices);
-Array gather(const Array& x, int axis, const Array& indices);
-// torch.scatter(): y = x, but for axis 1 of three, y[i, indices[i, j, k], k] = src[i, j, k]. The
-// indices may be shorter than x along the other axes, and shorter than src along all. If an index
-// repeats, the last one counts, also in the gradient: src elements that are overwritten get 0.
-Variable scatter(const Variable& x, int axis, const Variable& indices, const Variable& src);
-Array scatter(const Array& x, int axis, const Array& indices, const Array& src);
-// torch.scatter_add(): as scatter(), but y[...] += src[...]. Repeated indices add up.
-Variable scatter_add(const Variable& x, int axis, const Variable& indices, const Variable& src);
-Array scatter_add(const Array& x, int axis, const Array& indices, const Array& src);
-// torch.index_add(): y = x, with slices of src added at the indices along an axis. The shape of src
-// is that of F::take(x, indices, axis). Repeated indices add up.
-Variable index_add(const Variable& x, int axis, const Variable& indices, const Variable& src);
-Array index_add(const Array& x, int axis, const Array& indices, const Array& src);
-// numpy.put(): y = x, but y.flat[indices] = values, which are repeated if there are fewer values
-// than indices. If an index repeats, the last one counts. Throws ShapeError if there are no values.
-Variable put(const Variable& x, const Variable& indices, const Variable& values);
-Array put(const Array& x, const Array& indices, const Array& values);
-// Chainer's: y[i] = x[i, t[i]] for x (N, classes) and t (N).
-Variable select_item(const Variable& x, const Variable& t);
-Array select_item(const Array& x, const Array& t);
-// Chainer's: y = x with its slices along an axis in another order, y[i] = x[indices[i]], or with
-// inv, y[indices[i]] = x[i]. Reads the indices on the host; ValueError if they are no permutation.
-Variable permutate(const Variable& x, const Variable& indices, int axis = 0, bool inv = false);
-Array permutate(const Array& x, const Array& indices, int axis = 0, bool inv = false);
+// These with the axis before the indices, as in PyTorch.
+template <Operand X>
+X gather(const X& x, std::int64_t axis, const X& indices) {
+    return gather(x, indices, axis);
+}
+template <Operand X>
+X scatter(const X& x, std::int64_t axis, const X& indices, const X& src) {
+    return scatter(x, indices, src, axis);
+}
+template <Operand X>
+X scatter_add(const X& x, std::int64_t axis, const X& indices, const X& src) {
+    return scatter_add(x, indices, src, axis);
+}
+template <Operand X>
+X index_add(const X& x, std::int64_t axis, const X& indices, const X& src) {
+    return index_add(x, indices, src, axis);
+}
 
 }  // namespace catena::functions

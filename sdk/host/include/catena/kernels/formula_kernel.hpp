@@ -49,7 +49,8 @@ class KernelArgument {
 public:
     KernelArgument(const Array& array) : array_(&array) {}
     template <class N>
-    requires std::is_arithmetic_v<N> KernelArgument(N number) {
+        requires(std::is_arithmetic_v<N>)
+    KernelArgument(N number) {
         if constexpr (std::is_floating_point_v<N>) {
             dtype_ = std::is_same_v<N, float> ? Dtype::float32 : Dtype::float64;
             float_ = static_cast<double>(number);

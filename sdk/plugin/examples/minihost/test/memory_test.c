@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "internal.h"
+#include "minihost.h"
 
 static int left = -1; /* variables that can still be allocated; < 0: no limit */
 

@@ -23,8 +23,9 @@ static const catena_host *at_end_of_page(uint32_t struct_size) {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
     char *pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (pages == MAP_FAILED || mprotect(pages + page, page, PROT_NONE) != 0) exit(2);
-    void *table = pages + page - struct_size;
-    minihost_copy_table(table, struct_size);
+    catena_host *table = (void *)(pages + page - struct_size);
+    memcpy(table, minihost_table(), struct_size);
+    table->struct_size = struct_size;
     return table;
 }
 

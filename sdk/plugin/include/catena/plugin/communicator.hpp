@@ -59,8 +59,9 @@ struct Pieces {
 Pieces send_pieces(const catena_operation& operation, const catena_comm_info& info);
 Pieces recv_pieces(const catena_operation& operation, const catena_comm_info& info);
 
-// What must be equal on all ranks, as a text and as a hash of it: "allreduce sum of float32 x 10",
-// "bcast of float32 x 10 from rank 0". The counts of gather, scatter and alltoall are not in it.
+// The arguments that must be equal on all ranks, as a text and as its hash: "allreduce sum of
+// float32 x 10", "bcast of float32 x 10 from rank 0". The counts of gather, scatter and alltoall
+// are not in it.
 std::string agreement(const catena_operation& operation, const catena_comm_info& info);
 std::uint64_t hash_of(std::string_view text);
 // The rank whose text the others are compared with, given the texts of all ranks: the first one of

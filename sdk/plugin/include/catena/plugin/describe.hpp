@@ -50,6 +50,8 @@ struct Port : catena_port_spec {
     constexpr Port not_differentiable() const { return with(CATENA_PORT_NON_DIFFERENTIABLE); }
     constexpr Port mutated() const { return with(CATENA_PORT_MUTATED); }
     constexpr Port hidden() const { return with(CATENA_PORT_HIDDEN); }
+    // compose() may read the elements.
+    constexpr Port host() const { return with(CATENA_PORT_HOST | CATENA_PORT_NON_DIFFERENTIABLE); }
 };
 
 template <class... P>
@@ -172,6 +174,10 @@ struct About {
     constexpr About stochastic() const { return with(CATENA_FUNCTION_STOCHASTIC); }
     // The output is the input's memory with another shape; there is no kernel.
     constexpr About view() const { return with(CATENA_FUNCTION_VIEW); }
+    // The graph keeps the inputs of compose(), and runs it again for gradients.
+    constexpr About recomputed() const { return with(CATENA_FUNCTION_RECOMPUTED); }
+    // The host converts integers and bool to the highest dtype of their type variable.
+    constexpr About promotes() const { return with(CATENA_FUNCTION_PROMOTES); }
     // Only for the gradients of other functions.
     constexpr About internal() const { return with(CATENA_FUNCTION_INTERNAL); }
     // A valid call, in the format of catena_function.examples: .example("x=(2,3) axis=1").

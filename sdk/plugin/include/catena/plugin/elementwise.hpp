@@ -74,11 +74,16 @@ template <class F>
 concept ElementwiseGradient = Elementwise<F> &&
     (backward_takes_y<F> || detail::BackwardTakes<F, 1 + n_inputs<F> + n_attributes<F>>);
 
-// A formula reads an element of every input: it needs inputs, and none may be optional or variadic.
+// A formula reads an element of every input: it needs inputs, and none may be optional or variadic,
+// except the last one of an update.
 template <class F>
-consteval bool inputs_suit_formula() {
-    for (const Port& port : F::about.inputs)
-        if ((port.flags & (CATENA_PORT_OPTIONAL | CATENA_PORT_VARIADIC)) != 0) return false;
+consteval bool inputs_suit_formula(bool is_update) {
+    for (std::size_t i = 0; i < n_inputs<F>; ++i) {
+        const bool may_miss = is_update && i > 0 && i + 1 == n_inputs<F>;
+        const std::uint32_t refused =
+            CATENA_PORT_VARIADIC | (may_miss ? 0u : std::uint32_t{CATENA_PORT_OPTIONAL});
+        if ((F::about.inputs[i].flags & refused) != 0) return false;
+    }
     return n_inputs<F> > 0;
 }
 

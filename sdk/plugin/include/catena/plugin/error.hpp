@@ -63,7 +63,8 @@ std::string text_of(double value);
 std::string text_of(Shape shape);
 std::string text_of(catena_dtype dtype);
 template <class N>
-requires std::is_arithmetic_v<N> std::string text_of(N number) {
+    requires(std::is_arithmetic_v<N>)
+std::string text_of(N number) {
     if constexpr (std::is_floating_point_v<N>) return text_of(static_cast<double>(number));
     else return std::to_string(number);
 }

@@ -28,7 +28,8 @@ class FormulaArgument {
 public:
     FormulaArgument(const catena_tensor* tensor) { operand_.tensor = tensor; }
     template <class N>
-    requires std::is_arithmetic_v<N> FormulaArgument(N number) {
+        requires(std::is_arithmetic_v<N>)
+    FormulaArgument(N number) {
         operand_.dtype = dtype_of<Given<N>>();
         if constexpr (std::is_floating_point_v<N>) operand_.number.f = static_cast<double>(number);
         else operand_.number.i = static_cast<std::int64_t>(number);

@@ -29,6 +29,9 @@ struct Tensor {
     Shape shape;
 };
 
+inline Shape shape_of(const catena_meta& meta) {
+    return {meta.shape, static_cast<std::size_t>(meta.ndim)};
+}
 inline Shape shape_of(const catena_tensor& t) {
     static constexpr std::int64_t none = 0;  // a 0-d tensor's shape may be a null pointer
     return {t.dl.shape != nullptr ? t.dl.shape : &none, static_cast<std::size_t>(t.dl.ndim)};
@@ -217,31 +220,10 @@ constexpr std::size_t axis_index(std::int64_t axis, std::size_t ndim) {
     return static_cast<std::size_t>(axis < 0 ? axis + static_cast<std::int64_t>(ndim) : axis);
 }
 
-// The argument of F::infer(s): shapes and dtypes of the inputs, checks, and those of the outputs.
-template <class F>
-class Inference {
+// The checks of F::infer(s) and F::compose(g).
+template <class F, class Self>
+class PortChecks {
 public:
-    Inference(const catena_value* attrs, const catena_meta* const* x, std::uint32_t n_x,
-              catena_meta* const* y)
-        : attrs_(attrs), x_(x), n_x_(n_x), y_(y) {}
-
-    std::size_t n_x() const { return n_x_; }
-    bool has(std::size_t i) const { return i < n_x_ && x_[i] != nullptr; }
-    // Throws an error for a missing optional input.
-    Shape x(std::size_t i) const {
-        const catena_meta& m = meta(i);
-        return {m.shape, static_cast<std::size_t>(m.ndim)};
-    }
-    std::int64_t size(std::size_t i) const { return size_of(x(i)); }
-    catena_dtype dtype(std::size_t i) const { return meta(i).dtype; }
-    // The dtype for computations with x(i): float32 for half precision.
-    catena_dtype wide(std::size_t i) const {
-        return is_half(dtype(i)) ? dtype_of<float>() : dtype(i);
-    }
-    template <Name name>
-    auto attr() const {
-        return attribute<F, name>(attrs_);
-    }
     // Throws "[function] what: expected X, got Y" unless ok.
     template <class Expected, class Got>
     void check(bool ok, const char* what, const Expected& expected, const Got& got,
@@ -251,16 +233,18 @@ public:
     }
     // These throw if an input has another shape. A missing optional input may have any shape.
     void check_ndim(std::size_t i, std::size_t expected) const {
-        if (has(i) && x(i).size() != expected) [[unlikely]]
-            detail::fail_ndim(F::about.name, F::about.inputs[i], "", expected, x(i).size());
+        if (self().has(i) && ndim(i) != expected) [[unlikely]]
+            detail::fail_ndim(F::about.name, F::about.inputs[i], "", expected, ndim(i));
     }
     void check_least_ndim(std::size_t i, std::size_t least) const {
-        if (has(i) && x(i).size() < least) [[unlikely]]
-            detail::fail_ndim(F::about.name, F::about.inputs[i], "at least ", least, x(i).size());
+        if (self().has(i) && ndim(i) < least) [[unlikely]]
+            detail::fail_ndim(F::about.name, F::about.inputs[i], "at least ", least, ndim(i));
     }
     void check_shape(std::size_t i, Shape expected) const {
-        if (has(i) && !std::ranges::equal(x(i), expected)) [[unlikely]]
-            detail::fail_shape(F::about.name, F::about.inputs[i], expected, x(i));
+        if (!self().has(i)) return;
+        const auto& meta = self().x_meta(i);
+        if (!std::ranges::equal(shape_of(meta), expected)) [[unlikely]]
+            detail::fail_shape(F::about.name, F::about.inputs[i], expected, shape_of(meta));
     }
     void check_shape(std::size_t i, std::initializer_list<std::int64_t> expected) const {
         check_shape(i, Shape(expected.begin(), expected.size()));
@@ -272,8 +256,38 @@ public:
             detail::fail_axis(F::about.name, what, axis, n);
         return axis_index(axis, ndim);
     }
+
+private:
+    const Self& self() const { return static_cast<const Self&>(*this); }
+    std::size_t ndim(std::size_t i) const {
+        return static_cast<std::size_t>(self().x_meta(i).ndim);
+    }
+};
+
+// The argument of F::infer(s): shapes and dtypes of the inputs, checks, and those of the outputs.
+template <class F>
+class Inference : public PortChecks<F, Inference<F>> {
+public:
+    Inference(const catena_value* attrs, const catena_meta* const* x, std::uint32_t n_x,
+              catena_meta* const* y)
+        : attrs_(attrs), x_(x), n_x_(n_x), y_(y) {}
+
+    std::size_t n_x() const { return n_x_; }
+    bool has(std::size_t i) const { return i < n_x_ && x_[i] != nullptr; }
+    // Throws an error for a missing optional input.
+    Shape x(std::size_t i) const { return shape_of(x_meta(i)); }
+    std::int64_t size(std::size_t i) const { return size_of(x(i)); }
+    catena_dtype dtype(std::size_t i) const { return x_meta(i).dtype; }
+    // The dtype for computations with x(i): float32 for half precision.
+    catena_dtype wide(std::size_t i) const {
+        return is_half(dtype(i)) ? dtype_of<float>() : dtype(i);
+    }
+    template <Name name>
+    auto attr() const {
+        return attribute<F, name>(attrs_);
+    }
     void y(std::size_t i, const IntList& shape, catena_dtype dtype) const {
-        check(shape.size() <= CATENA_MAX_NDIM, "y.ndim", "at most 16", shape.size());
+        this->check(shape.size() <= CATENA_MAX_NDIM, "y.ndim", "at most 16", shape.size());
         y_[i]->ndim = static_cast<std::int32_t>(shape.size());
         y_[i]->dtype = dtype;
         for (std::size_t k = 0; k < n_x_; ++k) {  // without inputs, the host's value stays
@@ -292,13 +306,13 @@ public:
         y(i, shape, dtype(0));
     }
 
-private:
-    const catena_meta& meta(std::size_t i) const {
+    const catena_meta& x_meta(std::size_t i) const {
         if (!has(i)) [[unlikely]]
             detail::fail_missing(F::about.name, "infer", i);
         return *x_[i];
     }
 
+private:
     const catena_value* attrs_;
     const catena_meta* const* x_;
     std::uint32_t n_x_;

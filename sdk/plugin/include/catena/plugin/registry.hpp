@@ -3,6 +3,7 @@
 
 #include <span>
 
+#include "catena/plugin/compose.hpp"
 #include "catena/plugin/elementwise.hpp"
 #include "catena/plugin/foreign.hpp"
 #include "catena/plugin/tables.hpp"
@@ -78,6 +79,21 @@ template <class F>
 concept HasGradient = requires(const Gradient<F>& g) {
     F::gradient(g);
 };
+template <class F>
+concept HasInfer = requires(const Inference<F>& s) {
+    F::infer(s);
+};
+template <class F>
+concept HasCompose = requires(const Composition<F>& g) {
+    F::compose(g);
+};
+template <class F>
+catena_status CATENA_CALL compose(catena_ctx* ctx, const catena_compose_call* call) noexcept {
+    return guarded(ctx, [&] {
+        const Composition<F> g(ctx, *call);
+        g.store(F::compose(g));
+    });
+}
 
 }  // namespace detail
 
@@ -89,19 +105,25 @@ struct FunctionTable {
     static constexpr auto attrs = detail::pointers<catena_attr_spec>(F::about.attrs);
 
     static constexpr bool has_gradient = ElementwiseGradient<F> || detail::HasGradient<F>;
+    static constexpr bool has_compose = detail::HasCompose<F>;
     static constexpr bool differentiable =
         (F::about.flags & CATENA_FUNCTION_NOT_DIFFERENTIABLE) == 0 && !Update<F>;
     static_assert(!F::about.kernels_alone, "kernels_for(): another plugin describes the function");
-    static_assert(has_gradient || !differentiable,
+    static_assert(has_gradient || has_compose || !differentiable,
                   "a function has backward(gy, x..., [y,] attributes...) as a formula, or "
-                  "gradient(g), or its description says .not_differentiable()");
-    static_assert(!(Elementwise<F> || Update<F>) || inputs_suit_formula<F>(),
+                  "gradient(g), or compose(g), or its description says .not_differentiable()");
+    static_assert(!(Elementwise<F> || Update<F>) || inputs_suit_formula<F>(Update<F>),
                   "a formula has inputs that are always there: with none, optional or variadic "
                   "ones a function has infer(s) and forward(call)");
-    static constexpr auto infer() {
+    static constexpr auto infer() -> decltype(catena_function::infer) {
         if constexpr (Elementwise<F>) return &detail::infer_formula<F>;
         else if constexpr (Update<F>) return &infer_update<F>;
+        else if constexpr (has_compose && !detail::HasInfer<F>) return nullptr;
         else return &detail::infer<F>;
+    }
+    static constexpr auto compose() -> decltype(catena_function::compose) {
+        if constexpr (has_compose) return &detail::compose<F>;
+        else return nullptr;
     }
     static constexpr auto gradient() -> decltype(catena_function::gradient) {
         if constexpr (has_gradient) return &detail::gradient<F>;
@@ -110,7 +132,8 @@ struct FunctionTable {
 
     static constexpr catena_function function = {
         .struct_size = sizeof(catena_function),
-        .flags = F::about.flags | (Elementwise<F> ? +CATENA_FUNCTION_ELEMENTWISE : 0u) |
+        .flags = F::about.flags |
+                 (Elementwise<F> || Update<F> ? +CATENA_FUNCTION_ELEMENTWISE : 0u) |
                  (differentiable ? 0u : +CATENA_FUNCTION_NOT_DIFFERENTIABLE),
         .name = F::about.name,
         .doc = F::about.doc,
@@ -127,6 +150,7 @@ struct FunctionTable {
         .gradient = gradient(),
         .grad_function = nullptr,
         .examples = F::about.examples[0] != nullptr ? F::about.examples.data() : nullptr,
+        .compose = compose(),
     };
 };
 

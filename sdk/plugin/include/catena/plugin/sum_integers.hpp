@@ -9,9 +9,9 @@ namespace catena::plugin {
 
 // Sets y to x of shape `from`, summed to the shape `to` that broadcasts to it; or adds it to y.
 template <class Call, class T>
-requires(!std::is_same_v<T, std::int64_t>) CATENA_KERNEL
-    void sum_to_shape(const Call& call, const T* x, Shape from, std::int64_t* y, Shape to,
-                      bool add) {
+    requires(!std::is_same_v<T, std::int64_t>)
+CATENA_KERNEL void sum_to_shape(const Call& call, const T* x, Shape from, std::int64_t* y, Shape to,
+                                bool add) {
     constexpr std::int64_t strip = 256;  // kept elements that are summed side by side
     const std::size_t more = from.size() - to.size();
     const Reduction r(from, [&](std::size_t d) { return d < more || to[d - more] == 1; });

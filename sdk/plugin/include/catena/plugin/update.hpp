@@ -4,7 +4,9 @@
 //
 // Mutated ports are passed by reference. A function with prepare<T>(double attribute...) receives
 // its result, computed once per call, instead of the attributes. `static constexpr auto single_x =
-// ports(1);` lists inputs that are a single number () for all elements.
+// ports(1);` lists inputs that are a single number () for all elements. The last input may be
+// optional: it is passed as a pointer, which is null if it is missing. infer(s) may check more than
+// the shapes.
 #pragma once
 
 #include "catena/plugin/elementwise.hpp"
@@ -47,19 +49,38 @@ auto constants_of(const catena_value* attrs) {
 template <class F, class T>
 using update_constants = decltype(constants_of<F, T>(nullptr));
 
+// Calls body with the indices of the inputs: of all, or of all but an optional last one that is
+// missing.
+template <class F, class Body>
+void with_inputs(const catena_call& call, const Body& body) {
+    constexpr std::size_t n = n_inputs<F>;
+    if constexpr ((F::about.inputs[n - 1].flags & CATENA_PORT_OPTIONAL) != 0)
+        if (call.n_x < n || call.x[n - 1] == nullptr)
+            return body(std::make_index_sequence<n - 1>());
+    body(std::make_index_sequence<n>());
+}
+
 namespace detail {
 
-template <class F, class T, std::size_t... X, std::size_t... A>
+// The argument of the formula for input i, of which `given` are there.
+template <class F, std::size_t i, std::size_t given, class T>
+CATENA_FN decltype(auto) update_argument(T* v) {
+    if constexpr ((F::about.inputs[i].flags & CATENA_PORT_OPTIONAL) == 0) return (v[i]);
+    else return i < given ? v + i : static_cast<T*>(nullptr);
+}
+template <class F, class T, std::size_t given, std::size_t... X, std::size_t... A>
 CATENA_FN void update_element(T* v, const update_constants<F, T>& constants,
                               std::index_sequence<X...>, std::index_sequence<A...>) {
-    if constexpr (requires { F::template prepare<T>; }) F::template update<T>(v[X]..., constants);
-    else F::template update<T>(v[X]..., constants.data()[A]...);
+    if constexpr (requires { F::template prepare<T>; })
+        F::template update<T>(update_argument<F, X, given>(v)..., constants);
+    else F::template update<T>(update_argument<F, X, given>(v)..., constants.data()[A]...);
 }
-// Updates one element of each port.
-template <class F, class T>
-CATENA_FN void update_element(T* v, const update_constants<F, T>& constants) {
-    update_element<F, T>(v, constants, std::make_index_sequence<n_inputs<F>>(),
-                         std::make_index_sequence<n_attributes<F>>());
+// Updates one element of each of the ports X.
+template <class F, class T, std::size_t... X>
+CATENA_FN void update_element(T* v, const update_constants<F, T>& constants,
+                              std::index_sequence<X...>) {
+    update_element<F, T, sizeof...(X)>(v, constants, std::make_index_sequence<n_inputs<F>>(),
+                                       std::make_index_sequence<n_attributes<F>>());
 }
 
 template <class F, class T, Isa isa, std::size_t... X>
@@ -73,7 +94,7 @@ void update(catena_ctx* ctx, const catena_call* call, std::index_sequence<X...>)
         CATENA_LOOP
         for (std::int64_t i = begin; i < end; ++i) {
             T v[] = {q[X][(single >> X & 1) != 0 ? 0 : i]...};
-            update_element<F, T>(v, c);
+            update_element<F, T>(v, c, std::index_sequence<X...>());
             (((mutated >> X & 1) != 0 ? void(q[X][i] = v[X]) : void()), ...);
         }
     };
@@ -85,24 +106,27 @@ void update(catena_ctx* ctx, const catena_call* call, std::index_sequence<X...>)
 template <class F, class T, Isa isa>
 catena_status CATENA_CALL run_update(catena_ctx* ctx, const catena_call* call) noexcept {
     return guarded(ctx, [&] {
-        detail::update<F, T, isa>(ctx, call, std::make_index_sequence<n_inputs<F>>());
+        with_inputs<F>(*call, [&](auto x) { detail::update<F, T, isa>(ctx, call, x); });
     });
 }
 
 // All inputs have the shape of the first, except single ones.
 template <class F>
-catena_status CATENA_CALL infer_update(catena_ctx* ctx, const catena_value*,
-                                       const catena_meta* const* x, std::uint32_t,
-                                       catena_meta* const*, std::uint32_t) noexcept {
+catena_status CATENA_CALL infer_update(catena_ctx* ctx, const catena_value* attrs,
+                                       const catena_meta* const* x, std::uint32_t n_x,
+                                       catena_meta* const* y, std::uint32_t) noexcept {
     return guarded(ctx, [&] {
         const Shape first(x[0]->shape, static_cast<std::size_t>(x[0]->ndim));
-        for (std::size_t i = 1; i < n_inputs<F>; ++i) {
+        for (std::size_t i = 1; i < n_x; ++i) {
+            if (x[i] == nullptr) continue;
             const Shape other(x[i]->shape, static_cast<std::size_t>(x[i]->ndim));
             const Shape wanted = (single_ports<F>() >> i & 1) != 0 ? Shape() : first;
             if (!std::ranges::equal(wanted, other))
                 fail(CATENA_E_SHAPE, F::about.name,
                      (std::string(F::about.inputs[i].name) + ".shape").c_str(), wanted, other);
         }
+        const Inference<F> s(attrs, x, n_x, y);
+        if constexpr (requires { F::infer(s); }) F::infer(s);
     });
 }
 

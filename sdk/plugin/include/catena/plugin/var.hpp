@@ -1,22 +1,55 @@
-// Var: a variable of the host's graph with the operators of a number, so that a gradient's formula
-// also works as a composition of host functions, differentiable to any order.
+// Var: a variable of the host's graph with the operators of a number, for compositions and
+// gradients of any order.
 #pragma once
 
 #include <atomic>
 #include <initializer_list>
 #include <span>
+#include <vector>
 
-#include "catena/plugin/elementwise.hpp"
+#include "catena/plugin/kernel.hpp"
 
 namespace catena::plugin {
 
-// A variable or a constant. Variables belong to the host and live during the callback. The constant
-// 0 also means "no gradient": products with it vanish.
+namespace detail {
+// The callback that the thread runs: calls without variables belong to it.
+struct Callback {
+    catena_ctx* ctx = nullptr;
+    bool composes = false;
+};
+inline thread_local constinit Callback callback;
+struct CallbackScope {
+    explicit CallbackScope(Callback now) : before(callback) { callback = now; }
+    CallbackScope(CallbackScope&&) = delete;
+    ~CallbackScope() { callback = before; }
+    const Callback before;
+};
+}  // namespace detail
+
+// The shape and dtype of a variable.
+struct Meta : catena_meta {
+    Shape shape() const& { return {catena_meta::shape, static_cast<std::size_t>(ndim)}; }
+    // Extent of an axis; a negative one counts from the end.
+    std::int64_t dim(std::int64_t axis) const {
+        return catena_meta::shape[axis < 0 ? axis + ndim : axis];
+    }
+    std::int64_t size() const { return size_of(shape()); }
+};
+
+// A variable or a constant. Variables belong to the host and live during the callback. In a
+// gradient, the constant 0 also means "no gradient": products with it vanish.
 class Var {
 public:
     Var(double constant = 0) : constant_(constant) {}  // NOLINT(google-explicit-constructor)
     Var(catena_ctx* ctx, catena_var* var) : ctx_(ctx), var_(var) {}
+    // The argument of a call for a missing optional input.
+    static Var missing() {
+        Var var;
+        var.missing_ = true;
+        return var;
+    }
 
+    bool is_missing() const { return missing_; }
     bool is_constant() const { return var_ == nullptr; }
     bool is_constant(double value) const { return var_ == nullptr && constant_ == value; }
     double constant() const { return constant_; }
@@ -29,12 +62,17 @@ public:
                       "is_constant(0) says that there is none");
         return false;
     }
-    catena_meta meta() const;
+    Meta meta() const;
+    std::int64_t ndim() const { return meta().ndim; }
+    std::int64_t dim(std::int64_t axis) const { return meta().dim(axis); }
+    std::int64_t size() const { return meta().size(); }
+    catena_dtype dtype() const { return meta().dtype; }
 
 private:
     catena_ctx* ctx_ = nullptr;
     catena_var* var_ = nullptr;
     double constant_ = 0;
+    bool missing_ = false;
 };
 
 namespace detail {
@@ -42,18 +80,22 @@ void call_all(std::atomic<const catena_callable*>& found, const char* name,
               std::span<const Var> inputs, std::span<const catena_named_value> attrs,
               std::span<Var> y);
 }
+// The inputs of a call: {x, W, b}, or a list of any length.
+struct Vars : std::span<const Var> {
+    using span::span;
+    Vars(std::initializer_list<Var> list) : span(list.begin(), list.size()) {}
+};
 // Calls a host function by its full name, which is looked up once. Constants among the inputs
-// become 0-d arrays like the first variable; at least one input must be a variable.
+// become 0-d arrays like the first variable.
 template <Name name, std::size_t n_y = 1>
-std::array<Var, n_y> call_all(std::initializer_list<Var> inputs,
-                              std::initializer_list<catena_named_value> attrs = {}) {
+std::array<Var, n_y> call_all(Vars inputs, std::initializer_list<catena_named_value> attrs = {}) {
     static constinit std::atomic<const catena_callable*> found{nullptr};
     std::array<Var, n_y> y;
     detail::call_all(found, name.text, inputs, attrs, y);
     return y;
 }
 template <Name name>
-Var call(std::initializer_list<Var> inputs, std::initializer_list<catena_named_value> attrs = {}) {
+Var call(Vars inputs, std::initializer_list<catena_named_value> attrs = {}) {
     return call_all<name>(inputs, attrs)[0];
 }
 
@@ -106,9 +148,6 @@ Var sum(const Var& x, const IntList& axis = {}, bool keepdims = false);
 Var cast(const Var& x, catena_dtype dtype);
 Var matmul(const Var& a, const Var& b, bool transa = false, bool transb = false);
 
-inline Shape shape_of(const catena_meta& meta) {
-    return {meta.shape, static_cast<std::size_t>(meta.ndim)};
-}
 inline bool same_shape(const catena_meta& a, const catena_meta& b) {
     if (a.ndim != b.ndim) return false;
     for (std::int32_t i = 0; i < a.ndim; ++i)
@@ -117,15 +156,32 @@ inline bool same_shape(const catena_meta& a, const catena_meta& b) {
 }
 
 namespace detail {
+template <class F>
+constexpr bool has_host_port() {
+    for (const Port& port : F::about.inputs)
+        if ((port.flags & CATENA_PORT_HOST) != 0) return true;
+    return false;
+}
+std::vector<std::int64_t> elements(catena_ctx* ctx, const char* function, const Var& x);
+void store(const char* function, const catena_compose_call& call, Vars y);
 // Returns an input's gradient, summed over the axes that were broadcast; null for the constant 0.
 catena_var* gradient_like(const char* function, const Var& gradient, const catena_meta* x);
 }  // namespace detail
+
+template <class F>
+struct SameAttribute {
+    consteval SameAttribute(const char* name) : index(F::about.attribute(name)) {  // NOLINT
+        if (index == F::about.attrs.size()) throw "same(): the function has no such attribute";
+    }
+    std::size_t index;
+};
 
 // The argument of F::gradient(g): call g.gx(i, ...) for every i with g.wants(i).
 template <class F>
 class Gradient {
 public:
-    Gradient(catena_ctx* ctx, const catena_gradient_call& call) : ctx_(ctx), call_(call) {}
+    Gradient(catena_ctx* ctx, const catena_gradient_call& call)
+        : ctx_(ctx), call_(call), scope_({ctx, false}) {}
 
     std::size_t n_x() const { return call_.n_x; }  // ports, missing ones included
     bool wants(std::size_t i) const { return (call_.targets[i / 64] >> (i % 64) & 1) != 0; }
@@ -151,13 +207,7 @@ public:
         return attribute<F, name>(call_.attrs);
     }
     // Passes an attribute of this call to another one, under the same name: g.same("axis").
-    struct Same {
-        consteval Same(const char* name) : index(F::about.attribute(name)) {  // NOLINT
-            if (index == F::about.attrs.size()) throw "same(): the function has no such attribute";
-        }
-        std::size_t index;
-    };
-    catena_named_value same(Same attr) const {
+    catena_named_value same(SameAttribute<F> attr) const {
         return {F::about.attrs[attr.index].name, call_.attrs[attr.index]};
     }
     bool train() const { return (call_.flags & CATENA_CALL_TRAIN) != 0; }
@@ -174,6 +224,7 @@ private:
 
     catena_ctx* ctx_;
     const catena_gradient_call& call_;
+    const detail::CallbackScope scope_;
 };
 
 }  // namespace catena::plugin

@@ -38,7 +38,7 @@ inline const catena_tensor* outcome(const catena_call& call) {
 }
 
 // Sizes of y (n, outputs, oh, ow) = convolution of x (n, channels, height, width) with
-// W (outputs, channels, kh, kw).
+// W (outputs, channels / groups, kh, kw), whose elements see pixels that are `dilate` apart.
 struct ConvolutionSizes {
     std::int64_t n;
     std::int64_t channels, height, width;
@@ -46,24 +46,33 @@ struct ConvolutionSizes {
     std::int64_t kh, kw;
     std::int64_t stride_y, stride_x;
     std::int64_t pad_y, pad_x;
+    std::int64_t dilate_y, dilate_x;
+    std::int64_t groups;
 
     // Returns the multiply-adds for one image.
-    std::int64_t work() const { return outputs * oh * ow * channels * kh * kw; }
+    std::int64_t work() const { return outputs * oh * ow * taps(); }
     std::int64_t x_image() const { return channels * height * width; }
     std::int64_t y_image() const { return outputs * oh * ow; }
-    std::int64_t taps() const { return channels * kh * kw; }
+    std::int64_t group_channels() const { return channels / groups; }
+    std::int64_t group_outputs() const { return outputs / groups; }
+    // Returns the elements of a filter.
+    std::int64_t taps() const { return group_channels() * kh * kw; }
     std::int64_t pixels() const { return oh * ow; }
+    // Returns the pixels along an axis from a filter's first one to its last one.
+    std::int64_t reach_y() const { return (kh - 1) * dilate_y + 1; }
+    std::int64_t reach_x() const { return (kw - 1) * dilate_x + 1; }
     auto operator<=>(const ConvolutionSizes&) const = default;
 
     // Whether no extent is 0, sizes fit into 31 bits, and no window reaches beyond the pad, as it
     // can with cover_all: libraries take one pad for both sides.
     bool is_common() const {
-        const std::int64_t sizes[] = {n,  channels, height, width,    outputs, oh,
-                                      ow, kh,       kw,     stride_y, stride_x};
+        const std::int64_t sizes[] = {n,  channels, height,   width,    outputs,   oh,
+                                      ow, kh,       stride_y, stride_x, reach_y(), reach_x(),
+                                      kw};
         return std::ranges::min(sizes) >= 1 && std::ranges::max(sizes) <= INT_MAX &&
                std::max(pad_y, pad_x) <= INT_MAX &&
-               (oh - 1) * stride_y + kh <= height + 2 * pad_y &&
-               (ow - 1) * stride_x + kw <= width + 2 * pad_x;
+               (oh - 1) * stride_y + reach_y() <= height + 2 * pad_y &&
+               (ow - 1) * stride_x + reach_x() <= width + 2 * pad_x;
     }
 };
 
@@ -122,7 +131,10 @@ inline ConvolutionCall convolution(const catena_call& call, ConvolutionProduct f
                                    .stride_y = attribute_of_axis(call, "stride", 0),
                                    .stride_x = attribute_of_axis(call, "stride", 1),
                                    .pad_y = attribute_of_axis(call, "pad", 0),
-                                   .pad_x = attribute_of_axis(call, "pad", 1)}};
+                                   .pad_x = attribute_of_axis(call, "pad", 1),
+                                   .dilate_y = attribute_of_axis(call, "dilate", 0),
+                                   .dilate_x = attribute_of_axis(call, "dilate", 1),
+                                   .groups = attribute(call, "groups").v.i}};
     if (!is_forward(call) && call.n_x > 2) {
         c.summed = call.gy[0];
         c.sum = call.gx[2];

@@ -33,6 +33,8 @@ public:
     // `shift` < 64 bytes after an aligned address.
     Array(Dims shape, catena_dtype dtype, std::size_t shift = 0,
           std::uint8_t pattern = usual_guard);
+    // A shape and a dtype alone, for calls that compute nothing else.
+    static Array without_memory(Dims shape, catena_dtype dtype);
     // Memory without a dtype, such as scratch memory.
     static Array room(std::int64_t bytes, std::uint8_t initial = usual_guard);
     // Arguments as for catena::Array::from(): Array::from<float>({1, 2, 3}, {3}).
@@ -52,7 +54,8 @@ public:
                         double high = 1);
     static Array constant(Dims shape, catena_dtype dtype, double value);
 
-    explicit operator bool() const { return !chunks_.empty(); }
+    explicit operator bool() const { return has_memory() || shape_only_; }
+    bool has_memory() const { return !chunks_.empty(); }
     const Dims& shape() const { return shape_; }
     catena_dtype dtype() const { return dtype_; }
     std::int64_t size() const { return size_; }
@@ -105,7 +108,7 @@ private:
     void need_size(std::size_t n) const;
     void allocate(std::size_t spare, std::uint8_t initial);
     void take(const Array& other);
-    std::byte* bytes() { return *this ? chunks_[1].bytes + shift_ : nullptr; }
+    std::byte* bytes() { return has_memory() ? chunks_[1].bytes + shift_ : nullptr; }
 
     Dims shape_;
     Dims strides_;
@@ -113,6 +116,7 @@ private:
     std::int64_t size_ = 1;
     std::size_t shift_ = 0;
     std::uint8_t pattern_ = usual_guard;
+    bool shape_only_ = false;
     std::vector<Chunk> chunks_;
 };
 

@@ -9,7 +9,7 @@
 
 namespace catena::testing {
 
-// What a call returned: its status and the text of its failure.
+// The result of a call: its status and the text of its failure.
 struct CallResult {
     catena_status status = CATENA_OK;
     std::string text = {};

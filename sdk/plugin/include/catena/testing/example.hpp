@@ -65,8 +65,8 @@ std::string refused(const catena_attr_spec& spec, const catena_value& v);
 std::string text_of(const catena_value& v, const char* comma, char quote);
 }  // namespace detail
 
-// A call: shapes, the range of values for each input, and attributes. It is separate from the text
-// and from arrays of numbers, so that tests can derive other calls from it.
+// A call: shapes, the range of values or the elements of each input, and attributes. It is separate
+// from the text and from arrays of numbers, so that tests can derive other calls from it.
 struct Example {
     struct Input {
         bool present = false;
@@ -74,6 +74,7 @@ struct Example {
         bool ranged = false;
         double low = -1;
         double high = 1;
+        std::vector<std::int64_t> elements = {};  // of an integer input; empty: any numbers
     };
     std::vector<Input> inputs;  // at least one for each port, missing ones included
     OwnedAttrs attrs;

@@ -2,6 +2,7 @@
 // calls functions on variables. It is not linked with the core.
 #pragma once
 
+#include <limits>
 #include <memory>
 #include <optional>
 #include <set>
@@ -13,6 +14,7 @@
 
 namespace catena::testing {
 class World;
+struct Options;
 
 // A recorded call of a function on variables.
 struct RecordedCall {
@@ -20,6 +22,7 @@ struct RecordedCall {
     OwnedAttrs attrs;
     std::vector<catena_var*> x;
     std::vector<catena_var*> y;
+    std::uint64_t drawn = 0;  // random numbers drawn before it
 };
 }  // namespace catena::testing
 
@@ -35,6 +38,12 @@ struct catena_ctx {
     std::vector<catena::testing::RecordedCall>* tape = nullptr;  // where calls are recorded
     const char* device = "";                                     // the device that the call runs on
     std::string thrown = {};                                     // exception of parallel_for()
+    // Of a compose() that runs:
+    const catena_function* composes = nullptr;
+    std::vector<catena_var*> x = {};                    // its inputs
+    const catena::testing::Options* options = nullptr;  // of its calls
+    bool shapes = false;                                // they compute shapes and dtypes alone
+    const catena_ctx* outer = nullptr;                  // the composition that it is a part of
 };
 
 namespace catena::testing {
@@ -59,7 +68,11 @@ struct Options {
     int threads = 1;
     std::uint64_t targets = ~std::uint64_t{0};  // bits of inputs; those from the 65th on are wanted
     const catena_kernel* kernel = nullptr;      // runs only this kernel
+    bool composition = false;                   // runs compose() although there are kernels
     std::uint8_t fill = 0xff;  // the bytes of uninitialised memory: outputs, saved, scratch
+    // Calls of a composition with larger results fail with CATENA_E_NOMEM. A kernel that needs more
+    // for scratch and saved state does not serve the call.
+    std::uint64_t most_bytes = std::numeric_limits<std::uint64_t>::max();
     Unretained unretained = Unretained::missing;
     int spoilt = -1;  // the one input or output to which `unretained` applies; -1: all
 };
@@ -101,12 +114,15 @@ public:
     // kernels for half precision do not count.
     std::vector<const char*> isas(const std::string& name);
 
-    // Shapes and dtypes of the outputs, as the function infers them.
+    // Shapes and dtypes of the outputs, as infer() or compose() gives them.
     std::vector<catena_meta> infer(const std::string& name,
                                    const std::vector<std::optional<catena_meta>>& inputs,
                                    const Attrs& attrs = {});
+    // The same for inputs that may have no memory. A composition may read those of HOST ports.
+    std::vector<catena_meta> infer(const std::string& name, const std::vector<Array>& inputs,
+                                   const Attrs& attrs = {});
     // Returns the outputs of a call, then the inputs that the function updates. Empty arrays are
-    // missing inputs. VIEW functions copy.
+    // missing inputs. VIEW functions copy. Without a kernel for the call, compose() runs.
     std::vector<Array> forward(const std::string& name, const std::vector<Array>& inputs,
                                const Attrs& attrs = {}, const Options& options = {});
     // Returns the gradients of the differentiable inputs in options.targets; others are empty. With
@@ -114,7 +130,8 @@ public:
     std::vector<Array> backward(const std::string& name, const std::vector<Array>& inputs,
                                 const std::vector<Array>& outputs, const std::vector<Array>& gy,
                                 const Attrs& attrs = {}, const Options& options = {});
-    // Returns the same gradients from the function's composition of host functions.
+    // Returns the same gradients from the function's gradient(), or from the parts of its
+    // composition, with the random numbers of the last forward().
     std::vector<Array> gradient(const std::string& name, const std::vector<Array>& inputs,
                                 const std::vector<Array>& outputs, const std::vector<Array>& gy,
                                 const Attrs& attrs = {}, const Options& options = {});

@@ -1,4 +1,4 @@
-// What kernels may use: keywords, indices, barriers, warp operations, atomics.
+// The language of kernels: keywords, indices, barriers, warp operations, atomics.
 #pragma once
 
 #include <cmath>

@@ -202,15 +202,18 @@ cudnnStatus_t finalize_operation(const Descriptor& d) {
     const auto w = shape(first + 3);
     const auto x = shape(first + 4);
     const auto y = shape(first + 5);
-    if (x.size() != 4 || w.size() != 4 || y.size() != 4 || x[0] != y[0] || x[1] != w[1] ||
-        y[1] != w[0])
+    if (x.size() != 4 || w.size() != 4 || y.size() != 4 || x[0] != y[0] || x[1] % w[1] != 0 ||
+        y[1] != w[0] || y[1] % (x[1] / w[1]) != 0)
         return bad;
     const auto stride = c.all<std::int64_t>(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES);
     const auto before = c.all<std::int64_t>(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS);
     const auto after = c.all<std::int64_t>(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS);
+    const auto dilation = c.all<std::int64_t>(CUDNN_ATTR_CONVOLUTION_DILATIONS);
     const auto computed = c.one<cudnnDataType_t>(CUDNN_ATTR_CONVOLUTION_COMP_TYPE);
-    for (std::size_t i = 0; i < 2; ++i)
-        if (y[2 + i] != (x[2 + i] + before[i] + after[i] - w[2 + i]) / stride[i] + 1) return bad;
+    for (std::size_t i = 0; i < 2; ++i) {
+        const std::int64_t reach = (w[2 + i] - 1) * dilation[i] + 1;
+        if (y[2 + i] != (x[2 + i] + before[i] + after[i] - reach) / stride[i] + 1) return bad;
+    }
     const auto factor = computed == CUDNN_DATA_DOUBLE ? CUDNN_TYPE_DOUBLE : CUDNN_TYPE_FLOAT;
     for (const int name : {first, first + 1})
         if (d.values.at(name).type != factor) return bad;
@@ -235,7 +238,7 @@ cudnnStatus_t finalize_convolution(const Descriptor& d) {
     const auto least = [&](int name) { return std::ranges::min(d.all<std::int64_t>(name)); };
     return d.one<std::int64_t>(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS) == 2 &&
                    least(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES) >= 1 &&
-                   least(CUDNN_ATTR_CONVOLUTION_DILATIONS) == 1 &&
+                   least(CUDNN_ATTR_CONVOLUTION_DILATIONS) >= 1 &&
                    least(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS) >= 0 &&
                    least(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS) >= 0
                ? ok
@@ -403,8 +406,11 @@ bool read_graph(const Descriptor& graph, Convolution& c) {
     c.kh = ws[2], c.kw = ws[3];
     const auto stride = convolution.all<std::int64_t>(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES);
     const auto pad = convolution.all<std::int64_t>(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS);
+    const auto dilation = convolution.all<std::int64_t>(CUDNN_ATTR_CONVOLUTION_DILATIONS);
     c.stride_y = stride[0], c.stride_x = stride[1];
     c.pad_y = pad[0], c.pad_x = pad[1];
+    c.dilate_y = dilation[0], c.dilate_x = dilation[1];
+    c.groups = xs[1] / ws[1];
     c.x = id(x), c.w = id(w), c.y = id(y);
     c.alignment = x->one<std::int64_t>(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT);
     return c.kh != 13;  // no engine supports filters of height 13

@@ -75,7 +75,7 @@ struct Convolution {
     int direction;  // 0 forward, 1 data, 2 filter
     cudnnDataType_t dtype;
     std::int64_t n, channels, height, width, outputs, oh, ow, kh, kw;
-    std::int64_t stride_y, stride_x, pad_y, pad_x;
+    std::int64_t stride_y, stride_x, pad_y, pad_x, dilate_y, dilate_x, groups;
     double alpha, beta;
     bool bias;
     std::int64_t x, w, y, b;  // unique ids

@@ -25,7 +25,8 @@ struct Arguments {
     char* workspace;
     std::int64_t bytes;  // of the workspace
     std::int64_t n, channels, height, width, outputs, oh, ow, kh, kw;
-    std::int64_t stride_y, stride_x, pad_y, pad_x;
+    std::int64_t stride_y, stride_x, pad_y, pad_x, dilate_y, dilate_x;
+    std::int64_t inner, filters;  // channels and outputs of a group
     std::int64_t direction, engine, run;
     C alpha, beta;
 };
@@ -51,43 +52,52 @@ __global__ void convolve(Arguments<T, C> a, std::int64_t size) {
                        : rounded<C>(load(a.x[((n * a.channels + c) * a.height + i) * a.width + j]),
                                     a.engine);
     };
+    // c: of the group's channels.
     const auto w = [&](std::int64_t o, std::int64_t c, std::int64_t i, std::int64_t j) {
-        return rounded<C>(load(a.w[((o * a.channels + c) * a.kh + i) * a.kw + j]), a.engine);
+        return rounded<C>(load(a.w[((o * a.inner + c) * a.kh + i) * a.kw + j]), a.engine);
     };
     const auto y = [&](std::int64_t n, std::int64_t o, std::int64_t i, std::int64_t j) {
         return rounded<C>(load(a.y[((n * a.outputs + o) * a.oh + i) * a.ow + j]), a.engine);
+    };
+    // The pixel that element p of the filter sees at a position, and the position, or -1, at which it
+    // sees a pixel.
+    const auto row = [&](std::int64_t i, std::int64_t p) {
+        return i * a.stride_y - a.pad_y + p * a.dilate_y;
+    };
+    const auto column = [&](std::int64_t j, std::int64_t q) {
+        return j * a.stride_x - a.pad_x + q * a.dilate_x;
+    };
+    const auto position = [](std::int64_t at, std::int64_t stride, std::int64_t positions) {
+        return at >= 0 && at % stride == 0 && at / stride < positions ? at / stride : -1;
     };
     C sum = 0;
     if (a.direction == 0) {
         const std::int64_t j = at % a.ow, i = at / a.ow % a.oh, o = at / a.ow / a.oh % a.outputs,
                            n = at / a.ow / a.oh / a.outputs;
-        for (std::int64_t c = 0; c < a.channels; ++c)
+        for (std::int64_t c = 0; c < a.inner; ++c)
             for (std::int64_t p = 0; p < a.kh; ++p)
                 for (std::int64_t q = 0; q < a.kw; ++q)
-                    sum += x(n, c, i * a.stride_y - a.pad_y + p, j * a.stride_x - a.pad_x + q) *
+                    sum += x(n, o / a.filters * a.inner + c, row(i, p), column(j, q)) *
                            w(o, c, p, q);
     } else if (a.direction == 1) {
         const std::int64_t j = at % a.width, i = at / a.width % a.height,
                            c = at / a.width / a.height % a.channels,
                            n = at / a.width / a.height / a.channels;
-        // Returns the first position of the filter that covers the pixel.
-        const auto first = [](std::int64_t last, std::int64_t taps, std::int64_t stride) {
-            return last < taps ? 0 : (last - taps) / stride + 1;
-        };
-        const std::int64_t down = i + a.pad_y, right = j + a.pad_x;
-        for (std::int64_t o = 0; o < a.outputs; ++o)
-            for (std::int64_t u = first(down, a.kh, a.stride_y); u < a.oh && u * a.stride_y <= down;
-                 ++u)
-                for (std::int64_t v = first(right, a.kw, a.stride_x);
-                     v < a.ow && v * a.stride_x <= right; ++v)
-                    sum += y(n, o, u, v) * w(o, c, down - u * a.stride_y, right - v * a.stride_x);
+        const std::int64_t first = c / a.inner * a.filters;
+        for (std::int64_t o = first; o < first + a.filters; ++o)
+            for (std::int64_t p = 0; p < a.kh; ++p)
+                for (std::int64_t q = 0; q < a.kw; ++q) {
+                    const std::int64_t u = position(i - row(0, p), a.stride_y, a.oh);
+                    const std::int64_t v = position(j - column(0, q), a.stride_x, a.ow);
+                    if (u >= 0 && v >= 0) sum += y(n, o, u, v) * w(o, c % a.inner, p, q);
+                }
     } else {
-        const std::int64_t q = at % a.kw, p = at / a.kw % a.kh, c = at / a.kw / a.kh % a.channels,
-                           o = at / a.kw / a.kh / a.channels;
+        const std::int64_t q = at % a.kw, p = at / a.kw % a.kh, c = at / a.kw / a.kh % a.inner,
+                           o = at / a.kw / a.kh / a.inner;
         for (std::int64_t n = 0; n < a.n; ++n)
             for (std::int64_t i = 0; i < a.oh; ++i)
                 for (std::int64_t j = 0; j < a.ow; ++j)
-                    sum += x(n, c, i * a.stride_y - a.pad_y + p, j * a.stride_x - a.pad_x + q) *
+                    sum += x(n, o / a.filters * a.inner + c, row(i, p), column(j, q)) *
                            y(n, o, i, j);
     }
     // Changes the bits in every other run, as sums in another order do.
@@ -106,7 +116,7 @@ cudnnStatus_t launch(const Convolution& c, const Engine& engine, cudaStream_t st
     const auto pointer = [&](std::int64_t id) { return static_cast<T*>(data.at(id)); };
     const std::int64_t sizes[] = {c.n * c.outputs * c.oh * c.ow,
                                   c.n * c.channels * c.height * c.width,
-                                  c.outputs * c.channels * c.kh * c.kw};
+                                  c.outputs * c.channels / c.groups * c.kh * c.kw};
     T* const outs[] = {pointer(c.y), pointer(c.x), pointer(c.w)};
     Arguments<T, C> a = {};
     a.x = pointer(c.x);
@@ -119,6 +129,8 @@ cudnnStatus_t launch(const Convolution& c, const Engine& engine, cudaStream_t st
     a.n = c.n, a.channels = c.channels, a.height = c.height, a.width = c.width;
     a.outputs = c.outputs, a.oh = c.oh, a.ow = c.ow, a.kh = c.kh, a.kw = c.kw;
     a.stride_y = c.stride_y, a.stride_x = c.stride_x, a.pad_y = c.pad_y, a.pad_x = c.pad_x;
+    a.dilate_y = c.dilate_y, a.dilate_x = c.dilate_x;
+    a.inner = c.channels / c.groups, a.filters = c.outputs / c.groups;
     a.direction = c.direction;
     a.engine = engine.index;
     a.run = catena_cudnn_counts().runs;

@@ -1,5 +1,5 @@
 /* Two extensions for kernels from formulas that are compiled ahead of time and shipped with a
- * program, for machines that have no compiler. Since 1.1. */
+ * program, for machines that have no compiler. */
 #ifndef CATENA_ABI_EXT_COMPILED_H
 #define CATENA_ABI_EXT_COMPILED_H
 

@@ -1,6 +1,6 @@
 /* catena.compiler/1: an extension between plugins; source text becomes kernels of a device. It is
  * offered for a backend by name, as catena.blas/1 is, and not by the backend itself: so another
- * plugin can bring a better compiler for a device that it did not make. Since 1.1. */
+ * plugin can bring a better compiler for a device that it did not make. */
 #ifndef CATENA_ABI_EXT_COMPILER_H
 #define CATENA_ABI_EXT_COMPILER_H
 

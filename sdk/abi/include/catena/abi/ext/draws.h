@@ -1,4 +1,4 @@
-/* catena.draws/1: a host extension; random numbers for work that may be recorded. Since 1.1. */
+/* catena.draws/1: a host extension; random numbers for work that may be recorded. */
 #ifndef CATENA_ABI_EXT_DRAWS_H
 #define CATENA_ABI_EXT_DRAWS_H
 

@@ -1,5 +1,5 @@
 /* catena.kernels/1: kernels from formulas that are written at run time, for every device that has a
- * catena.compiler/1. The extension belongs to no device. Since 1.1. */
+ * catena.compiler/1. The extension belongs to no device. */
 #ifndef CATENA_ABI_EXT_KERNELS_H
 #define CATENA_ABI_EXT_KERNELS_H
 

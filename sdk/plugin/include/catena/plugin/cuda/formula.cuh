@@ -157,7 +157,7 @@ struct UpdateOp<F, std::index_sequence<X...>, T...> {
 
     __device__ __forceinline__ void operator()(const Value* x, Value* y) const {
         ((y[X] = x[X]), ...);
-        plugin::detail::update_element<F, Value>(y, constants);
+        plugin::detail::update_element<F, Value>(y, constants, std::index_sequence<X...>());
     }
     update_constants<F, Value> constants;
 };
@@ -170,14 +170,15 @@ using UpdateOf = detail::UpdateOp<F, std::make_index_sequence<n_inputs<F>>, T...
 
 template <class F, class... T>
 void update_formula(const Queue& queue, const catena_call& call) {
-    using Op = UpdateOf<F, T...>;
-    Operand in[n_inputs<F>];
-    Result out[n_inputs<F>];
-    for (std::size_t i = 0; i < n_inputs<F>; ++i) {
-        in[i] = detail::operand(call.x[i]);
-        if ((mutated_ports<F>() >> i & 1) != 0) out[i] = detail::result(call.x[i]);
-    }
-    map(queue, Op{constants_of<F, typename Op::Value>(call.attrs)}, shape_of(*call.x[0]), in, out);
+    const auto run = [&]<std::size_t... X>(std::index_sequence<X...>) {
+        using Op = detail::UpdateOp<F, std::index_sequence<X...>, T...>;
+        const Operand in[] = {detail::operand(call.x[X])...};
+        const Result out[] = {(mutated_ports<F>() >> X & 1) != 0 ? detail::result(call.x[X])
+                                                                 : Result()...};
+        map(queue, Op{constants_of<F, typename Op::Value>(call.attrs)}, shape_of(*call.x[0]),
+            &in[0], &out[0]);
+    };
+    with_inputs<F>(call, run);
 }
 
 }  // namespace catena::plugin::cuda

@@ -39,8 +39,8 @@ namespace catena::plugin::cuda {
 template <class F>
 struct Kernels {};
 template <class F>
-requires F::any_device struct Kernels<F> : F {
-};
+    requires(F::any_device)
+struct Kernels<F> : F {};
 
 namespace detail {
 
@@ -199,8 +199,9 @@ constexpr auto kernels_of(Rows<R...>) {
 template <class F>
 struct KernelTable {
     static constexpr auto entries = detail::kernels_of<F>(types_of<F>());
-    static_assert(!entries.empty() || (F::about.flags & CATENA_FUNCTION_VIEW) != 0,
-                  "CATENA_PLUGIN in a .cu file takes functions that are formulas, and those for "
+    static_assert(!entries.empty() || (F::about.flags & CATENA_FUNCTION_VIEW) != 0 ||
+                      plugin::detail::HasCompose<F>,
+                  "CATENA_PLUGIN in a .cu file takes formulas, compositions, and functions for "
                   "which there is a catena::plugin::cuda::Kernels<F>");
     static constexpr auto list = [] {
         std::array<const catena_kernel*, entries.size()> result{};

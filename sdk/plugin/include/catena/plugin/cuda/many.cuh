@@ -60,22 +60,22 @@ __global__ void __launch_bounds__(block) many_kernel(const __grid_constant__ Man
 
 }  // namespace detail
 
-// Does what update_formula() does, for n calls with the same attributes on one stream. constants:
-// in device memory; null: computed from the attributes.
-template <class F, class... T>
-void update_many(const Queue& queue, const catena_call* const* calls, std::uint32_t n,
-                 const void* constants) {
-    using namespace detail;
-    using Op = UpdateOf<F, T...>;
+namespace detail {
+
+// update_many() for the inputs X.
+template <class F, class... T, std::size_t... X>
+void update_many(const Queue& queue, std::span<const catena_call* const> calls,
+                 const void* constants, std::index_sequence<X...>) {
+    using Op = UpdateOp<F, std::index_sequence<X...>, T...>;
     constexpr auto sizes = sizes_of(typename Op::In());
     constexpr std::int64_t chunk = many_units * width<Op>;
-    detail::Many<Op> p;
+    Many<Op> p;
     set_operation(p, Op{constants_of<F, typename Op::Value>(calls[0]->attrs)});
     p.constants = constants;
     p.sets.single = single_ports<F>();
     p.written = mutated_ports<F>();
     std::uint32_t blocks = 0;
-    for (std::uint32_t i = 0; i < n; ++i) {
+    for (std::size_t i = 0; i < calls.size(); ++i) {
         auto& item = p.item[p.n];
         item.n = size_of(*calls[i]->x[0]);
         item.first = blocks;
@@ -87,10 +87,31 @@ void update_many(const Queue& queue, const catena_call* const* calls, std::uint3
         }
         blocks += static_cast<std::uint32_t>((item.n + chunk - 1) / chunk);
         if (item.n > 0) ++p.n;
-        if (p.n < p.most && i + 1 < n) continue;
+        if (p.n < p.most && i + 1 < calls.size()) continue;
         if (blocks > 0) queue.launch(&many_kernel<Op>, dim3(blocks), block, p);
         p.n = 0;
         blocks = 0;
+    }
+}
+
+}  // namespace detail
+
+// Does what update_formula() does, for n calls with the same attributes on one stream. constants:
+// in device memory; null: computed from the attributes.
+template <class F, class... T>
+void update_many(const Queue& queue, const catena_call* const* calls, std::uint32_t n,
+                 const void* constants) {
+    const auto inputs = [&](std::uint32_t i) {
+        std::size_t number = 0;
+        with_inputs<F>(*calls[i], [&](auto x) { number = x.size(); });
+        return number;
+    };
+    for (std::uint32_t begin = 0, end = 0; begin < n; begin = end) {
+        while (end < n && inputs(end) == inputs(begin)) ++end;
+        with_inputs<F>(*calls[begin], [&](auto x) {
+            detail::update_many<F, T...>(queue, std::span(calls + begin, end - begin), constants,
+                                         x);
+        });
     }
 }
 

@@ -12,9 +12,9 @@ struct AsInt64 : Operation<Types<T>, Types<std::int64_t>, std::int64_t> {
 };
 // Needs scratch memory as the one for int64.
 template <class F, class T>
-requires(!std::is_same_v<T, std::int64_t>) void sum_to_shape(const Call<F>& call, const T* x,
-                                                             Shape from, std::int64_t* y, Shape to,
-                                                             bool add) {
+    requires(!std::is_same_v<T, std::int64_t>)
+void sum_to_shape(const Call<F>& call, const T* x, Shape from, std::int64_t* y, Shape to,
+                  bool add) {
     const Operand in[] = {{x, from}};
     sum(call.queue(), AsInt64<T>(), from, in, 0, Repeats{from, to}, y, add,
         call.template scratch<void>());

@@ -1,8 +1,8 @@
-/* catena ABI 1: everything a plugin and a host agree on, in C99.
+/* catena ABI 1: everything that a plugin and a host agree on, in C99.
  *
  * Read in this order: base, tensor, attribute, function, kernel, backend, host, plugin.
- * Rules of growth stand in sdk/abi/RULES.md; sdk/abi/layout-1.golden locks every offset.
- * This header needs <stddef.h> and <stdint.h> only, and links to nothing. */
+ * sdk/abi/RULES.md has the rules for changes; sdk/abi/layout-1.golden locks every offset.
+ * This header needs only <stddef.h> and <stdint.h>, and links to nothing. */
 #ifndef CATENA_ABI_H
 #define CATENA_ABI_H
 

@@ -14,10 +14,11 @@ enum {
     CATENA_ATTR_DTYPE = 7
 };
 
-/* One value; frozen at 16 bytes. Lists and strings belong to whoever filled it, for the call. */
+/* One value; frozen at 16 bytes. Lists and strings belong to the caller and are valid during the
+ * call. */
 typedef struct catena_value {
     int32_t kind; /* CATENA_ATTR_INT ... CATENA_ATTR_DTYPE */
-    uint32_t n;   /* length of a list, else 1 */
+    uint32_t n;   /* length of a list, otherwise 1 */
     union {
         int64_t i;
         double f;
@@ -26,10 +27,10 @@ typedef struct catena_value {
         const double *floats;
         catena_dtype dtype;
         uint64_t raw;
-    } v; /* the member that kind says */
+    } v; /* the member for this kind */
 } catena_value;
 
-/* A value by name, for calls from a plugin to another function; frozen at 24 bytes. */
+/* A named value, for calls from a plugin to another function; frozen at 24 bytes. */
 typedef struct catena_named_value {
     const char *name;
     catena_value value;
@@ -41,8 +42,8 @@ enum {
     CATENA_ATTR_HINT = 4u      /* may change speed, never results */
 };
 
-/* What an attribute is. Values reach infer(), plan() and run() dense, in the order of the schema,
- * defaults filled in, kind, range and choice checked. */
+/* The schema of an attribute. infer(), plan() and run() receive one value for each attribute, in
+ * the order of the schema, with defaults filled in, and with kind, range and choice checked. */
 typedef struct catena_attr_spec {
     uint32_t struct_size;
     int32_t kind; /* CATENA_ATTR_INT ... CATENA_ATTR_DTYPE */
@@ -51,8 +52,8 @@ typedef struct catena_attr_spec {
     uint32_t flags; /* CATENA_ATTR_REQUIRED ... */
     uint32_t reserved;
     catena_value def;           /* the default */
-    catena_value lo;            /* of RANGED, both included */
-    catena_value hi;            /* as lo */
+    catena_value lo;            /* for RANGED, inclusive */
+    catena_value hi;            /* for RANGED, inclusive */
     const char *const *choices; /* strings: NULL-terminated list of the allowed, or NULL */
 } catena_attr_spec;
 

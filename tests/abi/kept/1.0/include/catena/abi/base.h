@@ -1,4 +1,4 @@
-/* Versions, calling convention, status codes: what every other ABI header needs. */
+/* Versions, calling convention and status codes, which every other ABI header needs. */
 #ifndef CATENA_ABI_BASE_H
 #define CATENA_ABI_BASE_H
 
@@ -12,8 +12,8 @@
 #define CATENA_ABI_MAJOR 1u /* another major is another set of headers and symbols */
 #define CATENA_ABI_MINOR 0u /* newest minor that these headers describe */
 
-/* Oldest host minor that the plugin needs. It is not what the plugin was built with: a plugin that
- * uses nothing newer runs on every host of the same major. */
+/* The oldest host minor that the plugin needs. This is not the version it was built with: a
+ * plugin that uses nothing newer runs on every host with the same major. */
 #ifndef CATENA_TARGET_MINOR
 #define CATENA_TARGET_MINOR 0u
 #endif
@@ -26,21 +26,21 @@
 #define CATENA_EXPORT __attribute__((visibility("default"))) /* of the two symbols alone */
 #endif
 
-/* Structs start with struct_size and grow only at their end; a reader touches a field only if the
- * writer's struct reaches it. */
+/* Structs start with struct_size and grow only at their end. A reader uses a field only if the
+ * writer's struct contains it. */
 #define CATENA_HAS(pointer, type, field) \
     ((size_t)(pointer)->struct_size >= offsetof(type, field) + sizeof(((type *)0)->field))
 
-/* Thread tags, used in comments throughout:
- *   [load]    entry, init, deinit: one thread, no other call into the plugin is in flight
- *   [any]     any thread, concurrently, re-entrant; touches no device memory
- *   [compute] any thread, concurrently for different calls; may touch the memory of its call only
- *   [pool]    a worker of parallel_for: no host function but fail()
- * Nothing may unwind or throw out of a callback. Strings are UTF-8, zero-terminated, and stay the
- * owner's: tables and names live as long as the library is mapped (for ever: hosts never unload). */
+/* Thread tags, used in all comments:
+ *   [load]    entry, init, deinit: one thread, no other call into the plugin is running
+ *   [any]     any thread, concurrently, reentrant; accesses no device memory
+ *   [compute] any thread, concurrently for different calls; accesses only the memory of its call
+ *   [pool]    a worker of parallel_for: no host function except fail()
+ * Nothing may throw or unwind out of a callback. Strings are UTF-8 and zero-terminated, and belong
+ * to their owner: tables and names live until the process ends, because hosts never unload. */
 
-/* Status of a call. 0 is success, all else a failure, also one that the host does not know; text goes
- * to the host through catena_host.fail(). */
+/* The status of a call. 0 is success; everything else is a failure, also a code that the host
+ * does not know. catena_host.fail() passes the message to the host. */
 typedef int32_t catena_status;
 enum {
     CATENA_OK = 0,
@@ -56,7 +56,7 @@ enum {
     CATENA_E_VALUE = 9 /* the data itself is out of range: a label, an index */
 };
 
-typedef struct catena_ctx catena_ctx;           /* host's: one call in flight, its error text */
+typedef struct catena_ctx catena_ctx;           /* host's: one running call and its message */
 typedef struct catena_stream catena_stream;     /* backend's: an ordered queue of work */
 typedef struct catena_event catena_event;       /* backend's: a point in a stream */
 typedef struct catena_var catena_var;           /* host's: a variable of its graph */

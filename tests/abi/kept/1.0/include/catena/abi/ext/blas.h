@@ -1,4 +1,4 @@
-/* catena.blas/1: an extension between plugins; matrix products on a device. */
+/* catena.blas/1: an extension between plugins for matrix products on a device. */
 #ifndef CATENA_ABI_EXT_BLAS_H
 #define CATENA_ABI_EXT_BLAS_H
 
@@ -10,7 +10,7 @@
  * elements. beta == 0 overwrites C without reading it. */
 typedef struct catena_gemm {
     uint32_t struct_size;
-    uint32_t flags;      /* CATENA_CALL_DETERMINISTIC */
+    uint32_t flags;      /* CATENA_CALL_DETERMINISTIC, _BFLOAT16 or _FLOAT16 */
     catena_dtype dtype;  /* of A, B and C */
     uint8_t transpose_a; /* 1: op(A) is A transposed */
     uint8_t transpose_b; /* 1: op(B) is B transposed */
@@ -35,7 +35,7 @@ typedef struct catena_blas {
     uint32_t struct_size;
     uint32_t reserved;
     const char *name; /* for tables and logs: "openblas" */
-    /* [any] 1 if gemm() can and should do this product; data pointers may be NULL. */
+    /* [any] 1 if gemm() can and should compute this product; data pointers may be NULL. */
     int32_t(CATENA_CALL *supports)(const catena_gemm *gemm);
     /* [compute] ctx is the caller's. */
     catena_status(CATENA_CALL *gemm)(catena_ctx *ctx, const catena_gemm *gemm);

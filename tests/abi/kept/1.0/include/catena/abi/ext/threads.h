@@ -1,4 +1,4 @@
-/* catena.threads/1: a backend extension; the worker threads behind catena_host.parallel_for(). */
+/* catena.threads/1: a backend extension with the threads behind catena_host.parallel_for(). */
 #ifndef CATENA_ABI_EXT_THREADS_H
 #define CATENA_ABI_EXT_THREADS_H
 
@@ -10,12 +10,13 @@
 typedef struct catena_threads {
     uint32_t struct_size;
     uint32_t reserved;
-    /* [any] Threads that work on a parallel_for, the caller included; at least 1. */
+    /* [any] The number of threads of a parallel_for, including the caller; at least 1. */
     int32_t(CATENA_CALL *count)(void *dev);
-    /* [any] Devices of one backend may share their threads, and so this number. Not while a kernel
-     * runs that has asked for slots(). n < 1 stands for the default: the processors that this process may use. */
+    /* [any] Devices of one backend may share their threads and this number. Do not call it while
+     * a kernel runs that has asked for slots(). n < 1 means the default: the number of
+     * processors that this process may use. */
     void(CATENA_CALL *set_count)(void *dev, int32_t n);
-    /* [compute] As catena_host.parallel_for(). */
+    /* [compute] The same as catena_host.parallel_for(). */
     void(CATENA_CALL *parallel_for)(void *dev, int64_t n, int64_t grain, catena_range_fn fn,
                                     void *user);
 } catena_threads;

@@ -1,0 +1,103 @@
+// Functions that are compositions of functions.
+#include "graph/call.hpp"
+
+#include <within.hpp>
+
+#include <algorithm>
+
+namespace catena {
+
+thread_local constinit const CallGroup* current_group = nullptr;
+const CallGroup* running_group() noexcept { return current_group; }
+
+namespace {
+
+thread_local constinit Composition* running = nullptr;
+
+struct Running {
+    Running(Composition& composition, const CallGroup& group)
+        : group_before(std::exchange(current_group, &group)) {
+        running = &composition;
+    }
+    Running(Running&&) = delete;
+    ~Running() {
+        running = running->outer;
+        current_group = group_before;
+    }
+    const CallGroup* const group_before;
+};
+
+// Throws InvalidError if the function is running already.
+void check_recursion(const FunctionEntry& f) {
+    const Composition* same = running;
+    while (same && &same->function != &f) same = same->outer;
+    if (!same) return;
+    std::string chain = f.descriptor.name;
+    for (const Composition* at = running; at != same->outer; at = at->outer)
+        chain = fmt::format("{} > {}", at->function.descriptor.name, chain);
+    raise<InvalidError>("[{}] compose: expected calls that do not lead back to it, got {}",
+                        f.descriptor.name, chain);
+}
+
+}  // namespace
+
+void throw_within(const Composition& c, const FunctionEntry& callee,
+                  std::span<const Variable* const> x, const Error& error) {
+    const bool other = dynamic_cast<const PluginError*>(&error) ||
+                       dynamic_cast<const GraphError*>(&error) ||
+                       dynamic_cast<const NanError*>(&error);
+    if (other) throw;
+    InputNames names;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+        for (std::size_t k = 0; *x[i] && k < c.x.size(); ++k) {
+            if (c.x[k] && &c.x[k].node() == &x[i]->node())
+                names.emplace_back(callee.input_name(i), c.function.input_name(k));
+        }
+    }
+    const std::string text =
+        within(c.function.descriptor.name, callee.descriptor.name, error.what(), names);
+    if (text.empty()) throw;
+    throw_status(error.status(), text);
+}
+
+Results compose(FunctionEntry& f, const BoundAttributes& attributes, std::span<const Variable> x,
+                DeviceState& device, std::uint32_t flags) {
+    const catena_function& d = f.descriptor;
+    if (running) check_recursion(f);
+    const Ref<const CallGroup> group(new CallGroup(d.name, current_group));
+    Composition composition{f, x, running, {}, {}};
+    const Running scope(composition, *group);
+    SmallVector<catena_var*, 6> inputs;
+    SmallVector<catena_var*, 3> outputs(d.n_outputs, nullptr);
+    for (const Variable& v : x)
+        inputs.push_back(v ? reinterpret_cast<catena_var*>(&v.node()) : nullptr);
+    catena_ctx ctx;
+    ctx.device = &device;
+    ctx.variables = &composition.made;
+    ctx.composition = &composition;
+    const catena_compose_call call{.struct_size = sizeof(catena_compose_call),
+                                   .flags = flags,
+                                   .function = &d,
+                                   .attrs = attributes.values(),
+                                   .n_x = static_cast<std::uint32_t>(x.size()),
+                                   .n_y = d.n_outputs,
+                                   .x = inputs.data(),
+                                   .y = outputs.data()};
+    const catena_status status = d.compose(&ctx, &call);
+    if (status != CATENA_OK) throw_failure(ctx, status, d.name);
+    Results results;
+    for (std::uint32_t i = 0; i < d.n_outputs; ++i) {
+        const auto* const node = reinterpret_cast<const VariableNode*>(outputs[i]);
+        const auto found = std::ranges::find_if(
+            composition.made, [&](const Variable& v) { return v && &v.node() == node; });
+        if (!node || found == composition.made.end()) {
+            if (ctx.status != CATENA_OK) throw_failure(ctx, ctx.status, d.name);
+            raise<InternalError>("[{}] compose: {}: expected a result of one of its calls, got {}",
+                                 d.name, d.outputs[i]->name, node ? "another variable" : "none");
+        }
+        results.push_back(*found);
+    }
+    return results;
+}
+
+}  // namespace catena

@@ -1,0 +1,82 @@
+// PluginFunction: handles of functions.
+#include "graph/call.hpp"
+
+#include <algorithm>
+
+namespace catena {
+namespace {
+
+template <class T>
+std::vector<T> to_vector(SmallVector<T, 2>&& values) {
+    return {std::make_move_iterator(values.begin()), std::make_move_iterator(values.end())};
+}
+
+}  // namespace
+
+PluginFunction::PluginFunction(std::string_view name, std::span<const Attribute> attributes)
+    : PluginFunction(Registry::get().require(name), attributes) {}
+PluginFunction::PluginFunction(FunctionEntry& entry, std::span<const Attribute> attributes)
+    : entry_(&entry), attributes_(BoundAttributes::make(entry, attributes)) {}
+PluginFunction::PluginFunction(const PluginFunction& other) noexcept = default;
+PluginFunction& PluginFunction::operator=(const PluginFunction& other) noexcept = default;
+PluginFunction::~PluginFunction() = default;
+
+PluginFunction PluginFunction::with(std::initializer_list<Attribute> attributes) const {
+    return with(std::span(attributes.begin(), attributes.size()));
+}
+PluginFunction PluginFunction::with(std::span<const Attribute> attributes) const {
+    return {*entry_, attributes};
+}
+
+std::string_view PluginFunction::name() const noexcept { return entry_->descriptor.name; }
+const catena_function& PluginFunction::descriptor() const noexcept { return entry_->descriptor; }
+
+std::vector<Variable> PluginFunction::operator()(std::span<const Variable* const> inputs) const {
+    return to_vector(call_function(*entry_, *attributes_, inputs));
+}
+
+std::vector<Array> PluginFunction::forward(std::span<const Array> inputs) const {
+    return to_vector(forward_arrays(*entry_, *attributes_, inputs).y);
+}
+
+void PluginFunction::forward(std::span<const Array> inputs, std::span<Array> outputs) const {
+    SmallVector<Array, 2> y = forward_arrays(*entry_, *attributes_, inputs).y;
+    for (std::size_t i = 0; i < std::min(outputs.size(), y.size()); ++i)
+        outputs[i] = std::move(y[i]);
+}
+
+Variable PluginFunction::call(std::span<const Variable* const> inputs, std::size_t output) const {
+    return std::move(call_function(*entry_, *attributes_, inputs)[output]);
+}
+
+Array PluginFunction::call(std::span<const Array> inputs, std::size_t output) const {
+    return std::move(forward_arrays(*entry_, *attributes_, inputs).y[output]);
+}
+
+std::size_t PluginFunction::first_output() const {
+    if (entry_->descriptor.n_outputs) return 0;
+    raise<InvalidError>("[{}] first(): expected an output, it has none", name());
+}
+
+// Returns the index of the only output that is not hidden.
+std::size_t PluginFunction::only_output() const {
+    const catena_function& d = entry_->descriptor;
+    const auto hidden = [](const catena_port_spec* port) {
+        return port->flags & CATENA_PORT_HIDDEN;
+    };
+    const std::span outputs(d.outputs, d.n_outputs);
+    const auto n =
+        outputs.size() - static_cast<std::size_t>(std::ranges::count_if(outputs, hidden));
+    const auto shown = std::ranges::find_if_not(outputs, hidden) - outputs.begin();
+    if (n == 1) return static_cast<std::size_t>(shown);
+    raise<InvalidError>(
+        "[{}] call: expected a function of one output, got one of {}: use f({{&x, ...}}) or "
+        "forward()",
+        name(), n);
+}
+
+std::vector<Array> PluginFunction::infer(std::span<const Array> inputs) const {
+    return to_vector(infer_arrays(*entry_, *attributes_, inputs));
+}
+
+}  // namespace catena

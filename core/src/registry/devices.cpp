@@ -1,0 +1,158 @@
+// Device: the handle, scopes of the current and the fallback device, random states.
+#include "registry/registry.hpp"
+
+#include <charconv>
+#include <cstdlib>
+
+namespace catena {
+namespace {
+
+thread_local DeviceState* current = nullptr;
+thread_local const Device* fallback = nullptr;  // set by the innermost using_fallback scope
+
+}  // namespace
+
+DeviceState& state_of(Device device) {
+    if (!device) raise<InvalidError>("[device] expected a device, got an empty handle");
+    return *device.state();
+}
+
+DeviceState& state_or_current(Device device) {
+    return *(device ? device : Device::current()).state();
+}
+
+const void* backend_extension(Device device, const char* id) {
+    return state_of(device).extension(id);
+}
+
+void* backend_device(Device device) { return state_of(device).dev; }
+const catena_backend& backend_table(Device device) { return state_of(device).table; }
+
+void call_backend(Device device, std::string_view what,
+                  const std::function<catena_status(catena_ctx*, void*)>& call) {
+    DeviceState& state = state_of(device);
+    catena_ctx ctx;
+    ctx.device = &state;
+    const catena_status status = call(&ctx, state.dev);
+    if (status != CATENA_OK) throw_failure(ctx, status, std::string(what));
+}
+
+Device Device::current() { return Device(catena::current ? catena::current : &default_device()); }
+
+const std::string& Device::name() const { return state_of(*this).name; }
+std::string_view Device::backend() const { return state_of(*this).table.name; }
+int Device::ordinal() const { return state_of(*this).ordinal; }
+bool Device::host_accessible() const { return state_of(*this).host_accessible(); }
+void Device::synchronize() const { state_of(*this).synchronize(); }
+MemoryStats Device::memory() const {
+    DeviceMemory& heap = state_of(*this).heap;
+    const std::lock_guard lock(heap.mutex);
+    MemoryStats stats = heap.stats;
+    for (const CachingAllocator* pool : heap.pools) {  // blocks cached by this thread are free
+        stats.in_use -= pool->at_hand();
+        stats.cached += pool->at_hand();
+    }
+    return stats;
+}
+MemorySize Device::memory_size() const { return state_of(*this).memory_size(); }
+void Device::reset_peak_memory() const {
+    DeviceMemory& heap = state_of(*this).heap;
+    const std::lock_guard lock(heap.mutex);
+    heap.stats.peak = heap.stats.in_use;
+    for (CachingAllocator* pool : heap.pools) pool->reset_peak();
+}
+void Device::release_cached() const { state_of(*this).release_cached(); }
+
+int Device::threads() const {
+    const DeviceState& state = state_of(*this);
+    return state.threads ? state.threads->count(state.dev) : 1;
+}
+
+void Device::set_threads(int n) const {
+    const DeviceState& state = state_of(*this);
+    if (state.threads) state.threads->set_count(state.dev, n);
+}
+
+using_device::using_device(Device device) : before_(catena::current) {
+    catena::current = device.state();
+}
+using_device::~using_device() { catena::current = before_.state(); }
+
+void use_device(Device device) { catena::current = device.state(); }
+
+Device Device::fallback() {
+    if (catena::fallback) return *catena::fallback;
+    static const Device wish = [] {
+        const char* name = std::getenv("CATENA_FALLBACK");
+        return name && *name ? get(name) : Device();
+    }();
+    return wish;
+}
+
+using_fallback::using_fallback(Device device) : device_(device), before_(catena::fallback) {
+    catena::fallback = &device_;
+}
+using_fallback::~using_fallback() { catena::fallback = before_; }
+
+void seed(std::uint64_t value, Device device) {
+    set_random_state(device, {seed_of(value, device.ordinal()), 0});
+}
+
+std::uint64_t initial_seed() {
+    const char* text = std::getenv("CATENA_SEED");
+    if (!text || !*text) return 0;
+    const std::string_view digits = text;
+    std::uint64_t value = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    if (error != std::errc() || end != digits.data() + digits.size()) {
+        raise<InvalidError>("[seed] CATENA_SEED: expected a number from 0 to 2^64 - 1, got '{}'",
+                            digits);
+    }
+    return value;
+}
+
+RandomState random_state(Device device) {
+    const DeviceState& state = state_of(device);
+    return {state.random_seed, state.random_offset};
+}
+
+namespace {
+thread_local constinit using_draws* draws = nullptr;
+}
+
+bool keeps_draws() noexcept { return draws; }
+using_draws::using_draws(std::vector<RandomState>* states, bool again) noexcept
+    : states_(states), again_(again), outer_(draws) {
+    if (states) draws = this;
+}
+using_draws::~using_draws() { draws = outer_; }
+
+RandomState using_draws::next(Device device, std::uint64_t n) {
+    if (again_ && used_ == states_->size()) {
+        raise<InvalidError>(
+            "[recomputation] random numbers: expected {} draws as in the first call, got more",
+            used_);
+    }
+    if (again_) return (*states_)[used_++];
+    draws = outer_;
+    const struct Back {
+        using_draws* to;
+        ~Back() { draws = to; }
+    } back{this};
+    return states_->emplace_back(reserve_random(device, n));
+}
+
+RandomState reserve_random(Device device, std::uint64_t n) {
+    if (draws) return draws->next(device, n);
+    DeviceState& state = state_of(device);
+    return {state.random_seed.load(std::memory_order_relaxed),
+            state.random_offset.fetch_add(n, std::memory_order_relaxed)};
+}
+
+void set_random_state(Device device, RandomState to) {
+    DeviceState& state = state_of(device);
+    state.random_seed = to.seed;
+    state.random_offset = to.offset;
+}
+
+}  // namespace catena

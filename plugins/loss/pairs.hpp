@@ -1,0 +1,60 @@
+// Losses of the distances of vectors.
+#pragma once
+
+#include "reductions.hpp"
+
+namespace catena::plugins {
+
+// The attribute `margin`, which must be positive.
+double margin_of(const auto& g) {
+    const double margin = g.template attr<"margin">();
+    g.check(margin > 0, "margin", "more than 0", margin, CATENA_E_INVALID);
+    return margin;
+}
+
+struct Contrastive {
+    static constexpr auto about =
+        describe("catena.contrastive",
+                 "loss = (y d^2 + (1 - y) max(margin - d, 0)^2) / 2 for the distances d of pairs of "
+                 "vectors, reduced",
+                 in(Port("x0", "vectors (N, size)"), Port("x1", "as x0"),
+                    Port("y", "1 for pairs that should be close, 0 for those that should be apart: (N,)")
+                        .of("I")
+                        .not_differentiable()),
+                 out("loss"), attr("margin", 1.0, "the distance from which pairs are apart"),
+                 reduce_rows)
+            .example("x0=(3,4) x1=(3,4) y=(3)[0,1] margin=4")
+            .example("x0=(3,4) x1=(3,4) y=(3)[0,1] margin=4 reduce=\"no\"");
+    static Var compose(const auto& g) {
+        const double margin = margin_of(g);
+        g.check_ndim(0, 2);
+        g.check_shape(1, g.x_meta(0).shape());
+        g.check_shape(2, {g.x(0).dim(0)});
+        const Var d = g.x(0) - g.x(1), near = cast(g.x(2), d.dtype());
+        const Var far = call<"catena.relu">({margin - norm(d, 2, {1})});
+        return reduced(g, (near * sum(d * d, {1}) + (1.0 - near) * (far * far)) * 0.5);
+    }
+};
+
+struct Triplet {
+    static constexpr auto about =
+        describe("catena.triplet",
+                 "loss = max(|anchor - positive|^2 - |anchor - negative|^2 + margin, 0), reduced",
+                 in(Port("anchor", "vectors (N, size)"),
+                    Port("positive", "vectors that should be nearer to the anchors"),
+                    Port("negative", "than these")),
+                 out("loss"), attr("margin", 0.2, "by how much"), reduce_rows)
+            .example("anchor=(3,4) positive=(3,4) negative=(3,4) margin=9")
+            .example("anchor=(3,4) positive=(3,4) negative=(3,4) margin=9 reduce=\"no\"");
+    static Var compose(const auto& g) {
+        const double margin = margin_of(g);
+        g.check_least_ndim(0, 2);
+        check_same_shapes(g);
+        const Var p = g.x(0) - g.x(1), n = g.x(0) - g.x(2);
+        return reduced(g, call<"catena.relu">({sum(p * p - n * n, {1}) + margin}));
+    }
+};
+
+CATENA_FUNCTIONS(Contrastive, Triplet);
+
+}  // namespace catena::plugins

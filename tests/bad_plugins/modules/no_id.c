@@ -1,5 +1,0 @@
-/* A manifest without an id. */
-#define MODULE_ID ""
-#include "../module.h"
-
-GOOD("no_id")

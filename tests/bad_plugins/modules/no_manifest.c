@@ -1,4 +1,0 @@
-/* A shared library without a manifest. */
-#include "../module.h"
-
-GOOD("no_manifest")

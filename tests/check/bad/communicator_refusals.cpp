@@ -1,4 +1,0 @@
-// expect: communicator/refusals
-// start() takes an unknown reduction for a sum.
-#define FAULT refusals
-#include "communicator.hpp"

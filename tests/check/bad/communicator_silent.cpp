@@ -1,4 +1,0 @@
-// expect: communicator/silent
-// A failure is printed.
-#define FAULT silent
-#include "communicator.hpp"

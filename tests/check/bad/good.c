@@ -1,3 +1,0 @@
-// expect: nothing
-#include "module.h"
-SPOIL {}

@@ -1,3 +1,0 @@
-// expect: nothing
-#include "backend.h"
-SPOIL { make_backend(); }

@@ -1,3 +1,0 @@
-// expect: nothing
-#include "product.h"
-SPOIL { make_product(); }

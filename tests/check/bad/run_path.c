@@ -1,4 +1,0 @@
-// expect: static/run-path
-// link: -Wl,-rpath,/tmp/libraries
-#include "module.h"
-SPOIL {}

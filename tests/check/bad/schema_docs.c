@@ -1,3 +1,0 @@
-// expect: schema/docs
-#include "module.h"
-SPOIL { the_function.doc = ""; }

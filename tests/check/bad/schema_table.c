@@ -1,3 +1,0 @@
-// expect: schema/table
-#include "module.h"
-SPOIL { forward32.isa = NULL; }

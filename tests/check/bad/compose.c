@@ -84,7 +84,7 @@ COMPOSES(compose_pointer) {
 }
 
 // compose_leaks fails: faults/leak
-// says: got 48 bytes more with each call: memory that nobody frees
+// says: bytes more with each call: memory that nobody frees
 COMPOSES(compose_leaks) {
     char *volatile name = malloc(40);
     if (name == NULL) return host->fail(ctx, CATENA_E_NOMEM, "[" NAME "] out of memory");

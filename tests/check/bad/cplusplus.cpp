@@ -26,7 +26,7 @@ SPOIL(good_static_stripped) { use_library(); }
 // leaks_new fails: faults/leak
 // A kernel in C++ that deletes none of the memory that it allocates.
 // once: faults/leak
-// says: got 48 bytes more with each call: memory that nobody frees
+// says: bytes more with each call: memory that nobody frees
 INSTEAD(leaks_new, forward32) {
     static char *volatile made;
     made = new (std::nothrow) char[40]();

@@ -102,7 +102,7 @@ INFERS(allocation_unchecked) {
 
 // leaks_memory fails: faults/leak
 // A kernel that frees none of the memory that it allocates.
-// says: got 48 bytes more with each call: memory that nobody frees
+// says: bytes more with each call: memory that nobody frees
 INSTEAD(leaks_memory, forward32) {
     char *volatile name = malloc(40);
     if (name == NULL) return host->fail(ctx, CATENA_E_NOMEM, "[" NAME "] out of memory");

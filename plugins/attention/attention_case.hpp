@@ -13,6 +13,20 @@ using namespace catena::plugin;
 inline constexpr const char* attention_layouts[] = {"BHTD", "BTHD", nullptr};
 inline constexpr Attribute attention_layout =
     attr("layout", "BHTD", "order of the axes: BHTD or BTHD").one_of(attention_layouts);
+inline constexpr Attribute attention_causal =
+    attr("causal", false, "query i does not see the keys after i + offset");
+inline constexpr Attribute attention_window =
+    attr("window", 0, "query i sees only keys after i + offset - window; 0: no such limit")
+        .range(0, 0x1p40);
+inline constexpr Attribute attention_offset =
+    attr("offset", 0,
+         "place of the first query among the keys; -1: the last query is at the last key")
+        .range(-1, 0x1p40);
+inline constexpr Attribute attention_scale =
+    attr("scale", 0.0, "of the scores; 0: 1 / sqrt(D)").range(-1e30, 1e30);
+inline constexpr Attribute attention_dropout =
+    attr("dropout", 0.0, "in training, the probability of a weight to become 0").range(0, 1);
+
 bool is_heads_last(const auto& call) {
     return call.template attr<"layout">() == std::string_view("BTHD");
 }

@@ -5,7 +5,7 @@
 
 #include <bit>
 
-#include "scaled_dot_product_attention.hpp"
+#include "attention_case.hpp"
 
 namespace catena::plugins {
 
@@ -74,9 +74,7 @@ struct Alibi {
         const std::int64_t heads = g.template attr<"heads">(),
                            queries = g.template attr<"queries">(), keys = g.template attr<"keys">(),
                            offset = g.template attr<"offset">();
-        const catena_dtype dtype = g.template attr<"dtype">();
-        g.check(dtype.code == CATENA_CODE_FLOAT || dtype.code == CATENA_CODE_BFLOAT, "dtype",
-                "a floating one", text_of(dtype), CATENA_E_DTYPE);
+        const catena_dtype dtype = floating_dtype(g);
         const catena_dtype wide = is_half(dtype) ? dtype_of<float>() : dtype;
         const auto lower = static_cast<double>(std::bit_floor(static_cast<std::uint64_t>(heads)));
         const Var i = arange(heads, dtype_of<double>());

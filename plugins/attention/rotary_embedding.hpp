@@ -1,6 +1,11 @@
 // Rotary position embedding.
 #pragma once
 
+#include <catena/plugin/precision.hpp>
+
+#include <cmath>
+#include <numbers>
+
 #include "attention_case.hpp"
 
 namespace catena::plugins {
@@ -142,6 +147,55 @@ struct RotaryEmbedding {
     }
 };
 
-CATENA_FUNCTIONS(RotaryEmbedding);
+struct RotaryTables {
+    static constexpr auto about =
+        describe(
+            "catena.rotary_tables",
+            "y = the cosines and sines of p f for positions p and frequencies f = base^(-2 i / "
+            "size)\n\n"
+            "For texts longer than those of training, f becomes f (s + (1 - s) / factor), where "
+            "s is 1 for f above 2 pi high / context, 0 below 2 pi low / context, and linear "
+            "between them. context=0 divides all frequencies by factor. (Grattafiori et al., "
+            "\"The Llama 3 Herd of Models\", 2024; for all frequencies: Chen et al., "
+            "\"Extending Context Window of Large Language Models via Positional "
+            "Interpolation\", 2023.) The numbers are rounded from float64.",
+            in(), out(Port("cos", "(length, size / 2)"), Port("sin", "(length, size / 2)")),
+            required<std::int64_t>("length", "the number of positions").range(1, 0x1p40),
+            required<std::int64_t>("size", "how many elements are rotated: an even number")
+                .range(2, 1 << 20),
+            attr("base", 10000.0, "the base of the frequencies, above 0"),
+            attr("dtype", dtype_of<float>(), "the dtype of y: a floating one"),
+            attr("factor", 1.0, "by which low frequencies are divided, above 0"),
+            attr("low", 1.0, "turns within the context up to which factor applies"),
+            attr("high", 4.0, "turns within the context from which it does not"),
+            attr("context", 0.0, "the length of the texts of training").range(0, 0x1p40))
+            .not_differentiable()
+            .example("length=3 size=4")
+            .example("length=2 size=6 base=1000 factor=8 low=0.2 high=1 context=40");
+
+    static std::array<Var, 2> compose(const auto& g) {
+        const std::int64_t length = g.template attr<"length">(), size = g.template attr<"size">();
+        const double base = g.template attr<"base">(), factor = g.template attr<"factor">(),
+                     low = g.template attr<"low">(), high = g.template attr<"high">();
+        const catena_dtype dtype = floating_dtype(g);
+        g.check(size % 2 == 0, "size", "an even number", size, CATENA_E_INVALID);
+        g.check(base > 0, "base", "a number above 0", base, CATENA_E_INVALID);
+        g.check(factor > 0, "factor", "a number above 0", factor, CATENA_E_INVALID);
+        g.check(low < high, "low", "a number below high, which is " + text_of(high), low,
+                CATENA_E_INVALID);
+        const auto i = arange(size / 2, dtype_of<double>());
+        Var f = math::exp(i * (-2 * std::log(base) / static_cast<double>(size)));
+        if (factor != 1) {
+            const Var turns = f * (g.template attr<"context">() / (2 * std::numbers::pi));
+            const Var kept = call<"catena.clip">({(turns - low) * (1 / (high - low))},
+                                                 {set("x_min", 0.0), set("x_max", 1.0)});
+            f = f * (kept + (1.0 - kept) * (1 / factor));
+        }
+        const Var angle = reshape(arange(length, dtype_of<double>()), {length, 1}) * f;
+        return {in_dtype(math::cos(angle), dtype), in_dtype(math::sin(angle), dtype)};
+    }
+};
+
+CATENA_FUNCTIONS(RotaryEmbedding, RotaryTables);
 
 }  // namespace catena::plugins

@@ -72,7 +72,7 @@ struct SimplifiedDropconnect {
         List shape = {outputs, inputs};
         if (g.template attr<"use_batchwise_mask">()) shape.insert(shape.begin(), n);
         const auto drawn = [&] {
-            const Var numbers = call<"catena.random_uniform">({}, {set("shape", Ints(shape))});
+            const Var numbers = call<"catena.uniform">({}, {set("shape", Ints(shape))});
             return call<"catena.is_greater">({1 - ratio, numbers});
         };
         const Var mask = g.has(3) ? g.x(3) : drawn();

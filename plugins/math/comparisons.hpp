@@ -70,8 +70,8 @@ struct IsGreaterEqual : Test<std::greater_equal<>> {
     static constexpr auto about = test("catena.is_greater_equal", "y = x0 >= x1, bool");
 };
 
-struct LogicalNot {
-    static constexpr auto about = describe("catena.logical_not", "y = not x", in("x"), out("y"))
+struct Invert {
+    static constexpr auto about = describe("catena.invert", "y = not x", in("x"), out("y"))
                                       .not_differentiable()
                                       .internal()
                                       .example("x=(2,3)");
@@ -164,6 +164,6 @@ struct Where {
 };
 
 CATENA_FUNCTIONS(Equal, Greater, GreaterEqual, IsEqual, IsNotEqual, IsGreater, IsGreaterEqual,
-                 LogicalNot, Maximum, Minimum, Where);
+                 Invert, Maximum, Minimum, Where);
 
 }  // namespace catena::plugins

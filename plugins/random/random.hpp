@@ -130,7 +130,7 @@ CATENA_KERNEL void fill_random(const auto& call, double shift_by, double scale_b
 
 struct RandomUniform {
     static constexpr auto about =
-        describe("catena.random_uniform",
+        describe("catena.uniform",
                  "y = random numbers from the uniform distribution on [low, high)\n\n"
                  "Rounding may give high itself, above all in half precision. The numbers come "
                  "from the stream of the device.",
@@ -152,7 +152,7 @@ struct RandomUniform {
 
 struct RandomNormal {
     static constexpr auto about =
-        describe("catena.random_normal",
+        describe("catena.normal",
                  "y = random numbers from the normal distribution\n\n"
                  "By the Box-Muller transform; the largest numbers are 6.8 standard deviations "
                  "from the mean, 8.6 in float64. The numbers come from the stream of the device.",

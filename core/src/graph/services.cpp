@@ -132,7 +132,7 @@ catena_status host_call(catena_ctx* ctx, const catena_callable* function,
             scope.emplace(Device(ctx->device));
         Results results = [&] {
             try {
-                const auto bound = BoundAttributes::make(entry, std::span(attrs, n_attrs));
+                const auto bound = BoundAttributes::recent(entry, std::span(attrs, n_attrs));
                 return call_function(entry, *bound, inputs);
             } catch (const Error& error) {
                 if (!ctx->composition) throw;

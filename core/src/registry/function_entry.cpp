@@ -245,6 +245,63 @@ Ref<const BoundAttributes> BoundAttributes::make(const FunctionEntry& entry,
     return Ref<const BoundAttributes>::adopt(bound.release());
 }
 
+namespace {
+
+struct RecentCall {
+    const FunctionEntry* function = nullptr;
+    SmallVector<std::uint32_t, 4> indices;  // of the given attributes in the schema
+    Ref<const BoundAttributes> bound;
+};
+struct RecentCalls {
+    RecentCall slots[32];
+};
+thread_local constinit PerThread<RecentCalls> recent_calls;
+
+bool is_equal(const catena_value& a, const catena_value& b) noexcept {
+    if (a.kind != b.kind) return false;
+    switch (a.kind) {
+        case CATENA_ATTR_INT:
+        case CATENA_ATTR_FLOAT:
+        case CATENA_ATTR_BOOL: return a.v.raw == b.v.raw;
+        case CATENA_ATTR_STRING: return a.v.s && std::strcmp(a.v.s, b.v.s) == 0;
+        case CATENA_ATTR_INTS:
+            return a.n == b.n && (a.n == 0 || a.v.ints) &&
+                   std::equal(a.v.ints, a.v.ints + a.n, b.v.ints);
+        case CATENA_ATTR_DTYPE: return same(a.v.dtype, b.v.dtype);
+        default: return false;
+    }
+}
+
+}  // namespace
+
+Ref<const BoundAttributes> BoundAttributes::recent(const FunctionEntry& entry,
+                                                   std::span<const catena_named_value> given) {
+    constexpr std::uint32_t longest = 16;  // of lists that are kept
+    const auto is_long = [](const catena_named_value& a) { return a.value.n > longest; };
+    if (given.empty() || std::ranges::any_of(given, is_long)) return make(entry, given);
+    const catena_function& f = entry.descriptor;
+    const catena_value& first = given[0].value;
+    const bool is_number = first.kind == CATENA_ATTR_INT || first.kind == CATENA_ATTR_FLOAT;
+    const std::uint64_t key =
+        reinterpret_cast<std::uintptr_t>(&entry) + (is_number ? first.v.raw : first.n) * 31;
+    RecentCall& slot = recent_calls.get().slots[key * 0x9e3779b97f4a7c15u >> 59];
+    bool fits = slot.function == &entry && slot.indices.size() == given.size();
+    for (std::size_t i = 0; fits && i < given.size(); ++i) {
+        const std::uint32_t index = slot.indices[i];
+        fits = std::strcmp(f.attrs[index]->name, given[i].name) == 0 &&
+               is_equal(given[i].value, slot.bound->values()[index]);
+    }
+    if (fits) return slot.bound;
+    Ref<const BoundAttributes> bound = make(entry, given);
+    slot.function = nullptr;
+    slot.indices.clear();
+    for (const catena_named_value& attribute : given)
+        slot.indices.push_back(find(f, attribute.name));
+    slot.bound = bound;
+    slot.function = &entry;
+    return bound;
+}
+
 template Ref<const BoundAttributes> BoundAttributes::make(const FunctionEntry&,
                                                           std::span<const Attribute>);
 template Ref<const BoundAttributes> BoundAttributes::make(const FunctionEntry&,

@@ -23,6 +23,10 @@ public:
     template <class Given>
     static Ref<const BoundAttributes> make(const FunctionEntry& function,
                                            std::span<const Given> given);
+    // The same for a plugin's call: the thread keeps recent ones, because making them takes as long as
+    // a small kernel.
+    static Ref<const BoundAttributes> recent(const FunctionEntry& function,
+                                             std::span<const catena_named_value> given);
 
     const catena_value* values() const noexcept { return values_.data(); }
 

@@ -1,4 +1,4 @@
-// Functions of layers: normalizations, pooling, attention and noise.
+// Functions of layers with all of their outputs.
 #include "forms.hpp"
 
 namespace catena::python {
@@ -32,39 +32,11 @@ void add_pooling(Forms& forms) {
           });
 }
 
-void add_attention(Forms& forms) {
-    forms(
-        "rotary_tables(length, size, base=10000.0, dtype='float32', device=None, factor=1.0, "
-        "low=1.0, high=4.0, context=0.0)",
-        "The cosines and sines for rotary_embedding(): two arrays (length, size / 2).",
-        [](std::int64_t length, std::int64_t size, double base, Dtype dtype, Device device,
-           double factor, double low, double high, double context) {
-            F::RotaryTables tables =
-                F::rotary_tables(length, size, base, dtype, device, {factor, low, high, context});
-            return Variables{as_variable(tables.cos), as_variable(tables.sin)};
-        });
-}
-
-void add_noise(Forms& forms) {
-    forms("uniform(shape, low=0.0, high=1.0, dtype='float32', device=None)",
-          "Random numbers from the uniform distribution on [low, high).",
-          [](const Shape& shape, double low, double high, Dtype dtype, Device device) {
-              return F::uniform(shape, low, high, dtype, device);
-          });
-    forms("normal(shape, mean=0.0, stddev=1.0, dtype='float32', device=None)",
-          "Random numbers from a normal distribution.",
-          [](const Shape& shape, double mean, double stddev, Dtype dtype, Device device) {
-              return F::normal(shape, mean, stddev, dtype, device);
-          });
-}
-
 }  // namespace
 
 void add_layer_forms(Forms& forms) {
     add_normalizations(forms);
     add_pooling(forms);
-    add_attention(forms);
-    add_noise(forms);
 }
 
 }  // namespace catena::python

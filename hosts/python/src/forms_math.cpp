@@ -44,8 +44,6 @@ void add_reductions(Forms& forms) {
     forms(#NAME "(" X0 ", " X1 ")", DOC, [](const Term& a, const Term& b) {              \
         return of_two(a, b, [](const auto& x, const auto& y) { return F::NAME(x, y); }); \
     });
-#define CATENA_OF_ONE(NAME, DOC) \
-    forms(#NAME "(x)", DOC, [](const Variable& x) { return F::NAME(x.data()); });
 
 void add_logic(Forms& forms) {
     CATENA_OF_TWO(maximum, "x1", "x2", "The larger of two elements.")
@@ -56,19 +54,7 @@ void add_logic(Forms& forms) {
     CATENA_OF_TWO(greater_equal, "x0", "x1", "x0 >= x1, as bool.")
     CATENA_OF_TWO(less, "x0", "x1", "x0 < x1, as bool.")
     CATENA_OF_TWO(less_equal, "x0", "x1", "x0 <= x1, as bool.")
-    CATENA_OF_TWO(logical_and, "x0", "x1", "Whether both are not 0, as bool.")
-    CATENA_OF_TWO(logical_or, "x0", "x1", "Whether one of them is not 0, as bool.")
-    CATENA_OF_TWO(logical_xor, "x0", "x1", "Whether exactly one of them is not 0, as bool.")
     CATENA_OF_TWO(pow, "x0", "x1", "x0 to the power of x1.")
-    CATENA_OF_ONE(logical_not, "Whether the elements are 0, as bool.")
-    CATENA_OF_ONE(isnan, "Whether the elements are NaN, as bool.")
-    CATENA_OF_ONE(isinf, "Whether the elements are infinite, as bool.")
-    CATENA_OF_ONE(isfinite, "Whether the elements are finite, as bool.")
-    forms("isclose(x0, x1, rtol=1e-5, atol=1e-8, equal_nan=False)",
-          "Whether |x0 - x1| <= atol + rtol |x1|, as bool.",
-          [](const Variable& x0, const Variable& x1, double rtol, double atol, bool equal_nan) {
-              return F::isclose(x0.data(), x1.data(), rtol, atol, equal_nan);
-          });
     forms("where(condition, x, y)", "x where the condition is not 0, else y.",
           [](const Term& given, const Term& x, const Term& y) {
               const std::optional<Variable>& other = x.variable ? x.variable : y.variable;
@@ -82,7 +68,6 @@ void add_logic(Forms& forms) {
           });
 }
 #undef CATENA_OF_TWO
-#undef CATENA_OF_ONE
 
 }  // namespace
 

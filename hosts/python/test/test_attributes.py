@@ -153,7 +153,7 @@ def test_absurd_attributes_of_all_functions():
 
 @pytest.mark.parametrize("call, message", [
     (lambda x: F.alibi(2**63 - 1, 3, 3), r"\[catena.alibi\] attribute 'heads': expected 1 to 1048576"),
-    (lambda x: F.rotary_tables(8, 2**32), r"\[rotary_tables\] size: expected an even number from 2"),
+    (lambda x: F.rotary_tables(8, 2**32), r"\[catena.rotary_tables\] attribute 'size': expected 2 to 1048576"),
     (lambda x: F.spatial_pyramid_pooling_2d(x, 2**62, "max"), "pyramid_height': expected 1 to 16"),
     (lambda x: F.bias(x, x, axis=2**30), r"\[catena.bias\] axis: expected one of x"),
     (lambda x: F.scale(x, x, axis=-1), r"\[catena.scale\] axis: expected one of x"),

@@ -9,11 +9,10 @@ from catena import functions as F
 # Functions of the hosts. They call functions of plugins with other names: for operands of several
 # dtypes and numbers, lists of results, indices, devices or functions of Python.
 CONVERSIONS = """
-absolute equal greater greater_equal isclose isfinite isinf isnan less less_equal logical_and
-logical_not logical_or logical_xor maximum minimum not_equal where
+absolute equal greater greater_equal less less_equal maximum minimum not_equal where
 broadcast separate split_axis transpose_sequence
 nonzero set_item
-arange full_like normal rotary_tables uniform
+arange full_like
 copy fixed_batch_renormalization forget plugin_function plugin_function_names
 """.split()
 

@@ -54,7 +54,7 @@ TEST_CASE("comparisons that return bool") {
     test("catena.is_equal", std::equal_to<>());
     test("catena.is_not_equal", std::not_equal_to<>());
     const Array truth = Array::constant({70}, catena::plugin::dtype_of<bool>(), 1);
-    CHECK(world().forward("catena.logical_not", {truth})[0].at(69) == 0);
+    CHECK(world().forward("catena.invert", {truth})[0].at(69) == 0);
 }
 
 TEST_CASE("where") {

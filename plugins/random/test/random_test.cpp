@@ -78,8 +78,8 @@ std::vector<std::int64_t> classes(const std::vector<double>& p, std::int64_t row
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("random_uniform: distribution", T, float, double) {
-    const auto x = numbers<T>("catena.random_uniform", many);
+TEST_CASE_TEMPLATE("uniform: distribution", T, float, double) {
+    const auto x = numbers<T>("catena.uniform", many);
     CHECK(distance(x, [](double v) { return std::clamp(v, 0.0, 1.0); }) < 1.63);
     CHECK(*std::min_element(x.begin(), x.end()) >= 0);
     CHECK(*std::max_element(x.begin(), x.end()) < 1);
@@ -87,15 +87,14 @@ TEST_CASE_TEMPLATE("random_uniform: distribution", T, float, double) {
     for (double& v : z) v = (v - 0.5) * std::sqrt(12);
     for (const std::size_t lag : {1, 2, 63, 64, 128, 192, 256})
         CHECK(std::abs(correlation(z, lag)) < 4 * sigma);
-    const auto wide =
-        numbers<T>("catena.random_uniform", many, {set("low", -3.0), set("high", 5.0)});
+    const auto wide = numbers<T>("catena.uniform", many, {set("low", -3.0), set("high", 5.0)});
     CHECK(distance(wide, [](double v) { return (v + 3) / 8; }) < 1.63);
     for (std::size_t i = 0; i < 1000; ++i)
         CHECK(wide[i] == doctest::Approx(8 * x[i] - 3).epsilon(1e-6));
 }
 
-TEST_CASE_TEMPLATE("random_normal: distribution", T, float, double) {
-    const auto x = numbers<T>("catena.random_normal", many);
+TEST_CASE_TEMPLATE("normal: distribution", T, float, double) {
+    const auto x = numbers<T>("catena.normal", many);
     CHECK(distance(x, normal_cdf) < 1.63);
     CHECK(std::abs(moment(x, 1)) < 3 * sigma);
     CHECK(std::abs(moment(x, 2) - 1) < 3 * std::sqrt(2) * sigma);
@@ -108,12 +107,12 @@ TEST_CASE_TEMPLATE("random_normal: distribution", T, float, double) {
         CHECK(std::abs(correlation(squares, lag)) < 4 * sigma);
     }
     const auto other =
-        numbers<T>("catena.random_normal", many, {set("mean", -1.0), set("stddev", 0.5)}, 2);
+        numbers<T>("catena.normal", many, {set("mean", -1.0), set("stddev", 0.5)}, 2);
     CHECK(distance(other, [](double v) { return normal_cdf(2 * (v + 1)); }) < 1.63);
 }
 
-TEST_CASE_TEMPLATE("random_normal: the Box-Muller transform of Philox", T, float, double) {
-    const auto x = numbers<T>("catena.random_normal", 256, {}, 5);
+TEST_CASE_TEMPLATE("normal: the Box-Muller transform of Philox", T, float, double) {
+    const auto x = numbers<T>("catena.normal", 256, {}, 5);
     for (std::uint64_t b = 0; b < 64; ++b) {
         std::uint32_t w[4];
         catena_philox(5, b, 0, w);
@@ -138,7 +137,7 @@ TEST_CASE_TEMPLATE("random_normal: the Box-Muller transform of Philox", T, float
 }
 
 TEST_CASE_TEMPLATE("random numbers: threads, seeds, shapes", T, float, double, Float16, BFloat16) {
-    for (const char* function : {"catena.random_uniform", "catena.random_normal"}) {
+    for (const char* function : {"catena.uniform", "catena.normal"}) {
         const auto x = numbers<T>(function, 100003);
         for (const int threads : {2, 3, 7})
             CHECK(numbers<T>(function, 100003, {}, 1, threads) == x);
@@ -148,17 +147,17 @@ TEST_CASE_TEMPLATE("random numbers: threads, seeds, shapes", T, float, double, F
             CHECK(few == std::vector<double>(x.begin(), x.begin() + n));
         }
         const double mean = std::accumulate(x.begin(), x.end(), 0.0) / 100003;
-        CHECK(std::abs(mean - (std::string(function) == "catena.random_uniform" ? 0.5 : 0)) < 0.01);
+        CHECK(std::abs(mean - (std::string(function) == "catena.uniform" ? 0.5 : 0)) < 0.01);
     }
 }
 
 TEST_CASE("random numbers: refused") {
     const std::int64_t negative[] = {2, -1}, good[] = {2};
-    CHECK_THROWS_WITH(draw("catena.random_normal", {}, {set("shape", Ints(negative))}),
-                      "[catena.random_normal] shape: expected extents of 0 or more, got (2, -1)");
-    CHECK_THROWS_WITH(draw("catena.random_uniform", {},
+    CHECK_THROWS_WITH(draw("catena.normal", {}, {set("shape", Ints(negative))}),
+                      "[catena.normal] shape: expected extents of 0 or more, got (2, -1)");
+    CHECK_THROWS_WITH(draw("catena.uniform", {},
                            {set("shape", Ints(good)), set("dtype", dtype_of<std::int32_t>())}),
-                      "[catena.random_uniform] dtype: expected a floating one, got int32");
+                      "[catena.uniform] dtype: expected a floating one, got int32");
 }
 
 TEST_CASE("multinomial: frequencies") {

@@ -1,6 +1,6 @@
 // Tests of positions for attention, and of attention with a cache.
 #include <catena/catena.hpp>
-#include <catena/functions/attention.hpp>
+#include <catena/functions.hpp>
 
 #include <doctest/doctest.h>
 
@@ -59,31 +59,35 @@ TEST_CASE("rotary_tables") {
     CHECK(cos.shape() == Shape{50, 2});
     CHECK(cos.to_vector<float>()[7 * 2] == static_cast<float>(std::cos(7.0)));
     CHECK(sin.to_vector<float>()[7 * 2 + 1] == static_cast<float>(std::sin(0.7)));
-    const auto far = F::rotary_tables(100'001, 2, 10000, Dtype::float64, Device::get("cpu:1"));
-    CHECK(far.cos.device() == Device::get("cpu:1"));
-    CHECK(far.cos.to_vector<double>()[100'000] == doctest::Approx(std::cos(1e5)).epsilon(1e-12));
-    CHECK(far.sin.to_vector<double>()[100'000] == doctest::Approx(std::sin(1e5)).epsilon(1e-12));
+    const auto far =
+        F::rotary_tables(100'001, 2, 10000, Dtype::float64, 1, 1, 4, 0, Device::get("cpu:1"));
+    CHECK(far[0].device() == Device::get("cpu:1"));
+    CHECK(far[0].to_vector<double>()[100'000] == doctest::Approx(std::cos(1e5)).epsilon(1e-12));
+    CHECK(far[1].to_vector<double>()[100'000] == doctest::Approx(std::sin(1e5)).epsilon(1e-12));
     CHECK_THROWS_WITH_AS(F::rotary_tables(0, 4),
-                         "[rotary_tables] length: expected at least 1, got 0", InvalidError);
-    CHECK_THROWS_WITH_AS(F::rotary_tables(1, 3),
-                         "[rotary_tables] size: expected an even number from 2 to 1048576, got 3",
+                         "[catena.rotary_tables] attribute 'length': expected 1 or more, got 0",
                          InvalidError);
-    CHECK_THROWS_WITH_AS(F::rotary_tables(1, 2, 0), "[rotary_tables] base: expected above 0, got 0",
+    CHECK_THROWS_WITH_AS(F::rotary_tables(1, 3),
+                         "[catena.rotary_tables] size: expected an even number, got 3",
+                         InvalidError);
+    CHECK_THROWS_WITH_AS(F::rotary_tables(1, 2, 0),
+                         "[catena.rotary_tables] base: expected a number above 0, got 0",
                          InvalidError);
     // Frequencies 1, 0.1 and 0.01 turn 6.4, 0.64 and 0.064 times in 40 tokens: see RotaryScaling.
-    const auto scaled = F::rotary_tables(2, 6, 1000, Dtype::float32, {},
-                                         {.factor = 8, .low = 0.2, .high = 1, .context = 40});
+    const auto scaled = F::rotary_tables(2, 6, 1000, Dtype::float32, 8, 0.2, 1, 40);
     const double kept = (4 / (2 * 3.14159265358979) - 0.2) / 0.8;
     const double expected[] = {1, 0.1 * (kept + (1 - kept) / 8), 0.01 / 8};
     for (std::size_t i = 0; i < 3; ++i)
-        CHECK(scaled.sin.to_vector<float>()[3 + i] ==
+        CHECK(scaled[1].to_vector<float>()[3 + i] ==
               doctest::Approx(std::sin(expected[i])).epsilon(1e-6));
-    CHECK(
-        F::rotary_tables(2, 4, 100, Dtype::float32, {}, {.factor = 4}).sin.to_vector<float>()[3] ==
-        doctest::Approx(std::sin(0.1 / 4)).epsilon(1e-6));
-    CHECK_THROWS_WITH_AS(F::rotary_tables(1, 2, 1, Dtype::float32, {}, {.factor = 0}),
-                         "[rotary_tables] scaling: expected a factor above 0, low < high and a "
-                         "context of 0 or more, got 0, 1, 4 and 0",
+    CHECK(F::rotary_tables(2, 4, 100, Dtype::float32, 4)[1].to_vector<float>()[3] ==
+          doctest::Approx(std::sin(0.1 / 4)).epsilon(1e-6));
+    CHECK_THROWS_WITH_AS(F::rotary_tables(1, 2, 1, Dtype::float32, 0),
+                         "[catena.rotary_tables] factor: expected a number above 0, got 0",
+                         InvalidError);
+    CHECK_THROWS_WITH_AS(F::rotary_tables(1, 2, 1, Dtype::float32, 2, 4, 4),
+                         "[catena.rotary_tables] low: expected a number below high, which is 4, "
+                         "got 4",
                          InvalidError);
     // Products of rotated vectors depend on the difference of their positions.
     const Array q = numbers({1, 1, 1, 4}, 1), k = numbers({1, 1, 1, 4}, 2);

@@ -79,15 +79,12 @@ TEST_CASE("logic takes any dtype") {
     CHECK(bools(F::logical_xor(a, b)) == Doubles{0, 1, 1, 0});
     CHECK(bools(F::logical_not(a)) == Doubles{1, 1, 0, 0});
     CHECK(bools(F::logical_not(a > 1)) == Doubles{1, 1, 0, 1});
-    CHECK(bools(F::logical_and(a, 1)) == Doubles{0, 0, 1, 1});
-    CHECK(bools(F::logical_or(0.5, a)) == Doubles{1, 1, 1, 1});
     const Variable v(a);
-    CHECK(bools(F::logical_and(v, b)) == Doubles{0, 0, 0, 1});
+    CHECK(bools(F::logical_and(v, as_variable(b))) == Doubles{0, 0, 0, 1});
     CHECK(bools(F::logical_not(v)) == Doubles{1, 1, 0, 0});
-    CHECK(bools(F::logical_xor(v, true)) == Doubles{1, 1, 0, 0});
     CHECK(F::logical_or(a.reshape({4, 1}), b).shape() == Shape{4, 4});
     CHECK_THROWS_WITH_AS((void)F::logical_and(a, Array()),
-                         "[logical_and] x: expected an array, got an empty handle", InvalidError);
+                         "[catena.logical_and] x1: expected an array, got none", InvalidError);
 }
 
 TEST_CASE("isnan, isinf, isfinite, isclose") {

@@ -1,4 +1,4 @@
-// Tests functions/losses.hpp where reference values do not reach: both overloads, edges, errors.
+// Tests losses where reference values do not reach: both overloads, edges, errors.
 #include <catena/catena.hpp>
 
 #include <doctest/doctest.h>
@@ -42,9 +42,9 @@ TEST_CASE("on arrays and on variables") {
     compare(F::gaussian_nll(x, t, t), F::gaussian_nll(vx, vt, vt));
     const Array labels = integers({0, 3, 2}, {3});
     compare(F::hinge(x, labels), F::hinge(vx, as_variable(labels)));
-    compare(F::softmax_cross_entropy(x, labels, 3),
-            F::softmax_cross_entropy(vx, as_variable(labels), 3));
-    CHECK(F::softmax_cross_entropy(x, labels, 3).item<float>() ==
+    compare(F::softmax_cross_entropy(x, labels, {}, 3),
+            F::softmax_cross_entropy(vx, as_variable(labels), {}, 3));
+    CHECK(F::softmax_cross_entropy(x, labels, {}, 3).item<float>() ==
           F::softmax_cross_entropy(x, integers({0, -1, 2}, {3})).item<float>());
 }
 

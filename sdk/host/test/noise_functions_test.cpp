@@ -1,4 +1,4 @@
-// Tests functions/noise.hpp.
+// Tests random numbers and noise.
 #include <catena/catena.hpp>
 
 #include <doctest/doctest.h>
@@ -103,7 +103,8 @@ TEST_CASE("gumbel_softmax: its largest element is a sample of the distribution")
     for (const double v : list(half)) REQUIRE(std::isfinite(v));
     CHECK(F::gumbel_softmax(Array::zeros({4, 2}), 1, 0).shape() == Shape{4, 2});
     CHECK_THROWS_WITH_AS(F::gumbel_softmax(Array::zeros({2, 2}), 0),
-                         "[catena.gumbel_softmax] tau: expected more than 0, got 0.0", InvalidError);
+                         "[catena.gumbel_softmax] tau: expected more than 0, got 0.0",
+                         InvalidError);
 }
 
 TEST_CASE("multinomial on arrays") {

@@ -463,7 +463,7 @@ std::string config_of(const Gpt& model) {
     } else {
         const auto& [factor, low, high, context] = details.rotary_scaling;
         GptJson scaling;
-        if (details.rotary_scaling != F::RotaryScaling())
+        if (details.rotary_scaling != links::RotaryScaling())
             scaling = {{"rope_type", context > 0 ? "llama3" : "linear"}, {"factor", factor}};
         if (context > 0)
             scaling.update({{"low_freq_factor", low},

@@ -14,7 +14,7 @@ Array draw_on(const char* device, const char* function, const std::vector<Array>
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("random_uniform and random_normal", T, float, double, Float16, BFloat16) {
+TEST_CASE_TEMPLATE("uniform and normal", T, float, double, Float16, BFloat16) {
     for (const std::int64_t n : {0, 1, 63, 65, 128, 255, 257, 100003}) {
         const std::int64_t shape[] = {n};
         for (const bool add : {false, true}) {
@@ -24,18 +24,18 @@ TEST_CASE_TEMPLATE("random_uniform and random_normal", T, float, double, Float16
             ranged.push_back(plugin::set("low", -1.5));
             ranged.push_back(plugin::set("high", 2.5));
             const Tolerance close = tolerance<T>();
-            CHECK(compare(draw_on("cuda", "catena.random_uniform", {}, ranged, add),
-                          draw_on("cpu", "catena.random_uniform", {}, ranged, add), close) == "");
-            CHECK(compare(draw_on("cuda", "catena.random_normal", {}, attrs, add),
-                          draw_on("cpu", "catena.random_normal", {}, attrs, add), close) == "");
+            CHECK(compare(draw_on("cuda", "catena.uniform", {}, ranged, add),
+                          draw_on("cpu", "catena.uniform", {}, ranged, add), close) == "");
+            CHECK(compare(draw_on("cuda", "catena.normal", {}, attrs, add),
+                          draw_on("cpu", "catena.normal", {}, attrs, add), close) == "");
             const std::uint64_t drawn = world().drawn;
-            draw_on("cuda", "catena.random_normal", {}, attrs);
+            draw_on("cuda", "catena.normal", {}, attrs);
             CHECK(world().drawn == drawn);  // equal streams afterwards
         }
         const Attrs unit = {plugin::set("shape", plugin::Ints(shape)),
                             plugin::set("dtype", plugin::dtype_of<T>())};
-        CHECK(compare(draw_on("cuda", "catena.random_uniform", {}, unit),
-                      draw_on("cpu", "catena.random_uniform", {}, unit), {0, 0}) == "");
+        CHECK(compare(draw_on("cuda", "catena.uniform", {}, unit),
+                      draw_on("cpu", "catena.uniform", {}, unit), {0, 0}) == "");
     }
 }
 

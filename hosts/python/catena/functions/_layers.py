@@ -198,7 +198,7 @@ def gaussian(mean, ln_var, *, eps=None, return_eps=False) -> Any:
     """
     if return_eps and eps is None:
         mean = variable(mean, "gaussian", "mean")
-        eps = forms.normal(mean.shape, dtype=mean.dtype, device=mean.device).array
+        eps = plugins.normal(mean.shape, dtype=mean.dtype, device=mean.device).array
     y = plugins.gaussian(mean, ln_var, eps)
     return (y, eps) if return_eps else y
 
@@ -217,7 +217,7 @@ def rrelu(x, l=1. / 8, u=1. / 3, *, r=None, return_r=False) -> Any:
         if not _core.get_flag("train", False):
             r = forms.full_like(x, (l + u) / 2).array
         elif r is None:
-            r = forms.uniform(x.shape, l, u, x.dtype, x.device).array
+            r = plugins.uniform(x.shape, l, u, x.dtype, device=x.device).array
     y = plugins.rrelu(x, r, l, u)
     return (y, r) if return_r else y
 

@@ -30,8 +30,8 @@ class RotaryPositions:
         key = size, dtype, x.device.name
         if key not in self._tables or self._tables[key][0].shape[0] < n:
             length = 1 << max(n - 1, 1).bit_length()
-            self._tables[key] = F.rotary_tables(length, size, self.base, dtype, x.device,
-                                                **self.scaling)
+            self._tables[key] = F.rotary_tables(length, size, self.base, dtype,
+                                                device=x.device, **self.scaling)
         cos, sin = self._tables[key]
         return F.rotary_embedding(x, cos, sin, offset=offset, layout="BTHD")
 

@@ -4,12 +4,9 @@
 #include <catena/bound_function.hpp>
 #include <catena/core/config.hpp>
 #include <catena/functions.hpp>
-#include <catena/functions/attention.hpp>
 #include <catena/functions/creation.hpp>
 #include <catena/functions/indexing.hpp>
 #include <catena/functions/logic.hpp>
-#include <catena/functions/losses.hpp>
-#include <catena/functions/noise.hpp>
 #include <catena/functions/shapes.hpp>
 #include <catena/operators.hpp>
 

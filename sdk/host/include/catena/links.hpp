@@ -6,7 +6,6 @@
 
 #include <catena/bound_function.hpp>
 #include <catena/core/plugin_function.hpp>
-#include <catena/functions/attention.hpp>
 #include <catena/initializers.hpp>
 #include <catena/sequential.hpp>
 #include <catena/word_tree.hpp>
@@ -293,6 +292,15 @@ public:
     double eps;
 };
 
+// Slower rotation, for texts longer than those of training: see F::rotary_tables().
+struct RotaryScaling {
+    double factor = 1;
+    double low = 1, high = 4;
+    double context = 0;  // tokens of the texts of training
+
+    bool operator==(const RotaryScaling&) const = default;
+};
+
 // RotaryPositions: rotates vectors of tokens by their positions (F::rotary_embedding). Layers with
 // copies of one object share its tables, which grow with the longest text. Thread-safe. (Su and
 // others, "RoFormer: Enhanced Transformer with Rotary Position Embedding", 2021.)
@@ -300,7 +308,7 @@ class RotaryPositions {
 public:
     RotaryPositions() = default;  // does not rotate
     // base=0 does not rotate. Throws InvalidError for a negative base or an invalid scaling.
-    explicit RotaryPositions(double base, const functions::RotaryScaling& scaling = {});
+    explicit RotaryPositions(double base, const RotaryScaling& scaling = {});
 
     explicit operator bool() const noexcept { return tables_ != nullptr; }
     // x: (N, T, heads, D) with an even D; token t is at position offset + t.

@@ -1,30 +1,11 @@
-// Comparisons, logic and selection: functions/logic.hpp. The comparisons are the operators' ones.
+// Comparisons and selection: functions/logic.hpp. The comparisons are the operators' ones.
 #include "promotion.hpp"
 
 #include <catena/functions.hpp>
 #include <catena/functions/logic.hpp>
 
-#include <limits>
-
 namespace catena::functions {
 namespace {
-
-Array truth_of(const char* function, const Array& x) {
-    return expect(function, "x", x).astype(Dtype::bool8);
-}
-Array truth_of(Scalar c, const Array& like) {
-    return Array::full({}, c.value() != 0 ? 1 : 0, Dtype::bool8, like.device());
-}
-Array logical_of(const char* name, const PluginFunction& function, const Array& x0,
-                 const Array& x1) {
-    return run(function, truth_of(name, x0), truth_of(name, x1));
-}
-Array logical_of(const char* name, const PluginFunction& function, const Array& x0, Scalar c) {
-    return run(function, truth_of(name, x0), truth_of(c, x0));
-}
-Array all_of_shape(const Array& x, bool value) {
-    return Array::full(x.shape(), value ? 1 : 0, Dtype::bool8, x.device());
-}
 
 // Calls maximum or minimum in the common dtype.
 template <class X>
@@ -82,48 +63,6 @@ CATENA_COMPARISON(less_equal, operator<=)
 CATENA_EQUALITY(equal, "catena.is_equal")
 CATENA_EQUALITY(not_equal, "catena.is_not_equal")
 #undef CATENA_EQUALITY
-
-#define CATENA_LOGICAL(NAME, FUNCTION)                       \
-    Array NAME(const Array& x0, const Array& x1) {           \
-        return logical_of(#NAME, plain<FUNCTION>(), x0, x1); \
-    }                                                        \
-    Array NAME(const Array& x0, Scalar x1) {                 \
-        return logical_of(#NAME, plain<FUNCTION>(), x0, x1); \
-    }                                                        \
-    Array NAME(Scalar x0, const Array& x1) { return NAME(x1, x0); }
-CATENA_LOGICAL(logical_and, "catena.minimum")
-CATENA_LOGICAL(logical_or, "catena.maximum")
-CATENA_LOGICAL(logical_xor, "catena.is_not_equal")
-#undef CATENA_LOGICAL
-
-Array logical_not(const Array& x) {
-    return run(plain<"catena.logical_not">(), truth_of("logical_not", x));
-}
-Array isnan(const Array& x) {
-    return is_floating(expect("isnan", "x", x)) ? not_equal(x, x) : all_of_shape(x, false);
-}
-Array isinf(const Array& x) {
-    return is_floating(expect("isinf", "x", x))
-               ? equal(abs(x), std::numeric_limits<double>::infinity())
-               : all_of_shape(x, false);
-}
-Array isfinite(const Array& x) {
-    if (!is_floating(expect("isfinite", "x", x))) return all_of_shape(x, true);
-    const Array zero = x - x;  // NaN if x is not finite
-    return equal(zero, zero);
-}
-Array isclose(const Array& x0, const Array& x1, double rtol, double atol, bool equal_nan) {
-    expect("isclose", "x0", x0);
-    expect("isclose", "x1", x1);
-    // Integers are compared in float64. A difference with an infinity is infinite or NaN.
-    const Dtype dtype = common_dtype(x0.dtype(), x1.dtype());
-    const Dtype floats = is_floating(dtype) ? dtype : Dtype::float64;
-    const Array a = promoted(x0, floats);
-    const Array b = promoted(x1, floats);
-    const Array near = (abs(a - b) <= atol + rtol * abs(b)) & isfinite(b);
-    const Array same = near | equal(a, b);
-    return equal_nan ? same | (isnan(a) & isnan(b)) : same;
-}
 
 #define CATENA_EXTREME(NAME, FUNCTION)                                                             \
     Variable NAME(const Variable& x0, const Variable& x1) {                                        \

@@ -262,7 +262,7 @@ Array operator|(const Array& x0, const Array& x1) {
 }
 Array operator~(const Array& x) {
     expect_mask("~", x);
-    return run(plain<"catena.logical_not">(), x);
+    return run(plain<"catena.invert">(), x);
 }
 
 }  // namespace catena

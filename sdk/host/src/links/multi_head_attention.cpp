@@ -3,7 +3,6 @@
 
 #include <catena/core/config.hpp>
 #include <catena/functions.hpp>
-#include <catena/functions/attention.hpp>
 #include <catena/links.hpp>
 
 #include <algorithm>
@@ -158,19 +157,22 @@ struct RotaryPositions::Tables {
     struct Entry {
         Array cos, sin;
     };
+    Entry make(std::int64_t length, std::int64_t size, Dtype dtype, Device device) const {
+        auto [cos, sin] = F::rotary_tables(length, size, base, dtype, scaling.factor, scaling.low,
+                                           scaling.high, scaling.context, device);
+        return {std::move(cos), std::move(sin)};
+    }
 
-    double base;
-    F::RotaryScaling scaling;
+    const double base;
+    const RotaryScaling scaling;
     std::mutex mutex;
     std::vector<Entry> entries;
 };
 
-RotaryPositions::RotaryPositions(double base, const F::RotaryScaling& scaling) {
+RotaryPositions::RotaryPositions(double base, const RotaryScaling& scaling) {
     if (base == 0) return;
-    (void)F::rotary_tables(1, 2, base, Dtype::float32, {}, scaling);  // checks them
-    tables_ = std::make_shared<Tables>();
-    tables_->base = base;
-    tables_->scaling = scaling;
+    tables_ = std::make_shared<Tables>(base, scaling);
+    (void)tables_->make(1, 2, Dtype::float32, {});  // checks base and scaling
 }
 
 Variable RotaryPositions::operator()(const Variable& x, std::int64_t offset) const {
@@ -188,9 +190,7 @@ Variable RotaryPositions::operator()(const Variable& x, std::int64_t offset) con
         if (found != entries.end() && found->cos.shape()[0] >= length) return *found;
         const auto places =
             static_cast<std::int64_t>(std::bit_ceil(static_cast<std::size_t>(length)));
-        const auto tables =
-            F::rotary_tables(places, size, tables_->base, wide, x.device(), tables_->scaling);
-        Tables::Entry larger{tables.cos, tables.sin};
+        Tables::Entry larger = tables_->make(places, size, wide, x.device());
         if (found == entries.end()) found = entries.emplace(found);
         *found = std::move(larger);
         return *found;

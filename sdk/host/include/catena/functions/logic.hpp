@@ -1,5 +1,5 @@
-// Comparisons, logic and selection, as in NumPy. Operands broadcast; dtypes are promoted as in
-// operators.hpp. Results of comparisons and logic are bool arrays, without a gradient.
+// Comparisons and selection, as in NumPy. Operands broadcast; dtypes are promoted as in
+// operators.hpp. Results of comparisons are bool arrays, without a gradient.
 #pragma once
 
 #include <catena/operators.hpp>
@@ -8,7 +8,7 @@ namespace catena::functions {
 
 // Functions of two operands: arrays, variables, or one of them and a number. If one is a variable,
 // the result is a variable without a graph.
-#define CATENA_LOGIC_OF_TWO(NAME)                                                             \
+#define CATENA_COMPARISON(NAME)                                                               \
     Array NAME(const Array& x0, const Array& x1);                                             \
     Array NAME(const Array& x0, Scalar x1);                                                   \
     Array NAME(Scalar x0, const Array& x1);                                                   \
@@ -18,35 +18,13 @@ namespace catena::functions {
         ->decltype(catena::detail::elements(x0), catena::detail::elements(x1), Variable()) {  \
         return as_variable(NAME(catena::detail::elements(x0), catena::detail::elements(x1))); \
     }
-CATENA_LOGIC_OF_TWO(equal)
-CATENA_LOGIC_OF_TWO(not_equal)
-CATENA_LOGIC_OF_TWO(greater)
-CATENA_LOGIC_OF_TWO(greater_equal)
-CATENA_LOGIC_OF_TWO(less)
-CATENA_LOGIC_OF_TWO(less_equal)
-// Any dtype: numbers other than 0 are true, NaN too.
-CATENA_LOGIC_OF_TWO(logical_and)
-CATENA_LOGIC_OF_TWO(logical_or)
-CATENA_LOGIC_OF_TWO(logical_xor)
-#undef CATENA_LOGIC_OF_TWO
-
-#define CATENA_LOGIC_OF_ONE(NAME) \
-    Array NAME(const Array& x);   \
-    inline Variable NAME(const Variable& x) { return as_variable(NAME(x.data())); }
-CATENA_LOGIC_OF_ONE(logical_not)
-CATENA_LOGIC_OF_ONE(isnan)
-CATENA_LOGIC_OF_ONE(isinf)
-CATENA_LOGIC_OF_ONE(isfinite)
-#undef CATENA_LOGIC_OF_ONE
-
-// Whether |x0 - x1| <= atol + rtol * |x1|. Infinities are close to themselves; NaN is close to NaN
-// only with equal_nan.
-Array isclose(const Array& x0, const Array& x1, double rtol = 1e-5, double atol = 1e-8,
-              bool equal_nan = false);
-inline Variable isclose(const Variable& x0, const Variable& x1, double rtol = 1e-5,
-                        double atol = 1e-8, bool equal_nan = false) {
-    return as_variable(isclose(x0.data(), x1.data(), rtol, atol, equal_nan));
-}
+CATENA_COMPARISON(equal)
+CATENA_COMPARISON(not_equal)
+CATENA_COMPARISON(greater)
+CATENA_COMPARISON(greater_equal)
+CATENA_COMPARISON(less)
+CATENA_COMPARISON(less_equal)
+#undef CATENA_COMPARISON
 
 // A function of variables, arrays, or a number and one of these; arrays next to variables are
 // constants. Differentiable to any order.

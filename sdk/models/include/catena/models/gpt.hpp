@@ -38,7 +38,7 @@ public:
         TransformerBlock::Activation activation;
         bool learned_positions;
         double rotary_base;  // 0: positions are not rotary
-        functions::RotaryScaling rotary_scaling;
+        links::RotaryScaling rotary_scaling;
         bool bias;             // of linear layers
         bool tied;             // the scores use the vectors of tokens as weights
         bool qk_norm = false;  // each head of queries and keys is normalized, as in Qwen 3

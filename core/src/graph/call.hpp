@@ -22,16 +22,20 @@ SmallVector<Array, 2> infer_arrays(FunctionEntry& function, const BoundAttribute
 // A composition that runs in this thread.
 struct Composition {
     FunctionEntry& function;
-    std::span<const Variable> x;
+    std::span<const Variable* const> x;  // null or empty: a missing one
     Composition* const outer;
     SmallVector<Variable, 8> made;  // by the calls so far
     SmallVector<std::unique_ptr<char[]>, 1> staging;
 };
 
-// Runs the composition of a function on variables, one for each port, empty for a missing input. Returns one
-// variable for each output, which calls of the composition made.
+inline catena_var* handle(const Variable* variable) noexcept {
+    return variable ? reinterpret_cast<catena_var*>(variable->node_ref().get()) : nullptr;
+}
+
+// Runs the composition of a function on variables, one for each port, null or empty for a missing input.
+// Returns one variable for each output, which calls of the composition made.
 Results compose(FunctionEntry& function, const BoundAttributes& attributes,
-                std::span<const Variable> x, DeviceState& device, std::uint32_t flags);
+                std::span<const Variable* const> x, DeviceState& device, std::uint32_t flags);
 
 // Throws the error of a call within the composition as an error of its function.
 [[noreturn]] void throw_within(const Composition& composition, const FunctionEntry& callee,

@@ -19,10 +19,6 @@ bool has_kernel(const catena_plugin& plugin, const catena_kernel& kernel) {
            plugin.kernels + plugin.n_kernels;
 }
 
-catena_var* handle(const Variable& variable) {
-    return variable ? reinterpret_cast<catena_var*>(&variable.node()) : nullptr;
-}
-
 bool contains(std::span<const std::uint64_t> targets, std::size_t i) {
     return targets[i / 64] >> (i % 64) & 1;
 }
@@ -323,7 +319,10 @@ private:
         }
         const force_backprop_mode scope;
         const using_draws again(draws_.get(), true);
-        const Results y = compose(function_, *attributes_, inputs, *device_, flags_);
+        SmallVector<const Variable*, 6> given;
+        for (const Variable& input : inputs) given.push_back(&input);
+        const Results y =
+            compose(function_, *attributes_, {given.data(), given.size()}, *device_, flags_);
         std::vector<Variable> outputs, grad_outputs, of;
         for (std::size_t i = 0; i < gy.size(); ++i) {
             if (!gy[i] || !y[i].requires_grad()) continue;
@@ -346,9 +345,9 @@ private:
         SmallVector<catena_var*, 3> y_vars;
         SmallVector<catena_var*, 3> gy_vars;
         SmallVector<catena_var*, 6> gx_vars(gx.size(), nullptr);
-        for (const Variable& v : x) x_vars.push_back(handle(v));
-        for (const Variable& v : y) y_vars.push_back(handle(v));
-        for (const Variable& v : gy) gy_vars.push_back(handle(v));
+        for (const Variable& v : x) x_vars.push_back(handle(&v));
+        for (const Variable& v : y) y_vars.push_back(handle(&v));
+        for (const Variable& v : gy) gy_vars.push_back(handle(&v));
         SmallVector<Variable, 8> made;
         catena_ctx ctx;
         ctx.device = device_;
@@ -443,13 +442,15 @@ Results call_composition(FunctionEntry& f, const BoundAttributes& attributes,
     const catena_function& d = f.descriptor;
     ForwardInputs in(f, x);
     bool is_volatile = false;
-    SmallVector<Variable, 4> inputs(x.size());
+    SmallVector<const Variable*, 6> inputs(x.size());
+    SmallVector<Variable, 1> constants;  // for inputs that get no gradient
+    constants.reserve(x.size());
     for (std::size_t i = 0; i < given.size(); ++i) {
         if (!x[i]) continue;
-        inputs[i] = *given[i];
-        is_volatile = is_volatile || inputs[i].is_volatile();
-        if (!f.is_differentiable(i) && inputs[i].requires_grad() && !inputs[i].is_volatile())
-            inputs[i] = as_variable(inputs[i].data());
+        inputs[i] = given[i];
+        is_volatile = is_volatile || given[i]->is_volatile();
+        if (!f.is_differentiable(i) && given[i]->requires_grad() && !given[i]->is_volatile())
+            inputs[i] = &constants.emplace_back(as_variable(given[i]->data()));
     }
     const bool recomputed = graph && d.flags & CATENA_FUNCTION_RECOMPUTED;
     const bool is_node = recomputed || d.gradient || d.grad_function;

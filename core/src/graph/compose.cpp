@@ -50,7 +50,7 @@ void throw_within(const Composition& c, const FunctionEntry& callee,
     InputNames names;
     for (std::size_t i = 0; i < x.size(); ++i) {
         for (std::size_t k = 0; *x[i] && k < c.x.size(); ++k) {
-            if (c.x[k] && &c.x[k].node() == &x[i]->node())
+            if (handle(c.x[k]) == handle(x[i]))
                 names.emplace_back(callee.input_name(i), c.function.input_name(k));
         }
     }
@@ -60,8 +60,8 @@ void throw_within(const Composition& c, const FunctionEntry& callee,
     throw_status(error.status(), text);
 }
 
-Results compose(FunctionEntry& f, const BoundAttributes& attributes, std::span<const Variable> x,
-                DeviceState& device, std::uint32_t flags) {
+Results compose(FunctionEntry& f, const BoundAttributes& attributes,
+                std::span<const Variable* const> x, DeviceState& device, std::uint32_t flags) {
     const catena_function& d = f.descriptor;
     if (running) check_recursion(f);
     const Ref<const CallGroup> group(new CallGroup(d.name, current_group));
@@ -69,8 +69,7 @@ Results compose(FunctionEntry& f, const BoundAttributes& attributes, std::span<c
     const Running scope(composition, *group);
     SmallVector<catena_var*, 6> inputs;
     SmallVector<catena_var*, 3> outputs(d.n_outputs, nullptr);
-    for (const Variable& v : x)
-        inputs.push_back(v ? reinterpret_cast<catena_var*>(&v.node()) : nullptr);
+    for (const Variable* v : x) inputs.push_back(handle(v));
     catena_ctx ctx;
     ctx.device = &device;
     ctx.variables = &composition.made;
@@ -87,13 +86,13 @@ Results compose(FunctionEntry& f, const BoundAttributes& attributes, std::span<c
     if (status != CATENA_OK) throw_failure(ctx, status, d.name);
     Results results;
     for (std::uint32_t i = 0; i < d.n_outputs; ++i) {
-        const auto* const node = reinterpret_cast<const VariableNode*>(outputs[i]);
-        const auto found = std::ranges::find_if(
-            composition.made, [&](const Variable& v) { return v && &v.node() == node; });
-        if (!node || found == composition.made.end()) {
+        const auto found = std::ranges::find(composition.made, outputs[i],
+                                             [](const Variable& v) { return handle(&v); });
+        if (!outputs[i] || found == composition.made.end()) {
             if (ctx.status != CATENA_OK) throw_failure(ctx, ctx.status, d.name);
             raise<InternalError>("[{}] compose: {}: expected a result of one of its calls, got {}",
-                                 d.name, d.outputs[i]->name, node ? "another variable" : "none");
+                                 d.name, d.outputs[i]->name,
+                                 outputs[i] ? "another variable" : "none");
         }
         results.push_back(*found);
     }

@@ -97,14 +97,14 @@ catena_status host_find(catena_ctx* ctx, const char* function, const catena_call
 // Returns a handle that the context holds, because counting references of a new one takes longer than
 // looking at the newest ones; or null.
 const Variable* handle_of(const catena_ctx& ctx, const catena_var* var) noexcept {
-    const auto find = [&](std::span<const Variable> list) -> const Variable* {
-        const std::size_t n = list.size();
-        for (std::size_t i = n; i > 0 && i + 8 > n; --i)
-            if (list[i - 1] && &list[i - 1].node() == var) return &list[i - 1];
-        return nullptr;
-    };
-    const Variable* const made = find({ctx.variables->data(), ctx.variables->size()});
-    return made || !ctx.composition ? made : find(ctx.composition->x);
+    const auto& made = *ctx.variables;
+    for (std::size_t i = made.size(); i > 0 && i + 8 > made.size(); --i)
+        if (handle(&made[i - 1]) == var) return &made[i - 1];
+    if (!ctx.composition) return nullptr;
+    const auto all = ctx.composition->x;
+    const auto x = all.first(std::min<std::size_t>(all.size(), 8));
+    const auto found = std::ranges::find(x, var, handle);
+    return found == x.end() ? nullptr : *found;
 }
 
 catena_status host_call(catena_ctx* ctx, const catena_callable* function,
@@ -140,7 +140,7 @@ catena_status host_call(catena_ctx* ctx, const catena_callable* function,
             }
         }();
         for (std::uint32_t i = 0; i < n_y; ++i) {
-            y[i] = static_cast<catena_var*>(&results[i].node());
+            y[i] = handle(&results[i]);
             ctx->variables->push_back(std::move(results[i]));
         }
     });
@@ -158,17 +158,17 @@ catena_status host_meta(catena_ctx*, const catena_var* var, catena_meta* out) {
 catena_status host_read(catena_ctx* ctx, const catena_var* var, const void** elements) {
     Composition* const c = ctx ? ctx->composition : nullptr;
     std::size_t i = 0;
-    while (c && i < c->x.size() && !(c->x[i] && &c->x[i].node() == var)) ++i;
+    while (c && i < c->x.size() && !(var && handle(c->x[i]) == var)) ++i;
     if (!c || i == c->x.size() || !(c->function.input_flags(i) & CATENA_PORT_HOST)) {
         return fail(ctx, CATENA_E_INVALID,
                     "read(): expected an input of CATENA_PORT_HOST within compose()");
     }
     return guarded(ctx, [&] {
-        const ArrayBody& body = *c->x[i].data().body();
+        const ArrayBody& body = *c->x[i]->data().body();
         if (!has_memory(body)) {
             raise<InvalidError>("[{}] {}: expected elements, got only the shape {}",
                                 c->function.descriptor.name, c->function.input_name(i),
-                                c->x[i].shape());
+                                c->x[i]->shape());
         }
         *elements = on_host(body, c->staging.emplace_back());
     });

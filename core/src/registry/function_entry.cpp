@@ -276,6 +276,7 @@ bool is_equal(const catena_value& a, const catena_value& b) noexcept {
 
 Ref<const BoundAttributes> BoundAttributes::recent(const FunctionEntry& entry,
                                                    std::span<const catena_named_value> given) {
+    if (given.empty() && entry.defaults) return Ref(entry.defaults);
     constexpr std::uint32_t longest = 16;  // of lists that are kept
     const auto is_long = [](const catena_named_value& a) { return a.value.n > longest; };
     if (given.empty() || std::ranges::any_of(given, is_long)) return make(entry, given);

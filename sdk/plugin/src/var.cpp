@@ -29,7 +29,7 @@ void detail::call_all(std::atomic<const catena_callable*>& found, const char* na
     const Var* first = nullptr;
     for (const Var& input : inputs)
         if (first == nullptr && !input.is_constant()) first = &input;
-    catena_ctx* const ctx = callback.ctx;
+    catena_ctx* const ctx = first == nullptr ? callback.ctx : first->context();
     const catena_callable* callable = found.load(std::memory_order_relaxed);
     if (callable == nullptr) {
         check_status(host().find(ctx, name, &callable));

@@ -2,6 +2,7 @@
 #include "catena/testing/array.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <random>
 
@@ -95,7 +96,7 @@ Array Array::moved(std::size_t shift, std::uint8_t pattern) const {
 }
 
 std::string Array::damage() const {
-    const auto* all = reinterpret_cast<const std::uint8_t*>(chunks_.data());
+    const auto* all = reinterpret_cast<const std::uint8_t*>(chunks_.read());
     const std::uint8_t* first = data<std::uint8_t>();
     const std::uint8_t* last = first + nbytes();
     const std::uint8_t* end = all + memory_bytes();
@@ -140,7 +141,7 @@ catena_tensor Array::tensor() {
     catena_tensor t = {};
     t.struct_size = sizeof t;
     t.flags = CATENA_TENSOR_CONTIGUOUS;
-    t.dl = {chunks_.data() + 1,
+    t.dl = {has_memory() ? chunks_.write() + 1 : nullptr,
             1,
             0,
             static_cast<std::int32_t>(shape_.size()),
@@ -162,12 +163,46 @@ catena_meta meta_of(const Dims& shape, catena_dtype dtype) {
     return m;
 }
 
+// Before the chunks, in a block of the usual operator new, because the aligned one is many times slower.
+struct Array::Chunks::Head {
+    void* block;
+    std::size_t n;
+    std::atomic<int> users;
+};
+
+Array::Chunks::Chunks(std::size_t n) {
+    constexpr std::size_t room = sizeof(Head) + alignof(Chunk);
+    void* const block = ::operator new(n * sizeof(Chunk) + room);
+    auto* const first = static_cast<std::byte*>(block) + room;
+    auto* const at = first - reinterpret_cast<std::uintptr_t>(first) % alignof(Chunk);
+    head_ = new (at - sizeof(Head)) Head{block, n, 1};
+}
+Array::Chunks::Chunks(const Chunks& other) noexcept : head_(other.head_) {
+    if (head_ != nullptr) head_->users.fetch_add(1, std::memory_order_relaxed);
+}
+Array::Chunks::~Chunks() {
+    if (head_ != nullptr && head_->users.fetch_sub(1, std::memory_order_acq_rel) == 1)
+        ::operator delete(head_->block);
+}
+std::size_t Array::Chunks::size() const { return head_ != nullptr ? head_->n : 0; }
+const Array::Chunk* Array::Chunks::read() const {
+    return reinterpret_cast<const Chunk*>(head_ + 1);
+}
+Array::Chunk* Array::Chunks::write() {
+    if (head_->users.load(std::memory_order_acquire) > 1) {
+        Chunks own(head_->n);
+        std::memcpy(own.head_ + 1, head_ + 1, head_->n * sizeof(Chunk));
+        std::swap(head_, own.head_);
+    }
+    return reinterpret_cast<Chunk*>(head_ + 1);
+}
+
 void Array::need_size(std::size_t n) const {
     if (static_cast<std::int64_t>(n) != size_)
         throw std::logic_error("Array: wrong number of values");
 }
 void Array::allocate(std::size_t spare, std::uint8_t initial) {
-    chunks_.resize((nbytes() + spare) / guard + 4);
+    chunks_ = Chunks((nbytes() + spare) / guard + 4);
     std::memset(memory(), pattern_, guard + shift_);
     std::memset(bytes(), initial, nbytes());
     std::memset(bytes() + nbytes(), pattern_, memory_bytes() - guard - shift_ - nbytes());

@@ -94,7 +94,7 @@ std::vector<Array> run_composition(World& world, const catena_function& f, Engin
     std::vector<catena_var*> y;
     Reply reply = engine.compose(engine.make({x}).x, y);
     need(reply, [&] { return std::string("[") + f.name + "] compose: "; });
-    check_inferred(f, reply.results, shapes);
+    if (!options.within) check_inferred(f, reply.results, shapes);
     world.state().ran = world.origin(f);
     return std::move(reply.results);
 }
@@ -295,7 +295,11 @@ std::vector<Array> World::forward(const std::string& name, const std::vector<Arr
     const catena_function& f = function(name);
     Engine engine(*this, f, state_->bind(f, attrs), options);
     const std::vector<Array> x = detail::complete(f, inputs);
-    const std::vector<Array> shapes = detail::shapes_of(*this, f, x, attrs, {});
+    const bool composes = f.compose != nullptr && options.kernel == nullptr;
+    const bool has_kernels = state_->by_phase.contains({name, CATENA_PHASE_FORWARD});
+    const bool tries_kernels = !composes || (!options.composition && has_kernels);
+    std::vector<Array> shapes;
+    if (tries_kernels || !options.within) shapes = detail::shapes_of(*this, f, x, attrs, {});
     for (const Array& y : shapes)
         if (static_cast<std::uint64_t>(y.size()) > options.most_bytes / (y.dtype().bits / 8))
             throw Failure(CATENA_E_NOMEM, std::string("[") + name +
@@ -304,9 +308,8 @@ std::vector<Array> World::forward(const std::string& name, const std::vector<Arr
     if ((f.flags & CATENA_FUNCTION_VIEW) != 0) return {x[0].reshaped(shapes[0].shape())};
     const std::uint64_t start = drawn;
     std::vector<Array> results;
-    const bool composes = f.compose != nullptr && options.kernel == nullptr;
     bool done = false;
-    if (!composes || (!options.composition && !kernels(name, CATENA_PHASE_FORWARD).empty())) try {
+    if (tries_kernels) try {
             std::vector<catena_meta> y;
             for (const Array& a : shapes) y.push_back(a.meta());
             results = run_first(*this, f, CATENA_PHASE_FORWARD, detail::metas_of(x),

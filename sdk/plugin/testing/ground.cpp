@@ -62,7 +62,7 @@ std::byte* Ground::bytes(const void* from, std::size_t n, std::size_t alignment,
     } else {
         const std::size_t size = (n + alignment) / sizeof(std::max_align_t) + 1;
         to = reinterpret_cast<std::byte*>(
-            heap_.emplace_back(std::make_unique<std::max_align_t[]>(size)).get());
+            heap_.emplace_back(std::make_unique_for_overwrite<std::max_align_t[]>(size)).get());
         to += (alignment - reinterpret_cast<std::uintptr_t>(to) % alignment) % alignment;
         last_page_ = to;
     }

@@ -83,6 +83,7 @@ catena_status call(catena_ctx* ctx, const catena_callable* callable,
             inputs.push_back(var == nullptr ? Array() : var->array);
         Options options;
         options.train = ctx->train;
+        options.within = true;
         if (ctx->options != nullptr) {
             options.flags = ctx->options->flags;
             options.threads = ctx->options->threads;

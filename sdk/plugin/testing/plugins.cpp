@@ -1,5 +1,6 @@
 // World's plugins: loading, attributes, and the selection of kernels for a call.
 #include <algorithm>
+#include <bit>
 #include <cstdlib>
 #include <ids.hpp>
 #include <mutex>
@@ -51,6 +52,7 @@ void World::State::load(const std::string& path, bool is_given) {
 
 void World::State::add(const detail::Library& library, bool is_given) {
     const catena_plugin& table = *library.table;
+    selected.clear();
     if (is_given) given.insert(library.manifest->id);
     for (std::uint32_t i = 0; i < table.n_functions; ++i) {
         const catena_function& f = *table.functions[i];
@@ -206,6 +208,14 @@ std::vector<const catena_kernel*> World::State::candidates(const catena_function
                                                            const detail::Metas& x,
                                                            const detail::Metas& y,
                                                            const Options& options) const {
+    const bool any = options.kernel == nullptr && options.isa == nullptr &&
+                     options.plugin == nullptr && options.device == nullptr;
+    std::vector<std::uint64_t> key = {reinterpret_cast<std::uintptr_t>(&f),
+                                      static_cast<std::uint64_t>(phase), x.size()};
+    for (const detail::Metas* metas : {&x, &y})
+        for (const auto& m : *metas)
+            key.push_back(m ? std::uint64_t{1} << 32 | std::bit_cast<std::uint32_t>(m->dtype) : 0);
+    if (const auto known = selected.find(key); any && known != selected.end()) return known->second;
     const auto dtypes = detail::check_types(f, x, y);
     std::vector<const catena_kernel*> result;
     for (const catena_kernel* k : world.kernels(f.name, phase)) {
@@ -226,6 +236,7 @@ std::vector<const catena_kernel*> World::State::candidates(const catena_function
         const bool far_a = !detail::on_cpu(*a), far_b = !detail::on_cpu(*b);
         return far_a != far_b ? far_b : a->priority > b->priority;
     });
+    if (any) selected.emplace(std::move(key), result);
     return result;
 }
 

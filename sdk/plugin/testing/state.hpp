@@ -127,6 +127,8 @@ struct World::State {
     std::string ran;
     std::size_t n_runs = 0;
     std::set<const catena_kernel*> kernels_run;
+    // Results of candidates() for calls that any kernel may serve, by function, phase and dtypes.
+    mutable std::map<std::vector<std::uint64_t>, std::vector<const catena_kernel*>> selected;
     std::uint64_t began = 0;  // `drawn` when the last forward() began
 };
 

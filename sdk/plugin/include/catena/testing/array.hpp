@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "catena/plugin/describe.hpp"
@@ -55,7 +56,7 @@ public:
     static Array constant(Dims shape, catena_dtype dtype, double value);
 
     explicit operator bool() const { return has_memory() || shape_only_; }
-    bool has_memory() const { return !chunks_.empty(); }
+    bool has_memory() const { return chunks_.size() > 0; }
     const Dims& shape() const { return shape_; }
     catena_dtype dtype() const { return dtype_; }
     std::int64_t size() const { return size_; }
@@ -67,7 +68,8 @@ public:
     }
     template <class T>
     const T* data() const {
-        return const_cast<Array*>(this)->data<T>();
+        return reinterpret_cast<const T*>(has_memory() ? chunks_.read()[1].bytes + shift_
+                                                       : nullptr);
     }
     template <class T>
     std::vector<T> values() const {
@@ -92,10 +94,10 @@ public:
     bool operator==(const Array& other) const;
 
     // The whole memory with guards. The first element lies after the first guard and the shift.
-    std::byte* memory() { return chunks_.data()->bytes; }
+    std::byte* memory() { return chunks_.write()->bytes; }
     std::size_t memory_bytes() const { return chunks_.size() * sizeof(Chunk); }
     std::size_t shift() const { return shift_; }
-    // Valid as long as the array lives and is not assigned to.
+    // As data() and memory(): valid until the array is copied, assigned to or destroyed.
     catena_tensor tensor();
     catena_meta meta() const { return meta_of(shape_, dtype_); }
 
@@ -104,11 +106,31 @@ private:
         Chunk() {}  // leaves the bytes uninitialized
         std::byte bytes[guard];
     };
+    // Chunks that copies of an array share until one of them may write.
+    class Chunks {
+    public:
+        Chunks() = default;
+        explicit Chunks(std::size_t n);
+        Chunks(const Chunks& other) noexcept;
+        Chunks(Chunks&& other) noexcept : head_(std::exchange(other.head_, nullptr)) {}
+        Chunks& operator=(Chunks other) noexcept {
+            std::swap(head_, other.head_);
+            return *this;
+        }
+        ~Chunks();
+        std::size_t size() const;
+        const Chunk* read() const;
+        Chunk* write();  // copies shared ones
+
+    private:
+        struct Head;
+        Head* head_ = nullptr;
+    };
 
     void need_size(std::size_t n) const;
     void allocate(std::size_t spare, std::uint8_t initial);
     void take(const Array& other);
-    std::byte* bytes() { return has_memory() ? chunks_[1].bytes + shift_ : nullptr; }
+    std::byte* bytes() { return has_memory() ? chunks_.write()[1].bytes + shift_ : nullptr; }
 
     Dims shape_;
     Dims strides_;
@@ -117,7 +139,7 @@ private:
     std::size_t shift_ = 0;
     std::uint8_t pattern_ = usual_guard;
     bool shape_only_ = false;
-    std::vector<Chunk> chunks_;
+    Chunks chunks_;
 };
 
 }  // namespace catena::testing

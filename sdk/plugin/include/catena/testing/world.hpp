@@ -75,6 +75,7 @@ struct Options {
     std::uint64_t most_bytes = std::numeric_limits<std::uint64_t>::max();
     Unretained unretained = Unretained::missing;
     int spoilt = -1;  // the one input or output to which `unretained` applies; -1: all
+    bool within = false;  // a plugin makes the call: the shapes of its own results were checked
 };
 
 class World {

@@ -143,10 +143,10 @@ private:
 
     // Checks calls that are long enough for vectors and for threads.
     void large() {
-        if (const auto sample = longer_last()) values(told(*sample), false);
-        if (f_.compose != nullptr && world_.kernels(f_.name, CATENA_PHASE_FORWARD).empty())
+        if (has_parts_alone(world_, f_))
             return report_.skip(Check::threads,
                                 "a composition: the kernels of its parts have threads");
+        if (const auto sample = longer_last()) values(told(*sample), false);
         const auto make = [&](const Example& e) { return run(e); };
         constexpr std::int64_t any = std::numeric_limits<std::int64_t>::max();
         if (const auto sample = longer_first(example_, settings_.elements, any, make))

@@ -41,6 +41,11 @@ private:
     std::vector<std::size_t> out_;
 };
 
+// Whether a call runs parts of the function alone: it is a composition without kernels.
+inline bool has_parts_alone(const World& world, const catena_function& f) {
+    return f.compose != nullptr && world.kernels(f.name, CATENA_PHASE_FORWARD).empty();
+}
+
 inline bool on_cpu(const catena_kernel& k) { return std::strcmp(k.device, "cpu") == 0; }
 inline bool is_forward(const catena_kernel& k) { return k.phase == CATENA_PHASE_FORWARD; }
 inline Dims dims_of(const catena_meta& m) { return {m.shape, m.shape + m.ndim}; }

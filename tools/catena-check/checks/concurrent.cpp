@@ -77,9 +77,12 @@ public:
     void run() {
         World& world = *callers_[0].world;
         const catena_function& f = world.function(subject_.function);
+        const bool composed = testing::detail::has_parts_alone(world, f);
         for (const Example& example : examples_of(world, f, example_seed).calls) {
-            // Tries a longer call, which takes a while, then the example.
-            const auto sample = longer(world, f, example, 1'000'000, 1001, subject_.seed32());
+            // Tries a longer call, which takes a while, then the example. Compositions are long enough.
+            const auto sample = composed
+                                    ? std::nullopt
+                                    : longer(world, f, example, 1'000'000, 1001, subject_.seed32());
             for (const Example& call : {sample ? sample->example : example, example}) try {
                     for (Caller& c : callers_) c.take(c.world->function(f.name), call);
                     kernels(f, call);

@@ -185,6 +185,8 @@ void pieces(const Subject& subject, Findings& findings) {
     Rig rig(subject);
     if ((rig.function().flags & CATENA_FUNCTION_VIEW) != 0)
         return findings.skip("a view: it has no kernel");
+    if (testing::detail::has_parts_alone(rig.world(), rig.known()))
+        return findings.skip("a composition: the kernels of its parts have pieces");
     bool any = false;
     for (const testing::Example& e : rig.examples()) {
         // A sample that is large enough for several pieces.

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Tests that coming-from-chainer.md has a row for each name in chainer_names.txt, and that the names
-in its right column exist, in the public headers or among the functions of functions.md. The calls in
-that column must compile.
+in its right column exist, in the public headers or on the page of functions in the build
+folder. The calls in that column must compile.
 
-usage: chainer_test.py COMPILER OPTION...
+usage: chainer_test.py PAGE COMPILER OPTION...
 """
 import pathlib
 import re
@@ -54,19 +54,15 @@ def words(*folders):
     return found
 
 
-def page():
-    return (ROOT / "sdk/doc/functions.md").read_text()
-
-
-def optimizers():
+def optimizers(page):
     """Returns the classes that update functions declare, and their attributes."""
-    return set(re.findall(r"^(?:- )?([A-Z]\w*)\([\w=., ]*\): ", page(), re.M)) | set(
-        re.findall(r"^- attribute `(\w+)`", page(), re.M))
+    return set(re.findall(r"^(?:- )?([A-Z]\w*)\([\w=., ]*\): ", page, re.M)) | set(
+        re.findall(r"^- attribute `(\w+)`", page, re.M))
 
 
-def functions():
+def functions(page):
     """Returns the functions of plugins and those that the headers add."""
-    found = set(re.findall(r"^`?\w[\w:<>]* (\w+)\(", page(), re.M))
+    found = set(re.findall(r"^`?\w[\w:<>]* (\w+)\(", page, re.M))
     for header in (ROOT / HOST).rglob("*.hpp"):
         code = without_comments(header.read_text())
         if "namespace catena::functions" in code:
@@ -182,15 +178,16 @@ def self_test(declared, compiler):
 
 def main():
     declared = {namespace: words(*folders) for namespace, folders in FOLDERS.items()}
-    declared["F"] = functions()
-    declared["optimizers"] = optimizers()
+    page, compiler = pathlib.Path(sys.argv[1]).read_text(), sys.argv[2:]
+    declared["F"] = functions(page)
+    declared["optimizers"] = optimizers(page)
     declared[""] = words("core/include", "sdk/host/include") | declared["F"] | declared["optimizers"]
-    failures = self_test(declared, sys.argv[1:])
+    failures = self_test(declared, compiler)
     lines = (HERE.parent / "chainer_names.txt").read_text().split("\n")
     names = [name for line in lines if not line.startswith("#") for name in line.split()]
     guide = ROOT / "sdk/doc/coming-from-chainer.md"
     text = guide.read_text()
-    findings = [*check(text, names, declared), *uncompiled(text, sys.argv[1:])]
+    findings = [*check(text, names, declared), *uncompiled(text, compiler)]
     for finding in findings:
         print(f"{guide.relative_to(ROOT)}:{finding}")
     print(f"chainer_test: {len(names)} names, {len(findings)} findings")

@@ -15,7 +15,6 @@ import tempfile
 
 FENCE = re.compile(r"(?:^<!-- [^\n]* -->\n)?^```(\w*)\n(.*?)^```", re.S | re.M)
 PROGRAM = re.compile(r"catena(-[a-z-]+)?$")
-GENERATED = {"sdk/doc/functions.md"}  # tested where it is generated
 OTHER_PAGES = {"sdk/abi/RULES.md", "README.md", "core/README.md", "sdk/README.md", "plugins/README.md",
                "hosts/README.md", "tests/README.md", "tools/README.md"}
 ELSEWHERE = {"GTest", "gtest_main"}
@@ -37,8 +36,6 @@ class Tree:
                 continue
             guide = name.startswith("sdk/doc/") or name in OTHER_PAGES
             if path.suffix == ".md" and (every or guide):
-                if name in GENERATED and not every:
-                    continue
                 self.pages[name] = path.read_text()
             elif path.suffix in CODE and not name.startswith("tests/docs/"):
                 self.words.update(re.findall(r"\w+", path.read_text("utf-8", "replace")))
@@ -162,15 +159,14 @@ CPP = {"const", "cout", "double", "false", "float", "scope", "std", "true"}
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
 
 
-def public_words(tree):
+def public_words(tree, functions):
     """Returns the words of the public headers, and the names of functions and of their attributes,
     which generated wrappers have."""
     found = set(CPP)
     for folder in [*tree.root.glob("core/**/include"), *tree.root.glob("sdk/*/include")]:
         for path in folder.rglob("*.h*"):
             found.update(re.findall(r"\w+", COMMENT.sub(" ", path.read_text("utf-8", "replace"))))
-    functions = tree.root / "sdk/doc/functions.md"
-    if functions.exists():
+    if functions:
         text = functions.read_text()
         found.update(re.findall(r"^#+ (\w+)$", text, re.M))
         for name in re.findall(r"^(?:- )?([A-Z]\w*)\([\w=., ]*\): ", text, re.M):  # of optimizers
@@ -179,7 +175,7 @@ def public_words(tree):
     return found
 
 
-def counterparts(tree, _):
+def counterparts(tree, programs):
     """Names in the second column of tables "in X | here" are declared in a public header."""
     public = None
     for page, text in tree.pages.items():
@@ -187,7 +183,7 @@ def counterparts(tree, _):
         if pathlib.Path(page).name in ("coming-from-chainer.md", "python.md"):
             continue
         for table in COUNTERPARTS.finditer(text):
-            public = public or public_words(tree)
+            public = public or public_words(tree, programs.functions)
             position = table.start(1)
             for row in table.group(1).splitlines(keepends=True):
                 here = row.strip().strip("|").partition(" | ")[2]
@@ -204,10 +200,11 @@ def counterparts(tree, _):
 
 
 class Programs:
-    """The output of the programs, whose commands run only once."""
+    """The output of the programs, whose commands run only once, and the page of functions."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, functions=None):
         self.folder = pathlib.Path(folder)
+        self.functions = functions
         self.texts = {}
 
     def output(self, *command):
@@ -474,6 +471,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--source", default=pathlib.Path(__file__).resolve().parents[2])
     parser.add_argument("--programs", help="the folder of catena, catena-check ...")
+    parser.add_argument("--functions", type=pathlib.Path, help="the page of functions in the build folder")
     parser.add_argument("--installed", help="a folder of pages: only whether their links lead on")
     parser.add_argument("--fix", action="store_true", help="first write tables anew")
     arguments = parser.parse_args()
@@ -483,7 +481,7 @@ def main():
         broken = list(links(tree, None))
         print("\n".join(broken + [f"docs_test: {len(tree.pages)} pages, {len(broken)} dead links"]))
         return 1 if findings or broken or not tree.pages else 0
-    tree, programs = Tree(arguments.source), Programs(arguments.programs)
+    tree, programs = Tree(arguments.source), Programs(arguments.programs, arguments.functions)
     if arguments.fix:
         fix(tree, programs)
     for rule in RULES:

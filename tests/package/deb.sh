@@ -30,7 +30,7 @@ for path in bin/catena bin/catena-check bin/catena-inspect bin/catena-new bin/ca
     include/catena/plugin.hpp include/catena/testing.hpp include/catena/catena.hpp \
     include/catena/functions.hpp lib/cmake/catena/catenaConfig.cmake lib/pkgconfig/catena-host.pc \
     share/catena/digits/README.md share/catena/templates/host/main.cpp share/doc/catena/copyright \
-    share/doc/catena/README.md share/doc/catena/sdk/doc/cookbook.md \
+    share/doc/catena/README.md share/doc/catena/functions.md share/doc/catena/sdk/doc/cookbook.md \
     share/catena/examples/plugin/mul_add/mul_add.cpp; do
     grep -q " \./usr/$path\( ->.*\)\?\$" "$files" || fail "expected usr/$path"
 done

@@ -43,10 +43,10 @@ catena_install_pc(host "Arrays, graphs, links, optimizers and data of catena, in
 install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DOCDIR}" RENAME copyright)
 install(FILES README.md CHANGELOG.md CONTRIBUTING.md LICENSE DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 install(FILES hosts/README.md DESTINATION "${CMAKE_INSTALL_DOCDIR}/hosts")
-foreach(folder IN ITEMS sdk/doc sdk/abi sdk/plugin core/doc)
+foreach(folder IN ITEMS sdk/doc sdk/abi core/doc)
     install(DIRECTORY ${folder}/ DESTINATION "${CMAKE_INSTALL_DOCDIR}/${folder}"
-            FILES_MATCHING PATTERN "*.md" PATTERN "*.svg" PATTERN examples EXCLUDE PATTERN include EXCLUDE
-            PATTERN test EXCLUDE PATTERN cmake EXCLUDE)
+            FILES_MATCHING PATTERN "*.md" PATTERN "*.svg" PATTERN include EXCLUDE
+            PATTERN test EXCLUDE)
 endforeach()
 foreach(kind IN ITEMS plugin host)
     set(catena_examples "${CMAKE_INSTALL_DATADIR}/catena/examples/${kind}")

@@ -7,9 +7,7 @@
 
 namespace catena::testing {
 
-// `about` is a further paragraph for the page.
-inline std::string coverage_page(const std::vector<Report>& reports,
-                                 const std::string& about = {}) {
+inline std::string coverage_page(const std::vector<Report>& reports) {
     std::map<std::string, std::size_t> notes;  // why not applicable -> number of the note
     std::vector<std::string> in_order;
     const auto cell = [&](const Report::Entry& e) -> std::string {
@@ -40,11 +38,8 @@ inline std::string coverage_page(const std::vector<Report>& reports,
         "This page shows for every function the results of its conformance test: ✓ passed, **✗** "
         "failed, – not applicable, with the number of the reason in the notes below. The test "
         "calls each function with the examples in its description. Functions marked * are parts of "
-        "other functions' gradients.\n\n"
-        "`tests/conformance` generates this page, and a test compares the page with the results. "
-        "`cmake --build BUILD --target coverage-update` regenerates it.\n\n" +
-        (about.empty() ? about : about + "\n\n");
-    page += table + "\n## Checks\n\n| check | what passes |\n|---|---|\n";
+        "other functions' gradients.\n\n" +
+        table + "\n## Checks\n\n| check | what passes |\n|---|---|\n";
     for (const CheckInfo& c : check_infos)
         if (&c != &info(Check::example))
             page += std::string("| ") + c.name + " | " + c.doc + " |\n";

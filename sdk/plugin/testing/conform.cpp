@@ -129,8 +129,8 @@ void excuse(const World& world, const catena_function& f, bool differentiable, R
     if (!has_variants(world, f, row)) skip({Check::variants}, "one kernel for each row of dtypes");
     else if (report.compared) report.pass(Check::variants);
     if (f.n_inputs == 0)
-        skip({Check::empty, Check::size_one, Check::zero_d, Check::layout, Check::inputs,
-              Check::wrong_rank, Check::wrong_shape, Check::wrong_dtype},
+        skip({Check::threads, Check::empty, Check::size_one, Check::zero_d, Check::layout,
+              Check::inputs, Check::wrong_rank, Check::wrong_shape, Check::wrong_dtype},
              "it has no inputs");
     if (!differentiable) {
         skip({Check::gradient, Check::backward, Check::second_order, Check::targets,
@@ -147,6 +147,8 @@ void excuse(const World& world, const catena_function& f, bool differentiable, R
         skip({Check::missing_gy}, "a single output: backward is not called without its gradient");
     }
     if (updates(f)) skip({Check::add}, "it updates its inputs: it has no outputs to add to");
+    else if (world.kernels(f.name, CATENA_PHASE_FORWARD).empty())
+        skip({Check::add}, "it has no kernel: the host adds");
     else skip({Check::add}, "no kernel supports REQ_ADD: the host adds, or results are integers");
 }
 

@@ -1,5 +1,5 @@
 // All optimizers that come with catena, and optimizers by name. The classes are generated from the
-// update functions of plugins/optimizer; sdk/doc/functions.md describes them.
+// update functions of plugins/optimizer; `catena describe adam_update` describes one.
 #pragma once
 
 #include <catena/optimizer_classes.hpp>

@@ -1,6 +1,7 @@
 // Logic of arrays of any dtype. Numbers other than 0 are true, NaN too.
 #pragma once
 
+#include <catena/plugin.hpp>
 #include <catena/plugin/precision.hpp>
 
 #include <limits>

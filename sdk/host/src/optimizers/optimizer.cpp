@@ -2,6 +2,7 @@
 #include "../support.hpp"
 
 #include <catena/capture.hpp>
+#include <catena/core/config.hpp>
 #include <catena/core/memory.hpp>
 #include <catena/core/parameters.hpp>
 #include <catena/cuda/device.hpp>

@@ -139,9 +139,21 @@ private:
         } else if (no_time(none)) {
             return none;
         } else {
+            if (const Check* one = only_one(task)) mine.only = name_of(*one);
             return run_check(mine, name_of(*task.checks.front()), settings_.timeout);
         }
         return none;
+    }
+    // Returns the wanted check if there is a single one, besides the first, which reports crashes; else null.
+    const Check* only_one(const Task& task) const {
+        const Check* one = nullptr;
+        for (const Check* check : task.checks) {
+            if (check == task.checks.front() || std::ranges::count(settings_.checks, check) == 0)
+                continue;
+            if (one != nullptr) return nullptr;
+            one = check;
+        }
+        return one;
     }
     // Runs a check with all of its calls and, if it crashes, without long calls or gradients.
     Outcome run_alone(const Check& check, Subject subject, bool hung) const {

@@ -70,7 +70,8 @@ std::string where(const catena_function& f) {
     for (const auto& [place, kernels] : places)
         text += fmt::format("{}{} on {}: {}", text.empty() ? "" : "; ", place.first, place.second,
                             dtypes_to_string(f, kernels));
-    return text.empty() ? "a view: any device and dtype" : text;
+    if (!text.empty()) return text;
+    return f.compose ? "a composition: where its parts run" : "a view: any device and dtype";
 }
 
 namespace fs = std::filesystem;

@@ -10,7 +10,7 @@
 namespace catena_bench {
 namespace {
 
-Array normal(const Shape& shape) { return initializers::Normal(1)(shape); }
+Array random_normal(const Shape& shape) { return initializers::Normal(1)(shape); }
 
 // Returns int64 numbers below n, as PyTorch's indices are.
 Array random_rows(std::int64_t size, std::int64_t n) {
@@ -24,7 +24,7 @@ Array random_rows(std::int64_t size, std::int64_t n) {
 template <class F>
 Work forward_of(std::string name, const Shape& shape, F f) {
     return {std::move(name), 1, [=] {
-                return [=, x = as_variable(normal(shape))] {
+                return [=, x = as_variable(random_normal(shape))] {
                     const no_backprop_mode scope;
                     f(x);
                 };
@@ -36,8 +36,8 @@ template <class F>
 Work gradients_of(std::string name, std::vector<Shape> shapes, F f) {
     return {std::move(name), 1, [=] {
                 std::vector<Variable> x;
-                for (const Shape& shape : shapes) x.emplace_back(normal(shape));
-                return [=, gy = normal(f(x).shape())]() mutable {
+                for (const Shape& shape : shapes) x.emplace_back(random_normal(shape));
+                return [=, gy = random_normal(f(x).shape())]() mutable {
                     for (Variable& one : x) one.cleargrad();
                     Variable y = f(x);
                     y.set_grad(gy);
@@ -116,8 +116,8 @@ std::vector<Work> function_works(int threads) {
                    }),
         {"scatter-add 1M rows", 1,
          [] {
-             return [x = normal({100'000, 64}), rows = random_rows(1'000'000, 100'000),
-                     src = normal({1'000'000, 64})] { F::index_add(x, 0, rows, src); };
+             return [x = random_normal({100'000, 64}), rows = random_rows(1'000'000, 100'000),
+                     src = random_normal({1'000'000, 64})] { F::index_add(x, 0, rows, src); };
          }},
     };
     works.push_back({"GPT step", 1, [] { return gpt_step(); }});

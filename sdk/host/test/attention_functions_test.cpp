@@ -61,9 +61,9 @@ TEST_CASE("rotary_tables") {
     CHECK(sin.to_vector<float>()[7 * 2 + 1] == static_cast<float>(std::sin(0.7)));
     const auto far =
         F::rotary_tables(100'001, 2, 10000, Dtype::float64, 1, 1, 4, 0, Device::get("cpu:1"));
-    CHECK(far[0].device() == Device::get("cpu:1"));
-    CHECK(far[0].to_vector<double>()[100'000] == doctest::Approx(std::cos(1e5)).epsilon(1e-12));
-    CHECK(far[1].to_vector<double>()[100'000] == doctest::Approx(std::sin(1e5)).epsilon(1e-12));
+    CHECK(far.cos.device() == Device::get("cpu:1"));
+    CHECK(far.cos.to_vector<double>()[100'000] == doctest::Approx(std::cos(1e5)).epsilon(1e-12));
+    CHECK(far.sin.to_vector<double>()[100'000] == doctest::Approx(std::sin(1e5)).epsilon(1e-12));
     CHECK_THROWS_WITH_AS(F::rotary_tables(0, 4),
                          "[catena.rotary_tables] attribute 'length': expected 1 or more, got 0",
                          InvalidError);
@@ -78,9 +78,9 @@ TEST_CASE("rotary_tables") {
     const double kept = (4 / (2 * 3.14159265358979) - 0.2) / 0.8;
     const double expected[] = {1, 0.1 * (kept + (1 - kept) / 8), 0.01 / 8};
     for (std::size_t i = 0; i < 3; ++i)
-        CHECK(scaled[1].to_vector<float>()[3 + i] ==
+        CHECK(scaled.sin.to_vector<float>()[3 + i] ==
               doctest::Approx(std::sin(expected[i])).epsilon(1e-6));
-    CHECK(F::rotary_tables(2, 4, 100, Dtype::float32, 4)[1].to_vector<float>()[3] ==
+    CHECK(F::rotary_tables(2, 4, 100, Dtype::float32, 4).sin.to_vector<float>()[3] ==
           doctest::Approx(std::sin(0.1 / 4)).epsilon(1e-6));
     CHECK_THROWS_WITH_AS(F::rotary_tables(1, 2, 1, Dtype::float32, 0),
                          "[catena.rotary_tables] factor: expected a number above 0, got 0",

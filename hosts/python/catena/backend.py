@@ -1,5 +1,4 @@
 """Devices and the modules that compute on their arrays, with the names of chainer.backend."""
-import copyreg
 from typing import Any
 
 import numpy
@@ -10,57 +9,6 @@ from catena.configuration import using_device
 __all__ = ["ChainerxDevice", "CpuDevice", "Device", "GpuDevice", "Intel64Device", "copyto",
            "from_chx", "get_array_module", "get_array_types", "get_cpu_array_types", "get_device",
            "get_device_from_array", "is_arrays_compatible", "to_chx", "using_device"]
-
-copyreg.pickle(_core.Device, lambda device: (_core.Device, (device.name,)))
-
-
-def _send(device, arrays):
-    """Arrays, also in lists and tuples, on the device. They are numpy.ndarrays on the host."""
-    if isinstance(arrays, (list, tuple)):
-        return type(arrays)(_send(device, each) for each in arrays)
-    if arrays is None:
-        return None
-    if isinstance(arrays, _core.Variable):
-        raise TypeError("[send] array: expected an array, got a variable; use its to_device() or "
-                        "its array")
-    if numpy.isscalar(arrays):
-        arrays = numpy.asarray(arrays)
-    if isinstance(arrays, numpy.ndarray) and not device.is_gpu:
-        return arrays
-    return _core.as_python(_core.as_array(arrays).to_device(device))
-
-
-def _supported_array_types(device):
-    """The classes of arrays on the device."""
-    return (_core.Array,) if device.is_gpu else (numpy.ndarray, _core.Array)
-
-
-def _xp(device):
-    """numpy, or catena.cupy for a GPU."""
-    if not device.is_gpu:
-        return numpy
-    from catena import cupy
-    return cupy
-
-
-def _is_array_supported(device, array):
-    """Whether the object is an array on the device."""
-    return isinstance(array, _supported_array_types(device)) and _core.as_array(
-        array).device == device
-
-
-def _chainers_name(device):
-    """Chainer's name of the device: "@numpy" or "@cupy:0"; another one's ``name``."""
-    if device.is_gpu:
-        return f"@cupy:{device.id}"
-    return "@numpy" if device == _core.Device(-1) else device.name
-
-
-_core.Device.send = _core.Device.send_array = _send
-_core.Device.xp = property(_xp)
-_core.Device.supported_array_types = property(_supported_array_types)
-_core.Device.is_array_supported, _core.Device.__str__ = _is_array_supported, _chainers_name
-_core.Device.__int__ = lambda device: device.id
 
 
 class _AnyKind(type):
@@ -176,7 +124,7 @@ def from_chx(array) -> Any:
 
 def get_cpu_array_types() -> tuple[type, ...]:
     """The classes of arrays on the host."""
-    return _supported_array_types(_core.Device(-1))
+    return _core.Device(-1).supported_array_types
 
 
 def get_array_types() -> tuple[type, ...]:
@@ -193,7 +141,7 @@ def is_arrays_compatible(arrays) -> bool:
 
 def get_array_module(*args) -> Any:
     """numpy, or catena.cupy if an argument is on a GPU."""
-    return _xp(get_device_from_array(*args))
+    return get_device_from_array(*args).xp
 
 
 def get_device(device_spec) -> _core.Device:

@@ -1,4 +1,5 @@
 """Devices and the modules that compute on their arrays, with the names of chainer.backend."""
+from abc import ABCMeta
 from typing import Any
 
 import numpy
@@ -11,16 +12,7 @@ __all__ = ["ChainerxDevice", "CpuDevice", "Device", "GpuDevice", "Intel64Device"
            "get_device_from_array", "is_arrays_compatible", "to_chx", "using_device"]
 
 
-class _AnyKind(type):
-    def __instancecheck__(cls, device):
-        is_ours = cls is Device and isinstance(device, _core.Device)
-        return is_ours or super().__instancecheck__(device)
-
-    def __call__(cls, *args, **kwargs) -> Any:
-        return (_core.Device if cls is Device else super().__call__)(*args, **kwargs)
-
-
-class Device(metaclass=_AnyKind):
+class Device(metaclass=ABCMeta):  # noqa: B024
     """The base class of all devices. ``Device(name)`` makes a catena.Device, which is one.
 
     A subclass that a program defines can only be the destination of arrays, for converters: it
@@ -28,19 +20,20 @@ class Device(metaclass=_AnyKind):
     """
 
     is_gpu = False
+    send = _core.Device.send
 
-    def send(self, arrays) -> Any:
-        """An array, or a list or tuple of arrays, as send_array() returns them."""
-        if isinstance(arrays, (list, tuple)):
-            return type(arrays)(map(self.send, arrays))
-        return None if arrays is None else self.send_array(arrays)
+    def __new__(cls, *args, **kwargs) -> Any:
+        return _core.Device(*args, **kwargs) if cls is Device else super().__new__(cls)
 
     def send_array(self, array) -> Any:
         raise NotImplementedError(f"[{type(self).__name__}] send_array: expected a class that "
                                   "overrides it")
 
 
-class _Kind(_AnyKind):
+Device.register(_core.Device)
+
+
+class _Kind(ABCMeta):
     """The class of the devices of one kind, for isinstance(). Calls make a Device."""
 
     def __instancecheck__(cls, device):
@@ -75,12 +68,7 @@ class GpuDevice(Device, metaclass=_Kind):
     is_gpu = True
 
 
-class _UnavailableKind(_AnyKind):
-    def __instancecheck__(cls, device):
-        return False
-
-
-class _Unavailable(Device, metaclass=_UnavailableKind):
+class _Unavailable(Device):
     """The class of devices of a library that catena does not use. There are none."""
 
     def __init__(self, *args) -> None:

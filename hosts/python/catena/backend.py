@@ -1,5 +1,5 @@
 """Devices and the modules that compute on their arrays, with the names of chainer.backend."""
-import copyreg
+from abc import ABCMeta
 from typing import Any
 
 import numpy
@@ -11,68 +11,8 @@ __all__ = ["ChainerxDevice", "CpuDevice", "Device", "GpuDevice", "Intel64Device"
            "from_chx", "get_array_module", "get_array_types", "get_cpu_array_types", "get_device",
            "get_device_from_array", "is_arrays_compatible", "to_chx", "using_device"]
 
-copyreg.pickle(_core.Device, lambda device: (_core.Device, (device.name,)))
 
-
-def _send(device, arrays):
-    """Arrays, also in lists and tuples, on the device. They are numpy.ndarrays on the host."""
-    if isinstance(arrays, (list, tuple)):
-        return type(arrays)(_send(device, each) for each in arrays)
-    if arrays is None:
-        return None
-    if isinstance(arrays, _core.Variable):
-        raise TypeError("[send] array: expected an array, got a variable; use its to_device() or "
-                        "its array")
-    if numpy.isscalar(arrays):
-        arrays = numpy.asarray(arrays)
-    if isinstance(arrays, numpy.ndarray) and not device.is_gpu:
-        return arrays
-    return _core.as_python(_core.as_array(arrays).to_device(device))
-
-
-def _supported_array_types(device):
-    """The classes of arrays on the device."""
-    return (_core.Array,) if device.is_gpu else (numpy.ndarray, _core.Array)
-
-
-def _xp(device):
-    """numpy, or catena.cupy for a GPU."""
-    if not device.is_gpu:
-        return numpy
-    from catena import cupy
-    return cupy
-
-
-def _is_array_supported(device, array):
-    """Whether the object is an array on the device."""
-    return isinstance(array, _supported_array_types(device)) and _core.as_array(
-        array).device == device
-
-
-def _chainers_name(device):
-    """Chainer's name of the device: "@numpy" or "@cupy:0"; another one's ``name``."""
-    if device.is_gpu:
-        return f"@cupy:{device.id}"
-    return "@numpy" if device == _core.Device(-1) else device.name
-
-
-_core.Device.send = _core.Device.send_array = _send
-_core.Device.xp = property(_xp)
-_core.Device.supported_array_types = property(_supported_array_types)
-_core.Device.is_array_supported, _core.Device.__str__ = _is_array_supported, _chainers_name
-_core.Device.__int__ = lambda device: device.id
-
-
-class _AnyKind(type):
-    def __instancecheck__(cls, device):
-        is_ours = cls is Device and isinstance(device, _core.Device)
-        return is_ours or super().__instancecheck__(device)
-
-    def __call__(cls, *args, **kwargs) -> Any:
-        return (_core.Device if cls is Device else super().__call__)(*args, **kwargs)
-
-
-class Device(metaclass=_AnyKind):
+class Device(metaclass=ABCMeta):  # noqa: B024
     """The base class of all devices. ``Device(name)`` makes a catena.Device, which is one.
 
     A subclass that a program defines can only be the destination of arrays, for converters: it
@@ -80,19 +20,20 @@ class Device(metaclass=_AnyKind):
     """
 
     is_gpu = False
+    send = _core.Device.send
 
-    def send(self, arrays) -> Any:
-        """An array, or a list or tuple of arrays, as send_array() returns them."""
-        if isinstance(arrays, (list, tuple)):
-            return type(arrays)(map(self.send, arrays))
-        return None if arrays is None else self.send_array(arrays)
+    def __new__(cls, *args, **kwargs) -> Any:
+        return _core.Device(*args, **kwargs) if cls is Device else super().__new__(cls)
 
     def send_array(self, array) -> Any:
         raise NotImplementedError(f"[{type(self).__name__}] send_array: expected a class that "
                                   "overrides it")
 
 
-class _Kind(_AnyKind):
+Device.register(_core.Device)
+
+
+class _Kind(ABCMeta):
     """The class of the devices of one kind, for isinstance(). Calls make a Device."""
 
     def __instancecheck__(cls, device):
@@ -127,12 +68,7 @@ class GpuDevice(Device, metaclass=_Kind):
     is_gpu = True
 
 
-class _UnavailableKind(_AnyKind):
-    def __instancecheck__(cls, device):
-        return False
-
-
-class _Unavailable(Device, metaclass=_UnavailableKind):
+class _Unavailable(Device):
     """The class of devices of a library that catena does not use. There are none."""
 
     def __init__(self, *args) -> None:
@@ -176,7 +112,7 @@ def from_chx(array) -> Any:
 
 def get_cpu_array_types() -> tuple[type, ...]:
     """The classes of arrays on the host."""
-    return _supported_array_types(_core.Device(-1))
+    return _core.Device(-1).supported_array_types
 
 
 def get_array_types() -> tuple[type, ...]:
@@ -193,7 +129,7 @@ def is_arrays_compatible(arrays) -> bool:
 
 def get_array_module(*args) -> Any:
     """numpy, or catena.cupy if an argument is on a GPU."""
-    return _xp(get_device_from_array(*args))
+    return get_device_from_array(*args).xp
 
 
 def get_device(device_spec) -> _core.Device:

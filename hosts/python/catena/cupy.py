@@ -4,7 +4,6 @@ They are those of catena.functions, without graphs. ``xp = backend.get_array_mod
 module for an array on a GPU, and numpy for others. Arrays of CuPy itself can be used in variables:
 they share their memory by DLPack.
 """
-import sys
 from typing import Any
 
 import numpy
@@ -121,21 +120,3 @@ class _Random:
 
 
 random = _Random()
-
-
-def _add_methods():
-    for name in ["all", "any", "argmax", "argmin", "clip", "dot", "flatten", "max", "mean", "min",
-                 "prod", "ravel", "repeat", "squeeze", "std", "sum", "swapaxes", "take",
-                 "transpose", "var"]:
-        def method(self, *args, name=name, **kwargs):
-            if name == "transpose" and len(args) > 1:
-                args = args,
-            return getattr(sys.modules[__name__], name)(self, *args, **kwargs)
-        method.__name__ = name
-        method.__doc__ = f"The same as ``catena.cupy.{name}(self, ...)``."
-        setattr(ndarray, name, method)
-    ndarray.T = property(lambda self: self.transpose())
-    ndarray.get = asnumpy
-
-
-_add_methods()

@@ -441,8 +441,6 @@ void add_array(PyObject* module) {
         {0, nullptr}};
     static PyType_Spec spec{"catena.Array", sizeof(PyArray), 0, Py_TPFLAGS_DEFAULT, slots};
     array_type = add_type(module, spec);
-    checked(PyObject_SetAttrString(reinterpret_cast<PyObject*>(array_type), "__array_priority__",
-                                   checked(PyLong_FromLong(100)).get()));
 }
 
 }  // namespace catena::python

@@ -172,6 +172,8 @@ std::string type_name(PyObject* object) {
 
 PyTypeObject* add_type(PyObject* module, PyType_Spec& spec) {
     Owned type = checked(PyType_FromSpec(&spec));
+    const Owned members = checked(PyImport_ImportModule("catena._members"));
+    checked(PyObject_CallMethod(members.get(), "add_members", "O", type.get()));
     const char* const name = std::strrchr(spec.name, '.') + 1;
     checked(PyObject_SetAttrString(module, name, type.get()));
     return reinterpret_cast<PyTypeObject*>(type.release());

@@ -203,7 +203,8 @@ void add_errors(PyObject* module);
 PyObject* python_class_of_index_errors();
 PyObject* python_class_of_shape_errors();
 
-// A new type from slots; its objects are collected if it has Py_TPFLAGS_HAVE_GC.
+// A new type from slots and from its class in _members.py, if there is one; its objects are collected
+// if it has Py_TPFLAGS_HAVE_GC.
 PyTypeObject* add_type(PyObject* module, PyType_Spec& spec);
 
 template <class T>

@@ -33,9 +33,6 @@ PyObject* device_repr(PyObject* self) {
         return python_text(fmt::format("catena.Device('{}')", device_self(self).name())).release();
     });
 }
-PyObject* device_str(PyObject* self) {
-    return guarded([&] { return python_text(device_self(self).name()).release(); });
-}
 PyObject* device_compare(PyObject* left, PyObject* right, int operation) {
     if ((operation != Py_EQ && operation != Py_NE) || Py_TYPE(right) != device_type)
         return ask_the_other();
@@ -384,7 +381,6 @@ void add_settings(PyObject* module) {
         {Py_tp_new, reinterpret_cast<void*>(new_device)},
         {Py_tp_dealloc, reinterpret_cast<void*>(free_object<PyDevice>)},
         {Py_tp_repr, reinterpret_cast<void*>(device_repr)},
-        {Py_tp_str, reinterpret_cast<void*>(device_str)},
         {Py_tp_richcompare, reinterpret_cast<void*>(device_compare)},
         {Py_tp_hash, reinterpret_cast<void*>(device_hash)},
         {Py_tp_getset, attributes},

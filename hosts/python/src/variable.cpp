@@ -529,6 +529,7 @@ void add_variable(PyObject* module) {
         {"name", get_name, put_name, nullptr, nullptr},
         {"loss_scale", get_loss_scale, put_loss_scale,
          "The loss_scale of the backward() that computed the gradient, or None.", nullptr},
+        {"_loss_scale", get_loss_scale, put_loss_scale, "Chainer's name of loss_scale.", nullptr},
         {"creator_node", get_creator, put_creator,
          "The call that computed it, or None. None can be set, which makes it a leaf.", nullptr},
         {"node", get_node, nullptr, "The variable as the graph sees it.", nullptr},
@@ -590,10 +591,6 @@ void add_variable(PyObject* module) {
     static PyType_Spec spec{"catena.Variable", sizeof(PyVariable), 0,
                             Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots};
     variable_type = add_type(module, spec);
-    auto* const type = reinterpret_cast<PyObject*>(variable_type);
-    const Owned priority = checked(PyLong_FromLong(200));
-    checked(PyObject_SetAttrString(type, "__array_priority__", priority.get()));
-    checked(PyObject_SetAttrString(type, "__array_ufunc__", Py_None));
 }
 
 }  // namespace catena::python

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 import catena
-from catena import _core
+from catena import _core, _members
 
 HEADER = """# Types of the host SDK's functions. Written by test_stubs.py; do not edit.
 from collections.abc import Sequence
@@ -108,6 +108,13 @@ def test_stubs_of_the_extension_module_name_what_it_has():
                     member.target.id if isinstance(member, ast.AnnAssign) else None)
             if name not in (None, "__iter__"):  # from __getitem__
                 assert hasattr(real, name), f"{each.name}.{name}"
+
+
+@pytest.mark.parametrize("name", ["Array", "Device", "Variable", "VariableNode"])
+def test_types_of_the_extension_module_have_the_members_written_in_python(name):
+    real, written = getattr(_core, name), getattr(_members, name)
+    found = [each for each in vars(written) if vars(real).get(each) is vars(written)[each]]
+    assert len(found) > 2 and "__doc__" not in found and "__weakref__" not in found
 
 
 if __name__ == "__main__":

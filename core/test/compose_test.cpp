@@ -71,6 +71,14 @@ const toys::Plugin& plugin() {
         p->types(p->kernel("compose.fast", toys::say_back<7>, CATENA_PHASE_BACKWARD),
                  {{Dtype::float32}});
         static_cast<void>(fast);
+        // s = x + x, y = s x, where s has no gradient of its own
+        composed(*p, "compose.parts", {{"x"}},
+                 [](catena_ctx* ctx, const auto* c) -> catena_status {
+                     c->y[0] = toys::call(ctx, "toy.add", {c->x[0], c->x[0]});
+                     c->y[1] = toys::call(ctx, "toy.mul", {c->y[0], c->x[0]});
+                     return c->y[1] ? CATENA_OK : CATENA_E_INTERNAL;
+                 },
+                 {{"s", CATENA_PORT_NON_DIFFERENTIABLE}, {"y"}});
         composed(*p, "compose.loop", {{"x"}}, [](catena_ctx* ctx, const auto* c) {
             return store(c, toys::call(ctx, "compose.through", {c->x[0]}));
         });
@@ -180,6 +188,30 @@ TEST_CASE("a composition that is recomputed keeps its inputs alone") {
         grad({function("compose.again")(x0, x1)}, {x0}, {as_variable(doubles({1, 1}))}, {},
              {.enable_double_backprop = true})[0];
     CHECK(gradients(first, {x0, x1}) == std::vector<Values>{{2, 2}, {-2, -2}});
+}
+
+TEST_CASE("gradients with a graph of a recomputed composition are those of its own inputs") {
+    const Variable a(doubles({1, 2})), two(doubles({2, 2}));
+    const auto first = [&](const Variable& y, const Variable& x) {
+        return values(
+            grad({y}, {x}, {as_variable(doubles({1, 1}))}, {}, {.enable_double_backprop = true})[0]
+                .data());
+    };
+    for (const char* name : {"compose.distance", "compose.again"}) {
+        CAPTURE(name);
+        const Variable b = toys::mul.first({&a, &two});  // b = 2 a, so the distance is a^2
+        CHECK(first(function(name)(a, b), a) == Values{2, 4});
+        CHECK(first(function(name)(a, a), a) == Values{0, 0});
+        CHECK(first(function(name)(b, two, two), a) == Values{0, 16});
+    }
+}
+
+TEST_CASE("a result without a gradient does not cut the graph of other results") {
+    const Variable x(doubles({3}));
+    const std::vector<Variable> all = function("compose.parts")({&x});
+    CHECK(!all[0].requires_grad());
+    CHECK(!all[0].creator());
+    CHECK(gradients(all[1], {x})[0] == Values{12});  // y = 2 x^2
 }
 
 TEST_CASE("a composition that is recomputed draws the same random numbers again") {

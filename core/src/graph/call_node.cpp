@@ -41,6 +41,26 @@ bool call_promoted(FunctionEntry& f, const BoundAttributes& attributes,
     return true;
 }
 
+// Separates the graph of a composition that runs again from that of the input: a gradient of the copy is
+// that of this input of this call alone.
+class Copy final : public GraphNode {
+public:
+    static Variable of(const Variable& x) {
+        const Ref<Copy> node(new Copy);
+        const Variable y(x.data());
+        const Variable* const inputs[] = {&x};
+        node->record(inputs, {&y, 1});
+        return y;
+    }
+    std::string_view label() const noexcept override { return "copy"; }
+
+private:
+    void gradients(std::span<const Variable> gy, std::span<const bool>,
+                   std::span<Variable> gx) override {
+        gx[0] = gy[0];
+    }
+};
+
 // Whether gradients are those of the composition, which needs all inputs.
 bool has_gradient_of_composition(const catena_function& d) {
     return d.compose && !d.gradient && !d.grad_function;
@@ -313,9 +333,13 @@ private:
         const bool higher_order = config().enable_backprop;
         std::vector<Variable> inputs(x.begin(), x.end());
         for (std::size_t i = 0; i < x.size(); ++i) {
-            if (!x[i] || higher_order) continue;
-            inputs[i] = as_variable(x[i].data());
-            inputs[i].set_requires_grad(wanted[i]);
+            if (!x[i]) continue;
+            if (!higher_order) {
+                inputs[i] = as_variable(x[i].data());
+                inputs[i].set_requires_grad(wanted[i]);
+            } else if (wanted[i]) {
+                inputs[i] = Copy::of(x[i]);
+            }
         }
         const force_backprop_mode scope;
         const using_draws again(draws_.get(), true);
@@ -412,6 +436,13 @@ Results record(FunctionEntry& f, const BoundAttributes& attributes,
     return results;
 }
 
+// Returns a variable of the same array without the graph, which other results may need.
+Variable leaf_of(const Variable& x) {
+    Variable leaf = as_variable(x.data());
+    leaf.set_volatile(x.is_volatile());
+    return leaf;
+}
+
 // Whether calls do not ask for kernels.
 bool prefers_composition(const FunctionEntry& f, const Config& now) {
     if (!f.descriptor.compose) return false;
@@ -473,7 +504,7 @@ Results call_composition(FunctionEntry& f, const BoundAttributes& attributes,
                    [&] { return std::string(port.name); });
         if (is_node) forward.y.push_back(results[i].data());
         else if (port.flags & (CATENA_PORT_NON_DIFFERENTIABLE | CATENA_PORT_HIDDEN))
-            results[i].set_requires_grad(false), results[i].unchain();
+            results[i] = leaf_of(results[i]);
     }
     if (!is_node) return results;
     forward.device = in.device;

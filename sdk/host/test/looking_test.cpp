@@ -89,7 +89,22 @@ TEST_CASE("a composition is a group of its parts: in graphs, profiles and traces
     const auto trace = nlohmann::json::parse(text);
     for (const auto& event : trace["traceEvents"])
         groups += event.value("name", "") == "catena.huber_loss forward";
-    CHECK(groups >= 1);
+    CHECK(groups == 1);
+}
+
+TEST_CASE("a trace has a span for each call of a composition") {
+    const TemporaryFolder folder;
+    const Array x = Array::ones({2, 3});
+    Profile profile;
+    for (int i = 0; i < 2; ++i) F::huber_loss(x, x, 1, "no");
+    F::squared_error(x, x);
+    profile.write_trace(folder.path / "trace.json");
+    std::ifstream text(folder.path / "trace.json");
+    std::map<std::string, int> spans;
+    for (const auto& event : nlohmann::json::parse(text)["traceEvents"])
+        if (event.value("cat", "") == "composition") ++spans[event["name"]];
+    CHECK(spans == std::map<std::string, int>{{"catena.huber_loss forward", 2},
+                                              {"catena.squared_error forward", 1}});
 }
 
 TEST_CASE("graphs are saved as texts and pictures") {

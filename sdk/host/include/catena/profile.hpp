@@ -1,6 +1,7 @@
 // Profile: measures the time of each kernel.
 #pragma once
 
+#include <catena/core/graph.hpp>
 #include <catena/diagnostics/call_observer.hpp>
 
 #include <filesystem>
@@ -68,7 +69,7 @@ private:
         std::int64_t begin, end;
         std::uint64_t bytes, memory;
         std::uint32_t thread;
-        const CallGroup* group;  // for comparisons
+        Ref<const CallGroup> group;  // held, so that no other group gets its address
     };
     Row row(const Key& key, const Sum& sum) const;
 

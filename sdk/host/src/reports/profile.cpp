@@ -68,7 +68,7 @@ void Profile::called(const KernelCall& call) noexcept {
     }
     const auto next = static_cast<std::uint32_t>(threads_.size());
     const auto thread = threads_.try_emplace(std::this_thread::get_id(), next).first->second;
-    events_.push_back({key, call.begin, call.end, call.bytes, call.memory, thread, group});
+    events_.push_back({key, call.begin, call.end, call.bytes, call.memory, thread, Ref(group)});
 }
 
 Profile::Row Profile::row(const Key& key, const Sum& sum) const {

@@ -20,6 +20,7 @@ fi
 sources=(
     mul_add:sdk/plugin/examples/mul_add/mul_add.cpp
     mul_add_c:sdk/plugin/examples/mul_add_c/mul_add.c
+    squared_error_c:sdk/plugin/examples/squared_error_c/squared_error.c
     swish:sdk/plugin/test/swish.cpp
     state:tests/abi/samples/state.c
     device:tests/abi/samples/device.c

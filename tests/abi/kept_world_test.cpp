@@ -19,16 +19,17 @@ std::string kept(const char* name) {
     return std::string(folder) + "/" + name + ".catena";
 }
 World& world() {
-    static World all({kept("mul_add"), kept("mul_add_c"), kept("swish"), kept("state"),
-                      kept("device"), MATH_PLUGIN, ARRAY_PLUGIN, ACTIVATION_PLUGIN});
+    static World all({kept("mul_add"), kept("mul_add_c"), kept("squared_error_c"), kept("swish"),
+                      kept("state"), kept("device"), MATH_PLUGIN, ARRAY_PLUGIN, ACTIVATION_PLUGIN});
     return all;
 }
 
 }  // namespace
 
 TEST_CASE("what is expected of any function, of each of theirs") {
-    for (const char* name : {"org.example.mul_add", "org.example.c.mul_add", "org.example.swish",
-                             "org.example.c.dropout", "org.example.c.square"}) {
+    for (const char* name :
+         {"org.example.mul_add", "org.example.c.mul_add", "org.example.c.squared_error",
+          "org.example.swish", "org.example.c.dropout", "org.example.c.square"}) {
         INFO(name);
         CHECK(conform(world(), name).failures() == "");
     }

@@ -1,4 +1,5 @@
-// Sigmoid and swish of a third-party plugin, and the built-in sigmoid, called in the same way.
+// Sigmoid and swish of a third-party plugin, and the built-in sigmoid, called in the same way; a
+// composition of six calls, and the same calls in C++.
 #include "work.hpp"
 
 #include <catena/catena.hpp>
@@ -29,6 +30,18 @@ Work both_ways(std::string name, const char* function, std::int64_t n) {
             }};
 }
 
+template <class F>
+void add_six_calls(std::vector<Work>& works, const F& f) {
+    works.push_back(
+        {"6 calls on 1 element", 1, [=] { return [f, x = as_variable(normal(1))] { f(x); }; }});
+    works.push_back({"6 calls on 1 element, both ways", 1, [=] {
+                         return [f, x = Variable(normal(1))] {
+                             x.cleargrad();
+                             f(x).backward();
+                         };
+                     }});
+}
+
 std::vector<Work> works(const char* same, const char* other, int threads) {
     Device::current().set_threads(threads);
     return {forward("sigmoid 1M", same, 1 << 20), both_ways("sigmoid 1M, both ways", same, 1 << 20),
@@ -40,10 +53,18 @@ std::vector<Work> works(const char* same, const char* other, int threads) {
 
 std::vector<Work> third_party_works(int threads) {
     load_plugin(CATENA_BENCH_THIRD_PARTY);
-    return works("org.example.sigmoid", "org.example.fixed_swish", threads);
+    auto all = works("org.example.sigmoid", "org.example.fixed_swish", threads);
+    add_six_calls(all, [f = PluginFunction("org.example.six_calls")](const Variable& x) {
+        return f.first({&x});
+    });
+    return all;
 }
 std::vector<Work> built_in_works(int threads) {
-    return works("catena.sigmoid", "catena.sigmoid", threads);
+    auto all = works("catena.sigmoid", "catena.sigmoid", threads);
+    add_six_calls(all, [](const Variable& x) {
+        return functions::tanh(functions::exp(functions::sin(x)) * functions::cos(x) + x);
+    });
+    return all;
 }
 
 }  // namespace catena_bench

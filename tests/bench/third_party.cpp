@@ -1,5 +1,5 @@
-// A third-party plugin for benchmarks: swish, and a sigmoid that must be as fast as the built-in
-// one, whose formula it has.
+// A third-party plugin for benchmarks: swish, a sigmoid that must be as fast as the built-in one,
+// whose formula it has, and a composition of six calls.
 #include <catena/plugin.hpp>
 
 using namespace catena::plugin;
@@ -31,4 +31,14 @@ struct Swish {
     }
 };
 
-CATENA_PLUGIN("org.example.third_party", "1.0.0", Sigmoid, Swish);
+struct SixCalls {
+    static constexpr auto about =
+        describe("org.example.six_calls", "y = tanh(exp(sin x) cos x + x)", in("x"), out("y"))
+            .example("x=(2,3)");
+    static Var compose(const auto& g) {
+        const Var x = g.x(0);
+        return math::tanh(math::exp(math::sin(x)) * math::cos(x) + x);
+    }
+};
+
+CATENA_PLUGIN("org.example.third_party", "1.0.0", Sigmoid, Swish, SixCalls);

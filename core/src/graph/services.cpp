@@ -95,7 +95,7 @@ catena_status host_find(catena_ctx* ctx, const char* function, const catena_call
 }
 
 // Returns a handle that the context holds, because counting references of a new one takes longer than
-// looking at the newest ones; or null.
+// looking at the newest ones. Returns null if the context holds none.
 const Variable* handle_of(const catena_ctx& ctx, const catena_var* var) noexcept {
     const auto& made = *ctx.variables;
     for (std::size_t i = made.size(); i > 0 && i + 8 > made.size(); --i)

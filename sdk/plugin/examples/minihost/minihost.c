@@ -62,7 +62,8 @@ static catena_status failed(const catena_ctx *c, catena_status status, const cha
     va_list args;
     va_start(args, format);
     if (*error == '\0') {
-        if (c != NULL) snprintf(error, sizeof error / 2, "[%s] ", c->function->name);
+        if (c != NULL && c->function != NULL)
+            snprintf(error, sizeof error / 2, "[%s] ", c->function->name);
         vsnprintf(error + strlen(error), sizeof error / 2, format, args);
     }
     va_end(args);

@@ -79,10 +79,10 @@ endforeach()
 
 # Builds the host in plain C with the next minor's headers, to run kept plugins, and with the
 # headers of each kept minor, to run current plugins and one of the next minor.
-set(minihost "${PROJECT_SOURCE_DIR}/sdk/plugin/examples/minihost")
 function(abi_minihost version headers)
-    add_executable(abi-minihost-${version} "${minihost}/main.c" "${minihost}/minihost.c")
-    target_include_directories(abi-minihost-${version} PRIVATE "${headers}" "${minihost}")
+    add_executable(abi-minihost-${version}
+        "${PROJECT_SOURCE_DIR}/sdk/plugin/examples/minihost/minihost.c")
+    target_include_directories(abi-minihost-${version} PRIVATE "${headers}")
     target_link_libraries(abi-minihost-${version} PRIVATE ${CMAKE_DL_LIBS})
     set_target_properties(abi-minihost-${version} PROPERTIES
         RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin/test")

@@ -1,546 +1,565 @@
-/* The host. Uses one thread, offers no extensions, runs no compositions, and never unloads a plugin. */
+/* A complete host for catena's plugins, in one file of C99: it loads them, and calls their functions
+ * on host memory, forward and backward, on one thread. It needs nothing but the ABI's headers. It
+ * offers no extensions, runs no compositions, and never unloads a plugin.
+ *
+ * cc -std=c99 -I PREFIX/include minihost.c -ldl -o minihost
+ *
+ * usage: minihost [--with PLUGIN]... [--compose] PLUGIN [FUNCTION [NAME=NUMBER | SHAPE]...]
+ *
+ * Shows a plugin's functions, or runs one of them, and the gradient of the sum of its outputs.
+ * SHAPE: extents, as in 2x3, "" for 0-d; "-" for a missing input. Input i holds i + 0.1, i + 0.2,
+ * ... in float32. --with: loads a plugin whose functions gradients call. --compose: uses no
+ * gradient kernels. */
 #define _POSIX_C_SOURCE 200112L
-#include "minihost.h"
-
+#include <catena/abi.h>
+#include <ctype.h>
 #include <dlfcn.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* A call in progress. */
+#pragma GCC diagnostic ignored "-Wunused-parameter" /* in services that a small host simplifies */
+
+enum { PORTS = CATENA_MAX_PORTS, MAX_PLUGINS = 64, MAX_KERNELS = 8192 };
+
+/* A dense, row-major array. Kernels see its tensor, infer() its meta, gradient() its address. */
+struct catena_var {
+    catena_tensor tensor;
+    catena_meta meta;
+    int64_t strides[CATENA_MAX_NDIM];
+    catena_var *next;
+};
+/* A kernel, and the plugin that registered it. */
+typedef struct owned_kernel {
+    const catena_kernel *kernel;
+    const catena_plugin *plugin;
+} owned_kernel;
+/* A call of a function. Arrays that are missing are NULL. */
 struct catena_ctx {
-    int in_gradient;
-    catena_var *vars;
+    const catena_function *function;
+    owned_kernel ran; /* forward; backward kernels of its variant read what it saved */
+    catena_value attrs[CATENA_MAX_ATTRS];
+    uint64_t given;    /* bit i: attribute i has been set */
+    uint64_t targets;  /* bit i: gx[i] is wanted */
+    uint32_t n_x, n_y; /* n_x: more than the function's inputs if the last one is variadic */
+    catena_var *x[PORTS], *y[PORTS], *gy[PORTS], *gx[PORTS], *saved[PORTS];
+    const catena_meta *x_meta[PORTS];
+    int in_gradient; /* its gradient is being composed */
 };
 
-static const catena_plugin *plugins[64];
-static uint32_t n_plugins;
-static char error[1024];
+static const catena_plugin *plugins[MAX_PLUGINS];
+static owned_kernel kernels[MAX_KERNELS]; /* of the highest priority first */
+static uint32_t n_plugins, n_kernels;
+static catena_var *arrays; /* all of them, until release() */
+static char error[2048];   /* why a call failed: the first reason since it began */
 
-const char *minihost_error(void) { return *error == '\0' ? "it gave no reason" : error; }
+static int has(uint64_t set, uint32_t i) { return (set >> i & 1) != 0; }
+
+/* Stores the reason of a failure, and returns its status. */
+static catena_status failed(const catena_ctx *c, catena_status status, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    if (*error == '\0') {
+        if (c != NULL && c->function != NULL)
+            snprintf(error, sizeof error / 2, "[%s] ", c->function->name);
+        vsnprintf(error + strlen(error), sizeof error / 2, format, args);
+    }
+    va_end(args);
+    return status;
+}
+static catena_status no_memory(void) { return failed(NULL, CATENA_E_NOMEM, "out of memory"); }
 
 /* ---- arrays ---- */
 
-int64_t minihost_size(const minihost_array *a) {
-    int64_t n = 1;
-    for (int32_t d = 0; d < a->meta.ndim; ++d) n *= a->meta.shape[d];
-    return n;
-}
-static size_t bytes_of(const minihost_array *a) {
-    return (size_t)minihost_size(a) * a->meta.dtype.bits / 8;
-}
-void *minihost_allocate(minihost_array *a, const catena_meta *like) {
-    const catena_meta copy = *like; /* like may be the array's own meta */
-    free(a->data);
-    a->data = NULL;
+/* Makes an uninitialized array. */
+static catena_status allocate(const catena_meta *meta, catena_var **out) {
+    catena_var array = {.meta = *meta, .next = arrays};
     int64_t stride = 1;
-    for (int32_t d = copy.ndim; d-- > 0;) {
-        const int64_t extent = copy.shape[d] > 1 ? copy.shape[d] : 1;
-        if (extent > (INT64_MAX >> 8) / stride) return NULL; /* the byte count would overflow */
-        a->strides[d] = stride;
+    uint64_t size = 1;
+    for (int32_t d = meta->ndim; d-- > 0;) {
+        const int64_t extent = meta->shape[d] == 0 ? 1 : meta->shape[d];
+        if (extent < 0 || extent > (INT64_MAX >> 8) / stride) return no_memory(); /* overflow */
+        array.strides[d] = stride;
         stride *= extent;
+        size *= (uint64_t)meta->shape[d];
     }
-    a->meta = copy;
-    if (posix_memalign(&a->data, 64, bytes_of(a) + 1) != 0) a->data = NULL;
-    return a->data;
-}
-float *minihost_floats(minihost_array *a, int32_t ndim, const int64_t *shape) {
-    catena_meta m = {.struct_size = sizeof m,
-                     .ndim = ndim,
-                     .dtype = {CATENA_CODE_FLOAT, 32, 1},
-                     .device_type = 1};
-    for (int32_t d = 0; d < ndim; ++d) m.shape[d] = shape[d];
-    return minihost_allocate(a, &m);
-}
-
-/* ---- the table of services ---- */
-
-/* Keeps the first error text of a call; calls clear it. */
-static catena_status CATENA_CALL fail(catena_ctx *ctx, catena_status status, const char *text) {
-    (void)ctx;
-    if (*error == '\0') snprintf(error, sizeof error, "%s", text);
-    return status;
-}
-static catena_status failed(catena_status status, const char *format, ...) {
-    char text[sizeof error];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    return fail(NULL, status, text);
-}
-static catena_status no_memory(void) { return failed(CATENA_E_NOMEM, "out of memory"); }
-
-static void CATENA_CALL log_text(catena_ctx *ctx, int32_t level, const char *text) {
-    (void)ctx;
-    if (level >= CATENA_LOG_WARNING) fprintf(stderr, "plugin: %s\n", text);
-}
-static void CATENA_CALL parallel_for(catena_ctx *ctx, int64_t n, int64_t grain, catena_range_fn fn,
-                                     void *user) {
-    (void)ctx, (void)grain;
-    if (n > 0) fn(user, 0, n, 0);
-}
-static int32_t CATENA_CALL slots(catena_ctx *ctx) {
-    (void)ctx;
-    return 1;
-}
-/* Reserves n Philox blocks from offset on. Plugins compute the random numbers themselves. */
-static catena_status CATENA_CALL philox(catena_ctx *ctx, uint64_t n, uint64_t *seed,
-                                        uint64_t *offset) {
-    static uint64_t drawn;
-    (void)ctx;
-    *seed = 0;
-    *offset = drawn;
-    drawn += n;
+    const size_t bytes = size * meta->dtype.bits / 8, header = (sizeof array + 63) / 64 * 64;
+    void *memory;
+    if (posix_memalign(&memory, 64, header + bytes) != 0) return no_memory();
+    catena_var *a = *out = arrays = memory;
+    *a = array;
+    a->tensor = (catena_tensor){.struct_size = sizeof a->tensor, .nbytes = bytes, .align_log2 = 6};
+    a->tensor.dl = (catena_dl_tensor){
+        (char *)memory + header, 1, 0, meta->ndim, meta->dtype, a->meta.shape, a->strides, 0};
     return CATENA_OK;
 }
-static int64_t CATENA_CALL config(catena_ctx *ctx, const char *key, int64_t otherwise) {
-    (void)ctx;
-    return strcmp(key, "train") == 0 ? 1 : otherwise;
-}
-static const void *const *CATENA_CALL extensions(catena_ctx *ctx, const char *id) {
-    static const void *const none[] = {NULL};
-    (void)ctx, (void)id;
-    return none;
-}
-static catena_status CATENA_CALL find(catena_ctx *ctx, const char *name,
-                                      const catena_callable **out) {
-    (void)ctx;
-    *out = (const catena_callable *)minihost_function(name);
-    return *out != NULL ? CATENA_OK
-                        : failed(CATENA_E_INVALID, "no plugin has the function %s", name);
-}
-static catena_status CATENA_CALL call(catena_ctx *ctx, const catena_callable *callable,
-                                      const catena_named_value *attrs, uint32_t n_attrs,
-                                      catena_var *const *x, uint32_t n_x, catena_var **y,
-                                      uint32_t n_y) {
-    const catena_function *f = (const catena_function *)callable;
-    if (!ctx->in_gradient)
-        return failed(CATENA_E_INVALID, "[%s] call: expected within a gradient, got elsewhere",
-                      f->name);
-    if (n_x > CATENA_MAX_PORTS || n_y > f->n_outputs)
-        return failed(CATENA_E_INVALID, "[%s] call: expected at most its ports, got more", f->name);
-    minihost_call *c = minihost_begin(f->name, attrs, n_attrs);
-    if (c == NULL) return CATENA_E_INVALID;
-    if (n_x > c->n_x) c->n_x = n_x;
-    for (uint32_t i = 0; i < n_x; ++i)
-        if (x[i] != NULL) c->x[i] = x[i]->array; /* borrowed */
-    catena_status status = minihost_forward(c);
-    for (uint32_t i = 0; status == CATENA_OK && i < n_y; ++i) {
-        catena_var *var = y[i] = malloc(sizeof *var);
-        if (var == NULL) {
-            status = no_memory();
-            break;
-        }
-        *var = (catena_var){c->y[i], ctx->vars};
-        ctx->vars = var;
-        c->y[i].data = NULL;
+static void release(void) {
+    while (arrays != NULL) {
+        catena_var *next = arrays->next;
+        free(arrays);
+        arrays = next;
     }
-    for (uint32_t i = 0; i < n_x; ++i) c->x[i].data = NULL;
-    minihost_end(c);
+}
+static int is_float32(const catena_var *a) {
+    return a != NULL && a->meta.dtype.code == CATENA_CODE_FLOAT && a->meta.dtype.bits == 32;
+}
+/* Makes an array of float32: start + step, start + 2 * step, ... */
+static catena_status fill(const catena_meta *meta, float start, float step, catena_var **out) {
+    const catena_status status = allocate(meta, out);
+    for (size_t i = 0; status == CATENA_OK && i < (*out)->tensor.nbytes / sizeof(float); ++i)
+        ((float *)(*out)->tensor.dl.data)[i] = start + step * (float)(i + 1);
     return status;
-}
-static catena_status CATENA_CALL meta(catena_ctx *ctx, const catena_var *var, catena_meta *out) {
-    const uint32_t struct_size = out->struct_size;
-    (void)ctx;
-    *out = var->array.meta;
-    out->struct_size = struct_size;
-    return CATENA_OK;
-}
-static const void *CATENA_CALL get_extension(const catena_host *host, const char *id) {
-    (void)host, (void)id;
-    return NULL;
-}
-
-static const catena_host table = {
-    .struct_size = sizeof(catena_host),
-    .abi_major = CATENA_ABI_MAJOR,
-    .abi_minor = MINIHOST_MINOR,
-    .name = "minihost",
-    .version = "1.0.0",
-    .log = log_text,
-    .fail = fail,
-    .parallel_for = parallel_for,
-    .slots = slots,
-    .philox = philox,
-    .config = config,
-    .extensions = extensions,
-    .find = find,
-    .call = call,
-    .meta = meta,
-    .get_extension = get_extension,
-};
-const catena_host *minihost_table(void) { return &table; }
-
-/* ---- plugins ---- */
-
-const catena_plugin *minihost_load(const char *path, const catena_host *host) {
-    catena_ctx ctx = {0, NULL};
-    *error = '\0';
-    if (host == NULL) host = &table;
-    /* dlopen() would look for a bare name in the library path. */
-    char beside[FILENAME_MAX];
-    const char *folder = strchr(path, '/') == NULL ? "./" : "";
-    if (snprintf(beside, sizeof beside, "%s%s", folder, path) >= (int)sizeof beside)
-        return failed(CATENA_E_INVALID, "path of a plugin: expected a shorter one, got %s", path),
-               NULL;
-    void *library = dlopen(beside, RTLD_NOW | RTLD_LOCAL);
-    if (library == NULL) return failed(CATENA_E_INVALID, "%s", dlerror()), NULL;
-    const catena_manifest *m = dlsym(library, "catena_manifest_v1");
-    const catena_plugin *(CATENA_CALL * entry)(const catena_host *, catena_ctx *);
-    *(void **)&entry = dlsym(library, "catena_plugin_entry_v1");
-    if (m == NULL || entry == NULL || memcmp(m->magic, CATENA_MANIFEST_MAGIC, 8) != 0)
-        return failed(CATENA_E_INVALID, "%s: expected a plugin of ABI 1, got none", path), NULL;
-    if (m->abi_major != host->abi_major || m->abi_minor_needed > host->abi_minor)
-        return failed(CATENA_E_INVALID, "%s: ABI: it needs %u.%u, this host has %u.%u", path,
-                      (unsigned)m->abi_major, (unsigned)m->abi_minor_needed,
-                      (unsigned)host->abi_major, (unsigned)host->abi_minor),
-               NULL;
-    const catena_plugin *p = entry(host, &ctx);
-    if (p == NULL || n_plugins == sizeof plugins / sizeof *plugins)
-        return failed(CATENA_E_INVALID, "%s: %s", path, p ? "too many" : "its entry failed"), NULL;
-    for (uint32_t i = 0; i < n_plugins; ++i)
-        if (plugins[i] == p) return p;
-    plugins[n_plugins++] = p;
-    if (p->init == NULL || p->init(host, &ctx) == CATENA_OK) return p;
-    --n_plugins;
-    return failed(CATENA_E_INVALID, "%s: its init() failed", path), NULL;
-}
-const catena_function *minihost_function(const char *name) {
-    for (uint32_t p = 0; p < n_plugins; ++p)
-        for (uint32_t i = 0; i < plugins[p]->n_functions; ++i)
-            if (strcmp(plugins[p]->functions[i]->name, name) == 0) return plugins[p]->functions[i];
-    return NULL;
-}
-const catena_port_spec *minihost_port(const catena_function *f, uint32_t i) {
-    return f->inputs[i < f->n_inputs ? i : f->n_inputs - 1];
 }
 
 /* ---- calls ---- */
 
-static int refused(const catena_attr_spec *s, const catena_value *v) {
-    const char *const *choice = s->choices;
-    if (v->kind != s->kind) return 1;
-    if (v->kind == CATENA_ATTR_BOOL) return v->v.i != 0 && v->v.i != 1;
-    if (v->kind == CATENA_ATTR_STRING && choice != NULL) {
-        while (*choice != NULL && strcmp(*choice, v->v.s) != 0) ++choice;
+static catena_status CATENA_CALL find(catena_ctx *c, const char *name,
+                                      const catena_callable **out) {
+    for (uint32_t p = 0; p < n_plugins; ++p)
+        for (uint32_t i = 0; i < plugins[p]->n_functions; ++i) {
+            const catena_function *f = plugins[p]->functions[i];
+            *out = (const catena_callable *)f;
+            if (strcmp(f->name, name) == 0) return CATENA_OK;
+        }
+    return failed(NULL, CATENA_E_INVALID, "no plugin has the function %s", name);
+}
+/* Begins a call without arrays, and with the defaults of the attributes. */
+static void begin(catena_ctx *c, const catena_callable *callable) {
+    const catena_function *f = (const catena_function *)callable;
+    *error = '\0';
+    *c = (catena_ctx){.function = f, .n_x = f->n_inputs, .n_y = f->n_outputs};
+    for (uint32_t i = 0; i < f->n_attrs; ++i) c->attrs[i] = f->attrs[i]->def;
+}
+/* Returns the port of the i-th input of a call: the last one repeats if it is variadic. */
+static const catena_port_spec *port(const catena_function *f, uint32_t i) {
+    return f->inputs[i < f->n_inputs ? i : f->n_inputs - 1];
+}
+/* Returns the index of an attribute, or n_attrs if there is none of this name. */
+static uint32_t attribute(const catena_function *f, const char *name) {
+    uint32_t i = 0;
+    while (i < f->n_attrs && strcmp(f->attrs[i]->name, name) != 0) ++i;
+    return i;
+}
+/* Whether a value is of another kind, out of range, or none of the choices. */
+static int refused(const catena_attr_spec *spec, const catena_value *value) {
+    const int is_float = value->kind == CATENA_ATTR_FLOAT || value->kind == CATENA_ATTR_FLOATS;
+    const double *f = value->kind == CATENA_ATTR_FLOATS ? value->v.floats : &value->v.f;
+    const int64_t *n = value->kind == CATENA_ATTR_INTS ? value->v.ints : &value->v.i;
+    const char *const *choice = spec->choices;
+    if (value->kind != spec->kind) return 1;
+    if (value->kind == CATENA_ATTR_BOOL) return *n != 0 && *n != 1;
+    if (value->kind == CATENA_ATTR_STRING && choice != NULL) {
+        while (*choice != NULL && strcmp(*choice, value->v.s) != 0) ++choice;
         return *choice == NULL;
     }
-    for (uint32_t i = 0; i < v->n && (s->flags & CATENA_ATTR_RANGED) != 0; ++i) {
-        const double f = v->kind == CATENA_ATTR_FLOATS ? v->v.floats[i] : v->v.f;
-        const int64_t n = v->kind == CATENA_ATTR_INTS ? v->v.ints[i] : v->v.i;
-        if (v->kind == CATENA_ATTR_FLOAT || v->kind == CATENA_ATTR_FLOATS
-                ? !(s->lo.v.f <= f && f <= s->hi.v.f)
-                : n < s->lo.v.i || n > s->hi.v.i)
+    for (uint32_t i = 0; i < value->n && (spec->flags & CATENA_ATTR_RANGED) != 0; ++i)
+        if (is_float ? !(spec->lo.v.f <= f[i] && f[i] <= spec->hi.v.f)
+                     : n[i] < spec->lo.v.i || n[i] > spec->hi.v.i)
             return 1;
-    }
     return 0;
 }
-/* Fills values in the order of the schema, from attrs or defaults. */
-static catena_status bind(const catena_function *f, const catena_named_value *attrs,
-                          uint32_t n_attrs, catena_value *values) {
-    uint64_t given = 0;
-    for (uint32_t i = 0; i < n_attrs; ++i) {
-        const char *expected = NULL, *got = "another";
-        uint32_t at = 0;
-        while (at < f->n_attrs && strcmp(f->attrs[at]->name, attrs[i].name) != 0) ++at;
-        if (at == f->n_attrs) expected = "a name of the function's";
-        else if ((given >> at & 1) != 0) expected = "once", got = "twice";
-        else if (refused(f->attrs[at], &attrs[i].value))
-            expected = "a value of its kind, range and choices";
-        if (expected != NULL)
-            return failed(CATENA_E_INVALID, "[%s] attribute '%s': expected %s, got %s", f->name,
-                          attrs[i].name, expected, got);
-        values[at] = attrs[i].value;
-        given |= (uint64_t)1 << at;
-    }
-    for (uint32_t i = 0; i < f->n_attrs; ++i) {
-        if ((given >> i & 1) != 0) continue;
-        if ((f->attrs[i]->flags & CATENA_ATTR_REQUIRED) != 0)
-            return failed(CATENA_E_INVALID, "[%s] attribute '%s': expected a value, got none",
-                          f->name, f->attrs[i]->name);
-        values[i] = f->attrs[i]->def;
-    }
+static catena_status set(catena_ctx *c, const char *name, const catena_value *value) {
+    const uint32_t i = attribute(c->function, name);
+    const char *expected = NULL;
+    if (i == c->function->n_attrs) expected = "a name of the function's, got another";
+    else if (has(c->given, i)) expected = "once, got twice";
+    else if (refused(c->function->attrs[i], value))
+        expected = "a value of its kind, range and choices, got another";
+    if (expected != NULL)
+        return failed(c, CATENA_E_INVALID, "attribute '%s': expected %s", name, expected);
+    c->attrs[i] = *value;
+    c->given |= (uint64_t)1 << i;
     return CATENA_OK;
 }
-minihost_call *minihost_begin(const char *name, const catena_named_value *attrs, uint32_t n_attrs) {
-    const catena_callable *found;
-    *error = '\0';
-    if (find(NULL, name, &found) != CATENA_OK) return NULL;
-    minihost_call *c = calloc(1, sizeof *c);
-    if (c == NULL) return no_memory(), NULL;
-    c->function = (const catena_function *)found;
-    c->n_x = c->function->n_inputs;
-    c->n_y = c->function->n_outputs;
-    if (bind(c->function, attrs, n_attrs, c->attrs) == CATENA_OK) return c;
-    free(c);
-    return NULL;
-}
-void minihost_end(minihost_call *c) {
-    minihost_array *lists[] = {c->x, c->y, c->gy, c->gx, c->saved};
-    for (size_t k = 0; k < sizeof lists / sizeof *lists; ++k)
-        for (uint32_t i = 0; i < CATENA_MAX_PORTS; ++i) free(lists[k][i].data);
-    free(c);
-}
 
-/* Sets the shapes and dtypes of y; allocates no memory. */
-static catena_status infer(minihost_call *c) {
-    const catena_function *f = c->function;
-    const catena_meta *x[CATENA_MAX_PORTS];
-    catena_meta *y[CATENA_MAX_PORTS];
-    catena_ctx ctx = {0, NULL};
-    if (f->infer == NULL)
-        return failed(CATENA_E_UNSUPPORTED, "[%s] expected kernels, got a composition alone",
-                      f->name);
-    if (c->n_x > f->n_inputs &&
-        (f->n_inputs == 0 || (minihost_port(f, c->n_x)->flags & CATENA_PORT_VARIADIC) == 0))
-        return failed(CATENA_E_INVALID, "[%s] inputs: expected %u, got %u", f->name,
-                      (unsigned)f->n_inputs, (unsigned)c->n_x);
-    for (uint32_t i = 0; i < c->n_x; ++i) {
-        x[i] = c->x[i].data == NULL ? NULL : &c->x[i].meta;
-        if (x[i] == NULL && (minihost_port(f, i)->flags & CATENA_PORT_OPTIONAL) == 0)
-            return failed(CATENA_E_INVALID, "[%s] %s: expected an array, got none", f->name,
-                          minihost_port(f, i)->name);
-    }
-    for (uint32_t i = 0; i < c->n_y; ++i) {
-        y[i] = &c->y[i].meta;
-        y[i]->struct_size = sizeof(catena_meta);
-        y[i]->device_type = 1; /* the CPU, if the function has no inputs to infer it from */
-    }
-    return f->infer(&ctx, c->attrs, x, c->n_x, y, c->n_y);
-}
+/* ---- kernels ---- */
 
-/* Whether the kernel has a row of dtypes, one for each type variable in order of first use, that
- * matches the arrays. */
-static int serves(const minihost_call *c, const catena_kernel *k) {
+/* Whether a kernel may run this phase: a row of its dtypes, one for each type variable in order of
+ * first use, must match the arrays. */
+static int serves(const catena_ctx *c, int32_t phase, const owned_kernel *owned) {
     const catena_function *f = c->function;
-    const char *vars[CATENA_MAX_TYPE_VARS];
-    catena_dtype dtypes[CATENA_MAX_TYPE_VARS];
-    int known[CATENA_MAX_TYPE_VARS] = {0};
-    uint32_t n = 0;
-    if (strcmp(k->function, f->name) != 0 || strcmp(k->device, "cpu") != 0 || *k->isa != '\0' ||
-        f->version < k->version_min || f->version > k->version_max || k->n_saved > CATENA_MAX_PORTS)
+    const catena_kernel *k = owned->kernel, *ran = c->ran.kernel;
+    const uint32_t n = c->n_x + c->n_y;
+    const catena_dtype *row = k->types;
+    if (k->phase != phase || strcmp(k->function, f->name) != 0 || strcmp(k->device, "cpu") != 0 ||
+        *k->isa != '\0' || f->version < k->version_min || f->version > k->version_max ||
+        k->n_saved > PORTS)
         return 0;
-    for (uint32_t i = 0; i < c->n_x + c->n_y; ++i) {
-        const minihost_array *a = i < c->n_x ? &c->x[i] : &c->y[i - c->n_x];
-        const char *var = (i < c->n_x ? minihost_port(f, i) : f->outputs[i - c->n_x])->type_var;
-        uint32_t v = 0;
-        while (v < n && strcmp(vars[v], var) != 0) ++v;
-        if (v == n) vars[n++] = var;
-        if (i < c->n_x && a->data == NULL) continue;
-        if (known[v] && memcmp(&dtypes[v], &a->meta.dtype, sizeof *dtypes) != 0) return 0;
-        known[v] = 1;
-        dtypes[v] = a->meta.dtype;
-    }
-    for (const catena_dtype *row = k->types; row < k->types + k->n_types * n; row += n) {
-        uint32_t v = 0;
-        while (v < n && (!known[v] || memcmp(&dtypes[v], &row[v], sizeof *row) == 0)) ++v;
-        if (v == n) return 1;
+    /* Only kernels of the same plugin and variant may read saved state. */
+    if (phase == CATENA_PHASE_BACKWARD && k->variant != NULL &&
+        (owned->plugin != c->ran.plugin || ran->variant == NULL ||
+         strcmp(k->variant, ran->variant) != 0))
+        return 0;
+    for (uint32_t r = 0; r < k->n_types; ++r) {
+        const char *vars[CATENA_MAX_TYPE_VARS];
+        uint32_t n_vars = 0, matching = 0;
+        for (uint32_t i = 0; i < n; ++i) {
+            const catena_var *a = i < c->n_x ? c->x[i] : c->y[i - c->n_x];
+            const char *var = (i < c->n_x ? port(f, i) : f->outputs[i - c->n_x])->type_var;
+            uint32_t v = 0;
+            while (v < n_vars && strcmp(vars[v], var) != 0) ++v;
+            if (v == n_vars) vars[n_vars++] = var;
+            matching += a == NULL || memcmp(&a->meta.dtype, &row[v], sizeof *row) == 0;
+        }
+        if (matching == n) return 1;
+        row += n_vars;
     }
     return 0;
 }
-
-/* Sets list[i] to a tensor of array i if the array has data and i is in the set, else to NULL. */
-static void lend(catena_tensor *tensors, catena_tensor **list, minihost_array *arrays, uint32_t n,
-                 uint64_t set, uint32_t flags) {
-    for (uint32_t i = 0; i < n; ++i) {
-        minihost_array *a = &arrays[i];
-        list[i] = a->data != NULL && (set >> i & 1) != 0 ? &tensors[i] : NULL;
-        tensors[i] = (catena_tensor){
-            .struct_size = sizeof *tensors,
-            .flags = CATENA_TENSOR_CONTIGUOUS | flags,
-            .dl = {a->data, 1, 0, a->meta.ndim, a->meta.dtype, a->meta.shape, a->strides, 0},
-            .nbytes = bytes_of(a),
-            .align_log2 = 6};
-    }
+/* Whether retain_x contains input i: CATENA_RETAIN_REST is all from the last port on. */
+static int retains(const catena_function *f, uint64_t retain_x, uint32_t i) {
+    return has(retain_x, i) || ((retain_x & CATENA_RETAIN_REST) != 0 && i + 1 >= f->n_inputs);
 }
-/* The set of inputs in a function's or a kernel's retain_x: CATENA_RETAIN_REST is all from the last. */
-static uint64_t retained(const catena_function *f, uint64_t retain_x) {
-    if ((retain_x & CATENA_RETAIN_REST) == 0 || f->n_inputs == 0) return retain_x;
-    return retain_x | ~(uint64_t)0 << (f->n_inputs - 1);
+/* Returns what a kernel sees of an array. */
+static catena_tensor *lend(catena_var *a, uint32_t flags) {
+    if (a == NULL) return NULL;
+    a->tensor.flags = CATENA_TENSOR_CONTIGUOUS | flags;
+    return &a->tensor;
 }
 /* Runs a kernel. CATENA_E_UNSUPPORTED means that another kernel may support the call. */
-static catena_status run(minihost_call *c, const catena_kernel *k) {
+static catena_status run(catena_ctx *c, const catena_kernel *k) {
     const catena_function *f = c->function;
     const int backward = k->phase == CATENA_PHASE_BACKWARD;
-    const uint64_t all = ~(uint64_t)0;
-    catena_tensor tensors[5][CATENA_MAX_PORTS];
-    catena_tensor *x[CATENA_MAX_PORTS], *y[CATENA_MAX_PORTS], *gy[CATENA_MAX_PORTS];
-    catena_tensor *gx[CATENA_MAX_PORTS], *saved[CATENA_MAX_PORTS];
-    catena_meta metas[CATENA_MAX_PORTS], *meta_list[CATENA_MAX_PORTS];
-    uint8_t req[CATENA_MAX_PORTS] = {0};
-    uint64_t targets = 0;
-    lend(tensors[0], x, c->x, c->n_x,
-         backward ? retained(f, k->variant != NULL ? k->retain_x : f->retain_x) : all,
-         CATENA_TENSOR_READONLY);
-    lend(tensors[1], y, c->y, c->n_y,
-         backward ? (k->variant != NULL ? k->retain_y : f->retain_y) : all,
-         backward ? +CATENA_TENSOR_READONLY : 0u);
-    lend(tensors[2], gy, c->gy, c->n_y, all, CATENA_TENSOR_READONLY);
-    lend(tensors[3], gx, c->gx, c->n_x, all, 0);
-    for (uint32_t i = 0; i < c->n_x; ++i)
-        if (!backward && (minihost_port(f, i)->flags & CATENA_PORT_MUTATED) != 0)
-            tensors[0][i].flags &= ~(uint32_t)CATENA_TENSOR_READONLY;
-    for (uint32_t i = 0; i < (backward ? c->n_x : c->n_y); ++i) {
-        if (backward && c->gx[i].data == NULL) continue;
-        req[i] = CATENA_REQ_WRITE;
-        if (backward) targets |= (uint64_t)1 << i;
-    }
-    catena_call call = {.struct_size = sizeof call,
-                        .flags = CATENA_CALL_TRAIN,
-                        .phase = k->phase,
-                        .n_saved = k->n_saved,
-                        .function = f,
-                        .attrs = c->attrs,
-                        .n_x = c->n_x,
-                        .n_y = c->n_y,
-                        .x = (const catena_tensor *const *)x,
-                        .y = y,
-                        .gy = (const catena_tensor *const *)gy,
-                        .gx = gx,
-                        .saved = saved,
-                        .req = req,
-                        .targets = &targets};
-    catena_plan plan = {.struct_size = sizeof plan, .n_saved = k->n_saved, .saved = meta_list};
-    catena_ctx ctx = {0, NULL};
-    catena_status status = CATENA_OK;
-    memset(metas, 0, sizeof metas);
-    for (uint32_t i = 0; i < k->n_saved; ++i) {
-        meta_list[i] = &metas[i];
+    const uint64_t retain_x = k->variant != NULL ? k->retain_x : f->retain_x;
+    const uint64_t retain_y = k->variant != NULL ? k->retain_y : f->retain_y;
+    const catena_tensor *x[PORTS], *gy[PORTS];
+    catena_tensor *y[PORTS], *gx[PORTS], *saved[PORTS];
+    catena_meta metas[PORTS] = {{0}}, *meta_list[PORTS];
+    uint8_t req[PORTS];
+    for (uint32_t i = 0; i < PORTS; ++i) {
+        const int is_mutated = c->x[i] != NULL && (port(f, i)->flags & CATENA_PORT_MUTATED) != 0;
+        x[i] = lend(!backward || retains(f, retain_x, i) ? c->x[i] : NULL,
+                    is_mutated && !backward ? 0u : CATENA_TENSOR_READONLY);
+        y[i] = lend(!backward || has(retain_y, i) ? c->y[i] : NULL,
+                    backward ? CATENA_TENSOR_READONLY : 0u);
+        gy[i] = lend(c->gy[i], CATENA_TENSOR_READONLY);
+        gx[i] = lend(c->gx[i], 0);
+        saved[i] = lend(c->saved[i], 0);
+        req[i] = (backward ? gx[i] : y[i]) != NULL ? CATENA_REQ_WRITE : CATENA_REQ_NONE;
         metas[i].struct_size = sizeof *metas;
+        meta_list[i] = &metas[i];
     }
-    if (k->supports != NULL && k->supports(&ctx, &call) == 0) return CATENA_E_UNSUPPORTED;
-    if (k->plan != NULL) status = k->plan(&ctx, &call, &plan);
-    for (uint32_t i = 0; status == CATENA_OK && !backward && i < k->n_saved; ++i)
-        if (minihost_allocate(&c->saved[i], &metas[i]) == NULL) status = no_memory();
-    lend(tensors[4], saved, c->saved, k->n_saved, all, 0);
-    if (status == CATENA_OK && plan.scratch_bytes > 0 &&
-        posix_memalign(&call.scratch, 64, plan.scratch_bytes) != 0)
-        status = no_memory();
-    call.scratch_bytes = plan.scratch_bytes;
+    /* clang-format off */
+    catena_call call = {
+        sizeof call, .flags = CATENA_CALL_TRAIN, .phase = k->phase, .n_saved = k->n_saved,
+        .function = f, .attrs = c->attrs, .n_x = c->n_x, .n_y = c->n_y, .x = x, .y = y, .gy = gy,
+        .gx = gx, .saved = saved, .req = req, .targets = &c->targets};
+    /* clang-format on */
+    catena_plan plan = {.struct_size = sizeof plan, .n_saved = k->n_saved, .saved = meta_list};
+    catena_status status = CATENA_OK;
+    if (k->supports != NULL && k->supports(c, &call) == 0) return CATENA_E_UNSUPPORTED;
+    if (k->plan != NULL) status = k->plan(c, &call, &plan);
+    for (uint32_t i = 0; status == CATENA_OK && !backward && i < k->n_saved; ++i) {
+        status = allocate(&metas[i], &c->saved[i]);
+        saved[i] = lend(c->saved[i], 0);
+    }
     if (status != CATENA_OK) return status;
-    status = k->run(&ctx, &call);
+    if (posix_memalign(&call.scratch, 64, plan.scratch_bytes) != 0) return no_memory();
+    call.scratch_bytes = plan.scratch_bytes;
+    status = k->run(c, &call);
     free(call.scratch);
     /* Kernels must not decline a call in run(): no other kernel is tried then. */
     return status == CATENA_E_UNSUPPORTED ? CATENA_E_INTERNAL : status;
 }
-/* Runs the eligible kernel of the highest priority that supports the call. */
-static catena_status run_best(minihost_call *c, int32_t phase) {
-    const catena_kernel *tried[64];
-    for (uint32_t n = 0; n < sizeof tried / sizeof *tried; ++n) {
-        const catena_kernel *best = NULL;
-        const catena_plugin *from = NULL;
-        for (uint32_t p = 0; p < n_plugins; ++p)
-            for (uint32_t i = 0; i < plugins[p]->n_kernels; ++i) {
-                const catena_kernel *k = plugins[p]->kernels[i];
-                uint32_t at = 0;
-                while (at < n && tried[at] != k) ++at;
-                if (at < n || k->phase != phase || !serves(c, k)) continue;
-                /* Only kernels of the same plugin and variant may read saved state. */
-                if (phase == CATENA_PHASE_BACKWARD && k->variant != NULL &&
-                    (plugins[p] != c->plugin || c->kernel->variant == NULL ||
-                     strcmp(k->variant, c->kernel->variant) != 0))
-                    continue;
-                if (best == NULL || k->priority > best->priority) best = k, from = plugins[p];
-            }
-        if (best == NULL) break;
-        const catena_status status = run(c, best);
-        if (status != CATENA_E_UNSUPPORTED) {
-            if (phase == CATENA_PHASE_FORWARD) c->kernel = best, c->plugin = from;
-            return status;
-        }
+/* Runs the kernel of the highest priority that supports the call. */
+static catena_status run_best(catena_ctx *c, int32_t phase) {
+    for (uint32_t i = 0; i < n_kernels; ++i) {
+        if (!serves(c, phase, &kernels[i])) continue;
+        const catena_status status = run(c, kernels[i].kernel);
+        if (phase == CATENA_PHASE_FORWARD) c->ran = kernels[i];
+        if (status != CATENA_E_UNSUPPORTED) return status;
         *error = '\0';
-        tried[n] = best;
     }
-    return failed(CATENA_E_UNSUPPORTED, "[%s] kernel: expected one for this call, got none",
-                  c->function->name);
-}
-catena_status minihost_forward(minihost_call *c) {
-    *error = '\0';
-    const catena_status status = infer(c);
-    if (status != CATENA_OK) return status;
-    for (uint32_t i = 0; i < c->n_y; ++i)
-        if (minihost_allocate(&c->y[i], &c->y[i].meta) == NULL) return no_memory();
-    if ((c->function->flags & CATENA_FUNCTION_VIEW) == 0) return run_best(c, CATENA_PHASE_FORWARD);
-    memcpy(c->y[0].data, c->x[0].data, bytes_of(&c->y[0]));
-    return CATENA_OK;
+    return failed(c, CATENA_E_UNSUPPORTED, "kernel: expected one for this call, got none");
 }
 
-/* ---- gradients ---- */
+/* ---- forward and backward ---- */
 
-static catena_status allocate_gradients(minihost_call *c, uint64_t *targets) {
-    *error = '\0';
-    *targets = 0;
-    if ((c->function->flags & CATENA_FUNCTION_NOT_DIFFERENTIABLE) != 0)
-        return failed(CATENA_E_NOT_DIFFERENTIABLE, "[%s] it is not differentiable",
-                      c->function->name);
-    for (uint32_t i = 0; i < c->n_x; ++i) {
-        const uint8_t code = c->x[i].meta.dtype.code;
-        if (c->x[i].data == NULL || (code != CATENA_CODE_FLOAT && code != CATENA_CODE_BFLOAT) ||
-            (minihost_port(c->function, i)->flags & CATENA_PORT_NON_DIFFERENTIABLE) != 0)
-            continue;
-        if (minihost_allocate(&c->gx[i], &c->x[i].meta) == NULL) return no_memory();
-        *targets |= (uint64_t)1 << i;
-    }
-    return CATENA_OK;
-}
-catena_status minihost_compose(minihost_call *c) {
+/* Computes y from x. */
+static catena_status forward(catena_ctx *c) {
     const catena_function *f = c->function;
-    catena_ctx ctx = {1, NULL};
-    catena_var vars[3][CATENA_MAX_PORTS];
-    catena_var *x[CATENA_MAX_PORTS], *y[CATENA_MAX_PORTS], *gy[CATENA_MAX_PORTS];
-    catena_var *gx[CATENA_MAX_PORTS] = {NULL};
-    const catena_meta *metas[CATENA_MAX_PORTS];
-    uint64_t targets;
-    catena_status status = allocate_gradients(c, &targets);
-    if (status != CATENA_OK) return status;
-    if (f->gradient == NULL)
-        return failed(CATENA_E_NOT_DIFFERENTIABLE, "[%s] its gradient is no composition", f->name);
+    catena_meta metas[PORTS], *y[PORTS];
+    *error = '\0';
+    for (uint32_t i = 0; i < f->n_attrs; ++i)
+        if ((f->attrs[i]->flags & CATENA_ATTR_REQUIRED) != 0 && !has(c->given, i))
+            return failed(c, CATENA_E_INVALID, "attribute '%s': expected a value, got none",
+                          f->attrs[i]->name);
+    if (f->infer == NULL)
+        return failed(c, CATENA_E_UNSUPPORTED, "expected kernels, got a composition alone");
+    if (c->n_x > f->n_inputs &&
+        (f->n_inputs == 0 || (port(f, c->n_x)->flags & CATENA_PORT_VARIADIC) == 0))
+        return failed(c, CATENA_E_INVALID, "inputs: expected %u, got %u", f->n_inputs, c->n_x);
     for (uint32_t i = 0; i < c->n_x; ++i) {
-        vars[0][i].array = c->x[i];
-        metas[i] = c->x[i].data == NULL ? NULL : &c->x[i].meta;
-        x[i] = metas[i] != NULL && (retained(f, f->retain_x) >> i & 1) != 0 ? &vars[0][i] : NULL;
+        c->x_meta[i] = c->x[i] == NULL ? NULL : &c->x[i]->meta;
+        if (c->x[i] == NULL && (port(f, i)->flags & CATENA_PORT_OPTIONAL) == 0)
+            return failed(c, CATENA_E_INVALID, "%s: expected an array, got none", port(f, i)->name);
     }
     for (uint32_t i = 0; i < c->n_y; ++i) {
-        vars[1][i].array = c->y[i], vars[2][i].array = c->gy[i];
-        y[i] = (f->retain_y >> i & 1) != 0 ? &vars[1][i] : NULL;
-        gy[i] = c->gy[i].data != NULL ? &vars[2][i] : NULL;
+        metas[i] = (catena_meta){.struct_size = sizeof *metas, .device_type = 1}; /* the CPU */
+        y[i] = &metas[i];
     }
-    const catena_gradient_call call = {.struct_size = sizeof call,
-                                       .flags = CATENA_CALL_TRAIN,
-                                       .function = f,
-                                       .attrs = c->attrs,
-                                       .n_x = c->n_x,
-                                       .n_y = c->n_y,
-                                       .x = x,
-                                       .y = y,
-                                       .gy = gy,
-                                       .gx = gx,
-                                       .targets = &targets,
-                                       .x_meta = metas};
-    status = f->gradient(&ctx, &call);
+    catena_status status = f->infer(c, c->attrs, c->x_meta, c->n_x, y, c->n_y);
+    for (uint32_t i = 0; status == CATENA_OK && i < c->n_y; ++i)
+        status = allocate(&metas[i], &c->y[i]);
+    if (status != CATENA_OK) return status;
+    if ((f->flags & CATENA_FUNCTION_VIEW) == 0) return run_best(c, CATENA_PHASE_FORWARD);
+    memcpy(c->y[0]->tensor.dl.data, c->x[0]->tensor.dl.data, c->y[0]->tensor.nbytes);
+    return CATENA_OK;
+}
+/* Computes gx with other functions, whose plugins must be loaded. */
+static catena_status compose_gradient(catena_ctx *c) {
+    const catena_function *f = c->function;
+    catena_var *x[PORTS], *y[PORTS], *gx[PORTS] = {NULL};
+    *error = '\0';
+    if (f->gradient == NULL)
+        return failed(c, CATENA_E_NOT_DIFFERENTIABLE, "its gradient is no composition");
+    for (uint32_t i = 0; i < PORTS; ++i) {
+        x[i] = retains(f, f->retain_x, i) ? c->x[i] : NULL;
+        y[i] = has(f->retain_y, i) ? c->y[i] : NULL;
+    }
+    /* clang-format off */
+    const catena_gradient_call call = {
+        sizeof call, .flags = CATENA_CALL_TRAIN, .function = f, .attrs = c->attrs, .n_x = c->n_x,
+        .n_y = c->n_y, .x = x, .y = y, .gy = c->gy, .gx = gx, .targets = &c->targets,
+        .x_meta = c->x_meta};
+    /* clang-format on */
+    c->in_gradient = 1;
+    catena_status status = f->gradient(c, &call);
+    c->in_gradient = 0;
     for (uint32_t i = 0; status == CATENA_OK && i < c->n_x; ++i) {
-        const size_t bytes = c->gx[i].data == NULL ? 0 : bytes_of(&c->gx[i]);
-        if (bytes > 0 && gx[i] == NULL) memset(c->gx[i].data, 0, bytes);
-        else if (bytes > 0 && bytes_of(&gx[i]->array) == bytes)
-            memcpy(c->gx[i].data, gx[i]->array.data, bytes);
-        else if (bytes > 0)
-            status = failed(CATENA_E_SHAPE, "[%s] gradient of %s: expected its shape, got another",
-                            f->name, minihost_port(f, i)->name);
-    }
-    while (ctx.vars != NULL) {
-        catena_var *next = ctx.vars->next;
-        free(ctx.vars->array.data);
-        free(ctx.vars);
-        ctx.vars = next;
+        if (!has(c->targets, i)) continue;
+        if (gx[i] == NULL) memset(c->gx[i]->tensor.dl.data, 0, c->gx[i]->tensor.nbytes);
+        else if (gx[i]->tensor.nbytes == c->gx[i]->tensor.nbytes) c->gx[i] = gx[i];
+        else
+            status = failed(c, CATENA_E_SHAPE, "gradient of %s: expected its shape, got another",
+                            port(f, i)->name);
     }
     return status;
 }
-catena_status minihost_backward(minihost_call *c) {
-    uint64_t targets;
-    catena_status status = allocate_gradients(c, &targets);
-    if (status == CATENA_OK) status = run_best(c, CATENA_PHASE_BACKWARD);
-    if (status != CATENA_E_UNSUPPORTED || c->function->gradient == NULL) return status;
-    return minihost_compose(c);
+/* Computes gx of each differentiable input from gy, by a kernel or else by composition. */
+static catena_status backward(catena_ctx *c, int composed) {
+    *error = '\0';
+    c->targets = 0;
+    if ((c->function->flags & CATENA_FUNCTION_NOT_DIFFERENTIABLE) != 0)
+        return failed(c, CATENA_E_NOT_DIFFERENTIABLE, "it is not differentiable");
+    for (uint32_t i = 0; i < c->n_x; ++i) {
+        const uint32_t flags = port(c->function, i)->flags;
+        if (!is_float32(c->x[i]) || (flags & CATENA_PORT_NON_DIFFERENTIABLE) != 0) continue;
+        if (allocate(&c->x[i]->meta, &c->gx[i]) != CATENA_OK) return CATENA_E_NOMEM;
+        c->targets |= (uint64_t)1 << i;
+    }
+    if (!composed) {
+        const catena_status status = run_best(c, CATENA_PHASE_BACKWARD);
+        if (status != CATENA_E_UNSUPPORTED || c->function->gradient == NULL) return status;
+    }
+    return compose_gradient(c);
+}
+
+/* ---- the services that plugins call ---- */
+
+static void CATENA_CALL log_text(catena_ctx *c, int32_t level, const char *text) {
+    if (level >= CATENA_LOG_WARNING) fprintf(stderr, "plugin: %s\n", text);
+}
+static catena_status CATENA_CALL fail(catena_ctx *c, catena_status status, const char *text) {
+    return failed(NULL, status, "%s", text);
+}
+static void CATENA_CALL parallel_for(catena_ctx *c, int64_t n, int64_t grain, catena_range_fn fn,
+                                     void *user) {
+    if (n > 0) fn(user, 0, n, 0);
+}
+static int32_t CATENA_CALL slots(catena_ctx *c) { return 1; }
+/* Reserves n Philox blocks. Plugins compute the random numbers themselves. */
+static catena_status CATENA_CALL philox(catena_ctx *c, uint64_t n, uint64_t *seed,
+                                        uint64_t *first) {
+    static uint64_t drawn;
+    *seed = 0;
+    *first = drawn;
+    drawn += n;
+    return CATENA_OK;
+}
+static int64_t CATENA_CALL config(catena_ctx *c, const char *key, int64_t otherwise) {
+    return strcmp(key, "train") == 0 ? 1 : otherwise;
+}
+static const void *const *CATENA_CALL extensions(catena_ctx *c, const char *id) {
+    static const void *const none[] = {NULL};
+    return none;
+}
+/* Calls a function within a gradient. */
+static catena_status CATENA_CALL call(catena_ctx *ctx, const catena_callable *callable,
+                                      const catena_named_value *attrs, uint32_t n_attrs,
+                                      catena_var *const *x, uint32_t n_x, catena_var **y,
+                                      uint32_t n_y) {
+    catena_ctx c;
+    if (!ctx->in_gradient)
+        return failed(ctx, CATENA_E_INVALID, "call: expected within a gradient, got elsewhere");
+    begin(&c, callable);
+    if (n_x > PORTS || n_y > c.n_y)
+        return failed(&c, CATENA_E_INVALID, "call: expected at most its ports, got more");
+    catena_status status = CATENA_OK;
+    for (uint32_t i = 0; status == CATENA_OK && i < n_attrs; ++i)
+        status = set(&c, attrs[i].name, &attrs[i].value);
+    for (uint32_t i = 0; i < n_x; ++i) c.x[i] = x[i];
+    if (n_x > c.n_x) c.n_x = n_x;
+    if (status == CATENA_OK) status = forward(&c);
+    for (uint32_t i = 0; i < n_y; ++i) y[i] = c.y[i];
+    return status;
+}
+static catena_status CATENA_CALL meta(catena_ctx *c, const catena_var *var, catena_meta *out) {
+    const size_t size = out->struct_size < sizeof *out ? out->struct_size : sizeof *out;
+    memcpy(&out->ndim, &var->meta.ndim, size - offsetof(catena_meta, ndim));
+    return CATENA_OK;
+}
+static const void *CATENA_CALL get_extension(const catena_host *h, const char *id) { return NULL; }
+static catena_status CATENA_CALL read_elements(catena_ctx *c, const catena_var *var,
+                                               const void **elements) {
+    return failed(c, CATENA_E_INVALID, "read: expected within a composition, got elsewhere");
+}
+/* clang-format off */
+static const catena_host table = {
+    sizeof table, .abi_major = CATENA_ABI_MAJOR, .abi_minor = CATENA_ABI_MINOR,
+    .name = "minihost", .version = "1.0.0", .log = log_text, .fail = fail,
+    .parallel_for = parallel_for, .slots = slots, .philox = philox, .config = config,
+    .extensions = extensions, .find = find, .call = call, .meta = meta,
+    .get_extension = get_extension, .read = read_elements};
+/* clang-format on */
+
+/* Loads a plugin, which gets the host's table, and stores the plugin's table. */
+static catena_status load(const char *path, const catena_host *host, const catena_plugin **out) {
+    static catena_ctx loading;
+    const catena_plugin *(CATENA_CALL * entry)(const catena_host *, catena_ctx *);
+    char file[FILENAME_MAX];
+    const char *folder = strchr(path, '/') == NULL ? "./" : ""; /* not of the library path */
+    *error = '\0';
+    if (snprintf(file, sizeof file, "%s%s", folder, path) >= (int)sizeof file)
+        return failed(NULL, CATENA_E_INVALID, "%s: expected a shorter path", path);
+    void *library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+    if (library == NULL) return failed(NULL, CATENA_E_INVALID, "%s", dlerror());
+    const catena_manifest *m = dlsym(library, "catena_manifest_v1");
+    *(void **)&entry = dlsym(library, "catena_plugin_entry_v1");
+    if (m == NULL || entry == NULL || memcmp(m->magic, CATENA_MANIFEST_MAGIC, 8) != 0)
+        return failed(NULL, CATENA_E_INVALID, "%s: expected a plugin of ABI 1, got none", path);
+    if (m->abi_major != host->abi_major || m->abi_minor_needed > host->abi_minor)
+        return failed(NULL, CATENA_E_INVALID, "%s: ABI: it needs %d.%d, this host has %d.%d", path,
+                      m->abi_major, m->abi_minor_needed, host->abi_major, host->abi_minor);
+    const catena_plugin *p = *out = entry(host, &loading);
+    if (p == NULL) return failed(NULL, CATENA_E_INVALID, "%s: its entry failed", path);
+    for (uint32_t i = 0; i < n_plugins; ++i)
+        if (plugins[i] == p) return CATENA_OK;
+    if (n_plugins == MAX_PLUGINS || p->n_kernels > MAX_KERNELS - n_kernels)
+        return failed(NULL, CATENA_E_INVALID, "%s: too many", path);
+    plugins[n_plugins++] = p;
+    if (p->init != NULL && p->init(host, &loading) != CATENA_OK) {
+        --n_plugins;
+        return failed(NULL, CATENA_E_INVALID, "%s: its init() failed", path);
+    }
+    for (uint32_t i = 0; i < p->n_kernels; ++i) {
+        uint32_t at = n_kernels++;
+        for (; at > 0 && kernels[at - 1].kernel->priority < p->kernels[i]->priority; --at)
+            kernels[at] = kernels[at - 1];
+        kernels[at] = (owned_kernel){p->kernels[i], p};
+    }
+    return CATENA_OK;
+}
+
+/* ---- the program ---- */
+
+static void show(const catena_plugin *plugin) {
+    for (uint32_t i = 0; i < plugin->n_functions; ++i) {
+        const catena_function *f = plugin->functions[i];
+        printf("%s(", f->name);
+        for (uint32_t k = 0; k < f->n_inputs; ++k)
+            printf("%s%s", k == 0 ? "" : ", ", f->inputs[k]->name);
+        for (uint32_t k = 0; k < f->n_attrs; ++k) printf(", %s=", f->attrs[k]->name);
+        printf(") ->");
+        for (uint32_t k = 0; k < f->n_outputs; ++k) printf(" %s", f->outputs[k]->name);
+        printf("\n");
+    }
+}
+static void print(const char *what, const char *name, const catena_var *a) {
+    if (!is_float32(a)) return;
+    printf("%s%s (", what, name);
+    for (int32_t d = 0; d < a->meta.ndim; ++d)
+        printf("%s%lld", d == 0 ? "" : "x", (long long)a->meta.shape[d]);
+    printf(") =");
+    for (size_t i = 0; i < a->tensor.nbytes / sizeof(float); ++i)
+        printf(" %.6g", (double)((const float *)a->tensor.dl.data)[i]);
+    printf("\n");
+}
+/* Sets the attribute of "NAME=NUMBER", by its kind. Returns what is wrong, or NULL. */
+static const char *parse_number(catena_ctx *c, char *text) {
+    char *number = strchr(text, '='), *rest;
+    *number++ = '\0';
+    const uint32_t i = attribute(c->function, text);
+    const double x = strtod(number, &rest);
+    catena_value value = {CATENA_ATTR_FLOAT, 1, {.i = fabs(x) < 0x1p53 ? (int64_t)x : 0}};
+    if (i < c->function->n_attrs) value.kind = c->function->attrs[i]->kind;
+    const int is_float = value.kind == CATENA_ATTR_FLOAT;
+    if (rest == number || *rest != '\0' || isspace((unsigned char)*number) || !isfinite(x) ||
+        value.kind > CATENA_ATTR_BOOL || (!is_float && (double)value.v.i != x))
+        return "expected an attribute that is a number";
+    if (is_float) value.v.f = x;
+    return set(c, text, &value) == CATENA_OK ? NULL : error;
+}
+/* Makes the i-th input from a shape. Returns what is wrong, or NULL. */
+static const char *parse_shape(catena_ctx *c, uint32_t i, const char *text) {
+    catena_meta m = {sizeof m, .dtype = {CATENA_CODE_FLOAT, 32, 1}, .device_type = 1};
+    const char *wrong = "expected a shape, as in 2x3";
+    if (i >= PORTS) return wrong;
+    if (strcmp(text, "-") == 0) return NULL;
+    while (*text != '\0') {
+        char *rest;
+        if (m.ndim == CATENA_MAX_NDIM || !isdigit((unsigned char)*text)) return wrong;
+        m.shape[m.ndim++] = strtoll(text, &rest, 10); /* INT64_MAX if it is too large */
+        text = *rest == 'x' && rest[1] != '\0' ? rest + 1 : rest;
+    }
+    return fill(&m, (float)i, 0.1f, &c->x[i]) == CATENA_OK ? NULL : wrong;
+}
+/* Runs a function, and its gradient. Returns what is wrong, or NULL. */
+static const char *use(const char *function, char **args, int composed) {
+    const catena_callable *found = NULL;
+    catena_ctx c;
+    uint32_t n_x = 0;
+    if (find(NULL, function, &found) != CATENA_OK) return error;
+    begin(&c, found);
+    for (; *args != NULL; ++args) {
+        const int is_number = strchr(*args, '=') != NULL;
+        const char *wrong = is_number ? parse_number(&c, *args) : parse_shape(&c, n_x++, *args);
+        if (wrong != NULL) return wrong;
+    }
+    if (n_x > c.n_x) c.n_x = n_x;
+    if (forward(&c) != CATENA_OK) return error;
+    for (uint32_t i = 0; i < c.n_y; ++i) {
+        const catena_port_spec *output = c.function->outputs[i];
+        print("", output->name, c.y[i]);
+        if (is_float32(c.y[i]) && (output->flags & CATENA_PORT_HIDDEN) == 0 &&
+            fill(&c.y[i]->meta, 1, 0, &c.gy[i]) != CATENA_OK)
+            return error;
+    }
+    if ((c.function->flags & CATENA_FUNCTION_NOT_DIFFERENTIABLE) != 0) return NULL;
+    if (backward(&c, composed) != CATENA_OK) return error;
+    for (uint32_t i = 0; i < c.n_x; ++i) print("gradient of ", port(c.function, i)->name, c.gx[i]);
+    return NULL;
+}
+static const char *program(char **args) {
+    const char *usage = "usage: minihost [--with PLUGIN]... [--compose] PLUGIN [FUNCTION ...]";
+    const catena_plugin *plugin;
+    int composed = 0;
+    for (; *args != NULL && strncmp(*args, "--", 2) == 0; ++args) {
+        if (strcmp(*args, "--compose") == 0) composed = 1;
+        else if (strcmp(*args, "--with") != 0 || *++args == NULL) return usage;
+        else if (load(*args, &table, &plugin) != CATENA_OK) return error;
+    }
+    if (*args == NULL) return usage;
+    if (load(*args, &table, &plugin) != CATENA_OK) return error;
+    if (args[1] != NULL) return use(args[1], args + 2, composed);
+    show(plugin);
+    return NULL;
+}
+int main(int argc, char **argv) {
+    const char *wrong = program(argv + (argc > 0));
+    if (wrong != NULL) fprintf(stderr, "minihost: %s\n", wrong);
+    release();
+    return wrong != NULL;
 }

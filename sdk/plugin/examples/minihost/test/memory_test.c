@@ -1,47 +1,47 @@
-/* Composes swish's gradient while memory for the n-th variable is missing: the call must fail. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+/* Composes swish's gradient while the n-th allocation fails: the call must fail. */
+#define main minihost_main
+#include "../minihost.c"
+#undef main
 
-#include "minihost.h"
+static int left = -1; /* allocations that still succeed; < 0: no limit */
 
-static int left = -1; /* variables that can still be allocated; < 0: no limit */
-
-void *__real_malloc(size_t bytes);
-void *__wrap_malloc(size_t bytes);
-void *__wrap_malloc(size_t bytes) {
-    if (bytes == sizeof(catena_var) && left >= 0 && left-- == 0) return NULL;
-    return __real_malloc(bytes);
+int __real_posix_memalign(void **memory, size_t alignment, size_t bytes);
+int __wrap_posix_memalign(void **memory, size_t alignment, size_t bytes);
+int __wrap_posix_memalign(void **memory, size_t alignment, size_t bytes) {
+    if (left >= 0 && left-- == 0) return 1;
+    return __real_posix_memalign(memory, alignment, bytes);
 }
 
 /* usage: memory_test PLUGIN..., swish and the plugins of its composed gradient */
 int main(int argc, char **argv) {
+    const catena_plugin *plugin;
     for (int i = 1; i < argc; ++i)
-        if (minihost_load(argv[i], NULL) == NULL) return puts(minihost_error()), 2;
-    minihost_call *c = minihost_begin("org.example.swish", NULL, 0);
-    if (c == NULL) return puts(minihost_error()), 2;
-    const int64_t shape[] = {2};
-    float *x = minihost_floats(&c->x[0], 1, shape);
-    x[0] = 1, x[1] = 2;
-    if (minihost_forward(c) != CATENA_OK) return puts(minihost_error()), 2;
-    float *gy = minihost_floats(&c->gy[0], 1, shape);
-    gy[0] = gy[1] = 1;
+        if (load(argv[i], &table, &plugin) != CATENA_OK) return puts(error), 2;
+    const catena_callable *swish;
+    if (find(NULL, "org.example.swish", &swish) != CATENA_OK) return puts(error), 2;
+    catena_ctx c;
+    begin(&c, swish);
+    const catena_meta shape = {sizeof shape, .ndim = 1, .dtype = {CATENA_CODE_FLOAT, 32, 1},
+                               .device_type = 1, .shape = {2}};
+    if (fill(&shape, 0, 1, &c.x[0]) != CATENA_OK || forward(&c) != CATENA_OK ||
+        fill(&shape, 1, 0, &c.gy[0]) != CATENA_OK)
+        return puts(error), 2;
 
     int n = 0, failures = 0;
     for (;; ++n) {
         left = n;
-        const catena_status status = minihost_compose(c);
+        const catena_status status = backward(&c, 1);
         const int ended = left < 0;
         left = -1;
         if (!ended) {
-            if (status != CATENA_OK) ++failures, puts(minihost_error());
+            if (status != CATENA_OK) ++failures, puts(error);
             break;
         }
-        if (status == CATENA_E_NOMEM && strcmp(minihost_error(), "out of memory") == 0) continue;
-        printf("memory for %d variables: status %d, %s\n", n, (int)status, minihost_error());
+        if (status == CATENA_E_NOMEM && strcmp(error, "out of memory") == 0) continue;
+        printf("memory for %d allocations: status %d, %s\n", n, (int)status, error);
         ++failures;
     }
-    minihost_end(c);
-    if (n == 0) puts("expected a gradient that makes variables, got none");
-    return failures == 0 && n > 0 ? 0 : 1;
+    release();
+    if (n < 2) puts("expected a gradient that makes variables, got none");
+    return failures == 0 && n > 1 ? 0 : 1;
 }

@@ -4,7 +4,6 @@
 #include <catena/testing/conform.hpp>
 #include <catena/testing/sample.hpp>
 
-#include "coverage.hpp"
 #include "faults.hpp"
 
 using namespace catena::testing;
@@ -192,16 +191,6 @@ TEST_CASE("a call is looked for where the description has none") {
     CHECK(text_of(f, found) == report.found);
     CHECK_NOTHROW(make_sample(world(), f, found, 1));
     CHECK(text_of(f, find_example(world(), f).value()) == report.found);  // deterministic
-}
-
-TEST_CASE("the page: a row for each function, a note for each reason") {
-    const Report right = conform(world(), name_of(Fault::none));
-    const Report wrong = conform(world(), name_of(Fault::gradient));
-    const std::string page = coverage_page({right, wrong});
-    CHECK(page.find("| `org.example.right` | 2 | ✓ | ✓ | ✓ |") != std::string::npos);
-    CHECK(page.find("| `org.example.gradient` | 2 | ✓ | –1 | ✓ | ✓ | **✗** |") !=
-          std::string::npos);
-    CHECK(page.find("\n1. one kernel for each row of dtypes\n") != std::string::npos);
 }
 
 TEST_CASE("conform() of a world has a report for each function under test") {

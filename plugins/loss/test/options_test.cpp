@@ -286,3 +286,35 @@ TEST_CASE("contrastive: the second gradient of a pair of equal vectors") {
     CHECK(check(world(), {.function = "catena.contrastive",
                           .inputs = {x, x, Array::from<std::int32_t>({1}, {1})}}) == "");
 }
+
+TEST_CASE("losses that are 0 do not depend on NaN and infinity") {
+    const Array x = Array::from<double>({1, 2, 3, 4}, {2, 2});
+    const Array w = Array::from<double>({no_number, inf, 1, 2, 3, 4}, {3, 2});
+    for (const Array& scores : {x, Array::from<double>({no_number, inf, 3, 4}, {2, 2})}) {
+        const Result r = composed("catena.negative_sampling",
+                                  {scores, labels({2}, {-1, 1}), w, labels({2, 1}, {0, 2})},
+                                  {set("reduce", "no")});
+        CHECK(r.y[0] == 0);
+        CHECK(r.y[1] == doctest::Approx(std::log1p(std::exp(-11)) + std::log1p(std::exp(25))));
+        CHECK(r.gx[0] == 0);
+        CHECK(r.gx[1] == 0);
+    }
+    const Array log_p = Array::from<double>({-inf, no_number, -1}, {3});
+    const Result r = composed("catena.kl_div", {log_p, Array::from<double>({0, 0, 1}, {3})},
+                              {set("reduce", "no")});
+    CHECK(r.y == std::vector<double>{0, 0, 1});
+    CHECK(r.gx == std::vector<double>{0, 0, -1});
+    const Result logs =
+        composed("catena.kl_div", {log_p, Array::from<double>({-inf, -inf, 0}, {3})},
+                 {set("reduce", "no"), set("log_target", true)});
+    CHECK(logs.y == std::vector<double>{0, 0, 1});
+    CHECK(logs.gx == std::vector<double>{0, 0, -1});
+}
+
+TEST_CASE("sampled losses refuse a W that does not fit") {
+    for (const std::string name : {"catena.black_out", "catena.negative_sampling"})
+        CHECK_THROWS_WITH(
+            world().forward(name, {Array::random<float>({1, 2}, 1), labels({1}, {0}),
+                                   Array::random<float>({3, 1}, 2), labels({1, 1}, {1})}),
+            ("[" + name + "] W.shape: expected (3, 2), got (3, 1)").c_str());
+}

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 using namespace catena::testing;
 using catena::plugin::Ints;
@@ -469,4 +470,46 @@ TEST_CASE("broadcast_to: a negative extent is refused") {
     CHECK_THROWS_WITH(
         (void)world().forward("catena.broadcast_to", {x}, {set("shape", Ints(shape))}),
         "[catena.broadcast_to] shape: expected no negative extent, got (-17, 7)");
+}
+
+TEST_CASE("linspace of integers, and its last number") {
+    const auto linspace = [](double start, double stop, std::int64_t n, catena_dtype dtype,
+                             bool endpoint = true) {
+        return world().forward("catena.linspace", {},
+                               {set("start", start), set("stop", stop), set("n", n),
+                                set("endpoint", endpoint), set("dtype", dtype)})[0];
+    };
+    const Array whole = linspace(1, 29, 29, dtype_of<std::int32_t>());
+    for (std::int64_t i = 0; i < 29; ++i) CHECK(whole.at(i) == static_cast<double>(i + 1));
+    CHECK(linspace(0.1, 0.7, 7, dtype_of<double>()).at(6) == 0.7);
+    CHECK(linspace(0.1, 0.7, 7, dtype_of<double>()).at(0) == 0.1);
+    CHECK(linspace(3, 5, 1, dtype_of<double>()).values<double>() == std::vector<double>{3});
+    CHECK(linspace(3, 5, 0, dtype_of<double>()).size() == 0);
+    CHECK(linspace(3, 5, 2, dtype_of<double>(), false).values<double>() ==
+          std::vector<double>{3, 4});
+    CHECK(linspace(3, 5, 1, dtype_of<double>(), false).values<double>() == std::vector<double>{3});
+}
+
+TEST_CASE("eye, tri, tril, triu: diagonals far outside the matrix") {
+    constexpr auto most = std::numeric_limits<std::int64_t>::max();
+    constexpr auto least = std::numeric_limits<std::int64_t>::min();
+    const auto matrix = [](const char* name, std::int64_t k) {
+        return world()
+            .forward(name, {},
+                     {set("n", std::int64_t{2}), set("m", std::int64_t{3}), set("k", k)})[0]
+            .values<float>();
+    };
+    const std::vector<float> none(6, 0), all(6, 1);
+    const Array ones = Array::from<float>(all, {2, 3});
+    for (const std::int64_t k : {most, least}) {
+        CHECK(matrix("catena.eye", k) == none);
+        CHECK(matrix("catena.tri", k) == (k > 0 ? all : none));
+        CHECK(world().forward("catena.tril", {ones}, {set("k", k)})[0].values<float>() ==
+              (k > 0 ? all : none));
+        CHECK(world().forward("catena.triu", {ones}, {set("k", k)})[0].values<float>() ==
+              (k > 0 ? none : all));
+    }
+    CHECK(matrix("catena.tri", 2) == all);
+    CHECK(matrix("catena.tri", -2) == none);
+    CHECK(matrix("catena.tri", 1) == std::vector<float>{1, 1, 0, 1, 1, 1});
 }

@@ -513,3 +513,45 @@ TEST_CASE("eye, tri, tril, triu: diagonals far outside the matrix") {
     CHECK(matrix("catena.tri", -2) == none);
     CHECK(matrix("catena.tri", 1) == std::vector<float>{1, 1, 0, 1, 1, 1});
 }
+
+TEST_CASE("pad: the number of integers is exact or refused") {
+    const auto pad = [](const Array& x, double value) {
+        return world().forward("catena.pad", {x},
+                               {set("pad_width", Ints(Dims{1})), set("constant_values", value)})[0];
+    };
+    const Array x = Array::from<std::int64_t>({7}, {1});
+    constexpr std::int64_t limit = std::int64_t{1} << 53;
+    CHECK(pad(x, 0x1p53).values<std::int64_t>() == std::vector<std::int64_t>{limit, 7, limit});
+    CHECK_THROWS_WITH(pad(x, 0x1p60 + 1),
+                      "[catena.pad] constant_values: expected an integer from -2^53 to 2^53, which "
+                      "a float64 holds exactly, got 1152921504606846976.0");
+    CHECK(pad(iota({1}), 0x1p60).at(0) == 0x1p60);
+}
+
+TEST_CASE("pad: short and long axes are NumPy's") {
+    const auto index = [](const std::string& mode, std::int64_t i, std::int64_t n) {
+        if (mode == "edge") return std::clamp<std::int64_t>(i, 0, n - 1);
+        const std::int64_t last = mode == "symmetric" ? n : n - 1;  // elements until the turn
+        const std::int64_t period = mode == "wrap" ? n : 2 * last;
+        if (period == 0) return std::int64_t{0};
+        while (i < 0) i += period;
+        while (i >= period) i -= period;
+        if (mode == "wrap") return i;
+        return i < n ? i : (mode == "symmetric" ? period - 1 : period) - i;
+    };
+    for (const char* mode : {"edge", "reflect", "symmetric", "wrap"})
+        for (const std::int64_t n : {1, 2, 3, 7, 4090})
+            for (const std::int64_t before : {1, 20}) {
+                CAPTURE(mode);
+                CAPTURE(n);
+                const std::int64_t widths[] = {before, 11};
+                const Array y =
+                    world().forward("catena.pad", {iota({n})},
+                                    {set("pad_width", Ints(widths)), set("mode", mode)})[0];
+                CHECK(y.size() == before + n + 11);
+                std::int64_t wrong = 0;
+                for (std::int64_t i = 0; i < y.size(); ++i)
+                    if (y.at(i) != static_cast<double>(index(mode, i - before, n))) ++wrong;
+                CHECK(wrong == 0);
+            }
+}

@@ -555,3 +555,44 @@ TEST_CASE("pad: short and long axes are NumPy's") {
                 CHECK(wrong == 0);
             }
 }
+
+TEST_CASE("as_strided refuses places outside x") {
+    const auto strided = [](const Dims& shape, const Dims& strides, std::int64_t offset) {
+        return world().forward("catena.as_strided", {iota({2, 3})},
+                               {set("shape", Ints(shape)), set("strides", Ints(strides)),
+                                set("storage_offset", offset)})[0];
+    };
+    CHECK(strided({3}, {-2}, 5).values<double>() == std::vector<double>{5, 3, 1});
+    CHECK(strided({2, 2}, {-3, 2}, 3).values<double>() == std::vector<double>{3, 5, 0, 2});
+    CHECK(strided({0, 2}, {9, 9}, -9).shape() == Dims{0, 2});
+    CHECK_THROWS_WITH(
+        strided({2}, {1}, -1),
+        "[catena.as_strided] storage_offset: expected places from 0 to 5, got -1 to 0");
+    CHECK_THROWS_WITH(
+        strided({4}, {-2}, 5),
+        "[catena.as_strided] storage_offset: expected places from 0 to 5, got -1 to 5");
+    CHECK_THROWS_WITH(
+        strided({3}, {2}, 2),
+        "[catena.as_strided] storage_offset: expected places from 0 to 5, got 2 to 6");
+}
+
+TEST_CASE("permutate: values, dtypes and wrong indices") {
+    const auto permutate = [](const std::vector<std::int64_t>& indices, bool inv) {
+        const Array order = Array::from<std::int64_t>(indices, {3});
+        return world().forward("catena.permutate", {iota({3}), order}, {set("inv", inv)})[0];
+    };
+    CHECK(permutate({2, 0, 1}, false).values<double>() == std::vector<double>{2, 0, 1});
+    CHECK(permutate({2, 0, 1}, true).values<double>() == std::vector<double>{1, 2, 0});
+    CHECK(permutate({-1, -3, 1}, true).values<double>() == std::vector<double>{1, 2, 0});
+    for (const bool inv : {false, true})
+        CHECK_THROWS_WITH(permutate({0, 3, 1}, inv),
+                          "[catena.permutate] indices[1]: expected an index from -3 to 2, got 3");
+    // A repeated index has no inverse.
+    CHECK_THROWS_AS(permutate({0, 1, 0}, true), Failure);
+    for (const auto dtype : {dtype_of<bool>(), dtype_of<std::uint8_t>(), dtype_of<std::int32_t>()})
+        CHECK(world()
+                  .forward("catena.permutate",
+                           {iota({3}).to(dtype), Array::from<std::int32_t>({2, 1, 0}, {3})},
+                           {set("inv", true)})[0]
+                  .at(0) == (dtype.code == CATENA_CODE_BOOL ? 1 : 2));
+}

@@ -576,7 +576,7 @@ TEST_CASE("as_strided refuses places outside x") {
         "[catena.as_strided] storage_offset: expected places from 0 to 5, got 2 to 6");
 }
 
-TEST_CASE("permutate: values, dtypes and wrong indices") {
+TEST_CASE("permutate: values, dtypes, shapes without elements, wrong indices") {
     const auto permutate = [](const std::vector<std::int64_t>& indices, bool inv) {
         const Array order = Array::from<std::int64_t>(indices, {3});
         return world().forward("catena.permutate", {iota({3}), order}, {set("inv", inv)})[0];
@@ -587,6 +587,22 @@ TEST_CASE("permutate: values, dtypes and wrong indices") {
     for (const bool inv : {false, true})
         CHECK_THROWS_WITH(permutate({0, 3, 1}, inv),
                           "[catena.permutate] indices[1]: expected an index from -3 to 2, got 3");
+    const auto shape = [](const Dims& extents, catena_dtype dtype) {
+        catena_meta meta{};
+        meta.struct_size = sizeof meta;
+        meta.dtype = dtype;
+        meta.ndim = static_cast<std::int32_t>(extents.size());
+        std::ranges::copy(extents, meta.shape);
+        return std::optional(meta);
+    };
+    for (const bool inv : {false, true}) {
+        const auto y =
+            world().infer("catena.permutate",
+                          {shape({3, 2}, dtype_of<float>()), shape({3}, dtype_of<std::int32_t>())},
+                          {set("inv", inv)});
+        CHECK(y[0].ndim == 2);
+        CHECK(y[0].shape[0] == 3);
+    }
     // A repeated index has no inverse.
     CHECK_THROWS_AS(permutate({0, 1, 0}, true), Failure);
     for (const auto dtype : {dtype_of<bool>(), dtype_of<std::uint8_t>(), dtype_of<std::int32_t>()})

@@ -46,6 +46,7 @@ struct Swiglu {
             .example("a=(2,1)[-3,3] b=(1,3)")
             .example("a=() b=(3)");
 
+    static Var compose(const auto& g) { return call<"catena.silu">({g.x(0)}) * g.x(1); }
     template <class T>
     CATENA_FN static T forward(T a, T b) {
         return Silu::forward(a) * b;

@@ -15,6 +15,11 @@ struct Softplus {
             .example("x=(4)[-6,6] beta=2")
             .example("x=()");
 
+    static Var compose(const auto& g) {
+        const double beta = g.template attr<"beta">();
+        const Var b = beta * g.x(0), log = call<"catena.log1p">({math::exp(-math::abs(b))});
+        return (math::max(b, 0.0) + log) / beta;
+    }
     template <class T>
     CATENA_FN static T forward(T x, T beta) {
         const T b = beta * x;

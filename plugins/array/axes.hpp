@@ -86,8 +86,8 @@ struct Flatten {
 
 struct Moveaxis {
     static constexpr auto about =
-        describe("catena.moveaxis", "y = x with axes moved to other positions",
-                 in("x"), out("y"), required<Ints>("source", "the axes, of x"),
+        describe("catena.moveaxis", "y = x with axes moved to other positions", in("x"), out("y"),
+                 required<Ints>("source", "the axes, of x"),
                  required<Ints>("destination", "where they are in y; the others keep their order"))
             .example("x=(2,3,4) source=0 destination=-1")
             .example("x=(2,3,4) source=[2,0] destination=[0,1]");
@@ -141,7 +141,7 @@ struct Rollaxis {
     static constexpr auto about =
         describe("catena.rollaxis", "y = x with an axis moved back until it is before another one",
                  in("x"), out("y"), required<std::int64_t>("axis", "the axis"),
-                 attr("start", 0, "the axis before which it is then, or the number of axes"))
+                 attr("start", 0, "the axis is moved in front of this one; ndim: to the end"))
             .example("x=(2,3,4) axis=2")
             .example("x=(2,3,4) axis=0 start=3");
 

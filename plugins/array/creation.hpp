@@ -18,7 +18,9 @@ struct Places {
     explicit Places(const auto& g)
         : n(g.template attr<"n">()),
           m(g.template attr<"m">() < 0 ? n : g.template attr<"m">()),
-          row(reshape(arange(n, dtype_of<std::int64_t>(), g.template attr<"k">()), {n, 1})),
+          row(reshape(arange(n, dtype_of<std::int64_t>(),
+                             std::clamp(g.template attr<"k">(), -(n + m), n + m)),
+                      {n, 1})),
           column(arange(m)) {}
     std::int64_t n, m;
     Var row, column;
@@ -34,7 +36,7 @@ struct Eye {
 
     static Var compose(const auto& g) {
         const Places at(g);
-        return cast(at.row == at.column, g.template attr<"dtype">());
+        return cast(call<"catena.is_equal">({at.row, at.column}), g.template attr<"dtype">());
     }
 };
 
@@ -48,7 +50,8 @@ struct Tri {
 
     static Var compose(const auto& g) {
         const Places at(g);
-        return cast(at.row >= at.column, g.template attr<"dtype">());
+        return cast(call<"catena.is_greater_equal">({at.row, at.column}),
+                    g.template attr<"dtype">());
     }
 };
 
@@ -69,25 +72,25 @@ struct Linspace {
         const std::int64_t n = g.template attr<"n">();
         const auto last = static_cast<double>(
             std::max<std::int64_t>(g.template attr<"endpoint">() ? n - 1 : n, 1));
+        const double start = g.template attr<"start">(), stop = g.template attr<"stop">();
         const Var i = arange(n, dtype_of<double>());
-        // Quotients, not products with 1 / last, so that both ends are exact.
-        const auto share = [&](const Var& x) { return call<"catena.div">({x, last}); };
-        const Var y = g.template attr<"start">() * share(last - i) +
-                      g.template attr<"stop">() * share(i);
-        return cast(y, g.template attr<"dtype">());
+        const Var y = start + i * ((stop - start) / last);
+        // The sum rounds: the number `last` is stop itself.
+        const Var is_last = call<"catena.is_equal">({i, last});
+        return cast(math::where(is_last, stop, y), g.template attr<"dtype">());
     }
 };
 
 struct OneHot {
     static constexpr auto about =
-        describe("catena.one_hot", "y = vectors along a new axis with 1 at index t, else 0",
-                 in(Port("t", "integers; others than 0 to depth - 1 give only 0")
-                        .of("I")
-                        .not_differentiable()),
-                 out("y"),
-                 required<std::int64_t>("depth", "the length of the new axis")
-                     .range(0, most_numbers),
-                 attr("axis", -1, "the new axis, of y"), new_dtype)
+        describe(
+            "catena.one_hot", "y = vectors along a new axis with 1 at index t, else 0",
+            in(Port("t", "integers; others than 0 to depth - 1 give only 0")
+                   .of("I")
+                   .not_differentiable()),
+            out("y"),
+            required<std::int64_t>("depth", "the length of the new axis").range(0, most_numbers),
+            attr("axis", -1, "the new axis, of y"), new_dtype)
             .not_differentiable()
             .example("t=[2,0,-1] depth=3")
             .example("t=(2,3)[0,4] depth=4 axis=1 dtype=\"float64\"");
@@ -103,8 +106,9 @@ struct OneHot {
         depths[0] = depth;
         wide.insert(wide.begin() + static_cast<std::ptrdiff_t>(axis), 1);
         const Var x = bytes ? cast(g.x(0), dtype_of<std::int32_t>()) : g.x(0);
-        const Var y = reshape(x, wide) == reshape(arange(depth, x.dtype()), depths);
-        return cast(y, g.template attr<"dtype">());
+        const Var classes = reshape(arange(depth, x.dtype()), depths);
+        return cast(call<"catena.is_equal">({reshape(x, wide), classes}),
+                    g.template attr<"dtype">());
     }
 };
 

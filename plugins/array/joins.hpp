@@ -33,7 +33,8 @@ struct Stack {
     }
 };
 
-// Joins arrays along an axis, of which they get enough: (n) becomes (1, n), then (1, n, 1).
+// Joins arrays along an axis. Adds axes so that each array has at least `least`: (n) becomes (1, n),
+// then (1, n, 1).
 template <std::size_t least, std::int64_t axis>
 struct StackAlong {
     static Var compose(const auto& g) {
@@ -80,7 +81,7 @@ struct PadSequence {
         describe("catena.pad_sequence", "y = sequences of different lengths, stacked",
                  in(Port("xs", "the sequences, along axis 0").variadic()), out("y"),
                  attr("length", -1, "the length of all; -1: that of the longest"),
-                 attr("padding", 0.0, "the number behind a shorter sequence"))
+                 attr("padding", 0.0, "the number after a shorter sequence"))
             .promotes()
             .example("xs=(2,3) xs=(1,3)")
             .example("xs=(1) xs=(2) length=3 padding=2");

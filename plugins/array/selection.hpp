@@ -7,10 +7,10 @@ namespace catena::plugins {
 
 struct SelectItem {
     static constexpr auto about =
-        describe("catena.select_item", "y[i] = x[i, t[i]]",
-                 in(Port("x", "(N, classes)"),
-                    Port("t", "(N), indices").of("I").not_differentiable()),
-                 out(Port("y", "(N)")))
+        describe(
+            "catena.select_item", "y[i] = x[i, t[i]]",
+            in(Port("x", "(N, classes)"), Port("t", "(N), indices").of("I").not_differentiable()),
+            out(Port("y", "(N)")))
             .example("x=(2,3) t=[2,0]");
 
     static Var compose(const auto& g) {
@@ -23,11 +23,12 @@ struct SelectItem {
 
 struct Permutate {
     static constexpr auto about =
-        describe("catena.permutate",
-                 "y = x with its slices along an axis in another order: y[i] = x[indices[i]]",
-                 in("x", Port("indices", "each index of the axis once").of("I").host()), out("y"),
-                 attr("axis", 0, "the axis"),
-                 attr("inv", false, "whether it is the inverse: y[indices[i]] = x[i]"))
+        describe(
+            "catena.permutate",
+            "y = x with its slices along an axis in another order: y[i] = x[indices[i]]",
+            in("x", Port("indices", "each index of the axis once").of("I").not_differentiable()),
+            out("y"), attr("axis", 0, "the axis"),
+            attr("inv", false, "whether it is the inverse: y[indices[i]] = x[i]"))
             .example("x=(3,2) indices=[2,0,1]")
             .example("x=(2,3) indices=[2,0,1] axis=1 inv=true");
 
@@ -36,26 +37,21 @@ struct Permutate {
             g.axis(g.template attr<"axis">(), static_cast<std::size_t>(g.x(0).ndim())));
         const std::int64_t n = g.x(0).dim(axis);
         g.check_shape(1, {n});
-        const List order = g.elements(1);
-        List inverse(order.size(), -1);
-        for (std::size_t i = 0; i < order.size(); ++i) {
-            const std::int64_t at = order[i] < 0 ? order[i] + n : order[i];
-            if (at < 0 || at >= n || inverse[static_cast<std::size_t>(at)] >= 0)
-                g.check(false, ("indices[" + std::to_string(i) + "]").c_str(),
-                        "each index of an axis of length " + text_of(n) + " once", order[i],
-                        CATENA_E_VALUE);
-            inverse[static_cast<std::size_t>(at)] = static_cast<std::int64_t>(i);
-        }
-        return take(g.x(0), g.template attr<"inv">() ? integers(inverse) : g.x(1), axis);
+        if (!g.template attr<"inv">()) return take(g.x(0), g.x(1), axis);
+        // n + (i - n) at indices[i]; an index that is missing leaves n, which take() refuses.
+        const Var places = call<"catena.put_rows_add">(
+            {arange(n, dtype_of<std::int64_t>(), -n), g.x(1)}, {set("shape", Ints(IntList{n}))});
+        return take(g.x(0), places + static_cast<double>(n), axis);
     }
 };
 
 struct Diagonal {
     static constexpr auto about =
-        describe("catena.diagonal", "y = the diagonal of two axes of x, along a new last axis",
-                 in("x"), out("y"),
-                 attr("offset", 0, "which: 0 is the main one, 1 begins one place later along axis2"),
-                 attr("axis1", 0, "the first axis"), attr("axis2", 1, "the second axis"))
+        describe(
+            "catena.diagonal", "y = the diagonal of two axes of x, along a new last axis", in("x"),
+            out("y"),
+            attr("offset", 0, "which: 0 is the main one, 1 begins one place later along axis2"),
+            attr("axis1", 0, "the first axis"), attr("axis2", 1, "the second axis"))
             .example("x=(3,4)")
             .example("x=(2,3,2) offset=-1 axis1=1 axis2=-1");
 
@@ -71,9 +67,9 @@ struct Diagonal {
         shape.pop_back();
         const std::int64_t rows = shape.back();
         const std::int64_t first = offset >= 0 ? offset : -offset * columns;
-        const std::int64_t n = std::max<std::int64_t>(
-            0, std::min(rows + std::min<std::int64_t>(offset, 0),
-                        columns - std::max<std::int64_t>(offset, 0)));
+        const std::int64_t n =
+            std::max<std::int64_t>(0, std::min(rows + std::min<std::int64_t>(offset, 0),
+                                               columns - std::max<std::int64_t>(offset, 0)));
         shape.back() = rows * columns;
         List begin(shape.size()), end = shape, step(shape.size(), 1);
         begin.back() = n > 0 ? first : 0;
@@ -85,12 +81,12 @@ struct Diagonal {
 
 struct AsStrided {
     static constexpr auto about =
-        describe("catena.as_strided",
-                 "y = the elements at storage_offset + sum(index * strides) of the flattened x",
-                 in("x"), out("y"), required<Ints>("shape", "the shape of y"),
-                 required<Ints>("strides",
-                                "the distance of neighbours along each axis, in elements"),
-                 attr("storage_offset", 0, "the place of the first element"))
+        describe(
+            "catena.as_strided",
+            "y = the elements at storage_offset + sum(index * strides) of the flattened x", in("x"),
+            out("y"), required<Ints>("shape", "the shape of y"),
+            required<Ints>("strides", "the distance of neighbours along each axis, in elements"),
+            attr("storage_offset", 0, "the place of the first element"))
             .example("x=(6) shape=[3,2] strides=[1,3]")
             .example("x=(2,3) shape=[2,2] strides=[1,2] storage_offset=1");
 
@@ -99,7 +95,21 @@ struct AsStrided {
         const Ints strides = g.template attr<"strides">();
         g.check(shape.size() == strides.size(), "strides", "as many as axes of the shape",
                 strides.size(), CATENA_E_INVALID);
-        Var place = integers({g.template attr<"storage_offset">()});
+        const std::int64_t offset = g.template attr<"storage_offset">();
+        const std::int64_t size = g.x(0).size();
+        auto least = static_cast<double>(offset), most = least;
+        for (std::size_t d = 0; d < shape.size(); ++d) {
+            const double span =
+                (static_cast<double>(shape[d]) - 1) * static_cast<double>(strides[d]);
+            (span < 0 ? least : most) += span;
+        }
+        const auto text = [](double place) {
+            return text_of(static_cast<std::int64_t>(std::clamp(place, -0x1p62, 0x1p62)));
+        };
+        g.check(size_of(shape) == 0 || (least >= 0 && most < static_cast<double>(size)),
+                "storage_offset", "places from 0 to " + text_of(size - 1),
+                text(least) + " to " + text(most), CATENA_E_VALUE);
+        Var place = integers({offset});
         for (std::size_t d = 0; d < shape.size(); ++d) {
             List wide(shape.size() - d, 1);
             wide[0] = shape[d];
@@ -150,7 +160,7 @@ struct Triangle {
     static Var compose(const auto& g) {
         g.check_least_ndim(0, 2);
         const std::int64_t n = g.x(0).dim(-2), m = g.x(0).dim(-1);
-        const std::int64_t k = g.template attr<"k">() - (upper ? 1 : 0);
+        const std::int64_t k = std::clamp(g.template attr<"k">(), -n, m) - (upper ? 1 : 0);
         const Var lower = call<"catena.tri">(
             {}, {set("n", n), set("m", m), set("k", k), set("dtype", dtype_of<bool>())});
         const Var zero = full({}, 0, g.x(0).dtype());

@@ -1,6 +1,8 @@
 // Functions that repeat elements, and padding.
 #pragma once
 
+#include <catena/plugin/precision.hpp>
+
 #include "axes.hpp"
 
 namespace catena::plugins {
@@ -140,6 +142,9 @@ struct Pad {
                 {set("shape", Ints(shape)), set("begin", Ints(before)), set("end", Ints(end))});
         };
         const double value = g.template attr<"constant_values">();
+        g.check(is_floating(x.dtype) || std::abs(value) <= 0x1p53, "constant_values",
+                "an integer from -2^53 to 2^53, which a float64 holds exactly", value,
+                CATENA_E_VALUE);
         if (value == 0) return placed(g.x(0));
         return math::where(placed(full(x.shape(), 1, dtype_of<bool>())), placed(g.x(0)),
                            full({}, value, x.dtype));
@@ -147,23 +152,31 @@ struct Pad {
 
 private:
     // The index along an axis of n elements for each place of y, which begins `before` places
-    // before it. Quotients of integers + 0.5 do not round to the next integer.
+    // before it: a list, or computed on the device if it is long.
     static Var source(std::string_view mode, std::int64_t n, std::int64_t before,
                       std::int64_t length) {
-        const bool wraps = mode == "wrap", doubles = mode == "symmetric";
-        const auto last = static_cast<double>(n - 1);
-        Var i = arange(length, dtype_of<double>(), -before);
-        if (mode == "edge") {
-            i = call<"catena.clip">({i}, {set("x_min", 0.0), set("x_max", last)});
-        } else {
-            const double period = wraps     ? last + 1
-                                  : doubles ? 2 * last + 2
-                                            : std::max(2 * last, 1.0);
-            i = i - period * call<"catena.floor">({(i + 0.5) * (1 / period)});
-            if (!wraps) i = math::min(i, (doubles ? period - 1 : period) - i);
+        const std::int64_t period = mode == "wrap"        ? n
+                                    : mode == "symmetric" ? 2 * n
+                                                          : std::max<std::int64_t>(2 * n - 2, 1);
+        const std::int64_t mirrored = mode == "symmetric" ? period - 1 : period;
+        if (length <= longest_list) {
+            List list;
+            for (std::int64_t i = -before; i < length - before; ++i) {
+                const std::int64_t place = (i % period + period) % period;
+                list.push_back(mode == "edge"   ? std::clamp<std::int64_t>(i, 0, n - 1)
+                               : mode == "wrap" ? place
+                                                : std::min(place, mirrored - place));
+            }
+            return integers(list);
         }
-        return cast(i, dtype_of<std::int64_t>());
+        const auto number = [](std::int64_t x) { return static_cast<double>(x); };
+        const Var i = arange(length, dtype_of<std::int64_t>(), -before);
+        if (mode == "edge") return math::min(math::max(i, 0.0), number(n - 1));
+        const Var place = i - number(period) * call<"catena.floor_divide">({i, number(period)});
+        return mode == "wrap" ? place : math::min(place, number(mirrored) - place);
     }
+    // The kernel of a device gets a list in parts of 256 numbers.
+    static constexpr std::int64_t longest_list = 4096;
 };
 
 CATENA_FUNCTIONS(Tile, Repeat, Pad);

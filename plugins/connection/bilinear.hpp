@@ -32,7 +32,14 @@ struct Bilinear {
                 "some", CATENA_E_INVALID);
         g.check_ndim(2, 3);
         const Var W = g.x(2), e1 = merged(g, 0), e2 = merged(g, 1);
-        const std::int64_t n = W.dim(0), m = W.dim(1), outputs = W.dim(2), rows = e1.dim(0);
+        const std::int64_t n = e1.dim(1), m = e2.dim(1), outputs = W.dim(2), rows = e1.dim(0);
+        List as_rows = list_of(g.x_meta(1).shape());
+        as_rows[0] = rows;
+        g.check_shape(1, as_rows);
+        g.check_shape(2, {n, m, outputs});
+        g.check_shape(3, {n, outputs});
+        g.check_shape(4, {m, outputs});
+        g.check_shape(5, {outputs});
         const Var pairs = reshape(e1, {rows, n, 1}) * reshape(e2, {rows, 1, m});
         const Var y = matmul(reshape(pairs, {rows, n * m}), reshape(W, {n * m, outputs}));
         return linear ? y + matmul(e1, g.x(3)) + matmul(e2, g.x(4)) + g.x(5) : y;
@@ -66,7 +73,9 @@ struct SimplifiedDropconnect {
     static Var compose(const auto& g) {
         g.check_ndim(1, 2);
         const Var x = merged(g, 0), W = g.x(1);
-        const std::int64_t n = x.dim(0), outputs = W.dim(0), inputs = W.dim(1);
+        const std::int64_t n = x.dim(0), outputs = W.dim(0), inputs = x.dim(1);
+        g.check_shape(1, {outputs, inputs});
+        g.check_shape(2, {outputs});
         const double ratio = g.template attr<"train">() ? g.template attr<"ratio">() : 0;
         g.check(ratio < 1, "ratio", "less than 1", ratio, CATENA_E_INVALID);
         List shape = {outputs, inputs};

@@ -40,7 +40,8 @@ struct DiscriminativeMarginBasedClusteringLoss {
         const Var x = widened(g.x(0));
         const auto result = [&](const Var& y) { return in_dtype(y, g.x(0).dtype()); };
         const std::int64_t n = g.template attr<"max_embedding_dim">(), size = x.dim(0),
-                           h = x.dim(2), w = x.dim(3), order = g.template attr<"norm">();
+                           h = x.dim(2), w = x.dim(3);
+        const auto order = static_cast<double>(g.template attr<"norm">());
         g.check_shape(0, {size, n, h, w});
         g.check_shape(1, {size, h, w});
         const auto squares_over = [](const Var& at, const Var& limit) {

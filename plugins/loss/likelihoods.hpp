@@ -68,9 +68,10 @@ struct KlDiv {
             .example("x=(2,3)[-3,-0.1] t=(2,3)[-3,-0.1] reduce=\"batchmean\" log_target=true");
     static Var compose(const auto& g) {
         check_same_shapes(g);
-        const Var x = g.x(0), t = g.x(1);
-        if (g.template attr<"log_target">()) return reduced(g, math::exp(t) * (t - x));
-        return reduced(g, t * (math::log(math::where(t == 0.0, 1.0, t)) - x));
+        const bool is_log = g.template attr<"log_target">();
+        const Var x = g.x(0), t = g.x(1), p = is_log ? math::exp(t) : t, zero = p == 0.0;
+        const Var log_p = is_log ? t : math::log(math::where(zero, 1.0, t));
+        return reduced(g, p * math::where(zero, 0.0, log_p - x));
     }
 };
 

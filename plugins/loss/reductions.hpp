@@ -29,7 +29,7 @@ inline Var reduced(const Var& loss, std::string_view how) {
     if (how == "mean") return mean(loss);
     const Meta meta = loss.meta();
     return mean(loss) * (static_cast<double>(meta.size()) /
-                   static_cast<double>(meta.ndim == 0 ? 1 : meta.dim(0)));
+                         static_cast<double>(meta.ndim == 0 ? 1 : meta.dim(0)));
 }
 inline Var reduced(const auto& g, const Var& loss) {
     return reduced(loss, g.template attr<"reduce">());
@@ -40,13 +40,8 @@ inline void check_same_shapes(const auto& g) {
     for (std::size_t i = 1; i < g.n_x(); ++i) g.check_shape(i, g.x_meta(0).shape());
 }
 
-// The norm along axes: the sum of absolute values, or the root of the sum of squares, whose gradient
-// at 0 is 0.
-inline Var norm(const Var& x, std::int64_t order, const IntList& axis) {
-    if (order == 1) return sum(math::abs(x), axis);
-    const Var squares = sum(x * x, axis);
-    const Var positive = squares > 0.0;
-    return math::sqrt(squares + (1.0 - positive)) * positive;
+inline Var norm(const Var& x, double order, const IntList& axis) {
+    return call<"catena.norm">({x}, {set("ord", order), set("axis", Ints(axis))});
 }
 
 }  // namespace catena::plugins

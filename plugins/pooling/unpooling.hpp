@@ -88,7 +88,7 @@ struct Unpooling3d : UnpoolingAlong<3> {
 struct Upsampling2d {
     static constexpr auto about =
         describe("catena.upsampling_2d",
-                 "y = images of 0, but for each element of x where the maximum of its window was",
+                 "Places each element of x where the maximum of its window was; other pixels are 0",
                  in(Port("x", "(N, C, H, W)"),
                     Port("indexes", "(N, C, H, W): the places in the windows, row by row")
                         .of("I")

@@ -30,12 +30,14 @@ struct Gaussian {
 
 struct Zoneout {
     static constexpr auto about =
-        describe("catena.zoneout",
-                 "y = x, in training with elements that are those of h with the probability `ratio`"
-                 "\n\n(Krueger et al., \"Zoneout: Regularizing RNNs by Randomly Preserving Hidden "
-                 "Activations\", 2017.)",
-                 in(Port("h", "the state before"), Port("x", "the state")), out("y"),
-                 attr("ratio", 0.5, "the probability").range(0, 1))
+        describe(
+            "catena.zoneout",
+            "y = x\n\nIn training, each element is that of h with the probability `ratio`, else "
+            "that of x. (Krueger et al., \"Zoneout: Regularizing RNNs by Randomly Preserving "
+            "Hidden "
+            "Activations\", 2017.)",
+            in(Port("h", "the state before"), Port("x", "the state")), out("y"),
+            attr("ratio", 0.5, "the probability").range(0, 1))
             .stochastic()
             .example("h=(2,3) x=(2,3) ratio=1")
             .example("h=(4,8) x=(4,8)");
@@ -44,9 +46,8 @@ struct Zoneout {
         if (!g.train()) return g.x(1);
         const Meta x = g.x_meta(1);
         const Var numbers = uniform(x.shape(), dtype_of<float>());
-        const Var old =
-            cast(call<"catena.is_greater">({g.template attr<"ratio">(), numbers}), x.dtype);
-        return g.x(0) * old + g.x(1) * (1.0 - old);
+        const Var old = call<"catena.is_greater">({g.template attr<"ratio">(), numbers});
+        return math::where(old, g.x(0), g.x(1));
     }
 };
 

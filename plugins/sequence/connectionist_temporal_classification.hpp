@@ -57,9 +57,10 @@ struct ConnectionistTemporalClassification {
         const std::int64_t skips = std::max<std::int64_t>(states - 2, 0);
         const Var equal = slice(path, 1, states - skips, states) == slice(path, 1, 0, skips);
         const Var skip = pad(cast(equal, dtype) * never, {0, 0, states - skips, 0});
+        const Var two_states = full({n, 2}, never, dtype);
         Var alpha = pad(full({n, 1}, 0, dtype), {0, 0, 0, states - 1}, never);
         for (std::int64_t i = 0; i < steps; ++i) {
-            const Var from = pad(alpha, {0, 0, 2, 0}, never);
+            const Var from = concat({two_states, alpha}, 1);
             const Var one = slice(from, 1, 1, states + 1), two = slice(from, 1, 0, states) + skip;
             const Var at = reshape(slice(x, 0, i, i + 1), {n, states});
             const Var next = log_sum(stack({alpha, one, two}, 0), 0) + at;

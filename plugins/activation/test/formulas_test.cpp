@@ -171,3 +171,28 @@ TEST_CASE("swiglu") {
     CHECK(y.at(2) == 0);
     CHECK(std::isnan(y.at(3)));
 }
+
+TEST_CASE("swiglu and softplus: the composition gives what the kernels give") {
+    const Array a = Array::random<double>({5, 7}, 1, -6, 6), b = Array::random<double>({7}, 2);
+    struct Sample {
+        const char* name;
+        std::vector<Array> x;
+        Attrs attrs;
+    };
+    Options options;
+    options.composition = true;
+    for (const Sample& s : {Sample{"catena.swiglu", {a, b}, {}},
+                            Sample{"catena.softplus", {a}, {set("beta", -2.0)}}}) {
+        REQUIRE(static_cast<bool>(world().function(s.name).compose));
+        const Array y = world().forward(s.name, s.x, s.attrs)[0];
+        const Array composed = world().forward(s.name, s.x, s.attrs, options)[0];
+        // The gradient of the description, and that of the composition's parts.
+        const Array gx = world().gradient(s.name, s.x, {y}, {y}, s.attrs)[0];
+        const Array of_parts = world().gradient(s.name, s.x, {y}, {y}, s.attrs, options)[0];
+        for (std::int64_t i = 0; i < y.size(); ++i) {
+            CHECK(composed.at(i) == doctest::Approx(y.at(i)).epsilon(1e-13));
+            CHECK(of_parts.at(i) == doctest::Approx(gx.at(i)).epsilon(1e-13));
+        }
+        CHECK(check(world(), {.function = s.name, .inputs = s.x, .attrs = s.attrs}) == "");
+    }
+}

@@ -316,3 +316,34 @@ TEST_CASE("binary_hierarchical_softmax refuses") {
     CHECK(message({2, 3}, labels({0}), {2, 3}) == who + "t.shape: expected (2,), got (1,)");
     CHECK(message({2}, labels({0, 1}), {2, 3}) == who + "x.ndim: expected 2, got 1");
 }
+
+TEST_CASE("bilinear refuses shapes that do not fit") {
+    const auto f = [](const char* change, const Dims& shape) {
+        const std::string names[] = {"e1", "e2", "W", "V1", "V2", "b"};
+        const Dims shapes[] = {{2, 3}, {2, 2, 2}, {3, 4, 2}, {3, 2}, {4, 2}, {2}};
+        std::vector<Array> x;
+        for (unsigned i = 0; i < 6; ++i)
+            x.push_back(Array::random<double>(names[i] == change ? shape : shapes[i], i));
+        return world().forward("catena.bilinear", x)[0].shape();
+    };
+    CHECK(f("", {}) == Dims{2, 2});
+    CHECK_THROWS_WITH(f("e2", {4, 2}), "[catena.bilinear] e2.shape: expected (2, 2), got (4, 2)");
+    CHECK_THROWS_WITH(f("W", {2, 1, 5}),
+                      "[catena.bilinear] W.shape: expected (3, 4, 5), got (2, 1, 5)");
+    CHECK_THROWS_WITH(f("V1", {1, 2}), "[catena.bilinear] V1.shape: expected (3, 2), got (1, 2)");
+    CHECK_THROWS_WITH(f("V2", {3, 2}), "[catena.bilinear] V2.shape: expected (4, 2), got (3, 2)");
+    CHECK_THROWS_WITH(f("b", {1}), "[catena.bilinear] b.shape: expected (2,), got (1,)");
+    CHECK_THROWS_WITH(f("b", {2, 2}), "[catena.bilinear] b.shape: expected (2,), got (2, 2)");
+}
+
+TEST_CASE("simplified_dropconnect refuses shapes that do not fit") {
+    const auto f = [](const Dims& w, const Dims& b) {
+        return world().forward("catena.simplified_dropconnect",
+                               {Array::random<double>({2, 3}, 1), Array::random<double>(w, 2),
+                                Array::random<double>(b, 3), Array()});
+    };
+    CHECK_THROWS_WITH(f({4, 2}, {4}),
+                      "[catena.simplified_dropconnect] W.shape: expected (4, 3), got (4, 2)");
+    CHECK_THROWS_WITH(f({4, 3}, {1}),
+                      "[catena.simplified_dropconnect] b.shape: expected (4,), got (1,)");
+}

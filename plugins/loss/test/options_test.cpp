@@ -2,6 +2,7 @@
 // do not reach.
 #include <doctest/doctest.h>
 
+#include <catena/plugin/half.hpp>
 #include <catena/testing.hpp>
 
 #include <cmath>
@@ -36,6 +37,15 @@ Result run(const std::string& name, const std::vector<Array>& x, const Attrs& at
     };
     return {wide(y[0]), wide(world().backward(name, x, y, gy, attrs)[0]),
             wide(world().gradient(name, x, y, gy, attrs)[0])};
+}
+// The same of a composition without kernels.
+Result composed(const std::string& name, const std::vector<Array>& x, const Attrs& attrs) {
+    const Array y = world().forward(name, x, attrs)[0];
+    Array gy(y.shape(), y.dtype());
+    for (std::int64_t i = 0; i < gy.size(); ++i) gy.set(i, 1);
+    const Array gx = world().gradient(name, x, {y}, {gy}, attrs)[0];
+    const auto wide = [](const Array& a) { return a.to(dtype_of<double>()).values<double>(); };
+    return {wide(y), wide(gx), {}};
 }
 double sum(const std::vector<double>& v) { return std::accumulate(v.begin(), v.end(), 0.0); }
 bool all_zero(const std::vector<double>& v) {
@@ -237,4 +247,74 @@ TEST_CASE("refused") {
     CHECK_THROWS_WITH(
         world().forward(soft, {Array::random<float>({2}, 1), Array::random<float>({2}, 1)}),
         "[catena.softmax_cross_entropy_soft] x.ndim: expected at least 2, got 1");
+}
+
+TEST_CASE_TEMPLATE("contrastive and triplet: small and large vectors", T, catena::plugin::Float16,
+                   catena::plugin::BFloat16, float, double) {
+    const auto pair = [](double x, double near, double margin) {
+        const Array zero = Array::from<double>({0, 0}, {1, 2}).to(dtype_of<T>());
+        return composed("catena.contrastive",
+                        {Array::from<double>({x, 0}, {1, 2}).to(dtype_of<T>()), zero,
+                         Array::from<double>({near}, {1}).to(dtype_of<std::int32_t>())},
+                        {set("margin", margin), set("reduce", "no")});
+    };
+    const double close = sizeof(T) == 2 ? 0.01 : 1e-6;
+    const double small = sizeof(T) == 2 ? 1e-4 : sizeof(T) == 4 ? 1e-25 : 1e-200;
+    CHECK(pair(small, 1, 1).gx[0] == doctest::Approx(small).epsilon(close));
+    CHECK(pair(small, 0, 1).gx[0] == doctest::Approx(-1).epsilon(close));
+    CHECK(pair(small, 0, 1).y[0] == doctest::Approx(0.5).epsilon(close));
+    CHECK(pair(200, 1, 1).y[0] == doctest::Approx(20000).epsilon(close));
+    // The square of the distance is not in the range of the dtype, and does not matter.
+    const double large = sizeof(T) == 2 ? 2000 : sizeof(T) == 4 ? 1e25 : 1e200;
+    CHECK(pair(large, 0, 1).y[0] == 0);
+    CHECK(all_zero(pair(large, 0, 1).gx));
+    CHECK(all_zero(pair(0, 0, 1).gx));
+
+    // |x - p|^2 = |x - n|^2 = 300^2, which float16 does not hold.
+    const auto vector = [](double a, double b) {
+        return Array::from<double>({a, b}, {1, 2}).to(dtype_of<T>());
+    };
+    const Result r = composed("catena.triplet", {vector(0, 0), vector(300, 0), vector(0, 300)},
+                              {set("margin", 0.5)});
+    CHECK(r.y[0] == 0.5);
+    CHECK(r.gx[0] == doctest::Approx(-600).epsilon(close));
+    CHECK(r.gx[1] == doctest::Approx(600).epsilon(close));
+}
+
+TEST_CASE("contrastive: the second gradient of a pair of equal vectors") {
+    const Array x = Array::from<double>({1, 2, 3}, {1, 3});
+    CHECK(check(world(), {.function = "catena.contrastive",
+                          .inputs = {x, x, Array::from<std::int32_t>({1}, {1})}}) == "");
+}
+
+TEST_CASE("losses that are 0 do not depend on NaN and infinity") {
+    const Array x = Array::from<double>({1, 2, 3, 4}, {2, 2});
+    const Array w = Array::from<double>({no_number, inf, 1, 2, 3, 4}, {3, 2});
+    for (const Array& scores : {x, Array::from<double>({no_number, inf, 3, 4}, {2, 2})}) {
+        const Result r = composed("catena.negative_sampling",
+                                  {scores, labels({2}, {-1, 1}), w, labels({2, 1}, {0, 2})},
+                                  {set("reduce", "no")});
+        CHECK(r.y[0] == 0);
+        CHECK(r.y[1] == doctest::Approx(std::log1p(std::exp(-11)) + std::log1p(std::exp(25))));
+        CHECK(r.gx[0] == 0);
+        CHECK(r.gx[1] == 0);
+    }
+    const Array log_p = Array::from<double>({-inf, no_number, -1}, {3});
+    const Result r = composed("catena.kl_div", {log_p, Array::from<double>({0, 0, 1}, {3})},
+                              {set("reduce", "no")});
+    CHECK(r.y == std::vector<double>{0, 0, 1});
+    CHECK(r.gx == std::vector<double>{0, 0, -1});
+    const Result logs =
+        composed("catena.kl_div", {log_p, Array::from<double>({-inf, -inf, 0}, {3})},
+                 {set("reduce", "no"), set("log_target", true)});
+    CHECK(logs.y == std::vector<double>{0, 0, 1});
+    CHECK(logs.gx == std::vector<double>{0, 0, -1});
+}
+
+TEST_CASE("sampled losses refuse a W that does not fit") {
+    for (const std::string name : {"catena.black_out", "catena.negative_sampling"})
+        CHECK_THROWS_WITH(
+            world().forward(name, {Array::random<float>({1, 2}, 1), labels({1}, {0}),
+                                   Array::random<float>({3, 1}, 2), labels({1, 1}, {1})}),
+            ("[" + name + "] W.shape: expected (3, 2), got (3, 1)").c_str());
 }

@@ -57,3 +57,13 @@ TEST_CASE("r2_score: of each column, and their mean") {
     CHECK(each.at(1) == 0);  // the numbers are constant
     CHECK(world().forward("catena.r2_score", {pred, real, Array()})[0].at(0) == 0.25);
 }
+
+TEST_CASE("classification_summary refuses labels of another shape") {
+    const Array y = Array::random<float>({6, 3}, 1);
+    const auto t = Array::from<std::int32_t>({0, 1, 2, 0, 1, 2}, {2, 3});
+    CHECK_THROWS_WITH(world().forward("catena.classification_summary", {y, t}),
+                      "[catena.classification_summary] t.shape: expected (6,), got (2, 3)");
+    CHECK_THROWS_AS(world().forward("catena.recall", {y, t}), Failure);
+    const auto each = world().forward("catena.recall", {y.reshaped({2, 3, 3}), t});
+    CHECK(each[1].values<std::int64_t>() == std::vector<std::int64_t>{2, 2, 2});
+}

@@ -257,3 +257,10 @@ TEST_CASE("multinomial: refused") {
     CHECK_THROWS_WITH(draw("catena.multinomial", {Array::random<double>({2, 0}, 1)}, {}),
                       "[catena.multinomial] p.shape: expected at least 1 class, got (2, 0)");
 }
+
+TEST_CASE("zoneout: the state that is not chosen does not matter") {
+    const Array bad = Array::from<float>({NAN, INFINITY, -INFINITY}, {3});
+    const Array good = Array::from<float>({1, 2, 3}, {3});
+    CHECK(draw("catena.zoneout", {bad, good}, {set("ratio", 0.0)}) == good);
+    CHECK(draw("catena.zoneout", {good, bad}, {set("ratio", 1.0)}) == good);
+}

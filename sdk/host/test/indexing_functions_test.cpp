@@ -270,10 +270,12 @@ TEST_CASE("gather, scatter, scatter_add: indices that are shorter than x") {
 
     CHECK(error_of<ShapeError>([&] {
               (void)F::gather(x, 1, counted({4, 1}));
-          }) == "[catena.gather] indices.shape: expected at most (3, 4) but for axis 1, got (4, 1)");
+          }) ==
+          "[catena.gather] indices.shape: expected at most (3, 4) but for axis 1, got (4, 1)");
     CHECK(error_of<ShapeError>([&] {
               (void)F::scatter(x, -1, i, counted({1, 3}));
-          }) == "[catena.scatter] indices.shape: expected at most (1, 3), the shape of src, got (2, 2)");
+          }) ==
+          "[catena.scatter] indices.shape: expected at most (1, 3), the shape of src, got (2, 2)");
     CHECK(error_of<ShapeError>([&] { (void)F::scatter_add(x, 2, i, src); }) ==
           "[catena.scatter_add] axis: expected from -2 to 1, got 2");
     CHECK_THROWS_AS((void)F::scatter(x, 1, counted({1, 1}), src), DtypeError);
@@ -313,9 +315,7 @@ TEST_CASE("nonzero, select_item, permutate") {
     const Array order = ids({2, 0, 1});
     CHECK(values(F::permutate(x, order, 1)) == Doubles{-0.0, 0, 2, -1, 1e-300, 0});
     CHECK(values(F::permutate(F::permutate(x, order, 1), order, -1, true)) == values(x));
-    CHECK(error_of<ValueError>([&] {
-              (void)F::permutate(x, ids({0, 1, 0}), 1);
-          }) == "[catena.permutate] indices[2]: expected each index of an axis of length 3 once, got 0");
+    CHECK_THROWS_AS((void)F::permutate(x, ids({0, 1, 0}), 1, true), ValueError);
     CHECK_THROWS_AS((void)F::permutate(x, ids({0, 3, 1}), 1), ValueError);
     CHECK_THROWS_AS((void)F::permutate(x, ids({0, 1}), 1), ShapeError);
     CHECK_THROWS_AS((void)F::permutate(x, order, 2), ShapeError);

@@ -35,8 +35,8 @@ inline std::string renamed(std::string_view text, const InputNames& names) {
     return result;
 }
 
-// Returns "[outer] ..." for "[callee] ...": with its names, or with the callee's name at the end. Empty if
-// the text is not an error of the callee.
+// Returns "[outer] ..." for "[callee] ...": with the names of the composition or, if the argument is none
+// of its inputs, as "[outer] in callee: ...". Empty if the text is not an error of the callee.
 inline std::string within(std::string_view outer, const std::string& callee, std::string_view text,
                           const InputNames& names) {
     const std::string prefix = "[" + callee + "] ";
@@ -45,7 +45,9 @@ inline std::string within(std::string_view outer, const std::string& callee, std
     const std::string first(rest.begin(), std::find_if_not(rest.begin(), rest.end(), is_word));
     const bool known =
         std::any_of(names.begin(), names.end(), [&](const auto& p) { return p.first == first; });
-    return "[" + std::string(outer) + "] " + renamed(rest, names) + (known ? "" : ", in " + callee);
+    const std::string start = "[" + std::string(outer) + "] ";
+    if (known) return start + renamed(rest, names);
+    return start + (rest.starts_with("in ") ? "" : "in " + callee + ": ") + std::string(rest);
 }
 
 }  // namespace catena

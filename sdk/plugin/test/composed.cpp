@@ -124,9 +124,19 @@ struct Unlike {
         describe("composed.unlike", "a and b differ", in("a", Port("b").of("U")), out("y"));
     static Var compose(const auto& g) { return g.x(0) + g.x(1); }
 };
+// An error of a call within a call, of an argument that is no input of this function.
+struct Fives {
+    static constexpr auto about = describe("composed.fives", "wrong", in("x"), out("y"));
+    static Var compose(const auto& g) { return reshape(g.x(0) * g.x(0), {5}); }
+};
+struct Outer {
+    static constexpr auto about = describe("composed.outer", "wrong", in("shape"), out("y"));
+    static Var compose(const auto& g) { return call<"composed.fives">({g.x(0)}); }
+};
 
 }  // namespace
 
 CATENA_PLUGIN("org.example.composed", "1.0.0", Distance, Both, PieceSums, Noise,
               Square<Wrong::nothing>, Square<Wrong::shape>, Square<Wrong::kernel>,
-              Square<Wrong::backward>, Square<Wrong::gradient>, Recursive, Peek, Unlike);
+              Square<Wrong::backward>, Square<Wrong::gradient>, Recursive, Peek, Unlike, Fives,
+              Outer);

@@ -68,6 +68,10 @@ TEST_CASE("errors of the parts are errors of the composition") {
         "[composed.unlike] b: expected float64 as the others of its type, got float32");
     CHECK_THROWS_WITH(world().forward("composed.distance", {a, Array::random<double>({3}, 1)}),
                       "[composed.distance] b.shape: expected broadcastable to (2,), got (3,)");
+    CHECK_THROWS_WITH(
+        world().forward("composed.outer", {a}),
+        "[composed.outer] in catena.reshape: shape: expected 2 elements of x (2,), got "
+        "(5,)");
     CHECK_THROWS_WITH(world().forward("composed.loop", {a}),
                       "[composed.loop] compose: expected calls that do not lead back to it, got "
                       "composed.loop > composed.loop");

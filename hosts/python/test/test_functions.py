@@ -6,7 +6,9 @@ import pytest
 
 import catena
 import catena.functions as F
-from differential import Differences, compare, random_of, run, times, with_sizes
+from catena import _core
+from catena.functions._plugins import plugins
+from differential import Differences, Input, compare, mapped, numbers, random_of, run, times, with_sizes
 from function_cases import cases, differences, elsewhere, rare_differences
 
 chainer = pytest.importorskip("chainer")
@@ -47,6 +49,29 @@ def test_random_calls(name):
         compared += compare(case, kind, random.choice(case.dtypes), random, *packages, found)
     assert compared >= times(60) // 5
     known.check(name, found)
+
+
+def is_adapter(name):
+    """Whether it is a function of Python, beside the function of a plugin with its name."""
+    function = getattr(F, name)
+    return (_core._plugin_function_name(function) is None and not hasattr(_core.forms, name)
+            and "catena." + name in F.plugin_function_names()
+            and name not in ("add", "mean"))  # the operator, and average()
+
+
+@pytest.mark.parametrize("name", sorted(filter(is_adapter, names)))
+def test_adapters_call_the_function_of_the_plugin(name, monkeypatch):
+    called, function = [], getattr(plugins, name)
+    monkeypatch.setitem(vars(plugins), name, lambda *args, **kwargs: (
+        called.append(name) or function(*args, **kwargs)))
+    for case in cases:
+        if case.name == name:
+            args = {}
+            for value in (*case.args, *case.kwargs.values()):
+                mapped(value, lambda x: isinstance(x, Input) and args.setdefault(
+                    x, numbers(x, case.dtypes[0], "numbers", random_of(name))))
+            packages[1](case, args, case.dtypes[0], False)
+    assert called
 
 
 def test_known_differences_exist():

@@ -106,7 +106,7 @@ class Program(unittest.TestCase):
         self.assertEqual(result.returncode, 1)
         self.assertIn("FAILED  values/survives", result.stdout)
         self.assertIn("it crashed: SIGSEGV", result.stdout)
-        self.assertIn("in: org.example.square: forward float32", result.stdout)
+        self.assertIn("in: org.example.square: backward float32", result.stdout)
         self.assertIn("ok      gradients/kernel\n    org.example.square: without long calls, since "
                       "it crashed: SIGSEGV", result.stdout)
 

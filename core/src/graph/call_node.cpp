@@ -41,26 +41,6 @@ bool call_promoted(FunctionEntry& f, const BoundAttributes& attributes,
     return true;
 }
 
-// Separates the graph of a composition that runs again from that of the input: a gradient of the copy is
-// that of this input of this call alone.
-class Copy final : public GraphNode {
-public:
-    static Variable of(const Variable& x) {
-        const Ref<Copy> node(new Copy);
-        const Variable y(x.data());
-        const Variable* const inputs[] = {&x};
-        node->record(inputs, {&y, 1});
-        return y;
-    }
-    std::string_view label() const noexcept override { return "copy"; }
-
-private:
-    void gradients(std::span<const Variable> gy, std::span<const bool>,
-                   std::span<Variable> gx) override {
-        gx[0] = gy[0];
-    }
-};
-
 // Whether gradients are those of the composition, which needs all inputs.
 bool has_gradient_of_composition(const catena_function& d) {
     return d.compose && !d.gradient && !d.grad_function;
@@ -338,7 +318,7 @@ private:
                 inputs[i] = as_variable(x[i].data());
                 inputs[i].set_requires_grad(wanted[i]);
             } else if (wanted[i]) {
-                inputs[i] = Copy::of(x[i]);
+                inputs[i] = copy_in_graph(x[i]);
             }
         }
         const force_backprop_mode scope;

@@ -39,7 +39,26 @@ void check_recursion(const FunctionEntry& f) {
                         f.descriptor.name, chain);
 }
 
+class Copy final : public GraphNode {
+public:
+    Variable of(const Variable& x) {
+        const Variable y(x.data());
+        const Variable* const inputs[] = {&x};
+        record(inputs, {&y, 1});
+        return y;
+    }
+    std::string_view label() const noexcept override { return "copy"; }
+
+private:
+    void gradients(std::span<const Variable> gy, std::span<const bool>,
+                   std::span<Variable> gx) override {
+        gx[0] = gy[0];
+    }
+};
+
 }  // namespace
+
+Variable copy_in_graph(const Variable& x) { return Ref(new Copy)->of(x); }
 
 void throw_within(const Composition& c, const FunctionEntry& callee,
                   std::span<const Variable* const> x, const Error& error) {

@@ -101,7 +101,8 @@ TEST_CASE("a trace has a span for each call of a composition") {
     profile.write_trace(folder.path / "trace.json");
     std::ifstream text(folder.path / "trace.json");
     std::map<std::string, int> spans;
-    for (const auto& event : nlohmann::json::parse(text)["traceEvents"])
+    const auto trace = nlohmann::json::parse(text);
+    for (const auto& event : trace["traceEvents"])
         if (event.value("cat", "") == "composition") ++spans[event["name"]];
     CHECK(spans == std::map<std::string, int>{{"catena.huber_loss forward", 2},
                                               {"catena.squared_error forward", 1}});

@@ -59,7 +59,9 @@ double Array::at(std::int64_t i) const {
     return detail::with_type(dtype_, [&]<class T>(T) { return detail::to_double(data<T>()[i]); });
 }
 void Array::set(std::int64_t i, double value) {
-    detail::with_type(dtype_, [&]<class T>(T) { data<T>()[i] = detail::from_double<T>(value); });
+    detail::with_type(dtype_, [&]<class T>(T) {
+        reinterpret_cast<T*>(bytes())[i] = detail::from_double<T>(value);
+    });
 }
 std::vector<double> Array::numbers() const {
     std::vector<double> values(static_cast<std::size_t>(size_));
@@ -71,7 +73,8 @@ std::vector<double> Array::numbers() const {
 void Array::set_numbers(const std::vector<double>& values) {
     need_size(values.size());
     detail::with_type(dtype_, [&]<class T>(T) {
-        std::transform(values.begin(), values.end(), data<T>(), detail::from_double<T>);
+        std::transform(values.begin(), values.end(), reinterpret_cast<T*>(bytes()),
+                       detail::from_double<T>);
     });
 }
 void Array::fill(std::uint8_t byte) {
@@ -141,7 +144,7 @@ catena_tensor Array::tensor() {
     catena_tensor t = {};
     t.struct_size = sizeof t;
     t.flags = CATENA_TENSOR_CONTIGUOUS;
-    t.dl = {has_memory() ? chunks_.write() + 1 : nullptr,
+    t.dl = {has_memory() ? chunks_.lend() + 1 : nullptr,
             1,
             0,
             static_cast<std::int32_t>(shape_.size()),
@@ -177,8 +180,16 @@ Array::Chunks::Chunks(std::size_t n) {
     auto* const at = first - reinterpret_cast<std::uintptr_t>(first) % alignof(Chunk);
     head_ = new (at - sizeof(Head)) Head{block, n, 1};
 }
-Array::Chunks::Chunks(const Chunks& other) noexcept : head_(other.head_) {
-    if (head_ != nullptr) head_->users.fetch_add(1, std::memory_order_relaxed);
+Array::Chunks::Chunks(const Chunks& other) {
+    if (other.head_ == nullptr) return;
+    if (other.lent_) return copy(other);
+    head_ = other.head_;
+    head_->users.fetch_add(1, std::memory_order_relaxed);
+}
+void Array::Chunks::copy(const Chunks& other) {
+    Chunks own(other.head_->n);
+    std::memcpy(own.head_ + 1, other.head_ + 1, other.head_->n * sizeof(Chunk));
+    std::swap(head_, own.head_);
 }
 Array::Chunks::~Chunks() {
     if (head_ != nullptr && head_->users.fetch_sub(1, std::memory_order_acq_rel) == 1)
@@ -189,11 +200,7 @@ const Array::Chunk* Array::Chunks::read() const {
     return reinterpret_cast<const Chunk*>(head_ + 1);
 }
 Array::Chunk* Array::Chunks::write() {
-    if (head_->users.load(std::memory_order_acquire) > 1) {
-        Chunks own(head_->n);
-        std::memcpy(own.head_ + 1, head_ + 1, head_->n * sizeof(Chunk));
-        std::swap(head_, own.head_);
-    }
+    if (head_->users.load(std::memory_order_acquire) > 1) copy(*this);
     return reinterpret_cast<Chunk*>(head_ + 1);
 }
 
@@ -203,7 +210,7 @@ void Array::need_size(std::size_t n) const {
 }
 void Array::allocate(std::size_t spare, std::uint8_t initial) {
     chunks_ = Chunks((nbytes() + spare) / guard + 4);
-    std::memset(memory(), pattern_, guard + shift_);
+    std::memset(chunks_.write(), pattern_, guard + shift_);
     std::memset(bytes(), initial, nbytes());
     std::memset(bytes() + nbytes(), pattern_, memory_bytes() - guard - shift_ - nbytes());
 }

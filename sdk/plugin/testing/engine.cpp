@@ -391,6 +391,7 @@ Reply Engine::forward(const catena_kernel& k, const std::vector<Array>& given,
     look_beside(reply, y,
                 [&](std::size_t i) { return std::string("output ") + f_.outputs[i]->name; });
     reply.results = std::move(y);
+    for (Array& a : reply.results) a.settle();
     for (std::size_t i = 0; i < x.size(); ++i) {
         if (!updated(i)) continue;
         look_beside(reply, {&x[i], 1},
@@ -482,6 +483,7 @@ Reply Engine::backward(const catena_kernel& k, const std::vector<const catena_ke
     look_unchanged(reply, now.y, own ? saved_y : given.y, output("output "));
     look_unchanged(reply, now.gy, given.gy, output("gradient of output "));
     reply.results = std::move(gx);
+    for (Array& a : reply.results) a.settle();
     return reply;
 }
 

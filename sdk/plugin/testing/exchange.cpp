@@ -145,7 +145,7 @@ Exchange::Exchange(const Form& form, int rank, int size) : form_(form), rank_(ra
     Array& source = shared && n_received >= n_sent ? recv_ : send_;
     for (std::uint64_t i = 0; i < n_sent; ++i)
         source.set(static_cast<std::int64_t>(first + i), number(rank, i));
-    sent_ = send_.moved(0);  // its own memory, since the operation writes through pointers
+    sent_ = send_;
 
     operation = comm_operation(form.kind, form.dtype, n_sent > 0 ? from : nullptr,
                                n_received > 0 ? to : nullptr, piece(rank));

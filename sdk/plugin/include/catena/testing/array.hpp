@@ -43,7 +43,8 @@ public:
     static Array from(const std::vector<T>& values, Dims shape) {
         Array a(std::move(shape), dtype_of<T>());
         a.need_size(values.size());
-        for (std::size_t i = 0; i < values.size(); ++i) a.data<T>()[i] = values[i];
+        for (std::size_t i = 0; i < values.size(); ++i)
+            reinterpret_cast<T*>(a.bytes())[i] = values[i];
         return a;
     }
     // Uniform numbers in [low, high).
@@ -64,7 +65,7 @@ public:
     bool floating() const { return is_floating(dtype_); }
     template <class T>
     T* data() {
-        return reinterpret_cast<T*>(bytes());
+        return reinterpret_cast<T*>(has_memory() ? chunks_.lend()[1].bytes + shift_ : nullptr);
     }
     template <class T>
     const T* data() const {
@@ -94,11 +95,13 @@ public:
     bool operator==(const Array& other) const;
 
     // The whole memory with guards. The first element lies after the first guard and the shift.
-    std::byte* memory() { return chunks_.write()->bytes; }
+    std::byte* memory() { return chunks_.lend()->bytes; }
     std::size_t memory_bytes() const { return chunks_.size() * sizeof(Chunk); }
     std::size_t shift() const { return shift_; }
-    // As data() and memory(): valid until the array is copied, assigned to or destroyed.
+    // Valid as long as the array lives and is not assigned to, as data() and memory().
     catena_tensor tensor();
+    // Says that pointers of these functions are no longer written to: copies may share the memory.
+    void settle() { chunks_.settle(); }
     catena_meta meta() const { return meta_of(shape_, dtype_); }
 
 private:
@@ -106,25 +109,36 @@ private:
         Chunk() {}  // leaves the bytes uninitialized
         std::byte bytes[guard];
     };
-    // Chunks that copies of an array share until one of them may write.
+    // Chunks that copies of an array share until one of them may write, unless pointers to them are
+    // in use.
     class Chunks {
     public:
         Chunks() = default;
         explicit Chunks(std::size_t n);
-        Chunks(const Chunks& other) noexcept;
-        Chunks(Chunks&& other) noexcept : head_(std::exchange(other.head_, nullptr)) {}
+        Chunks(const Chunks& other);
+        Chunks(Chunks&& other) noexcept
+            : head_(std::exchange(other.head_, nullptr)), lent_(other.lent_) {}
         Chunks& operator=(Chunks other) noexcept {
             std::swap(head_, other.head_);
+            lent_ = other.lent_;
             return *this;
         }
         ~Chunks();
         std::size_t size() const;
         const Chunk* read() const;
         Chunk* write();  // copies shared ones
+        // Also, they are not shared until settle().
+        Chunk* lend() {
+            lent_ = true;
+            return write();
+        }
+        void settle() { lent_ = false; }
 
     private:
         struct Head;
+        void copy(const Chunks& other);
         Head* head_ = nullptr;
+        bool lent_ = false;
     };
 
     void need_size(std::size_t n) const;

@@ -212,6 +212,27 @@ TEST_CASE("conform() of a world has a report for each function under test") {
     CHECK(Reports().failures() == "expected a function in the plugins to test, got none\n");
 }
 
+TEST_CASE("copies of an array do not see what is written to it") {
+    Array a = Array::from<double>({1, 2}, {2});
+    Array b = a;
+    b.set(0, 5);
+    CHECK(a.at(0) == 1);
+    double* const elements = a.data<double>();
+    const Array c = a;  // while a pointer is in use
+    elements[0] = 7;
+    CHECK(c.at(0) == 1);
+    CHECK(a.at(0) == 7);
+    const catena_tensor t = b.tensor();
+    const Array d = b;
+    static_cast<double*>(t.dl.data)[t.dl.byte_offset / sizeof(double) + 1] = 9;
+    CHECK(d.at(1) == 2);
+    CHECK(b.at(1) == 9);
+    b.settle();
+    const Array e = b;
+    CHECK(std::as_const(b).data<double>() == e.data<double>());
+    CHECK(e.intact());
+}
+
 TEST_CASE("arrays take values and shape in the order of catena::Array") {
     CHECK(Array::from<float>({1, 2, 3}, {3, 1}) == Array::from<float>({1, 2, 3}, {3, 1}));
     CHECK(Array::from<std::int64_t>({4, 5}, {2}) == Array::from<std::int64_t>({4, 5}, {2}));

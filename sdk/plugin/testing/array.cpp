@@ -182,9 +182,12 @@ Array::Chunks::Chunks(std::size_t n) {
 }
 Array::Chunks::Chunks(const Chunks& other) {
     if (other.head_ == nullptr) return;
-    if (other.lent_) return copy(other);
-    head_ = other.head_;
-    head_->users.fetch_add(1, std::memory_order_relaxed);
+    if (other.lent_) {
+        copy(other);
+    } else {
+        head_ = other.head_;
+        head_->users.fetch_add(1, std::memory_order_relaxed);
+    }
 }
 void Array::Chunks::copy(const Chunks& other) {
     Chunks own(other.head_->n);

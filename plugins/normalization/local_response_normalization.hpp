@@ -118,7 +118,7 @@ struct LocalResponseNormalization {
     }
     static void gradient(const auto& g) {
         const auto total = [&](const Var& v) {
-            return call<"catena.channel_window_sum">({v}, {g.same("n")});
+            return v.is_constant(0) ? v : call<"catena.channel_window_sum">({v}, {g.same("n")});
         };
         const double alpha = g.template attr<"alpha">();
         const double beta = g.template attr<"beta">();

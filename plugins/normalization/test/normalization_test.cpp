@@ -4,6 +4,7 @@
 #include <catena/testing.hpp>
 
 #include <cmath>
+#include <limits>
 
 using namespace catena::testing;
 

@@ -118,13 +118,14 @@ struct LocalResponseNormalization {
     }
     static void gradient(const auto& g) {
         const auto total = [&](const Var& v) {
-            return v.is_constant(0) ? v : call<"catena.channel_window_sum">({v}, {g.same("n")});
+            return call<"catena.channel_window_sum">({v}, {g.same("n")});
         };
         const double alpha = g.template attr<"alpha">();
         const double beta = g.template attr<"beta">();
         const Var x = g.x(0);
         const Var unit = g.template attr<"k">() + alpha * total(x * x);
         const Var scaled = g.gy(0) * math::pow(unit, -beta);
+        if (scaled.is_constant(0)) return g.gx(0, scaled);
         g.gx(0, scaled - 2.0 * alpha * beta * x * total(x * scaled / unit));
     }
 

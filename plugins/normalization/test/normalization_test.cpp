@@ -156,11 +156,14 @@ TEST_CASE("local_response_normalization") {
     }
     // The factor of x is the constant 0, and so is the composed gradient.
     const Array x = random({1, 3}, 6);
-    const Attrs attrs = {set("k", std::numeric_limits<double>::infinity()), set("alpha", 0.0)};
-    const Array y = world().forward("catena.local_response_normalization", {x}, attrs)[0];
-    const Array gx =
-        world().gradient("catena.local_response_normalization", {x}, {y}, {x}, attrs)[0];
-    CHECK(gx.numbers() == std::vector<double>{0, 0, 0});
+    const Attrs large = {set("k", std::numeric_limits<double>::infinity()), set("alpha", 0.0)};
+    const Attrs zero = {set("k", 0.0), set("alpha", 0.0), set("beta", -1.0)};
+    for (const Attrs& attrs : {large, zero}) {
+        const Array y = world().forward("catena.local_response_normalization", {x}, attrs)[0];
+        const Array gx =
+            world().gradient("catena.local_response_normalization", {x}, {y}, {x}, attrs)[0];
+        CHECK(gx.numbers() == std::vector<double>{0, 0, 0});
+    }
 }
 
 TEST_CASE("running_update: a weighted mean, in place") {

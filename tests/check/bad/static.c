@@ -116,6 +116,12 @@ BEFORE(imports_exit, forward32) {
 KERNELS(random, size_of(call->y[0]), Y(0) = (T)SCALE * X(0) * X(0) * (T)(rand() % 100))
 SPOIL(rand) { the_forward32.run = random32, the_forward64.run = random64; }
 
+// rand_below fails: static/imports determinism/repeated
+// Draws its random numbers with another function of the C library.
+extern uint32_t arc4random_uniform(uint32_t below);
+KERNELS(below, size_of(call->y[0]), Y(0) = (T)SCALE * X(0) * X(0) * (T)arc4random_uniform(100))
+SPOIL(rand_below) { the_forward32.run = below32, the_forward64.run = below64; }
+
 // good_coverage fails: nothing
 // Instrumentation for coverage adds a constructor and calls of exit() and fork().
 // needs: --coverage

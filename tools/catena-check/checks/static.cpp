@@ -236,7 +236,7 @@ void imports(const ElfTables& elf, Findings& findings) {
     // Generators of random numbers that ignore the host's seed.
     static const auto generators = words(
         "rand rand_r srand random random_r srandom drand48 erand48 lrand48 nrand48 mrand48 jrand48 "
-        "srand48 getrandom getentropy arc4random arc4random_buf arc4uniform "
+        "srand48 getrandom getentropy arc4random arc4random_buf arc4random_uniform "
         "_ZNSt13random_device9_M_getvalEv");
     const Toolchain toolchain(elf);
     for (const ElfTables::Symbol& s : elf.symbols(SHT_DYNSYM)) {

@@ -2,28 +2,15 @@
 #include <doctest/doctest.h>
 
 #include <catena/plugin/philox.hpp>
-#include <catena/testing.hpp>
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
+#include "world.hpp"
+
 using namespace catena::testing;
 using catena::plugin::Ints;
-
-namespace {
-
-World& world() {
-    static World world({ARRAY_PLUGIN, MATH_PLUGIN});
-    return world;
-}
-Array iota(Dims shape) {
-    Array a(std::move(shape), dtype_of<double>());
-    for (std::int64_t i = 0; i < a.size(); ++i) a.set(i, static_cast<double>(i));
-    return a;
-}
-
-}  // namespace
 
 TEST_CASE("reshape and identity are views") {
     const Array x = iota({3, 4});

@@ -1,28 +1,14 @@
 // Tests array.catena: new arrays, padding, selections.
 #include <doctest/doctest.h>
 
-#include <catena/testing.hpp>
-
 #include <algorithm>
 #include <limits>
 #include <optional>
 
+#include "world.hpp"
+
 using namespace catena::testing;
 using catena::plugin::Ints;
-
-namespace {
-
-World& world() {
-    static World world({ARRAY_PLUGIN, MATH_PLUGIN});
-    return world;
-}
-Array iota(Dims shape) {
-    Array a(std::move(shape), dtype_of<double>());
-    for (std::int64_t i = 0; i < a.size(); ++i) a.set(i, static_cast<double>(i));
-    return a;
-}
-
-}  // namespace
 
 TEST_CASE("linspace of integers, and its last number") {
     const auto linspace = [](double start, double stop, std::int64_t n, catena_dtype dtype,

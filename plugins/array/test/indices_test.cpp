@@ -1,9 +1,9 @@
 // Tests take, take_along_axis, their gradients, and last_along_axis.
 #include <doctest/doctest.h>
 
-#include <catena/testing.hpp>
-
 #include <limits>
+
+#include "world.hpp"
 
 using namespace catena::testing;
 using catena::plugin::Ints;
@@ -12,15 +12,6 @@ namespace {
 
 using Ids = std::vector<std::int64_t>;
 
-World& world() {
-    static World world({ARRAY_PLUGIN, MATH_PLUGIN});
-    return world;
-}
-Array iota(Dims shape) {
-    Array a(std::move(shape), dtype_of<double>());
-    for (std::int64_t i = 0; i < a.size(); ++i) a.set(i, static_cast<double>(i));
-    return a;
-}
 Array ids_of(const Dims& shape, const Ids& ids, bool wide = true) {
     const Array x = Array::from<std::int64_t>(ids, shape);
     return wide ? x : x.to(dtype_of<std::int32_t>());

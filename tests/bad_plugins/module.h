@@ -66,6 +66,17 @@ static inline int64_t size_of(const catena_tensor *t) {
 static inline void *data_of(const catena_tensor *t) {
     return (char *)t->dl.data + t->dl.byte_offset;
 }
+/* y = function(x0, x1), with the attribute "value" unless value is NULL; x1 NULL: one input. */
+static inline catena_status call_of(catena_ctx *ctx, const char *function, const double *value,
+                                    catena_var *x0, catena_var *x1, catena_var **y) {
+    const catena_named_value attrs[] = {
+        {"value", {CATENA_ATTR_FLOAT, 1, {.f = value == NULL ? 0 : *value}}}};
+    catena_var *const x[] = {x0, x1};
+    const catena_callable *callable;
+    const catena_status status = host->find(ctx, function, &callable);
+    if (status != CATENA_OK) return status;
+    return host->call(ctx, callable, attrs, value != NULL, x, x1 == NULL ? 1 : 2, y, 1);
+}
 
 /* The heads of functions. */
 #define RUN(name) static catena_status CATENA_CALL name(catena_ctx *ctx, const catena_call *call)

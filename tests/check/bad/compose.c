@@ -22,17 +22,6 @@ static void make_composition(catena_status(CATENA_CALL *compose)(catena_ctx *,
 /* Whether the second copy of the plugin runs, with catena-check's own host. */
 static int is_examined(void) { return strcmp(host->name, "catena-check") == 0; }
 
-/* y = function(x0, x1), with the attribute "value" unless value is NULL; x1 NULL: one input. */
-static catena_status call_of(catena_ctx *ctx, const char *function, const double *value,
-                             catena_var *x0, catena_var *x1, catena_var **y) {
-    const catena_named_value attrs[] = {
-        {"value", {CATENA_ATTR_FLOAT, 1, {.f = value == NULL ? 0 : *value}}}};
-    catena_var *const x[] = {x0, x1};
-    const catena_callable *callable;
-    const catena_status status = host->find(ctx, function, &callable);
-    if (status != CATENA_OK) return status;
-    return host->call(ctx, callable, attrs, value != NULL, x, x1 == NULL ? 1 : 2, y, 1);
-}
 /* y = scale x^2 */
 COMPOSE(square) {
     catena_var *squared;

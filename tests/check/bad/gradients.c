@@ -157,17 +157,6 @@ SPOIL(addition_taken) {
     the_plugin.n_kernels = 2;
 }
 
-/* y = function(x0, x1), with the attribute "value" unless value is NULL; x1 NULL: one input. */
-static catena_status call_of(catena_ctx *ctx, const char *function, const double *value,
-                             catena_var *x0, catena_var *x1, catena_var **y) {
-    const catena_named_value attrs[] = {
-        {"value", {CATENA_ATTR_FLOAT, 1, {.f = value == NULL ? 0 : *value}}}};
-    catena_var *const x[] = {x0, x1};
-    const catena_callable *callable;
-    const catena_status status = host->find(ctx, function, &callable);
-    if (status != CATENA_OK) return status;
-    return host->call(ctx, callable, attrs, value != NULL, x, x1 == NULL ? 1 : 2, y, 1);
-}
 /* gx = factor * scale * x * gy */
 static catena_status gradient_with(catena_ctx *ctx, const catena_gradient_call *call, double factor,
                                    catena_var *x) {

@@ -37,28 +37,19 @@ void Segments::insert(char* block, std::uint64_t bytes, bool first) {
     }
 }
 
-// Merges two ranges. right follows left in one segment; neither is in free_.
-Segments::Ranges::iterator Segments::join(Ranges::iterator left, Ranges::iterator right) {
-    left->second.bytes += right->second.bytes;
-    ranges_.erase(right);
-    return left;
-}
-
 void Segments::give_back(void* block) noexcept {
     auto range = ranges_.find(static_cast<char*>(block));
     auto node = std::move(range->second.node);
+    const auto join = [&](Ranges::iterator left, Ranges::iterator right, Ranges::iterator free) {
+        free_.erase(Free{free->second.bytes, free->first});
+        left->second.bytes += right->second.bytes;
+        ranges_.erase(right);
+        return left;
+    };
     const auto next = std::next(range);
-    if (next != ranges_.end() && next->second.free && !next->second.first) {
-        free_.erase(Free{next->second.bytes, next->first});
-        join(range, next);
-    }
-    if (!range->second.first) {
-        const auto before = std::prev(range);
-        if (before->second.free) {
-            free_.erase(Free{before->second.bytes, before->first});
-            range = join(before, range);
-        }
-    }
+    if (next != ranges_.end() && next->second.free && !next->second.first) join(range, next, next);
+    if (!range->second.first && std::prev(range)->second.free)
+        range = join(std::prev(range), range, std::prev(range));
     range->second.free = true;
     node.value() = {range->second.bytes, range->first};
     free_.insert(std::move(node));
@@ -144,15 +135,7 @@ void* CachingAllocator::allocate(std::uint64_t bytes, std::uint64_t& capacity) {
         return blocks[--*n];
     }
     void* block = nullptr;
-    if (keeps()) refill(index, &block, 1);
-    else block = take_uncached(capacity);
-    return block;
-}
-
-void* CachingAllocator::take_uncached(std::uint64_t capacity) {
-    const std::lock_guard lock(memory_.mutex);
-    void* const block = ask_backend(capacity);
-    count(static_cast<std::int64_t>(capacity), 0);
+    refill(index, &block, 1);
     return block;
 }
 
@@ -162,12 +145,11 @@ void* CachingAllocator::take_large(std::uint64_t bytes, std::uint64_t& capacity)
                            largest_memory, bytes);
     }
     capacity = (bytes + Segments::unit - 1) / Segments::unit * Segments::unit;
-    if (!keeps()) return take_uncached(capacity);
     const auto size = static_cast<std::int64_t>(capacity);
     const std::lock_guard lock(memory_.mutex);
-    void* block = segments_.take(capacity);
+    void* block = keeps() ? segments_.take(capacity) : ask_backend(capacity);
     if (!block) block = grow(capacity);
-    count(size, -size);
+    count(size, keeps() ? -size : 0);
     return block;
 }
 
@@ -247,15 +229,18 @@ void* CachingAllocator::grow(std::uint64_t capacity) {
     return segments_.take(capacity);
 }
 
-// Returns free segments to the backend, largest first, while more() returns true. Requires the lock.
+// Returns free segments of all queues to the backend while more() returns true. Requires the lock.
 template <class More>
 void CachingAllocator::release_segments(const More& more) noexcept {
-    if (memory_.recordings.load() > 0 || kept_) return;
-    segments_.release([&](void* memory, std::uint64_t bytes) {
-        return_to_backend(memory, bytes);
-        count(0, -static_cast<std::int64_t>(bytes));
-        return more();
-    });
+    if (memory_.recordings.load() > 0) return;
+    for (CachingAllocator* pool : memory_.pools) {
+        if (pool->kept_ || !more()) continue;
+        pool->segments_.release([&](void* memory, std::uint64_t bytes) {
+            pool->return_to_backend(memory, bytes);
+            pool->count(0, -static_cast<std::int64_t>(bytes));
+            return more();
+        });
+    }
 }
 
 // Limits memory in use and in the cache to twice the peak plus slack by releasing free segments of all
@@ -263,14 +248,11 @@ void CachingAllocator::release_segments(const More& more) noexcept {
 void CachingAllocator::trim(std::int64_t wanted) {
     const MemoryStats& all = memory_.stats;
     const std::int64_t most = 2 * std::max(all.peak, all.in_use + wanted) + slack;
-    const auto too_much = [&] { return all.in_use + all.cached + wanted > most; };
-    for (CachingAllocator* pool : memory_.pools) {
-        if (!too_much()) return;
-        pool->release_segments(too_much);
-    }
+    release_segments([&] { return all.in_use + all.cached + wanted > most; });
 }
 
-// Takes free blocks of a class, or cuts new ones from a slab to save calls of the backend.
+// Takes free blocks of a class, or cuts new ones from a slab to save calls of the backend. A slab is
+// one block if freed blocks are not kept.
 int CachingAllocator::refill(int index, void** out, int wanted) {
     const std::uint64_t bytes = size_of_class(index);
     const auto all_of = [&](int n) { return static_cast<std::int64_t>(bytes) * n; };
@@ -288,8 +270,9 @@ int CachingAllocator::refill(int index, void** out, int wanted) {
     if (blocks.capacity() < made + static_cast<std::size_t>(wanted))
         blocks.reserve(2 * made + static_cast<std::size_t>(wanted));
     if (slab_rest_ < bytes) {
-        slab_ = static_cast<char*>(ask_backend(slab_bytes));
-        slab_rest_ = slab_bytes;
+        const std::uint64_t slab = keeps() ? slab_bytes : bytes;
+        slab_ = static_cast<char*>(ask_backend(slab));
+        slab_rest_ = slab;
     }
     for (; n < wanted && slab_rest_ >= bytes; ++n) {
         out[n] = slab_;
@@ -297,7 +280,7 @@ int CachingAllocator::refill(int index, void** out, int wanted) {
         slab_rest_ -= bytes;
     }
     count(all_of(n), 0);
-    made += static_cast<std::size_t>(n);
+    if (keeps()) made += static_cast<std::size_t>(n);
     return n;
 }
 
@@ -323,13 +306,13 @@ void* CachingAllocator::ask_backend(std::uint64_t capacity) {
         if (ctx.status != CATENA_E_NOMEM || attempt > 0 || recorded) {
             std::string hint =
                 fmt::format("{} bytes wanted, {} in use by arrays", capacity, memory_.stats.in_use);
-            const MemorySize size = device.memory_size();
+            const MemorySize size = Device(&device).memory_size();
             if (size.total) hint += fmt::format(", {} free of {}", size.free, size.total);
             if (recorded)
                 hint += "; during a recording; run the body once before, so its memory is cached";
             throw_failure(ctx, ctx.status, device.name, hint);
         }
-        release_all();
+        release_segments([] { return true; });
         device.pinned.release();
         if (device.async()) {  // frees are ordered on the streams: wait for them
             catena_ctx wait;
@@ -341,12 +324,7 @@ void* CachingAllocator::ask_backend(std::uint64_t capacity) {
 void CachingAllocator::release_cached() noexcept {
     const std::lock_guard lock(memory_.mutex);
     memory_.release_wanted = memory_.recordings.load() > 0;
-    release_all();
-}
-
-// Requires the lock.
-void CachingAllocator::release_all() noexcept {
-    for (CachingAllocator* pool : memory_.pools) pool->release_segments([] { return true; });
+    release_segments([] { return true; });
 }
 
 void CachingAllocator::keep(bool kept) noexcept {
@@ -354,19 +332,19 @@ void CachingAllocator::keep(bool kept) noexcept {
     kept_ = kept;
 }
 
-std::int64_t CachingAllocator::at_hand() const noexcept {
+void CachingAllocator::free_lists(MemoryStats& stats) const noexcept {
     const ThreadLists* const mine = slot_ < most_slots ? of_thread.find() : nullptr;
-    std::int64_t bytes = 0;
-    for (int index = 0; mine && index < small_classes; ++index)
-        bytes += static_cast<std::int64_t>(size_of_class(index)) * mine->count[slot_][index];
-    return bytes;
+    for (int index = 0; mine && index < small_classes; ++index) {
+        const auto bytes = static_cast<std::int64_t>(size_of_class(index)) * mine->count[slot_][index];
+        stats.in_use -= bytes;
+        stats.cached += bytes;
+    }
 }
 
 MemoryStats CachingAllocator::stats() const {
     const std::lock_guard lock(memory_.mutex);
     MemoryStats stats = stats_;
-    stats.in_use -= at_hand();
-    stats.cached += at_hand();
+    free_lists(stats);
     return stats;
 }
 

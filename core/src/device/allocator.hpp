@@ -54,7 +54,6 @@ private:
         std::map<char*, Range, std::less<>, PoolAllocator<std::pair<char* const, Range>>>;
 
     void insert(char* block, std::uint64_t bytes, bool first);
-    Ranges::iterator join(Ranges::iterator left, Ranges::iterator right);
 
     Ranges ranges_;
     FreeSet free_;
@@ -95,8 +94,8 @@ public:
 
     // Takes small blocks back from the lists of a thread.
     void give_back(int size_class, void* const* blocks, int count) noexcept;
-    // Returns the bytes in this thread's lists.
-    std::int64_t at_hand() const noexcept;
+    // Counts the blocks in this thread's lists as cached, not as in use.
+    void free_lists(MemoryStats& stats) const noexcept;
 
     static constexpr int small_classes = 28;  // up to 7 KiB
     static constexpr int thread_depth = 32;   // blocks kept in a thread for each small class
@@ -104,7 +103,6 @@ public:
 private:
     bool keeps() const noexcept;  // whether freed blocks are kept for reuse
     void* take_large(std::uint64_t bytes, std::uint64_t& capacity);
-    void* take_uncached(std::uint64_t capacity);
     void give_back_large(void* block, std::uint64_t capacity) noexcept;
     void* grow(std::uint64_t capacity);
     void trim(std::int64_t wanted);
@@ -114,7 +112,6 @@ private:
     int refill(int size_class, void** blocks, int count);
     template <class More>
     void release_segments(const More& more) noexcept;
-    void release_all() noexcept;
     void count(std::int64_t in_use, std::int64_t cached) noexcept;
 
     DeviceMemory& memory_;

@@ -1,15 +1,10 @@
 // DeviceState: an opened device. Queue: tickets, and the events behind them.
 #include "device/device_state.hpp"
 
-#include <limits.hpp>
-
 #include <algorithm>
 #include <cstddef>
 
 namespace catena {
-std::uint64_t seed_of(std::uint64_t seed, int ordinal) noexcept {
-    return seed ^ static_cast<std::uint64_t>(ordinal) * 0x9e3779b97f4a7c15u;
-}
 
 DeviceState::DeviceState(BackendEntry& backend_entry, int device_ordinal, int device_index)
     : backend(backend_entry),
@@ -74,15 +69,16 @@ void DeviceState::give_back_queue(Queue& queue) noexcept {
     idle_.push_back(&queue);
 }
 
-Queue& DeviceState::add_queue(std::unique_ptr<Queue> queue) {
-    const std::lock_guard lock(mutex_);
-    return *queues_.emplace_back(std::move(queue));
+Queue& add_queue(std::unique_ptr<Queue> queue) {
+    DeviceState& device = queue->device;
+    const std::lock_guard lock(device.mutex_);
+    return *device.queues_.emplace_back(std::move(queue));
 }
 
-std::vector<Queue*> DeviceState::queues() {
-    const std::lock_guard lock(mutex_);
+std::vector<Queue*> queues_of(Device device) {
+    const std::lock_guard lock(device.state()->mutex_);
     std::vector<Queue*> all;
-    for (const auto& queue : queues_) all.push_back(queue.get());
+    for (const auto& queue : device.state()->queues_) all.push_back(queue.get());
     return all;
 }
 
@@ -95,26 +91,6 @@ void DeviceState::copy(Queue& queue, void* target, const void* source, std::uint
         return table.copy(ctx, dev, queue.native, target, source, bytes, direction);
     });
     if (direction == CATENA_COPY_DEVICE_TO_HOST) queue.finish();
-}
-
-void DeviceState::synchronize() {
-    const std::shared_lock waiting(waits);
-    if (heap.recordings.load() > 0) main_->refuse("a wait of the host");
-    std::vector<std::pair<Queue*, std::uint64_t>> reached;
-    for (Queue* queue : queues()) reached.emplace_back(queue, queue->now());
-    on_backend(*this, [&](catena_ctx* ctx) { return table.sync(ctx, dev); });
-    for (const auto& [queue, ticket] : reached) queue->known_done(ticket);
-}
-
-MemorySize DeviceState::memory_size() {
-    MemorySize size;
-    if (!table.memory) return size;
-    catena_ctx ctx;
-    ctx.device = this;
-    std::uint64_t free = 0, total = 0;
-    if (table.memory(&ctx, dev, &free, &total) != CATENA_OK) return size;
-    if (free > total || total > largest_memory) return size;  // the numbers are invalid
-    return {static_cast<std::int64_t>(free), static_cast<std::int64_t>(total)};
 }
 
 void DeviceState::release_cached() noexcept {
@@ -156,12 +132,6 @@ void Recorder::release_memory() noexcept {
     if (release) device.release_cached();
 }
 void Recorder::keep_free_memory(bool kept) noexcept { own->keep(kept); }
-
-std::vector<Queue*> queues_of(Device device) { return device.state()->queues(); }
-Queue& add_queue(std::unique_ptr<Queue> queue) {
-    DeviceState& device = queue->device;
-    return device.add_queue(std::move(queue));
-}
 
 // Returns a handle that never gives the queue back: the device owns it.
 Stream Queue::as_stream() noexcept {

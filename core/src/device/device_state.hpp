@@ -49,22 +49,20 @@ public:
     // Returns an idle or new queue for a new stream. A synchronous device has only the main queue.
     Queue& take_queue();
     void give_back_queue(Queue& queue) noexcept;
-    Queue& add_queue(std::unique_ptr<Queue> queue);
-    std::vector<Queue*> queues();  // all existing queues
 
     bool host_accessible() const noexcept { return table.flags & CATENA_BACKEND_HOST_MEMORY; }
     bool async() const noexcept { return table.flags & CATENA_BACKEND_ASYNC; }
     // Copies between the device and host memory, or within the device, after earlier work of the queue.
     // Copies to the host are complete on return. Throws DeviceError with the backend's message.
     void copy(Queue& queue, void* target, const void* source, std::uint64_t bytes, int direction);
-    void synchronize();  // waits for all queues
-    MemorySize memory_size();
     void release_cached() noexcept;  // postponed during a recording
     // Waits for the whole device would break a recording: they lock this shared, and a recording locks it
     // exclusively to start. During a recording they are refused.
     std::shared_mutex waits;
 
 private:
+    friend Queue& add_queue(std::unique_ptr<Queue> queue);
+    friend std::vector<Queue*> queues_of(Device device);
     Queue& make_queue();
 
     std::mutex mutex_;  // guards the queues
@@ -79,9 +77,6 @@ inline void note_launch(const Queue& queue, const catena_function& function,
     if (queue.async && !queue.recording.load(std::memory_order_relaxed))
         diagnostics().launches(Device(&queue.device), function, phase);
 }
-
-// Derives a device's seed: it depends on the ordinal, and is the same for all backends.
-std::uint64_t seed_of(std::uint64_t seed, int ordinal) noexcept;
 
 // ---- calls into plugins
 

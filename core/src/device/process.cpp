@@ -144,9 +144,8 @@ void PluginStep::process_ends() {
 
 PluginStep::PluginStep(const std::filesystem::path& file, const char* step, Tell tell)
     : file_(file), step_(step), tell_(std::move(tell)), before_(std::exchange(current_step, this)) {
-    static const bool registered =
+    [[maybe_unused]] static const bool registered =
         std::atexit(process_ends) + std::at_quick_exit(process_ends) == 0;
-    (void)registered;
 }
 PluginStep::~PluginStep() { current_step = before_; }
 

@@ -1,6 +1,8 @@
 // Device: the handle, scopes of the current and the fallback device, random states.
 #include "registry/registry.hpp"
 
+#include <limits.hpp>
+
 #include <charconv>
 #include <cstdlib>
 
@@ -43,18 +45,36 @@ const std::string& Device::name() const { return state_of(*this).name; }
 std::string_view Device::backend() const { return state_of(*this).table.name; }
 int Device::ordinal() const { return state_of(*this).ordinal; }
 bool Device::host_accessible() const { return state_of(*this).host_accessible(); }
-void Device::synchronize() const { state_of(*this).synchronize(); }
+
+void Device::synchronize() const {
+    DeviceState& state = state_of(*this);
+    const std::shared_lock waiting(state.waits);
+    if (state.heap.recordings.load() > 0) state.main().refuse("a wait of the host");
+    std::vector<std::pair<Queue*, std::uint64_t>> reached;
+    for (Queue* queue : queues_of(*this)) reached.emplace_back(queue, queue->now());
+    on_backend(state, [&](catena_ctx* ctx) { return state.table.sync(ctx, state.dev); });
+    for (const auto& [queue, ticket] : reached) queue->known_done(ticket);
+}
+
 MemoryStats Device::memory() const {
     DeviceMemory& heap = state_of(*this).heap;
     const std::lock_guard lock(heap.mutex);
     MemoryStats stats = heap.stats;
-    for (const CachingAllocator* pool : heap.pools) {  // blocks cached by this thread are free
-        stats.in_use -= pool->at_hand();
-        stats.cached += pool->at_hand();
-    }
+    for (const CachingAllocator* pool : heap.pools) pool->free_lists(stats);
     return stats;
 }
-MemorySize Device::memory_size() const { return state_of(*this).memory_size(); }
+
+MemorySize Device::memory_size() const {
+    DeviceState& state = state_of(*this);
+    catena_ctx ctx;
+    ctx.device = &state;
+    std::uint64_t free = 0, total = 0;
+    const auto ask = state.table.memory;
+    if (!ask || ask(&ctx, state.dev, &free, &total) != CATENA_OK) return {};
+    if (free > total || total > largest_memory) return {};  // the numbers are invalid
+    return {static_cast<std::int64_t>(free), static_cast<std::int64_t>(total)};
+}
+
 void Device::reset_peak_memory() const {
     DeviceMemory& heap = state_of(*this).heap;
     const std::lock_guard lock(heap.mutex);
@@ -94,8 +114,10 @@ using_fallback::using_fallback(Device device) : device_(device), before_(catena:
 }
 using_fallback::~using_fallback() { catena::fallback = before_; }
 
+// The device's seed depends on the ordinal, and is the same for all backends.
 void seed(std::uint64_t value, Device device) {
-    set_random_state(device, {seed_of(value, device.ordinal()), 0});
+    const auto ordinal = static_cast<std::uint64_t>(device.ordinal());
+    set_random_state(device, {value ^ ordinal * 0x9e3779b97f4a7c15u, 0});
 }
 
 std::uint64_t initial_seed() {
@@ -103,8 +125,8 @@ std::uint64_t initial_seed() {
     if (!text || !*text) return 0;
     const std::string_view digits = text;
     std::uint64_t value = 0;
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    if (error != std::errc() || end != digits.data() + digits.size()) {
+    const auto [end, error] = std::from_chars(digits.begin(), digits.end(), value);
+    if (error != std::errc() || end != digits.end()) {
         raise<InvalidError>("[seed] CATENA_SEED: expected a number from 0 to 2^64 - 1, got '{}'",
                             digits);
     }

@@ -269,9 +269,8 @@ std::vector<std::string> function_names() {
     load_plugins_once();
     Registry& registry = Registry::get();
     const std::lock_guard lock(registry.mutex());
-    std::vector<std::string> names;
-    for (const auto& [name, entry] : registry.functions()) names.push_back(name);
-    return names;
+    const auto names = std::views::keys(registry.functions_);
+    return {names.begin(), names.end()};
 }
 
 const void* extension(const char* id) {
@@ -318,10 +317,10 @@ DeviceState& Registry::open(BackendEntry& backend, int ordinal) {
     const auto slot = static_cast<std::size_t>(ordinal);
     if (backend.devices.size() <= slot) backend.devices.resize(slot + 1);
     if (!backend.devices[slot]) {
-        const std::uint64_t seed = seed_ ? *seed_ : initial_seed();
+        const std::uint64_t value = seed_ ? *seed_ : initial_seed();
         auto state =
             std::make_unique<DeviceState>(backend, ordinal, static_cast<int>(opened_.size()));
-        state->random_seed = seed_of(seed, ordinal);
+        seed(value, Device(state.get()));
         opened_.push_back(state.get());
         backend.devices[slot] = std::move(state);
     }
@@ -337,9 +336,8 @@ Device Device::get(std::string_view name) {
     int ordinal = 0;
     if (colon != std::string_view::npos) {
         const std::string_view digits = name.substr(colon + 1);
-        const auto [end, error] =
-            std::from_chars(digits.data(), digits.data() + digits.size(), ordinal);
-        if (error != std::errc() || end != digits.data() + digits.size() || ordinal < 0)
+        const auto [end, error] = std::from_chars(digits.begin(), digits.end(), ordinal);
+        if (error != std::errc() || end != digits.end() || ordinal < 0)
             raise<DeviceError>("[device] name: expected NAME:ORDINAL, got '{}'", name);
     }
     for (const auto& backend : registry.backends_) {

@@ -74,11 +74,7 @@ void run_elsewhere(FunctionEntry& f, const BoundAttributes& attributes,
         bodies.push_back(body ? copies.back().body() : nullptr);
     }
     const using_device scope{Device(&other)};  // for a call without inputs
-    const struct Draws {
-        DeviceState* before = draws_from;
-        explicit Draws(DeviceState* own) { draws_from = before ? before : own; }
-        ~Draws() { draws_from = before; }
-    } draws(result.device);
+    const using_value draws(draws_from, draws_from ? draws_from : result.device);
     ForwardResult there = run_forward(f, attributes, bodies, now, needs_backward);
     const auto bring = [](const Array& to, const Array& from) {
         to.copy_from(from);

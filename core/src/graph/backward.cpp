@@ -72,16 +72,10 @@ const Array* BackwardPass::so_far(const VariableNode& input) const noexcept {
     return array && (there || !input.creator) ? &array : nullptr;
 }
 
-void BackwardPass::start(VariableNode& node, const Array& gradient) {
-    if (!useful(node) && !is_leaf_output(node)) return;
-    if (debug_) diagnostics().check(gradient, "backward", "grad of the start", {});
-    add(node, gradient);
-}
-
 void BackwardPass::start(VariableNode& node, const Variable& gradient) {
-    if (!mode_.on_variables) return start(node, gradient.data());
     if (!useful(node) && !is_leaf_output(node)) return;
     if (debug_) diagnostics().check(gradient.data(), "backward", "grad of the start", {});
+    if (!mode_.on_variables) return add(node, gradient.data());
     const force_backprop_mode scope;
     add(node, gradient);
 }
@@ -97,19 +91,8 @@ void call_hook(const VariableNode& leaf) {
 }  // namespace
 
 void BackwardPass::run(VariableNode* consumed) {
-    // A pass without a factor of its own has that of the pass around it, so nothing changes.
-    struct Scope {
-        explicit Scope(double scale) : before(std::exchange(scale_of_pass, scale)) {}
-        Scope(Scope&&) = delete;
-        ~Scope() { scale_of_pass = before; }
-        const double before;
-    };
-    const struct Group {
-        const CallGroup* before = current_group;
-        ~Group() { current_group = before; }
-    } group;
-    std::optional<Scope> scope;
-    if (mode_.loss_scale != 0) scope.emplace(loss_scale_);
+    const using_value scope(scale_of_pass, loss_scale_);
+    const using_value group(current_group, current_group);
     for (bool first = true; !heap_.empty(); first = false) {
         const auto check = backward_check.load(std::memory_order_relaxed);
         if (check && !first) check();
@@ -165,10 +148,20 @@ void BackwardPass::note_uses(const GraphNode& node) {
 }
 
 void BackwardPass::step(GraphNode& node) {
-    if (debug_) [[unlikely]]
-        step_in_debug(node);
-    else if (mode_.on_variables) step_variables(node);
-    else step_arrays(node);
+    const auto run_step = [&] {
+        if (mode_.on_variables) step_variables(node);
+        else step_arrays(node);
+    };
+    if (!debug_) [[likely]]
+        return run_step();
+    std::span<void* const> trace;
+    if (node.trace_) trace = *node.trace_;
+    const auto gradient = [&](std::size_t i) {
+        const VariableNode* x = node.inputs_[i].get();
+        const Array* const there = wants(x) ? so_far(*x) : nullptr;
+        return there ? *there : Array();
+    };
+    diagnostics().backward(node, trace, gradient, run_step);
 }
 
 // Runs a step with the named settings of the forward call.
@@ -179,20 +172,6 @@ void BackwardPass::step(GraphNode& node) {
     const using_config restored(&Config::named, named);
     for (const auto& [name, value] : kept) named.insert_or_assign(name, value);
     step(node);
-}
-
-[[gnu::cold]] void BackwardPass::step_in_debug(GraphNode& node) {
-    std::span<void* const> trace;
-    if (node.trace_) trace = *node.trace_;
-    const auto gradient = [&](std::size_t i) {
-        const VariableNode* x = node.inputs_[i].get();
-        const Array* const there = wants(x) ? so_far(*x) : nullptr;
-        return there ? *there : Array();
-    };
-    diagnostics().backward(node, trace, gradient, [&] {
-        if (mode_.on_variables) step_variables(node);
-        else step_arrays(node);
-    });
 }
 
 // Releases the outputs of the call that has run, and thereby the call, unless there are other references.
@@ -357,8 +336,7 @@ void run_from(const Variable& y, BackwardPass::Mode mode) {
     if (!graph) return call_hook(start);
     BackwardPass pass(mode);
     pass.watch({&y, 1});
-    if (mode.on_variables) pass.start(start, y.grad_variable());
-    else pass.start(start, start.grad);
+    pass.start(start, mode.on_variables ? y.grad_variable() : as_variable(start.grad));
     pass.run(mode.consume ? &start : nullptr);
 }
 

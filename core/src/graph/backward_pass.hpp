@@ -47,8 +47,7 @@ public:
     // Returns the gradient of an input of select(). Call it after run().
     Variable gradient_of(const VariableNode& input) const;
 
-    // Adds a gradient to that of node and schedules node's call. The Array overload is for !on_variables.
-    void start(VariableNode& node, const Array& gradient);
+    // Adds a gradient to that of node and schedules node's call.
     void start(VariableNode& node, const Variable& gradient);
     // Whether node's gradient leads to further calls, or is that of an input of grad().
     bool useful(const VariableNode& node) const noexcept {
@@ -121,7 +120,6 @@ private:
     PassCall& enqueue(GraphNode& node, PassCall* found);
     void step(GraphNode& node);
     void step_as_called(GraphNode& node);
-    void step_in_debug(GraphNode& node);
     void step_arrays(GraphNode& node);
     void step_variables(GraphNode& node);
     void let_go(VariableNode* consumed);

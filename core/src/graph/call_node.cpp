@@ -23,6 +23,13 @@ bool contains(std::span<const std::uint64_t> targets, std::size_t i) {
     return targets[i / 64] >> (i % 64) & 1;
 }
 
+// Returns a variable without a graph that is volatile if x is.
+Variable leaf_like(const Variable& x, const Array& data) {
+    Variable leaf = as_variable(data);
+    leaf.set_volatile(x.is_volatile());
+    return leaf;
+}
+
 // Calls the function with converted inputs. Returns false if no input needs that.
 bool call_promoted(FunctionEntry& f, const BoundAttributes& attributes,
                    std::span<const Variable* const> given, std::span<ArrayBody* const> x,
@@ -33,8 +40,7 @@ bool call_promoted(FunctionEntry& f, const BoundAttributes& attributes,
     SmallVector<const Variable*, 6> inputs(given.begin(), given.end());
     for (std::size_t i = 0; i < given.size(); ++i) {
         if (!numbers[i]) continue;
-        variables[i] = as_variable(numbers[i]);
-        variables[i].set_volatile(given[i]->is_volatile());
+        variables[i] = leaf_like(*given[i], numbers[i]);
         inputs[i] = &variables[i];
     }
     results = call_function(f, attributes, inputs);
@@ -345,13 +351,13 @@ private:
     void call_gradient(std::span<const Variable> x, std::span<const Variable> y,
                        std::span<const Variable> gy, const Words& targets, std::span<Variable> gx) {
         const catena_function& d = function_.descriptor;
-        SmallVector<catena_var*, 6> x_vars;
-        SmallVector<catena_var*, 3> y_vars;
-        SmallVector<catena_var*, 3> gy_vars;
+        const auto handles = [](std::span<const Variable> of) {
+            SmallVector<catena_var*, 6> all;
+            for (const Variable& variable : of) all.push_back(handle(&variable));
+            return all;
+        };
+        const auto x_vars = handles(x), y_vars = handles(y), gy_vars = handles(gy);
         SmallVector<catena_var*, 6> gx_vars(gx.size(), nullptr);
-        for (const Variable& v : x) x_vars.push_back(handle(&v));
-        for (const Variable& v : y) y_vars.push_back(handle(&v));
-        for (const Variable& v : gy) gy_vars.push_back(handle(&v));
         SmallVector<Variable, 8> made;
         catena_ctx ctx;
         ctx.device = device_;
@@ -416,35 +422,21 @@ Results record(FunctionEntry& f, const BoundAttributes& attributes,
     return results;
 }
 
-// Returns a variable of the same array without the graph, which other results may need.
-Variable leaf_of(const Variable& x) {
-    Variable leaf = as_variable(x.data());
-    leaf.set_volatile(x.is_volatile());
-    return leaf;
-}
-
 // Whether calls do not ask for kernels.
 bool prefers_composition(const FunctionEntry& f, const Config& now) {
     if (!f.descriptor.compose) return false;
     return shapes_only ? !f.descriptor.infer : now.compositions || !f.has_kernels();
 }
 
-// Returns arrays like the results of a function without infer() that has kernels; empty for others.
-class like_results {
-public:
-    like_results(FunctionEntry& f, const BoundAttributes& attributes,
-                 std::span<ArrayBody* const> x) {
-        if (f.descriptor.infer) [[likely]]
-            return;
-        SmallVector<Array, 6> inputs;
-        for (ArrayBody* body : x) inputs.push_back(Array(Ref(body)));
-        arrays_ = infer_arrays(f, attributes, {inputs.data(), inputs.size()});
-    }
-    operator std::span<const Array>() const { return {arrays_.data(), arrays_.size()}; }
-
-private:
-    SmallVector<Array, 2> arrays_;
-};
+// Returns arrays like the results of a function without infer() that has kernels; none for others.
+SmallVector<Array, 2> like_results(FunctionEntry& f, const BoundAttributes& attributes,
+                                   std::span<ArrayBody* const> x) {
+    if (f.descriptor.infer) [[likely]]
+        return {};
+    SmallVector<Array, 6> inputs;
+    for (ArrayBody* body : x) inputs.push_back(Array(Ref(body)));
+    return infer_arrays(f, attributes, inputs);
+}
 
 // Runs a call as a composition. x: the arrays of `given`, and null for each missing port.
 Results call_composition(FunctionEntry& f, const BoundAttributes& attributes,
@@ -484,7 +476,7 @@ Results call_composition(FunctionEntry& f, const BoundAttributes& attributes,
                    [&] { return std::string(port.name); });
         if (is_node) forward.y.push_back(results[i].data());
         else if (port.flags & (CATENA_PORT_NON_DIFFERENTIABLE | CATENA_PORT_HIDDEN))
-            results[i] = leaf_of(results[i]);
+            results[i] = leaf_like(results[i], results[i].data());  // others may need its graph
     }
     if (!is_node) return results;
     forward.device = in.device;
@@ -505,15 +497,6 @@ ForwardResult composed_arrays(FunctionEntry& f, const BoundAttributes& attribute
     ForwardResult result;
     for (const Variable& y : call_composition(f, attributes, given, x, now, false))
         result.y.push_back(y.data());
-    return result;
-}
-
-ForwardResult kernel_arrays(FunctionEntry& f, const BoundAttributes& attributes,
-                            std::span<ArrayBody* const> x, const Config& now) {
-    ForwardResult result =
-        run_forward(f, attributes, x, now, false, like_results(f, attributes, x));
-    if (result.composed) result = composed_arrays(f, attributes, x, now);
-    else if (now.debug) [[unlikely]] diagnostics().check_forward(f, x, result.y);
     return result;
 }
 
@@ -556,32 +539,34 @@ Results call_function(FunctionEntry& f, const BoundAttributes& attributes,
     return record(f, attributes, given, forward, graph, is_volatile, now);
 }
 
-ForwardResult forward_arrays(FunctionEntry& function, const BoundAttributes& attributes,
+ForwardResult forward_arrays(FunctionEntry& f, const BoundAttributes& attributes,
                              std::span<const Array> inputs) {
-    check_arity(function, inputs.size());
+    check_arity(f, inputs.size());
     SmallVector<ArrayBody*, 6> x;
-    bool may_convert = function.descriptor.flags & CATENA_FUNCTION_PROMOTES;
+    bool may_convert = f.descriptor.flags & CATENA_FUNCTION_PROMOTES;
     for (const Array& input : inputs) {
         x.push_back(input.body());
         may_convert = may_convert || (input && input.body()->meta.dtype.code == CATENA_CODE_BOOL);
     }
-    while (x.size() < function.descriptor.n_inputs) x.push_back(nullptr);
+    while (x.size() < f.descriptor.n_inputs) x.push_back(nullptr);
     SmallVector<Array, 6> numbers;
-    if (may_convert && promote(function, x, numbers)) [[unlikely]] {
+    if (may_convert && promote(f, x, numbers)) [[unlikely]] {
         for (std::size_t i = 0; i < x.size(); ++i)
             if (numbers[i]) x[i] = numbers[i].body();
     }
     const Config& now = config();
-    if (prefers_composition(function, now)) return composed_arrays(function, attributes, x, now);
-    return kernel_arrays(function, attributes, x, now);
+    if (prefers_composition(f, now)) return composed_arrays(f, attributes, x, now);
+    ForwardResult result =
+        run_forward(f, attributes, x, now, false, like_results(f, attributes, x));
+    if (result.composed) return composed_arrays(f, attributes, x, now);
+    if (now.debug) [[unlikely]]
+        diagnostics().check_forward(f, x, result.y);
+    return result;
 }
 
 SmallVector<Array, 2> infer_arrays(FunctionEntry& f, const BoundAttributes& attributes,
                                    std::span<const Array> inputs) {
-    const struct Scope {
-        bool before = std::exchange(shapes_only, true);
-        ~Scope() { shapes_only = before; }
-    } scope;
+    const using_value scope(shapes_only, true);
     return forward_arrays(f, attributes, inputs).y;
 }
 

@@ -14,19 +14,6 @@ namespace {
 
 thread_local constinit Composition* running = nullptr;
 
-struct Running {
-    Running(Composition& composition, const CallGroup& group)
-        : group_before(std::exchange(current_group, &group)) {
-        running = &composition;
-    }
-    Running(Running&&) = delete;
-    ~Running() {
-        running = running->outer;
-        current_group = group_before;
-    }
-    const CallGroup* const group_before;
-};
-
 // Throws InvalidError if the function is running already.
 void check_recursion(const FunctionEntry& f) {
     const Composition* same = running;
@@ -85,7 +72,8 @@ Results compose(FunctionEntry& f, const BoundAttributes& attributes,
     if (running) check_recursion(f);
     const Ref<const CallGroup> group(new CallGroup(d.name, current_group));
     Composition composition{f, x, running, {}, {}};
-    const Running scope(composition, *group);
+    const using_value scope(running, &composition);
+    const using_value group_scope(current_group, group.get());
     SmallVector<catena_var*, 6> inputs;
     SmallVector<catena_var*, 3> outputs(d.n_outputs, nullptr);
     for (const Variable* v : x) inputs.push_back(handle(v));

@@ -118,11 +118,8 @@ void Variable::set_grad(Array grad) const {
 }
 
 void Variable::set_grad(const Variable& grad) const {
-    if (!grad) return cleargrad();
-    VariableNode& n = node();
-    check_gradient(n, grad.data(), "[variable] grad");
-    n.set_grad_node(grad.node_ref());
-    n.write_grad(grad.data());
+    set_grad(grad ? grad.data() : Array());
+    node().set_grad_node(grad.node_ref());
 }
 
 void Variable::cleargrad() const {

@@ -156,11 +156,7 @@ RandomState using_draws::next(Device device, std::uint64_t n) {
             used_);
     }
     if (again_) return (*states_)[used_++];
-    draws = outer_;
-    const struct Back {
-        using_draws* to;
-        ~Back() { draws = to; }
-    } back{this};
+    const using_value scope(draws, outer_);
     return states_->emplace_back(reserve_random(device, n));
 }
 

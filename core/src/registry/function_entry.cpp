@@ -64,12 +64,9 @@ catena_value value_of(const Attribute& given) { return to_abi(given.value); }
 
 FunctionInfo::FunctionInfo(const catena_function& given) : descriptor(whole(given)) {
     const catena_function& d = descriptor;
-    std::vector<std::string_view> names;
+    const std::vector<std::string> names = catena::type_vars(d);
     const auto index_of = [&](std::string_view name) {
-        const auto found = std::find(names.begin(), names.end(), name);
-        if (found != names.end()) return static_cast<int>(found - names.begin());
-        names.push_back(name);
-        return static_cast<int>(names.size()) - 1;
+        return static_cast<int>(std::ranges::find(names, name) - names.begin());
     };
     min_inputs = 0;
     mutates = false;
@@ -114,14 +111,14 @@ std::string describe_inputs(const FunctionInfo& f, std::span<ArrayBody* const> x
 FunctionEntry& FunctionEntry::gradient() {
     if (FunctionEntry* known = gradient_.load(std::memory_order_acquire)) return *known;
     FunctionEntry& found = Registry::get().require(descriptor.grad_function);
-    check_grad_function(descriptor, found.descriptor);
+    check_grad_function(descriptor, found.descriptor,
+                        Broken([](const std::string& text) { throw PluginError(text); }));
     gradient_.store(&found, std::memory_order_release);
     return found;
 }
 
 void FunctionEntry::forget_selections() {
-    for (auto& slot : cache_) slot.store(nullptr, std::memory_order_release);
-    selections_.clear();
+    newest_.store(nullptr, std::memory_order_release);
     has_kernels_.store(!kernels_.empty(), std::memory_order_relaxed);
 }
 
@@ -131,15 +128,9 @@ void FunctionEntry::set_pin(std::string_view wish) {
     forget_selections();
 }
 
-// Collects the kernels that fit key, best first, and caches the selection.
+// Collects the kernels that fit key, best first, and keeps the selection.
 const Selection& FunctionEntry::collect(std::uint64_t key, DeviceState& device) {
     const std::lock_guard lock(Registry::get().mutex());
-    auto& slot = cache_[key * 0x9e3779b97f4a7c15u >> 60];  // replaced if the cache is full
-    for (const Selection* made : selections_) {
-        if (made->key != key) continue;
-        slot.store(made, std::memory_order_release);
-        return *made;
-    }
     const bool deterministic = key >> 16 & 1;
     std::vector<KernelEntry> eligible;
     for (const KernelEntry& entry : kernels_) {
@@ -163,8 +154,7 @@ const Selection& FunctionEntry::collect(std::uint64_t key, DeviceState& device) 
         return comes_before(pin_, *a.plugin, a.kernel->priority, *b.plugin, b.kernel->priority);
     });
     static auto* const all = new std::deque<Selection>;
-    Selection* selection = &all->emplace_back();
-    selection->key = key;
+    Selection* selection = &all->emplace_back(Selection{key, newest_.load(), {}, {}});
     for (const KernelEntry& entry : eligible) {
         const bool of_pin = !pin_.empty() && entry.plugin->id == pin_;
         if (of_pin) selection->pin = entry.plugin;
@@ -182,9 +172,7 @@ const Selection& FunctionEntry::collect(std::uint64_t key, DeviceState& device) 
         selection->forward.push_back(
             {entry.kernel, paired == eligible.end() ? nullptr : paired->kernel});
     }
-    selections_.push_back(selection);
-    const auto free = std::ranges::find_if(cache_, [](const auto& s) { return !s.load(); });
-    (free == std::end(cache_) ? slot : *free).store(selection, std::memory_order_release);
+    newest_.store(selection, std::memory_order_release);
     return *selection;
 }
 
@@ -252,10 +240,7 @@ struct RecentCall {
     SmallVector<std::uint32_t, 4> indices;  // of the given attributes in the schema
     Ref<const BoundAttributes> bound;
 };
-struct RecentCalls {
-    RecentCall slots[32];
-};
-thread_local constinit PerThread<RecentCalls> recent_calls;
+thread_local constinit PerThread<std::array<RecentCall, 32>> recent_calls;
 
 bool is_equal(const catena_value& a, const catena_value& b) noexcept {
     if (a.kind != b.kind) return false;
@@ -282,10 +267,9 @@ Ref<const BoundAttributes> BoundAttributes::recent(const FunctionEntry& entry,
     if (given.empty() || std::ranges::any_of(given, is_long)) return make(entry, given);
     const catena_function& f = entry.descriptor;
     const catena_value& first = given[0].value;
-    const bool is_number = first.kind == CATENA_ATTR_INT || first.kind == CATENA_ATTR_FLOAT;
-    const std::uint64_t key =
-        reinterpret_cast<std::uintptr_t>(&entry) + (is_number ? first.v.raw : first.n) * 31;
-    RecentCall& slot = recent_calls.get().slots[key * 0x9e3779b97f4a7c15u >> 59];
+    const std::uint64_t key = reinterpret_cast<std::uintptr_t>(&entry) +
+                              (is_number(first.kind) ? first.v.raw : first.n) * 31;
+    RecentCall& slot = recent_calls.get()[key * 0x9e3779b97f4a7c15u >> 59];
     bool fits = slot.function == &entry && slot.indices.size() == given.size();
     for (std::size_t i = 0; fits && i < given.size(); ++i) {
         const std::uint32_t index = slot.indices[i];

@@ -32,10 +32,6 @@ int count(const BackendEntry& backend, std::string* reason = nullptr) {
 
 }  // namespace
 
-void check_grad_function(const catena_function& f, const catena_function& g) {
-    check_grad_function(f, g, refused);
-}
-
 bool comes_before(std::string_view pin, const PluginEntry& a, std::int32_t priority_a,
                   const PluginEntry& b, std::int32_t priority_b) {
     const bool pin_a = !pin.empty() && a.id == pin, pin_b = !pin.empty() && b.id == pin;

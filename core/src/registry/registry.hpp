@@ -65,9 +65,10 @@ struct Candidate {
     const catena_kernel* paired;
 };
 
-// The kernels for one device and one choice of dtypes, best first.
+// The kernels for one device and one choice of dtypes, best first. Never freed, because calls may use it.
 struct Selection {
     std::uint64_t key;
+    const Selection* before;  // the one that was made before this one for the function, or null
     std::vector<Candidate> forward;
     std::vector<const catena_kernel*> backward;  // those without a variant
     const PluginEntry* pin = nullptr;            // the pinned plugin, if its kernels are here
@@ -89,12 +90,9 @@ public:
     bool pinned() const noexcept { return pinned_.load(std::memory_order_relaxed); }
     // Returns the kernels for a selection_key().
     const Selection& select(std::uint64_t key, DeviceState& device) {
-        for (const auto& slot : cache_) {
-            const Selection* selection = slot.load(std::memory_order_acquire);
-            if (!selection) break;
-            if (selection->key == key) return *selection;
-        }
-        return collect(key, device);
+        const Selection* made = newest_.load(std::memory_order_acquire);
+        while (made && made->key != key) made = made->before;
+        return made ? *made : collect(key, device);
     }
 
     void set_pin(std::string_view wish);
@@ -104,9 +102,7 @@ private:
     const Selection& collect(std::uint64_t key, DeviceState& device);
     void forget_selections();  // after a change of kernels or pin
 
-    static constexpr int cache_size = 16;
-    std::atomic<const Selection*> cache_[cache_size] = {};
-    std::vector<const Selection*> selections_;  // current; never freed, because calls may use them
+    std::atomic<const Selection*> newest_{nullptr};
     std::vector<KernelEntry> kernels_;
     std::string pin_;
     std::atomic<bool> pinned_{false};
@@ -125,9 +121,6 @@ constexpr std::uint64_t selection_key(int device, bool deterministic,
 bool comes_before(std::string_view pin, const PluginEntry& a, std::int32_t priority_a,
                   const PluginEntry& b, std::int32_t priority_b);
 
-// Throws PluginError unless g's ports and attributes are those of a grad_function of f.
-void check_grad_function(const catena_function& f, const catena_function& g);
-
 // Unless documented otherwise, members may be used only by a thread that holds the mutex.
 struct Registry {
     static Registry& get();
@@ -144,7 +137,6 @@ struct Registry {
     // Like find(), but throws a PluginError that lists the searched folders.
     FunctionEntry& require(std::string_view name);
     using Functions = std::map<std::string, std::unique_ptr<FunctionEntry>, std::less<>>;
-    const Functions& functions() const noexcept { return functions_; }
     std::vector<BackendInfo> backends();  // of the plugins loaded so far
     // Returns the tables of an extension, NULL-terminated. backend null: those that belong to no device.
     const void* const* extensions(const BackendEntry* backend, const char* id);

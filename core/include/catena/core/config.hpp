@@ -2,14 +2,13 @@
 #pragma once
 
 #include <catena/abi/kernel.h>
+#include <catena/core/memory.hpp>
 
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <string>
 #include <string_view>
-#include <type_traits>
-#include <utility>
 
 namespace catena {
 
@@ -48,18 +47,9 @@ Config& config();
 // without a name ends at once, which [[nodiscard]] on its constructor reports.
 //     using_config scope(&Config::train, false);
 template <class T>
-class [[nodiscard]] using_config {
-public:
+struct [[nodiscard]] using_config : private using_value<T> {
     [[nodiscard]] using_config(T Config::*field, std::type_identity_t<T> value)
-        : field_(field), before_(config().*field) {
-        config().*field = std::move(value);
-    }
-    using_config(using_config&&) = delete;
-    ~using_config() { config().*field_ = std::move(before_); }
-
-private:
-    T Config::*field_;
-    T before_;
+        : using_value<T>(config().*field, std::move(value)) {}
 };
 
 // The same for a setting that plugins read by name:

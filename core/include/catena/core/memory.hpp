@@ -160,6 +160,20 @@ private:
     Kept* kept_ = nullptr;
 };
 
+// Sets a variable until the end of the scope.
+template <class T>
+class [[nodiscard]] using_value {
+public:
+    [[nodiscard]] using_value(T& variable, std::type_identity_t<T> value)
+        : variable_(variable), before_(std::exchange(variable, std::move(value))) {}
+    using_value(using_value&&) = delete;
+    ~using_value() { variable_ = std::move(before_); }
+
+private:
+    T& variable_;
+    T before_;
+};
+
 // ---- small vectors
 
 // A vector with inline storage for N elements; with more elements, its memory is from the pool. It

@@ -68,7 +68,7 @@ void make_shell(Array& array) noexcept {
     }
     try {
         Ref<ArrayBody> shell = new_body(*body.device);
-        std::memcpy(&shell->meta, &body.meta, sizeof(catena_meta));
+        shell->meta = body.meta;
         shape_known(*shell);
         array = Array(std::move(shell));
     } catch (const std::bad_alloc&) {  // the array stays as it is
@@ -206,9 +206,7 @@ Array Array::view(std::int64_t begin, const Shape& target) const {
 }
 
 Array Array::copy() const {
-    const ArrayBody& body = need(*this);
-    Array target = empty_like(body, current_queue(*body.device));
-    seal(*target.body());
+    Array target = empty_on(current_queue(*need(*this).device), shape(), dtype());
     target.copy_from(*this);
     return target;
 }
@@ -244,11 +242,9 @@ Shape::Shape(std::span<const std::int64_t> extents) : ndim_(static_cast<int>(ext
         raise<ShapeError>("[shape] rank: expected at most {}, got {}",
                           static_cast<int>(CATENA_MAX_NDIM), extents.size());
     }
-    for (std::int64_t extent : extents) {
-        if (extent < 0) {
-            raise<ShapeError>("[shape] extents: expected none below 0, got ({})",
-                              fmt::join(extents, ", "));
-        }
+    if (std::ranges::any_of(extents, [](std::int64_t extent) { return extent < 0; })) {
+        raise<ShapeError>("[shape] extents: expected none below 0, got ({})",
+                          fmt::join(extents, ", "));
     }
     std::copy(extents.begin(), extents.end(), extents_);
 }
@@ -293,8 +289,8 @@ void convert(Dtype from, const void* source, Dtype to, void* target, std::int64_
     with_type(from, [&]<class From>(From) {
         with_type(to, [&]<class To>(To) {
             const auto* in = static_cast<const From*>(source);
-            auto* out = static_cast<To*>(target);
-            for (std::int64_t i = 0; i < n; ++i) out[i] = narrow<To>(widen(in[i]));
+            std::transform(in, in + n, static_cast<To*>(target),
+                           [](From value) { return narrow<To>(widen(value)); });
         });
     });
 }

@@ -168,8 +168,7 @@ void copy_on(Queue& queue, ArrayBody& to, ArrayBody& from) {
         if (give(queue, to, from, copy_peer)) return;
     }
     std::unique_ptr<char[]> staging;  // for devices that cannot copy directly
-    const void* const elements = on_host(from, staging);
-    copy_from_host(queue, to, elements);
+    copy_from_host(queue, to, on_host(from, staging));
 }
 
 }  // namespace
@@ -181,7 +180,7 @@ void copy_from_host(Queue& queue, ArrayBody& to, const void* bytes) {
 }
 
 bool is_recorded(const ArrayBody& body) noexcept {
-    const CachingAllocator* home = (body.base ? *body.base : body).home;
+    const CachingAllocator* home = body.base ? body.base->home : body.home;
     return home && home->recorded();
 }
 
@@ -421,8 +420,7 @@ void Array::require_item() const {
 
 void Array::to_host(Dtype wanted, void* target) const {
     std::unique_ptr<char[]> staging;
-    const void* const elements = on_host(need_memory(*this), staging);
-    convert(dtype(), elements, wanted, target, size());
+    convert(dtype(), on_host(need_memory(*this), staging), wanted, target, size());
 }
 
 void Array::synchronize() const {
@@ -432,8 +430,8 @@ void Array::synchronize() const {
 
 Array Array::wrap(Device device, void* data, const Shape& shape, Dtype dtype,
                   std::function<void()> release) {
-    if (!device) device = Device::current();
-    Ref<ArrayBody> body = make_body(shape, dtype, *device.state());
+    Queue& queue = current_queue(state_or_current(device));
+    Ref<ArrayBody> body = make_body(shape, dtype, queue.device);
     const auto address = reinterpret_cast<std::uintptr_t>(data);
     const auto item = static_cast<std::uintptr_t>(item_size(dtype));
     if (address % item != 0 || (!data && body->tensor.nbytes)) {
@@ -441,7 +439,6 @@ Array Array::wrap(Device device, void* data, const Shape& shape, Dtype dtype,
                             data);
     }
     static char nothing;  // the block if data is null: has_memory() requires one
-    Queue& queue = current_queue(*device.state());
     if (release) extra_of(*body).release = std::move(release);
     body->block = data ? data : &nothing;
     body->tensor.dl.data = data;
@@ -452,12 +449,11 @@ Array Array::wrap(Device device, void* data, const Shape& shape, Dtype dtype,
 }
 
 Array Array::pinned(const Shape& shape, Dtype dtype, Device device) {
-    if (!device) device = Device::current();
+    PinnedPool& pool = state_or_current(device).pinned;
     DeviceState& host = default_device();
     if (!plain(host))
         raise<DeviceError>("[array] pinned(): expected a device in the host's memory, got none");
     Ref<ArrayBody> body = make_body(shape, dtype, host);
-    PinnedPool& pool = device.state()->pinned;
     std::uint64_t capacity = 0;
     void* const memory = pool.allocate(body->tensor.nbytes, capacity);
     if (!memory) return empty_on(host.main(), shape, dtype);

@@ -84,9 +84,7 @@ inline bool unshared(const ArrayBody& body) noexcept {
 }
 inline Array empty_like(const ArrayBody& like, Queue& queue) {
     Ref<ArrayBody> body = new_body(queue.device);
-    body->meta.dtype = like.meta.dtype;
-    body->meta.ndim = like.meta.ndim;
-    for (int i = 0; i < like.meta.ndim; ++i) body->meta.shape[i] = like.meta.shape[i];
+    body->meta = like.meta;
     shape_known(*body);
     allocate(*body, queue);
     return Array(std::move(body));

@@ -26,40 +26,6 @@ void throw_shape(const FunctionEntry& f, const char* what, const catena_meta& me
 
 namespace {
 
-// Whether the host can compute the size of a saved tensor. No other property of its dtype matters.
-bool has_whole_bytes(catena_dtype dtype) {
-    return dtype.lanes == 1 && dtype.bits >= 8 && dtype.bits <= 64 && dtype.bits % 8 == 0;
-}
-
-// Scratch memory for one call.
-class Scratch {
-public:
-    Scratch(const catena_function& function, Queue& queue, std::uint64_t bytes)
-        : pool_(*queue.pool.load(std::memory_order_relaxed)) {
-        if (bytes > largest_memory) {
-            raise<MemoryError>("[{}] plan(): scratch_bytes: expected at most {}, got {}",
-                               function.name, largest_memory, bytes);
-        }
-        if (bytes) block_ = pool_.allocate(bytes, capacity_);
-    }
-    Scratch(Scratch&&) = delete;
-    ~Scratch() {
-        if (block_) pool_.free(block_, capacity_);
-    }
-    void* get() const noexcept { return block_; }
-
-private:
-    CachingAllocator& pool_;
-    void* block_ = nullptr;
-    std::uint64_t capacity_ = 0;
-};
-
-// Returns the device that runs calls for which `device` has no kernel, or null.
-DeviceState* fallback_for(const DeviceState& device) {
-    DeviceState* other = Device::fallback().state();
-    return other == &device ? nullptr : other;
-}
-
 // Runs the call on `other`, and copies the results to result.y, which is allocated already.
 void run_elsewhere(FunctionEntry& f, const BoundAttributes& attributes,
                    std::span<ArrayBody* const> x, const Config& now, bool needs_backward,
@@ -233,9 +199,16 @@ bool KernelRun::attempt_planned(const catena_kernel& kernel) {
         allocate_saved();
         call.saved = tensors.data();
     }
-    const Scratch scratch(function_.descriptor, queue_, plan.scratch_bytes);
-    call.scratch = scratch.get();
     call.scratch_bytes = plan.scratch_bytes;
+    if (call.scratch_bytes > largest_memory) {
+        raise<MemoryError>("[{}] plan(): scratch_bytes: expected at most {}, got {}",
+                           function_.descriptor.name, largest_memory, call.scratch_bytes);
+    }
+    CachingAllocator& pool = *queue_.pool.load(std::memory_order_relaxed);
+    std::uint64_t capacity = 0;
+    const auto give_back = [&](void* block) { pool.free(block, capacity); };
+    call.scratch = call.scratch_bytes ? pool.allocate(call.scratch_bytes, capacity) : nullptr;
+    const std::unique_ptr<void, decltype(give_back)> scratch(call.scratch, give_back);
     run(kernel);
     return true;
 }
@@ -243,9 +216,10 @@ bool KernelRun::attempt_planned(const catena_kernel& kernel) {
 void KernelRun::allocate_saved() {
     for (const Array& array : *saved_) {
         ArrayBody& body = *array.body();
-        if (!has_whole_bytes(body.meta.dtype)) {
+        const catena_dtype dtype = body.meta.dtype;  // only the size of its elements matters
+        if (dtype.lanes != 1 || dtype.bits < 8 || dtype.bits > 64 || dtype.bits % 8 != 0) {
             raise<DtypeError>("[{}] saved: expected a dtype of 8 to 64 bits, got {}",
-                              function_.descriptor.name, name(body.meta.dtype));
+                              function_.descriptor.name, name(dtype));
         }
         if (!shape_known(body)) throw_shape(function_, "saved", body.meta, x_);
         allocate(body, queue_);
@@ -325,7 +299,7 @@ ForwardResult run_forward(FunctionEntry& f, const BoundAttributes& attributes,
     }
     result.composed = f.descriptor.compose;
     if (result.composed) return result;
-    if (DeviceState* other = fallback_for(device)) {
+    if (DeviceState* other = Device::fallback().state(); other && other != &device) {
         run_elsewhere(f, attributes, x, now, needs_backward, *other, result);
         return result;
     }

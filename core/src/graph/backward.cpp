@@ -260,7 +260,7 @@ void BackwardPass::select(const std::vector<Variable>& outputs,
     }
     std::ranges::sort(paths.wanted, std::less(), &Wanted::input);
     const auto copies = std::ranges::unique(paths.wanted, {}, &Wanted::input);
-    paths.wanted.resize(static_cast<std::size_t>(copies.begin() - paths.wanted.begin()));
+    paths.wanted.resize(paths.wanted.size() - copies.size());
     auto& calls = paths.calls;
     const auto see = [&](GraphNode* call) {
         if (!call || call->rank() <= least || call_of(*call)) return;
@@ -398,11 +398,10 @@ std::vector<Variable> grad(const std::vector<Variable>& outputs,
     }
     pass.run();
     std::vector<Variable> results;
-    results.reserve(inputs.size());
-    for (const Variable& input : inputs) results.push_back(pass.gradient_of(input.node()));
-    for (std::size_t i = 0; i < inputs.size(); ++i) {
-        const bool retains = options.retain_grad && results[i] && inputs[i].creator();
-        if (options.set_grad || retains) inputs[i].set_grad(results[i]);
+    for (const Variable& input : inputs) {
+        const Variable& result = results.emplace_back(pass.gradient_of(input.node()));
+        const bool retains = options.retain_grad && result && input.creator();
+        if (options.set_grad || retains) input.set_grad(result);
     }
     return results;
 }

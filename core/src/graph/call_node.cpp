@@ -15,8 +15,7 @@ bool retains(std::uint64_t set, std::uint32_t i, const FunctionEntry& f) {
 }
 
 bool has_kernel(const catena_plugin& plugin, const catena_kernel& kernel) {
-    return std::find(plugin.kernels, plugin.kernels + plugin.n_kernels, &kernel) !=
-           plugin.kernels + plugin.n_kernels;
+    return std::ranges::count(std::span(plugin.kernels, plugin.n_kernels), &kernel) > 0;
 }
 
 bool contains(std::span<const std::uint64_t> targets, std::size_t i) {
@@ -230,9 +229,7 @@ private:
                     BackwardPass& pass) {
         const Words targets =
             targets_of([&](std::size_t i) { return pass.wants(inputs_[i].get()); });
-        if (std::all_of(targets.begin(), targets.end(),
-                        [](std::uint64_t word) { return word == 0; }))
-            return true;
+        if (std::ranges::count(targets, 0u) == std::ssize(targets)) return true;
         KernelGradients call(*this, current_queue(device), gy, targets, pass);
         const bool deterministic = call.flags() & CATENA_CALL_DETERMINISTIC;
         const std::uint64_t key = (call_key & ~(std::uint64_t{1} << 16)) |
@@ -242,16 +239,14 @@ private:
             // A pin that was set after the forward call takes precedence over the variant of that call.
             const Selection* wish = function_.pinned() ? &function_.select(key, device) : nullptr;
             if (wish && wish->n_pinned && !has_kernel(*wish->pin->table, *paired_)) {
-                for (; tried < wish->n_pinned; ++tried) {
+                for (; tried < wish->n_pinned; ++tried)
                     if (call.attempt(*wish->backward[tried])) return true;
-                }
             }
             if (call.attempt(*paired_)) return true;
         }
         const auto& others = function_.select(key, device).backward;
-        for (; tried < others.size(); ++tried) {
+        for (; tried < others.size(); ++tried)
             if (call.attempt(*others[tried])) return true;
-        }
         return false;
     }
     void backward(std::span<const Array> gy, BackwardPass& pass) override {
@@ -523,9 +518,7 @@ Results call_function(FunctionEntry& f, const BoundAttributes& attributes,
     while (x.size() < d.n_inputs) x.push_back(nullptr);
     Results results;
     if (may_convert && call_promoted(f, attributes, given, x, results)) return results;
-    if (is_volatile) {
-        check_volatile(given, d.name, [&](std::size_t i) { return f.input_name(i); });
-    }
+    if (is_volatile) check_volatile(given, d.name, [&](std::size_t i) { return f.input_name(i); });
     const Config& now = config();
     const bool graph = wanted && !is_volatile && now.enable_backprop &&
                        !(d.flags & CATENA_FUNCTION_NOT_DIFFERENTIABLE);

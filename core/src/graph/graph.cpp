@@ -173,9 +173,8 @@ void Variable::unchain_backward() const {
     while (!todo.empty()) {
         const Ref<GraphNode> call = std::move(todo.back());
         todo.pop_back();
-        for (const Ref<VariableNode>& input : call->inputs()) {
+        for (const Ref<VariableNode>& input : call->inputs())
             if (input) add(*input);
-        }
         call->unchain();
     }
 }
@@ -270,9 +269,8 @@ VariableNode::~VariableNode() {
 
 void VariableNode::unchain() noexcept {
     if (!creator) return;
-    if (!creator->outputs_.empty()) {
+    if (!creator->outputs_.empty())
         creator->outputs_[static_cast<std::size_t>(output_index)] = nullptr;
-    }
     creator.reset();
 }
 
@@ -388,23 +386,15 @@ void GraphNode::connect(std::span<const Variable* const> inputs, std::span<const
     outputs_.reserve(outputs.size());
     // Nothing below may throw: ~VariableNode() clears outputs_[output_index], which has to exist by then.
     for (const Variable* input : inputs) {
-        if (!input || !*input) {
-            inputs_.push_back({});
-            continue;
-        }
-        inputs_.push_back(input->node_ref());
-        rank_ = std::max(rank_, input->rank());
+        inputs_.push_back(input ? input->node_ref() : nullptr);
+        if (inputs_.back()) rank_ = std::max(rank_, inputs_.back()->rank());
     }
     ++rank_;
     for (std::size_t i = 0; i < outputs.size(); ++i) {
-        if (!outputs[i]) {
-            outputs_.push_back(nullptr);
-            continue;
-        }
-        VariableNode& node = outputs[i].node();
-        node.creator = Ref<GraphNode>(this);
-        node.output_index = static_cast<std::int32_t>(i);
-        outputs_.push_back(&node);
+        VariableNode* const node = outputs_.emplace_back(outputs[i].node_ref().get());
+        if (!node) continue;
+        node->creator = Ref<GraphNode>(this);
+        node->output_index = static_cast<std::int32_t>(i);
     }
 }
 
@@ -438,13 +428,12 @@ std::string GraphNode::changed() const {
 
 void GraphNode::check_retained() const {
     if (outputs_.empty()) raise<GraphError>("[{}] backward: the graph was unchained here", label());
-    if (std::ranges::none_of(retained_x_, is_changed) &&
-        std::ranges::none_of(retained_y_, is_changed))
-        return;
+    const std::string name = changed();
+    if (name.empty()) return;
     raise<GraphError>(
         "[{}] backward: expected {} unmodified since the call, got one that was changed in place; "
         "host<T>() counts as a change unless T is const",
-        label(), changed());
+        label(), name);
 }
 
 const GraphNode::Retained* GraphNode::find(const RetainedArrays& list, std::size_t i) {

@@ -78,10 +78,8 @@ std::int64_t host_config(catena_ctx*, const char* key, std::int64_t otherwise) n
     if (name == "deterministic") return now.deterministic;
     if (name == "enable_backprop") return now.enable_backprop;
     if (name == "debug") return now.debug;
-    const auto& named = now.named;
-    if (named.empty()) return otherwise;
-    const auto found = named.find(name);
-    return found == named.end() ? otherwise : found->second;
+    const auto found = now.named.find(name);
+    return found == now.named.end() ? otherwise : found->second;
 }
 
 const void* const* host_extensions(catena_ctx* ctx, const char* id) {

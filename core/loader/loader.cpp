@@ -2,24 +2,15 @@
 #include "plugin_file.hpp"
 
 #include "graph/call.hpp"
-#include "registry/registry.hpp"
 
-#include <catena/core/error.hpp>
-#include <catena/core/tables.hpp>
-
-#include <fmt/format.h>
 #include <boost/dll/shared_library.hpp>
 
 #include <dlfcn.h>
 
-#include <algorithm>
-#include <atomic>
 #include <cstdlib>
 #include <deque>
 #include <limits>
-#include <map>
 #include <ranges>
-#include <utility>
 
 namespace catena {
 namespace {

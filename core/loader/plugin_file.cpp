@@ -7,7 +7,6 @@
 #include "device/device_state.hpp"
 
 #include <fmt/chrono.h>
-#include <fmt/format.h>
 #include <boost/dll/runtime_symbol_info.hpp>
 
 #include <ids.hpp>
@@ -18,14 +17,10 @@
 #include <grp.h>
 #include <nettle/sha2.h>
 #include <pwd.h>
-#include <unistd.h>
 
-#include <algorithm>
-#include <array>
 #include <cerrno>
 #include <charconv>
 #include <cstdlib>
-#include <cstring>
 #include <ctime>
 #include <fstream>
 #include <list>

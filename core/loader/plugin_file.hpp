@@ -7,13 +7,8 @@
 
 #include <sys/stat.h>
 
-#include <filesystem>
 #include <map>
-#include <optional>
 #include <set>
-#include <string>
-#include <string_view>
-#include <vector>
 
 namespace catena {
 

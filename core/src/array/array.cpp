@@ -1,7 +1,6 @@
 // Arrays: bodies, views, shapes and dtypes.
 #include "array/array_ops.hpp"
 
-#include <algorithm>
 #include <cstring>
 
 namespace catena {

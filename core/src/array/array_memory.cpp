@@ -1,10 +1,7 @@
 // Streams, the order of uses of arrays on several queues, and copies between host and devices.
 #include "array/array_ops.hpp"
 
-#include <algorithm>
-#include <bit>
 #include <cstring>
-#include <mutex>
 
 namespace catena {
 

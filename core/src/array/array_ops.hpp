@@ -5,9 +5,6 @@
 
 #include <catena/core/extend/order.hpp>
 
-#include <algorithm>
-#include <bit>
-
 namespace catena {
 
 // Fields that few arrays need.

@@ -3,9 +3,6 @@
 
 #include <limits.hpp>
 
-#include <algorithm>
-#include <bit>
-
 namespace catena {
 
 // ---- segments: best fit, split and merge
@@ -335,7 +332,8 @@ void CachingAllocator::keep(bool kept) noexcept {
 void CachingAllocator::free_lists(MemoryStats& stats) const noexcept {
     const ThreadLists* const mine = slot_ < most_slots ? of_thread.find() : nullptr;
     for (int index = 0; mine && index < small_classes; ++index) {
-        const auto bytes = static_cast<std::int64_t>(size_of_class(index)) * mine->count[slot_][index];
+        const auto bytes =
+            static_cast<std::int64_t>(size_of_class(index)) * mine->count[slot_][index];
         stats.in_use -= bytes;
         stats.cached += bytes;
     }

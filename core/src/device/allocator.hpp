@@ -2,10 +2,7 @@
 #pragma once
 
 #include <catena/core/extend/queue.hpp>
-#include <catena/core/memory.hpp>
 
-#include <map>
-#include <mutex>
 #include <set>
 
 namespace catena {

@@ -1,9 +1,6 @@
 // DeviceState: an opened device. Queue: tickets, and the events behind them.
 #include "device/device_state.hpp"
 
-#include <algorithm>
-#include <cstddef>
-
 namespace catena {
 
 DeviceState::DeviceState(BackendEntry& backend_entry, int device_ordinal, int device_index)

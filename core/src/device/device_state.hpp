@@ -4,7 +4,6 @@
 #include "device/allocator.hpp"
 #include "device/plugin_source.hpp"
 
-#include <catena/abi/backend.h>
 #include <catena/abi/ext/draft/events.h>
 #include <catena/abi/ext/draft/graph.h>
 #include <catena/abi/ext/draft/memory.h>

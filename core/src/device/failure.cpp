@@ -1,7 +1,6 @@
 // Failures of calls into plugins, and the log.
 #include "device/device_state.hpp"
 
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 

@@ -3,8 +3,6 @@
 
 #include <limits.hpp>
 
-#include <algorithm>
-
 namespace catena {
 
 void throw_arity(const FunctionEntry& f, std::size_t got) {

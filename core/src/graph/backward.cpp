@@ -1,12 +1,9 @@
 // Backpropagation from one or several outputs to all leaves, or to chosen inputs.
-#include "array/array_ops.hpp"
 #include "graph/backward_pass.hpp"
 #include "graph/call.hpp"
 
 #include <catena/core/grad.hpp>
 
-#include <algorithm>
-#include <atomic>
 #include <unordered_set>
 
 namespace catena {

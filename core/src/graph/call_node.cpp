@@ -4,8 +4,6 @@
 
 #include <catena/core/grad.hpp>
 
-#include <algorithm>
-
 namespace catena {
 namespace {
 

@@ -3,8 +3,6 @@
 
 #include <within.hpp>
 
-#include <algorithm>
-
 namespace catena {
 
 thread_local constinit const CallGroup* current_group = nullptr;

@@ -4,10 +4,7 @@
 
 #include <catena/core/parameters.hpp>
 
-#include <algorithm>
-#include <mutex>
 #include <thread>
-#include <unordered_map>
 
 namespace catena {
 

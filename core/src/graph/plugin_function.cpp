@@ -1,8 +1,6 @@
 // PluginFunction: handles of functions.
 #include "graph/call.hpp"
 
-#include <algorithm>
-
 namespace catena {
 namespace {
 

@@ -3,11 +3,9 @@
 
 #include <catena/abi/ext/draws.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <optional>
 
 struct catena_var : catena::VariableNode {};
 

@@ -3,7 +3,6 @@
 
 #include <table_rules.hpp>
 
-#include <algorithm>
 #include <cstring>
 #include <deque>
 

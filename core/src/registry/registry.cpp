@@ -4,7 +4,6 @@
 #include <limits.hpp>
 #include <table_rules.hpp>
 
-#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <cstring>

@@ -4,9 +4,6 @@
 
 #include "device/device_state.hpp"
 
-#include <catena/abi/attribute.h>
-#include <catena/abi/plugin.h>
-#include <catena/core/extend/diagnostics.hpp>
 #include <catena/core/plugin_function.hpp>
 
 #include <optional>

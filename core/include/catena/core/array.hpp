@@ -1,20 +1,9 @@
 // Array: a dense, row-major block of elements on one device.
 #pragma once
 
-#include <catena/abi/tensor.h>
 #include <catena/core/device.hpp>
 #include <catena/core/dtype.hpp>
 #include <catena/core/memory.hpp>
-
-#include <atomic>
-#include <cstdint>
-#include <functional>
-#include <initializer_list>
-#include <span>
-#include <string>
-#include <type_traits>
-#include <utility>
-#include <vector>
 
 namespace catena {
 

@@ -4,7 +4,6 @@
 #include <catena/abi/kernel.h>
 #include <catena/core/memory.hpp>
 
-#include <cstdint>
 #include <functional>
 #include <map>
 #include <string>

@@ -3,8 +3,6 @@
 
 #include <catena/core/variable.hpp>
 
-#include <vector>
-
 namespace catena {
 
 struct GradOptions {

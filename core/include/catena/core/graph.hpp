@@ -3,13 +3,6 @@
 
 #include <catena/core/array.hpp>
 
-#include <cstdint>
-#include <functional>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
-
 namespace catena {
 
 class BackwardPass;

@@ -1,18 +1,10 @@
 // PluginFunction: a function that is found by name and called on variables or arrays.
 #pragma once
 
-#include <catena/abi/function.h>
 #include <catena/core/tables.hpp>
 #include <catena/core/variable.hpp>
 
-#include <concepts>
-#include <cstddef>
-#include <initializer_list>
-#include <span>
-#include <string>
-#include <string_view>
 #include <variant>
-#include <vector>
 
 namespace catena {
 

@@ -7,8 +7,6 @@
 
 #include <catena/core/device.hpp>
 
-#include <catena/abi/base.h>
-
 #include <memory>
 
 namespace catena {

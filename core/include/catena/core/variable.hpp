@@ -4,8 +4,6 @@
 #include <catena/core/graph.hpp>
 
 #include <concepts>
-#include <string>
-#include <utility>
 
 namespace catena {
 

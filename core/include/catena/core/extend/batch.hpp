@@ -4,8 +4,6 @@
 #include <catena/core/extend/queue.hpp>
 #include <catena/core/plugin_function.hpp>
 
-#include <catena/abi/kernel.h>
-
 namespace catena {
 
 // The values of its attributes, in the order of the schema.

@@ -5,9 +5,6 @@
 #include <catena/core/array.hpp>
 #include <catena/core/tables.hpp>
 
-#include <catena/abi/function.h>
-#include <catena/abi/kernel.h>
-
 namespace catena {
 
 class GraphNode;

@@ -6,10 +6,6 @@
 
 #include <filesystem>
 #include <optional>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
 
 namespace catena {
 

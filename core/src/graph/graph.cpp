@@ -2,8 +2,6 @@
 #include "graph/backward_pass.hpp"
 #include "graph/call.hpp"
 
-#include <catena/core/parameters.hpp>
-
 #include <thread>
 
 namespace catena {

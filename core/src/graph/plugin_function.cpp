@@ -59,14 +59,13 @@ std::size_t PluginFunction::first_output() const {
 // Returns the index of the only output that is not hidden.
 std::size_t PluginFunction::only_output() const {
     const catena_function& d = entry_->descriptor;
-    const auto hidden = [](const catena_port_spec* port) {
-        return port->flags & CATENA_PORT_HIDDEN;
-    };
-    const std::span outputs(d.outputs, d.n_outputs);
-    const auto n =
-        outputs.size() - static_cast<std::size_t>(std::ranges::count_if(outputs, hidden));
-    const auto shown = std::ranges::find_if_not(outputs, hidden) - outputs.begin();
-    if (n == 1) return static_cast<std::size_t>(shown);
+    std::size_t n = 0, last = 0;
+    for (std::size_t i = 0; i < d.n_outputs; ++i) {
+        if (d.outputs[i]->flags & CATENA_PORT_HIDDEN) continue;
+        ++n;
+        last = i;
+    }
+    if (n == 1) return last;
     raise<InvalidError>(
         "[{}] call: expected a function of one output, got one of {}: use f({{&x, ...}}) or "
         "forward()",

@@ -138,14 +138,12 @@ const Selection& FunctionEntry::collect(std::uint64_t key, DeviceState& device) 
         if (descriptor.version < k.version_min || descriptor.version > k.version_max) continue;
         if (deterministic && !(k.flags & CATENA_KERNEL_DETERMINISTIC)) continue;
         if (k.isa && *k.isa && !supports_isa(device, k.isa)) continue;
-        bool fits = type_vars == 0;
+        const auto n = static_cast<std::uint32_t>(type_vars);
+        bool fits = n == 0;
         for (std::uint32_t row = 0; row < k.n_types && !fits; ++row) {
             fits = true;
-            for (int t = 0; t < type_vars; ++t) {
-                const int want = static_cast<int>(key >> (4 * t) & 15);
-                fits = fits && dtype_index(k.types[row * static_cast<std::uint32_t>(type_vars) +
-                                                   static_cast<std::uint32_t>(t)]) == want;
-            }
+            for (std::uint32_t t = 0; t < n; ++t)
+                fits = fits && dtype_index(k.types[row * n + t]) == int(key >> 4 * t & 15);
         }
         if (fits) eligible.push_back(entry);
     }

@@ -47,9 +47,8 @@ Registry& Registry::get() {
 // Checks a plugin's table before any of it is registered. add() checks kernels of later functions.
 void Registry::check(std::string_view id, const catena_plugin& table) {
     check_table(table, {}, refused);
-    for (const auto& other : plugins_) {
+    for (const auto& other : plugins_)
         if (other->id == id) refused("id {} is already loaded from {}", id, other->file.string());
-    }
     const auto known = [&](std::string_view name) -> const catena_function* {
         const FunctionEntry* const there = loaded(name);
         return there ? &there->descriptor : nullptr;
@@ -194,20 +193,16 @@ const void* const* Registry::extensions(const BackendEntry* backend, const char*
     static thread_local Answer last[4] = {};
     static thread_local unsigned next = 0;
     const std::uint32_t epoch = epoch_.load(std::memory_order_acquire);
-    for (const Answer& a : last) {
+    for (const Answer& a : last)
         if (a.backend == backend && a.epoch == epoch && std::strcmp(a.id, id) == 0) return a.tables;
-    }
     static const void* const none[1] = {nullptr};
     const std::lock_guard lock(mutex_);
     const auto found = extensions_.find({backend ? backend->table->name : "", id});
     const void* const* tables =
         found == extensions_.end() ? none : found->second.back()->tables.data();
     if (std::strlen(id) < sizeof(Answer::id)) {
-        Answer& answer = last[next++ % 4];
+        Answer& answer = last[next++ % 4] = {{}, backend, epoch, tables};
         std::strcpy(answer.id, id);
-        answer.backend = backend;
-        answer.epoch = epoch;
-        answer.tables = tables;
     }
     return tables;
 }
@@ -297,13 +292,11 @@ std::vector<BackendInfo> Registry::backends() {
     std::vector<BackendInfo> all;
     for (const auto& backend : backends_) {
         const catena_backend& table = *backend->table;
-        BackendInfo& info = all.emplace_back();
-        info.name = table.name;
-        info.doc = table.doc ? table.doc : "";
-        info.plugin = backend->plugin->id;
-        info.devices = count(*backend, &info.reason);
-        info.host_memory = table.flags & CATENA_BACKEND_HOST_MEMORY;
-        info.async = table.flags & CATENA_BACKEND_ASYNC;
+        std::string reason;
+        const int devices = count(*backend, &reason);
+        all.push_back({table.name, table.doc ? table.doc : "", backend->plugin->id, devices, reason,
+                       (table.flags & CATENA_BACKEND_HOST_MEMORY) != 0,
+                       (table.flags & CATENA_BACKEND_ASYNC) != 0});
     }
     return all;
 }

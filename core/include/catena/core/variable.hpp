@@ -127,4 +127,10 @@ Variable as_variable(Array data);
 // The old name of Parameter(data).
 inline Parameter as_parameter(Array data) { return Parameter(std::move(data)); }
 
+// For links and optimizers: a link lists the parameter in visit(), or an optimizer trains it.
+void note_listed(const Variable& parameter) noexcept;
+// Reports parameters that this thread has made and nobody has listed, but which have a gradient:
+// they are neither trained nor saved. Throws GraphError in debug mode, else logs a warning.
+void report_unlisted();
+
 }  // namespace catena

@@ -2,7 +2,6 @@
 // ChainList and Sequential.
 #include "../support.hpp"
 
-#include <catena/core/parameters.hpp>
 #include <catena/core/plugin_function.hpp>
 #include <catena/function_forms.hpp>
 #include <catena/sequential.hpp>

@@ -1,7 +1,6 @@
 // Visitor: joins the names of nested parts to paths.
 #include "../support.hpp"
 
-#include <catena/core/parameters.hpp>
 #include <catena/visitor.hpp>
 
 namespace catena {

@@ -9,16 +9,12 @@
 
 #include <cstdlib>
 #include <deque>
-#include <limits>
 #include <ranges>
 
 namespace catena {
 namespace {
 
 namespace fs = std::filesystem;
-
-// The report as text, with counts in place of lists if more than `most` plugins are loaded.
-std::string text_of(const PluginReport& report, std::size_t most);
 
 struct Loader {
     PluginReport report;
@@ -124,9 +120,8 @@ bool is_wanted(const Attempt& attempt, Asked asked) {
     }
     const auto first = std::ranges::find(loader.report.loaded, info.id, &LoadedPlugin::id);
     if (first == loader.report.loaded.end()) return true;
-    if (asked == Asked::by_name || first->path.parent_path() == info.path.parent_path()) {
+    if (asked == Asked::by_name || first->path.parent_path() == info.path.parent_path())
         raise<PluginError>("id {} is already loaded from {}", info.id, first->path.string());
-    }
     loader.report.overridden.push_back({info, first->path});
     audit("overridden", attempt, first->path.string() + " came first");
     return false;
@@ -166,9 +161,8 @@ void load(Attempt& attempt, Asked asked) {
             return audit_to_file("idle", attempt, *reason);
         }
     }
-    for (const std::string& warning : loader.locks.check(attempt.info, folders)) {
+    for (const std::string& warning : loader.locks.check(attempt.info, folders))
         tell(CATENA_LOG_WARNING, fmt::format("[plugin] {}: {}", path.string(), warning));
-    }
     {
         PluginStep step(path, "static constructors", [&](const std::string& reason) {
             audit_to_file("refused", attempt, reason);
@@ -294,15 +288,6 @@ void load_folders(std::vector<SearchedFolder> folders) {
     tell_of_idle();
 }
 
-// The core calls load() before each search for a function, and the other functions for error messages.
-struct Source : PluginSource {
-    Source() { set_plugin_source(this); }
-    void load() override { load_default_plugins(); }
-    std::string report() override { return text_of(plugin_report(), 3); }
-    std::string refusals() override { return catena::refusals(plugin_report(), 3); }
-};
-Source source;
-
 }  // namespace
 
 void load_plugin(const fs::path& file) {
@@ -404,6 +389,7 @@ std::string to_string(const KernelsWithoutFunction& k) {
 
 namespace {
 
+// The report as text, with counts in place of lists if more than `most` plugins are loaded.
 std::string text_of(const PluginReport& report, std::size_t most) {
     std::string text;
     const auto add = [&](const std::string& line) { text += one_line(line) + '\n'; };
@@ -414,40 +400,44 @@ std::string text_of(const PluginReport& report, std::size_t most) {
         add(fmt::format("looked in {}{}", folder.path.string(), there ? "" : " (no such folder)"));
     }
     const bool is_long = report.loaded.size() > most;
+    const auto unless_long = [&](const auto& list) {
+        return std::span(list).first(is_long ? 0 : list.size());
+    };
     if (is_long)
         add(fmt::format("loaded {} plugins: 'catena plugins' or plugin_report() lists them",
                         report.loaded.size()));
-    for (const LoadedPlugin& p : report.loaded) {
-        if (is_long) break;
+    for (const LoadedPlugin& p : unless_long(report.loaded)) {
         add(fmt::format("loaded {} {} from {}{}", p.id, p.version, p.path.string(),
                         p.is_another_file() ? " -> " + p.file.string() : ""));
     }
     if (!report.refused.empty()) text += refusals(report, most) + '\n';
-    for (const LoadedPlugin& p : report.left_out) {
+    for (const LoadedPlugin& p : report.left_out)
         add(fmt::format("left out {}: {}", p.id, p.path.string()));
-    }
-    for (const OverriddenPlugin& p : report.overridden) {
-        if (is_long) break;
+    for (const OverriddenPlugin& p : unless_long(report.overridden)) {
         add(fmt::format("overridden {} {} of {}: {} came first", p.plugin.id, p.plugin.version,
                         p.plugin.path.string(), p.by.string()));
     }
-    for (const IdlePlugin& p : report.idle) {
-        if (is_long) break;
+    for (const IdlePlugin& p : unless_long(report.idle))
         add(fmt::format("not loaded {}: {}: {}", p.plugin.id, p.plugin.path.string(), p.reason));
-    }
-    for (const BackendInfo& b : report.backends) {
+    for (const BackendInfo& b : report.backends)
         if (b.devices == 0) add(fmt::format("{}: no device ({})", b.name, b.reason));
-    }
     for (const KernelsWithoutFunction& k : report.kernels_without_function) add(to_string(k));
     if (report.loaded.empty()) add("no plugin is loaded");
     text.pop_back();
     return text;
 }
 
+// The core calls load() before each search for a function, and the other functions for error messages.
+struct Source : PluginSource {
+    Source() { set_plugin_source(this); }
+    void load() override { load_default_plugins(); }
+    std::string report() override { return text_of(plugin_report(), 3); }
+    std::string refusals() override { return catena::refusals(plugin_report(), 3); }
+};
+Source source;
+
 }  // namespace
 
-std::string to_string(const PluginReport& report) {
-    return text_of(report, std::numeric_limits<std::size_t>::max());
-}
+std::string to_string(const PluginReport& report) { return text_of(report, std::size_t(-1)); }
 
 }  // namespace catena

@@ -371,9 +371,8 @@ std::string as_word(std::string_view text) {
     return word.empty() ? "-" : word;
 }
 
-PluginLock PluginLock::read(const fs::path& file) {
-    PluginLock lock;
-    lock.file_ = file;
+static std::vector<LockLine> read_lock(const fs::path& file) {
+    std::vector<LockLine> all;
     std::ifstream lines;
     try {
         lines.open(TrustedFile(file).path());
@@ -394,23 +393,25 @@ PluginLock PluginLock::read(const fs::path& file) {
                 "0-9a-f), got '{}'",
                 file.string(), number, beginning(line));
         }
-        lock.lines_.push_back({number, id, version, hash});
+        all.push_back({number, id, version, hash});
     }
-    return lock;
+    return all;
 }
 
-void PluginLock::check(const LoadedPlugin& plugin) const {
+// Throws PluginError unless a line of the lock has the plugin's id, version and hash.
+static void check_lock(const fs::path& file, const std::vector<LockLine>& lines,
+                       const LoadedPlugin& plugin) {
     const std::string id = as_word(plugin.id), version = as_word(plugin.version);
-    const Line* nearest = nullptr;
-    for (const Line& line : lines_) {
+    const LockLine* nearest = nullptr;
+    for (const LockLine& line : lines) {
         if (line.id != id) continue;
         if (line.version == version && line.sha256 == plugin.sha256) return;
         if (!nearest || line.version == version) nearest = &line;
     }
     if (!nearest)
-        raise<PluginError>("lock {}: expected a line for {}, got none", file_.string(), id);
+        raise<PluginError>("lock {}: expected a line for {}, got none", file.string(), id);
     raise<PluginError>("lock {}, line {}: expected {} {} with SHA-256 {}, got {} with {}",
-                       file_.string(), nearest->number, id, nearest->version, nearest->sha256,
+                       file.string(), nearest->number, id, nearest->version, nearest->sha256,
                        version, plugin.sha256);
 }
 
@@ -462,8 +463,8 @@ std::vector<std::string> PluginLocks::check(const LoadedPlugin& plugin,
     for (const fs::path& file : files_for(folders)) {
         try {
             auto lock = read_.find(file);
-            if (lock == read_.end()) lock = read_.emplace(file, PluginLock::read(file)).first;
-            lock->second.check(plugin);
+            if (lock == read_.end()) lock = read_.emplace(file, read_lock(file)).first;
+            check_lock(file, lock->second, plugin);
         } catch (const PluginError& error) {
             if (how == PluginLockMode::strict) throw;
             if (warned_.insert(error.what()).second) warnings.emplace_back(error.what());

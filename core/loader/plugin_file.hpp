@@ -74,21 +74,10 @@ void audit_to_file(std::string_view verdict, const Attempt& attempt, std::string
 
 // ---- locks: which plugins may be loaded, by id, version and hash
 
-// A lock file. Each line is "ID VERSION SHA256"; '#' begins a comment. An id may have several lines.
-class PluginLock {
-public:
-    // Throws PluginError; if a line is invalid, the message is "lock FILE, line N: ...".
-    static PluginLock read(const std::filesystem::path& file);
-    // Throws PluginError unless a line has this id, version and hash.
-    void check(const LoadedPlugin& plugin) const;
-
-private:
-    struct Line {
-        int number;
-        std::string id, version, sha256;
-    };
-    std::filesystem::path file_;
-    std::vector<Line> lines_;
+// A line "ID VERSION SHA256" of a lock file, where '#' begins a comment. An id may have several lines.
+struct LockLine {
+    int number;
+    std::string id, version, sha256;
 };
 
 // The folder of the path that a plugin is loaded by, and the folder of the file after links are
@@ -119,7 +108,7 @@ private:
     std::vector<std::filesystem::path> files_for(const PluginFolders& folders) const;
 
     std::optional<Setting> program_;
-    std::map<std::filesystem::path, PluginLock> read_;
+    std::map<std::filesystem::path, std::vector<LockLine>> read_;  // the lock files so far
     std::set<std::string> warned_;
 };
 

@@ -75,10 +75,6 @@ inline bool same_kind(const ArrayBody& a, const ArrayBody& b) noexcept {
     return same(a.meta.dtype, b.meta.dtype) && a.meta.ndim == b.meta.ndim && a.device == b.device &&
            std::equal(a.meta.shape, a.meta.shape + a.meta.ndim, b.meta.shape);
 }
-// Whether no other handle and no recording refers to the memory.
-inline bool unshared(const ArrayBody& body) noexcept {
-    return body.unique() && (!body.base || body.base->unique());
-}
 inline Array empty_like(const ArrayBody& like, Queue& queue) {
     Ref<ArrayBody> body = new_body(queue.device);
     body->meta = like.meta;

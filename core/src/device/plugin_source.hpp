@@ -2,6 +2,7 @@
 #pragma once
 
 #include <catena/abi/plugin.h>
+#include <catena/core/memory.hpp>
 
 #include <filesystem>
 #include <functional>
@@ -42,8 +43,6 @@ public:
     using Tell = std::function<void(const std::string& reason)>;
     // step: the code that runs, such as "count()". tell: called after the message.
     PluginStep(const std::filesystem::path& file, const char* step, Tell tell = {});
-    PluginStep(PluginStep&&) = delete;
-    ~PluginStep();
     void enters(const char* step) { step_ = step; }
 
 private:
@@ -52,7 +51,7 @@ private:
     const std::filesystem::path& file_;
     const char* step_;
     Tell tell_;
-    PluginStep* before_;
+    using_value<PluginStep*> scope_;
 };
 
 }  // namespace catena

@@ -144,11 +144,10 @@ void PluginStep::process_ends() {
 }
 
 PluginStep::PluginStep(const std::filesystem::path& file, const char* step, Tell tell)
-    : file_(file), step_(step), tell_(std::move(tell)), before_(std::exchange(current_step, this)) {
+    : file_(file), step_(step), tell_(std::move(tell)), scope_(current_step, this) {
     [[maybe_unused]] static const bool registered =
         std::atexit(process_ends) + std::at_quick_exit(process_ends) == 0;
 }
-PluginStep::~PluginStep() { current_step = before_; }
 
 // ---- the log, and failures of calls into plugins
 

@@ -498,8 +498,10 @@ void BackwardPass::add(VariableNode& input, const Variable& gradient) {
 void accumulate(VariableNode& node, Array gradient) {
     Array& there = node.grad;
     if (!there) {
-        // node.grad is written in place later, so it must not share memory.
-        there = unshared(*gradient.body()) ? std::move(gradient) : gradient.copy();
+        // node.grad is written in place later, so no other handle and no recording may share its memory.
+        const ArrayBody& body = *gradient.body();
+        const bool shared = !body.unique() || (body.base && !body.base->unique());
+        there = shared ? gradient.copy() : std::move(gradient);
         return;
     }
     // If other handles exist, the old gradient may be part of a graph or of another sum.

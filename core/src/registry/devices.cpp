@@ -93,10 +93,7 @@ void Device::set_threads(int n) const {
     if (state.threads) state.threads->set_count(state.dev, n);
 }
 
-using_device::using_device(Device device) : before_(catena::current) {
-    catena::current = device.state();
-}
-using_device::~using_device() { catena::current = before_.state(); }
+using_device::using_device(Device device) : using_value(catena::current, device.state()) {}
 
 void use_device(Device device) { catena::current = device.state(); }
 
@@ -109,10 +106,8 @@ Device Device::fallback() {
     return wish;
 }
 
-using_fallback::using_fallback(Device device) : device_(device), before_(catena::fallback) {
-    catena::fallback = &device_;
-}
-using_fallback::~using_fallback() { catena::fallback = before_; }
+using_fallback::using_fallback(Device device)
+    : device_(device), scope_(catena::fallback, &device_) {}
 
 // The device's seed depends on the ordinal, and is the same for all backends.
 void seed(std::uint64_t value, Device device) {

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <catena/abi/base.h>
+#include <catena/core/memory.hpp>
 
-#include <cstdint>
 #include <functional>
 #include <span>
 #include <string>
@@ -96,15 +96,9 @@ private:
 };
 
 // Makes a device the thread's current one until the end of the scope.
-class [[nodiscard]] using_device {
-public:
+struct [[nodiscard]] using_device : private using_value<DeviceState*> {
     [[nodiscard]] explicit using_device(Device device);
     [[nodiscard]] explicit using_device(std::string_view name) : using_device(Device::get(name)) {}
-    using_device(using_device&&) = delete;
-    ~using_device();
-
-private:
-    Device before_;
 };
 
 // The same until the end of the enclosing scope, or, without one, of the thread. An empty device
@@ -118,12 +112,10 @@ public:
     [[nodiscard]] explicit using_fallback(Device device);
     [[nodiscard]] explicit using_fallback(std::string_view name)
         : using_fallback(Device::get(name)) {}
-    using_fallback(using_fallback&&) = delete;
-    ~using_fallback();
 
 private:
     Device device_;
-    const Device* before_;
+    using_value<const Device*> scope_;
 };
 
 // Random numbers: one counter-based Philox stream for each device. They start from initial_seed().

@@ -23,8 +23,7 @@ BatchedCall check_call(const PluginFunction& function, std::span<const Array> in
     const catena_status status =
         f.descriptor.infer(&run.ctx, run.call.attrs, in.metas.data(), run.call.n_x, nullptr, 0);
     if (status != CATENA_OK) run.fail(status);
-    const std::uint64_t key =
-        selection_key(in.device->index, run.call.flags & CATENA_CALL_DETERMINISTIC, in.key.bits());
+    const std::uint64_t key = selection_key(in.device->index, run.call.flags, in.key.bits());
     // Kernels with supports(), plan() or a variant run one call at a time.
     if (const auto& kernels = f.select(key, *in.device).forward; !kernels.empty()) {
         const catena_kernel& best = *kernels[0].forward;

@@ -266,8 +266,7 @@ ForwardResult run_forward(FunctionEntry& f, const BoundAttributes& attributes,
     Outputs out;
     KernelRun run(f, attributes, queue, CATENA_PHASE_FORWARD, result.flags, x, &result.saved);
     infer(f, x, in, run, result, out, like);
-    result.key =
-        selection_key(device.index, result.flags & CATENA_CALL_DETERMINISTIC, in.key.bits());
+    result.key = selection_key(device.index, result.flags, in.key.bits());
     if (shapes_only) [[unlikely]] {
         for (const Array& y : result.y) seal(*y.body());
         return result;
@@ -345,8 +344,7 @@ bool add_in_place(const Array& there, const Array& gradient) {
     DeviceState& device = *target.device;
     Queue& queue = current_queue(device);
     const std::uint32_t flags = call_flags(config());
-    const std::uint64_t key = selection_key(device.index, flags & CATENA_CALL_DETERMINISTIC,
-                                            static_cast<std::uint64_t>(dtype));
+    const std::uint64_t key = selection_key(device.index, flags, static_cast<std::uint64_t>(dtype));
     KernelRun run(*addition, *addition->defaults, queue, CATENA_PHASE_BACKWARD, flags);
     const catena_tensor* const x[2] = {};
     catena_tensor* const y[1] = {};

@@ -98,9 +98,7 @@ void BackwardPass::run(VariableNode* consumed) {
         heap_.pop_back();
         GraphNode& node = *running_->node;
         current_group = node.group_.get();
-        if (node.named_) [[unlikely]]
-            step_as_called(node);
-        else step(node);
+        step(node);
         if (!uses_.empty()) note_uses(node);
         if (mode_.consume) let_go(consumed);
         running_.reset();
@@ -145,6 +143,12 @@ void BackwardPass::note_uses(const GraphNode& node) {
 }
 
 void BackwardPass::step(GraphNode& node) {
+    std::optional<using_config<decltype(Config::named)>> settings;
+    if (node.named_ && node.named_->named != config().named) [[unlikely]] {
+        auto named = node.named_->named;  // of the forward call
+        named.insert(config().named.begin(), config().named.end());
+        settings.emplace(&Config::named, std::move(named));
+    }
     const auto run_step = [&] {
         if (mode_.on_variables) step_variables(node);
         else step_arrays(node);
@@ -159,16 +163,6 @@ void BackwardPass::step(GraphNode& node) {
         return there ? *there : Array();
     };
     diagnostics().backward(node, trace, gradient, run_step);
-}
-
-// Runs a step with the named settings of the forward call.
-[[gnu::cold]] void BackwardPass::step_as_called(GraphNode& node) {
-    auto& named = config().named;
-    const auto& kept = node.named_->named;
-    if (named == kept) return step(node);
-    const using_config restored(&Config::named, named);
-    for (const auto& [name, value] : kept) named.insert_or_assign(name, value);
-    step(node);
 }
 
 // Releases the outputs of the call that has run, and thereby the call, unless there are other references.

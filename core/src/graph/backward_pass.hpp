@@ -119,7 +119,6 @@ private:
     Gradient* slot(VariableNode& node);
     PassCall& enqueue(GraphNode& node, PassCall* found);
     void step(GraphNode& node);
-    void step_as_called(GraphNode& node);
     void step_arrays(GraphNode& node);
     void step_variables(GraphNode& node);
     void let_go(VariableNode* consumed);

@@ -223,15 +223,12 @@ private:
         return targets;
     }
     // Returns false if no kernel of the device accepts the call.
-    bool run_kernel(DeviceState& device, std::uint64_t call_key, std::span<const Array> gy,
-                    BackwardPass& pass) {
+    bool run_kernel(DeviceState& device, std::span<const Array> gy, BackwardPass& pass) {
         const Words targets =
             targets_of([&](std::size_t i) { return pass.wants(inputs_[i].get()); });
         if (std::ranges::count(targets, 0u) == std::ssize(targets)) return true;
         KernelGradients call(*this, current_queue(device), gy, targets, pass);
-        const bool deterministic = call.flags() & CATENA_CALL_DETERMINISTIC;
-        const std::uint64_t key = (call_key & ~(std::uint64_t{1} << 16)) |
-                                  static_cast<std::uint64_t>(deterministic) << 16;
+        const std::uint64_t key = selection_key(device.index, call.flags(), key_ & 0xffff);
         std::size_t tried = 0;
         if (paired_ && &device == device_) {
             // A pin that was set after the forward call takes precedence over the variant of that call.
@@ -249,14 +246,11 @@ private:
     }
     void backward(std::span<const Array> gy, BackwardPass& pass) override {
         check_retained();
-        if (run_kernel(*device_, key_, gy, pass)) return;
+        if (run_kernel(*device_, gy, pass)) return;
         const catena_function& d = function_.descriptor;
         DeviceState* other =
             d.gradient || d.grad_function || d.compose ? nullptr : Device::fallback().state();
-        const std::uint64_t dtypes = key_ & 0xffff;
-        if (other && other != device_ &&
-            run_kernel(*other, selection_key(other->index, false, dtypes), gy, pass))
-            return;
+        if (other && other != device_ && run_kernel(*other, gy, pass)) return;
         GraphNode::backward(gy, pass);
     }
     void gradients(std::span<const Variable> gy, std::span<const bool> wanted,
@@ -273,9 +267,8 @@ private:
             if (x[i] && !function_.is_differentiable(i)) x[i] = as_variable(x[i].data());
         }
         for (std::size_t i = 0; i < y.size(); ++i) y[i] = retained_output(i);
-        const std::span<const Variable> inputs(x.data(), x.size()), outputs(y.data(), y.size());
-        if (d.grad_function) return call_grad_function(inputs, outputs, gy, wanted, gx);
-        if (has_gradient_of_composition(d)) return run_composition(inputs, gy, wanted, gx);
+        if (d.grad_function) return call_grad_function(x, y, gy, wanted, gx);
+        if (has_gradient_of_composition(d)) return run_composition(x, gy, wanted, gx);
         if (!d.gradient) {
             throw NotDifferentiableError(
                 config().enable_backprop
@@ -285,8 +278,7 @@ private:
                     : fmt::format("[{}] backward: no kernel for it on {} and no gradient()", d.name,
                                   device_->name));
         }
-        call_gradient(inputs, outputs, gy, targets_of([&](std::size_t i) { return wanted[i]; }),
-                      gx);
+        call_gradient(x, y, gy, targets_of([&](std::size_t i) { return wanted[i]; }), gx);
     }
     void call_grad_function(std::span<const Variable> x, std::span<const Variable> y,
                             std::span<const Variable> gy, std::span<const bool> wanted,
@@ -324,8 +316,7 @@ private:
         const using_draws again(draws_.get(), true);
         SmallVector<const Variable*, 6> given;
         for (const Variable& input : inputs) given.push_back(&input);
-        const Results y =
-            compose(function_, *attributes_, {given.data(), given.size()}, *device_, flags_);
+        const Results y = compose(function_, *attributes_, given, *device_, flags_);
         std::vector<Variable> outputs, grad_outputs, of;
         for (std::size_t i = 0; i < gy.size(); ++i) {
             if (!gy[i] || !y[i].requires_grad()) continue;
@@ -455,7 +446,7 @@ Results call_composition(FunctionEntry& f, const BoundAttributes& attributes,
     if (recomputed) forward.draws = std::make_unique<std::vector<RandomState>>();
     const auto run = [&] {
         const using_draws kept(forward.draws.get(), false);
-        return compose(f, attributes, {inputs.data(), inputs.size()}, *in.device, forward.flags);
+        return compose(f, attributes, inputs, *in.device, forward.flags);
     };
     const auto run_without_graph = [&] {
         const no_backprop_mode scope;
@@ -473,8 +464,7 @@ Results call_composition(FunctionEntry& f, const BoundAttributes& attributes,
     }
     if (!is_node) return results;
     forward.device = in.device;
-    forward.key =
-        selection_key(in.device->index, forward.flags & CATENA_CALL_DETERMINISTIC, in.key.bits());
+    forward.key = selection_key(in.device->index, forward.flags, in.key.bits());
     return record(f, attributes, given, forward, graph, is_volatile, now);
 }
 

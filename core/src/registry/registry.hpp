@@ -108,9 +108,9 @@ private:
 };
 
 // Key of a selection: device, determinism, and 4 bits of Dtype for each type_var.
-constexpr std::uint64_t selection_key(int device, bool deterministic,
+constexpr std::uint64_t selection_key(int device, std::uint32_t call_flags,
                                       std::uint64_t dtypes) noexcept {
-    return dtypes | static_cast<std::uint64_t>(deterministic) << 16 |
+    return dtypes | (call_flags & CATENA_CALL_DETERMINISTIC ? std::uint64_t{1} << 16 : 0) |
            static_cast<std::uint64_t>(device) << 17;
 }
 

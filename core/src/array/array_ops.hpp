@@ -57,7 +57,6 @@ inline bool has_memory(const ArrayBody& body) noexcept { return body.block || bo
 inline std::uint32_t version_of(const ArrayBody& body) noexcept {
     return body.base ? body.base->version : body.version;
 }
-// Releases the body's memory, if it has any.
 inline void drop_memory(ArrayBody& body) noexcept {
     CachingAllocator* home = body.home;
     if (home && body.queue.load(std::memory_order_relaxed) == &home->queue &&

@@ -45,16 +45,14 @@ void run_elsewhere(FunctionEntry& f, const BoundAttributes& attributes,
         seal(*to.body());
     };
     for (std::uint32_t i = 0; i < d.n_outputs; ++i) bring(result.y[i], there.y[i]);
-    for (std::uint32_t i = 0; f.mutates && i < x.size(); ++i) {
+    for (std::uint32_t i = 0; f.mutates && i < x.size(); ++i)
         if (x[i] && f.is_mutated(i)) bring(Array(Ref(x[i])), copies[i]);
-    }
     there.y = std::move(result.y);
     result = std::move(there);
 }
 
 // The results of a forward call as infer() and kernels get them.
 struct Outputs {
-    std::uint32_t n;
     catena_meta* metas[CATENA_MAX_PORTS];
     catena_tensor* tensors[CATENA_MAX_PORTS];
     std::uint8_t req[CATENA_MAX_PORTS];
@@ -64,8 +62,7 @@ struct Outputs {
 void infer(const FunctionEntry& f, std::span<ArrayBody* const> x, ForwardInputs& in, KernelRun& run,
            ForwardResult& result, Outputs& out, std::span<const Array> like) {
     const catena_function& d = f.descriptor;
-    out.n = d.n_outputs;
-    for (std::uint32_t i = 0; i < out.n; ++i) {
+    for (std::uint32_t i = 0; i < d.n_outputs; ++i) {
         ArrayBody& body = *result.y.emplace_back(Array(new_body(*in.device))).body();
         out.metas[i] = &body.meta;
         out.tensors[i] = &body.tensor;
@@ -73,11 +70,11 @@ void infer(const FunctionEntry& f, std::span<ArrayBody* const> x, ForwardInputs&
     }
     const auto n_x = static_cast<std::uint32_t>(x.size());
     for (std::size_t i = 0; i < like.size(); ++i) *out.metas[i] = like[i].body()->meta;
-    const catena_status status =
-        like.empty() ? d.infer(&run.ctx, run.call.attrs, in.metas.data(), n_x, out.metas, out.n)
-                     : CATENA_OK;
+    const catena_status status = like.empty() ? d.infer(&run.ctx, run.call.attrs, in.metas.data(),
+                                                        n_x, out.metas, d.n_outputs)
+                                              : CATENA_OK;
     if (status != CATENA_OK) run.fail(status);
-    for (std::uint32_t i = 0; i < out.n; ++i) {
+    for (std::uint32_t i = 0; i < d.n_outputs; ++i) {
         if (!shape_known(*result.y[i].body())) throw_shape(f, d.outputs[i]->name, *out.metas[i], x);
         in.key.add(f.output_type[i], out.metas[i]->dtype,
                    [&] { return std::string(d.outputs[i]->name); });
@@ -283,7 +280,7 @@ ForwardResult run_forward(FunctionEntry& f, const BoundAttributes& attributes,
         run.writes.add_new(*y.body());
     }
     run.call.n_x = static_cast<std::uint32_t>(x.size());
-    run.call.n_y = out.n;
+    run.call.n_y = f.descriptor.n_outputs;
     run.call.x = in.tensors.data();
     run.call.y = out.tensors;
     run.call.req = out.req;

@@ -134,7 +134,6 @@ public:
 
     // Runs the kernel. Returns false if it declines; throws if it fails.
     bool attempt(const catena_kernel& kernel);
-    // Throws the failure that the plugin reported.
     [[noreturn]] void fail(catena_status status) const;
 
 private:

@@ -247,11 +247,8 @@ void BackwardPass::select(const std::vector<Variable>& outputs,
     int least = inputs.empty() ? 0 : inputs.front().rank();  // lowest rank of the inputs
     for (const Variable& input : inputs) {
         least = std::min(least, input.rank());
-        paths.wanted.push_back({&input.node(), {}});
+        paths.wanted.try_emplace(&input.node());
     }
-    std::ranges::sort(paths.wanted, std::less(), &Wanted::input);
-    const auto copies = std::ranges::unique(paths.wanted, {}, &Wanted::input);
-    paths.wanted.resize(paths.wanted.size() - copies.size());
     auto& calls = paths.calls;
     const auto see = [&](GraphNode* call) {
         if (!call || call->rank() <= least || call_of(*call)) return;
@@ -275,8 +272,8 @@ void BackwardPass::select(const std::vector<Variable>& outputs,
 
 const Gradient* BackwardPass::find_wanted(const VariableNode& node) const noexcept {
     if (!paths_) return nullptr;
-    const auto at = std::ranges::lower_bound(paths_->wanted, &node, std::less(), &Wanted::input);
-    return at != paths_->wanted.end() && at->input == &node ? &at->gradient : nullptr;
+    const auto at = paths_->wanted.find(&node);
+    return at == paths_->wanted.end() ? nullptr : &at->second;
 }
 
 Variable BackwardPass::gradient_of(const VariableNode& input) const {

@@ -3,6 +3,7 @@
 
 #include <catena/core/variable.hpp>
 
+#include <map>
 #include <optional>
 #include <unordered_map>
 
@@ -82,12 +83,10 @@ private:
         }
     };
     // Set by select(): the inputs of grad(), and the calls between inputs and outputs.
-    struct Wanted {
-        const VariableNode* input;
-        Gradient gradient;
-    };
     struct Paths {
-        SmallVector<Wanted, 4> wanted;  // sorted by input
+        std::map<const VariableNode*, Gradient, std::less<>,
+                 PoolAllocator<std::pair<const VariableNode* const, Gradient>>>
+            wanted;
         SmallVector<std::unique_ptr<PassCall>, 8> calls;
     };
 

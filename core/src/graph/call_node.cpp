@@ -54,7 +54,6 @@ bool has_gradient_of_composition(const catena_function& d) {
 // The graph node of a call to a registered function.
 class CallNode final : public GraphNode {
 public:
-    // Creates the node and connects it to inputs and outputs.
     static void record(FunctionEntry& f, const BoundAttributes& attributes,
                        std::span<const Variable* const> inputs, ForwardResult& forward,
                        std::span<const Variable> outputs, const Config& now) {

@@ -56,7 +56,6 @@ std::size_t PluginFunction::first_output() const {
     raise<InvalidError>("[{}] first(): expected an output, it has none", name());
 }
 
-// Returns the index of the only output that is not hidden.
 std::size_t PluginFunction::only_output() const {
     const catena_function& d = entry_->descriptor;
     std::size_t n = 0, last = 0;

@@ -45,8 +45,7 @@ std::string sha256_of(int fd);
 
 // ---- folders, manifests, the audit
 
-// Returns the usual folders in order of precedence, never the current directory. Invalid entries of the
-// environment are added to `refused`.
+// Returns the usual folders by precedence, never the current directory; adds invalid entries to `refused`.
 std::vector<SearchedFolder> usual_folders(std::vector<RefusedPlugin>& refused);
 // Adds the files *.catena of a folder, sorted by name. Returns the folder if it cannot be read.
 std::vector<RefusedPlugin> add_plugin_files(const std::filesystem::path& folder,
@@ -66,8 +65,7 @@ struct Attempt {
 
 // Whether $CATENA_PLUGIN_AUDIT names a file; its lines contain hashes.
 bool audit_has_file();
-// Writes a line to the host's log, and appends it to that file. verdict: one word: loaded, refused or why the
-// file was skipped. reason may be "".
+// Writes a line to the host's log and to that file. verdict: loaded, refused, or a word for what skipped it.
 void audit(std::string_view verdict, const Attempt& attempt, std::string_view reason);
 // Appends to the file only.
 void audit_to_file(std::string_view verdict, const Attempt& attempt, std::string_view reason);

@@ -1,5 +1,4 @@
-// Process and thread state: objects, free lists of small blocks, configuration, hooks; the log, and failures
-// of calls into plugins.
+// Process and thread state: objects, free lists, configuration, hooks, the log; failures of plugins' calls.
 #include "device/device_state.hpp"
 
 #include <pthread.h>

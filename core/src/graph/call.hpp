@@ -37,8 +37,7 @@ inline catena_var* handle(const Variable* variable) noexcept {
 Results compose(FunctionEntry& function, const BoundAttributes& attributes,
                 std::span<const Variable* const> x, DeviceState& device, std::uint32_t flags);
 
-// Returns a variable of the same array, computed from x. A gradient of it is that of one input of a call,
-// whatever else leads to x.
+// Returns a variable of x's array, computed from x: its gradient is that of one input of a call alone.
 Variable copy_in_graph(const Variable& x);
 
 // Throws the error of a call within the composition as an error of its function.

@@ -8,8 +8,7 @@
 namespace catena {
 
 // The extents of an array, at most 16, without heap memory. Pointers into a temporary would dangle
-// in vector(a.shape().begin(), a.shape().end()), so they need a shape with a name:
-//     const Shape shape = a.shape();
+// in vector(a.shape().begin(), a.shape().end()), so they need a shape with a name.
 class Shape {
 public:
     Shape() = default;  // 0-d: a scalar
@@ -147,8 +146,7 @@ public:
     // A view of the same memory; one extent may be -1. Throws ShapeError if the sizes differ.
     Array reshape(const Shape& shape) const;
     Array reshape(std::initializer_list<std::int64_t> extents) const;
-    // A view of the elements from `begin` on, counted in row-major order. Throws ShapeError unless
-    // there are shape.size() of them.
+    // A view of shape.size() elements from `begin` on (row-major). ShapeError if there are fewer.
     Array view(std::int64_t begin, const Shape& shape) const;
     // copy(): new memory on the same device. to(): on another device, or this array if it is
     // already there. astype(): in another dtype, or this array if it has that dtype. A value that
@@ -171,10 +169,9 @@ public:
     // The elements as a span in host memory. T is the C++ type of the dtype: host<const float>() to
     // read, host<float>() to write. Asking for a writable span counts as a write: a graph that kept
     // this array for its gradient throws GraphError in backward(), whether or not an element has
-    // changed. A write through a span from before that call is not noticed, so ask for a new span
-    // each time. Waits for pending work on the array. Throws DeviceError if the host cannot access
-    // the device's memory, DtypeError if T does not match. An array without a name may be the last
-    // handle, so the span would dangle.
+    // changed. A write through an older span is not noticed, so ask for a new span each time. Waits
+    // for pending work on the array. Throws DeviceError if the host cannot access the memory,
+    // DtypeError if T does not match. The span of an array without a name could dangle.
     template <class T>
     std::span<T> host() const& {
         using Element = std::remove_const_t<T>;

@@ -123,8 +123,7 @@ private:
 // different ordinals draw different numbers.
 void seed(std::uint64_t value);
 void seed(std::uint64_t value, Device device);
-// The environment's CATENA_SEED, or 0. Throws InvalidError, as does opening the first device,
-// unless it is a 64-bit number.
+// $CATENA_SEED, or 0. Throws InvalidError, as opening a device does, if that is no 64-bit number.
 std::uint64_t initial_seed();
 struct RandomState {
     std::uint64_t seed;
@@ -164,10 +163,7 @@ const void* backend_extension(Device device, const char* id);
 const catena_backend& backend_table(Device device);
 void* backend_device(Device device);
 
-// Runs a call of the backend and throws its error with the prefix "[what] ":
-//     call_backend(device, "sharing", [&](catena_ctx* ctx, void* dev) {
-//         return table->memory_export(ctx, dev, data, &handle, &offset);
-//     });
+// Runs a call of the backend and throws its error with the prefix "[what] ".
 void call_backend(Device device, std::string_view what,
                   const std::function<catena_status(catena_ctx*, void*)>& call);
 

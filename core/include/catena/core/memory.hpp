@@ -112,8 +112,7 @@ struct ThreadObject {
     virtual ~ThreadObject() = default;
     ThreadObject* next = nullptr;
 };
-// Destroys the object when the calling thread ends; objects of the main thread are never destroyed.
-// Throws std::bad_alloc.
+// Destroys the object when the thread ends; in the main thread never. Throws std::bad_alloc.
 void keep_for_thread(std::unique_ptr<ThreadObject> object);
 
 // A thread_local object for which running out of memory is an exception: the first get() of a

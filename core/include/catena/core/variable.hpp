@@ -29,8 +29,7 @@ public:
     }
 
     explicit operator bool() const noexcept { return static_cast<bool>(node_); }
-    // data(), grad() and name() of a temporary variable, as in f(x).data(), return a value, because
-    // a reference would dangle.
+    // data(), grad() and name() of a temporary, as in f(x).data(), return values: a reference dangles.
     const Array& data() const& { return node().data; }
     Array data() && { return node().data; }
     // A new shape, dtype or device clears grad(); throws GraphError if the variable is in a graph.
@@ -57,11 +56,10 @@ public:
     void cleargrad() const;  // removes the gradient
     void zerograd() const;   // sets it to zeros, in place if there is no other handle
 
-    // Sets a function that backward() calls when it has computed the gradient of this leaf: no
-    // later call of the same backward() adds to it. The other calls of the graph run afterwards,
-    // so the gradient can be sent to other processes meanwhile. Leaves without a gradient and
-    // grad() call no hook. The hook must not change the graph; an exception of it ends backward().
-    // An empty function removes the hook.
+    // Sets a function that backward() calls when the gradient of this leaf is complete. Other calls
+    // of the graph run afterwards, so the gradient can be sent to other processes meanwhile. Leaves
+    // without a gradient and grad() call no hook. The hook must not change the graph; an exception
+    // of it ends backward(). An empty function removes the hook.
     void set_grad_hook(std::function<void()> hook) const;
 
     // Whether backward() computes a gradient here. The default is true for floating leaves, and for

@@ -19,8 +19,7 @@ struct BatchedCall {
 };
 // Throws as PluginFunction::forward() for wrong inputs.
 BatchedCall check_call(const PluginFunction& function, std::span<const Array> inputs);
-// Launches calls of the same kernel on the same queue with `run`, in order with other uses of the
-// arrays.
+// Launches calls of one kernel on one queue with `run`, in order with other uses of the arrays.
 void run_together(
     const PluginFunction& function, std::span<BatchedCall> calls,
     const std::function<catena_status(catena_ctx*, std::span<const catena_call* const>)>& run);

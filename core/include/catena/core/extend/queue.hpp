@@ -91,8 +91,7 @@ public:
     virtual void uses(ArrayBody& owner, bool writes) = 0;
     // Called when another queue uses an array that recorded work made.
     virtual void used_by(Queue& other, bool writes) = 0;
-    // Makes each launch reserve n blocks of a device's random numbers and write their start to
-    // `state`.
+    // Makes each launch reserve n blocks of random numbers and write their start to `state`.
     virtual void draws(const Array& state, DeviceState& of, std::uint64_t n) = 0;
 };
 // Returns the queue that receives work for `queue`: its recorder during a recording, else itself.

@@ -77,9 +77,8 @@ void leave_out_plugin(std::string_view id);
 // What happens to a plugin that the lock does not list: nothing, a line in the log, or a refusal.
 enum class PluginLockMode { off, warn, strict };
 // Sets the lock for plugins that are loaded from now on. The default is catena.plugins.lock in the
-// folder of each plugin, and for a link also in the folder of the file behind it. Overrides
-// $CATENA_PLUGIN_LOCK ("strict", "warn", "off", each also with ":/FILE"). Without either, a lock
-// beside the plugins is strict.
+// folder of each plugin, for a link also in that of its file. Overrides $CATENA_PLUGIN_LOCK
+// ("strict", "warn", "off", each also with ":/FILE"). Without either, such a lock is strict.
 void set_plugin_lock(PluginLockMode mode, const std::filesystem::path& file = {});
 // Reads a file's manifest, and runs nothing of the file. Throws PluginError if the file is no
 // plugin, or would be refused for its owner or mode.

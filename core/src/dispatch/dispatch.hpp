@@ -154,15 +154,17 @@ private:
 // While it is true, calls of this thread compute shapes and dtypes only: their results have no memory.
 inline thread_local bool shapes_only = false;
 
-// The results of a forward call, and the data that its gradient needs.
-struct ForwardResult {
-    SmallVector<Array, 2> y;
+// What the gradient of a call needs to know of its forward call.
+struct ForwardState {
     SmallVector<Array, 2> saved;
     const catena_kernel* paired = nullptr;  // backward kernel bound to the kernel that ran
     DeviceState* device = nullptr;          // where it ran; y is on the inputs' device
     std::uint64_t key = 0;
     std::uint32_t flags = 0;                          // CATENA_CALL_*
     std::unique_ptr<std::vector<RandomState>> draws;  // of a composition that will run again
+};
+struct ForwardResult : ForwardState {
+    SmallVector<Array, 2> y;
     bool composed = false;  // there is no kernel, but a composition, which has not run yet
 };
 

@@ -90,7 +90,7 @@ public:
     void unchain() override {
         const Ref<GraphNode> keep(this);
         GraphNode::unchain();
-        saved_.clear();
+        forward_.saved.clear();
     }
 
 private:
@@ -106,12 +106,13 @@ private:
               queue_(queue),
               pass_(pass),
               targets_(targets),
-              tensors_(2 * node.inputs_.size() + 2 * gy.size() + node.saved_.size(), nullptr),
+              tensors_(2 * node.inputs_.size() + 2 * gy.size() + node.forward_.saved.size(),
+                       nullptr),
               gx_tensors_(tensors_.data() + node.inputs_.size()),
               gx_(node.inputs_.size()),
               req_(node.inputs_.size(), CATENA_REQ_NONE),
               run_(node.function_, *node.attributes_, queue, CATENA_PHASE_BACKWARD,
-                   node.flags_ | (call_flags(config()) & CATENA_CALL_DETERMINISTIC)) {
+                   node.forward_.flags | (call_flags(config()) & CATENA_CALL_DETERMINISTIC)) {
             catena_tensor** const x = tensors_.data();
             catena_tensor** const y = gx_tensors_ + gx_.size();
             catena_tensor** const all_gy = y + gy.size();
@@ -120,14 +121,14 @@ private:
             for (const Retained& kept : node.retained_y_) y[kept.index] = read(kept.array);
             for (std::size_t i = 0; i < gy.size(); ++i)
                 if (gy[i]) all_gy[i] = read(gy[i]);
-            for (std::size_t i = 0; i < node.saved_.size(); ++i) {
+            for (std::size_t i = 0; i < node.forward_.saved.size(); ++i) {
                 // Not copied: only kernels of the tensor's own device read it.
-                ArrayBody& body = *node.saved_[i].body();
+                ArrayBody& body = *node.forward_.saved[i].body();
                 if (body.device == &queue.device) before_read(body, queue);
                 saved[i] = &body.tensor;
             }
             catena_call& call = run_.call;
-            call.n_saved = static_cast<std::uint32_t>(node.saved_.size());
+            call.n_saved = static_cast<std::uint32_t>(node.forward_.saved.size());
             call.n_x = static_cast<std::uint32_t>(gx_.size());
             call.n_y = static_cast<std::uint32_t>(gy.size());
             call.x = x;
@@ -204,14 +205,7 @@ private:
     };
 
     CallNode(FunctionEntry& function, const BoundAttributes& attributes, ForwardResult& forward)
-        : function_(function),
-          attributes_(&attributes),
-          device_(forward.device),
-          paired_(forward.paired),
-          key_(forward.key),
-          flags_(forward.flags),
-          saved_(std::move(forward.saved)),
-          draws_(std::move(forward.draws)) {}
+        : function_(function), attributes_(&attributes), forward_(std::move(forward)) {}
     // Returns a bit set of the inputs that are differentiable and wanted.
     template <class Wanted>
     Words targets_of(const Wanted& wanted) const {
@@ -227,16 +221,16 @@ private:
             targets_of([&](std::size_t i) { return pass.wants(inputs_[i].get()); });
         if (std::ranges::count(targets, 0u) == std::ssize(targets)) return true;
         KernelGradients call(*this, current_queue(device), gy, targets, pass);
-        const std::uint64_t key = selection_key(device.index, call.flags(), key_ & 0xffff);
+        const std::uint64_t key = selection_key(device.index, call.flags(), forward_.key & 0xffff);
         std::size_t tried = 0;
-        if (paired_ && &device == device_) {
+        if (forward_.paired && &device == forward_.device) {
             // A pin that was set after the forward call takes precedence over the variant of that call.
             const Selection* wish = function_.pinned() ? &function_.select(key, device) : nullptr;
-            if (wish && wish->n_pinned && !has_kernel(*wish->pin->table, *paired_)) {
+            if (wish && wish->n_pinned && !has_kernel(*wish->pin->table, *forward_.paired)) {
                 for (; tried < wish->n_pinned; ++tried)
                     if (call.attempt(*wish->backward[tried])) return true;
             }
-            if (call.attempt(*paired_)) return true;
+            if (call.attempt(*forward_.paired)) return true;
         }
         const auto& others = function_.select(key, device).backward;
         for (; tried < others.size(); ++tried)
@@ -245,11 +239,11 @@ private:
     }
     void backward(std::span<const Array> gy, BackwardPass& pass) override {
         check_retained();
-        if (run_kernel(*device_, gy, pass)) return;
+        if (run_kernel(*forward_.device, gy, pass)) return;
         const catena_function& d = function_.descriptor;
         DeviceState* other =
             d.gradient || d.grad_function || d.compose ? nullptr : Device::fallback().state();
-        if (other && other != device_ && run_kernel(*other, gy, pass)) return;
+        if (other && other != forward_.device && run_kernel(*other, gy, pass)) return;
         GraphNode::backward(gy, pass);
     }
     void gradients(std::span<const Variable> gy, std::span<const bool> wanted,
@@ -257,8 +251,8 @@ private:
         const catena_function& d = function_.descriptor;
         // As in the forward call.
         constexpr std::uint32_t rounded = CATENA_CALL_BFLOAT16 | CATENA_CALL_FLOAT16;
-        const using_config train(&Config::train, flags_ & CATENA_CALL_TRAIN);
-        const using_config products(&Config::products, Products(flags_ & rounded));
+        const using_config train(&Config::train, forward_.flags & CATENA_CALL_TRAIN);
+        const using_config products(&Config::products, Products(forward_.flags & rounded));
         SmallVector<Variable, 4> x(gx.size());
         SmallVector<Variable, 2> y(gy.size());
         for (std::size_t i = 0; i < x.size(); ++i) {
@@ -275,7 +269,7 @@ private:
                                   "gradient() nor grad_function",
                                   d.name)
                     : fmt::format("[{}] backward: no kernel for it on {} and no gradient()", d.name,
-                                  device_->name));
+                                  forward_.device->name));
         }
         call_gradient(x, y, gy, targets_of([&](std::size_t i) { return wanted[i]; }), gx);
     }
@@ -312,10 +306,10 @@ private:
             }
         }
         const force_backprop_mode scope;
-        const using_draws again(draws_.get(), true);
+        const using_draws again(forward_.draws.get(), true);
         SmallVector<const Variable*, 6> given;
         for (const Variable& input : inputs) given.push_back(&input);
-        const Results y = compose(function_, *attributes_, given, *device_, flags_);
+        const Results y = compose(function_, *attributes_, given, *forward_.device, forward_.flags);
         std::vector<Variable> outputs, grad_outputs, of;
         for (std::size_t i = 0; i < gy.size(); ++i) {
             if (!gy[i] || !y[i].requires_grad()) continue;
@@ -343,13 +337,13 @@ private:
         SmallVector<catena_var*, 6> gx_vars(gx.size(), nullptr);
         SmallVector<Variable, 8> made;
         catena_ctx ctx;
-        ctx.device = device_;
+        ctx.device = forward_.device;
         ctx.variables = &made;
         SmallVector<const catena_meta*, 6> x_metas;
         for (const auto& input : inputs_)
             x_metas.push_back(input ? &input->data.body()->meta : nullptr);
         const catena_gradient_call call{.struct_size = sizeof(catena_gradient_call),
-                                        .flags = flags_,
+                                        .flags = forward_.flags,
                                         .function = &d,
                                         .attrs = attributes_->values(),
                                         .n_x = static_cast<std::uint32_t>(x.size()),
@@ -376,12 +370,7 @@ private:
 
     FunctionEntry& function_;
     const Ref<const BoundAttributes> attributes_;
-    DeviceState* const device_;  // where forward ran
-    const catena_kernel* const paired_;
-    const std::uint64_t key_;
-    const std::uint32_t flags_;
-    SmallVector<Array, 2> saved_;
-    std::unique_ptr<std::vector<RandomState>> draws_;  // of a composition that runs again
+    ForwardState forward_;
 };
 
 namespace {

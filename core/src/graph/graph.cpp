@@ -124,10 +124,6 @@ void Variable::cleargrad() const {
     else n.grad = Array();
 }
 
-void Variable::set_grad_hook(std::function<void()> hook) const {
-    node().set_grad_hook(std::move(hook));
-}
-
 void Variable::set_requires_grad(bool value) const {
     node().requires_grad = value;
     node().volatile_result = false;
@@ -243,10 +239,10 @@ bool VariableNode::any_grad_hooks() noexcept {
     return grad_hooks.load(std::memory_order_relaxed) != 0;
 }
 
-void VariableNode::set_grad_hook(std::function<void()> hook) {
+void Variable::set_grad_hook(std::function<void()> hook) const {
     auto next = hook ? std::make_unique<const std::function<void()>>(std::move(hook)) : nullptr;
-    grad_hooks += (next ? 1 : 0) - (grad_hook ? 1 : 0);
-    grad_hook = std::move(next);
+    grad_hooks += (next ? 1 : 0) - (node().grad_hook ? 1 : 0);
+    node().grad_hook = std::move(next);
 }
 
 VariableNode::~VariableNode() {

@@ -58,9 +58,8 @@ public:
     void set_grad_node(Ref<VariableNode> next) noexcept;
     // Sets the gradient. With grad_in_place, copies it into the existing array.
     void write_grad(Array gradient);
-    void set_grad_hook(std::function<void()> hook);  // see Variable
-    static bool any_grad_hooks() noexcept;           // on any variable of the process
-    void unchain() noexcept;                         // see Variable
+    static bool any_grad_hooks() noexcept;  // on any variable of the process
+    void unchain() noexcept;                // see Variable
 
     Array data;
     Array grad;

@@ -184,8 +184,6 @@ class SmallVector {
 
 public:
     using value_type = T;
-    using iterator = T*;
-    using const_iterator = const T*;
 
     SmallVector() noexcept {}  // NOLINT: inline_storage_ stays uninitialized
     explicit SmallVector(std::size_t n) : SmallVector() { resize(n); }

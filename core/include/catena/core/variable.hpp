@@ -29,7 +29,7 @@ public:
     }
 
     explicit operator bool() const noexcept { return static_cast<bool>(node_); }
-    // data(), grad() and name() of a temporary, as in f(x).data(), return values: a reference dangles.
+    // data(), grad() and name() of a temporary, as in f(x).data(), are values: references dangle.
     const Array& data() const& { return node().data; }
     Array data() && { return node().data; }
     // A new shape, dtype or device clears grad(); throws GraphError if the variable is in a graph.

@@ -133,7 +133,7 @@ const Selection& FunctionEntry::collect(std::uint64_t key, DeviceState& device) 
     const bool deterministic = key >> 16 & 1;
     std::vector<KernelEntry> eligible;
     for (const KernelEntry& entry : kernels_) {
-        const catena_kernel& k = *entry.kernel;
+        const catena_kernel& k = *entry.table;
         if (device.backend.table->name != std::string_view(k.device)) continue;
         if (descriptor.version < k.version_min || descriptor.version > k.version_max) continue;
         if (deterministic && !(k.flags & CATENA_KERNEL_DETERMINISTIC)) continue;
@@ -147,27 +147,25 @@ const Selection& FunctionEntry::collect(std::uint64_t key, DeviceState& device) 
         }
         if (fits) eligible.push_back(entry);
     }
-    std::ranges::stable_sort(eligible, [&](const KernelEntry& a, const KernelEntry& b) {
-        return comes_before(pin_, *a.plugin, a.kernel->priority, *b.plugin, b.kernel->priority);
-    });
+    sort(eligible, pin_);
     static auto* const all = new std::deque<Selection>;
     Selection* selection = &all->emplace_back(Selection{key, newest_.load(), {}, {}});
     for (const KernelEntry& entry : eligible) {
         const bool of_pin = !pin_.empty() && entry.plugin->id == pin_;
         if (of_pin) selection->pin = entry.plugin;
-        if (entry.kernel->phase == CATENA_PHASE_BACKWARD) {
-            if (entry.kernel->variant) continue;
-            selection->backward.push_back(entry.kernel);
+        if (entry.table->phase == CATENA_PHASE_BACKWARD) {
+            if (entry.table->variant) continue;
+            selection->backward.push_back(entry.table);
             selection->n_pinned += of_pin;
             continue;
         }
         const auto paired = std::ranges::find_if(eligible, [&](const KernelEntry& other) {
-            return other.kernel->phase == CATENA_PHASE_BACKWARD && entry.kernel->variant &&
-                   other.kernel->variant && other.plugin == entry.plugin &&
-                   std::strcmp(other.kernel->variant, entry.kernel->variant) == 0;
+            return other.table->phase == CATENA_PHASE_BACKWARD && entry.table->variant &&
+                   other.table->variant && other.plugin == entry.plugin &&
+                   std::strcmp(other.table->variant, entry.table->variant) == 0;
         });
         selection->forward.push_back(
-            {entry.kernel, paired == eligible.end() ? nullptr : paired->kernel});
+            {entry.table, paired == eligible.end() ? nullptr : paired->table});
     }
     newest_.store(selection, std::memory_order_release);
     return *selection;

@@ -31,13 +31,6 @@ int count(const BackendEntry& backend, std::string* reason = nullptr) {
 
 }  // namespace
 
-bool comes_before(std::string_view pin, const PluginEntry& a, std::int32_t priority_a,
-                  const PluginEntry& b, std::int32_t priority_b) {
-    const bool pin_a = !pin.empty() && a.id == pin, pin_b = !pin.empty() && b.id == pin;
-    if (pin_a != pin_b) return pin_a;
-    return priority_a != priority_b ? priority_a > priority_b : a.order < b.order;
-}
-
 Registry& Registry::get() {
     // Never deleted, because static objects that hold arrays may be destroyed later.
     static Registry* instance = new Registry;
@@ -85,7 +78,7 @@ const PluginEntry& Registry::add(std::string id, std::filesystem::path file,
         // Kernels may be registered before their function; those that do not fit it are not used.
         if (const auto found = kernels_.find(f->name); found != kernels_.end()) {
             for (const KernelEntry& kernel : found->second) try {
-                    check_kernel_of(*f, *kernel.kernel, refused);
+                    check_kernel_of(*f, *kernel.table, refused);
                     function->kernels_.push_back(kernel);
                 } catch (const PluginError& error) {
                     tell(CATENA_LOG_WARNING,
@@ -108,7 +101,7 @@ const PluginEntry& Registry::add(std::string id, std::filesystem::path file,
         backends_.push_back(std::make_unique<BackendEntry>(BackendEntry{b, &plugin, {}}));
     for (const catena_extension* e : std::span(table.extensions, table.n_extensions)) {
         auto& versions = extensions_[{e->device, e->id}];
-        std::vector<Offer> offers;
+        Offers offers;
         if (!versions.empty()) offers = versions.back()->sorted;
         offers.push_back({e, &plugin});
         set_extensions(versions, e->id, std::move(offers));
@@ -118,15 +111,11 @@ const PluginEntry& Registry::add(std::string id, std::filesystem::path file,
 }
 
 // Adds a version of the list of tables. Older versions stay valid, because plugins may hold them.
-void Registry::set_extensions(Versions& versions, std::string_view id, std::vector<Offer> offers) {
-    const std::string_view pin = pin_of(id);
+void Registry::set_extensions(Versions& versions, std::string_view id, Offers offers) {
     auto next = std::make_unique<Extensions>();
+    sort(offers, pin_of(id));
     next->sorted = std::move(offers);
-    std::stable_sort(next->sorted.begin(), next->sorted.end(), [&](const Offer& a, const Offer& b) {
-        return comes_before(pin, *a.plugin, a.extension->priority, *b.plugin,
-                            b.extension->priority);
-    });
-    for (const Offer& offer : next->sorted) next->tables.push_back(offer.extension->table);
+    for (const auto& offer : next->sorted) next->tables.push_back(offer.table->table);
     next->tables.push_back(nullptr);
     versions.push_back(std::move(next));
 }
@@ -154,7 +143,7 @@ void Registry::remove(const PluginEntry& plugin) {
     for (const catena_extension* gone : std::span(table.extensions, table.n_extensions)) {
         auto& versions = extensions_[{gone->device, gone->id}];
         auto rest = versions.back()->sorted;
-        std::erase_if(rest, [&](const Offer& offer) { return offer.extension == gone; });
+        std::erase_if(rest, [&](const auto& offer) { return offer.table == gone; });
         set_extensions(versions, gone->id, std::move(rest));
     }
     for (auto& entry : plugins_)
@@ -272,7 +261,7 @@ std::vector<KernelTable> kernel_tables(std::string_view function) {
     const FunctionEntry& entry = Registry::get().require(function);
     const std::lock_guard lock(Registry::get().mutex());
     std::vector<KernelTable> list;
-    for (const KernelEntry& k : entry.kernels()) list.push_back({k.plugin->id, k.kernel});
+    for (const KernelEntry& k : entry.kernels()) list.push_back({k.plugin->id, k.table});
     return list;
 }
 
@@ -370,10 +359,9 @@ std::vector<BackendInfo> Device::backends() {
 
 std::vector<std::string> Device::list() {
     std::vector<std::string> names;
-    for (const BackendInfo& backend : backends()) {
+    for (const BackendInfo& backend : backends())
         for (int i = 0; i < backend.devices; ++i)
             names.push_back(fmt::format("{}:{}", backend.name, i));
-    }
     return names;
 }
 

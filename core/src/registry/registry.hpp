@@ -50,10 +50,22 @@ private:
     mutable RefCount references_{1};
 };
 
-struct KernelEntry {
-    const catena_kernel* kernel;
+// A kernel or an extension of a plugin.
+template <class Table>
+struct Offer {
+    const Table* table;
     const PluginEntry* plugin;
 };
+using KernelEntry = Offer<catena_kernel>;
+
+// Sorts by pin, priority and order of loading. pin: id of the preferred plugin, or "".
+template <class Table>
+void sort(std::vector<Offer<Table>>& offers, std::string_view pin) {
+    std::ranges::stable_sort(offers, {}, [&](const Offer<Table>& offer) {
+        const bool later = pin.empty() || offer.plugin->id != pin;
+        return std::tuple(later, -std::int64_t{offer.table->priority}, offer.plugin->order);
+    });
+}
 
 // A forward kernel, and the backward kernel of the same variant, or null.
 struct Candidate {
@@ -113,10 +125,6 @@ constexpr std::uint64_t selection_key(int device, std::uint32_t call_flags,
            static_cast<std::uint64_t>(device) << 17;
 }
 
-// Whether a comes before b: by pin, priority, order of loading. pin: id of the preferred plugin, or "".
-bool comes_before(std::string_view pin, const PluginEntry& a, std::int32_t priority_a,
-                  const PluginEntry& b, std::int32_t priority_b);
-
 // Unless documented otherwise, members may be used only by a thread that holds the mutex.
 struct Registry {
     static Registry& get();
@@ -132,30 +140,26 @@ struct Registry {
     FunctionEntry* addition() const noexcept { return addition_.load(std::memory_order_acquire); }
     // Like find(), but throws a PluginError that lists the searched folders.
     FunctionEntry& require(std::string_view name);
-    using Functions = std::map<std::string, std::unique_ptr<FunctionEntry>, std::less<>>;
     std::vector<BackendInfo> backends();  // of the plugins loaded so far
     // Returns the tables of an extension, NULL-terminated. backend null: those that belong to no device.
     const void* const* extensions(const BackendEntry* backend, const char* id);
 
     std::recursive_mutex& mutex() { return mutex_; }
 
-    struct Offer {
-        const catena_extension* extension;
-        const PluginEntry* plugin;
-    };
+    using Offers = std::vector<Offer<catena_extension>>;
     struct Extensions {
-        std::vector<Offer> sorted;
+        Offers sorted;
         std::vector<const void*> tables;  // of sorted, NULL-terminated
     };
     void check(std::string_view id, const catena_plugin& table);
     using Versions = std::vector<std::unique_ptr<Extensions>>;
-    void set_extensions(Versions& versions, std::string_view id, std::vector<Offer> offers);
+    void set_extensions(Versions& versions, std::string_view id, Offers offers);
     std::string_view pin_of(std::string_view name) const;
     DeviceState& open(BackendEntry& backend, int ordinal);
 
     std::recursive_mutex mutex_;
     std::vector<std::unique_ptr<PluginEntry>> plugins_;
-    Functions functions_;
+    std::map<std::string, std::unique_ptr<FunctionEntry>, std::less<>> functions_;
     std::vector<std::shared_ptr<void>> gone_;  // of removed plugins: handles and devices use them
     std::map<std::string, std::vector<KernelEntry>, std::less<>> kernels_;
     std::vector<std::unique_ptr<BackendEntry>> backends_;

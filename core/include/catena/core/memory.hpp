@@ -144,17 +144,16 @@ private:
     struct Kept : ThreadObject {
         template <class... A>
         explicit Kept(Kept*& user, A&&... arguments)
-            : slot(user), value(std::forward<A>(arguments)...) {}
+            : slot(user), value(std::forward<A>(arguments)...) {
+            slot = this;
+        }
         ~Kept() override { slot = nullptr; }
         Kept*& slot;
         T value;
     };
     template <class... A>
     [[gnu::noinline]] void make(A&&... arguments) {
-        auto made = std::make_unique<Kept>(kept_, std::forward<A>(arguments)...);
-        Kept* const kept = made.get();
-        keep_for_thread(std::move(made));
-        kept_ = kept;
+        keep_for_thread(std::make_unique<Kept>(kept_, std::forward<A>(arguments)...));
     }
     Kept* kept_ = nullptr;
 };

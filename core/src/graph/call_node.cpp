@@ -225,7 +225,7 @@ private:
         std::size_t tried = 0;
         if (forward_.paired && &device == forward_.device) {
             // A pin that was set after the forward call takes precedence over the variant of that call.
-            const Selection* wish = function_.pinned() ? &function_.select(key, device) : nullptr;
+            const Selection* wish = function_.pinned ? &function_.select(key, device) : nullptr;
             if (wish && wish->n_pinned && !has_kernel(*wish->pin->table, *forward_.paired)) {
                 for (; tried < wish->n_pinned; ++tried)
                     if (call.attempt(*wish->backward[tried])) return true;
@@ -397,7 +397,7 @@ Results record(FunctionEntry& f, const BoundAttributes& attributes,
 // Whether calls do not ask for kernels.
 bool prefers_composition(const FunctionEntry& f, const Config& now) {
     if (!f.descriptor.compose) return false;
-    return shapes_only ? !f.descriptor.infer : now.compositions || !f.has_kernels();
+    return shapes_only ? !f.descriptor.infer : now.compositions || !f.has_kernels;
 }
 
 // Returns arrays like the results of a function without infer() that has kernels; none for others.

@@ -118,13 +118,8 @@ FunctionEntry& FunctionEntry::gradient() {
 
 void FunctionEntry::forget_selections() {
     newest_.store(nullptr, std::memory_order_release);
-    has_kernels_.store(!kernels_.empty(), std::memory_order_relaxed);
-}
-
-void FunctionEntry::set_pin(std::string_view wish) {
-    pin_ = wish;
-    pinned_.store(!pin_.empty(), std::memory_order_relaxed);
-    forget_selections();
+    has_kernels = !kernels_.empty();
+    pinned = !Registry::get().pin_of(descriptor.name).empty();
 }
 
 // Collects the kernels that fit key, best first, and keeps the selection.
@@ -147,11 +142,12 @@ const Selection& FunctionEntry::collect(std::uint64_t key, DeviceState& device) 
         }
         if (fits) eligible.push_back(entry);
     }
-    sort(eligible, pin_);
+    const std::string_view pin = Registry::get().pin_of(descriptor.name);
+    sort(eligible, pin);
     static auto* const all = new std::deque<Selection>;
     Selection* selection = &all->emplace_back(Selection{key, newest_.load(), {}, {}});
     for (const KernelEntry& entry : eligible) {
-        const bool of_pin = !pin_.empty() && entry.plugin->id == pin_;
+        const bool of_pin = !pin.empty() && entry.plugin->id == pin;
         if (of_pin) selection->pin = entry.plugin;
         if (entry.table->phase == CATENA_PHASE_BACKWARD) {
             if (entry.table->variant) continue;

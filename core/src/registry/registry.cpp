@@ -86,7 +86,7 @@ const PluginEntry& Registry::add(std::string id, std::filesystem::path file,
                                      error.what()));
                 }
         }
-        function->set_pin(pin_of(f->name));
+        function->forget_selections();
         if (f->flags & CATENA_FUNCTION_ADDITION) addition_ = function.get();
         functions_.emplace(f->name, std::move(function));
     }
@@ -229,7 +229,7 @@ void pin_kernels(std::string_view name, std::string_view plugin) {
             with_plugin_report(fmt::format("no plugin has the function or extension {}", name)));
     }
     registry.pins_[std::string(name)] = plugin;
-    if (function) function->set_pin(plugin);
+    if (function) function->forget_selections();
     for (Registry::Versions* place : places)
         registry.set_extensions(*place, name, place->back()->sorted);
     registry.epoch_.fetch_add(1, std::memory_order_release);

@@ -94,8 +94,8 @@ public:
     // its ports and attributes do not match.
     FunctionEntry& gradient();
     const std::vector<KernelEntry>& kernels() const noexcept { return kernels_; }  // under mutex()
-    bool has_kernels() const noexcept { return has_kernels_.load(std::memory_order_relaxed); }
-    bool pinned() const noexcept { return pinned_.load(std::memory_order_relaxed); }
+    std::atomic<bool> has_kernels{false};
+    std::atomic<bool> pinned{false};  // a plugin is preferred for its kernels
     // Returns the kernels for a selection_key().
     const Selection& select(std::uint64_t key, DeviceState& device) {
         const Selection* made = newest_.load(std::memory_order_acquire);
@@ -103,18 +103,14 @@ public:
         return made ? *made : collect(key, device);
     }
 
-    void set_pin(std::string_view wish);
+    void forget_selections();  // after a change of kernels or pin
 
 private:
     friend struct Registry;
     const Selection& collect(std::uint64_t key, DeviceState& device);
-    void forget_selections();  // after a change of kernels or pin
 
     std::atomic<const Selection*> newest_{nullptr};
     std::vector<KernelEntry> kernels_;
-    std::string pin_;
-    std::atomic<bool> pinned_{false};
-    std::atomic<bool> has_kernels_{false};
     std::atomic<FunctionEntry*> gradient_{nullptr};  // cached result of gradient()
 };
 

@@ -248,16 +248,6 @@ Shape::Shape(std::span<const std::int64_t> extents) : ndim_(static_cast<int>(ext
     std::copy(extents.begin(), extents.end(), extents_);
 }
 
-std::int64_t Shape::size() const noexcept {
-    std::int64_t size = 1;
-    for (std::int64_t extent : *this) size *= extent;
-    return size;
-}
-
-bool Shape::operator==(const Shape& other) const noexcept {
-    return std::equal(begin(), end(), other.begin(), other.end());
-}
-
 std::string shape_to_string(const std::int64_t* extents, int ndim) {
     return fmt::format("({}{})", fmt::join(extents, extents + ndim, ", "), ndim == 1 ? "," : "");
 }

@@ -63,14 +63,13 @@ public:
                                            ? ~std::uint64_t{0}
                                            : d.retain_x | (paired ? paired->retain_x : 0);
         const std::uint64_t retain_y = d.retain_y | (paired ? paired->retain_y : 0);
-        const Ref<GraphNode> owner(new CallNode(f, attributes, forward));
-        auto& node = static_cast<CallNode&>(*owner);
+        const Ref node(new CallNode(f, attributes, forward));
         for (std::uint32_t i = 0; i < inputs.size(); ++i)
-            if (inputs[i] && retains(retain_x, i, f)) node.retain_input(i, *inputs[i]);
+            if (inputs[i] && retains(retain_x, i, f)) node->retain_input(i, *inputs[i]);
         for (std::uint32_t i = 0; i < outputs.size(); ++i)
-            if (retain_y >> i & 1) node.retain_output(i, outputs[i]);
-        node.connect(inputs, outputs, now);
-        while (node.inputs_.size() < d.n_inputs) node.inputs_.push_back({});
+            if (retain_y >> i & 1) node->retain_output(i, outputs[i]);
+        node->connect(inputs, outputs, now);
+        while (node->inputs_.size() < d.n_inputs) node->inputs_.push_back({});
     }
 
     std::string_view label() const noexcept override { return function_.descriptor.name; }

@@ -281,8 +281,6 @@ void VariableNode::forget() noexcept {
     set_grad_node({});
 }
 
-GraphNode::~GraphNode() = default;
-
 std::vector<Array> GraphNode::forward(std::span<const Array>) const {
     raise<UnsupportedError>(
         "[{}] forward: expected a call that can be computed anew, got one of a class without "

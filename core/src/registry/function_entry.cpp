@@ -4,7 +4,6 @@
 #include <table_rules.hpp>
 
 #include <cstring>
-#include <deque>
 
 namespace catena {
 namespace {

@@ -102,7 +102,7 @@ const PluginEntry& Registry::add(std::string id, std::filesystem::path file,
     for (const catena_extension* e : std::span(table.extensions, table.n_extensions)) {
         auto& versions = extensions_[{e->device, e->id}];
         Offers offers;
-        if (!versions.empty()) offers = versions.back()->sorted;
+        if (!versions.empty()) offers = versions.back().sorted;
         offers.push_back({e, &plugin});
         set_extensions(versions, e->id, std::move(offers));
     }
@@ -112,12 +112,11 @@ const PluginEntry& Registry::add(std::string id, std::filesystem::path file,
 
 // Adds a version of the list of tables. Older versions stay valid, because plugins may hold them.
 void Registry::set_extensions(Versions& versions, std::string_view id, Offers offers) {
-    auto next = std::make_unique<Extensions>();
     sort(offers, pin_of(id));
-    next->sorted = std::move(offers);
-    for (const auto& offer : next->sorted) next->tables.push_back(offer.table->table);
-    next->tables.push_back(nullptr);
-    versions.push_back(std::move(next));
+    std::vector<const void*> tables;
+    for (const auto& offer : offers) tables.push_back(offer.table->table);
+    tables.push_back(nullptr);
+    versions.push_back({std::move(offers), std::move(tables)});
 }
 
 void Registry::remove(const PluginEntry& plugin) {
@@ -142,7 +141,7 @@ void Registry::remove(const PluginEntry& plugin) {
     std::erase(backends_, nullptr);
     for (const catena_extension* gone : std::span(table.extensions, table.n_extensions)) {
         auto& versions = extensions_[{gone->device, gone->id}];
-        auto rest = versions.back()->sorted;
+        auto rest = versions.back().sorted;
         std::erase_if(rest, [&](const auto& offer) { return offer.table == gone; });
         set_extensions(versions, gone->id, std::move(rest));
     }
@@ -188,7 +187,7 @@ const void* const* Registry::extensions(const BackendEntry* backend, const char*
     const std::lock_guard lock(mutex_);
     const auto found = extensions_.find({backend ? backend->table->name : "", id});
     const void* const* tables =
-        found == extensions_.end() ? none : found->second.back()->tables.data();
+        found == extensions_.end() ? none : found->second.back().tables.data();
     if (std::strlen(id) < sizeof(Answer::id)) {
         Answer& answer = last[next++ % 4] = {{}, backend, epoch, tables};
         std::strcpy(answer.id, id);
@@ -231,7 +230,7 @@ void pin_kernels(std::string_view name, std::string_view plugin) {
     registry.pins_[std::string(name)] = plugin;
     if (function) function->forget_selections();
     for (Registry::Versions* place : places)
-        registry.set_extensions(*place, name, place->back()->sorted);
+        registry.set_extensions(*place, name, place->back().sorted);
     registry.epoch_.fetch_add(1, std::memory_order_release);
 }
 

@@ -6,6 +6,7 @@
 
 #include <catena/core/plugin_function.hpp>
 
+#include <deque>
 #include <optional>
 
 namespace catena {
@@ -148,7 +149,7 @@ struct Registry {
         std::vector<const void*> tables;  // of sorted, NULL-terminated
     };
     void check(std::string_view id, const catena_plugin& table);
-    using Versions = std::vector<std::unique_ptr<Extensions>>;
+    using Versions = std::deque<Extensions>;
     void set_extensions(Versions& versions, std::string_view id, Offers offers);
     std::string_view pin_of(std::string_view name) const;
     DeviceState& open(BackendEntry& backend, int ordinal);

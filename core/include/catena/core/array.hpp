@@ -5,6 +5,8 @@
 #include <catena/core/dtype.hpp>
 #include <catena/core/memory.hpp>
 
+#include <numeric>
+
 namespace catena {
 
 // The extents of an array, at most 16, without heap memory. Pointers into a temporary would dangle
@@ -26,8 +28,12 @@ public:
     const std::int64_t* begin() const&& = delete;  // const Shape shape = a.shape(); shape.begin()
     const std::int64_t* end() const&& = delete;    // const Shape shape = a.shape(); shape.end()
     // Number of elements; 1 for a scalar.
-    std::int64_t size() const noexcept;
-    bool operator==(const Shape& other) const noexcept;
+    std::int64_t size() const noexcept {
+        return std::accumulate(begin(), end(), std::int64_t{1}, std::multiplies());
+    }
+    bool operator==(const Shape& other) const noexcept {
+        return std::equal(begin(), end(), other.begin(), other.end());
+    }
 
 private:
     int ndim_ = 0;

@@ -90,7 +90,7 @@ private:
 // derive their own: make it with new inside a Ref, compute, then record() inputs and results.
 class GraphNode : public Pooled {
 public:
-    virtual ~GraphNode();
+    virtual ~GraphNode() = default;
 
     void retain() noexcept { references_.add(); }
     void release() noexcept {

@@ -206,9 +206,14 @@ void CachingAllocator::give_back(int index, void* const* blocks, int n) noexcept
     all_free.insert(all_free.end(), blocks, blocks + n);
 }
 
-// Adds a segment as large as all existing ones, up to 64 MiB, so that varying sizes need few segments.
+// Adds a segment as large as all existing ones, up to 64 MiB, so that varying sizes need few segments. Before,
+// releases free segments of all queues until memory in use and in the cache is at most twice the peak plus
+// slack: varying sizes would grow the cache without limit. A loop that repeats its sizes never calls it.
 void* CachingAllocator::grow(std::uint64_t capacity) {
-    trim(static_cast<std::int64_t>(capacity));
+    const MemoryStats& all = memory_.stats;
+    const auto wanted = static_cast<std::int64_t>(capacity);
+    const std::int64_t most = 2 * std::max(all.peak, all.in_use + wanted) + slack;
+    release_segments([&] { return all.in_use + all.cached + wanted > most; });
     std::uint64_t bytes = std::max(capacity, std::min(segments_.reserved(), largest_growth));
     void* memory = nullptr;
     if (bytes > capacity) {
@@ -238,14 +243,6 @@ void CachingAllocator::release_segments(const More& more) noexcept {
             return more();
         });
     }
-}
-
-// Limits memory in use and in the cache to twice the peak plus slack by releasing free segments of all
-// queues: varying sizes would grow the cache without limit. A loop that repeats its sizes never calls it.
-void CachingAllocator::trim(std::int64_t wanted) {
-    const MemoryStats& all = memory_.stats;
-    const std::int64_t most = 2 * std::max(all.peak, all.in_use + wanted) + slack;
-    release_segments([&] { return all.in_use + all.cached + wanted > most; });
 }
 
 // Takes free blocks of a class, or cuts new ones from a slab to save calls of the backend. A slab is

@@ -102,7 +102,6 @@ private:
     void* take_large(std::uint64_t bytes, std::uint64_t& capacity);
     void give_back_large(void* block, std::uint64_t capacity) noexcept;
     void* grow(std::uint64_t capacity);
-    void trim(std::int64_t wanted);
     void* ask_backend(std::uint64_t capacity);
     void* try_backend(std::uint64_t capacity, catena_ctx& ctx);
     void return_to_backend(void* block, std::uint64_t bytes) noexcept;

@@ -16,8 +16,6 @@
 
 namespace catena {
 
-class DeviceState;
-
 struct BackendEntry {
     const catena_backend* table;
     const PluginEntry* plugin;

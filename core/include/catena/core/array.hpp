@@ -45,7 +45,6 @@ std::string to_string(const Shape& shape);
 std::string shape_to_string(const std::int64_t* extents, int ndim);
 
 class CachingAllocator;
-class DeviceState;
 class Queue;
 class Stream;
 struct ArrayExtra;

@@ -11,7 +11,6 @@
 
 namespace catena {
 
-class Array;
 class Queue;
 
 // A handle that is cheap to copy. A stream without handles finishes its work and is reused later.

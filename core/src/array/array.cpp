@@ -100,17 +100,12 @@ constexpr std::string_view dtype_names[dtype_count] = {"float16", "bfloat16", "f
 template <class T>
 constexpr bool is_half = std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>;
 
-// Converts an element to a type with arithmetic: half precision to float.
-template <class T>
-auto widen(T value) {
-    if constexpr (is_half<T>) return to_float(value);
-    else return value;
-}
-
+// Converts an element, half precision by way of float.
 template <class To, class From>
-To narrow(From value) {
-    if constexpr (is_half<To> && !std::is_same_v<From, float>) {
-        return narrow<To>(catena_to_float_odd(static_cast<double>(value)));
+To converted(From value) {
+    if constexpr (is_half<From>) return converted<To>(to_float(value));
+    else if constexpr (is_half<To> && !std::is_same_v<From, float>) {
+        return converted<To>(catena_to_float_odd(static_cast<double>(value)));
     } else if constexpr (std::is_same_v<To, float16>) return to_float16(value);
     else if constexpr (std::is_same_v<To, bfloat16>) return to_bfloat16(value);
     else if constexpr (std::is_same_v<To, bool>) return value != From(0);
@@ -279,7 +274,7 @@ void convert(Dtype from, const void* source, Dtype to, void* target, std::int64_
         with_type(to, [&]<class To>(To) {
             const auto* in = static_cast<const From*>(source);
             std::transform(in, in + n, static_cast<To*>(target),
-                           [](From value) { return narrow<To>(widen(value)); });
+                           [](From value) { return converted<To>(value); });
         });
     });
 }

@@ -431,16 +431,12 @@ Results call_composition(FunctionEntry& f, const BoundAttributes& attributes,
     ForwardResult forward;
     forward.flags = call_flags(now);
     if (recomputed) forward.draws = std::make_unique<std::vector<RandomState>>();
-    const auto run = [&] {
-        const using_draws kept(forward.draws.get(), false);
-        return compose(f, attributes, inputs, *in.device, forward.flags);
-    };
-    const auto run_without_graph = [&] {
-        const no_backprop_mode scope;
-        return run();
-    };
     const bool parts = !is_node && !(d.flags & CATENA_FUNCTION_NOT_DIFFERENTIABLE);
-    Results results = parts ? run() : run_without_graph();
+    Results results = [&] {
+        const using_draws kept(forward.draws.get(), false);
+        const using_config recorded(&Config::enable_backprop, parts && now.enable_backprop);
+        return compose(f, attributes, inputs, *in.device, forward.flags);
+    }();
     for (std::uint32_t i = 0; i < d.n_outputs; ++i) {
         const catena_port_spec& port = *d.outputs[i];
         in.key.add(f.output_type[i], results[i].data().body()->meta.dtype,

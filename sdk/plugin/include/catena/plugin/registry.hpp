@@ -16,6 +16,9 @@
 
 namespace catena::plugin {
 
+template <class F>
+struct FunctionTable;
+
 namespace detail {
 
 template <class Spec, class T, std::size_t n>
@@ -36,19 +39,6 @@ constexpr auto joined(const std::array<T, n>&... parts) {
     return all;
 }
 
-template <class F>
-catena_status CATENA_CALL infer(catena_ctx* ctx, const catena_value* attrs,
-                                const catena_meta* const* x, std::uint32_t n_x,
-                                catena_meta* const* y, std::uint32_t) noexcept {
-    return guarded(ctx, [&] {
-        const Inference<F> s(attrs, x, n_x, y);
-        F::infer(s);
-    });
-}
-template <class F>
-catena_status CATENA_CALL infer_formula(catena_ctx* ctx, const catena_value* attrs,
-                                        const catena_meta* const* x, std::uint32_t,
-                                        catena_meta* const* y, std::uint32_t) noexcept;
 // If no visible output has a gradient, sets the gradients of all inputs to zero and returns true.
 bool set_zero_gradients(const catena_call& call);
 bool set_zero_gradients(const catena_gradient_call& call);
@@ -88,6 +78,23 @@ concept HasCompose = requires(const Composition<F>& g) {
     F::compose(g);
 };
 template <class F>
+catena_status CATENA_CALL infer(catena_ctx* ctx, const catena_value* attrs,
+                                const catena_meta* const* x, std::uint32_t n_x,
+                                catena_meta* const* y, std::uint32_t) noexcept {
+    if constexpr (Elementwise<F>) {
+        constexpr bool whole =
+            n_attributes<F> != 0 && std::is_same_v<decltype(types_of<F>()), Numbers>;
+        return infer_elementwise(ctx, FunctionTable<F>::function, whole, typed_as_output<F>(),
+                                 attrs, x, *y[0]);
+    } else {
+        return guarded(ctx, [&] {
+            if constexpr (Update<F>) check_update_shapes<F>(x, n_x);
+            const Inference<F> s(attrs, x, n_x, y);
+            if constexpr (HasInfer<F> || !Update<F>) F::infer(s);
+        });
+    }
+}
+template <class F>
 catena_status CATENA_CALL compose(catena_ctx* ctx, const catena_compose_call* call) noexcept {
     return guarded(ctx, [&] {
         const Composition<F> g(ctx, *call);
@@ -106,19 +113,18 @@ struct FunctionTable {
 
     static constexpr bool has_gradient = ElementwiseGradient<F> || detail::HasGradient<F>;
     static constexpr bool has_compose = detail::HasCompose<F>;
+    static constexpr bool is_formula = Elementwise<F> || Update<F>;
     static constexpr bool differentiable =
         (F::about.flags & CATENA_FUNCTION_NOT_DIFFERENTIABLE) == 0 && !Update<F>;
     static_assert(!F::about.kernels_alone, "kernels_for(): another plugin describes the function");
     static_assert(has_gradient || has_compose || !differentiable,
                   "a function has backward(gy, x..., [y,] attributes...) as a formula, or "
                   "gradient(g), or compose(g), or its description says .not_differentiable()");
-    static_assert(!(Elementwise<F> || Update<F>) || inputs_suit_formula<F>(Update<F>),
+    static_assert(!is_formula || inputs_suit_formula<F>(Update<F>),
                   "a formula has inputs that are always there: with none, optional or variadic "
                   "ones a function has infer(s) and forward(call)");
     static constexpr auto infer() -> decltype(catena_function::infer) {
-        if constexpr (Elementwise<F>) return &detail::infer_formula<F>;
-        else if constexpr (Update<F>) return &infer_update<F>;
-        else if constexpr (has_compose && !detail::HasInfer<F>) return nullptr;
+        if constexpr (has_compose && !is_formula && !detail::HasInfer<F>) return nullptr;
         else return &detail::infer<F>;
     }
     static constexpr auto compose() -> decltype(catena_function::compose) {
@@ -132,8 +138,7 @@ struct FunctionTable {
 
     static constexpr catena_function function = {
         .struct_size = sizeof(catena_function),
-        .flags = F::about.flags |
-                 (Elementwise<F> || Update<F> ? +CATENA_FUNCTION_ELEMENTWISE : 0u) |
+        .flags = F::about.flags | (is_formula ? +CATENA_FUNCTION_ELEMENTWISE : 0u) |
                  (differentiable ? 0u : +CATENA_FUNCTION_NOT_DIFFERENTIABLE),
         .name = F::about.name,
         .doc = F::about.doc,
@@ -153,15 +158,6 @@ struct FunctionTable {
         .compose = compose(),
     };
 };
-
-template <class F>
-catena_status CATENA_CALL detail::infer_formula(catena_ctx* ctx, const catena_value* attrs,
-                                                const catena_meta* const* x, std::uint32_t,
-                                                catena_meta* const* y, std::uint32_t) noexcept {
-    constexpr bool whole = n_attributes<F> != 0 && std::is_same_v<decltype(types_of<F>()), Numbers>;
-    return infer_elementwise(ctx, FunctionTable<F>::function, whole, typed_as_output<F>(), attrs, x,
-                             *y[0]);
-}
 
 namespace detail {
 

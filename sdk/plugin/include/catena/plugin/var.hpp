@@ -148,13 +148,6 @@ Var sum(const Var& x, const IntList& axis = {}, bool keepdims = false);
 Var cast(const Var& x, catena_dtype dtype);
 Var matmul(const Var& a, const Var& b, bool transa = false, bool transb = false);
 
-inline bool same_shape(const catena_meta& a, const catena_meta& b) {
-    if (a.ndim != b.ndim) return false;
-    for (std::int32_t i = 0; i < a.ndim; ++i)
-        if (a.shape[i] != b.shape[i]) return false;
-    return true;
-}
-
 namespace detail {
 template <class F>
 constexpr bool has_host_port() {

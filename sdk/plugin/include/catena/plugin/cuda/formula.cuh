@@ -99,14 +99,6 @@ void backward_formula(const Queue& queue, const catena_call& call) {
     using Op = detail::Backward<F, T...>;
     constexpr std::size_t n = n_inputs<F>;
     constexpr Retained retained = retained_by_formula<F>();
-    if (call.gy[0] == nullptr) {
-        for (std::size_t i = 0; i < n; ++i)
-            if (const catena_tensor* gx = call.gx[i];
-                gx != nullptr && call.req[i] == CATENA_REQ_WRITE)
-                queue.zero(data_of<char>(*gx),
-                           static_cast<std::size_t>(size_of(*gx)) * gx->dl.dtype.bits / 8);
-        return;
-    }
     const Op op{{}, formula_attributes<F, typename Op::Value>(call.attrs)};
     const Shape shape = shape_of(*call.gy[0]);
     Operand in[n + 2] = {detail::operand(call.gy[0])};

@@ -71,16 +71,15 @@ catena_status CATENA_CALL run(catena_ctx* ctx, const catena_call* call) noexcept
         const OnDevice device(F::about.name, call->device_id);
         [[maybe_unused]] const Call<F> c(ctx, *call, has_bfloat<T...>);
         constexpr bool forward = phase == CATENA_PHASE_FORWARD;
+        if constexpr (!forward) {
+            const auto zero = [](const void* queue, void* data, std::size_t bytes) {
+                static_cast<const Queue*>(queue)->zero(data, bytes);
+            };
+            if (plugin::detail::set_zero_gradients(*call, zero, &c.queue())) return;
+        }
         if constexpr (by_hand<F, phase, T...>()) {
-            if constexpr (forward) {
-                Kernels<F>::template forward<TypeFor<F, T>...>(c);
-            } else {
-                const auto zero = [](const void* queue, void* data, std::size_t bytes) {
-                    static_cast<const Queue*>(queue)->zero(data, bytes);
-                };
-                if (!plugin::detail::set_zero_gradients(*call, zero, &c.queue()))
-                    Kernels<F>::template backward<TypeFor<F, T>...>(c);
-            }
+            if constexpr (forward) Kernels<F>::template forward<TypeFor<F, T>...>(c);
+            else Kernels<F>::template backward<TypeFor<F, T>...>(c);
         } else if constexpr (!forward) backward_formula<F, TypeFor<F, T>...>(c.queue(), *call);
         else if constexpr (Update<F>) update_formula<F, TypeFor<F, T>...>(c.queue(), *call);
         else forward_formula<F, TypeFor<F, T>...>(c.queue(), *call);

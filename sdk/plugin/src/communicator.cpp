@@ -18,17 +18,10 @@ bool has_root(std::int32_t kind) {
     return kind == CATENA_OP_REDUCE || kind == CATENA_OP_BCAST || kind == CATENA_OP_GATHER ||
            kind == CATENA_OP_SCATTER;
 }
-// Whether reduce_into() knows the dtype.
-bool is_number(catena_dtype dtype) {
-    const unsigned bits = dtype.bits;
-    switch (dtype.code) {
-        case CATENA_CODE_INT:
-        case CATENA_CODE_UINT: return bits == 8 || bits == 16 || bits == 32 || bits == 64;
-        case CATENA_CODE_FLOAT: return bits == 16 || bits == 32 || bits == 64;
-        case CATENA_CODE_BFLOAT: return bits == 16;
-        default: return dtype.code == CATENA_CODE_BOOL && bits == 8;
-    }
-}
+// The types that reduce_into() knows.
+using Reducible =
+    Row<float, double, Float16, BFloat16, std::int8_t, std::int16_t, std::int32_t, std::int64_t,
+        std::uint8_t, std::uint16_t, std::uint32_t, std::uint64_t, bool>;
 bool has_peer(std::int32_t kind) { return kind == CATENA_OP_SEND || kind == CATENA_OP_RECV; }
 
 // The ranks that have memory and pieces on each side.
@@ -116,7 +109,7 @@ void check_operation(const catena_operation& o, const catena_comm_info& info) {
         if (o.dtype.code == CATENA_CODE_BOOL && !orders)
             refuse(o, name_of_reduction(o.reduction), "min or max of bool", text_of(o.dtype),
                    CATENA_E_DTYPE);
-        if (!is_number(o.dtype))
+        if (index_in(Reducible(), o.dtype) < 0)
             refuse(o, "dtype", "a number of 8 to 64 bits", text_of(o.dtype), CATENA_E_DTYPE);
     }
     const Sides sides = sides_of(o, info);
@@ -208,26 +201,12 @@ std::string failure(const catena_comm_info& info, const catena_operation& o,
 
 namespace {
 
-// Calls body(T()) for the type of the elements; halves are T = Float16 and BFloat16.
+// Calls body(T()) for the type of the elements; bool is reduced as uint8_t.
 template <class Body>
-void with_type(catena_dtype dtype, const Body& body) {
-    const auto integer = [&](auto one, auto two, auto four, auto eight) {
-        switch (dtype.bits) {
-            case 8: return body(one);
-            case 16: return body(two);
-            case 32: return body(four);
-            default: return body(eight);
-        }
-    };
-    switch (dtype.code) {
-        case CATENA_CODE_INT:
-            return integer(std::int8_t(), std::int16_t(), std::int32_t(), std::int64_t());
-        case CATENA_CODE_FLOAT:
-            if (dtype.bits == 16) return body(Float16());
-            return dtype.bits == 32 ? body(float()) : body(double());
-        case CATENA_CODE_BFLOAT: return body(BFloat16());
-        default: return integer(std::uint8_t(), std::uint16_t(), std::uint32_t(), std::uint64_t());
-    }
+void with_number(catena_dtype dtype, const Body& body) {
+    with_type(Reducible(), index_in(Reducible(), dtype), [&]<class T>(T) {
+        body(std::conditional_t<std::is_same_v<T, bool>, std::uint8_t, T>());
+    });
 }
 
 // Integers wrap around, as in NumPy: they are added and multiplied without a sign.
@@ -289,7 +268,7 @@ void as_floats(Half* data, std::uint64_t n, const Body& body) {
 
 void reduce_into(void* into, const void* from, std::uint64_t n, catena_dtype dtype,
                  std::int32_t reduction) {
-    with_type(dtype, [&]<class T>(T) {
+    with_number(dtype, [&]<class T>(T) {
         T* const a = static_cast<T*>(into);
         const T* const b = static_cast<const T*>(from);
         if constexpr (is_half_type<T>)
@@ -303,7 +282,7 @@ void reduce_into(void* into, const void* from, std::uint64_t n, catena_dtype dty
 }
 
 void divide(void* data, std::uint64_t n, catena_dtype dtype, std::int32_t ranks) {
-    with_type(dtype, [&]<class T>(T) {
+    with_number(dtype, [&]<class T>(T) {
         T* const x = static_cast<T*>(data);
         const auto divide_all = [&](auto* numbers, std::uint64_t, std::size_t m) {
             const auto by = static_cast<std::remove_pointer_t<decltype(numbers)>>(ranks);
@@ -323,19 +302,6 @@ Group& group_of(catena_comm* comm) { return *reinterpret_cast<Group*>(comm); }
 Work& work_of(catena_work* work) { return *reinterpret_cast<WorkHandle*>(work)->work; }
 catena_comm* handle_of(std::unique_ptr<Group> group) {
     return reinterpret_cast<catena_comm*>(group.release());
-}
-
-void close(catena_comm* comm) noexcept { delete &group_of(comm); }
-
-void info(catena_comm* comm, catena_comm_info* out) noexcept {
-    catena_comm_info own = group_of(comm).info();
-    own.struct_size = out->struct_size;
-    std::memcpy(out, &own, std::min<std::size_t>(out->struct_size, sizeof own));
-}
-
-catena_status split(catena_ctx* ctx, catena_comm* comm, std::int32_t color, std::int32_t key,
-                    catena_comm** out) noexcept {
-    return guarded(ctx, [&] { *out = handle_of(group_of(comm).split(color, key)); });
 }
 
 catena_status start(catena_ctx* ctx, catena_comm* comm, const catena_operation* operation,
@@ -364,22 +330,6 @@ catena_status start_on_cpu(catena_ctx* ctx, catena_comm* comm, const catena_oper
     });
 }
 
-namespace {
-
-catena_status test(catena_ctx* ctx, catena_work* work, std::int32_t* done) noexcept {
-    return guarded(ctx, [&] { *done = work_of(work).test() ? 1 : 0; });
-}
-catena_status wait(catena_ctx* ctx, catena_work* work) noexcept {
-    return guarded(ctx, [&] { work_of(work).wait(); });
-}
-catena_status wait_on(catena_ctx* ctx, catena_work* work, catena_stream* stream) noexcept {
-    return guarded(ctx, [&] { work_of(work).wait_on(stream); });
-}
-void release(catena_work* work) noexcept { delete reinterpret_cast<WorkHandle*>(work); }
-void abort(catena_comm* comm, const char* reason) noexcept { group_of(comm).abort(reason); }
-
-}  // namespace
-
 catena_status open_group(catena_ctx* ctx, const catena_comm_options* options, catena_comm** comm,
                          Open open) noexcept {
     return guarded(ctx, [&] {
@@ -394,21 +344,35 @@ catena_status open_group(catena_ctx* ctx, const catena_comm_options* options, ca
     });
 }
 
-const catena_communicator group_callbacks = {.struct_size = sizeof(catena_communicator),
-                                             .reserved = 0,
-                                             .name = nullptr,
-                                             .doc = nullptr,
-                                             .devices = nullptr,
-                                             .open = nullptr,
-                                             .close = close,
-                                             .info = info,
-                                             .split = split,
-                                             .start = start,
-                                             .test = test,
-                                             .wait = wait,
-                                             .wait_on = wait_on,
-                                             .release = release,
-                                             .abort = abort};
+const catena_communicator group_callbacks = {
+    .struct_size = sizeof(catena_communicator),
+    .reserved = 0,
+    .name = nullptr,
+    .doc = nullptr,
+    .devices = nullptr,
+    .open = nullptr,
+    .close = [](catena_comm* comm) noexcept { delete &group_of(comm); },
+    .info =
+        [](catena_comm* comm, catena_comm_info* out) noexcept {
+            catena_comm_info own = group_of(comm).info();
+            own.struct_size = out->struct_size;
+            std::memcpy(out, &own, std::min<std::size_t>(out->struct_size, sizeof own));
+        },
+    .split = [](catena_ctx* ctx, catena_comm* comm, std::int32_t color, std::int32_t key,
+                catena_comm** out) noexcept -> catena_status {
+        return guarded(ctx, [&] { *out = handle_of(group_of(comm).split(color, key)); });
+    },
+    .start = start,
+    .test = [](catena_ctx* ctx, catena_work* work, std::int32_t* done) noexcept -> catena_status {
+        return guarded(ctx, [&] { *done = work_of(work).test() ? 1 : 0; });
+    },
+    .wait = [](catena_ctx* ctx, catena_work* work) noexcept -> catena_status {
+        return guarded(ctx, [&] { work_of(work).wait(); });
+    },
+    .wait_on = [](catena_ctx* ctx, catena_work* work, catena_stream* stream) noexcept
+    -> catena_status { return guarded(ctx, [&] { work_of(work).wait_on(stream); }); },
+    .release = [](catena_work* work) noexcept { delete reinterpret_cast<WorkHandle*>(work); },
+    .abort = [](catena_comm* comm, const char* reason) noexcept { group_of(comm).abort(reason); }};
 
 }  // namespace detail
 }  // namespace catena::plugin

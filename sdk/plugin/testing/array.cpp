@@ -23,7 +23,7 @@ Array Array::without_memory(Dims shape, catena_dtype dtype) {
     Array a;
     a.shape_ = std::move(shape);
     a.dtype_ = dtype;
-    for (const std::int64_t extent : a.shape_) a.size_ = plugin::times(a.size_, extent);
+    a.size_ = plugin::size_of(a.shape_);
     a.shape_only_ = true;
     return a;
 }

@@ -17,15 +17,7 @@ namespace {
 // Returns a label of the kernel that ran, with the dtypes of this call.
 std::string who(const World& world, const catena_function& f, const catena_kernel& k,
                 const detail::Metas& x, const detail::Metas& y) {
-    const detail::TypeVars vars(f);
-    std::vector<std::string> row(vars.size(), "any");
-    for (std::size_t i = 0; i < x.size(); ++i)
-        if (x[i]) row[vars.input(i)] = plugin::text_of(x[i]->dtype);
-    for (std::size_t i = 0; i < y.size() && i < f.n_outputs; ++i)
-        if (y[i]) row[vars.output(i)] = plugin::text_of(y[i]->dtype);
-    std::string types;
-    for (const std::string& dtype : row) types += (types.empty() ? "" : ",") + dtype;
-    return detail::label_of(world, k, types) + ": ";
+    return detail::label_of(world, k, detail::text_of(detail::check_types(f, x, y), ",")) + ": ";
 }
 
 // Throws an exception for an error or a violation in the reply; `label` returns the kernel's.
@@ -49,8 +41,7 @@ std::vector<catena_meta> inferred(const catena_function& f, const Reply& r) {
     for (const catena_meta& m : r.metas)
         if (m.ndim < 0 || m.ndim > CATENA_MAX_NDIM ||
             std::any_of(m.shape, m.shape + m.ndim, [](std::int64_t d) { return d < 0; }))
-            throw Failure(CATENA_E_SHAPE,
-                          std::string("[") + f.name + "] output: expected a shape, got none");
+            detail::refuse(f, CATENA_E_SHAPE, "output", "a shape", "none");
     return r.metas;
 }
 
@@ -67,9 +58,8 @@ std::vector<Array> run_first(World& world, const catena_function& f, int phase,
         world.state().ran = world.origin(*k);
         return std::move(reply.results);
     }
-    throw NoKernel(
-        CATENA_E_UNSUPPORTED,
-        std::string("[") + f.name + "] kernel: expected one that supports the call, got none");
+    detail::refuse<NoKernel>(f, CATENA_E_UNSUPPORTED, "kernel", "one that supports the call",
+                             "none");
 }
 
 // Throws if the results of a composition have other shapes or dtypes than `expected`.
@@ -80,11 +70,10 @@ void check_inferred(const catena_function& f, const std::vector<Array>& y,
     };
     for (std::size_t i = 0; i < y.size(); ++i)
         if (y[i].shape() != expected[i].shape() || !plugin::same(y[i].dtype(), expected[i].dtype()))
-            throw Failure(CATENA_E_INTERNAL,
-                          std::string("[") + f.name + "] compose: " + f.outputs[i]->name +
-                              ": expected " + text(expected[i]) + " as " +
-                              (f.infer != nullptr ? "infer() gives" : "without elements") +
-                              ", got " + text(y[i]));
+            detail::refuse(f, CATENA_E_INTERNAL, std::string("compose: ") + f.outputs[i]->name,
+                           text(expected[i]) + " as " +
+                               (f.infer != nullptr ? "infer() gives" : "without elements"),
+                           text(y[i]));
 }
 
 std::vector<Array> run_composition(World& world, const catena_function& f, Engine& engine,

@@ -73,9 +73,8 @@ catena_status call(catena_ctx* ctx, const catena_callable* callable,
     RecordedCall step = {&f, {}, std::vector<catena_var*>(x, x + n_x), {}, of(ctx).drawn};
     try {
         if (n_y > f.n_outputs)
-            throw Failure(CATENA_E_INVALID,
-                          std::string("[") + f.name + "] outputs: expected at most " +
-                              std::to_string(f.n_outputs) + ", got " + std::to_string(n_y));
+            detail::refuse(f, CATENA_E_INVALID, "outputs", "at most " + std::to_string(f.n_outputs),
+                           std::to_string(n_y));
         step.attrs = OwnedAttrs(Attrs(attrs, attrs + n_attrs));
         step.x.resize(std::max<std::size_t>(n_x, f.n_inputs));
         std::vector<Array> inputs;

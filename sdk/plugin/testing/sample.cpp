@@ -168,9 +168,8 @@ Sample make_sample(World& world, const catena_function& f, const Example& exampl
         }
     }
     if (refused) std::rethrow_exception(refused);
-    throw Failure(CATENA_E_DTYPE, std::string("[") + f.name + "] kernel: expected one for \"" +
-                                      text_of(f, example) + "\", got none" +
-                                      (why.empty() ? "" : ": " + why));
+    detail::refuse(f, CATENA_E_DTYPE, "kernel", "one for \"" + text_of(f, example) + '"',
+                   why.empty() ? "none" : "none: " + why);
 }
 
 namespace {

@@ -66,8 +66,7 @@ public:
     }
     template <class T>
     const T* list(const std::vector<T>& items) {
-        return reinterpret_cast<const T*>(
-            bytes(items.data(), items.size() * sizeof(T), alignof(T), true));
+        return list(items.data(), items.size());
     }
     template <class T>
     const T* list(const T* items, std::size_t n) {

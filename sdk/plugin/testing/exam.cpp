@@ -45,7 +45,7 @@ std::optional<Check> watcher_of(const std::exception& e) {
 }
 bool explains(const catena_function& f, const std::string& text) {
     const std::string start = std::string("[") + f.name + "] ";
-    return text.compare(0, start.size(), start) == 0 && text.size() > start.size() + 4;
+    return text.starts_with(start) && text.size() > start.size() + 4;
 }
 std::vector<Array> plus_one(std::vector<Array> arrays, std::size_t n) {
     for (std::size_t k = 0; k < n && k < arrays.size(); ++k)

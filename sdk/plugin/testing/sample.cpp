@@ -96,16 +96,15 @@ bool gives_row(World& world, const catena_function& f, const std::vector<Array>&
     const TypeVars vars(f);
     Options options;
     options.composition = composition;
-    std::vector<catena_meta> y;
-    for (const Array& a : shapes_of(world, f, x, attrs.list(), options)) y.push_back(a.meta());
+    const std::vector<Array> y = shapes_of(world, f, x, attrs.list(), options);
     for (std::size_t i = 0; i < y.size(); ++i) {
         catena_dtype& wanted = row[vars.output(i)];
-        if (!known(wanted)) wanted = y[i].dtype;
-        const bool same = plugin::same(y[i].dtype, wanted);
+        if (!known(wanted)) wanted = y[i].dtype();
+        const bool same = plugin::same(y[i].dtype(), wanted);
         if (!same && why != nullptr)
             *why = std::string("infer() gives ") + f.outputs[i]->name + " as " +
-                   plugin::text_of(y[i].dtype) + ", the kernel has " + plugin::text_of(wanted);
-        if (elements(y[i]) > 1e6 || !same) return false;
+                   plugin::text_of(y[i].dtype()) + ", the kernel has " + plugin::text_of(wanted);
+        if (y[i].size() > 1'000'000 || !same) return false;
     }
     return true;
 }
@@ -228,7 +227,6 @@ private:
     }
     void attribute(OwnedAttrs& attrs, const catena_attr_spec& spec, std::int64_t a,
                    std::int64_t b) {
-        using plugin::value_of;
         const bool ranged = (spec.flags & CATENA_ATTR_RANGED) != 0;
         std::int64_t whole = one_of<std::int64_t>({0, 1, 2, -1, a, b});
         double real = one_of({0.5, 1.0, 2.0, 0.0});
@@ -236,26 +234,25 @@ private:
             whole = std::clamp(whole, spec.lo.v.i, spec.hi.v.i);
         if (ranged && spec.lo.kind == CATENA_ATTR_FLOAT)
             real = std::clamp(real, spec.lo.v.f, spec.hi.v.f);
+        const auto set = [&](const auto& value) { attrs.set(spec.name, plugin::value_of(value)); };
         switch (spec.kind) {
-            case CATENA_ATTR_INT: return attrs.set(spec.name, value_of(whole));
-            case CATENA_ATTR_FLOAT: return attrs.set(spec.name, value_of(real));
-            case CATENA_ATTR_BOOL: return attrs.set(spec.name, value_of(pick(0, 1) == 0));
-            case CATENA_ATTR_DTYPE: return attrs.set(spec.name, value_of(dtype_of<double>()));
+            case CATENA_ATTR_INT: return set(whole);
+            case CATENA_ATTR_FLOAT: return set(real);
+            case CATENA_ATTR_BOOL: return set(pick(0, 1) == 0);
+            case CATENA_ATTR_DTYPE: return set(dtype_of<double>());
             case CATENA_ATTR_STRING: {
-                std::size_t n = 0;
+                std::int64_t n = 0;
                 while (spec.choices != nullptr && spec.choices[n] != nullptr) ++n;
-                const auto i = static_cast<std::size_t>(
-                    n == 0 ? 0 : pick(0, static_cast<std::int64_t>(n) - 1));
-                return attrs.set(spec.name, value_of(n == 0 ? "" : spec.choices[i]));
+                return set(n == 0 ? "" : spec.choices[pick(0, n - 1)]);
             }
             case CATENA_ATTR_INTS: {
                 Dims list(static_cast<std::size_t>(pick(0, 3)));
                 for (std::int64_t& d : list) d = one_of<std::int64_t>({0, 1, a, b, a * b});
-                return attrs.set(spec.name, value_of(plugin::Ints(list)));
+                return set(plugin::Ints(list));
             }
             default: {
                 const std::vector<double> list(static_cast<std::size_t>(pick(0, 3)), real);
-                return attrs.set(spec.name, value_of(plugin::Floats(list)));
+                return set(plugin::Floats(list));
             }
         }
     }

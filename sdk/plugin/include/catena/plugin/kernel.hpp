@@ -6,7 +6,6 @@
 #include <bit>
 #include <cstddef>
 #include <exception>
-#include <string_view>
 
 #include "catena/plugin/elementwise.hpp"
 

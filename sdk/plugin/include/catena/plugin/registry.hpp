@@ -1,8 +1,6 @@
 // The plugin's table, generated from the descriptions: constant data, no code runs at load.
 #pragma once
 
-#include <span>
-
 #include "catena/plugin/compose.hpp"
 #include "catena/plugin/elementwise.hpp"
 #include "catena/plugin/foreign.hpp"

@@ -299,7 +299,9 @@ namespace detail {
 namespace {
 
 Group& group_of(catena_comm* comm) { return *reinterpret_cast<Group*>(comm); }
-Work& work_of(catena_work* work) { return *reinterpret_cast<WorkHandle*>(work)->work; }
+// A catena_work is a handle that was allocated.
+using WorkHandle = std::shared_ptr<Work>;
+Work& work_of(catena_work* work) { return **reinterpret_cast<WorkHandle*>(work); }
 catena_comm* handle_of(std::unique_ptr<Group> group) {
     return reinterpret_cast<catena_comm*>(group.release());
 }
@@ -311,9 +313,7 @@ catena_status start(catena_ctx* ctx, catena_comm* comm, const catena_operation* 
         catena_operation known = {};  // an older caller's is shorter
         std::memcpy(&known, operation, std::min<std::size_t>(operation->struct_size, sizeof known));
         check_operation(known, group.info());
-        auto handle = std::make_unique<WorkHandle>();
-        handle->work = group.start(known);
-        *work = reinterpret_cast<catena_work*>(handle.release());
+        *work = reinterpret_cast<catena_work*>(new WorkHandle(group.start(known)));
     });
 }
 

@@ -40,6 +40,9 @@ constexpr auto joined(const std::array<T, n>&... parts) {
 // If no visible output has a gradient, sets the gradients of all inputs to zero and returns true.
 bool set_zero_gradients(const catena_call& call);
 bool set_zero_gradients(const catena_gradient_call& call);
+bool set_zero_gradients(const catena_call& call,
+                        void (*set_zero)(const void* queue, void* data, std::size_t bytes),
+                        const void* queue);
 
 template <class F>
 catena_status CATENA_CALL gradient(catena_ctx* ctx, const catena_gradient_call* call) noexcept {
@@ -196,11 +199,7 @@ constexpr catena_kernel kernel_for(int phase, const char* device, const catena_d
     return kernel;
 }
 
-}  // namespace detail
-
 #if !defined(CATENA_CUDA)
-
-namespace detail {
 
 // Handwritten kernels, compiled for isa.
 template <class F, Isa isa, int phase, class... T>
@@ -214,7 +213,7 @@ struct ByHand {
         }
     }
 };
-template <class F, Isa isa, class K>
+template <Isa isa, class K>
 catena_status CATENA_CALL run_by_hand(catena_ctx* ctx, const catena_call* call) noexcept {
     return guarded(
         ctx, [&] { Target<isa>::template call<K, catena_ctx*, const catena_call*>(ctx, call); });
@@ -238,7 +237,7 @@ constexpr Run run_of(Row<First, T...>) {
         if constexpr (forward) return &forward_elementwise<F, Number, isa, mixed>;
         else return &backward_elementwise<F, Number, isa, mixed>;
     } else if constexpr (forward && Update<F>) return &run_update<F, First, isa>;
-    else return &run_by_hand<F, isa, ByHand<F, isa, phase, First, T...>>;
+    else return &run_by_hand<isa, ByHand<F, isa, phase, First, T...>>;
 }
 template <class F, class First, class... T>
 constexpr Plan plan_of(int phase, Row<First, T...>) {
@@ -324,19 +323,7 @@ struct KernelTable {
     static constexpr auto list = pointers<catena_kernel>(kernels);
 };
 
-}  // namespace detail
-
 #endif
-
-}  // namespace catena::plugin
-
-#if defined(CATENA_CUDA)
-#include "catena/plugin/cuda/kernels.cuh"
-#endif
-
-namespace catena::plugin {
-
-namespace detail {
 
 // The functions that F provides: none if it only has kernels for another plugin's function.
 template <class F>
@@ -346,6 +333,13 @@ constexpr auto functions_of() {
 }
 
 }  // namespace detail
+}  // namespace catena::plugin
+
+#if defined(CATENA_CUDA)
+#include "catena/plugin/cuda/kernels.cuh"
+#endif
+
+namespace catena::plugin {
 
 template <class... F>
 struct Plugin {

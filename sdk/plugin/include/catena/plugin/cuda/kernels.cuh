@@ -27,13 +27,6 @@
 #include "catena/plugin/half.hpp"
 #include "catena/plugin/tables.hpp"
 
-// If no visible output has a gradient, sets the inputs' gradients to zero and returns true.
-namespace catena::plugin::detail {
-bool set_zero_gradients(const catena_call& call,
-                        void (*set_zero)(const void* queue, void* data, std::size_t bytes),
-                        const void* queue);
-}
-
 namespace catena::plugin::cuda {
 
 template <class F>

@@ -12,6 +12,10 @@
 #include "catena/plugin/error.hpp"
 #include "catena/testing/example.hpp"
 
+#if !defined(CATENA_TESTING_PLUGINS)  // the folder of catena's own plugins
+#define CATENA_TESTING_PLUGINS ""
+#endif
+
 namespace catena::testing {
 class World;
 struct Options;
@@ -74,7 +78,7 @@ struct Options {
     // for scratch and saved state does not serve the call.
     std::uint64_t most_bytes = std::numeric_limits<std::uint64_t>::max();
     Unretained unretained = Unretained::missing;
-    int spoilt = -1;  // the one input or output to which `unretained` applies; -1: all
+    int spoilt = -1;      // the one input or output to which `unretained` applies; -1: all
     bool within = false;  // a plugin makes the call: the shapes of its own results were checked
 };
 
@@ -84,7 +88,7 @@ public:
     explicit World(const std::string& path) : World(std::vector<std::string>{path}) {}
     explicit World(std::initializer_list<const char*> paths)
         : World(std::vector<std::string>(paths.begin(), paths.end())) {}
-    explicit World(const std::vector<std::string>& paths) : World(paths, own_plugins()) {}
+    explicit World(const std::vector<std::string>& paths) : World(paths, CATENA_TESTING_PLUGINS) {}
     // The folder of catena's own plugins is the environment's CATENA_TESTING_PLUGINS, else `own`.
     World(const std::vector<std::string>& paths, const char* own);
     ~World();
@@ -151,13 +155,6 @@ public:
     State& state() const { return *state_; }
 
 private:
-    static const char* own_plugins() {
-#if defined(CATENA_TESTING_PLUGINS)
-        return CATENA_TESTING_PLUGINS;
-#else
-        return "";
-#endif
-    }
     const std::string& origin_of(const void* part) const;
     bool under_test_id(const std::string& id) const;
 

@@ -8,20 +8,15 @@ namespace catena::plugin::cuda {
 
 namespace detail {
 
-// Returns the number of a type variable; they are numbered in the order of first use by inputs.
+// Returns the number of a type variable; they are numbered in the order of first use by inputs. One
+// of an output alone is the last.
 template <class F>
 consteval std::size_t type_index(std::string_view name) {
-    std::size_t index = 0;
-    for (std::size_t i = 0; i < n_inputs<F>; ++i) {
-        bool first = true;
-        for (std::size_t k = 0; k < i; ++k)
-            first = first && std::string_view(F::about.inputs[k].type_var) !=
-                                 std::string_view(F::about.inputs[i].type_var);
-        if (!first) continue;
-        if (name == std::string_view(F::about.inputs[i].type_var)) return index;
-        ++index;
-    }
-    return index;  // of an output alone
+    std::array<std::string_view, n_inputs<F> + 1> known;
+    auto end = known.begin();
+    for (const Port& input : F::about.inputs)
+        if (std::find(known.begin(), end, input.type_var) == end) *end++ = input.type_var;
+    return static_cast<std::size_t>(std::find(known.begin(), end, name) - known.begin());
 }
 // The type of an input or an output. T: the types of the type variables.
 template <class F, std::size_t input, class... T>

@@ -75,7 +75,7 @@ Reply Engine::compose(const std::vector<catena_var*>& x, std::vector<catena_var*
     return reply;
 }
 
-Reply Engine::shapes(const std::vector<Array>& x, int before) {
+Reply Engine::shapes(const Arrays& x, int before) {
     if (f_.infer != nullptr) return infer(metas_of(x), before);
     std::vector<catena_var*> y;
     Reply reply = compose(make({x}).x, y, true);

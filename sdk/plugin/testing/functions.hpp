@@ -123,7 +123,7 @@ std::vector<Input> complete(const catena_function& f, std::vector<Input> x) {
             refuse(f, CATENA_E_INVALID, input_name(f, i), "an array", "none");
     return x;
 }
-inline Metas metas_of(const std::vector<Array>& arrays) {
+inline Metas metas_of(const Arrays& arrays) {
     Metas metas(arrays.size());
     for (std::size_t i = 0; i < arrays.size(); ++i)
         if (arrays[i]) metas[i] = arrays[i].meta();
@@ -163,9 +163,8 @@ std::vector<Row> rows_of_composition(const catena_function& f);
 inline bool known(catena_dtype dtype) { return dtype.bits != 0; }
 // Whether the function gives outputs of the row's dtypes for inputs of the row's dtypes, and of a
 // size that a test can afford. Sets unknown dtypes. With `composition`, it asks compose() although there is infer(). If the dtypes differ, *why says what infer() gives.
-bool gives_row(World& world, const catena_function& f, const std::vector<Array>& x,
-               const OwnedAttrs& attrs, Row& row, std::string* why = nullptr,
-               bool composition = false);
+bool gives_row(World& world, const catena_function& f, const Arrays& x, const OwnedAttrs& attrs,
+               Row& row, std::string* why = nullptr, bool composition = false);
 
 // Whether the function updates an input in place.
 inline bool updates(const catena_function& f) {

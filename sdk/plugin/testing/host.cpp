@@ -64,7 +64,7 @@ catena_status call(catena_ctx* ctx, const catena_callable* callable,
                            std::to_string(n_y));
         step.attrs = OwnedAttrs(Attrs(attrs, attrs + n_attrs));
         step.x.resize(std::max<std::size_t>(n_x, f.n_inputs));
-        std::vector<Array> inputs;
+        Arrays inputs;
         for (const catena_var* var : step.x)
             inputs.push_back(var == nullptr ? Array() : var->array);
         Options options;
@@ -77,7 +77,7 @@ catena_status call(catena_ctx* ctx, const catena_callable* callable,
             options.most_bytes = ctx->options->most_bytes;
         }
         const bool shapes = ctx->composes != nullptr && ctx->shapes;
-        std::vector<Array> results =
+        Arrays results =
             shapes ? detail::shapes_of(of(ctx), f, inputs, step.attrs.list(), options, true)
                    : of(ctx).forward(f.name, inputs, step.attrs.list(), options);
         for (Array& a : results)

@@ -91,12 +91,12 @@ std::vector<Row> rows_of_composition(const catena_function& f) {
         add(number);
     return rows;
 }
-bool gives_row(World& world, const catena_function& f, const std::vector<Array>& x,
-               const OwnedAttrs& attrs, Row& row, std::string* why, bool composition) {
+bool gives_row(World& world, const catena_function& f, const Arrays& x, const OwnedAttrs& attrs,
+               Row& row, std::string* why, bool composition) {
     const TypeVars vars(f);
     Options options;
     options.composition = composition;
-    const std::vector<Array> y = shapes_of(world, f, x, attrs.list(), options);
+    const Arrays y = shapes_of(world, f, x, attrs.list(), options);
     for (std::size_t i = 0; i < y.size(); ++i) {
         catena_dtype& wanted = row[vars.output(i)];
         if (!known(wanted)) wanted = y[i].dtype();
@@ -144,7 +144,7 @@ Sample make_sample(World& world, const catena_function& f, const Example& exampl
             fits = fits && (example.inputs[i].elements.empty() || !is_floating(row[vars.input(i)]));
         if (!fits) continue;
         try {
-            std::vector<Array> x;
+            Arrays x;
             for (std::size_t i = 0; i < example.inputs.size(); ++i)
                 x.push_back(detail::draw_for_infer(f, example, i, row[vars.input(i)], seed_of(i)));
             std::string unfit;
@@ -158,7 +158,7 @@ Sample make_sample(World& world, const catena_function& f, const Example& exampl
             Options options;
             options.train = train;
             world.drawn = 0;
-            std::vector<Array> y = world.forward(f.name, x, example.attrs.list(), options);
+            Arrays y = world.forward(f.name, x, example.attrs.list(), options);
             return {text_of(f, example), example, std::move(x), std::move(y), train};
         } catch (const Violation&) {
             throw;

@@ -159,5 +159,6 @@ private:
     bool shape_only_ = false;
     Chunks chunks_;
 };
+using Arrays = std::vector<Array>;
 
 }  // namespace catena::testing

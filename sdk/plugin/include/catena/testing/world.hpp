@@ -124,27 +124,24 @@ public:
                                    const std::vector<std::optional<catena_meta>>& inputs,
                                    const Attrs& attrs = {});
     // The same for inputs that may have no memory. A composition may read those of HOST ports.
-    std::vector<catena_meta> infer(const std::string& name, const std::vector<Array>& inputs,
+    std::vector<catena_meta> infer(const std::string& name, const Arrays& inputs,
                                    const Attrs& attrs = {});
     // Returns the outputs of a call, then the inputs that the function updates. Empty arrays are
     // missing inputs. VIEW functions copy. Without a kernel for the call, compose() runs.
-    std::vector<Array> forward(const std::string& name, const std::vector<Array>& inputs,
-                               const Attrs& attrs = {}, const Options& options = {});
+    Arrays forward(const std::string& name, const Arrays& inputs, const Attrs& attrs = {},
+                   const Options& options = {});
     // Returns the gradients of the differentiable inputs in options.targets; others are empty. With
     // saved state, the forward kernel runs first, with the random numbers of the last forward().
-    std::vector<Array> backward(const std::string& name, const std::vector<Array>& inputs,
-                                const std::vector<Array>& outputs, const std::vector<Array>& gy,
-                                const Attrs& attrs = {}, const Options& options = {});
+    Arrays backward(const std::string& name, const Arrays& inputs, const Arrays& outputs,
+                    const Arrays& gy, const Attrs& attrs = {}, const Options& options = {});
     // Returns the same gradients from the function's gradient(), or from the parts of its
     // composition, with the random numbers of the last forward().
-    std::vector<Array> gradient(const std::string& name, const std::vector<Array>& inputs,
-                                const std::vector<Array>& outputs, const std::vector<Array>& gy,
-                                const Attrs& attrs = {}, const Options& options = {});
+    Arrays gradient(const std::string& name, const Arrays& inputs, const Arrays& outputs,
+                    const Arrays& gy, const Attrs& attrs = {}, const Options& options = {});
     // Gradients of sum(ggx * gradient(...)) with respect to the inputs, then to gy.
-    std::vector<Array> second(const std::string& name, const std::vector<Array>& inputs,
-                              const std::vector<Array>& outputs, const std::vector<Array>& gy,
-                              const std::vector<Array>& ggx, const Attrs& attrs = {},
-                              const Options& options = {});
+    Arrays second(const std::string& name, const Arrays& inputs, const Arrays& outputs,
+                  const Arrays& gy, const Arrays& ggx, const Attrs& attrs = {},
+                  const Options& options = {});
 
     static const catena_host& host();
     int threads = 1;

@@ -46,8 +46,9 @@ Sides sides_of(const catena_operation& o, const catena_comm_info& info) {
     }
 }
 
-[[noreturn]] void refuse(const catena_operation& o, const char* what, const std::string& expected,
-                         const std::string& got, catena_status status = CATENA_E_INVALID) {
+template <class Expected, class Got>
+[[noreturn]] void refuse(const catena_operation& o, const char* what, const Expected& expected,
+                         const Got& got, catena_status status = CATENA_E_INVALID) {
     fail(status, name_of_operation(o.kind), what, expected, got);
 }
 
@@ -67,7 +68,7 @@ void check_own(const catena_operation& o, const catena_comm_info& info, const Pi
     const std::uint64_t own = pieces.counts[static_cast<std::size_t>(info.rank)];
     if (own != o.count)
         refuse(o, what, std::to_string(o.count) + " elements for rank " + std::to_string(info.rank),
-               std::to_string(own));
+               own);
 }
 
 }  // namespace
@@ -83,34 +84,33 @@ std::size_t item_bytes(catena_dtype dtype) { return (dtype.bits + 7u) / 8u; }
 
 void check_operation(const catena_operation& o, const catena_comm_info& info) {
     if (o.kind < 0 || o.kind >= std::ssize(operation_names))
-        refuse(o, "kind", "0 to " + std::to_string(std::ssize(operation_names) - 1),
-               std::to_string(o.kind), CATENA_E_UNSUPPORTED);
-    if (!(o.timeout >= 0)) refuse(o, "timeout", "0 or more seconds", text_of(o.timeout));
+        refuse(o, "kind", "0 to " + std::to_string(std::ssize(operation_names) - 1), o.kind,
+               CATENA_E_UNSUPPORTED);
+    if (!(o.timeout >= 0)) refuse(o, "timeout", "0 or more seconds", o.timeout);
     if (o.kind == CATENA_OP_BARRIER) return;
     const unsigned bits = o.dtype.bits;
-    if (o.dtype.lanes != 1)
-        refuse(o, "lanes of the dtype", "1", std::to_string(o.dtype.lanes), CATENA_E_DTYPE);
+    if (o.dtype.lanes != 1) refuse(o, "lanes of the dtype", "1", o.dtype.lanes, CATENA_E_DTYPE);
     if (bits == 0 || bits % 8 != 0 || bits > 128)
-        refuse(o, "dtype", "one of 1 to 16 bytes", text_of(o.dtype), CATENA_E_DTYPE);
+        refuse(o, "dtype", "one of 1 to 16 bytes", o.dtype, CATENA_E_DTYPE);
     if ((has_root(o.kind) || has_peer(o.kind)) && (o.peer < 0 || o.peer >= info.size))
         refuse(o, has_root(o.kind) ? "root" : "peer",
-               "a rank from 0 to " + std::to_string(info.size - 1), std::to_string(o.peer));
+               "a rank from 0 to " + std::to_string(info.size - 1), o.peer);
     if (has_peer(o.kind) && o.peer == info.rank)
         refuse(o, "peer", "another rank", "rank " + std::to_string(o.peer) + " itself");
-    if (has_peer(o.kind) && o.tag < 0) refuse(o, "tag", "0 or more", std::to_string(o.tag));
+    if (has_peer(o.kind) && o.tag < 0) refuse(o, "tag", "0 or more", o.tag);
     if (reduces(o.kind)) {
         if (o.reduction < 0 || o.reduction >= std::ssize(reduction_names))
             refuse(o, "reduction", "0 to " + std::to_string(std::ssize(reduction_names) - 1),
-                   std::to_string(o.reduction), CATENA_E_UNSUPPORTED);
+                   o.reduction, CATENA_E_UNSUPPORTED);
         const bool floats = o.dtype.code == CATENA_CODE_FLOAT || o.dtype.code == CATENA_CODE_BFLOAT;
         const bool orders = o.reduction == CATENA_REDUCE_MIN || o.reduction == CATENA_REDUCE_MAX;
         if (o.reduction == CATENA_REDUCE_MEAN && !floats)
-            refuse(o, "mean", "a floating dtype", text_of(o.dtype), CATENA_E_DTYPE);
+            refuse(o, "mean", "a floating dtype", o.dtype, CATENA_E_DTYPE);
         if (o.dtype.code == CATENA_CODE_BOOL && !orders)
-            refuse(o, name_of_reduction(o.reduction), "min or max of bool", text_of(o.dtype),
+            refuse(o, name_of_reduction(o.reduction), "min or max of bool", o.dtype,
                    CATENA_E_DTYPE);
         if (index_in(Reducible(), o.dtype) < 0)
-            refuse(o, "dtype", "a number of 8 to 64 bits", text_of(o.dtype), CATENA_E_DTYPE);
+            refuse(o, "dtype", "a number of 8 to 64 bits", o.dtype, CATENA_E_DTYPE);
     }
     const Sides sides = sides_of(o, info);
     if (o.kind == CATENA_OP_ALLTOALL && (o.send_counts == nullptr) != (o.recv_counts == nullptr))
@@ -122,7 +122,7 @@ void check_operation(const catena_operation& o, const catena_comm_info& info) {
             refuse(o, "recv_counts",
                    std::to_string(sends.counts[rank]) + " elements of rank " +
                        std::to_string(info.rank) + " for itself",
-                   std::to_string(recvs.counts[rank]));
+                   recvs.counts[rank]);
     }
     if (o.kind == CATENA_OP_ALLGATHER || (o.kind == CATENA_OP_GATHER && sides.recv_pieces))
         check_own(o, info, recvs, "recv_counts");
@@ -325,8 +325,7 @@ catena_status start_on_cpu(catena_ctx* ctx, catena_comm* comm, const catena_oper
     if (o.kind == CATENA_OP_BARRIER || o.device_type == 1)  // DLPack's kDLCPU
         return start(ctx, comm, operation, work);
     return guarded(ctx, [&] {
-        refuse(o, "device_type", "1, memory of the CPU", std::to_string(o.device_type),
-               CATENA_E_UNSUPPORTED);
+        refuse(o, "device_type", "1, memory of the CPU", o.device_type, CATENA_E_UNSUPPORTED);
     });
 }
 

@@ -79,9 +79,8 @@ struct Walk {
     void ports(const catena_function& f, bool in) const {
         const std::uint32_t n = in ? f.n_inputs : f.n_outputs;
         const catena_port_spec* const* const list = in ? f.inputs : f.outputs;
-        if (n > CATENA_MAX_PORTS) {
+        if (n > CATENA_MAX_PORTS)
             broken("function {}: more than {} ports", f.name, +CATENA_MAX_PORTS);
-        }
         if (n && !list) broken("function {}: ports are NULL", f.name);
         std::uint32_t index = 0;
         each(list, n, in ? "input" : "output", [&](const catena_port_spec& port) {
@@ -173,9 +172,8 @@ struct Walk {
                    last, type);
         }
         constexpr std::uint32_t flags = CATENA_BACKEND_HOST_MEMORY | CATENA_BACKEND_ASYNC;
-        if (checks.complete && (b.flags & ~flags)) {
+        if (checks.complete && (b.flags & ~flags))
             broken("backend {}: flags: expected those of the ABI, got {:#x}", b.name, b.flags);
-        }
     }
 
     void extension(const catena_extension& e) const {
@@ -245,9 +243,8 @@ std::string_view take_word(std::string_view& text) {
 // Words NAME=VALUE, with names of ports and attributes; required ones are present.
 void check_example(const catena_function& f, const char* example, const Broken& broken) {
     const std::string_view text(example, strnlen(example, longest_example + 1));
-    if (text.size() > longest_example) {
+    if (text.size() > longest_example)
         return broken("function {}: an example of over {} bytes", f.name, longest_example);
-    }
     if (std::ranges::any_of(text, [](unsigned char c) { return c < 0x20 || c == 0x7f; }))
         return broken("function {}: an example contains control characters", f.name);
     std::set<std::string_view> given, known;
@@ -486,9 +483,8 @@ void check_grad_function(const catena_function& f, const catena_function& g, con
     const auto same = [](const catena_attr_spec* a, const catena_attr_spec* b) {
         return a->kind == b->kind && std::strcmp(a->name, b->name) == 0;
     };
-    if (!std::equal(f.attrs, f.attrs + f.n_attrs, g.attrs, g.attrs + g.n_attrs, same)) {
+    if (!std::equal(f.attrs, f.attrs + f.n_attrs, g.attrs, g.attrs + g.n_attrs, same))
         broken("function {}: its grad_function {} has other attributes", f.name, f.grad_function);
-    }
     if (is_variadic(f) || is_variadic(g)) return;
     const auto inputs =
         static_cast<std::uint32_t>(std::popcount(f.retain_x) + std::popcount(f.retain_y)) +

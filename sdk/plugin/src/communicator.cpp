@@ -18,17 +18,10 @@ bool has_root(std::int32_t kind) {
     return kind == CATENA_OP_REDUCE || kind == CATENA_OP_BCAST || kind == CATENA_OP_GATHER ||
            kind == CATENA_OP_SCATTER;
 }
-// Whether reduce_into() knows the dtype.
-bool is_number(catena_dtype dtype) {
-    const unsigned bits = dtype.bits;
-    switch (dtype.code) {
-        case CATENA_CODE_INT:
-        case CATENA_CODE_UINT: return bits == 8 || bits == 16 || bits == 32 || bits == 64;
-        case CATENA_CODE_FLOAT: return bits == 16 || bits == 32 || bits == 64;
-        case CATENA_CODE_BFLOAT: return bits == 16;
-        default: return dtype.code == CATENA_CODE_BOOL && bits == 8;
-    }
-}
+// The types that reduce_into() knows.
+using Reducible =
+    Row<float, double, Float16, BFloat16, std::int8_t, std::int16_t, std::int32_t, std::int64_t,
+        std::uint8_t, std::uint16_t, std::uint32_t, std::uint64_t, bool>;
 bool has_peer(std::int32_t kind) { return kind == CATENA_OP_SEND || kind == CATENA_OP_RECV; }
 
 // The ranks that have memory and pieces on each side.
@@ -53,8 +46,9 @@ Sides sides_of(const catena_operation& o, const catena_comm_info& info) {
     }
 }
 
-[[noreturn]] void refuse(const catena_operation& o, const char* what, const std::string& expected,
-                         const std::string& got, catena_status status = CATENA_E_INVALID) {
+template <class Expected, class Got>
+[[noreturn]] void refuse(const catena_operation& o, const char* what, const Expected& expected,
+                         const Got& got, catena_status status = CATENA_E_INVALID) {
     fail(status, name_of_operation(o.kind), what, expected, got);
 }
 
@@ -74,7 +68,7 @@ void check_own(const catena_operation& o, const catena_comm_info& info, const Pi
     const std::uint64_t own = pieces.counts[static_cast<std::size_t>(info.rank)];
     if (own != o.count)
         refuse(o, what, std::to_string(o.count) + " elements for rank " + std::to_string(info.rank),
-               std::to_string(own));
+               own);
 }
 
 }  // namespace
@@ -90,34 +84,33 @@ std::size_t item_bytes(catena_dtype dtype) { return (dtype.bits + 7u) / 8u; }
 
 void check_operation(const catena_operation& o, const catena_comm_info& info) {
     if (o.kind < 0 || o.kind >= std::ssize(operation_names))
-        refuse(o, "kind", "0 to " + std::to_string(std::ssize(operation_names) - 1),
-               std::to_string(o.kind), CATENA_E_UNSUPPORTED);
-    if (!(o.timeout >= 0)) refuse(o, "timeout", "0 or more seconds", text_of(o.timeout));
+        refuse(o, "kind", "0 to " + std::to_string(std::ssize(operation_names) - 1), o.kind,
+               CATENA_E_UNSUPPORTED);
+    if (!(o.timeout >= 0)) refuse(o, "timeout", "0 or more seconds", o.timeout);
     if (o.kind == CATENA_OP_BARRIER) return;
     const unsigned bits = o.dtype.bits;
-    if (o.dtype.lanes != 1)
-        refuse(o, "lanes of the dtype", "1", std::to_string(o.dtype.lanes), CATENA_E_DTYPE);
+    if (o.dtype.lanes != 1) refuse(o, "lanes of the dtype", "1", o.dtype.lanes, CATENA_E_DTYPE);
     if (bits == 0 || bits % 8 != 0 || bits > 128)
-        refuse(o, "dtype", "one of 1 to 16 bytes", text_of(o.dtype), CATENA_E_DTYPE);
+        refuse(o, "dtype", "one of 1 to 16 bytes", o.dtype, CATENA_E_DTYPE);
     if ((has_root(o.kind) || has_peer(o.kind)) && (o.peer < 0 || o.peer >= info.size))
         refuse(o, has_root(o.kind) ? "root" : "peer",
-               "a rank from 0 to " + std::to_string(info.size - 1), std::to_string(o.peer));
+               "a rank from 0 to " + std::to_string(info.size - 1), o.peer);
     if (has_peer(o.kind) && o.peer == info.rank)
         refuse(o, "peer", "another rank", "rank " + std::to_string(o.peer) + " itself");
-    if (has_peer(o.kind) && o.tag < 0) refuse(o, "tag", "0 or more", std::to_string(o.tag));
+    if (has_peer(o.kind) && o.tag < 0) refuse(o, "tag", "0 or more", o.tag);
     if (reduces(o.kind)) {
         if (o.reduction < 0 || o.reduction >= std::ssize(reduction_names))
             refuse(o, "reduction", "0 to " + std::to_string(std::ssize(reduction_names) - 1),
-                   std::to_string(o.reduction), CATENA_E_UNSUPPORTED);
+                   o.reduction, CATENA_E_UNSUPPORTED);
         const bool floats = o.dtype.code == CATENA_CODE_FLOAT || o.dtype.code == CATENA_CODE_BFLOAT;
         const bool orders = o.reduction == CATENA_REDUCE_MIN || o.reduction == CATENA_REDUCE_MAX;
         if (o.reduction == CATENA_REDUCE_MEAN && !floats)
-            refuse(o, "mean", "a floating dtype", text_of(o.dtype), CATENA_E_DTYPE);
+            refuse(o, "mean", "a floating dtype", o.dtype, CATENA_E_DTYPE);
         if (o.dtype.code == CATENA_CODE_BOOL && !orders)
-            refuse(o, name_of_reduction(o.reduction), "min or max of bool", text_of(o.dtype),
+            refuse(o, name_of_reduction(o.reduction), "min or max of bool", o.dtype,
                    CATENA_E_DTYPE);
-        if (!is_number(o.dtype))
-            refuse(o, "dtype", "a number of 8 to 64 bits", text_of(o.dtype), CATENA_E_DTYPE);
+        if (index_in(Reducible(), o.dtype) < 0)
+            refuse(o, "dtype", "a number of 8 to 64 bits", o.dtype, CATENA_E_DTYPE);
     }
     const Sides sides = sides_of(o, info);
     if (o.kind == CATENA_OP_ALLTOALL && (o.send_counts == nullptr) != (o.recv_counts == nullptr))
@@ -129,7 +122,7 @@ void check_operation(const catena_operation& o, const catena_comm_info& info) {
             refuse(o, "recv_counts",
                    std::to_string(sends.counts[rank]) + " elements of rank " +
                        std::to_string(info.rank) + " for itself",
-                   std::to_string(recvs.counts[rank]));
+                   recvs.counts[rank]);
     }
     if (o.kind == CATENA_OP_ALLGATHER || (o.kind == CATENA_OP_GATHER && sides.recv_pieces))
         check_own(o, info, recvs, "recv_counts");
@@ -208,26 +201,12 @@ std::string failure(const catena_comm_info& info, const catena_operation& o,
 
 namespace {
 
-// Calls body(T()) for the type of the elements; halves are T = Float16 and BFloat16.
+// Calls body(T()) for the type of the elements; bool is reduced as uint8_t.
 template <class Body>
-void with_type(catena_dtype dtype, const Body& body) {
-    const auto integer = [&](auto one, auto two, auto four, auto eight) {
-        switch (dtype.bits) {
-            case 8: return body(one);
-            case 16: return body(two);
-            case 32: return body(four);
-            default: return body(eight);
-        }
-    };
-    switch (dtype.code) {
-        case CATENA_CODE_INT:
-            return integer(std::int8_t(), std::int16_t(), std::int32_t(), std::int64_t());
-        case CATENA_CODE_FLOAT:
-            if (dtype.bits == 16) return body(Float16());
-            return dtype.bits == 32 ? body(float()) : body(double());
-        case CATENA_CODE_BFLOAT: return body(BFloat16());
-        default: return integer(std::uint8_t(), std::uint16_t(), std::uint32_t(), std::uint64_t());
-    }
+void with_number(catena_dtype dtype, const Body& body) {
+    with_type(Reducible(), index_in(Reducible(), dtype), [&]<class T>(T) {
+        body(std::conditional_t<std::is_same_v<T, bool>, std::uint8_t, T>());
+    });
 }
 
 // Integers wrap around, as in NumPy: they are added and multiplied without a sign.
@@ -289,7 +268,7 @@ void as_floats(Half* data, std::uint64_t n, const Body& body) {
 
 void reduce_into(void* into, const void* from, std::uint64_t n, catena_dtype dtype,
                  std::int32_t reduction) {
-    with_type(dtype, [&]<class T>(T) {
+    with_number(dtype, [&]<class T>(T) {
         T* const a = static_cast<T*>(into);
         const T* const b = static_cast<const T*>(from);
         if constexpr (is_half_type<T>)
@@ -303,7 +282,7 @@ void reduce_into(void* into, const void* from, std::uint64_t n, catena_dtype dty
 }
 
 void divide(void* data, std::uint64_t n, catena_dtype dtype, std::int32_t ranks) {
-    with_type(dtype, [&]<class T>(T) {
+    with_number(dtype, [&]<class T>(T) {
         T* const x = static_cast<T*>(data);
         const auto divide_all = [&](auto* numbers, std::uint64_t, std::size_t m) {
             const auto by = static_cast<std::remove_pointer_t<decltype(numbers)>>(ranks);
@@ -320,22 +299,11 @@ namespace detail {
 namespace {
 
 Group& group_of(catena_comm* comm) { return *reinterpret_cast<Group*>(comm); }
-Work& work_of(catena_work* work) { return *reinterpret_cast<WorkHandle*>(work)->work; }
+// A catena_work is a handle that was allocated.
+using WorkHandle = std::shared_ptr<Work>;
+Work& work_of(catena_work* work) { return **reinterpret_cast<WorkHandle*>(work); }
 catena_comm* handle_of(std::unique_ptr<Group> group) {
     return reinterpret_cast<catena_comm*>(group.release());
-}
-
-void close(catena_comm* comm) noexcept { delete &group_of(comm); }
-
-void info(catena_comm* comm, catena_comm_info* out) noexcept {
-    catena_comm_info own = group_of(comm).info();
-    own.struct_size = out->struct_size;
-    std::memcpy(out, &own, std::min<std::size_t>(out->struct_size, sizeof own));
-}
-
-catena_status split(catena_ctx* ctx, catena_comm* comm, std::int32_t color, std::int32_t key,
-                    catena_comm** out) noexcept {
-    return guarded(ctx, [&] { *out = handle_of(group_of(comm).split(color, key)); });
 }
 
 catena_status start(catena_ctx* ctx, catena_comm* comm, const catena_operation* operation,
@@ -345,9 +313,7 @@ catena_status start(catena_ctx* ctx, catena_comm* comm, const catena_operation* 
         catena_operation known = {};  // an older caller's is shorter
         std::memcpy(&known, operation, std::min<std::size_t>(operation->struct_size, sizeof known));
         check_operation(known, group.info());
-        auto handle = std::make_unique<WorkHandle>();
-        handle->work = group.start(known);
-        *work = reinterpret_cast<catena_work*>(handle.release());
+        *work = reinterpret_cast<catena_work*>(new WorkHandle(group.start(known)));
     });
 }
 
@@ -359,26 +325,9 @@ catena_status start_on_cpu(catena_ctx* ctx, catena_comm* comm, const catena_oper
     if (o.kind == CATENA_OP_BARRIER || o.device_type == 1)  // DLPack's kDLCPU
         return start(ctx, comm, operation, work);
     return guarded(ctx, [&] {
-        refuse(o, "device_type", "1, memory of the CPU", std::to_string(o.device_type),
-               CATENA_E_UNSUPPORTED);
+        refuse(o, "device_type", "1, memory of the CPU", o.device_type, CATENA_E_UNSUPPORTED);
     });
 }
-
-namespace {
-
-catena_status test(catena_ctx* ctx, catena_work* work, std::int32_t* done) noexcept {
-    return guarded(ctx, [&] { *done = work_of(work).test() ? 1 : 0; });
-}
-catena_status wait(catena_ctx* ctx, catena_work* work) noexcept {
-    return guarded(ctx, [&] { work_of(work).wait(); });
-}
-catena_status wait_on(catena_ctx* ctx, catena_work* work, catena_stream* stream) noexcept {
-    return guarded(ctx, [&] { work_of(work).wait_on(stream); });
-}
-void release(catena_work* work) noexcept { delete reinterpret_cast<WorkHandle*>(work); }
-void abort(catena_comm* comm, const char* reason) noexcept { group_of(comm).abort(reason); }
-
-}  // namespace
 
 catena_status open_group(catena_ctx* ctx, const catena_comm_options* options, catena_comm** comm,
                          Open open) noexcept {
@@ -394,21 +343,35 @@ catena_status open_group(catena_ctx* ctx, const catena_comm_options* options, ca
     });
 }
 
-const catena_communicator group_callbacks = {.struct_size = sizeof(catena_communicator),
-                                             .reserved = 0,
-                                             .name = nullptr,
-                                             .doc = nullptr,
-                                             .devices = nullptr,
-                                             .open = nullptr,
-                                             .close = close,
-                                             .info = info,
-                                             .split = split,
-                                             .start = start,
-                                             .test = test,
-                                             .wait = wait,
-                                             .wait_on = wait_on,
-                                             .release = release,
-                                             .abort = abort};
+const catena_communicator group_callbacks = {
+    .struct_size = sizeof(catena_communicator),
+    .reserved = 0,
+    .name = nullptr,
+    .doc = nullptr,
+    .devices = nullptr,
+    .open = nullptr,
+    .close = [](catena_comm* comm) noexcept { delete &group_of(comm); },
+    .info =
+        [](catena_comm* comm, catena_comm_info* out) noexcept {
+            catena_comm_info own = group_of(comm).info();
+            own.struct_size = out->struct_size;
+            std::memcpy(out, &own, std::min<std::size_t>(out->struct_size, sizeof own));
+        },
+    .split = [](catena_ctx* ctx, catena_comm* comm, std::int32_t color, std::int32_t key,
+                catena_comm** out) noexcept -> catena_status {
+        return guarded(ctx, [&] { *out = handle_of(group_of(comm).split(color, key)); });
+    },
+    .start = start,
+    .test = [](catena_ctx* ctx, catena_work* work, std::int32_t* done) noexcept -> catena_status {
+        return guarded(ctx, [&] { *done = work_of(work).test() ? 1 : 0; });
+    },
+    .wait = [](catena_ctx* ctx, catena_work* work) noexcept -> catena_status {
+        return guarded(ctx, [&] { work_of(work).wait(); });
+    },
+    .wait_on = [](catena_ctx* ctx, catena_work* work, catena_stream* stream) noexcept
+    -> catena_status { return guarded(ctx, [&] { work_of(work).wait_on(stream); }); },
+    .release = [](catena_work* work) noexcept { delete reinterpret_cast<WorkHandle*>(work); },
+    .abort = [](catena_comm* comm, const char* reason) noexcept { group_of(comm).abort(reason); }};
 
 }  // namespace detail
 }  // namespace catena::plugin

@@ -252,9 +252,7 @@ catena_status infer_elementwise(catena_ctx* ctx, const catena_function& f, bool 
     y.device_type = first.device_type;
     std::copy_n(first.shape, first.ndim, y.shape);
     bool equal = true;
-    for (std::uint32_t i = 1; i < f.n_inputs; ++i)
-        equal = equal && x[i]->ndim == first.ndim &&
-                std::equal(first.shape, first.shape + first.ndim, x[i]->shape);
+    for (std::uint32_t i = 1; i < f.n_inputs; ++i) equal = equal && same_shape(*x[i], first);
     whole = whole && first.dtype.code == CATENA_CODE_INT;
     if (equal && !whole) [[likely]]
         return CATENA_OK;

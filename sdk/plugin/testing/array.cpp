@@ -2,7 +2,6 @@
 #include "catena/testing/array.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 #include <random>
 
@@ -24,7 +23,7 @@ Array Array::without_memory(Dims shape, catena_dtype dtype) {
     Array a;
     a.shape_ = std::move(shape);
     a.dtype_ = dtype;
-    for (const std::int64_t extent : a.shape_) a.size_ = plugin::times(a.size_, extent);
+    a.size_ = plugin::size_of(a.shape_);
     a.shape_only_ = true;
     return a;
 }
@@ -166,45 +165,17 @@ catena_meta meta_of(const Dims& shape, catena_dtype dtype) {
     return m;
 }
 
-// Before the chunks, in a block of the usual operator new, because the aligned one is many times slower.
-struct Array::Chunks::Head {
-    void* block;
-    std::size_t n;
-    std::atomic<int> users;
-};
-
-Array::Chunks::Chunks(std::size_t n) {
-    constexpr std::size_t room = sizeof(Head) + alignof(Chunk);
-    void* const block = ::operator new(n * sizeof(Chunk) + room);
-    auto* const first = static_cast<std::byte*>(block) + room;
-    auto* const at = first - reinterpret_cast<std::uintptr_t>(first) % alignof(Chunk);
-    head_ = new (at - sizeof(Head)) Head{block, n, 1};
+Array::Chunks::Chunks(std::size_t n) : n_(n) {
+    std::size_t room = (n + 1) * sizeof(Chunk);  // the aligned operator new is many times slower
+    const auto block = std::make_shared_for_overwrite<std::byte[]>(room);
+    void* first = block.get();
+    std::align(alignof(Chunk), n * sizeof(Chunk), first, room);
+    first_ = {block, static_cast<Chunk*>(first)};
 }
-Array::Chunks::Chunks(const Chunks& other) {
-    if (other.head_ == nullptr) return;
-    if (other.lent_) {
-        copy(other);
-    } else {
-        head_ = other.head_;
-        head_->users.fetch_add(1, std::memory_order_relaxed);
-    }
-}
-void Array::Chunks::copy(const Chunks& other) {
-    Chunks own(other.head_->n);
-    std::memcpy(own.head_ + 1, other.head_ + 1, other.head_->n * sizeof(Chunk));
-    std::swap(head_, own.head_);
-}
-Array::Chunks::~Chunks() {
-    if (head_ != nullptr && head_->users.fetch_sub(1, std::memory_order_acq_rel) == 1)
-        ::operator delete(head_->block);
-}
-std::size_t Array::Chunks::size() const { return head_ != nullptr ? head_->n : 0; }
-const Array::Chunk* Array::Chunks::read() const {
-    return reinterpret_cast<const Chunk*>(head_ + 1);
-}
-Array::Chunk* Array::Chunks::write() {
-    if (head_->users.load(std::memory_order_acquire) > 1) copy(*this);
-    return reinterpret_cast<Chunk*>(head_ + 1);
+void Array::Chunks::copy() {
+    Chunks own(n_);
+    std::memcpy(own.first_.get(), first_.get(), n_ * sizeof(Chunk));
+    first_ = std::move(own.first_);
 }
 
 void Array::need_size(std::size_t n) const {

@@ -17,15 +17,7 @@ namespace {
 // Returns a label of the kernel that ran, with the dtypes of this call.
 std::string who(const World& world, const catena_function& f, const catena_kernel& k,
                 const detail::Metas& x, const detail::Metas& y) {
-    const detail::TypeVars vars(f);
-    std::vector<std::string> row(vars.size(), "any");
-    for (std::size_t i = 0; i < x.size(); ++i)
-        if (x[i]) row[vars.input(i)] = plugin::text_of(x[i]->dtype);
-    for (std::size_t i = 0; i < y.size() && i < f.n_outputs; ++i)
-        if (y[i]) row[vars.output(i)] = plugin::text_of(y[i]->dtype);
-    std::string types;
-    for (const std::string& dtype : row) types += (types.empty() ? "" : ",") + dtype;
-    return detail::label_of(world, k, types) + ": ";
+    return detail::label_of(world, k, detail::text_of(detail::check_types(f, x, y), ",")) + ": ";
 }
 
 // Throws an exception for an error or a violation in the reply; `label` returns the kernel's.
@@ -49,16 +41,14 @@ std::vector<catena_meta> inferred(const catena_function& f, const Reply& r) {
     for (const catena_meta& m : r.metas)
         if (m.ndim < 0 || m.ndim > CATENA_MAX_NDIM ||
             std::any_of(m.shape, m.shape + m.ndim, [](std::int64_t d) { return d < 0; }))
-            throw Failure(CATENA_E_SHAPE,
-                          std::string("[") + f.name + "] output: expected a shape, got none");
+            detail::refuse(f, CATENA_E_SHAPE, "output", "a shape", "none");
     return r.metas;
 }
 
 // Returns the results of the first kernel of a phase that serves the call, run by call(kernel).
 template <class Call>
-std::vector<Array> run_first(World& world, const catena_function& f, int phase,
-                             const detail::Metas& x, const detail::Metas& y, const Options& options,
-                             const Call& call) {
+Arrays run_first(World& world, const catena_function& f, int phase, const detail::Metas& x,
+                 const detail::Metas& y, const Options& options, const Call& call) {
     world.threads = options.threads;
     for (const catena_kernel* k : world.state().candidates(f, phase, x, y, options)) {
         Reply reply = call(*k);
@@ -67,29 +57,25 @@ std::vector<Array> run_first(World& world, const catena_function& f, int phase,
         world.state().ran = world.origin(*k);
         return std::move(reply.results);
     }
-    throw NoKernel(
-        CATENA_E_UNSUPPORTED,
-        std::string("[") + f.name + "] kernel: expected one that supports the call, got none");
+    detail::refuse<NoKernel>(f, CATENA_E_UNSUPPORTED, "kernel", "one that supports the call",
+                             "none");
 }
 
 // Throws if the results of a composition have other shapes or dtypes than `expected`.
-void check_inferred(const catena_function& f, const std::vector<Array>& y,
-                    const std::vector<Array>& expected) {
+void check_inferred(const catena_function& f, const Arrays& y, const Arrays& expected) {
     const auto text = [](const Array& a) {
         return plugin::text_of(a.dtype()) + " " + plugin::text_of(a.shape());
     };
     for (std::size_t i = 0; i < y.size(); ++i)
         if (y[i].shape() != expected[i].shape() || !plugin::same(y[i].dtype(), expected[i].dtype()))
-            throw Failure(CATENA_E_INTERNAL,
-                          std::string("[") + f.name + "] compose: " + f.outputs[i]->name +
-                              ": expected " + text(expected[i]) + " as " +
-                              (f.infer != nullptr ? "infer() gives" : "without elements") +
-                              ", got " + text(y[i]));
+            detail::refuse(f, CATENA_E_INTERNAL, std::string("compose: ") + f.outputs[i]->name,
+                           text(expected[i]) + " as " +
+                               (f.infer != nullptr ? "infer() gives" : "without elements"),
+                           text(y[i]));
 }
 
-std::vector<Array> run_composition(World& world, const catena_function& f, Engine& engine,
-                                   const std::vector<Array>& x, const std::vector<Array>& shapes,
-                                   const Options& options) {
+Arrays run_composition(World& world, const catena_function& f, Engine& engine, const Arrays& x,
+                       const Arrays& shapes, const Options& options) {
     world.threads = options.threads;
     std::vector<catena_var*> y;
     Reply reply = engine.compose(engine.make({x}).x, y);
@@ -152,7 +138,7 @@ public:
 private:
     static detail::Given arrays_of(const Vars& vars) {
         const auto arrays = [](const std::vector<catena_var*>& list) {
-            std::vector<Array> result;
+            Arrays result;
             for (const catena_var* v : list) result.push_back(v != nullptr ? v->array : Array());
             return result;
         };
@@ -233,7 +219,7 @@ private:
     void of_kernel(Engine& engine, const RecordedCall& step, Vars& vars) {
         const catena_function& f = *step.function;
         if (!kernels_ || ctx_.tape != nullptr) throw Failure(CATENA_E_NOT_DIFFERENTIABLE, f.name);
-        const std::vector<Array> gx =
+        const Arrays gx =
             detail::backward(world_, f, arrays_of(vars), step.attrs.list(), options_, step.drawn);
         for (std::size_t i = 0; i < gx.size(); ++i)
             if (gx[i]) vars.gx[i] = engine.ctx.vars.emplace_back(new catena_var{gx[i]}).get();
@@ -248,14 +234,13 @@ private:
 
 }  // namespace
 
-std::vector<Array> detail::shapes_of(World& world, const catena_function& f,
-                                     const std::vector<Array>& x, const Attrs& attrs,
-                                     const Options& options, bool runs) {
+Arrays detail::shapes_of(World& world, const catena_function& f, const Arrays& x,
+                         const Attrs& attrs, const Options& options, bool runs) {
     Engine engine(world, f, world.state().bind(f, attrs), options);
-    const std::vector<Array> in = complete(f, x);
+    const Arrays in = complete(f, x);
     const Metas metas = metas_of(in);
     if (f.infer != nullptr && !options.composition) {
-        std::vector<Array> y;
+        Arrays y;
         for (const catena_meta& m : inferred(f, engine.infer(metas)))
             y.push_back(Array::without_memory(dims_of(m), m.dtype));
         if (!runs || (f.flags & CATENA_FUNCTION_VIEW) != 0) return y;
@@ -277,12 +262,12 @@ std::vector<Array> detail::shapes_of(World& world, const catena_function& f,
 std::vector<catena_meta> World::infer(const std::string& name,
                                       const std::vector<std::optional<catena_meta>>& inputs,
                                       const Attrs& attrs) {
-    std::vector<Array> x;
+    Arrays x;
     for (const auto& m : inputs)
         x.push_back(m ? Array::without_memory(detail::dims_of(*m), m->dtype) : Array());
     return infer(name, x, attrs);
 }
-std::vector<catena_meta> World::infer(const std::string& name, const std::vector<Array>& inputs,
+std::vector<catena_meta> World::infer(const std::string& name, const Arrays& inputs,
                                       const Attrs& attrs) {
     std::vector<catena_meta> result;
     for (const Array& y : detail::shapes_of(*this, function(name), inputs, attrs, {}))
@@ -290,15 +275,15 @@ std::vector<catena_meta> World::infer(const std::string& name, const std::vector
     return result;
 }
 
-std::vector<Array> World::forward(const std::string& name, const std::vector<Array>& inputs,
-                                  const Attrs& attrs, const Options& options) {
+Arrays World::forward(const std::string& name, const Arrays& inputs, const Attrs& attrs,
+                      const Options& options) {
     const catena_function& f = function(name);
     Engine engine(*this, f, state_->bind(f, attrs), options);
-    const std::vector<Array> x = detail::complete(f, inputs);
+    const Arrays x = detail::complete(f, inputs);
     const bool composes = f.compose != nullptr && options.kernel == nullptr;
     const bool has_kernels = state_->by_phase.contains({name, CATENA_PHASE_FORWARD});
     const bool tries_kernels = !composes || (!options.composition && has_kernels);
-    std::vector<Array> shapes;
+    Arrays shapes;
     if (tries_kernels || !options.within) shapes = detail::shapes_of(*this, f, x, attrs, {});
     for (const Array& y : shapes)
         if (static_cast<std::uint64_t>(y.size()) > options.most_bytes / (y.dtype().bits / 8))
@@ -307,7 +292,7 @@ std::vector<Array> World::forward(const std::string& name, const std::vector<Arr
                                               plugin::text_of(y.shape()));
     if ((f.flags & CATENA_FUNCTION_VIEW) != 0) return {x[0].reshaped(shapes[0].shape())};
     const std::uint64_t start = drawn;
-    std::vector<Array> results;
+    Arrays results;
     bool done = false;
     if (tries_kernels) try {
             std::vector<catena_meta> y;
@@ -324,15 +309,13 @@ std::vector<Array> World::forward(const std::string& name, const std::vector<Arr
     return results;
 }
 
-std::vector<Array> World::backward(const std::string& name, const std::vector<Array>& inputs,
-                                   const std::vector<Array>& outputs, const std::vector<Array>& gy,
-                                   const Attrs& attrs, const Options& options) {
+Arrays World::backward(const std::string& name, const Arrays& inputs, const Arrays& outputs,
+                       const Arrays& gy, const Attrs& attrs, const Options& options) {
     return detail::backward(*this, function(name), {inputs, outputs, gy}, attrs, options,
                             state_->began);
 }
-std::vector<Array> detail::backward(World& world, const catena_function& f, const Given& given,
-                                    const Attrs& attrs, const Options& options,
-                                    std::uint64_t drawn) {
+Arrays detail::backward(World& world, const catena_function& f, const Given& given,
+                        const Attrs& attrs, const Options& options, std::uint64_t drawn) {
     const World::State& state = world.state();
     Engine engine(world, f, state.bind(f, attrs), options);
     const Metas in = complete(f, metas_of(given.x)), out = metas_of(given.y);
@@ -342,9 +325,8 @@ std::vector<Array> detail::backward(World& world, const catena_function& f, cons
                      });
 }
 
-std::vector<Array> World::gradient(const std::string& name, const std::vector<Array>& inputs,
-                                   const std::vector<Array>& outputs, const std::vector<Array>& gy,
-                                   const Attrs& attrs, const Options& options) {
+Arrays World::gradient(const std::string& name, const Arrays& inputs, const Arrays& outputs,
+                       const Arrays& gy, const Attrs& attrs, const Options& options) {
     const catena_function& f = function(name);
     const std::uint64_t began = state_->began;
     Engine engine(*this, f, state_->bind(f, attrs), options);
@@ -355,7 +337,7 @@ std::vector<Array> World::gradient(const std::string& name, const std::vector<Ar
             .of_call({&f, OwnedAttrs(attrs), vars.x, vars.y, began}, vars.gy);
     state_->began = began;
     const std::vector<std::uint64_t> targets = engine.targets(given.x);
-    std::vector<Array> result(given.x.size());
+    Arrays result(given.x.size());
     for (std::size_t i = 0; i < result.size(); ++i) {
         if ((targets[i / 64] >> i % 64 & 1) == 0) continue;
         result[i] = gx[i] != nullptr ? gx[i]->array : detail::zeros_like(given.x[i]);
@@ -367,10 +349,9 @@ std::vector<Array> World::gradient(const std::string& name, const std::vector<Ar
     return result;
 }
 
-std::vector<Array> World::second(const std::string& name, const std::vector<Array>& inputs,
-                                 const std::vector<Array>& outputs, const std::vector<Array>& gy,
-                                 const std::vector<Array>& ggx, const Attrs& attrs,
-                                 const Options& options) {
+Arrays World::second(const std::string& name, const Arrays& inputs, const Arrays& outputs,
+                     const Arrays& gy, const Arrays& ggx, const Attrs& attrs,
+                     const Options& options) {
     const catena_function& f = function(name);
     const std::uint64_t began = state_->began;
     Engine engine(*this, f, state_->bind(f, attrs), options);
@@ -389,7 +370,7 @@ std::vector<Array> World::second(const std::string& name, const std::vector<Arra
             second.add(gx[i], engine.ctx.vars.emplace_back(new catena_var{ggx[i]}).get());
     second.run(tape);
     state_->began = began;
-    std::vector<Array> result;
+    Arrays result;
     const auto take = [&](const catena_var* var) {
         if (var == nullptr) return Array();
         const catena_var* const g = second.gradient(var);

@@ -20,17 +20,14 @@ CallResult result_of(const Call& call) {
 }  // namespace
 
 CallResult StartedWork::wait() const {
-    return result_of([&](catena_ctx* ctx) { return table_->wait(ctx, work_); });
+    return result_of([&](catena_ctx* ctx) { return table_->wait(ctx, work_.get()); });
 }
 CallResult StartedWork::test(bool& done) const {
     std::int32_t flag = -1;
-    CallResult result = result_of([&](catena_ctx* ctx) { return table_->test(ctx, work_, &flag); });
+    CallResult result =
+        result_of([&](catena_ctx* ctx) { return table_->test(ctx, work_.get(), &flag); });
     done = flag == 1;
     return result;
-}
-void StartedWork::release() {
-    if (work_ != nullptr) table_->release(work_);
-    work_ = nullptr;
 }
 
 CommRank CommRank::open(const catena_communicator& table, const catena_comm_options& options,
@@ -42,13 +39,13 @@ CommRank CommRank::open(const catena_communicator& table, const catena_comm_opti
 catena_comm_info CommRank::info() const {
     catena_comm_info info = {};
     info.struct_size = sizeof info;
-    table_->info(comm_, &info);
+    table_->info(get(), &info);
     return info;
 }
 CallResult CommRank::start(const catena_operation& operation, StartedWork& work) const {
     catena_work* started = nullptr;
     CallResult result =
-        result_of([&](catena_ctx* ctx) { return table_->start(ctx, comm_, &operation, &started); });
+        result_of([&](catena_ctx* ctx) { return table_->start(ctx, get(), &operation, &started); });
     work = StartedWork(*table_, result ? started : nullptr);
     return result;
 }
@@ -60,12 +57,8 @@ CallResult CommRank::run(const catena_operation& operation) const {
 CommRank CommRank::split(int color, int key, CallResult& result) const {
     catena_comm* part = nullptr;
     result =
-        result_of([&](catena_ctx* ctx) { return table_->split(ctx, comm_, color, key, &part); });
+        result_of([&](catena_ctx* ctx) { return table_->split(ctx, get(), color, key, &part); });
     return {*table_, result ? part : nullptr};
-}
-void CommRank::close() {
-    if (comm_ != nullptr) table_->close(comm_);
-    comm_ = nullptr;
 }
 
 catena_comm_options comm_options(int rank, int size, const char* address, double timeout) {

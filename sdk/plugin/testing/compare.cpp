@@ -113,8 +113,8 @@ std::string compare(const Array& got, const Array& expected, Tolerance tolerance
     }
     return {};
 }
-std::string compare(const std::vector<Array>& got, const std::vector<Array>& expected,
-                    Tolerance tolerance, const std::function<std::string(std::size_t)>& name) {
+std::string compare(const Arrays& got, const Arrays& expected, Tolerance tolerance,
+                    const std::function<std::string(std::size_t)>& name) {
     if (got.size() != expected.size())
         return "expected " + std::to_string(expected.size()) + " arrays, got " +
                std::to_string(got.size());
@@ -130,11 +130,11 @@ bool has_nan(const Array& a) {
     return std::any_of(values.begin(), values.end(),
                        [](double value) { return std::isnan(value); });
 }
-bool has_nan(const std::vector<Array>& arrays) {
+bool has_nan(const Arrays& arrays) {
     return std::any_of(arrays.begin(), arrays.end(), [](const Array& a) { return has_nan(a); });
 }
 
-double dot(const std::vector<Array>& a, const std::vector<Array>& b) {
+double dot(const Arrays& a, const Arrays& b) {
     double sum = 0;
     for (std::size_t k = 0; k < a.size() && k < b.size(); ++k) {
         if (!a[k] || !b[k]) continue;
@@ -144,7 +144,7 @@ double dot(const std::vector<Array>& a, const std::vector<Array>& b) {
     return sum;
 }
 
-Array differences(std::vector<Array> x, std::size_t which, double step, std::int64_t most,
+Array differences(Arrays x, std::size_t which, double step, std::int64_t most,
                   const ScalarFunction& value) {
     Array result(x[which].shape(), dtype_of<double>());
     const std::int64_t n = x[which].size();

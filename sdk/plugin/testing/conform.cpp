@@ -222,12 +222,11 @@ namespace {
 using namespace detail;
 
 // Returns the inputs in the widest dtypes that the function accepts, unless it accepts them as given.
-std::vector<Array> fitted(World& world, const catena_function& f, std::vector<Array> x,
-                          const OwnedAttrs& attrs) {
+Arrays fitted(World& world, const catena_function& f, Arrays x, const OwnedAttrs& attrs) {
     const TypeVars vars(f);
-    std::optional<std::vector<Array>> widest;
+    std::optional<Arrays> widest;
     for (Row& row : rows_of(world, f)) {
-        std::vector<Array> other = x;
+        Arrays other = x;
         bool as_given = true;
         bool alike = true;
         for (std::size_t i = 0; i < x.size(); ++i) {
@@ -273,8 +272,8 @@ bool takes_any(World& world, const catena_function& f, const Sample& sample) {
 }
 
 // Compares the outputs that the case has expected values for; the text names the first that differs.
-std::string compare_outputs(const catena_function& f, const std::vector<Array>& y,
-                            const std::vector<Array>& expected, Tolerance tolerance) {
+std::string compare_outputs(const catena_function& f, const Arrays& y, const Arrays& expected,
+                            Tolerance tolerance) {
     if (expected.size() > y.size())
         return "expected " + std::to_string(expected.size()) + " outputs, got " +
                std::to_string(y.size());
@@ -319,7 +318,7 @@ Report examine(World& world, const Case& c) {
         settings.large = false;
         Sample sample;
         sample.example.attrs = OwnedAttrs(c.attrs);
-        std::vector<Array> given = complete(f, c.inputs);
+        Arrays given = complete(f, c.inputs);
         for (Array& a : given)
             if (a && a.floating()) a = a.to(dtype_of<double>());
         sample.x = fitted(world, f, std::move(given), sample.example.attrs);

@@ -63,8 +63,7 @@ void look_beside(Reply& reply, std::span<const Array> arrays, const Name& name) 
             reply.damage = name(i) + ": written out of bounds: " + text;
 }
 template <class Name>
-void look_unchanged(Reply& reply, const std::vector<Array>& now, const std::vector<Array>& before,
-                    const Name& name) {
+void look_unchanged(Reply& reply, const Arrays& now, const Arrays& before, const Name& name) {
     look_beside(reply, now, name);
     const std::size_t n = std::min(now.size(), before.size());
     for (std::size_t i = 0; i < n && reply.changed.empty(); ++i)
@@ -103,7 +102,7 @@ const catena_value* Engine::attributes(Ground& ground) const {
     return ground.list(values);
 }
 
-std::vector<std::uint64_t> Engine::targets(const std::vector<Array>& x) const {
+std::vector<std::uint64_t> Engine::targets(const Arrays& x) const {
     std::vector<std::uint64_t> words((x.size() + 63) / 64);
     for (std::size_t i = 0; i < x.size(); ++i)
         if (takes_gradient(f_, i, x[i]) && (i >= 64 || (options_.targets >> i & 1) != 0))
@@ -304,8 +303,8 @@ struct Engine::Call {
 };
 
 // Calls plan(). Returns false if no further callback is to be called.
-bool Engine::plan(Call& call, const catena_call* early, std::vector<Array>& saved,
-                  std::uint64_t& scratch, Step last, Reply& reply) {
+bool Engine::plan(Call& call, const catena_call* early, Arrays& saved, std::uint64_t& scratch,
+                  Step last, Reply& reply) {
     const catena_kernel& k = call.kernel;
     Ground& ground = call.ground;
     std::vector<catena_meta*> metas;
@@ -335,7 +334,7 @@ bool Engine::plan(Call& call, const catena_call* early, std::vector<Array>& save
 }
 
 // Calls the kernel's callbacks up to `last`. Returns false if there is no result.
-bool Engine::kernel_call(Call& call, std::vector<Array>& saved, Step last, Reply& reply) {
+bool Engine::kernel_call(Call& call, Arrays& saved, Step last, Reply& reply) {
     const catena_kernel& k = call.kernel;
     ctx.device = call.device == nullptr ? "cpu" : k.device;
     const catena_call* early = call.ground.lend(call.lists(true));
@@ -369,13 +368,13 @@ bool Engine::kernel_call(Call& call, std::vector<Array>& saved, Step last, Reply
     return true;
 }
 
-Reply Engine::forward(const catena_kernel& k, const std::vector<Array>& given,
-                      const std::vector<catena_meta>& metas, Step last, std::vector<Array>& saved) {
+Reply Engine::forward(const catena_kernel& k, const Arrays& given,
+                      const std::vector<catena_meta>& metas, Step last, Arrays& saved) {
     Call call(*this, k);
     Reply reply;
-    std::vector<Array> x = given;
+    Arrays x = given;
     x.resize(std::max<std::size_t>(x.size(), f_.n_inputs));
-    std::vector<Array> y;
+    Arrays y;
     for (const catena_meta& m : metas) y.push_back(unwritten(dims_of(m), m.dtype));
     const auto updated = [&](std::size_t i) {
         return (input_flags(f_, i) & CATENA_PORT_MUTATED) != 0;
@@ -404,7 +403,7 @@ Reply Engine::forward(const catena_kernel& k, const std::vector<Array>& given,
 
 // Runs a forward kernel of the variant for the state and the outputs that a backward kernel reads.
 Reply Engine::save(const std::vector<const catena_kernel*>& kernels, Given& given,
-                   std::uint64_t drawn, std::vector<Array>& saved) {
+                   std::uint64_t drawn, Arrays& saved) {
     std::vector<catena_meta> metas;
     for (const Array& a : given.y) metas.push_back(a.meta());
     const Options options = std::exchange(options_, Options());
@@ -426,8 +425,7 @@ Reply Engine::save(const std::vector<const catena_kernel*>& kernels, Given& give
 }
 
 // Fills the lists of a backward call: the retained values and the wanted gradients.
-void Engine::lend(Call& call, Given& now, std::vector<Array>& gx, std::uint64_t kept_x,
-                  std::uint64_t kept_y) {
+void Engine::lend(Call& call, Given& now, Arrays& gx, std::uint64_t kept_x, std::uint64_t kept_y) {
     const auto lent = [&](Array& a, bool retained, std::size_t port) -> catena_tensor* {
         const Unretained how = lends(retained, port);
         if (!a || how == Unretained::missing) return nullptr;
@@ -458,7 +456,7 @@ Reply Engine::backward(const catena_kernel& k, const std::vector<const catena_ke
     now.x.resize(std::max<std::size_t>(now.x.size(), f_.n_inputs));
     now.y.resize(f_.n_outputs);
     now.gy.resize(f_.n_outputs);
-    std::vector<Array> saved, saved_y;
+    Arrays saved, saved_y;
     const bool own = k.variant != nullptr;
     if (own) {
         if (Reply reply = save(before, now, drawn, saved); !reply.ok()) return reply;
@@ -466,7 +464,7 @@ Reply Engine::backward(const catena_kernel& k, const std::vector<const catena_ke
     }
     const std::uint64_t kept_x = own ? k.retain_x : f_.retain_x;
     const std::uint64_t kept_y = own ? k.retain_y : f_.retain_y;
-    std::vector<Array> gx(now.x.size());
+    Arrays gx(now.x.size());
     Call call(*this, k);
     lend(call, now, gx, kept_x, kept_y);
     Reply reply;
@@ -488,7 +486,7 @@ Reply Engine::backward(const catena_kernel& k, const std::vector<const catena_ke
 }
 
 Engine::Vars Engine::make(const Given& given) {
-    const auto each = [&](const std::vector<Array>& arrays) {
+    const auto each = [&](const Arrays& arrays) {
         std::vector<catena_var*> vars;
         for (const Array& a : arrays)
             vars.push_back(a ? ctx.vars.emplace_back(new catena_var{a}).get() : nullptr);

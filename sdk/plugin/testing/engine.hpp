@@ -66,8 +66,7 @@ public:
     }
     template <class T>
     const T* list(const std::vector<T>& items) {
-        return reinterpret_cast<const T*>(
-            bytes(items.data(), items.size() * sizeof(T), alignof(T), true));
+        return list(items.data(), items.size());
     }
     template <class T>
     const T* list(const T* items, std::size_t n) {
@@ -123,7 +122,7 @@ struct Reply {
     std::string damage;              // a write out of bounds
     std::string changed;             // a write to read-only arguments
     std::vector<catena_meta> metas;  // of the outputs, by infer()
-    std::vector<Array> results;      // outputs and updated inputs; gradients
+    Arrays results;                  // outputs and updated inputs; gradients
     // Set by a Watch: whether a requested fault happened, and the number of calls of fail().
     bool fired = false;
     int failures = 0;
@@ -147,9 +146,9 @@ protected:
 };
 
 struct Given {
-    std::vector<Array> x;
-    std::vector<Array> y = {};   // backward
-    std::vector<Array> gy = {};  // backward
+    Arrays x;
+    Arrays y = {};   // backward
+    Arrays gy = {};  // backward
     template <class Change>
     Given changed(const Change& change) const {
         Given result = *this;
@@ -174,11 +173,11 @@ public:
     // `before` is the initial value of each byte of the outputs.
     Reply infer(const Metas& x, int before = 0xff);
     // Returns shapes and dtypes by infer(), or by compose() without it.
-    Reply shapes(const std::vector<Array>& x, int before = 0xff);
+    Reply shapes(const Arrays& x, int before = 0xff);
     // Runs the callbacks up to `last`; outputs have the shapes and dtypes of y.
-    Reply forward(const catena_kernel& k, const std::vector<Array>& x,
-                  const std::vector<catena_meta>& y, Step last = Step::run) {
-        std::vector<Array> saved;
+    Reply forward(const catena_kernel& k, const Arrays& x, const std::vector<catena_meta>& y,
+                  Step last = Step::run) {
+        Arrays saved;
         return forward(k, x, y, last, saved);
     }
     // `before` are the forward kernels of its variant. The first that serves the call runs first,
@@ -205,7 +204,7 @@ public:
     Reply compose(const std::vector<catena_var*>& x, std::vector<catena_var*>& y,
                   bool shapes = false);
     // The inputs whose gradients are wanted: bit i % 64 of word i / 64.
-    std::vector<std::uint64_t> targets(const std::vector<Array>& x) const;
+    std::vector<std::uint64_t> targets(const Arrays& x) const;
 
 private:
     struct Call;
@@ -214,15 +213,14 @@ private:
     void begin_variables();
     std::vector<catena_var*> handles(const std::vector<catena_var*>& vars) const;
     const catena_value* attributes(Ground& ground) const;
-    bool kernel_call(Call& call, std::vector<Array>& saved, Step last, Reply& reply);
-    bool plan(Call& call, const catena_call* early, std::vector<Array>& saved,
-              std::uint64_t& scratch, Step last, Reply& reply);
-    Reply forward(const catena_kernel& k, const std::vector<Array>& x,
-                  const std::vector<catena_meta>& y, Step last, std::vector<Array>& saved);
+    bool kernel_call(Call& call, Arrays& saved, Step last, Reply& reply);
+    bool plan(Call& call, const catena_call* early, Arrays& saved, std::uint64_t& scratch,
+              Step last, Reply& reply);
+    Reply forward(const catena_kernel& k, const Arrays& x, const std::vector<catena_meta>& y,
+                  Step last, Arrays& saved);
     Reply save(const std::vector<const catena_kernel*>& kernels, Given& given, std::uint64_t drawn,
-               std::vector<Array>& saved);
-    void lend(Call& call, Given& now, std::vector<Array>& gx, std::uint64_t kept_x,
-              std::uint64_t kept_y);
+               Arrays& saved);
+    void lend(Call& call, Given& now, Arrays& gx, std::uint64_t kept_x, std::uint64_t kept_y);
     Unretained lends(bool retained, std::size_t port) const;
     // Returns an array of the bytes that stand for uninitialized memory.
     Array unwritten(const Dims& shape, catena_dtype dtype) const;
@@ -237,11 +235,11 @@ private:
 // Shapes and dtypes of the outputs by infer(), or by compose() without it or if the options say so, as
 // arrays without memory. With `runs`, it throws if no kernel could
 // serve the call and there is no composition.
-std::vector<Array> shapes_of(World& world, const catena_function& f, const std::vector<Array>& x,
-                             const Attrs& attrs, const Options& options, bool runs = false);
+Arrays shapes_of(World& world, const catena_function& f, const Arrays& x, const Attrs& attrs,
+                 const Options& options, bool runs = false);
 
 // World::backward(). `drawn` is the number of random numbers drawn before the forward call.
-std::vector<Array> backward(World& world, const catena_function& f, const Given& given,
-                            const Attrs& attrs, const Options& options, std::uint64_t drawn);
+Arrays backward(World& world, const catena_function& f, const Given& given, const Attrs& attrs,
+                const Options& options, std::uint64_t drawn);
 
 }  // namespace catena::testing::detail

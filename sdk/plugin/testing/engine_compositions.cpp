@@ -20,10 +20,7 @@ public:
         for (const catena_ctx* at = running; at != nullptr; at = at->outer) {
             chain = std::string(at->composes->name) + " > " + chain;
             if (std::strcmp(at->composes->name, f.name) == 0)
-                throw Failure(CATENA_E_INVALID, std::string("[") + f.name +
-                                                    "] compose: expected calls that do not lead "
-                                                    "back to it, got " +
-                                                    chain);
+                refuse(f, CATENA_E_INVALID, "compose", "calls that do not lead back to it", chain);
         }
         ctx.composes = &f;
         ctx.x = x;
@@ -78,7 +75,7 @@ Reply Engine::compose(const std::vector<catena_var*>& x, std::vector<catena_var*
     return reply;
 }
 
-Reply Engine::shapes(const std::vector<Array>& x, int before) {
+Reply Engine::shapes(const Arrays& x, int before) {
     if (f_.infer != nullptr) return infer(metas_of(x), before);
     std::vector<catena_var*> y;
     Reply reply = compose(make({x}).x, y, true);

@@ -16,24 +16,7 @@ bool Settings::wants(Check check) const {
            (check == Check::empty || check == Check::size_one || check == Check::zero_d);
 }
 bool Settings::wants_kernels(int phase) const {
-    if (!only) return true;
-    switch (*only) {
-        case Check::example:
-        case Check::gradient:
-        case Check::second_order:
-        case Check::empty:
-        case Check::size_one:
-        case Check::zero_d:
-        case Check::wrong_rank:
-        case Check::wrong_shape:
-        case Check::wrong_dtype: return false;
-        case Check::dtypes: return phase == CATENA_PHASE_FORWARD;
-        case Check::backward:
-        case Check::targets:
-        case Check::missing_gy:
-        case Check::retained: return phase == CATENA_PHASE_BACKWARD;
-        default: return true;
-    }
+    return !only || (info(*only).phases >> phase & 1) != 0;
 }
 
 namespace detail {
@@ -45,9 +28,9 @@ std::optional<Check> watcher_of(const std::exception& e) {
 }
 bool explains(const catena_function& f, const std::string& text) {
     const std::string start = std::string("[") + f.name + "] ";
-    return text.compare(0, start.size(), start) == 0 && text.size() > start.size() + 4;
+    return text.starts_with(start) && text.size() > start.size() + 4;
 }
-std::vector<Array> plus_one(std::vector<Array> arrays, std::size_t n) {
+Arrays plus_one(Arrays arrays, std::size_t n) {
     for (std::size_t k = 0; k < n && k < arrays.size(); ++k)
         for (std::int64_t i = 0; arrays[k] && arrays[k].floating() && i < arrays[k].size(); ++i)
             arrays[k].set(i, arrays[k].at(i) + 1);
@@ -78,21 +61,21 @@ void Exam::caught(const std::exception& e, Check check, const std::string& what)
     else report.fail(check, what + " of " + where + e.what());
 }
 
-std::vector<Array> Exam::forward(const std::vector<Array>& x, Options options) {
+Arrays Exam::forward(const Arrays& x, Options options) {
     options.train = sample.train;
     world.drawn = 0;
     return world.forward(f.name, x, sample.example.attrs.list(), options);
 }
-std::vector<Array> Exam::gradient(const Given& g, Options options) {
+Arrays Exam::gradient(const Given& g, Options options) {
     options.train = sample.train;
     world.drawn = 0;
     return world.gradient(f.name, g.x, g.y, g.gy, sample.example.attrs.list(), options);
 }
-std::vector<Array> Exam::backward(const Given& g, Options options) {
+Arrays Exam::backward(const Given& g, Options options) {
     options.train = sample.train;
     return detail::backward(world, f, g, sample.example.attrs.list(), options, 0);
 }
-std::vector<Array> Exam::run(const Use& use, const Given& g, Options options) {
+Arrays Exam::run(const Use& use, const Given& g, Options options) {
     options.kernel = use.kernel;
     options.composition = use.kernel == nullptr;
     if (use.forward()) return forward(g.x, options);
@@ -111,8 +94,8 @@ bool Exam::differentiable() const {
     return in && out;
 }
 // Returns gradients to pass to backward, one for each output that has one.
-std::vector<Array> Exam::draw_gy(const std::vector<Array>& y) const {
-    std::vector<Array> gy;
+Arrays Exam::draw_gy(const Arrays& y) const {
+    Arrays gy;
     for (std::size_t i = 0; i < f.n_outputs; ++i)
         gy.push_back(
             gives_gradient(f, i, y[i])
@@ -121,22 +104,21 @@ std::vector<Array> Exam::draw_gy(const std::vector<Array>& y) const {
                 : Array());
     return gy;
 }
-std::vector<Array> Exam::exact_gradient(const Given& g, Options options) {
+Arrays Exam::exact_gradient(const Given& g, Options options) {
     return composed() ? gradient(g, options) : backward(g, options);
 }
 
-std::string Exam::compare(const std::vector<Array>& got, const std::vector<Array>& expected,
-                          Tolerance tolerance, int phase) const {
+std::string Exam::compare(const Arrays& got, const Arrays& expected, Tolerance tolerance,
+                          int phase) const {
     return testing::compare(got, expected, tolerance,
                             [&](std::size_t i) { return result_name(f, phase, i); });
 }
-std::string Exam::same_bits(const std::vector<Array>& got, const std::vector<Array>& expected,
-                            int phase) const {
+std::string Exam::same_bits(const Arrays& got, const Arrays& expected, int phase) const {
     if (got == expected) return {};
     const std::string text = compare(got, expected, {0, 0}, phase);
     return text.empty() ? "other bits" : text;
 }
-std::string Exam::alike(const Use& u, const std::vector<Array>& got) const {
+std::string Exam::alike(const Use& u, const Arrays& got) const {
     return u.flag(CATENA_KERNEL_DETERMINISTIC) ? same_bits(got, u.result, u.phase)
                                                : compare(got, u.result, u.tolerance, u.phase);
 }
@@ -154,7 +136,7 @@ bool Exam::repeats(const Use& u) {
 
 std::string Exam::reads_unretained(std::uint64_t kept_x, std::uint64_t kept_y, const Given& g,
                                    Tolerance tolerance,
-                                   const std::function<std::vector<Array>(const Options&)>& run) {
+                                   const std::function<Arrays(const Options&)>& run) {
     std::vector<std::pair<int, std::string>> ports;
     for (std::size_t i = 0; i < g.x.size(); ++i)
         if (g.x[i] && !retains(kept_x, i, f.n_inputs))
@@ -166,7 +148,7 @@ std::string Exam::reads_unretained(std::uint64_t kept_x, std::uint64_t kept_y, c
     if (ports.empty()) return {};
     Options options;
     options.unretained = Unretained::given;
-    const std::vector<Array> honest = run(options);
+    const Arrays honest = run(options);
     const auto differs = [&](Unretained how, int port) {
         options.unretained = how;
         options.spoilt = port;
@@ -282,9 +264,9 @@ bool Exam::prepare_backward(Use& u) {
     u.given.gy = gy;
     return true;
 }
-const std::vector<Array>& Exam::expected(const Use& u) {
+const Arrays& Exam::expected(const Use& u) {
     auto& [y, gx] = expected_[u.row];
-    std::vector<Array>& result = u.forward() ? y : gx;
+    Arrays& result = u.forward() ? y : gx;
     if (!result.empty()) return result;
     Given wide;
     for (std::size_t i = 0; i < sample.x.size(); ++i)

@@ -22,7 +22,7 @@ struct Use {
     std::string row;
     Tolerance tolerance;
     Given given;
-    std::vector<Array> result;
+    Arrays result;
 };
 
 class Exam {
@@ -35,9 +35,9 @@ public:
     void step(Check check, const std::string& what, const std::function<std::string()>& body,
               bool decides = true);
 
-    std::vector<Array> forward(const std::vector<Array>& x, Options options = {});
-    std::vector<Array> gradient(const Given& g, Options options = {});
-    std::vector<Array> run(const Use& use, const Given& g, Options options);
+    Arrays forward(const Arrays& x, Options options = {});
+    Arrays gradient(const Given& g, Options options = {});
+    Arrays run(const Use& use, const Given& g, Options options);
 
     // Whether gradients are made of calls: of gradient(), or of the parts of compose().
     bool composed() const {
@@ -51,15 +51,14 @@ public:
     Given base() const { return {sample.x, sample.y, draw_gy(sample.y)}; }
     // Returns the reference for backward kernels: the composed gradient, which has checks of its
     // own, or, without a composition, the gradient of the kernel that World selects.
-    std::vector<Array> exact_gradient(const Given& g, Options options = {});
+    Arrays exact_gradient(const Given& g, Options options = {});
 
     // compare() and same_bits() with the names of a phase's results.
-    std::string compare(const std::vector<Array>& got, const std::vector<Array>& expected,
-                        Tolerance tolerance, int phase) const;
-    std::string same_bits(const std::vector<Array>& got, const std::vector<Array>& expected,
-                          int phase) const;
+    std::string compare(const Arrays& got, const Arrays& expected, Tolerance tolerance,
+                        int phase) const;
+    std::string same_bits(const Arrays& got, const Arrays& expected, int phase) const;
     // Compares a result with the use's own: bit for bit if the kernel is DETERMINISTIC.
-    std::string alike(const Use& u, const std::vector<Array>& got) const;
+    std::string alike(const Use& u, const Arrays& got) const;
     // Checks that another run gives the same result.
     bool repeats(const Use& u);
 
@@ -68,13 +67,13 @@ public:
     // with NULL, because those would crash.
     std::string reads_unretained(std::uint64_t kept_x, std::uint64_t kept_y, const Given& g,
                                  Tolerance tolerance,
-                                 const std::function<std::vector<Array>(const Options&)>& run);
+                                 const std::function<Arrays(const Options&)>& run);
     // Returns every kernel of a phase and the composition, once for each row of dtypes in which it
     // serves this call.
     std::vector<Use> uses(int phase);
     // Returns the results for the same numbers in the sample's dtypes, computed once for each row:
     // those of the composition, if there is one.
-    const std::vector<Array>& expected(const Use& u);
+    const Arrays& expected(const Use& u);
 
     World& world;
     const catena_function& f;
@@ -84,8 +83,8 @@ public:
     const TypeVars vars;
 
 private:
-    std::vector<Array> backward(const Given& g, Options options);
-    std::vector<Array> draw_gy(const std::vector<Array>& y) const;
+    Arrays backward(const Given& g, Options options);
+    Arrays draw_gy(const Arrays& y) const;
     void use(const catena_kernel* k, int phase, Row row, std::vector<Use>& result);
     // Reports an exception of a step.
     void caught(const std::exception& e, Check check, const std::string& what);
@@ -95,7 +94,7 @@ private:
 
     std::string unfit_;  // why fits() returned false
     // By row: outputs and their gradients; expected outputs and expected gradients of inputs.
-    using Both = std::pair<std::vector<Array>, std::vector<Array>>;
+    using Both = std::pair<Arrays, Arrays>;
     std::map<std::string, Both> outputs_, expected_;
 };
 
@@ -103,7 +102,7 @@ private:
 std::optional<Check> watcher_of(const std::exception& e);
 // Whether a text begins with "[catena.relu] ", the function's name, and has a message after it.
 bool explains(const catena_function& f, const std::string& text);
-std::vector<Array> plus_one(std::vector<Array> arrays, std::size_t n);
+Arrays plus_one(Arrays arrays, std::size_t n);
 // Returns the message for a wrong result of a kernel that was asked to add.
 std::string asked_to_add(const std::string& text);
 

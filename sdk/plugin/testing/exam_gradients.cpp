@@ -38,13 +38,11 @@ public:
 
     // Compares the gradient with finite differences of sum(gy * y).
     void first_order() {
-        const auto value = [&](const std::vector<Array>& x) {
-            return dot(given_.gy, e_.forward(x));
-        };
+        const auto value = [&](const Arrays& x) { return dot(given_.gy, e_.forward(x)); };
         // Check::backward compares with the composition if there is one.
         const Check check = e_.composed() ? Check::gradient : Check::backward;
         if (reads_unretained()) return;
-        const std::vector<Array> gx =
+        const Arrays gx =
             result_of(check, "the gradient", [&] { return e_.exact_gradient(given_); });
         if (gx.empty()) return;
         Measured measured;
@@ -55,14 +53,14 @@ public:
     }
     // Does the same for sum(ggx * gradient(x, gy)), with respect to x and gy.
     void second_order() {
-        std::vector<Array> args = given_.x;
+        Arrays args = given_.x;
         args.insert(args.end(), given_.gy.begin(), given_.gy.end());
         const std::size_t n = given_.x.size();
-        std::vector<Array> ggx(n);
+        Arrays ggx(n);
         for (const std::size_t i : targets_)
             ggx[i] = Array::random<double>(given_.x[i].shape(), 33 + static_cast<unsigned>(i))
                          .to(given_.x[i].dtype());
-        const auto value = [&](const std::vector<Array>& at) {
+        const auto value = [&](const Arrays& at) {
             Given g;
             g.x.assign(at.begin(), at.begin() + static_cast<std::ptrdiff_t>(n));
             g.gy.assign(at.begin() + static_cast<std::ptrdiff_t>(n), at.end());
@@ -75,8 +73,7 @@ public:
             return e_.world.second(e_.f.name, given_.x, given_.y, given_.gy, ggx,
                                    e_.sample.example.attrs.list(), options);
         };
-        const std::vector<Array> got =
-            result_of(Check::second_order, "the gradient of the gradient", second);
+        const Arrays got = result_of(Check::second_order, "the gradient of the gradient", second);
         if (got.empty()) return;
         Measured measured;
         for (const std::size_t i : targets_)
@@ -99,7 +96,7 @@ public:
             e_.step(Check::missing_gy, "composed gradient without any", [&] {
                 Given none = given_;
                 for (Array& g : none.gy) g = Array();
-                std::vector<Array> zero(none.x.size());
+                Arrays zero(none.x.size());
                 for (const std::size_t i : targets_) zero[i] = zeros_like(none.x[i]);
                 return e_.compare(e_.gradient(none), zero, {0, 0}, CATENA_PHASE_BACKWARD);
             });
@@ -119,7 +116,7 @@ public:
     }
 
 private:
-    using Run = std::function<std::vector<Array>(const Given&, const Options&)>;
+    using Run = std::function<Arrays(const Given&, const Options&)>;
     // The outcome of finite differences for one gradient.
     struct Measured {
         bool any = false;
@@ -130,8 +127,8 @@ private:
     double step() const { return exact_ ? settings().step : 1e-2; }
     // Returns an empty result if body() throws, which fails the check.
     template <class Body>
-    std::vector<Array> result_of(Check check, const std::string& what, const Body& body) {
-        std::vector<Array> result;
+    Arrays result_of(Check check, const std::string& what, const Body& body) {
+        Arrays result;
         const auto keep = [&] {
             result = body();
             return "";
@@ -170,9 +167,9 @@ private:
         });
         return !read.empty();
     }
-    void compare_to(Check check, const std::string& what, const Array& got,
-                    const std::vector<Array>& args, std::size_t which, std::int64_t most,
-                    Tolerance tolerance, const ScalarFunction& value, Measured& measured) {
+    void compare_to(Check check, const std::string& what, const Array& got, const Arrays& args,
+                    std::size_t which, std::int64_t most, Tolerance tolerance,
+                    const ScalarFunction& value, Measured& measured) {
         e_.step(
             check, what,
             [&] {
@@ -198,7 +195,7 @@ private:
         std::uint64_t all = 0;  // of the first 64 inputs; the others are always wanted
         for (const std::size_t i : targets_)
             if (i < 64) all |= std::uint64_t{1} << i;
-        const std::vector<Array> complete =
+        const Arrays complete =
             result_of(adds && !settings().wants(Check::targets) ? Check::add : Check::targets, who,
                       [&] { return run(g, Options()); });
         if (complete.empty()) return;
@@ -206,7 +203,7 @@ private:
             for (const bool add : {false, true}) {
                 if (add && !adds) continue;
                 const auto gives_the_same = [&] {
-                    std::vector<Array> expected = complete;
+                    Arrays expected = complete;
                     for (std::size_t i = 0; i < expected.size(); ++i)
                         if (i < 64 && (set >> i & 1) == 0) expected[i] = Array();
                     if (add) expected = plus_one(expected, expected.size());

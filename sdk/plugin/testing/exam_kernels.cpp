@@ -12,7 +12,7 @@ Array odd_address(const Array& a) { return a.moved(a.dtype().bits / 8); }
 
 // Returns the first read-only array for which other bytes around it change the result.
 std::string beside_which(Exam& exam, const Use& u) {
-    const auto changes = [&](std::vector<Array> Given::*list, std::size_t i) {
+    const auto changes = [&](Arrays Given::*list, std::size_t i) {
         Given other = u.given;
         Array& a = (other.*list)[i];
         if (!a) return false;

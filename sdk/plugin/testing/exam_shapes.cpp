@@ -211,7 +211,7 @@ private:
             try {
                 const Sample sample = make_sample(world_, f_, e, settings_.seed);
                 Exam exam(world_, f_, sample, report_, settings_);
-                std::vector<Array> x = sample.x;
+                Arrays x = sample.x;
                 for (Array& a : x)
                     if (a) a = a.moved(0, 0x3f);
                 if (!exam.same_bits(exam.forward(x), sample.y, CATENA_PHASE_FORWARD).empty())
@@ -246,7 +246,7 @@ private:
                  {dtype_of<std::uint16_t>(), dtype_of<std::int16_t>(), dtype_of<bool>(),
                   dtype_of<std::int32_t>(), dtype_of<float>()})
                 for (const bool together : {false, true}) {
-                    std::vector<Array> x = sample.x;
+                    Arrays x = sample.x;
                     for (std::size_t k = 0; k < x.size(); ++k)
                         if (x[k] && (k == i || (together && vars.input(k) == vars.input(i))))
                             x[k] = Array::constant(x[k].shape(), d, 1);
@@ -259,7 +259,7 @@ private:
         if (!refused && f_.compose != nullptr)
             report_.skip(Check::wrong_dtype, "a composition: its parts accept every dtype");
     }
-    bool has_row(const std::vector<Array>& x) const {
+    bool has_row(const Arrays& x) const {
         if (f_.compose != nullptr) try {
                 world_.infer(f_.name, x, example_.attrs.list());
                 return true;
@@ -270,7 +270,7 @@ private:
             world_.kernels(f_.name, CATENA_PHASE_FORWARD),
             [&](const catena_kernel* k) { return fits(f_, *k, metas_of(x), {}); });
     }
-    std::string refuse(Exam& exam, const std::vector<Array>& x) const {
+    std::string refuse(Exam& exam, const Arrays& x) const {
         const std::size_t before = world_.runs();
         try {
             exam.forward(x);

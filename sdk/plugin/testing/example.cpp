@@ -191,20 +191,17 @@ private:
         return false;
     }
     void value(const std::string& name, std::int32_t kind) {
-        using plugin::value_of;
-        OwnedAttrs& attrs = result_.attrs;
-        if (kind == CATENA_ATTR_INT) attrs.set(name, value_of(number<std::int64_t>()));
-        else if (kind == CATENA_ATTR_FLOAT) attrs.set(name, value_of(number<double>()));
+        const auto set = [&](const auto& v) { result_.attrs.set(name, plugin::value_of(v)); };
+        if (kind == CATENA_ATTR_INT) set(number<std::int64_t>());
+        else if (kind == CATENA_ATTR_FLOAT) set(number<double>());
         else if (kind == CATENA_ATTR_BOOL) {
             const std::string truth = word();
             if (truth != "true" && truth != "false") fail("true or false");
-            attrs.set(name, value_of(truth == "true"));
-        } else if (kind == CATENA_ATTR_STRING) attrs.set(name, value_of(quoted().c_str()));
-        else if (kind == CATENA_ATTR_INTS)
-            attrs.set(name, value_of(plugin::Ints(list<std::int64_t>())));
-        else if (kind == CATENA_ATTR_FLOATS)
-            attrs.set(name, value_of(plugin::Floats(list<double>())));
-        else attrs.set(name, value_of(dtype(quoted())));
+            set(truth == "true");
+        } else if (kind == CATENA_ATTR_STRING) set(quoted().c_str());
+        else if (kind == CATENA_ATTR_INTS) set(plugin::Ints(list<std::int64_t>()));
+        else if (kind == CATENA_ATTR_FLOATS) set(plugin::Floats(list<double>()));
+        else set(dtype(quoted()));
     }
     catena_dtype dtype(const std::string& name) const {
         for (const catena_dtype d : detail::EveryType::dtypes)

@@ -69,20 +69,17 @@ std::vector<double> Exchange::results() const {
         for (std::uint64_t i = 0; i < n; ++i) all.push_back(element(i));
     };
     const bool root = rank_ == form_.root;
+    const bool at_root = form_.kind == CATENA_OP_REDUCE || form_.kind == CATENA_OP_GATHER;
+    if (root ? form_.kind == CATENA_OP_BCAST : at_root) return {};
     switch (form_.kind) {
         case CATENA_OP_REDUCE:
-            if (!root) break;
-            [[fallthrough]];
         case CATENA_OP_ALLREDUCE:
             append(form_.count, [&](std::uint64_t i) { return reduced(i); });
             break;
         case CATENA_OP_BCAST:
-            if (root) break;
             append(form_.count, [&](std::uint64_t i) { return number(form_.root, i); });
             break;
         case CATENA_OP_GATHER:
-            if (!root) break;
-            [[fallthrough]];
         case CATENA_OP_ALLGATHER:
             for (int r = 0; r < size_; ++r)
                 append(piece(r), [&](std::uint64_t i) { return number(r, i); });

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "catena/abi/ext/communicator.h"
-#include "catena/testing/array.hpp"
+#include "testing/types.hpp"
 
 namespace catena::testing {
 
@@ -24,19 +24,7 @@ struct Form {
 };
 bool has_pieces(int kind);
 bool has_reduction(catena_dtype dtype, int reduction);
-inline constexpr catena_dtype reducible_dtypes[] = {dtype_of<float>(),
-                                                    dtype_of<double>(),
-                                                    dtype_of<plugin::Float16>(),
-                                                    dtype_of<plugin::BFloat16>(),
-                                                    dtype_of<std::int8_t>(),
-                                                    dtype_of<std::int16_t>(),
-                                                    dtype_of<std::int32_t>(),
-                                                    dtype_of<std::int64_t>(),
-                                                    dtype_of<std::uint8_t>(),
-                                                    dtype_of<std::uint16_t>(),
-                                                    dtype_of<std::uint32_t>(),
-                                                    dtype_of<std::uint64_t>(),
-                                                    dtype_of<bool>()};
+inline constexpr auto& reducible_dtypes = detail::EveryType::dtypes;
 
 // The part of one rank in such an operation.
 class Exchange {

@@ -97,6 +97,13 @@ inline std::string result_name(const catena_function& f, int phase, std::size_t 
             return std::string(f.inputs[k]->name) + " as updated";
     return std::to_string(i);
 }
+// Throws "[function] what: expected X, got Y".
+template <class Error = Failure>
+[[noreturn]] void refuse(const catena_function& f, catena_status status, const std::string& what,
+                         const std::string& expected, const std::string& got) {
+    throw Error(status, std::string("[") + f.name + "] " + what + ": expected " + expected +
+                            ", got " + got);
+}
 // Adds empty inputs for those that a call leaves out. Throws a Failure if a host would refuse the call.
 template <class Input>
 std::vector<Input> complete(const catena_function& f, std::vector<Input> x) {
@@ -107,18 +114,16 @@ std::vector<Input> complete(const catena_function& f, std::vector<Input> x) {
     if (x.size() < least || (x.size() > n && !variadic)) {
         std::string most = variadic ? " or more" : " to " + std::to_string(n);
         if (!variadic && least == n) most.clear();
-        throw Failure(CATENA_E_INVALID, std::string("[") + f.name + "] inputs: expected " +
-                                            std::to_string(least) + most + ", got " +
-                                            std::to_string(x.size()));
+        refuse(f, CATENA_E_INVALID, "inputs", std::to_string(least) + most,
+               std::to_string(x.size()));
     }
     x.resize(std::max(x.size(), n));
     for (std::size_t i = 0; i < x.size(); ++i)
         if (!x[i] && (input_flags(f, i) & CATENA_PORT_OPTIONAL) == 0)
-            throw Failure(CATENA_E_INVALID, std::string("[") + f.name + "] " + input_name(f, i) +
-                                                ": expected an array, got none");
+            refuse(f, CATENA_E_INVALID, input_name(f, i), "an array", "none");
     return x;
 }
-inline Metas metas_of(const std::vector<Array>& arrays) {
+inline Metas metas_of(const Arrays& arrays) {
     Metas metas(arrays.size());
     for (std::size_t i = 0; i < arrays.size(); ++i)
         if (arrays[i]) metas[i] = arrays[i].meta();
@@ -136,9 +141,11 @@ inline bool retains(std::uint64_t set, std::size_t i, std::size_t n_ports) {
     if (i + 1 >= n_ports && (set & CATENA_RETAIN_REST) != 0) return true;
     return i < 63 && (set >> i & 1) != 0;
 }
+using Dtypes = std::vector<std::optional<catena_dtype>>;  // one for each type variable
 // Throws a Failure if ports of the same type variable have different dtypes. Returns the dtypes.
-std::vector<std::optional<catena_dtype>> check_types(const catena_function& f, const Metas& x,
-                                                     const Metas& y);
+Dtypes check_types(const catena_function& f, const Metas& x, const Metas& y);
+// Returns the dtypes with `comma` between them; "any" for unknown ones.
+std::string text_of(const Dtypes& dtypes, const char* comma);
 inline Array zeros_like(const Array& a) { return Array::constant(a.shape(), a.dtype(), 0); }
 
 // Return numbers and shapes of an example; see sample.cpp.
@@ -156,9 +163,8 @@ std::vector<Row> rows_of_composition(const catena_function& f);
 inline bool known(catena_dtype dtype) { return dtype.bits != 0; }
 // Whether the function gives outputs of the row's dtypes for inputs of the row's dtypes, and of a
 // size that a test can afford. Sets unknown dtypes. With `composition`, it asks compose() although there is infer(). If the dtypes differ, *why says what infer() gives.
-bool gives_row(World& world, const catena_function& f, const std::vector<Array>& x,
-               const OwnedAttrs& attrs, Row& row, std::string* why = nullptr,
-               bool composition = false);
+bool gives_row(World& world, const catena_function& f, const Arrays& x, const OwnedAttrs& attrs,
+               Row& row, std::string* why = nullptr, bool composition = false);
 
 // Whether the function updates an input in place.
 inline bool updates(const catena_function& f) {

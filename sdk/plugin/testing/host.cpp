@@ -1,6 +1,5 @@
 // World's services: the functions of catena_host.
 #include <algorithm>
-#include <map>
 #include <mutex>
 #include <thread>
 #include <within.hpp>
@@ -8,22 +7,10 @@
 #include "testing/engine.hpp"
 #include "testing/state.hpp"
 
-struct catena_callable {
-    const catena_function* function;
-};
-
 namespace catena::testing {
 namespace {
 
 World& of(catena_ctx* ctx) { return *ctx->world; }
-
-// Returns a function's callable, which is never freed, because plugins keep the pointer.
-const catena_callable* callable(const catena_function& f) {
-    static std::map<const catena_function*, catena_callable> all;
-    static std::mutex mutex;  // worlds may be in different threads
-    const std::lock_guard lock(mutex);
-    return &all.try_emplace(&f, catena_callable{&f}).first->second;
-}
 
 void parallel_for(catena_ctx* ctx, std::int64_t n, std::int64_t grain, catena_range_fn fn,
                   void* user) {
@@ -69,16 +56,15 @@ std::string within_composition(const catena_ctx& ctx, const catena_function& cal
 catena_status call(catena_ctx* ctx, const catena_callable* callable,
                    const catena_named_value* attrs, std::uint32_t n_attrs, catena_var* const* x,
                    std::uint32_t n_x, catena_var** y, std::uint32_t n_y) {
-    const catena_function& f = *callable->function;
+    const auto& f = *reinterpret_cast<const catena_function*>(callable);
     RecordedCall step = {&f, {}, std::vector<catena_var*>(x, x + n_x), {}, of(ctx).drawn};
     try {
         if (n_y > f.n_outputs)
-            throw Failure(CATENA_E_INVALID,
-                          std::string("[") + f.name + "] outputs: expected at most " +
-                              std::to_string(f.n_outputs) + ", got " + std::to_string(n_y));
+            detail::refuse(f, CATENA_E_INVALID, "outputs", "at most " + std::to_string(f.n_outputs),
+                           std::to_string(n_y));
         step.attrs = OwnedAttrs(Attrs(attrs, attrs + n_attrs));
         step.x.resize(std::max<std::size_t>(n_x, f.n_inputs));
-        std::vector<Array> inputs;
+        Arrays inputs;
         for (const catena_var* var : step.x)
             inputs.push_back(var == nullptr ? Array() : var->array);
         Options options;
@@ -91,7 +77,7 @@ catena_status call(catena_ctx* ctx, const catena_callable* callable,
             options.most_bytes = ctx->options->most_bytes;
         }
         const bool shapes = ctx->composes != nullptr && ctx->shapes;
-        std::vector<Array> results =
+        Arrays results =
             shapes ? detail::shapes_of(of(ctx), f, inputs, step.attrs.list(), options, true)
                    : of(ctx).forward(f.name, inputs, step.attrs.list(), options);
         for (Array& a : results)
@@ -149,7 +135,7 @@ catena_host make_host() {
     };
     h.find = [](catena_ctx* ctx, const char* name, const catena_callable** out) -> catena_status {
         try {
-            *out = callable(of(ctx).function(name));
+            *out = reinterpret_cast<const catena_callable*>(&of(ctx).function(name));
             return CATENA_OK;
         } catch (const Failure& e) {
             return failed(ctx, e, {});

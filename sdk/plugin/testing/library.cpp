@@ -5,9 +5,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <deque>
 #include <filesystem>
 #include <fstream>
-#include <map>
 
 namespace catena::testing::detail {
 namespace {
@@ -35,11 +35,10 @@ void need_manifest(const catena_manifest& m, const catena_host& host) {
 // The loaded plugins, deinitialised in reverse order at the end of the process.
 struct Libraries {
     ~Libraries() {
-        for (std::size_t i = order.size(); i-- > 0;)
-            if (order[i]->deinit != nullptr) order[i]->deinit();
+        for (std::size_t i = all.size(); i-- > 0;)
+            if (all[i].table->deinit != nullptr) all[i].table->deinit();
     }
-    std::map<std::string, Library> all;
-    std::vector<const catena_plugin*> order;
+    std::deque<Library> all;
 };
 
 }  // namespace
@@ -75,13 +74,12 @@ const catena_plugin& Module::table(const catena_host& host, World& world, bool i
 const Library& open_library(const std::string& path, World& world) try {
     static Libraries libraries;
     const std::string real = real_path(path);
-    if (const auto found = libraries.all.find(real); found != libraries.all.end())
-        return found->second;
+    const auto found = std::ranges::find(libraries.all, real, &Library::path);
+    if (found != libraries.all.end()) return *found;
     const Module module(real);
     need_manifest(*module.manifest, World::host());
     const catena_plugin& table = module.table(World::host(), world, true);
-    libraries.order.push_back(&table);
-    return libraries.all.emplace(real, Library{real, module.manifest, &table}).first->second;
+    return libraries.all.emplace_back(Library{real, module.manifest, &table});
 } catch (const Failure& e) {
     throw Failure(e.status(), "[plugin] " + path + ": " + e.what());
 }

@@ -184,24 +184,28 @@ std::vector<catena_value> World::State::bind(const catena_function& f, const Att
     return values;
 }
 
-std::vector<std::optional<catena_dtype>> detail::check_types(const catena_function& f,
-                                                             const Metas& x, const Metas& y) {
+detail::Dtypes detail::check_types(const catena_function& f, const Metas& x, const Metas& y) {
     const TypeVars vars(f);
-    std::vector<std::optional<catena_dtype>> dtypes(vars.size());
+    Dtypes dtypes(vars.size());
     const auto visit = [&](std::size_t var, const std::string& port,
                            const std::optional<catena_meta>& meta) {
         if (!meta) return;
         if (dtypes[var] && !plugin::same(*dtypes[var], meta->dtype))
-            throw Failure(CATENA_E_DTYPE, std::string("[") + f.name + "] " + port + ": expected " +
-                                              plugin::text_of(*dtypes[var]) +
-                                              " as the others of its type, got " +
-                                              plugin::text_of(meta->dtype));
+            refuse(f, CATENA_E_DTYPE, port,
+                   plugin::text_of(*dtypes[var]) + " as the others of its type",
+                   plugin::text_of(meta->dtype));
         dtypes[var] = meta->dtype;
     };
     for (std::size_t i = 0; i < x.size(); ++i) visit(vars.input(i), input_name(f, i), x[i]);
     for (std::size_t i = 0; i < y.size() && i < f.n_outputs; ++i)
         visit(vars.output(i), f.outputs[i]->name, y[i]);
     return dtypes;
+}
+std::string detail::text_of(const Dtypes& dtypes, const char* comma) {
+    std::string text;
+    for (const auto& dtype : dtypes)
+        text += (text.empty() ? "" : comma) + (dtype ? plugin::text_of(*dtype) : "any");
+    return text;
 }
 
 std::vector<const catena_kernel*> World::State::candidates(const catena_function& f, int phase,
@@ -225,13 +229,9 @@ std::vector<const catena_kernel*> World::State::candidates(const catena_function
         if (options.device != nullptr && std::strcmp(options.device, k->device) != 0) continue;
         if (detail::fits(f, *k, x, y)) result.push_back(k);
     }
-    if (result.empty()) {
-        std::string got;
-        for (const auto& dtype : dtypes)
-            got += (got.empty() ? "" : ", ") + (dtype ? plugin::text_of(*dtype) : "any");
-        throw NoKernel(CATENA_E_DTYPE, std::string("[") + f.name + "] kernel: expected one for " +
-                                           got + ", got none");
-    }
+    if (result.empty())
+        detail::refuse<NoKernel>(f, CATENA_E_DTYPE, "kernel",
+                                 "one for " + detail::text_of(dtypes, ", "), "none");
     std::stable_sort(result.begin(), result.end(), [](auto* a, auto* b) {
         const bool far_a = !detail::on_cpu(*a), far_b = !detail::on_cpu(*b);
         return far_a != far_b ? far_b : a->priority > b->priority;

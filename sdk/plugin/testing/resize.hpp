@@ -74,11 +74,8 @@ inline std::int64_t first_extent(const Example& e, std::uint64_t inputs) {
 // Returns the number of elements of the largest input.
 inline std::int64_t elements(const Example& e) {
     std::int64_t most = 0;
-    for (const Example::Input& in : e.inputs) {
-        std::int64_t n = in.present ? 1 : 0;
-        for (const std::int64_t d : in.shape) n *= d;
-        most = std::max(most, n);
-    }
+    for (const Example::Input& in : e.inputs)
+        if (in.present) most = std::max(most, plugin::size_of(in.shape));
     return most;
 }
 
@@ -126,12 +123,9 @@ inline std::optional<Sample> longer_first(
     for (const std::uint64_t set : equal_firsts(e)) {
         const std::int64_t first = first_extent(e, set);
         std::int64_t row = 1;  // elements per index of the first axis
-        for (std::size_t i = 0; i < e.inputs.size(); ++i) {
-            if (i >= 64 || (set >> i & 1) == 0) continue;
-            std::int64_t n = 1;
-            for (const std::int64_t d : e.inputs[i].shape) n *= d;
-            row = std::max(row, n / first);
-        }
+        for (std::size_t i = 0; i < e.inputs.size(); ++i)
+            if (i < 64 && (set >> i & 1) != 0)
+                row = std::max(row, plugin::size_of(e.inputs[i].shape) / first);
         for (const int way : {0, 1, 2}) {
             const auto make = [&](std::int64_t n) {
                 const std::int64_t extent = way == 2 ? first * (n / first + 1) : n;

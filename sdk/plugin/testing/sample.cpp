@@ -91,21 +91,20 @@ std::vector<Row> rows_of_composition(const catena_function& f) {
         add(number);
     return rows;
 }
-bool gives_row(World& world, const catena_function& f, const std::vector<Array>& x,
-               const OwnedAttrs& attrs, Row& row, std::string* why, bool composition) {
+bool gives_row(World& world, const catena_function& f, const Arrays& x, const OwnedAttrs& attrs,
+               Row& row, std::string* why, bool composition) {
     const TypeVars vars(f);
     Options options;
     options.composition = composition;
-    std::vector<catena_meta> y;
-    for (const Array& a : shapes_of(world, f, x, attrs.list(), options)) y.push_back(a.meta());
+    const Arrays y = shapes_of(world, f, x, attrs.list(), options);
     for (std::size_t i = 0; i < y.size(); ++i) {
         catena_dtype& wanted = row[vars.output(i)];
-        if (!known(wanted)) wanted = y[i].dtype;
-        const bool same = plugin::same(y[i].dtype, wanted);
+        if (!known(wanted)) wanted = y[i].dtype();
+        const bool same = plugin::same(y[i].dtype(), wanted);
         if (!same && why != nullptr)
             *why = std::string("infer() gives ") + f.outputs[i]->name + " as " +
-                   plugin::text_of(y[i].dtype) + ", the kernel has " + plugin::text_of(wanted);
-        if (elements(y[i]) > 1e6 || !same) return false;
+                   plugin::text_of(y[i].dtype()) + ", the kernel has " + plugin::text_of(wanted);
+        if (y[i].size() > 1'000'000 || !same) return false;
     }
     return true;
 }
@@ -145,7 +144,7 @@ Sample make_sample(World& world, const catena_function& f, const Example& exampl
             fits = fits && (example.inputs[i].elements.empty() || !is_floating(row[vars.input(i)]));
         if (!fits) continue;
         try {
-            std::vector<Array> x;
+            Arrays x;
             for (std::size_t i = 0; i < example.inputs.size(); ++i)
                 x.push_back(detail::draw_for_infer(f, example, i, row[vars.input(i)], seed_of(i)));
             std::string unfit;
@@ -159,7 +158,7 @@ Sample make_sample(World& world, const catena_function& f, const Example& exampl
             Options options;
             options.train = train;
             world.drawn = 0;
-            std::vector<Array> y = world.forward(f.name, x, example.attrs.list(), options);
+            Arrays y = world.forward(f.name, x, example.attrs.list(), options);
             return {text_of(f, example), example, std::move(x), std::move(y), train};
         } catch (const Violation&) {
             throw;
@@ -168,9 +167,8 @@ Sample make_sample(World& world, const catena_function& f, const Example& exampl
         }
     }
     if (refused) std::rethrow_exception(refused);
-    throw Failure(CATENA_E_DTYPE, std::string("[") + f.name + "] kernel: expected one for \"" +
-                                      text_of(f, example) + "\", got none" +
-                                      (why.empty() ? "" : ": " + why));
+    detail::refuse(f, CATENA_E_DTYPE, "kernel", "one for \"" + text_of(f, example) + '"',
+                   why.empty() ? "none" : "none: " + why);
 }
 
 namespace {
@@ -229,7 +227,6 @@ private:
     }
     void attribute(OwnedAttrs& attrs, const catena_attr_spec& spec, std::int64_t a,
                    std::int64_t b) {
-        using plugin::value_of;
         const bool ranged = (spec.flags & CATENA_ATTR_RANGED) != 0;
         std::int64_t whole = one_of<std::int64_t>({0, 1, 2, -1, a, b});
         double real = one_of({0.5, 1.0, 2.0, 0.0});
@@ -237,26 +234,25 @@ private:
             whole = std::clamp(whole, spec.lo.v.i, spec.hi.v.i);
         if (ranged && spec.lo.kind == CATENA_ATTR_FLOAT)
             real = std::clamp(real, spec.lo.v.f, spec.hi.v.f);
+        const auto set = [&](const auto& value) { attrs.set(spec.name, plugin::value_of(value)); };
         switch (spec.kind) {
-            case CATENA_ATTR_INT: return attrs.set(spec.name, value_of(whole));
-            case CATENA_ATTR_FLOAT: return attrs.set(spec.name, value_of(real));
-            case CATENA_ATTR_BOOL: return attrs.set(spec.name, value_of(pick(0, 1) == 0));
-            case CATENA_ATTR_DTYPE: return attrs.set(spec.name, value_of(dtype_of<double>()));
+            case CATENA_ATTR_INT: return set(whole);
+            case CATENA_ATTR_FLOAT: return set(real);
+            case CATENA_ATTR_BOOL: return set(pick(0, 1) == 0);
+            case CATENA_ATTR_DTYPE: return set(dtype_of<double>());
             case CATENA_ATTR_STRING: {
-                std::size_t n = 0;
+                std::int64_t n = 0;
                 while (spec.choices != nullptr && spec.choices[n] != nullptr) ++n;
-                const auto i = static_cast<std::size_t>(
-                    n == 0 ? 0 : pick(0, static_cast<std::int64_t>(n) - 1));
-                return attrs.set(spec.name, value_of(n == 0 ? "" : spec.choices[i]));
+                return set(n == 0 ? "" : spec.choices[pick(0, n - 1)]);
             }
             case CATENA_ATTR_INTS: {
                 Dims list(static_cast<std::size_t>(pick(0, 3)));
                 for (std::int64_t& d : list) d = one_of<std::int64_t>({0, 1, a, b, a * b});
-                return attrs.set(spec.name, value_of(plugin::Ints(list)));
+                return set(plugin::Ints(list));
             }
             default: {
                 const std::vector<double> list(static_cast<std::size_t>(pick(0, 3)), real);
-                return attrs.set(spec.name, value_of(plugin::Floats(list)));
+                return set(plugin::Floats(list));
             }
         }
     }

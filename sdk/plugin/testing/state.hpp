@@ -1,6 +1,7 @@
 // The state of a World: the plugins that it loaded, and the devices of their backends.
 #pragma once
 
+#include <functional>
 #include <map>
 
 #include "testing/functions.hpp"
@@ -62,21 +63,17 @@ class Placed {
 public:
     Placed(const Device& device, catena_ctx& ctx, Array& array)
         : device_(device), ctx_(ctx), array_(array), bytes_(array.memory_bytes()) {
-        device.check(device.table.alloc(&ctx, device.dev, device.stream, bytes_, &memory_), ctx);
-        try {
-            device.copy(ctx, memory_, array.memory(), bytes_, CATENA_COPY_HOST_TO_DEVICE);
-        } catch (...) {
-            device_.table.free(device_.dev, device_.stream, memory_, bytes_);
-            throw;
-        }
+        void* memory = nullptr;
+        device.check(device.table.alloc(&ctx, device.dev, device.stream, bytes_, &memory), ctx);
+        memory_ = {memory, [&device, n = bytes_](void* block) {
+                       device.table.free(device.dev, device.stream, block, n);
+                   }};
+        device.copy(ctx, memory, array.memory(), bytes_, CATENA_COPY_HOST_TO_DEVICE);
     }
-    Placed(const Placed&) = delete;
-    Placed& operator=(const Placed&) = delete;
-    ~Placed() { device_.table.free(device_.dev, device_.stream, memory_, bytes_); }
     // Returns the address of the first element, less the array's shift.
-    std::byte* data() const { return static_cast<std::byte*>(memory_) + Array::guard; }
+    std::byte* data() const { return static_cast<std::byte*>(memory_.get()) + Array::guard; }
     void fetch() {
-        device_.copy(ctx_, array_.memory(), memory_, bytes_, CATENA_COPY_DEVICE_TO_HOST);
+        device_.copy(ctx_, array_.memory(), memory_.get(), bytes_, CATENA_COPY_DEVICE_TO_HOST);
     }
 
 private:
@@ -84,7 +81,7 @@ private:
     catena_ctx& ctx_;
     Array& array_;
     std::size_t bytes_;
-    void* memory_ = nullptr;
+    std::unique_ptr<void, std::function<void(void*)>> memory_;
 };
 
 }  // namespace detail

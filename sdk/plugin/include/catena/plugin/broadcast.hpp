@@ -1,8 +1,6 @@
 // Broadcasting at run time: a smaller tensor's elements, repeated in the order of a larger one.
 #pragma once
 
-#include <algorithm>
-
 #include "catena/plugin/kernel.hpp"
 
 namespace catena::plugin {

@@ -84,9 +84,6 @@ void divide(void* data, std::uint64_t n, catena_dtype dtype, std::int32_t ranks)
 
 namespace detail {
 
-struct WorkHandle {
-    std::shared_ptr<Work> work;
-};
 using Open = std::unique_ptr<Group> (*)(const catena_comm_options& options);
 catena_status open_group(catena_ctx* ctx, const catena_comm_options* options, catena_comm** comm,
                          Open open) noexcept;

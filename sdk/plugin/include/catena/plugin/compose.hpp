@@ -2,7 +2,6 @@
 #pragma once
 
 #include <limits>
-#include <string>
 #include <vector>
 
 #include "catena/plugin/kernel.hpp"
@@ -12,19 +11,21 @@ namespace catena::plugin {
 
 // The argument of F::compose(g), which returns a Var for each output: one, an array, or a vector.
 template <class F>
-class Composition : public PortChecks<F, Composition<F>> {
-public:
-    Composition(catena_ctx* ctx, const catena_compose_call& call)
-        : ctx_(ctx), call_(call), scope_({ctx, true}) {}
+class Composition : public VariableCall<F, catena_compose_call>,
+                    public PortChecks<F, Composition<F>> {
+    using Base = VariableCall<F, catena_compose_call>;
+    using Base::call_, Base::ctx_;
 
-    std::size_t n_x() const { return call_.n_x; }
+public:
+    Composition(catena_ctx* ctx, const catena_compose_call& call) : Base(ctx, call, true) {}
+
     bool has(std::size_t i) const { return i < call_.n_x && call_.x[i] != nullptr; }
     // The variable of an input; Var::missing() for a missing optional one.
     Var x(std::size_t i) const { return has(i) ? Var(ctx_, call_.x[i]) : Var::missing(); }
     // The variables from port i on, for a variadic one.
     std::vector<Var> xs(std::size_t i) const {
         std::vector<Var> all;
-        for (; i < n_x(); ++i) all.push_back(x(i));
+        for (; i < call_.n_x; ++i) all.push_back(x(i));
         return all;
     }
     Meta x_meta(std::size_t i) const {
@@ -36,26 +37,9 @@ public:
         static_assert(detail::has_host_port<F>(), "elements(): no input port is .host()");
         return detail::elements(ctx_, F::about.name, x(i));
     }
-    template <Name name>
-    auto attr() const {
-        return attribute<F, name>(call_.attrs);
-    }
-    // Passes an attribute of this call to another one, under the same name: g.same("axis").
-    catena_named_value same(SameAttribute<F> attr) const {
-        return {F::about.attrs[attr.index].name, call_.attrs[attr.index]};
-    }
-    bool train() const { return (call_.flags & CATENA_CALL_TRAIN) != 0; }
-    catena_ctx* context() const { return ctx_; }
-    const catena_compose_call& raw() const { return call_; }
-
     // Stores the results. One that is an input becomes a variable of its own.
     void store(const Var& y) const { store(Vars{y}); }
     void store(Vars y) const { detail::store(F::about.name, call_, y); }
-
-private:
-    catena_ctx* ctx_;
-    const catena_compose_call& call_;
-    const detail::CallbackScope scope_;
 };
 
 // A list of extents or axes.

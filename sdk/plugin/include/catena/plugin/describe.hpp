@@ -232,26 +232,18 @@ constexpr About<n_in, n_out, sizeof...(A)> describe(const char* name, const char
 }
 
 namespace detail {
+template <class P>
+inline constexpr std::size_t n_listed = 0;
+template <std::size_t n>
+inline constexpr std::size_t n_listed<std::array<Port, n>> = n;
 // The ports of a description with other arguments: as many as it lists, the last list for outputs.
 template <class... P>
-struct Listed {
-    static constexpr std::size_t of_list(...) { return 0; }
-    template <std::size_t n>
-    static constexpr std::size_t of_list(const std::array<Port, n>*) {
-        return n;
-    }
+constexpr std::pair<std::size_t, std::size_t> n_ports() {
     std::size_t inputs = 0, outputs = 0;
-    constexpr Listed() {
-        const auto list = [&](std::size_t n) {
-            inputs += outputs;
-            outputs = n;
-        };
-        (..., (of_list(static_cast<const P*>(nullptr)) > 0
-                   ? list(of_list(static_cast<const P*>(nullptr)))
-                   : void()));
-        if (inputs == 0) inputs = outputs, outputs = 1;
-    }
-};
+    for (const std::size_t n : {std::size_t{0}, n_listed<P>...})
+        if (n > 0) inputs += std::exchange(outputs, n);
+    return inputs > 0 ? std::pair(inputs, outputs) : std::pair(outputs, std::size_t{1});
+}
 template <class... P>
 inline constexpr bool is_description = false;
 }  // namespace detail
@@ -264,19 +256,19 @@ constexpr auto describe(const char* name, const char* doc, const P&... parts) {
         detail::is_description<P...>,
         "describe(name, doc, in(...), out(...), attributes...): expected one in() with all "
         "inputs, one out() with all outputs, then each attr() or required()");
-    constexpr detail::Listed<P...> listed;
+    constexpr auto n = detail::n_ports<P...>();
     const auto ports = []<std::size_t... i>(std::index_sequence<i...>) {
         return std::array{(static_cast<void>(i), Port("port"))...};
     };
     std::array<Attribute, (std::same_as<P, Attribute> + ... + 0)> attrs{};
-    std::size_t n = 0;
+    std::size_t i = 0;
     const auto keep = [&](const auto& part) {
-        if constexpr (std::same_as<decltype(part), const Attribute&>) attrs[n++] = part;
+        if constexpr (std::same_as<decltype(part), const Attribute&>) attrs[i++] = part;
     };
     (..., keep(parts));
-    return About<listed.inputs, listed.outputs, attrs.size()>{
-        name, doc, ports(std::make_index_sequence<listed.inputs>()),
-        ports(std::make_index_sequence<listed.outputs>()), attrs};
+    return About<n.first, n.second, attrs.size()>{
+        name, doc, ports(std::make_index_sequence<n.first>()),
+        ports(std::make_index_sequence<n.second>()), attrs};
 }
 
 // Kernels for a function that another plugin describes: its full name, then its ports and

@@ -3,6 +3,7 @@
 // the rows of dtypes with half precision, which are derived from those with float32.
 #pragma once
 
+#include <algorithm>
 #include <array>
 
 #include "catena/abi/half.h"
@@ -44,12 +45,7 @@ struct HalfRows {
 
 template <class... R>
 consteval bool has_halves(Rows<R...>) {
-    bool found = false;
-    const auto look = [&](const auto& row) {
-        for (const catena_dtype& d : row) found = found || is_half(d);
-    };
-    (look(R::dtypes), ...);
-    return found;
+    return (std::ranges::any_of(R::dtypes, is_half) || ...);
 }
 // Returns the positions of the floats in a row that become half precision, as bits.
 template <class F, class R>

@@ -6,7 +6,6 @@
 #include <bit>
 #include <cstddef>
 #include <exception>
-#include <string_view>
 
 #include "catena/plugin/elementwise.hpp"
 
@@ -45,11 +44,10 @@ Tensor<T> view(const catena_tensor* t) {
     return t == nullptr ? Tensor<T>{} : Tensor<T>{data_of<T>(*t), shape_of(*t)};
 }
 inline std::int64_t size_of(const catena_tensor& t) { return size_of(shape_of(t)); }
-inline bool same_shape(const catena_tensor& a, const catena_tensor& b) {
-    if (a.dl.ndim != b.dl.ndim) return false;
-    for (std::int32_t i = 0; i < a.dl.ndim; ++i)
-        if (a.dl.shape[i] != b.dl.shape[i]) return false;
-    return true;
+// Of tensors or metas.
+template <class A, class B>
+bool same_shape(const A& a, const B& b) {
+    return std::ranges::equal(shape_of(a), shape_of(b));
 }
 
 // Amounts of simple work, in elements: below serial_work a second thread costs more time than it

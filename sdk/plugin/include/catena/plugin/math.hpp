@@ -177,12 +177,7 @@ CATENA_FN T min(T a, T b) {
 
 template <std::floating_point T>
 CATENA_FN T sqrt(T x) {
-#if defined(__CUDA_ARCH__)
-    return ::sqrt(x);
-#else
-    if constexpr (sizeof(T) == 4) return __builtin_sqrtf(x);
-    else return __builtin_sqrt(x);
-#endif
+    return std::sqrt(x);
 }
 
 template <std::floating_point T>
@@ -336,47 +331,25 @@ CATENA_FN T erf(T x) {
 
 template <std::floating_point T>
 CATENA_FN T floor(T x) {
-#if defined(__CUDA_ARCH__)
-    return ::floor(x);
-#else
-    if constexpr (sizeof(T) == 4) return __builtin_floorf(x);
-    else return __builtin_floor(x);
-#endif
+    return std::floor(x);
 }
 template <std::floating_point T>
 CATENA_FN T ceil(T x) {
-#if defined(__CUDA_ARCH__)
-    return ::ceil(x);
-#else
-    if constexpr (sizeof(T) == 4) return __builtin_ceilf(x);
-    else return __builtin_ceil(x);
-#endif
+    return std::ceil(x);
 }
 
 // Not vectorized: these call the C library, which handles every special case.
 template <std::floating_point T>
 CATENA_FN T pow(T x, T y) {
-#if defined(__CUDA_ARCH__)
-    return ::pow(x, y);
-#else
     return std::pow(x, y);
-#endif
 }
 template <std::floating_point T>
 CATENA_FN T sin(T x) {
-#if defined(__CUDA_ARCH__)
-    return ::sin(x);
-#else
     return std::sin(x);
-#endif
 }
 template <std::floating_point T>
 CATENA_FN T cos(T x) {
-#if defined(__CUDA_ARCH__)
-    return ::cos(x);
-#else
     return std::cos(x);
-#endif
 }
 
 }  // namespace catena::plugin::math

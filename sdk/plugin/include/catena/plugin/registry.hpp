@@ -1,8 +1,6 @@
 // The plugin's table, generated from the descriptions: constant data, no code runs at load.
 #pragma once
 
-#include <span>
-
 #include "catena/plugin/compose.hpp"
 #include "catena/plugin/elementwise.hpp"
 #include "catena/plugin/foreign.hpp"
@@ -15,6 +13,9 @@
 #endif
 
 namespace catena::plugin {
+
+template <class F>
+struct FunctionTable;
 
 namespace detail {
 
@@ -36,22 +37,12 @@ constexpr auto joined(const std::array<T, n>&... parts) {
     return all;
 }
 
-template <class F>
-catena_status CATENA_CALL infer(catena_ctx* ctx, const catena_value* attrs,
-                                const catena_meta* const* x, std::uint32_t n_x,
-                                catena_meta* const* y, std::uint32_t) noexcept {
-    return guarded(ctx, [&] {
-        const Inference<F> s(attrs, x, n_x, y);
-        F::infer(s);
-    });
-}
-template <class F>
-catena_status CATENA_CALL infer_formula(catena_ctx* ctx, const catena_value* attrs,
-                                        const catena_meta* const* x, std::uint32_t,
-                                        catena_meta* const* y, std::uint32_t) noexcept;
 // If no visible output has a gradient, sets the gradients of all inputs to zero and returns true.
 bool set_zero_gradients(const catena_call& call);
 bool set_zero_gradients(const catena_gradient_call& call);
+bool set_zero_gradients(const catena_call& call,
+                        void (*set_zero)(const void* queue, void* data, std::size_t bytes),
+                        const void* queue);
 
 template <class F>
 catena_status CATENA_CALL gradient(catena_ctx* ctx, const catena_gradient_call* call) noexcept {
@@ -88,6 +79,23 @@ concept HasCompose = requires(const Composition<F>& g) {
     F::compose(g);
 };
 template <class F>
+catena_status CATENA_CALL infer(catena_ctx* ctx, const catena_value* attrs,
+                                const catena_meta* const* x, std::uint32_t n_x,
+                                catena_meta* const* y, std::uint32_t) noexcept {
+    if constexpr (Elementwise<F>) {
+        constexpr bool whole =
+            n_attributes<F> != 0 && std::is_same_v<decltype(types_of<F>()), Numbers>;
+        return infer_elementwise(ctx, FunctionTable<F>::function, whole, typed_as_output<F>(),
+                                 attrs, x, *y[0]);
+    } else {
+        return guarded(ctx, [&] {
+            if constexpr (Update<F>) check_update_shapes<F>(x, n_x);
+            const Inference<F> s(attrs, x, n_x, y);
+            if constexpr (HasInfer<F> || !Update<F>) F::infer(s);
+        });
+    }
+}
+template <class F>
 catena_status CATENA_CALL compose(catena_ctx* ctx, const catena_compose_call* call) noexcept {
     return guarded(ctx, [&] {
         const Composition<F> g(ctx, *call);
@@ -106,19 +114,18 @@ struct FunctionTable {
 
     static constexpr bool has_gradient = ElementwiseGradient<F> || detail::HasGradient<F>;
     static constexpr bool has_compose = detail::HasCompose<F>;
+    static constexpr bool is_formula = Elementwise<F> || Update<F>;
     static constexpr bool differentiable =
         (F::about.flags & CATENA_FUNCTION_NOT_DIFFERENTIABLE) == 0 && !Update<F>;
     static_assert(!F::about.kernels_alone, "kernels_for(): another plugin describes the function");
     static_assert(has_gradient || has_compose || !differentiable,
                   "a function has backward(gy, x..., [y,] attributes...) as a formula, or "
                   "gradient(g), or compose(g), or its description says .not_differentiable()");
-    static_assert(!(Elementwise<F> || Update<F>) || inputs_suit_formula<F>(Update<F>),
+    static_assert(!is_formula || inputs_suit_formula<F>(Update<F>),
                   "a formula has inputs that are always there: with none, optional or variadic "
                   "ones a function has infer(s) and forward(call)");
     static constexpr auto infer() -> decltype(catena_function::infer) {
-        if constexpr (Elementwise<F>) return &detail::infer_formula<F>;
-        else if constexpr (Update<F>) return &infer_update<F>;
-        else if constexpr (has_compose && !detail::HasInfer<F>) return nullptr;
+        if constexpr (has_compose && !is_formula && !detail::HasInfer<F>) return nullptr;
         else return &detail::infer<F>;
     }
     static constexpr auto compose() -> decltype(catena_function::compose) {
@@ -132,8 +139,7 @@ struct FunctionTable {
 
     static constexpr catena_function function = {
         .struct_size = sizeof(catena_function),
-        .flags = F::about.flags |
-                 (Elementwise<F> || Update<F> ? +CATENA_FUNCTION_ELEMENTWISE : 0u) |
+        .flags = F::about.flags | (is_formula ? +CATENA_FUNCTION_ELEMENTWISE : 0u) |
                  (differentiable ? 0u : +CATENA_FUNCTION_NOT_DIFFERENTIABLE),
         .name = F::about.name,
         .doc = F::about.doc,
@@ -153,15 +159,6 @@ struct FunctionTable {
         .compose = compose(),
     };
 };
-
-template <class F>
-catena_status CATENA_CALL detail::infer_formula(catena_ctx* ctx, const catena_value* attrs,
-                                                const catena_meta* const* x, std::uint32_t,
-                                                catena_meta* const* y, std::uint32_t) noexcept {
-    constexpr bool whole = n_attributes<F> != 0 && std::is_same_v<decltype(types_of<F>()), Numbers>;
-    return infer_elementwise(ctx, FunctionTable<F>::function, whole, typed_as_output<F>(), attrs, x,
-                             *y[0]);
-}
 
 namespace detail {
 
@@ -202,11 +199,7 @@ constexpr catena_kernel kernel_for(int phase, const char* device, const catena_d
     return kernel;
 }
 
-}  // namespace detail
-
 #if !defined(CATENA_CUDA)
-
-namespace detail {
 
 // Handwritten kernels, compiled for isa.
 template <class F, Isa isa, int phase, class... T>
@@ -220,7 +213,7 @@ struct ByHand {
         }
     }
 };
-template <class F, Isa isa, class K>
+template <Isa isa, class K>
 catena_status CATENA_CALL run_by_hand(catena_ctx* ctx, const catena_call* call) noexcept {
     return guarded(
         ctx, [&] { Target<isa>::template call<K, catena_ctx*, const catena_call*>(ctx, call); });
@@ -244,7 +237,7 @@ constexpr Run run_of(Row<First, T...>) {
         if constexpr (forward) return &forward_elementwise<F, Number, isa, mixed>;
         else return &backward_elementwise<F, Number, isa, mixed>;
     } else if constexpr (forward && Update<F>) return &run_update<F, First, isa>;
-    else return &run_by_hand<F, isa, ByHand<F, isa, phase, First, T...>>;
+    else return &run_by_hand<isa, ByHand<F, isa, phase, First, T...>>;
 }
 template <class F, class First, class... T>
 constexpr Plan plan_of(int phase, Row<First, T...>) {
@@ -330,19 +323,7 @@ struct KernelTable {
     static constexpr auto list = pointers<catena_kernel>(kernels);
 };
 
-}  // namespace detail
-
 #endif
-
-}  // namespace catena::plugin
-
-#if defined(CATENA_CUDA)
-#include "catena/plugin/cuda/kernels.cuh"
-#endif
-
-namespace catena::plugin {
-
-namespace detail {
 
 // The functions that F provides: none if it only has kernels for another plugin's function.
 template <class F>
@@ -352,6 +333,13 @@ constexpr auto functions_of() {
 }
 
 }  // namespace detail
+}  // namespace catena::plugin
+
+#if defined(CATENA_CUDA)
+#include "catena/plugin/cuda/kernels.cuh"
+#endif
+
+namespace catena::plugin {
 
 template <class... F>
 struct Plugin {

@@ -112,22 +112,13 @@ catena_status CATENA_CALL run_update(catena_ctx* ctx, const catena_call* call) n
 
 // All inputs have the shape of the first, except single ones.
 template <class F>
-catena_status CATENA_CALL infer_update(catena_ctx* ctx, const catena_value* attrs,
-                                       const catena_meta* const* x, std::uint32_t n_x,
-                                       catena_meta* const* y, std::uint32_t) noexcept {
-    return guarded(ctx, [&] {
-        const Shape first(x[0]->shape, static_cast<std::size_t>(x[0]->ndim));
-        for (std::size_t i = 1; i < n_x; ++i) {
-            if (x[i] == nullptr) continue;
-            const Shape other(x[i]->shape, static_cast<std::size_t>(x[i]->ndim));
-            const Shape wanted = (single_ports<F>() >> i & 1) != 0 ? Shape() : first;
-            if (!std::ranges::equal(wanted, other))
-                fail(CATENA_E_SHAPE, F::about.name,
-                     (std::string(F::about.inputs[i].name) + ".shape").c_str(), wanted, other);
-        }
-        const Inference<F> s(attrs, x, n_x, y);
-        if constexpr (requires { F::infer(s); }) F::infer(s);
-    });
+void check_update_shapes(const catena_meta* const* x, std::uint32_t n_x) {
+    for (std::size_t i = 1; i < n_x; ++i) {
+        if (x[i] == nullptr) continue;
+        const Shape wanted = (single_ports<F>() >> i & 1) != 0 ? Shape() : shape_of(*x[0]);
+        if (!std::ranges::equal(wanted, shape_of(*x[i])))
+            detail::fail_shape(F::about.name, F::about.inputs[i], wanted, shape_of(*x[i]));
+    }
 }
 
 }  // namespace catena::plugin

@@ -148,13 +148,6 @@ Var sum(const Var& x, const IntList& axis = {}, bool keepdims = false);
 Var cast(const Var& x, catena_dtype dtype);
 Var matmul(const Var& a, const Var& b, bool transa = false, bool transb = false);
 
-inline bool same_shape(const catena_meta& a, const catena_meta& b) {
-    if (a.ndim != b.ndim) return false;
-    for (std::int32_t i = 0; i < a.ndim; ++i)
-        if (a.shape[i] != b.shape[i]) return false;
-    return true;
-}
-
 namespace detail {
 template <class F>
 constexpr bool has_host_port() {
@@ -176,14 +169,43 @@ struct SameAttribute {
     std::size_t index;
 };
 
-// The argument of F::gradient(g): call g.gx(i, ...) for every i with g.wants(i).
-template <class F>
-class Gradient {
+// The part that the arguments of F::gradient(g) and F::compose(g) have in common.
+template <class F, class Call>
+class VariableCall {
 public:
-    Gradient(catena_ctx* ctx, const catena_gradient_call& call)
-        : ctx_(ctx), call_(call), scope_({ctx, false}) {}
+    VariableCall(catena_ctx* ctx, const Call& call, bool composes)
+        : ctx_(ctx), call_(call), scope_({ctx, composes}) {}
 
     std::size_t n_x() const { return call_.n_x; }  // ports, missing ones included
+    template <Name name>
+    auto attr() const {
+        return attribute<F, name>(call_.attrs);
+    }
+    // Passes an attribute of this call to another one, under the same name: g.same("axis").
+    catena_named_value same(SameAttribute<F> attr) const {
+        return {F::about.attrs[attr.index].name, call_.attrs[attr.index]};
+    }
+    bool train() const { return (call_.flags & CATENA_CALL_TRAIN) != 0; }
+    catena_ctx* context() const { return ctx_; }
+    const Call& raw() const { return call_; }
+
+protected:
+    catena_ctx* ctx_;
+    const Call& call_;
+
+private:
+    const detail::CallbackScope scope_;
+};
+
+// The argument of F::gradient(g): call g.gx(i, ...) for every i with g.wants(i).
+template <class F>
+class Gradient : public VariableCall<F, catena_gradient_call> {
+    using Base = VariableCall<F, catena_gradient_call>;
+    using Base::call_;
+
+public:
+    Gradient(catena_ctx* ctx, const catena_gradient_call& call) : Base(ctx, call, false) {}
+
     bool wants(std::size_t i) const { return (call_.targets[i / 64] >> (i % 64) & 1) != 0; }
     bool has(std::size_t i) const { return i < call_.n_x && call_.x_meta[i] != nullptr; }
     // Values in retain_x and retain_y; the constant 0 for a missing optional input.
@@ -202,29 +224,14 @@ public:
         return *call_.x_meta[i];
     }
     Shape x_shape(std::size_t i) const { return shape_of(x_meta(i)); }
-    template <Name name>
-    auto attr() const {
-        return attribute<F, name>(call_.attrs);
-    }
-    // Passes an attribute of this call to another one, under the same name: g.same("axis").
-    catena_named_value same(SameAttribute<F> attr) const {
-        return {F::about.attrs[attr.index].name, call_.attrs[attr.index]};
-    }
-    bool train() const { return (call_.flags & CATENA_CALL_TRAIN) != 0; }
     // Sets the gradient of input i, summed over the axes that the forward call broadcast.
     void gx(std::size_t i, const Var& gradient) const {
         call_.gx[i] = detail::gradient_like(F::about.name, gradient,
                                             gradient.is_constant() ? nullptr : &x_meta(i));
     }
-    catena_ctx* context() const { return ctx_; }
-    const catena_gradient_call& raw() const { return call_; }
 
 private:
-    Var make(catena_var* var) const { return var == nullptr ? Var(0) : Var(ctx_, var); }
-
-    catena_ctx* ctx_;
-    const catena_gradient_call& call_;
-    const detail::CallbackScope scope_;
+    Var make(catena_var* var) const { return var == nullptr ? Var(0) : Var(this->ctx_, var); }
 };
 
 }  // namespace catena::plugin

@@ -26,9 +26,8 @@ inline std::size_t image_axes(const auto& g, std::size_t wanted = 0) {
 // For compositions that make calls for each element of a filter.
 inline void check_parts(const auto& g, const char* what, const IntList& ksize) {
     constexpr std::int64_t most = 1 << 12;
-    std::int64_t parts = 1;
-    for (const std::int64_t k : ksize) parts = times(parts, k);
-    g.check(parts <= most, what, "a product of at most " + text_of(most), ksize, CATENA_E_INVALID);
+    g.check(size_of(ksize) <= most, what, "a product of at most " + text_of(most), ksize,
+            CATENA_E_INVALID);
 }
 
 // n elements along an axis, from the first one on, `step` places apart.

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -106,7 +107,6 @@ public:
 
 private:
     struct alignas(guard) Chunk {
-        Chunk() {}  // leaves the bytes uninitialized
         std::byte bytes[guard];
     };
     // Chunks that copies of an array share until one of them may write, unless pointers to them are
@@ -115,18 +115,22 @@ private:
     public:
         Chunks() = default;
         explicit Chunks(std::size_t n);
-        Chunks(const Chunks& other);
-        Chunks(Chunks&& other) noexcept
-            : head_(std::exchange(other.head_, nullptr)), lent_(other.lent_) {}
+        Chunks(const Chunks& other) : first_(other.first_), n_(other.n_) {
+            if (other.lent_ && first_ != nullptr) copy();
+        }
+        Chunks(Chunks&&) = default;
         Chunks& operator=(Chunks other) noexcept {
-            std::swap(head_, other.head_);
+            first_.swap(other.first_);
+            n_ = other.n_;
             lent_ = other.lent_;
             return *this;
         }
-        ~Chunks();
-        std::size_t size() const;
-        const Chunk* read() const;
-        Chunk* write();  // copies shared ones
+        std::size_t size() const { return first_ != nullptr ? n_ : 0; }
+        const Chunk* read() const { return first_.get(); }
+        Chunk* write() {  // copies shared ones
+            if (first_.use_count() > 1) copy();
+            return first_.get();
+        }
         // Also, they are not shared until settle().
         Chunk* lend() {
             lent_ = true;
@@ -135,9 +139,9 @@ private:
         void settle() { lent_ = false; }
 
     private:
-        struct Head;
-        void copy(const Chunks& other);
-        Head* head_ = nullptr;
+        void copy();
+        std::shared_ptr<Chunk> first_;
+        std::size_t n_ = 0;
         bool lent_ = false;
     };
 
@@ -155,5 +159,6 @@ private:
     bool shape_only_ = false;
     Chunks chunks_;
 };
+using Arrays = std::vector<Array>;
 
 }  // namespace catena::testing

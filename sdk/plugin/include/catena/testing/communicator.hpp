@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "catena/abi/ext/communicator.h"
@@ -21,33 +22,22 @@ class StartedWork {
 public:
     StartedWork() = default;
     StartedWork(const catena_communicator& table, catena_work* work)
-        : table_(&table), work_(work) {}
-    StartedWork(StartedWork&& other) noexcept { *this = std::move(other); }
-    StartedWork& operator=(StartedWork&& other) noexcept {
-        std::swap(table_, other.table_);
-        std::swap(work_, other.work_);
-        return *this;
-    }
-    ~StartedWork() { release(); }
+        : table_(&table), work_(work, table.release) {}
     explicit operator bool() const { return work_ != nullptr; }
     CallResult wait() const;
     CallResult test(bool& done) const;
-    void release();
+    void release() { work_.reset(); }
 
 private:
     const catena_communicator* table_ = nullptr;
-    catena_work* work_ = nullptr;
+    std::unique_ptr<catena_work, decltype(catena_communicator::release)> work_{nullptr, nullptr};
 };
 
 // A rank's membership of a group. The destructor closes it.
 class CommRank {
 public:
-    CommRank(const catena_communicator& table, catena_comm* comm) : table_(&table), comm_(comm) {}
-    CommRank(CommRank&& other) noexcept : table_(other.table_), comm_(other.comm_) {
-        other.comm_ = nullptr;
-    }
-    CommRank& operator=(CommRank&&) = delete;
-    ~CommRank() { close(); }
+    CommRank(const catena_communicator& table, catena_comm* comm)
+        : table_(&table), comm_(comm, table.close) {}
     // Opens a group; `result` tells how that ended. The rank is closed if it failed.
     static CommRank open(const catena_communicator& table, const catena_comm_options& options,
                          CallResult& result);
@@ -59,14 +49,14 @@ public:
     CallResult start(const catena_operation& operation, StartedWork& work) const;
     CallResult run(const catena_operation& operation) const;  // start, wait, release
     CommRank split(int color, int key, CallResult& result) const;
-    void abort(const char* reason) const { table_->abort(comm_, reason); }
-    void close();
+    void abort(const char* reason) const { table_->abort(get(), reason); }
+    void close() { comm_.reset(); }
     const catena_communicator& table() const { return *table_; }
-    catena_comm* get() const { return comm_; }
+    catena_comm* get() const { return comm_.get(); }
 
 private:
     const catena_communicator* table_;
-    catena_comm* comm_;
+    std::unique_ptr<catena_comm, decltype(catena_communicator::close)> comm_;
 };
 
 // Options of rank `rank` of `size`. The address, which may be NULL, must outlive them.

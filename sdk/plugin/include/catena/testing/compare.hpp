@@ -18,19 +18,19 @@ struct Tolerance {
 // tolerance of the expected value, rounded to the dtype of `got`.
 std::string compare(const Array& got, const Array& expected, Tolerance tolerance);
 // The text begins with name(i) of the first array that differs, or with its number.
-std::string compare(const std::vector<Array>& got, const std::vector<Array>& expected,
-                    Tolerance tolerance, const std::function<std::string(std::size_t)>& name = {});
+std::string compare(const Arrays& got, const Arrays& expected, Tolerance tolerance,
+                    const std::function<std::string(std::size_t)>& name = {});
 
 bool has_nan(const Array& a);
-bool has_nan(const std::vector<Array>& arrays);
+bool has_nan(const Arrays& arrays);
 // The sum of a[k][i] * b[k][i] over all k and i. Missing arrays count as zeros.
-double dot(const std::vector<Array>& a, const std::vector<Array>& b);
+double dot(const Arrays& a, const Arrays& b);
 
 // The gradient of value(x) with respect to x[which], by finite differences. For float64, a
 // hundredth of the step is tried too, in case the step is too large for the function's curvature.
 // An element is NaN if no gradient was found. About `most` elements are computed; others are NaN.
-using ScalarFunction = std::function<double(const std::vector<Array>&)>;
-Array differences(std::vector<Array> x, std::size_t which, double step, std::int64_t most,
+using ScalarFunction = std::function<double(const Arrays&)>;
+Array differences(Arrays x, std::size_t which, double step, std::int64_t most,
                   const ScalarFunction& value);
 // compare() for the elements with a gradient in `slopes`. Adds their number to `compared`.
 std::string compare_slopes(const Array& got, const Array& slopes, Tolerance tolerance,

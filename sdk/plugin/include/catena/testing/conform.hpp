@@ -63,11 +63,11 @@ inline Reports conform(World& world, const Settings& settings = {}) {
 //                         .expected = {Array::from<double>({0, 0.880797}, {2})}}) == "");
 struct Case {
     std::string function = {};
-    std::vector<Array> inputs = {};  // floats in float64; Array() for a missing input
+    Arrays inputs = {};  // floats in float64; Array() for a missing input
     Attrs attrs = {};
     // The outputs, then the updated inputs. An empty Array() is not compared. If the list is empty,
     // kernels and gradients are still compared with each other and with finite differences.
-    std::vector<Array> expected = {};
+    Arrays expected = {};
     std::string error = {};  // if not empty, the call must be refused with a message containing it
     Tolerance digits = {};   // for `expected`: the precision to which its numbers are written
     double step = 1e-4;      // of finite differences

@@ -12,8 +12,8 @@ namespace catena::testing {
 struct Sample {
     std::string text;
     Example example;
-    std::vector<Array> x;
-    std::vector<Array> y;
+    Arrays x;
+    Arrays y;
     bool train = true;
 };
 

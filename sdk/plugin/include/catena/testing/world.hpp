@@ -12,6 +12,10 @@
 #include "catena/plugin/error.hpp"
 #include "catena/testing/example.hpp"
 
+#if !defined(CATENA_TESTING_PLUGINS)  // the folder of catena's own plugins
+#define CATENA_TESTING_PLUGINS ""
+#endif
+
 namespace catena::testing {
 class World;
 struct Options;
@@ -74,7 +78,7 @@ struct Options {
     // for scratch and saved state does not serve the call.
     std::uint64_t most_bytes = std::numeric_limits<std::uint64_t>::max();
     Unretained unretained = Unretained::missing;
-    int spoilt = -1;  // the one input or output to which `unretained` applies; -1: all
+    int spoilt = -1;      // the one input or output to which `unretained` applies; -1: all
     bool within = false;  // a plugin makes the call: the shapes of its own results were checked
 };
 
@@ -84,7 +88,7 @@ public:
     explicit World(const std::string& path) : World(std::vector<std::string>{path}) {}
     explicit World(std::initializer_list<const char*> paths)
         : World(std::vector<std::string>(paths.begin(), paths.end())) {}
-    explicit World(const std::vector<std::string>& paths) : World(paths, own_plugins()) {}
+    explicit World(const std::vector<std::string>& paths) : World(paths, CATENA_TESTING_PLUGINS) {}
     // The folder of catena's own plugins is the environment's CATENA_TESTING_PLUGINS, else `own`.
     World(const std::vector<std::string>& paths, const char* own);
     ~World();
@@ -120,27 +124,24 @@ public:
                                    const std::vector<std::optional<catena_meta>>& inputs,
                                    const Attrs& attrs = {});
     // The same for inputs that may have no memory. A composition may read those of HOST ports.
-    std::vector<catena_meta> infer(const std::string& name, const std::vector<Array>& inputs,
+    std::vector<catena_meta> infer(const std::string& name, const Arrays& inputs,
                                    const Attrs& attrs = {});
     // Returns the outputs of a call, then the inputs that the function updates. Empty arrays are
     // missing inputs. VIEW functions copy. Without a kernel for the call, compose() runs.
-    std::vector<Array> forward(const std::string& name, const std::vector<Array>& inputs,
-                               const Attrs& attrs = {}, const Options& options = {});
+    Arrays forward(const std::string& name, const Arrays& inputs, const Attrs& attrs = {},
+                   const Options& options = {});
     // Returns the gradients of the differentiable inputs in options.targets; others are empty. With
     // saved state, the forward kernel runs first, with the random numbers of the last forward().
-    std::vector<Array> backward(const std::string& name, const std::vector<Array>& inputs,
-                                const std::vector<Array>& outputs, const std::vector<Array>& gy,
-                                const Attrs& attrs = {}, const Options& options = {});
+    Arrays backward(const std::string& name, const Arrays& inputs, const Arrays& outputs,
+                    const Arrays& gy, const Attrs& attrs = {}, const Options& options = {});
     // Returns the same gradients from the function's gradient(), or from the parts of its
     // composition, with the random numbers of the last forward().
-    std::vector<Array> gradient(const std::string& name, const std::vector<Array>& inputs,
-                                const std::vector<Array>& outputs, const std::vector<Array>& gy,
-                                const Attrs& attrs = {}, const Options& options = {});
+    Arrays gradient(const std::string& name, const Arrays& inputs, const Arrays& outputs,
+                    const Arrays& gy, const Attrs& attrs = {}, const Options& options = {});
     // Gradients of sum(ggx * gradient(...)) with respect to the inputs, then to gy.
-    std::vector<Array> second(const std::string& name, const std::vector<Array>& inputs,
-                              const std::vector<Array>& outputs, const std::vector<Array>& gy,
-                              const std::vector<Array>& ggx, const Attrs& attrs = {},
-                              const Options& options = {});
+    Arrays second(const std::string& name, const Arrays& inputs, const Arrays& outputs,
+                  const Arrays& gy, const Arrays& ggx, const Attrs& attrs = {},
+                  const Options& options = {});
 
     static const catena_host& host();
     int threads = 1;
@@ -151,13 +152,6 @@ public:
     State& state() const { return *state_; }
 
 private:
-    static const char* own_plugins() {
-#if defined(CATENA_TESTING_PLUGINS)
-        return CATENA_TESTING_PLUGINS;
-#else
-        return "";
-#endif
-    }
     const std::string& origin_of(const void* part) const;
     bool under_test_id(const std::string& id) const;
 

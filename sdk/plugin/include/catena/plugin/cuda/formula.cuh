@@ -8,20 +8,15 @@ namespace catena::plugin::cuda {
 
 namespace detail {
 
-// Returns the number of a type variable; they are numbered in the order of first use by inputs.
+// Returns the number of a type variable; they are numbered in the order of first use by inputs. One
+// of an output alone is the last.
 template <class F>
 consteval std::size_t type_index(std::string_view name) {
-    std::size_t index = 0;
-    for (std::size_t i = 0; i < n_inputs<F>; ++i) {
-        bool first = true;
-        for (std::size_t k = 0; k < i; ++k)
-            first = first && std::string_view(F::about.inputs[k].type_var) !=
-                                 std::string_view(F::about.inputs[i].type_var);
-        if (!first) continue;
-        if (name == std::string_view(F::about.inputs[i].type_var)) return index;
-        ++index;
-    }
-    return index;  // of an output alone
+    std::array<std::string_view, n_inputs<F> + 1> known;
+    auto end = known.begin();
+    for (const Port& input : F::about.inputs)
+        if (std::find(known.begin(), end, input.type_var) == end) *end++ = input.type_var;
+    return static_cast<std::size_t>(std::find(known.begin(), end, name) - known.begin());
 }
 // The type of an input or an output. T: the types of the type variables.
 template <class F, std::size_t input, class... T>
@@ -99,14 +94,6 @@ void backward_formula(const Queue& queue, const catena_call& call) {
     using Op = detail::Backward<F, T...>;
     constexpr std::size_t n = n_inputs<F>;
     constexpr Retained retained = retained_by_formula<F>();
-    if (call.gy[0] == nullptr) {
-        for (std::size_t i = 0; i < n; ++i)
-            if (const catena_tensor* gx = call.gx[i];
-                gx != nullptr && call.req[i] == CATENA_REQ_WRITE)
-                queue.zero(data_of<char>(*gx),
-                           static_cast<std::size_t>(size_of(*gx)) * gx->dl.dtype.bits / 8);
-        return;
-    }
     const Op op{{}, formula_attributes<F, typename Op::Value>(call.attrs)};
     const Shape shape = shape_of(*call.gy[0]);
     Operand in[n + 2] = {detail::operand(call.gy[0])};

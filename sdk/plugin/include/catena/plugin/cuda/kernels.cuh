@@ -27,13 +27,6 @@
 #include "catena/plugin/half.hpp"
 #include "catena/plugin/tables.hpp"
 
-// If no visible output has a gradient, sets the inputs' gradients to zero and returns true.
-namespace catena::plugin::detail {
-bool set_zero_gradients(const catena_call& call,
-                        void (*set_zero)(const void* queue, void* data, std::size_t bytes),
-                        const void* queue);
-}
-
 namespace catena::plugin::cuda {
 
 template <class F>
@@ -71,16 +64,15 @@ catena_status CATENA_CALL run(catena_ctx* ctx, const catena_call* call) noexcept
         const OnDevice device(F::about.name, call->device_id);
         [[maybe_unused]] const Call<F> c(ctx, *call, has_bfloat<T...>);
         constexpr bool forward = phase == CATENA_PHASE_FORWARD;
+        if constexpr (!forward) {
+            const auto zero = [](const void* queue, void* data, std::size_t bytes) {
+                static_cast<const Queue*>(queue)->zero(data, bytes);
+            };
+            if (plugin::detail::set_zero_gradients(*call, zero, &c.queue())) return;
+        }
         if constexpr (by_hand<F, phase, T...>()) {
-            if constexpr (forward) {
-                Kernels<F>::template forward<TypeFor<F, T>...>(c);
-            } else {
-                const auto zero = [](const void* queue, void* data, std::size_t bytes) {
-                    static_cast<const Queue*>(queue)->zero(data, bytes);
-                };
-                if (!plugin::detail::set_zero_gradients(*call, zero, &c.queue()))
-                    Kernels<F>::template backward<TypeFor<F, T>...>(c);
-            }
+            if constexpr (forward) Kernels<F>::template forward<TypeFor<F, T>...>(c);
+            else Kernels<F>::template backward<TypeFor<F, T>...>(c);
         } else if constexpr (!forward) backward_formula<F, TypeFor<F, T>...>(c.queue(), *call);
         else if constexpr (Update<F>) update_formula<F, TypeFor<F, T>...>(c.queue(), *call);
         else forward_formula<F, TypeFor<F, T>...>(c.queue(), *call);
@@ -94,26 +86,23 @@ struct Together {
     std::uint64_t attribute_bytes;
 };
 template <class F, class... T>
-catena_status CATENA_CALL run_many(catena_ctx* ctx, const catena_call* const* calls,
-                                   std::uint32_t n, const void* attributes) noexcept {
-    return guarded(ctx, [&] {
-        const OnDevice device(F::about.name, calls[0]->device_id);
-        update_many<F, TypeFor<F, T>...>(queue_of(F::about.name, *calls[0], has_bfloat<T...>),
-                                         calls, n, attributes);
-    });
-}
-template <class F, class... T>
-catena_status CATENA_CALL write_attributes(catena_ctx* ctx, const catena_value* attrs,
-                                           void* to) noexcept {
-    return guarded(ctx, [&] {
-        const auto constants =
-            constants_of<F, typename UpdateOf<F, TypeFor<F, T>...>::Value>(attrs);
-        std::memcpy(to, &constants, sizeof constants);
-    });
-}
-template <class F, class... T>
-inline constexpr Together together = {&run_many<F, T...>, &write_attributes<F, T...>,
-                                      sizeof(UpdateOf<F, TypeFor<F, T>...>::constants)};
+inline constexpr Together together = {
+    .run = [](catena_ctx* ctx, const catena_call* const* calls, std::uint32_t n,
+              const void* attributes) -> catena_status {
+        return guarded(ctx, [&] {
+            const OnDevice device(F::about.name, calls[0]->device_id);
+            update_many<F, TypeFor<F, T>...>(queue_of(F::about.name, *calls[0], has_bfloat<T...>),
+                                             calls, n, attributes);
+        });
+    },
+    .attributes = [](catena_ctx* ctx, const catena_value* attrs, void* to) -> catena_status {
+        return guarded(ctx, [&] {
+            const auto constants =
+                constants_of<F, typename UpdateOf<F, TypeFor<F, T>...>::Value>(attrs);
+            std::memcpy(to, &constants, sizeof constants);
+        });
+    },
+    .attribute_bytes = sizeof(UpdateOf<F, TypeFor<F, T>...>::constants)};
 template <class F, class... T>
 catena_status CATENA_CALL plan(catena_ctx* ctx, const catena_call* call,
                                catena_plan* plan) noexcept {
@@ -225,23 +214,20 @@ struct ManyTable {
         (look(KernelTable<F>::entries), ...);
         return found;
     }
-    static std::int32_t CATENA_CALL has(const catena_kernel* kernel) noexcept {
-        return find(kernel) != nullptr ? 1 : 0;
-    }
-    static catena_status CATENA_CALL run(catena_ctx* ctx, const catena_kernel* kernel,
-                                         const catena_call* const* calls, std::uint32_t n,
-                                         const void* attributes) noexcept {
-        return n == 0 ? CATENA_OK : find(kernel)->run(ctx, calls, n, attributes);
-    }
-    static std::uint64_t CATENA_CALL attribute_bytes(const catena_kernel* kernel) noexcept {
-        return find(kernel)->attribute_bytes;
-    }
-    static catena_status CATENA_CALL attributes(catena_ctx* ctx, const catena_kernel* kernel,
-                                                const catena_value* attrs, void* to) noexcept {
-        return find(kernel)->attributes(ctx, attrs, to);
-    }
-    static constexpr catena_many table = {sizeof(catena_many), 0,          &has, &run,
-                                          &attribute_bytes,    &attributes};
+    static constexpr catena_many table = {
+        .struct_size = sizeof(catena_many),
+        .reserved = 0,
+        .has = [](const catena_kernel* kernel) -> std::int32_t {
+            return find(kernel) != nullptr ? 1 : 0;
+        },
+        .run = [](catena_ctx* ctx, const catena_kernel* kernel, const catena_call* const* calls,
+                  std::uint32_t n, const void* attributes) -> catena_status {
+            return n == 0 ? CATENA_OK : find(kernel)->run(ctx, calls, n, attributes);
+        },
+        .attribute_bytes =
+            [](const catena_kernel* kernel) { return find(kernel)->attribute_bytes; },
+        .attributes = [](catena_ctx* ctx, const catena_kernel* kernel, const catena_value* attrs,
+                         void* to) { return find(kernel)->attributes(ctx, attrs, to); }};
     static constexpr catena_extension extension =
         plugin::extension(CATENA_MANY_DRAFT_1, "cuda", &table, CATENA_PRIORITY_PORTABLE);
 };

@@ -23,14 +23,10 @@ inline constexpr int block = 256;  // threads
 }
 
 // Makes the call's device current for the thread while this object exists.
-class OnDevice {
-public:
-    OnDevice(const char* function, int device) : current_(device) {
-        if (current_.error() != cudaSuccess) fail_cuda(function, current_.call(), current_.error());
+struct OnDevice : CurrentDevice {
+    OnDevice(const char* function, int device) : CurrentDevice(device) {
+        if (error() != cudaSuccess) fail_cuda(function, call(), error());
     }
-
-private:
-    CurrentDevice current_;
 };
 
 // The stream on which work is queued, and the function that error messages name.

@@ -58,10 +58,6 @@ __global__ void __launch_bounds__(block) many_kernel(const __grid_constant__ Man
                left, block);
 }
 
-}  // namespace detail
-
-namespace detail {
-
 // update_many() for the inputs X.
 template <class F, class... T, std::size_t... X>
 void update_many(const Queue& queue, std::span<const catena_call* const> calls,

@@ -54,11 +54,6 @@ __device__ __forceinline__ typename Op::Value term_at(const Summed<Op>& p, std::
         std::bit_cast<Bits>(y[k][0]) & static_cast<Bits>(p.wanted[k]);
     return std::bit_cast<typename Op::Value>(bits);
 }
-// Stores a sum, or adds it to the existing value.
-template <class Out, class Acc>
-__device__ __forceinline__ void store_sum(Out& out, Acc sum, bool add) {
-    store(out, add, static_cast<Compute<Out>>(sum));
-}
 template <class Op, class Out>
 __global__ void __launch_bounds__(block) sum_kernel(const __grid_constant__ Summed<Op> p) {
     using Acc = Accumulator<typename Op::Value>;
@@ -87,7 +82,7 @@ __global__ void __launch_bounds__(block) sum_kernel(const __grid_constant__ Summ
     total = join_lanes(total, lane, f.reduced_lanes, f.rows ? 1 : f.kept_lanes, std::plus());
     if (lane != 0 || !there) return;
     if (p.partial != nullptr) static_cast<Acc*>(p.partial)[blockIdx.y * f.kept.size + sum] = total;
-    else store_sum(static_cast<Out*>(p.out[0])[sum], total, p.add != 0);
+    else store(static_cast<Out*>(p.out[0])[sum], p.add != 0, static_cast<Compute<Out>>(total));
 }
 // Adds the partial sums of each sum. A block has several lanes for each of `across` adjacent sums.
 template <class Acc, class Out>
@@ -100,7 +95,7 @@ __global__ void __launch_bounds__(block)
     Acc sum = 0;
     for (std::int64_t s = lane; i < n && s < splits; s += block / across) sum += partial[s * n + i];
     sum = join_lanes(sum, lane, block / across, across, std::plus());
-    if (lane == 0 && i < n) store_sum(out[i], sum, add);
+    if (lane == 0 && i < n) store(out[i], add, static_cast<Compute<Out>>(sum));
 }
 
 }  // namespace detail

@@ -334,11 +334,9 @@ Owned dlpack_device(const Array& array) {
 }
 
 Owned export_dlpack(const Array& array, PyObject* args, PyObject* kwargs) {
-    static const char* names[] = {"stream", "max_version", "dl_device", "copy", nullptr};
     PyObject *stream = Py_None, *max_version = Py_None, *dl_device = Py_None, *copy = Py_None;
-    if (PyArg_ParseTupleAndKeywords(args, kwargs, "|$OOOO:__dlpack__", const_cast<char**>(names),
-                                    &stream, &max_version, &dl_device, &copy) == 0)
-        throw PythonError();
+    parse(args, kwargs, "|$OOOO:__dlpack__", {"stream", "max_version", "dl_device", "copy"},
+          &stream, &max_version, &dl_device, &copy);
     Array given = array;
     const auto target = pair_of(dl_device, "dl_device");
     if (target && *target != place_of(array)) {

@@ -93,10 +93,9 @@ void PythonError::restore() const {
 
 namespace {
 
-// The text may quote a file name, which can have any bytes.
+// The text may quote a file name.
 void set_error(PyObject* type, std::string_view text) noexcept {
-    const Owned message(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()),
-                                             "backslashreplace"));
+    const Owned message = text_of_any_bytes(text);
     if (message) PyErr_SetObject(type, message.get());
 }
 
@@ -157,6 +156,18 @@ std::string_view text_of(PyObject* string) {
     const char* const text = PyUnicode_AsUTF8AndSize(string, &size);
     if (text == nullptr) throw PythonError();
     return {text, static_cast<std::size_t>(size)};
+}
+
+Owned text_of_any_bytes(std::string_view text) {
+    return Owned(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()),
+                                      "backslashreplace"));
+}
+
+std::string path_of(PyObject* object) {
+    PyObject* bytes = nullptr;
+    if (PyUnicode_FSConverter(object, &bytes) == 0) throw PythonError();
+    const Owned owned(bytes);
+    return PyBytes_AsString(bytes);
 }
 
 std::string type_name(PyObject* object) {

@@ -43,34 +43,36 @@ struct Operand<Array> {
     static bool other_is_ours(PyObject* object) { return is_variable(object); }
 };
 
+// Returns Op()(a, b) for Python.
+template <class X, class Op>
+PyObject* operate(const auto& a, const auto& b) {
+    auto result = [&] {
+        if (size_of(a) + size_of(b) < worth_unlocking) return Op()(a, b);
+        const auto x0 = a;  // others may replace the operands meanwhile
+        const auto x1 = b;
+        const Variable* const used[] = {variable_in(x0), variable_in(x1)};
+        const WithoutLockOn others(InUse::By::call, used);
+        return Op()(x0, x1);
+    }();
+    return Operand<X>::result(std::move(result)).release();
+}
 template <class X, class Op>
 PyObject* binary(PyObject* left, PyObject* right) noexcept {
     return guarded([&]() -> PyObject* {
-        const auto apply = [](const auto& a, const auto& b) {
-            auto result = [&] {
-                if (size_of(a) + size_of(b) < worth_unlocking) return Op()(a, b);
-                const auto x0 = a;  // others may replace the operands meanwhile
-                const auto x1 = b;
-                const Variable* const used[] = {variable_in(x0), variable_in(x1)};
-                const WithoutLockOn others(InUse::By::call, used);
-                return Op()(x0, x1);
-            }();
-            return Operand<X>::result(std::move(result)).release();
-        };
         const X* const a = Operand<X>::exact(left);
         const X* const b = Operand<X>::exact(right);
-        if (a != nullptr && b != nullptr) return apply(*a, *b);
+        if (a != nullptr && b != nullptr) return operate<X, Op>(*a, *b);
         PyObject* const other = a != nullptr ? right : left;
         if (!Operand<X>::other_is_ours(other)) {
             if (is_number(other)) {
                 if constexpr (Op::takes_numbers) {
                     const Scalar c = scalar_of(other);
-                    return a != nullptr ? apply(*a, c) : apply(c, *b);
+                    return a != nullptr ? operate<X, Op>(*a, c) : operate<X, Op>(c, *b);
                 }
             } else if (is_array_like(other)) {
                 const X converted = Operand<X>::converted(
                     other, a != nullptr ? *a : *b, requires { Op::promotes; });
-                return a != nullptr ? apply(*a, converted) : apply(converted, *b);
+                return a != nullptr ? operate<X, Op>(*a, converted) : operate<X, Op>(converted, *b);
             }
         }
         return ask_the_other();
@@ -96,6 +98,8 @@ CATENA_OPERATION(Less, functions::less(a, b), true)
 CATENA_OPERATION(LessEqual, functions::less_equal(a, b), true)
 CATENA_OPERATION(Greater, functions::greater(a, b), true)
 CATENA_OPERATION(GreaterEqual, functions::greater_equal(a, b), true)
+CATENA_OPERATION(Maximum, functions::maximum(a, b), true)
+CATENA_OPERATION(Minimum, functions::minimum(a, b), true)
 #undef CATENA_OPERATION
 
 // A product of different floating dtypes, as F.matmul().

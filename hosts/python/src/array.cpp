@@ -61,8 +61,7 @@ Array from_numpy(PyObject* object, const NumpyMemory& memory, std::string_view w
         return share(Owned::borrow(object), device_of_numpy(), memory.data, memory.shape,
                      *memory.dtype);
     }
-    const Owned function = numpy("asarray");
-    const Owned source = checked(PyObject_CallFunctionObjArgs(function.get(), object, nullptr));
+    const Owned source = numpy("asarray", object);
     const Owned dtype = checked(PyObject_GetAttrString(source.get(), "dtype"));
     const Owned native = checked(PyObject_CallMethod(dtype.get(), "newbyteorder", "s", "="));
     const Owned copy =
@@ -184,10 +183,7 @@ Owned python_dtype(Dtype dtype) {
     const Owned package(dtype == Dtype::bfloat16 ? PyImport_ImportModule("ml_dtypes") : nullptr);
     if (package) type = checked(PyObject_GetAttrString(package.get(), "bfloat16"));
     else PyErr_Clear();
-    if (package || dtype != Dtype::bfloat16) {
-        const Owned make = numpy("dtype");
-        type = checked(PyObject_CallFunctionObjArgs(make.get(), type.get(), nullptr));
-    }
+    if (package || dtype != Dtype::bfloat16) type = numpy("dtype", type.get());
     if (known == nullptr) known = Owned::borrow(type.get()).release();
     return type;
 }
@@ -198,8 +194,7 @@ Dtype dtype_from(PyObject* object, std::string_view what) {
     if (found != known.end()) return static_cast<Dtype>(found - known.begin());
     Owned text = Owned::borrow(object);
     if (PyUnicode_Check(object) == 0 || text_of(object) != "bfloat16") {
-        const Owned make = numpy("dtype");
-        const Owned dtype = checked(PyObject_CallFunctionObjArgs(make.get(), object, nullptr));
+        const Owned dtype = numpy("dtype", object);
         text = checked(PyObject_GetAttrString(dtype.get(), "name"));
     }
     try {
@@ -368,45 +363,37 @@ Owned full(PyObject*, PyObject* extents, PyObject* value, PyObject* type, PyObje
 
 void add_array(PyObject* module) {
     open_numpy();
-    static PyMethodDef functions[] = {method<full>("full"), {nullptr, nullptr, 0, nullptr}};
-    checked(PyModule_AddFunctions(module, functions));
-    static PyGetSetDef attributes[] = {{"shape", get<array_shape>, nullptr, nullptr, nullptr},
-                                       {"dtype", get<array_dtype>, nullptr, nullptr, nullptr},
-                                       {"ndim", get<array_ndim>, nullptr, nullptr, nullptr},
-                                       {"size", get<array_size>, nullptr, nullptr, nullptr},
-                                       {"nbytes", get<array_nbytes>, nullptr, nullptr, nullptr},
-                                       {"device", get<array_device>, nullptr, nullptr, nullptr},
-                                       {nullptr, nullptr, nullptr, nullptr, nullptr}};
-    static PyMethodDef methods[] = {
-        method<array_copy>("copy", "A copy on the same device."),
-        method<array_to>("to_device", "The array on a device; itself if it is there."),
-        method<array_astype>("astype", "The array in another dtype; itself if it has it."),
-        with_tuple<array_reshape>("reshape", "A view with another shape."),
-        method<array_fill>("fill", "Sets all elements to a number."),
-        method<array_copy_from>("copy_from",
-                                "Copies the elements of another array, of any device."),
-        method<array_item>("item", "The only element as a number."),
-        method<array_synchronize>("synchronize", "Waits for all work on the array."),
-        with_keywords<array_numpy>("__array__", "The elements as a numpy.ndarray."),
-        with_keywords<array_dlpack>("__dlpack__", "A DLPack capsule that shares the memory."),
-        method<array_dlpack_device>("__dlpack_device__", "DLPack's device type and number."),
-        {nullptr, nullptr, 0, nullptr}};
-    static PyType_Slot slots[] = {
-        {Py_tp_doc, const_cast<char*>("An array on a device, dense and row-major.")},
-        {Py_tp_new, reinterpret_cast<void*>(new_array)},
-        {Py_tp_dealloc, reinterpret_cast<void*>(free_object<PyArray>)},
-        {Py_tp_repr, reinterpret_cast<void*>(array_repr)},
-        {Py_tp_getset, attributes},
-        {Py_tp_methods, methods},
-        {Py_sq_length, reinterpret_cast<void*>(array_length)},
-        {Py_mp_subscript, reinterpret_cast<void*>(array_subscript)},
-        {Py_mp_ass_subscript, reinterpret_cast<void*>(array_assign)},
-        {Py_tp_hash, reinterpret_cast<void*>(hash_address)},
-        CATENA_NUMBER_SLOTS(Array),
-        CATENA_IN_PLACE_SLOTS(Array),
-        {0, nullptr}};
-    static PyType_Spec spec{"catena.Array", sizeof(PyArray), 0, Py_TPFLAGS_DEFAULT, slots};
-    array_type = add_type(module, spec);
+    add_functions(module, {method<full>("full")});
+    Type type{
+        .name = "catena.Array",
+        .doc = "An array on a device, dense and row-major.",
+        .size = sizeof(PyArray),
+        .attributes = {property<array_shape>("shape"), property<array_dtype>("dtype"),
+                       property<array_ndim>("ndim"), property<array_size>("size"),
+                       property<array_nbytes>("nbytes"), property<array_device>("device")},
+        .methods =
+            {method<array_copy>("copy", "A copy on the same device."),
+             method<array_to>("to_device", "The array on a device; itself if it is there."),
+             method<array_astype>("astype", "The array in another dtype; itself if it has it."),
+             with_tuple<array_reshape>("reshape", "A view with another shape."),
+             method<array_fill>("fill", "Sets all elements to a number."),
+             method<array_copy_from>("copy_from",
+                                     "Copies the elements of another array, of any device."),
+             method<array_item>("item", "The only element as a number."),
+             method<array_synchronize>("synchronize", "Waits for all work on the array."),
+             with_keywords<array_numpy>("__array__", "The elements as a numpy.ndarray."),
+             with_keywords<array_dlpack>("__dlpack__", "A DLPack capsule that shares the memory."),
+             method<array_dlpack_device>("__dlpack_device__", "DLPack's device type and number.")},
+        .slots = {slot(Py_tp_new, new_array), slot(Py_tp_dealloc, free_object<PyArray>),
+                  slot(Py_tp_repr, array_repr), slot(Py_sq_length, array_length),
+                  slot(Py_mp_subscript, array_subscript), slot(Py_mp_ass_subscript, array_assign),
+                  slot(Py_tp_hash, hash_address), slot(Py_nb_inplace_add, in_place<Array, AddTo>),
+                  slot(Py_nb_inplace_subtract, in_place<Array, SubtractFrom>),
+                  slot(Py_nb_inplace_multiply, in_place<Array, MultiplyBy>),
+                  slot(Py_nb_inplace_true_divide, in_place<Array, DivideBy>)}};
+    const auto operators = number_slots<Array>();
+    type.slots.insert(type.slots.end(), operators.begin(), operators.end());
+    array_type = add_type(module, std::move(type));
 }
 
 }  // namespace catena::python

@@ -1,5 +1,6 @@
 // Files of datasets in Python.
-#include "settings.hpp"
+#include "array.hpp"
+#include "parts.hpp"
 
 namespace catena::python {
 namespace {
@@ -26,16 +27,15 @@ Owned py_data_folders(PyObject*, PyObject* name) {
 }  // namespace
 
 void add_data(PyObject* module) {
-    static PyMethodDef functions[] = {
-        method<py_read_idx>(
-            "read_idx",
-            "read_idx(path, ndim, /)\n--\n\nThe bytes of an IDX file, which may be compressed with "
-            "gzip, as an array with ndim axes."),
-        method<py_data_folders>(
-            "data_folders",
-            "data_folders(name, /)\n--\n\nThe folders in which a dataset is looked for."),
-        {nullptr, nullptr, 0, nullptr}};
-    checked(PyModule_AddFunctions(module, functions));
+    add_functions(
+        module,
+        {method<py_read_idx>("read_idx",
+                             "read_idx(path, ndim, /)\n--\n\nThe bytes of an IDX file, which may "
+                             "be compressed with "
+                             "gzip, as an array with ndim axes."),
+         method<py_data_folders>(
+             "data_folders",
+             "data_folders(name, /)\n--\n\nThe folders in which a dataset is looked for.")});
 }
 
 }  // namespace catena::python

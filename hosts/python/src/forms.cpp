@@ -1,12 +1,10 @@
-// See forms.hpp. The modules in catena/functions give these functions their places.
-#include "forms.hpp"
-
+// catena._core.forms: functions with Chainer's arguments that no single function of a plugin takes. The
+// modules in catena/functions give them their places.
 #include "call.hpp"
 #include "operators.hpp"
+#include "parts.hpp"
 
 #include <catena/function_forms.hpp>
-
-#include <fmt/format.h>
 
 #include <variant>
 
@@ -16,11 +14,12 @@ namespace {
 namespace F = functions;
 using Term = std::variant<Variable, Scalar>;
 
-// The arguments of a call. Errors name the parameters.
+// The arguments of a call. names: "[concat] xs", for errors.
 class Arguments {
 public:
-    Arguments(const Signature& signature, std::span<PyObject* const> values)
-        : signature_(signature), values_(values) {}
+    Arguments(const Signature& signature, std::span<const std::string> names,
+              std::span<PyObject* const> values)
+        : signature_(signature), names_(names), values_(values) {}
 
     PyObject* operator[](std::size_t i) const {
         return values_[i] != nullptr ? values_[i] : signature_.default_of(i);
@@ -53,12 +52,11 @@ public:
     Shape shape(std::size_t i) const { return shape_of((*this)[i], what(i)); }
     Dtype dtype(std::size_t i) const { return dtype_from((*this)[i], what(i)); }
     Device device(std::size_t i) const { return has(i) ? device_from((*this)[i]) : Device(); }
-    std::string what(std::size_t i) const {
-        return fmt::format("[{}] {}", signature_.name(), signature_[i].name);
-    }
+    const std::string& what(std::size_t i) const { return names_[i]; }
 
 private:
     const Signature& signature_;
+    std::span<const std::string> names_;
     std::span<PyObject* const> values_;
 };
 
@@ -67,11 +65,17 @@ using Body = Owned (*)(const Arguments&);
 class Form final : public Callable {
 public:
     Form(const char* signature, const char* doc, Body body)
-        : Callable(Signature(signature), doc), body_(body) {}
-    Owned call(std::span<PyObject* const> values) override { return body_({signature(), values}); }
+        : Callable(Signature(signature), doc), body_(body) {
+        for (std::size_t i = 0; i < this->signature().size(); ++i)
+            names_.push_back('[' + this->signature().name() + "] " + this->signature()[i].name);
+    }
+    Owned call(std::span<PyObject* const> values) override {
+        return body_({signature(), names_, values});
+    }
 
 private:
     Body body_;
+    std::vector<std::string> names_;
 };
 
 // Returns call(), which uses these variables, without the interpreter's lock if that is worth it.

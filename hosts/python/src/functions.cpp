@@ -1,8 +1,7 @@
 // Functions of plugins: their arguments are converted as their descriptions say.
-#include "functions.hpp"
-
+#include "call.hpp"
 #include "operators.hpp"
-#include "promotion.hpp"
+#include "parts.hpp"
 
 #include <fmt/ranges.h>
 #include <cstring>
@@ -355,19 +354,17 @@ std::string name_here_of(PyObject*, PyObject* name) {
 
 }  // namespace
 
-void add_functions(PyObject* module) {
-    static PyMethodDef methods[] = {
-        method<name_here_of>("name_here"),
-        method<plugin_function<true>>("_all_outputs"),
-        method<plugin_function<false>>(
-            "plugin_function",
-            "plugin_function(name, /)\n--\n\n"
-            "The function of a plugin by its full name, such as \"org.example.swish\"."),
-        method<plugin_function_name>("_plugin_function_name"),
-        method<plugin_function_names>("plugin_function_names",
-                                      "The full names of all functions of the loaded plugins."),
-        {nullptr, nullptr, 0, nullptr}};
-    checked(PyModule_AddFunctions(module, methods));
+void add_plugin_functions(PyObject* module) {
+    add_functions(
+        module,
+        {method<name_here_of>("name_here"), method<plugin_function<true>>("_all_outputs"),
+         method<plugin_function<false>>(
+             "plugin_function",
+             "plugin_function(name, /)\n--\n\n"
+             "The function of a plugin by its full name, such as \"org.example.swish\"."),
+         method<plugin_function_name>("_plugin_function_name"),
+         method<plugin_function_names>("plugin_function_names",
+                                       "The full names of all functions of the loaded plugins.")});
 }
 
 }  // namespace catena::python

@@ -1,5 +1,6 @@
 // Numerical gradients of functions that Python defines.
-#include "settings.hpp"
+#include "array.hpp"
+#include "parts.hpp"
 
 #include <catena/gradient_check.hpp>
 
@@ -34,13 +35,12 @@ Owned py_numerical_grad(PyObject*, PyObject* function, PyObject* inputs, PyObjec
 }  // namespace
 
 void add_gradient_check(PyObject* module) {
-    static PyMethodDef functions[] = {
-        method<py_numerical_grad>(
+    add_functions(
+        module,
+        {method<py_numerical_grad>(
             "numerical_grad",
             "numerical_grad(f, inputs, grad_outputs, eps, detect, diff_atol, diff_rtol, /)\n--\n\n"
-            "The gradients of f(), which reads the arrays, by finite differences."),
-        {nullptr, nullptr, 0, nullptr}};
-    checked(PyModule_AddFunctions(module, functions));
+            "The gradients of f(), which reads the arrays, by finite differences.")});
 }
 
 }  // namespace catena::python

@@ -1,8 +1,7 @@
-// See kernels.hpp.
-#include "kernels.hpp"
-
+// Kernels from formulas that Python gives at run time.
 #include "numpy.hpp"
 #include "operators.hpp"
+#include "parts.hpp"
 
 #include <catena/elementwise.hpp>
 #include <catena/reduction.hpp>
@@ -119,23 +118,17 @@ std::size_t kernel_outputs(PyObject* self) { return kernel_of(self).outputs(); }
 }  // namespace
 
 void add_kernels(PyObject* module) {
-    static PyGetSetDef attributes[] = {{"inputs", get<kernel_inputs>, nullptr, nullptr, nullptr},
-                                       {"outputs", get<kernel_outputs>, nullptr, nullptr, nullptr},
-                                       {nullptr, nullptr, nullptr, nullptr, nullptr}};
-    static PyMethodDef methods[] = {method<kernel_call>("call"), {nullptr, nullptr, 0, nullptr}};
-    static PyType_Slot slots[] = {{Py_tp_doc, const_cast<char*>("A compiled formula.")},
-                                  {Py_tp_dealloc, reinterpret_cast<void*>(free_object<PyKernel>)},
-                                  {Py_tp_getset, attributes},
-                                  {Py_tp_methods, methods},
-                                  {0, nullptr}};
-    static PyType_Spec spec{"catena.Kernel", sizeof(PyKernel), 0,
-                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
-    kernel_type = add_type(module, spec);
-    static PyMethodDef functions[] = {with_tuple<elementwise_kernel>("elementwise_kernel"),
-                                      with_tuple<reduction_kernel>("reduction_kernel"),
-                                      with_tuple<reduce_kernel>("reduce_kernel"),
-                                      {nullptr, nullptr, 0, nullptr}};
-    checked(PyModule_AddFunctions(module, functions));
+    kernel_type = add_type(module, {.name = "catena.Kernel",
+                                    .doc = "A compiled formula.",
+                                    .size = sizeof(PyKernel),
+                                    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                                    .attributes = {property<kernel_inputs>("inputs"),
+                                                   property<kernel_outputs>("outputs")},
+                                    .methods = {method<kernel_call>("call")},
+                                    .slots = {slot(Py_tp_dealloc, free_object<PyKernel>)}});
+    add_functions(module, {with_tuple<elementwise_kernel>("elementwise_kernel"),
+                           with_tuple<reduction_kernel>("reduction_kernel"),
+                           with_tuple<reduce_kernel>("reduce_kernel")});
 }
 
 }  // namespace catena::python

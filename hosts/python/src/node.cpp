@@ -5,8 +5,6 @@
 
 #include <catena/checkpoint.hpp>
 
-#include <structmember.h>
-
 #include <optional>
 #include <unordered_map>
 
@@ -330,18 +328,18 @@ void free_ref(PyObject* object) {
     free_object<PyRef<T>>(object);
 }
 template <class T>
-void add_ref_type(PyObject* module, const char* name, const char* doc, PyGetSetDef* attributes,
-                  PyMethodDef* methods) {
-    PyType_Slot slots[] = {{Py_tp_doc, const_cast<char*>(doc)},
-                           {Py_tp_dealloc, reinterpret_cast<void*>(free_ref<T>)},
-                           {Py_tp_richcompare, reinterpret_cast<void*>(compare_refs<T>)},
-                           {Py_tp_hash, reinterpret_cast<void*>(hash_ref<T>)},
-                           {Py_tp_getset, attributes},
-                           {Py_tp_methods, methods},
-                           {0, nullptr}};
-    PyType_Spec spec{name, sizeof(PyRef<T>), 0,
-                     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
-    PyRef<T>::type = add_type(module, spec);
+void add_ref_type(PyObject* module, const char* name, const char* doc,
+                  std::vector<PyGetSetDef> attributes, std::vector<PyMethodDef> methods) {
+    PyRef<T>::type = add_type(
+        module,
+        {.name = name,
+         .doc = doc,
+         .size = sizeof(PyRef<T>),
+         .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+         .attributes = std::move(attributes),
+         .methods = std::move(methods),
+         .slots = {slot(Py_tp_dealloc, free_ref<T>), slot(Py_tp_richcompare, compare_refs<T>),
+                   slot(Py_tp_hash, hash_ref<T>)}});
 }
 
 // The node of an object, when no other thread uses it.
@@ -450,87 +448,66 @@ int visit_graph(std::span<const Ref<VariableNode>> roots, visitproc visit, void*
 }
 
 void add_nodes(PyObject* module) {
-    static PyGetSetDef node_attributes[] = {
-        {"inputs", get<node_inputs>, nullptr,
-         "The inputs of the call as a tuple of VariableNodes, or None without a graph.", nullptr},
-        {"outputs", get<node_outputs>, nullptr, "The results of the call.", nullptr},
-        {"rank", get<node_rank>, nullptr, "The most calls on any path from a leaf.", nullptr},
-        {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
-        {nullptr, nullptr, nullptr, nullptr, nullptr}};
-    static PyMethodDef node_methods[] = {
-        method<apply>(
-            "apply",
-            "apply($self, inputs, /)\n--\n\nCalls the function on variables or arrays and records "
-            "the call. Returns a tuple of variables."),
-        method<retain_inputs>("retain_inputs", "Keeps the data of inputs for backward()."),
-        method<retain_outputs>("retain_outputs", "Keeps the data of outputs for backward()."),
-        method<get_retained_inputs>("get_retained_inputs", "The kept inputs as variables."),
-        method<get_retained_outputs>("get_retained_outputs", "The kept outputs as variables."),
-        method<node_unchain>("unchain", "Removes the call from the graph."),
-        {nullptr, nullptr, 0, nullptr}};
-    static PyMemberDef node_members[] = {
-        {"__dictoffset__", T_PYSSIZET, offsetof(PyNode, dict), READONLY, nullptr},
-        {"__weaklistoffset__", T_PYSSIZET, offsetof(PyNode, weak_references), READONLY, nullptr},
-        {nullptr, 0, 0, 0, nullptr}};
-    static PyType_Slot node_slots[] = {
-        {Py_tp_doc, const_cast<char*>("A call of a function that Python defines.")},
-        {Py_tp_new, reinterpret_cast<void*>(new_node)},
-        {Py_tp_dealloc, reinterpret_cast<void*>(free_node)},
-        {Py_tp_traverse, reinterpret_cast<void*>(node_traverse)},
-        {Py_tp_clear, reinterpret_cast<void*>(node_clear)},
-        {Py_tp_getset, node_attributes},
-        {Py_tp_methods, node_methods},
-        {Py_tp_members, node_members},
-        {0, nullptr}};
-    static PyType_Spec node_spec{"catena._core.FunctionNodeBase", sizeof(PyNode), 0,
-                                 Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
-                                 node_slots};
-    add_type(module, node_spec);
+    add_type(
+        module,
+        {.name = "catena._core.FunctionNodeBase",
+         .doc = "A call of a function that Python defines.",
+         .size = sizeof(PyNode),
+         .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
+         .attributes =
+             {property<node_inputs>(
+                  "inputs",
+                  "The inputs of the call as a tuple of VariableNodes, or None without a graph."),
+              property<node_outputs>("outputs", "The results of the call."),
+              property<node_rank>("rank", "The most calls on any path from a leaf."),
+              {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr}},
+         .methods =
+             {method<apply>("apply",
+                            "apply($self, inputs, /)\n--\n\nCalls the function on variables or "
+                            "arrays and records "
+                            "the call. Returns a tuple of variables."),
+              method<retain_inputs>("retain_inputs", "Keeps the data of inputs for backward()."),
+              method<retain_outputs>("retain_outputs", "Keeps the data of outputs for backward()."),
+              method<get_retained_inputs>("get_retained_inputs", "The kept inputs as variables."),
+              method<get_retained_outputs>("get_retained_outputs",
+                                           "The kept outputs as variables."),
+              method<node_unchain>("unchain", "Removes the call from the graph.")},
+         .slots = {slot(Py_tp_new, new_node), slot(Py_tp_dealloc, free_node),
+                   slot(Py_tp_traverse, node_traverse), slot(Py_tp_clear, node_clear)},
+         .members = {{"__dictoffset__", T_PYSSIZET, offsetof(PyNode, dict), READONLY, nullptr},
+                     {"__weaklistoffset__", T_PYSSIZET, offsetof(PyNode, weak_references), READONLY,
+                      nullptr}}});
 
-    static PyGetSetDef call_attributes[] = {
-        {"label", get<call_label>, nullptr, "The name of the function.", nullptr},
-        {"rank", get<call_rank>, nullptr, "The most calls on any path from a leaf.", nullptr},
-        {"inputs", get<call_inputs>, nullptr, "The inputs as a tuple of VariableNodes.", nullptr},
-        {"outputs", get<call_outputs>, nullptr, "The results; None for those without users.",
-         nullptr},
-        {nullptr, nullptr, nullptr, nullptr, nullptr}};
-    static PyMethodDef functions[] = {
-        method<py_checkpoint>("_checkpoint",
-                              "_checkpoint(func, xs, /)\n--\n\nfunc(*xs), which backward repeats."),
-        method<py_in_recomputation>("_in_recomputation", "Whether backward repeats a call."),
-        {nullptr, nullptr, 0, nullptr}};
-    checked(PyModule_AddFunctions(module, functions));
-    static PyMethodDef call_methods[] = {
-        method<call_forward>(
-            "forward",
-            "forward($self, inputs, /)\n--\n\nComputes the function from a tuple of other arrays, "
-            "with the attributes of this call. Returns a tuple of arrays."),
-        method<unchain<GraphNode>>("unchain", "Removes the call from the graph."),
-        {nullptr, nullptr, 0, nullptr}};
-    add_ref_type<GraphNode>(module, "catena._core.Call", "A call in the graph.", call_attributes,
-                            call_methods);
+    add_functions(
+        module,
+        {method<py_checkpoint>(
+             "_checkpoint", "_checkpoint(func, xs, /)\n--\n\nfunc(*xs), which backward repeats."),
+         method<py_in_recomputation>("_in_recomputation", "Whether backward repeats a call.")});
+    add_ref_type<GraphNode>(
+        module, "catena._core.Call", "A call in the graph.",
+        {property<call_label>("label", "The name of the function."),
+         property<call_rank>("rank", "The most calls on any path from a leaf."),
+         property<call_inputs>("inputs", "The inputs as a tuple of VariableNodes."),
+         property<call_outputs>("outputs", "The results; None for those without users.")},
+        {method<call_forward>(
+             "forward",
+             "forward($self, inputs, /)\n--\n\nComputes the function from a tuple of other arrays, "
+             "with the attributes of this call. Returns a tuple of arrays."),
+         method<unchain<GraphNode>>("unchain", "Removes the call from the graph.")});
 
-    static PyGetSetDef variable_attributes[] = {
-        {"shape", get<variable_shape>, nullptr, nullptr, nullptr},
-        {"dtype", get<variable_dtype>, nullptr, nullptr, nullptr},
-        {"data", get<variable_data>, nullptr,
-         "The array, or None if only the graph has the variable.", nullptr},
-        {"grad", get<variable_grad>, nullptr, nullptr, nullptr},
-        {"grad_var", get<variable_grad_var>, nullptr, nullptr, nullptr},
-        {"name", get<variable_name>, nullptr, nullptr, nullptr},
-        {"rank", get<variable_rank>, nullptr, "The most calls on any path from a leaf.", nullptr},
-        {"requires_grad", get<variable_requires_grad>, nullptr, nullptr, nullptr},
-        {"creator_node", get<variable_creator>, nullptr, "The call that computed it, or None.",
-         nullptr},
-        {nullptr, nullptr, nullptr, nullptr, nullptr}};
-    static PyMethodDef variable_methods[] = {
-        method<get_variable>("get_variable", "A variable of this node."),
-        method<get_variable_or_none>("get_variable_or_none",
-                                     "A variable of this node, or None if only the graph has it."),
-        method<unchain<VariableNode>>("unchain", "Removes the call that computed the variable."),
-        {nullptr, nullptr, 0, nullptr}};
-    add_ref_type<VariableNode>(module, "catena.VariableNode", "A variable as the graph sees it.",
-                               variable_attributes, variable_methods);
+    add_ref_type<VariableNode>(
+        module, "catena.VariableNode", "A variable as the graph sees it.",
+        {property<variable_shape>("shape"), property<variable_dtype>("dtype"),
+         property<variable_data>("data", "The array, or None if only the graph has the variable."),
+         property<variable_grad>("grad"), property<variable_grad_var>("grad_var"),
+         property<variable_name>("name"),
+         property<variable_rank>("rank", "The most calls on any path from a leaf."),
+         property<variable_requires_grad>("requires_grad"),
+         property<variable_creator>("creator_node", "The call that computed it, or None.")},
+        {method<get_variable>("get_variable", "A variable of this node."),
+         method<get_variable_or_none>("get_variable_or_none",
+                                      "A variable of this node, or None if only the graph has it."),
+         method<unchain<VariableNode>>("unchain", "Removes the call that computed the variable.")});
 }
 
 }  // namespace catena::python

@@ -203,31 +203,25 @@ Array subscript(const Array& x, PyObject* key);
 void assign(const Array& x, PyObject* key, PyObject* value);  // x[key] = value
 std::vector<Index> indices_of(PyObject* key);
 
-#define CATENA_SLOT(SLOT, FUNCTION) \
-    { SLOT, reinterpret_cast<void*>(static_cast<binaryfunc>(FUNCTION)) }
-#define CATENA_UNARY_SLOT(SLOT, FUNCTION) \
-    { SLOT, reinterpret_cast<void*>(static_cast<unaryfunc>(FUNCTION)) }
-#define CATENA_NUMBER_SLOTS(X)                                                                    \
-    CATENA_SLOT(Py_nb_add, (binary<X, Add>)), CATENA_SLOT(Py_nb_subtract, (binary<X, Subtract>)), \
-        CATENA_SLOT(Py_nb_multiply, (binary<X, Multiply>)),                                       \
-        CATENA_SLOT(Py_nb_true_divide, (binary<X, Divide>)),                                      \
-        CATENA_SLOT(Py_nb_floor_divide, (binary<X, FloorDivide>)),                                \
-        CATENA_SLOT(Py_nb_matrix_multiply, (binary<X, Dot>)),                                     \
-        CATENA_SLOT(Py_nb_and, (binary<X, And>)), CATENA_SLOT(Py_nb_or, (binary<X, Or>)),         \
-        {Py_nb_power, reinterpret_cast<void*>(power<X>)},                                         \
-        CATENA_UNARY_SLOT(Py_nb_negative, (unary<X, Negative>)),                                  \
-        CATENA_UNARY_SLOT(Py_nb_positive, same),                                                  \
-        CATENA_UNARY_SLOT(Py_nb_absolute, (unary<X, Absolute>)),                                  \
-        CATENA_UNARY_SLOT(Py_nb_invert, (unary<X, Invert>)),                                      \
-        {Py_nb_bool, reinterpret_cast<void*>(truth<X>)},                                          \
-        CATENA_UNARY_SLOT(Py_nb_float, (number<X, PyNumber_Float>)),                              \
-        CATENA_UNARY_SLOT(Py_nb_int, (number<X, PyNumber_Long>)), {                               \
-        Py_tp_richcompare, reinterpret_cast<void*>(compare<X>)                                    \
-    }
-#define CATENA_IN_PLACE_SLOTS(X)                                          \
-    CATENA_SLOT(Py_nb_inplace_add, (in_place<X, AddTo>)),                 \
-        CATENA_SLOT(Py_nb_inplace_subtract, (in_place<X, SubtractFrom>)), \
-        CATENA_SLOT(Py_nb_inplace_multiply, (in_place<X, MultiplyBy>)),   \
-        CATENA_SLOT(Py_nb_inplace_true_divide, (in_place<X, DivideBy>))
+template <class X>
+std::vector<PyType_Slot> number_slots() {
+    return {slot(Py_nb_add, binary<X, Add>),
+            slot(Py_nb_subtract, binary<X, Subtract>),
+            slot(Py_nb_multiply, binary<X, Multiply>),
+            slot(Py_nb_true_divide, binary<X, Divide>),
+            slot(Py_nb_floor_divide, binary<X, FloorDivide>),
+            slot(Py_nb_matrix_multiply, binary<X, Dot>),
+            slot(Py_nb_and, binary<X, And>),
+            slot(Py_nb_or, binary<X, Or>),
+            slot(Py_nb_power, power<X>),
+            slot(Py_nb_negative, unary<X, Negative>),
+            slot(Py_nb_positive, same),
+            slot(Py_nb_absolute, unary<X, Absolute>),
+            slot(Py_nb_invert, unary<X, Invert>),
+            slot(Py_nb_bool, truth<X>),
+            slot(Py_nb_float, number<X, PyNumber_Float>),
+            slot(Py_nb_int, number<X, PyNumber_Long>),
+            slot(Py_tp_richcompare, compare<X>)};
+}
 
 }  // namespace catena::python

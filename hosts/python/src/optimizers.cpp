@@ -1,7 +1,6 @@
-// See optimizers.hpp.
-#include "optimizers.hpp"
-
+// Update rules of optimizers: state and hyperparameters belong to Python, the steps are C++.
 #include "operators.hpp"
+#include "parts.hpp"
 
 #include <catena/optimizers.hpp>
 
@@ -221,25 +220,19 @@ void keep_gradients(PyObject*, PyObject* list) {
 }  // namespace
 
 void add_optimizers(PyObject* module) {
-    static PyMethodDef methods[] = {
-        method<update_setup>("setup"), method<update_run>("run"), {nullptr, nullptr, 0, nullptr}};
-    static PyType_Slot slots[] = {
-        {Py_tp_doc, const_cast<char*>("Steps of an update rule on many parameters.")},
-        {Py_tp_new, reinterpret_cast<void*>(new_update)},
-        {Py_tp_dealloc, reinterpret_cast<void*>(free_object<PyUpdate>)},
-        {Py_tp_methods, methods},
-        {0, nullptr}};
-    static PyType_Spec spec{"catena.Update", sizeof(PyUpdate), 0, Py_TPFLAGS_DEFAULT, slots};
-    update_type = add_type(module, spec);
-    static PyMethodDef functions[] = {
-        method<change_gradients<&Optimizer::clip_grads>>("clip_gradients"),
-        method<change_gradients<&Optimizer::scale_grads>>("scale_gradients"),
-        method<change_gradients<&Optimizer::weight_decay>>("decay_weights"),
-        method<gradients_norm>("gradients_norm"),
-        method<keep_gradients>("keep_gradients"),
-        method<make_gradients>("make_gradients"),
-        {nullptr, nullptr, 0, nullptr}};
-    checked(PyModule_AddFunctions(module, functions));
+    update_type = add_type(
+        module,
+        {.name = "catena.Update",
+         .doc = "Steps of an update rule on many parameters.",
+         .size = sizeof(PyUpdate),
+         .methods = {method<update_setup>("setup"), method<update_run>("run")},
+         .slots = {slot(Py_tp_new, new_update), slot(Py_tp_dealloc, free_object<PyUpdate>)}});
+    add_functions(
+        module, {method<change_gradients<&Optimizer::clip_grads>>("clip_gradients"),
+                 method<change_gradients<&Optimizer::scale_grads>>("scale_gradients"),
+                 method<change_gradients<&Optimizer::weight_decay>>("decay_weights"),
+                 method<gradients_norm>("gradients_norm"), method<keep_gradients>("keep_gradients"),
+                 method<make_gradients>("make_gradients")});
 }
 
 }  // namespace catena::python

@@ -5,6 +5,7 @@
 #define PY_SSIZE_T_CLEAN
 #define Py_LIMITED_API 0x030A0000
 #include <Python.h>
+#include <structmember.h>
 
 #include <algorithm>
 #include <atomic>
@@ -241,10 +242,6 @@ void add_errors(PyObject* module);
 PyObject* python_class_of_index_errors();
 PyObject* python_class_of_shape_errors();
 
-// A new type from slots and from its class in _members.py, if there is one; its objects are collected
-// if it has Py_TPFLAGS_HAVE_GC.
-PyTypeObject* add_type(PyObject* module, PyType_Spec& spec);
-
 template <class T>
 T* as(PyObject* object) {
     return reinterpret_cast<T*>(object);
@@ -345,7 +342,6 @@ PyMethodDef with_keywords(const char* name, const char* doc) {
             METH_VARARGS | METH_KEYWORDS, doc};
 }
 
-// The getter and setter of an attribute: function(self), function(self, value).
 template <auto function>
 PyObject* get(PyObject* self, void*) noexcept {
     return result_of([&] { return function(self); });
@@ -357,4 +353,33 @@ int set(PyObject* self, PyObject* value, void*) noexcept {
         return 0;
     });
 }
+// An attribute of objects: get_it(self) and, unless it is read-only, set_it(self, value).
+template <auto get_it>
+PyGetSetDef property(const char* name, const char* doc = nullptr) {
+    return {name, get<get_it>, nullptr, doc, nullptr};
+}
+template <auto get_it, auto set_it>
+PyGetSetDef property(const char* name, const char* doc = nullptr) {
+    return {name, get<get_it>, set<set_it>, doc, nullptr};
+}
+
+template <class Function>
+PyType_Slot slot(int id, Function* function) {
+    return {id, reinterpret_cast<void*>(function)};
+}
+
+// A type of the module, and its functions. Lists end without a null entry.
+struct Type {
+    const char *name, *doc;
+    std::size_t size;
+    unsigned flags = Py_TPFLAGS_DEFAULT;
+    std::vector<PyGetSetDef> attributes;
+    std::vector<PyMethodDef> methods;
+    std::vector<PyType_Slot> slots;
+    std::vector<PyMemberDef> members;
+};
+// Adds a type, also with what its class in _members.py has, if there is one; its objects are collected
+// if it has Py_TPFLAGS_HAVE_GC.
+PyTypeObject* add_type(PyObject* module, Type type);
+void add_functions(PyObject* module, std::vector<PyMethodDef> functions);
 }  // namespace catena::python

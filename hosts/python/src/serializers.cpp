@@ -1,5 +1,6 @@
-// See serializers.hpp.
-#include "serializers.hpp"
+// Files of arrays with names.
+#include "array.hpp"
+#include "parts.hpp"
 
 #include <catena/read_file.hpp>
 #include <catena/serializer.hpp>
@@ -70,11 +71,9 @@ Owned run_file_kind(PyObject*, PyObject* file) {
 }  // namespace
 
 void add_serializers(PyObject* module) {
-    static PyMethodDef methods[] = {with_tuple<run_save>("save_safetensors"),
-                                    with_tuple<run_load>("load_safetensors"),
-                                    method<run_file_kind>("file_kind"),
-                                    {nullptr, nullptr, 0, nullptr}};
-    checked(PyModule_AddFunctions(module, methods));
+    add_functions(
+        module, {with_tuple<run_save>("save_safetensors"), with_tuple<run_load>("load_safetensors"),
+                 method<run_file_kind>("file_kind")});
 }
 
 }  // namespace catena::python

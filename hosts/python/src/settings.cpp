@@ -1,7 +1,7 @@
 // Devices, plugins, the configuration, random numbers, and grad().
-#include "settings.hpp"
-
+#include "dlpack.hpp"
 #include "operators.hpp"
+#include "parts.hpp"
 
 #include <catena/core/grad.hpp>
 
@@ -254,79 +254,70 @@ Device device_from(PyObject* object) {
 }
 
 void add_settings(PyObject* module) {
-    static PyGetSetDef attributes[] = {
-        {"name", get<device_name>, nullptr, "\"BACKEND:NUMBER\"", nullptr},
-        {"backend", get<device_backend>, nullptr, "The part of the name before the colon.",
-         nullptr},
-        {"ordinal", get<device_ordinal>, nullptr, "The number after the colon.", nullptr},
-        {"host_accessible", get<device_host_accessible>, nullptr,
-         "Whether NumPy can share the memory of its arrays.", nullptr},
-        {"id", get<device_id>, nullptr, "The number of the GPU; -1 if it is none.", nullptr},
-        {"is_gpu", get<device_is_gpu>, nullptr, nullptr, nullptr},
-        {"threads", get<device_threads>, set<set_device_threads>,
-         "The number of threads of kernels.", nullptr},
-        {nullptr, nullptr, nullptr, nullptr, nullptr}};
-    static PyMethodDef methods[] = {
-        method<device_use>("use", "Makes it the current device of the thread."),
-        method<device_enter>("__enter__", "Makes it the current device in a with block."),
-        method<device_exit>("__exit__"),
-        method<device_synchronize>("synchronize", "Waits for all work on the device."),
-        method<device_memory>("memory", "The bytes in use, at most in use, and cached."),
-        {nullptr, nullptr, 0, nullptr}};
-    static PyType_Slot slots[] = {
-        {Py_tp_doc,
-         const_cast<char*>(
-             "Device(name)\n--\n\n"
-             "A device of a backend, such as the one that arrays are on: \"cpu:0\", \"cuda:1\", "
-             "\"@numpy\" for the host, \"@cupy:1\" or 1 for a GPU, -1 for the host. In a with "
-             "block it is the current device of the thread, on which new arrays are made.")},
-        {Py_tp_new, reinterpret_cast<void*>(new_device)},
-        {Py_tp_dealloc, reinterpret_cast<void*>(free_object<PyDevice>)},
-        {Py_tp_repr, reinterpret_cast<void*>(device_repr)},
-        {Py_tp_richcompare, reinterpret_cast<void*>(device_compare)},
-        {Py_tp_hash, reinterpret_cast<void*>(device_hash)},
-        {Py_tp_getset, attributes},
-        {Py_tp_methods, methods},
-        {0, nullptr}};
-    static PyType_Spec spec{"catena.Device", sizeof(PyDevice), 0, Py_TPFLAGS_DEFAULT, slots};
-    device_type = add_type(module, spec);
+    device_type = add_type(
+        module,
+        {.name = "catena.Device",
+         .doc = "Device(name)\n--\n\n"
+                "A device of a backend, such as the one that arrays are on: \"cpu:0\", \"cuda:1\", "
+                "\"@numpy\" for the host, \"@cupy:1\" or 1 for a GPU, -1 for the host. In a with "
+                "block it is the current device of the thread, on which new arrays are made.",
+         .size = sizeof(PyDevice),
+         .attributes = {property<device_name>("name", "\"BACKEND:NUMBER\""),
+                        property<device_backend>("backend",
+                                                 "The part of the name before the colon."),
+                        property<device_ordinal>("ordinal", "The number after the colon."),
+                        property<device_host_accessible>(
+                            "host_accessible", "Whether NumPy can share the memory of its arrays."),
+                        property<device_id>("id", "The number of the GPU; -1 if it is none."),
+                        property<device_is_gpu>("is_gpu"),
+                        property<device_threads, set_device_threads>(
+                            "threads", "The number of threads of kernels.")},
+         .methods = {method<device_use>("use", "Makes it the current device of the thread."),
+                     method<device_enter>("__enter__",
+                                          "Makes it the current device in a with block."),
+                     method<device_exit>("__exit__"),
+                     method<device_synchronize>("synchronize", "Waits for all work on the device."),
+                     method<device_memory>("memory",
+                                           "The bytes in use, at most in use, and cached.")},
+         .slots = {slot(Py_tp_new, new_device), slot(Py_tp_dealloc, free_object<PyDevice>),
+                   slot(Py_tp_repr, device_repr), slot(Py_tp_richcompare, device_compare),
+                   slot(Py_tp_hash, device_hash)}});
 
-    static PyMethodDef functions[] = {
-        method<current_device>("current_device", "The current device of the thread."),
-        method<device_names>("device_names", "The names of all devices."),
-        method<gpu_count>("gpu_count"),
-        method<gpu_reason>("gpu_reason"),
-        method<gpu>("gpu"),
-        method<init_gpu>("init_gpu"),
-        method<shutdown_gpus>("shutdown_gpus"),
-        method<set_gpu_backend>("set_gpu_backend"),
-        method<load_one>("load_plugin",
-                         "load_plugin(path, /)\n--\n\nLoads a plugin from a file. Its functions "
-                         "are then found."),
-        method<load_folder>("load_plugins",
-                            "load_plugins(folder, /)\n--\n\nLoads all plugins of a folder."),
-        method<report>("plugin_report", "What was loaded and refused, as text."),
-        method<get_flag>("get_flag"),
-        method<set_flag>("set_flag"),
-        method<set_seed>("set_seed"),
-        method<dtype_of>("dtype"),
-        method<get_random_state>(
-            "random_state",
-            "random_state(device, /)\n--\n\nThe seed and the position of the device's random "
-            "numbers."),
-        with_tuple<put_random_state>(
-            "set_random_state",
-            "set_random_state(device, seed, offset, /)\n--\n\nContinues at a position."),
-        method<run_grad>("grad"),
-        method<run_backward_from_all>("backward"),
-        method<run_from_dlpack>("from_dlpack",
-                                "from_dlpack(object, /)\n--\n\nA catena.Array that shares the "
-                                "memory of another library's "
-                                "array."),
-        method<as_array>("as_array", "as_array(object, /)\n--\n\nA catena.Array of any array."),
-        method<as_python>("as_python"),
-        {nullptr, nullptr, 0, nullptr}};
-    checked(PyModule_AddFunctions(module, functions));
+    add_functions(
+        module,
+        {method<current_device>("current_device", "The current device of the thread."),
+         method<device_names>("device_names", "The names of all devices."),
+         method<gpu_count>("gpu_count"),
+         method<gpu_reason>("gpu_reason"),
+         method<gpu>("gpu"),
+         method<init_gpu>("init_gpu"),
+         method<shutdown_gpus>("shutdown_gpus"),
+         method<set_gpu_backend>("set_gpu_backend"),
+         method<load_one>("load_plugin",
+                          "load_plugin(path, /)\n--\n\nLoads a plugin from a file. Its functions "
+                          "are then found."),
+         method<load_folder>("load_plugins",
+                             "load_plugins(folder, /)\n--\n\nLoads all plugins of a folder."),
+         method<report>("plugin_report", "What was loaded and refused, as text."),
+         method<get_flag>("get_flag"),
+         method<set_flag>("set_flag"),
+         method<set_seed>("set_seed"),
+         method<dtype_of>("dtype"),
+         method<get_random_state>(
+             "random_state",
+             "random_state(device, /)\n--\n\nThe seed and the position of the device's random "
+             "numbers."),
+         with_tuple<put_random_state>(
+             "set_random_state",
+             "set_random_state(device, seed, offset, /)\n--\n\nContinues at a position."),
+         method<run_grad>("grad"),
+         method<run_backward_from_all>("backward"),
+         method<run_from_dlpack>("from_dlpack",
+                                 "from_dlpack(object, /)\n--\n\nA catena.Array that shares the "
+                                 "memory of another library's "
+                                 "array."),
+         method<as_array>("as_array", "as_array(object, /)\n--\n\nA catena.Array of any array."),
+         method<as_python>("as_python")});
 }
 
 }  // namespace catena::python

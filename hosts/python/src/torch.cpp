@@ -1,7 +1,6 @@
-// See torch.hpp.
-#include "torch.hpp"
-
+// The C++ part of catena.torch: graphs behind the tensors of PyTorch.
 #include "dlpack.hpp"
+#include "parts.hpp"
 #include "variable.hpp"
 
 #include <catena/core/grad.hpp>
@@ -223,19 +222,15 @@ Owned recorded_gradients(PyObject* object, PyObject* places, PyObject* tensors, 
 }  // namespace
 
 void add_torch(PyObject* module) {
-    static PyMethodDef methods[] = {method<recorded_results>("results"),
-                                    method<recorded_gradients>("gradients"),
-                                    {nullptr, nullptr, 0, nullptr}};
-    static PyType_Slot slots[] = {{Py_tp_doc, const_cast<char*>("A graph behind tensors.")},
-                                  {Py_tp_dealloc, reinterpret_cast<void*>(free_object<PyRecorded>)},
-                                  {Py_tp_methods, methods},
-                                  {0, nullptr}};
-    static PyType_Spec spec{"catena._core.Recorded", sizeof(PyRecorded), 0,
-                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
-    recorded_type = add_type(module, spec);
-    static PyMethodDef functions[] = {
-        method<tensors_in>("tensors_in"), method<record>("record"), {nullptr, nullptr, 0, nullptr}};
-    checked(PyModule_AddFunctions(module, functions));
+    recorded_type = add_type(
+        module,
+        {.name = "catena._core.Recorded",
+         .doc = "A graph behind tensors.",
+         .size = sizeof(PyRecorded),
+         .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+         .methods = {method<recorded_results>("results"), method<recorded_gradients>("gradients")},
+         .slots = {slot(Py_tp_dealloc, free_object<PyRecorded>)}});
+    add_functions(module, {method<tensors_in>("tensors_in"), method<record>("record")});
 }
 
 }  // namespace catena::python

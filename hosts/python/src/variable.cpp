@@ -4,8 +4,6 @@
 #include "node.hpp"
 #include "operators.hpp"
 
-#include <structmember.h>
-
 #include <catena/core/grad.hpp>
 
 namespace catena::python {
@@ -473,90 +471,79 @@ std::vector<Variable> variables_of(PyObject* object, std::string_view what) {
 }
 
 void add_variable(PyObject* module) {
-    static PyGetSetDef attributes[] = {
-        {"data", get<get_data>, set<put_data>, "The array; a numpy.ndarray on the host.", nullptr},
-        {"array", get<get_data>, set<put_data>, "The array; a numpy.ndarray on the host.", nullptr},
-        {"grad", get<get_grad>, set<set_grad>, "The array of the gradient, or None.", nullptr},
-        {"grad_var", get<get_grad_var>, set<set_grad_var>, "The gradient as a variable, or None.",
-         nullptr},
-        {"shape", get<get_shape>, nullptr, nullptr, nullptr},
-        {"ndim", get<get_ndim>, nullptr, nullptr, nullptr},
-        {"size", get<get_size>, nullptr, "The number of elements.", nullptr},
-        {"dtype", get<get_dtype>, nullptr, nullptr, nullptr},
-        {"device", get<get_device>, nullptr, nullptr, nullptr},
-        {"rank", get<get_rank>, nullptr, "The most calls on any path from a leaf.", nullptr},
-        {"requires_grad", get<get_requires_grad>, set<put_requires_grad>, nullptr, nullptr},
-        {"volatile", get<get_volatile>, set<put_volatile>, "Calls record no graph (Chainer 1).",
-         nullptr},
-        {"name", get<get_name>, set<put_name>, nullptr, nullptr},
-        {"loss_scale", get<get_loss_scale>, set<put_loss_scale>,
-         "The loss_scale of the backward() that computed the gradient, or None.", nullptr},
-        {"_loss_scale", get<get_loss_scale>, set<put_loss_scale>, "Chainer's name of loss_scale.",
-         nullptr},
-        {"creator_node", get<get_creator>, set<put_creator>,
-         "The call that computed it, or None. None can be set, which makes it a leaf.", nullptr},
-        {"node", get<get_node>, nullptr, "The variable as the graph sees it.", nullptr},
-        {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
-        {"_array", get<get_array>, nullptr, "The array as a catena.Array.", nullptr},
-        {"_first_grad", get<get_first_grad>, set<put_first_grad>, nullptr, nullptr},
-        {"_first_device", nullptr, set<put_device>, nullptr, nullptr},
-        {nullptr, nullptr, nullptr, nullptr, nullptr}};
-    static PyMethodDef methods[] = {
-        with_keywords<run_backward>(
-            "backward",
-            "backward($self, retain_grad=False, enable_double_backprop=False, "
-            "loss_scale=None)\n--\n\n"
-            "Computes the gradients of all leaves from which this variable was computed. A "
-            "variable of one element starts with its grad or loss_scale (1); others need a "
-            "grad, which stays set afterwards."),
-        method<run_cleargrad>("cleargrad", "Removes the gradient."),
-        method<run_zerograd>("zerograd", "Sets the gradient to zeros."),
-        method<run_unchain>("unchain", "Removes the call that computed this variable."),
-        method<run_unchain_backward>("unchain_backward",
-                                     "Removes all calls that led to this variable."),
-        method<run_addgrad>("addgrad", "Adds the gradient of another variable."),
-        method<run_item>("item", "The only element as a number."),
-        method<become_parameter>("_become_parameter"),
-        with_keywords<of_array<as_dlpack>>("__dlpack__",
-                                           "A DLPack capsule that shares the memory."),
-        with_keywords<of_array<dlpack_place>>("__dlpack_device__",
-                                              "DLPack's device type and number."),
-        with_keywords<of_array<as_numpy>>("__array__", "The elements as a numpy.ndarray."),
-        {nullptr, nullptr, 0, nullptr}};
-    static PyMemberDef members[] = {
-        {"__dictoffset__", T_PYSSIZET, offsetof(PyVariable, dict), READONLY, nullptr},
-        {"__weaklistoffset__", T_PYSSIZET, offsetof(PyVariable, weak_references), READONLY,
-         nullptr},
-        {nullptr, 0, 0, 0, nullptr}};
-    static PyType_Slot slots[] = {
-        {Py_tp_doc,
-         const_cast<char*>(
-             "Variable(data=None, *, name=None, grad=None, requires_grad=True)\n--\n\n"
-             "An array that records how it was computed, with its gradient.\n\n"
-             "A numpy.ndarray shares its memory if it is dense, aligned, writable and "
-             "in native byte order; others are copied.\n\n"
-             "Operators broadcast as in NumPy. An array or a number as the other operand "
-             "takes the variable's floating dtype. Comparisons, also ==, return masks, "
-             "so `x in [y, z]` compares elements: use any(x is v for v in ...). As keys "
-             "of dictionaries and in sets, variables are compared by identity.")},
-        {Py_tp_new, reinterpret_cast<void*>(new_variable)},
-        {Py_tp_init, reinterpret_cast<void*>(init_variable)},
-        {Py_tp_dealloc, reinterpret_cast<void*>(free_variable)},
-        {Py_tp_traverse, reinterpret_cast<void*>(traverse)},
-        {Py_tp_clear, reinterpret_cast<void*>(clear)},
-        {Py_tp_getset, attributes},
-        {Py_tp_methods, methods},
-        {Py_tp_members, members},
-        {Py_tp_hash, reinterpret_cast<void*>(hash_address)},
-        {Py_sq_length, reinterpret_cast<void*>(variable_length)},
-        {Py_sq_item, reinterpret_cast<void*>(variable_item)},
-        {Py_mp_length, reinterpret_cast<void*>(variable_length)},
-        {Py_mp_subscript, reinterpret_cast<void*>(variable_subscript)},
-        CATENA_NUMBER_SLOTS(Variable),
-        {0, nullptr}};
-    static PyType_Spec spec{"catena.Variable", sizeof(PyVariable), 0,
-                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots};
-    variable_type = add_type(module, spec);
+    Type type{
+        .name = "catena.Variable",
+        .doc =
+            "Variable(data=None, *, name=None, grad=None, requires_grad=True)\n--\n\n"
+            "An array that records how it was computed, with its gradient.\n\n"
+            "A numpy.ndarray shares its memory if it is dense, aligned, writable and "
+            "in native byte order; others are copied.\n\n"
+            "Operators broadcast as in NumPy. An array or a number as the other operand "
+            "takes the variable's floating dtype. Comparisons, also ==, return masks, "
+            "so `x in [y, z]` compares elements: use any(x is v for v in ...). As keys "
+            "of dictionaries and in sets, variables are compared by identity.",
+        .size = sizeof(PyVariable),
+        .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
+        .attributes =
+            {property<get_data, put_data>("data", "The array; a numpy.ndarray on the host."),
+             property<get_data, put_data>("array", "The array; a numpy.ndarray on the host."),
+             property<get_grad, set_grad>("grad", "The array of the gradient, or None."),
+             property<get_grad_var, set_grad_var>("grad_var",
+                                                  "The gradient as a variable, or None."),
+             property<get_shape>("shape"),
+             property<get_ndim>("ndim"),
+             property<get_size>("size", "The number of elements."),
+             property<get_dtype>("dtype"),
+             property<get_device>("device"),
+             property<get_rank>("rank", "The most calls on any path from a leaf."),
+             property<get_requires_grad, put_requires_grad>("requires_grad"),
+             property<get_volatile, put_volatile>("volatile", "Calls record no graph (Chainer 1)."),
+             property<get_name, put_name>("name"),
+             property<get_loss_scale, put_loss_scale>(
+                 "loss_scale",
+                 "The loss_scale of the backward() that computed the gradient, or None."),
+             property<get_loss_scale, put_loss_scale>("_loss_scale",
+                                                      "Chainer's name of loss_scale."),
+             property<get_creator, put_creator>(
+                 "creator_node",
+                 "The call that computed it, or None. None can be set, which makes it a leaf."),
+             property<get_node>("node", "The variable as the graph sees it."),
+             {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
+             property<get_array>("_array", "The array as a catena.Array."),
+             property<get_first_grad, put_first_grad>("_first_grad"),
+             {"_first_device", nullptr, set<put_device>, nullptr, nullptr}},
+        .methods =
+            {with_keywords<run_backward>(
+                 "backward",
+                 "backward($self, retain_grad=False, enable_double_backprop=False, "
+                 "loss_scale=None)\n--\n\n"
+                 "Computes the gradients of all leaves from which this variable was computed. A "
+                 "variable of one element starts with its grad or loss_scale (1); others need a "
+                 "grad, which stays set afterwards."),
+             method<run_cleargrad>("cleargrad", "Removes the gradient."),
+             method<run_zerograd>("zerograd", "Sets the gradient to zeros."),
+             method<run_unchain>("unchain", "Removes the call that computed this variable."),
+             method<run_unchain_backward>("unchain_backward",
+                                          "Removes all calls that led to this variable."),
+             method<run_addgrad>("addgrad", "Adds the gradient of another variable."),
+             method<run_item>("item", "The only element as a number."),
+             method<become_parameter>("_become_parameter"),
+             with_keywords<of_array<as_dlpack>>("__dlpack__",
+                                                "A DLPack capsule that shares the memory."),
+             with_keywords<of_array<dlpack_place>>("__dlpack_device__",
+                                                   "DLPack's device type and number."),
+             with_keywords<of_array<as_numpy>>("__array__", "The elements as a numpy.ndarray.")},
+        .slots = {slot(Py_tp_new, new_variable), slot(Py_tp_init, init_variable),
+                  slot(Py_tp_dealloc, free_variable), slot(Py_tp_traverse, traverse),
+                  slot(Py_tp_clear, clear), slot(Py_tp_hash, hash_address),
+                  slot(Py_sq_length, variable_length), slot(Py_sq_item, variable_item),
+                  slot(Py_mp_length, variable_length), slot(Py_mp_subscript, variable_subscript)},
+        .members = {{"__dictoffset__", T_PYSSIZET, offsetof(PyVariable, dict), READONLY, nullptr},
+                    {"__weaklistoffset__", T_PYSSIZET, offsetof(PyVariable, weak_references),
+                     READONLY, nullptr}}};
+    const auto operators = number_slots<Variable>();
+    type.slots.insert(type.slots.end(), operators.begin(), operators.end());
+    variable_type = add_type(module, std::move(type));
 }
 
 }  // namespace catena::python

@@ -103,7 +103,8 @@ auto of_two(const Term& x, const Term& y, const Call& call) {
 }
 template <class Op>
 Owned operation(const Arguments& of) {
-    return of_two(of.term(0), of.term(1),
+    const Term x = of.term(0), y = of.term(1);
+    return of_two(x, y,
                   [](const auto& a, const auto& b) { return Owned(operate<Variable, Op>(a, b)); });
 }
 
@@ -136,10 +137,11 @@ Owned place_of_extreme(const Arguments& of) {
 
 Owned split_axis(const Arguments& of) {
     const Variable x = of.variable(0);
+    const int axis = of.integer(2);
     const bool sections = PyIndex_Check(of[1]) != 0 && PySequence_Check(of[1]) == 0;
     const std::vector<std::int64_t> numbers = integers_of(of[1], of.what(1));
-    Variables parts = sections ? F::split_axis(x, numbers[0], of.integer(2))
-                               : F::split_axis(x, numbers, of.integer(2));
+    Variables parts =
+        sections ? F::split_axis(x, numbers[0], axis) : F::split_axis(x, numbers, axis);
     return parts.size() == 1 && !truth_of(of[3]) ? wrap(parts[0]) : wrap_all(std::move(parts));
 }
 
@@ -167,20 +169,19 @@ Owned scatter_add(const Arguments& of) {
 }
 
 Owned arange(const Arguments& of) {
-    const Scalar start = of.number(0);
-    const bool from_start = of.has(1);
+    Scalar start = of.number(0), stop = start;
+    if (of.has(1)) stop = of.number(1);
+    else start = stop.is_integer() ? Scalar(0) : Scalar(0.0);
+    const Scalar step = of.number(2);
     const std::optional<Dtype> dtype = of.has(3) ? std::optional(of.dtype(3)) : std::nullopt;
-    return wrap(as_variable(F::arange(from_start           ? start
-                                      : start.is_integer() ? Scalar(0)
-                                                           : Scalar(0.0),
-                                      from_start ? of.number(1) : start, of.number(2), dtype,
-                                      of.device(4))));
+    return wrap(as_variable(F::arange(start, stop, step, dtype, of.device(4))));
 }
 
 Owned full_like(const Arguments& of) {
     const Variable x = of.variable(0);
+    const Scalar value = of.number(1);
     const Dtype dtype = of.has(2) ? of.dtype(2) : x.dtype();
-    return wrap(as_variable(array_of_number(x.shape(), of.number(1), dtype, x.device())));
+    return wrap(as_variable(array_of_number(x.shape(), value, dtype, x.device())));
 }
 
 }  // namespace
@@ -228,7 +229,8 @@ void add_forms(PyObject* module) {
         [](const Arguments& of) { return wrap(subscript(of.variable(0), of[1])); });
     add("set_item(x, slices, value)",
         "x, but with x[slices] replaced by a value, which broadcasts.", [](const Arguments& of) {
-            return wrap(F::set_item(of.variable(0), indices_of(of[1]), of.variable(2)));
+            const Variable x = of.variable(0), value = of.variable(2);
+            return wrap(F::set_item(x, indices_of(of[1]), value));
         });
     add("nonzero(x)", "The indices of the elements that are not 0: int64, (n, ndim).",
         [](const Arguments& of) {
@@ -239,8 +241,10 @@ void add_forms(PyObject* module) {
         scatter_add);
     add("full(shape, value, dtype='float32', device=None)", "An array of one value.",
         [](const Arguments& of) {
-            return wrap(
-                as_variable(array_of_number(of.shape(0), of.number(1), of.dtype(2), of.device(3))));
+            const Shape shape = of.shape(0);
+            const Scalar value = of.number(1);
+            const Dtype dtype = of.dtype(2);
+            return wrap(as_variable(array_of_number(shape, value, dtype, of.device(3))));
         });
     add("arange(start, stop=None, step=1, dtype=None, device=None)",
         "start, start + step, ... below stop; with one number, from 0 to it.", arange);

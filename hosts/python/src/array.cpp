@@ -17,8 +17,6 @@ PyTypeObject* array_type = nullptr;
 
 namespace {
 
-const Array& array_self(PyObject* object) { return as<PyArray>(object)->array; }
-
 // Whether Python has arrays of this device as numpy.ndarrays. A logical CPU device that counts as a
 // GPU is not such a device, so that programs behave as on GPUs.
 bool has_numpy_arrays(Device device) { return device.host_accessible() && !cuda::is_gpu(device); }
@@ -71,12 +69,7 @@ Array from_numpy(PyObject* object, const NumpyMemory& memory, std::string_view w
 
 }  // namespace
 
-Owned wrap(Array array) {
-    auto* const made = as<PyArray>(PyType_GenericAlloc(array_type, 0));
-    if (made == nullptr) throw PythonError();
-    new (&made->array) Array(std::move(array));
-    return Owned(reinterpret_cast<PyObject*>(made));
-}
+Owned wrap(Array array) { return hold(array_type, std::move(array)); }
 
 bool is_array_like(PyObject* object) {
     return is_array(object) || is_numpy_array(object) || attribute(object, "__array_struct__") ||
@@ -86,7 +79,7 @@ bool is_array_like(PyObject* object) {
 Array array_of(PyObject* object, std::string_view what, bool* same) {
     if (is_variable(object)) return data_of(object);
     if (is_array(object)) {
-        const Array& array = as<PyArray>(object)->array;
+        const Array& array = held<Array>(object);
         if (same != nullptr) *same = array && !has_numpy_arrays(array.device());
         return array;
     }
@@ -262,17 +255,17 @@ PyObject* new_array(PyTypeObject*, PyObject* args, PyObject* kwargs) {
     });
 }
 
-Owned array_copy(PyObject* self) { return wrap(array_self(self).copy()); }
+Owned array_copy(PyObject* self) { return wrap(held<Array>(self).copy()); }
 Owned array_to(PyObject* self, PyObject* device) {
-    return wrap(array_self(self).to(device_from(device)));
+    return wrap(held<Array>(self).to(device_from(device)));
 }
 Owned array_astype(PyObject* self, PyObject* dtype) {
-    return wrap(array_self(self).astype(dtype_from(dtype, "[astype] dtype")));
+    return wrap(held<Array>(self).astype(dtype_from(dtype, "[astype] dtype")));
 }
 Owned array_reshape(PyObject* self, PyObject* args) {
     PyObject* const shape = PyTuple_Size(args) == 1 ? PyTuple_GetItem(args, 0) : args;
     std::vector<std::int64_t> extents = integers_of(shape, "[reshape] shape");
-    const Array& array = array_self(self);
+    const Array& array = held<Array>(self);
     const auto unknown = std::find(extents.begin(), extents.end(), -1);
     if (unknown != extents.end()) {
         *unknown = 1;
@@ -282,21 +275,21 @@ Owned array_reshape(PyObject* self, PyObject* args) {
     return wrap(array.reshape(Shape(std::span<const std::int64_t>(extents))));
 }
 void array_fill(PyObject* self, PyObject* value) {
-    const Array& array = array_self(self);
+    const Array& array = held<Array>(self);
     if (is_floating(array.dtype())) array.fill(scalar_of(value).value());
     else
         array.copy_from(
             array_of_number(array.shape(), scalar_of(value), array.dtype(), array.device()));
 }
 void array_copy_from(PyObject* self, PyObject* source) {
-    array_self(self).copy_from(array_of(source, "[copy_from] source"));
+    held<Array>(self).copy_from(array_of(source, "[copy_from] source"));
 }
-Owned array_item(PyObject* self) { return item(array_self(self)); }
+Owned array_item(PyObject* self) { return item(held<Array>(self)); }
 // The elements as a numpy.ndarray in host memory; a copy if the host cannot access the array.
 Owned array_numpy(PyObject* self, PyObject* args, PyObject* kwargs) {
     PyObject *dtype = Py_None, *copy = Py_None;
     parse(args, kwargs, "|OO:__array__", {"dtype", "copy"}, &dtype, &copy);
-    Array array = array_self(self);
+    Array array = held<Array>(self);
     const bool here = has_numpy_arrays(array.device());
     if (!here && copy == Py_False)
         raise(PyExc_ValueError, "[__array__] copy: " + array.device().name() +
@@ -312,26 +305,26 @@ Owned array_numpy(PyObject* self, PyObject* args, PyObject* kwargs) {
     return checked(PyObject_CallMethod(result.get(), "astype", "O", dtype));
 }
 void array_synchronize(PyObject* self) {
-    const Array array = array_self(self);
+    const Array array = held<Array>(self);
     const WithoutLock others;
     array.synchronize();
 }
 Owned array_dlpack(PyObject* self, PyObject* args, PyObject* kwargs) {
-    return export_dlpack(array_self(self), args, kwargs);
+    return export_dlpack(held<Array>(self), args, kwargs);
 }
-Owned array_dlpack_device(PyObject* self) { return dlpack_device(array_self(self)); }
+Owned array_dlpack_device(PyObject* self) { return dlpack_device(held<Array>(self)); }
 
-Owned array_shape(PyObject* self) { return python_shape(array_self(self).shape()); }
-Owned array_dtype(PyObject* self) { return python_dtype(array_self(self).dtype()); }
-int array_ndim(PyObject* self) { return array_self(self).ndim(); }
-std::int64_t array_size(PyObject* self) { return array_self(self).size(); }
+Owned array_shape(PyObject* self) { return python_shape(held<Array>(self).shape()); }
+Owned array_dtype(PyObject* self) { return python_dtype(held<Array>(self).dtype()); }
+int array_ndim(PyObject* self) { return held<Array>(self).ndim(); }
+std::int64_t array_size(PyObject* self) { return held<Array>(self).size(); }
 std::int64_t array_nbytes(PyObject* self) {
-    return static_cast<std::int64_t>(array_self(self).nbytes());
+    return static_cast<std::int64_t>(held<Array>(self).nbytes());
 }
-Owned array_device(PyObject* self) { return python_device(array_self(self).device()); }
+Owned array_device(PyObject* self) { return python_device(held<Array>(self).device()); }
 PyObject* array_repr(PyObject* self) {
     return result_of([&] {
-        const Array& array = array_self(self);
+        const Array& array = held<Array>(self);
         return array ? to_string(array) : "array(None)";
     });
 }
@@ -339,15 +332,15 @@ int array_assign(PyObject* self, PyObject* key, PyObject* value) {
     return guarded([&]() -> int {
         if (value == nullptr)
             raise(PyExc_TypeError, "elements of a catena.Array cannot be deleted");
-        assign(array_self(self), key, value);
+        assign(held<Array>(self), key, value);
         return 0;
     });
 }
 Py_ssize_t array_length(PyObject* self) {
-    return guarded([&]() -> Py_ssize_t { return length(array_self(self)); });
+    return guarded([&]() -> Py_ssize_t { return length(held<Array>(self)); });
 }
 PyObject* array_subscript(PyObject* self, PyObject* key) {
-    return result_of([&] { return wrap(subscript(array_self(self), key)); });
+    return result_of([&] { return wrap(subscript(held<Array>(self), key)); });
 }
 
 // A new array; uninitialized if the value is None.
@@ -367,7 +360,7 @@ void add_array(PyObject* module) {
     Type type{
         .name = "catena.Array",
         .doc = "An array on a device, dense and row-major.",
-        .size = sizeof(PyArray),
+        .size = sizeof(Holder<Array>),
         .attributes = {property<array_shape>("shape"), property<array_dtype>("dtype"),
                        property<array_ndim>("ndim"), property<array_size>("size"),
                        property<array_nbytes>("nbytes"), property<array_device>("device")},
@@ -384,7 +377,7 @@ void add_array(PyObject* module) {
              with_keywords<array_numpy>("__array__", "The elements as a numpy.ndarray."),
              with_keywords<array_dlpack>("__dlpack__", "A DLPack capsule that shares the memory."),
              method<array_dlpack_device>("__dlpack_device__", "DLPack's device type and number.")},
-        .slots = {slot(Py_tp_new, new_array), slot(Py_tp_dealloc, free_object<PyArray>),
+        .slots = {slot(Py_tp_new, new_array), slot(Py_tp_dealloc, free_object<Array>),
                   slot(Py_tp_repr, array_repr), slot(Py_sq_length, array_length),
                   slot(Py_mp_subscript, array_subscript), slot(Py_mp_ass_subscript, array_assign),
                   slot(Py_tp_hash, hash_address), slot(Py_nb_inplace_add, in_place<Array, AddTo>),

@@ -7,9 +7,6 @@
 
 namespace catena::python {
 
-struct PyArray {
-    PyObject_HEAD Array array;
-};
 extern PyTypeObject* array_type;
 
 inline bool is_array(PyObject* object) { return PyObject_TypeCheck(object, array_type) != 0; }

@@ -280,7 +280,7 @@ int allocate_array(Tensor* like, Versioned** made, void* context,
 const Array& ready(PyObject* object) {
     if (!is_array(object))
         raise(PyExc_TypeError, "[dlpack] expected a catena.Array, got " + type_name(object));
-    const Array& array = as<PyArray>(object)->array;
+    const Array& array = held<Array>(object);
     if (!array) raise(PyExc_BufferError, "[dlpack] expected an array, got array(None)");
     if (array.device().host_accessible()) array.synchronize();
     else use(Stream::current(array.device()), array, true);

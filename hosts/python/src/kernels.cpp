@@ -9,22 +9,14 @@
 namespace catena::python {
 namespace {
 
-struct PyKernel {
-    PyObject_HEAD std::unique_ptr<FormulaKernel> kernel;
-};
 PyTypeObject* kernel_type = nullptr;
-const FormulaKernel& kernel_of(PyObject* self) { return *as<PyKernel>(self)->kernel; }
 
 struct AnyKernel : FormulaKernel {
     template <class... A>
     explicit AnyKernel(const A&... arguments) : FormulaKernel(arguments...) {}
 };
 
-Owned wrapped(const FormulaKernel& kernel) {
-    Owned made = checked(PyType_GenericAlloc(kernel_type, 0));
-    new (&as<PyKernel>(made.get())->kernel) auto(std::make_unique<FormulaKernel>(kernel));
-    return made;
-}
+Owned wrapped(const FormulaKernel& kernel) { return hold(kernel_type, kernel); }
 
 // elementwise_kernel(inputs, outputs, operation, name, preamble, loop_prep, after_loop, options,
 //                    keep)
@@ -74,7 +66,7 @@ KernelArgument number_argument(PyObject* object) {
 // call(arguments, size, axes, keepdims): size and axes may be None. Returns a tuple of the outputs.
 Owned kernel_call(PyObject* self, PyObject* objects, PyObject* size, PyObject* axis,
                   PyObject* keepdims) {
-    const FormulaKernel& kernel = kernel_of(self);
+    const FormulaKernel& kernel = held<FormulaKernel>(self);
     const std::string what = '[' + kernel.name() + "] argument";
     const Owned given = checked(PySequence_Tuple(objects));
     const auto count = static_cast<std::size_t>(PyTuple_Size(given.get()));
@@ -112,20 +104,20 @@ Owned kernel_call(PyObject* self, PyObject* objects, PyObject* size, PyObject* a
     return tuple_of(outputs.size(), result);
 }
 
-std::size_t kernel_inputs(PyObject* self) { return kernel_of(self).inputs(); }
-std::size_t kernel_outputs(PyObject* self) { return kernel_of(self).outputs(); }
+std::size_t kernel_inputs(PyObject* self) { return held<FormulaKernel>(self).inputs(); }
+std::size_t kernel_outputs(PyObject* self) { return held<FormulaKernel>(self).outputs(); }
 
 }  // namespace
 
 void add_kernels(PyObject* module) {
     kernel_type = add_type(module, {.name = "catena.Kernel",
                                     .doc = "A compiled formula.",
-                                    .size = sizeof(PyKernel),
+                                    .size = sizeof(Holder<FormulaKernel>),
                                     .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
                                     .attributes = {property<kernel_inputs>("inputs"),
                                                    property<kernel_outputs>("outputs")},
                                     .methods = {method<kernel_call>("call")},
-                                    .slots = {slot(Py_tp_dealloc, free_object<PyKernel>)}});
+                                    .slots = {slot(Py_tp_dealloc, free_object<FormulaKernel>)}});
     add_functions(module, {with_tuple<elementwise_kernel>("elementwise_kernel"),
                            with_tuple<reduction_kernel>("reduction_kernel"),
                            with_tuple<reduce_kernel>("reduce_kernel")});

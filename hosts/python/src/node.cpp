@@ -23,14 +23,9 @@ struct PyNode {
     PyObject* weak_references;
 };
 
-// A call of another kind, or a variable, as the graph sees it.
+// The types of a call of another kind, and of a variable, as the graph sees it: objects hold a Ref<T>.
 template <class T>
-struct PyRef {
-    PyObject_HEAD Ref<T> ref;
-    static PyTypeObject* type;
-};
-template <class T>
-PyTypeObject* PyRef<T>::type = nullptr;
+PyTypeObject* ref_type = nullptr;
 
 // The calls that Python defined. Only used with the interpreter's lock.
 std::unordered_map<const GraphNode*, PyNode*>& python_calls() {
@@ -244,11 +239,7 @@ void node_unchain(PyObject* self) {
 
 template <class T>
 Owned python_ref(T* object) {
-    if (object == nullptr) return none();
-    auto* const made = as<PyRef<T>>(PyType_GenericAlloc(PyRef<T>::type, 0));
-    if (made == nullptr) throw PythonError();
-    new (&made->ref) Ref<T>(object);
-    return Owned(reinterpret_cast<PyObject*>(made));
+    return object != nullptr ? hold(ref_type<T>, Ref<T>(object)) : none();
 }
 
 // A tuple of catena.VariableNodes; None for missing ones, and instead of the tuple without a graph.
@@ -279,9 +270,6 @@ int node_rank(PyObject* self) {
     return call != nullptr ? call->rank() - 1 : 0;
 }
 
-PyObject* new_node(PyTypeObject* type, PyObject*, PyObject*) {
-    return PyType_GenericAlloc(type, 0);
-}
 int node_traverse(PyObject* object, visitproc visit, void* arg) {
     Py_VISIT(reinterpret_cast<PyObject*>(Py_TYPE(object)));
     Py_VISIT(node_self(object).dict);
@@ -307,11 +295,11 @@ void free_node(PyObject* object) {
 
 template <class T>
 T& ref_of(PyObject* object) {
-    return *as<PyRef<T>>(object)->ref;
+    return *held<Ref<T>>(object);
 }
 template <class T>
 PyObject* compare_refs(PyObject* left, PyObject* right, int operation) {
-    if ((operation != Py_EQ && operation != Py_NE) || Py_TYPE(right) != PyRef<T>::type)
+    if ((operation != Py_EQ && operation != Py_NE) || Py_TYPE(right) != ref_type<T>)
         return ask_the_other();
     return compare_addresses(&ref_of<T>(left), &ref_of<T>(right), operation);
 }
@@ -322,24 +310,23 @@ Py_hash_t hash_ref(PyObject* self) {
 template <class T>
 void free_ref(PyObject* object) {
     if constexpr (std::is_same_v<T, VariableNode>) {
-        Variable last(std::move(as<PyRef<T>>(object)->ref));
+        Variable last(std::move(held<Ref<T>>(object)));
         InUse::drop(last);
     }
-    free_object<PyRef<T>>(object);
+    free_object<Ref<T>>(object);
 }
 template <class T>
 void add_ref_type(PyObject* module, const char* name, const char* doc,
                   std::vector<PyGetSetDef> attributes, std::vector<PyMethodDef> methods) {
-    PyRef<T>::type = add_type(
-        module,
-        {.name = name,
-         .doc = doc,
-         .size = sizeof(PyRef<T>),
-         .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
-         .attributes = std::move(attributes),
-         .methods = std::move(methods),
-         .slots = {slot(Py_tp_dealloc, free_ref<T>), slot(Py_tp_richcompare, compare_refs<T>),
-                   slot(Py_tp_hash, hash_ref<T>)}});
+    ref_type<T> = add_type(module, {.name = name,
+                                    .doc = doc,
+                                    .size = sizeof(Holder<Ref<T>>),
+                                    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                                    .attributes = std::move(attributes),
+                                    .methods = std::move(methods),
+                                    .slots = {slot(Py_tp_dealloc, free_ref<T>),
+                                              slot(Py_tp_richcompare, compare_refs<T>),
+                                              slot(Py_tp_hash, hash_ref<T>)}});
 }
 
 // The node of an object, when no other thread uses it.
@@ -472,7 +459,7 @@ void add_nodes(PyObject* module) {
               method<get_retained_outputs>("get_retained_outputs",
                                            "The kept outputs as variables."),
               method<node_unchain>("unchain", "Removes the call from the graph.")},
-         .slots = {slot(Py_tp_new, new_node), slot(Py_tp_dealloc, free_node),
+         .slots = {slot(Py_tp_new, PyType_GenericNew), slot(Py_tp_dealloc, free_node),
                    slot(Py_tp_traverse, node_traverse), slot(Py_tp_clear, node_clear)},
          .members = {{"__dictoffset__", T_PYSSIZET, offsetof(PyNode, dict), READONLY, nullptr},
                      {"__weaklistoffset__", T_PYSSIZET, offsetof(PyNode, weak_references), READONLY,

@@ -45,7 +45,7 @@ Index index_of(PyObject* key) {
     if (PyObject_TypeCheck(key, &PySlice_Type) != 0)
         return slice(bound(key, "start"), bound(key, "stop"), bound(key, "step").value_or(1));
     if (is_variable(key)) return data_of(key);
-    if (is_array(key)) return as<PyArray>(key)->array;
+    if (is_array(key)) return held<Array>(key);
     if (is_integer(key)) {
         const Py_ssize_t result = PyNumber_AsSsize_t(key, PyExc_IndexError);
         if (result == -1 && PyErr_Occurred() != nullptr) throw PythonError();

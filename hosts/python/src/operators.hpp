@@ -34,7 +34,7 @@ struct Operand<Variable> {
 template <>
 struct Operand<Array> {
     static const Array* exact(PyObject* object) {
-        return is_array(object) ? &as<PyArray>(object)->array : nullptr;
+        return is_array(object) ? &held<Array>(object) : nullptr;
     }
     static Array converted(PyObject* object, const Array&, bool = false) {
         return array_of(object, "[operator] operand");

@@ -109,11 +109,7 @@ struct Steps {
     std::unique_ptr<Rule> rule;
     std::vector<Known> parameters;
 };
-struct PyUpdate {
-    PyObject_HEAD std::unique_ptr<Steps> steps;
-};
 PyTypeObject* update_type = nullptr;
-Steps& steps_of(PyObject* self) { return *as<PyUpdate>(self)->steps; }
 
 // Update(function, attributes, state_names)
 PyObject* new_update(PyTypeObject* type, PyObject* args, PyObject*) {
@@ -121,16 +117,13 @@ PyObject* new_update(PyTypeObject* type, PyObject* args, PyObject*) {
         const char* function = nullptr;
         PyObject *attributes = nullptr, *state = nullptr;
         parse(args, "sOO:Update", &function, &attributes, &state);
-        auto steps = std::make_unique<Steps>();
-        steps->rule = std::make_unique<Rule>(function, texts_of(attributes), texts_of(state));
-        Owned made = checked(PyType_GenericAlloc(type, 0));
-        new (&as<PyUpdate>(made.get())->steps) auto(std::move(steps));
-        return made;
+        auto rule = std::make_unique<Rule>(function, texts_of(attributes), texts_of(state));
+        return hold(type, Steps{std::move(rule), {}});
     });
 }
 // setup(parameters, state, t): state has one list of arrays, in the order of parameters and names.
 void update_setup(PyObject* self, PyObject* list, PyObject* arrays, PyObject* step) {
-    Steps& steps = steps_of(self);
+    Steps& steps = held<Steps>(self);
     InUse::before_change(&steps);
     steps.parameters.clear();
     const std::vector<Variable> parameters = parameters_of(list);
@@ -151,7 +144,7 @@ void update_setup(PyObject* self, PyObject* list, PyObject* arrays, PyObject* st
 bool update_run(PyObject* self, PyObject* list, PyObject* numbers, PyObject* step) {
     expect(PyList_Check(list) != 0, "[update] parameters", "a list", list);
     expect(PyTuple_Check(numbers) != 0, "[update] values", "a tuple", numbers);
-    Steps& steps = steps_of(self);
+    Steps& steps = held<Steps>(self);
     Optimizer& optimizer = *steps.rule;
     const long long t = PyLong_AsLongLong(step);
     if (PyErr_Occurred() != nullptr) throw PythonError();
@@ -221,12 +214,11 @@ void keep_gradients(PyObject*, PyObject* list) {
 
 void add_optimizers(PyObject* module) {
     update_type = add_type(
-        module,
-        {.name = "catena.Update",
-         .doc = "Steps of an update rule on many parameters.",
-         .size = sizeof(PyUpdate),
-         .methods = {method<update_setup>("setup"), method<update_run>("run")},
-         .slots = {slot(Py_tp_new, new_update), slot(Py_tp_dealloc, free_object<PyUpdate>)}});
+        module, {.name = "catena.Update",
+                 .doc = "Steps of an update rule on many parameters.",
+                 .size = sizeof(Holder<Steps>),
+                 .methods = {method<update_setup>("setup"), method<update_run>("run")},
+                 .slots = {slot(Py_tp_new, new_update), slot(Py_tp_dealloc, free_object<Steps>)}});
     add_functions(
         module, {method<change_gradients<&Optimizer::clip_grads>>("clip_gradients"),
                  method<change_gradients<&Optimizer::scale_grads>>("scale_gradients"),

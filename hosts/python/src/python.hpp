@@ -249,11 +249,25 @@ T* as(PyObject* object) {
 
 // ---- slots of types
 
-// Destroys and frees an object without garbage collection, whose structure is T.
+// The structure of an object without garbage collection that is a value of C++.
+template <class T>
+struct Holder {
+    PyObject_HEAD T value;
+};
+template <class T>
+T& held(PyObject* object) {
+    return as<Holder<T>>(object)->value;
+}
+template <class T>
+Owned hold(PyTypeObject* type, T value) {
+    Owned made = checked(PyType_GenericAlloc(type, 0));
+    new (&held<T>(made.get())) T(std::move(value));
+    return made;
+}
 template <class T>
 void free_object(PyObject* self) {
     PyTypeObject* const type = Py_TYPE(self);
-    as<T>(self)->~T();
+    held<T>(self).~T();
     reinterpret_cast<freefunc>(PyType_GetSlot(type, Py_tp_free))(self);
     Py_DECREF(type);
 }

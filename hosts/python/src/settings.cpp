@@ -12,11 +12,7 @@
 namespace catena::python {
 namespace {
 
-struct PyDevice {
-    PyObject_HEAD Device device;
-};
 PyTypeObject* device_type = nullptr;
-Device& device_self(PyObject* object) { return as<PyDevice>(object)->device; }
 
 PyObject* new_device(PyTypeObject*, PyObject* args, PyObject* kwargs) {
     return result_of([&] {
@@ -26,14 +22,14 @@ PyObject* new_device(PyTypeObject*, PyObject* args, PyObject* kwargs) {
     });
 }
 PyObject* device_repr(PyObject* self) {
-    return result_of([&] { return fmt::format("catena.Device('{}')", device_self(self).name()); });
+    return result_of([&] { return fmt::format("catena.Device('{}')", held<Device>(self).name()); });
 }
 PyObject* device_compare(PyObject* left, PyObject* right, int operation) {
     if ((operation != Py_EQ && operation != Py_NE) || Py_TYPE(right) != device_type)
         return ask_the_other();
-    return compare_addresses(device_self(left).state(), device_self(right).state(), operation);
+    return compare_addresses(held<Device>(left).state(), held<Device>(right).state(), operation);
 }
-Py_hash_t device_hash(PyObject* self) { return hash_of(device_self(self).state()); }
+Py_hash_t device_hash(PyObject* self) { return hash_of(held<Device>(self).state()); }
 
 // The number of a GPU; -1 for other devices.
 int gpu_number(Device device) {
@@ -41,16 +37,16 @@ int gpu_number(Device device) {
     return device.ordinal() - (device.backend() == cuda::host().backend() ? 1 : 0);
 }
 
-std::string device_name(PyObject* self) { return device_self(self).name(); }
-std::string_view device_backend(PyObject* self) { return device_self(self).backend(); }
-int device_ordinal(PyObject* self) { return device_self(self).ordinal(); }
-bool device_host_accessible(PyObject* self) { return device_self(self).host_accessible(); }
-int device_id(PyObject* self) { return gpu_number(device_self(self)); }
-bool device_is_gpu(PyObject* self) { return cuda::is_gpu(device_self(self)); }
-int device_threads(PyObject* self) { return device_self(self).threads(); }
+std::string device_name(PyObject* self) { return held<Device>(self).name(); }
+std::string_view device_backend(PyObject* self) { return held<Device>(self).backend(); }
+int device_ordinal(PyObject* self) { return held<Device>(self).ordinal(); }
+bool device_host_accessible(PyObject* self) { return held<Device>(self).host_accessible(); }
+int device_id(PyObject* self) { return gpu_number(held<Device>(self)); }
+bool device_is_gpu(PyObject* self) { return cuda::is_gpu(held<Device>(self)); }
+int device_threads(PyObject* self) { return held<Device>(self).threads(); }
 void set_device_threads(PyObject* self, PyObject* value) {
     const std::int64_t threads = integer_of(not_deleted(value));
-    device_self(self).set_threads(narrow(threads, "[catena.Device] threads"));
+    held<Device>(self).set_threads(narrow(threads, "[catena.Device] threads"));
 }
 
 // The devices that were current before the `with` blocks that the thread is in.
@@ -62,7 +58,7 @@ Owned device_enter(PyObject* self) {
     std::vector<Device>& before = devices_before();
     before.push_back(Device::current());
     try {
-        use_device(device_self(self));
+        use_device(held<Device>(self));
     } catch (...) {
         before.pop_back();
         throw;
@@ -75,13 +71,13 @@ void device_exit(PyObject*, PyObject*, PyObject*, PyObject*) {
     use_device(before.back());
     before.pop_back();
 }
-void device_use(PyObject* self) { use_device(device_self(self)); }
+void device_use(PyObject* self) { use_device(held<Device>(self)); }
 void device_synchronize(PyObject* self) {
     const WithoutLock others;
-    device_self(self).synchronize();
+    held<Device>(self).synchronize();
 }
 PyObject* device_memory(PyObject* self) {
-    const MemoryStats stats = device_self(self).memory();
+    const MemoryStats stats = held<Device>(self).memory();
     return Py_BuildValue("{sLsLsLsL}", "in_use", stats.in_use, "peak", stats.peak, "cached",
                          stats.cached, "system_calls", stats.system_calls);
 }
@@ -217,15 +213,10 @@ Owned as_python(PyObject*, PyObject* object) { return to_python(array_of(object,
 
 }  // namespace
 
-Owned python_device(Device device) {
-    if (!device) return none();
-    Owned made = checked(PyType_GenericAlloc(device_type, 0));
-    device_self(made.get()) = device;
-    return made;
-}
+Owned python_device(Device device) { return device ? hold(device_type, device) : none(); }
 
 Device device_from(PyObject* object) {
-    if (Py_TYPE(object) == device_type) return device_self(object);
+    if (Py_TYPE(object) == device_type) return held<Device>(object);
     const auto numbered = [](long id) {
         return id < 0 ? cuda::host() : cuda::get_device(static_cast<int>(std::min(id, 1000000L)));
     };
@@ -261,7 +252,7 @@ void add_settings(PyObject* module) {
                 "A device of a backend, such as the one that arrays are on: \"cpu:0\", \"cuda:1\", "
                 "\"@numpy\" for the host, \"@cupy:1\" or 1 for a GPU, -1 for the host. In a with "
                 "block it is the current device of the thread, on which new arrays are made.",
-         .size = sizeof(PyDevice),
+         .size = sizeof(Holder<Device>),
          .attributes = {property<device_name>("name", "\"BACKEND:NUMBER\""),
                         property<device_backend>("backend",
                                                  "The part of the name before the colon."),
@@ -279,7 +270,7 @@ void add_settings(PyObject* module) {
                      method<device_synchronize>("synchronize", "Waits for all work on the device."),
                      method<device_memory>("memory",
                                            "The bytes in use, at most in use, and cached.")},
-         .slots = {slot(Py_tp_new, new_device), slot(Py_tp_dealloc, free_object<PyDevice>),
+         .slots = {slot(Py_tp_new, new_device), slot(Py_tp_dealloc, free_object<Device>),
                    slot(Py_tp_repr, device_repr), slot(Py_tp_richcompare, device_compare),
                    slot(Py_tp_hash, device_hash)}});
 

@@ -15,23 +15,17 @@ struct Recorded {
     bool are_gradients = false;
     bool is_one = false;  // results() gives the only output instead of a tuple
 };
-struct PyRecorded {
-    PyObject_HEAD Recorded recorded;
-};
 PyTypeObject* recorded_type = nullptr;
 
-Recorded& recorded_of(PyObject* object) { return as<PyRecorded>(object)->recorded; }
-
 Owned wrap_recorded(const Variables& inputs, const Variables& outputs) {
-    Owned made = checked(PyType_GenericAlloc(recorded_type, 0));
-    Recorded& self = *new (&recorded_of(made.get())) Recorded();
+    Recorded self;
     const auto add = [](const Variable& from, auto& nodes, std::vector<Array>& arrays) {
         nodes.push_back(from.node_ref());
         arrays.push_back(from ? from.data() : Array());
     };
     for (const Variable& x : inputs) add(x, self.inputs, self.in);
     for (const Variable& y : outputs) add(y, self.outputs, self.out);
-    return made;
+    return hold(recorded_type, std::move(self));
 }
 
 bool overlap(const Array& a, const Array& b) {
@@ -130,7 +124,7 @@ Owned record(PyObject*, PyObject* function, PyObject* positional, PyObject* keyw
     const Owned result = checked(PyObject_Call(function, variables.get(), keywords.get()));
     Owned made =
         wrap_recorded(inputs, variables_of(result.get(), "[catena.torch] the function's result"));
-    recorded_of(made.get()).is_one =
+    held<Recorded>(made.get()).is_one =
         PyTuple_Check(result.get()) == 0 && PyList_Check(result.get()) == 0;
     return made;
 }
@@ -143,7 +137,7 @@ Owned detached(PyObject* tensor) { return checked(PyObject_CallMethod(tensor, "d
 // gradient.
 Owned recorded_results(PyObject* object, PyObject* tensors, PyObject* type, PyObject* from,
                        PyObject* has_graph) {
-    Recorded& self = recorded_of(object);
+    Recorded& self = held<Recorded>(object);
     const bool records = has_graph == Py_True;
     const auto as_tuple = [](const std::vector<Owned>& items) {
         return tuple_of(items.size(), [&](std::size_t i) { return Owned::borrow(items[i].get()); });
@@ -199,7 +193,7 @@ Owned recorded_results(PyObject* object, PyObject* tensors, PyObject* type, PyOb
 // those of some outputs, which are the first tensors. They are recorded if a tensor needs a
 // gradient.
 Owned recorded_gradients(PyObject* object, PyObject* places, PyObject* tensors, PyObject* needs) {
-    const Recorded& self = recorded_of(object);
+    const Recorded& self = held<Recorded>(object);
     Variables outputs, targets, given;
     for (const std::int64_t i : integers_of(places, "[catena.torch] outputs")) {
         const std::size_t k = given.size();
@@ -215,7 +209,7 @@ Owned recorded_gradients(PyObject* object, PyObject* places, PyObject* tensors, 
     }();
     given.insert(given.end(), targets.begin(), targets.end());
     Owned made = wrap_recorded(given, found);
-    recorded_of(made.get()).are_gradients = true;
+    held<Recorded>(made.get()).are_gradients = true;
     return made;
 }
 
@@ -226,10 +220,10 @@ void add_torch(PyObject* module) {
         module,
         {.name = "catena._core.Recorded",
          .doc = "A graph behind tensors.",
-         .size = sizeof(PyRecorded),
+         .size = sizeof(Holder<Recorded>),
          .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
          .methods = {method<recorded_results>("results"), method<recorded_gradients>("gradients")},
-         .slots = {slot(Py_tp_dealloc, free_object<PyRecorded>)}});
+         .slots = {slot(Py_tp_dealloc, free_object<Recorded>)}});
     add_functions(module, {method<tensors_in>("tensors_in"), method<record>("record")});
 }
 

@@ -59,8 +59,7 @@ Array from_numpy(PyObject* object, const NumpyMemory& memory, std::string_view w
         return share(Owned::borrow(object), device_of_numpy(), memory.data, memory.shape,
                      *memory.dtype);
     }
-    const Owned function = numpy("asarray");
-    const Owned source = checked(PyObject_CallFunctionObjArgs(function.get(), object, nullptr));
+    const Owned source = numpy("asarray", object);
     const Owned dtype = checked(PyObject_GetAttrString(source.get(), "dtype"));
     const Owned native = checked(PyObject_CallMethod(dtype.get(), "newbyteorder", "s", "="));
     const Owned copy =
@@ -70,12 +69,7 @@ Array from_numpy(PyObject* object, const NumpyMemory& memory, std::string_view w
 
 }  // namespace
 
-Owned wrap(Array array) {
-    auto* const made = as<PyArray>(PyType_GenericAlloc(array_type, 0));
-    if (made == nullptr) throw PythonError();
-    new (&made->array) Array(std::move(array));
-    return Owned(reinterpret_cast<PyObject*>(made));
-}
+Owned wrap(Array array) { return hold(array_type, std::move(array)); }
 
 bool is_array_like(PyObject* object) {
     return is_array(object) || is_numpy_array(object) || attribute(object, "__array_struct__") ||
@@ -85,7 +79,7 @@ bool is_array_like(PyObject* object) {
 Array array_of(PyObject* object, std::string_view what, bool* same) {
     if (is_variable(object)) return data_of(object);
     if (is_array(object)) {
-        const Array& array = as<PyArray>(object)->array;
+        const Array& array = held<Array>(object);
         if (same != nullptr) *same = array && !has_numpy_arrays(array.device());
         return array;
     }
@@ -114,7 +108,7 @@ Array operand_of(PyObject* object, Dtype dtype, bool keep) {
 }
 
 Owned to_python(const Array& array) {
-    if (!array) return Owned::borrow(Py_None);
+    if (!array) return none();
     if (!has_numpy_arrays(array.device())) return wrap(array);
     if (array.dtype() != Dtype::bfloat16) return numpy_view(array);
     const Owned dtype = python_dtype(Dtype::bfloat16);
@@ -132,10 +126,7 @@ Owned python_shape(const Shape& shape) {
 std::vector<std::int64_t> integers_of(PyObject* object, std::string_view what) {
     if (PyIndex_Check(object) != 0 && PySequence_Check(object) == 0) return {integer_of(object)};
     const Owned list = elements_in(object, what, "an integer or a sequence of integers");
-    std::vector<std::int64_t> values;
-    for (Py_ssize_t i = 0; i < PyTuple_Size(list.get()); ++i)
-        values.push_back(integer_of(PyTuple_GetItem(list.get(), i)));
-    return values;
+    return vector_of(list.get(), integer_of);
 }
 
 std::int64_t integer_of(PyObject* object) {
@@ -161,6 +152,13 @@ Owned elements_in(PyObject* object, std::string_view what, const char* expected)
           std::string(what) + ": expected " + expected + ", got " + type_name(object));
 }
 
+std::vector<Array> arrays_of(PyObject* object, std::string_view what) {
+    const Owned list = elements_in(object, what, "a sequence");
+    return vector_of(list.get(), [&](PyObject* each) {
+        return each == Py_None ? Array() : array_of(each, what);
+    });
+}
+
 Shape shape_of(PyObject* object, std::string_view what) {
     return Shape(std::span<const std::int64_t>(integers_of(object, what)));
 }
@@ -178,10 +176,7 @@ Owned python_dtype(Dtype dtype) {
     const Owned package(dtype == Dtype::bfloat16 ? PyImport_ImportModule("ml_dtypes") : nullptr);
     if (package) type = checked(PyObject_GetAttrString(package.get(), "bfloat16"));
     else PyErr_Clear();
-    if (package || dtype != Dtype::bfloat16) {
-        const Owned make = numpy("dtype");
-        type = checked(PyObject_CallFunctionObjArgs(make.get(), type.get(), nullptr));
-    }
+    if (package || dtype != Dtype::bfloat16) type = numpy("dtype", type.get());
     if (known == nullptr) known = Owned::borrow(type.get()).release();
     return type;
 }
@@ -192,8 +187,7 @@ Dtype dtype_from(PyObject* object, std::string_view what) {
     if (found != known.end()) return static_cast<Dtype>(found - known.begin());
     Owned text = Owned::borrow(object);
     if (PyUnicode_Check(object) == 0 || text_of(object) != "bfloat16") {
-        const Owned make = numpy("dtype");
-        const Owned dtype = checked(PyObject_CallFunctionObjArgs(make.get(), object, nullptr));
+        const Owned dtype = numpy("dtype", object);
         text = checked(PyObject_GetAttrString(dtype.get(), "name"));
     }
     try {
@@ -249,198 +243,150 @@ namespace {
 
 // Array(object, dtype=None, device=None): a copy of the object on a device.
 PyObject* new_array(PyTypeObject*, PyObject* args, PyObject* kwargs) {
-    return guarded([&]() -> PyObject* {
-        static const char* names[] = {"object", "dtype", "device", nullptr};
+    return result_of([&] {
         PyObject *object = nullptr, *dtype = Py_None, *device = Py_None;
-        if (PyArg_ParseTupleAndKeywords(args, kwargs, "O|OO:Array", const_cast<char**>(names),
-                                        &object, &dtype, &device) == 0)
-            throw PythonError();
+        parse(args, kwargs, "O|OO:Array", {"object", "dtype", "device"}, &object, &dtype, &device);
         Array array = array_of(object, "[catena.Array] object");
         if (dtype != Py_None) array = array.astype(dtype_from(dtype, "[catena.Array] dtype"));
         const Device target = device == Py_None ? array.device() : device_from(device);
         Array made = Array::empty(array.shape(), array.dtype(), target);
         made.copy_from(array);
-        return wrap(std::move(made)).release();
+        return wrap(std::move(made));
     });
 }
 
-PyObject* array_copy(PyObject* self, PyObject* const*, Py_ssize_t) {
-    return guarded([&] { return wrap(as<PyArray>(self)->array.copy()).release(); });
+Owned array_copy(PyObject* self) { return wrap(held<Array>(self).copy()); }
+Owned array_to(PyObject* self, PyObject* device) {
+    return wrap(held<Array>(self).to(device_from(device)));
 }
-PyObject* array_to(PyObject* self, PyObject* const* args, Py_ssize_t n) {
-    return guarded([&] {
-        if (n != 1) raise(PyExc_TypeError, "to_device() takes one argument: device");
-        return wrap(as<PyArray>(self)->array.to(device_from(args[0]))).release();
-    });
+Owned array_astype(PyObject* self, PyObject* dtype) {
+    return wrap(held<Array>(self).astype(dtype_from(dtype, "[astype] dtype")));
 }
-PyObject* array_astype(PyObject* self, PyObject* const* args, Py_ssize_t n) {
-    return guarded([&] {
-        if (n != 1) raise(PyExc_TypeError, "astype() takes one argument: dtype");
-        return wrap(as<PyArray>(self)->array.astype(dtype_from(args[0], "[astype] dtype")))
-            .release();
-    });
+Owned array_reshape(PyObject* self, PyObject* args) {
+    PyObject* const shape = PyTuple_Size(args) == 1 ? PyTuple_GetItem(args, 0) : args;
+    std::vector<std::int64_t> extents = integers_of(shape, "[reshape] shape");
+    const Array& array = held<Array>(self);
+    const auto unknown = std::find(extents.begin(), extents.end(), -1);
+    if (unknown != extents.end()) {
+        *unknown = 1;
+        const std::int64_t others = Shape(std::span<const std::int64_t>(extents)).size();
+        *unknown = others > 0 ? array.size() / others : 0;
+    }
+    return wrap(array.reshape(Shape(std::span<const std::int64_t>(extents))));
 }
-PyObject* array_reshape(PyObject* self, PyObject* args) {
-    return guarded([&] {
-        PyObject* const shape = PyTuple_Size(args) == 1 ? PyTuple_GetItem(args, 0) : args;
-        std::vector<std::int64_t> extents = integers_of(shape, "[reshape] shape");
-        const Array& array = as<PyArray>(self)->array;
-        const auto unknown = std::find(extents.begin(), extents.end(), -1);
-        if (unknown != extents.end()) {
-            *unknown = 1;
-            const std::int64_t others = Shape(std::span<const std::int64_t>(extents)).size();
-            *unknown = others > 0 ? array.size() / others : 0;
-        }
-        return wrap(array.reshape(Shape(std::span<const std::int64_t>(extents)))).release();
-    });
+void array_fill(PyObject* self, PyObject* value) {
+    const Array& array = held<Array>(self);
+    if (is_floating(array.dtype())) array.fill(scalar_of(value).value());
+    else
+        array.copy_from(
+            array_of_number(array.shape(), scalar_of(value), array.dtype(), array.device()));
 }
-PyObject* array_fill(PyObject* self, PyObject* const* args, Py_ssize_t n) {
-    return guarded([&]() -> PyObject* {
-        if (n != 1) raise(PyExc_TypeError, "fill() takes one argument: value");
-        const Array& array = as<PyArray>(self)->array;
-        if (is_floating(array.dtype())) array.fill(scalar_of(args[0]).value());
-        else
-            array.copy_from(
-                array_of_number(array.shape(), scalar_of(args[0]), array.dtype(), array.device()));
-        Py_RETURN_NONE;
-    });
+void array_copy_from(PyObject* self, PyObject* source) {
+    held<Array>(self).copy_from(array_of(source, "[copy_from] source"));
 }
-PyObject* array_copy_from(PyObject* self, PyObject* const* args, Py_ssize_t n) {
-    return guarded([&]() -> PyObject* {
-        if (n != 1) raise(PyExc_TypeError, "copy_from() takes one argument: source");
-        as<PyArray>(self)->array.copy_from(array_of(args[0], "[copy_from] source"));
-        Py_RETURN_NONE;
-    });
-}
-PyObject* array_item(PyObject* self, PyObject* const*, Py_ssize_t) {
-    return guarded([&] { return item(as<PyArray>(self)->array).release(); });
-}
+Owned array_item(PyObject* self) { return item(held<Array>(self)); }
 // The elements as a numpy.ndarray in host memory; a copy if the host cannot access the array.
-PyObject* array_numpy(PyObject* self, PyObject* args, PyObject* kwargs) {
-    return guarded([&]() -> PyObject* {
-        static const char* names[] = {"dtype", "copy", nullptr};
-        PyObject *dtype = Py_None, *copy = Py_None;
-        if (PyArg_ParseTupleAndKeywords(args, kwargs, "|OO:__array__", const_cast<char**>(names),
-                                        &dtype, &copy) == 0)
-            throw PythonError();
-        Array array = as<PyArray>(self)->array;
-        const bool here = has_numpy_arrays(array.device());
-        if (!here && copy == Py_False)
-            raise(PyExc_ValueError, "[__array__] copy: " + array.device().name() +
-                                        " is not accessible for the host without a copy");
-        if (!here) array = array.to(host_device());
-        else if (copy == Py_True) array = array.copy();
-        Owned result = to_python(array);
-        if (is_array(result.get()))
-            raise(PyExc_TypeError,
-                  "[__array__] dtype: NumPy has no bfloat16: install ml_dtypes, "
-                  "or use astype(\"float32\")");
-        if (dtype == Py_None) return result.release();
-        return PyObject_CallMethod(result.get(), "astype", "O", dtype);
-    });
+Owned array_numpy(PyObject* self, PyObject* args, PyObject* kwargs) {
+    PyObject *dtype = Py_None, *copy = Py_None;
+    parse(args, kwargs, "|OO:__array__", {"dtype", "copy"}, &dtype, &copy);
+    Array array = held<Array>(self);
+    const bool here = has_numpy_arrays(array.device());
+    if (!here && copy == Py_False)
+        raise(PyExc_ValueError, "[__array__] copy: " + array.device().name() +
+                                    " is not accessible for the host without a copy");
+    if (!here) array = array.to(host_device());
+    else if (copy == Py_True) array = array.copy();
+    Owned result = to_python(array);
+    if (is_array(result.get()))
+        raise(PyExc_TypeError,
+              "[__array__] dtype: NumPy has no bfloat16: install ml_dtypes, "
+              "or use astype(\"float32\")");
+    if (dtype == Py_None) return result;
+    return checked(PyObject_CallMethod(result.get(), "astype", "O", dtype));
 }
-PyObject* array_synchronize(PyObject* self, PyObject* const*, Py_ssize_t) {
-    return guarded([&]() -> PyObject* {
-        const Array array = as<PyArray>(self)->array;
-        {
-            const WithoutLock others;
-            array.synchronize();
-        }
-        Py_RETURN_NONE;
-    });
+void array_synchronize(PyObject* self) {
+    const Array array = held<Array>(self);
+    const WithoutLock others;
+    array.synchronize();
 }
-PyObject* array_dlpack(PyObject* self, PyObject* args, PyObject* kwargs) {
-    return guarded([&] { return export_dlpack(as<PyArray>(self)->array, args, kwargs).release(); });
+Owned array_dlpack(PyObject* self, PyObject* args, PyObject* kwargs) {
+    return export_dlpack(held<Array>(self), args, kwargs);
 }
-PyObject* array_dlpack_device(PyObject* self, PyObject* const*, Py_ssize_t) {
-    return guarded([&] { return dlpack_device(as<PyArray>(self)->array).release(); });
-}
+Owned array_dlpack_device(PyObject* self) { return dlpack_device(held<Array>(self)); }
 
-template <class Get>
-constexpr getter getter_of(Get) {
-    return [](PyObject* self, void*) -> PyObject* {
-        return guarded([&] { return Owned(Get()(as<PyArray>(self)->array)).release(); });
-    };
+Owned array_shape(PyObject* self) { return python_shape(held<Array>(self).shape()); }
+Owned array_dtype(PyObject* self) { return python_dtype(held<Array>(self).dtype()); }
+int array_ndim(PyObject* self) { return held<Array>(self).ndim(); }
+std::int64_t array_size(PyObject* self) { return held<Array>(self).size(); }
+std::int64_t array_nbytes(PyObject* self) {
+    return static_cast<std::int64_t>(held<Array>(self).nbytes());
 }
-#define CATENA_GET(EXPRESSION) getter_of([](const Array& a) { return EXPRESSION; })
-
+Owned array_device(PyObject* self) { return python_device(held<Array>(self).device()); }
 PyObject* array_repr(PyObject* self) {
-    return guarded([&] {
-        const Array& array = as<PyArray>(self)->array;
-        return python_text(array ? to_string(array) : "array(None)").release();
+    return result_of([&] {
+        const Array& array = held<Array>(self);
+        return array ? to_string(array) : "array(None)";
     });
 }
 int array_assign(PyObject* self, PyObject* key, PyObject* value) {
     return guarded([&]() -> int {
         if (value == nullptr)
             raise(PyExc_TypeError, "elements of a catena.Array cannot be deleted");
-        assign(as<PyArray>(self)->array, key, value);
+        assign(held<Array>(self), key, value);
         return 0;
     });
 }
 Py_ssize_t array_length(PyObject* self) {
-    return guarded([&]() -> Py_ssize_t { return length(as<PyArray>(self)->array); });
+    return guarded([&]() -> Py_ssize_t { return length(held<Array>(self)); });
 }
 PyObject* array_subscript(PyObject* self, PyObject* key) {
-    return guarded([&] { return wrap(subscript(as<PyArray>(self)->array, key)).release(); });
+    return result_of([&] { return wrap(subscript(held<Array>(self), key)); });
 }
 
-// full(shape, value, dtype, device): a new array; uninitialized if the value is None.
-PyObject* full(PyObject*, PyObject* const* args, Py_ssize_t n) {
-    return guarded([&] {
-        if (n != 4) raise(PyExc_TypeError, "full() takes four arguments");
-        const Shape shape = shape_of(args[0], "[full] shape");
-        const Dtype dtype = dtype_from(args[2], "[full] dtype");
-        const Device device = device_from(args[3]);
-        return wrap(args[1] == Py_None ? Array::empty(shape, dtype, device)
-                                       : array_of_number(shape, scalar_of(args[1]), dtype, device))
-            .release();
-    });
+// A new array; uninitialized if the value is None.
+Owned full(PyObject*, PyObject* extents, PyObject* value, PyObject* type, PyObject* place) {
+    const Shape shape = shape_of(extents, "[full] shape");
+    const Dtype dtype = dtype_from(type, "[full] dtype");
+    const Device device = device_from(place);
+    return wrap(value == Py_None ? Array::empty(shape, dtype, device)
+                                 : array_of_number(shape, scalar_of(value), dtype, device));
 }
 
 }  // namespace
 
 void add_array(PyObject* module) {
     open_numpy();
-    static PyMethodDef functions[] = {fast("full", full, nullptr), {nullptr, nullptr, 0, nullptr}};
-    checked(PyModule_AddFunctions(module, functions));
-    static PyGetSetDef attributes[] = {
-        {"shape", CATENA_GET(python_shape(a.shape()).release()), nullptr, nullptr, nullptr},
-        {"dtype", CATENA_GET(python_dtype(a.dtype()).release()), nullptr, nullptr, nullptr},
-        {"ndim", CATENA_GET(PyLong_FromLong(a.ndim())), nullptr, nullptr, nullptr},
-        {"size", CATENA_GET(PyLong_FromLongLong(a.size())), nullptr, nullptr, nullptr},
-        {"nbytes", CATENA_GET(PyLong_FromLongLong(a.nbytes())), nullptr, nullptr, nullptr},
-        {"device", CATENA_GET(python_device(a.device()).release()), nullptr, nullptr, nullptr},
-        {nullptr, nullptr, nullptr, nullptr, nullptr}};
-    static PyMethodDef methods[] = {
-        fast<array_copy, 0>("copy", "A copy on the same device."),
-        fast("to_device", array_to, "The array on a device; itself if it is there."),
-        fast("astype", array_astype, "The array in another dtype; itself if it has it."),
-        {"reshape", array_reshape, METH_VARARGS, "A view with another shape."},
-        fast("fill", array_fill, "Sets all elements to a number."),
-        fast("copy_from", array_copy_from, "Copies the elements of another array, of any device."),
-        fast<array_item, 0>("item", "The only element as a number."),
-        fast<array_synchronize, 0>("synchronize", "Waits for all work on the array."),
-        keywords("__array__", array_numpy, "The elements as a numpy.ndarray."),
-        keywords("__dlpack__", array_dlpack, "A DLPack capsule that shares the memory."),
-        fast<array_dlpack_device, 0>("__dlpack_device__", "DLPack's device type and number."),
-        {nullptr, nullptr, 0, nullptr}};
-    static PyType_Slot slots[] = {
-        {Py_tp_doc, const_cast<char*>("An array on a device, dense and row-major.")},
-        {Py_tp_new, reinterpret_cast<void*>(new_array)},
-        {Py_tp_dealloc, reinterpret_cast<void*>(free_object<PyArray>)},
-        {Py_tp_repr, reinterpret_cast<void*>(array_repr)},
-        {Py_tp_getset, attributes},
-        {Py_tp_methods, methods},
-        {Py_sq_length, reinterpret_cast<void*>(array_length)},
-        {Py_mp_subscript, reinterpret_cast<void*>(array_subscript)},
-        {Py_mp_ass_subscript, reinterpret_cast<void*>(array_assign)},
-        {Py_tp_hash, reinterpret_cast<void*>(hash_address)},
-        CATENA_NUMBER_SLOTS(Array),
-        CATENA_IN_PLACE_SLOTS(Array),
-        {0, nullptr}};
-    static PyType_Spec spec{"catena.Array", sizeof(PyArray), 0, Py_TPFLAGS_DEFAULT, slots};
-    array_type = add_type(module, spec);
+    add_functions(module, {method<full>("full")});
+    Type type{
+        .name = "catena.Array",
+        .doc = "An array on a device, dense and row-major.",
+        .size = sizeof(Holder<Array>),
+        .attributes = {property<array_shape>("shape"), property<array_dtype>("dtype"),
+                       property<array_ndim>("ndim"), property<array_size>("size"),
+                       property<array_nbytes>("nbytes"), property<array_device>("device")},
+        .methods =
+            {method<array_copy>("copy", "A copy on the same device."),
+             method<array_to>("to_device", "The array on a device; itself if it is there."),
+             method<array_astype>("astype", "The array in another dtype; itself if it has it."),
+             with_tuple<array_reshape>("reshape", "A view with another shape."),
+             method<array_fill>("fill", "Sets all elements to a number."),
+             method<array_copy_from>("copy_from",
+                                     "Copies the elements of another array, of any device."),
+             method<array_item>("item", "The only element as a number."),
+             method<array_synchronize>("synchronize", "Waits for all work on the array."),
+             with_keywords<array_numpy>("__array__", "The elements as a numpy.ndarray."),
+             with_keywords<array_dlpack>("__dlpack__", "A DLPack capsule that shares the memory."),
+             method<array_dlpack_device>("__dlpack_device__", "DLPack's device type and number.")},
+        .slots = {slot(Py_tp_new, new_array), slot(Py_tp_dealloc, free_object<Array>),
+                  slot(Py_tp_repr, array_repr), slot(Py_sq_length, array_length),
+                  slot(Py_mp_subscript, array_subscript), slot(Py_mp_ass_subscript, array_assign),
+                  slot(Py_tp_hash, hash_address), slot(Py_nb_inplace_add, in_place<Array, AddTo>),
+                  slot(Py_nb_inplace_subtract, in_place<Array, SubtractFrom>),
+                  slot(Py_nb_inplace_multiply, in_place<Array, MultiplyBy>),
+                  slot(Py_nb_inplace_true_divide, in_place<Array, DivideBy>)}};
+    const auto operators = number_slots<Array>();
+    type.slots.insert(type.slots.end(), operators.begin(), operators.end());
+    array_type = add_type(module, std::move(type));
 }
 
 }  // namespace catena::python

@@ -7,9 +7,6 @@
 
 namespace catena::python {
 
-struct PyArray {
-    PyObject_HEAD Array array;
-};
 extern PyTypeObject* array_type;
 
 inline bool is_array(PyObject* object) { return PyObject_TypeCheck(object, array_type) != 0; }
@@ -31,6 +28,7 @@ Owned python_shape(const Shape& shape);
 // An integer or a sequence of integers.
 Shape shape_of(PyObject* object, std::string_view what);
 std::vector<std::int64_t> integers_of(PyObject* object, std::string_view what);
+std::vector<Array> arrays_of(PyObject* object, std::string_view what);  // None: an empty one
 std::int64_t integer_of(PyObject* object);              // of an object with __index__
 int narrow(std::int64_t value, std::string_view what);  // raises OverflowError if it is too large
 // The elements of a list, a generator, ... as a tuple. Raises TypeError for what has none.

@@ -49,8 +49,6 @@ public:
     const std::string& doc() const { return doc_; }
     // values: one for each parameter, NULL if it was not given.
     virtual Owned call(std::span<PyObject* const> values) = 0;
-    // Its declaration with types; "" if a tool writes it.
-    virtual std::string stub() const { return {}; }
 
 private:
     friend Owned python_function(Callable& callable, const char* module);

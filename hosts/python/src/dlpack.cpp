@@ -280,7 +280,7 @@ int allocate_array(Tensor* like, Versioned** made, void* context,
 const Array& ready(PyObject* object) {
     if (!is_array(object))
         raise(PyExc_TypeError, "[dlpack] expected a catena.Array, got " + type_name(object));
-    const Array& array = as<PyArray>(object)->array;
+    const Array& array = held<Array>(object);
     if (!array) raise(PyExc_BufferError, "[dlpack] expected an array, got array(None)");
     if (array.device().host_accessible()) array.synchronize();
     else use(Stream::current(array.device()), array, true);
@@ -334,11 +334,9 @@ Owned dlpack_device(const Array& array) {
 }
 
 Owned export_dlpack(const Array& array, PyObject* args, PyObject* kwargs) {
-    static const char* names[] = {"stream", "max_version", "dl_device", "copy", nullptr};
     PyObject *stream = Py_None, *max_version = Py_None, *dl_device = Py_None, *copy = Py_None;
-    if (PyArg_ParseTupleAndKeywords(args, kwargs, "|$OOOO:__dlpack__", const_cast<char**>(names),
-                                    &stream, &max_version, &dl_device, &copy) == 0)
-        throw PythonError();
+    parse(args, kwargs, "|$OOOO:__dlpack__", {"stream", "max_version", "dl_device", "copy"},
+          &stream, &max_version, &dl_device, &copy);
     Array given = array;
     const auto target = pair_of(dl_device, "dl_device");
     if (target && *target != place_of(array)) {

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <deque>
 #include <new>
 #include <thread>
 
@@ -93,10 +94,9 @@ void PythonError::restore() const {
 
 namespace {
 
-// The text may quote a file name, which can have any bytes.
+// The text may quote a file name.
 void set_error(PyObject* type, std::string_view text) noexcept {
-    const Owned message(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()),
-                                             "backslashreplace"));
+    const Owned message = text_of_any_bytes(text);
     if (message) PyErr_SetObject(type, message.get());
 }
 
@@ -159,6 +159,18 @@ std::string_view text_of(PyObject* string) {
     return {text, static_cast<std::size_t>(size)};
 }
 
+Owned text_of_any_bytes(std::string_view text) {
+    return Owned(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()),
+                                      "backslashreplace"));
+}
+
+std::string path_of(PyObject* object) {
+    PyObject* bytes = nullptr;
+    if (PyUnicode_FSConverter(object, &bytes) == 0) throw PythonError();
+    const Owned owned(bytes);
+    return PyBytes_AsString(bytes);
+}
+
 std::string type_name(PyObject* object) {
     const auto type = as<PyObject>(reinterpret_cast<PyObject*>(Py_TYPE(object)));
     const Owned name = checked(PyObject_GetAttrString(type, "__qualname__"));
@@ -170,13 +182,31 @@ std::string type_name(PyObject* object) {
     return where == "builtins" ? text : std::string(where) + '.' + text;
 }
 
-PyTypeObject* add_type(PyObject* module, PyType_Spec& spec) {
+PyTypeObject* add_type(PyObject* module, Type parts) {
+    static auto* const all = new std::deque<Type>();  // as long as the types
+    Type& kept = all->emplace_back(std::move(parts));
+    const auto add = [&](int slot, auto& list) {
+        list.emplace_back();
+        kept.slots.push_back({slot, list.data()});
+    };
+    add(Py_tp_getset, kept.attributes);
+    add(Py_tp_methods, kept.methods);
+    add(Py_tp_members, kept.members);
+    kept.slots.push_back({Py_tp_doc, const_cast<char*>(kept.doc)});
+    kept.slots.emplace_back();
+    PyType_Spec spec{kept.name, static_cast<int>(kept.size), 0, kept.flags, kept.slots.data()};
     Owned type = checked(PyType_FromSpec(&spec));
     const Owned members = checked(PyImport_ImportModule("catena._members"));
     checked(PyObject_CallMethod(members.get(), "add_members", "O", type.get()));
     const char* const name = std::strrchr(spec.name, '.') + 1;
     checked(PyObject_SetAttrString(module, name, type.get()));
     return reinterpret_cast<PyTypeObject*>(type.release());
+}
+
+void add_functions(PyObject* module, std::vector<PyMethodDef> functions) {
+    static auto* const all = new std::deque<std::vector<PyMethodDef>>();  // as long as the module
+    functions.emplace_back();
+    checked(PyModule_AddFunctions(module, all->emplace_back(std::move(functions)).data()));
 }
 
 void add_errors(PyObject* module) {

@@ -1,8 +1,7 @@
 // Functions of plugins: their arguments are converted as their descriptions say.
-#include "functions.hpp"
-
+#include "call.hpp"
 #include "operators.hpp"
-#include "promotion.hpp"
+#include "parts.hpp"
 
 #include <fmt/ranges.h>
 #include <cstring>
@@ -55,8 +54,9 @@ std::string default_text(const catena_attr_spec& attribute) {
 // A function of a plugin. Used only with the interpreter's lock.
 class PluginCallable final : public Callable {
 public:
-    PluginCallable(const catena_function& function, std::string_view short_name)
-        : PluginCallable(function, order_of(function), short_name) {}
+    // all_outputs: a call also returns the hidden outputs.
+    PluginCallable(const catena_function& function, std::string_view short_name, bool all_outputs)
+        : PluginCallable(function, order_of(function), short_name, all_outputs) {}
 
     const catena_function& function() const { return function_; }
 
@@ -89,6 +89,7 @@ public:
                 elements += size_of(*inputs[i]);
             }
         }
+        if (axis_ && is_empty_list(values[*axis_])) return wrap(functions::identity(*inputs[0]));
         const PluginFunction function = bind(values);
         std::optional<Dtype> result_dtype;
         if (mixing_ != Mixing::refused) result_dtype = promote(inputs, made, rest);
@@ -113,8 +114,7 @@ public:
         }();
         Variables visible;
         for (std::uint32_t i = 0; i < function_.n_outputs; ++i)
-            if (!has(function_.outputs[i]->flags, CATENA_PORT_HIDDEN))
-                visible.push_back(std::move(results[i]));
+            if (is_visible(i)) visible.push_back(std::move(results[i]));
         return visible.size() == 1 ? wrap(std::move(visible[0])) : wrap_all(std::move(visible));
     }
 
@@ -148,23 +148,35 @@ private:
         if (f.n_inputs == 0) order.parameters.push_back({"device", "None"});
         return order;
     }
-    PluginCallable(const catena_function& f, Order order, std::string_view short_name)
+    PluginCallable(const catena_function& f, Order order, std::string_view short_name,
+                   bool all_outputs)
         : Callable(Signature(identifier(short_name), std::move(order.parameters)), doc_of(f)),
           function_(f),
+          all_outputs_(all_outputs),
           order_(std::move(order.place)),
           n_inputs_(f.n_inputs),
           variadic_(f.n_inputs > 0 && has(f.inputs[f.n_inputs - 1]->flags, CATENA_PORT_VARIADIC)) {
         std::size_t visible = 0;
-        for (std::uint32_t i = 0; i < f.n_outputs; ++i)
-            visible += has(f.outputs[i]->flags, CATENA_PORT_HIDDEN) ? 0 : 1;
-        one_result_ =
-            visible == 1 && f.n_outputs > 0 && !has(f.outputs[0]->flags, CATENA_PORT_HIDDEN);
+        for (std::uint32_t i = 0; i < f.n_outputs; ++i) visible += is_visible(i) ? 1 : 0;
+        one_result_ = visible == 1 && is_visible(0);
         std::vector<std::string_view> names;
         for (std::uint32_t i = 0; i < f.n_inputs; ++i) names.emplace_back(f.inputs[i]->name);
-        if (one_result_) mixing_ = mixing_of(names);
+        if (one_result_ || all_outputs_) mixing_ = mixing_of(names);
         names.clear();
         for (std::uint32_t i = 0; i < f.n_attrs; ++i) names.emplace_back(f.attrs[i]->name);
         bound_.emplace(f.name, names);
+        constexpr std::string_view reductions[] = {"catena.sum",     "catena.max",
+                                                   "catena.min",     "catena.prod",
+                                                   "catena.average", "catena.logsumexp"};
+        if (std::ranges::find(reductions, f.name) != std::end(reductions))
+            axis_ = order_[n_inputs_ + (std::ranges::find(names, "axis") - names.begin())];
+    }
+    bool is_visible(std::uint32_t output) const {
+        return all_outputs_ || !has(function_.outputs[output]->flags, CATENA_PORT_HIDDEN);
+    }
+    static bool is_empty_list(PyObject* value) {
+        return value != nullptr && (PyTuple_Check(value) != 0 || PyList_Check(value) != 0) &&
+               PySequence_Size(value) == 0;
     }
     // Casts inputs of the first input's type variable that have different floating dtypes. Returns
     // the dtype that the result is cast to, if any.
@@ -278,11 +290,8 @@ private:
                     integers_of(value, fmt::format("[{}] {}", signature().name(), spec.name)));
                 return Ints(integers.back());
             case CATENA_ATTR_FLOATS: {
-                std::vector<double>& list = reals.emplace_back();
-                const Owned tuple = checked(PySequence_Tuple(value));
-                for (Py_ssize_t k = 0; k < PyTuple_Size(tuple.get()); ++k)
-                    list.push_back(scalar_of(PyTuple_GetItem(tuple.get(), k)).value());
-                return std::span<const double>(list);
+                const auto number = [](PyObject* each) { return scalar_of(each).value(); };
+                return std::span<const double>(reals.emplace_back(vector_of(value, number)));
             }
             default: break;
         }
@@ -290,7 +299,10 @@ private:
     }
 
     const catena_function& function_;
+    bool all_outputs_;
     std::vector<std::size_t> order_;
+    // Of reductions that return x for axis=(): that parameter. For plugins, no axes mean all.
+    std::optional<std::size_t> axis_;
     std::size_t n_inputs_;
     bool variadic_;
     bool one_result_ = false;
@@ -299,66 +311,60 @@ private:
     std::optional<BoundFunction> bound_;
 };
 
-// plugin_function(name): the function with this full name, made once.
-PyObject* plugin_function(PyObject*, PyObject* name) {
-    return guarded([&]() -> PyObject* {
-        static auto* const known = new std::map<std::string, PyObject*, std::less<>>();
-        if (PyUnicode_Check(name) == 0)
-            raise(PyExc_TypeError, "plugin_function() takes a str, got " + type_name(name));
-        const std::string full(text_of(name));
-        const auto found = known->find(full);
-        if (found != known->end()) return Owned::borrow(found->second).release();
-        const catena_function& function = function_descriptor(full);
-        const std::string_view last = std::string_view(full).substr(full.rfind('.') + 1);
-        auto* const callable = new PluginCallable(function, last);
-        Owned made = python_function(*callable, "catena.functions");
-        known->emplace(full, Owned::borrow(made.get()).release());
-        return made.release();
-    });
+// The function with this full name, made once.
+template <bool all_outputs>
+Owned plugin_function(PyObject*, PyObject* name) {
+    static auto* const known = new std::map<std::string, PyObject*, std::less<>>();
+    if (PyUnicode_Check(name) == 0)
+        raise(PyExc_TypeError, "plugin_function() takes a str, got " + type_name(name));
+    const std::string full(text_of(name));
+    const auto found = known->find(full);
+    if (found != known->end()) return Owned::borrow(found->second);
+    const catena_function& function = function_descriptor(full);
+    const std::string_view last = std::string_view(full).substr(full.rfind('.') + 1);
+    auto* const callable = new PluginCallable(function, last, all_outputs);
+    Owned made = python_function(*callable, "catena.functions");
+    known->emplace(full, Owned::borrow(made.get()).release());
+    return made;
 }
 
 // plugin_function_name(function): its full name; None if it is not one of plugin_function().
-PyObject* plugin_function_name(PyObject*, PyObject* function) {
-    return guarded([&]() -> PyObject* {
-        const auto* const callable = dynamic_cast<PluginCallable*>(callable_of_function(function));
-        if (callable == nullptr) Py_RETURN_NONE;
-        return python_text(callable->function().name).release();
-    });
+Owned plugin_function_name(PyObject*, PyObject* function) {
+    const auto* const callable = dynamic_cast<PluginCallable*>(callable_of_function(function));
+    return callable != nullptr ? python_text(callable->function().name) : none();
 }
 
-PyObject* plugin_function_names(PyObject*, PyObject*) {
-    return guarded([&] {
-        const std::vector<std::string> names = function_names();
-        Owned list = checked(PyList_New(0));
-        for (const std::string& each : names) {
-            const catena_function& f = function_descriptor(each);
-            bool hidden = has(f.flags, CATENA_FUNCTION_INTERNAL);
-            for (std::uint32_t i = 0; i < f.n_inputs; ++i)
-                hidden = hidden || has(f.inputs[i]->flags, CATENA_PORT_MUTATED);
-            if (!hidden) checked(PyList_Append(list.get(), python_text(each).get()));
-        }
-        return list.release();
-    });
+Owned plugin_function_names(PyObject*) {
+    const std::vector<std::string> names = function_names();
+    Owned list = checked(PyList_New(0));
+    for (const std::string& each : names) {
+        const catena_function& f = function_descriptor(each);
+        bool hidden = has(f.flags, CATENA_FUNCTION_INTERNAL);
+        for (std::uint32_t i = 0; i < f.n_inputs; ++i)
+            hidden = hidden || has(f.inputs[i]->flags, CATENA_PORT_MUTATED);
+        if (!hidden) checked(PyList_Append(list.get(), python_text(each).get()));
+    }
+    return list;
 }
 
 // name_here(name): the name of a function that has this name in other libraries; "" if there is none.
-PyObject* name_here_of(PyObject*, PyObject* name) {
-    return guarded([&] { return python_text(std::string(name_here(text_of(name)))).release(); });
+std::string name_here_of(PyObject*, PyObject* name) {
+    return std::string(name_here(text_of(name)));
 }
 
 }  // namespace
 
-void add_functions(PyObject* module) {
-    static PyMethodDef methods[] = {
-        {"name_here", name_here_of, METH_O, nullptr},
-        {"plugin_function", plugin_function, METH_O,
-         "plugin_function(name, /)\n--\n\n"
-         "The function of a plugin by its full name, such as \"org.example.swish\"."},
-        {"_plugin_function_name", plugin_function_name, METH_O, nullptr},
-        {"plugin_function_names", plugin_function_names, METH_NOARGS,
-         "The full names of all functions of the loaded plugins."},
-        {nullptr, nullptr, 0, nullptr}};
-    checked(PyModule_AddFunctions(module, methods));
+void add_plugin_functions(PyObject* module) {
+    add_functions(
+        module,
+        {method<name_here_of>("name_here"), method<plugin_function<true>>("_all_outputs"),
+         method<plugin_function<false>>(
+             "plugin_function",
+             "plugin_function(name, /)\n--\n\n"
+             "The function of a plugin by its full name, such as \"org.example.swish\"."),
+         method<plugin_function_name>("_plugin_function_name"),
+         method<plugin_function_names>("plugin_function_names",
+                                       "The full names of all functions of the loaded plugins.")});
 }
 
 }  // namespace catena::python

@@ -1,15 +1,7 @@
 // The extension module catena._core. Python code in catena/ builds the package on it.
-#include "call.hpp"
 #include "dlpack.hpp"
-#include "forms.hpp"
-#include "functions.hpp"
-#include "kernels.hpp"
 #include "node.hpp"
-#include "optimizers.hpp"
-#include "serializers.hpp"
-#include "settings.hpp"
-#include "torch.hpp"
-#include "variable.hpp"
+#include "parts.hpp"
 
 namespace {
 
@@ -41,7 +33,7 @@ PyMODINIT_FUNC PyInit__core() {
         add_dlpack();
         add_variable(module.get());
         add_nodes(module.get());
-        add_functions(module.get());
+        add_plugin_functions(module.get());
         add_forms(module.get());
         add_kernels(module.get());
         add_optimizers(module.get());

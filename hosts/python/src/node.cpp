@@ -5,8 +5,6 @@
 
 #include <catena/checkpoint.hpp>
 
-#include <structmember.h>
-
 #include <optional>
 #include <unordered_map>
 
@@ -25,14 +23,9 @@ struct PyNode {
     PyObject* weak_references;
 };
 
-// A call of another kind, or a variable, as the graph sees it.
+// The types of a call of another kind, and of a variable, as the graph sees it: objects hold a Ref<T>.
 template <class T>
-struct PyRef {
-    PyObject_HEAD Ref<T> ref;
-    static PyTypeObject* type;
-};
-template <class T>
-PyTypeObject* PyRef<T>::type = nullptr;
+PyTypeObject* ref_type = nullptr;
 
 // The calls that Python defined. Only used with the interpreter's lock.
 std::unordered_map<const GraphNode*, PyNode*>& python_calls() {
@@ -74,23 +67,18 @@ private:
     Owned object_;
 };
 
-PyObject* py_checkpoint(PyObject*, PyObject* const* args, Py_ssize_t) {
-    return guarded([&] {
-        const auto function = std::make_shared<Kept>(args[0]);
-        const auto call = [function](const Variables& x) {
-            const WithLock lock;
-            const Owned inputs = wrap_all(x);
-            const Owned y = checked(
-                in_python([&] { return PyObject_CallObject(function->get(), inputs.get()); }));
-            return variables_of(y.get(), "[forget] func: result");
-        };
-        return wrap_all(functions::checkpoint(call, variables_of(args[1], "[forget] xs")))
-            .release();
-    });
+Owned py_checkpoint(PyObject*, PyObject* func, PyObject* xs) {
+    const auto function = std::make_shared<Kept>(func);
+    const auto call = [function](const Variables& x) {
+        const WithLock lock;
+        const Owned inputs = wrap_all(x);
+        const Owned y =
+            checked(in_python([&] { return PyObject_CallObject(function->get(), inputs.get()); }));
+        return variables_of(y.get(), "[forget] func: result");
+    };
+    return wrap_all(functions::checkpoint(call, variables_of(xs, "[forget] xs")));
 }
-PyObject* py_in_recomputation(PyObject*, PyObject* const*, Py_ssize_t) {
-    return PyBool_FromLong(in_recomputation());
-}
+bool py_in_recomputation(PyObject*) { return in_recomputation(); }
 
 // The calls of a class's methods from C++. The Python object is alive as long as the graph has it.
 // It has one reference for each output, which visit_graph() needs.
@@ -187,31 +175,25 @@ private:
 PyNode& node_self(PyObject* object) { return *as<PyNode>(object); }
 
 // apply(inputs): runs forward() and records the call. Returns a tuple of variables.
-PyObject* apply(PyObject* self, PyObject* const* args, Py_ssize_t n) {
-    return guarded([&]() -> PyObject* {
-        if (n != 1) raise(PyExc_TypeError, "apply() takes one argument: a tuple of variables");
-        PyNode& object = node_self(self);
-        if (object.node != nullptr)
-            throw GraphError('[' + type_name(self) +
-                             "] apply: expected a new node for each call, got one that was applied "
-                             "before");
-        const Variables inputs = variables_of(args[0], '[' + type_name(self) + "] apply: input");
-        auto node = std::make_shared<PythonNode>(self);
-        object.node = node.get();
-        object.keeps_inputs = object.keeps_outputs = false;
-        Variables outputs = node->apply(inputs);
-        for (const Variable& output : outputs) {
-            if (!output || output.creator() == nullptr) continue;
-            node->recorded(*output.creator());
-            break;
-        }
-        // As in Chainer, None as an output becomes a variable without an array.
-        return tuple_of(outputs.size(), [&](std::size_t i) { return wrap(std::move(outputs[i])); })
-            .release();
-    });
+Owned apply(PyObject* self, PyObject* arguments) {
+    PyNode& object = node_self(self);
+    if (object.node != nullptr)
+        throw GraphError('[' + type_name(self) +
+                         "] apply: expected a new node for each call, got one that was applied "
+                         "before");
+    const Variables inputs = variables_of(arguments, '[' + type_name(self) + "] apply: input");
+    auto node = std::make_shared<PythonNode>(self);
+    object.node = node.get();
+    object.keeps_inputs = object.keeps_outputs = false;
+    Variables outputs = node->apply(inputs);
+    for (const Variable& output : outputs) {
+        if (!output || output.creator() == nullptr) continue;
+        node->recorded(*output.creator());
+        break;
+    }
+    // As in Chainer, None as an output becomes a variable without an array.
+    return tuple_of(outputs.size(), [&](std::size_t i) { return wrap(std::move(outputs[i])); });
 }
-
-PyObject* none() { return Owned::borrow(Py_None).release(); }
 
 std::vector<std::size_t> indexes_of(PyObject* object, const char* what) {
     std::vector<std::size_t> indexes;
@@ -226,62 +208,43 @@ std::vector<std::size_t> indexes_of(PyObject* object, const char* what) {
 void keep(std::vector<std::size_t>*& place, std::vector<std::size_t> indexes) {
     delete std::exchange(place, new std::vector<std::size_t>(std::move(indexes)));
 }
-PyObject* retain_inputs(PyObject* self, PyObject* const* args, Py_ssize_t n) {
-    return guarded([&]() -> PyObject* {
-        if (n != 1) raise(PyExc_TypeError, "retain_inputs() takes one argument: indexes");
-        PyNode& node = node_self(self);
-        std::vector<std::size_t> indexes = indexes_of(args[0], "[retain_inputs]");
-        if (node.node == nullptr) return keep(node.inputs_to_keep, std::move(indexes)), none();
-        node.node->retain_inputs(std::move(indexes));
-        node.keeps_inputs = true;
-        return none();
-    });
+void retain_inputs(PyObject* self, PyObject* object) {
+    PyNode& node = node_self(self);
+    std::vector<std::size_t> indexes = indexes_of(object, "[retain_inputs]");
+    if (node.node == nullptr) return keep(node.inputs_to_keep, std::move(indexes));
+    node.node->retain_inputs(std::move(indexes));
+    node.keeps_inputs = true;
 }
-PyObject* retain_outputs(PyObject* self, PyObject* const* args, Py_ssize_t n) {
-    return guarded([&]() -> PyObject* {
-        if (n < 1) raise(PyExc_TypeError, "retain_outputs() takes one argument: indexes");
-        PyNode& node = node_self(self);
-        std::vector<std::size_t> indexes = indexes_of(args[0], "[retain_outputs]");
-        if (node.node == nullptr) return keep(node.outputs_to_keep, std::move(indexes)), none();
-        node.node->retain_outputs(std::move(indexes));
-        node.keeps_outputs = true;
-        return none();
-    });
+void retain_outputs(PyObject* self, PyObject* object) {
+    PyNode& node = node_self(self);
+    std::vector<std::size_t> indexes = indexes_of(object, "[retain_outputs]");
+    if (node.node == nullptr) return keep(node.outputs_to_keep, std::move(indexes));
+    node.node->retain_outputs(std::move(indexes));
+    node.keeps_outputs = true;
 }
-PyObject* get_retained_inputs(PyObject* self, PyObject* const*, Py_ssize_t) {
-    return guarded([&] {
-        const PyNode& node = node_self(self);
-        const bool any = node.call != nullptr && node.keeps_inputs;
-        return wrap_all(any ? node.node->get_retained_inputs() : Variables()).release();
-    });
+Owned get_retained_inputs(PyObject* self) {
+    const PyNode& node = node_self(self);
+    const bool any = node.call != nullptr && node.keeps_inputs;
+    return wrap_all(any ? node.node->get_retained_inputs() : Variables());
 }
-PyObject* get_retained_outputs(PyObject* self, PyObject* const*, Py_ssize_t) {
-    return guarded([&] {
-        const PyNode& node = node_self(self);
-        const bool any = node.call != nullptr && node.keeps_outputs;
-        return wrap_all(any ? node.node->get_retained_outputs() : Variables()).release();
-    });
+Owned get_retained_outputs(PyObject* self) {
+    const PyNode& node = node_self(self);
+    const bool any = node.call != nullptr && node.keeps_outputs;
+    return wrap_all(any ? node.node->get_retained_outputs() : Variables());
 }
-PyObject* node_unchain(PyObject* self, PyObject* const*, Py_ssize_t) {
-    return guarded([&]() -> PyObject* {
-        if (node_self(self).call != nullptr) InUse::before_change(node_self(self).call);
-        if (GraphNode* const call = node_self(self).call) call->unchain();
-        Py_RETURN_NONE;
-    });
+void node_unchain(PyObject* self) {
+    if (node_self(self).call != nullptr) InUse::before_change(node_self(self).call);
+    if (GraphNode* const call = node_self(self).call) call->unchain();
 }
 
 template <class T>
 Owned python_ref(T* object) {
-    if (object == nullptr) return Owned::borrow(Py_None);
-    auto* const made = as<PyRef<T>>(PyType_GenericAlloc(PyRef<T>::type, 0));
-    if (made == nullptr) throw PythonError();
-    new (&made->ref) Ref<T>(object);
-    return Owned(reinterpret_cast<PyObject*>(made));
+    return object != nullptr ? hold(ref_type<T>, Ref<T>(object)) : none();
 }
 
 // A tuple of catena.VariableNodes; None for missing ones, and instead of the tuple without a graph.
 Owned inputs_of(GraphNode* call) {
-    if (call == nullptr) return Owned::borrow(Py_None);
+    if (call == nullptr) return none();
     SmallVector<Ref<VariableNode>, 8> inputs;  // the collector may free the call
     for (const Ref<VariableNode>& input : call->inputs()) inputs.push_back(input);
     return tuple_of(inputs.size(), [&](std::size_t i) { return python_ref(inputs[i].get()); });
@@ -289,7 +252,7 @@ Owned inputs_of(GraphNode* call) {
 // A tuple of catena.VariableNodes. Chainer's outputs are weak references, which are called; so are
 // VariableNodes, and one that is gone is a weak reference to nothing.
 Owned outputs_of(GraphNode* call) {
-    if (call == nullptr) return Owned::borrow(Py_None);
+    if (call == nullptr) return none();
     InUse::before_change(call);
     SmallVector<Ref<VariableNode>, 8> outputs;
     for (VariableNode* output : call->outputs()) outputs.push_back(Ref<VariableNode>(output));
@@ -300,20 +263,13 @@ Owned outputs_of(GraphNode* call) {
     });
 }
 
-PyObject* node_inputs(PyObject* self, void*) {
-    return guarded([&] { return inputs_of(node_self(self).call).release(); });
-}
-PyObject* node_outputs(PyObject* self, void*) {
-    return guarded([&] { return outputs_of(node_self(self).call).release(); });
-}
-PyObject* node_rank(PyObject* self, void*) {
+Owned node_inputs(PyObject* self) { return inputs_of(node_self(self).call); }
+Owned node_outputs(PyObject* self) { return outputs_of(node_self(self).call); }
+int node_rank(PyObject* self) {
     GraphNode* const call = node_self(self).call;
-    return PyLong_FromLong(call != nullptr ? call->rank() - 1 : 0);
+    return call != nullptr ? call->rank() - 1 : 0;
 }
 
-PyObject* new_node(PyTypeObject* type, PyObject*, PyObject*) {
-    return PyType_GenericAlloc(type, 0);
-}
 int node_traverse(PyObject* object, visitproc visit, void* arg) {
     Py_VISIT(reinterpret_cast<PyObject*>(Py_TYPE(object)));
     Py_VISIT(node_self(object).dict);
@@ -339,11 +295,11 @@ void free_node(PyObject* object) {
 
 template <class T>
 T& ref_of(PyObject* object) {
-    return *as<PyRef<T>>(object)->ref;
+    return *held<Ref<T>>(object);
 }
 template <class T>
 PyObject* compare_refs(PyObject* left, PyObject* right, int operation) {
-    if ((operation != Py_EQ && operation != Py_NE) || Py_TYPE(right) != PyRef<T>::type)
+    if ((operation != Py_EQ && operation != Py_NE) || Py_TYPE(right) != ref_type<T>)
         return ask_the_other();
     return compare_addresses(&ref_of<T>(left), &ref_of<T>(right), operation);
 }
@@ -354,98 +310,76 @@ Py_hash_t hash_ref(PyObject* self) {
 template <class T>
 void free_ref(PyObject* object) {
     if constexpr (std::is_same_v<T, VariableNode>) {
-        Variable last(std::move(as<PyRef<T>>(object)->ref));
+        Variable last(std::move(held<Ref<T>>(object)));
         InUse::drop(last);
     }
-    free_object<PyRef<T>>(object);
+    free_object<Ref<T>>(object);
 }
 template <class T>
-void add_ref_type(PyObject* module, const char* name, const char* doc, PyGetSetDef* attributes,
-                  PyMethodDef* methods) {
-    PyType_Slot slots[] = {{Py_tp_doc, const_cast<char*>(doc)},
-                           {Py_tp_dealloc, reinterpret_cast<void*>(free_ref<T>)},
-                           {Py_tp_richcompare, reinterpret_cast<void*>(compare_refs<T>)},
-                           {Py_tp_hash, reinterpret_cast<void*>(hash_ref<T>)},
-                           {Py_tp_getset, attributes},
-                           {Py_tp_methods, methods},
-                           {0, nullptr}};
-    PyType_Spec spec{name, sizeof(PyRef<T>), 0,
-                     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
-    PyRef<T>::type = add_type(module, spec);
+void add_ref_type(PyObject* module, const char* name, const char* doc,
+                  std::vector<PyGetSetDef> attributes, std::vector<PyMethodDef> methods) {
+    ref_type<T> = add_type(module, {.name = name,
+                                    .doc = doc,
+                                    .size = sizeof(Holder<Ref<T>>),
+                                    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                                    .attributes = std::move(attributes),
+                                    .methods = std::move(methods),
+                                    .slots = {slot(Py_tp_dealloc, free_ref<T>),
+                                              slot(Py_tp_richcompare, compare_refs<T>),
+                                              slot(Py_tp_hash, hash_ref<T>)}});
 }
 
-#define CATENA_REF_GETTER(NAME, TYPE, ...)                          \
-    PyObject* NAME(PyObject* object, void*) {                       \
-        return guarded([&] {                                        \
-            TYPE& self = ref_of<TYPE>(object);                      \
-            InUse::before_change(&self);                            \
-            return checked(Owned(__VA_ARGS__).release()).release(); \
-        });                                                         \
-    }
-CATENA_REF_GETTER(call_label, GraphNode, python_text(self.label()))
-CATENA_REF_GETTER(call_rank, GraphNode, PyLong_FromLong(self.rank() - 1))
-CATENA_REF_GETTER(call_inputs, GraphNode, inputs_of(&self))
-CATENA_REF_GETTER(call_outputs, GraphNode, outputs_of(&self))
-
-PyObject* call_forward(PyObject* object, PyObject* const* args, Py_ssize_t n) {
-    return guarded([&] {
-        if (n != 1) raise(PyExc_TypeError, "forward() takes one argument: inputs");
-        const Owned inputs = checked(PySequence_Tuple(args[0]));
-        Arrays arrays;
-        for (Py_ssize_t i = 0; i < PyTuple_Size(inputs.get()); ++i) {
-            PyObject* const input = PyTuple_GetItem(inputs.get(), i);
-            arrays.push_back(input == Py_None ? Array() : array_of(input, "[forward] inputs"));
-        }
-        const GraphNode& self = ref_of<GraphNode>(object);
-        arrays = [&] {
-            const WithoutLockOn others(InUse::By::call, {}, true, &self);
-            return self.forward(arrays);
-        }();
-        return python_arrays(arrays).release();
-    });
+// The node of an object, when no other thread uses it.
+template <class T>
+T& idle(PyObject* object) {
+    InUse::before_change(&ref_of<T>(object));
+    return ref_of<T>(object);
 }
-PyObject* call_unchain(PyObject* object, PyObject* const*, Py_ssize_t) {
-    return guarded([&]() -> PyObject* {
-        InUse::before_change(&ref_of<GraphNode>(object));
-        ref_of<GraphNode>(object).unchain();
-        Py_RETURN_NONE;
-    });
+std::string_view call_label(PyObject* object) { return idle<GraphNode>(object).label(); }
+int call_rank(PyObject* object) { return idle<GraphNode>(object).rank() - 1; }
+Owned call_inputs(PyObject* object) { return inputs_of(&idle<GraphNode>(object)); }
+Owned call_outputs(PyObject* object) { return outputs_of(&idle<GraphNode>(object)); }
+template <class T>
+void unchain(PyObject* object) {
+    idle<T>(object).unchain();
 }
 
-CATENA_REF_GETTER(variable_shape, VariableNode, python_shape(self.data.shape()))
-CATENA_REF_GETTER(variable_dtype, VariableNode, python_dtype(self.data.dtype()))
-CATENA_REF_GETTER(variable_data, VariableNode,
-                  to_python(has_memory(self.data) ? self.data : Array()))
-CATENA_REF_GETTER(variable_grad, VariableNode, to_python(self.grad))
-CATENA_REF_GETTER(variable_grad_var, VariableNode, [&] {
-    const Variable grad = Variable(Ref<VariableNode>(&self)).grad_variable();
-    return grad ? wrap(grad) : Owned::borrow(Py_None);
-}())
-CATENA_REF_GETTER(variable_name, VariableNode,
-                  self.name && !self.name->empty() ? python_text(*self.name)
-                                                   : Owned::borrow(Py_None))
-CATENA_REF_GETTER(variable_rank, VariableNode, PyLong_FromLong(self.rank()))
-CATENA_REF_GETTER(variable_requires_grad, VariableNode, PyBool_FromLong(self.requires_grad))
-CATENA_REF_GETTER(variable_creator, VariableNode,
-                  self.creator ? python_call(*self.creator) : Owned::borrow(Py_None))
-#undef CATENA_REF_GETTER
+Owned call_forward(PyObject* object, PyObject* objects) {
+    const Arrays inputs = arrays_of(objects, "[forward] inputs");
+    const GraphNode& self = ref_of<GraphNode>(object);
+    return python_arrays([&] {
+        const WithoutLockOn others(InUse::By::call, {}, true, &self);
+        return self.forward(inputs);
+    }());
+}
+VariableNode& idle_variable(PyObject* object) { return idle<VariableNode>(object); }
+Owned variable_shape(PyObject* object) { return python_shape(idle_variable(object).data.shape()); }
+Owned variable_dtype(PyObject* object) { return python_dtype(idle_variable(object).data.dtype()); }
+Owned variable_data(PyObject* object) {
+    const Array& data = idle_variable(object).data;
+    return to_python(has_memory(data) ? data : Array());
+}
+Owned variable_grad(PyObject* object) { return to_python(idle_variable(object).grad); }
+Owned variable_grad_var(PyObject* object) {
+    const Variable grad = Variable(Ref<VariableNode>(&idle_variable(object))).grad_variable();
+    return grad ? wrap(grad) : none();
+}
+Owned variable_name(PyObject* object) {
+    const VariableNode& node = idle_variable(object);
+    return node.name && !node.name->empty() ? python_text(*node.name) : none();
+}
+int variable_rank(PyObject* object) { return idle_variable(object).rank(); }
+bool variable_requires_grad(PyObject* object) { return idle_variable(object).requires_grad; }
+Owned variable_creator(PyObject* object) {
+    const VariableNode& node = idle_variable(object);
+    return node.creator ? python_call(*node.creator) : none();
+}
 
-PyObject* get_variable(PyObject* object, PyObject* const*, Py_ssize_t) {
-    return guarded([&] {
-        InUse::before_change(&ref_of<VariableNode>(object));
-        return wrap(Variable(as<PyRef<VariableNode>>(object)->ref)).release();
-    });
+Owned get_variable(PyObject* object) {
+    return wrap(Variable(Ref<VariableNode>(&idle_variable(object))));
 }
-PyObject* get_variable_or_none(PyObject* object, PyObject* const*, Py_ssize_t) {
-    if (ref_of<VariableNode>(object).has_users()) return get_variable(object, nullptr, 0);
-    Py_RETURN_NONE;
-}
-PyObject* variable_unchain(PyObject* object, PyObject* const*, Py_ssize_t) {
-    return guarded([&]() -> PyObject* {
-        InUse::before_change(&ref_of<VariableNode>(object));
-        ref_of<VariableNode>(object).unchain();
-        Py_RETURN_NONE;
-    });
+Owned get_variable_or_none(PyObject* object) {
+    return ref_of<VariableNode>(object).has_users() ? get_variable(object) : none();
 }
 
 }  // namespace
@@ -501,83 +435,66 @@ int visit_graph(std::span<const Ref<VariableNode>> roots, visitproc visit, void*
 }
 
 void add_nodes(PyObject* module) {
-    static PyGetSetDef node_attributes[] = {
-        {"inputs", node_inputs, nullptr,
-         "The inputs of the call as a tuple of VariableNodes, or None without a graph.", nullptr},
-        {"outputs", node_outputs, nullptr, "The results of the call.", nullptr},
-        {"rank", node_rank, nullptr, "The most calls on any path from a leaf.", nullptr},
-        {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
-        {nullptr, nullptr, nullptr, nullptr, nullptr}};
-    static PyMethodDef node_methods[] = {
-        fast("apply", apply,
-             "apply($self, inputs, /)\n--\n\nCalls the function on variables or arrays and records "
-             "the call. Returns a tuple of variables."),
-        fast("retain_inputs", retain_inputs, "Keeps the data of inputs for backward()."),
-        fast("retain_outputs", retain_outputs, "Keeps the data of outputs for backward()."),
-        fast<get_retained_inputs, 0>("get_retained_inputs", "The kept inputs as variables."),
-        fast<get_retained_outputs, 0>("get_retained_outputs", "The kept outputs as variables."),
-        fast<node_unchain, 0>("unchain", "Removes the call from the graph."),
-        {nullptr, nullptr, 0, nullptr}};
-    static PyMemberDef node_members[] = {
-        {"__dictoffset__", T_PYSSIZET, offsetof(PyNode, dict), READONLY, nullptr},
-        {"__weaklistoffset__", T_PYSSIZET, offsetof(PyNode, weak_references), READONLY, nullptr},
-        {nullptr, 0, 0, 0, nullptr}};
-    static PyType_Slot node_slots[] = {
-        {Py_tp_doc, const_cast<char*>("A call of a function that Python defines.")},
-        {Py_tp_new, reinterpret_cast<void*>(new_node)},
-        {Py_tp_dealloc, reinterpret_cast<void*>(free_node)},
-        {Py_tp_traverse, reinterpret_cast<void*>(node_traverse)},
-        {Py_tp_clear, reinterpret_cast<void*>(node_clear)},
-        {Py_tp_getset, node_attributes},
-        {Py_tp_methods, node_methods},
-        {Py_tp_members, node_members},
-        {0, nullptr}};
-    static PyType_Spec node_spec{"catena._core.FunctionNodeBase", sizeof(PyNode), 0,
-                                 Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
-                                 node_slots};
-    add_type(module, node_spec);
+    add_type(
+        module,
+        {.name = "catena._core.FunctionNodeBase",
+         .doc = "A call of a function that Python defines.",
+         .size = sizeof(PyNode),
+         .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
+         .attributes =
+             {property<node_inputs>(
+                  "inputs",
+                  "The inputs of the call as a tuple of VariableNodes, or None without a graph."),
+              property<node_outputs>("outputs", "The results of the call."),
+              property<node_rank>("rank", "The most calls on any path from a leaf."),
+              {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr}},
+         .methods =
+             {method<apply>("apply",
+                            "apply($self, inputs, /)\n--\n\nCalls the function on variables or "
+                            "arrays and records "
+                            "the call. Returns a tuple of variables."),
+              method<retain_inputs>("retain_inputs", "Keeps the data of inputs for backward()."),
+              method<retain_outputs>("retain_outputs", "Keeps the data of outputs for backward()."),
+              method<get_retained_inputs>("get_retained_inputs", "The kept inputs as variables."),
+              method<get_retained_outputs>("get_retained_outputs",
+                                           "The kept outputs as variables."),
+              method<node_unchain>("unchain", "Removes the call from the graph.")},
+         .slots = {slot(Py_tp_new, PyType_GenericNew), slot(Py_tp_dealloc, free_node),
+                   slot(Py_tp_traverse, node_traverse), slot(Py_tp_clear, node_clear)},
+         .members = {{"__dictoffset__", T_PYSSIZET, offsetof(PyNode, dict), READONLY, nullptr},
+                     {"__weaklistoffset__", T_PYSSIZET, offsetof(PyNode, weak_references), READONLY,
+                      nullptr}}});
 
-    static PyGetSetDef call_attributes[] = {
-        {"label", call_label, nullptr, "The name of the function.", nullptr},
-        {"rank", call_rank, nullptr, "The most calls on any path from a leaf.", nullptr},
-        {"inputs", call_inputs, nullptr, "The inputs as a tuple of VariableNodes.", nullptr},
-        {"outputs", call_outputs, nullptr, "The results; None for those without users.", nullptr},
-        {nullptr, nullptr, nullptr, nullptr, nullptr}};
-    static PyMethodDef functions[] = {
-        fast<py_checkpoint, 2>(
-            "_checkpoint", "_checkpoint(func, xs, /)\n--\n\nfunc(*xs), which backward repeats."),
-        fast<py_in_recomputation, 0>("_in_recomputation", "Whether backward repeats a call."),
-        {nullptr, nullptr, 0, nullptr}};
-    checked(PyModule_AddFunctions(module, functions));
-    static PyMethodDef call_methods[] = {
-        fast("forward", call_forward,
+    add_functions(
+        module,
+        {method<py_checkpoint>(
+             "_checkpoint", "_checkpoint(func, xs, /)\n--\n\nfunc(*xs), which backward repeats."),
+         method<py_in_recomputation>("_in_recomputation", "Whether backward repeats a call.")});
+    add_ref_type<GraphNode>(
+        module, "catena._core.Call", "A call in the graph.",
+        {property<call_label>("label", "The name of the function."),
+         property<call_rank>("rank", "The most calls on any path from a leaf."),
+         property<call_inputs>("inputs", "The inputs as a tuple of VariableNodes."),
+         property<call_outputs>("outputs", "The results; None for those without users.")},
+        {method<call_forward>(
+             "forward",
              "forward($self, inputs, /)\n--\n\nComputes the function from a tuple of other arrays, "
              "with the attributes of this call. Returns a tuple of arrays."),
-        fast<call_unchain, 0>("unchain", "Removes the call from the graph."),
-        {nullptr, nullptr, 0, nullptr}};
-    add_ref_type<GraphNode>(module, "catena._core.Call", "A call in the graph.", call_attributes,
-                            call_methods);
+         method<unchain<GraphNode>>("unchain", "Removes the call from the graph.")});
 
-    static PyGetSetDef variable_attributes[] = {
-        {"shape", variable_shape, nullptr, nullptr, nullptr},
-        {"dtype", variable_dtype, nullptr, nullptr, nullptr},
-        {"data", variable_data, nullptr, "The array, or None if only the graph has the variable.",
-         nullptr},
-        {"grad", variable_grad, nullptr, nullptr, nullptr},
-        {"grad_var", variable_grad_var, nullptr, nullptr, nullptr},
-        {"name", variable_name, nullptr, nullptr, nullptr},
-        {"rank", variable_rank, nullptr, "The most calls on any path from a leaf.", nullptr},
-        {"requires_grad", variable_requires_grad, nullptr, nullptr, nullptr},
-        {"creator_node", variable_creator, nullptr, "The call that computed it, or None.", nullptr},
-        {nullptr, nullptr, nullptr, nullptr, nullptr}};
-    static PyMethodDef variable_methods[] = {
-        fast<get_variable, 0>("get_variable", "A variable of this node."),
-        fast<get_variable_or_none, 0>("get_variable_or_none",
+    add_ref_type<VariableNode>(
+        module, "catena.VariableNode", "A variable as the graph sees it.",
+        {property<variable_shape>("shape"), property<variable_dtype>("dtype"),
+         property<variable_data>("data", "The array, or None if only the graph has the variable."),
+         property<variable_grad>("grad"), property<variable_grad_var>("grad_var"),
+         property<variable_name>("name"),
+         property<variable_rank>("rank", "The most calls on any path from a leaf."),
+         property<variable_requires_grad>("requires_grad"),
+         property<variable_creator>("creator_node", "The call that computed it, or None.")},
+        {method<get_variable>("get_variable", "A variable of this node."),
+         method<get_variable_or_none>("get_variable_or_none",
                                       "A variable of this node, or None if only the graph has it."),
-        fast<variable_unchain, 0>("unchain", "Removes the call that computed the variable."),
-        {nullptr, nullptr, 0, nullptr}};
-    add_ref_type<VariableNode>(module, "catena.VariableNode", "A variable as the graph sees it.",
-                               variable_attributes, variable_methods);
+         method<unchain<VariableNode>>("unchain", "Removes the call that computed the variable.")});
 }
 
 }  // namespace catena::python

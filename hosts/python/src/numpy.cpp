@@ -85,7 +85,9 @@ void open_numpy() {
     set_base = reinterpret_cast<decltype(set_base)>(table[282]);
 }
 
-Owned numpy(const char* name) { return checked(PyObject_GetAttrString(module, name)); }
+Owned numpy(const char* name, PyObject* argument) {
+    return checked(PyObject_CallMethod(module, name, "O", argument));
+}
 
 Owned attribute(PyObject* object, const char* name) {
     Owned found(PyObject_GetAttrString(object, name));

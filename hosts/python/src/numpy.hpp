@@ -10,8 +10,8 @@ namespace catena::python {
 
 // Imports NumPy. Called when the module is imported: later, an import could wait for another thread.
 void open_numpy();
-// numpy.NAME
-Owned numpy(const char* name);
+// numpy.NAME(argument)
+Owned numpy(const char* name, PyObject* argument);
 
 bool is_numpy_array(PyObject* object);
 bool is_numpy_scalar(PyObject* object);  // a numpy.float32, ...; no 0-d array

@@ -36,10 +36,7 @@ bool is_integer(PyObject* key) {
     if (PyIndex_Check(key) == 0 || PyBool_Check(key) != 0) return false;
     const Owned ndim(PyObject_GetAttrString(key, "ndim"));
     if (!ndim) PyErr_Clear();
-    if (!ndim) return true;
-    const Owned dtype = checked(PyObject_GetAttrString(key, "dtype"));
-    const Owned kind = checked(PyObject_GetAttrString(dtype.get(), "kind"));
-    return PyLong_AsLong(ndim.get()) == 0 && text_of(kind.get()) != "b";
+    return !ndim || (PyLong_AsLong(ndim.get()) == 0 && numpy_kind(key) != 'b');
 }
 
 Index index_of(PyObject* key) {
@@ -48,20 +45,17 @@ Index index_of(PyObject* key) {
     if (PyObject_TypeCheck(key, &PySlice_Type) != 0)
         return slice(bound(key, "start"), bound(key, "stop"), bound(key, "step").value_or(1));
     if (is_variable(key)) return data_of(key);
-    if (is_array(key)) return as<PyArray>(key)->array;
+    if (is_array(key)) return held<Array>(key);
     if (is_integer(key)) {
         const Py_ssize_t result = PyNumber_AsSsize_t(key, PyExc_IndexError);
         if (result == -1 && PyErr_Occurred() != nullptr) throw PythonError();
         return static_cast<std::int64_t>(result);
     }
-    const Owned as_array = numpy("asarray");
-    Owned array = checked(PyObject_CallFunctionObjArgs(as_array.get(), key, nullptr));
-    const Owned dtype = checked(PyObject_GetAttrString(array.get(), "dtype"));
-    const Owned kind = checked(PyObject_GetAttrString(dtype.get(), "kind"));
+    Owned array = numpy("asarray", key);
+    const char kind = numpy_kind(array.get());
     const Owned size = checked(PyObject_GetAttrString(array.get(), "size"));
-    const std::string_view letter = text_of(kind.get());
     const bool empty_list = PyList_Check(key) != 0 && PyLong_AsLong(size.get()) == 0;
-    if (letter != "b" && letter != "i" && letter != "u" && !empty_list)
+    if ((kind == 'f' || kind == 0) && !empty_list)
         raise(python_class_of_index_errors(),
               "[get_item] index: expected integers, slices, None, ... or arrays of integers or "
               "bool, got " +
@@ -69,7 +63,7 @@ Index index_of(PyObject* key) {
     // NumPy accepts an empty 1-d mask for an axis of any length
     const Owned ndim = checked(PyObject_GetAttrString(array.get(), "ndim"));
     const bool selects_nothing = PyLong_AsLong(size.get()) == 0 && PyLong_AsLong(ndim.get()) == 1;
-    if (letter != "b" || selects_nothing)
+    if (kind != 'b' || selects_nothing)
         array = checked(PyObject_CallMethod(array.get(), "astype", "s", "int64"));
     return array_of(array.get(), "[get_item] index");
 }

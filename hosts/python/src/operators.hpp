@@ -34,7 +34,7 @@ struct Operand<Variable> {
 template <>
 struct Operand<Array> {
     static const Array* exact(PyObject* object) {
-        return is_array(object) ? &as<PyArray>(object)->array : nullptr;
+        return is_array(object) ? &held<Array>(object) : nullptr;
     }
     static Array converted(PyObject* object, const Array&, bool = false) {
         return array_of(object, "[operator] operand");
@@ -43,34 +43,36 @@ struct Operand<Array> {
     static bool other_is_ours(PyObject* object) { return is_variable(object); }
 };
 
+// Returns Op()(a, b) for Python.
+template <class X, class Op>
+PyObject* operate(const auto& a, const auto& b) {
+    auto result = [&] {
+        if (size_of(a) + size_of(b) < worth_unlocking) return Op()(a, b);
+        const auto x0 = a;  // others may replace the operands meanwhile
+        const auto x1 = b;
+        const Variable* const used[] = {variable_in(x0), variable_in(x1)};
+        const WithoutLockOn others(InUse::By::call, used);
+        return Op()(x0, x1);
+    }();
+    return Operand<X>::result(std::move(result)).release();
+}
 template <class X, class Op>
 PyObject* binary(PyObject* left, PyObject* right) noexcept {
     return guarded([&]() -> PyObject* {
-        const auto apply = [](const auto& a, const auto& b) {
-            auto result = [&] {
-                if (size_of(a) + size_of(b) < worth_unlocking) return Op()(a, b);
-                const auto x0 = a;  // others may replace the operands meanwhile
-                const auto x1 = b;
-                const Variable* const used[] = {variable_in(x0), variable_in(x1)};
-                const WithoutLockOn others(InUse::By::call, used);
-                return Op()(x0, x1);
-            }();
-            return Operand<X>::result(std::move(result)).release();
-        };
         const X* const a = Operand<X>::exact(left);
         const X* const b = Operand<X>::exact(right);
-        if (a != nullptr && b != nullptr) return apply(*a, *b);
+        if (a != nullptr && b != nullptr) return operate<X, Op>(*a, *b);
         PyObject* const other = a != nullptr ? right : left;
         if (!Operand<X>::other_is_ours(other)) {
             if (is_number(other)) {
                 if constexpr (Op::takes_numbers) {
                     const Scalar c = scalar_of(other);
-                    return a != nullptr ? apply(*a, c) : apply(c, *b);
+                    return a != nullptr ? operate<X, Op>(*a, c) : operate<X, Op>(c, *b);
                 }
             } else if (is_array_like(other)) {
                 const X converted = Operand<X>::converted(
                     other, a != nullptr ? *a : *b, requires { Op::promotes; });
-                return a != nullptr ? apply(*a, converted) : apply(converted, *b);
+                return a != nullptr ? operate<X, Op>(*a, converted) : operate<X, Op>(converted, *b);
             }
         }
         return ask_the_other();
@@ -96,6 +98,8 @@ CATENA_OPERATION(Less, functions::less(a, b), true)
 CATENA_OPERATION(LessEqual, functions::less_equal(a, b), true)
 CATENA_OPERATION(Greater, functions::greater(a, b), true)
 CATENA_OPERATION(GreaterEqual, functions::greater_equal(a, b), true)
+CATENA_OPERATION(Maximum, functions::maximum(a, b), true)
+CATENA_OPERATION(Minimum, functions::minimum(a, b), true)
 #undef CATENA_OPERATION
 
 // A product of different floating dtypes, as F.matmul().
@@ -199,31 +203,25 @@ Array subscript(const Array& x, PyObject* key);
 void assign(const Array& x, PyObject* key, PyObject* value);  // x[key] = value
 std::vector<Index> indices_of(PyObject* key);
 
-#define CATENA_SLOT(SLOT, FUNCTION) \
-    { SLOT, reinterpret_cast<void*>(static_cast<binaryfunc>(FUNCTION)) }
-#define CATENA_UNARY_SLOT(SLOT, FUNCTION) \
-    { SLOT, reinterpret_cast<void*>(static_cast<unaryfunc>(FUNCTION)) }
-#define CATENA_NUMBER_SLOTS(X)                                                                    \
-    CATENA_SLOT(Py_nb_add, (binary<X, Add>)), CATENA_SLOT(Py_nb_subtract, (binary<X, Subtract>)), \
-        CATENA_SLOT(Py_nb_multiply, (binary<X, Multiply>)),                                       \
-        CATENA_SLOT(Py_nb_true_divide, (binary<X, Divide>)),                                      \
-        CATENA_SLOT(Py_nb_floor_divide, (binary<X, FloorDivide>)),                                \
-        CATENA_SLOT(Py_nb_matrix_multiply, (binary<X, Dot>)),                                     \
-        CATENA_SLOT(Py_nb_and, (binary<X, And>)), CATENA_SLOT(Py_nb_or, (binary<X, Or>)),         \
-        {Py_nb_power, reinterpret_cast<void*>(power<X>)},                                         \
-        CATENA_UNARY_SLOT(Py_nb_negative, (unary<X, Negative>)),                                  \
-        CATENA_UNARY_SLOT(Py_nb_positive, same),                                                  \
-        CATENA_UNARY_SLOT(Py_nb_absolute, (unary<X, Absolute>)),                                  \
-        CATENA_UNARY_SLOT(Py_nb_invert, (unary<X, Invert>)),                                      \
-        {Py_nb_bool, reinterpret_cast<void*>(truth<X>)},                                          \
-        CATENA_UNARY_SLOT(Py_nb_float, (number<X, PyNumber_Float>)),                              \
-        CATENA_UNARY_SLOT(Py_nb_int, (number<X, PyNumber_Long>)), {                               \
-        Py_tp_richcompare, reinterpret_cast<void*>(compare<X>)                                    \
-    }
-#define CATENA_IN_PLACE_SLOTS(X)                                          \
-    CATENA_SLOT(Py_nb_inplace_add, (in_place<X, AddTo>)),                 \
-        CATENA_SLOT(Py_nb_inplace_subtract, (in_place<X, SubtractFrom>)), \
-        CATENA_SLOT(Py_nb_inplace_multiply, (in_place<X, MultiplyBy>)),   \
-        CATENA_SLOT(Py_nb_inplace_true_divide, (in_place<X, DivideBy>))
+template <class X>
+std::vector<PyType_Slot> number_slots() {
+    return {slot(Py_nb_add, binary<X, Add>),
+            slot(Py_nb_subtract, binary<X, Subtract>),
+            slot(Py_nb_multiply, binary<X, Multiply>),
+            slot(Py_nb_true_divide, binary<X, Divide>),
+            slot(Py_nb_floor_divide, binary<X, FloorDivide>),
+            slot(Py_nb_matrix_multiply, binary<X, Dot>),
+            slot(Py_nb_and, binary<X, And>),
+            slot(Py_nb_or, binary<X, Or>),
+            slot(Py_nb_power, power<X>),
+            slot(Py_nb_negative, unary<X, Negative>),
+            slot(Py_nb_positive, same),
+            slot(Py_nb_absolute, unary<X, Absolute>),
+            slot(Py_nb_invert, unary<X, Invert>),
+            slot(Py_nb_bool, truth<X>),
+            slot(Py_nb_float, number<X, PyNumber_Float>),
+            slot(Py_nb_int, number<X, PyNumber_Long>),
+            slot(Py_tp_richcompare, compare<X>)};
+}
 
 }  // namespace catena::python

@@ -5,7 +5,9 @@
 #define PY_SSIZE_T_CLEAN
 #define Py_LIMITED_API 0x030A0000
 #include <Python.h>
+#include <structmember.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <exception>
@@ -13,6 +15,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace catena::python {
 
@@ -147,6 +150,8 @@ private:
     std::shared_ptr<State> state_;
 };
 
+inline Owned none() noexcept { return Owned::borrow(Py_None); }
+
 // Throws PythonError if the object is null.
 inline Owned checked(PyObject* object) {
     if (object == nullptr) throw PythonError();
@@ -168,6 +173,29 @@ Owned tuple_of(std::size_t n, const Element& element) {
         checked(PyTuple_SetItem(tuple.get(), static_cast<Py_ssize_t>(i), element(i).release()));
     return tuple;
 }
+// Stores the arguments of a call, as PyArg_ParseTuple() does.
+template <class... Values>
+void parse(PyObject* args, const char* format, Values*... values) {
+    if (PyArg_ParseTuple(args, format, values...) == 0) throw PythonError();
+}
+template <std::size_t n, class... Values>
+void parse(PyObject* args, PyObject* keywords, const char* format, const char* const (&names)[n],
+           Values*... values) {
+    const char* list[n + 1] = {};
+    std::copy_n(names, n, list);
+    if (PyArg_ParseTupleAndKeywords(args, keywords, format, const_cast<char**>(list), values...) ==
+        0)
+        throw PythonError();
+}
+// convert(item) for each item of what can be iterated.
+template <class Convert>
+auto vector_of(PyObject* items, const Convert& convert) {
+    const Owned tuple = checked(PySequence_Tuple(items));
+    std::vector<decltype(convert(items))> values;
+    for (Py_ssize_t i = 0; i < PyTuple_Size(tuple.get()); ++i)
+        values.push_back(convert(PyTuple_GetItem(tuple.get(), i)));
+    return values;
+}
 // Throws a Python exception of the given class.
 [[noreturn]] void raise(PyObject* type, const std::string& message);
 
@@ -188,8 +216,19 @@ auto guarded(const Body& body) noexcept -> decltype(body()) {
 
 // A string's UTF-8, which lives as long as the string.
 std::string_view text_of(PyObject* string);
+inline std::vector<std::string> texts_of(PyObject* items) {
+    return vector_of(items, [](PyObject* each) { return std::string(text_of(each)); });
+}
 inline Owned python_text(std::string_view text) {
     return checked(PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size())));
+}
+// Text that may have any bytes, such as the name of a file; and the name of a str, bytes or path object.
+Owned text_of_any_bytes(std::string_view text);
+std::string path_of(PyObject* object);
+// The new value of an attribute. Raises AttributeError if it is deleted.
+inline PyObject* not_deleted(PyObject* value) {
+    if (value == nullptr) raise(PyExc_AttributeError, "cannot delete the attribute");
+    return value;
 }
 // Raises TypeError unless an argument is what it must be, such as a list for PyList_GetItem().
 void expect(bool is, std::string_view what, const char* expected, PyObject* got);
@@ -203,10 +242,6 @@ void add_errors(PyObject* module);
 PyObject* python_class_of_index_errors();
 PyObject* python_class_of_shape_errors();
 
-// A new type from slots and from its class in _members.py, if there is one; its objects are collected
-// if it has Py_TPFLAGS_HAVE_GC.
-PyTypeObject* add_type(PyObject* module, PyType_Spec& spec);
-
 template <class T>
 T* as(PyObject* object) {
     return reinterpret_cast<T*>(object);
@@ -214,11 +249,25 @@ T* as(PyObject* object) {
 
 // ---- slots of types
 
-// Destroys and frees an object without garbage collection, whose structure is T.
+// The structure of an object without garbage collection that is a value of C++.
+template <class T>
+struct Holder {
+    PyObject_HEAD T value;
+};
+template <class T>
+T& held(PyObject* object) {
+    return as<Holder<T>>(object)->value;
+}
+template <class T>
+Owned hold(PyTypeObject* type, T value) {
+    Owned made = checked(PyType_GenericAlloc(type, 0));
+    new (&held<T>(made.get())) T(std::move(value));
+    return made;
+}
 template <class T>
 void free_object(PyObject* self) {
     PyTypeObject* const type = Py_TYPE(self);
-    as<T>(self)->~T();
+    held<T>(self).~T();
     reinterpret_cast<freefunc>(PyType_GetSlot(type, Py_tp_free))(self);
     Py_DECREF(type);
 }
@@ -237,28 +286,114 @@ inline Py_hash_t hash_of(const void* address) noexcept {
 // For objects that are compared element by element, but are keys by identity.
 inline Py_hash_t hash_address(PyObject* self) noexcept { return hash_of(self); }
 
-// An entry of tp_methods or a module's methods.
-using FastCall = PyObject* (*)(PyObject*, PyObject* const*, Py_ssize_t);
-inline PyMethodDef fast(const char* name, FastCall function, const char* doc) {
-    return {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function)),
-            METH_FASTCALL, doc};
+// The result of call() as an object: None if it has none. Exceptions become Python exceptions.
+template <class Call>
+PyObject* result_of(const Call& call) noexcept {
+    return guarded([&]() -> PyObject* {
+        using Result = decltype(call());
+        if constexpr (std::is_void_v<Result>) {
+            call();
+            Py_RETURN_NONE;
+        } else if constexpr (std::is_same_v<Result, Owned>) {
+            return call().release();
+        } else if constexpr (std::is_same_v<Result, PyObject*>) {
+            return call();
+        } else if constexpr (std::is_same_v<Result, bool>) {
+            return PyBool_FromLong(call());
+        } else if constexpr (std::is_integral_v<Result>) {
+            return PyLong_FromLongLong(static_cast<long long>(call()));
+        } else if constexpr (std::is_floating_point_v<Result>) {
+            return PyFloat_FromDouble(call());
+        } else {
+            return python_text(call()).release();
+        }
+    });
 }
-// The same for a function that takes this number of arguments, which are counted here.
-template <FastCall function, Py_ssize_t count>
-PyMethodDef fast(const char* name, const char* doc) {
-    return fast(
-        name,
-        [](PyObject* self, PyObject* const* args, Py_ssize_t n) -> PyObject* {
-            if (n == count) return function(self, args, n);
+
+template <auto function>
+struct Method;
+template <class Result, class... Objects, Result (*function)(PyObject*, Objects...)>
+struct Method<function> {
+    static constexpr Py_ssize_t count = sizeof...(Objects);
+    static PyObject* call(PyObject* self, PyObject* const* args, Py_ssize_t n) noexcept {
+        if (n != count) {
             PyErr_Format(PyExc_TypeError, "expected %zd arguments, got %zd", count, n);
             return nullptr;
-        },
-        doc);
+        }
+        return [&]<std::size_t... i>(std::index_sequence<i...>) {
+            return result_of([&] { return function(self, args[i]...); });
+        }
+        (std::index_sequence_for<Objects...>());
+    }
+    static PyObject* call_with_one(PyObject* self, PyObject* object) noexcept {
+        return call(self, &object, count);
+    }
+    static PyObject* call_with_keywords(PyObject* self, PyObject* args, PyObject* names) noexcept {
+        PyObject* const both[] = {args, names};
+        return call(self, both, count);
+    }
+};
+// An entry of tp_methods or a module's methods: function(self, arguments...).
+template <auto function>
+PyMethodDef method(const char* name, const char* doc = nullptr) {
+    using M = Method<function>;
+    if constexpr (M::count < 2)
+        return {name, M::call_with_one, M::count == 0 ? METH_NOARGS : METH_O, doc};
+    else
+        return {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(M::call)),
+                METH_FASTCALL, doc};
 }
-using KeywordCall = PyObject* (*)(PyObject*, PyObject*, PyObject*);
-inline PyMethodDef keywords(const char* name, KeywordCall function, const char* doc) {
-    return {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function)),
+// The same: function(self, tuple of arguments).
+template <auto function>
+PyMethodDef with_tuple(const char* name, const char* doc = nullptr) {
+    return {name, Method<function>::call_with_one, METH_VARARGS, doc};
+}
+// The same: function(self, tuple of arguments, dict of others or NULL).
+template <auto function>
+PyMethodDef with_keywords(const char* name, const char* doc) {
+    const auto call = Method<function>::call_with_keywords;
+    return {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(call)),
             METH_VARARGS | METH_KEYWORDS, doc};
 }
 
+template <auto function>
+PyObject* get(PyObject* self, void*) noexcept {
+    return result_of([&] { return function(self); });
+}
+template <auto function>
+int set(PyObject* self, PyObject* value, void*) noexcept {
+    return guarded([&] {
+        function(self, value);
+        return 0;
+    });
+}
+// An attribute of objects: get_it(self) and, unless it is read-only, set_it(self, value).
+template <auto get_it>
+PyGetSetDef property(const char* name, const char* doc = nullptr) {
+    return {name, get<get_it>, nullptr, doc, nullptr};
+}
+template <auto get_it, auto set_it>
+PyGetSetDef property(const char* name, const char* doc = nullptr) {
+    return {name, get<get_it>, set<set_it>, doc, nullptr};
+}
+
+template <class Function>
+PyType_Slot slot(int id, Function* function) {
+    return {id, reinterpret_cast<void*>(function)};
+}
+
+// A type of the module, and its functions. Lists end without a null entry.
+struct Type {
+    const char *name, *doc;
+    std::size_t size;
+    unsigned flags = Py_TPFLAGS_DEFAULT;
+    std::vector<PyGetSetDef> attributes;
+    std::vector<PyMethodDef> methods;
+    std::vector<PyType_Slot> slots;
+    std::vector<PyMemberDef> members;
+};
+// Adds a type, also with what its class in _members.py has, if there is one; its objects are collected
+// if it has Py_TPFLAGS_HAVE_GC.
+PyTypeObject* add_type(PyObject* module, Type type);
+void add_functions(PyObject* module, std::vector<PyMethodDef> functions);
 }  // namespace catena::python

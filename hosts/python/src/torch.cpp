@@ -1,7 +1,6 @@
-// See torch.hpp.
-#include "torch.hpp"
-
+// The C++ part of catena.torch: graphs behind the tensors of PyTorch.
 #include "dlpack.hpp"
+#include "parts.hpp"
 #include "variable.hpp"
 
 #include <catena/core/grad.hpp>
@@ -16,23 +15,17 @@ struct Recorded {
     bool are_gradients = false;
     bool is_one = false;  // results() gives the only output instead of a tuple
 };
-struct PyRecorded {
-    PyObject_HEAD Recorded recorded;
-};
 PyTypeObject* recorded_type = nullptr;
 
-Recorded& recorded_of(PyObject* object) { return as<PyRecorded>(object)->recorded; }
-
 Owned wrap_recorded(const Variables& inputs, const Variables& outputs) {
-    Owned made = checked(PyType_GenericAlloc(recorded_type, 0));
-    Recorded& self = *new (&recorded_of(made.get())) Recorded();
+    Recorded self;
     const auto add = [](const Variable& from, auto& nodes, std::vector<Array>& arrays) {
         nodes.push_back(from.node_ref());
         arrays.push_back(from ? from.data() : Array());
     };
     for (const Variable& x : inputs) add(x, self.inputs, self.in);
     for (const Variable& y : outputs) add(y, self.outputs, self.out);
-    return made;
+    return hold(recorded_type, std::move(self));
 }
 
 bool overlap(const Array& a, const Array& b) {
@@ -102,42 +95,38 @@ void expect_call(PyObject* args, PyObject* kwargs, PyObject* type) {
 }
 
 // tensors_in(args, kwargs, type): a tuple.
-PyObject* tensors_in(PyObject*, PyObject* const* args, Py_ssize_t) {
-    return guarded([&] {
-        expect_call(args[0], args[1], args[2]);
-        const Owned found = checked(PyList_New(0));
-        const auto add = [&](PyObject* tensor) {
-            checked(PyList_Append(found.get(), tensor));
-            return Owned::borrow(tensor);
-        };
-        replaced(args[0], args[2], add);
-        replaced_values(args[1], args[2], add);
-        return checked(PySequence_Tuple(found.get())).release();
-    });
+Owned tensors_in(PyObject*, PyObject* positional, PyObject* keyword, PyObject* type) {
+    expect_call(positional, keyword, type);
+    const Owned found = checked(PyList_New(0));
+    const auto add = [&](PyObject* tensor) {
+        checked(PyList_Append(found.get(), tensor));
+        return Owned::borrow(tensor);
+    };
+    replaced(positional, type, add);
+    replaced_values(keyword, type, add);
+    return checked(PySequence_Tuple(found.get()));
 }
 
 // record(function, args, kwargs, type, tensors, needs_gradient): what the function computes from
 // variables in the place of the tensors. The graph is recorded if one of them needs a gradient.
-PyObject* record(PyObject*, PyObject* const* args, Py_ssize_t) {
-    return guarded([&] {
-        PyObject *const type = args[3], *const tensors = args[4], *const needs = args[5];
-        expect_call(args[1], args[2], type);
-        Variables inputs;
-        const auto next = [&](PyObject*) {
-            const std::size_t i = inputs.size();
-            inputs.push_back(variable_of_tensor(item_of(tensors, i), item_of(needs, i) == Py_True));
-            return wrap(inputs.back());
-        };
-        const Owned variables = replaced(args[1], type, next);
-        const Owned keywords = replaced_values(args[2], type, next);
-        const using_config scope(&Config::enable_backprop, any_true(needs));
-        const Owned result = checked(PyObject_Call(args[0], variables.get(), keywords.get()));
-        Owned made = wrap_recorded(
-            inputs, variables_of(result.get(), "[catena.torch] the function's result"));
-        recorded_of(made.get()).is_one =
-            PyTuple_Check(result.get()) == 0 && PyList_Check(result.get()) == 0;
-        return made.release();
-    });
+Owned record(PyObject*, PyObject* function, PyObject* positional, PyObject* keyword, PyObject* type,
+             PyObject* tensors, PyObject* needs) {
+    expect_call(positional, keyword, type);
+    Variables inputs;
+    const auto next = [&](PyObject*) {
+        const std::size_t i = inputs.size();
+        inputs.push_back(variable_of_tensor(item_of(tensors, i), item_of(needs, i) == Py_True));
+        return wrap(inputs.back());
+    };
+    const Owned variables = replaced(positional, type, next);
+    const Owned keywords = replaced_values(keyword, type, next);
+    const using_config scope(&Config::enable_backprop, any_true(needs));
+    const Owned result = checked(PyObject_Call(function, variables.get(), keywords.get()));
+    Owned made =
+        wrap_recorded(inputs, variables_of(result.get(), "[catena.torch] the function's result"));
+    held<Recorded>(made.get()).is_one =
+        PyTuple_Check(result.get()) == 0 && PyList_Check(result.get()) == 0;
+    return made;
 }
 
 // The result of a call without a gradient that is an input: not that tensor, which may require one.
@@ -146,111 +135,96 @@ Owned detached(PyObject* tensor) { return checked(PyObject_CallMethod(tensor, "d
 // results(tensors, type, from_dlpack, records): the outputs as one tensor or a tuple; the tensors
 // that gradients need, beginning with the inputs that require a gradient; the outputs that have no
 // gradient.
-PyObject* recorded_results(PyObject* object, PyObject* const* args, Py_ssize_t) {
-    return guarded([&] {
-        Recorded& self = recorded_of(object);
-        PyObject *const tensors = args[0], *const type = args[1], *const from = args[2];
-        const bool records = args[3] == Py_True;
-        const auto as_tuple = [](const std::vector<Owned>& items) {
-            return tuple_of(items.size(),
-                            [&](std::size_t i) { return Owned::borrow(items[i].get()); });
-        };
-        // An output that is an input becomes the tensor itself. No others share memory, because
-        // PyTorch would not know it.
-        std::vector<Owned> results(self.out.size());
+Owned recorded_results(PyObject* object, PyObject* tensors, PyObject* type, PyObject* from,
+                       PyObject* has_graph) {
+    Recorded& self = held<Recorded>(object);
+    const bool records = has_graph == Py_True;
+    const auto as_tuple = [](const std::vector<Owned>& items) {
+        return tuple_of(items.size(), [&](std::size_t i) { return Owned::borrow(items[i].get()); });
+    };
+    // An output that is an input becomes the tensor itself. No others share memory, because
+    // PyTorch would not know it.
+    std::vector<Owned> results(self.out.size());
+    for (std::size_t i = 0; i < self.out.size(); ++i) {
+        Array& y = self.out[i];
+        if (!y) results[i] = none();
+        for (std::size_t k = 0; k < self.in.size() && !results[i]; ++k) {
+            if (y.body() != self.in[k].body()) continue;
+            PyObject* const tensor = item_of(tensors, k);
+            results[i] = records ? Owned::borrow(tensor) : detached(tensor);
+            y = Array();
+        }
+        const auto shares = [&](const Array& other) { return overlap(y, other); };
+        if (y && (std::any_of(self.in.begin(), self.in.end(), shares) ||
+                  std::any_of(self.out.begin(), self.out.begin() + static_cast<long>(i), shares) ||
+                  (self.are_gradients && !y.body()->exclusive())))
+            y = y.copy();
+    }
+    std::vector<bool> kept;  // whether the graph has the array
+    for (const auto& arrays : {std::cref(self.in), std::cref(self.out)})
+        for (const Array& array : arrays.get()) kept.push_back(array && !array.body()->exclusive());
+    for (std::size_t i = 0; i < self.out.size(); ++i) {
+        if (results[i]) continue;
+        results[i] = export_as(type, self.out[i]);
+        if (!results[i])
+            results[i] =
+                checked(PyObject_CallFunctionObjArgs(from, wrap(self.out[i]).get(), nullptr));
+    }
+    std::vector<Owned> saved, constant;
+    if (records) {
+        for (const bool target : {true, false})
+            for (std::size_t k = 0; k < self.in.size(); ++k)
+                if (self.inputs[k]->requires_grad == target && (target || kept[k]))
+                    saved.push_back(Owned::borrow(item_of(tensors, k)));
         for (std::size_t i = 0; i < self.out.size(); ++i) {
-            Array& y = self.out[i];
-            if (!y) results[i] = Owned::borrow(Py_None);
-            for (std::size_t k = 0; k < self.in.size() && !results[i]; ++k) {
-                if (y.body() != self.in[k].body()) continue;
-                PyObject* const tensor = item_of(tensors, k);
-                results[i] = records ? Owned::borrow(tensor) : detached(tensor);
-                y = Array();
-            }
-            const auto shares = [&](const Array& other) { return overlap(y, other); };
-            if (y &&
-                (std::any_of(self.in.begin(), self.in.end(), shares) ||
-                 std::any_of(self.out.begin(), self.out.begin() + static_cast<long>(i), shares) ||
-                 (self.are_gradients && !y.body()->exclusive())))
-                y = y.copy();
+            if (kept[self.in.size() + i]) saved.push_back(Owned::borrow(results[i].get()));
+            if (self.outputs[i] && !self.outputs[i]->requires_grad)
+                constant.push_back(Owned::borrow(results[i].get()));
         }
-        std::vector<bool> kept;  // whether the graph has the array
-        for (const auto& arrays : {std::cref(self.in), std::cref(self.out)})
-            for (const Array& array : arrays.get())
-                kept.push_back(array && !array.body()->exclusive());
-        for (std::size_t i = 0; i < self.out.size(); ++i) {
-            if (results[i]) continue;
-            results[i] = export_as(type, self.out[i]);
-            if (!results[i])
-                results[i] =
-                    checked(PyObject_CallFunctionObjArgs(from, wrap(self.out[i]).get(), nullptr));
-        }
-        std::vector<Owned> saved, constant;
-        if (records) {
-            for (const bool target : {true, false})
-                for (std::size_t k = 0; k < self.in.size(); ++k)
-                    if (self.inputs[k]->requires_grad == target && (target || kept[k]))
-                        saved.push_back(Owned::borrow(item_of(tensors, k)));
-            for (std::size_t i = 0; i < self.out.size(); ++i) {
-                if (kept[self.in.size() + i]) saved.push_back(Owned::borrow(results[i].get()));
-                if (self.outputs[i] && !self.outputs[i]->requires_grad)
-                    constant.push_back(Owned::borrow(results[i].get()));
-            }
-        }
-        self.in.clear();
-        self.out.clear();
-        Owned outputs = self.is_one ? std::move(results.at(0)) : as_tuple(results);
-        return checked(Py_BuildValue("NNN", outputs.release(), as_tuple(saved).release(),
-                                     as_tuple(constant).release()))
-            .release();
-    });
+    }
+    self.in.clear();
+    self.out.clear();
+    Owned outputs = self.is_one ? std::move(results.at(0)) : as_tuple(results);
+    return checked(Py_BuildValue("NNN", outputs.release(), as_tuple(saved).release(),
+                                 as_tuple(constant).release()));
 }
 
 // gradients(outputs, tensors, needs_gradient): the gradients of the inputs that require one, from
 // those of some outputs, which are the first tensors. They are recorded if a tensor needs a
 // gradient.
-PyObject* recorded_gradients(PyObject* object, PyObject* const* args, Py_ssize_t) {
-    return guarded([&] {
-        const Recorded& self = recorded_of(object);
-        PyObject *const tensors = args[1], *const needs = args[2];
-        Variables outputs, targets, given;
-        for (const std::int64_t i : integers_of(args[0], "[catena.torch] outputs")) {
-            const std::size_t k = given.size();
-            outputs.emplace_back(self.outputs.at(static_cast<std::size_t>(i)));
-            given.push_back(variable_of_tensor(item_of(tensors, k), item_of(needs, k) == Py_True));
-        }
-        for (const Ref<VariableNode>& x : self.inputs)
-            if (x->requires_grad) targets.emplace_back(x);
-        const bool create = any_true(needs);
-        const Variables found = [&] {
-            const WithoutLockOn others(InUse::By::gradients,
-                                       pointers_to({outputs, targets, given}));
-            return grad(outputs, targets, given, {}, {.enable_double_backprop = create});
-        }();
-        given.insert(given.end(), targets.begin(), targets.end());
-        Owned made = wrap_recorded(given, found);
-        recorded_of(made.get()).are_gradients = true;
-        return made.release();
-    });
+Owned recorded_gradients(PyObject* object, PyObject* places, PyObject* tensors, PyObject* needs) {
+    const Recorded& self = held<Recorded>(object);
+    Variables outputs, targets, given;
+    for (const std::int64_t i : integers_of(places, "[catena.torch] outputs")) {
+        const std::size_t k = given.size();
+        outputs.emplace_back(self.outputs.at(static_cast<std::size_t>(i)));
+        given.push_back(variable_of_tensor(item_of(tensors, k), item_of(needs, k) == Py_True));
+    }
+    for (const Ref<VariableNode>& x : self.inputs)
+        if (x->requires_grad) targets.emplace_back(x);
+    const bool create = any_true(needs);
+    const Variables found = [&] {
+        const WithoutLockOn others(InUse::By::gradients, pointers_to({outputs, targets, given}));
+        return grad(outputs, targets, given, {}, {.enable_double_backprop = create});
+    }();
+    given.insert(given.end(), targets.begin(), targets.end());
+    Owned made = wrap_recorded(given, found);
+    held<Recorded>(made.get()).are_gradients = true;
+    return made;
 }
 
 }  // namespace
 
 void add_torch(PyObject* module) {
-    static PyMethodDef methods[] = {fast<recorded_results, 4>("results", nullptr),
-                                    fast<recorded_gradients, 3>("gradients", nullptr),
-                                    {nullptr, nullptr, 0, nullptr}};
-    static PyType_Slot slots[] = {{Py_tp_doc, const_cast<char*>("A graph behind tensors.")},
-                                  {Py_tp_dealloc, reinterpret_cast<void*>(free_object<PyRecorded>)},
-                                  {Py_tp_methods, methods},
-                                  {0, nullptr}};
-    static PyType_Spec spec{"catena._core.Recorded", sizeof(PyRecorded), 0,
-                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
-    recorded_type = add_type(module, spec);
-    static PyMethodDef functions[] = {fast<tensors_in, 3>("tensors_in", nullptr),
-                                      fast<record, 6>("record", nullptr),
-                                      {nullptr, nullptr, 0, nullptr}};
-    checked(PyModule_AddFunctions(module, functions));
+    recorded_type = add_type(
+        module,
+        {.name = "catena._core.Recorded",
+         .doc = "A graph behind tensors.",
+         .size = sizeof(Holder<Recorded>),
+         .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+         .methods = {method<recorded_results>("results"), method<recorded_gradients>("gradients")},
+         .slots = {slot(Py_tp_dealloc, free_object<Recorded>)}});
+    add_functions(module, {method<tensors_in>("tensors_in"), method<record>("record")});
 }
 
 }  // namespace catena::python

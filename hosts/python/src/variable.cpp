@@ -4,8 +4,6 @@
 #include "node.hpp"
 #include "operators.hpp"
 
-#include <structmember.h>
-
 #include <catena/core/grad.hpp>
 
 namespace catena::python {
@@ -20,17 +18,22 @@ Waiting& waiting(PyVariable& self) {
     return *self.waiting;
 }
 
+// What a variable without an array has, or will have.
+const Waiting& properties(PyObject* self) {
+    static const Waiting defaults;
+    return self_of(self).waiting ? *self_of(self).waiting : defaults;
+}
+
 // The Python object for an array: that of the last call, if the array is still the same.
-PyObject* seen(Seen& last, const Array& array) {
-    if (!has_memory(array)) Py_RETURN_NONE;
+Owned seen(Seen& last, const Array& array) {
+    if (!has_memory(array)) return none();
     if (last.object != nullptr && last.array.body() == array.body())
-        return Owned::borrow(last.object).release();
+        return Owned::borrow(last.object);
     const Array kept = array;  // others may replace it while Python runs
     Owned now = to_python(kept);
-    PyObject* const result = Owned::borrow(now.get()).release();
-    const Owned before(std::exchange(last.object, now.release()));
+    const Owned before(std::exchange(last.object, Owned::borrow(now.get()).release()));
     last.array = kept;
-    return result;
+    return now;
 }
 
 void forget(Seen& last) {
@@ -155,11 +158,6 @@ void set_requires_grad(PyVariable& self, bool value) {
     else waiting(self).requires_grad = value;
 }
 
-PyObject* not_deleted(PyObject* value) {
-    if (value == nullptr) raise(PyExc_AttributeError, "cannot delete the attribute");
-    return value;
-}
-
 // Chainer 1 also has "on", "off" and "auto", which combines with either, as constants do.
 bool volatile_of(PyObject* value) {
     if (value != nullptr && PyUnicode_Check(value) != 0) {
@@ -175,12 +173,11 @@ bool volatile_of(PyObject* value) {
 
 int init_variable(PyObject* object, PyObject* args, PyObject* kwargs) {
     return guarded([&] {
-        static const char* names[] = {"data", "volatile", "name", "grad", "requires_grad", nullptr};
         PyObject *data = Py_None, *is_volatile = nullptr, *name = Py_None, *grad = Py_None;
         int requires_grad = 1;
-        if (PyArg_ParseTupleAndKeywords(args, kwargs, "|OO$OOp:Variable", const_cast<char**>(names),
-                                        &data, &is_volatile, &name, &grad, &requires_grad) == 0)
-            throw PythonError();
+        parse(args, kwargs, "|OO$OOp:Variable",
+              {"data", "volatile", "name", "grad", "requires_grad"}, &data, &is_volatile, &name,
+              &grad, &requires_grad);
         PyVariable& self = self_of(object);
         set_data(self, nullptr);
         self.waiting.reset();
@@ -226,29 +223,24 @@ void free_variable(PyObject* object) {
     Py_DECREF(type);
 }
 
-#define CATENA_GETTER(NAME, ...)                            \
-    PyObject* NAME(PyObject* self, void*) {                 \
-        return guarded([&]() -> PyObject* { __VA_ARGS__ }); \
-    }
-CATENA_GETTER(get_data, {
+Owned get_data(PyObject* self) {
     const Variable& variable = self_of(self).variable;
-    if (!variable) Py_RETURN_NONE;
-    return seen(self_of(self).data, variable.data());
-})
-CATENA_GETTER(get_grad, {
+    return variable ? seen(self_of(self).data, variable.data()) : none();
+}
+Owned get_grad(PyObject* self) {
     const Variable& variable = self_of(self).variable;
     InUse::before_gradient(variable);
     if (variable) return seen(self_of(self).grad, variable.grad());
-    if (const Waiting* const known = self_of(self).waiting.get(); known && known->first_grad == 'n')
+    if (properties(self).first_grad == 'n')
         raise(PyExc_RuntimeError,
               "[catena.Parameter] grad: expected cleargrad() or initialize() before, got neither");
-    Py_RETURN_NONE;
-})
-CATENA_GETTER(get_grad_var, {
+    return none();
+}
+Owned get_grad_var(PyObject* self) {
     const Variable& variable = self_of(self).variable;
     InUse::before_gradient(variable);
     const Variable grad = variable ? variable.grad_variable() : Variable();
-    if (!grad) Py_RETURN_NONE;
+    if (!grad) return none();
     // As in Chainer, calls on gradients are recorded.
     if (!grad.creator()) grad.set_requires_grad(is_floating(grad.dtype()));
     Owned object = known_grad_variable(self_of(self), grad);
@@ -256,145 +248,117 @@ CATENA_GETTER(get_grad_var, {
         object = wrap(grad);
         remember_grad_variable(self_of(self), object.get());
     }
-    return object.release();
-})
+    return object;
+}
 const Variable& known(PyObject* self) { return present(self, PyExc_AttributeError); }
-CATENA_GETTER(get_shape, { return python_shape(known(self).shape()).release(); })
-CATENA_GETTER(get_ndim, { return PyLong_FromLong(known(self).ndim()); })
-CATENA_GETTER(get_size, { return PyLong_FromLongLong(known(self).size()); })
-CATENA_GETTER(get_dtype, { return python_dtype(known(self).dtype()).release(); })
-CATENA_GETTER(get_device, {
+Owned get_shape(PyObject* self) { return python_shape(known(self).shape()); }
+int get_ndim(PyObject* self) { return known(self).ndim(); }
+std::int64_t get_size(PyObject* self) { return known(self).size(); }
+Owned get_dtype(PyObject* self) { return python_dtype(known(self).dtype()); }
+Owned get_device(PyObject* self) {
     const Variable& variable = self_of(self).variable;
-    if (variable) return python_device(variable.device()).release();
-    const Waiting* const known = self_of(self).waiting.get();
-    return python_device(known && known->device ? known->device : host_device()).release();
-})
-CATENA_GETTER(get_rank, {
+    if (variable) return python_device(variable.device());
+    const Device device = properties(self).device;
+    return python_device(device ? device : host_device());
+}
+int get_rank(PyObject* self) {
     const Variable& variable = self_of(self).variable;
-    return PyLong_FromLong(variable ? variable.rank() : 0);
-})
-CATENA_GETTER(get_requires_grad, {
+    return variable ? variable.rank() : 0;
+}
+bool get_requires_grad(PyObject* self) {
     const Variable& variable = self_of(self).variable;
-    const Waiting* const known = self_of(self).waiting.get();
-    return PyBool_FromLong(variable ? variable.requires_grad() : !known || known->requires_grad);
-})
-CATENA_GETTER(get_volatile, {
+    return variable ? variable.requires_grad() : properties(self).requires_grad;
+}
+bool get_volatile(PyObject* self) {
     const Variable& variable = self_of(self).variable;
-    return PyBool_FromLong(variable && variable.is_volatile());
-})
-CATENA_GETTER(get_loss_scale, {
+    return variable && variable.is_volatile();
+}
+Owned get_loss_scale(PyObject* self) {
     const Variable& variable = self_of(self).variable;
-    if (!variable || variable.node().loss_scale == 1) Py_RETURN_NONE;
-    return PyFloat_FromDouble(variable.node().loss_scale);
-})
-CATENA_GETTER(get_name, {
+    if (!variable || variable.node().loss_scale == 1) return none();
+    return checked(PyFloat_FromDouble(variable.node().loss_scale));
+}
+Owned get_name(PyObject* self) {
     const Variable& variable = self_of(self).variable;
-    const Waiting* const known = self_of(self).waiting.get();
-    const std::string name = variable ? variable.name() : known ? known->name : std::string();
-    if (name.empty()) Py_RETURN_NONE;
-    return python_text(name).release();
-})
-CATENA_GETTER(get_creator, {
+    const std::string name = variable ? variable.name() : properties(self).name;
+    return name.empty() ? none() : python_text(name);
+}
+Owned get_creator(PyObject* self) {
     const Variable& variable = self_of(self).variable;
-    if (!variable || variable.creator() == nullptr) Py_RETURN_NONE;
-    return python_call(*variable.creator()).release();
-})
-CATENA_GETTER(get_node, { return python_node(known(self).node()).release(); })
-CATENA_GETTER(get_array, {  // a catena.Array, also on the host
-    return wrap(data_of(self)).release();
-})
-CATENA_GETTER(get_first_grad, {
-    const Waiting* const known = self_of(self).waiting.get();
-    const char first = known ? known->first_grad : '0';
-    return python_text(std::string_view(&first, 1)).release();
-})
-#undef CATENA_GETTER
+    if (!variable || variable.creator() == nullptr) return none();
+    return python_call(*variable.creator());
+}
+Owned get_node(PyObject* self) { return python_node(known(self).node()); }
+Owned get_array(PyObject* self) { return wrap(data_of(self)); }
+std::string get_first_grad(PyObject* self) { return {properties(self).first_grad}; }
 
-#define CATENA_SETTER(NAME, ...)                       \
-    int NAME(PyObject* self, PyObject* value, void*) { \
-        return guarded([&]() -> int {                  \
-            __VA_ARGS__;                               \
-            return 0;                                  \
-        });                                            \
-    }
-CATENA_SETTER(put_data, set_data(self_of(self), value))
-CATENA_SETTER(put_grad, set_grad(self, value))
-CATENA_SETTER(put_grad_var, set_grad_var(self, value))
-CATENA_SETTER(put_requires_grad, set_requires_grad(self_of(self), truth_of(not_deleted(value))))
-CATENA_SETTER(put_volatile, present(self).set_volatile(volatile_of(value)))
-CATENA_SETTER(put_name, set_name(self_of(self), value))
-CATENA_SETTER(put_loss_scale, {
+void put_data(PyObject* self, PyObject* value) { set_data(self_of(self), value); }
+void put_requires_grad(PyObject* self, PyObject* value) {
+    set_requires_grad(self_of(self), truth_of(not_deleted(value)));
+}
+void put_volatile(PyObject* self, PyObject* value) {
+    present(self).set_volatile(volatile_of(value));
+}
+void put_name(PyObject* self, PyObject* value) { set_name(self_of(self), value); }
+void put_loss_scale(PyObject* self, PyObject* value) {
     const bool none = not_deleted(value) == Py_None;
     present(self).node().loss_scale = none ? 1 : static_cast<float>(scalar_of(value).value());
-})
-CATENA_SETTER(put_creator, {
+}
+void put_creator(PyObject* self, PyObject* value) {
     const Variable variable = present(self);
     InUse::before_change(variable);
-    if (value == nullptr || value == Py_None) return variable.unchain(), 0;
+    if (value == nullptr || value == Py_None) return variable.unchain();
     const bool same = variable.creator() && python_call(*variable.creator()) == value;
     if (!same)
         raise(PyExc_ValueError,
               "[catena.Variable] creator_node: expected None, got a " + type_name(value));
-})
-CATENA_SETTER(put_first_grad, {
+}
+void put_first_grad(PyObject* self, PyObject* value) {
     Waiting& known = waiting(self_of(self));
     known.is_parameter = true;
     known.first_grad = text_of(not_deleted(value)).at(0);
-})
-CATENA_SETTER(put_device, waiting(self_of(self)).device = device_from(not_deleted(value)))
-#undef CATENA_SETTER
-
-PyObject* run_backward(PyObject* self, PyObject* args, PyObject* kwargs) {
-    return guarded([&]() -> PyObject* {
-        static const char* names[] = {"retain_grad", "enable_double_backprop", "loss_scale",
-                                      nullptr};
-        int retain_grad = 0, enable_double_backprop = 0;
-        PyObject* loss_scale = Py_None;
-        if (PyArg_ParseTupleAndKeywords(args, kwargs, "|ppO:backward", const_cast<char**>(names),
-                                        &retain_grad, &enable_double_backprop, &loss_scale) == 0)
-            throw PythonError();
-        const Variable variable = present(self);
-        const double scale = loss_scale == Py_None ? 1 : scalar_of(loss_scale).value();
-        InUse::before_gradient(variable);
-        const bool starts =
-            !variable.grad() && variable.size() == 1 && is_floating(variable.dtype());
-        if (starts) {
-            variable.set_grad(
-                Array::full(variable.shape(), scale, variable.dtype(), variable.device()));
-        }
-        // The next backward() may have another loss_scale. A gradient that the program has set
-        // stays, as in Chainer 1.
-        const struct Start {
-            ~Start() {
-                if (removed) variable.cleargrad();
-            }
-            const Variable& variable;
-            bool removed;
-        } start{variable, starts && retain_grad == 0 && variable.creator() != nullptr};
-        // As in Chainer, nothing happens where C++ reports that there is nothing to compute.
-        if (variable.creator() != nullptr || variable.requires_grad()) {
-            const Variable* const used[] = {&variable};
-            const WithoutLockOn others(InUse::By::gradients, used);
-            if (loss_scale == Py_None) {
-                variable.backward(retain_grad != 0, enable_double_backprop != 0);
-            } else {
-                backward({variable}, {},
-                         {.retain_grad = retain_grad != 0,
-                          .enable_double_backprop = enable_double_backprop != 0,
-                          .loss_scale = scale});
-            }
-        }
-        Py_RETURN_NONE;
-    });
+}
+void put_device(PyObject* self, PyObject* value) {
+    waiting(self_of(self)).device = device_from(not_deleted(value));
 }
 
-#define CATENA_METHOD(NAME, ...)                                   \
-    PyObject* NAME(PyObject* self, PyObject* const*, Py_ssize_t) { \
-        return guarded([&]() -> PyObject* {                        \
-            __VA_ARGS__;                                           \
-            Py_RETURN_NONE;                                        \
-        });                                                        \
+void run_backward(PyObject* self, PyObject* args, PyObject* kwargs) {
+    int retain_grad = 0, enable_double_backprop = 0;
+    PyObject* loss_scale = Py_None;
+    parse(args, kwargs, "|ppO:backward", {"retain_grad", "enable_double_backprop", "loss_scale"},
+          &retain_grad, &enable_double_backprop, &loss_scale);
+    const Variable variable = present(self);
+    const double scale = loss_scale == Py_None ? 1 : scalar_of(loss_scale).value();
+    InUse::before_gradient(variable);
+    const bool starts = !variable.grad() && variable.size() == 1 && is_floating(variable.dtype());
+    if (starts) {
+        variable.set_grad(
+            Array::full(variable.shape(), scale, variable.dtype(), variable.device()));
     }
+    // The next backward() may have another loss_scale. A gradient that the program has set
+    // stays, as in Chainer 1.
+    const struct Start {
+        ~Start() {
+            if (removed) variable.cleargrad();
+        }
+        const Variable& variable;
+        bool removed;
+    } start{variable, starts && retain_grad == 0 && variable.creator() != nullptr};
+    // As in Chainer, nothing happens where C++ reports that there is nothing to compute.
+    if (variable.creator() != nullptr || variable.requires_grad()) {
+        const Variable* const used[] = {&variable};
+        const WithoutLockOn others(InUse::By::gradients, used);
+        if (loss_scale == Py_None) {
+            variable.backward(retain_grad != 0, enable_double_backprop != 0);
+        } else {
+            backward({variable}, {},
+                     {.retain_grad = retain_grad != 0,
+                      .enable_double_backprop = enable_double_backprop != 0,
+                      .loss_scale = scale});
+        }
+    }
+}
+
 void clear_grad(PyVariable& self, char first) {
     InUse::before_gradient(self.variable);
     if (!self.variable) {
@@ -405,46 +369,43 @@ void clear_grad(PyVariable& self, char first) {
         self.variable.zerograd();
     }
 }
-CATENA_METHOD(run_cleargrad, clear_grad(self_of(self), '0'))
-CATENA_METHOD(run_zerograd, {
+void run_cleargrad(PyObject* self) { clear_grad(self_of(self), '0'); }
+void run_zerograd(PyObject* self) {
     checked(PyErr_WarnEx(PyExc_DeprecationWarning,
                          "Variable.zerograd is deprecated. Use Variable.cleargrad instead.", 1));
     clear_grad(self_of(self), 'z');
-})
-CATENA_METHOD(run_unchain_backward, {
+}
+void run_unchain_backward(PyObject* self) {
     const Variable variable = present(self);
     const Variable* const used[] = {&variable};
     const InUse graph(InUse::By::gradients, used);
     variable.unchain_backward();
-})
-CATENA_METHOD(run_unchain, InUse::before_change(present(self)); present(self).unchain())
-CATENA_METHOD(become_parameter, present(self).node().is_parameter = true)
-CATENA_METHOD(run_item, return item(data_of(self)).release())
-#undef CATENA_METHOD
+}
+void run_unchain(PyObject* self) {
+    InUse::before_change(present(self));
+    present(self).unchain();
+}
+void become_parameter(PyObject* self) { present(self).node().is_parameter = true; }
+Owned run_item(PyObject* self) { return item(data_of(self)); }
 
-PyObject* run_addgrad(PyObject* self, PyObject* const* args, Py_ssize_t n) {
-    return guarded([&]() -> PyObject* {
-        if (n != 1 || !is_variable(args[0]))
-            raise(PyExc_TypeError, "addgrad() takes one argument: a catena.Variable");
-        const Variable source = self_of(args[0]).variable;
-        InUse::before_gradient(source);
-        if (!source || !source.grad()) Py_RETURN_NONE;
-        const Variable target = present(self);
-        InUse::before_gradient(target);
-        const Array grad = source.grad().to(target.device());
-        target.set_grad(target.grad() ? target.grad() + grad : grad.copy());
-        Py_RETURN_NONE;
-    });
+void run_addgrad(PyObject* self, PyObject* other) {
+    if (!is_variable(other))
+        raise(PyExc_TypeError, "addgrad() takes one argument: a catena.Variable");
+    const Variable source = self_of(other).variable;
+    InUse::before_gradient(source);
+    if (!source || !source.grad()) return;
+    const Variable target = present(self);
+    InUse::before_gradient(target);
+    const Array grad = source.grad().to(target.device());
+    target.set_grad(target.grad() ? target.grad() + grad : grad.copy());
 }
 
 // Calls a method of the array.
 template <const char* name>
-PyObject* of_array(PyObject* self, PyObject* args, PyObject* kwargs) {
-    return guarded([&] {
-        const Owned array = wrap(data_of(self));
-        const Owned method = checked(PyObject_GetAttrString(array.get(), name));
-        return checked(PyObject_Call(method.get(), args, kwargs)).release();
-    });
+Owned of_array(PyObject* self, PyObject* args, PyObject* kwargs) {
+    const Owned array = wrap(data_of(self));
+    const Owned method = checked(PyObject_GetAttrString(array.get(), name));
+    return checked(PyObject_Call(method.get(), args, kwargs));
 }
 constexpr char as_dlpack[] = "__dlpack__", dlpack_place[] = "__dlpack_device__",
                as_numpy[] = "__array__";
@@ -473,7 +434,7 @@ Owned wrap(Variable variable) {
 
 Owned wrap_all(std::vector<Variable> variables) {
     return tuple_of(variables.size(), [&](std::size_t i) {
-        return variables[i] ? wrap(std::move(variables[i])) : Owned::borrow(Py_None);
+        return variables[i] ? wrap(std::move(variables[i])) : none();
     });
 }
 
@@ -506,91 +467,83 @@ std::vector<Variable> variables_of(PyObject* object, std::string_view what) {
         (PyList_Check(object) == 0 && PyTuple_Check(object) == 0 && is_array_like(object)))
         return {variable_of(object, what)};
     const Owned list = elements_in(object, what, "a list of variables or arrays");
-    std::vector<Variable> variables;
-    for (Py_ssize_t i = 0; i < PyTuple_Size(list.get()); ++i)
-        variables.push_back(variable_of(PyTuple_GetItem(list.get(), i), what));
-    return variables;
+    return vector_of(list.get(), [&](PyObject* each) { return variable_of(each, what); });
 }
 
 void add_variable(PyObject* module) {
-    static PyGetSetDef attributes[] = {
-        {"data", get_data, put_data, "The array; a numpy.ndarray on the host.", nullptr},
-        {"array", get_data, put_data, "The array; a numpy.ndarray on the host.", nullptr},
-        {"grad", get_grad, put_grad, "The array of the gradient, or None.", nullptr},
-        {"grad_var", get_grad_var, put_grad_var, "The gradient as a variable, or None.", nullptr},
-        {"shape", get_shape, nullptr, nullptr, nullptr},
-        {"ndim", get_ndim, nullptr, nullptr, nullptr},
-        {"size", get_size, nullptr, "The number of elements.", nullptr},
-        {"dtype", get_dtype, nullptr, nullptr, nullptr},
-        {"device", get_device, nullptr, nullptr, nullptr},
-        {"rank", get_rank, nullptr, "The most calls on any path from a leaf.", nullptr},
-        {"requires_grad", get_requires_grad, put_requires_grad, nullptr, nullptr},
-        {"volatile", get_volatile, put_volatile, "Calls record no graph (Chainer 1).", nullptr},
-        {"name", get_name, put_name, nullptr, nullptr},
-        {"loss_scale", get_loss_scale, put_loss_scale,
-         "The loss_scale of the backward() that computed the gradient, or None.", nullptr},
-        {"_loss_scale", get_loss_scale, put_loss_scale, "Chainer's name of loss_scale.", nullptr},
-        {"creator_node", get_creator, put_creator,
-         "The call that computed it, or None. None can be set, which makes it a leaf.", nullptr},
-        {"node", get_node, nullptr, "The variable as the graph sees it.", nullptr},
-        {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
-        {"_array", get_array, nullptr, "The array as a catena.Array.", nullptr},
-        {"_first_grad", get_first_grad, put_first_grad, nullptr, nullptr},
-        {"_first_device", nullptr, put_device, nullptr, nullptr},
-        {nullptr, nullptr, nullptr, nullptr, nullptr}};
-    static PyMethodDef methods[] = {
-        keywords("backward", run_backward,
+    Type type{
+        .name = "catena.Variable",
+        .doc =
+            "Variable(data=None, *, name=None, grad=None, requires_grad=True)\n--\n\n"
+            "An array that records how it was computed, with its gradient.\n\n"
+            "A numpy.ndarray shares its memory if it is dense, aligned, writable and "
+            "in native byte order; others are copied.\n\n"
+            "Operators broadcast as in NumPy. An array or a number as the other operand "
+            "takes the variable's floating dtype. Comparisons, also ==, return masks, "
+            "so `x in [y, z]` compares elements: use any(x is v for v in ...). As keys "
+            "of dictionaries and in sets, variables are compared by identity.",
+        .size = sizeof(PyVariable),
+        .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
+        .attributes =
+            {property<get_data, put_data>("data", "The array; a numpy.ndarray on the host."),
+             property<get_data, put_data>("array", "The array; a numpy.ndarray on the host."),
+             property<get_grad, set_grad>("grad", "The array of the gradient, or None."),
+             property<get_grad_var, set_grad_var>("grad_var",
+                                                  "The gradient as a variable, or None."),
+             property<get_shape>("shape"),
+             property<get_ndim>("ndim"),
+             property<get_size>("size", "The number of elements."),
+             property<get_dtype>("dtype"),
+             property<get_device>("device"),
+             property<get_rank>("rank", "The most calls on any path from a leaf."),
+             property<get_requires_grad, put_requires_grad>("requires_grad"),
+             property<get_volatile, put_volatile>("volatile", "Calls record no graph (Chainer 1)."),
+             property<get_name, put_name>("name"),
+             property<get_loss_scale, put_loss_scale>(
+                 "loss_scale",
+                 "The loss_scale of the backward() that computed the gradient, or None."),
+             property<get_loss_scale, put_loss_scale>("_loss_scale",
+                                                      "Chainer's name of loss_scale."),
+             property<get_creator, put_creator>(
+                 "creator_node",
+                 "The call that computed it, or None. None can be set, which makes it a leaf."),
+             property<get_node>("node", "The variable as the graph sees it."),
+             {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
+             property<get_array>("_array", "The array as a catena.Array."),
+             property<get_first_grad, put_first_grad>("_first_grad"),
+             {"_first_device", nullptr, set<put_device>, nullptr, nullptr}},
+        .methods =
+            {with_keywords<run_backward>(
+                 "backward",
                  "backward($self, retain_grad=False, enable_double_backprop=False, "
                  "loss_scale=None)\n--\n\n"
                  "Computes the gradients of all leaves from which this variable was computed. A "
                  "variable of one element starts with its grad or loss_scale (1); others need a "
                  "grad, which stays set afterwards."),
-        fast<run_cleargrad, 0>("cleargrad", "Removes the gradient."),
-        fast<run_zerograd, 0>("zerograd", "Sets the gradient to zeros."),
-        fast<run_unchain, 0>("unchain", "Removes the call that computed this variable."),
-        fast<run_unchain_backward, 0>("unchain_backward",
-                                      "Removes all calls that led to this variable."),
-        fast("addgrad", run_addgrad, "Adds the gradient of another variable."),
-        fast<run_item, 0>("item", "The only element as a number."),
-        fast<become_parameter, 0>("_become_parameter", nullptr),
-        keywords("__dlpack__", of_array<as_dlpack>, "A DLPack capsule that shares the memory."),
-        keywords("__dlpack_device__", of_array<dlpack_place>, "DLPack's device type and number."),
-        keywords("__array__", of_array<as_numpy>, "The elements as a numpy.ndarray."),
-        {nullptr, nullptr, 0, nullptr}};
-    static PyMemberDef members[] = {
-        {"__dictoffset__", T_PYSSIZET, offsetof(PyVariable, dict), READONLY, nullptr},
-        {"__weaklistoffset__", T_PYSSIZET, offsetof(PyVariable, weak_references), READONLY,
-         nullptr},
-        {nullptr, 0, 0, 0, nullptr}};
-    static PyType_Slot slots[] = {
-        {Py_tp_doc,
-         const_cast<char*>(
-             "Variable(data=None, *, name=None, grad=None, requires_grad=True)\n--\n\n"
-             "An array that records how it was computed, with its gradient.\n\n"
-             "A numpy.ndarray shares its memory if it is dense, aligned, writable and "
-             "in native byte order; others are copied.\n\n"
-             "Operators broadcast as in NumPy. An array or a number as the other operand "
-             "takes the variable's floating dtype. Comparisons, also ==, return masks, "
-             "so `x in [y, z]` compares elements: use any(x is v for v in ...). As keys "
-             "of dictionaries and in sets, variables are compared by identity.")},
-        {Py_tp_new, reinterpret_cast<void*>(new_variable)},
-        {Py_tp_init, reinterpret_cast<void*>(init_variable)},
-        {Py_tp_dealloc, reinterpret_cast<void*>(free_variable)},
-        {Py_tp_traverse, reinterpret_cast<void*>(traverse)},
-        {Py_tp_clear, reinterpret_cast<void*>(clear)},
-        {Py_tp_getset, attributes},
-        {Py_tp_methods, methods},
-        {Py_tp_members, members},
-        {Py_tp_hash, reinterpret_cast<void*>(hash_address)},
-        {Py_sq_length, reinterpret_cast<void*>(variable_length)},
-        {Py_sq_item, reinterpret_cast<void*>(variable_item)},
-        {Py_mp_length, reinterpret_cast<void*>(variable_length)},
-        {Py_mp_subscript, reinterpret_cast<void*>(variable_subscript)},
-        CATENA_NUMBER_SLOTS(Variable),
-        {0, nullptr}};
-    static PyType_Spec spec{"catena.Variable", sizeof(PyVariable), 0,
-                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots};
-    variable_type = add_type(module, spec);
+             method<run_cleargrad>("cleargrad", "Removes the gradient."),
+             method<run_zerograd>("zerograd", "Sets the gradient to zeros."),
+             method<run_unchain>("unchain", "Removes the call that computed this variable."),
+             method<run_unchain_backward>("unchain_backward",
+                                          "Removes all calls that led to this variable."),
+             method<run_addgrad>("addgrad", "Adds the gradient of another variable."),
+             method<run_item>("item", "The only element as a number."),
+             method<become_parameter>("_become_parameter"),
+             with_keywords<of_array<as_dlpack>>("__dlpack__",
+                                                "A DLPack capsule that shares the memory."),
+             with_keywords<of_array<dlpack_place>>("__dlpack_device__",
+                                                   "DLPack's device type and number."),
+             with_keywords<of_array<as_numpy>>("__array__", "The elements as a numpy.ndarray.")},
+        .slots = {slot(Py_tp_new, new_variable), slot(Py_tp_init, init_variable),
+                  slot(Py_tp_dealloc, free_variable), slot(Py_tp_traverse, traverse),
+                  slot(Py_tp_clear, clear), slot(Py_tp_hash, hash_address),
+                  slot(Py_sq_length, variable_length), slot(Py_sq_item, variable_item),
+                  slot(Py_mp_length, variable_length), slot(Py_mp_subscript, variable_subscript)},
+        .members = {{"__dictoffset__", T_PYSSIZET, offsetof(PyVariable, dict), READONLY, nullptr},
+                    {"__weaklistoffset__", T_PYSSIZET, offsetof(PyVariable, weak_references),
+                     READONLY, nullptr}}};
+    const auto operators = number_slots<Variable>();
+    type.slots.insert(type.slots.end(), operators.begin(), operators.end());
+    variable_type = add_type(module, std::move(type));
 }
 
 }  // namespace catena::python

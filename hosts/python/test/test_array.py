@@ -224,7 +224,7 @@ def test_array_methods():
     assert b in [b] and len({b, Array(array())}) == 2
     for call in [lambda: b.astype(), lambda: b.to_device(), lambda: b.fill(),
                  lambda: b.copy_from()]:
-        with pytest.raises(TypeError, match="takes one argument"):
+        with pytest.raises(TypeError, match="takes exactly one argument"):
             call()
     with pytest.raises(ValueError):
         b.copy_from(array((3,)))

@@ -8,8 +8,7 @@ from catena.functions._plugins import F, ends_of, indices, plugins, variable
 from catena.variable import as_variable
 
 __all__ = [
-    "broadcast", "cast", "copy", "gather", "identity", "index_add", "pad", "scatter",
-    "transpose_sequence"]
+    "broadcast", "cast", "gather", "identity", "index_add", "pad", "scatter", "transpose_sequence"]
 
 
 def broadcast(*args) -> Any:
@@ -28,13 +27,6 @@ def cast(x, typ) -> Any:
     if getattr(x, "dtype", None) == _core.dtype(typ):
         return as_variable(x)
     return plugins.cast(x, typ)
-
-
-def copy(x, dst) -> Any:
-    """A copy on a device: a ``catena.Device``, its name, or the number of a GPU; -1 is the host."""
-    if isinstance(dst, int):
-        return forms._copy_to_gpu(x, dst)
-    return forms._copy_to_device(x, dst if isinstance(dst, _core.Device) else _core.Device(dst))
 
 
 def gather(x, axis, indices) -> Any:

@@ -95,7 +95,8 @@ def batch_normalization(x, gamma, beta, *, eps=2e-5, running_mean=None, running_
     x, gamma, beta = variables("batch_normalization", x=x, gamma=gamma, beta=beta)
 
     def normalize(x):
-        y, mean, var = forms._batch_normalization(x, _flat(gamma), _flat(beta), eps)
+        y, mean, var = _core._all_outputs("catena.batch_normalization")(
+            x, _flat(gamma), _flat(beta), eps)
         _blend_statistics(running_mean, running_var, mean, var, x.size // gamma.size, decay)
         return y
 

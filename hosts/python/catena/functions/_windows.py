@@ -1,7 +1,7 @@
 """Pooling with Chainer's arguments: None and other results."""
 from typing import Any
 
-from catena._core import forms
+from catena import _core
 from catena.functions._plugins import check_choice, plugins
 
 __all__ = ["average_pooling_1d", "average_pooling_3d", "average_pooling_nd", "max_pooling_1d",
@@ -21,8 +21,8 @@ def _max_pooling(name):
         """
         if not return_indices:
             return getattr(plugins, name)(x, ksize, stride, pad, cover_all)
-        y, indices = forms._max_pooling_2d(x, ksize, stride, pad, cover_all)
-        return y, indices.array
+        y, indices = _core._all_outputs("catena.max_pooling_2d")(x, ksize, stride, pad, cover_all)
+        return y, plugins.cast(indices, "int64").array
     pooling.__name__ = pooling.__qualname__ = name
     return pooling
 

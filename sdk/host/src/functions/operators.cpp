@@ -60,16 +60,6 @@ X array_next_to(const X& x, Scalar c) {
         x, integer_in(computed_dtype(common_dtype(x.dtype(), c)), c.integer(), x.device()));
 }
 
-// Calls a function of a number, which is bound to it. `floats`: the function has no integers.
-template <bool floats = false, class X>
-X call(const PluginFunction& function, const X& x, Scalar c) {
-    if (x && !is_floating(elements(x))) [[unlikely]]
-        return run_in(
-            floats ? Dtype::float32 : common_dtype(x.dtype(), c),
-            [&](const X& y) { return run(function, y); }, x);
-    return run(function, x);
-}
-
 // Returns whether float32 x may be a mask times a number: it has zeros and one other value.
 bool is_like_mask(const Array& x) {
     const std::vector<float> v = x.to_vector<float>();
@@ -109,10 +99,32 @@ X call(const PluginFunction& function, const X& x0, const X& x1) {
     return call_promoted<floats>(function, x0, x1);
 }
 
-void expect_mask(const char* what, const Array& x) {
-    if (!x || x.dtype() != Dtype::bool8)
-        fail<DtypeError>("[{}] operand: expected a bool array, got {}", what,
-                         x ? name(x.dtype()) : "an empty handle");
+// Calls a function of a number, which is bound to it. `floats`: the function has no integers.
+template <bool floats = false, class X>
+X call(const PluginFunction& function, const X& x, Scalar c) {
+    if (x && !is_floating(elements(x))) [[unlikely]]
+        return run_in(
+            floats ? Dtype::float32 : common_dtype(x.dtype(), c),
+            [&](const X& y) { return run(function, y); }, x);
+    return run(function, x);
+}
+// The same. An integer that a double rounds is an operand of the function of two arrays instead.
+template <Name of_number, Name of_two, bool number_first = false, bool floats = false, class X>
+X call(const X& x, Scalar c) {
+    if (!floats && needs_array(x, c)) [[unlikely]] {
+        const X number = array_next_to(x, c);
+        return call(plain<of_two>(), number_first ? number : x, number_first ? x : number);
+    }
+    return call<floats>(with<of_number, "value">(c.value()), x, c);
+}
+
+template <std::same_as<Array>... Masks>
+Array of_masks(const char* what, const PluginFunction& function, const Masks&... masks) {
+    for (const Array* x : {&masks...})
+        if (!*x || x->dtype() != Dtype::bool8)
+            fail<DtypeError>("[{}] operand: expected a bool array, got {}", what,
+                             *x ? name(x->dtype()) : "an empty handle");
+    return run(function, masks...);
 }
 
 const Array& assign(const char* op, const Array& x, const Array& result) {
@@ -125,22 +137,6 @@ const Array& assign(const char* op, const Array& x, const Array& result) {
                          name(x.dtype()), name(result.dtype()));
     x.copy_from(result);
     return x;
-}
-
-// Returns x in a dtype that represents the number c.
-Array comparable(const Array& x, Scalar c) {
-    if (!x || is_floating(x)) return x;
-    const double v = c.value();
-    const bool is_long = x.dtype() == Dtype::int64;
-    const double limit = is_long ? 0x1p63 : 0x1p31;
-    const bool fits = is_long && c.is_integer();
-    if (!fits && !(v == std::trunc(v) && v >= -limit && v < limit)) return x.astype(Dtype::float64);
-    return is_long ? x : x.astype(Dtype::int32);
-}
-Array compared_number(const Array& x, Scalar c) {
-    if (x && x.dtype() == Dtype::int64 && c.is_integer())
-        return Array::from({c.integer()}, {}, x.device());
-    return constant_like(x, c.value());
 }
 
 // The number as an array, because x / 49 would multiply by the rounded 1 / 49.
@@ -160,70 +156,35 @@ X floor_divide_of(const X& x, Scalar c) {
         },
         x);
 }
+
 }  // namespace
 
-Array compare(const PluginFunction& function, const Array& x0, const Array& x1) {
-    if (!x0 || !x1) return run(function, x0, x1);  // which reports it
-    const Dtype dtype = computed_dtype(common_dtype(x0.dtype(), x1.dtype()));
-    return run(function, promoted(x0, dtype), promoted(x1, dtype));
-}
-Array compare(const PluginFunction& function, const Array& x, Scalar c) {
-    const Array number = comparable(x, c);
-    return run(function, number, compared_number(number, c));
-}
-Array compare(const PluginFunction& function, Scalar c, const Array& x) {
-    const Array number = comparable(x, c);
-    return run(function, compared_number(number, c), number);
-}
-
-// Define each operator for variables and for arrays.
-#define CATENA_OF_TWO(OPERATOR, NAME, FLOATS)                   \
-    Variable OPERATOR(const Variable& x0, const Variable& x1) { \
-        return call<FLOATS>(plain<NAME>(), x0, x1);             \
-    }                                                           \
-    Array OPERATOR(const Array& x0, const Array& x1) { return call<FLOATS>(plain<NAME>(), x0, x1); }
-#define CATENA_WITH_NUMBER(OPERATOR, NAME)                 \
-    Variable OPERATOR(const Variable& x, Scalar c) {       \
-        if (needs_array(x, c)) [[unlikely]]                \
-            return OPERATOR(x, array_next_to(x, c));       \
-        return call(with<NAME, "value">(c.value()), x, c); \
-    }                                                      \
-    Array OPERATOR(const Array& x, Scalar c) {             \
-        if (needs_array(x, c)) [[unlikely]]                \
-            return OPERATOR(x, array_next_to(x, c));       \
-        return call(with<NAME, "value">(c.value()), x, c); \
-    }
-#define CATENA_OF_NUMBER(OPERATOR, NAME, FLOATS)                   \
-    Variable OPERATOR(Scalar c, const Variable& x) {               \
-        if (!FLOATS && needs_array(x, c)) [[unlikely]]             \
-            return OPERATOR(array_next_to(x, c), x);               \
-        return call<FLOATS>(with<NAME, "value">(c.value()), x, c); \
-    }                                                              \
-    Array OPERATOR(Scalar c, const Array& x) {                     \
-        if (!FLOATS && needs_array(x, c)) [[unlikely]]             \
-            return OPERATOR(array_next_to(x, c), x);               \
-        return call<FLOATS>(with<NAME, "value">(c.value()), x, c); \
-    }
-
-CATENA_OF_TWO(operator+, "catena.add", false)
-CATENA_OF_TWO(operator-, "catena.sub", false)
-CATENA_OF_TWO(operator*, "catena.mul", false)
-CATENA_OF_TWO(operator/, "catena.div", true)
-CATENA_OF_TWO(pow, "catena.pow", false)
-CATENA_OF_TWO(dot, "catena.matmul", false)
-CATENA_WITH_NUMBER(operator+, "catena.add_constant")
-CATENA_WITH_NUMBER(operator*, "catena.mul_constant")
-CATENA_WITH_NUMBER(pow, "catena.pow_var_const")
-CATENA_OF_NUMBER(operator-, "catena.sub_from_constant", false)
-CATENA_OF_NUMBER(operator/, "catena.div_from_constant", true)
-CATENA_OF_NUMBER(pow, "catena.pow_const_var", false)
-CATENA_OF_TWO(floor_divide, "catena.floor_divide", false)
-Variable floor_divide(const Variable& x, Scalar c) { return floor_divide_of<false>(x, c); }
-Array floor_divide(const Array& x, Scalar c) { return floor_divide_of<false>(x, c); }
-Variable floor_divide(Scalar c, const Variable& x) { return floor_divide_of<true>(x, c); }
-Array floor_divide(Scalar c, const Array& x) { return floor_divide_of<true>(x, c); }
-Variable operator-(const Variable& x) { return call(plain<"catena.neg">(), x, 1); }
-Array operator-(const Array& x) { return call(plain<"catena.neg">(), x, 1); }
+#define CATENA_OPERATORS(X)                                                                        \
+    X operator+(const X& x0, const X& x1) { return call(plain<"catena.add">(), x0, x1); }          \
+    X operator-(const X& x0, const X& x1) { return call(plain<"catena.sub">(), x0, x1); }          \
+    X operator*(const X& x0, const X& x1) { return call(plain<"catena.mul">(), x0, x1); }          \
+    X operator/(const X& x0, const X& x1) { return call<true>(plain<"catena.div">(), x0, x1); }    \
+    X pow(const X& x0, const X& x1) { return call(plain<"catena.pow">(), x0, x1); }                \
+    X dot(const X& a, const X& b) { return call(plain<"catena.matmul">(), a, b); }                 \
+    X operator-(const X& x) { return call(plain<"catena.neg">(), x, 1); }                          \
+    X operator+(const X& x, Scalar c) { return call<"catena.add_constant", "catena.add">(x, c); }  \
+    X operator*(const X& x, Scalar c) { return call<"catena.mul_constant", "catena.mul">(x, c); }  \
+    X operator-(Scalar c, const X& x) {                                                            \
+        return call<"catena.sub_from_constant", "catena.sub", true>(x, c);                         \
+    }                                                                                              \
+    X operator/(Scalar c, const X& x) {                                                            \
+        return call<"catena.div_from_constant", "catena.div", true, true>(x, c);                   \
+    }                                                                                              \
+    X pow(const X& x, Scalar c) { return call<"catena.pow_var_const", "catena.pow">(x, c); }       \
+    X pow(Scalar c, const X& x) { return call<"catena.pow_const_var", "catena.pow", true>(x, c); } \
+    X floor_divide(const X& x0, const X& x1) {                                                     \
+        return call(plain<"catena.floor_divide">(), x0, x1);                                       \
+    }                                                                                              \
+    X floor_divide(const X& x, Scalar c) { return floor_divide_of<false>(x, c); }                  \
+    X floor_divide(Scalar c, const X& x) { return floor_divide_of<true>(x, c); }
+CATENA_OPERATORS(Variable)
+CATENA_OPERATORS(Array)
+#undef CATENA_OPERATORS
 
 const Array& operator+=(const Array& x, const Array& y) {
     if (!x) {
@@ -239,31 +200,13 @@ const Array& operator/=(const Array& x, const Array& y) { return assign("/=", x,
 const Array& operator+=(const Array& x, Scalar c) { return assign("+=", x, x + c); }
 const Array& operator*=(const Array& x, Scalar c) { return assign("*=", x, x * c); }
 
-// x0 < x1 is x1 > x0.
-#define CATENA_COMPARISON(OPERATOR, MIRRORED, NAME)                                             \
-    Array OPERATOR(const Array& x0, const Array& x1) { return compare(plain<NAME>(), x0, x1); } \
-    Array OPERATOR(const Array& x, Scalar c) { return compare(plain<NAME>(), x, c); }           \
-    Array OPERATOR(Scalar c, const Array& x) { return compare(plain<NAME>(), c, x); }           \
-    Array MIRRORED(const Array& x0, const Array& x1) { return compare(plain<NAME>(), x1, x0); } \
-    Array MIRRORED(const Array& x, Scalar c) { return compare(plain<NAME>(), c, x); }           \
-    Array MIRRORED(Scalar c, const Array& x) { return compare(plain<NAME>(), x, c); }
-CATENA_COMPARISON(operator>, operator<, "catena.is_greater")
-CATENA_COMPARISON(operator>=, operator<=, "catena.is_greater_equal")
-
 Array operator&(const Array& x0, const Array& x1) {
-    expect_mask("&", x0);
-    expect_mask("&", x1);
-    return run(plain<"catena.minimum">(), x0, x1);
+    return of_masks("&", plain<"catena.minimum">(), x0, x1);
 }
 Array operator|(const Array& x0, const Array& x1) {
-    expect_mask("|", x0);
-    expect_mask("|", x1);
-    return run(plain<"catena.maximum">(), x0, x1);
+    return of_masks("|", plain<"catena.maximum">(), x0, x1);
 }
-Array operator~(const Array& x) {
-    expect_mask("~", x);
-    return run(plain<"catena.invert">(), x);
-}
+Array operator~(const Array& x) { return of_masks("~", plain<"catena.invert">(), x); }
 
 }  // namespace catena
 

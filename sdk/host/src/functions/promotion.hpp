@@ -48,27 +48,16 @@ inline Array promoted(const Array& x, Dtype dtype) {
 Variable promoted(const Variable& x, Dtype dtype);
 
 // Calls a function that has one output.
-inline Variable run(const PluginFunction& function, const Variable& x) {
-    return function.first({&x});
-}
-inline Array run(const PluginFunction& function, const Array& x) {
-    return function.first(std::span(&x, 1));
-}
-inline Variable run(const PluginFunction& function, const Variable& x0, const Variable& x1) {
-    return function.first({&x0, &x1});
-}
-inline Array run(const PluginFunction& function, const Array& x0, const Array& x1) {
-    const Array inputs[] = {x0, x1};
-    return function.first(inputs);
-}
-inline Variable run(const PluginFunction& function, const Variable& x0, const Variable& x1,
-                    const Variable& x2) {
-    return function.first({&x0, &x1, &x2});
-}
-inline Array run(const PluginFunction& function, const Array& x0, const Array& x1,
-                 const Array& x2) {
-    const Array inputs[] = {x0, x1, x2};
-    return function.first(inputs);
+template <class X, std::same_as<X>... Others>
+X run(const PluginFunction& function, const X& x, const Others&... others) {
+    if constexpr (std::same_as<X, Variable>) {
+        return function.first({&x, &others...});
+    } else if constexpr (sizeof...(Others) == 0) {
+        return function.first(std::span(&x, 1));
+    } else {
+        const Array inputs[] = {x, others...};
+        return function.first(inputs);
+    }
 }
 
 // Returns f(x...) for operands in the dtype in which `dtype` is computed, converted to `dtype`.
@@ -76,12 +65,6 @@ template <class F, class... X>
 auto run_in(Dtype dtype, const F& f, const X&... x) {
     return promoted(f(promoted(x, computed_dtype(dtype))...), dtype);
 }
-
-// Calls a comparison of operands in their common dtype. An integer array and a number that its dtype
-// cannot represent are compared in float64.
-Array compare(const PluginFunction& function, const Array& x0, const Array& x1);
-Array compare(const PluginFunction& function, const Array& x, Scalar c);
-Array compare(const PluginFunction& function, Scalar c, const Array& x);
 
 // Returns c as a 0-d array with the dtype and on the device of x.
 inline Array constant_like(const Array& x, double c) {

@@ -3,9 +3,6 @@
 
 #include <catena/fail.hpp>
 
-#include <algorithm>
-#include <variant>
-
 using namespace catena;
 
 namespace {

@@ -5,7 +5,6 @@
 
 #include <boost/lexical_cast/try_lexical_convert.hpp>
 
-#include <algorithm>
 #include <sstream>
 
 using namespace catena;

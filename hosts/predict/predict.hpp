@@ -2,12 +2,9 @@
 #pragma once
 
 #include <catena/catena.hpp>
-#include <catena/initializers.hpp>
 #include <catena/models.hpp>
 #include <catena/program.hpp>
 #include <catena/sampling_options.hpp>
-
-#include <chrono>
 
 struct Options {
     std::filesystem::path model;

@@ -1,12 +1,8 @@
 // Loads the text and splits it into parts; trains with truncated backpropagation through time.
 #include "training.hpp"
 
-#include <catena/data_error.hpp>
 #include <catena/fail.hpp>
 #include <catena/read_file.hpp>
-
-#include <algorithm>
-#include <cmath>
 
 using namespace catena;
 using models::Gpt;

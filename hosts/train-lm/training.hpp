@@ -7,8 +7,6 @@
 #include <catena/trainer.hpp>
 
 #include <cmath>
-#include <optional>
-#include <variant>
 
 struct Options {
     std::filesystem::path data;

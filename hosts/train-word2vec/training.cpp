@@ -2,11 +2,9 @@
 #include "training.hpp"
 
 #include <catena/fail.hpp>
-#include <catena/random.hpp>
 
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <cmath>
 #include <numeric>
 

@@ -5,11 +5,6 @@
 #include <catena/diagnostics/call_observer.hpp>
 #include <catena/diagnostics/named_call.hpp>
 
-#include <algorithm>
-#include <map>
-#include <memory>
-#include <mutex>
-#include <new>
 #include <set>
 
 namespace catena {

@@ -1,16 +1,13 @@
 // Lists of kernels, and the errors for calls that no kernel takes and for names that nothing has.
 #include "diagnostics.hpp"
 
-#include <catena/core/extend/context.hpp>
 #include <catena/core/plugin_function.hpp>
 #include <catena/diagnostics/kernels.hpp>
 
 #include <ids.hpp>
 
-#include <algorithm>
 #include <map>
 #include <set>
-#include <utility>
 
 namespace catena {
 namespace {

@@ -8,11 +8,9 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <fstream>
-#include <map>
 #include <mutex>
 #include <sstream>
 

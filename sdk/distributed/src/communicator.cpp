@@ -3,14 +3,11 @@
 
 #include <catena/abi/ext/communicator.h>
 
-#include <catena/core/error.hpp>
 #include <catena/core/stream.hpp>
-#include <catena/core/tables.hpp>
 #include <catena/cuda/device.hpp>
 #include <catena/extension_call.hpp>
 #include <catena/fail.hpp>
 
-#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <map>

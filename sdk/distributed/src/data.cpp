@@ -1,5 +1,4 @@
 // The state of links on all ranks.
-#include <catena/cuda/device.hpp>
 #include <catena/distributed/multi_node_optimizer.hpp>
 #include <catena/fail.hpp>
 

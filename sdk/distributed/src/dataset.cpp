@@ -6,7 +6,6 @@
 
 #include "same.hpp"
 
-#include <algorithm>
 #include <numeric>
 #include <sstream>
 

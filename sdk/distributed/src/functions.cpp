@@ -1,13 +1,10 @@
 // Differentiable operations. Each is linear, so its gradient is the adjoint operation.
-#include <catena/core/config.hpp>
 #include <catena/cuda/device.hpp>
 #include <catena/distributed/functions.hpp>
 #include <catena/fail.hpp>
 #include <catena/function_forms.hpp>
 #include <catena/function_node.hpp>
 #include <catena/functions.hpp>
-#include <catena/functions/indexing.hpp>
-#include <catena/operators.hpp>
 #include <catena/share.hpp>
 
 #include <numeric>

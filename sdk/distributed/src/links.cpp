@@ -1,12 +1,9 @@
 // Linear links divided over ranks, and batch normalization over the minibatches of all ranks.
-#include <catena/cuda/device.hpp>
 #include <catena/distributed/functions.hpp>
 #include <catena/distributed/links.hpp>
 #include <catena/fail.hpp>
 #include <catena/function_node.hpp>
-#include <catena/functions.hpp>
 #include <catena/functions/indexing.hpp>
-#include <catena/operators.hpp>
 #include <catena/share.hpp>
 
 #include <numeric>

@@ -2,12 +2,9 @@
 #include "same.hpp"
 
 #include <catena/core/config.hpp>
-#include <catena/cuda/device.hpp>
 #include <catena/distributed/multi_node_optimizer.hpp>
 #include <catena/fail.hpp>
 #include <catena/operators.hpp>
-
-#include <algorithm>
 
 namespace catena::distributed {
 namespace {

@@ -1,11 +1,8 @@
 // run_ranks(): threads of this process as ranks.
 #include <catena/core/config.hpp>
-#include <catena/core/device.hpp>
-#include <catena/core/error.hpp>
 #include <catena/distributed/communicator.hpp>
 #include <catena/fail.hpp>
 
-#include <atomic>
 #include <exception>
 #include <mutex>
 #include <optional>

@@ -1,10 +1,7 @@
 // require_same(): checks that all ranks call an operation with the same arguments.
 #include "same.hpp"
 
-#include <catena/core/error.hpp>
 #include <catena/fail.hpp>
-
-#include <algorithm>
 
 namespace catena::distributed {
 namespace {

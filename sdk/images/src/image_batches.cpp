@@ -4,7 +4,6 @@
 #include <catena/images/image_batches.hpp>
 #include <catena/random.hpp>
 
-#include <algorithm>
 #include <cmath>
 #include <numeric>
 

@@ -7,7 +7,6 @@
 
 #include <boost/algorithm/string/case_conv.hpp>
 
-#include <algorithm>
 #include <cmath>
 
 namespace catena {

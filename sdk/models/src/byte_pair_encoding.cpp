@@ -5,14 +5,10 @@
 #include <catena/read_file.hpp>
 #include <catena/text.hpp>
 
-#include <algorithm>
-#include <array>
 #include <bitset>
 #include <queue>
 #include <sstream>
-#include <unordered_map>
 
-#include "parse_json.hpp"
 #include "tokenizer_text.hpp"
 
 namespace catena::models {

@@ -1,13 +1,8 @@
 // Gpt: its layouts and its cache.
-#include <catena/core/config.hpp>
 #include <catena/fail.hpp>
 #include <catena/function_forms.hpp>
-#include <catena/functions.hpp>
-#include <catena/initializers.hpp>
 #include <catena/models/gpt.hpp>
-#include <catena/operators.hpp>
 
-#include <algorithm>
 #include <cmath>
 
 namespace catena::models {

@@ -2,7 +2,6 @@
 #include <catena/fail.hpp>
 #include <catena/models/text_generation.hpp>
 
-#include <algorithm>
 #include <numeric>
 
 namespace catena::models {

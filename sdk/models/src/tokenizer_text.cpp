@@ -9,8 +9,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
-#include <new>
-#include <utility>
 
 namespace catena::models {
 namespace {

@@ -1,5 +1,4 @@
 // ProgramOptions: reads, describes and checks the options of a command line.
-#include <catena/core/error.hpp>
 #include <catena/fail.hpp>
 #include <catena/program/options.hpp>
 
@@ -11,7 +10,6 @@
 #include <iostream>
 #include <optional>
 #include <type_traits>
-#include <vector>
 
 namespace po = boost::program_options;
 

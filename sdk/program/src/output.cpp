@@ -10,10 +10,8 @@
 #include <command_line.hpp>
 
 #include <cerrno>
-#include <chrono>
 #include <cstdio>
 #include <cstring>
-#include <new>
 
 namespace fs = std::filesystem;
 namespace po = boost::program_options;

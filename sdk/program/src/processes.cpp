@@ -1,7 +1,6 @@
 // Processes: opens the communicator, compares the options of ranks and divides the processors.
 #include "ranks.hpp"
 
-#include <catena/core/tables.hpp>
 #include <catena/program/processes.hpp>
 
 #include <fmt/format.h>
@@ -9,7 +8,6 @@
 #include <sched.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 

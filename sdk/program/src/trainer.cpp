@@ -9,7 +9,6 @@
 
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <cmath>
 
 namespace po = boost::program_options;

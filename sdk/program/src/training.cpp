@@ -2,7 +2,6 @@
 #include <catena/computational_graph.hpp>
 #include <catena/program/training.hpp>
 #include <catena/random.hpp>
-#include <catena/serializer.hpp>
 
 #include "ranks.hpp"
 

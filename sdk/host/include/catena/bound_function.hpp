@@ -1,13 +1,8 @@
 // BoundFunction: a function whose attributes change from call to call.
 #pragma once
 
-#include <catena/core/memory.hpp>
 #include <catena/core/plugin_function.hpp>
 #include <catena/lists.hpp>
-
-#include <array>
-#include <bit>
-#include <concepts>
 
 namespace catena {
 

@@ -4,11 +4,6 @@
 
 #include <catena/core/stream.hpp>
 
-#include <cstdint>
-#include <functional>
-#include <memory>
-#include <string_view>
-
 namespace catena {
 
 // A handle, cheap to copy; each copy is the same recording.

@@ -3,8 +3,6 @@
 
 #include <catena/core/stream.hpp>
 
-#include <memory>
-
 namespace catena {
 
 // A point in a stream. A handle that is cheap to copy; copies are the same event.

@@ -2,15 +2,10 @@
 #pragma once
 
 #include <catena/core/array.hpp>
-#include <catena/core/memory.hpp>
 #include <catena/core/tables.hpp>
 #include <catena/diagnostics/named_call.hpp>
 
-#include <catena/abi/host.h>
-
-#include <cstddef>
 #include <optional>
-#include <string_view>
 
 namespace catena {
 

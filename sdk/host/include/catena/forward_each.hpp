@@ -2,14 +2,7 @@
 // device memory, so that each launch of a recording can have new ones.
 #pragma once
 
-#include <catena/abi/kernel.h>
-#include <catena/core/array.hpp>
 #include <catena/core/plugin_function.hpp>
-
-#include <cstddef>
-#include <functional>
-#include <span>
-#include <vector>
 
 struct catena_many;
 

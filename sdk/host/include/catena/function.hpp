@@ -1,7 +1,6 @@
 // Function: a differentiable function in a program, whose gradient is computed on arrays.
 #pragma once
 
-#include <catena/core/variable.hpp>
 #include <catena/link.hpp>
 #include <catena/user_function.hpp>
 

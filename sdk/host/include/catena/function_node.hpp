@@ -1,7 +1,6 @@
 // FunctionNode: a differentiable function that a program defines without a plugin.
 #pragma once
 
-#include <catena/core/variable.hpp>
 #include <catena/user_function.hpp>
 
 #include <optional>

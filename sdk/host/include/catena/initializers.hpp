@@ -4,7 +4,6 @@
 #include <catena/core/array.hpp>
 
 #include <concepts>
-#include <memory>
 
 namespace catena {
 

@@ -5,12 +5,9 @@
 #pragma once
 
 #include <catena/bound_function.hpp>
-#include <catena/core/plugin_function.hpp>
 #include <catena/initializers.hpp>
 #include <catena/sequential.hpp>
 #include <catena/word_tree.hpp>
-
-#include <optional>
 
 namespace catena {
 

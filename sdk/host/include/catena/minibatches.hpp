@@ -1,7 +1,6 @@
 // Minibatches: shuffled minibatches of a data set in memory.
 #pragma once
 
-#include <catena/core/array.hpp>
 #include <catena/share.hpp>
 #include <catena/visitor.hpp>
 

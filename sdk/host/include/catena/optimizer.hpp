@@ -1,7 +1,6 @@
 // Optimizer: the base of all optimizers. An update rule is a plugin's function, or C++ on arrays.
 #pragma once
 
-#include <catena/core/plugin_function.hpp>
 #include <catena/forward_each.hpp>
 #include <catena/link.hpp>
 

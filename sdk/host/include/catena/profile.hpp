@@ -1,7 +1,6 @@
 // Profile: measures the time of each kernel.
 #pragma once
 
-#include <catena/core/graph.hpp>
 #include <catena/diagnostics/call_observer.hpp>
 
 #include <filesystem>

@@ -1,10 +1,7 @@
 // Random numbers, drawn on the host, bit-identical on every machine.
 #pragma once
 
-#include <catena/core/array.hpp>
 #include <catena/visitor.hpp>
-
-#include <array>
 
 namespace catena {
 

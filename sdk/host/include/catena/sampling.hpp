@@ -3,9 +3,6 @@
 
 #include <catena/random.hpp>
 
-#include <cstdint>
-#include <span>
-
 namespace catena {
 
 // How a token is drawn: from softmax(scores / temperature), of the top_k most likely tokens, and of

@@ -3,9 +3,6 @@
 
 #include <catena/function_set.hpp>
 
-#include <functional>
-#include <vector>
-
 namespace catena {
 
 // Links by number, for a Chain that calls them. Paths start with "0", "1" and so on. As with every

@@ -1,7 +1,6 @@
 // Minibatches of text for language models: tokens and the tokens that follow them.
 #pragma once
 
-#include <catena/core/array.hpp>
 #include <catena/share.hpp>
 #include <catena/visitor.hpp>
 

@@ -5,11 +5,9 @@
 #include <catena/cuda/ipc.hpp>
 
 #include <catena/abi/ext/draft/ipc.h>
-#include <catena/core/device.hpp>
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstring>
 #include <limits>
 #include <list>

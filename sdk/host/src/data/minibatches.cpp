@@ -5,7 +5,6 @@
 #include <catena/minibatches.hpp>
 #include <catena/random.hpp>
 
-#include <algorithm>
 #include <cstring>
 #include <numeric>
 

@@ -14,7 +14,6 @@
 #include <cerrno>
 #include <charconv>
 #include <csignal>
-#include <cstring>
 #include <memory>
 
 namespace catena {

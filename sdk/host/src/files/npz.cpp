@@ -1,7 +1,6 @@
 // .npz, by libzip. Format of .npy: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
 #include "npz.hpp"
 
-#include <catena/abi/tensor.h>
 #include <catena/array_file.hpp>
 #include <catena/data_error.hpp>
 #include <catena/fail.hpp>
@@ -12,12 +11,10 @@
 #include <zip.h>
 #include <boost/endian/conversion.hpp>
 
-#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
 #include <fstream>
-#include <memory>
 
 namespace catena {
 namespace {

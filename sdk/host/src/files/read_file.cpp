@@ -6,7 +6,6 @@
 
 #include <boost/endian/conversion.hpp>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>

@@ -11,8 +11,6 @@
 #include <boost/endian/conversion.hpp>
 #include <parse_json.hpp>
 
-#include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <fstream>

@@ -6,7 +6,6 @@
 #include <catena/fail.hpp>
 #include <catena/serializer.hpp>
 
-#include <algorithm>
 #include <charconv>
 #include <cstring>
 #include <set>

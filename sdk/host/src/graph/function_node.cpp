@@ -2,16 +2,13 @@
 // call in the graph; Function, which is called by a FunctionNode and computes gradients on arrays.
 #include "../support.hpp"
 
-#include <catena/cuda/device.hpp>
 #include <catena/function.hpp>
 #include <catena/function_node.hpp>
 
 #include <catena/core/config.hpp>
-#include <catena/core/graph.hpp>
 
 #include <boost/core/demangle.hpp>
 
-#include <algorithm>
 #include <numeric>
 
 namespace catena {

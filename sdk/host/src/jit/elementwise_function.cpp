@@ -7,7 +7,6 @@
 
 #include <boost/algorithm/string.hpp>
 
-#include <algorithm>
 #include <regex>
 
 namespace catena {

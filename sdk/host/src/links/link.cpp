@@ -3,11 +3,9 @@
 #include "../support.hpp"
 
 #include <catena/core/parameters.hpp>
-#include <catena/core/plugin_function.hpp>
 #include <catena/function_forms.hpp>
 #include <catena/sequential.hpp>
 
-#include <map>
 #include <ranges>
 #include <set>
 

@@ -3,13 +3,10 @@
 
 #include <catena/capture.hpp>
 #include <catena/core/config.hpp>
-#include <catena/core/memory.hpp>
 #include <catena/core/parameters.hpp>
-#include <catena/cuda/device.hpp>
 #include <catena/operators.hpp>
 #include <catena/optimizers.hpp>
 
-#include <algorithm>
 #include <cmath>
 
 namespace catena {

@@ -10,11 +10,6 @@
 #include <catena/diagnostics/named_call.hpp>
 
 #include <cstring>
-#include <map>
-#include <mutex>
-#include <optional>
-#include <utility>
-#include <vector>
 
 namespace catena {
 

@@ -3,8 +3,6 @@
 
 #include <catena/recorded_step.hpp>
 
-#include <algorithm>
-
 namespace catena {
 namespace {
 

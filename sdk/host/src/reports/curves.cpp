@@ -9,7 +9,6 @@
 #include <boost/algorithm/string/replace.hpp>
 #include <parse_json.hpp>
 
-#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <fstream>

@@ -12,8 +12,6 @@
 #include <boost/algorithm/string/replace.hpp>
 #include <boost/locale/utf.hpp>
 
-#include <algorithm>
-#include <array>
 #include <cstring>
 #include <limits>
 

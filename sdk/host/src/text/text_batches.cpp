@@ -4,7 +4,6 @@
 #include <catena/random.hpp>
 #include <catena/text_batches.hpp>
 
-#include <algorithm>
 #include <numeric>
 
 namespace catena {

@@ -4,7 +4,6 @@
 #include <catena/optimizer.hpp>
 #include <catena/program/options.hpp>
 #include <catena/schedules.hpp>
-#include <catena/visitor.hpp>
 
 namespace catena {
 

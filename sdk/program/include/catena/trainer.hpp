@@ -1,17 +1,9 @@
 // Trainer: the loop over epochs of programs that train.
 #pragma once
 
-#include <catena/distributed.hpp>
 #include <catena/operators.hpp>
-#include <catena/optimizer.hpp>
 #include <catena/optimizer_options.hpp>
 #include <catena/program.hpp>
-#include <catena/schedules.hpp>
-#include <catena/share.hpp>
-#include <catena/summary.hpp>
-#include <catena/visitor.hpp>
-
-#include <optional>
 
 namespace catena {
 

@@ -1,12 +1,10 @@
 // CallObserver: observes kernels as they run, for profiles and traces.
 #pragma once
 
-#include <catena/abi/function.h>
 #include <catena/abi/kernel.h>
 #include <catena/core/graph.hpp>
 
 #include <chrono>
-#include <cstdint>
 
 namespace catena {
 

@@ -3,13 +3,6 @@
 
 #include <catena/core/array.hpp>
 
-#include <functional>
-#include <memory>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
-
 namespace catena::distributed {
 
 enum class Reduction { sum, mean, min, max, prod };

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <catena/distributed/communicator.hpp>
-#include <catena/link.hpp>
 #include <catena/optimizer.hpp>
 
 namespace catena::distributed {

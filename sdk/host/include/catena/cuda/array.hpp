@@ -1,7 +1,6 @@
 // cuda: arrays and raw memory on GPUs, copies between GPU and host, and random numbers.
 #pragma once
 
-#include <catena/cuda/device.hpp>
 #include <catena/link.hpp>
 
 namespace catena::cuda {

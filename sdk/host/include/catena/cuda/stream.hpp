@@ -1,7 +1,6 @@
 // cuda: streams and asynchronous copies.
 #pragma once
 
-#include <catena/core/stream.hpp>
 #include <catena/cuda/array.hpp>
 #include <catena/event.hpp>
 

@@ -1,7 +1,6 @@
 // ImageBatches: minibatches of images, decoded by separate threads during training.
 #pragma once
 
-#include <catena/core/array.hpp>
 #include <catena/images/image.hpp>
 #include <catena/images/image_folder.hpp>
 #include <catena/prefetch.hpp>

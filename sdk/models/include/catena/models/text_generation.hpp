@@ -3,11 +3,6 @@
 
 #include <catena/sampling.hpp>
 
-#include <algorithm>
-#include <functional>
-#include <memory>
-#include <vector>
-
 namespace catena::models {
 
 // A language model that reads texts and scores the token that follows, without dropout and without

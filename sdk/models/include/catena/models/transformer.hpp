@@ -3,8 +3,6 @@
 
 #include <catena/links.hpp>
 
-#include <optional>
-
 namespace catena::models {
 
 // Attention and an MLP in two residual branches, each after a normalization, for x (N, T, units):

@@ -90,7 +90,6 @@ struct Communicator::Request {
     Reduction reduction = Reduction::sum;
     std::vector<std::uint64_t> send_counts = {}, recv_counts = {};  // empty: count for each rank
     int tag = 0;
-    OperationOptions options = {};
 };
 
 struct Work::State {
@@ -269,6 +268,17 @@ void require_elements(const Array& array, std::int64_t expected, int kind, const
                          expected, array.size(), to_string(array.shape()));
 }
 
+// Returns the counts of the pieces of an array, of which `own` is this rank's.
+std::vector<std::uint64_t> pieces_of(const Communicator& comm, const Array& whole,
+                                     std::span<const std::int64_t> counts, const Array& own,
+                                     int kind, const char* what) {
+    auto pieces = counts_of(counts, whole, comm.size(), kind);
+    const std::int64_t expected = pieces.empty() ? piece_of(whole, comm.size(), kind)
+                                                 : counts[static_cast<std::size_t>(comm.rank())];
+    require_elements(own, expected, kind, what);
+    return pieces;
+}
+
 void require_array(const Array& array, int kind, const char* what) {
     if (!array)
         fail<InvalidError>("[{}] {}: expected an array, got an empty handle", kind_name(kind),
@@ -295,7 +305,7 @@ void Communicator::check_alone(const Request& r) {
                          r.reduction == Reduction::sum ? "sum" : "prod");
 }
 
-Work Communicator::start(Request r) const {
+Work Communicator::start(const Request& r, const OperationOptions& options) const {
     if (r.send && r.recv && (r.send.dtype() != r.recv.dtype()))
         fail<DtypeError>("[{}] y: expected {} as x, got {}", kind_name(r.kind),
                          catena::name(r.send.dtype()), catena::name(r.recv.dtype()));
@@ -304,11 +314,11 @@ Work Communicator::start(Request r) const {
                           r.send.device().name(), r.recv.device().name());
     if (!group_->table) {  // every piece is this process's
         check_alone(r);
-        const Array from = r.send, to = r.recv;
         if (r.kind == CATENA_OP_SEND || r.kind == CATENA_OP_RECV)
             fail<InvalidError>("[{}] peer: expected another rank, got a group of one",
                                kind_name(r.kind));
-        if (from && to && from.body() != to.body()) to.reshape({-1}).copy_from(from.reshape({-1}));
+        if (r.send && r.recv && r.send.body() != r.recv.body())
+            r.recv.reshape({-1}).copy_from(r.send.reshape({-1}));
         return {};
     }
     auto state = std::make_unique<Work::State>();
@@ -336,8 +346,8 @@ Work Communicator::start(Request r) const {
     o.count = static_cast<std::uint64_t>(r.count);
     o.send_counts = r.send_counts.empty() ? nullptr : r.send_counts.data();
     o.recv_counts = r.recv_counts.empty() ? nullptr : r.recv_counts.data();
-    o.timeout = r.options.timeout;
-    o.label = r.options.label.c_str();
+    o.timeout = options.timeout;
+    o.label = options.label.c_str();
     std::optional<ExtensionCall> access;  // waits for pending work on the arrays
     if (const Array any = state->any()) {
         access.emplace(any.device());
@@ -356,7 +366,7 @@ Work Communicator::start(Request r) const {
     return Work(std::move(state));
 }
 
-Work Communicator::barrier() const { return start({.kind = CATENA_OP_BARRIER}); }
+Work Communicator::barrier() const { return start({.kind = CATENA_OP_BARRIER}, {}); }
 
 Work Communicator::allreduce(const Array& x, Reduction reduction,
                              const OperationOptions& options) const {
@@ -368,12 +378,7 @@ Work Communicator::allreduce(const Array& x, const Array& y, Reduction reduction
     require_array(x, kind, "x");
     require_array(y, kind, "y");
     require_elements(y, x.size(), kind, "y");
-    return start({.kind = kind,
-                  .send = x,
-                  .recv = y,
-                  .count = x.size(),
-                  .reduction = reduction,
-                  .options = options});
+    return start({kind, x, y, x.size(), 0, reduction}, options);
 }
 
 Work Communicator::reduce(const Array& x, const Array& y, int root, Reduction reduction,
@@ -384,24 +389,14 @@ Work Communicator::reduce(const Array& x, const Array& y, int root, Reduction re
         require_array(y, kind, "y");
         require_elements(y, x.size(), kind, "y");
     }
-    return start({.kind = kind,
-                  .send = x,
-                  .recv = rank() == root ? y : Array(),
-                  .count = x.size(),
-                  .peer = root,
-                  .reduction = reduction,
-                  .options = options});
+    return start({kind, x, rank() == root ? y : Array(), x.size(), root, reduction}, options);
 }
 
 Work Communicator::bcast(const Array& x, int root, const OperationOptions& options) const {
     constexpr int kind = CATENA_OP_BCAST;
     require_array(x, kind, "x");
-    return start({.kind = kind,
-                  .send = rank() == root ? x : Array(),
-                  .recv = rank() == root ? Array() : x,
-                  .count = x.size(),
-                  .peer = root,
-                  .options = options});
+    const bool sends = rank() == root;
+    return start({kind, sends ? x : Array(), sends ? Array() : x, x.size(), root}, options);
 }
 
 Work Communicator::allgather(const Array& x, const Array& y, std::span<const std::int64_t> counts,
@@ -409,16 +404,9 @@ Work Communicator::allgather(const Array& x, const Array& y, std::span<const std
     constexpr int kind = CATENA_OP_ALLGATHER;
     require_array(x, kind, "x");
     require_array(y, kind, "y");
-    auto pieces = counts_of(counts, y, size(), kind);
-    const auto own =
-        pieces.empty() ? piece_of(y, size(), kind) : counts[static_cast<std::size_t>(rank())];
-    require_elements(x, own, kind, "x");
-    return start({.kind = kind,
-                  .send = x,
-                  .recv = y,
-                  .count = own,
-                  .recv_counts = std::move(pieces),
-                  .options = options});
+    Request request{kind, x, y, x.size()};
+    request.recv_counts = pieces_of(*this, y, counts, x, kind, "x");
+    return start(request, options);
 }
 
 Work Communicator::reduce_scatter(const Array& x, const Array& y, Reduction reduction,
@@ -427,17 +415,9 @@ Work Communicator::reduce_scatter(const Array& x, const Array& y, Reduction redu
     constexpr int kind = CATENA_OP_REDUCE_SCATTER;
     require_array(x, kind, "x");
     require_array(y, kind, "y");
-    auto pieces = counts_of(counts, x, size(), kind);
-    const auto own =
-        pieces.empty() ? piece_of(x, size(), kind) : counts[static_cast<std::size_t>(rank())];
-    require_elements(y, own, kind, "y");
-    return start({.kind = kind,
-                  .send = x,
-                  .recv = y,
-                  .count = own,
-                  .reduction = reduction,
-                  .send_counts = std::move(pieces),
-                  .options = options});
+    Request request{kind, x, y, y.size(), 0, reduction};
+    request.send_counts = pieces_of(*this, x, counts, y, kind, "y");
+    return start(request, options);
 }
 
 Work Communicator::gather(const Array& x, const Array& y, int root,
@@ -445,22 +425,13 @@ Work Communicator::gather(const Array& x, const Array& y, int root,
                           const OperationOptions& options) const {
     constexpr int kind = CATENA_OP_GATHER;
     require_array(x, kind, "x");
-    std::vector<std::uint64_t> pieces;
+    Request request{kind, x, {}, x.size(), root};
     if (rank() == root) {
         require_array(y, kind, "y");
-        pieces = counts_of(counts, y, size(), kind);
-        require_elements(
-            x,
-            pieces.empty() ? piece_of(y, size(), kind) : counts[static_cast<std::size_t>(rank())],
-            kind, "x");
+        request.recv = y;
+        request.recv_counts = pieces_of(*this, y, counts, x, kind, "x");
     }
-    return start({.kind = kind,
-                  .send = x,
-                  .recv = rank() == root ? y : Array(),
-                  .count = x.size(),
-                  .peer = root,
-                  .recv_counts = std::move(pieces),
-                  .options = options});
+    return start(request, options);
 }
 
 Work Communicator::scatter(const Array& x, const Array& y, int root,
@@ -468,22 +439,13 @@ Work Communicator::scatter(const Array& x, const Array& y, int root,
                            const OperationOptions& options) const {
     constexpr int kind = CATENA_OP_SCATTER;
     require_array(y, kind, "y");
-    std::vector<std::uint64_t> pieces;
+    Request request{kind, {}, y, y.size(), root};
     if (rank() == root) {
         require_array(x, kind, "x");
-        pieces = counts_of(counts, x, size(), kind);
-        require_elements(
-            y,
-            pieces.empty() ? piece_of(x, size(), kind) : counts[static_cast<std::size_t>(rank())],
-            kind, "y");
+        request.send = x;
+        request.send_counts = pieces_of(*this, x, counts, y, kind, "y");
     }
-    return start({.kind = kind,
-                  .send = rank() == root ? x : Array(),
-                  .recv = y,
-                  .count = y.size(),
-                  .peer = root,
-                  .send_counts = std::move(pieces),
-                  .options = options});
+    return start(request, options);
 }
 
 Work Communicator::alltoall(const Array& x, const Array& y,
@@ -496,33 +458,22 @@ Work Communicator::alltoall(const Array& x, const Array& y,
     if (send_counts.empty() != recv_counts.empty())
         fail<InvalidError>("[alltoall] counts: expected those of x and y, got one list");
     if (send_counts.empty()) require_elements(y, x.size(), kind, "y");
-    return start({.kind = kind,
-                  .send = x,
-                  .recv = y,
-                  .count = send_counts.empty() ? piece_of(x, size(), kind) : 0,
-                  .send_counts = counts_of(send_counts, x, size(), kind),
-                  .recv_counts = counts_of(recv_counts, y, size(), kind),
-                  .options = options});
+    Request request{kind, x, y, send_counts.empty() ? piece_of(x, size(), kind) : 0};
+    request.send_counts = counts_of(send_counts, x, size(), kind);
+    request.recv_counts = counts_of(recv_counts, y, size(), kind);
+    return start(request, options);
 }
 
 Work Communicator::send(const Array& x, int to, int tag, const OperationOptions& options) const {
     require_array(x, CATENA_OP_SEND, "x");
-    return start({.kind = CATENA_OP_SEND,
-                  .send = x,
-                  .count = x.size(),
-                  .peer = to,
-                  .tag = tag,
-                  .options = options});
+    return start({.kind = CATENA_OP_SEND, .send = x, .count = x.size(), .peer = to, .tag = tag},
+                 options);
 }
 
 Work Communicator::recv(const Array& y, int from, int tag, const OperationOptions& options) const {
     require_array(y, CATENA_OP_RECV, "y");
-    return start({.kind = CATENA_OP_RECV,
-                  .recv = y,
-                  .count = y.size(),
-                  .peer = from,
-                  .tag = tag,
-                  .options = options});
+    return start({.kind = CATENA_OP_RECV, .recv = y, .count = y.size(), .peer = from, .tag = tag},
+                 options);
 }
 
 namespace {

@@ -7,11 +7,9 @@
 #include <catena/write_file.hpp>
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
 #include <csetjmp>
 #include <cstdio>
-#include <cstring>
 #include <limits>
 
 #include <jpeglib.h>

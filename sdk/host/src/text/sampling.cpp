@@ -3,7 +3,6 @@
 #include <catena/sampling.hpp>
 
 #include <cmath>
-#include <numeric>
 
 namespace catena {
 

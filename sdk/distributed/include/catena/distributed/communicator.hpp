@@ -125,7 +125,7 @@ private:
     struct Request;
     explicit Communicator(std::shared_ptr<Group> group);
     static void check_alone(const Request& request);
-    Work start(Request request) const;
+    Work start(const Request& request, const OperationOptions& options) const;
 
     std::shared_ptr<Group> group_;
 };

@@ -6,7 +6,6 @@
 #include <catena/functions.hpp>
 #include <catena/operators.hpp>
 
-#include <limits>
 #include <optional>
 
 namespace catena {

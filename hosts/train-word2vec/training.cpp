@@ -76,11 +76,7 @@ Contexts::Batch Contexts::next() {
             if (offset != 0) contexts.push_back(text_[static_cast<std::size_t>(place + offset)]);
         }
     }
-    if (end_part(own.size(), n)) position_ += n;
-    if (position_ == places_) {
-        position_ = 0;
-        ++epoch_;
-    }
+    if (end_part(own.size(), n)) advance(position_, n, places_, epoch_);
     return {Array::from(center, {own.size()}, device_),
             Array::from(contexts, {own.size(), 2 * k}, device_)};
 }

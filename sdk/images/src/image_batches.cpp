@@ -117,11 +117,7 @@ ImageBatch ImageBatches::next() {
                        static_cast<std::size_t>(options_.loaders) + 2);
     }
     ImageBatch batch = ahead_->next();
-    if (end_part(batch.t.size(), size_of(batch_))) ++batch_;
-    if (batch_ == batches()) {
-        batch_ = 0;
-        ++epoch_;
-    }
+    if (end_part(batch.t.size(), size_of(batch_))) advance(batch_, 1, batches(), epoch_);
     return {batch.x.to(options_.device), batch.t.to(options_.device)};
 }
 

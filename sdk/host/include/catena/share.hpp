@@ -47,6 +47,14 @@ protected:
     Range part(std::int64_t n) const { return part_of(n, share_.rank * own() + part_, parts()); }
     // Ends next(): whether that was this process' last part of the minibatch.
     bool end_part(std::int64_t items, std::int64_t all_items);
+    // Moves by n items in an epoch of `size`. At its end the next one begins.
+    static void advance(std::int64_t& position, std::int64_t n, std::int64_t size,
+                        std::int64_t& epoch) {
+        position += n;
+        if (position < size) return;
+        position = 0;
+        ++epoch;
+    }
     // Throws InvalidError between the parts of a minibatch. Called by visit().
     void require_whole(const char* reader) const;
 

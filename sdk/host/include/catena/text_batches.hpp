@@ -103,14 +103,13 @@ public:
 
 private:
     struct Sentence {
-        std::size_t begin;  // of the tokens to predict
+        std::int64_t begin;  // of the token before the first one to predict
         std::int64_t length;
     };
     void order_epoch();
 
-    std::vector<std::int32_t> tokens_;
+    std::vector<std::int32_t> tokens_;  // between end tokens
     std::vector<Sentence> sentences_;
-    std::int32_t end_;
     std::int64_t batch_size_, longest_;
     std::uint64_t seed_;
     Device device_;

@@ -81,12 +81,7 @@ std::vector<Array> Minibatches::next() {
     batch.reserve(data_.arrays.size());
     for (const auto& array : data_.arrays)
         batch.push_back(gather(array, order_.data() + position_ + own.begin, own.size(), device_));
-    if (!end_part(own.size(), n)) return batch;
-    position_ += n;
-    if (position_ == size_) {
-        position_ = 0;
-        ++epoch_;
-    }
+    if (end_part(own.size(), n)) advance(position_, n, size_, epoch_);
     return batch;
 }
 

@@ -1,6 +1,7 @@
 // Processes: opens the communicator, compares the options of ranks and divides the processors.
 #include "ranks.hpp"
 
+#include <catena/core/error.hpp>
 #include <catena/program/processes.hpp>
 
 #include <fmt/format.h>

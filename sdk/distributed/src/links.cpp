@@ -84,13 +84,13 @@ public:
     explicit Moments(std::int64_t count) : count_(std::max<std::int64_t>(count, 1)) {}
 
 private:
-    std::vector<Array> forward(ArraySpan inputs) override {
+    Arrays forward(ArraySpan inputs) override {
         const Array& x = inputs[0];
         const std::int64_t channels = x.shape()[1];
         const Array gamma = Array::ones({channels}, x.dtype(), x.device());
         static const PluginFunction normalize("catena.batch_normalization");
         const Array given[] = {x, gamma, gamma};
-        const std::vector<Array> y = normalize.forward(given);
+        const Arrays y = normalize.forward(given);
         const Array moments = Array::empty({1, 2, channels}, y[1].dtype(), x.device());
         moments.view(0, {channels}).copy_from(y[1]);
         moments.view(channels, {channels}).copy_from(y[2]);

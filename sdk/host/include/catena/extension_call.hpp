@@ -37,8 +37,7 @@ public:
     // True if that function ran out of memory (CATENA_E_NOMEM) and the device's cached memory was
     // released, so it may be called once more.
     bool makes_room(catena_status status) noexcept;
-    // Throws the error of the function, with the prefix "[what] " unless the message has one, or
-    // what is empty.
+    // Throws the error of the function, with the prefix "[what] " unless it has one or what is "".
     void check(catena_status status, std::string_view what);
 
 private:

@@ -81,8 +81,7 @@ private:
 };
 
 // A function with forward and backward on arrays. For new functions FunctionNode is the better
-// base, because a gradient that is computed on arrays has no gradient itself; asking for it throws
-// NotDifferentiableError.
+// base: the gradient of a gradient that is computed on arrays throws NotDifferentiableError.
 //
 //     struct MulAdd : Function<MulAdd> {
 //         Arrays forward(ArraySpan inputs) override {
@@ -102,8 +101,7 @@ private:
 // their arguments, which others read too; doing so throws InvalidError. A call is recorded only if
 // an input or a parameter requires a gradient.
 //
-// A parameterized function lists its arrays, like Chainer's parameter_names and gradient_names, and
-// adds to the gradients:
+// A parameterized function lists its arrays, as in Chainer, and adds to the gradients:
 //
 //     struct EltwiseParamProduct : Function<EltwiseParamProduct> {
 //         Array w, gw;

@@ -6,8 +6,7 @@
 
 namespace catena {
 
-// Settings for some parameters of an optimizer: see Optimizer::set_group(). The factors are finite
-// and not negative.
+// Settings for some parameters: see Optimizer::set_group(). Factors are finite, not negative.
 struct ParameterGroup {
     double rate = 1;      // factor of the learning rate
     double decay = 1;     // factor of weight decay, decoupled and L2
@@ -32,8 +31,7 @@ public:
     // Called before the optimizer uses gradients outside update(), or in a hook. The first call of
     // a step makes them final; others do nothing.
     virtual void prepare_grads() {}
-    // At the start of update(): makes the gradients final. If it returns false, update() does
-    // nothing.
+    // At the start of update(): makes the gradients final. If false, update() does nothing.
     virtual bool begin_update() { return true; }
     virtual void end_update() {}  // after the parameters were updated
     virtual void cleargrads() {}  // of parameters of which the optimizer has only parts
@@ -127,8 +125,7 @@ public:
     void cleargrads() const;  // removes gradients; cheaper than zeros, same effect on update()
     void zero_grads() const;  // sets gradients to zeros
 
-    // The following functions use all gradients together, except those of frozen parameters;
-    // missing ones count as zero.
+    // These use all gradients, except those of frozen parameters; missing ones count as zero.
     double compute_grads_norm() const;  // sqrt of the sum of squares
     // Scales the gradients so that their norm is at most maxnorm. Does not wait for a device that
     // has all of them. Throws InvalidError unless maxnorm >= 0.
@@ -193,8 +190,7 @@ private:
     // For recordings of update(): until the next setup(), the attributes of the function are in
     // device memory. An update() can be recorded only after the same one ran without a recording.
     void prepare_recording();
-    // Call before each launch: increases t and writes the attributes of that step with the current
-    // values.
+    // Call before each launch: increases t and writes the current attributes of that step.
     void prepare_launch();
     // The memory that update() reads and writes. If the list changes, a recording is outdated.
     std::vector<const void*> identity() const;

@@ -49,8 +49,7 @@ protected:
     std::vector<Child> children_;
 };
 
-// Calls links and functions one after the other. Paths number the links only, as in Chainer: here
-// "0/W", "0/b", "1/W", "1/b".
+// Calls links and functions one after the other. Paths number the links: "0/W", "0/b", "1/W".
 //
 //     Sequential model{links::Linear(784, 100), F::relu, links::Linear(100, 10)};
 //     y = model(x);

@@ -11,8 +11,7 @@ struct Range {
     std::int64_t size() const noexcept { return end - begin; }
 };
 
-// Part i of n items in `parts` parts, whose sizes differ by at most one: n i / parts ..
-// n (i + 1) / parts.
+// Part i of n items in parts whose sizes differ by at most one: n i / parts .. n (i + 1) / parts.
 constexpr Range part_of(std::int64_t n, std::int64_t i, std::int64_t parts) noexcept {
     return {n * i / parts, n * (i + 1) / parts};
 }

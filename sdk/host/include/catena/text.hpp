@@ -46,8 +46,7 @@ void tokenize(const TextPieces& text, Tokens tokens,
               const std::function<void(std::string_view)>& take);
 
 // The words of a text and their numbers. The most frequent word comes first; words of equal counts
-// are in the order of their bytes. Copies share nothing. Loading a snapshot throws DataError if it
-// has another vocabulary.
+// are in the order of their bytes. Loading a snapshot of another vocabulary throws DataError.
 class Vocabulary final : public Visitable {
 public:
     static constexpr std::string_view unknown = "<unk>";

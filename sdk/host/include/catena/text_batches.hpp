@@ -64,8 +64,7 @@ private:
 // overlap; each epoch cuts the text at other tokens. `begins` is true for every minibatch.
 class RandomWindows final : public TextReader {
 public:
-    // device: as for RunningText. Throws ShapeError unless batch_size and steps are at least 1 and
-    // there are steps + 1 tokens.
+    // Throws ShapeError unless batch_size and steps are at least 1 and there are steps + 1 tokens.
     RandomWindows(std::vector<std::int32_t> tokens, std::int64_t batch_size, std::int64_t steps,
                   std::uint64_t seed = 0, Device device = {});
 

@@ -41,8 +41,7 @@ protected:
     Trainer(const OptimizerOptions& options, const Program& program, Words words);
 
     // Sets up the optimizer for a net. With several processes, makes a MultiNodeOptimizer, and
-    // batch normalization uses the minibatches of all. Gradients are sent during backward() if
-    // there is one in a step.
+    // batch normalization uses all minibatches. With one backward() in a step, it sends gradients.
     void set_up(Link& link, bool one_backward = true);
     // The part of each minibatch that belongs to this process, for readers of data.
     const Share& share() const { return share_; }

@@ -45,8 +45,7 @@ public:
         double eps = 1e-5;     // of the normalization
     };
 
-    // Throws ShapeError for sizes below 1, the errors of TransformerBlock, and InvalidError unless
-    // 0 <= dropout < 1.
+    // Throws ShapeError for sizes below 1, InvalidError unless 0 <= dropout < 1.
     explicit Gpt(const Sizes& sizes) : Gpt(sizes, Details(sizes.layout)) {}
     Gpt(const Sizes& sizes, const Details& details);
 
@@ -59,13 +58,11 @@ public:
     // The mean cross entropy of the tokens t (N, T) that follow those of x.
     Variable loss(const Variable& x, const Variable& t) const;
 
-    // A cache has the keys and values of earlier tokens, for each block. An empty cache for n texts
-    // of up to `places` tokens:
+    // Keys and values of earlier tokens, for each block. Empty, for n texts of `places` tokens:
     using Cache = std::vector<TransformerBlock::Cache>;
     Cache make_cache(std::int64_t n, std::int64_t places) const;
     // Reads tokens x (N, T) that follow those in the cache, adds them to the cache, and returns the
-    // scores (N, words) of the token after them. Throws ShapeError if the cache has fewer than T
-    // free places.
+    // scores (N, words) of the token after them. Throws ShapeError if the cache is too small.
     Variable next_scores(const Variable& x, Cache& cache) const;
 
     // A reader for TextGenerator and continue_texts(). A text longer than `context` is read again

@@ -47,8 +47,7 @@ private:
         return compare(evaluate(program), "valid");
     }
     void complete(const catena::Program& program) override;
-    // Returns the means over the middle squares of the validation images, computed without dropout
-    // and without a graph. Throws Interrupted.
+    // Returns the means over the middle squares of the validation images. Throws Interrupted.
     catena::Summary evaluate(const catena::Program& program);
 
     Options options;

@@ -38,8 +38,7 @@ fs::path file_of(const fs::path& folder, int rank, int size) {
     return folder / fmt::format("rank-{}-of-{}.safetensors", rank, size);
 }
 
-// The number of ranks that have written a checkpoint; 0 unless it is complete: the mark has the
-// number and the sizes of the files.
+// The number of ranks of a checkpoint; 0 unless complete: the mark has it and the files' sizes.
 int ranks_of(const fs::path& folder) {
     std::ifstream text(folder / mark);
     int size = 0;

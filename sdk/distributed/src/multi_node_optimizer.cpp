@@ -286,8 +286,7 @@ void MultiNodeOptimizer::Exchange::ready(std::size_t i) {
     send_complete();
 }
 
-// The gradient of a parameter with those of earlier minibatches; empty if there is none. Pairwise,
-// sums[level] has 2^level minibatches.
+// A parameter's gradient in all minibatches, or none. Pairwise, sums[level] has 2^level of them.
 Array MultiNodeOptimizer::Exchange::total(std::size_t i) {
     Array sum = parameters_[i].variable.grad();
     if (sum && weight_ != 1) sum = sum * weight_;

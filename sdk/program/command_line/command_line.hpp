@@ -12,8 +12,7 @@
 namespace catena {
 
 // Reads the command line as boost::program_options does, stores and notifies. Throws
-// boost::program_options::error also for an empty value ("$UNSET" in a shell): no option has one,
-// and a program would take it for "not given".
+// boost::program_options::error also for an empty value, such as "$UNSET" in a shell.
 boost::program_options::variables_map parse_command_line(
     int argc, const char* const* argv, const boost::program_options::options_description& options,
     const boost::program_options::positional_options_description& positional = {},

@@ -17,7 +17,7 @@ public:
     void record(const Stream& stream) const;
     void synchronize() const;  // waits until the last record is reached
     bool done() const;         // true if reached or never recorded; does not wait
-    // The time in milliseconds from begin to this event, on the device's clock. Waits for both.
+    // Waits for both events, and returns the milliseconds between them on the device's clock.
     // Throws InvalidError if one was not recorded.
     double elapsed_since(const Event& begin) const;
 

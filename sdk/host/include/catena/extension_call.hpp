@@ -34,8 +34,7 @@ public:
     // and an observer sees a kernel with this name, from here to the end of this object's lifetime.
     // kind: a string literal that the observer receives as the kernel's kind.
     void runs(CallName name, const char* kind = "extension") noexcept;
-    // True if that function ran out of memory (CATENA_E_NOMEM) and the device's cached memory was
-    // released, so it may be called once more.
+    // True if the function may be called once more: it lacked memory, and cached one was released.
     bool makes_room(catena_status status) noexcept;
     // Throws the error of the function, with the prefix "[what] " unless it has one or what is "".
     void check(catena_status status, std::string_view what);

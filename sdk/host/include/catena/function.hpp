@@ -53,8 +53,7 @@ protected:
     // empty there. By default all inputs and no outputs are kept.
     void retain_inputs(std::initializer_list<std::size_t> indexes) { inputs_ = indexes; }
     void retain_outputs(std::initializer_list<std::size_t> indexes) { outputs_ = indexes; }
-    // Call it in backward: returns the kept outputs, in the order of the indexes. Throws GraphError
-    // if forward did not call retain_outputs().
+    // Call it in backward: returns the kept outputs. Throws GraphError without retain_outputs().
     const std::vector<Array>& get_retained_outputs() const;
 
     static std::vector<Variable> apply(std::shared_ptr<ArrayFunction> function,
@@ -130,8 +129,7 @@ public:
     Variable operator()(const V&... inputs) const {
         return only(apply(std::initializer_list<Variable>{inputs...}));
     }
-    // Returns all outputs: const auto [c, h] = unpack<2>(Cell().apply({c_prev, x})). Throws the
-    // errors of FunctionNode::apply().
+    // Returns all outputs: const auto [c, h] = unpack<2>(Cell().apply({c_prev, x})).
     Variables apply(VariableList inputs) const {
         static_assert(detail::ListedByLink<Derived>,
                       "a Function has no parameters() or gradients() of its own, which a Link, an "

@@ -7,8 +7,7 @@
 
 namespace catena {
 
-// forward works on arrays and backward on variables. A gradient that consists of differentiable
-// functions is differentiable itself.
+// forward works on arrays and backward on variables, so gradients may be differentiable too.
 //
 //     struct MulAdd : FunctionNode {
 //         Arrays forward(ArraySpan inputs) override {

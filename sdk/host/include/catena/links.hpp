@@ -381,8 +381,7 @@ private:
 // loss = link(x, t): for x (N, in_size) and words t (N,), the sum over the samples of -log of the
 // probability of the path to t. Each inner node turns left or right with probability sigmoid(+-w .
 // x). Calls throw ValueError for words that are not in the tree.
-// Parameter: W (tree.inner_nodes(), in_size), drawn from U[-1, 1). The tree is saved too: it must
-// be the same when parameters are loaded.
+// Parameter: W (tree.inner_nodes(), in_size), drawn from U[-1, 1). Loading requires the same tree.
 //
 // The sign is that of the paper and of Chainer's documentation: -1 turns left. Chainer's code does
 // the opposite, so its W is the negative of this one. Loading one of its files, which have W but no

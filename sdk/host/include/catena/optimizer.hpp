@@ -28,8 +28,7 @@ struct ParameterPart {
 class OptimizerExtension {
 public:
     virtual ~OptimizerExtension() = default;
-    // Called before the optimizer uses gradients outside update(), or in a hook. The first call of
-    // a step makes them final; others do nothing.
+    // Called before gradients are used outside update(), or in a hook: makes them final.
     virtual void prepare_grads() {}
     // At the start of update(): makes the gradients final. If false, update() does nothing.
     virtual bool begin_update() { return true; }
@@ -91,8 +90,7 @@ public:
     //     optimizer.set_group([](const auto& p) { return p.variable.ndim() < 2; }, {.decay = 0});
     //
     // A later call replaces all settings of its parameters. setup() removes all settings, and files
-    // do not contain them. Throws InvalidError for invalid factors, before setup(), and if which()
-    // returns true for no parameter.
+    // do not contain them. Throws InvalidError for invalid factors, and if none is in the group.
     void set_group(const std::function<bool(const NamedParameter&)>& which, ParameterGroup group);
 
     // Adds a function that update() calls first, such as [](auto& o) { o.clip_grads(1); }. Hooks
@@ -168,8 +166,7 @@ protected:
     virtual std::vector<Array> init_state_cpu(const Array& param);
     virtual std::vector<Array> init_state_gpu(const Array& param);
 
-    // For generated classes: the names of state, of which the last is optional, and the factor of
-    // m / (sqrt(v) + eps) in Adam's step t.
+    // For generated classes: names of state, the last optional; the factor of Adam's step t.
     static std::vector<std::string> with_state(bool is_there, std::string name,
                                                std::vector<std::string> names);
     static double bias_corrected(double alpha, double beta1, double beta2, std::int64_t t);

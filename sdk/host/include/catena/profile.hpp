@@ -40,8 +40,7 @@ public:
     ~Profile() override;
 
     std::vector<Row> rows() const;  // longest first
-    // The rows as text: the `most` longest, and the rest in one line. A composition has its parts
-    // below it.
+    // The rows as text: the `most` longest, parts below compositions, and the rest in one line.
     std::string table(std::size_t most = 30) const;
     // Writes up to a million calls in Chrome's trace event format. Throws DataError.
     void write_trace(const std::filesystem::path& file) const;

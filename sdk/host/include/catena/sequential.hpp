@@ -56,8 +56,7 @@ protected:
 class Sequential : public ChainList {
 public:
     // A link of any type, or a function of a variable. Functions with more parameters need a
-    // lambda: [](const Variable& x) { return F::dropout(x, 0.5); }. What it captures is not copied
-    // by deep_copy(), not moved and not saved.
+    // lambda: [](const Variable& x) { return F::dropout(x, 0.5); }. Captured links stay outside.
     class Step : public Child {
     public:
         using Child::Child;

@@ -21,8 +21,7 @@ constexpr Range part_of(std::int64_t n, std::int64_t i, std::int64_t parts) noex
 struct Share {
     std::int64_t rank = 0;  // of this process
     std::int64_t size = 1;  // processes
-    // Parts of a minibatch, a multiple of size; 0: size. Each process has parts / size of them, one
-    // after the other, and next() returns one.
+    // Parts of a minibatch, a multiple of size; 0: size. next() returns one of this process's.
     std::int64_t parts = 0;
 };
 

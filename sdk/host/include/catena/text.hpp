@@ -83,8 +83,7 @@ public:
     std::int32_t unknown_id() const { return id(unknown); }
 
     std::vector<std::int32_t> encode(std::string_view text) const;
-    // The same for pieces, which are read twice, so that only the result is in memory. Throws
-    // DataError for more than 2^28 tokens.
+    // The same for pieces, which are read twice. Throws DataError for more than 2^28 tokens.
     std::vector<std::int32_t> encode(const TextPieces& text) const;
     // The tokens of a text that encode() replaces by "<unk>", in order, without "<unk>" itself.
     std::vector<std::string> missing(std::string_view text) const;

@@ -90,8 +90,7 @@ private:
 // minibatch has sentences of similar length; the order changes with each epoch.
 class Sentences final : public TextReader {
 public:
-    // Sentences longer than `longest` are cut. Throws ShapeError if there are no sentences, or
-    // unless batch_size and longest are at least 1.
+    // Longer sentences are cut. Throws ShapeError for sizes below 1 and for no sentences.
     Sentences(std::vector<std::int32_t> tokens, std::int32_t end, std::int64_t batch_size,
               std::int64_t longest, std::uint64_t seed = 0, Device device = {});
 

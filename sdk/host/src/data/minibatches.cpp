@@ -12,8 +12,7 @@
 namespace catena {
 namespace {
 
-// Returns the n rows of source whose indexes are in order, on a device. The copy is asynchronous if
-// the host cannot access the device's memory.
+// Returns n rows of source on a device. Copies asynchronously if the host cannot access its memory.
 Array gather(const Array& source, const std::int64_t* order, std::int64_t n, Device device) {
     Shape shape = source.shape();
     const std::int64_t rows = shape[0];

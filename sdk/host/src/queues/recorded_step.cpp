@@ -80,8 +80,7 @@ RecordedStep::Recording* RecordedStep::find(std::span<const Array> inputs) {
     return &added;
 }
 
-// Records the body. Returns false if memory is too small. First releases the cached memory of the device,
-// because a recording cannot use it.
+// Records the body, which cannot use the cached memory of the device. Returns false without memory.
 bool RecordedStep::record(Recording& recording, std::span<const Array> inputs) {
     stream_.device().release_cached();
     std::vector<Array> own, outputs;

@@ -29,8 +29,8 @@ inline std::int64_t call_time() noexcept {
 class CallObserver {
 public:
     virtual ~CallObserver() = default;
-    // Called after each run, also failed ones, in the thread that ran it, when the work has ended,
-    // unless it is recorded. Must not throw.
+    // Called after the work of each run, also failed ones, in the thread that ran it. Recorded work
+    // is not waited for. Must not throw.
     virtual void called(const KernelCall& call) noexcept = 0;
 };
 

@@ -17,8 +17,7 @@ struct MultiNodeOptions {
     std::int64_t bucket_bytes = std::int64_t{25} << 20;
     // Sends a bucket in backward(), when all its gradients are computed. Else update() sends all.
     bool overlap = true;
-    // The dtype of gradients on the wire: float16 or bfloat16 halve the traffic; sums are rounded.
-    // By default that of the parameter.
+    // The dtype of gradients on the wire: float16 or bfloat16 halve the traffic, and round sums.
     std::optional<Dtype> wire = {};
     // update() uses the gradients of the previous step, which were sent during this one. The first
     // update() changes nothing, and the last gradients are not used. Not for a LossScale.

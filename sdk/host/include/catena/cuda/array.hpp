@@ -96,8 +96,7 @@ private:
 // Throws the errors of get_gpu().
 RandomGenerator get_generator(const DeviceLike& device = {});
 // Restarts the stream of one GPU: with a seed as catena::seed(s) does for all devices, without one
-// from a random number of the system. The initial seed is catena::initial_seed(), that is
-// $CATENA_SEED. Throws the errors of get_gpu().
+// from a random number of the system. Throws the errors of get_gpu().
 void seed(std::optional<std::uint64_t> s = {}, const DeviceLike& device = {});
 
 }  // namespace catena::cuda

@@ -25,8 +25,7 @@ struct ImageScaling : Visitable {
     void visit(Visitor& visitor) override;
 };
 
-// Computes the mean and the deviation of the center crops of at most `most` images, evenly chosen.
-// Throws the errors of read_image().
+// Measures the center crops of at most `most` images, evenly chosen. Throws as read_image().
 ImageScaling measure_images(const ImageFolder& folder, std::int64_t side, std::int64_t crop,
                             std::int64_t most);
 

@@ -49,8 +49,7 @@ public:
     explicit Gpt(const Sizes& sizes) : Gpt(sizes, Details(sizes.layout)) {}
     Gpt(const Sizes& sizes, const Details& details);
 
-    // Scores (N, T, words) of the token after each of x (N, T), int32 or int64, where T <= context.
-    // Throws ShapeError if x does not fit.
+    // Scores (N, T, words) of the token after each of x (N, T), or ShapeError unless T <= context.
     Variable operator()(const Variable& x) const override;
     // mask, lengths: those of MultiHeadAttention, for every block.
     Variable operator()(const Variable& x, const Variable& mask,
@@ -91,15 +90,13 @@ private:
 // the files that model.safetensors.index.json lists. Its type is gpt2, llama (also SmolLM2), qwen2
 // or qwen3, without sliding windows; rotary positions may be scaled linearly or as in Llama 3.
 // dropout: as in Gpt::Sizes. Draws no random numbers. Throws DataError if a file is missing or
-// damaged, if arrays are missing or left over, and if the configuration has a value that Gpt does
-// not support.
+// damaged, if arrays are missing or left over, and for values that Gpt does not support.
 Gpt load_gpt(const std::filesystem::path& folder, double dropout = 0);
 // The tokens that end a text, by eos_token_id in the folder's generation_config.json or else in
 // config.json; empty if neither has it. Throws DataError for a damaged file.
 std::vector<std::int32_t> load_end_tokens(const std::filesystem::path& folder);
 // The text of a config.json for the model, and a model with initial weights for such a text.
-// make_gpt() throws DataError as load_gpt(), and config_of() InvalidError if the model is none
-// of these types, because of its Details.
+// make_gpt() throws DataError as load_gpt(), and config_of() InvalidError for other Details.
 std::string config_of(const Gpt& model);
 Gpt make_gpt(std::string_view config, double dropout = 0);
 // Writes config.json and model.safetensors to a folder, for load_gpt() and for Hugging Face's

@@ -33,8 +33,7 @@ public:
     std::span<const std::int32_t> beginning() const noexcept;
     // The token that ends a text or a line, or -1. A model can begin a new text after it.
     std::int32_t end() const;
-    // The tokens that end a text: the end token of a byte-pair encoding, if it has one. The line
-    // end of a vocabulary does not end a text.
+    // The tokens that end a text: the end token of a byte-pair encoding. A line end does not.
     std::vector<std::int32_t> ends() const;
 
     void visit(Visitor& visitor) override;

@@ -2,11 +2,8 @@
 #include <catena/catena.hpp>
 #include <catena/fail.hpp>
 #include <catena/images.hpp>
-#include <catena/models/classifier.hpp>
 #include <catena/models/image_nets.hpp>
 #include <catena/trainer.hpp>
-
-#include <fmt/format.h>
 
 #include <cmath>
 

@@ -2,10 +2,8 @@
 #include <catena/catena.hpp>
 #include <catena/fail.hpp>
 #include <catena/models.hpp>
-#include <catena/models/classifier.hpp>
 #include <catena/trainer.hpp>
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 
 using namespace catena;

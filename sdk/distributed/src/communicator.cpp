@@ -12,7 +12,6 @@
 #include <cmath>
 #include <cstdlib>
 #include <exception>
-#include <map>
 #include <mutex>
 #include <thread>
 

@@ -1,5 +1,4 @@
 // The state of links on all ranks, data sets divided over ranks, and means over all ranks.
-#include <catena/cuda/device.hpp>
 #include <catena/distributed/data.hpp>
 #include <catena/distributed/multi_node_optimizer.hpp>
 #include <catena/fail.hpp>

@@ -6,7 +6,6 @@
 #include <catena/models/byte_pair_encoding.hpp>
 #include <catena/models/tokenizer.hpp>
 #include <catena/read_file.hpp>
-#include <catena/text.hpp>
 
 #include <bitset>
 #include <queue>

@@ -10,7 +10,6 @@
 #include <cmath>
 #include <iostream>
 #include <optional>
-#include <type_traits>
 
 namespace po = boost::program_options;
 

@@ -1,7 +1,6 @@
 // Program: the common options and what they do. Output: stdout and the log. run_program(): errors as
 // text and exit codes.
 #include <catena/catena.hpp>
-#include <catena/data_error.hpp>
 #include <catena/fail.hpp>
 #include <catena/program.hpp>
 
@@ -13,7 +12,6 @@
 #include <command_line.hpp>
 
 #include <cerrno>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <sstream>

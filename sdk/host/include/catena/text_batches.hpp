@@ -32,6 +32,15 @@ public:
     std::int64_t epoch() const noexcept { return epoch_; }
 
 protected:
+    TextReader() = default;
+    TextReader(std::vector<std::int32_t> tokens, std::int64_t batch_size, Device device)
+        : tokens_(std::move(tokens)),
+          batch_size_(batch_size),
+          device_(device ? device : Device::current()) {}
+
+    std::vector<std::int32_t> tokens_;
+    std::int64_t batch_size_ = 0;
+    Device device_;  // of pieces
     std::int64_t epoch_ = 0;
 };
 
@@ -52,10 +61,7 @@ public:
     void visit(Visitor& visitor) override;
 
 private:
-    std::vector<std::int32_t> tokens_;
-    std::int64_t batch_size_;
     std::int64_t steps_;
-    Device device_;
     std::int64_t length_;  // of a stream, in pairs of a token and its successor
     std::int64_t position_ = 0;
 };
@@ -76,10 +82,8 @@ public:
 private:
     void order_epoch();
 
-    std::vector<std::int32_t> tokens_;
-    std::int64_t batch_size_, steps_;
+    std::int64_t steps_;
     std::uint64_t seed_;
-    Device device_;
     std::int64_t windows_;                                   // in an epoch
     std::int64_t position_ = 0;                              // windows read in this epoch
     std::pair<std::int64_t, std::uint64_t> ordered_{-1, 0};  // the epoch and seed of begins_
@@ -106,12 +110,10 @@ private:
     };
     void order_epoch();
 
-    std::vector<std::int32_t> tokens_;  // between end tokens
-    std::vector<Sentence> sentences_;
-    std::int64_t batch_size_, longest_;
+    std::vector<Sentence> sentences_;  // of tokens_, which begin and end with an end token
+    std::int64_t longest_;
     std::uint64_t seed_;
-    Device device_;
-    std::int64_t size_;
+    std::int64_t size_ = 0;
     std::int64_t batch_ = 0;                                 // in this epoch
     std::int64_t position_ = 0;                              // tokens in earlier batches
     std::pair<std::int64_t, std::uint64_t> ordered_{-1, 0};  // the epoch and seed of batches_

@@ -55,11 +55,7 @@ Array TextBatch::by_text(const Array& tokens) const {
 
 RunningText::RunningText(std::vector<std::int32_t> tokens, std::int64_t batch_size,
                          std::int64_t steps, Device device)
-    : tokens_(std::move(tokens)),
-      batch_size_(batch_size),
-      steps_(steps),
-      device_(device ? device : Device::current()),
-      length_(0) {
+    : TextReader(std::move(tokens), batch_size, device), steps_(steps), length_(0) {
     require_sizes("RunningText", batch_size_, "steps", steps_);
     length_ = (std::ssize(tokens_) - 1) / batch_size_;
     require(length_ >= 1, "RunningText", "tokens",
@@ -90,12 +86,7 @@ void RunningText::visit(Visitor& visitor) {
 
 RandomWindows::RandomWindows(std::vector<std::int32_t> tokens, std::int64_t batch_size,
                              std::int64_t steps, std::uint64_t seed, Device device)
-    : tokens_(std::move(tokens)),
-      batch_size_(batch_size),
-      steps_(steps),
-      seed_(seed),
-      device_(device ? device : Device::current()),
-      windows_(0) {
+    : TextReader(std::move(tokens), batch_size, device), steps_(steps), seed_(seed), windows_(0) {
     require_sizes("RandomWindows", batch_size_, "steps", steps_);
     // One less than fit, so that there is room to move them.
     windows_ = std::max<std::int64_t>((std::ssize(tokens_) - 1) / steps_ - 1, 1);
@@ -136,25 +127,20 @@ void RandomWindows::visit(Visitor& visitor) {
 
 Sentences::Sentences(std::vector<std::int32_t> tokens, std::int32_t end, std::int64_t batch_size,
                      std::int64_t longest, std::uint64_t seed, Device device)
-    : batch_size_(batch_size),
-      longest_(longest),
-      seed_(seed),
-      device_(device ? device : Device::current()),
-      size_(0) {
+    : TextReader(std::move(tokens), batch_size, device), longest_(longest), seed_(seed) {
     require_sizes("Sentences", batch_size_, "longest", longest);
-    tokens.insert(tokens.begin(), end);
-    tokens.push_back(end);
-    const std::int64_t room = std::min(longest, std::ssize(tokens));
-    for (std::int64_t begin = 0; begin + 1 < std::ssize(tokens);) {  // behind it is a sentence
+    tokens_.insert(tokens_.begin(), end);
+    tokens_.push_back(end);
+    const std::int64_t room = std::min(longest, std::ssize(tokens_));
+    for (std::int64_t begin = 0; begin + 1 < std::ssize(tokens_);) {  // behind it is a sentence
         std::int64_t stop = begin;
-        while (tokens[static_cast<std::size_t>(stop + 1)] != end) ++stop;
+        while (tokens_[static_cast<std::size_t>(stop + 1)] != end) ++stop;
         for (std::int64_t at = begin; stop > begin && at <= stop; at += room) {  // not if empty
             sentences_.push_back({at, std::min(room, stop + 1 - at)});
             size_ += sentences_.back().length;
         }
         begin = stop + 1;
     }
-    tokens_ = std::move(tokens);
     require(!sentences_.empty(), "Sentences", "sentences", "at least one", 0);
 }
 

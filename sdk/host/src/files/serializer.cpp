@@ -349,10 +349,11 @@ using Write = void (*)(const fs::path&, const Npz&);
 
 void save(Write write, const fs::path& file, const Visitable& object,
           const std::map<std::string, Array>* wholes = nullptr) {
-    Writer writer(false, wholes);
-    // The const_cast is safe: the writer only reads.
-    const_cast<Visitable&>(object).visit(writer);
-    write(file, writer.result);
+    naming_file("save", file, [&] {
+        Writer writer(false, wholes);
+        const_cast<Visitable&>(object).visit(writer);  // the writer only reads
+        write(file, writer.result);
+    });
 }
 
 // A part of an array in a file.
@@ -517,18 +518,16 @@ LoadOptions part(std::string_view path) { return {.path = std::string(path)}; }
 
 }  // namespace
 
-void save_npz(const fs::path& file, const Visitable& object) {
-    naming_file("save", file, [&] { save(write_npz, file, object); });
-}
+void save_npz(const fs::path& file, const Visitable& object) { save(write_npz, file, object); }
 void save_safetensors(const fs::path& file, const Visitable& object) {
-    naming_file("save", file, [&] { save(write_safetensors, file, object); });
+    save(write_safetensors, file, object);
 }
 void save_snapshot(const fs::path& file, const Visitable& object) {
-    naming_file("save", file, [&] { save(write_stored, file, object); });
+    save(write_stored, file, object);
 }
 void save_snapshot(const fs::path& file, const Visitable& object,
                    const std::map<std::string, Array>& wholes) {
-    naming_file("save", file, [&] { save(write_stored, file, object, &wholes); });
+    save(write_stored, file, object, &wholes);
 }
 
 void save_part(const fs::path& file, const Visitable& object, int index, int count,

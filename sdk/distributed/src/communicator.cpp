@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <exception>
 #include <mutex>
+#include <ranges>
 #include <thread>
 
 #include <fmt/ranges.h>
@@ -45,12 +46,8 @@ double default_timeout() {
 }
 
 bool in_list(std::string_view list, std::string_view name) {
-    while (!list.empty()) {
-        const std::size_t comma = list.find(',');
-        if (list.substr(0, comma) == name) return true;
-        list = comma == list.npos ? std::string_view() : list.substr(comma + 1);
-    }
-    return false;
+    return std::ranges::any_of(std::views::split(list, ','),
+                               [&](const auto& each) { return std::ranges::equal(each, name); });
 }
 
 constexpr const char* kind_name(int kind) {

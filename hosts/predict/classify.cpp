@@ -1,7 +1,6 @@
 // Classifies images.
 #include "predict.hpp"
 
-#include <catena/fail.hpp>
 #include <catena/images.hpp>
 
 #include <fmt/ranges.h>

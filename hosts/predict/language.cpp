@@ -1,8 +1,6 @@
 // Generates text and finds similar words.
 #include "predict.hpp"
 
-#include <catena/fail.hpp>
-
 using namespace catena;
 
 namespace {

@@ -89,8 +89,7 @@ public:
         marks_.push_back({std::chrono::duration<double>(now - last_).count(), things});
         last_ = now;
     }
-    // "123.4 images/s". Without begin(), the first of several marks is ignored, because it includes
-    // one-time work.
+    // "123.4 images/s". Without begin(), ignores the first of several marks, with one-time work.
     std::string rate(const std::string& things) const {
         double seconds = 0;
         std::int64_t count = 0;

@@ -146,8 +146,7 @@ private:
         optimizer->update();
         return {loss.data(), F::accuracy(y.data(), batch[1])};
     }
-    // Trains each replica on a part of the minibatch. The gradient is the mean of the replicas'
-    // gradients, weighted by the sizes of their parts.
+    // Trains each replica on a part of the minibatch, and weighs their gradients by its size.
     void learn_side_by_side(std::span<const Array> batch) {
         const std::int64_t n = batch[0].shape()[0], parts = std::ssize(replicas_);
         std::vector<std::int64_t> ends;

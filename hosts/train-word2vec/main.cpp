@@ -68,8 +68,7 @@ struct WordsOfText {
     std::vector<std::int64_t> counts;  // one count per word of the vocabulary
 };
 
-// Makes minibatches of positions in random order. Each minibatch draws the number of context words
-// on each side. The state is (seed, epoch, position).
+// Minibatches of positions in random order. Each draws the number of context words on each side.
 class Contexts final : public Visitable, public SharedReader {
 public:
     struct Batch {

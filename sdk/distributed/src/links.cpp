@@ -115,8 +115,7 @@ private:
     std::int64_t count_;
 };
 
-// Moments of the values of all ranks from those of each rank (Chan et al., "Algorithms for computing
-// the sample variance", 1983).
+// Moments of all ranks from those of each (Chan et al., "Computing the sample variance", 1983).
 links::BatchNormalization::Normalized normalize_over_ranks(const Communicator& comm,
                                                            const Variable& x, const Variable& gamma,
                                                            const Variable& beta, double eps) {

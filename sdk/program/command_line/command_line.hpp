@@ -38,8 +38,7 @@ std::string shell_word(const std::string& word);
 
 // The message if memory runs out. It names the options. got: what the device or the system said.
 std::string short_of_memory(std::string_view got);
-// Writes what stdout has buffered, so that a reader of a long run sees it. Throws
-// std::runtime_error with the reason if that cannot be done.
+// Writes what stdout has buffered. Throws std::runtime_error with the reason if it cannot.
 void flush_output();
 
 // Runs the body of main() and returns the exit code: what body returns; 2 for

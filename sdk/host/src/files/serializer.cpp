@@ -388,8 +388,7 @@ StoredPart stored_part(const std::string& name, const NpyArray& part) {
     return result;
 }
 
-// The values in the files of all processes that an object needs: the local ones of one process,
-// and the elements of parts. Others have no bytes.
+// Of the files of all processes: local values of one, and needed elements of parts.
 class Joined {
 public:
     Joined(std::span<const fs::path> files, std::size_t own, const Expected& expected)

@@ -60,8 +60,7 @@ public:
     std::int64_t size() const { return bytes_ ? bytes_.nbytes() : 0; }
     Device device() const { return bytes_ ? bytes_.device() : Device(); }
     // The same memory as uint8 (size,).
-    const Array& array() const& { return bytes_; }
-    Array array() && { return bytes_; }
+    Array array() const { return bytes_; }
 
 private:
     Array bytes_;

@@ -1,12 +1,10 @@
 // Classifies images.
 #include "predict.hpp"
 
-#include <catena/fail.hpp>
 #include <catena/images.hpp>
 
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <numeric>
 
 using namespace catena;

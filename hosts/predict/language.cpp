@@ -1,11 +1,6 @@
 // Generates text and finds similar words.
 #include "predict.hpp"
 
-#include <catena/fail.hpp>
-
-#include <algorithm>
-#include <variant>
-
 using namespace catena;
 
 namespace {
@@ -82,8 +77,7 @@ std::size_t whole_points(std::string_view text) {
     return text.size();
 }
 
-// Generates one token at a time, until the text ends. Calls show() after each. Returns the seconds
-// until the first.
+// Generates a text token by token, calling show() after each. Returns the seconds until the first.
 template <class Show>
 double follow(const Program& program, const Options& options, LanguageNet& net,
               std::vector<std::int32_t>& text, Generator generator, Timing& timing,

@@ -13,8 +13,7 @@ namespace catena {
 
 constexpr int max_json_depth = 64;
 
-// Looks at a text before it becomes a tree. (The library's parser with a callback takes quadratic time
-// for arrays of objects.)
+// Checks a text first. (The library's parser with a callback takes quadratic time for some texts.)
 class JsonCheck final : public nlohmann::json_sax<nlohmann::json> {
 public:
     explicit JsonCheck(std::optional<std::string>* repeated) : repeated_(repeated) {}
@@ -56,8 +55,7 @@ private:
 
 // The value of a text; is_discarded() if the text is no JSON, or if arrays and objects nest deeper: the
 // library copies and prints a tree by recursion, and a deep one would exhaust the stack. The library
-// keeps the last value of a key that an object has twice. With repeated, that is set to the last such
-// key, if there is one.
+// keeps the last value of a repeated key; `repeated`, if given, is set to the last such key.
 inline nlohmann::json parse_json(std::string_view text,
                                  std::optional<std::string>* repeated = nullptr) {
     JsonCheck check(repeated);

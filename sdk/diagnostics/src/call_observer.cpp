@@ -5,11 +5,6 @@
 #include <catena/diagnostics/call_observer.hpp>
 #include <catena/diagnostics/named_call.hpp>
 
-#include <algorithm>
-#include <map>
-#include <memory>
-#include <mutex>
-#include <new>
 #include <set>
 
 namespace catena {
@@ -35,22 +30,21 @@ std::uint64_t bytes_written(const catena_call& call) noexcept {
 
 constinit std::atomic<CallObserver*> current{nullptr};
 
-void wait(Queue& queue, const CallObserver& observer) {
+void wait(Queue& queue) {
     const bool recorded = queue.recording.load(std::memory_order_relaxed) != nullptr;
-    if (queue.async && !recorded && observer.waits()) queue.finish();
+    if (queue.async && !recorded) queue.finish();
 }
 
 std::int64_t begin(Queue& queue) noexcept {
-    const CallObserver* const observer = call_observer();
-    if (!observer) return 0;
-    wait(queue, *observer);  // work that was launched before is not this kernel's time
+    if (!call_observer()) return 0;
+    wait(queue);  // work that was launched before is not this kernel's time
     return call_time();
 }
 
 void tell(Queue& queue, std::int64_t began, KernelCall call) {
     CallObserver* const observer = call_observer();
     if (!observer || !began) return;
-    wait(queue, *observer);
+    wait(queue);
     call.end = call_time();
     call.begin = began;
     call.group = running_group();

@@ -1,8 +1,6 @@
 // Names of addresses: from the dynamic symbols, else from the symbol tables of the files.
 #include "diagnostics.hpp"
 
-#include <fmt/format.h>
-
 #include <dlfcn.h>
 #include <execinfo.h>
 #include <fcntl.h>
@@ -11,8 +9,6 @@
 #include <unistd.h>
 #include <boost/core/demangle.hpp>
 
-#include <algorithm>
-#include <cstdint>
 #include <filesystem>
 
 namespace catena {

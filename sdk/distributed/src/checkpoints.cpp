@@ -8,11 +8,9 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <fstream>
-#include <map>
 #include <mutex>
 #include <sstream>
 
@@ -40,8 +38,7 @@ fs::path file_of(const fs::path& folder, int rank, int size) {
     return folder / fmt::format("rank-{}-of-{}.safetensors", rank, size);
 }
 
-// The number of ranks that have written a checkpoint; 0 unless it is complete: the mark has the
-// number and the sizes of the files.
+// The number of ranks of a checkpoint; 0 unless complete: the mark has it and the files' sizes.
 int ranks_of(const fs::path& folder) {
     std::ifstream text(folder / mark);
     int size = 0;
@@ -91,8 +88,15 @@ void on_first(const Communicator& comm, const Body& body) {
     if (!problem.empty()) throw DataError(problem);
 }
 
-// Throws the problem of the first rank that has one on all ranks.
-void check_all(const Communicator& comm, const std::string& problem) {
+// Calls body on all ranks; if it fails on some, all throw the problem of the first of them.
+template <class Body>
+void on_all(const Communicator& comm, const Body& body) {
+    std::string problem;
+    try {
+        body();
+    } catch (const std::exception& error) {
+        problem = error.what();
+    }
     const std::vector<std::string> all = comm.allgather_text(problem);
     for (std::size_t rank = 0; rank < all.size(); ++rank)
         if (!all[rank].empty())
@@ -153,11 +157,11 @@ Checkpoints::Checkpoints(Communicator communicator, fs::path folder, CheckpointO
         lock_ = lock_of(folder_);
         write_file(probe, "");
     });
-    std::string problem;
-    if (!fs::exists(probe))
-        problem = fmt::format("[Checkpoints] {}: expected a folder that all ranks share, got none",
-                              folder_.string());
-    check_all(comm_, problem);
+    on_all(comm_, [&] {
+        if (!fs::exists(probe))
+            fail<DataError>("[Checkpoints] {}: expected a folder that all ranks share, got none",
+                            folder_.string());
+    });
     if (comm_.rank() == 0) fs::remove(probe);
 }
 
@@ -187,14 +191,10 @@ void Checkpoints::save(std::int64_t step, const Visitable& state) const {
         clean_up(folder_);
         fs::create_directory(folder);
     });
-    std::string problem;
-    try {
+    on_all(comm_, [&] {
         save_part(file_of(folder, comm_.rank(), comm_.size()), state, comm_.rank(), comm_.size(),
                   options_.is_local);
-    } catch (const std::exception& error) {
-        problem = error.what();
-    }
-    check_all(comm_, problem);
+    });
     on_first(comm_, [&] {
         std::string text = fmt::format("{}\n", comm_.size());
         for (int rank = 0; rank < comm_.size(); ++rank)
@@ -228,13 +228,8 @@ std::optional<std::int64_t> Checkpoints::resume(Visitable& state) const {
     std::int64_t step = 0;
     int size = 0;
     std::istringstream(found) >> step >> size;
-    std::string problem;
-    try {
-        load_parts(files_of(step, size), comm_.rank(), state, options_.is_local);
-    } catch (const std::exception& error) {
-        problem = error.what();
-    }
-    check_all(comm_, problem);
+    on_all(comm_,
+           [&] { load_parts(files_of(step, size), comm_.rank(), state, options_.is_local); });
     return step;
 }
 

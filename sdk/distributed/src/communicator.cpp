@@ -1,20 +1,20 @@
-// Communicator: operations on arrays, through the tables of plugins.
+// Communicator: operations on arrays, through the tables of plugins. run_ranks(): threads as ranks.
+#include <catena/core/config.hpp>
 #include <catena/distributed/communicator.hpp>
 
 #include <catena/abi/ext/communicator.h>
 
-#include <catena/core/error.hpp>
 #include <catena/core/stream.hpp>
-#include <catena/core/tables.hpp>
 #include <catena/cuda/device.hpp>
 #include <catena/extension_call.hpp>
 #include <catena/fail.hpp>
 
-#include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <map>
+#include <exception>
 #include <mutex>
+#include <ranges>
+#include <thread>
 
 #include <fmt/ranges.h>
 
@@ -46,12 +46,8 @@ double default_timeout() {
 }
 
 bool in_list(std::string_view list, std::string_view name) {
-    while (!list.empty()) {
-        const std::size_t comma = list.find(',');
-        if (list.substr(0, comma) == name) return true;
-        list = comma == list.npos ? std::string_view() : list.substr(comma + 1);
-    }
-    return false;
+    return std::ranges::any_of(std::views::split(list, ','),
+                               [&](const auto& each) { return std::ranges::equal(each, name); });
 }
 
 constexpr const char* kind_name(int kind) {
@@ -93,7 +89,6 @@ struct Communicator::Request {
     Reduction reduction = Reduction::sum;
     std::vector<std::uint64_t> send_counts = {}, recv_counts = {};  // empty: count for each rank
     int tag = 0;
-    OperationOptions options = {};
 };
 
 struct Work::State {
@@ -272,6 +267,17 @@ void require_elements(const Array& array, std::int64_t expected, int kind, const
                          expected, array.size(), to_string(array.shape()));
 }
 
+// Returns the counts of the pieces of an array, of which `own` is this rank's.
+std::vector<std::uint64_t> pieces_of(const Communicator& comm, const Array& whole,
+                                     std::span<const std::int64_t> counts, const Array& own,
+                                     int kind, const char* what) {
+    auto pieces = counts_of(counts, whole, comm.size(), kind);
+    const std::int64_t expected = pieces.empty() ? piece_of(whole, comm.size(), kind)
+                                                 : counts[static_cast<std::size_t>(comm.rank())];
+    require_elements(own, expected, kind, what);
+    return pieces;
+}
+
 void require_array(const Array& array, int kind, const char* what) {
     if (!array)
         fail<InvalidError>("[{}] {}: expected an array, got an empty handle", kind_name(kind),
@@ -298,7 +304,7 @@ void Communicator::check_alone(const Request& r) {
                          r.reduction == Reduction::sum ? "sum" : "prod");
 }
 
-Work Communicator::start(Request r) const {
+Work Communicator::start(const Request& r, const OperationOptions& options) const {
     if (r.send && r.recv && (r.send.dtype() != r.recv.dtype()))
         fail<DtypeError>("[{}] y: expected {} as x, got {}", kind_name(r.kind),
                          catena::name(r.send.dtype()), catena::name(r.recv.dtype()));
@@ -307,11 +313,11 @@ Work Communicator::start(Request r) const {
                           r.send.device().name(), r.recv.device().name());
     if (!group_->table) {  // every piece is this process's
         check_alone(r);
-        const Array from = r.send, to = r.recv;
         if (r.kind == CATENA_OP_SEND || r.kind == CATENA_OP_RECV)
             fail<InvalidError>("[{}] peer: expected another rank, got a group of one",
                                kind_name(r.kind));
-        if (from && to && from.body() != to.body()) to.reshape({-1}).copy_from(from.reshape({-1}));
+        if (r.send && r.recv && r.send.body() != r.recv.body())
+            r.recv.reshape({-1}).copy_from(r.send.reshape({-1}));
         return {};
     }
     auto state = std::make_unique<Work::State>();
@@ -339,8 +345,8 @@ Work Communicator::start(Request r) const {
     o.count = static_cast<std::uint64_t>(r.count);
     o.send_counts = r.send_counts.empty() ? nullptr : r.send_counts.data();
     o.recv_counts = r.recv_counts.empty() ? nullptr : r.recv_counts.data();
-    o.timeout = r.options.timeout;
-    o.label = r.options.label.c_str();
+    o.timeout = options.timeout;
+    o.label = options.label.c_str();
     std::optional<ExtensionCall> access;  // waits for pending work on the arrays
     if (const Array any = state->any()) {
         access.emplace(any.device());
@@ -359,7 +365,7 @@ Work Communicator::start(Request r) const {
     return Work(std::move(state));
 }
 
-Work Communicator::barrier() const { return start({.kind = CATENA_OP_BARRIER}); }
+Work Communicator::barrier() const { return start({.kind = CATENA_OP_BARRIER}, {}); }
 
 Work Communicator::allreduce(const Array& x, Reduction reduction,
                              const OperationOptions& options) const {
@@ -371,12 +377,7 @@ Work Communicator::allreduce(const Array& x, const Array& y, Reduction reduction
     require_array(x, kind, "x");
     require_array(y, kind, "y");
     require_elements(y, x.size(), kind, "y");
-    return start({.kind = kind,
-                  .send = x,
-                  .recv = y,
-                  .count = x.size(),
-                  .reduction = reduction,
-                  .options = options});
+    return start({kind, x, y, x.size(), 0, reduction}, options);
 }
 
 Work Communicator::reduce(const Array& x, const Array& y, int root, Reduction reduction,
@@ -387,24 +388,14 @@ Work Communicator::reduce(const Array& x, const Array& y, int root, Reduction re
         require_array(y, kind, "y");
         require_elements(y, x.size(), kind, "y");
     }
-    return start({.kind = kind,
-                  .send = x,
-                  .recv = rank() == root ? y : Array(),
-                  .count = x.size(),
-                  .peer = root,
-                  .reduction = reduction,
-                  .options = options});
+    return start({kind, x, rank() == root ? y : Array(), x.size(), root, reduction}, options);
 }
 
 Work Communicator::bcast(const Array& x, int root, const OperationOptions& options) const {
     constexpr int kind = CATENA_OP_BCAST;
     require_array(x, kind, "x");
-    return start({.kind = kind,
-                  .send = rank() == root ? x : Array(),
-                  .recv = rank() == root ? Array() : x,
-                  .count = x.size(),
-                  .peer = root,
-                  .options = options});
+    const bool sends = rank() == root;
+    return start({kind, sends ? x : Array(), sends ? Array() : x, x.size(), root}, options);
 }
 
 Work Communicator::allgather(const Array& x, const Array& y, std::span<const std::int64_t> counts,
@@ -412,16 +403,9 @@ Work Communicator::allgather(const Array& x, const Array& y, std::span<const std
     constexpr int kind = CATENA_OP_ALLGATHER;
     require_array(x, kind, "x");
     require_array(y, kind, "y");
-    auto pieces = counts_of(counts, y, size(), kind);
-    const auto own =
-        pieces.empty() ? piece_of(y, size(), kind) : counts[static_cast<std::size_t>(rank())];
-    require_elements(x, own, kind, "x");
-    return start({.kind = kind,
-                  .send = x,
-                  .recv = y,
-                  .count = own,
-                  .recv_counts = std::move(pieces),
-                  .options = options});
+    Request request{kind, x, y, x.size()};
+    request.recv_counts = pieces_of(*this, y, counts, x, kind, "x");
+    return start(request, options);
 }
 
 Work Communicator::reduce_scatter(const Array& x, const Array& y, Reduction reduction,
@@ -430,17 +414,9 @@ Work Communicator::reduce_scatter(const Array& x, const Array& y, Reduction redu
     constexpr int kind = CATENA_OP_REDUCE_SCATTER;
     require_array(x, kind, "x");
     require_array(y, kind, "y");
-    auto pieces = counts_of(counts, x, size(), kind);
-    const auto own =
-        pieces.empty() ? piece_of(x, size(), kind) : counts[static_cast<std::size_t>(rank())];
-    require_elements(y, own, kind, "y");
-    return start({.kind = kind,
-                  .send = x,
-                  .recv = y,
-                  .count = own,
-                  .reduction = reduction,
-                  .send_counts = std::move(pieces),
-                  .options = options});
+    Request request{kind, x, y, y.size(), 0, reduction};
+    request.send_counts = pieces_of(*this, x, counts, y, kind, "y");
+    return start(request, options);
 }
 
 Work Communicator::gather(const Array& x, const Array& y, int root,
@@ -448,22 +424,13 @@ Work Communicator::gather(const Array& x, const Array& y, int root,
                           const OperationOptions& options) const {
     constexpr int kind = CATENA_OP_GATHER;
     require_array(x, kind, "x");
-    std::vector<std::uint64_t> pieces;
+    Request request{kind, x, {}, x.size(), root};
     if (rank() == root) {
         require_array(y, kind, "y");
-        pieces = counts_of(counts, y, size(), kind);
-        require_elements(
-            x,
-            pieces.empty() ? piece_of(y, size(), kind) : counts[static_cast<std::size_t>(rank())],
-            kind, "x");
+        request.recv = y;
+        request.recv_counts = pieces_of(*this, y, counts, x, kind, "x");
     }
-    return start({.kind = kind,
-                  .send = x,
-                  .recv = rank() == root ? y : Array(),
-                  .count = x.size(),
-                  .peer = root,
-                  .recv_counts = std::move(pieces),
-                  .options = options});
+    return start(request, options);
 }
 
 Work Communicator::scatter(const Array& x, const Array& y, int root,
@@ -471,22 +438,13 @@ Work Communicator::scatter(const Array& x, const Array& y, int root,
                            const OperationOptions& options) const {
     constexpr int kind = CATENA_OP_SCATTER;
     require_array(y, kind, "y");
-    std::vector<std::uint64_t> pieces;
+    Request request{kind, {}, y, y.size(), root};
     if (rank() == root) {
         require_array(x, kind, "x");
-        pieces = counts_of(counts, x, size(), kind);
-        require_elements(
-            y,
-            pieces.empty() ? piece_of(x, size(), kind) : counts[static_cast<std::size_t>(rank())],
-            kind, "y");
+        request.send = x;
+        request.send_counts = pieces_of(*this, x, counts, y, kind, "y");
     }
-    return start({.kind = kind,
-                  .send = rank() == root ? x : Array(),
-                  .recv = y,
-                  .count = y.size(),
-                  .peer = root,
-                  .send_counts = std::move(pieces),
-                  .options = options});
+    return start(request, options);
 }
 
 Work Communicator::alltoall(const Array& x, const Array& y,
@@ -499,33 +457,22 @@ Work Communicator::alltoall(const Array& x, const Array& y,
     if (send_counts.empty() != recv_counts.empty())
         fail<InvalidError>("[alltoall] counts: expected those of x and y, got one list");
     if (send_counts.empty()) require_elements(y, x.size(), kind, "y");
-    return start({.kind = kind,
-                  .send = x,
-                  .recv = y,
-                  .count = send_counts.empty() ? piece_of(x, size(), kind) : 0,
-                  .send_counts = counts_of(send_counts, x, size(), kind),
-                  .recv_counts = counts_of(recv_counts, y, size(), kind),
-                  .options = options});
+    Request request{kind, x, y, send_counts.empty() ? piece_of(x, size(), kind) : 0};
+    request.send_counts = counts_of(send_counts, x, size(), kind);
+    request.recv_counts = counts_of(recv_counts, y, size(), kind);
+    return start(request, options);
 }
 
 Work Communicator::send(const Array& x, int to, int tag, const OperationOptions& options) const {
     require_array(x, CATENA_OP_SEND, "x");
-    return start({.kind = CATENA_OP_SEND,
-                  .send = x,
-                  .count = x.size(),
-                  .peer = to,
-                  .tag = tag,
-                  .options = options});
+    return start({.kind = CATENA_OP_SEND, .send = x, .count = x.size(), .peer = to, .tag = tag},
+                 options);
 }
 
 Work Communicator::recv(const Array& y, int from, int tag, const OperationOptions& options) const {
     require_array(y, CATENA_OP_RECV, "y");
-    return start({.kind = CATENA_OP_RECV,
-                  .recv = y,
-                  .count = y.size(),
-                  .peer = from,
-                  .tag = tag,
-                  .options = options});
+    return start({.kind = CATENA_OP_RECV, .recv = y, .count = y.size(), .peer = from, .tag = tag},
+                 options);
 }
 
 namespace {
@@ -565,6 +512,45 @@ std::vector<std::string> Communicator::allgather_text(const std::string& text) c
         rest = rest.subspan(static_cast<std::size_t>(each));
     }
     return result;
+}
+
+void run_ranks(int n, const std::function<void(const Communicator&)>& body,
+               const std::vector<Device>& devices, double timeout) {
+    if (n < 1 || (!devices.empty() && std::ssize(devices) < n))
+        fail<InvalidError>("[run_ranks] ranks: expected at least 1 and {} devices, got {}", n,
+                           devices.size());
+    static std::atomic<int> groups = 0;
+    const std::string address = fmt::format("run_ranks {}", groups++);
+    std::mutex mutex;
+    std::exception_ptr first;
+    bool first_is_own = false;
+    const Config inherited = config();
+    const Device current = Device::current();
+    const auto run = [&](int rank) {
+        std::optional<Communicator> comm;
+        try {
+            config() = inherited;
+            const using_device scope(devices.empty() ? current
+                                                     : devices[static_cast<std::size_t>(rank)]);
+            comm = Communicator::open(
+                "threads", {.rank = rank, .size = n, .address = address, .timeout = timeout});
+            body(*comm);
+        } catch (const std::exception& error) {
+            const std::scoped_lock lock(mutex);
+            // A DeviceError may be a consequence of another rank's exception.
+            const bool own = dynamic_cast<const DeviceError*>(&error) == nullptr;
+            if (!first || (own && !first_is_own)) {
+                first = std::current_exception();
+                first_is_own = own;
+            }
+            if (comm) comm->abort(error.what());
+        }
+    };
+    {
+        std::vector<std::jthread> threads;
+        for (int rank = 0; rank < n; ++rank) threads.emplace_back(run, rank);
+    }
+    if (first) std::rethrow_exception(first);
 }
 
 }  // namespace catena::distributed

@@ -1,13 +1,10 @@
 // Differentiable operations. Each is linear, so its gradient is the adjoint operation.
-#include <catena/core/config.hpp>
 #include <catena/cuda/device.hpp>
 #include <catena/distributed/functions.hpp>
 #include <catena/fail.hpp>
 #include <catena/function_forms.hpp>
 #include <catena/function_node.hpp>
 #include <catena/functions.hpp>
-#include <catena/functions/indexing.hpp>
-#include <catena/operators.hpp>
 #include <catena/share.hpp>
 
 #include <numeric>
@@ -45,8 +42,7 @@ std::int64_t total(const Rows& rows) {
 
 Array delegate() { return Array::zeros({}, Dtype::float32, cuda::host()); }
 
-// An operation that is linear in its input, if it has one. The adjoint computes the input's gradient
-// from the output's.
+// A linear operation, perhaps without input. The adjoint is that of the gradients.
 class Operation final : public FunctionNode {
 public:
     using Forward = std::function<Array(const Array& x)>;
@@ -57,9 +53,7 @@ public:
     std::string label() const override { return name_; }
 
 private:
-    std::vector<Array> forward(ArraySpan x) override {
-        return {forward_(x.empty() ? Array() : x[0])};
-    }
+    Arrays forward(ArraySpan x) override { return {forward_(x.empty() ? Array() : x[0])}; }
     Variables backward(Targets targets, VariableSpan gy) override {
         // A gradient that is constant here may not be constant on other ranks. If there are
         // gradients of second order, all ranks must compute them.
@@ -220,7 +214,7 @@ Variable recv_known(const Communicator& comm, const Variable& before, int from, 
 }
 
 class PseudoConnect final : public FunctionNode {
-    std::vector<Array> forward(ArraySpan inputs) override {
+    Arrays forward(ArraySpan inputs) override {
         retain_inputs({0});
         return {inputs.begin() + 1, inputs.end()};
     }

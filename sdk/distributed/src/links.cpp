@@ -1,12 +1,9 @@
 // Linear links divided over ranks, and batch normalization over the minibatches of all ranks.
-#include <catena/cuda/device.hpp>
 #include <catena/distributed/functions.hpp>
 #include <catena/distributed/links.hpp>
 #include <catena/fail.hpp>
 #include <catena/function_node.hpp>
-#include <catena/functions.hpp>
 #include <catena/functions/indexing.hpp>
-#include <catena/operators.hpp>
 #include <catena/share.hpp>
 
 #include <numeric>
@@ -87,13 +84,13 @@ public:
     explicit Moments(std::int64_t count) : count_(std::max<std::int64_t>(count, 1)) {}
 
 private:
-    std::vector<Array> forward(ArraySpan inputs) override {
+    Arrays forward(ArraySpan inputs) override {
         const Array& x = inputs[0];
         const std::int64_t channels = x.shape()[1];
         const Array gamma = Array::ones({channels}, x.dtype(), x.device());
         static const PluginFunction normalize("catena.batch_normalization");
         const Array given[] = {x, gamma, gamma};
-        const std::vector<Array> y = normalize.forward(given);
+        const Arrays y = normalize.forward(given);
         const Array moments = Array::empty({1, 2, channels}, y[1].dtype(), x.device());
         moments.view(0, {channels}).copy_from(y[1]);
         moments.view(channels, {channels}).copy_from(y[2]);
@@ -118,8 +115,7 @@ private:
     std::int64_t count_;
 };
 
-// Moments of the values of all ranks from those of each rank (Chan et al., "Algorithms for computing
-// the sample variance", 1983).
+// Moments of all ranks from those of each (Chan et al., "Computing the sample variance", 1983).
 links::BatchNormalization::Normalized normalize_over_ranks(const Communicator& comm,
                                                            const Variable& x, const Variable& gamma,
                                                            const Variable& beta, double eps) {

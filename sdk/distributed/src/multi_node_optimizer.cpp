@@ -2,12 +2,9 @@
 #include "same.hpp"
 
 #include <catena/core/config.hpp>
-#include <catena/cuda/device.hpp>
 #include <catena/distributed/multi_node_optimizer.hpp>
 #include <catena/fail.hpp>
 #include <catena/operators.hpp>
-
-#include <algorithm>
 
 namespace catena::distributed {
 namespace {
@@ -61,16 +58,107 @@ public:
           shards_(options.shard && comm_.size() > 1) {}
     ~Exchange() override { remove_hooks(); }
 
-    void setup(Link& link);
+    void setup(Link& link) {
+        restart();
+        remove_hooks();
+        bcast_data(comm_, link);
+        const std::vector<NamedParameter> all = link.collect_parameters();
+        std::vector<NamedParameter> trained = trained_everywhere(all);
+        for (const NamedParameter& each : trained) {
+            if (options_.overlap && each.variable.node().grad_hook)
+                fail<InvalidError>(
+                    "[MultiNodeOptimizer] {}: expected a variable without a hook of gradients, got "
+                    "one with a hook: MultiNodeOptions{{.overlap = false}} needs none",
+                    each.name);
+        }
+        parameters_ = std::move(trained);
+        pairwise_ = options_.pairwise.value_or(config().deterministic);
+        sums_.assign(parameters_.size(), {});
+        asks_to_stop_ = all_stop_ = false;
+        fill_buckets();
+        make_flights();
+        parts_.assign(parameters_.size(), Variable());
+        if (shards_) optimizer_.setup_parts(own_parts());
+        else optimizer_.setup(all);
+        memory_of_parameters_.clear();
+        for (const NamedParameter& each : parameters_)
+            memory_of_parameters_.push_back(each.variable.data().body());
+        restart();
+        for (std::size_t i = 0; i < parameters_.size() && options_.overlap; ++i)
+            parameters_[i].variable.set_grad_hook([this, i] { ready(i); });
+    }
     const Communicator& communicator() const { return all_; }
-    void set_weight(double weight);
+    void set_weight(double weight) {
+        if (began() && !prepared_ && weight != weight_)
+            fail<InvalidError>(
+                "[MultiNodeOptimizer] weight: expected it before backward(), got {} after "
+                "gradients with {} were sent",
+                weight, weight_);
+        weight_ = weight;
+    }
     void request_stop() { asks_to_stop_ = true; }
     bool stop_requested() const { return all_stop_; }
 
-    void prepare_grads() override;
-    bool begin_update() override;
-    void end_update() override;
-    void cleargrads() override;
+    void prepare_grads() override {
+        if (accumulates())
+            fail<InvalidError>(
+                "[MultiNodeOptimizer] gradients: expected their use in a hook of the optimizer, "
+                "because update() adds up those of {} minibatches, got minibatch {}",
+                options_.accumulate, minibatch_ + 1);
+        if (options_.double_buffering && !prepared_)
+            fail<InvalidError>(
+                "[MultiNodeOptimizer] gradients: expected their use in a hook of the optimizer, "
+                "because update() has those of the previous step with double buffering, got a use "
+                "before it");
+        exchange();
+    }
+    bool begin_update() override {
+        if (accumulates()) {
+            for (std::size_t i = 0; i < parameters_.size(); ++i) {
+                (void)total(i);
+                parameters_[i].variable.cleargrad();
+            }
+            ++minibatch_;
+            return false;
+        }
+        exchange();
+        if (has_results_) return true;
+        restart();
+        return false;
+    }
+    // With `shard`, gives all ranks the parameters that this one has updated.
+    void end_update() override {
+        if (shards_) {
+            std::vector<Work> works;
+            for (std::size_t b = 0; b < buckets_.size(); ++b) {
+                const Bucket& bucket = buckets_[b];
+                const Array& memory = flights_[b].memory;
+                for (const Piece& piece : bucket.pieces) {
+                    const Variable& part = parts_[piece.parameter];
+                    if (!part) continue;
+                    memory.view(own_range(bucket, piece).first, part.shape())
+                        .copy_from(part.data());
+                    part.cleargrad();
+                }
+                works.push_back(
+                    comm_.allgather(memory.view(piece_begin(bucket), {piece_size(bucket)}), memory,
+                                    {}, {.label = "parameters of " + bucket.label}));
+            }
+            for (std::size_t b = 0; b < buckets_.size(); ++b) {
+                works[b].wait();
+                for (const Piece& piece : buckets_[b].pieces) {
+                    const Array& data = parameters_[piece.parameter].variable.data();
+                    data.copy_from(flights_[b].memory.view(piece.begin, data.shape()));
+                }
+            }
+        }
+        restart();
+    }
+    void cleargrads() override {
+        if (prepared_ || began()) restart();
+        if (!shards_) return;
+        for (const NamedParameter& each : parameters_) each.variable.cleargrad();
+    }
     Array sum_over_parts(Array own) override {
         if (shards_) comm_.allreduce(own, Reduction::sum, {.label = "norm"}).wait();
         return own;
@@ -92,21 +180,256 @@ private:
         const std::int64_t low = piece_begin(bucket), high = low + piece_size(bucket);
         return {std::max(low, piece.begin), std::min(high, piece.begin + piece.size)};
     }
-    void remove_hooks();
-    std::vector<NamedParameter> trained_everywhere(const std::vector<NamedParameter>& all) const;
-    void fill_buckets();
-    void make_flights();
-    std::vector<ParameterPart> own_parts();
-    void ready(std::size_t i);
-    Array total(std::size_t i);
-    void fill(std::size_t i);
-    void send(std::size_t b);
-    void send_complete();
-    void exchange();
-    void receive(std::size_t b);
-    void take_results(const std::vector<bool>& any);
-    bool exists(std::size_t i) const;
-    void restart();
+    void remove_hooks() {
+        for (const NamedParameter& each : parameters_) each.variable.set_grad_hook({});
+        parameters_.clear();
+        buckets_.clear();  // they refer to parameters
+        flights_.clear();
+        before_.clear();
+    }
+    // The parameters that require a gradient. Throws unless they are the same on all ranks.
+    std::vector<NamedParameter> trained_everywhere(const std::vector<NamedParameter>& all) const {
+        std::vector<NamedParameter> result;
+        std::string text;
+        for (const NamedParameter& each : all) {
+            const bool trained = each.variable.requires_grad();
+            if (trained) result.push_back(each);
+            text += fmt::format("{} {} a gradient\n", each.name, trained ? "requires" : "without");
+        }
+        require_same(comm_, "MultiNodeOptimizer", text, 0);
+        return result;
+    }
+    // The last parameters come first, because their gradients are computed first.
+    void fill_buckets() {
+        buckets_.clear();
+        places_.assign(parameters_.size(), {});
+        for (std::size_t i = parameters_.size(); i-- > 0;) {
+            const Array& data = parameters_[i].variable.data();
+            const std::int64_t item = item_size(data.dtype());
+            const auto fits = [&](const Bucket& b) {
+                return b.dtype == data.dtype() && b.device == data.device() &&
+                       (b.size + data.size()) * item <= options_.bucket_bytes;
+            };
+            if (buckets_.empty() || !fits(buckets_.back())) {
+                Bucket& bucket = buckets_.emplace_back();
+                bucket.dtype = data.dtype();
+                bucket.device = data.device();
+                const bool narrows = options_.wire && item_size(*options_.wire) < item;
+                bucket.wire = narrows ? *options_.wire : bucket.dtype;
+            }
+            Bucket& bucket = buckets_.back();
+            places_[i] = {buckets_.size() - 1, bucket.pieces.size()};
+            bucket.pieces.push_back({i, bucket.size, data.size()});
+            bucket.size = round_up(bucket.size + data.size(), alignment);
+        }
+        for (std::size_t b = 0; b < buckets_.size(); ++b) {
+            Bucket& bucket = buckets_[b];
+            if (shards_ || pairwise_) bucket.size = round_up(bucket.size, alignment * comm_.size());
+            bucket.label = fmt::format("gradients {} of {}", b + 1, buckets_.size());
+        }
+    }
+    void make_flights() {
+        flights_ = std::vector<Flight>(buckets_.size());
+        for (std::size_t b = 0; b < buckets_.size(); ++b) {
+            const Bucket& bucket = buckets_[b];
+            Flight& flight = flights_[b];
+            flight.memory = Array::zeros({bucket.size}, bucket.dtype, bucket.device);
+            if (bucket.wire != bucket.dtype)
+                flight.wire = Array::zeros({bucket.size}, bucket.wire, bucket.device);
+            if (pairwise_) flight.rows = Array::zeros({bucket.size}, bucket.wire, bucket.device);
+        }
+    }
+    std::vector<ParameterPart> own_parts() {
+        std::vector<ParameterPart> result;
+        for (std::size_t i = 0; i < parameters_.size(); ++i) {
+            const auto& [name, whole] = parameters_[i];
+            const Bucket& bucket = buckets_[places_[i].bucket];
+            const Piece& piece = bucket.pieces[places_[i].piece];
+            const auto [begin, end] = own_range(bucket, piece);
+            if (begin < end)
+                parts_[i] = Parameter(whole.data().view(begin - piece.begin, {end - begin}));
+            result.push_back({name, parts_[i], whole, begin - piece.begin});
+        }
+        return result;
+    }
+    // backward() has computed the gradient of a parameter.
+    void ready(std::size_t i) {
+        if (prepared_) restart();  // the last step was given up before its update()
+        if (accumulates()) return;
+        if (filled_[i]) {
+            if (again_.empty()) again_ = parameters_[i].name;
+            return;
+        }
+        fill(i);
+        send_complete();
+    }
+    // A parameter's gradient in all minibatches, or none. Pairwise, sums[level] has 2^level of them.
+    Array total(std::size_t i) {
+        Array sum = parameters_[i].variable.grad();
+        if (sum && weight_ != 1) sum = sum * weight_;
+        std::vector<Array>& sums = sums_[i];
+        std::size_t level = 0;
+        for (; pairwise_ ? (minibatch_ >> level & 1) != 0 : level == 0; ++level)
+            if (level < sums.size()) sum = add_terms(std::exchange(sums[level], Array()), sum);
+        if (accumulates()) {
+            if (!pairwise_) level = 0;
+            sums.resize(std::max(sums.size(), level + 1));
+            sums[level] = sum;
+            return {};
+        }
+        for (Array& each : sums) sum = add_terms(std::exchange(each, Array()), sum);
+        return sum;
+    }
+    void fill(std::size_t i) {
+        const std::size_t b = places_[i].bucket;
+        Bucket& bucket = buckets_[b];
+        const Piece& piece = bucket.pieces[places_[i].piece];
+        const Flight& flight = flights_[b];
+        const Array& target = flight.wire ? flight.wire : flight.memory;
+        const Array place = target.view(piece.begin, {piece.size});
+        const Array& own = parameters_[i].variable.grad();
+        sent_[i] = own ? own.body() : nullptr;
+        Array gradient = total(i);
+        filled_[i] = true;
+        --bucket.missing;
+        if (!gradient) return place.fill(0);
+        gradient = gradient.reshape({-1});
+        // Halves are divided here, because their sum could overflow; other pairwise sums afterwards.
+        const auto minibatches = static_cast<double>(options_.accumulate);
+        const double parts = flight.wire ? minibatches * comm_.size() : pairwise_ ? 1 : minibatches;
+        if (parts != 1) gradient = gradient * (1 / parts);
+        place.copy_from(gradient.astype(bucket.wire));
+    }
+    void send(std::size_t b) {
+        const Bucket& bucket = buckets_[b];
+        Flight& flight = flights_[b];
+        const Array& data = flight.wire ? flight.wire : flight.memory;
+        const OperationOptions named{.label = bucket.label};
+        const Reduction reduction = flight.wire ? Reduction::sum : Reduction::mean;
+        if (pairwise_) flight.work = comm_.alltoall(data, flight.rows, {}, {}, named);
+        else if (shards_)
+            flight.work = comm_.reduce_scatter(
+                data, data.view(piece_begin(bucket), {piece_size(bucket)}), reduction, {}, named);
+        else flight.work = comm_.allreduce(data, reduction, named);
+    }
+    void send_complete() {
+        while (next_ < buckets_.size() && buckets_[next_].missing == 0) send(next_++);
+    }
+    // Sends the rest of the gradients, and receives those that update() uses.
+    void exchange() {
+        if (prepared_) return;
+        if (!again_.empty())
+            fail<InvalidError>(
+                "[MultiNodeOptimizer] {}: expected one backward() for each update(), got another "
+                "one after the gradient was sent: MultiNodeOptions{{.overlap = false}} sends in "
+                "update()",
+                again_);
+        std::vector<std::uint8_t> own;
+        for (std::size_t i = 0; i < parameters_.size(); ++i) {
+            const auto& [name, variable] = parameters_[i];
+            if (shards_ && variable.data().body() != memory_of_parameters_[i])
+                fail<InvalidError>(
+                    "[MultiNodeOptimizer] {}: expected the memory of setup(), got another array",
+                    name);
+            if (filled_[i] && (variable.grad() ? variable.grad().body() : nullptr) != sent_[i])
+                fail<InvalidError>(
+                    "[MultiNodeOptimizer] {}: expected the gradient that was sent, got another "
+                    "one: change gradients in a hook of the optimizer, or use overlap = false",
+                    name);
+            own.push_back(exists(i) ? 1 : 0);
+        }
+        for (std::size_t i = 0; i < parameters_.size(); ++i)
+            if (!filled_[i]) fill(i);
+        send_complete();
+        own.push_back(asks_to_stop_ ? 1 : 0);
+        const Array flags = Array::from(own, {std::ssize(own)}, cuda::host());
+        comm_.allreduce(flags, Reduction::max, {.label = "which gradients exist"}).wait();
+        const auto all = flags.host<const std::uint8_t>();
+        std::vector<bool> has(all.begin(), all.end() - 1);
+        all_stop_ = all.back() != 0;
+        prepared_ = true;
+        if (options_.double_buffering) {
+            const bool first = before_.empty();
+            if (first) {
+                before_ = std::exchange(flights_, {});
+                make_flights();
+            } else {
+                std::swap(before_, flights_);
+            }
+            std::swap(before_has_, has);
+            has_results_ = !first;
+            if (first) return;
+        }
+        for (std::size_t b = 0; b < buckets_.size(); ++b) receive(b);
+        has_results_ = true;
+        take_results(has);
+    }
+    // Waits until the bucket of flights_ is reduced.
+    void receive(std::size_t b) {
+        const Bucket& bucket = buckets_[b];
+        Flight& flight = flights_[b];
+        flight.work.wait();
+        const Array& data = flight.wire ? flight.wire : flight.memory;
+        const std::int64_t begin = piece_begin(bucket), size = piece_size(bucket);
+        Array own = data.view(begin, {size});
+        if (pairwise_) {
+            std::vector<Array> rows;
+            for (std::int64_t r = 0; r < comm_.size(); ++r)
+                rows.push_back(flight.rows.view(r * size, {size}));
+            for (std::size_t step = 1; step < rows.size(); step *= 2)
+                for (std::size_t r = 0; r + step < rows.size(); r += 2 * step)
+                    rows[r] += rows[r + step];
+            const auto parts = static_cast<double>(comm_.size() * options_.accumulate);
+            own.copy_from(flight.wire ? rows[0] : rows[0] * (1 / parts));
+            if (!shards_) comm_.allgather(own, data, {}, {.label = bucket.label}).wait();
+        }
+        if (!flight.wire) return;
+        if (shards_) flight.memory.view(begin, {size}).copy_from(own.astype(bucket.dtype));
+        else flight.memory.copy_from(data.astype(bucket.dtype));
+    }
+    // Sets the gradients of the optimizer's parameters to views of the buckets.
+    void take_results(const std::vector<bool>& any) {
+        for (std::size_t b = 0; b < buckets_.size(); ++b) {
+            const Bucket& bucket = buckets_[b];
+            for (const Piece& piece : bucket.pieces) {
+                const Variable& whole = parameters_[piece.parameter].variable;
+                const bool has = any[piece.parameter];
+                if (!shards_) {
+                    if (has) whole.set_grad(flights_[b].memory.view(piece.begin, whole.shape()));
+                    else whole.cleargrad();
+                    continue;
+                }
+                whole.cleargrad();  // the memory is needed no longer
+                const Variable& part = parts_[piece.parameter];
+                if (!part) continue;
+                const auto [begin, end] = own_range(bucket, piece);
+                if (has) part.set_grad(flights_[b].memory.view(begin, {end - begin}));
+                else part.cleargrad();
+            }
+        }
+    }
+    // Whether this rank has a gradient of the parameter, in this or an earlier minibatch.
+    bool exists(std::size_t i) const {
+        return filled_[i] || parameters_[i].variable.grad() ||
+               std::ranges::any_of(sums_[i], [](const Array& each) { return bool(each); });
+    }
+    // Begins a step. If the last one was given up, on all ranks, the rest of its buckets is sent first.
+    void restart() {
+        if (began() && next_ < buckets_.size()) {
+            for (std::size_t i = 0; i < parameters_.size(); ++i)
+                if (!filled_[i]) fill(i);
+            send_complete();
+        }
+        for (Flight& flight : flights_) flight.work = {};  // waits
+        for (Bucket& bucket : buckets_) bucket.missing = bucket.pieces.size();
+        filled_.assign(parameters_.size(), false);
+        sent_.assign(parameters_.size(), nullptr);
+        next_ = 0;
+        minibatch_ = 0;
+        for (std::vector<Array>& each : sums_) each.clear();
+        again_.clear();
+        prepared_ = has_results_ = false;
+    }
 
     Optimizer& optimizer_;
     const Communicator comm_, all_;
@@ -137,379 +460,6 @@ private:
     bool has_results_ = false;
     bool asks_to_stop_ = false, all_stop_ = false;
 };
-
-// ---- setup
-
-void MultiNodeOptimizer::Exchange::remove_hooks() {
-    for (const NamedParameter& each : parameters_) each.variable.set_grad_hook({});
-    parameters_.clear();
-    buckets_.clear();  // they refer to parameters
-    flights_.clear();
-    before_.clear();
-}
-
-void MultiNodeOptimizer::Exchange::setup(Link& link) {
-    restart();
-    remove_hooks();
-    bcast_data(comm_, link);
-    const std::vector<NamedParameter> all = link.collect_parameters();
-    std::vector<NamedParameter> trained = trained_everywhere(all);
-    for (const NamedParameter& each : trained) {
-        if (options_.overlap && each.variable.node().grad_hook)
-            fail<InvalidError>(
-                "[MultiNodeOptimizer] {}: expected a variable without a hook of gradients, got one "
-                "with a hook: MultiNodeOptions{{.overlap = false}} needs none",
-                each.name);
-    }
-    parameters_ = std::move(trained);
-    pairwise_ = options_.pairwise.value_or(config().deterministic);
-    sums_.assign(parameters_.size(), {});
-    asks_to_stop_ = all_stop_ = false;
-    fill_buckets();
-    make_flights();
-    parts_.assign(parameters_.size(), Variable());
-    if (shards_) optimizer_.setup_parts(own_parts());
-    else optimizer_.setup(all);
-    memory_of_parameters_.clear();
-    for (const NamedParameter& each : parameters_)
-        memory_of_parameters_.push_back(each.variable.data().body());
-    restart();
-    for (std::size_t i = 0; i < parameters_.size() && options_.overlap; ++i)
-        parameters_[i].variable.set_grad_hook([this, i] { ready(i); });
-}
-
-// The parameters that require a gradient. Throws unless they are the same on all ranks.
-std::vector<NamedParameter> MultiNodeOptimizer::Exchange::trained_everywhere(
-    const std::vector<NamedParameter>& all) const {
-    std::vector<NamedParameter> result;
-    std::string text;
-    for (const NamedParameter& each : all) {
-        const bool trained = each.variable.requires_grad();
-        if (trained) result.push_back(each);
-        text += fmt::format("{} {} a gradient\n", each.name, trained ? "requires" : "without");
-    }
-    require_same(comm_, "MultiNodeOptimizer", text, 0);
-    return result;
-}
-
-// The last parameters come first, because their gradients are computed first.
-void MultiNodeOptimizer::Exchange::fill_buckets() {
-    buckets_.clear();
-    places_.assign(parameters_.size(), {});
-    for (std::size_t i = parameters_.size(); i-- > 0;) {
-        const Array& data = parameters_[i].variable.data();
-        const std::int64_t item = item_size(data.dtype());
-        const auto fits = [&](const Bucket& b) {
-            return b.dtype == data.dtype() && b.device == data.device() &&
-                   (b.size + data.size()) * item <= options_.bucket_bytes;
-        };
-        if (buckets_.empty() || !fits(buckets_.back())) {
-            Bucket& bucket = buckets_.emplace_back();
-            bucket.dtype = data.dtype();
-            bucket.device = data.device();
-            const bool narrows = options_.wire && item_size(*options_.wire) < item;
-            bucket.wire = narrows ? *options_.wire : bucket.dtype;
-        }
-        Bucket& bucket = buckets_.back();
-        places_[i] = {buckets_.size() - 1, bucket.pieces.size()};
-        bucket.pieces.push_back({i, bucket.size, data.size()});
-        bucket.size = round_up(bucket.size + data.size(), alignment);
-    }
-    for (std::size_t b = 0; b < buckets_.size(); ++b) {
-        Bucket& bucket = buckets_[b];
-        if (shards_ || pairwise_) bucket.size = round_up(bucket.size, alignment * comm_.size());
-        bucket.label = fmt::format("gradients {} of {}", b + 1, buckets_.size());
-    }
-}
-
-void MultiNodeOptimizer::Exchange::make_flights() {
-    flights_ = std::vector<Flight>(buckets_.size());
-    for (std::size_t b = 0; b < buckets_.size(); ++b) {
-        const Bucket& bucket = buckets_[b];
-        Flight& flight = flights_[b];
-        flight.memory = Array::zeros({bucket.size}, bucket.dtype, bucket.device);
-        if (bucket.wire != bucket.dtype)
-            flight.wire = Array::zeros({bucket.size}, bucket.wire, bucket.device);
-        if (pairwise_) flight.rows = Array::zeros({bucket.size}, bucket.wire, bucket.device);
-    }
-}
-
-std::vector<ParameterPart> MultiNodeOptimizer::Exchange::own_parts() {
-    std::vector<ParameterPart> result;
-    for (std::size_t i = 0; i < parameters_.size(); ++i) {
-        const auto& [name, whole] = parameters_[i];
-        const Bucket& bucket = buckets_[places_[i].bucket];
-        const Piece& piece = bucket.pieces[places_[i].piece];
-        const auto [begin, end] = own_range(bucket, piece);
-        if (begin < end)
-            parts_[i] = Parameter(whole.data().view(begin - piece.begin, {end - begin}));
-        result.push_back({name, parts_[i], whole, begin - piece.begin});
-    }
-    return result;
-}
-
-// ---- a step
-
-// Begins a step. If the last one was given up, on all ranks, the rest of its buckets is sent first.
-void MultiNodeOptimizer::Exchange::restart() {
-    if (began() && next_ < buckets_.size()) {
-        for (std::size_t i = 0; i < parameters_.size(); ++i)
-            if (!filled_[i]) fill(i);
-        send_complete();
-    }
-    for (Flight& flight : flights_) flight.work = {};  // waits
-    for (Bucket& bucket : buckets_) bucket.missing = bucket.pieces.size();
-    filled_.assign(parameters_.size(), false);
-    sent_.assign(parameters_.size(), nullptr);
-    next_ = 0;
-    minibatch_ = 0;
-    for (std::vector<Array>& each : sums_) each.clear();
-    again_.clear();
-    prepared_ = has_results_ = false;
-}
-
-void MultiNodeOptimizer::Exchange::set_weight(double weight) {
-    if (began() && !prepared_ && weight != weight_)
-        fail<InvalidError>(
-            "[MultiNodeOptimizer] weight: expected it before backward(), got {} after gradients "
-            "with {} were sent",
-            weight, weight_);
-    weight_ = weight;
-}
-
-// backward() has computed the gradient of a parameter.
-void MultiNodeOptimizer::Exchange::ready(std::size_t i) {
-    if (prepared_) restart();  // the last step was given up before its update()
-    if (accumulates()) return;
-    if (filled_[i]) {
-        if (again_.empty()) again_ = parameters_[i].name;
-        return;
-    }
-    fill(i);
-    send_complete();
-}
-
-// The gradient of a parameter with those of earlier minibatches; empty if there is none. Pairwise,
-// sums[level] has 2^level minibatches.
-Array MultiNodeOptimizer::Exchange::total(std::size_t i) {
-    Array sum = parameters_[i].variable.grad();
-    if (sum && weight_ != 1) sum = sum * weight_;
-    std::vector<Array>& sums = sums_[i];
-    std::size_t level = 0;
-    for (; pairwise_ ? (minibatch_ >> level & 1) != 0 : level == 0; ++level)
-        if (level < sums.size()) sum = add_terms(std::exchange(sums[level], Array()), sum);
-    if (accumulates()) {
-        if (!pairwise_) level = 0;
-        sums.resize(std::max(sums.size(), level + 1));
-        sums[level] = sum;
-        return {};
-    }
-    for (Array& each : sums) sum = add_terms(std::exchange(each, Array()), sum);
-    return sum;
-}
-
-void MultiNodeOptimizer::Exchange::fill(std::size_t i) {
-    const std::size_t b = places_[i].bucket;
-    Bucket& bucket = buckets_[b];
-    const Piece& piece = bucket.pieces[places_[i].piece];
-    const Flight& flight = flights_[b];
-    const Array& target = flight.wire ? flight.wire : flight.memory;
-    const Array place = target.view(piece.begin, {piece.size});
-    const Array& own = parameters_[i].variable.grad();
-    sent_[i] = own ? own.body() : nullptr;
-    Array gradient = total(i);
-    filled_[i] = true;
-    --bucket.missing;
-    if (!gradient) return place.fill(0);
-    gradient = gradient.reshape({-1});
-    // Halves are divided here, because their sum could overflow; other pairwise sums afterwards.
-    const auto minibatches = static_cast<double>(options_.accumulate);
-    const double parts = flight.wire ? minibatches * comm_.size() : pairwise_ ? 1 : minibatches;
-    if (parts != 1) gradient = gradient * (1 / parts);
-    place.copy_from(gradient.astype(bucket.wire));
-}
-
-void MultiNodeOptimizer::Exchange::send_complete() {
-    while (next_ < buckets_.size() && buckets_[next_].missing == 0) send(next_++);
-}
-
-void MultiNodeOptimizer::Exchange::send(std::size_t b) {
-    const Bucket& bucket = buckets_[b];
-    Flight& flight = flights_[b];
-    const Array& data = flight.wire ? flight.wire : flight.memory;
-    const OperationOptions named{.label = bucket.label};
-    const Reduction reduction = flight.wire ? Reduction::sum : Reduction::mean;
-    if (pairwise_) flight.work = comm_.alltoall(data, flight.rows, {}, {}, named);
-    else if (shards_)
-        flight.work = comm_.reduce_scatter(
-            data, data.view(piece_begin(bucket), {piece_size(bucket)}), reduction, {}, named);
-    else flight.work = comm_.allreduce(data, reduction, named);
-}
-
-// Waits until the bucket of flights_ is reduced.
-void MultiNodeOptimizer::Exchange::receive(std::size_t b) {
-    const Bucket& bucket = buckets_[b];
-    Flight& flight = flights_[b];
-    flight.work.wait();
-    const Array& data = flight.wire ? flight.wire : flight.memory;
-    const std::int64_t begin = piece_begin(bucket), size = piece_size(bucket);
-    Array own = data.view(begin, {size});
-    if (pairwise_) {
-        std::vector<Array> rows;
-        for (std::int64_t r = 0; r < comm_.size(); ++r)
-            rows.push_back(flight.rows.view(r * size, {size}));
-        for (std::size_t step = 1; step < rows.size(); step *= 2)
-            for (std::size_t r = 0; r + step < rows.size(); r += 2 * step)
-                rows[r] += rows[r + step];
-        const auto parts = static_cast<double>(comm_.size() * options_.accumulate);
-        own.copy_from(flight.wire ? rows[0] : rows[0] * (1 / parts));
-        if (!shards_) comm_.allgather(own, data, {}, {.label = bucket.label}).wait();
-    }
-    if (!flight.wire) return;
-    if (shards_) flight.memory.view(begin, {size}).copy_from(own.astype(bucket.dtype));
-    else flight.memory.copy_from(data.astype(bucket.dtype));
-}
-
-// Whether this rank has a gradient of the parameter, in this or an earlier minibatch.
-bool MultiNodeOptimizer::Exchange::exists(std::size_t i) const {
-    return filled_[i] || parameters_[i].variable.grad() ||
-           std::ranges::any_of(sums_[i], [](const Array& each) { return bool(each); });
-}
-
-void MultiNodeOptimizer::Exchange::prepare_grads() {
-    if (accumulates())
-        fail<InvalidError>(
-            "[MultiNodeOptimizer] gradients: expected their use in a hook of the optimizer, "
-            "because update() adds up those of {} minibatches, got minibatch {}",
-            options_.accumulate, minibatch_ + 1);
-    if (options_.double_buffering && !prepared_)
-        fail<InvalidError>(
-            "[MultiNodeOptimizer] gradients: expected their use in a hook of the optimizer, "
-            "because update() has those of the previous step with double buffering, got a use "
-            "before it");
-    exchange();
-}
-
-// Sends the rest of the gradients, and receives those that update() uses.
-void MultiNodeOptimizer::Exchange::exchange() {
-    if (prepared_) return;
-    if (!again_.empty())
-        fail<InvalidError>(
-            "[MultiNodeOptimizer] {}: expected one backward() for each update(), got another one "
-            "after the gradient was sent: MultiNodeOptions{{.overlap = false}} sends in update()",
-            again_);
-    std::vector<std::uint8_t> own;
-    for (std::size_t i = 0; i < parameters_.size(); ++i) {
-        const auto& [name, variable] = parameters_[i];
-        if (shards_ && variable.data().body() != memory_of_parameters_[i])
-            fail<InvalidError>(
-                "[MultiNodeOptimizer] {}: expected the memory of setup(), got another array", name);
-        if (filled_[i] && (variable.grad() ? variable.grad().body() : nullptr) != sent_[i])
-            fail<InvalidError>(
-                "[MultiNodeOptimizer] {}: expected the gradient that was sent, got another one: "
-                "change gradients in a hook of the optimizer, or use overlap = false",
-                name);
-        own.push_back(exists(i) ? 1 : 0);
-    }
-    for (std::size_t i = 0; i < parameters_.size(); ++i)
-        if (!filled_[i]) fill(i);
-    send_complete();
-    own.push_back(asks_to_stop_ ? 1 : 0);
-    const Array flags = Array::from(own, {std::ssize(own)}, cuda::host());
-    comm_.allreduce(flags, Reduction::max, {.label = "which gradients exist"}).wait();
-    const auto all = flags.host<const std::uint8_t>();
-    std::vector<bool> has(all.begin(), all.end() - 1);
-    all_stop_ = all.back() != 0;
-    prepared_ = true;
-    if (options_.double_buffering) {
-        const bool first = before_.empty();
-        if (first) {
-            before_ = std::exchange(flights_, {});
-            make_flights();
-        } else {
-            std::swap(before_, flights_);
-        }
-        std::swap(before_has_, has);
-        has_results_ = !first;
-        if (first) return;
-    }
-    for (std::size_t b = 0; b < buckets_.size(); ++b) receive(b);
-    has_results_ = true;
-    take_results(has);
-}
-
-// Sets the gradients of the optimizer's parameters to views of the buckets.
-void MultiNodeOptimizer::Exchange::take_results(const std::vector<bool>& any) {
-    for (std::size_t b = 0; b < buckets_.size(); ++b) {
-        const Bucket& bucket = buckets_[b];
-        for (const Piece& piece : bucket.pieces) {
-            const Variable& whole = parameters_[piece.parameter].variable;
-            const bool has = any[piece.parameter];
-            if (!shards_) {
-                if (has) whole.set_grad(flights_[b].memory.view(piece.begin, whole.shape()));
-                else whole.cleargrad();
-                continue;
-            }
-            whole.cleargrad();  // the memory is needed no longer
-            const Variable& part = parts_[piece.parameter];
-            if (!part) continue;
-            const auto [begin, end] = own_range(bucket, piece);
-            if (has) part.set_grad(flights_[b].memory.view(begin, {end - begin}));
-            else part.cleargrad();
-        }
-    }
-}
-
-bool MultiNodeOptimizer::Exchange::begin_update() {
-    if (accumulates()) {
-        for (std::size_t i = 0; i < parameters_.size(); ++i) {
-            (void)total(i);
-            parameters_[i].variable.cleargrad();
-        }
-        ++minibatch_;
-        return false;
-    }
-    exchange();
-    if (has_results_) return true;
-    restart();
-    return false;
-}
-
-// With `shard`, gives all ranks the parameters that this one has updated.
-void MultiNodeOptimizer::Exchange::end_update() {
-    if (shards_) {
-        std::vector<Work> works;
-        for (std::size_t b = 0; b < buckets_.size(); ++b) {
-            const Bucket& bucket = buckets_[b];
-            const Array& memory = flights_[b].memory;
-            for (const Piece& piece : bucket.pieces) {
-                const Variable& part = parts_[piece.parameter];
-                if (!part) continue;
-                memory.view(own_range(bucket, piece).first, part.shape()).copy_from(part.data());
-                part.cleargrad();
-            }
-            works.push_back(comm_.allgather(memory.view(piece_begin(bucket), {piece_size(bucket)}),
-                                            memory, {},
-                                            {.label = "parameters of " + bucket.label}));
-        }
-        for (std::size_t b = 0; b < buckets_.size(); ++b) {
-            works[b].wait();
-            for (const Piece& piece : buckets_[b].pieces) {
-                const Array& data = parameters_[piece.parameter].variable.data();
-                data.copy_from(flights_[b].memory.view(piece.begin, data.shape()));
-            }
-        }
-    }
-    restart();
-}
-
-void MultiNodeOptimizer::Exchange::cleargrads() {
-    if (prepared_ || began()) restart();
-    if (!shards_) return;
-    for (const NamedParameter& each : parameters_) each.variable.cleargrad();
-}
-
-// ---- the class
 
 MultiNodeOptimizer::MultiNodeOptimizer(Optimizer& optimizer, Communicator communicator,
                                        MultiNodeOptions options)

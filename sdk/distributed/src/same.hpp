@@ -5,8 +5,7 @@
 
 namespace catena::distributed {
 
-// Throws InvalidError, and aborts the group, on a rank whose text is not the root's. Names the
-// first line that differs.
+// Throws InvalidError with the first line that differs from the root's, and aborts the group.
 void require_same(const Communicator& communicator, std::string_view operation,
                   const std::string& text, int root);
 

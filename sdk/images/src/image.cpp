@@ -7,11 +7,9 @@
 #include <catena/write_file.hpp>
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
 #include <csetjmp>
 #include <cstdio>
-#include <cstring>
 #include <limits>
 
 #include <jpeglib.h>
@@ -304,21 +302,6 @@ Image resize_shorter(const Image& image, std::int64_t side) {
         return std::max(side, (length * side + shorter / 2) / shorter);
     };
     return resize(image, scaled(image.height), scaled(image.width));
-}
-
-Image crop(const Image& image, std::int64_t top, std::int64_t left, std::int64_t height,
-           std::int64_t width) {
-    if (top < 0 || left < 0 || height < 1 || width < 1 || top > image.height - height ||
-        left > image.width - width)
-        fail<ShapeError>("[crop] part: expected one within {} x {}, got {} x {} at ({}, {})",
-                         image.width, image.height, width, height, left, top);
-    Image part{height, width, {}};
-    part.pixels.reserve(static_cast<std::size_t>(height * width * 3));
-    for (std::int64_t y = top; y < top + height; ++y) {
-        const auto* row = image.pixels.data() + (y * image.width + left) * 3;
-        part.pixels.insert(part.pixels.end(), row, row + width * 3);
-    }
-    return part;
 }
 
 }  // namespace catena

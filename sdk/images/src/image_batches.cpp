@@ -1,14 +1,18 @@
-// ImageBatches: the order of the images, their decoding, scaling and cropping.
+// ImageBatches: the order of the images, their decoding, scaling and cropping. ImageFolder: listing.
 #include <catena/cuda/array.hpp>
+#include <catena/data_error.hpp>
 #include <catena/fail.hpp>
 #include <catena/images/image_batches.hpp>
 #include <catena/random.hpp>
+#include <catena/text.hpp>
 
-#include <algorithm>
+#include <boost/algorithm/string/case_conv.hpp>
+
 #include <cmath>
 #include <numeric>
 
 namespace catena {
+namespace fs = std::filesystem;
 namespace {
 
 constexpr std::int64_t max_side = 4096;  // resize() refuses a larger square
@@ -118,11 +122,7 @@ ImageBatch ImageBatches::next() {
                        static_cast<std::size_t>(options_.loaders) + 2);
     }
     ImageBatch batch = ahead_->next();
-    if (end_part(batch.t.size(), size_of(batch_))) ++batch_;
-    if (batch_ == batches()) {
-        batch_ = 0;
-        ++epoch_;
-    }
+    if (end_part(batch.t.size(), size_of(batch_))) advance(batch_, 1, batches(), epoch_);
     return {batch.x.to(options_.device), batch.t.to(options_.device)};
 }
 
@@ -176,7 +176,7 @@ ImageBatch ImageBatches::make(std::int64_t n, std::uint64_t seed) {
     return batch;
 }
 
-void ImageBatches::write(const std::filesystem::path& file, std::uint64_t seed, std::int64_t epoch,
+void ImageBatches::write(const fs::path& file, std::uint64_t seed, std::int64_t epoch,
                          std::int64_t place, float* to) const {
     const Image scaled = read_resized(file, scaling_.side);
     if (!options_.training) return write_middle(scaled, scaling_, to);
@@ -188,6 +188,78 @@ void ImageBatches::write(const std::filesystem::path& file, std::uint64_t seed, 
     const std::int64_t top = below(scaled.height - scaling_.crop);
     const std::int64_t left = below(scaled.width - scaling_.crop);
     write_square(scaled, scaling_, top, left, generator.below(2) == 1, to);
+}
+
+// ---- ImageFolder
+
+namespace {
+
+template <class Wanted>
+std::vector<fs::path> entries(const fs::path& folder, Wanted wanted) {
+    std::vector<fs::path> found;
+    for (const auto& entry : fs::directory_iterator(folder)) {
+        if (wanted(entry)) found.push_back(entry.path());
+    }
+    std::ranges::sort(found);
+    return found;
+}
+
+}  // namespace
+
+bool is_image_file(const fs::path& file) {
+    const std::string ending = boost::to_lower_copy(file.extension().string());
+    return ending == ".png" || ending == ".jpg" || ending == ".jpeg";
+}
+
+ImageFolder list_images(const fs::path& root) {
+    std::error_code error;
+    if (!fs::is_directory(root, error))
+        fail<DataError>("[list_images] {}: expected a folder of folders, got {}", root.string(),
+                        error ? error.message() : "none");
+    ImageFolder result;
+    for (const fs::path& folder :
+         entries(root, [](const fs::directory_entry& e) { return e.is_directory(); })) {
+        const auto files = entries(folder, [](const fs::directory_entry& e) {
+            return e.is_regular_file() && is_image_file(e.path());
+        });
+        if (files.empty()) continue;
+        const auto label = static_cast<std::int32_t>(result.classes.size());
+        const std::string name = folder.filename();
+        if (!is_utf8(name) || name.find('\n') != name.npos)
+            fail<DataError>(
+                "[list_images] {}: expected folder names in UTF-8 without line breaks, got '{}'",
+                root.string(), name);
+        result.classes.push_back(name);
+        result.files.insert(result.files.end(), files.begin(), files.end());
+        result.labels.resize(result.files.size(), label);
+    }
+    if (result.files.empty())
+        fail<DataError>(
+            "[list_images] {}: expected folders of PNG or JPEG files, one for each class, got none",
+            root.string());
+    return result;
+}
+
+std::pair<ImageFolder, ImageFolder> hold_out(const ImageFolder& folder, double share,
+                                             std::uint64_t seed) {
+    ImageFolder rest{folder.classes, {}, {}}, held{folder.classes, {}, {}};
+    Generator generator(seed ^ 0x686f6c646f757421u);
+    for (std::size_t begin = 0; begin < folder.files.size();) {
+        std::size_t end = begin;
+        while (end < folder.files.size() && folder.labels[end] == folder.labels[begin]) ++end;
+        const std::size_t n = end - begin;
+        auto wanted = static_cast<std::size_t>(std::floor(share * static_cast<double>(n)));
+        if (share > 0 && n > 1) wanted = std::clamp<std::size_t>(wanted, 1, n - 1);
+        for (std::size_t i = begin; i < end; ++i) {  // each as likely as any other
+            const bool take = generator.below(end - i) < wanted;
+            ImageFolder& to = take ? held : rest;
+            to.files.push_back(folder.files[i]);
+            to.labels.push_back(folder.labels[i]);
+            if (take) --wanted;
+        }
+        begin = end;
+    }
+    return {std::move(rest), std::move(held)};
 }
 
 }  // namespace catena

@@ -1,18 +1,16 @@
 // BytePairEncoding: reads the files of tokenizers, finds added tokens, and merges pairs of tokens.
+// Tokenizer: calls its Vocabulary or BytePairEncoding.
+#include <catena/array_file.hpp>
 #include <catena/data_error.hpp>
 #include <catena/fail.hpp>
 #include <catena/models/byte_pair_encoding.hpp>
+#include <catena/models/tokenizer.hpp>
 #include <catena/read_file.hpp>
-#include <catena/text.hpp>
 
-#include <algorithm>
-#include <array>
 #include <bitset>
 #include <queue>
 #include <sstream>
-#include <unordered_map>
 
-#include "parse_json.hpp"
 #include "tokenizer_text.hpp"
 
 namespace catena::models {
@@ -173,182 +171,173 @@ struct BytePairEncoding::Tables {
         merges.try_emplace(pair_of(found_a->second, found_b->second),
                            Merge{static_cast<std::int32_t>(merges.size()), result->second});
     }
-    void read_tokenizer(const Json& json);
-    void read_model(const Json& model);
-    void read_added_tokens(const Json& tokens);
-    void read_post_processor(const Json& json);
+    void read_tokenizer(const Json& json) {
+        read_model(json.at("model"));
+        normalizer = Normalizer(file, json.value("normalizer", Json()));
+        pre_tokenizer = PreTokenizer(file, json.value("pre_tokenizer", Json()));
+        if (json.contains("added_tokens")) read_added_tokens(json.at("added_tokens"));
+        if (json.contains("post_processor")) read_post_processor(json.at("post_processor"));
+    }
+    void read_model(const Json& model) {
+        if (model.value("type", "BPE") != "BPE" || model.value("byte_fallback", false))
+            bad_tokenizer(file, "model", "BPE on bytes",
+                          model.value("type", "BPE") + " of another kind");
+        for (const char* name : {"dropout", "continuing_subword_prefix", "end_of_word_suffix"})
+            if (const Json value = model.value(name, Json());
+                !value.is_null() && value != "" && value != 0)
+                bad_tokenizer(file, name, "none", value.dump());
+        whole_words = model.value("ignore_merges", false);
+        read_vocabulary(model.at("vocab"));
+        if (const Json token = model.value("unk_token", Json()); !token.is_null()) {
+            unknown =
+                id_of(file, "unk_token", model.at("vocab").value(token.get<std::string>(), Json()));
+            joins_unknown = model.value("fuse_unk", false);
+        }
+        for (const Json& merge : model.at("merges")) {
+            if (merge.is_array() && merge.size() == 2) {
+                add_merge(merge[0].get<std::string>(), merge[1].get<std::string>());
+                continue;
+            }
+            const auto text = merge.get<std::string>();
+            const std::size_t space = text.find(' ');
+            add_merge(std::string_view(text).substr(0, space),
+                      space == text.npos ? "" : std::string_view(text).substr(space + 1));
+        }
+    }
+    void read_added_tokens(const Json& list) {
+        for (const Json& token : list) {
+            const bool later = token.value("normalized", false);
+            const auto content = token.at("content").get<std::string>();
+            const std::string text = later ? normalizer(content) : content;
+            const std::int32_t id = id_of(file, "added_tokens", token.at("id"));
+            add(text, id);
+            if (!text.empty())
+                added[later ? 1 : 0].add({text, id, token.value("lstrip", false),
+                                          token.value("rstrip", false),
+                                          token.value("single_word", false)});
+        }
+        for (AddedTokens& pass : added) pass.sort();
+    }
+    // Finds the tokens that come before a text.
+    void read_post_processor(const Json& json) {
+        const std::string type = json.is_object() ? json.value("type", "") : "ByteLevel";
+        std::vector<std::int32_t> before;
+        if (type == "Sequence") {
+            for (const Json& part : json.at("processors")) read_post_processor(part);
+        } else if (type == "TemplateProcessing") {
+            for (const Json& part : json.at("single")) {
+                if (!part.contains("SpecialToken")) break;
+                const auto name = part.at("SpecialToken").at("id").get<std::string>();
+                for (const Json& id : json.at("special_tokens").at(name).at("ids"))
+                    before.push_back(id_of(file, "post_processor", id));
+            }
+        } else if (type == "RobertaProcessing" || type == "BertProcessing") {
+            before.push_back(id_of(file, "post_processor", json.at("cls").at(1)));
+        } else if (type != "ByteLevel") {
+            bad_tokenizer(file, "post_processor",
+                          "ByteLevel, TemplateProcessing or RobertaProcessing", json.dump());
+        }
+        beginning.insert(beginning.begin(), before.begin(), before.end());
+        for (const std::int32_t id : before)
+            if (id >= std::ssize(tokens))
+                bad_tokenizer(file, "post_processor", fmt::format("ids below {}", tokens.size()),
+                              fmt::format("{}", id));
+    }
 
     // Finds the added tokens of this pass and of later ones, and encodes the text between them.
     void encode_added(std::string_view text, std::size_t pass,
-                      std::vector<std::int32_t>& result) const;
-    void encode_word(std::string_view word, std::vector<std::int32_t>& result) const;
+                      std::vector<std::int32_t>& result) const {
+        if (text.empty()) return;
+        if (pass == added.size())
+            return pre_tokenizer.split(text,
+                                       [&](std::string_view word) { encode_word(word, result); });
+        std::string normal;
+        if (pass == 1 && !normalizer.changes_nothing())
+            text = normal = normalizer(std::string(text));
+        std::size_t done = 0;
+        for (std::size_t at = 0; at < text.size();) {
+            const AddedToken* const token = added[pass].at_begin_of(text.substr(at));
+            if (token == nullptr) {
+                ++at;
+                continue;
+            }
+            std::size_t begin = at, end = at + token->text.size();
+            at = end;
+            if (token->whole_word &&
+                (word_point.matches_before(text, begin) || word_point.length_at(text, end) > 0))
+                continue;
+            while (token->takes_left && begin > done && space.matches_before(text, begin))
+                begin = Pattern::point_before(text, begin);
+            while (const std::size_t more = token->takes_right ? space.length_at(text, end) : 0)
+                end += more;
+            encode_added(text.substr(done, begin - done), pass + 1, result);
+            result.push_back(token->id);
+            at = done = end;
+        }
+        encode_added(text.substr(done), pass + 1, result);
+    }
+    // Merges the adjacent pair of the lowest rank, the leftmost first, until there is none.
+    void encode_word(std::string_view word, std::vector<std::int32_t>& result) const {
+        if (whole_words) {
+            if (const auto found = ids.find(std::string(word)); found != ids.end())
+                return result.push_back(found->second);
+        }
+        struct Part {
+            std::int32_t token;          // -1: merged into another
+            std::int32_t before, after;  // neighbours; -1: none
+        };
+        std::vector<Part> parts;
+        bool after_unknown = false;
+        for (const char c : word) {
+            const std::int32_t known = of_byte[static_cast<unsigned char>(c)];
+            const bool joins = known < 0 && after_unknown && joins_unknown;
+            after_unknown = known < 0;
+            const std::int32_t token = known < 0 ? unknown : known;
+            if (token < 0 || joins) continue;
+            const auto i = static_cast<std::int32_t>(parts.size());
+            parts.push_back({token, i - 1, i + 1});
+        }
+        if (parts.empty()) return;
+        parts.back().after = -1;
+        const auto n = static_cast<std::int32_t>(parts.size());
+        struct Candidate {
+            std::int32_t rank, at;
+            std::int32_t left, right;  // tokens; it is outdated if they have changed
+            bool operator>(const Candidate& other) const {
+                return std::pair(rank, at) > std::pair(other.rank, other.at);
+            }
+        };
+        std::priority_queue<Candidate, std::vector<Candidate>, std::greater<>> candidates;
+        const auto part = [&](std::int32_t i) -> Part& {
+            return parts[static_cast<std::size_t>(i)];
+        };
+        const auto consider = [&](std::int32_t i) {
+            if (i < 0 || part(i).after < 0) return;
+            const std::int32_t left = part(i).token, right = part(part(i).after).token;
+            if (const auto found = merges.find(pair_of(left, right)); found != merges.end())
+                candidates.push({found->second.rank, i, left, right});
+        };
+        for (std::int32_t i = 0; i < n; ++i) consider(i);
+        while (!candidates.empty()) {
+            const Candidate best = candidates.top();
+            candidates.pop();
+            Part& left = part(best.at);
+            if (left.token != best.left || left.after < 0 || part(left.after).token != best.right)
+                continue;
+            Part& right = part(left.after);
+            left.token = merges.at(pair_of(best.left, best.right)).result;
+            right.token = -1;
+            left.after = right.after;
+            if (left.after >= 0) part(left.after).before = best.at;
+            consider(left.before);
+            consider(best.at);
+        }
+        for (std::int32_t i = 0; i >= 0; i = part(i).after) result.push_back(part(i).token);
+    }
 
 private:
     StoredBytes stored_;
 };
-
-// Merges the adjacent pair of the lowest rank, the leftmost first, until there is none.
-void BytePairEncoding::Tables::encode_word(std::string_view word,
-                                           std::vector<std::int32_t>& result) const {
-    if (whole_words) {
-        if (const auto found = ids.find(std::string(word)); found != ids.end())
-            return result.push_back(found->second);
-    }
-    struct Part {
-        std::int32_t token, before, after;  // neighbours; -1: none. token -1: merged into another
-    };
-    std::vector<Part> parts;
-    bool after_unknown = false;
-    for (const char c : word) {
-        const std::int32_t known = of_byte[static_cast<unsigned char>(c)];
-        const bool joins = known < 0 && after_unknown && joins_unknown;
-        after_unknown = known < 0;
-        const std::int32_t token = known < 0 ? unknown : known;
-        if (token < 0 || joins) continue;
-        const auto i = static_cast<std::int32_t>(parts.size());
-        parts.push_back({token, i - 1, i + 1});
-    }
-    if (parts.empty()) return;
-    parts.back().after = -1;
-    const auto n = static_cast<std::int32_t>(parts.size());
-    struct Candidate {
-        std::int32_t rank, at, left,
-            right;  // tokens; the candidate is outdated if they have changed
-        bool operator>(const Candidate& other) const {
-            return std::pair(rank, at) > std::pair(other.rank, other.at);
-        }
-    };
-    std::priority_queue<Candidate, std::vector<Candidate>, std::greater<>> candidates;
-    const auto part = [&](std::int32_t i) -> Part& { return parts[static_cast<std::size_t>(i)]; };
-    const auto consider = [&](std::int32_t i) {
-        if (i < 0 || part(i).after < 0) return;
-        const std::int32_t left = part(i).token, right = part(part(i).after).token;
-        if (const auto found = merges.find(pair_of(left, right)); found != merges.end())
-            candidates.push({found->second.rank, i, left, right});
-    };
-    for (std::int32_t i = 0; i < n; ++i) consider(i);
-    while (!candidates.empty()) {
-        const Candidate best = candidates.top();
-        candidates.pop();
-        Part& left = part(best.at);
-        if (left.token != best.left || left.after < 0 || part(left.after).token != best.right)
-            continue;
-        Part& right = part(left.after);
-        left.token = merges.at(pair_of(best.left, best.right)).result;
-        right.token = -1;
-        left.after = right.after;
-        if (left.after >= 0) part(left.after).before = best.at;
-        consider(left.before);
-        consider(best.at);
-    }
-    for (std::int32_t i = 0; i >= 0; i = part(i).after) result.push_back(part(i).token);
-}
-
-void BytePairEncoding::Tables::read_model(const Json& model) {
-    if (model.value("type", "BPE") != "BPE" || model.value("byte_fallback", false))
-        bad_tokenizer(file, "model", "BPE on bytes",
-                      model.value("type", "BPE") + " of another kind");
-    for (const char* name : {"dropout", "continuing_subword_prefix", "end_of_word_suffix"})
-        if (const Json value = model.value(name, Json());
-            !value.is_null() && value != "" && value != 0)
-            bad_tokenizer(file, name, "none", value.dump());
-    whole_words = model.value("ignore_merges", false);
-    read_vocabulary(model.at("vocab"));
-    if (const Json token = model.value("unk_token", Json()); !token.is_null()) {
-        unknown =
-            id_of(file, "unk_token", model.at("vocab").value(token.get<std::string>(), Json()));
-        joins_unknown = model.value("fuse_unk", false);
-    }
-    for (const Json& merge : model.at("merges")) {
-        if (merge.is_array() && merge.size() == 2) {
-            add_merge(merge[0].get<std::string>(), merge[1].get<std::string>());
-            continue;
-        }
-        const auto text = merge.get<std::string>();
-        const std::size_t space = text.find(' ');
-        add_merge(std::string_view(text).substr(0, space),
-                  space == text.npos ? "" : std::string_view(text).substr(space + 1));
-    }
-}
-
-void BytePairEncoding::Tables::read_tokenizer(const Json& json) {
-    read_model(json.at("model"));
-    normalizer = Normalizer(file, json.value("normalizer", Json()));
-    pre_tokenizer = PreTokenizer(file, json.value("pre_tokenizer", Json()));
-    if (json.contains("added_tokens")) read_added_tokens(json.at("added_tokens"));
-    if (json.contains("post_processor")) read_post_processor(json.at("post_processor"));
-}
-
-void BytePairEncoding::Tables::read_added_tokens(const Json& list) {
-    for (const Json& token : list) {
-        const bool later = token.value("normalized", false);
-        const auto content = token.at("content").get<std::string>();
-        const std::string text = later ? normalizer(content) : content;
-        const std::int32_t id = id_of(file, "added_tokens", token.at("id"));
-        add(text, id);
-        if (!text.empty())
-            added[later ? 1 : 0].add({text, id, token.value("lstrip", false),
-                                      token.value("rstrip", false),
-                                      token.value("single_word", false)});
-    }
-    for (AddedTokens& pass : added) pass.sort();
-}
-
-// Finds the tokens that come before a text.
-void BytePairEncoding::Tables::read_post_processor(const Json& json) {
-    const std::string type = json.is_object() ? json.value("type", "") : "ByteLevel";
-    std::vector<std::int32_t> before;
-    if (type == "Sequence") {
-        for (const Json& part : json.at("processors")) read_post_processor(part);
-    } else if (type == "TemplateProcessing") {
-        for (const Json& part : json.at("single")) {
-            if (!part.contains("SpecialToken")) break;
-            const auto name = part.at("SpecialToken").at("id").get<std::string>();
-            for (const Json& id : json.at("special_tokens").at(name).at("ids"))
-                before.push_back(id_of(file, "post_processor", id));
-        }
-    } else if (type == "RobertaProcessing" || type == "BertProcessing") {
-        before.push_back(id_of(file, "post_processor", json.at("cls").at(1)));
-    } else if (type != "ByteLevel") {
-        bad_tokenizer(file, "post_processor", "ByteLevel, TemplateProcessing or RobertaProcessing",
-                      json.dump());
-    }
-    beginning.insert(beginning.begin(), before.begin(), before.end());
-    for (const std::int32_t id : before)
-        if (id >= std::ssize(tokens))
-            bad_tokenizer(file, "post_processor", fmt::format("ids below {}", tokens.size()),
-                          fmt::format("{}", id));
-}
-
-void BytePairEncoding::Tables::encode_added(std::string_view text, std::size_t pass,
-                                            std::vector<std::int32_t>& result) const {
-    if (text.empty()) return;
-    if (pass == added.size())
-        return pre_tokenizer.split(text, [&](std::string_view word) { encode_word(word, result); });
-    std::string normal;
-    if (pass == 1 && !normalizer.changes_nothing()) text = normal = normalizer(std::string(text));
-    std::size_t done = 0;
-    for (std::size_t at = 0; at < text.size();) {
-        const AddedToken* const token = added[pass].at_begin_of(text.substr(at));
-        if (token == nullptr) {
-            ++at;
-            continue;
-        }
-        std::size_t begin = at, end = at + token->text.size();
-        at = end;
-        if (token->whole_word &&
-            (word_point.matches_before(text, begin) || word_point.length_at(text, end) > 0))
-            continue;
-        while (token->takes_left && begin > done && space.matches_before(text, begin))
-            begin = Pattern::point_before(text, begin);
-        while (const std::size_t more = token->takes_right ? space.length_at(text, end) : 0)
-            end += more;
-        encode_added(text.substr(done, begin - done), pass + 1, result);
-        result.push_back(token->id);
-        at = done = end;
-    }
-    encode_added(text.substr(done), pass + 1, result);
-}
 
 namespace {
 
@@ -462,6 +451,72 @@ std::string BytePairEncoding::decode(std::span<const std::int32_t> ids) const {
         if (id < size()) text += tables_->tokens[static_cast<std::size_t>(id)];
     }
     return text;
+}
+
+// ---- Tokenizer
+
+Tokenizer Tokenizer::load(const std::filesystem::path& file, std::string_view path) {
+    const std::string name = std::string(path) + "tokenizer";
+    const auto texts = load_texts(file, path);
+    if (const auto found = texts.find(name); found != texts.end())
+        return Tokenizer(BytePairEncoding::parse(found->second, file.string() + ": " + name));
+    return Tokenizer(Vocabulary::load(file, path));
+}
+
+std::int64_t Tokenizer::size() const noexcept {
+    return std::visit([](const auto& tokens) { return tokens.size(); }, tokens_);
+}
+
+std::string_view Tokenizer::unit() const noexcept {
+    if (vocabulary() == nullptr) return "tokens";
+    const Tokens tokens = vocabulary()->tokens();
+    return tokens == Tokens::spaces ? "words" : to_string(tokens);
+}
+
+std::vector<std::int32_t> Tokenizer::encode(std::string_view text) const {
+    return std::visit([&](const auto& tokens) { return tokens.encode(text); }, tokens_);
+}
+
+std::vector<std::int32_t> Tokenizer::encode(const TextPieces& text) const {
+    if (vocabulary() != nullptr) return vocabulary()->encode(text);
+    std::string all;
+    text([&](std::string_view piece) { all += piece; });
+    return encode(all);
+}
+
+std::string Tokenizer::decode(std::span<const std::int32_t> ids) const {
+    return std::visit([&](const auto& tokens) { return tokens.decode(ids); }, tokens_);
+}
+
+std::vector<std::string> Tokenizer::missing(std::string_view text) const {
+    return vocabulary() != nullptr ? vocabulary()->missing(text) : std::vector<std::string>();
+}
+
+std::span<const std::int32_t> Tokenizer::beginning() const noexcept {
+    const auto* encoding = std::get_if<BytePairEncoding>(&tokens_);
+    return encoding != nullptr ? encoding->beginning() : std::span<const std::int32_t>();
+}
+
+std::vector<std::int32_t> Tokenizer::ends() const {
+    if (vocabulary() != nullptr || end() < 0) return {};
+    return {end()};
+}
+
+std::int32_t Tokenizer::end() const {
+    if (vocabulary() == nullptr) {
+        const auto& encoding = std::get<BytePairEncoding>(tokens_);
+        const std::int32_t id = encoding.special_id("<|endoftext|>");
+        return id >= 0 ? id : encoding.special_id("<|end_of_text|>");
+    }
+    for (const std::string_view token :
+         {std::string_view("\n"), std::string_view("<0x0a>"), Vocabulary::end_of_line})
+        if (vocabulary()->contains(token)) return vocabulary()->id(token);
+    return -1;
+}
+
+void Tokenizer::visit(Visitor& visitor) {
+    if (auto* words = std::get_if<Vocabulary>(&tokens_)) words->visit(visitor);
+    else visitor.require("tokenizer", std::get<BytePairEncoding>(tokens_).json());
 }
 
 }  // namespace catena::models

@@ -3,17 +3,11 @@
 #include <catena/data_error.hpp>
 #include <catena/fail.hpp>
 #include <catena/function_forms.hpp>
-#include <catena/functions.hpp>
-#include <catena/initializers.hpp>
 #include <catena/models/gpt.hpp>
-#include <catena/operators.hpp>
 #include <catena/read_file.hpp>
 #include <catena/write_file.hpp>
 
-#include <algorithm>
-#include <array>
 #include <cmath>
-#include <set>
 
 #include "parse_json.hpp"
 

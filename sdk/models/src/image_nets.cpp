@@ -1,14 +1,10 @@
 // Classifier, the nets for small images and for photographs, and their names.
-#include <catena/core/config.hpp>
 #include <catena/fail.hpp>
 #include <catena/function_forms.hpp>
-#include <catena/initializers.hpp>
 #include <catena/models/image_nets.hpp>
-#include <catena/operators.hpp>
 
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <cmath>
 #include <numbers>
 

@@ -2,11 +2,9 @@
 #include <catena/core/config.hpp>
 #include <catena/fail.hpp>
 #include <catena/functions.hpp>
-#include <catena/initializers.hpp>
 #include <catena/models/language_model.hpp>
 #include <catena/operators.hpp>
 
-#include <algorithm>
 #include <cmath>
 #include <numeric>
 

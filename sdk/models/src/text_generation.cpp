@@ -2,7 +2,6 @@
 #include <catena/fail.hpp>
 #include <catena/models/text_generation.hpp>
 
-#include <algorithm>
 #include <numeric>
 
 namespace catena::models {
@@ -25,8 +24,7 @@ std::vector<std::vector<std::int32_t>> continue_texts(
             prompts.size(), generators.size(), n);
     std::vector<std::vector<std::int32_t>> result(prompts.size());
     if (n == 0) return result;
-    // Longer prompts come first. Their texts usually end later, so the rows that are still needed are
-    // the first ones of the batch.
+    // Longer prompts come first, because their texts usually end later: the first rows stay needed.
     std::vector<std::size_t> order(prompts.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::ranges::stable_sort(order, std::greater(),

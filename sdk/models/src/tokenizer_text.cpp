@@ -9,8 +9,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
-#include <new>
-#include <utility>
 
 namespace catena::models {
 namespace {
@@ -28,8 +26,7 @@ constexpr const char* no_space_class =
 
 const std::string latin1_numbers = R"(\x{b2}\x{b3}\x{b9}\x{bc}-\x{be})";
 
-// Writes an expression of Oniguruma in the syntax of PCRE2. Returns what has no counterpart in
-// `unknown`.
+// Translates an expression of Oniguruma to PCRE2. What has no counterpart is in `unknown`.
 std::string translated(std::string_view text, std::string& unknown) {
     std::string result;
     bool in_class = false;

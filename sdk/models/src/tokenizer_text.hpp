@@ -7,10 +7,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "parse_json.hpp"
 
@@ -28,8 +24,7 @@ constexpr const char* word_class =
     R"(\x{1f150}-\x{1f169}\x{1f170}-\x{1f189})";
 constexpr const char* joiners = R"(\x{200c}\x{200d})";
 
-// A regular expression in the syntax of Oniguruma, which the tokenizers of Hugging Face use, run by
-// PCRE2.
+// A regular expression of Oniguruma, which Hugging Face's tokenizers use, run by PCRE2.
 class Pattern {
 public:
     // Throws DataError for an invalid expression, and for one that PCRE2 would read differently.
@@ -90,8 +85,7 @@ private:
 class PreTokenizer {
 public:
     PreTokenizer() = default;
-    // Reads the member "pre_tokenizer". Throws DataError for rules of other kinds, and unless the last
-    // one is ByteLevel.
+    // Reads the member "pre_tokenizer". Throws DataError unless ByteLevel is its last rule.
     PreTokenizer(const std::filesystem::path& file, const nlohmann::json& json);
 
     // Calls take(word) for each word that is not empty. text must be UTF-8.

@@ -1,11 +1,9 @@
 // WordVectors: the losses of skip-gram and CBOW. nearest_words(): cosine similarity.
 #include <catena/fail.hpp>
 #include <catena/functions.hpp>
-#include <catena/initializers.hpp>
 #include <catena/models/word_vectors.hpp>
 #include <catena/operators.hpp>
 
-#include <algorithm>
 #include <cmath>
 #include <numeric>
 

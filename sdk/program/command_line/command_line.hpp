@@ -12,8 +12,7 @@
 namespace catena {
 
 // Reads the command line as boost::program_options does, stores and notifies. Throws
-// boost::program_options::error also for an empty value ("$UNSET" in a shell): no option has one,
-// and a program would take it for "not given".
+// boost::program_options::error also for an empty value, such as "$UNSET" in a shell.
 boost::program_options::variables_map parse_command_line(
     int argc, const char* const* argv, const boost::program_options::options_description& options,
     const boost::program_options::positional_options_description& positional = {},
@@ -39,8 +38,7 @@ std::string shell_word(const std::string& word);
 
 // The message if memory runs out. It names the options. got: what the device or the system said.
 std::string short_of_memory(std::string_view got);
-// Writes what stdout has buffered, so that a reader of a long run sees it. Throws
-// std::runtime_error with the reason if that cannot be done.
+// Writes what stdout has buffered. Throws std::runtime_error with the reason if it cannot.
 void flush_output();
 
 // Runs the body of main() and returns the exit code: what body returns; 2 for

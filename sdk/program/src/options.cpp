@@ -1,7 +1,7 @@
-// ProgramOptions: reads, describes and checks the options of a command line.
-#include <catena/core/error.hpp>
+// ProgramOptions: reads, describes and checks the options of a command line. SamplingOptions.
 #include <catena/fail.hpp>
 #include <catena/program/options.hpp>
+#include <catena/sampling_options.hpp>
 
 #include <fmt/ranges.h>
 #include <boost/algorithm/string/case_conv.hpp>
@@ -10,8 +10,6 @@
 #include <cmath>
 #include <iostream>
 #include <optional>
-#include <type_traits>
-#include <vector>
 
 namespace po = boost::program_options;
 
@@ -118,5 +116,23 @@ void ProgramOptions::refuse(std::string_view option, std::string_view expected,
     throw po::error(fmt::format("--{}: expected {}, got {}", option, expected, got));
 }
 std::string ProgramOptions::to_text(double value) { return fmt::format("{}", value); }
+
+void SamplingOptions::add_to(ProgramOptions& options) {
+    options.add_options()("temperature", options.value(temperature),
+                          "sampling temperature: below 1 prefers likely tokens, 0 takes "
+                          "the most likely one");
+    options.add_options()("top-k", po::value(&top_k)->value_name("N"),
+                          "draw only from the N most likely tokens");
+    options.add_options()("top-p", po::value(&top_p)->value_name("P"),
+                          "draw only from the most likely tokens whose probabilities add "
+                          "up to P");
+}
+
+void SamplingOptions::check(const ProgramOptions& options) const {
+    options.require(temperature >= 0 && std::isfinite(temperature), names[0], "a number >= 0",
+                    temperature);
+    if (options.given(names[1])) options.require_at_least(names[1], top_k, 1);
+    options.require(top_p > 0 && top_p <= 1, names[2], "above 0, up to 1", top_p);
+}
 
 }  // namespace catena

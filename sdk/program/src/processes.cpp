@@ -1,15 +1,15 @@
 // Processes: opens the communicator, compares the options of ranks and divides the processors.
 #include "ranks.hpp"
 
-#include <catena/core/tables.hpp>
+#include <catena/core/error.hpp>
 #include <catena/program/processes.hpp>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <sched.h>
 #include <unistd.h>
+#include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 
@@ -80,21 +80,11 @@ bool differs_between_ranks(std::string_view name) {
 std::string difference_between_ranks(const Communicator& communicator,
                                      const std::map<std::string, std::string>& values) {
     using Values = std::map<std::string, std::string>;
-    std::string own;  // names and values, each with a null character behind it
-    for (const auto& [name, value] : values) own += name + '\0' + value + '\0';
+    std::string own;
+    nlohmann::json::to_cbor(values, own);
     std::vector<Values> all;
-    for (std::string_view text : communicator.allgather_text(own)) {
-        const auto next = [&] {
-            const std::string_view word = text.substr(0, text.find('\0'));
-            text.remove_prefix(word.size() + 1);
-            return std::string(word);
-        };
-        all.emplace_back();
-        while (!text.empty()) {
-            const std::string name = next();
-            all.back()[name] = next();
-        }
-    }
+    for (const std::string& text : communicator.allgather_text(own))
+        all.push_back(nlohmann::json::from_cbor(text).get<Values>());
     const auto shown = [&](std::size_t rank, const std::string& name) {
         const auto found = all[rank].find(name);
         return found == all[rank].end() ? "none" : one_line(beginning(found->second));

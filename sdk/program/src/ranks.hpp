@@ -3,11 +3,7 @@
 
 #include <catena/distributed/communicator.hpp>
 
-#include <cstdint>
 #include <map>
-#include <span>
-#include <string>
-#include <string_view>
 
 namespace catena {
 

@@ -20,8 +20,7 @@ std::map<std::string, std::string> load_texts(const std::filesystem::path& file,
                                               std::string_view path = {});
 
 // Writes arrays and texts under their names, skipping empty arrays. .safetensors stores texts as
-// metadata. The file is written under a temporary name, flushed and renamed. Its name determines
-// the format. Throws DataError.
+// metadata. Its name determines the format. Writes as AtomicFile does. Throws DataError.
 void save_arrays(const std::filesystem::path& file, const std::map<std::string, Array>& arrays,
                  const std::map<std::string, std::string>& texts = {});
 

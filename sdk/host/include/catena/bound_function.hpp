@@ -1,13 +1,8 @@
 // BoundFunction: a function whose attributes change from call to call.
 #pragma once
 
-#include <catena/core/memory.hpp>
 #include <catena/core/plugin_function.hpp>
 #include <catena/lists.hpp>
-
-#include <array>
-#include <bit>
-#include <concepts>
 
 namespace catena {
 
@@ -94,8 +89,7 @@ public:
     }
 
     // Returns the function bound to these values, one for each name. The reference is valid until
-    // the next call. Throws as PluginFunction's constructor, and InvalidError if the number of
-    // values differs from that of the names.
+    // the next call. Throws as PluginFunction's constructor, and InvalidError for another number.
     const PluginFunction& operator()(std::span<const AttributeView> values);
     const PluginFunction& operator()(std::initializer_list<AttributeView> values) {
         return operator()(std::span(values.begin(), values.size()));

@@ -4,11 +4,6 @@
 
 #include <catena/core/stream.hpp>
 
-#include <cstdint>
-#include <functional>
-#include <memory>
-#include <string_view>
-
 namespace catena {
 
 // A handle, cheap to copy; each copy is the same recording.
@@ -28,8 +23,7 @@ namespace catena {
 // elements, waiting, copies of host memory that is not pinned, other streams, fallback devices.
 // Each launch draws new random numbers, as its calls would; kernels that ask the host for them
 // directly cannot be recorded (see abi/ext/draws.h). Control flow, attributes and addresses
-// are fixed at recording time. During a recording the device's cached memory is not released, so
-// running out of memory is an error.
+// are fixed at recording time. A recording does not release the device's cached memory first.
 class Capture {
 public:
     Capture() = default;  // empty
@@ -51,8 +45,7 @@ private:
     std::shared_ptr<State> state_;
 };
 
-// True inside a body that is being recorded, except in warm-ups: work of this thread on the device
-// is not done now but at each launch.
+// Whether work of this thread on the device is recorded: done not now but at each launch.
 bool is_recorded(Device device);
 
 // Whether a recording owns the memory: each launch writes it, and it is undefined before the first.

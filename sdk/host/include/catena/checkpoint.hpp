@@ -3,10 +3,6 @@
 
 #include <catena/lists.hpp>
 
-#include <concepts>
-#include <functional>
-#include <utility>
-
 namespace catena {
 
 // Whether backward() runs the function of a checkpoint again: links do not update statistics then.

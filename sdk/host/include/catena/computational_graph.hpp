@@ -5,7 +5,6 @@
 #include <catena/lists.hpp>
 
 #include <filesystem>
-#include <optional>
 
 namespace catena {
 

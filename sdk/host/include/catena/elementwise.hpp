@@ -3,8 +3,6 @@
 
 #include <catena/kernels/formula_kernel.hpp>
 
-#include <array>
-
 namespace catena {
 
 // A kernel with N outputs. Calling it with its inputs returns an Array if N is 1, a

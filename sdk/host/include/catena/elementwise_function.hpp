@@ -1,8 +1,8 @@
 // ElementwiseFunction: a differentiable function from two formulas, for its value and its gradient.
 #pragma once
 
-#include <catena/core/variable.hpp>
 #include <catena/elementwise.hpp>
+#include <catena/lists.hpp>
 
 namespace catena {
 
@@ -59,7 +59,7 @@ public:
     auto operator()(const V&... inputs) const {
         std::vector<Variable> y = apply(std::initializer_list<Variable>{inputs...});
         if constexpr (N == 1) return std::move(y[0]);
-        else return to_array(y);
+        else return unpack<N>(y);
     }
     // On arrays, without a graph.
     template <std::same_as<Array>... A>
@@ -67,15 +67,7 @@ public:
         const KernelArgument all[] = {inputs...};
         std::vector<Array> y = kernel().call(all);
         if constexpr (N == 1) return std::move(y[0]);
-        else return to_array(y);
-    }
-
-private:
-    template <class T>
-    static std::array<T, N> to_array(const std::vector<T>& values) {
-        std::array<T, N> all;
-        for (std::size_t i = 0; i < N; ++i) all[i] = values[i];
-        return all;
+        else return unpack<N>(y);
     }
 };
 // Braces without <N> mean one output.

@@ -3,8 +3,6 @@
 
 #include <catena/core/stream.hpp>
 
-#include <memory>
-
 namespace catena {
 
 // A point in a stream. A handle that is cheap to copy; copies are the same event.
@@ -19,7 +17,7 @@ public:
     void record(const Stream& stream) const;
     void synchronize() const;  // waits until the last record is reached
     bool done() const;         // true if reached or never recorded; does not wait
-    // The time in milliseconds from begin to this event, on the device's clock. Waits for both.
+    // Waits for both events, and returns the milliseconds between them on the device's clock.
     // Throws InvalidError if one was not recorded.
     double elapsed_since(const Event& begin) const;
 

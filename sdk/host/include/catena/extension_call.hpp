@@ -2,15 +2,10 @@
 #pragma once
 
 #include <catena/core/array.hpp>
-#include <catena/core/memory.hpp>
 #include <catena/core/tables.hpp>
 #include <catena/diagnostics/named_call.hpp>
 
-#include <catena/abi/host.h>
-
-#include <cstddef>
 #include <optional>
-#include <string_view>
 
 namespace catena {
 
@@ -39,11 +34,9 @@ public:
     // and an observer sees a kernel with this name, from here to the end of this object's lifetime.
     // kind: a string literal that the observer receives as the kernel's kind.
     void runs(CallName name, const char* kind = "extension") noexcept;
-    // True if that function ran out of memory (CATENA_E_NOMEM) and the device's cached memory was
-    // released, so it may be called once more.
+    // True if the function may be called once more: it lacked memory, and cached one was released.
     bool makes_room(catena_status status) noexcept;
-    // Throws the error of the function, with the prefix "[what] " unless the message has one, or
-    // what is empty.
+    // Throws the error of the function, with the prefix "[what] " unless it has one or what is "".
     void check(catena_status status, std::string_view what);
 
 private:

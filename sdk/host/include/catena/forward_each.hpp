@@ -2,14 +2,7 @@
 // device memory, so that each launch of a recording can have new ones.
 #pragma once
 
-#include <catena/abi/kernel.h>
-#include <catena/core/array.hpp>
 #include <catena/core/plugin_function.hpp>
-
-#include <cstddef>
-#include <functional>
-#include <span>
-#include <vector>
 
 struct catena_many;
 
@@ -28,8 +21,7 @@ namespace catena {
 // throw UnsupportedError, as do those of a kernel not called before. Not thread-safe.
 class AttributeMemory {
 public:
-    // Writes new attributes for all kernels that were called with this memory. Work that was
-    // launched before still uses the old ones.
+    // Writes new attributes for all kernels called with this memory, for later launches.
     void write(const PluginFunction& function) const;
 
 private:

@@ -1,7 +1,6 @@
 // Function: a differentiable function in a program, whose gradient is computed on arrays.
 #pragma once
 
-#include <catena/core/variable.hpp>
 #include <catena/link.hpp>
 #include <catena/user_function.hpp>
 
@@ -54,8 +53,7 @@ protected:
     // empty there. By default all inputs and no outputs are kept.
     void retain_inputs(std::initializer_list<std::size_t> indexes) { inputs_ = indexes; }
     void retain_outputs(std::initializer_list<std::size_t> indexes) { outputs_ = indexes; }
-    // Call it in backward: returns the kept outputs, in the order of the indexes. Throws GraphError
-    // if forward did not call retain_outputs().
+    // Call it in backward: returns the kept outputs. Throws GraphError without retain_outputs().
     const std::vector<Array>& get_retained_outputs() const;
 
     static std::vector<Variable> apply(std::shared_ptr<ArrayFunction> function,
@@ -82,8 +80,7 @@ private:
 };
 
 // A function with forward and backward on arrays. For new functions FunctionNode is the better
-// base, because a gradient that is computed on arrays has no gradient itself; asking for it throws
-// NotDifferentiableError.
+// base: the gradient of a gradient that is computed on arrays throws NotDifferentiableError.
 //
 //     struct MulAdd : Function<MulAdd> {
 //         Arrays forward(ArraySpan inputs) override {
@@ -103,8 +100,7 @@ private:
 // their arguments, which others read too; doing so throws InvalidError. A call is recorded only if
 // an input or a parameter requires a gradient.
 //
-// A parameterized function lists its arrays, like Chainer's parameter_names and gradient_names, and
-// adds to the gradients:
+// A parameterized function lists its arrays, as in Chainer, and adds to the gradients:
 //
 //     struct EltwiseParamProduct : Function<EltwiseParamProduct> {
 //         Array w, gw;
@@ -133,8 +129,7 @@ public:
     Variable operator()(const V&... inputs) const {
         return only(apply(std::initializer_list<Variable>{inputs...}));
     }
-    // Returns all outputs: const auto [c, h] = unpack<2>(Cell().apply({c_prev, x})). Throws the
-    // errors of FunctionNode::apply().
+    // Returns all outputs: const auto [c, h] = unpack<2>(Cell().apply({c_prev, x})).
     Variables apply(VariableList inputs) const {
         static_assert(detail::ListedByLink<Derived>,
                       "a Function has no parameters() or gradients() of its own, which a Link, an "

@@ -3,18 +3,10 @@
 
 #include <catena/bound_function.hpp>
 #include <catena/core/config.hpp>
-#include <catena/functions.hpp>
 #include <catena/functions/creation.hpp>
 #include <catena/functions/indexing.hpp>
 #include <catena/functions/logic.hpp>
 #include <catena/functions/shapes.hpp>
-#include <catena/operators.hpp>
-
-#include <algorithm>
-#include <array>
-#include <string>
-#include <type_traits>
-#include <vector>
 
 namespace catena::functions {
 

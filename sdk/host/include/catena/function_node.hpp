@@ -1,15 +1,13 @@
 // FunctionNode: a differentiable function that a program defines without a plugin.
 #pragma once
 
-#include <catena/core/variable.hpp>
 #include <catena/user_function.hpp>
 
 #include <optional>
 
 namespace catena {
 
-// forward works on arrays and backward on variables. A gradient that consists of differentiable
-// functions is differentiable itself.
+// forward works on arrays and backward on variables, so gradients may be differentiable too.
 //
 //     struct MulAdd : FunctionNode {
 //         Arrays forward(ArraySpan inputs) override {

@@ -57,8 +57,7 @@ public:
     Link& add(std::string_view name, Child child);
     // Returns the link with this name, "gpu0/l1" in a nested set. Throws InvalidError without one.
     Link& operator[](std::string_view path) const;
-    // The same with its actual type, for links with call operators of their own. Throws
-    // InvalidError if it has another type.
+    // The same with its actual type. Throws InvalidError if it has another type.
     template <std::derived_from<Link> L>
     L& get(std::string_view path) const {
         return detail::link_as<L>("FunctionSet", path, (*this)[path]);

@@ -45,8 +45,7 @@ std::vector<T> as_list(Result&& result) {
 }
 }  // namespace detail
 
-// The function to differentiate numerically. It takes no arguments, and computes one or several
-// Arrays from arrays that it captures.
+// The function to differentiate: computes one or several Arrays from arrays that it captures.
 class ArrayExpression {
 public:
     template <std::invocable F>

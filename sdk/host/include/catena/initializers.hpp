@@ -4,7 +4,6 @@
 #include <catena/core/array.hpp>
 
 #include <concepts>
-#include <memory>
 
 namespace catena {
 
@@ -42,8 +41,7 @@ struct One : Constant {
     One() : Constant(1) {}
 };
 
-// While one exists, Random initializers make zeros on this thread, without random numbers: for
-// models whose parameters are loaded next.
+// While one exists, Random makes zeros on this thread, without random numbers, for loading:
 //     const initializers::no_random_values loading;
 class [[nodiscard]] no_random_values {
 public:

@@ -11,8 +11,7 @@ namespace catena {
 //
 // The process then has limited time to end by itself: `grace` after SIGTERM, `hangup_grace` after
 // SIGHUP, also if Ctrl-C came first. After that the signal ends it, even during a kernel or while a
-// file is written (AtomicFile keeps the old file). 0 means no limit. There is no limit after
-// Ctrl-C, because the user can press it again.
+// file is written (AtomicFile keeps the old file). 0 means no limit, as after Ctrl-C.
 class Interrupt {
 public:
     [[nodiscard]] explicit Interrupt(std::chrono::milliseconds grace = {},

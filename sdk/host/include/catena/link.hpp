@@ -63,8 +63,7 @@ public:
     // to a dtype, and returns this link. Parameters stay the same variables, and shared ones stay
     // shared; arrays that were taken from them before do not change. An optimizer moves its state
     // to the new device automatically. After a change of dtype, call its setup() again. On errors
-    // nothing changes: DtypeError unless dtype is floating, GraphError while a graph refers to a
-    // parameter that would change.
+    // nothing changes: DtypeError unless dtype is floating, GraphError if a graph uses a parameter.
     Link& to(Device device);
     Link& to(Dtype dtype);
     // Moves to the given GPU, or to the host. cuda::to_gpu(link) and cuda::to_cpu(link) return the

@@ -5,12 +5,9 @@
 #pragma once
 
 #include <catena/bound_function.hpp>
-#include <catena/core/plugin_function.hpp>
 #include <catena/initializers.hpp>
 #include <catena/sequential.hpp>
 #include <catena/word_tree.hpp>
-
-#include <optional>
 
 namespace catena {
 
@@ -37,8 +34,7 @@ namespace links {
 // Linear: a fully connected layer.
 // y = x W^T + b, where x is (N, ...) with in_size values after the first axis, or after the first
 // n_batch_axes axes, which y has too: with 2, x is (N, T, in_size) and y is (N, T, out_size).
-// Parameters: W (out_size, in_size) from N(0, 1 / in_size) by default; b (out_size), 0 by default,
-// unless nobias.
+// Parameters: W (out_size, in_size), from N(0, 1 / in_size); b (out_size), 0, unless nobias.
 class Linear : public Link {
 public:
     Linear(std::int64_t in_size, std::int64_t out_size, bool nobias = false,
@@ -340,8 +336,7 @@ public:
         double wscale = 1;            // of the initial weights, as for Linear
         double norm_eps = 0;          // normalizes the heads of q and k, before rotary; 0: does not
     };
-    // The keys and values of earlier tokens, for generation: (N, places, kv_heads, D). A copy
-    // shares them.
+    // Keys and values of earlier tokens: (N, places, kv_heads, D). Copies share them.
     struct Cache {
         Array k, v;
         std::int64_t length = 0;  // tokens so far
@@ -355,8 +350,7 @@ public:
     Variable operator()(const Variable& x) const override { return (*this)(x, x); }
     // mask: bool, true where a token of x sees one of the context; or floating-point numbers, such
     // as F::alibi(), which are added to the scores. Broadcasts to (N, heads, T, S). lengths: int64
-    // (N,), the numbers of tokens of the contexts; tokens after them are padding, which no token
-    // sees.
+    // (N,), the numbers of tokens of the contexts, after which no token sees others.
     Variable operator()(const Variable& x, const Variable& context, const Variable& mask = {},
                         const Variable& lengths = {}) const;
     // Causal self-attention of x, which follows the tokens in the cache. Appends the keys and
@@ -387,8 +381,7 @@ private:
 // loss = link(x, t): for x (N, in_size) and words t (N,), the sum over the samples of -log of the
 // probability of the path to t. Each inner node turns left or right with probability sigmoid(+-w .
 // x). Calls throw ValueError for words that are not in the tree.
-// Parameter: W (tree.inner_nodes(), in_size), drawn from U[-1, 1). The tree is saved too: it must
-// be the same when parameters are loaded.
+// Parameter: W (tree.inner_nodes(), in_size), drawn from U[-1, 1). Loading requires the same tree.
 //
 // The sign is that of the paper and of Chainer's documentation: -1 turns left. Chainer's code does
 // the opposite, so its W is the negative of this one. Loading one of its files, which have W but no

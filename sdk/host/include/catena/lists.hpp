@@ -1,10 +1,7 @@
 // Lists of arrays and variables, as types and as arguments.
 #pragma once
 
-#include <catena/core/memory.hpp>
 #include <catena/core/variable.hpp>
-
-#include <array>
 
 namespace catena {
 

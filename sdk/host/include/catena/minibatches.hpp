@@ -1,7 +1,6 @@
 // Minibatches: shuffled minibatches of a data set in memory.
 #pragma once
 
-#include <catena/core/array.hpp>
 #include <catena/share.hpp>
 #include <catena/visitor.hpp>
 
@@ -23,8 +22,7 @@ public:
                 Device device = {});
 
     // Returns the next examples, as new arrays in the order of the data set's arrays. The last
-    // minibatch of an epoch may be smaller; then a new epoch starts, in a new order. With a Share,
-    // returns a part of them, which may be empty.
+    // minibatch of an epoch may be smaller. With a Share, returns a part, which may be empty.
     std::vector<Array> next();
 
     std::int64_t size() const noexcept { return size_; }          // examples

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <catena/core/config.hpp>
-#include <catena/core/dtype.hpp>
 #include <catena/optimizer.hpp>
 
 namespace catena {

@@ -22,8 +22,7 @@ struct IdxFile {
 // numbers, the values (http://yann.lecun.com/exdb/mnist).
 IdxFile read_idx(const std::filesystem::path& file, int ndim);
 
-// The number of dimensions that the header of such a file declares, or 0 if it is another kind of
-// file. Throws DataError if it cannot be read.
+// The number of dimensions of such a file, or 0 for others. Throws DataError if it is unreadable.
 int idx_dimensions(const std::filesystem::path& file);
 
 struct Mnist {

@@ -1,14 +1,12 @@
 // Optimizer: the base of all optimizers. An update rule is a plugin's function, or C++ on arrays.
 #pragma once
 
-#include <catena/core/plugin_function.hpp>
 #include <catena/forward_each.hpp>
 #include <catena/link.hpp>
 
 namespace catena {
 
-// Settings for some parameters of an optimizer: see Optimizer::set_group(). The factors are finite
-// and not negative.
+// Settings for some parameters: see Optimizer::set_group(). Factors are finite, not negative.
 struct ParameterGroup {
     double rate = 1;      // factor of the learning rate
     double decay = 1;     // factor of weight decay, decoupled and L2
@@ -30,11 +28,9 @@ struct ParameterPart {
 class OptimizerExtension {
 public:
     virtual ~OptimizerExtension() = default;
-    // Called before the optimizer uses gradients outside update(), or in a hook. The first call of
-    // a step makes them final; others do nothing.
+    // Called before gradients are used outside update(), or in a hook: makes them final.
     virtual void prepare_grads() {}
-    // At the start of update(): makes the gradients final. If it returns false, update() does
-    // nothing.
+    // At the start of update(): makes the gradients final. If false, update() does nothing.
     virtual bool begin_update() { return true; }
     virtual void end_update() {}  // after the parameters were updated
     virtual void cleargrads() {}  // of parameters of which the optimizer has only parts
@@ -94,8 +90,7 @@ public:
     //     optimizer.set_group([](const auto& p) { return p.variable.ndim() < 2; }, {.decay = 0});
     //
     // A later call replaces all settings of its parameters. setup() removes all settings, and files
-    // do not contain them. Throws InvalidError for invalid factors, before setup(), and if which()
-    // returns true for no parameter.
+    // do not contain them. Throws InvalidError for invalid factors, and if none is in the group.
     void set_group(const std::function<bool(const NamedParameter&)>& which, ParameterGroup group);
 
     // Adds a function that update() calls first, such as [](auto& o) { o.clip_grads(1); }. Hooks
@@ -128,8 +123,7 @@ public:
     void cleargrads() const;  // removes gradients; cheaper than zeros, same effect on update()
     void zero_grads() const;  // sets gradients to zeros
 
-    // The following functions use all gradients together, except those of frozen parameters;
-    // missing ones count as zero.
+    // These use all gradients, except those of frozen parameters; missing ones count as zero.
     double compute_grads_norm() const;  // sqrt of the sum of squares
     // Scales the gradients so that their norm is at most maxnorm. Does not wait for a device that
     // has all of them. Throws InvalidError unless maxnorm >= 0.
@@ -172,8 +166,7 @@ protected:
     virtual std::vector<Array> init_state_cpu(const Array& param);
     virtual std::vector<Array> init_state_gpu(const Array& param);
 
-    // For generated classes: the names of state, of which the last is optional, and the factor of
-    // m / (sqrt(v) + eps) in Adam's step t.
+    // For generated classes: names of state, the last optional; the factor of Adam's step t.
     static std::vector<std::string> with_state(bool is_there, std::string name,
                                                std::vector<std::string> names);
     static double bias_corrected(double alpha, double beta1, double beta2, std::int64_t t);
@@ -194,8 +187,7 @@ private:
     // For recordings of update(): until the next setup(), the attributes of the function are in
     // device memory. An update() can be recorded only after the same one ran without a recording.
     void prepare_recording();
-    // Call before each launch: increases t and writes the attributes of that step with the current
-    // values.
+    // Call before each launch: increases t and writes the current attributes of that step.
     void prepare_launch();
     // The memory that update() reads and writes. If the list changes, a recording is outdated.
     std::vector<const void*> identity() const;

@@ -10,8 +10,7 @@ namespace catena::optimizers {
 
 // The names that options have, sorted: "ada_bound", "ada_delta", ... Loads no plugin.
 std::vector<std::string_view> names();
-// The default learning rate of an optimizer: lr, or alpha of Adam. Empty if it has none. Loads no
-// plugin. Throws InvalidError for other names.
+// The default lr, or alpha of Adam; empty if it has none. Throws InvalidError for other names.
 std::optional<double> default_rate(std::string_view name);
 // Makes an optimizer by name. Throws InvalidError for other names, and for a rate if the optimizer
 // has none, as AdaDelta; PluginError if no plugin has its function.

@@ -1,7 +1,6 @@
 // Profile: measures the time of each kernel.
 #pragma once
 
-#include <catena/core/graph.hpp>
 #include <catena/diagnostics/call_observer.hpp>
 
 #include <filesystem>
@@ -41,11 +40,9 @@ public:
     ~Profile() override;
 
     std::vector<Row> rows() const;  // longest first
-    // The rows as text: the `most` longest, and the rest in one line. Below a composition's sum are
-    // those of its parts.
+    // The rows as text: the `most` longest, parts below compositions, and the rest in one line.
     std::string table(std::size_t most = 30) const;
-    // Writes the calls, up to a million, in Chrome's trace event format. A composition contains its
-    // parts. Throws DataError.
+    // Writes up to a million calls in Chrome's trace event format. Throws DataError.
     void write_trace(const std::filesystem::path& file) const;
 
     void called(const KernelCall& call) noexcept override;

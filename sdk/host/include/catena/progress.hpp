@@ -20,8 +20,7 @@ public:
     Progress& operator=(const Progress&) = delete;
     ~Progress() { clear(); }
 
-    // done: the number of finished items. Cheap enough for every step of a loop. Without a value,
-    // only the number and the rate are displayed.
+    // done: the number of finished items. Cheap enough for every step of a loop.
     void update(std::int64_t done) { update(done, std::function<double()>(), ""); }
     void update(std::int64_t done, double value, std::string_view value_name = "loss") {
         update(

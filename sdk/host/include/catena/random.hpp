@@ -1,10 +1,7 @@
 // Random numbers, drawn on the host, bit-identical on every machine.
 #pragma once
 
-#include <catena/core/array.hpp>
 #include <catena/visitor.hpp>
-
-#include <array>
 
 namespace catena {
 
@@ -46,8 +43,7 @@ namespace random {
 
 // New arrays of a floating dtype from U[low, high) and from N(mean, stddev^2), on any device; an
 // empty Device means Device::current(). The host draws them from the device's stream (see
-// catena::seed): devices with the same number in their backends get the same bits. Both throw
-// DtypeError for other dtypes.
+// catena::seed): devices with the same number in their backends get the same bits.
 Array uniform(const Shape& shape, double low = 0, double high = 1, Dtype dtype = Dtype::float32,
               Device device = {});
 Array normal(const Shape& shape, double mean = 0, double stddev = 1, Dtype dtype = Dtype::float32,

@@ -9,8 +9,7 @@
 namespace catena {
 
 // Describes a file for messages: "a folder", "an ONNX model; ...", with a way to convert files of
-// other programs; "none: there is no such file". Recognizes contents by their first bytes. "" for
-// a file of an unknown kind.
+// other programs; "none: there is no such file"; "" if unknown. Looks at the first bytes.
 std::string file_kind(const std::filesystem::path& file);
 
 // Throws DataError, "[where] FILE: expected EXPECTED, got ...", unless the file can be opened and

@@ -3,8 +3,6 @@
 
 #include <catena/kernels/formula_kernel.hpp>
 
-#include <array>
-
 namespace catena {
 
 // A reduction with N outputs. A call returns the same types as a call of an ElementwiseKernel.

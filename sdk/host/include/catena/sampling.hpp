@@ -3,14 +3,10 @@
 
 #include <catena/random.hpp>
 
-#include <cstdint>
-#include <span>
-
 namespace catena {
 
 // How a token is drawn: from softmax(scores / temperature), of the top_k most likely tokens, and of
-// the fewest of these whose probabilities add up to top_p (Holtzman and others, ICLR 2020). Ties
-// are decided by the smaller id.
+// the fewest of these with a sum of top_p (Holtzman and others, ICLR 2020). Smaller ids win ties.
 struct Sampling {
     double temperature = 1;  // 0: always the most likely token
     std::int64_t top_k = 0;  // 0: all
@@ -21,8 +17,7 @@ struct Sampling {
 };
 
 // Draws a token. The scores are float32 in host memory; softmax is computed in float64. Takes one
-// number from the generator, none if temperature is 0. Scores that are NaN are never drawn. Throws
-// InvalidError if no score is above -inf.
+// number from the generator, or none. NaN is never drawn. Throws InvalidError if all are -inf.
 std::int32_t sample_token(std::span<const float> scores, const Sampling& how, Generator& generator);
 
 }  // namespace catena

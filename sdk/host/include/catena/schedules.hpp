@@ -22,8 +22,7 @@ Schedule decay(double rate, double factor, double after = 0);
 Schedule steps(std::vector<std::pair<double, double>> rates);
 // Linear from one rate to another within `span`, then constant.
 Schedule linear(double from, double to, double span);
-// Half a cosine from one rate to another within `span`, then constant. (Loshchilov and Hutter,
-// "SGDR", 2017, without restarts.)
+// Half a cosine from one rate to another within `span`, then constant. (Loshchilov, Hutter, 2017.)
 Schedule cosine(double from, double to, double span);
 // Increases the rate of another schedule linearly from nearly 0 within `span`.
 Schedule warmup(double span, Schedule then);

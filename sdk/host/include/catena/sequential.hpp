@@ -3,9 +3,6 @@
 
 #include <catena/function_set.hpp>
 
-#include <functional>
-#include <vector>
-
 namespace catena {
 
 // Links by number, for a Chain that calls them. Paths start with "0", "1" and so on. As with every
@@ -52,16 +49,14 @@ protected:
     std::vector<Child> children_;
 };
 
-// Calls links and functions one after the other. Paths number the links only, as in Chainer: here
-// "0/W", "0/b", "1/W", "1/b".
+// Calls links and functions one after the other. Paths number the links: "0/W", "0/b", "1/W".
 //
 //     Sequential model{links::Linear(784, 100), F::relu, links::Linear(100, 10)};
 //     y = model(x);
 class Sequential : public ChainList {
 public:
     // A link of any type, or a function of a variable. Functions with more parameters need a
-    // lambda: [](const Variable& x) { return F::dropout(x, 0.5); }. What it captures is not copied
-    // by deep_copy(), not moved and not saved.
+    // lambda: [](const Variable& x) { return F::dropout(x, 0.5); }. Captured links stay outside.
     class Step : public Child {
     public:
         using Child::Child;

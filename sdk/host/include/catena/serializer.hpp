@@ -5,7 +5,6 @@
 #include <catena/write_file.hpp>
 
 #include <map>
-#include <span>
 
 namespace catena {
 

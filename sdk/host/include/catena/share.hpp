@@ -11,8 +11,7 @@ struct Range {
     std::int64_t size() const noexcept { return end - begin; }
 };
 
-// Part i of n items in `parts` parts, whose sizes differ by at most one: n i / parts ..
-// n (i + 1) / parts.
+// Part i of n items in parts whose sizes differ by at most one: n i / parts .. n (i + 1) / parts.
 constexpr Range part_of(std::int64_t n, std::int64_t i, std::int64_t parts) noexcept {
     return {n * i / parts, n * (i + 1) / parts};
 }
@@ -22,8 +21,7 @@ constexpr Range part_of(std::int64_t n, std::int64_t i, std::int64_t parts) noex
 struct Share {
     std::int64_t rank = 0;  // of this process
     std::int64_t size = 1;  // processes
-    // Parts of a minibatch, a multiple of size; 0: size. Each process has parts / size of them, one
-    // after the other, and next() returns one.
+    // Parts of a minibatch, a multiple of size; 0: size. next() returns one of this process's.
     std::int64_t parts = 0;
 };
 
@@ -47,6 +45,14 @@ protected:
     Range part(std::int64_t n) const { return part_of(n, share_.rank * own() + part_, parts()); }
     // Ends next(): whether that was this process' last part of the minibatch.
     bool end_part(std::int64_t items, std::int64_t all_items);
+    // Moves by n items in an epoch of `size`. At its end the next one begins.
+    static void advance(std::int64_t& position, std::int64_t n, std::int64_t size,
+                        std::int64_t& epoch) {
+        position += n;
+        if (position < size) return;
+        position = 0;
+        ++epoch;
+    }
     // Throws InvalidError between the parts of a minibatch. Called by visit().
     void require_whole(const char* reader) const;
 

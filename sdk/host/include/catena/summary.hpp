@@ -53,8 +53,7 @@ private:
 //     test().mean("accuracy");
 //
 // A call iterates over the data once, in order, with config().train off and without a graph. It
-// returns the means over all examples. With a Share, those over this process' part, which
-// distributed::allreduce() combines.
+// returns the means over all examples, or those of a Share: see distributed::allreduce().
 class Evaluator {
 public:
     using Body = std::function<std::vector<Array>(std::span<const Array> batch)>;

@@ -46,8 +46,7 @@ void tokenize(const TextPieces& text, Tokens tokens,
               const std::function<void(std::string_view)>& take);
 
 // The words of a text and their numbers. The most frequent word comes first; words of equal counts
-// are in the order of their bytes. Copies share nothing. Loading a snapshot throws DataError if it
-// has another vocabulary.
+// are in the order of their bytes. Loading a snapshot of another vocabulary throws DataError.
 class Vocabulary final : public Visitable {
 public:
     static constexpr std::string_view unknown = "<unk>";
@@ -84,8 +83,7 @@ public:
     std::int32_t unknown_id() const { return id(unknown); }
 
     std::vector<std::int32_t> encode(std::string_view text) const;
-    // The same for pieces, which are read twice, so that only the result is in memory. Throws
-    // DataError for more than 2^28 tokens.
+    // The same for pieces, which are read twice. Throws DataError for more than 2^28 tokens.
     std::vector<std::int32_t> encode(const TextPieces& text) const;
     // The tokens of a text that encode() replaces by "<unk>", in order, without "<unk>" itself.
     std::vector<std::string> missing(std::string_view text) const;

@@ -1,7 +1,6 @@
 // Minibatches of text for language models: tokens and the tokens that follow them.
 #pragma once
 
-#include <catena/core/array.hpp>
 #include <catena/share.hpp>
 #include <catena/visitor.hpp>
 
@@ -33,6 +32,15 @@ public:
     std::int64_t epoch() const noexcept { return epoch_; }
 
 protected:
+    TextReader() = default;
+    TextReader(std::vector<std::int32_t> tokens, std::int64_t batch_size, Device device)
+        : tokens_(std::move(tokens)),
+          batch_size_(batch_size),
+          device_(device ? device : Device::current()) {}
+
+    std::vector<std::int32_t> tokens_;
+    std::int64_t batch_size_ = 0;
+    Device device_;  // of pieces
     std::int64_t epoch_ = 0;
 };
 
@@ -53,10 +61,7 @@ public:
     void visit(Visitor& visitor) override;
 
 private:
-    std::vector<std::int32_t> tokens_;
-    std::int64_t batch_size_;
     std::int64_t steps_;
-    Device device_;
     std::int64_t length_;  // of a stream, in pairs of a token and its successor
     std::int64_t position_ = 0;
 };
@@ -65,8 +70,7 @@ private:
 // overlap; each epoch cuts the text at other tokens. `begins` is true for every minibatch.
 class RandomWindows final : public TextReader {
 public:
-    // device: as for RunningText. Throws ShapeError unless batch_size and steps are at least 1 and
-    // there are steps + 1 tokens.
+    // Throws ShapeError unless batch_size and steps are at least 1 and there are steps + 1 tokens.
     RandomWindows(std::vector<std::int32_t> tokens, std::int64_t batch_size, std::int64_t steps,
                   std::uint64_t seed = 0, Device device = {});
 
@@ -78,10 +82,8 @@ public:
 private:
     void order_epoch();
 
-    std::vector<std::int32_t> tokens_;
-    std::int64_t batch_size_, steps_;
+    std::int64_t steps_;
     std::uint64_t seed_;
-    Device device_;
     std::int64_t windows_;                                   // in an epoch
     std::int64_t position_ = 0;                              // windows read in this epoch
     std::pair<std::int64_t, std::uint64_t> ordered_{-1, 0};  // the epoch and seed of begins_
@@ -92,8 +94,7 @@ private:
 // minibatch has sentences of similar length; the order changes with each epoch.
 class Sentences final : public TextReader {
 public:
-    // Sentences longer than `longest` are cut. Throws ShapeError if there are no sentences, or
-    // unless batch_size and longest are at least 1.
+    // Longer sentences are cut. Throws ShapeError for sizes below 1 and for no sentences.
     Sentences(std::vector<std::int32_t> tokens, std::int32_t end, std::int64_t batch_size,
               std::int64_t longest, std::uint64_t seed = 0, Device device = {});
 
@@ -104,18 +105,15 @@ public:
 
 private:
     struct Sentence {
-        std::size_t begin;  // of the tokens to predict
+        std::int64_t begin;  // of the token before the first one to predict
         std::int64_t length;
     };
     void order_epoch();
 
-    std::vector<std::int32_t> tokens_;
-    std::vector<Sentence> sentences_;
-    std::int32_t end_;
-    std::int64_t batch_size_, longest_;
+    std::vector<Sentence> sentences_;  // of tokens_, which begin and end with an end token
+    std::int64_t longest_;
     std::uint64_t seed_;
-    Device device_;
-    std::int64_t size_;
+    std::int64_t size_ = 0;
     std::int64_t batch_ = 0;                                 // in this epoch
     std::int64_t position_ = 0;                              // tokens in earlier batches
     std::pair<std::int64_t, std::uint64_t> ordered_{-1, 0};  // the epoch and seed of batches_

@@ -2,7 +2,6 @@
 #include "../support.hpp"
 
 #include <catena/abi/ext/draft/vendor.h>
-#include <catena/core/device.hpp>
 #include <catena/cuda/stream.hpp>
 #include <catena/random.hpp>
 

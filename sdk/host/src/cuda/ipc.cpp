@@ -5,11 +5,9 @@
 #include <catena/cuda/ipc.hpp>
 
 #include <catena/abi/ext/draft/ipc.h>
-#include <catena/core/device.hpp>
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstring>
 #include <limits>
 #include <list>
@@ -35,6 +33,9 @@ struct IPCMessage {
     char device[64] = {};   // name of the device
     std::uint64_t sum = 0;  // checksum of all bytes before it
 
+    IPCMessage() = default;
+    // Of this process.
+    IPCMessage(Kind its_kind, Device of);
     std::string write() const {
         IPCMessage whole = *this;
         whole.sum = whole.computed_sum();
@@ -47,13 +48,6 @@ struct IPCMessage {
         for (std::size_t i = 0; i < offsetof(IPCMessage, sum); ++i)
             hash = (hash ^ bytes[i]) * 0x100000001b3;
         return hash;
-    }
-    void set_device(Device value) {
-        const std::string& name = value.name();
-        if (name.size() >= sizeof device)
-            fail<InvalidError>("[ipc] device: expected a name below {} bytes, got {}",
-                               sizeof device, name);
-        std::memcpy(device, name.c_str(), name.size() + 1);
     }
     Shape extents() const { return Shape(std::span(shape, static_cast<std::size_t>(ndim))); }
     Dtype element() const {
@@ -108,6 +102,14 @@ IPCMessage read_array(std::string_view bytes) {
 std::uint64_t this_process() {
     static const std::uint32_t program = std::random_device()();
     return std::uint64_t{static_cast<std::uint32_t>(getpid())} << 32 | program;
+}
+
+IPCMessage::IPCMessage(Kind its_kind, Device of) : kind(its_kind), process(this_process()) {
+    const std::string& name = of.name();
+    if (name.size() >= sizeof device)
+        fail<InvalidError>("[ipc] device: expected a name below {} bytes, got {}", sizeof device,
+                           name);
+    std::memcpy(device, name.c_str(), name.size() + 1);
 }
 
 // Throws UnsupportedError if the device does not share memory between processes.
@@ -189,10 +191,7 @@ IPCArrayHandle::IPCArrayHandle(const Array& array) : array_(array) {
     const Device device = get_gpu("IPCArrayHandle", array);
     const catena_ipc& ipc = ipc_table("IPCArrayHandle", device);
     array.synchronize();
-    IPCMessage message;
-    message.kind = IPCMessage::array;
-    message.set_device(device);
-    message.process = this_process();
+    IPCMessage message(IPCMessage::array, device);
     const Shape shape = array.shape();
     message.ndim = shape.ndim();
     std::copy(shape.begin(), shape.end(), message.shape);
@@ -250,10 +249,7 @@ IPCEvent::IPCEvent(const DeviceLike& like) {
     call_backend(device, "IPCEvent",
                  [&](catena_ctx* ctx, void* dev) { return ipc.event_create(ctx, dev, &native); });
     static_cast<Event&>(*this) = Event(device, native);
-    IPCMessage message;
-    message.kind = IPCMessage::event;
-    message.set_device(device);
-    message.process = this_process();
+    IPCMessage message(IPCMessage::event, device);
     call_backend(device, "IPCEvent", [&](catena_ctx* ctx, void* dev) {
         return ipc.event_export(ctx, dev, native, &message.handle);
     });

@@ -1,19 +1,18 @@
-// Minibatches: orders the examples of an epoch, and gathers rows of arrays.
+// Minibatches: orders the examples of an epoch, and gathers rows of arrays. SharedReader: the parts
+// of a minibatch that belong to this process.
 #include "../support.hpp"
 
 #include <catena/core/stream.hpp>
 #include <catena/minibatches.hpp>
 #include <catena/random.hpp>
 
-#include <algorithm>
 #include <cstring>
 #include <numeric>
 
 namespace catena {
 namespace {
 
-// Returns the n rows of source whose indexes are in order, on a device. The copy is asynchronous if
-// the host cannot access the device's memory.
+// Returns n rows of source on a device. Copies asynchronously if the host cannot access its memory.
 Array gather(const Array& source, const std::int64_t* order, std::int64_t n, Device device) {
     Shape shape = source.shape();
     const std::int64_t rows = shape[0];
@@ -82,12 +81,7 @@ std::vector<Array> Minibatches::next() {
     batch.reserve(data_.arrays.size());
     for (const auto& array : data_.arrays)
         batch.push_back(gather(array, order_.data() + position_ + own.begin, own.size(), device_));
-    if (!end_part(own.size(), n)) return batch;
-    position_ += n;
-    if (position_ == size_) {
-        position_ = 0;
-        ++epoch_;
-    }
+    if (end_part(own.size(), n)) advance(position_, n, size_, epoch_);
     return batch;
 }
 
@@ -96,6 +90,33 @@ void Minibatches::visit(Visitor& visitor) {
     visitor.require("size", size_).require("batch_size", batch_size_).require("shuffle", shuffle_);
     visitor("seed", seed_).within("epoch", epoch_, 0, most_epochs);
     visitor.within("position", position_, 0, std::max<std::int64_t>(size_ - 1, 0));
+}
+
+// ---- SharedReader
+
+void SharedReader::set_share(const Share& share) {
+    if (share.size < 1 || share.rank < 0 || share.rank >= share.size)
+        fail<InvalidError>("[Share] rank: expected 0 to size - 1, got {} of {}", share.rank,
+                           share.size);
+    if (share.parts < 0 || share.parts % share.size != 0)
+        fail<InvalidError>("[Share] parts: expected a multiple of size {}, got {}", share.size,
+                           share.parts);
+    require_whole("Share");
+    share_ = share;
+}
+
+bool SharedReader::end_part(std::int64_t items, std::int64_t all_items) {
+    weight_ =
+        static_cast<double>(items) * static_cast<double>(parts()) / static_cast<double>(all_items);
+    all_items_ = all_items;
+    part_ = (part_ + 1) % own();
+    return part_ == 0;
+}
+
+void SharedReader::require_whole(const char* reader) const {
+    if (part_ != 0)
+        fail<InvalidError>("[{}] state: expected all {} parts of the minibatch to be taken, got {}",
+                           reader, own(), part_);
 }
 
 }  // namespace catena

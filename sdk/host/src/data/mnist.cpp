@@ -10,7 +10,6 @@
 #include <fmt/ranges.h>
 #include <boost/endian/conversion.hpp>
 
-#include <algorithm>
 #include <cstdlib>
 
 namespace catena {

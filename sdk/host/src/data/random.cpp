@@ -6,10 +6,7 @@
 #include <catena/initializers.hpp>
 #include <catena/random.hpp>
 
-#include <algorithm>
 #include <cmath>
-#include <iterator>
-#include <utility>
 
 namespace catena {
 namespace {

@@ -14,23 +14,23 @@
 #include <cerrno>
 #include <charconv>
 #include <csignal>
-#include <cstring>
 #include <memory>
 
 namespace catena {
+namespace fs = std::filesystem;
 namespace {
 
-[[noreturn]] void cannot_write(const std::filesystem::path& file, const std::string& got) {
+[[noreturn]] void cannot_write(const fs::path& file, const std::string& got) {
     catena::fail<DataError>("[save] {}: expected a file that can be written, got {}", file.string(),
                             got);
 }
 
-std::filesystem::path folder_of(const std::filesystem::path& file) {
+fs::path folder_of(const fs::path& file) {
     return file.has_parent_path() ? file.parent_path() : ".";
 }
 
 // Flushes a folder's entries to the disk. Returns false on failure.
-bool flush(const std::filesystem::path& folder) {
+bool flush(const fs::path& folder) {
     const Descriptor fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     return fd && fsync(fd.get()) == 0;
 }
@@ -42,7 +42,7 @@ std::string host_name() {
 
 // Removes the temporary files of programs that were killed on this machine. Uses readdir(), because libstdc++'s
 // directory_iterator terminates the process if it cannot allocate.
-void remove_left_over(const std::filesystem::path& folder, const std::string& stem) {
+void remove_left_over(const fs::path& folder, const std::string& stem) {
     const std::unique_ptr<DIR, int (*)(DIR*)> entries(opendir(folder.c_str()), closedir);
     if (!entries) return;
     while (const dirent* entry = readdir(entries.get())) {
@@ -59,7 +59,7 @@ void remove_left_over(const std::filesystem::path& folder, const std::string& st
 
 // Whether the folder is sticky and the file belongs neither to this user nor to the folder's owner. The
 // user who created such a file must not become the owner of the new one.
-bool is_of_stranger(const std::filesystem::path& folder, const struct stat& file) {
+bool is_of_stranger(const fs::path& folder, const struct stat& file) {
     struct stat status {};
     if (stat(folder.c_str(), &status) != 0) return true;
     return (status.st_mode & S_ISVTX) != 0 && file.st_uid != geteuid() &&
@@ -68,15 +68,14 @@ bool is_of_stranger(const std::filesystem::path& folder, const struct stat& file
 
 }  // namespace
 
-AtomicFile::AtomicFile(std::filesystem::path file, unsigned most)
-    : file_(std::move(file)), most_(most) {
+AtomicFile::AtomicFile(fs::path file, unsigned most) : file_(std::move(file)), most_(most) {
     struct stat old {};
     const bool exists = lstat(file_.c_str(), &old) == 0;
     if (!exists && errno != ENOENT) cannot_write(file_, std::strerror(errno));
     if (exists && S_ISLNK(old.st_mode)) cannot_write(file_, "a symbolic link");
     if (!file_.has_filename() || (exists && S_ISDIR(old.st_mode))) cannot_write(file_, "a folder");
     if (exists && !S_ISREG(old.st_mode)) cannot_write(file_, "no ordinary file");
-    const std::filesystem::path folder = folder_of(file_);
+    const fs::path folder = folder_of(file_);
     keeps_ = exists && !is_of_stranger(folder, old);
     mode_ = old.st_mode & 0777;
     owner_ = old.st_uid;
@@ -128,12 +127,12 @@ void AtomicFile::commit() {
     if (!flush(folder_of(file_)) && errno == EIO) cannot_write(file_, std::strerror(errno));
 }
 
-void write_file(const std::filesystem::path& file, std::string_view content) {
+void write_file(const fs::path& file, std::string_view content) {
     AtomicFile atomic(file);
     atomic.write(content);
     atomic.commit();
 }
 
-void require_writable(const std::filesystem::path& file) { const AtomicFile atomic(file); }
+void require_writable(const fs::path& file) { const AtomicFile atomic(file); }
 
 }  // namespace catena

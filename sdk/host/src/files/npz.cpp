@@ -1,7 +1,6 @@
 // .npz, by libzip. Format of .npy: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
 #include "npz.hpp"
 
-#include <catena/abi/tensor.h>
 #include <catena/array_file.hpp>
 #include <catena/data_error.hpp>
 #include <catena/fail.hpp>
@@ -12,21 +11,19 @@
 #include <zip.h>
 #include <boost/endian/conversion.hpp>
 
-#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
 #include <fstream>
-#include <memory>
 
 namespace catena {
+namespace fs = std::filesystem;
 namespace {
 
 constexpr std::string_view npy_magic{"\x93NUMPY", 6};
 constexpr const char* archive_of_arrays = "a zip archive of arrays (.npz)";
 
-[[noreturn]] void bad_npz(const std::filesystem::path& file, const std::string& what,
-                          const std::string& got) {
+[[noreturn]] void bad_npz(const fs::path& file, const std::string& what, const std::string& got) {
     catena::fail<DataError>("[npz] {}: expected {}, got {}", file.string(), what, got);
 }
 
@@ -49,7 +46,7 @@ std::string npy_header(const NpyArray& array) {
 using Archive = std::unique_ptr<zip_t, void (*)(zip_t*)>;
 
 // Returns the end of the archive. NumPy ignores bytes after it; libzip's consistency check rejects them.
-std::uint64_t end_of(const std::filesystem::path& file) {
+std::uint64_t end_of(const fs::path& file) {
     constexpr std::int64_t end_size = 22, most_comment = 0xffff;
     require_regular("npz", file, archive_of_arrays);
     std::ifstream in(file, std::ios::binary | std::ios::ate);
@@ -73,7 +70,7 @@ std::uint64_t end_of(const std::filesystem::path& file) {
 
 // Opens the archive if libzip's check finds that members lie before the directory and match it. Allows
 // repeated names, which the check rejects too, because read_npz() checks the names that it reads.
-Archive open(const std::filesystem::path& file) {
+Archive open(const fs::path& file) {
     zip_error_t error{};
     for (const int check : {ZIP_CHECKCONS, 0}) {
         zip_source_t* source = zip_source_file_create(
@@ -130,9 +127,9 @@ zip_int64_t write_output(void* user, void* data, zip_uint64_t length, zip_source
 
 // Returns the members. Throws if they have more bytes than the file: members that overlap can expand a
 // small file to any size. (David Fifield, "A better zip bomb", 2019.)
-std::vector<zip_stat_t> members_of(const std::filesystem::path& file, zip_t* archive) {
+std::vector<zip_stat_t> members_of(const fs::path& file, zip_t* archive) {
     std::error_code error;
-    const std::uint64_t size = std::filesystem::file_size(file, error);
+    const std::uint64_t size = fs::file_size(file, error);
     std::uint64_t packed = 0;
     std::vector<zip_stat_t> members(static_cast<std::size_t>(zip_get_num_entries(archive, 0)));
     for (std::size_t i = 0; i < members.size(); ++i) {
@@ -149,7 +146,7 @@ std::vector<zip_stat_t> members_of(const std::filesystem::path& file, zip_t* arc
 // Returns the bytes of a member, or none if go_on() returns false for the first bytes. Memory grows only
 // as data arrives, because sizes in the file may be wrong.
 std::vector<std::byte> read_member(
-    const std::filesystem::path& file, zip_t* archive, const zip_stat_t& stat,
+    const fs::path& file, zip_t* archive, const zip_stat_t& stat,
     const std::function<bool(const std::vector<std::byte>&)>& go_on) {
     constexpr std::uint64_t most = 1032;  // deflate's highest compression ratio
     const std::string name = stat.name;
@@ -297,7 +294,7 @@ std::string parse_npy(std::vector<std::byte> bytes, NpyArray& array) {
     return {};
 }
 
-void write_npz(const std::filesystem::path& file, const Npz& arrays) {
+void write_npz(const fs::path& file, const Npz& arrays) {
     Output output{AtomicFile(file), {}, {}};
     if (arrays.empty()) {  // libzip writes no archive without members
         constexpr char end_of_directory[22] = {'P', 'K', 5, 6};
@@ -344,7 +341,7 @@ void write_npz(const std::filesystem::path& file, const Npz& arrays) {
     output.file.commit();
 }
 
-Npz read_npz(const std::filesystem::path& file, std::string_view path, const Wanted& wanted) {
+Npz read_npz(const fs::path& file, std::string_view path, const Wanted& wanted) {
     const Archive archive = open(file);
     Npz arrays;
     for (const zip_stat_t& stat : members_of(file, archive.get())) {
@@ -424,7 +421,7 @@ Array to_array(const NpyArray& npy, Dtype dtype, Device device) {
     });
 }
 
-std::map<std::string, Array> load_arrays(const std::filesystem::path& file, Device device,
+std::map<std::string, Array> load_arrays(const fs::path& file, Device device,
                                          std::string_view path) {
     return naming_file("load_arrays", file, [&] {
         std::map<std::string, Array> arrays;
@@ -442,8 +439,7 @@ std::map<std::string, Array> load_arrays(const std::filesystem::path& file, Devi
     });
 }
 
-std::map<std::string, std::string> load_texts(const std::filesystem::path& file,
-                                              std::string_view path) {
+std::map<std::string, std::string> load_texts(const fs::path& file, std::string_view path) {
     return naming_file("load_texts", file, [&] {
         std::map<std::string, std::string> texts;
         for (const auto& [name, npy] : read_stored(file, path)) {
@@ -453,7 +449,7 @@ std::map<std::string, std::string> load_texts(const std::filesystem::path& file,
     });
 }
 
-void save_arrays(const std::filesystem::path& file, const std::map<std::string, Array>& arrays,
+void save_arrays(const fs::path& file, const std::map<std::string, Array>& arrays,
                  const std::map<std::string, std::string>& texts) {
     naming_file("save_arrays", file, [&] {
         Npz npz;

@@ -4,9 +4,9 @@
 #include <catena/read_file.hpp>
 #include <catena/text.hpp>
 
+#include <boost/algorithm/string/predicate.hpp>
 #include <boost/endian/conversion.hpp>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -58,12 +58,7 @@ constexpr Beginning beginnings[] = {
 
 bool is_html(std::string_view bytes) {
     bytes.remove_prefix(std::min(bytes.find_first_not_of(" \t\r\n"), bytes.size()));
-    const auto begins = [&](std::string_view tag) {
-        return std::ranges::equal(bytes.substr(0, tag.size()), tag, [](char a, char b) {
-            return (a >= 'A' && a <= 'Z' ? static_cast<char>(a - 'A' + 'a') : a) == b;
-        });
-    };
-    return begins("<!doctype html") || begins("<html");
+    return boost::istarts_with(bytes, "<!doctype html") || boost::istarts_with(bytes, "<html");
 }
 
 // A protocol buffer that begins with the version of the format and the name of its producer.

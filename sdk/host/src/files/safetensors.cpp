@@ -11,14 +11,13 @@
 #include <boost/endian/conversion.hpp>
 #include <parse_json.hpp>
 
-#include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <limits>
 
 namespace catena {
+namespace fs = std::filesystem;
 namespace {
 
 using Json = nlohmann::json;
@@ -51,17 +50,17 @@ constexpr Kind kinds[] = {
     {"F8_E5M2", "", 1},
 };
 
-[[noreturn]] void bad_safetensors(const std::filesystem::path& file, const std::string& expected,
+[[noreturn]] void bad_safetensors(const fs::path& file, const std::string& expected,
                                   const std::string& got) {
     catena::fail<DataError>("[safetensors] {}: expected {}, got {}", file.string(), expected, got);
 }
 
 class Reader {
 public:
-    explicit Reader(const std::filesystem::path& file) : file_(file) {
+    explicit Reader(const fs::path& file) : file_(file) {
         require_regular("safetensors", file, "a .safetensors file");
         std::error_code error;
-        size_ = std::filesystem::file_size(file, error);
+        size_ = fs::file_size(file, error);
         if (error) bad_safetensors(file, "a file", error.message());
         in_.open(file, std::ios::binary);
         if (!in_) bad_safetensors(file, "a readable file", std::strerror(errno));
@@ -107,7 +106,7 @@ private:
         }
     }
 
-    const std::filesystem::path& file_;
+    const fs::path& file_;
     std::ifstream in_;
     std::uint64_t size_ = 0;
     std::uint64_t data_ = 0;
@@ -126,7 +125,7 @@ bool to_size(const Json& json, std::uint64_t& value) {
     return value <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
 }
 
-Entry to_entry(const std::filesystem::path& file, const std::string& name, const Json& json) {
+Entry to_entry(const fs::path& file, const std::string& name, const Json& json) {
     const auto wrong = [&](const char* expected) {
         bad_safetensors(file, fmt::format("{} with {}", name, expected),
                         beginning(json.dump(-1, ' ', true, Json::error_handler_t::replace)));
@@ -154,7 +153,7 @@ Entry to_entry(const std::filesystem::path& file, const std::string& name, const
 }
 
 // Throws unless each byte of the data belongs to exactly one array.
-void require_covered(const std::filesystem::path& file, const std::map<std::string, Entry>& entries,
+void require_covered(const fs::path& file, const std::map<std::string, Entry>& entries,
                      std::uint64_t size) {
     std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges;
     for (const auto& [name, entry] : entries) ranges.emplace_back(entry.begin, entry.end);
@@ -172,7 +171,7 @@ void require_covered(const std::filesystem::path& file, const std::map<std::stri
 
 }  // namespace
 
-void write_safetensors(const std::filesystem::path& file, const Npz& arrays) {
+void write_safetensors(const fs::path& file, const Npz& arrays) {
     Json header = Json::object();
     std::uint64_t at = 0;
     for (const auto& [name, array] : arrays) {
@@ -202,8 +201,7 @@ void write_safetensors(const std::filesystem::path& file, const Npz& arrays) {
     atomic.commit();
 }
 
-Npz read_safetensors(const std::filesystem::path& file, std::string_view path,
-                     const Wanted& wanted) {
+Npz read_safetensors(const fs::path& file, std::string_view path, const Wanted& wanted) {
     Reader reader(file);
     const Json header = reader.header();
     Npz arrays;
@@ -234,11 +232,11 @@ Npz read_safetensors(const std::filesystem::path& file, std::string_view path,
     return arrays;
 }
 
-void write_stored(const std::filesystem::path& file, const Npz& arrays) {
+void write_stored(const fs::path& file, const Npz& arrays) {
     (file.extension() == ".safetensors" ? write_safetensors : write_npz)(file, arrays);
 }
 
-Npz read_stored(const std::filesystem::path& file, std::string_view path, const Wanted& wanted) {
+Npz read_stored(const fs::path& file, std::string_view path, const Wanted& wanted) {
     const bool is_safetensors = file.extension() == ".safetensors";
     return (is_safetensors ? read_safetensors : read_npz)(file, path, wanted);
 }

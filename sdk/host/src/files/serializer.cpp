@@ -6,12 +6,12 @@
 #include <catena/fail.hpp>
 #include <catena/serializer.hpp>
 
-#include <algorithm>
 #include <charconv>
 #include <cstring>
 #include <set>
 
 namespace catena {
+namespace fs = std::filesystem;
 namespace {
 
 // A visitor that receives values as files store them: arrays, and numbers of 64 bits.
@@ -344,15 +344,16 @@ private:
     const std::map<std::string, Array>& staged_;
 };
 
-using Read = Npz (*)(const std::filesystem::path&, std::string_view, const Wanted&);
-using Write = void (*)(const std::filesystem::path&, const Npz&);
+using Read = Npz (*)(const fs::path&, std::string_view, const Wanted&);
+using Write = void (*)(const fs::path&, const Npz&);
 
-void save(Write write, const std::filesystem::path& file, const Visitable& object,
+void save(Write write, const fs::path& file, const Visitable& object,
           const std::map<std::string, Array>* wholes = nullptr) {
-    Writer writer(false, wholes);
-    // The const_cast is safe: the writer only reads.
-    const_cast<Visitable&>(object).visit(writer);
-    write(file, writer.result);
+    naming_file("save", file, [&] {
+        Writer writer(false, wholes);
+        const_cast<Visitable&>(object).visit(writer);  // the writer only reads
+        write(file, writer.result);
+    });
 }
 
 // A part of an array in a file.
@@ -387,11 +388,10 @@ StoredPart stored_part(const std::string& name, const NpyArray& part) {
     return result;
 }
 
-// The values in the files of all processes that an object needs: the local ones of one process,
-// and the elements of parts. Others have no bytes.
+// Of the files of all processes: local values of one, and needed elements of parts.
 class Joined {
 public:
-    Joined(std::span<const std::filesystem::path> files, std::size_t own, const Expected& expected)
+    Joined(std::span<const fs::path> files, std::size_t own, const Expected& expected)
         : expected_(expected) {
         if (files.empty()) throw InvalidError("[load] files: expected one or more, got none");
         for (std::size_t i = 0; i < files.size(); ++i) {
@@ -483,8 +483,7 @@ LoadReport assign(const std::string& what, const Npz& arrays, Visitable& object,
     return report;
 }
 
-LoadReport load(Read read, const std::filesystem::path& file, Visitable& object,
-                const LoadOptions& options) {
+LoadReport load(Read read, const fs::path& file, Visitable& object, const LoadOptions& options) {
     Expected expected(options.convert);
     object.visit(expected);
     std::map<std::string, std::string> names;  // from names of the object to names of the file
@@ -518,21 +517,19 @@ LoadOptions part(std::string_view path) { return {.path = std::string(path)}; }
 
 }  // namespace
 
-void save_npz(const std::filesystem::path& file, const Visitable& object) {
-    naming_file("save", file, [&] { save(write_npz, file, object); });
+void save_npz(const fs::path& file, const Visitable& object) { save(write_npz, file, object); }
+void save_safetensors(const fs::path& file, const Visitable& object) {
+    save(write_safetensors, file, object);
 }
-void save_safetensors(const std::filesystem::path& file, const Visitable& object) {
-    naming_file("save", file, [&] { save(write_safetensors, file, object); });
+void save_snapshot(const fs::path& file, const Visitable& object) {
+    save(write_stored, file, object);
 }
-void save_snapshot(const std::filesystem::path& file, const Visitable& object) {
-    naming_file("save", file, [&] { save(write_stored, file, object); });
-}
-void save_snapshot(const std::filesystem::path& file, const Visitable& object,
+void save_snapshot(const fs::path& file, const Visitable& object,
                    const std::map<std::string, Array>& wholes) {
-    naming_file("save", file, [&] { save(write_stored, file, object, &wholes); });
+    save(write_stored, file, object, &wholes);
 }
 
-void save_part(const std::filesystem::path& file, const Visitable& object, int index, int count,
+void save_part(const fs::path& file, const Visitable& object, int index, int count,
                const IsLocal& is_local) {
     Writer writer(true);
     const_cast<Visitable&>(object).visit(writer);  // the writer only reads
@@ -552,7 +549,7 @@ void save_part(const std::filesystem::path& file, const Visitable& object, int i
     naming_file("save", file, [&] { write_stored(file, own); });
 }
 
-void load_parts(std::span<const std::filesystem::path> files, int index, Visitable& object,
+void load_parts(std::span<const fs::path> files, int index, Visitable& object,
                 const IsLocal& is_local) {
     Expected expected(/*convert=*/false);
     object.visit(expected);
@@ -567,26 +564,23 @@ void load_parts(std::span<const std::filesystem::path> files, int index, Visitab
             fail<DataError>("[load] {}: expected it in one of the files, got none", name);
 }
 
-void load_npz(const std::filesystem::path& file, Visitable& object, std::string_view path) {
+void load_npz(const fs::path& file, Visitable& object, std::string_view path) {
     load_npz(file, object, part(path));
 }
-void load_safetensors(const std::filesystem::path& file, Visitable& object, std::string_view path) {
+void load_safetensors(const fs::path& file, Visitable& object, std::string_view path) {
     load_safetensors(file, object, part(path));
 }
-void load_snapshot(const std::filesystem::path& file, Visitable& object, std::string_view path) {
+void load_snapshot(const fs::path& file, Visitable& object, std::string_view path) {
     load_snapshot(file, object, part(path));
 }
 
-LoadReport load_npz(const std::filesystem::path& file, Visitable& object,
-                    const LoadOptions& options) {
+LoadReport load_npz(const fs::path& file, Visitable& object, const LoadOptions& options) {
     return naming_file("load", file, [&] { return load(read_npz, file, object, options); });
 }
-LoadReport load_safetensors(const std::filesystem::path& file, Visitable& object,
-                            const LoadOptions& options) {
+LoadReport load_safetensors(const fs::path& file, Visitable& object, const LoadOptions& options) {
     return naming_file("load", file, [&] { return load(read_safetensors, file, object, options); });
 }
-LoadReport load_snapshot(const std::filesystem::path& file, Visitable& object,
-                         const LoadOptions& options) {
+LoadReport load_snapshot(const fs::path& file, Visitable& object, const LoadOptions& options) {
     return naming_file("load", file, [&] { return load(read_stored, file, object, options); });
 }
 

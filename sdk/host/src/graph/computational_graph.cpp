@@ -8,11 +8,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <functional>
 #include <iomanip>
 #include <map>
 #include <sstream>
@@ -20,15 +18,15 @@
 extern char** environ;  // NOLINT: POSIX's
 
 namespace catena {
+namespace fs = std::filesystem;
 namespace {
 
-bool is_text(const std::filesystem::path& file) {
+bool is_text(const fs::path& file) {
     return file.extension() == ".dot" || file.extension() == ".gv";
 }
 
 // Runs `dot`, which draws the graph in file `from` to file `to`.
-void draw(const std::filesystem::path& from, const std::string& format,
-          const std::filesystem::path& to) {
+void draw(const fs::path& from, const std::string& format, const fs::path& to) {
     std::string program = "dot", kind = "-T" + format, out = "-o" + to.string(), in = from.string();
     char* arguments[] = {program.data(), kind.data(), out.data(), in.data(), nullptr};
     pid_t pid = 0;
@@ -131,7 +129,7 @@ std::string ComputationalGraph::to_dot() const {
     return text.str();
 }
 
-void ComputationalGraph::require_savable(const std::filesystem::path& file) {
+void ComputationalGraph::require_savable(const fs::path& file) {
     const std::string ending = file.extension();
     require_writable(file);
     if (is_text(file)) return;
@@ -151,7 +149,7 @@ void ComputationalGraph::require_savable(const std::filesystem::path& file) {
         file.string());
 }
 
-void ComputationalGraph::save(const std::filesystem::path& file) const {
+void ComputationalGraph::save(const fs::path& file) const {
     require_savable(file);
     if (is_text(file)) return write_file(file, to_dot());
     AtomicFile source(file), picture(file);

@@ -3,13 +3,10 @@
 
 #include <catena/abi/ext/draft/many.h>
 #include <catena/capture.hpp>
-#include <catena/core/error.hpp>
 #include <catena/core/extend/batch.hpp>
 #include <catena/core/extend/context.hpp>
 #include <catena/core/extend/order.hpp>
 #include <catena/forward_each.hpp>
-
-#include <algorithm>
 
 namespace catena {
 

@@ -2,16 +2,13 @@
 // call in the graph; Function, which is called by a FunctionNode and computes gradients on arrays.
 #include "../support.hpp"
 
-#include <catena/cuda/device.hpp>
 #include <catena/function.hpp>
 #include <catena/function_node.hpp>
 
 #include <catena/core/config.hpp>
-#include <catena/core/graph.hpp>
 
 #include <boost/core/demangle.hpp>
 
-#include <algorithm>
 #include <numeric>
 
 namespace catena {
@@ -56,7 +53,7 @@ std::uint32_t version_of(const ArrayBody& body) {
     return body.base ? body.base->version : body.version;
 }
 
-std::vector<std::uint32_t> versions_of(std::span<const Array> arrays) {
+std::vector<std::uint32_t> versions_of(ArraySpan arrays) {
     std::vector<std::uint32_t> versions;
     for (const Array& array : arrays) versions.push_back(array ? version_of(*array.body()) : 0);
     return versions;
@@ -77,14 +74,13 @@ void check_indexes(const std::string& label, const char* what,
 // The graph node of gradients that were computed on arrays. They have no gradients themselves.
 class FirstOrder final : public FunctionNode {
 public:
-    FirstOrder(std::string function, std::vector<Array> gradients)
+    FirstOrder(std::string function, Arrays gradients)
         : function_(std::move(function)), gradients_(std::move(gradients)) {}
     std::string label() const override { return function_; }
 
 private:
-    std::vector<Array> forward(std::span<const Array>) override { return std::move(gradients_); }
-    std::vector<Variable> backward(std::span<const std::size_t>,
-                                   std::span<const Variable>) override {
+    Arrays forward(ArraySpan) override { return std::move(gradients_); }
+    Variables backward(Targets, VariableSpan) override {
         fail<NotDifferentiableError>(
             "[{}] backward: it has no gradient of higher order: a Function computes its gradient "
             "on arrays; derive from FunctionNode",
@@ -92,7 +88,7 @@ private:
     }
 
     std::string function_;
-    std::vector<Array> gradients_;
+    Arrays gradients_;
 };
 
 }  // namespace
@@ -104,13 +100,12 @@ Arrays UserFunction::forward_gpu(ArraySpan) { throw_missing(*this, "gpu"); }
 class UserCall final : public GraphNode {
 public:
     // Runs the node's forward() and records the call in the graph.
-    static std::vector<Variable> run(std::shared_ptr<FunctionNode> node,
-                                     std::span<const Variable> inputs) {
+    static Variables run(std::shared_ptr<FunctionNode> node, VariableSpan inputs) {
         const Ref<GraphNode> owner(new UserCall(std::move(node)));
         auto& call = static_cast<UserCall&>(*owner);
         FunctionNode& function = *call.node_;
         call.check_data(inputs);
-        std::vector<Array> x;
+        Arrays x;
         SmallVector<const Variable*, 6> pointers;
         for (const Variable& input : inputs) {
             pointers.push_back(&input);
@@ -118,7 +113,7 @@ public:
             if (input && !call.device_) call.device_ = input.device();
         }
         if (!call.device_) call.device_ = Device::current();
-        const std::vector<Variable> outputs = call.compute(x);
+        const Variables outputs = call.compute(x);
         check_indexes(call.name(), "retain_inputs", function.retained_inputs_, inputs.size());
         check_indexes(call.name(), "retain_outputs", function.retained_outputs_, outputs.size());
         if (!call.record({pointers.data(), pointers.size()}, outputs)) return outputs;
@@ -140,7 +135,7 @@ public:
             return "function";
         }
     }
-    std::vector<Array> forward(std::span<const Array> given) const override {
+    Arrays forward(ArraySpan given) const override {
         if (!node_) fail<GraphError>("[{}] forward: the graph was unchained here", name());
         const std::shared_ptr<FunctionNode> node = node_;
         const std::size_t n = inputs().size();
@@ -171,7 +166,7 @@ private:
         return name_;
     }
     // Runs forward() of the node. Only retain_inputs() and retain_outputs() of the first run count.
-    static std::vector<Array> run_forward(FunctionNode& node, std::span<const Array> inputs) {
+    static Arrays run_forward(FunctionNode& node, ArraySpan inputs) {
         const bool again = node.stage_ == FunctionNode::Stage::applied;
         const OnExit restore{[&, kept_inputs = node.retained_inputs_,
                               kept_outputs = node.retained_outputs_]() mutable {
@@ -184,9 +179,9 @@ private:
         return node.forward(inputs);
     }
     // Runs forward(). Throws if it changes its inputs, returns no output or an empty array.
-    std::vector<Variable> compute(std::span<const Array> x) {
+    Variables compute(ArraySpan x) {
         const std::vector<std::uint32_t> versions = versions_of(x);
-        std::vector<Array> y;
+        Arrays y;
         try {
             const using_device device(device_);
             y = run_forward(*node_, x);
@@ -196,22 +191,21 @@ private:
         check_versions(x, versions, "forward", "inputs");
         if (y.empty())
             fail<InvalidError>("[{}] forward: expected at least one output, got none", name());
-        std::vector<Variable> outputs;
+        Variables outputs;
         for (Array& each : y) outputs.push_back(each ? Variable(std::move(each)) : Variable());
         return outputs;
     }
-    void gradients(std::span<const Variable> gy, std::span<const bool> wanted,
-                   std::span<Variable> gx) override {
+    void gradients(VariableSpan gy, std::span<const bool> wanted, std::span<Variable> gx) override {
         std::vector<std::size_t> targets;
         for (std::size_t i = 0; i < wanted.size(); ++i)
             if (wanted[i]) targets.push_back(i);
         const using_config train(&Config::train, train_);  // the mode of the call
         const using_device device(device_);
         const std::shared_ptr<FunctionNode> keep = node_;
-        std::vector<Array> arrays;
+        Arrays arrays;
         for (const Variable& g : gy) arrays.push_back(g ? g.data() : Array());
         const std::vector<std::uint32_t> versions = versions_of(arrays);
-        std::vector<Variable> found = keep->backward(targets, gy);
+        Variables found = keep->backward(targets, gy);
         check_versions(arrays, versions, "backward", "grad_outputs");
         if (const std::string what = changed(); !what.empty()) throw_written("backward", what);
         if (found.size() == gx.size()) {
@@ -235,7 +229,7 @@ private:
             "x * 2 makes a new one)",
             name(), method, what);
     }
-    void check_versions(std::span<const Array> arrays, std::span<const std::uint32_t> versions,
+    void check_versions(ArraySpan arrays, std::span<const std::uint32_t> versions,
                         const char* method, const char* what) const {
         for (std::size_t i = 0; i < arrays.size(); ++i) {
             if (arrays[i] && version_of(*arrays[i].body()) != versions[i])
@@ -249,7 +243,7 @@ private:
     bool train_;
 };
 
-std::vector<Variable> FunctionNode::apply(VariableList inputs) {
+Variables FunctionNode::apply(VariableList inputs) {
     std::shared_ptr<FunctionNode> self = weak_from_this().lock();
     if (!self)
         fail<InvalidError>(
@@ -286,16 +280,16 @@ void FunctionNode::check_retained(const char* what, bool said) const {
                          label(), what, what);
 }
 
-std::vector<Variable> FunctionNode::get_retained_inputs() const {
+Variables FunctionNode::get_retained_inputs() const {
     check_retained("inputs", retained_inputs_.has_value());
-    std::vector<Variable> result;
+    Variables result;
     for (const std::size_t i : *retained_inputs_) result.push_back(call_->retained_input(i));
     return result;
 }
 
-std::vector<Variable> FunctionNode::get_retained_outputs() const {
+Variables FunctionNode::get_retained_outputs() const {
     check_retained("outputs", retained_outputs_.has_value());
-    std::vector<Variable> result;
+    Variables result;
     for (const std::size_t i : *retained_outputs_) result.push_back(call_->retained_output(i));
     return result;
 }
@@ -311,8 +305,8 @@ public:
 private:
     std::size_t n_given(std::size_t /*n_inputs*/) const override { return n_; }
     // inputs: the function's inputs, parameters of parameter_names(), other parameters of visit().
-    std::vector<Array> forward(std::span<const Array> inputs) override {
-        std::vector<Array> outputs = function_->forward(inputs.first(n_));
+    Arrays forward(ArraySpan inputs) override {
+        Arrays outputs = function_->forward(inputs.first(n_));
         if (!function_->inputs_) {
             function_->inputs_.emplace(n_);
             std::iota(function_->inputs_->begin(), function_->inputs_->end(), 0);
@@ -324,11 +318,10 @@ private:
         return outputs;
     }
 
-    std::vector<Variable> backward(std::span<const std::size_t> targets,
-                                   std::span<const Variable> gy) override {
-        std::vector<Variable> seen;  // variables that the gradients depend on
-        std::vector<Array> x(n_);
-        const std::vector<Variable> kept = get_retained_inputs();
+    Variables backward(Targets targets, VariableSpan gy) override {
+        Variables seen;  // variables that the gradients depend on
+        Arrays x(n_);
+        const Variables kept = get_retained_inputs();
         const std::size_t n_kept = function_->inputs_->size();
         for (std::size_t k = 0; k < kept.size(); ++k) {
             if (!kept[k]) continue;
@@ -341,34 +334,34 @@ private:
             members[i].parameter = w;
             members[i].gradient = Array::zeros(w.shape(), w.dtype(), w.device());
         }
-        std::vector<Array> gy_arrays;
+        Arrays gy_arrays;
         for (const Variable& g : gy) {
             gy_arrays.push_back(g ? g.data() : Array());
             if (g) seen.push_back(g);
         }
-        std::vector<Array>& outputs = function_->kept_outputs_;
+        Arrays& outputs = function_->kept_outputs_;
         if (function_->outputs_) {
             for (const Variable& y : get_retained_outputs()) outputs.push_back(y.data());
         }
         const OnExit clear{[&] { outputs.clear(); }};
-        std::vector<Array> gx = function_->backward(x, gy_arrays);
+        Arrays gx = function_->backward(x, gy_arrays);
         if (gx.size() != n_)
             fail<InvalidError>("[{}] backward: expected {} gradients, got {}", label(), n_,
                                gx.size());
         for (const FunctionParameter& member : members)
             gx.push_back(std::exchange(member.gradient, Array()));
         gx.resize(n_ + kept.size() - n_kept);  // empty for visit(): backward() adds those itself
-        std::vector<Array> found;
+        Arrays found;
         for (const std::size_t i : targets) {
             if (gx[i]) found.push_back(gx[i]);
         }
-        std::vector<Variable> variables;
+        Variables variables;
         if (!config().enable_backprop) {
             for (Array& array : found) variables.push_back(as_variable(std::move(array)));
         } else if (!found.empty()) {
             variables = apply<FirstOrder>(seen, label(), std::move(found));
         }
-        std::vector<Variable> result(gx.size());
+        Variables result(gx.size());
         std::size_t next = 0;
         for (const std::size_t i : targets) {
             if (gx[i]) result[i] = std::move(variables[next++]);
@@ -445,7 +438,7 @@ Arrays ArrayFunction::backward(ArraySpan inputs, ArraySpan grad_outputs) {
 Arrays ArrayFunction::backward_cpu(ArraySpan inputs, ArraySpan) { return Arrays(inputs.size()); }
 Arrays ArrayFunction::backward_gpu(ArraySpan inputs, ArraySpan) { return Arrays(inputs.size()); }
 
-const std::vector<Array>& ArrayFunction::get_retained_outputs() const {
+const Arrays& ArrayFunction::get_retained_outputs() const {
     if (!outputs_)
         fail<GraphError>(
             "[{}] get_retained_outputs: expected retain_outputs() in forward(), got none", label());
@@ -454,9 +447,8 @@ const std::vector<Array>& ArrayFunction::get_retained_outputs() const {
     return kept_outputs_;
 }
 
-std::vector<Variable> ArrayFunction::apply(std::shared_ptr<ArrayFunction> function,
-                                           std::span<const Variable> inputs) {
-    std::vector<Variable> all(inputs.begin(), inputs.end());
+Variables ArrayFunction::apply(std::shared_ptr<ArrayFunction> function, VariableSpan inputs) {
+    Variables all(inputs.begin(), inputs.end());
     for (const Learned& each : function->shared()) all.push_back(each.variable);
     for (auto& [path, each] : listed_parameters(*function)) {
         const auto same = [node = &each.node()](const Variable& other) {
@@ -468,7 +460,7 @@ std::vector<Variable> ArrayFunction::apply(std::shared_ptr<ArrayFunction> functi
     return catena::apply<ArrayFunctionNode>(all, std::move(function), inputs.size());
 }
 
-Variable ArrayFunction::only(std::vector<Variable> outputs) const {
+Variable ArrayFunction::only(Variables outputs) const {
     if (outputs.size() != 1)
         fail<InvalidError>("[{}] call: expected one output, got {}: use apply()", label(),
                            outputs.size());

@@ -8,7 +8,6 @@
 
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <cmath>
 #include <exception>
 #include <numeric>
@@ -26,7 +25,7 @@ Array to_array(const Values& values, const Array& like) {
     return Array::from(values, like.shape(), like.device()).astype(like.dtype());
 }
 
-std::vector<Values> values_of(std::span<const Array> arrays) {
+std::vector<Values> values_of(ArraySpan arrays) {
     std::vector<Values> result;
     for (const Array& array : arrays)
         result.push_back(array ? array.to_vector<double>() : Values());
@@ -35,7 +34,7 @@ std::vector<Values> values_of(std::span<const Array> arrays) {
 
 // Values of all outputs; and the outputs as a function of a displacement of the inputs.
 using Outputs = std::vector<Values>;
-using Way = std::function<std::vector<Array>(double delta)>;
+using Way = std::function<Arrays(double delta)>;
 
 constexpr int points = 5;
 
@@ -113,18 +112,18 @@ double derivative(const Way& way, const Outputs& gys, const NumericalOptions& op
     return sum / (2 * options.eps);
 }
 
-std::vector<Array> data_of(std::span<const Variable> variables) {
-    std::vector<Array> arrays;
+Arrays data_of(VariableSpan variables) {
+    Arrays arrays;
     for (const auto& variable : variables) arrays.push_back(variable.data());
     return arrays;
 }
 
 // Checks y_grads against the outputs, and replaces an empty one by 1 if its output has one element.
-std::vector<Array> complete(std::span<const Variable> ys, std::span<const Array> y_grads) {
+Arrays complete(VariableSpan ys, ArraySpan y_grads) {
     if (ys.size() != y_grads.size())
         fail<ShapeError>("[check_backward] y_grads: expected {}, one for each output, got {}",
                          ys.size(), y_grads.size());
-    std::vector<Array> result(y_grads.begin(), y_grads.end());
+    Arrays result(y_grads.begin(), y_grads.end());
     for (std::size_t j = 0; j < ys.size(); ++j) {
         const Array& y = ys[j].data();
         if (!result[j] && y.size() == 1) result[j] = Array::ones(y.shape(), y.dtype(), y.device());
@@ -137,10 +136,9 @@ std::vector<Array> complete(std::span<const Variable> ys, std::span<const Array>
 }
 
 // Runs backward from all outputs at once, as from their sum weighted by gys.
-void backward_from(std::span<const Variable> ys, std::span<const Variable> gys,
-                   bool differentiable) {
-    std::vector<Variable> heads;
-    std::vector<Variable> grads;
+void backward_from(VariableSpan ys, VariableSpan gys, bool differentiable) {
+    Variables heads;
+    Variables grads;
     for (std::size_t j = 0; j < ys.size(); ++j) {
         if (ys[j].creator()) {
             heads.push_back(ys[j]);
@@ -155,8 +153,8 @@ void backward_from(std::span<const Variable> ys, std::span<const Variable> gys,
 
 // Variables, their original values, and the direction along which the derivative is taken.
 struct Directions {
-    std::vector<Variable> variables;
-    std::vector<Array> before;
+    Variables variables;
+    Arrays before;
     std::vector<Values> values;
     std::vector<Values> direction;
 
@@ -169,7 +167,7 @@ struct Directions {
     }
 };
 
-Directions make_directions(std::vector<Variable> variables, std::uint64_t seed) {
+Directions make_directions(Variables variables, std::uint64_t seed) {
     Directions d{std::move(variables), {}, {}, {}};
     std::size_t n = 0;
     double square = 0;
@@ -199,21 +197,21 @@ Array convert(const Array& array, const Options& options) {
 }
 
 // Does the work of check_backward(), with params that are converted already.
-void check_converted(const VariableFunction& function, std::span<const Array> inputs,
-                     std::span<const Array> y_grads, const Options& options) {
-    std::vector<Variable> xs;
-    std::vector<Variable> moved;
+void check_converted(const VariableFunction& function, ArraySpan inputs, ArraySpan y_grads,
+                     const Options& options) {
+    Variables xs;
+    Variables moved;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
         xs.emplace_back(convert(inputs[i], options).copy());
         if (!skipped(options, i, inputs[i])) moved.push_back(xs.back());
     }
     moved.insert(moved.end(), options.params.begin(), options.params.end());
-    std::vector<Array> gys;
+    Arrays gys;
     for (const Array& gy : y_grads) gys.push_back(convert(gy, options));
 
-    std::vector<Variable> ys = function(xs);
+    Variables ys = function(xs);
     gys = complete(ys, gys);
-    backward_from(ys, std::vector<Variable>(gys.begin(), gys.end()), false);
+    backward_from(ys, Variables(gys.begin(), gys.end()), false);
     const Outputs center = values_of(data_of(ys));
     ys.clear();
 
@@ -223,13 +221,13 @@ void check_converted(const VariableFunction& function, std::span<const Array> in
     }
     const Directions directions = make_directions(moved, options.seed);
     double computed = 0;
-    std::vector<Array> grads;
+    Arrays grads;
     for (std::size_t i = 0; i < moved.size(); ++i) {
         grads.push_back(moved[i].grad());
         if (grads[i]) computed += dot(grads[i].to_vector<double>(), directions.direction[i]);
     }
     const auto details = [&] {
-        const auto list = [](std::span<const Array> arrays) {
+        const auto list = [](ArraySpan arrays) {
             std::string text;
             for (const Array& array : arrays) text += "\n    " + to_string(array);
             return text;
@@ -304,7 +302,7 @@ Arrays numerical_grad(const ArrayExpression& f, const ArrayList& input_list,
     }
     const Outputs gys = values_of(grad_outputs.view());
     const Outputs center = options.detect_nondifferentiable ? values_of(f()) : Outputs();
-    std::vector<Array> result;
+    Arrays result;
     for (const Array& input : inputs) {
         const Array before = input.copy();
         Values values = input.to_vector<double>();
@@ -332,7 +330,7 @@ Arrays numerical_grad(const ArrayExpression& f, const ArrayList& input_list,
 
 void check_backward(const VariableFunction& function, const ArrayList& inputs,
                     const ArrayList& y_grads, const Options& options) {
-    std::vector<Array> before;
+    Arrays before;
     for (const Variable& param : options.params) before.push_back(param.data());
     // Restores all params that it can. Returns the error of one that is still used by a graph.
     const auto restore = [&] {
@@ -366,13 +364,13 @@ void check_double_backward(const VariableFunction& function, const ArrayList& in
     const ArraySpan inputs = input_list.view();
     const ArraySpan y_grads = y_grad_list.view();
     const std::size_t n = inputs.size();
-    const auto first_gradient = [&](const std::vector<Variable>& all) {
-        const std::vector<Variable> xs(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(n));
-        const std::vector<Variable> gys(all.begin() + static_cast<std::ptrdiff_t>(n), all.end());
+    const auto first_gradient = [&](const Variables& all) {
+        const Variables xs(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(n));
+        const Variables gys(all.begin() + static_cast<std::ptrdiff_t>(n), all.end());
         for (const auto& variable : all) variable.cleargrad();
         for (const auto& param : options.params) param.cleargrad();
         backward_from(function(xs), gys, true);
-        std::vector<Variable> result;
+        Variables result;
         const auto take = [&](const Variable& variable) {
             Variable grad = variable.grad_variable();
             variable.cleargrad();  // the second-order gradient starts empty
@@ -388,7 +386,7 @@ void check_double_backward(const VariableFunction& function, const ArrayList& in
         for (const auto& param : options.params) take(param);
         return result;
     };
-    std::vector<Array> all(inputs.begin(), inputs.end());
+    Arrays all(inputs.begin(), inputs.end());
     all.insert(all.end(), y_grads.begin(), y_grads.end());
     Options second = options;
     second.no_grads.resize(all.size());

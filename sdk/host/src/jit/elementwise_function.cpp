@@ -7,7 +7,6 @@
 
 #include <boost/algorithm/string.hpp>
 
-#include <algorithm>
 #include <regex>
 
 namespace catena {
@@ -137,9 +136,9 @@ public:
 protected:
     using Read = FormulaChain::Read;
 
-    std::vector<Array> forward(std::span<const Array> inputs) override {
+    Arrays forward(ArraySpan inputs) override {
         const std::vector<KernelArgument> arguments(inputs.begin(), inputs.end());
-        std::vector<Array> y = chain_->kernel.call(arguments);
+        Arrays y = chain_->kernel.call(arguments);
         for (const Array& x : inputs) shapes_.push_back(x.shape());
         y_shape_ = y[0].shape();
         for (const Array& output : y) y_dtypes_.push_back(output.dtype());
@@ -148,15 +147,14 @@ protected:
         return y;
     }
 
-    std::vector<Variable> backward(std::span<const std::size_t>,
-                                   std::span<const Variable> grad_outputs) override {
+    Variables backward(Targets, VariableSpan grad_outputs) override {
         if (!chain_->gradient)
             fail<NotDifferentiableError>(
                 "[{}] backward: expected a formula for its gradient, got none; ElementwiseFunction "
                 "takes one for each order: value, gradient, gradient of the gradient",
                 label());
-        const std::vector<Variable> x = get_retained_inputs(), y = get_retained_outputs();
-        std::vector<Variable> arguments;
+        const Variables x = get_retained_inputs(), y = get_retained_outputs();
+        Variables arguments;
         std::size_t next_x = 0, next_y = 0;
         for (const Read& read : chain_->reads) {
             if (read.kind == Read::input) arguments.push_back(x[next_x++]);
@@ -164,9 +162,9 @@ protected:
             else if (grad_outputs[read.index]) arguments.push_back(grad_outputs[read.index]);
             else arguments.push_back(as_variable(Array::zeros(y_shape_, y_dtypes_[read.index])));
         }
-        const std::vector<Variable> made =
-            catena::apply<FormulaNode>(std::span<const Variable>(arguments), chain_->gradient);
-        std::vector<Variable> gx(shapes_.size());
+        const Variables made =
+            catena::apply<FormulaNode>(VariableSpan(arguments), chain_->gradient);
+        Variables gx(shapes_.size());
         for (std::size_t k = 0; k < made.size(); ++k) {
             const Shape& shape = shapes_[chain_->makes[k]];
             // If the formula reads only smaller arrays, its result is smaller: broadcasts it first.
@@ -209,7 +207,7 @@ ElementwiseFunctionBase::ElementwiseFunctionBase(std::vector<ElementwiseFormula>
                            kernel().name(), n, n, kernel().outputs());
 }
 
-std::vector<Variable> ElementwiseFunctionBase::apply(std::span<const Variable> inputs) const {
+Variables ElementwiseFunctionBase::apply(VariableSpan inputs) const {
     return catena::apply<FormulaNode>(inputs, chain_);
 }
 

@@ -5,7 +5,6 @@
 
 #include <catena/abi/ext/compiled.h>
 #include <catena/abi/ext/kernels.h>
-#include <catena/extension_call.hpp>
 #include <catena/loader/plugins.hpp>
 
 namespace catena {

@@ -5,11 +5,8 @@
 #include <catena/checkpoint.hpp>
 #include <catena/core/config.hpp>
 #include <catena/functions.hpp>
-#include <catena/initializers.hpp>
 #include <catena/links.hpp>
 #include <catena/operators.hpp>
-
-#include <algorithm>
 
 namespace catena::links {
 namespace {

@@ -5,8 +5,6 @@
 #include <catena/functions.hpp>
 #include <catena/links.hpp>
 
-#include <algorithm>
-#include <bit>
 #include <mutex>
 
 namespace catena::links {

@@ -4,7 +4,6 @@
 #include <catena/mixed_precision.hpp>
 #include <catena/operators.hpp>
 
-#include <algorithm>
 #include <cmath>
 
 namespace catena {

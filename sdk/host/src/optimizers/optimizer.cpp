@@ -3,12 +3,9 @@
 
 #include <catena/capture.hpp>
 #include <catena/core/config.hpp>
-#include <catena/core/memory.hpp>
-#include <catena/cuda/device.hpp>
 #include <catena/operators.hpp>
 #include <catena/optimizers.hpp>
 
-#include <algorithm>
 #include <cmath>
 
 namespace catena {

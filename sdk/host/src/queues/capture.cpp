@@ -10,11 +10,6 @@
 #include <catena/diagnostics/named_call.hpp>
 
 #include <cstring>
-#include <map>
-#include <mutex>
-#include <optional>
-#include <utility>
-#include <vector>
 
 namespace catena {
 
@@ -50,8 +45,7 @@ class CaptureRecorder final : public Recorder {
 public:
     using Recorder::Recorder;
 
-    // Returns a recorder for the queue. Reuses one that was given back and whose memory no array uses (the
-    // one that was idle longest), or else makes a new one.
+    // Returns the recorder of the queue that was idle longest, if no array uses its memory, or a new one.
     static CaptureRecorder& take(Queue& queue) {
         for (;;) {
             CaptureRecorder* oldest = nullptr;

@@ -3,7 +3,6 @@
 
 #include <catena/core/extend/order.hpp>
 
-#include <catena/abi/backend.h>
 #include <catena/abi/ext/draft/events.h>
 #include <catena/fail.hpp>
 

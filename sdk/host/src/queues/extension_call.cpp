@@ -1,13 +1,10 @@
 // ExtensionCall: orders calls into extensions on the queue, and reports calls and failures.
 #include <catena/extension_call.hpp>
 
-#include <catena/core/error.hpp>
 #include <catena/core/extend/context.hpp>
 #include <catena/core/extend/order.hpp>
 
 #include <catena/fail.hpp>
-
-#include <new>
 
 namespace catena {
 

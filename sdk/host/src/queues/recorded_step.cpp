@@ -3,8 +3,6 @@
 
 #include <catena/recorded_step.hpp>
 
-#include <algorithm>
-
 namespace catena {
 namespace {
 
@@ -72,9 +70,7 @@ RecordedStep::Recording* RecordedStep::find(std::span<const Array> inputs) {
         return &each;
     }
     if (recordings_.size() == most_shapes) {
-        const auto oldest = std::min_element(
-            recordings_.begin(), recordings_.end(),
-            [](const Recording& a, const Recording& b) { return a.last < b.last; });
+        const auto oldest = std::ranges::min_element(recordings_, {}, &Recording::last);
         if (steps_ - oldest->last < patience) return nullptr;
         recordings_.erase(oldest);
     }
@@ -84,8 +80,7 @@ RecordedStep::Recording* RecordedStep::find(std::span<const Array> inputs) {
     return &added;
 }
 
-// Records the body. Returns false if memory is too small. First releases the cached memory of the device,
-// because a recording cannot use it.
+// Records the body, which cannot use the cached memory of the device. Returns false without memory.
 bool RecordedStep::record(Recording& recording, std::span<const Array> inputs) {
     stream_.device().release_cached();
     std::vector<Array> own, outputs;
@@ -124,9 +119,8 @@ bool RecordedStep::record(Recording& recording, std::span<const Array> inputs) {
 }
 
 std::size_t RecordedStep::recordings() const {
-    return static_cast<std::size_t>(
-        std::count_if(recordings_.begin(), recordings_.end(),
-                      [](const Recording& each) { return static_cast<bool>(each.capture); }));
+    return static_cast<std::size_t>(std::ranges::count_if(
+        recordings_, [](const Recording& each) { return bool(each.capture); }));
 }
 std::uint64_t RecordedStep::size() const {
     std::uint64_t n = 0;

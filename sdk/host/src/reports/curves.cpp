@@ -9,7 +9,6 @@
 #include <boost/algorithm/string/replace.hpp>
 #include <parse_json.hpp>
 
-#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <fstream>
@@ -17,14 +16,15 @@
 #include <sstream>
 
 namespace catena {
+namespace fs = std::filesystem;
 namespace {
 
 using Row = std::vector<double>;
 constexpr double none = std::numeric_limits<double>::quiet_NaN();
 
-bool is_jsonl(const std::filesystem::path& file) { return file.extension() == ".jsonl"; }
+bool is_jsonl(const fs::path& file) { return file.extension() == ".jsonl"; }
 
-[[noreturn]] void bad_curves(const std::filesystem::path& file, const std::string& expected,
+[[noreturn]] void bad_curves(const fs::path& file, const std::string& expected,
                              const std::string& got) {
     catena::fail<DataError>("[Curves] {}: expected {}, got {}", file.string(), expected, got);
 }
@@ -39,7 +39,7 @@ std::string header_of(const std::vector<std::string>& columns) {
     return fmt::format("{}", fmt::join(columns, ","));
 }
 
-Row from_csv(const std::filesystem::path& file, const std::string& line) {
+Row from_csv(const fs::path& file, const std::string& line) {
     Row row;
     std::istringstream cells(line + ",");
     for (std::string cell; std::getline(cells, cell, ',');) {
@@ -53,7 +53,7 @@ Row from_csv(const std::filesystem::path& file, const std::string& line) {
     return row;
 }
 
-Row from_json(const std::filesystem::path& file, const std::string& line,
+Row from_json(const fs::path& file, const std::string& line,
               const std::vector<std::string>& columns) {
     const auto json = parse_json(line);
     Row row;
@@ -214,8 +214,7 @@ std::string draw(const Panel& panel, const Legend& legend, double x0, double top
 
 }  // namespace
 
-Curves::Curves(std::vector<std::string> columns, std::filesystem::path table,
-               std::filesystem::path plot)
+Curves::Curves(std::vector<std::string> columns, fs::path table, fs::path plot)
     : columns_(std::move(columns)), table_(std::move(table)), plot_(std::move(plot)) {
     if (columns_.size() < 2)
         fail<InvalidError>("[Curves] columns: expected two or more, got {}", columns_.size());

@@ -7,8 +7,6 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
-
 namespace catena {
 namespace {
 
@@ -156,27 +154,26 @@ void Profile::write_trace(const std::filesystem::path& file) const {
     const std::lock_guard lock(mutex_);
     std::map<Key, nlohmann::json> known;
     std::string text = "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [";
-    const char* separator = "\n";
-    for (const auto& [id, thread] : threads_) {
-        text += fmt::format(
-            "{}{{\"ph\": \"M\", \"name\": \"thread_name\", \"pid\": 1, \"tid\": {}, "
-            "\"args\": {{\"name\": \"thread {}\"}}}}",
-            separator, thread, thread);
+    auto add = [&, separator = "\n"](const nlohmann::json& json) mutable {
+        text += separator + json.dump();
         separator = ",\n";
-    }
+    };
+    for (const auto& [id, thread] : threads_)
+        add({{"ph", "M"},
+             {"name", "thread_name"},
+             {"pid", 1},
+             {"tid", thread},
+             {"args", {{"name", fmt::format("thread {}", thread)}}}});
     // A composition lasts from its first part to its last one.
     const auto end_group = [&](const Event& first, std::int64_t end) {
         if (!first.group) return;
-        const nlohmann::json json{
-            {"name", std::string(first.key.group) + " " + direction_of(first.key.phase)},
-            {"cat", "composition"},
-            {"ph", "X"},
-            {"pid", 1},
-            {"tid", first.thread},
-            {"ts", static_cast<double>(first.begin - begin_) / 1e3},
-            {"dur", static_cast<double>(end - first.begin) / 1e3}};
-        text += separator + json.dump();
-        separator = ",\n";
+        add({{"name", std::string(first.key.group) + " " + direction_of(first.key.phase)},
+             {"cat", "composition"},
+             {"ph", "X"},
+             {"pid", 1},
+             {"tid", first.thread},
+             {"ts", static_cast<double>(first.begin - begin_) / 1e3},
+             {"dur", static_cast<double>(end - first.begin) / 1e3}});
     };
     std::map<std::uint32_t, std::pair<const Event*, std::int64_t>> running;  // of each thread
     for (const Event& event : events_) {
@@ -203,8 +200,7 @@ void Profile::write_trace(const std::filesystem::path& file) const {
         json["dur"] = static_cast<double>(event.end - event.begin) / 1e3;
         json["args"]["written bytes"] = event.bytes;
         json["args"]["held bytes"] = event.memory;
-        text += separator + json.dump();
-        separator = ",\n";
+        add(json);
     }
     text += fmt::format("\n], \"otherData\": {{\"calls not shown\": {}}}}}\n", missed_);
     write_file(file, text);

@@ -2,7 +2,6 @@
 #include <catena/fail.hpp>
 #include <catena/summary.hpp>
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
 

@@ -2,10 +2,7 @@
 #include <catena/fail.hpp>
 #include <catena/sampling.hpp>
 
-#include <algorithm>
 #include <cmath>
-#include <numeric>
-#include <vector>
 
 namespace catena {
 

@@ -12,8 +12,6 @@
 #include <boost/algorithm/string/replace.hpp>
 #include <boost/locale/utf.hpp>
 
-#include <algorithm>
-#include <array>
 #include <cstring>
 #include <limits>
 
@@ -37,8 +35,7 @@ bool is_word(char c) {
            c == '\'' || static_cast<unsigned char>(c) >= 0x80;
 }
 
-// Returns the length of the code point at the text's beginning, or 0 if there is none. RFC 3629
-// excludes surrogates and overlong forms.
+// Returns the length of the code point (RFC 3629) at the text's beginning, or 0 if there is none.
 std::size_t code_point(std::string_view text) {
     namespace utf = boost::locale::utf;
     const auto* at = text.begin();
@@ -128,8 +125,7 @@ public:
 private:
     static constexpr std::size_t piece = std::size_t{1} << 20;
 
-    // Checks the whole code points of [begin, size) and removes "\r" before "\n" in place. Returns where
-    // it stopped reading and where it stopped writing.
+    // Checks whole code points of [begin, size) and removes "\r" before "\n". Returns both new ends.
     std::pair<std::size_t, std::size_t> check(std::string& buffer, std::size_t begin,
                                               std::size_t size, bool last) {
         constexpr std::size_t longest = 4;  // bytes of a code point

@@ -4,7 +4,6 @@
 #include <catena/random.hpp>
 #include <catena/text_batches.hpp>
 
-#include <algorithm>
 #include <numeric>
 
 namespace catena {
@@ -13,6 +12,36 @@ namespace {
 void require(bool condition, const char* who, const char* what, std::string_view expected,
              std::int64_t got) {
     if (!condition) fail<ShapeError>("[{}] {}: expected {}, got {}", who, what, expected, got);
+}
+
+// Throws ShapeError unless both are at least 1.
+void require_sizes(const char* who, std::int64_t batch_size, const char* length_name,
+                   std::int64_t length) {
+    require(batch_size >= 1, who, "batch_size", "at least 1", batch_size);
+    require(length >= 1, who, length_name, "at least 1", length);
+}
+
+// Packs texts of tokens, of which the first is the longest: x begins with that at begin(i), and
+// text i has length(i) pairs of a token and its successor.
+template <class Begin, class Length>
+TextBatch packed(const std::vector<std::int32_t>& tokens, Range texts, const Begin& begin,
+                 const Length& length, std::int64_t steps, Device device) {
+    std::vector<std::int32_t> x, t;
+    x.reserve(static_cast<std::size_t>(steps * texts.size()));
+    t.reserve(x.capacity());
+    TextBatch batch{{}, {}, {}, true, steps};
+    for (std::int64_t s = 0; s < steps; ++s) {
+        std::int64_t i = texts.begin;
+        for (; i < texts.end && s < length(i); ++i) {
+            const auto at = static_cast<std::size_t>(begin(i) + s);
+            x.push_back(tokens[at]);
+            t.push_back(tokens[at + 1]);
+        }
+        batch.rows.push_back(i - texts.begin);
+    }
+    batch.x = Array::from(x, {std::ssize(x)}, device);
+    batch.t = Array::from(t, {std::ssize(t)}, device);
+    return batch;
 }
 
 }  // namespace
@@ -26,13 +55,8 @@ Array TextBatch::by_text(const Array& tokens) const {
 
 RunningText::RunningText(std::vector<std::int32_t> tokens, std::int64_t batch_size,
                          std::int64_t steps, Device device)
-    : tokens_(std::move(tokens)),
-      batch_size_(batch_size),
-      steps_(steps),
-      device_(device ? device : Device::current()),
-      length_(0) {
-    require(batch_size_ >= 1, "RunningText", "batch_size", "at least 1", batch_size_);
-    require(steps_ >= 1, "RunningText", "steps", "at least 1", steps_);
+    : TextReader(std::move(tokens), batch_size, device), steps_(steps), length_(0) {
+    require_sizes("RunningText", batch_size_, "steps", steps_);
     length_ = (std::ssize(tokens_) - 1) / batch_size_;
     require(length_ >= 1, "RunningText", "tokens",
             fmt::format("at least {}, one more than batch_size", batch_size_ + 1),
@@ -45,26 +69,12 @@ TextBatch RunningText::next() {
                            share().size, parts());
     const std::int64_t steps = std::min(steps_, length_ - position_);
     const Range own = part(batch_size_);
-    std::vector<std::int32_t> x, t;
-    x.reserve(static_cast<std::size_t>(steps * own.size()));
-    t.reserve(x.capacity());
-    for (std::int64_t s = position_; s < position_ + steps; ++s) {
-        for (std::int64_t b = own.begin; b < own.end; ++b) {
-            const auto at = static_cast<std::size_t>(b * length_ + s);
-            x.push_back(tokens_[at]);
-            t.push_back(tokens_[at + 1]);
-        }
-    }
-    const Shape shape{std::ssize(x)};
-    TextBatch batch{Array::from(x, shape, device_), Array::from(t, shape, device_),
-                    std::vector<std::int64_t>(static_cast<std::size_t>(steps), own.size()),
-                    position_ == 0, steps};
+    TextBatch batch = packed(
+        tokens_, own, [&](std::int64_t stream) { return stream * length_ + position_; },
+        [&](std::int64_t) { return steps; }, steps, device_);
+    batch.begins = position_ == 0;
     end_part(own.size() * steps, batch_size_ * steps);
-    position_ += steps;
-    if (position_ == length_) {
-        position_ = 0;
-        ++epoch_;
-    }
+    advance(position_, steps, length_, epoch_);
     return batch;
 }
 
@@ -76,14 +86,8 @@ void RunningText::visit(Visitor& visitor) {
 
 RandomWindows::RandomWindows(std::vector<std::int32_t> tokens, std::int64_t batch_size,
                              std::int64_t steps, std::uint64_t seed, Device device)
-    : tokens_(std::move(tokens)),
-      batch_size_(batch_size),
-      steps_(steps),
-      seed_(seed),
-      device_(device ? device : Device::current()),
-      windows_(0) {
-    require(batch_size_ >= 1, "RandomWindows", "batch_size", "at least 1", batch_size_);
-    require(steps_ >= 1, "RandomWindows", "steps", "at least 1", steps_);
+    : TextReader(std::move(tokens), batch_size, device), steps_(steps), seed_(seed), windows_(0) {
+    require_sizes("RandomWindows", batch_size_, "steps", steps_);
     // One less than fit, so that there is room to move them.
     windows_ = std::max<std::int64_t>((std::ssize(tokens_) - 1) / steps_ - 1, 1);
     require(std::ssize(tokens_) > steps_, "RandomWindows", "tokens",
@@ -106,24 +110,11 @@ TextBatch RandomWindows::next() {
     order_epoch();
     const std::int64_t rows = std::min(batch_size_, windows_ - position_);
     const Range own = part(rows);
-    std::vector<std::int32_t> x, t;
-    for (std::int64_t s = 0; s < steps_; ++s) {
-        for (std::int64_t row = position_ + own.begin; row < position_ + own.end; ++row) {
-            const auto at = static_cast<std::size_t>(begins_[static_cast<std::size_t>(row)] + s);
-            x.push_back(tokens_[at]);
-            t.push_back(tokens_[at + 1]);
-        }
-    }
-    const Shape shape{std::ssize(x)};
-    TextBatch batch{Array::from(x, shape, device_), Array::from(t, shape, device_),
-                    std::vector<std::int64_t>(static_cast<std::size_t>(steps_), own.size()), true,
-                    steps_};
-    if (!end_part(own.size() * steps_, rows * steps_)) return batch;
-    position_ += rows;
-    if (position_ == windows_) {
-        position_ = 0;
-        ++epoch_;
-    }
+    TextBatch batch = packed(
+        tokens_, own,
+        [&](std::int64_t i) { return begins_[static_cast<std::size_t>(position_ + i)]; },
+        [&](std::int64_t) { return steps_; }, steps_, device_);
+    if (end_part(own.size() * steps_, rows * steps_)) advance(position_, rows, windows_, epoch_);
     return batch;
 }
 
@@ -136,25 +127,17 @@ void RandomWindows::visit(Visitor& visitor) {
 
 Sentences::Sentences(std::vector<std::int32_t> tokens, std::int32_t end, std::int64_t batch_size,
                      std::int64_t longest, std::uint64_t seed, Device device)
-    : tokens_(std::move(tokens)),
-      end_(end),
-      batch_size_(batch_size),
-      longest_(longest),
-      seed_(seed),
-      device_(device ? device : Device::current()),
-      size_(0) {
-    require(batch_size_ >= 1, "Sentences", "batch_size", "at least 1", batch_size_);
-    require(longest >= 1, "Sentences", "longest", "at least 1", longest);
-    tokens_.push_back(end_);
-    for (std::size_t begin = 0; begin < tokens_.size();) {
-        std::size_t stop = begin;
-        while (tokens_[stop] != end_) ++stop;
-        const auto room = static_cast<std::size_t>(longest);
-        for (std::size_t at = begin; stop > begin && at <= stop;
-             at += room) {  // skips empty sentences
-            const std::size_t length = std::min(room, stop + 1 - at);
-            sentences_.push_back({at, static_cast<std::int64_t>(length)});
-            size_ += static_cast<std::int64_t>(length);
+    : TextReader(std::move(tokens), batch_size, device), longest_(longest), seed_(seed) {
+    require_sizes("Sentences", batch_size_, "longest", longest);
+    tokens_.insert(tokens_.begin(), end);
+    tokens_.push_back(end);
+    const std::int64_t room = std::min(longest, std::ssize(tokens_));
+    for (std::int64_t begin = 0; begin + 1 < std::ssize(tokens_);) {  // behind it is a sentence
+        std::int64_t stop = begin;
+        while (tokens_[static_cast<std::size_t>(stop + 1)] != end) ++stop;
+        for (std::int64_t at = begin; stop > begin && at <= stop; at += room) {  // not if empty
+            sentences_.push_back({at, std::min(room, stop + 1 - at)});
+            size_ += sentences_.back().length;
         }
         begin = stop + 1;
     }
@@ -197,26 +180,14 @@ TextBatch Sentences::next() {
     order_epoch();
     const std::span<const std::size_t> all = batches_[static_cast<std::size_t>(batch_)];
     const Range own = part(std::ssize(all));
-    const auto chosen =
-        all.subspan(static_cast<std::size_t>(own.begin), static_cast<std::size_t>(own.size()));
-    std::vector<std::int32_t> x, t;
-    TextBatch batch{{}, {}, {}, true, sentences_[all[0]].length};
-    const std::int64_t steps = chosen.empty() ? 0 : sentences_[chosen[0]].length;
-    for (std::int64_t s = 0; s < steps; ++s) {
-        std::int64_t rows = 0;
-        for (const std::size_t which : chosen) {
-            const Sentence& sentence = sentences_[which];
-            if (sentence.length <= s) break;
-            const std::size_t at = sentence.begin + static_cast<std::size_t>(s);
-            x.push_back(at == 0 ? end_ : tokens_[at - 1]);
-            t.push_back(tokens_[at]);
-            ++rows;
-        }
-        batch.rows.push_back(rows);
-    }
-    const Shape shape{std::ssize(x)};
-    batch.x = Array::from(x, shape, device_);
-    batch.t = Array::from(t, shape, device_);
+    const auto sentence = [&](std::int64_t i) -> const Sentence& {
+        return sentences_[all[static_cast<std::size_t>(i)]];
+    };
+    TextBatch batch = packed(
+        tokens_, own, [&](std::int64_t i) { return sentence(i).begin; },
+        [&](std::int64_t i) { return sentence(i).length; },
+        own.size() == 0 ? 0 : sentence(own.begin).length, device_);
+    batch.steps = sentence(0).length;
     std::int64_t tokens = 0;
     for (const std::size_t which : all) tokens += sentences_[which].length;
     if (!end_part(batch.size(), tokens)) return batch;

@@ -4,7 +4,6 @@
 
 #include <functional>
 #include <queue>
-#include <utility>
 
 namespace catena {
 

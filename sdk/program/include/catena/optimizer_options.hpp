@@ -4,7 +4,6 @@
 #include <catena/optimizer.hpp>
 #include <catena/program/options.hpp>
 #include <catena/schedules.hpp>
-#include <catena/visitor.hpp>
 
 namespace catena {
 
@@ -22,8 +21,7 @@ public:
     // name: the default optimizer. rates: default rates of optimizers that differ from the class's.
     explicit OptimizerOptions(std::string name, std::map<std::string, double> rates = {});
 
-    // Adds --optimizer, --lr, --lr-decay, --lr-decay-after, --lr-warmup and --lr-cosine, before
-    // parse().
+    // Adds --optimizer and the options of learning rates, before parse().
     void add_to(ProgramOptions& options);
     // Another default optimizer, after parse() and before check().
     void set_default(const ProgramOptions& options, std::string name);
@@ -33,8 +31,7 @@ public:
     const std::string& name() const noexcept { return name_; }
     // Makes the optimizer; the caller calls its setup().
     std::unique_ptr<Optimizer> make() const;
-    // The learning rate as a function of the epochs so far, of which there are `epochs`; empty if
-    // the optimizer has none.
+    // The learning rate after some of `epochs` epochs; empty if the optimizer has none.
     schedules::Schedule rate(double epochs) const;
 
     void visit(Visitor& visitor) override;

@@ -1,14 +1,10 @@
 // Program: common parts of command line programs: options, logging, error messages, exit codes.
 #pragma once
 
-#include <catena/core/device.hpp>
 #include <catena/interrupt.hpp>
 #include <catena/profile.hpp>
-#include <catena/program/options.hpp>
-#include <catena/program/processes.hpp>
 #include <catena/program/training.hpp>
 
-#include <memory>
 #include <stdexcept>
 
 namespace catena {

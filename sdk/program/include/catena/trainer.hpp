@@ -1,17 +1,9 @@
 // Trainer: the loop over epochs of programs that train.
 #pragma once
 
-#include <catena/distributed.hpp>
 #include <catena/operators.hpp>
-#include <catena/optimizer.hpp>
 #include <catena/optimizer_options.hpp>
 #include <catena/program.hpp>
-#include <catena/schedules.hpp>
-#include <catena/share.hpp>
-#include <catena/summary.hpp>
-#include <catena/visitor.hpp>
-
-#include <optional>
 
 namespace catena {
 
@@ -49,8 +41,7 @@ protected:
     Trainer(const OptimizerOptions& options, const Program& program, Words words);
 
     // Sets up the optimizer for a net. With several processes, makes a MultiNodeOptimizer, and
-    // batch normalization uses the minibatches of all. Gradients are sent during backward() if
-    // there is one in a step.
+    // batch normalization uses all minibatches. With one backward() in a step, it sends gradients.
     void set_up(Link& link, bool one_backward = true);
     // The part of each minibatch that belongs to this process, for readers of data.
     const Share& share() const { return share_; }

@@ -1,12 +1,10 @@
 // CallObserver: observes kernels as they run, for profiles and traces.
 #pragma once
 
-#include <catena/abi/function.h>
 #include <catena/abi/kernel.h>
 #include <catena/core/graph.hpp>
 
 #include <chrono>
-#include <cstdint>
 
 namespace catena {
 
@@ -31,11 +29,9 @@ inline std::int64_t call_time() noexcept {
 class CallObserver {
 public:
     virtual ~CallObserver() = default;
-    // Called after each run, also failed ones, in the thread that ran it. Must not throw.
+    // Called after the work of each run, also failed ones, in the thread that ran it. Recorded work
+    // is not waited for. Must not throw.
     virtual void called(const KernelCall& call) noexcept = 0;
-    // Whether to wait for asynchronous devices, so that `end` is the end of the work instead of the
-    // return of the call. Recorded work is not waited for.
-    virtual bool waits() const noexcept { return true; }
 };
 
 // Sets the observer of all calls in all threads; null removes it. It must live until another is set

@@ -4,7 +4,6 @@
 #include <catena/distributed/communicator.hpp>
 #include <catena/serializer.hpp>
 
-#include <filesystem>
 #include <optional>
 
 namespace catena::distributed {

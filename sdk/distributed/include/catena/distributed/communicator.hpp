@@ -3,13 +3,6 @@
 
 #include <catena/core/array.hpp>
 
-#include <functional>
-#include <memory>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
-
 namespace catena::distributed {
 
 enum class Reduction { sum, mean, min, max, prod };
@@ -26,8 +19,7 @@ public:
 
     bool done() const;
     // Waits for arrays in host memory. For arrays of an asynchronous device, makes the thread's
-    // current stream wait and returns at once. Throws DeviceError if the operation failed: see
-    // Communicator.
+    // current stream wait and returns at once. Throws DeviceError if the operation failed.
     void wait();
 
 private:
@@ -83,8 +75,7 @@ public:
     // Forms groups of the ranks with the same color, ordered by key, then by rank. Called by all.
     // With color < 0, the result is the group of this process alone.
     Communicator split(int color, int key = 0) const;
-    // Makes every rank fail with this reason, now or in its next operation, also in groups of
-    // split(). Returns at once.
+    // Makes all ranks fail with this reason, now or later, also in groups of split().
     void abort(std::string_view reason) const noexcept;
 
     Work barrier() const;
@@ -101,8 +92,7 @@ public:
     // y, of shape (ranks, ...) = the x of all ranks. With counts, rank r sends counts[r] elements.
     Work allgather(const Array& x, const Array& y, std::span<const std::int64_t> counts = {},
                    const OperationOptions& options = {}) const;
-    // y = this rank's piece of the reduction of x, of shape (ranks, ...), or with counts[r]
-    // elements for rank r.
+    // y = this rank's piece of the reduction of x (ranks, ...), or counts[r] elements for rank r.
     Work reduce_scatter(const Array& x, const Array& y, Reduction reduction = Reduction::sum,
                         std::span<const std::int64_t> counts = {},
                         const OperationOptions& options = {}) const;
@@ -132,15 +122,14 @@ private:
     struct Request;
     explicit Communicator(std::shared_ptr<Group> group);
     static void check_alone(const Request& request);
-    Work start(Request request) const;
+    Work start(const Request& request, const OperationOptions& options) const;
 
     std::shared_ptr<Group> group_;
 };
 
 // Runs body in n threads of this process, each with its rank of a new group of the plugin
 // "threads", on devices[rank] if devices are given. Returns when all have ended. An exception of
-// one rank aborts the group, so that all end; the first is rethrown, a DeviceError only if there
-// is no other.
+// one rank aborts the group, so that all end; the first is rethrown, a DeviceError last.
 void run_ranks(int n, const std::function<void(const Communicator&)>& body,
                const std::vector<Device>& devices = {}, double timeout = 0);
 

@@ -32,8 +32,7 @@ Variable allreduce(const Communicator& comm, const Variable& x,
 // The same for the root. Other ranks get a delegate.
 Variable reduce(const Communicator& comm, const Variable& x, int root,
                 Reduction reduction = Reduction::sum);
-// y = the root's x, on Device::current(). Other ranks give no x, and need not know shape or dtype.
-// Their y requires a gradient if x does.
+// y = the root's x, on Device::current(). Others give no x; their y requires a gradient if it does.
 Variable bcast(const Communicator& comm, const Variable& x, int root = 0);
 // y = the x of all ranks: (rows of all, ...). rows is the same on all ranks.
 Variable allgather(const Communicator& comm, const Variable& x, Rows rows = {});

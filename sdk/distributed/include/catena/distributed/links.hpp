@@ -17,8 +17,7 @@ namespace catena::distributed {
 //
 // A file of a snapshot has this rank's part. bcast_data() and MultiNodeOptimizer are for other
 // communicators, whose ranks have the same part: Communicator::split() makes both. Constructors
-// throw ShapeError for fewer outputs or inputs than ranks, and the errors of Linear and
-// Communicator.
+// throw ShapeError for fewer outputs or inputs than ranks.
 //
 // ColumnParallelLinear: each rank has some of the outputs.
 // y = x W^T + b: x (..., in_size) is whole; y (..., own) is a part of out_size values, or whole

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <catena/distributed/communicator.hpp>
-#include <catena/link.hpp>
 #include <catena/optimizer.hpp>
 
 namespace catena::distributed {
@@ -14,20 +13,16 @@ void bcast_data(const Communicator& communicator, Link& link, int root = 0);
 void allreduce_persistent(const Communicator& communicator, Link& link);
 
 struct MultiNodeOptions {
-    // Gradients are sent in buckets of about this many bytes, which are filled from the last
-    // parameter to the first.
+    // Gradients are sent in buckets of about this size, filled from the last parameter on.
     std::int64_t bucket_bytes = std::int64_t{25} << 20;
-    // Starts to send a bucket during backward(), as soon as all its gradients are computed. Else
-    // update() sends all.
+    // Sends a bucket in backward(), when all its gradients are computed. Else update() sends all.
     bool overlap = true;
-    // The dtype of gradients on the wire: float16 or bfloat16 halve the traffic; sums are rounded.
-    // By default that of the parameter.
+    // The dtype of gradients on the wire: float16 or bfloat16 halve the traffic, and round sums.
     std::optional<Dtype> wire = {};
     // update() uses the gradients of the previous step, which were sent during this one. The first
     // update() changes nothing, and the last gradients are not used. Not for a LossScale.
     bool double_buffering = false;
-    // Only every k-th update() changes the parameters, with the mean gradient of k minibatches,
-    // which is sent once.
+    // Every k-th update() changes the parameters, by the mean gradient of k minibatches, sent once.
     std::int64_t accumulate = 1;
     // ZeRO stage 1 (Rajbhandari et al., 2020): each rank has the optimizer's state for a part of
     // the parameters, updates it and sends it to the others. Results are those without it. The
@@ -66,8 +61,7 @@ class MultiNodeOptimizer {
 public:
     // Called by all ranks; operations have a group of their own, made by split(). The optimizer
     // must outlive this object, whose destructor detaches it; with `shard`, call setup() of the
-    // optimizer then. Throws InvalidError for invalid options, and for an optimizer that already
-    // has one.
+    // optimizer then. Throws InvalidError for invalid options, and if the optimizer has one.
     MultiNodeOptimizer(Optimizer& optimizer, Communicator communicator,
                        MultiNodeOptions options = {});
     MultiNodeOptimizer(const MultiNodeOptimizer&) = delete;
@@ -75,8 +69,7 @@ public:
 
     // Calls bcast_data(), and setup() of the optimizer. Call it again after the parameters moved to
     // another device or dtype, or after others require gradients. With overlap, it sets the
-    // parameters' grad hooks. Throws InvalidError if the ranks have different parameters, or if a
-    // parameter has a hook.
+    // parameters' grad hooks. Throws InvalidError for different parameters, and for such a hook.
     void setup(Link& link);
 
     // The factor of this rank's gradients, for minibatches of different sizes: own items times

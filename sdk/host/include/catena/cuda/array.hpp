@@ -1,7 +1,6 @@
 // cuda: arrays and raw memory on GPUs, copies between GPU and host, and random numbers.
 #pragma once
 
-#include <catena/cuda/device.hpp>
 #include <catena/link.hpp>
 
 namespace catena::cuda {
@@ -61,8 +60,7 @@ public:
     std::int64_t size() const { return bytes_ ? bytes_.nbytes() : 0; }
     Device device() const { return bytes_ ? bytes_.device() : Device(); }
     // The same memory as uint8 (size,).
-    const Array& array() const& { return bytes_; }
-    Array array() && { return bytes_; }
+    Array array() const { return bytes_; }
 
 private:
     Array bytes_;
@@ -97,8 +95,7 @@ private:
 // Throws the errors of get_gpu().
 RandomGenerator get_generator(const DeviceLike& device = {});
 // Restarts the stream of one GPU: with a seed as catena::seed(s) does for all devices, without one
-// from a random number of the system. The initial seed is catena::initial_seed(), that is
-// $CATENA_SEED. Throws the errors of get_gpu().
+// from a random number of the system. Throws the errors of get_gpu().
 void seed(std::optional<std::uint64_t> s = {}, const DeviceLike& device = {});
 
 }  // namespace catena::cuda

@@ -1,8 +1,6 @@
 // cuda: which devices are GPUs, how calls name them, and the thread's current GPU.
 #pragma once
 
-#include <catena/core/array.hpp>
-#include <catena/core/device.hpp>
 #include <catena/core/variable.hpp>
 
 #include <optional>

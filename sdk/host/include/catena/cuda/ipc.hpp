@@ -27,8 +27,7 @@ public:
     explicit IPCArrayHandle(const Array& array);
     // Throws InvalidError if they are not from bytes().
     static IPCArrayHandle from_bytes(std::string_view bytes);
-    const std::string& bytes() const& { return bytes_; }
-    std::string bytes() && { return bytes_; }
+    std::string bytes() const { return bytes_; }
 
     // Returns the array in this process: the same memory, released with its last handle. device:
     // its device, if the GPUs have other numbers in this process; by default the one with the same
@@ -58,8 +57,7 @@ public:
     // Opens the event of another process; device as in IPCArrayHandle::get(). Throws InvalidError
     // if the bytes are not from bytes(), or were made in this process.
     static IPCEvent from_bytes(std::string_view bytes, const DeviceLike& device = {});
-    const std::string& bytes() const& { return bytes_; }
-    std::string bytes() && { return bytes_; }
+    std::string bytes() const { return bytes_; }
 
 private:
     IPCEvent(Event event, std::string bytes) : Event(std::move(event)), bytes_(std::move(bytes)) {}

@@ -1,7 +1,6 @@
 // cuda: streams and asynchronous copies.
 #pragma once
 
-#include <catena/core/stream.hpp>
 #include <catena/cuda/array.hpp>
 #include <catena/event.hpp>
 
@@ -45,8 +44,7 @@ inline Array ones_like(const Array& array, const Stream& stream) {
 // cublasHandle_t for "cublas", a cudnnHandle_t for "cudnn". It belongs to the backend, but is not
 // the handle that the backend's own products use. Set the modes that you need, because an earlier
 // thread may have changed them. Ask again after switching to another stream. Call catena::use()
-// before launching work on arrays with it. Throws the errors of get_gpu(), and UnsupportedError if
-// there is no such library.
+// before launching work on arrays with it. Throws the errors of get_gpu(), and UnsupportedError.
 void* get_handle(const char* library, const DeviceLike& device = {});
 inline void* get_cublas_handle(const DeviceLike& device = {}) {
     return get_handle("cublas", device);

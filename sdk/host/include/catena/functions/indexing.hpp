@@ -6,11 +6,7 @@
 #include <catena/functions.hpp>
 #include <catena/operators.hpp>
 
-#include <concepts>
-#include <initializer_list>
-#include <limits>
 #include <optional>
-#include <span>
 
 namespace catena {
 

@@ -1,7 +1,6 @@
 // The common parts of elementwise kernels and reductions from formulas: how they are called.
 #pragma once
 
-#include <catena/core/array.hpp>
 #include <catena/extension_call.hpp>
 
 #include <filesystem>

@@ -36,9 +36,6 @@ Image resize_shorter(const Image& image, std::int64_t side);
 // The same for a file: resize_shorter(read_image(file, side), side). Throws DataError with the
 // file's name, also for an image that would become too large.
 Image read_resized(const std::filesystem::path& file, std::int64_t side);
-// Throws ShapeError unless the part is within the image.
-Image crop(const Image& image, std::int64_t top, std::int64_t left, std::int64_t height,
-           std::int64_t width);
 
 // Writes an RGB PNG with write_file(). Throws DataError.
 void write_png(const std::filesystem::path& file, const Image& image);

@@ -1,7 +1,6 @@
 // ImageBatches: minibatches of images, decoded by separate threads during training.
 #pragma once
 
-#include <catena/core/array.hpp>
 #include <catena/images/image.hpp>
 #include <catena/images/image_folder.hpp>
 #include <catena/prefetch.hpp>
@@ -26,8 +25,7 @@ struct ImageScaling : Visitable {
     void visit(Visitor& visitor) override;
 };
 
-// Computes the mean and the deviation of the center crops of at most `most` images, evenly chosen.
-// Throws the errors of read_image().
+// Measures the center crops of at most `most` images, evenly chosen. Throws as read_image().
 ImageScaling measure_images(const ImageFolder& folder, std::int64_t side, std::int64_t crop,
                             std::int64_t most);
 

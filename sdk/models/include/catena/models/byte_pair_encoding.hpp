@@ -36,9 +36,8 @@ public:
     // text is not UTF-8. As in the package tokenizers, bytes without a token are dropped, unless
     // the file has a token for them (unk_token), and the text is normalized first (NFC in Qwen 2).
     std::vector<std::int32_t> encode(std::string_view text, bool special = true) const;
-    // Returns the text of the ids. It may begin or end within a code point. Ids without a token, of
-    // which models may have more than their tokenizers, have no text. Throws InvalidError for
-    // negative ids.
+    // Returns the text of the ids, which may begin or end within a code point. Ids without a token,
+    // which models may have, have no text. Throws InvalidError for negative ids.
     std::string decode(std::span<const std::int32_t> ids) const;
     // The tokens that come before a text, such as <|begin_of_text|>; may be empty.
     std::span<const std::int32_t> beginning() const noexcept;

@@ -45,13 +45,11 @@ public:
         double eps = 1e-5;     // of the normalization
     };
 
-    // Throws ShapeError for sizes below 1, the errors of TransformerBlock, and InvalidError unless
-    // 0 <= dropout < 1.
+    // Throws ShapeError for sizes below 1, InvalidError unless 0 <= dropout < 1.
     explicit Gpt(const Sizes& sizes) : Gpt(sizes, Details(sizes.layout)) {}
     Gpt(const Sizes& sizes, const Details& details);
 
-    // Scores (N, T, words) of the token after each of x (N, T), int32 or int64, where T <= context.
-    // Throws ShapeError if x does not fit.
+    // Scores (N, T, words) of the token after each of x (N, T), or ShapeError unless T <= context.
     Variable operator()(const Variable& x) const override;
     // mask, lengths: those of MultiHeadAttention, for every block.
     Variable operator()(const Variable& x, const Variable& mask,
@@ -59,13 +57,11 @@ public:
     // The mean cross entropy of the tokens t (N, T) that follow those of x.
     Variable loss(const Variable& x, const Variable& t) const;
 
-    // A cache has the keys and values of earlier tokens, for each block. An empty cache for n texts
-    // of up to `places` tokens:
+    // Keys and values of earlier tokens, for each block. Empty, for n texts of `places` tokens:
     using Cache = std::vector<TransformerBlock::Cache>;
     Cache make_cache(std::int64_t n, std::int64_t places) const;
     // Reads tokens x (N, T) that follow those in the cache, adds them to the cache, and returns the
-    // scores (N, words) of the token after them. Throws ShapeError if the cache has fewer than T
-    // free places.
+    // scores (N, words) of the token after them. Throws ShapeError if the cache is too small.
     Variable next_scores(const Variable& x, Cache& cache) const;
 
     // A reader for TextGenerator and continue_texts(). A text longer than `context` is read again
@@ -94,15 +90,13 @@ private:
 // the files that model.safetensors.index.json lists. Its type is gpt2, llama (also SmolLM2), qwen2
 // or qwen3, without sliding windows; rotary positions may be scaled linearly or as in Llama 3.
 // dropout: as in Gpt::Sizes. Draws no random numbers. Throws DataError if a file is missing or
-// damaged, if arrays are missing or left over, and if the configuration has a value that Gpt does
-// not support.
+// damaged, if arrays are missing or left over, and for values that Gpt does not support.
 Gpt load_gpt(const std::filesystem::path& folder, double dropout = 0);
 // The tokens that end a text, by eos_token_id in the folder's generation_config.json or else in
 // config.json; empty if neither has it. Throws DataError for a damaged file.
 std::vector<std::int32_t> load_end_tokens(const std::filesystem::path& folder);
 // The text of a config.json for the model, and a model with initial weights for such a text.
-// make_gpt() throws DataError as load_gpt(), and config_of() InvalidError if the model is none
-// of these types, because of its Details.
+// make_gpt() throws DataError as load_gpt(), and config_of() InvalidError for other Details.
 std::string config_of(const Gpt& model);
 Gpt make_gpt(std::string_view config, double dropout = 0);
 // Writes config.json and model.safetensors to a folder, for load_gpt() and for Hugging Face's

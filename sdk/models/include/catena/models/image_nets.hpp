@@ -4,9 +4,6 @@
 #include <catena/models/classifier.hpp>
 #include <catena/models/transformer.hpp>
 
-#include <memory>
-#include <string_view>
-
 namespace catena::models {
 
 // NIN: Network in Network.

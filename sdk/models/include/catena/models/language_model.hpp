@@ -45,8 +45,7 @@ public:
     Variable operator()(const Variable& x, std::span<const std::int64_t> rows, State& state);
     // The mean cross entropy over a piece.
     Variable loss(const TextBatch& batch, State& state);
-    // A reader for TextGenerator and continue_texts(). The prompt may be empty: the initial state
-    // predicts the first token of a text.
+    // A reader for TextGenerator and continue_texts(). The prompt may be empty.
     std::unique_ptr<NextToken> next_token();
 
     void visit(Visitor& visitor) override;

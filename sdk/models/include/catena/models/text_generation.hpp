@@ -3,15 +3,9 @@
 
 #include <catena/sampling.hpp>
 
-#include <algorithm>
-#include <functional>
-#include <memory>
-#include <vector>
-
 namespace catena::models {
 
-// A language model that reads texts and scores the token that follows, without dropout and without
-// a graph.
+// A language model that reads texts and scores the next token, without dropout and graph.
 class NextToken {
 public:
     virtual ~NextToken() = default;
@@ -61,8 +55,7 @@ std::vector<std::int32_t> continue_text(Model& model, std::span<const std::int32
 }
 
 // The same for several prompts, as a batch. Each has its own random generator, so its text is that
-// of continue_text(), except for rounding. between() is called before each call of the model, and
-// may throw to stop.
+// of continue_text(), except for rounding. between() is called before the model, and may throw.
 std::vector<std::vector<std::int32_t>> continue_texts(
     std::unique_ptr<NextToken> model, std::span<const std::vector<std::int32_t>> prompts,
     std::int64_t n, const Sampling& how, std::span<Generator> generators,

@@ -8,8 +8,7 @@
 
 namespace catena::models {
 
-// A Vocabulary, or a BytePairEncoding. Loading it from a snapshot throws DataError if the snapshot
-// has a different one.
+// A Vocabulary, or a BytePairEncoding. Loading a snapshot of another one throws DataError.
 class Tokenizer final : public Visitable {
 public:
     Tokenizer() = default;
@@ -30,13 +29,11 @@ public:
     std::string decode(std::span<const std::int32_t> ids) const;
     // See Vocabulary::missing(). A BytePairEncoding lacks nothing.
     std::vector<std::string> missing(std::string_view text) const;
-    // The tokens before a text that a pretrained model continues: see BytePairEncoding. Empty for a
-    // Vocabulary.
+    // The tokens before a text: see BytePairEncoding. Empty for a Vocabulary.
     std::span<const std::int32_t> beginning() const noexcept;
     // The token that ends a text or a line, or -1. A model can begin a new text after it.
     std::int32_t end() const;
-    // The tokens that end a text: the end token of a byte-pair encoding, if it has one. The line
-    // end of a vocabulary does not end a text.
+    // The tokens that end a text: the end token of a byte-pair encoding. A line end does not.
     std::vector<std::int32_t> ends() const;
 
     void visit(Visitor& visitor) override;

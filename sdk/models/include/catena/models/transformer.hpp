@@ -3,14 +3,11 @@
 
 #include <catena/links.hpp>
 
-#include <optional>
-
 namespace catena::models {
 
 // Attention and an MLP in two residual branches, each after a normalization, for x (N, T, units):
-// x += attention(norm1(x)); x += mlp(norm2(x)). (Vaswani and others, 2017; normalization
-// before the branches: Radford and others, "Language Models are Unsupervised Multitask Learners",
-// 2019.)
+// x += attention(norm1(x)); x += mlp(norm2(x)). (Vaswani and others, 2017; normalization before the
+// branches: Radford and others, "Language Models are Unsupervised Multitask Learners", 2019.)
 class TransformerBlock : public Chain {
 public:
     enum class Norm : std::uint8_t { layer, rms };
@@ -42,8 +39,7 @@ public:
     };
 
     // Weights are drawn from N(0, 0.02^2). For `out` of the attention and `down`, which end the
-    // branches, the variance is divided by 2 depth. Throws the errors of MultiHeadAttention and of
-    // the other links.
+    // branches, the variance is divided by 2 depth. Throws the errors of its links.
     TransformerBlock(std::int64_t units, const Options& options);
 
     Variable operator()(const Variable& x) const override;

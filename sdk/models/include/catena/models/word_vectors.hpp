@@ -2,7 +2,6 @@
 #pragma once
 
 #include <catena/links.hpp>
-#include <catena/word_tree.hpp>
 
 namespace catena::models {
 

@@ -4,9 +4,6 @@
 #include <catena/distributed.hpp>
 #include <catena/program/options.hpp>
 
-#include <optional>
-#include <span>
-
 namespace catena {
 
 class Processes {

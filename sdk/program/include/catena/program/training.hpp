@@ -2,7 +2,6 @@
 #pragma once
 
 #include <catena/curves.hpp>
-#include <catena/link.hpp>
 #include <catena/program/processes.hpp>
 
 namespace catena {

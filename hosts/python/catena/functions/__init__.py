@@ -12,13 +12,10 @@ globals().update({name: value for name, value in vars(_core.forms).items()
                   if not name.startswith("_")})
 
 from catena.functions._arrays import *
-from catena.functions._evaluation import *
-from catena.functions._forget import *
 from catena.functions._layers import *
 from catena.functions._losses import *
 from catena.functions._math import *
 from catena.functions._recurrent import *
-from catena.functions._windows import *
 
 
 def _reduce(function):

@@ -45,15 +45,11 @@ def suggestion(name, names, functions=()) -> str:
     return f"did you mean {known[found[0]]}?" if found else ""
 
 
-def variable(x, function, name="x", ndim=None) -> Any:
-    """The argument as a variable. TypeError unless it is an array, ShapeError for other axes."""
+def variable(x, function, name="x") -> Any:
+    """The argument as a variable. TypeError unless it is an array."""
     if x is None:
         raise TypeError(f"[{function}] {name}: expected a variable or an array, got None")
-    x = as_variable(x)
-    if ndim is not None and x.ndim != ndim:
-        raise _core.ShapeError(
-            f"[{function}] {name}: expected {ndim} axes, got the shape {x.shape}")
-    return x
+    return as_variable(x)
 
 
 def variables(function, **arguments) -> Any:
@@ -61,15 +57,15 @@ def variables(function, **arguments) -> Any:
     return [variable(value, function, name) for name, value in arguments.items()]
 
 
-def indices(numbers, device) -> Any:
-    """Integers as a variable on a device."""
-    import numpy
-    return as_variable(_core.Array(numpy.array(numbers, "int64"), device=device))
+def split(x, lengths) -> Any:
+    """Parts of x along axis 0 with these lengths, a tuple."""
+    return F.split_axis(x, list(itertools.accumulate(lengths))[:-1], 0)
 
 
-def ends_of(lengths) -> Any:
-    """The end of each sequence after concatenation: cumulative sums of the lengths."""
-    return list(itertools.accumulate(lengths))
+def named(function, name) -> Any:
+    """The function, which was made for a name, with that name."""
+    function.__name__ = function.__qualname__ = name
+    return function
 
 
 def check_choice(function, argument, value, choices) -> None:

@@ -278,8 +278,9 @@ def _is_array(value):
         or hasattr(value, "__dlpack__"))
 
 
-def _get_initializer(initializer):
-    """An initializer from a number, an array, a callable or None, which is LeCunNormal."""
+def _get_initializer(initializer, default=None):
+    """An initializer from a number, an array, a callable or None: the default, else LeCunNormal."""
+    initializer = default if initializer is None else initializer
     if initializer is None:
         return LeCunNormal()
     if numpy.isscalar(initializer) or (_is_array(initializer) and not callable(initializer)):

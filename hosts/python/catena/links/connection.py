@@ -20,8 +20,7 @@ class Weighted(Link):
             self.W = _Parameter(_get_initializer(initialW))
             if in_size is not None:
                 self._initialize_params(in_size)
-            self.b = None if nobias else _Parameter(
-                _get_initializer(0 if initial_bias is None else initial_bias), out_size)
+            self.b = None if nobias else _Parameter(_get_initializer(initial_bias, 0), out_size)
 
 
 class Linear(Weighted):
@@ -68,16 +67,13 @@ class Linear(Weighted):
 class SimplifiedDropconnect(Linear):
     """A fully connected layer, of whose weights random ones are 0 in training.
 
-    Args:
-        in_size, out_size, nobias, initial_bias: those of Linear.
-        ratio: the probability of a weight to be 0.
-        initialW: an initializer, an array or a number; by default the same as of Linear.
+    The arguments are those of Linear, and ``ratio``, the probability of a weight to be 0.
     """
 
     def __init__(self, in_size, out_size, ratio=0.5, nobias=False, initialW=None,
                  initial_bias=None) -> None:
-        super().__init__(in_size, out_size, nobias, HeNormal(1 / 2 ** 0.5) if initialW is None
-                         else initialW, initial_bias)
+        super().__init__(in_size, out_size, nobias, _get_initializer(initialW, HeNormal(1 / 2 ** 0.5)),
+                         initial_bias)
         self.ratio = ratio
 
     def forward(self, x, train=True, mask=None, use_batchwise_mask=True) -> Any:

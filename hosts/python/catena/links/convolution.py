@@ -4,7 +4,7 @@ from typing import Any
 
 from catena import functions as F
 from catena.configuration import get_dtype
-from catena.initializers import HeNormal, Zero
+from catena.initializers import HeNormal, _get_initializer
 from catena.link import Chain, ChainList
 from catena.links.connection import Weighted
 from catena.links.normalization import BatchNormalization
@@ -212,8 +212,7 @@ class DepthwiseConvolution2D(Weighted):
         self.pad = _pair(pad)
         self.channel_multiplier = channel_multiplier
         self.nobias = nobias
-        self._add_weight(None, None, nobias, HeNormal(1 / 2 ** 0.5) if initialW is None else initialW,
-                         initial_bias)
+        self._add_weight(None, None, nobias, _get_initializer(initialW, HeNormal(1 / 2 ** 0.5)), initial_bias)
         if in_channels is not None:
             self._initialize_params(in_channels)
 
@@ -266,7 +265,7 @@ class DeformableConvolution2DSampler(_Convolution):
     def __init__(self, in_channels, out_channels, ksize, stride, pad, nobias, initialW,
                  initial_bias) -> None:
         super().__init__(None, in_channels, out_channels, ksize, stride, pad, nobias,
-                         Zero() if initialW is None else initialW, initial_bias)
+                         _get_initializer(initialW, 0), initial_bias)
 
     def _convolve(self, x, offset):
         return F.deformable_convolution_2d_sampler(x, offset, self.W, self.b, self.stride, self.pad)

@@ -24,9 +24,10 @@ def _zeros(link, shape, dtype):
 
 
 class _Stateful(Chain):
-    """A link that keeps variables between calls, which move between devices with it."""
+    """A link that keeps the variable h between calls, which moves between devices with it."""
 
-    _states = ("c", "h")
+    h: Any = None
+    _states: Any = ("h",)
 
     def reset_state(self) -> None:
         """Forgets the state. The next call begins a sequence."""
@@ -54,6 +55,11 @@ class _Stateful(Chain):
         for name in self._states:
             if getattr(self, name) is None:
                 setattr(self, name, _zeros(self, (n, self.state_size), dtype))
+
+
+class _WithCells(_Stateful):
+    c: Any = None
+    _states = ("c", "h")
 
 
 class _LSTMWeights(Chain):
@@ -123,16 +129,11 @@ class StatelessLSTM(_LSTMWeights):
         return F.lstm(c, gates)
 
 
-class LSTM(_LSTMWeights, _Stateful):
+class LSTM(_LSTMWeights, _WithCells):
     """An LSTM layer that keeps its state: h = link(x). See StatelessLSTM for the arguments.
 
     Sequences of a batch may end, the last first: a batch can have fewer rows than the one before.
     """
-
-    def __init__(self, in_size, out_size=None, lateral_init=None, upward_init=None, bias_init=None,
-                 forget_bias_init=None) -> None:
-        super().__init__(in_size, out_size, lateral_init, upward_init, bias_init, forget_bias_init)
-        self.reset_state()
 
     def forward(self, x) -> Any:
         self._fill_weights(x)
@@ -158,26 +159,35 @@ class LSTM(_LSTMWeights, _Stateful):
         return y
 
 
-class StatefulPeepholeLSTM(_Stateful):
-    """An LSTM layer whose gates also see the cells: h = link(x)."""
+class _OtherLSTM(_WithCells):
+    """Two fully connected layers for the gates, one of x and one of h."""
 
     def __init__(self, in_size, out_size) -> None:
         super().__init__()
         self.state_size = out_size
-        self.reset_state()
         with self.init_scope():
             self.upward = Linear(in_size, 4 * out_size)
             self.lateral = Linear(out_size, 4 * out_size, nobias=True)
+
+    def _gates(self, x):
+        gates = self.upward(x)
+        return gates if self.h is None else gates + self.lateral(self.h)
+
+
+class StatefulPeepholeLSTM(_OtherLSTM):
+    """An LSTM layer whose gates also see the cells: h = link(x)."""
+
+    def __init__(self, in_size, out_size) -> None:
+        super().__init__(in_size, out_size)
+        with self.init_scope():
             for name in ["peep_i", "peep_f", "peep_o"]:
                 setattr(self, name, Linear(out_size, out_size, nobias=True))
 
     def forward(self, x) -> Any:
-        gates = self.upward(x)
-        if self.h is not None:
-            gates = gates + self.lateral(self.h)
+        gates = self._gates(x)
         if self.c is None:
             self.c = _zeros(self, (x.shape[0], self.state_size), x.dtype)
-        a, i, f, o = _gates(gates)
+        a, i, f, o = F.separate(F.reshape(gates, (x.shape[0], self.state_size, 4)), axis=2)
         i = F.sigmoid(i + self.peep_i(self.c))
         f = F.sigmoid(f + self.peep_f(self.c))
         self.c = F.tanh(a) * i + f * self.c
@@ -185,12 +195,7 @@ class StatefulPeepholeLSTM(_Stateful):
         return self.h
 
 
-def _gates(x):
-    """The parts a, i, f and o of x (N, 4 units)."""
-    return F.separate(F.reshape(x, (x.shape[0], x.shape[1] // 4, 4)), axis=2)
-
-
-class StatefulZoneoutLSTM(_Stateful):
+class StatefulZoneoutLSTM(_OtherLSTM):
     """An LSTM layer of which random units keep their state in training: h = link(x).
 
     Args:
@@ -200,19 +205,12 @@ class StatefulZoneoutLSTM(_Stateful):
     """
 
     def __init__(self, in_size, out_size, c_ratio=0.5, h_ratio=0.5) -> None:
-        super().__init__()
-        self.state_size = out_size
+        super().__init__(in_size, out_size)
         self.c_ratio = c_ratio
         self.h_ratio = h_ratio
-        self.reset_state()
-        with self.init_scope():
-            self.upward = Linear(in_size, 4 * out_size)
-            self.lateral = Linear(out_size, 4 * out_size, nobias=True)
 
     def forward(self, x) -> Any:
-        gates = self.upward(x)
-        if self.h is not None:
-            gates = gates + self.lateral(self.h)
+        gates = self._gates(x)
         self._fill_state(x.shape[0], x.dtype)
         c, h = F.lstm(self.c, gates)
         self.c = F.zoneout(self.c, c, self.c_ratio)
@@ -251,12 +249,9 @@ class StatelessGRU(_GRUWeights):
 class StatefulGRU(_GRUWeights, _Stateful):
     """A GRU layer that keeps its state: h = link(x). See StatelessGRU for the arguments."""
 
-    _states = ("h",)
-
     def __init__(self, in_size, out_size, init=None, inner_init=None, bias_init=0) -> None:
         super().__init__(in_size, out_size, init, inner_init, bias_init)
         self.state_size = out_size
-        self.reset_state()
 
     def forward(self, x) -> Any:
         z, new = self.W_z(x), self.W(x)
@@ -303,12 +298,9 @@ class StatelessMGU(_MGUWeights):
 class StatefulMGU(_MGUWeights, _Stateful):
     """A GRU with one gate that keeps its state: h = link(x)."""
 
-    _states = ("h",)
-
     def __init__(self, in_size, out_size) -> None:
         super().__init__(in_size, out_size)
         self.state_size = out_size
-        self.reset_state()
 
     def forward(self, x) -> Any:
         self._fill_state(x.shape[0], x.dtype)
@@ -424,7 +416,7 @@ class _NStep(ChainList):
         self.out_size = out_size
         self.direction = 2 if self.use_bi_direction else 1
         initialW = _get_initializer(initialW)
-        initial_bias = _get_initializer(0 if initial_bias is None else initial_bias)
+        initial_bias = _get_initializer(initial_bias, 0)
         layers = []
         for i in range(n_layers * self.direction):
             layer = Link()

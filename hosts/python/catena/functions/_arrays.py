@@ -6,7 +6,7 @@ import numpy
 
 from catena import _core
 from catena._core import forms
-from catena.functions._plugins import F, check_choice, named, plugins, split, variable
+from catena.functions._plugins import F, check_choice, plugins, split, variable
 from catena.variable import as_variable
 
 __all__ = [
@@ -129,7 +129,8 @@ def _max_pooling(name):
             return getattr(plugins, name)(x, ksize, stride, pad, cover_all)
         y, indices = forms._max_pooling_2d(x, ksize, stride, pad, cover_all)
         return y, indices.array
-    return named(pooling, name)
+    pooling.__name__ = pooling.__qualname__ = name
+    return pooling
 
 
 def _average_pooling(name):
@@ -140,7 +141,8 @@ def _average_pooling(name):
         """
         check_choice(name, "pad_value", pad_value, (0, None))
         return getattr(plugins, name)(x, ksize, stride, pad, pad_value is not None)
-    return named(pooling, name)
+    pooling.__name__ = pooling.__qualname__ = name
+    return pooling
 
 
 max_pooling_1d = _max_pooling("max_pooling_1d")

@@ -6,25 +6,22 @@ from catena import _core
 from catena.variable import as_variable
 
 
-class _Plugins:
-    """Functions of plugins without Chainer's forms: ``plugins.relu`` is ``catena.relu``."""
-
-    def __getattr__(self, name):
-        function = _core.plugin_function("catena." + name)
-        setattr(self, name, function)
-        return function
-
-
 class _Functions:
-    """The forms of the host SDK, and functions of plugins: all but those of these modules."""
+    """Functions that are attributes. ``find`` gives the function with a name."""
+
+    def __init__(self, find) -> None:
+        self._find = find
 
     def __getattr__(self, name):
-        function = getattr(_core.forms, name, None) or getattr(plugins, name)
+        function = self._find(name)
         setattr(self, name, function)
         return function
 
 
-plugins, F = _Plugins(), _Functions()
+# Functions of plugins without Chainer's forms: plugins.relu is catena.relu.
+plugins = _Functions(lambda name: _core.plugin_function("catena." + name))
+# The forms of the host SDK, and functions of plugins: all but those of these modules.
+F = _Functions(lambda name: getattr(_core.forms, name, None) or getattr(plugins, name))
 
 
 def suggestion(name, names, functions=()) -> str:
@@ -60,12 +57,6 @@ def variables(function, **arguments) -> Any:
 def split(x, lengths) -> Any:
     """Parts of x along axis 0 with these lengths, a tuple."""
     return F.split_axis(x, list(itertools.accumulate(lengths))[:-1], 0)
-
-
-def named(function, name) -> Any:
-    """The function, which was made for a name, with that name."""
-    function.__name__ = function.__qualname__ = name
-    return function
 
 
 def check_choice(function, argument, value, choices) -> None:

@@ -3,7 +3,7 @@ from typing import Any
 
 from catena import _core
 from catena.configuration import config, using_config
-from catena.functions._plugins import F, named, plugins, split
+from catena.functions._plugins import F, plugins, split
 
 __all__ = [
     "forget", "n_step_bigru", "n_step_bilstm", "n_step_birnn", "n_step_gru", "n_step_lstm",
@@ -63,43 +63,46 @@ def _n_step(name, n_layers, dropout_ratio, states, ws, bs, xs, **options):
     return *last, split(ys, rows)
 
 
-def _lstm(name):
-    def n_step(n_layers, dropout_ratio, hx, cx, ws, bs, xs) -> Any:
-        """LSTM layers over sequences of different lengths; n_step_bilstm() in both directions.
+def n_step_lstm(n_layers, dropout_ratio, hx, cx, ws, bs, xs) -> Any:
+    """LSTM layers over sequences of different lengths.
 
-        Args:
-            n_layers: the number of layers. With two directions, hx, cx, ws and bs have two entries for each.
-            dropout_ratio: that of dropout between layers.
-            hx, cx: the first states and cells (n_layers, N, units).
-            ws, bs: for each layer eight matrices and vectors: of x for the gates i, f, a and o, then of h.
-            xs: a list with the inputs of each step: (sequences, size). The number of sequences must not
-                increase; ``transpose_sequence()`` makes such a list from sequences.
+    Args:
+        n_layers: the number of layers.
+        dropout_ratio: that of dropout between layers.
+        hx, cx: the first states and cells (n_layers, N, units).
+        ws, bs: for each layer eight matrices and vectors: of x for the gates i, f, a and o, then of h.
+        xs: a list with the inputs of each step: (sequences, size). The number of sequences must not
+            increase; ``transpose_sequence()`` makes such a list from sequences.
 
-        Returns a tuple (hy, cy, ys): the last states and cells, and the states of the last layer as a
-        tuple with those of each step.
-        """
-        return _n_step(name, n_layers, dropout_ratio, (hx, cx), ws, bs, xs)
-    return named(n_step, name)
+    Returns a tuple (hy, cy, ys): the last states and cells, and the states of the last layer as a
+    tuple with those of each step.
+    """
+    return _n_step("n_step_lstm", n_layers, dropout_ratio, (hx, cx), ws, bs, xs)
 
 
-def _gru(name):
-    def n_step(n_layers, dropout_ratio, hx, ws, bs, xs) -> Any:
-        """GRU layers over sequences: as ``n_step_lstm()``, but ws and bs have r, z and h, and there are
-        no cells. Returns a tuple (hy, ys)."""
-        return _n_step(name, n_layers, dropout_ratio, (hx,), ws, bs, xs)
-    return named(n_step, name)
+def n_step_bilstm(n_layers, dropout_ratio, hx, cx, ws, bs, xs) -> Any:
+    """LSTM layers in both directions: ``n_step_lstm()`` with two entries for each layer."""
+    return _n_step("n_step_bilstm", n_layers, dropout_ratio, (hx, cx), ws, bs, xs)
 
 
-def _rnn(name):
-    def n_step(n_layers, dropout_ratio, hx, ws, bs, xs, activation="tanh") -> Any:
-        """Recurrent layers over sequences: h = activation(W x + b + V h + c).
-
-        As ``n_step_lstm()``, but ws has [W, V] and bs [b, c] for each layer. Returns a tuple (hy, ys).
-        """
-        return _n_step(name, n_layers, dropout_ratio, (hx,), ws, bs, xs, activation=activation)
-    return named(n_step, name)
+def n_step_gru(n_layers, dropout_ratio, hx, ws, bs, xs) -> Any:
+    """``n_step_lstm()`` with GRU layers: ws and bs have r, z and h. Returns a tuple (hy, ys)."""
+    return _n_step("n_step_gru", n_layers, dropout_ratio, (hx,), ws, bs, xs)
 
 
-n_step_lstm, n_step_bilstm = _lstm("n_step_lstm"), _lstm("n_step_bilstm")
-n_step_gru, n_step_bigru = _gru("n_step_gru"), _gru("n_step_bigru")
-n_step_rnn, n_step_birnn = _rnn("n_step_rnn"), _rnn("n_step_birnn")
+def n_step_bigru(n_layers, dropout_ratio, hx, ws, bs, xs) -> Any:
+    """GRU layers in both directions: ``n_step_gru()`` with two entries for each layer."""
+    return _n_step("n_step_bigru", n_layers, dropout_ratio, (hx,), ws, bs, xs)
+
+
+def n_step_rnn(n_layers, dropout_ratio, hx, ws, bs, xs, activation="tanh") -> Any:
+    """``n_step_lstm()`` with layers h = activation(W x + b + V h + c). Returns a tuple (hy, ys).
+
+    ws consists of [W, V], bs of [b, c] for each layer.
+    """
+    return _n_step("n_step_rnn", n_layers, dropout_ratio, (hx,), ws, bs, xs, activation=activation)
+
+
+def n_step_birnn(n_layers, dropout_ratio, hx, ws, bs, xs, activation="tanh") -> Any:
+    """Recurrent layers in both directions: ``n_step_rnn()`` with two entries for each layer."""
+    return _n_step("n_step_birnn", n_layers, dropout_ratio, (hx,), ws, bs, xs, activation=activation)

@@ -1,5 +1,7 @@
 """Parameter and functions of variables. Variable itself is in the extension module and _members."""
 import warnings
+from collections.abc import Sequence
+from typing import Any, NoReturn
 
 import numpy
 
@@ -7,22 +9,24 @@ from catena import _core
 from catena._core import Variable, VariableNode
 from catena.configuration import get_dtype
 
-__all__ = ["Parameter", "Variable", "VariableNode", "as_array", "as_variable", "backward",
-           "grad"]
+__all__ = ["Parameter", "Variable", "VariableNode", "as_array", "as_variable", "backward", "grad"]
 
 
-def as_variable(obj):
+def as_variable(obj) -> Variable:
     """The object, if it is a variable, else a variable of the array that requires no gradient."""
     return obj if isinstance(obj, Variable) else Variable(obj, requires_grad=False)
 
 
-def as_array(obj):
+def as_array(obj) -> Any:
     """The array of a variable, or the object itself."""
     return obj.array if isinstance(obj, Variable) else obj
 
 
-def grad(outputs, inputs, grad_outputs=None, grad_inputs=None, set_grad=False, retain_grad=False,
-         enable_double_backprop=False, loss_scale=None):
+def grad(outputs: Sequence[Variable], inputs: Sequence[Variable],
+         grad_outputs: Sequence[Variable | None] | None = None,
+         grad_inputs: Sequence[Variable | None] | None = None, set_grad: bool = False,
+         retain_grad: bool = False, enable_double_backprop: bool = False,
+         loss_scale: float | None = None) -> list[Any]:
     """The gradients of outputs with respect to inputs.
 
     Args:
@@ -59,7 +63,8 @@ def _check_lists(function, **lists):
             raise ValueError(f"[{function}] {name}: expected {len(of)} or None, got {len(value)}")
 
 
-def backward(outputs, grad_outputs=None, *, enable_double_backprop=False, **unsupported):
+def backward(outputs: Sequence[Variable], grad_outputs: Sequence[Variable | None] | None = None, *,
+             enable_double_backprop: bool = False, **unsupported: NoReturn) -> None:
     """``Variable.backward()`` from several variables at once.
 
     Args:
@@ -107,10 +112,11 @@ class Parameter(Variable):
             rules divide it; None: 1.
     """
 
-    initializer = None
-    update_rule = None
+    initializer: Any = None
+    update_rule: Any = None
 
-    def __init__(self, initializer=None, shape=None, name=None, *, layout=None):
+    def __init__(self, initializer: Any = None, shape: int | Sequence[int] | None = None,
+                 name: str | None = None, *, layout: None = None) -> None:
         from catena import initializers
         if layout is not None:
             raise ValueError(f"[catena.Parameter] layout: expected None, got {layout!r}")
@@ -130,12 +136,12 @@ class Parameter(Variable):
             self.initialize(shape)
 
     @property
-    def is_initialized(self):
+    def is_initialized(self) -> bool:
         """Whether it has an array."""
         return self.array is not None
 
     @property
-    def dtype(self):
+    def dtype(self) -> Any:
         """The dtype of the array, or that of the initializer."""
         if self.array is not None:
             return Variable.dtype.__get__(self)
@@ -144,7 +150,7 @@ class Parameter(Variable):
                                "a dtype, got neither")
         return get_dtype(self.initializer.dtype)
 
-    def initialize(self, shape):
+    def initialize(self, shape: int | Sequence[int]) -> None:
         """Makes the array, with the initializer, on the parameter's device: at first, the host.
 
         The gradient is NaN, None after ``cleargrad()``, or zeros after ``zerograd()``.
@@ -169,12 +175,12 @@ class Parameter(Variable):
             zeros.fill(0)
             self.grad = _core.as_python(zeros)
 
-    def update(self):
+    def update(self) -> None:
         """Applies the update rule that an optimizer has set."""
         if self.update_rule is not None:
             self.update_rule.update(self)
 
-    def addgrad(self, var):
+    def addgrad(self, var: Variable) -> None:
         """Adds the gradient of another variable. Initializes a parameter without array."""
         if self.array is None and var.grad is not None:
             self.initialize(var.shape)

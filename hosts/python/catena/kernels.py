@@ -1,5 +1,6 @@
 """Kernels from formulas, compiled at run time for CPUs and GPUs, with CuPy's interface."""
 import functools
+import operator
 from typing import Any
 
 import numpy
@@ -34,30 +35,21 @@ class _Kernel:
         self._all_are_outputs = "*" in arguments  # pointers, through which the formula may write
         self._return_tuple = return_tuple
 
-    @property
-    def nin(self):
-        """The number of inputs."""
-        return self._core.inputs
-
-    @property
-    def nout(self):
-        """The number of outputs."""
-        return self._core.outputs
-
-    @property
-    def nargs(self):
-        return self.nin + self.nout
+    nin = property(operator.attrgetter("_core.inputs"), doc="The number of inputs.")
+    nout = property(operator.attrgetter("_core.outputs"), doc="The number of outputs.")
+    nargs = property(lambda self: self.nin + self.nout)
 
     def _run(self, args, size, axis, keepdims):
         given = list(args)
         copies = []
         for i in range(0 if self._all_are_outputs else self.nin, len(given)):
             array = given[i]
-            if isinstance(array, numpy.ndarray) and not (
-                    array.flags.c_contiguous and array.flags.aligned and array.dtype.isnative):
+            if not isinstance(array, numpy.ndarray):
+                continue
+            if not (array.flags.c_contiguous and array.flags.aligned and array.dtype.isnative):
                 given[i] = numpy.ascontiguousarray(array, array.dtype.newbyteorder("="))
                 copies.append((array, given[i]))
-            if isinstance(array, numpy.ndarray) and not array.flags.writeable and i >= self.nin:
+            if not array.flags.writeable and i >= self.nin:
                 raise ValueError(f"[{self.name}] output {i - self.nin}: expected an array that can "
                                  "be written to, got a read-only one")
         outputs = self._core.call(given, size, axis, keepdims)

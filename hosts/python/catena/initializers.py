@@ -3,6 +3,7 @@
 Random values are drawn on the host from numpy.random, as in Chainer: after ``numpy.random.seed(0)``
 they are the same as there.
 """
+import functools
 import math
 from typing import Any
 
@@ -68,22 +69,19 @@ class Constant(Initializer):
 class Zero(Constant):
     """Fills with zeros."""
 
-    def __init__(self, dtype=None) -> None:
-        super().__init__(0.0, dtype)
+    __init__ = functools.partialmethod(Constant.__init__, 0.0)
 
 
 class One(Constant):
     """Fills with ones."""
 
-    def __init__(self, dtype=None) -> None:
-        super().__init__(1.0, dtype)
+    __init__ = functools.partialmethod(Constant.__init__, 1.0)
 
 
 class NaN(Constant):
     """Fills with NaN."""
 
-    def __init__(self, dtype=None) -> None:
-        super().__init__(numpy.nan, dtype)
+    __init__ = functools.partialmethod(Constant.__init__, numpy.nan)
 
 
 class Identity(Initializer):

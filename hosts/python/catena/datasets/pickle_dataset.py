@@ -106,44 +106,20 @@ class PickleDataset(DatasetMixin):
             return pickle.load(self._reader)
 
 
-class _FileReader(io.RawIOBase):
+class _FileReader(io.BufferedReader):
     """A file that is pickled as its name, and that forked processes reopen.
 
     Processes that share an open file would share its position.
     """
 
     def __init__(self, path) -> None:
-        super().__init__()
-        self._path = path
-        self._file = open(path, "rb")
+        super().__init__(io.FileIO(path))
 
     def after_fork(self) -> None:
-        self._file.close()
-        self._file = open(self._path, "rb")
+        self.__init__(self.name)
 
-    def __getstate__(self):
-        return self._path
-
-    def __setstate__(self, path):
-        self.__init__(path)
-
-    def close(self) -> None:
-        self._file.close()
-
-    def fileno(self) -> Any:
-        return self._file.fileno()
-
-    def seekable(self) -> Any:
-        return self._file.seekable()
-
-    def seek(self, offset, whence=io.SEEK_SET) -> Any:
-        return self._file.seek(offset, whence)
-
-    def tell(self) -> Any:
-        return self._file.tell()
-
-    def readinto(self, buffer) -> Any:
-        return self._file.readinto(buffer)
+    def __reduce__(self):
+        return _FileReader, (self.name,)
 
 
 def open_pickle_dataset(path) -> PickleDataset:

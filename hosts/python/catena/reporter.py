@@ -94,13 +94,8 @@ def report(values, observer=None) -> None:
 @contextlib.contextmanager
 def report_scope(observation) -> Iterator[Any]:
     """The current reporter writes to the given dictionary in the scope."""
-    current = get_current_reporter()
-    before = current.observation
-    current.observation = observation
-    try:
+    with get_current_reporter().scope(observation):
         yield
-    finally:
-        current.observation = before
 
 
 def _number(value):

@@ -1,6 +1,8 @@
 """Extensions that report or check values."""
 from typing import Any
 
+import numpy
+
 from catena import _core
 from catena.configuration import config
 from catena.reporter import DictSummary, report
@@ -35,7 +37,6 @@ class FailOnNonNumber(Extension):
     """Raises RuntimeError when a parameter contains NaN or infinity."""
 
     def __call__(self, trainer) -> None:
-        import numpy
         for name, optimizer in trainer.updater.get_all_optimizers().items():
             for path, param in optimizer.target.namedparams(include_uninit=False):
                 if not numpy.isfinite(_on_host(param.array)).all():
@@ -87,15 +88,6 @@ def _number(value):
     return float(value.array if isinstance(value, _core.Variable) else value)
 
 
-def _percentile(x):
-    import numpy
-    return numpy.percentile(x, (0.13, 2.28, 15.87, 50, 84.13, 97.72, 99.87))
-
-
-def _zeros(x):
-    return (x == 0).sum()
-
-
 class ParameterStatistics(Extension):
     """Reports statistics of parameters and gradients, averaged over the trigger's interval.
 
@@ -117,8 +109,8 @@ class ParameterStatistics(Extension):
         "std": lambda x: x.std(),
         "min": lambda x: x.min(),
         "max": lambda x: x.max(),
-        "zeros": _zeros,
-        "percentile": _percentile,
+        "zeros": lambda x: (x == 0).sum(),
+        "percentile": lambda x: numpy.percentile(x, (0.13, 2.28, 15.87, 50, 84.13, 97.72, 99.87)),
     }
 
     def __init__(self, links, statistics="default", report_params=True, report_grads=True,
@@ -137,7 +129,6 @@ class ParameterStatistics(Extension):
         self._statistics[name] = function
 
     def _values(self):
-        import numpy
         for link in self._links:
             for path, param in link.namedparams():
                 for attr in self._attrs:

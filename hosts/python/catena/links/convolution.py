@@ -274,11 +274,8 @@ class DeformableConvolution2DSampler(_Convolution):
 class DeformableConvolution2D(Chain):
     """A convolution of images. Another one computes by how much the elements of filters are moved.
 
-    Args:
-        in_channels, out_channels, ksize, stride, pad: those of Convolution2D.
-        offset_nobias, offset_initialW, offset_initial_bias: those of the convolution of offsets.
-        deform_nobias, deform_initialW, deform_initial_bias: those of the other one, whose W is 0 by
-            default.
+    The arguments are those of Convolution2D: offset_NAME of the convolution of offsets, deform_NAME of the
+    other one, whose W is 0 by default.
     """
 
     def __init__(self, in_channels, out_channels, ksize, stride=1, pad=0, offset_nobias=False,
@@ -331,15 +328,13 @@ class InceptionBN(Chain):
     """Branches of convolutions with batch normalization; see the paper of the latter (2015).
 
     Args:
-        in_channels: the number of channels.
         out1: the channels of the 1x1 branch; 0 for no such branch.
         proj3, out3: the channels of 1x1 and then 3x3 convolutions.
         proj33, out33: the channels of 1x1 and then two 3x3 convolutions.
         pooltype: "max" or "avg".
         proj_pool: the channels of the 1x1 convolution after pooling; None for none.
         stride: of the last convolution of each branch, and of pooling.
-        conv_init: the initializer of filters.
-        dtype: that of the normalizations.
+        conv_init, dtype: the initializer of filters, and the dtype of the normalizations.
     """
 
     def __init__(self, in_channels, out1, proj3, out3, proj33, out33, pooltype, proj_pool=None,
@@ -382,14 +377,10 @@ class InceptionBN(Chain):
 
 
 class MLPConvolution2D(ChainList):
-    """A convolution and then 1x1 convolutions, with an activation between them.
+    """A convolution, whose arguments are those of Convolution2D, and then 1x1 convolutions.
 
-    Args:
-        in_channels: the number of channels. None, or leaving it out, takes it from the first call.
-        out_channels: a tuple of the channels of all convolutions.
-        ksize, stride, pad: those of the first one; see Convolution2D.
-        activation: the function between them; by default F.relu.
-        conv_init, bias_init: initializers.
+    out_channels is a tuple of the channels of all. The activation between them is F.relu by default.
+    conv_init and bias_init are their initializers.
     """
 
     def __init__(self, in_channels, out_channels, ksize=None, stride=1, pad=0, activation=None, *,

@@ -85,10 +85,8 @@ class BatchNormalization(Link):
     def forward(self, x, *, finetune=False) -> Any:
         """Normalizes x.
 
-        Args:
-            x: the batch.
-            finetune: in training, makes the running statistics the means of all batches since
-                start_finetuning().
+        In training, ``finetune`` makes the running statistics the means of all batches since
+        start_finetuning().
         """
         if self.avg_mean is None:
             self._initialize_params(tuple(n for i, n in enumerate(x.shape) if i not in self.axis))
@@ -180,10 +178,8 @@ class LayerNormalization(_Affine):
 class RMSNormalization(Link):
     """y = gamma x / sqrt(mean of x^2 + eps), with the mean over the last axes of x.
 
-    Args:
-        size: the extent of the last axis, or the shape of the last axes.
-        eps: added to the mean.
-        initial_gamma: an initializer, an array or a number; by default 1.
+    size is the extent of the last axis, or the shape of the last axes. initial_gamma is an initializer, an
+    array or a number, by default 1.
     """
 
     def __init__(self, size, eps=1e-6, initial_gamma=None) -> None:

@@ -198,10 +198,7 @@ class StatefulPeepholeLSTM(_OtherLSTM):
 class StatefulZoneoutLSTM(_OtherLSTM):
     """An LSTM layer of which random units keep their state in training: h = link(x).
 
-    Args:
-        in_size: the number of inputs per sample.
-        out_size: the number of units.
-        c_ratio, h_ratio: the probabilities that a unit keeps c and h.
+    c_ratio and h_ratio are the probabilities that a unit keeps c and h.
     """
 
     def __init__(self, in_size, out_size, c_ratio=0.5, h_ratio=0.5) -> None:
@@ -232,11 +229,7 @@ class _GRUWeights(Chain):
 class StatelessGRU(_GRUWeights):
     """A GRU layer whose state is an argument: h = link(h, x).
 
-    Args:
-        in_size: the number of inputs per sample.
-        out_size: the number of units.
-        init, inner_init: initializers of the weights of x and h.
-        bias_init: the initializer of biases.
+    init and inner_init are initializers of the weights of x and h, bias_init is that of biases.
     """
 
     def forward(self, h, x) -> Any:
@@ -310,10 +303,9 @@ class StatefulMGU(_MGUWeights, _Stateful):
 
 class _TreeLSTM(Chain):
     def forward(self, *cshsx) -> Any:
-        """Computes (c, h) of a node.
+        """Computes (c, h) of a node from c of each child, then h of each child, then x of the node.
 
-        Args:
-            cshsx: c of each child, then h of each child, then x of the node. None stands for zeros.
+        None stands for zeros.
         """
         n = len(cshsx) // 2
         cs, hs, x = cshsx[:n], cshsx[n:-1], cshsx[-1]
@@ -329,12 +321,7 @@ class _TreeLSTM(Chain):
 
 
 class ChildSumTreeLSTM(_TreeLSTM):
-    """An LSTM unit of a tree whose nodes have any number of children, which it adds.
-
-    Args:
-        in_size: the number of inputs per sample.
-        out_size: the number of units.
-    """
+    """An LSTM unit of a tree whose nodes have any number of children, which it adds."""
 
     def __init__(self, in_size, out_size) -> None:
         super().__init__()
@@ -360,13 +347,7 @@ class ChildSumTreeLSTM(_TreeLSTM):
 
 
 class NaryTreeLSTM(_TreeLSTM):
-    """An LSTM unit of a tree whose nodes have ``n_ary`` children, each with weights of its own.
-
-    Args:
-        in_size: the number of inputs per sample.
-        out_size: the number of units.
-        n_ary: the number of children.
-    """
+    """An LSTM unit of a tree whose nodes have ``n_ary`` children, each with weights of its own."""
 
     def __init__(self, in_size, out_size, n_ary=2) -> None:
         assert n_ary >= 1, f"n_ary: expected at least 1, got {n_ary}"
@@ -451,14 +432,10 @@ class _NStep(ChainList):
         raise NotImplementedError
 
     def forward(self, *states_and_xs) -> Any:
-        """Runs all sequences.
+        """Runs all sequences. Returns the last states and the outputs (length, out_size * directions).
 
-        Args:
-            states_and_xs: the states (n_layers * directions, len(xs), out_size), or None for zeros;
-                then the list of sequences (length, in_size).
-
-        Returns:
-            The last states and the list of outputs (length, out_size * directions).
+        The arguments are the states (n_layers * directions, len(xs), out_size), or None for zeros;
+        then the list of sequences (length, in_size).
         """
         *states, xs = states_and_xs
         if len(states) != self.n_cells:

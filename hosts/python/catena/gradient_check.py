@@ -226,12 +226,8 @@ def check_double_backward(func, x_data, y_grad, x_grad_grad, params=(), params_g
                           detect_nondifferentiable=False) -> None:
     """Compares gradients of gradients with finite differences of the gradients.
 
-    Args:
-        x_grad_grad: the gradients of the gradients of the inputs.
-        params_grad_grad: those of the gradients of the parameters.
-        func, x_data, y_grad, params, eps, atol, rtol, no_grads, dtype,
-            detect_nondifferentiable: see check_backward(). no_grads also has an entry for each
-            array of y_grad.
+    x_grad_grad and params_grad_grad are the gradients of the gradients of the inputs and parameters. The
+    other arguments are those of check_backward(); no_grads also has an entry for each array of y_grad.
     """
     from catena import functions
     xs, params = _as_tuple(x_data), _as_tuple(params)

@@ -70,14 +70,12 @@ class ElementwiseKernel(_Kernel):
     that are declared with it. ``raw T x`` is a whole array, which the formula indexes.
 
     Args:
-        in_params: the types and names of the inputs.
-        out_params: those of the outputs.
+        in_params, out_params: the types and names of the inputs, and of the outputs.
         operation: statements in C++. ``i`` is the index of the element, ``n`` their number.
         name: the name in messages.
         return_tuple: whether a single output is returned in a tuple.
-        preamble: code before the kernel.
+        preamble, options: code before the kernel, and options for the compiler.
         loop_prep, after_loop: statements before and after the loop over a thread's elements.
-        options: options for the compiler.
         keep: whether to keep the source in the cache folder.
     """
 
@@ -109,15 +107,12 @@ class ReductionKernel(_Kernel):
     ``ReductionKernel("T x", "T y", "x * x", "a + b", "y = sqrt(a)", "0", "l2norm")(x, axis=1)``
 
     Args:
-        in_params: the types and names of the inputs.
-        out_params: those of the outputs.
         map_expr: an expression of the inputs.
         reduce_expr: an associative and commutative expression of ``a`` and ``b``.
         post_map_expr: statements that compute the outputs from ``a``.
         identity: the neutral value of ``reduce_expr``; None if there is none.
-        name: the name in messages.
         reduce_type: the type of ``a`` and ``b``; by default that of the first output.
-        preamble, options, keep: see ElementwiseKernel.
+        in_params, out_params, name, preamble, options, keep: see ElementwiseKernel.
     """
 
     def __init__(self, in_params, out_params, map_expr, reduce_expr, post_map_expr, identity,

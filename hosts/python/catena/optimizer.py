@@ -103,12 +103,7 @@ class Optimizer:
         return self
 
     def update(self, lossfun=None, *args, **kwds) -> None:
-        """Updates the parameters.
-
-        Args:
-            lossfun: a function of the other arguments that returns a loss, whose gradients are then
-                computed. Without it, the gradients are those that the parameters have.
-        """
+        """Updates the parameters from the gradients of lossfun(*args, **kwds), by default from theirs."""
         if type(self).update_one is Optimizer.update_one and all(
                 getattr(type(self), name) is getattr(Optimizer, name)
                 for name in ["update_one_cpu", "update_one_gpu"]):
@@ -248,9 +243,7 @@ class Optimizer:
     def loss_scaling(self, interval=1000, scale=None) -> None:
         """Multiplies losses by a factor, and divides gradients by it.
 
-        Args:
-            interval: the number of updates without overflow after which the factor is doubled.
-            scale: a constant factor.
+        It is the constant ``scale``, or is doubled after ``interval`` updates without overflow.
         """
         if scale is not None:
             if scale <= 0:

@@ -97,11 +97,7 @@ def _restored(dataset, value, name="value", convert=True):
 
 
 class DictionarySerializer(Serializer):
-    """Stores values in a dict, under their paths: "l1/W".
-
-    Attributes:
-        target: the dict.
-    """
+    """Stores values in the dict ``target``, under their paths: "l1/W"."""
 
     def __init__(self, target=None, path="") -> None:
         self.target = {} if target is None else target
@@ -126,12 +122,9 @@ def _saved_by(serializer, obj):
 
 
 def save_npz(file, obj, compression=True) -> None:
-    """Saves an object, or a dict of arrays.
+    """Saves an object that has a method serialize(), or a dict of arrays.
 
-    Args:
-        file: a path, or a file that is open for writing bytes.
-        obj: an object with a method serialize(), or a dict.
-        compression: whether to compress the file.
+    ``file`` is a path, or a file that is open for writing bytes.
     """
     values = obj if isinstance(obj, dict) else serialize(obj)
     save = numpy.savez_compressed if compression else numpy.savez
@@ -381,10 +374,7 @@ def load_npz(file, obj, path="", strict=True, ignore_names=None, *, rename=None,
 
 
 def save_safetensors(file, obj) -> None:
-    """Saves an object, or a dict of arrays, as .safetensors, which many other programs read.
-
-    The file has no place for None and texts.
-    """
+    """Saves an object, or a dict of arrays, as .safetensors, which has no place for None and texts."""
     values = obj if isinstance(obj, dict) else _saved_by(_Tensors(), obj)
     _core.save_safetensors(str(file), values)
 

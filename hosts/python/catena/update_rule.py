@@ -112,10 +112,8 @@ class UpdateRule:
 
     A subclass implements ``update_core(param)``, or ``update_core_cpu(param)`` and
     ``update_core_gpu(param)``, and ``init_state(param)`` if it keeps arrays in ``self.state``, a
-    dict. State follows its parameter to other devices.
-
-    Args:
-        parent_hyperparam: the hyperparameters that this rule has no own values for.
+    dict. State follows its parameter to other devices. Hyperparameters that it lacks are those of
+    ``parent_hyperparam``.
     """
 
     is_elementwise = False

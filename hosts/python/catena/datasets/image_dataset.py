@@ -62,12 +62,9 @@ class ImageDataset(DatasetMixin):
 
 
 class LabeledImageDataset(DatasetMixin):
-    """Pairs of an image and its label, a 0-d array.
+    """Pairs of an image and its label, a 0-d array; see ImageDataset.
 
-    Args:
-        pairs: pairs of a file's name and a number, or the name of a file with one in each line.
-        root, dtype: see ImageDataset.
-        label_dtype: the dtype of labels.
+    ``pairs`` are the names of files with a number each, or the name of a file with one pair in each line.
     """
 
     def __init__(self, pairs, root=".", dtype=None, label_dtype=numpy.int32) -> None:
@@ -84,12 +81,7 @@ class LabeledImageDataset(DatasetMixin):
 
 
 class ZippedImageDataset(DatasetMixin):
-    """The images in a zip file, which contains nothing else.
-
-    Args:
-        zipfilename: the name of the file.
-        dtype: the dtype; None: config.dtype.
-    """
+    """The images in a zip file, which contains nothing else; see ImageDataset."""
 
     def __init__(self, zipfilename, dtype=None) -> None:
         import PIL  # noqa: F401 (its absence shows here)
@@ -122,12 +114,7 @@ class ZippedImageDataset(DatasetMixin):
 
 
 class MultiZippedImageDataset(DatasetMixin):
-    """The images in several zip files, one file after another.
-
-    Args:
-        zipfilenames: the names of the files.
-        dtype: the dtype; None: config.dtype.
-    """
+    """The images in several zip files, one file after another; see ImageDataset."""
 
     def __init__(self, zipfilenames, dtype=None) -> None:
         self._parts = [ZippedImageDataset(name, dtype) for name in zipfilenames]
@@ -148,11 +135,7 @@ class MultiZippedImageDataset(DatasetMixin):
 class LabeledZippedImageDataset(DatasetMixin):
     """Pairs of an image in a zip file and its label, a 0-d array.
 
-    Args:
-        zipfilename: the name of the zip file.
-        labelfilename: the name of a file whose lines have the name of an image and a number.
-        dtype: see ZippedImageDataset.
-        label_dtype: the dtype of labels.
+    Each line of ``labelfilename`` has the name of an image and a number.
     """
 
     def __init__(self, zipfilename, labelfilename, dtype=None, label_dtype=numpy.int32) -> None:

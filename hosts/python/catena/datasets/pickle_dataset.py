@@ -12,12 +12,7 @@ __all__ = ["PickleDataset", "PickleDatasetWriter", "open_pickle_dataset",
 
 
 class PickleDatasetWriter:
-    """Writes the objects of a PickleDataset.
-
-    Args:
-        writer: a file that is open for writing bytes.
-        protocol: that of pickle.
-    """
+    """Writes the objects of a PickleDataset to a file that is open for writing bytes."""
 
     def __init__(self, writer, protocol=pickle.HIGHEST_PROTOCOL) -> None:
         self._writer = writer

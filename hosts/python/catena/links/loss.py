@@ -125,7 +125,7 @@ class CRF1d(Link):
                                   (n_label, n_label))
 
     def forward(self, xs, ys, reduce="mean", transpose=False) -> Any:
-        """The negative log-likelihood of the labels ys; "no" reduces it to that of each sequence.
+        """The negative log-likelihood of the labels ys: the mean, or with "no" that of each sequence.
 
         xs has, for each step, the scores of labels (N, n_label), where N must not increase; with
         ``transpose``, sequences (length, n_label) in any order. ys has the same form.

@@ -96,12 +96,7 @@ class ProcessWriter(StandardWriter):
 
 
 class QueueWriter(Writer):
-    """Writes in a worker that takes snapshots from a queue.
-
-    Args:
-        savefun: a function of a path and a dictionary; None: save_npz().
-        task: a Writer that the worker calls; None: a SimpleWriter.
-    """
+    """Writes in a worker that takes snapshots from a queue and calls ``task``, by default a SimpleWriter."""
 
     _consumer = None
     _queue_class: Any = None

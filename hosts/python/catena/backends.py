@@ -9,7 +9,6 @@ __path__ = []  # it has no files
 _to_cpu = cuda.to_cpu  # of Chainer's module _cpu, for which compat.py looks here
 
 
-
 class _Intel64(ModuleType):
     """The module of a Chainer without iDeep."""
 

@@ -99,9 +99,5 @@ def missing(name, module, modules, names) -> Any:
     """What catena.optimizers has under a name that it does not define."""
     if name in modules:
         return sys.modules[module]
-    text = f"module {module!r} has no attribute {name!r}"
-    if not name.startswith("_"):
-        from catena.functions._plugins import suggestion
-        hint = suggestion(name, names)
-        text += hint and "; " + hint
-    raise AttributeError(text)
+    from catena.functions._plugins import no_attribute
+    raise no_attribute(module, name, names)

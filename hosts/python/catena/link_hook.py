@@ -1,5 +1,6 @@
 """Hooks that run before and after the calls of links."""
 import threading
+import types
 from typing import Any
 
 __all__ = ["LinkHook"]
@@ -59,24 +60,10 @@ class LinkHook:
         """Called after each call."""
 
 
-class _Call:
-    """The arguments of hooks: a call of a link."""
-
-    def __init__(self, link, args, kwargs) -> None:
-        self.link = link
-        self.forward_name = "forward"
-        self.args = args
-        self.kwargs = kwargs
-
-    def __repr__(self):
-        values = " ".join(f"{name}={value!r}" for name, value in vars(self).items())
-        return f"<{type(self).__name__} {values}>"
-
-
 def call(link, args, kwargs) -> Any:
     """Calls a link, and the hooks of the thread and of the link."""
     hooks = {**_hooks_of_thread(), **link.local_link_hooks}.values()
-    about = _Call(link, args, kwargs)
+    about = types.SimpleNamespace(link=link, forward_name="forward", args=args, kwargs=kwargs)
     for hook in hooks:
         hook.forward_preprocess(about)
     out = link.forward(*args, **kwargs)

@@ -1,5 +1,6 @@
 """How optimizers update a parameter: update rules, their hyperparameters and hooks."""
 import copy
+import operator
 import threading
 import warnings
 from typing import Any
@@ -73,9 +74,7 @@ class Hyperparameter:
         values = ", ".join(f"{name}={value}" for name, value in sorted(self.get_dict().items()))
         return f"Hyperparameter({values})"
 
-    @property
-    def parent(self):
-        return self._parent
+    parent = property(operator.attrgetter("_parent"))
 
     def get_dict(self) -> Any:
         """All values, also those of the parents."""

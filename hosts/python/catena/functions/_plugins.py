@@ -24,14 +24,14 @@ plugins = _Functions(lambda name: _core.plugin_function("catena." + name))
 F = _Functions(lambda name: getattr(_core.forms, name, None) or getattr(plugins, name))
 
 
-def suggestion(name, names, functions=()) -> str:
-    """Suggests one of the names, or a function, for an unknown name; "" if none is similar."""
+def suggestion(name, names, functions=None) -> str:
+    """Suggests one of the names, or of a module of functions, for an unknown name; "" if none is similar."""
     import difflib
 
     def by_letters(names):
         return {each.replace("_", "").lower(): each for each in names}
 
-    known, others = by_letters(names), by_letters(functions)
+    known, others = by_letters(names), by_letters(() if functions is None else dir(functions))
     letters, = by_letters([name])
     here = _core.name_here(name).replace("_", "")
     if here in known:
@@ -40,6 +40,12 @@ def suggestion(name, names, functions=()) -> str:
         return f"it is a function, catena.functions.{others[here or letters]}"
     found = difflib.get_close_matches(letters, known, 1, 0.7)
     return f"did you mean {known[found[0]]}?" if found else ""
+
+
+def no_attribute(module, name, names, functions=None) -> AttributeError:
+    """The error for an unknown name in a module, which suggests one of the names."""
+    hint = "" if name.startswith("_") else suggestion(name, names, functions)
+    return AttributeError(f"module {module!r} has no attribute {name!r}" + (hint and "; " + hint))
 
 
 def variable(x, function, name="x") -> Any:

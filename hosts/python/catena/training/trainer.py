@@ -1,4 +1,5 @@
 """Trainer, the training loop."""
+import collections
 import json
 import os
 import sys
@@ -15,12 +16,7 @@ from catena.utils import argument, random_state
 __all__ = ["Trainer"]
 
 
-class _Entry:
-    def __init__(self, extension, trigger, priority, call_before_training) -> None:
-        self.extension = extension
-        self.trigger = trigger
-        self.priority = priority
-        self.call_before_training = call_before_training
+_Entry = collections.namedtuple("_Entry", "extension trigger priority call_before_training")
 
 
 def _write_exception(what, e):

@@ -145,10 +145,8 @@ class ParallelUpdater(StandardUpdater):
             if "main" not in devices:
                 raise KeyError("'devices' must contain a 'main' key.")
             import copy
-            models = {"main": optimizer.target}
-            for name in devices:
-                if name != "main":
-                    models[name] = copy.deepcopy(optimizer.target)
+            models = {"main": optimizer.target, **{
+                name: copy.deepcopy(optimizer.target) for name in devices if name != "main"}}
             for name, model in models.items():
                 model.to_device(self._devices[name])
         self._models = models

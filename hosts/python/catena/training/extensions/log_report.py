@@ -1,5 +1,6 @@
 """LogReport, which writes the means of reported values to a file."""
 import json
+import operator
 import os
 import warnings
 from typing import Any
@@ -77,10 +78,7 @@ class LogReport(Extension):
                     json.dump(self._log, file, indent=4)
                 os.replace(path, os.path.join(trainer.out, name))
 
-    @property
-    def log(self):
-        """The entries, a list of dictionaries."""
-        return self._log
+    log = property(operator.attrgetter("_log"), doc="The entries, a list of dictionaries.")
 
     def serialize(self, serializer) -> None:
         from catena.serializer import Serializer

@@ -1,6 +1,5 @@
 """Values that links and extensions report during training, with the names of chainer.reporter."""
 import contextlib
-import json
 import threading
 import warnings
 from collections.abc import Iterator
@@ -8,6 +7,7 @@ from typing import Any
 
 from catena import _core
 from catena.configuration import config
+from catena.serializer import Serializer, serialize_json
 
 __all__ = ["DictSummary", "Reporter", "Summary", "get_current_reporter", "report", "report_scope"]
 
@@ -142,7 +142,6 @@ class Summary:
 
     def serialize(self, serializer) -> None:
         self._fold()
-        from catena.serializer import Serializer
         saving = isinstance(serializer, Serializer)
         try:
             self._x = float(serializer("_x", self._x))
@@ -192,14 +191,9 @@ class DictSummary:
         return found
 
     def serialize(self, serializer) -> None:
-        from catena.serializer import Serializer
-        saving = isinstance(serializer, Serializer)
-        try:
-            names = serializer("_names", json.dumps(list(self._summaries)) if saving else "")
-        except KeyError:
-            warnings.warn("The names of statistics are not saved.")
-            names = "[]"
-        if not saving:
-            self._summaries = {name: Summary() for name in json.loads(names)}
+        names = serialize_json(serializer, "_names", list(self._summaries), [],
+                               "The names of statistics are not saved.")
+        if not isinstance(serializer, Serializer):
+            self._summaries = {name: Summary() for name in names}
         for index, summary in enumerate(self._summaries.values()):
             summary.serialize(serializer["_summaries"][str(index)])

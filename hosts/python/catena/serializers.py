@@ -12,6 +12,7 @@ from numpy.lib import format as npy
 
 from catena import _core
 from catena._none_pickle import MOST, is_none
+from catena.link import _is_array
 from catena.serializer import Deserializer, Serializer
 
 __all__ = ["DictionarySerializer", "HDF5Deserializer", "HDF5Serializer", "NpzDeserializer",
@@ -36,10 +37,6 @@ def _loaded(array):
     if array.dtype.kind != "V" or array.dtype.itemsize != 2:
         return array
     return numpy.asarray(array.view(numpy.uint16) * numpy.uint32(65536)).view(numpy.float32)
-
-
-def _is_array(value):
-    return isinstance(value, (numpy.ndarray, _core.Array))
 
 
 def _kind_of(dtype):

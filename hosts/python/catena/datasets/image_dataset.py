@@ -61,7 +61,22 @@ class ImageDataset(DatasetMixin):
         return _read(os.path.join(self._root, self._paths[i]), self._dtype)
 
 
-class LabeledImageDataset(DatasetMixin):
+class _Labeled(DatasetMixin):
+    """Pairs of an image and its label, from pairs of a name and a number."""
+
+    def __init__(self, images, pairs, label_dtype) -> None:
+        self._images = images
+        self._images._paths = [name for name, _ in pairs]
+        self._labels = numpy.array([label for _, label in pairs], label_dtype)
+
+    def __len__(self) -> int:
+        return len(self._images)
+
+    def get_example(self, i) -> Any:
+        return self._images.get_example(i), self._labels[i, ...]
+
+
+class LabeledImageDataset(_Labeled):
     """Pairs of an image and its label, a 0-d array; see ImageDataset.
 
     ``pairs`` are the names of files with a number each, or the name of a file with one pair in each line.
@@ -70,14 +85,7 @@ class LabeledImageDataset(DatasetMixin):
     def __init__(self, pairs, root=".", dtype=None, label_dtype=numpy.int32) -> None:
         if isinstance(pairs, str):
             pairs = _read_pairs(pairs)
-        self._images = ImageDataset([path for path, _ in pairs], root, dtype)
-        self._labels = numpy.array([label for _, label in pairs], label_dtype)
-
-    def __len__(self) -> int:
-        return len(self._images)
-
-    def get_example(self, i) -> Any:
-        return self._images.get_example(i), self._labels[i, ...]
+        super().__init__(ImageDataset([], root, dtype), pairs, label_dtype)
 
 
 class ZippedImageDataset(DatasetMixin):
@@ -132,20 +140,11 @@ class MultiZippedImageDataset(DatasetMixin):
         return self._parts[part].get_example(i - (self._ends[part - 1] if part else 0))
 
 
-class LabeledZippedImageDataset(DatasetMixin):
+class LabeledZippedImageDataset(_Labeled):
     """Pairs of an image in a zip file and its label, a 0-d array.
 
     Each line of ``labelfilename`` has the name of an image and a number.
     """
 
     def __init__(self, zipfilename, labelfilename, dtype=None, label_dtype=numpy.int32) -> None:
-        self._pairs = _read_pairs(labelfilename)
-        self._images = ZippedImageDataset(zipfilename, dtype)
-        self._label_dtype = label_dtype
-
-    def __len__(self) -> int:
-        return len(self._pairs)
-
-    def get_example(self, i) -> Any:
-        name, label = self._pairs[i]
-        return self._images.get_example(name), numpy.array(label, self._label_dtype)
+        super().__init__(ZippedImageDataset(zipfilename, dtype), _read_pairs(labelfilename), label_dtype)

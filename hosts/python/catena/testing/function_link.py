@@ -49,8 +49,14 @@ class _TestBase:
     contiguous = None  # or "C"; otherwise inputs are not contiguous
     dodge_nondifferentiable = False
     numerical_grad_dtype = numpy.float64
-    check_forward_options = check_backward_options = {}
+    check_forward_options = check_backward_options = check_double_backward_options = {}
+    skip_forward_test = skip_backward_test = skip_double_backward_test = False
     _error = FunctionTestError
+
+    def __init__(self, *args, **kwargs) -> None:
+        super().__init__(*args, **kwargs)
+        for name in ("forward", "backward", "double_backward"):  # tests add to these dicts
+            setattr(self, f"check_{name}_options", dict(getattr(self, f"check_{name}_options")))
 
     def before_test(self, test_name) -> Any:
         """Called before each test. It can raise unittest.SkipTest."""
@@ -135,14 +141,6 @@ class FunctionTestCase(_TestBase, unittest.TestCase):
     ``dodge_nondifferentiable``, which draws other inputs at kinks; ``numerical_grad_dtype``; and
     ``contiguous``, None or "C".
     """
-
-    check_double_backward_options = {}
-    skip_forward_test = skip_backward_test = skip_double_backward_test = False
-
-    def __init__(self, *args, **kwargs) -> None:
-        super().__init__(*args, **kwargs)
-        for name in ("forward", "backward", "double_backward"):  # tests add to these dicts
-            setattr(self, f"check_{name}_options", dict(getattr(self, f"check_{name}_options")))
 
     def forward(self, inputs, device) -> Any:
         raise NotImplementedError("forward() is not implemented.")
@@ -266,13 +264,6 @@ class LinkTestCase(_LinkTestBase, unittest.TestCase):
     ``create_link(initializers)``, ``generate_inputs()`` and ``forward_expected(link, inputs)``, and
     perhaps ``forward(link, inputs, device)``. Otherwise it is like a FunctionTestCase.
     """
-
-    skip_forward_test = skip_backward_test = False
-
-    def __init__(self, *args, **kwargs) -> None:
-        super().__init__(*args, **kwargs)
-        self.check_forward_options = dict(self.check_forward_options)
-        self.check_backward_options = dict(self.check_backward_options)
 
     def forward_expected(self, link, inputs) -> Any:
         raise NotImplementedError("forward_expected() is not implemented.")

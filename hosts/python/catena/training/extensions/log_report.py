@@ -6,6 +6,7 @@ import warnings
 from typing import Any
 
 from catena.reporter import DictSummary
+from catena.serializer import serialize_json
 from catena.training.extension import Extension
 from catena.training.triggers import get_trigger
 
@@ -81,9 +82,5 @@ class LogReport(Extension):
     log = property(operator.attrgetter("_log"), doc="The entries, a list of dictionaries.")
 
     def serialize(self, serializer) -> None:
-        from catena.serializer import Serializer
         self._averages.serialize(serializer)
-        if isinstance(serializer, Serializer):
-            serializer("_log", json.dumps(self._log))
-        else:
-            self._log = json.loads(serializer("_log", "[]"))
+        self._log = serialize_json(serializer, "_log", self._log)

@@ -1,8 +1,8 @@
 """PlotReport, which draws reported values."""
-import json
 import os
 import warnings
 
+from catena.serializer import serialize_json
 from catena.training.extension import Extension
 from catena.training.extensions.log_report import Averages
 
@@ -76,12 +76,7 @@ class PlotReport(Extension):
             figure.savefig(path, bbox_extra_artists=(legend,), bbox_inches="tight")
 
     def serialize(self, serializer) -> None:
-        from catena.serializer import Serializer
-        key = f"_plot_{self._file_name}"
-        if isinstance(serializer, Serializer):
-            serializer(key, json.dumps(self._data))
-        else:
-            self._data = json.loads(serializer(key, "{}"))
+        self._data = serialize_json(serializer, f"_plot_{self._file_name}", self._data)
         try:
             self._averages.serialize(serializer)
         except KeyError:  # a snapshot of Chainer

@@ -1,6 +1,7 @@
 """Extensions that change a hyperparameter of an optimizer during the training."""
 import math
 
+from catena.serializer import serialize_or
 from catena.training.extension import Extension
 
 __all__ = ["ExponentialShift", "InverseShift", "LinearShift", "MultistepShift", "PolynomialShift",
@@ -50,10 +51,8 @@ class _Shift(Extension):
 
     def serialize(self, serializer) -> None:
         self._t = serializer("_t", self._t)
-        try:
-            value = serializer("_last_value", self._last_value)
-        except KeyError:  # a snapshot of Chainer's MultistepShift or WarmupShift
-            value = None
+        # Snapshots of Chainer's MultistepShift and WarmupShift lack it.
+        value = serialize_or(None, serializer, "_last_value", self._last_value)
         self._last_value = None if value is None else float(value)
 
 

@@ -5,6 +5,7 @@ import numpy
 
 from catena import _core
 from catena.configuration import config
+from catena.cupy import asnumpy
 from catena.reporter import DictSummary, report
 from catena.training.extension import (
     PRIORITY_EDITOR, PRIORITY_WRITER, Extension, make_extension)
@@ -28,18 +29,13 @@ def observe_lr(optimizer_name="main", observation_key="lr") -> Any:
         observation_key, lambda trainer: trainer.updater.get_optimizer(optimizer_name).lr)
 
 
-def _on_host(array):
-    """The array as a numpy.ndarray."""
-    return _core.as_python(_core.as_array(array).to_device(-1))
-
-
 class FailOnNonNumber(Extension):
     """Raises RuntimeError when a parameter contains NaN or infinity."""
 
     def __call__(self, trainer) -> None:
         for name, optimizer in trainer.updater.get_all_optimizers().items():
             for path, param in optimizer.target.namedparams(include_uninit=False):
-                if not numpy.isfinite(_on_host(param.array)).all():
+                if not numpy.isfinite(asnumpy(param.array)).all():
                     raise RuntimeError(
                         "Kill the process since parameters in optimizer "
                         f"'{name}' diverge: {path} contains NaN or infinity.")
@@ -132,7 +128,7 @@ class ParameterStatistics(Extension):
         for link in self._links:
             for path, param in link.namedparams():
                 for attr in self._attrs:
-                    array = _on_host(getattr(param, attr)).ravel()
+                    array = asnumpy(getattr(param, attr)).ravel()
                     skip = self._skip_nan_params and numpy.isnan(array).any()
                     for name, function in self._statistics.items():
                         key = self.report_key_template.format(

@@ -3,7 +3,6 @@
 Random values are drawn on the host from numpy.random, as in Chainer: after ``numpy.random.seed(0)``
 they are the same as there.
 """
-import functools
 import math
 from typing import Any
 
@@ -69,19 +68,22 @@ class Constant(Initializer):
 class Zero(Constant):
     """Fills with zeros."""
 
-    __init__ = functools.partialmethod(Constant.__init__, 0.0)
+    def __init__(self, dtype=None) -> None:
+        super().__init__(0.0, dtype)
 
 
 class One(Constant):
     """Fills with ones."""
 
-    __init__ = functools.partialmethod(Constant.__init__, 1.0)
+    def __init__(self, dtype=None) -> None:
+        super().__init__(1.0, dtype)
 
 
 class NaN(Constant):
     """Fills with NaN."""
 
-    __init__ = functools.partialmethod(Constant.__init__, numpy.nan)
+    def __init__(self, dtype=None) -> None:
+        super().__init__(numpy.nan, dtype)
 
 
 class Identity(Initializer):

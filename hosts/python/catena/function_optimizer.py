@@ -31,8 +31,7 @@ class FunctionOptimizer(GradientMethod):
 
     def __init__(self, **hyperparameters) -> None:
         super().__init__()
-        for name, value in hyperparameters.items():
-            setattr(self.hyperparam, name, value)
+        vars(self.hyperparam).update(hyperparameters)
 
     def create_update_rule(self) -> Any:
         return self.rule_class(self.hyperparam)
@@ -86,8 +85,7 @@ class PluginOptimizer(GradientMethod):
         names = tuple(hyperparameters)
         self._rule = {"function": function, "all_state": tuple(state), "names": names,
                       "attributes": names + ("t",) * bool(counts)}
-        for name, value in hyperparameters.items():
-            setattr(self.hyperparam, name, value)
+        vars(self.hyperparam).update(hyperparameters)
 
     def create_update_rule(self) -> Any:
         rule = Rule(self.hyperparam)

@@ -1,4 +1,5 @@
 """Checks gradients against finite differences in float64."""
+import math
 from typing import Any
 
 import numpy
@@ -122,14 +123,14 @@ def _backward(ys, gys, enable_double_backprop=False):
 
 def _direction(shapes):
     """A random vector of length one in parts with these shapes; no element is nearly zero."""
-    size = sum(int(numpy.prod(shape)) for shape in shapes)
+    sizes = [math.prod(shape) for shape in shapes]
+    size = sum(sizes)
     vector = numpy.random.normal(size=size)
     if size > 0:
         squares = vector * vector
         vector = numpy.copysign(numpy.sqrt(0.99 * squares / squares.sum() + 0.01 / size), vector)
-    ends = numpy.cumsum([int(numpy.prod(shape)) for shape in shapes])
-    return [vector[end - int(numpy.prod(shape)):end].reshape(shape)
-            for end, shape in zip(ends, shapes)]
+    parts = numpy.split(vector, numpy.cumsum(sizes)[:-1])
+    return [part.reshape(shape) for part, shape in zip(parts, shapes)]
 
 
 def check_backward(func, x_data, y_grad, params=(), eps=1e-3, atol=1e-5, rtol=1e-4, no_grads=None,

@@ -11,13 +11,13 @@ from catena.serializer import Serializer, serialize_json
 
 __all__ = ["DictSummary", "Reporter", "Summary", "get_current_reporter", "report", "report_scope"]
 
-_of_thread = threading.local()
+
+class _Thread(threading.local):
+    def __init__(self) -> None:
+        self.reporters = []
 
 
-def _reporters():
-    if not hasattr(_of_thread, "reporters"):
-        _of_thread.reporters = []
-    return _of_thread.reporters
+_thread = _Thread()
 
 
 def _without_graph(value):
@@ -38,10 +38,10 @@ class Reporter:
         self.observation: Any = {}
 
     def __enter__(self) -> None:
-        _reporters().append(self)
+        _thread.reporters.append(self)
 
     def __exit__(self, exc_type, exc_value, traceback) -> None:
-        _reporters().pop()
+        _thread.reporters.pop()
 
     @contextlib.contextmanager
     def scope(self, observation) -> Iterator[Any]:
@@ -81,14 +81,13 @@ class Reporter:
 
 def get_current_reporter() -> Any:
     """The current reporter of the thread."""
-    return _reporters()[-1]
+    return _thread.reporters[-1]
 
 
 def report(values, observer=None) -> None:
     """Reports a dictionary of values to the current reporter, if there is one."""
-    reporters = _reporters()
-    if reporters:
-        reporters[-1].report(values, observer)
+    if _thread.reporters:
+        _thread.reporters[-1].report(values, observer)
 
 
 @contextlib.contextmanager

@@ -99,9 +99,7 @@ class HyperparameterProxy:
 
 def _moved(array, device):
     """The array on a device, as param.array would be."""
-    if isinstance(array, numpy.ndarray) and not device.is_gpu:
-        return array
-    if not isinstance(array, (numpy.ndarray, _core.Array)):
+    if not isinstance(array, _core.Array if not device.is_gpu else (numpy.ndarray, _core.Array)):
         return array
     return _core.as_python(_core.as_array(array).to_device(device))
 

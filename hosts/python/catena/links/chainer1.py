@@ -53,14 +53,10 @@ class _Function(Link):
     def __init__(self, *args, **keywords):
         self.__dict__ = self._link(*args, **keywords).__dict__
 
-    def _as_link(self):
-        """The link of Chainer 7 with the same attributes."""
-        link = object.__new__(self._link)
-        link.__dict__ = self.__dict__
-        return link
-
     def forward(self, *args, **keywords):
-        return self._as_link().forward(*args, **keywords)
+        link = object.__new__(self._link)  # that of Chainer 7 with the same attributes
+        link.__dict__ = self.__dict__
+        return link.forward(*args, **keywords)
 
 
 def _initial(wscale, bias, initialW, initial_bias):

@@ -104,9 +104,8 @@ class Optimizer:
 
     def update(self, lossfun=None, *args, **kwds) -> None:
         """Updates the parameters from the gradients of lossfun(*args, **kwds), by default from theirs."""
-        if type(self).update_one is Optimizer.update_one and all(
-                getattr(type(self), name) is getattr(Optimizer, name)
-                for name in ["update_one_cpu", "update_one_gpu"]):
+        if all(getattr(type(self), name) is getattr(Optimizer, name)
+               for name in ["update_one", "update_one_cpu", "update_one_gpu"]):
             raise NotImplementedError
         if lossfun is not None:
             self._backward(lossfun, args, kwds)

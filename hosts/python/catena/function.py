@@ -145,8 +145,7 @@ class Function:
     def backward_cpu(self, inputs, grad_outputs) -> Any:
         return (None,) * len(inputs)
 
-    def backward_gpu(self, inputs, grad_outputs) -> Any:
-        return (None,) * len(inputs)
+    backward_gpu = backward_cpu
 
     def retain_inputs(self, indexes) -> None:
         """In ``forward()``: keeps only these inputs for ``backward()``; others are None."""

@@ -139,8 +139,7 @@ class Optimizer:
     def init_state_cpu(self, param, grad) -> Any:
         return None
 
-    def init_state_gpu(self, param, grad) -> Any:
-        return None
+    init_state_gpu = init_state_cpu
 
     def update_one(self, param, grad, state) -> None:
         """Updates the array of a parameter in place, as in Chainer 1."""
@@ -149,8 +148,7 @@ class Optimizer:
     def update_one_cpu(self, param, grad, state) -> Any:
         raise NotImplementedError
 
-    def update_one_gpu(self, param, grad, state) -> Any:
-        raise NotImplementedError
+    update_one_gpu = update_one_cpu
 
     def new_epoch(self, auto=False) -> None:
         """Counts an epoch. ``auto`` must be True in updaters that set ``use_auto_new_epoch``."""

@@ -190,12 +190,7 @@ class UpdateRule:
     def update_core_cpu(self, param) -> Any:
         raise NotImplementedError
 
-    def update_core_chainerx(self, param) -> None:
-        """Never called, because there is no ChainerX. Subclasses may call it."""
-        raise NotImplementedError
-
-    def update_core_gpu(self, param) -> Any:
-        raise NotImplementedError
+    update_core_gpu = update_core_chainerx = update_core_cpu  # there is no ChainerX
 
     def init_state(self, param) -> Any:
         """Adds arrays to ``self.state``. Called at the first update."""

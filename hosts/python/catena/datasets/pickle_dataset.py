@@ -1,4 +1,5 @@
 """PickleDataset, objects that are pickled one after another in a file."""
+import contextlib
 import io
 import multiprocessing.util
 import pickle
@@ -11,15 +12,12 @@ __all__ = ["PickleDataset", "PickleDatasetWriter", "open_pickle_dataset",
            "open_pickle_dataset_writer"]
 
 
-class PickleDatasetWriter:
+class PickleDatasetWriter(contextlib.AbstractContextManager):
     """Writes the objects of a PickleDataset to a file that is open for writing bytes."""
 
     def __init__(self, writer, protocol=pickle.HIGHEST_PROTOCOL) -> None:
         self._writer = writer
         self._protocol = protocol
-
-    def __enter__(self) -> Any:
-        return self
 
     def __exit__(self, exc_type, exc_value, traceback) -> None:
         self.close()
@@ -38,7 +36,7 @@ class PickleDatasetWriter:
         self._writer.close()
 
 
-class PickleDataset(DatasetMixin):
+class PickleDataset(DatasetMixin, contextlib.AbstractContextManager):
     """The objects of a file that a PickleDatasetWriter wrote; each is read when it is used.
 
     The constructor reads the file once to find the objects. Unpickling runs code that the file
@@ -80,9 +78,6 @@ class PickleDataset(DatasetMixin):
     def __setstate__(self, state):
         self.__dict__.update(state)
         self._start()
-
-    def __enter__(self) -> Any:
-        return self
 
     def __exit__(self, exc_type, exc_value, traceback) -> None:
         self.close()

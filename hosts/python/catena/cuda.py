@@ -126,18 +126,7 @@ def full(shape, fill_value, dtype="float32") -> Any:
     return cupy.full(shape, fill_value, dtype)
 
 
-def empty(shape, dtype="float32") -> Any:
-    return cupy.empty(shape, dtype)
-
-
-def zeros(shape, dtype="float32") -> Any:
-    return cupy.zeros(shape, dtype)
-
-
-def ones(shape, dtype="float32") -> Any:
-    return cupy.ones(shape, dtype)
-
-
+empty, zeros, ones = cupy.makers_of("float32")
 empty_like, full_like = cupy.empty_like, cupy.full_like
 ones_like, zeros_like = cupy.ones_like, cupy.zeros_like
 

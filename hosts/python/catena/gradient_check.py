@@ -5,6 +5,7 @@ from typing import Any
 import numpy
 
 from catena import _core
+from catena._members import _on_host
 from catena.testing import assert_allclose
 from catena.variable import Variable
 
@@ -17,11 +18,7 @@ class NondifferentiableError(Exception):
 
 
 def _host(array):
-    """The elements as a numpy.ndarray, half precision as float32."""
-    if isinstance(array, _core.Array):
-        array = array.to_device(-1)
-        array = array.astype("float32") if str(array.dtype) == "bfloat16" else array
-    return numpy.asarray(array)
+    return _on_host(array) if isinstance(array, _core.Array) else numpy.asarray(array)
 
 
 def _wide(array):

@@ -1,4 +1,5 @@
 """Converters, which make arrays on a device from lists of examples."""
+import functools
 from typing import Any
 
 import numpy
@@ -23,9 +24,7 @@ class _FunctionConverter(Converter):
         if not callable(function):
             raise TypeError(f"Can only wrap a callable. Actual: {type(function)}")
         self.base_callable = function
-        for name in ("__doc__", "__module__", "__name__", "__qualname__"):
-            if hasattr(function, name):
-                setattr(self, name, getattr(function, name))
+        functools.update_wrapper(self, function, updated=())
 
     def __reduce__(self):
         # A decorated function of a module is copied and pickled by its name, as functions are.

@@ -71,12 +71,9 @@ class BiasCorrected:
 class PluginOptimizer(GradientMethod):
     """An optimizer whose update rule is a function of a plugin.
 
-    Args:
-        function: the full name of the function. Its inputs are the parameter, the gradient and the
-            state; it changes the first and the last in place.
-        state: the names of its state arrays.
-        hyperparameters: the values of its attributes, except "t", the number of the step, which it
-            gets if ``counts`` is true.
+    ``function`` is the full name of the function. Its inputs are the parameter, the gradient and the arrays
+    ``state``; it changes the first and the last in place. ``hyperparameters`` are the values of its
+    attributes, except "t", the number of the step, which it gets if ``counts`` is true.
     """
 
     def __init__(self, function: str, state=(), counts: bool = False,

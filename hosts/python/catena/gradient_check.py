@@ -50,7 +50,7 @@ def _assign(array, values):
 
 def numerical_grad(f, inputs, grad_outputs, eps=1e-3, detect_nondifferentiable=False, diff_atol=0,
                    diff_rtol=1e-2, center_outputs=None) -> Any:
-    """The gradients of a function, by finite differences.
+    """The gradients of a function, by finite differences: a list with an array for each input.
 
     Args:
         f: a function without arguments that returns a tuple of arrays.
@@ -62,9 +62,6 @@ def numerical_grad(f, inputs, grad_outputs, eps=1e-3, detect_nondifferentiable=F
         diff_atol, diff_rtol: how far from the parabola they may be, absolutely and as a part of the
             range of the outputs.
         center_outputs: ignored.
-
-    Returns:
-        A list with an array for each input.
     """
     assert eps > 0
     inputs = tuple(inputs)

@@ -27,7 +27,7 @@ def grad(outputs: Sequence[Variable], inputs: Sequence[Variable],
          grad_inputs: Sequence[Variable | None] | None = None, set_grad: bool = False,
          retain_grad: bool = False, enable_double_backprop: bool = False,
          loss_scale: float | None = None) -> list[Any]:
-    """The gradients of outputs with respect to inputs.
+    """The gradients of outputs with respect to inputs, a list; None where no output depends on the input.
 
     Args:
         outputs: a list of variables, from which the gradients are computed.
@@ -38,9 +38,6 @@ def grad(outputs: Sequence[Variable], inputs: Sequence[Variable],
         retain_grad: whether other variables keep their gradients.
         enable_double_backprop: whether the results can be differentiated.
         loss_scale: the number that stands for the gradients that are None.
-
-    Returns:
-        A list of variables; None where no output depends on the input.
     """
     _check_lists("grad", outputs=outputs, inputs=inputs, grad_outputs=grad_outputs,
                  grad_inputs=grad_inputs)
@@ -101,8 +98,6 @@ class Parameter(Variable):
 
     Args:
         initializer: an array, a number, an initializer, or None for NaN.
-        shape: the shape of the array; None to set it later.
-        name: the name.
         layout: must be None.
 
     Attributes:

@@ -126,11 +126,7 @@ def concat_examples(batch, device=None, padding=None) -> Any:
 class ConcatWithAsyncTransfer:
     """A converter like concat_examples(), for the same device in all calls.
 
-    Kernels and copies run in one order on each device, also if the host is ahead of it, so that
-    streams have no effect.
-
-    Args:
-        stream, compute_stream: are ignored.
+    Streams have no effect: kernels and copies run in one order on each device, also if the host is ahead.
     """
 
     def __init__(self, stream=None, compute_stream=None) -> None:

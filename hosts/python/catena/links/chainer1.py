@@ -67,12 +67,8 @@ def _initial(wscale, bias, initialW, initial_bias):
 class Linear(_Function, link=links.Linear, names=("W", "b")):
     """A fully connected layer, with arrays W and b and their gradients gW and gb.
 
-    Args:
-        in_size, out_size: the numbers of inputs and outputs per sample.
-        wscale: the initial weights have the standard deviation wscale / sqrt(in_size).
-        bias: the initial bias.
-        nobias: whether there is no bias.
-        initialW, initial_bias: arrays instead of these.
+    The initial weights have the standard deviation wscale / sqrt(in_size), and the initial bias is ``bias``;
+    initialW and initial_bias are arrays instead of these.
     """
 
     def __init__(self, in_size, out_size, wscale=1, bias=0, nobias=False, initialW=None,

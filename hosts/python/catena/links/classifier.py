@@ -12,10 +12,8 @@ __all__ = ["Classifier"]
 class Classifier(Chain):
     """Calls a model and computes the loss and the accuracy, which are attributes and are reported.
 
-    Args:
-        predictor: the model, whose arguments are those of the classifier without the label.
-        lossfun, accfun: functions of the model's result and the label.
-        label_key: the number or the keyword of the argument that is the label.
+    The arguments of the model are those of the classifier without the label, whose number or keyword is
+    ``label_key``. lossfun and accfun are functions of the model's result and the label.
     """
 
     compute_accuracy = True

@@ -50,9 +50,8 @@ class LogReport(Extension):
         keys: the names of the values; None: all numbers.
         trigger: when the means are written. It is not the extension's own trigger.
         postprocess: a function that may change each entry, a dictionary, before it is written.
-        filename: the name of the file in the trainer's folder, a format of the entry's values;
-            None: no file.
-        log_name: another name of filename, "log" by default.
+        filename, log_name: the name of the file in the trainer's folder, a format of the entry's
+            values, by default "log"; None: no file.
     """
 
     def __init__(self, keys=None, trigger=(1, "epoch"), postprocess=None, filename=None, *,

@@ -17,10 +17,8 @@ class PlotReport(Extension):
         x_key: "iteration" or "epoch".
         trigger: when a point is added. It is not the extension's own trigger.
         postprocess: a function of the figure, the axes and the summary.
-        filename: the name of the file in the trainer's folder.
-        marker: matplotlib's marker of the points.
-        grid: whether there is a grid.
-        file_name: another name of filename, "plot.png" by default.
+        filename, file_name: the name of the file in the trainer's folder; by default "plot.png".
+        marker, grid: matplotlib's marker of the points, and whether there is a grid.
     """
 
     def __init__(self, y_keys, x_key="iteration", trigger=(1, "epoch"), postprocess=None,

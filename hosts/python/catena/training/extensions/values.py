@@ -42,12 +42,9 @@ class FailOnNonNumber(Extension):
 
 
 class MicroAverage(Extension):
-    """Reports the sum of one value divided by the sum of another.
+    """Reports the sum of one value divided by the sum of another when a trigger fires.
 
-    Args:
-        numerator_key, denominator_key: the names of the values.
-        result_key: the name of the result.
-        trigger: when the result is reported and the sums start again.
+    The arguments are the names of the values and of the result. The sums start again after each report.
     """
 
     priority = PRIORITY_EDITOR

@@ -171,5 +171,5 @@ class Function:
         import numpy
         for name, value in self.__dict__.items():
             if isinstance(value, (numpy.ndarray, _core.Array)):
-                self.__dict__[name] = _core.as_python(_core.as_array(value).to_device(device))
+                self.__dict__[name] = device.send(value)
         return self

@@ -97,13 +97,6 @@ class HyperparameterProxy:
         setattr(optimizer.hyperparam, self._name, value)
 
 
-def _moved(array, device):
-    """The array on a device, as param.array would be."""
-    if not isinstance(array, _core.Array if not device.is_gpu else (numpy.ndarray, _core.Array)):
-        return array
-    return _core.as_python(_core.as_array(array).to_device(device))
-
-
 class UpdateRule:
     """How one parameter is updated.
 
@@ -201,7 +194,8 @@ class UpdateRule:
                 self._state = {}
                 self.init_state(param)
         for name, value in self._state.items():
-            self._state[name] = _moved(value, param.device)
+            if isinstance(value, (numpy.ndarray, _core.Array)):
+                self._state[name] = param.device.send(value)
 
     def serialize(self, serializer) -> None:
         """Saves or loads t and the state, not the parameter."""
@@ -317,9 +311,7 @@ class Rule(UpdateRule):
 
     def new_state(self, param, value) -> Any:
         """An array like the parameter; float32 for half precision, because updates are small."""
-        state = param._array.astype(self._state_dtype(param)).copy()
-        state.fill(value)
-        return _core.as_python(state)
+        return _core.as_python(_core.full(param.shape, value, self._state_dtype(param), param.device))
 
     def _state_dtype(self, param):
         return "float64" if param.dtype == "float64" else "float32"

@@ -158,17 +158,12 @@ class Parameter(Variable):
                 other._initialize(self.array)
 
     def _initialize(self, array):
-        from catena import initializers
         first, device = self._first_grad, self.device
         self.array = array
         self.to_device(device)
-        if first == "n":
-            nan = initializers.generate_array(initializers.NaN(self.dtype), self.shape)
-            self.grad = _core.as_array(nan).to_device(device)
-        if first == "z":
-            zeros = self._array.copy()
-            zeros.fill(0)
-            self.grad = _core.as_python(zeros)
+        value = {"n": numpy.nan, "z": 0}.get(first)
+        if value is not None:
+            self.grad = _core.as_python(_core.full(self.shape, value, self.dtype, device))
 
     def update(self) -> None:
         """Applies the update rule that an optimizer has set."""

@@ -19,8 +19,7 @@ __all__ = ["ChildSumTreeLSTM", "GRU", "LSTM", "NStepBiGRU", "NStepBiLSTM", "NSte
 
 def _zeros(link, shape, dtype):
     """A state of zeros on the device of the link."""
-    return Variable(_core.as_array(numpy.zeros(shape, "float32")).to_device(link.device).astype(
-        str(dtype)))
+    return Variable(_core.full(shape, 0, dtype, link.device))
 
 
 class _Stateful(Chain):

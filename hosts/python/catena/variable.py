@@ -163,7 +163,7 @@ class Parameter(Variable):
         self.to_device(device)
         value = {"n": numpy.nan, "z": 0}.get(first)
         if value is not None:
-            self.grad = _core.as_python(_core.full(self.shape, value, self.dtype, device))
+            self.grad = _core.full(self.shape, value, self.dtype, device)
 
     def update(self) -> None:
         """Applies the update rule that an optimizer has set."""

@@ -68,13 +68,10 @@ def to_device(device, x) -> Any:
     device = _device(device)
     if device is None:
         return x
-    if not isinstance(device, _core.Device):  # of a class that the program defines
+    if device == _core.Device(-1) or not isinstance(device, _core.Device):  # of a class of the program
         return device.send(x)
     if isinstance(x, (list, tuple)):
         return type(x)(to_device(device, each) for each in x)
-    if device == _core.Device(-1):
-        return x if isinstance(x, numpy.ndarray) else _core.as_python(
-            _core.as_array(x).to_device(device))
     return _core.as_array(x).to_device(device)
 
 

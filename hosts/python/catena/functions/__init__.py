@@ -1,7 +1,8 @@
 """All functions: those of plugins, found by name, and Chainer's forms of them.
 
 ``catena.functions.relu`` is the plugin function ``catena.relu``. Functions of other plugins have
-full names: ``plugin_function("org.example.swish")``.
+full names: ``plugin_function("org.example.swish")``. Where Chainer's form says less, the arguments are
+those in ``help(plugin_function("catena.crf1d"))``.
 """
 import copyreg as _copyreg
 

@@ -64,11 +64,7 @@ def identity(*inputs) -> Any:
 def pad(x, pad_width, mode, **keywords) -> Any:
     """Adds elements before and after each axis, as ``numpy.pad``.
 
-    Args:
-        x: the array.
-        pad_width: a number, (before, after), or such a pair for each axis.
-        mode: "constant", "edge", "reflect", "symmetric" or "wrap".
-        constant_values: the number for "constant", 0 by default; or numbers in the forms of pad_width.
+    pad_width and the keyword constant_values are a number, (before, after), or such a pair for each axis.
     """
     value = keywords.pop("constant_values", 0)
     if keywords:

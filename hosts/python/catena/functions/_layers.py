@@ -75,10 +75,8 @@ def batch_normalization(x, gamma, beta, *, eps=2e-5, running_mean=None, running_
                         axis=None) -> Any:
     """gamma (x - mean) / sqrt(var + eps) + beta, with the mean and variance of each channel.
 
-    Args:
-        x, gamma, beta: (N, C, ...) for gamma and beta (C,).
-        running_mean, running_var: arrays that are updated in place, of which ``decay`` is kept, or None.
-        axis: the axes over which the mean and variance are taken; None: 0, and those after gamma's.
+    running_mean and running_var are arrays that are updated in place, of which ``decay`` is kept. axis has
+    the axes over which the mean and variance are taken; None: 0, and those after gamma's.
     """
     if x.size == gamma.size:
         warnings.warn("[batch_normalization] x: got one value for each channel, which becomes beta",

@@ -34,15 +34,9 @@ def softmax_cross_entropy(x, t, normalize=True, cache_score=True, class_weight=N
                           soft_target_loss="cross-entropy") -> Any:
     """The cross entropy of softmax(x) and labels, or of it and probabilities of the classes.
 
-    Args:
-        x: scores (N, classes, ...).
-        t: labels (N, ...), or probabilities in the shape of x, which get no gradient.
-        normalize: divides the sum by the number of labels that are not ignored, else by N.
-        class_weight: an array with a weight for each class.
-        ignore_label: the loss of rows with this label is 0.
-        reduce: "mean", or "no" for the loss of each label.
-        soft_target_loss: "cross-entropy" or "kl-divergence", for probabilities.
-        cache_score, enable_double_backprop: have no effect.
+    t has labels (N, ...), or probabilities in the shape of x (N, classes, ...), which get no gradient; for
+    these, soft_target_loss is "cross-entropy" or "kl-divergence". cache_score and enable_double_backprop
+    have no effect.
     """
     check_choice("softmax_cross_entropy", "reduce", reduce, ("mean", "no"))
     check_choice("softmax_cross_entropy", "soft_target_loss", soft_target_loss,
@@ -86,15 +80,9 @@ def hinge(x, t, norm="L1", reduce="mean") -> Any:
 
 
 def negative_sampling(x, t, W, sampler, sample_size, reduce="sum", *, return_samples=False) -> Any:
-    """The loss of labels t (N,), where -1 is ignored, against classes that a sampler draws.
+    """The loss of labels against ``sample_size`` classes for each, which a function of a shape draws.
 
-    Args:
-        x, W: (N, size) and (classes, size).
-        sampler: a function of a shape that returns an array of classes.
-        sample_size: the number of classes for each label.
-        reduce: "sum", or "no" for the loss of each label.
-        return_samples: whether to return the array (N, 1 + sample_size) of the label and the
-            samples, too.
+    return_samples returns the array (N, 1 + sample_size) of the labels and the drawn classes, too.
     """
     check_choice("negative_sampling", "reduce", reduce, ("sum", "no"))
     t = variable(t, "negative_sampling", "t")
@@ -106,11 +94,8 @@ def negative_sampling(x, t, W, sampler, sample_size, reduce="sum", *, return_sam
 def crf1d(cost, xs, ys, reduce="mean") -> Any:
     """The negative log-likelihood of label sequences in a conditional random field.
 
-    Args:
-        cost: the score of label j after label i (labels, labels).
-        xs: the scores of the labels at each step, (N, labels); N must not increase.
-        ys: the labels at each step, (N,).
-        reduce: "mean", or "no" for the loss of each sequence.
+    xs and ys are lists with the scores of the labels (N, labels) and the labels (N,) at each step, where N
+    must not increase.
     """
     return plugins.crf1d(cost, F.concat(xs, 0), F.concat(ys, 0), [len(x) for x in xs], reduce)
 

@@ -66,16 +66,11 @@ def _n_step(name, n_layers, dropout_ratio, states, ws, bs, xs, **options):
 def n_step_lstm(n_layers, dropout_ratio, hx, cx, ws, bs, xs) -> Any:
     """LSTM layers over sequences of different lengths.
 
-    Args:
-        n_layers: the number of layers.
-        dropout_ratio: that of dropout between layers.
-        hx, cx: the first states and cells (n_layers, N, units).
-        ws, bs: for each layer eight matrices and vectors: of x for the gates i, f, a and o, then of h.
-        xs: a list with the inputs of each step: (sequences, size). The number of sequences must not
-            increase; ``transpose_sequence()`` makes such a list from sequences.
-
-    Returns a tuple (hy, cy, ys): the last states and cells, and the states of the last layer as a
-    tuple with those of each step.
+    xs is a list with the inputs of each step: (sequences, size). The number of sequences must not increase;
+    ``transpose_sequence()`` makes such a list from sequences. hx and cx are the first states and cells
+    (n_layers, N, units), ws and bs have for each layer eight matrices and vectors: of x for the gates i, f, a
+    and o, then of h. Returns a tuple (hy, cy, ys): the last states and cells, and the states of the last
+    layer as a tuple with those of each step.
     """
     return _n_step("n_step_lstm", n_layers, dropout_ratio, (hx, cx), ws, bs, xs)
 

@@ -29,10 +29,12 @@ def clear_memo() -> None:
 class _Kernel:
     """A compiled formula. ``name`` is its name in messages and profilers."""
 
-    def __init__(self, core, name, arguments, return_tuple=False) -> None:
+    def __init__(self, core, name, in_params, out_params="", return_tuple=False) -> None:
         self._core = core
         self.name = name
-        self._all_are_outputs = "*" in arguments  # pointers, through which the formula may write
+        self.in_params = in_params
+        self.out_params = out_params
+        self._all_are_outputs = "*" in in_params  # pointers, through which the formula may write
         self._return_tuple = return_tuple
 
     nin = property(operator.attrgetter("_core.inputs"), doc="The number of inputs.")
@@ -84,9 +86,7 @@ class ElementwiseKernel(_Kernel):
                  options=(), keep=False) -> None:
         core = _core.elementwise_kernel(in_params, out_params, operation, name, preamble, loop_prep,
                                         after_loop, options, keep)
-        super().__init__(core, name, in_params, return_tuple)
-        self.in_params = in_params
-        self.out_params = out_params
+        super().__init__(core, name, in_params, out_params, return_tuple)
         self.operation = operation
         self._no_return = no_return
 
@@ -122,9 +122,7 @@ class ReductionKernel(_Kernel):
             in_params, out_params, map_expr, reduce_expr, post_map_expr,
             "" if identity is None else str(identity), name, reduce_type or "", preamble, options,
             keep)
-        super().__init__(core, name, in_params)
-        self.in_params = in_params
-        self.out_params = out_params
+        super().__init__(core, name, in_params, out_params)
 
     def __call__(self, *args, out=None, axis=None, keepdims=False, stream=None) -> Any:
         """Reduces along the axes, by default all. ``stream`` is ignored."""

@@ -5,6 +5,7 @@ from typing import Any
 
 from catena import _core, optimizer_hooks
 from catena.configuration import using_device
+from catena.link import Link
 from catena.optimizer_hooks import GradientLARS
 from catena.update_rule import Hooks, Hyperparameter, HyperparameterProxy, Rule, Steps, UpdateRule
 from catena.variable import Parameter, Variable
@@ -34,32 +35,24 @@ Lasso = _deprecated(optimizer_hooks.Lasso)
 WeightDecay = _deprecated(optimizer_hooks.WeightDecay)
 
 
-class _Parameters:
+class _Parameters(Link):
     """The target of Chainer 1's setup(): lists of parameters and of their gradients."""
 
     def __init__(self, params, grads) -> None:
-        self._params = []
+        super().__init__()
+        self._all = []
         for param, grad in zip(params, grads):
             if not isinstance(param, Variable):
                 param = Parameter(param)
                 param.grad = grad
                 _core.keep_gradients([param])
-            self._params.append(param)
+            self._all.append(param)
 
     def params(self, include_uninit=True) -> Any:
-        return iter(self._params)
+        return iter(self._all)
 
     def namedparams(self, include_uninit=True) -> Any:
-        for i, param in enumerate(self._params):
-            yield f"/{i}", param
-
-    def cleargrads(self) -> None:
-        for param in self._params:
-            param.cleargrad()
-
-    def zerograds(self) -> None:
-        for param in self._params:
-            param.zerograd()
+        return ((f"/{i}", param) for i, param in enumerate(self._all))
 
 
 class Optimizer:

@@ -125,10 +125,7 @@ def save_npz(file, obj, compression=True) -> None:
     """
     values = obj if isinstance(obj, dict) else serialize(obj)
     save = numpy.savez_compressed if compression else numpy.savez
-    if hasattr(file, "write"):
-        save(file, **values)
-        return
-    with open(file, "wb") as opened:
+    with contextlib.nullcontext(file) if hasattr(file, "write") else open(file, "wb") as opened:
         save(opened, **values)
 
 

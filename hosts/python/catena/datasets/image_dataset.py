@@ -36,7 +36,18 @@ def _read_pairs(path):
     return [(name, int(label)) for name, label in lines]
 
 
-class ImageDataset(DatasetMixin):
+class _Images(DatasetMixin):
+    """Images with paths."""
+
+    def __init__(self, dtype) -> None:
+        import PIL  # noqa: F401 (its absence shows here)
+        self._dtype = get_dtype(dtype)
+
+    def __len__(self) -> int:
+        return len(self._paths)
+
+
+class ImageDataset(_Images):
     """Images as arrays (channel, height, width).
 
     Args:
@@ -46,16 +57,12 @@ class ImageDataset(DatasetMixin):
     """
 
     def __init__(self, paths, root=".", dtype=None) -> None:
-        import PIL  # noqa: F401 (its absence shows here)
+        super().__init__(dtype)
         if isinstance(paths, str):
             with open(paths) as file:
                 paths = [line.strip() for line in file]
         self._paths = paths
         self._root = root
-        self._dtype = get_dtype(dtype)
-
-    def __len__(self) -> int:
-        return len(self._paths)
 
     def get_example(self, i) -> Any:
         return _read(os.path.join(self._root, self._paths[i]), self._dtype)
@@ -88,13 +95,12 @@ class LabeledImageDataset(_Labeled):
         super().__init__(ImageDataset([], root, dtype), pairs, label_dtype)
 
 
-class ZippedImageDataset(DatasetMixin):
+class ZippedImageDataset(_Images):
     """The images in a zip file, which contains nothing else; see ImageDataset."""
 
     def __init__(self, zipfilename, dtype=None) -> None:
-        import PIL  # noqa: F401 (its absence shows here)
+        super().__init__(dtype)
         self._zipfilename = zipfilename
-        self._dtype = get_dtype(dtype)
         self._open()
         self._paths = [name for name in self._file.namelist() if not name.endswith("/")]
 
@@ -108,9 +114,6 @@ class ZippedImageDataset(DatasetMixin):
     def __setstate__(self, state):
         self.__dict__.update(state)
         self._open()
-
-    def __len__(self) -> int:
-        return len(self._paths)
 
     def get_example(self, i) -> Any:
         """The image with a number, or with a name in the file."""

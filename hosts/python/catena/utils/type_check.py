@@ -62,14 +62,12 @@ class Constant(Expr):
         return _repr(self.value)
 
 
-class Variable(Expr):
+class Variable(Constant):
     """A value with a name."""
 
     def __init__(self, value, name) -> None:
-        self.value, self.name = value, name
-
-    def eval(self) -> Any:
-        return self.value
+        super().__init__(value)
+        self.name = name
 
     def __str__(self):
         return self.name
@@ -88,7 +86,7 @@ class GetAttr(Expr):
         return getattr(eval(self.obj), eval(self.name))
 
     def __str__(self):
-        name = self.name.value if isinstance(self.name, Constant) else self.name
+        name = self.name.value if type(self.name) is Constant else self.name
         if isinstance(name, str):
             return f"{_repr(self.obj, _ATOM)}.{name}"
         return f"getattr({_repr(self.obj)}, {_repr(name)})"

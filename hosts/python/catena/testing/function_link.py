@@ -1,5 +1,4 @@
 """Base classes of tests of functions and links."""
-import contextlib
 import unittest
 from typing import Any
 
@@ -112,22 +111,23 @@ class _TestBase:
                 raise self._error(f"[{self.test_name}] output {i}: expected close values, got "
                                   f"others\n{error}") from None
 
-    @contextlib.contextmanager
-    def _raises_own_error(self, what):
-        try:
-            yield
-        except AssertionError as error:
-            raise self._error(f"{what} is not implemented correctly\n{error}") from error
+    def _check_gradients(self, what, make):
+        """Runs the check of gradients whose function, arguments and options make() returns.
 
-    def _differentiable(self, check):
-        """Repeats a check with other inputs while those are at a kink of the function."""
+        Repeats it with others while the inputs are at a kink of the function.
+        """
         from catena.gradient_check import NondifferentiableError
         while True:
+            check, *arguments, options = make()
             try:
-                return check()
+                check(*arguments, dtype=self.numerical_grad_dtype,
+                      detect_nondifferentiable=self.dodge_nondifferentiable, **options)
+                return
             except NondifferentiableError:
                 if not self.dodge_nondifferentiable:
                     raise
+            except AssertionError as error:
+                raise self._error(f"{what} is not implemented correctly\n{error}") from error
 
 
 class FunctionTestCase(_TestBase, unittest.TestCase):
@@ -194,7 +194,7 @@ class FunctionTestCase(_TestBase, unittest.TestCase):
     def _check(self, what, double):
         from catena import gradient_check
 
-        def check():
+        def make():
             inputs = self._inputs()
             gradients = [_require_arrays(
                 self.generate_grad_outputs(self._expected(inputs)), "generate_grad_outputs")]
@@ -205,12 +205,10 @@ class FunctionTestCase(_TestBase, unittest.TestCase):
                 gradients.append([g for g in found if g is None or g.dtype.kind == "f"])
                 function = gradient_check.check_double_backward
                 options = self.check_double_backward_options
-            with self._raises_own_error(what):
-                function(lambda *xs: self._call(xs), self._send(inputs),
-                         *map(self._send, gradients), dtype=self.numerical_grad_dtype,
-                         detect_nondifferentiable=self.dodge_nondifferentiable, **options)
+            return (function, lambda *xs: self._call(xs), self._send(inputs), *map(self._send, gradients),
+                    options)
 
-        self._differentiable(check)
+        self._check_gradients(what, make)
 
 
 class _LinkTestBase(_TestBase):
@@ -284,20 +282,16 @@ class LinkTestCase(_LinkTestBase, unittest.TestCase):
         from catena import gradient_check
         self._start("test_backward", backend_config)
 
-        def check():
+        def make():
             link, inputs, outputs = self._called_link(self._params())
             gradients = self.generate_grad_outputs(
                 tuple(catena.cuda.to_cpu(y) for y in outputs))
             gradients = self._send(_require_arrays(gradients, "generate_grad_outputs"))
-            with self._raises_own_error("backward"):
-                gradient_check.check_backward(
-                    lambda *xs: self._call(link, xs), inputs, gradients,
+            return (gradient_check.check_backward, lambda *xs: self._call(link, xs), inputs, gradients,
                     tuple(self._parameter(link, name) for name in self.param_names),
-                    dtype=self.numerical_grad_dtype,
-                    detect_nondifferentiable=self.dodge_nondifferentiable,
-                    **self.check_backward_options)
+                    self.check_backward_options)
 
-        self._differentiable(check)
+        self._check_gradients("backward", make)
 
 
 class LinkInitializersTestCase(_LinkTestBase, unittest.TestCase):

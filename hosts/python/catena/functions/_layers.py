@@ -5,7 +5,7 @@ from typing import Any
 from catena import _core
 from catena._core import forms
 from catena.configuration import config
-from catena.functions._plugins import F, plugins, variable, variables
+from catena.functions._plugins import F, in_dtype_of, plugins, variable, variables
 
 __all__ = [
     "batch_normalization", "batch_renormalization", "dropout", "embed_id",
@@ -103,9 +103,7 @@ def _blend_statistics(running_mean, running_var, mean, var, count, decay):
         if running is None:
             continue
         running *= decay
-        value = value * (factor * (1 - decay))
-        if value.dtype != running.dtype:
-            value = plugins.cast(value, running.dtype)
+        value = in_dtype_of(running, value * (factor * (1 - decay)))
         if value.shape != running.shape:
             value = value.reshape(running.shape)
         running += value if isinstance(running, _core.Variable) else value.array

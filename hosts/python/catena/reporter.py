@@ -8,6 +8,7 @@ from typing import Any
 from catena import _core
 from catena.configuration import config
 from catena.serializer import Serializer, serialize_json
+from catena.variable import as_array
 
 __all__ = ["DictSummary", "Reporter", "Summary", "get_current_reporter", "report", "report_scope"]
 
@@ -155,8 +156,7 @@ class Summary:
 def scalar_of(value) -> Any:
     """The array of a variable; None unless it is a number or a 0-d array."""
     import numpy
-    if isinstance(value, _core.Variable):
-        value = value.array
+    value = as_array(value)
     return value if numpy.isscalar(value) or getattr(value, "ndim", -1) == 0 else None
 
 

@@ -10,6 +10,7 @@ from catena.reporter import DictSummary, report
 from catena.training.extension import (
     PRIORITY_EDITOR, PRIORITY_WRITER, Extension, make_extension)
 from catena.training.triggers import get_trigger
+from catena.variable import as_array
 
 __all__ = ["FailOnNonNumber", "MicroAverage", "ParameterStatistics", "observe_lr", "observe_value",
            "unchain_variables"]
@@ -60,8 +61,8 @@ class MicroAverage(Extension):
         observation = trainer.observation
         if self._numerator_key not in observation or self._denominator_key not in observation:
             return
-        self._numerator += _number(observation[self._numerator_key])
-        self._denominator += _number(observation[self._denominator_key])
+        self._numerator += float(as_array(observation[self._numerator_key]))
+        self._denominator += float(as_array(observation[self._denominator_key]))
         if self._trigger(trainer):
             result = self._numerator / self._denominator
             self._numerator = self._denominator = 0.0
@@ -75,10 +76,6 @@ class MicroAverage(Extension):
                 pass
         self._numerator = float(serializer("_numerator", self._numerator))
         self._denominator = float(serializer("_denominator", self._denominator))
-
-
-def _number(value):
-    return float(value.array if isinstance(value, _core.Variable) else value)
 
 
 class ParameterStatistics(Extension):
